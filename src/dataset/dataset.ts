@@ -1,0 +1,44 @@
+import type { DataTree, Variable } from "../model/data-tree.js";
+import type { JsonObject } from "../model/json-value.js";
+import type { Refusal, StoredArray } from "../source/source.js";
+import type { EncodingPlan } from "../zarr/encoding-plan.js";
+import type { ArrayDocument } from "../zarr/v2-documents.js";
+
+/** One variable with everything a chunk request needs, made when the dataset opened. Frozen. */
+export interface ServedArray {
+  readonly variable: Variable;
+  /** The `.zarray` that is served. */
+  readonly document: ArrayDocument;
+  /** The `.zattrs` that is served: `_ARRAY_DIMENSIONS` included. */
+  readonly zattrs: JsonObject;
+  readonly plan: EncodingPlan;
+  /** As stored: what `inspect` and previews look at. */
+  readonly stored: StoredArray;
+}
+
+/** One state of a dataset. Requests hold on to the one they began with. Frozen. */
+export interface DatasetSnapshot {
+  readonly id: string;
+  /** Hash of all that is served as metadata; the same on every instance. Hexadecimal. */
+  readonly revision: string;
+  /** Identity of the source's place, for cache keys; see {@link "../source/source.js".StoredTree.identity}. */
+  readonly identity: string;
+  readonly tree: DataTree;
+  /** By variable path: `a/b/t2m`. */
+  readonly arrays: ReadonlyMap<string, ServedArray>;
+  readonly refused: readonly Refusal[];
+  readonly warnings: readonly string[];
+  /** `Cache-Control` of everything under the dataset. */
+  readonly cacheControl: string;
+  /** True: chunks are never rewritten in place, so that nobody looks whether they were. */
+  readonly immutable: boolean;
+  readonly location: string;
+}
+
+/** The datasets of a server, as plugins see them. */
+export interface Datasets {
+  /** Ids in the order configured. */
+  ids(): readonly string[];
+  /** The current state. @throws ZpublishError `not-found`: `Dataset 'x' not found`. */
+  get(id: string): DatasetSnapshot;
+}

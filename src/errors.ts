@@ -1,0 +1,74 @@
+/**
+ * What can go wrong, named once. Which HTTP status a code answers, and whether its message may be shown,
+ * is settled in `http/error-reply.ts`: nothing here or below knows HTTP.
+ */
+export type ErrorCode =
+  /** The thing asked for does not exist: a dataset, group, variable, route or chunk. */
+  | "not-found"
+  /** A path parameter is no valid string. Details: `parameter`, `type`, `input`. */
+  | "invalid-path"
+  | "method-not-allowed"
+  | "precondition-failed"
+  /** Details: `byteLength`. */
+  | "range-not-satisfiable"
+  /** The operator's configuration is wrong. */
+  | "invalid-config"
+  /** A location holds no dataset, or its metadata cannot be understood. */
+  | "invalid-metadata"
+  /** Understood, but not servable as asked. */
+  | "unsupported"
+  /** The source exists but cannot be read. */
+  | "source-unreadable"
+  /** Stored bytes are not what the metadata promises. */
+  | "corrupt-chunk"
+  /** A codec failed for another reason than its input. */
+  | "codec-failed"
+  /** A hard limit is reached; may be tried again. */
+  | "overloaded"
+  | "draining"
+  | "internal";
+
+/** Plain data that goes with an error; survives structured clone and JSON. */
+export type ErrorDetails = Readonly<Record<string, string | number | boolean | null>>;
+
+/** An error as plain data: what a worker returns instead of throwing (piscina loses class and fields). */
+export interface ErrorData {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly details: ErrorDetails;
+}
+
+/** The one error class of zpublish. Messages say what was expected and what was received. */
+export class ZpublishError extends Error {
+  override readonly name = "ZpublishError";
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { readonly details?: ErrorDetails; readonly cause?: unknown } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.details = options.details ?? {};
+  }
+}
+
+/** The error as data; anything that is not a ZpublishError becomes `internal`. */
+export function errorToData(error: unknown): ErrorData {
+  if (error instanceof ZpublishError) {
+    return { code: error.code, message: error.message, details: error.details };
+  }
+  return { code: "internal", message: error instanceof Error ? error.message : String(error), details: {} };
+}
+
+/** The opposite of {@link errorToData}. */
+export function errorFromData(data: ErrorData): ZpublishError {
+  return new ZpublishError(data.code, data.message, { details: data.details });
+}
+
+/** The message of anything thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

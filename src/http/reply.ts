@@ -1,0 +1,58 @@
+import type { Document } from "./document.js";
+
+/** A request as a plugin sees it. Valid for as long as it is held. */
+export interface RouteRequest {
+  readonly method: "GET" | "HEAD";
+  /** Percent-decoded path parameters by name; a `{name:path}` parameter keeps its slashes as they came. */
+  readonly params: Readonly<Record<string, string>>;
+  /** As it came: percent-encoded, without query, root path removed. */
+  readonly rawPath: string;
+  /** Without the question mark; empty where there is none. */
+  readonly query: string;
+  /** A request header by lower-case name; undefined where it was not sent. */
+  header(name: string): string | undefined;
+}
+
+/**
+ * What a handler answers. HEAD, ranges, conditions, compression and CORS are the HTTP layer's work. A handler that
+ * has nothing to answer throws a ZpublishError (`not-found`, …).
+ */
+export type Reply = DocumentReply | BodyReply | RedirectReply;
+
+/** A page or metadata document, prepared before it was asked for. */
+export interface DocumentReply {
+  readonly kind: "document";
+  readonly document: Document;
+  readonly cacheControl?: string;
+}
+
+/** A body that costs something to make, such as a chunk: made only when the request's conditions ask for it. */
+export interface BodyReply {
+  readonly kind: "body";
+  readonly contentType: string;
+  /** Strong, with its quotes; known without making the body. */
+  readonly etag: string;
+  readonly cacheControl?: string;
+  /** Makes the body. @throws ZpublishError; `not-found` where the chunk is absent. */
+  open(): Promise<Body>;
+  /** Byte length for HEAD where it can be had for less than `open()`; undefined: `open()` it. */
+  byteLength?(): Promise<number | undefined>;
+}
+
+export interface Body {
+  readonly byteLength: number;
+  /** Extra headers: `Server-Timing`, `X-Cache`. */
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  /**
+   * The bytes from `offset` to the end, as a view that is valid only until the caller returns to the event loop: what
+   * the socket does not take at once is read again when it can take more, not copied. Undefined: no longer at hand
+   * (evicted meanwhile); `open()` the reply again, which gives the same bytes or throws.
+   */
+  read(offset: number): Uint8Array | undefined;
+}
+
+export interface RedirectReply {
+  readonly kind: "redirect";
+  /** 301 to the same path with a slash behind it: the HTTP layer knows prefix and query. */
+  readonly to: "with-slash";
+}

@@ -1,0 +1,68 @@
+/**
+ * Where the chunks of one stored array are: plain data that crosses threads, so that a worker opens and keeps
+ * the source itself. `chunk-reader.ts` turns one into a reader.
+ */
+export type ChunkSource = FileChunks | ShardChunks | MemoryChunks;
+
+/** How chunk coordinates become a file name below the array's directory. */
+export interface ChunkKeyEncoding {
+  /** `default` puts `c` before the indices (a scalar is `c`), `v2` does not (a scalar is `0`). */
+  readonly name: "v2" | "default";
+  readonly separator: "." | "/";
+}
+
+/** One file per chunk. */
+export interface FileChunks {
+  readonly kind: "files";
+  /** Absolute path of the array's directory. */
+  readonly directory: string;
+  readonly keyEncoding: ChunkKeyEncoding;
+}
+
+/** Zarr v3 sharding: many chunks in one file behind an index of (offset, length) pairs of uint64. */
+export interface ShardChunks {
+  readonly kind: "shards";
+  readonly directory: string;
+  /** Of the shard's file. */
+  readonly keyEncoding: ChunkKeyEncoding;
+  /** Inner chunks per axis of one shard. */
+  readonly chunksPerShard: readonly number[];
+  readonly indexLocation: "start" | "end";
+  /** Whether the index is followed by its crc32c (4 bytes). */
+  readonly indexChecksum: boolean;
+  readonly indexByteOrder: "<" | ">";
+}
+
+/** The whole array in shared memory, C order, as the one chunk of its grid. */
+export interface MemoryChunks {
+  readonly kind: "memory";
+  readonly buffer: SharedArrayBuffer;
+  readonly byteOffset: number;
+  readonly byteLength: number;
+}
+
+/**
+ * Reads the stored chunks of one array. Coordinates are always inside the stored grid; callers check that.
+ * Absent is `undefined`; everything else that goes wrong throws `source-unreadable` or `corrupt-chunk`, naming
+ * the chunk by its store key and never by a path of the machine.
+ */
+export interface ChunkReader {
+  /**
+   * What identifies the stored bytes behind a chunk without reading them (modification time and size of its file),
+   * or undefined where there is nothing. Of a shard it is the whole shard's. Short, of `[0-9a-z.]`.
+   * Waits out the clock tick in which a file was modified, so that a rewrite always changes the stamp.
+   */
+  stamp(chunkCoords: readonly number[]): Promise<string | undefined>;
+  /**
+   * The stored bytes, and the stamp they had before and after the read (a read during which the stamp changed is
+   * repeated). The caller owns `bytes`, except for memory sources, where it is a view of the shared array.
+   */
+  read(chunkCoords: readonly number[]): Promise<StoredChunk | undefined>;
+  /** Byte length of the stored chunk without reading it; undefined where there is none. */
+  byteLength(chunkCoords: readonly number[]): Promise<number | undefined>;
+}
+
+export interface StoredChunk {
+  readonly bytes: Uint8Array;
+  readonly stamp: string;
+}
