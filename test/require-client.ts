@@ -1,0 +1,68 @@
+import { spawnSync } from "node:child_process";
+
+/** Debian's Python: another `python3` that knows none of the packages may come first on PATH. */
+export const PYTHON = "/usr/bin/python3";
+
+/**
+ * How each client is asked whether it is there: a command that really loads it, quick, and ends with 0.
+ * All of them are installed by `scripts/install-clients.sh`.
+ */
+const PROBES = {
+  xarray: [PYTHON, "-c", "import xarray"],
+  zarr: [PYTHON, "-c", "import zarr"],
+  numcodecs: [PYTHON, "-c", "import numcodecs"],
+  fsspec: [PYTHON, "-c", "import fsspec, aiohttp, fsspec.implementations.http"],
+  requests: [PYTHON, "-c", "import requests"],
+  dask: [PYTHON, "-c", "import dask.array"],
+  netcdf4: [PYTHON, "-c", "import netCDF4"],
+  gdal: [PYTHON, "-c", "from osgeo import gdal; assert gdal.GetDriverByName('Zarr') is not None"],
+  gdalinfo: ["gdalinfo", "--version"],
+  chromium: ["chromium", "--version"],
+  nginx: ["/usr/sbin/nginx", "-v"],
+  haproxy: ["/usr/sbin/haproxy", "-v"],
+  wrk: ["wrk", "-v"],
+} as const satisfies Record<string, readonly [string, ...string[]]>;
+
+/** wrk prints its version and its usage, and calls that an error. */
+const SUCCESS_STATUS: Partial<Record<ClientName, number>> = { wrk: 1 };
+
+/** A program or a Python package that tests of real clients run. */
+export type ClientName = keyof typeof PROBES;
+
+export const CLIENT_NAMES = Object.keys(PROBES) as readonly ClientName[];
+
+const answers = new Map<ClientName, string | false>();
+
+/**
+ * Why a test that needs these clients is to be skipped, or false where all of them are there: made for tap's
+ * `t.test(name, { skip: clientMissing("xarray") }, …)`. Each client is run once per process to find out.
+ * @throws Error where one is missing though `ZPUBLISH_REQUIRE_CLIENTS=1` says that none may be, as on CI.
+ */
+export function clientMissing(...names: readonly [ClientName, ...ClientName[]]): string | false {
+  for (const name of names) {
+    let answer = answers.get(name);
+    if (answer === undefined) {
+      answer = probe(name);
+      answers.set(name, answer);
+    }
+    if (answer === false) continue;
+    if (process.env.ZPUBLISH_REQUIRE_CLIENTS === "1") {
+      throw new Error(`ZPUBLISH_REQUIRE_CLIENTS=1, but ${answer}; scripts/install-clients.sh installs it`);
+    }
+    return `skipped, because ${answer}`;
+  }
+  return false;
+}
+
+function probe(name: ClientName): string | false {
+  const [program, ...args] = PROBES[name];
+  const run = spawnSync(program, args, {
+    encoding: "utf8",
+    timeout: 60_000,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  if (run.error !== undefined) return `${name} cannot be run: ${run.error.message}`;
+  if (run.status === (SUCCESS_STATUS[name] ?? 0)) return false;
+  const lastLine = run.stderr.trim().split("\n").at(-1) ?? "";
+  return `${name} is not there: ${[program, ...args].join(" ")} ended with ${run.status ?? run.signal}: ${lastLine}`;
+}
