@@ -19,6 +19,8 @@ export type ErrorCode =
   | "unsupported"
   /** The source exists but cannot be read. */
   | "source-unreadable"
+  /** The source changed between two looks at it; the request may be begun again. */
+  | "source-changed"
   /** Stored bytes are not what the metadata promises. */
   | "corrupt-chunk"
   /** A codec failed for another reason than its input. */

@@ -1,4 +1,4 @@
-import type { LosslessNumber } from "lossless-json";
+import { isLosslessNumber, type LosslessNumber } from "lossless-json";
 
 /**
  * A JSON value that lost nothing on the way in.
@@ -20,4 +20,34 @@ export type JsonValue =
 
 export interface JsonObject {
   readonly [key: string]: JsonValue;
+}
+
+/** Whether a value is an object with keys: no array, no null, no number kept as text. */
+export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isLosslessNumber(value);
+}
+
+/** Whether a value is an array. (`Array.isArray` does not narrow readonly arrays.) */
+export function isJsonArray(value: JsonValue | undefined): value is readonly JsonValue[] {
+  return Array.isArray(value);
+}
+
+/** A JSON number of any form as the nearest `number`; undefined for what is no number. */
+export function toNumber(value: JsonValue | undefined): number | undefined {
+  if (typeof value === "number") return value;
+  if (typeof value === "bigint") return Number(value);
+  return isLosslessNumber(value) ? Number(value.value) : undefined;
+}
+
+/**
+ * A JSON number as the integer it exactly is, whatever its form (`1`, `1.0`, `1e3`, 64 bits wide); undefined for what
+ * is no number or no integer.
+ */
+export function toBigInt(value: JsonValue | undefined): bigint | undefined {
+  if (typeof value === "bigint") return value;
+  if (typeof value === "number") return Number.isInteger(value) ? BigInt(value) : undefined;
+  if (!isLosslessNumber(value)) return undefined;
+  if (/^-?\d+$/.test(value.value)) return BigInt(value.value);
+  const nearest = Number(value.value);
+  return Number.isInteger(nearest) ? BigInt(nearest) : undefined;
 }

@@ -1,0 +1,231 @@
+import { ZpublishError } from "../errors.js";
+import type { DataType } from "./data-type.js";
+import { readHalf, readLongDouble, writeHalf, writeLongDouble } from "./float-bits.js";
+import { isJsonArray, type JsonValue, toBigInt, toNumber } from "./json-value.js";
+import { pythonFloat } from "./python-text.js";
+import { stringifyJson } from "./stringify-json.js";
+
+/** A fill value in both of its forms. */
+export interface FillValue {
+  /** One item in the type's byte order, owned by the caller; null: none (`null`, and every object type). */
+  readonly item: Uint8Array | null;
+  /** As zarr-python writes it into `.zarray`. */
+  readonly json: JsonValue;
+}
+
+/** NaT, the smallest 64-bit integer. */
+const notATime = -(2n ** 63n);
+
+const namedFloats: Readonly<Record<string, number>> = {
+  NaN: Number.NaN,
+  Infinity: Number.POSITIVE_INFINITY,
+  "-Infinity": Number.NEGATIVE_INFINITY,
+};
+
+/**
+ * Parses the `fill_value` of a v2 `.zarray`. Takes what zarr-python takes and other writers write: integral floats
+ * for integers, 0 and 1 for bool, a number for complex, 0 for strings and structured types.
+ * @throws ZpublishError `invalid-metadata` where the value does not fit the type: nothing is wrapped or cut.
+ */
+export function parseFillValue(value: JsonValue, type: DataType): FillValue {
+  // What an object type's fill value is, only its object codec knows.
+  if (value === null || type.kind === "O") return { item: null, json: value };
+  const item = encodeFillItem(value, type);
+  return { item, json: fillItemToJson(item, type) };
+}
+
+/**
+ * The bytes of one item, from JSON as in a v2 `fill_value`.
+ * @throws ZpublishError `invalid-metadata`
+ */
+export function encodeFillItem(value: JsonValue, type: DataType): Uint8Array {
+  const item = new Uint8Array(type.itemSize);
+  switch (type.kind) {
+    case "b":
+      item[0] = parseBool(value, type);
+      return item;
+    case "i":
+    case "u":
+    case "M":
+    case "m":
+      writeInteger(item, parseInteger(value, type), type.byteOrder);
+      return item;
+    case "f":
+      writeFloat(item, parseFloatValue(value, type), type);
+      return item;
+    case "c":
+      writeComplex(item, value, type);
+      return item;
+    case "U":
+      writeText(item, value, type);
+      return item;
+    case "S":
+    case "V":
+      writeBytes(item, value, type);
+      return item;
+    default:
+      throw mismatch("no fill value", value, type);
+  }
+}
+
+/** One item's bytes as zarr-python writes that fill value. The opposite of {@link encodeFillItem}. */
+export function fillItemToJson(item: Uint8Array, type: DataType): JsonValue {
+  switch (type.kind) {
+    case "b":
+      return item[0] !== 0;
+    case "i":
+    case "u":
+    case "M":
+    case "m":
+      return readInteger(item, type);
+    case "f":
+      return pythonFloat(readFloat(item, type));
+    case "c": {
+      const half = item.length / 2;
+      return [
+        pythonFloat(readFloat(item.subarray(0, half), type)),
+        pythonFloat(readFloat(item.subarray(half), type)),
+      ];
+    }
+    case "U":
+      return readText(item, type);
+    case "S": {
+      // numpy's bytes end before their trailing zeros.
+      let end = item.length;
+      while (end > 0 && item[end - 1] === 0) end--;
+      return Buffer.from(item.subarray(0, end)).toString("base64");
+    }
+    default:
+      return Buffer.from(item).toString("base64");
+  }
+}
+
+/**
+ * Bytes of standard base64, undefined where the text is something else. (Buffer takes any text and skips what it
+ * does not like.)
+ */
+export function decodeBase64(text: string): Uint8Array | undefined {
+  const bytes = Buffer.from(text, "base64");
+  return bytes.toString("base64") === text ? new Uint8Array(bytes) : undefined;
+}
+
+/** A JSON number, or the name of one that JSON has no literal for. */
+export function floatOf(value: JsonValue): number | undefined {
+  if (typeof value === "string") return Object.hasOwn(namedFloats, value) ? namedFloats[value] : undefined;
+  return toNumber(value);
+}
+
+function parseBool(value: JsonValue, type: DataType): number {
+  if (typeof value === "boolean") return value ? 1 : 0;
+  const number = toNumber(value);
+  if (number !== 0 && number !== 1) throw mismatch("true or false", value, type);
+  return number;
+}
+
+function parseInteger(value: JsonValue, type: DataType): bigint {
+  const isTime = type.kind === "M" || type.kind === "m";
+  if (isTime && value === "NaT") return notATime;
+  const integer = typeof value === "boolean" ? BigInt(value) : toBigInt(value);
+  if (integer === undefined) throw mismatch(isTime ? 'an integer or "NaT"' : "an integer", value, type);
+  const bits = BigInt(type.itemSize * 8);
+  const least = type.kind === "u" ? 0n : -(1n << (bits - 1n));
+  const most = type.kind === "u" ? (1n << bits) - 1n : (1n << (bits - 1n)) - 1n;
+  if (integer < least || integer > most) throw mismatch(`an integer from ${least} to ${most}`, value, type);
+  return integer;
+}
+
+function parseFloatValue(value: JsonValue, type: DataType): number {
+  const number = floatOf(value);
+  if (number === undefined) throw mismatch('a number, "NaN", "Infinity" or "-Infinity"', value, type);
+  return number;
+}
+
+function writeInteger(item: Uint8Array, integer: bigint, byteOrder: DataType["byteOrder"]): void {
+  let rest = BigInt.asUintN(item.length * 8, integer);
+  for (let i = 0; i < item.length; i++) {
+    item[byteOrder === ">" ? item.length - 1 - i : i] = Number(rest & 0xffn);
+    rest >>= 8n;
+  }
+}
+
+function readInteger(item: Uint8Array, type: DataType): JsonValue {
+  let unsigned = 0n;
+  for (let i = 0; i < item.length; i++) {
+    unsigned = (unsigned << 8n) | BigInt(item[type.byteOrder === ">" ? i : item.length - 1 - i] as number);
+  }
+  const integer = type.kind === "u" ? unsigned : BigInt.asIntN(item.length * 8, unsigned);
+  const number = Number(integer);
+  return Number.isSafeInteger(number) ? number : integer;
+}
+
+/** Writes a float as wide as `item`; rounds as numpy does, except that nothing finite becomes infinite. */
+function writeFloat(item: Uint8Array, value: number, type: DataType): void {
+  const view = new DataView(item.buffer, item.byteOffset, item.byteLength);
+  const little = type.byteOrder !== ">";
+  if (item.length === 8) view.setFloat64(0, value, little);
+  else if (item.length === 4) view.setFloat32(0, value, little);
+  else if (item.length === 2) writeHalf(view, value, little);
+  else writeLongDouble(item, value, little);
+  if (Number.isFinite(value) && !Number.isFinite(readFloat(item, type))) {
+    throw mismatch(`a number in the range of a ${item.length}-byte float`, value, type);
+  }
+}
+
+function readFloat(item: Uint8Array, type: DataType): number {
+  const view = new DataView(item.buffer, item.byteOffset, item.byteLength);
+  const little = type.byteOrder !== ">";
+  if (item.length === 8) return view.getFloat64(0, little);
+  if (item.length === 4) return view.getFloat32(0, little);
+  return item.length === 2 ? readHalf(view, little) : readLongDouble(item, little);
+}
+
+function writeComplex(item: Uint8Array, value: JsonValue, type: DataType): void {
+  const parts = isJsonArray(value) ? value : [value, 0];
+  if (parts.length !== 2) throw mismatch("[real, imaginary]", value, type);
+  const half = item.length / 2;
+  writeFloat(item.subarray(0, half), parseFloatValue(parts[0] as JsonValue, type), type);
+  writeFloat(item.subarray(half), parseFloatValue(parts[1] as JsonValue, type), type);
+}
+
+function writeText(item: Uint8Array, value: JsonValue, type: DataType): void {
+  if (toNumber(value) === 0) return;
+  if (typeof value !== "string") throw mismatch("a string", value, type);
+  const characters = Array.from(value);
+  if (characters.length * 4 > item.length) {
+    throw mismatch(`a string of at most ${item.length / 4} characters`, value, type);
+  }
+  const view = new DataView(item.buffer);
+  for (let i = 0; i < characters.length; i++) {
+    view.setUint32(i * 4, (characters[i] as string).codePointAt(0) as number, type.byteOrder !== ">");
+  }
+}
+
+function readText(item: Uint8Array, type: DataType): string {
+  const view = new DataView(item.buffer, item.byteOffset, item.byteLength);
+  let text = "";
+  for (let offset = 0; offset < item.length; offset += 4) {
+    text += String.fromCodePoint(view.getUint32(offset, type.byteOrder !== ">"));
+  }
+  return text.replace(/\0+$/, "");
+}
+
+function writeBytes(item: Uint8Array, value: JsonValue, type: DataType): void {
+  if (toNumber(value) === 0) return;
+  const bytes = typeof value === "string" ? decodeBase64(value) : undefined;
+  if (bytes === undefined) throw mismatch("base64", value, type);
+  // zarr-python leaves the trailing zeros of `S` away; a structured or void item is always whole.
+  const fits = type.kind === "S" ? bytes.length <= item.length : bytes.length === item.length;
+  if (!fits) {
+    const bound = type.kind === "S" ? "at most " : "";
+    throw mismatch(`base64 of ${bound}${item.length} bytes`, value, type);
+  }
+  item.set(bytes);
+}
+
+function mismatch(expected: string, received: JsonValue, type: DataType): ZpublishError {
+  const text = stringifyJson(received);
+  return new ZpublishError(
+    "invalid-metadata",
+    `expected fill_value of dtype ${type.numpyStr} to be ${expected}, received ${text.length <= 120 ? text : `${text.slice(0, 117)}...`}`,
+  );
+}

@@ -1,0 +1,65 @@
+import { isLosslessNumber } from "lossless-json";
+import type { JsonObject, JsonValue } from "./json-value.js";
+
+/**
+ * Writes strict JSON (RFC 8259): `NaN` and the infinities as the strings zarr-python uses in a `fill_value`, 64-bit
+ * integers and numbers kept as text digit by digit. The text is ASCII, since zarr-python 2 decodes metadata as that.
+ * @param indent Spaces per level; 0, the default, writes one line without spaces.
+ * @throws TypeError where something that is no JSON value got in.
+ */
+export function stringifyJson(value: JsonValue, indent = 0): string {
+  return write(value, indent === 0 ? "" : " ".repeat(indent), indent === 0 ? "" : "\n");
+}
+
+function write(value: JsonValue, step: string, newline: string): string {
+  switch (typeof value) {
+    case "string":
+      return writeString(value);
+    case "number":
+      if (Number.isFinite(value)) return Object.is(value, -0) ? "-0.0" : String(value);
+      return Number.isNaN(value) ? '"NaN"' : value > 0 ? '"Infinity"' : '"-Infinity"';
+    case "bigint":
+    case "boolean":
+      return String(value);
+    case "object":
+      if (value === null) return "null";
+      if (isLosslessNumber(value)) return value.value;
+      if (Array.isArray(value)) return writeArray(value, step, newline);
+      return writeObject(value as JsonObject, step, newline);
+    default:
+      throw new TypeError(`expected a JSON value, received ${typeof value}`);
+  }
+}
+
+function writeString(value: string): string {
+  const text = JSON.stringify(value);
+  return NOT_ASCII.test(text) ? text.replace(EVERY_NOT_ASCII, escapeUnit) : text;
+}
+
+const NOT_ASCII = /[\u007f-\uffff]/;
+const EVERY_NOT_ASCII = /[\u007f-\uffff]/g;
+
+function escapeUnit(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
+
+function writeArray(array: readonly JsonValue[], step: string, newline: string): string {
+  if (array.length === 0) return "[]";
+  const inner = newline + step;
+  let text = "[";
+  for (let i = 0; i < array.length; i++) {
+    text += (i === 0 ? inner : `,${inner}`) + write(array[i] as JsonValue, step, inner);
+  }
+  return `${text}${newline}]`;
+}
+
+function writeObject(object: JsonObject, step: string, newline: string): string {
+  const inner = newline + step;
+  const colon = step === "" ? ":" : ": ";
+  let text = "";
+  for (const key of Object.keys(object)) {
+    const entry = writeString(key) + colon + write(object[key] as JsonValue, step, inner);
+    text += (text === "" ? inner : `,${inner}`) + entry;
+  }
+  return text === "" ? "{}" : `{${text}${newline}}`;
+}
