@@ -11,18 +11,28 @@ export interface ChunkKeyEncoding {
   readonly separator: "." | "/";
 }
 
-/** One file per chunk. */
-export interface FileChunks {
-  readonly kind: "files";
+/** Files below the directory of one array. */
+export interface ChunkFiles {
   /** Absolute path of the array's directory. */
   readonly directory: string;
+  /** Absolute real path of the store; a file that resolves outside of it is refused. Undefined: `directory`. */
+  readonly root?: string;
+  /**
+   * Absolute path of a metadata document that describes the array. While it is there, a file that is not there is an
+   * absent chunk; when it is gone, so is the store (unmounted, deleted), which is a failure. Undefined: not checked.
+   */
+  readonly metadataFile?: string;
+}
+
+/** One file per chunk. */
+export interface FileChunks extends ChunkFiles {
+  readonly kind: "files";
   readonly keyEncoding: ChunkKeyEncoding;
 }
 
 /** Zarr v3 sharding: many chunks in one file behind an index of (offset, length) pairs of uint64. */
-export interface ShardChunks {
+export interface ShardChunks extends ChunkFiles {
   readonly kind: "shards";
-  readonly directory: string;
   /** Of the shard's file. */
   readonly keyEncoding: ChunkKeyEncoding;
   /** Inner chunks per axis of one shard. */

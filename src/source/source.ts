@@ -80,13 +80,23 @@ export interface StoredArray {
   /** Without `_ARRAY_DIMENSIONS`. */
   readonly attrs: JsonObject;
   readonly chunks: ChunkSource;
+  /**
+   * Chunk shape to serve where the operator asks for none; undefined: `chunkShape`. In-memory arrays, whose one stored
+   * chunk is the whole array, have it.
+   */
+  readonly servedChunks?: readonly number[];
+  /** Compressor to serve where the operator asks for none; null: none; undefined: the stored one. */
+  readonly servedCompressor?: CodecSpec | null;
 }
 
 /** What absent chunks mean, and what the served document says about it. */
 export interface StoredFill {
   /** `fill_value` of the served `.zarray`, as zarr-python writes it. */
   readonly served: JsonValue;
-  /** One item in the array's type and byte order for padding and absent chunks; null: zero bytes. */
+  /**
+   * One item in the array's type and byte order for padding and absent chunks; null: zero bytes. Of variable-length types,
+   * the item as vlen-utf8 and vlen-bytes write it (its length as uint32, little-endian, and its bytes).
+   */
   readonly item: Uint8Array | null;
   /**
    * False where `served` does not say what an absent chunk means (a v3 array whose fill value is no missing-value

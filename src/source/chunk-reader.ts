@@ -1,0 +1,30 @@
+import type { ChunkReader, ChunkSource, MemoryChunks } from "./chunk-source.js";
+import { openFileChunkReader } from "./file-chunk-reader.js";
+import { openShardChunkReader } from "./shard-chunk-reader.js";
+
+/** A reader of an array's stored chunks. Opens nothing until it is asked; there is nothing to close. */
+export function openChunkReader(source: ChunkSource): ChunkReader {
+  switch (source.kind) {
+    case "files":
+      return openFileChunkReader(source);
+    case "shards":
+      return openShardChunkReader(source);
+    case "memory":
+      return openMemoryChunkReader(source);
+  }
+}
+
+/** Shared memory never changes: its identity is in the source's. */
+const memoryStamp = "0";
+
+function openMemoryChunkReader(source: MemoryChunks): ChunkReader {
+  const chunk = Object.freeze({
+    bytes: new Uint8Array(source.buffer, source.byteOffset, source.byteLength),
+    stamp: memoryStamp,
+  });
+  return {
+    stamp: async () => memoryStamp,
+    read: async () => chunk,
+    byteLength: async () => source.byteLength,
+  };
+}

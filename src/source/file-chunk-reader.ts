@@ -1,0 +1,37 @@
+import { encodeChunkKey } from "../zarr/chunk-key.js";
+import type { ChunkReader, FileChunks } from "./chunk-source.js";
+import { confirmAbsence } from "./confirm-absence.js";
+import { stampOf } from "./stamp-of.js";
+import { createStoreFiles } from "./store-files.js";
+
+/** A reader of chunks that are one file each. */
+export function openFileChunkReader(source: FileChunks): ChunkReader {
+  const files = createStoreFiles(source.root ?? source.directory);
+
+  async function statChunk(chunkCoords: readonly number[]) {
+    const key = encodeChunkKey(chunkCoords, source.keyEncoding);
+    const stat = await files.stat(`${source.directory}/${key}`);
+    if (stat === undefined) await confirmAbsence(source, key);
+    return stat;
+  }
+
+  return {
+    async stamp(chunkCoords) {
+      const stat = await statChunk(chunkCoords);
+      return stat === undefined ? undefined : stampOf(stat);
+    },
+    async read(chunkCoords) {
+      const key = encodeChunkKey(chunkCoords, source.keyEncoding);
+      const chunk = await files.read(`${source.directory}/${key}`, async (file) => ({
+        bytes: await file.readBytes(0, Number(file.stat.size)),
+        stamp: stampOf(file.stat),
+      }));
+      if (chunk === undefined) await confirmAbsence(source, key);
+      return chunk;
+    },
+    async byteLength(chunkCoords) {
+      const stat = await statChunk(chunkCoords);
+      return stat === undefined ? undefined : Number(stat.size);
+    },
+  };
+}

@@ -1,0 +1,48 @@
+/** Bytes of UTF-8 that a request's path parameter may have. */
+const maxPathBytes = 1024;
+
+/**
+ * Why a node cannot be served under its path, undefined where it can.
+ * @param path Without a leading slash.
+ */
+export function refusedName(path: string): string | undefined {
+  for (const segment of path.split("/")) {
+    if (segment === "" || segment === "." || segment === "..") {
+      return `expected a name, received ${JSON.stringify(segment)}`;
+    }
+  }
+  if (/\p{Cc}/u.test(path)) return "the name has control characters, which no request can have";
+  if (/\p{Cs}/u.test(path)) return "the name is no valid Unicode";
+  const byteLength = Buffer.byteLength(path);
+  if (byteLength > maxPathBytes) {
+    return `expected a path of at most ${maxPathBytes} bytes, received ${byteLength}`;
+  }
+  return undefined;
+}
+
+/** A line about a name that many clients cannot ask for; undefined where there is nothing to say. */
+export function nameWarning(path: string): string | undefined {
+  const found = /[#?%]/.exec(path.slice(path.lastIndexOf("/") + 1));
+  if (found === null) return undefined;
+  return `'${path}': many clients cannot ask for a name with "${found[0]}"`;
+}
+
+/** A path for a message: control characters escaped, and cut where it is too long to be read. */
+export function printablePath(path: string): string {
+  const text = path.replace(/[\p{Cc}\p{Cs}]/gu, (character) => {
+    const code = (character.codePointAt(0) as number).toString(16);
+    return `\\u${code.padStart(4, "0")}`;
+  });
+  return text.length <= 200 ? text : `${text.slice(0, 197)}...`;
+}
+
+/** Order of paths in a tree: parents before children, siblings by name in UTF-16 code units. */
+export function comparePaths(a: string, b: string): number {
+  const left = a.split("/");
+  const right = b.split("/");
+  const common = Math.min(left.length, right.length);
+  for (let i = 0; i < common; i++) {
+    if (left[i] !== right[i]) return (left[i] as string) < (right[i] as string) ? -1 : 1;
+  }
+  return left.length - right.length;
+}

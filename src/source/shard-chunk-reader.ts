@@ -1,0 +1,72 @@
+import { encodeChunkKey } from "../zarr/chunk-key.js";
+import type { ChunkReader, ShardChunks, StoredChunk } from "./chunk-source.js";
+import { confirmAbsence } from "./confirm-absence.js";
+import { readShardIndex, type ShardEntry, shardEntry } from "./shard-index.js";
+import { createShardIndexCache } from "./shard-index-cache.js";
+import { stampOf } from "./stamp-of.js";
+import { createStoreFiles, type OpenFile } from "./store-files.js";
+
+const indexes = createShardIndexCache();
+
+interface ShardPlace {
+  readonly key: string;
+  readonly path: string;
+  /** Of the inner chunk in its shard, in C order. */
+  readonly position: number;
+}
+
+/** A reader of the inner chunks of shards. */
+export function openShardChunkReader(source: ShardChunks): ChunkReader {
+  const files = createStoreFiles(source.root ?? source.directory);
+
+  async function entryOf(file: OpenFile, place: ShardPlace): Promise<ShardEntry | undefined> {
+    const stamp = stampOf(file.stat);
+    let entries = indexes.get(place.path, stamp);
+    if (entries === undefined) {
+      entries = await readShardIndex(file, source, place.key);
+      indexes.set(place.path, stamp, entries);
+    }
+    return shardEntry(entries, place.position, source, Number(file.stat.size), place.key);
+  }
+
+  /** Runs `use` on the shard of a chunk; undefined where there is none. */
+  async function readShard<T>(
+    chunkCoords: readonly number[],
+    use: (file: OpenFile, entry: ShardEntry | undefined) => Promise<T>,
+  ): Promise<T | undefined> {
+    const place = placeInShard(chunkCoords, source);
+    const found = await files.read(place.path, async (file) => ({
+      value: await use(file, await entryOf(file, place)),
+    }));
+    if (found === undefined) await confirmAbsence(source, place.key);
+    return found?.value;
+  }
+
+  return {
+    async stamp(chunkCoords) {
+      const place = placeInShard(chunkCoords, source);
+      const stat = await files.stat(place.path);
+      if (stat === undefined) await confirmAbsence(source, place.key);
+      return stat === undefined ? undefined : stampOf(stat);
+    },
+    read: (chunkCoords) =>
+      readShard(chunkCoords, async (file, entry): Promise<StoredChunk | undefined> => {
+        if (entry === undefined) return undefined;
+        return { bytes: await file.readBytes(entry.offset, entry.byteLength), stamp: stampOf(file.stat) };
+      }),
+    byteLength: (chunkCoords) => readShard(chunkCoords, async (_file, entry) => entry?.byteLength),
+  };
+}
+
+function placeInShard(chunkCoords: readonly number[], source: ShardChunks): ShardPlace {
+  const shardCoords: number[] = [];
+  let position = 0;
+  for (let axis = 0; axis < chunkCoords.length; axis++) {
+    const perShard = source.chunksPerShard[axis] as number;
+    const coordinate = chunkCoords[axis] as number;
+    shardCoords.push(Math.floor(coordinate / perShard));
+    position = position * perShard + (coordinate % perShard);
+  }
+  const key = encodeChunkKey(shardCoords, source.keyEncoding);
+  return { key, path: `${source.directory}/${key}`, position };
+}

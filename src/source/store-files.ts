@@ -1,0 +1,214 @@
+import { type BigIntStats, close, constants, fstat, lstat, open, read, realpath } from "node:fs";
+import { dirname, relative, sep } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { ZpublishError } from "../errors.js";
+
+// Descriptors rather than FileHandles: half the time per read, and nothing left to the garbage collector.
+const openAsync = promisify(open);
+const closeAsync = promisify(close);
+const readAsync = promisify(read);
+const realpathAsync = promisify(realpath);
+const fstatAsync = promisify(fstat) as (fd: number, options: { bigint: true }) => Promise<BigIntStats>;
+const lstatAsync = promisify(lstat) as (path: string, options: { bigint: true }) => Promise<BigIntStats>;
+
+/**
+ * A kernel stamps files with the time of its last tick, 1 to 10 ms long: two writes within one leave the same time.
+ * A file younger than this is looked at again later.
+ */
+const settleMs = 20;
+const maxTries = 5;
+/** Directories whose real path was checked, per store and thread. */
+const maxVerifiedDirectories = 4096;
+
+/** Never follows a link unseen, and never waits for the other end of a pipe. */
+const openFlags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+
+/** A file that is open for reading. */
+export interface OpenFile {
+  readonly stat: BigIntStats;
+  /** Reads exactly `byteLength` bytes into memory of their own. */
+  readBytes(offset: number, byteLength: number): Promise<Uint8Array<ArrayBuffer>>;
+}
+
+/**
+ * Reads the files of one store. Nothing outside of it is opened: a path whose real path is elsewhere is refused.
+ * Errors name files relative to the store.
+ */
+export interface StoreFiles {
+  /** What `lstat` says, once the file is no longer fresh; undefined where there is none. @throws ZpublishError `source-unreadable` */
+  stat(path: string): Promise<BigIntStats | undefined>;
+  /**
+   * Runs `use` on the open file, again when the file changed meanwhile (at most five times).
+   * @returns Undefined where there is no such file.
+   * @throws ZpublishError `source-unreadable`, and what `use` throws of an unchanged file.
+   */
+  read<T>(path: string, use: (file: OpenFile) => Promise<T>): Promise<T | undefined>;
+}
+
+/** A file turned out shorter than it said: somebody writes it. */
+class FileChanged extends Error {}
+
+/** @param root Absolute real path of the store. */
+export function createStoreFiles(root: string): StoreFiles {
+  const verified = new Set<string>();
+
+  async function verifyDirectory(directory: string, label: string): Promise<boolean> {
+    if (verified.has(directory)) return true;
+    const real = await realpathAsync(directory).catch((error: unknown) => absentOrThrow(error, label));
+    if (real === undefined) return false;
+    refuseOutside(root, real, label);
+    if (verified.size >= maxVerifiedDirectories) verified.clear();
+    verified.add(directory);
+    return true;
+  }
+
+  /** The path itself, or where its link leads to; undefined where there is nothing. */
+  async function resolveLink(path: string, label: string): Promise<string> {
+    // A link to nothing is data that is not there now (not fetched, not mounted): no absent chunk.
+    const real = await realpathAsync(path).catch((error: unknown) => {
+      throw unreadable(label, `is a link that leads nowhere (${codeOf(error)})`);
+    });
+    refuseOutside(root, real, label);
+    return real;
+  }
+
+  async function openPath(path: string, label: string): Promise<number | undefined> {
+    if (!(await verifyDirectory(dirname(path), label))) return undefined;
+    try {
+      return await openAsync(path, openFlags);
+    } catch (error) {
+      if (codeOf(error) !== "ELOOP") return absentOrThrow(error, label);
+    }
+    const real = await resolveLink(path, label);
+    return await openAsync(real, openFlags).catch((error: unknown) => absentOrThrow(error, label));
+  }
+
+  return {
+    async stat(path) {
+      const label = labelOf(root, path);
+      if (!(await verifyDirectory(dirname(path), label))) return undefined;
+      let target = path;
+      for (let attempt = 1; ; attempt++) {
+        const stat = await lstatAsync(target, { bigint: true }).catch((error: unknown) =>
+          absentOrThrow(error, label),
+        );
+        if (stat === undefined) return undefined;
+        if (stat.isSymbolicLink() && attempt < maxTries) {
+          target = await resolveLink(path, label);
+          continue;
+        }
+        requireFile(stat, label);
+        const wait = remainingSettleMs(stat);
+        if (wait === 0 || attempt >= maxTries) return stat;
+        await sleep(wait);
+      }
+    },
+
+    async read(path, use) {
+      const label = labelOf(root, path);
+      for (let attempt = 1; attempt <= maxTries; attempt++) {
+        const fd = await openPath(path, label);
+        if (fd === undefined) return undefined;
+        try {
+          const result = await useUnchanged(fd, label, use);
+          if (result !== undefined) return result.value;
+        } catch (error) {
+          if (error instanceof ZpublishError) throw error;
+          throw unreadable(label, `cannot be read (${codeOf(error)})`, error);
+        } finally {
+          await closeAsync(fd).catch(() => undefined);
+        }
+      }
+      throw unreadable(label, `changed during each of ${maxTries} tries to read it`);
+    },
+  };
+}
+
+/** Runs `use` on an open file; undefined where the file changed meanwhile. */
+async function useUnchanged<T>(
+  fd: number,
+  label: string,
+  use: (file: OpenFile) => Promise<T>,
+): Promise<{ readonly value: T } | undefined> {
+  let stat = await fstatAsync(fd, { bigint: true });
+  requireFile(stat, label);
+  const wait = remainingSettleMs(stat);
+  if (wait > 0) {
+    await sleep(wait);
+    stat = await fstatAsync(fd, { bigint: true });
+  }
+  const file: OpenFile = {
+    stat,
+    readBytes: (offset, byteLength) => readBytes(fd, offset, byteLength, label),
+  };
+  try {
+    const value = await use(file);
+    return isSame(stat, await fstatAsync(fd, { bigint: true })) ? { value } : undefined;
+  } catch (error) {
+    if (error instanceof FileChanged) return undefined;
+    // What looks corrupt may be half of an old file and half of a new one.
+    if (!isSame(stat, await fstatAsync(fd, { bigint: true }))) return undefined;
+    throw error;
+  }
+}
+
+async function readBytes(
+  fd: number,
+  offset: number,
+  byteLength: number,
+  label: string,
+): Promise<Uint8Array<ArrayBuffer>> {
+  if (byteLength > 0x7fffffff)
+    throw unreadable(label, `has ${byteLength} bytes, more than one read can take`);
+  // Not from Buffer's pool: the caller may move the memory to another thread.
+  const bytes = new Uint8Array(Buffer.allocUnsafeSlow(byteLength).buffer as ArrayBuffer, 0, byteLength);
+  let filled = 0;
+  while (filled < byteLength) {
+    const { bytesRead } = await readAsync(fd, bytes, filled, byteLength - filled, offset + filled);
+    if (bytesRead === 0) throw new FileChanged();
+    filled += bytesRead;
+  }
+  return bytes;
+}
+
+function isSame(a: BigIntStats, b: BigIntStats): boolean {
+  return a.mtimeNs === b.mtimeNs && a.size === b.size;
+}
+
+/** Milliseconds until a file is old enough that another write must change its time; 0 for times in the future. */
+function remainingSettleMs(stat: BigIntStats): number {
+  const age = Date.now() - Number(stat.mtimeNs / 1_000_000n);
+  return age < 0 || age >= settleMs ? 0 : settleMs - age;
+}
+
+function requireFile(stat: BigIntStats, label: string): void {
+  if (stat.isFile()) return;
+  throw unreadable(label, `expected a file, found ${stat.isDirectory() ? "a directory" : "something else"}`);
+}
+
+function refuseOutside(root: string, real: string, label: string): void {
+  const prefix = root.endsWith(sep) ? root : `${root}${sep}`;
+  if (real !== root && !real.startsWith(prefix))
+    throw unreadable(label, "is reached by a link that leaves the store");
+}
+
+function absentOrThrow(error: unknown, label: string): undefined {
+  const code = codeOf(error);
+  if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+  throw unreadable(label, `cannot be read (${code})`, error);
+}
+
+/** The code of a system error, without its message, which has a path of the machine. */
+function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" ? code : "unknown error";
+}
+
+function labelOf(root: string, path: string): string {
+  return relative(root, path).split(sep).join("/");
+}
+
+function unreadable(label: string, problem: string, cause?: unknown): ZpublishError {
+  return new ZpublishError("source-unreadable", `'${label}' ${problem}`, { details: { key: label }, cause });
+}

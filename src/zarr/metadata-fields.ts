@@ -1,0 +1,78 @@
+import { ZpublishError } from "../errors.js";
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, toBigInt } from "../model/json-value.js";
+import { stringifyJson } from "../model/stringify-json.js";
+
+/** `invalid-metadata` that says what was expected of a document and what it has; `undefined` reads as "nothing". */
+export function invalidField(
+  document: string,
+  expected: string,
+  received: JsonValue | undefined,
+): ZpublishError {
+  return new ZpublishError(
+    "invalid-metadata",
+    `${document}: expected ${expected}, received ${describeValue(received)}`,
+  );
+}
+
+/** A value as JSON for a message, cut where it is long. */
+export function describeValue(value: JsonValue | undefined): string {
+  if (value === undefined) return "nothing";
+  const text = stringifyJson(value);
+  return text.length <= 120 ? text : `${text.slice(0, 117)}...`;
+}
+
+/** @throws ZpublishError `invalid-metadata` where the value is no JSON object. */
+export function requireObject(value: JsonValue | undefined, document: string, what: string): JsonObject {
+  if (!isJsonObject(value)) throw invalidField(document, `${what} to be an object`, value);
+  return value;
+}
+
+/** @throws ZpublishError `invalid-metadata` where the value is no array. */
+export function requireArray(
+  value: JsonValue | undefined,
+  document: string,
+  what: string,
+): readonly JsonValue[] {
+  if (!isJsonArray(value)) throw invalidField(document, `${what} to be a list`, value);
+  return value;
+}
+
+/**
+ * A list of integers from `least` to 2^53 - 1, of exactly `rank` entries where a rank is given.
+ * @throws ZpublishError `invalid-metadata`
+ */
+export function requireIntegers(
+  value: JsonValue | undefined,
+  document: string,
+  what: string,
+  least: 0 | 1,
+  rank?: number,
+): readonly number[] {
+  const kind = least === 0 ? "non-negative" : "positive";
+  const integers = isJsonArray(value) ? value.map(toBigInt) : undefined;
+  const expected = `${what} to be a list of ${rank === undefined ? "" : `${rank} `}${kind} integers`;
+  if (integers === undefined || (rank !== undefined && integers.length !== rank)) {
+    throw invalidField(document, expected, value);
+  }
+  return Object.freeze(
+    integers.map((integer) => {
+      if (integer === undefined || integer < least || integer > Number.MAX_SAFE_INTEGER) {
+        throw invalidField(document, expected, value);
+      }
+      return Number(integer);
+    }),
+  );
+}
+
+/** Runs `parse`, and puts the document's name before the message of what it throws. */
+export function withinDocument<T>(document: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    if (!(error instanceof ZpublishError)) throw error;
+    throw new ZpublishError(error.code, `${document}: ${error.message}`, {
+      details: error.details,
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,265 @@
+import { mkdir, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import t from "tap";
+import { crc32c } from "../../src/codec/crc32c.js";
+import { openChunkReader } from "../../src/source/chunk-reader.js";
+import type { FileChunks, ShardChunks } from "../../src/source/chunk-source.js";
+import { makeDirectory, makeOld, writeFiles, zarray } from "./write-store.js";
+
+function files(root: string, changes: Partial<FileChunks> = {}): FileChunks {
+  return {
+    kind: "files",
+    directory: join(root, "v"),
+    root,
+    metadataFile: join(root, "v/.zarray"),
+    keyEncoding: { name: "v2", separator: "." },
+    ...changes,
+  };
+}
+
+t.test("a chunk comes with its bytes, length and stamp", async (t) => {
+  const root = await makeDirectory(t);
+  await writeFiles(root, { "v/.zarray": zarray, "v/1.2": "chunk", "v/1.3": "" });
+  const reader = openChunkReader(files(root));
+  const chunk = await reader.read([1, 2]);
+  t.equal(Buffer.from(chunk?.bytes ?? []).toString(), "chunk");
+  t.equal(chunk?.bytes.buffer.byteLength, 5, "the memory is the caller's alone");
+  t.equal(await reader.byteLength([1, 2]), 5);
+  t.equal(await reader.stamp([1, 2]), chunk?.stamp);
+  t.match(chunk?.stamp, /^[0-9a-z]+\.5$/);
+  t.equal((await reader.read([1, 3]))?.bytes.byteLength, 0);
+});
+
+t.test("an absent chunk is undefined", async (t) => {
+  const root = await makeDirectory(t);
+  await writeFiles(root, { "v/.zarray": zarray, "v/0": "a file, not a directory" });
+  for (const separator of [".", "/"] as const) {
+    const reader = openChunkReader(files(root, { keyEncoding: { name: "v2", separator } }));
+    t.equal(await reader.read([0, 7]), undefined);
+    t.equal(await reader.stamp([0, 7]), undefined);
+    t.equal(await reader.byteLength([8, 7]), undefined);
+  }
+});
+
+t.test("a store that is gone is a failure, not an absent chunk", async (t) => {
+  const root = await makeDirectory(t);
+  await writeFiles(root, { "v/.zarray": zarray, "v/0": "x" });
+  const reader = openChunkReader(files(root));
+  t.ok(await reader.read([0]));
+  await rm(join(root, "v"), { recursive: true });
+  for (const ask of [reader.read, reader.stamp, reader.byteLength]) {
+    await t.rejects(async () => void (await ask([0])), {
+      code: "source-unreadable",
+      message: /metadata of its array is no longer/,
+    });
+  }
+});
+
+t.test("what is no file is a failure, and never waited for", async (t) => {
+  const root = await makeDirectory(t);
+  await writeFiles(root, { "v/.zarray": zarray });
+  await mkdir(join(root, "v/0"));
+  const reader = openChunkReader(files(root));
+  for (const ask of [reader.read, reader.stamp, reader.byteLength]) {
+    const error = await ask([0]).catch((error: Error) => error);
+    t.match(error, { code: "source-unreadable", message: "'v/0' expected a file, found a directory" });
+  }
+});
+
+t.test("links inside of the store are followed, others refused by name", async (t) => {
+  const outside = await makeDirectory(t);
+  const root = await makeDirectory(t);
+  await writeFiles(outside, { secret: "secret", "dir/0": "secret" });
+  await writeFiles(root, { "v/.zarray": zarray, "objects/a": "inside" });
+  await symlink(join(root, "objects/a"), join(root, "v/0"));
+  await symlink(join(outside, "secret"), join(root, "v/1"));
+  await symlink(join(root, "objects/nothing"), join(root, "v/2"));
+  await symlink(join(outside, "dir"), join(root, "v/3"));
+  await symlink("4", join(root, "v/4"));
+  const reader = openChunkReader(files(root));
+  t.equal(Buffer.from((await reader.read([0]))?.bytes ?? []).toString(), "inside");
+  t.equal(await reader.byteLength([0]), 6);
+  const nested = openChunkReader(files(root, { keyEncoding: { name: "v2", separator: "/" } }));
+  const leaves = { code: "source-unreadable", message: /leaves the store/ };
+  await t.rejects(reader.read([1]), {
+    ...leaves,
+    message: "'v/1' is reached by a link that leaves the store",
+  });
+  await t.rejects(reader.stamp([1]), leaves);
+  await t.rejects(nested.read([3, 0]), leaves);
+  await t.rejects(nested.stamp([3, 0]), leaves);
+  await t.rejects(reader.read([2]), {
+    code: "source-unreadable",
+    message: /a link that leads nowhere \(ENOENT\)/,
+  });
+  await t.rejects(reader.read([4]), { code: "source-unreadable", message: /leads nowhere \(ELOOP\)/ });
+});
+
+t.test("a rewrite changes the stamp, however quick it is", async (t) => {
+  const root = await makeDirectory(t);
+  await writeFiles(root, { "v/.zarray": zarray });
+  const path = join(root, "v/0");
+  const reader = openChunkReader(files(root));
+  const stamps = new Set<string | undefined>();
+  for (let i = 0; i < 10; i++) {
+    await writeFile(path, String(i));
+    const chunk = await reader.read([0]);
+    t.equal(Buffer.from(chunk?.bytes ?? []).toString(), String(i));
+    stamps.add(chunk?.stamp);
+    t.equal(await reader.stamp([0]), chunk?.stamp);
+  }
+  t.equal(stamps.size, 10);
+});
+
+t.test("what is read while it is rewritten is one state, whole", async (t) => {
+  const root = await makeDirectory(t);
+  await writeFiles(root, { "v/.zarray": zarray });
+  const path = join(root, "v/0");
+  await writeFile(path, Buffer.alloc(500_001, 1));
+  await makeOld(path);
+  let isDone = false;
+  const writing = (async () => {
+    for (let value = 2; !isDone; value = (value % 250) + 1) {
+      await writeFile(`${path}.new`, Buffer.alloc(500_000 + value, value));
+      await rename(`${path}.new`, path);
+    }
+  })();
+  const reader = openChunkReader(files(root));
+  for (let i = 0; i < 20; i++) {
+    const bytes = (await reader.read([0]))?.bytes as Uint8Array;
+    const value = bytes[0] as number;
+    if (bytes.length !== 500_000 + value || bytes.some((byte) => byte !== value)) {
+      t.fail(`received a mixture of ${bytes.length} bytes`);
+    }
+  }
+  isDone = true;
+  await writing;
+});
+
+function shard(root: string, changes: Partial<ShardChunks> = {}): ShardChunks {
+  return {
+    kind: "shards",
+    directory: join(root, "v"),
+    root,
+    keyEncoding: { name: "default", separator: "/" },
+    chunksPerShard: [2, 2],
+    indexLocation: "end",
+    indexChecksum: true,
+    indexByteOrder: "<",
+    ...changes,
+  };
+}
+
+/** A shard of the given chunks; null is an absent one. */
+function writeShard(chunks: readonly (string | null)[], source: ShardChunks): Buffer {
+  const indexLength = chunks.length * 16 + (source.indexChecksum ? 4 : 0);
+  let offset = source.indexLocation === "start" ? indexLength : 0;
+  const index = Buffer.alloc(indexLength);
+  const put = (value: bigint, at: number) =>
+    source.indexByteOrder === "<" ? index.writeBigUInt64LE(value, at) : index.writeBigUInt64BE(value, at);
+  chunks.forEach((chunk, i) => {
+    put(chunk === null ? 2n ** 64n - 1n : BigInt(offset), i * 16);
+    put(chunk === null ? 2n ** 64n - 1n : BigInt(chunk.length), i * 16 + 8);
+    offset += chunk?.length ?? 0;
+  });
+  if (source.indexChecksum) index.writeUInt32LE(crc32c(index.subarray(0, -4)), indexLength - 4);
+  const body = Buffer.from(chunks.map((chunk) => chunk ?? "").join(""));
+  return Buffer.concat(source.indexLocation === "start" ? [index, body] : [body, index]);
+}
+
+t.test("inner chunks are found in their shard, wherever its index is", async (t) => {
+  for (const indexLocation of ["start", "end"] as const) {
+    for (const indexChecksum of [true, false]) {
+      for (const indexByteOrder of ["<", ">"] as const) {
+        const root = await makeDirectory(t);
+        const source = shard(root, { indexLocation, indexChecksum, indexByteOrder });
+        await writeFiles(root, {
+          "v/c/0/0": writeShard(["a", "bb", null, "dddd"], source),
+          "v/c/1/2": writeShard(["e", "f", "ggg", ""], source),
+        });
+        const reader = openChunkReader(source);
+        const text = async (...coords: number[]) => {
+          const chunk = await reader.read(coords);
+          return chunk === undefined ? undefined : Buffer.from(chunk.bytes).toString();
+        };
+        t.equal(await text(0, 0), "a");
+        t.equal(await text(0, 1), "bb");
+        t.equal(await text(1, 0), undefined);
+        t.equal(await text(1, 1), "dddd");
+        t.equal(await text(3, 4), "ggg");
+        t.equal(await text(3, 5), "");
+        t.equal(await text(9, 9), undefined);
+        t.equal(await reader.byteLength([0, 1]), 2);
+        t.equal(await reader.byteLength([1, 0]), undefined);
+        t.equal(await reader.stamp([0, 0]), (await reader.read([1, 1]))?.stamp);
+        t.equal(await reader.stamp([9, 9]), undefined);
+      }
+    }
+  }
+});
+
+t.test("a rewritten shard is read by its new index", async (t) => {
+  const root = await makeDirectory(t);
+  const source = shard(root);
+  await writeFiles(root, { "v/c/0/0": writeShard(["a", "bb", null, "dddd"], source) });
+  const reader = openChunkReader(source);
+  t.equal((await reader.read([0, 1]))?.bytes.length, 2);
+  await writeFile(join(root, "v/c/0/0"), writeShard(["aaaa", "b", "c", null], source));
+  t.equal(Buffer.from((await reader.read([0, 1]))?.bytes ?? []).toString(), "b");
+  t.equal(await reader.read([1, 1]), undefined);
+});
+
+t.test("a damaged shard is corrupt, naming what is wrong", async (t) => {
+  const root = await makeDirectory(t);
+  const source = shard(root);
+  const good = writeShard(["a", "bb", null, "dddd"], source);
+  const flipped = Buffer.from(good);
+  flipped[good.length - 30] = (flipped[good.length - 30] as number) ^ 1;
+  const unchecked = shard(root, { indexChecksum: false });
+  const outside = writeShard(["a", "bb", null, "dddd"], unchecked);
+  outside.writeBigUInt64LE(1000n, 7);
+  const empty = Buffer.from(outside);
+  empty.writeBigUInt64LE(2n ** 64n - 1n, 7);
+  await writeFiles(root, {
+    "v/c/0/0": flipped,
+    "v/c/1/0": good.subarray(0, 20),
+    "v/c/2/0": outside,
+    "v/c/3/0": empty,
+  });
+  const reader = openChunkReader(source);
+  const corrupt = (message: RegExp) => ({ code: "corrupt-chunk", message });
+  await t.rejects(
+    reader.read([0, 0]),
+    corrupt(/shard 'c\/0\/0': expected its index to have crc32c \d+, received \d+/),
+  );
+  await t.rejects(
+    reader.read([2, 0]),
+    corrupt(/expected at least the 68 bytes of its index, received 20 bytes/),
+  );
+  const other = openChunkReader(unchecked);
+  await t.rejects(
+    other.read([4, 0]),
+    corrupt(/inner chunk 0 within its 71 bytes, received offset 1000 and length 1/),
+  );
+  await t.rejects(other.read([6, 0]), corrupt(/received offset 18446744073709551615 and length 1/));
+});
+
+t.test("an array in memory is its one chunk, shared", async (t) => {
+  const buffer = new SharedArrayBuffer(8);
+  new Uint8Array(buffer).set([0, 1, 2, 3, 4, 5, 6, 7]);
+  const reader = openChunkReader({ kind: "memory", buffer, byteOffset: 2, byteLength: 4 });
+  const chunk = await reader.read([0, 0]);
+  t.same([...(chunk?.bytes ?? [])], [2, 3, 4, 5]);
+  t.equal(chunk?.bytes.buffer, buffer);
+  t.equal(await reader.byteLength([0]), 4);
+  t.equal(await reader.stamp([0]), chunk?.stamp);
+});
+
+t.test("files that were not touched keep their stamp", async (t) => {
+  const root = await makeDirectory(t);
+  await writeFiles(root, { "v/.zarray": zarray, "v/0": "x" });
+  const first = await openChunkReader(files(root)).stamp([0]);
+  t.equal(await openChunkReader(files(root)).stamp([0]), first);
+  const { mtimeNs, size } = await stat(join(root, "v/0"), { bigint: true });
+  t.equal(first, `${mtimeNs.toString(36)}.${size.toString(36)}`);
+});
