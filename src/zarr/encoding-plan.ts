@@ -17,7 +17,7 @@ export interface EncodingPlan {
   readonly shape: readonly number[];
   /** Bytes of an item; 0 for object types (never in a `rechunk`). */
   readonly itemSize: number;
-  /** One item; null: zero bytes. */
+  /** One item; null: zero bytes. Of object types, an item as vlen-utf8 and vlen-bytes write it. */
   readonly fillItem: Uint8Array | null;
   /** True: an absent stored chunk (all of them, in a rechunk) is an absent served chunk. False: it is served filled. */
   readonly absentIsAbsent: boolean;
@@ -28,20 +28,27 @@ export interface EncodingPlan {
   readonly decode: readonly CodecStep[];
   /** In the order they are applied after that. Empty for passthrough. */
   readonly encode: readonly CodecStep[];
-  /** The whole chain from raw items to served bytes: what a filled chunk goes through, in any kind of plan. */
+  /**
+   * The whole chain from raw items to served bytes: what a filled chunk goes through, in any kind of plan. Of object
+   * types, what comes behind the filter that makes bytes of their items.
+   */
   readonly encodeAll: readonly CodecStep[];
 }
 
+/** How one kind of chunk lies in memory and in its grid. */
 export interface ChunkLayout {
   readonly chunkShape: readonly number[];
   readonly gridShape: readonly number[];
   readonly axisOrder: readonly number[];
 }
 
+/** One codec with what the plan knows about the bytes it works on. Plain data: no lossless numbers, no big integers. */
 export interface CodecStep {
   readonly codec: CodecSpec;
   /** Bytes on the decoded side, where the plan knows: input and output are checked against it. Null: unknown. */
   readonly decodedByteLength: number | null;
+  /** `decodedByteLength` where it is known, else a limit: nothing larger is ever allocated for the decoded side. */
+  readonly maxDecodedByteLength: number;
   /** Item size on the decoded side, for codecs that care (Blosc's typesize, shuffle); 1 where unknown. */
   readonly itemSize: number;
 }

@@ -1,0 +1,56 @@
+/**
+ * Undoes Blosc's bit shuffle: row `8 * b + k` of the source holds bit `k` of byte `b` of every item, eight items to a
+ * byte. Where the number of items is no multiple of eight, Blosc leaves the bytes as they are.
+ */
+export function unshuffleBits(source: Uint8Array, target: Uint8Array, itemSize: number): void {
+  const count = Math.floor(source.length / itemSize);
+  if (count % 8 !== 0) {
+    target.set(source);
+    return;
+  }
+  const rowLength = count / 8;
+  for (let byte = 0; byte < itemSize; byte++) {
+    const rows = byte * 8 * rowLength;
+    for (let group = 0; group < rowLength; group++) {
+      let from = rows + group;
+      let low = source[from]!;
+      from += rowLength;
+      low |= source[from]! << 8;
+      from += rowLength;
+      low |= source[from]! << 16;
+      from += rowLength;
+      low |= source[from]! << 24;
+      from += rowLength;
+      let high = source[from]!;
+      from += rowLength;
+      high |= source[from]! << 8;
+      from += rowLength;
+      high |= source[from]! << 16;
+      from += rowLength;
+      high |= source[from]! << 24;
+
+      // Transposes eight by eight bits (Hacker's Delight, 7-3): bytes become items.
+      let swap = (low ^ (low >>> 7)) & 0x00aa00aa;
+      low ^= swap ^ (swap << 7);
+      swap = (low ^ (low >>> 14)) & 0x0000cccc;
+      low ^= swap ^ (swap << 14);
+      swap = (high ^ (high >>> 7)) & 0x00aa00aa;
+      high ^= swap ^ (swap << 7);
+      swap = (high ^ (high >>> 14)) & 0x0000cccc;
+      high ^= swap ^ (swap << 14);
+      const first = (low & 0x0f0f0f0f) | ((high & 0x0f0f0f0f) << 4);
+      const second = ((low >>> 4) & 0x0f0f0f0f) | (high & 0xf0f0f0f0);
+
+      let to = group * 8 * itemSize + byte;
+      for (let shift = 0; shift < 32; shift += 8) {
+        target[to] = (first >>> shift) & 255;
+        to += itemSize;
+      }
+      for (let shift = 0; shift < 32; shift += 8) {
+        target[to] = (second >>> shift) & 255;
+        to += itemSize;
+      }
+    }
+  }
+  target.set(source.subarray(count * itemSize), count * itemSize);
+}

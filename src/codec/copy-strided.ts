@@ -1,0 +1,166 @@
+import type { StridedAxis } from "./gather.js";
+
+/** Runs of fewer bytes are quicker item by item than as calls into the engine. */
+const MIN_RUN_BYTES = 64;
+/** Items per side of a tile: a tile of 8-byte items is 8 KiB on both sides, which fits the first-level cache. */
+const TILE = 32;
+
+type Words = Uint8Array | Uint16Array | Uint32Array;
+
+/**
+ * Copies a box of items between two buffers.
+ * @param axes From slowest to fastest varying in the target, neighbours that lie together merged. None: one item.
+ * @param sourceOffset In items, as are `targetOffset` and the strides.
+ */
+export function copyStrided(
+  source: Uint8Array,
+  sourceOffset: number,
+  target: Uint8Array,
+  targetOffset: number,
+  axes: readonly StridedAxis[],
+  itemSize: number,
+): void {
+  const inner = axes.at(-1) ?? { length: 1, sourceStride: 1, targetStride: 1 };
+  const runBytes = inner.length * itemSize;
+  if (
+    inner.sourceStride === 1 &&
+    inner.targetStride === 1 &&
+    (runBytes >= MIN_RUN_BYTES || axes.length < 2)
+  ) {
+    copyRuns(source, sourceOffset, target, targetOffset, axes.slice(0, -1), runBytes, itemSize);
+    return;
+  }
+  const wordSize = wordSizeOf(source, target, itemSize);
+  const wordsPerItem = itemSize / wordSize;
+  const from = wordsOf(source, wordSize);
+  const to = wordsOf(target, wordSize);
+  // The two axes of the tiles: the fastest of the target, and of the others the fastest of the source.
+  const others = axes.slice(0, -1);
+  const column = others.length === 0 ? undefined : fastestOfSource(others);
+  const rest = others.filter((axis) => axis !== column);
+  const columnAxis = column ?? { length: 1, sourceStride: 0, targetStride: 0 };
+  const copy = wordsPerItem === 1 ? copyPlane : copyWidePlane;
+  forEachOffset(rest, sourceOffset, targetOffset, (sourceAt, targetAt) =>
+    copy(from, sourceAt, to, targetAt, columnAxis, inner, wordsPerItem),
+  );
+}
+
+function copyRuns(
+  source: Uint8Array,
+  sourceOffset: number,
+  target: Uint8Array,
+  targetOffset: number,
+  outer: readonly StridedAxis[],
+  runBytes: number,
+  itemSize: number,
+): void {
+  forEachOffset(outer, sourceOffset, targetOffset, (sourceAt, targetAt) => {
+    const from = sourceAt * itemSize;
+    target.set(source.subarray(from, from + runBytes), targetAt * itemSize);
+  });
+}
+
+/** Calls once per position of the outer axes: never per item. */
+function forEachOffset(
+  axes: readonly StridedAxis[],
+  sourceOffset: number,
+  targetOffset: number,
+  visit: (sourceOffset: number, targetOffset: number) => void,
+): void {
+  const counters = new Array<number>(axes.length).fill(0);
+  let from = sourceOffset;
+  let to = targetOffset;
+  for (;;) {
+    visit(from, to);
+    let depth = axes.length - 1;
+    for (; depth >= 0; depth--) {
+      const { length, sourceStride, targetStride } = axes[depth]!;
+      const count = counters[depth]! + 1;
+      from += sourceStride;
+      to += targetStride;
+      if (count < length) {
+        counters[depth] = count;
+        break;
+      }
+      counters[depth] = 0;
+      from -= length * sourceStride;
+      to -= length * targetStride;
+    }
+    if (depth < 0) return;
+  }
+}
+
+function fastestOfSource(axes: readonly StridedAxis[]): StridedAxis {
+  return axes.reduce((fastest, axis) => (axis.sourceStride < fastest.sourceStride ? axis : fastest));
+}
+
+/** Items of one word, tile by tile: a transposition that walks one side only misses the cache at every item. */
+function copyPlane(
+  source: Words,
+  sourceAt: number,
+  target: Words,
+  targetAt: number,
+  rows: StridedAxis,
+  columns: StridedAxis,
+): void {
+  const { sourceStride, targetStride } = columns;
+  for (let rowBegin = 0; rowBegin < rows.length; rowBegin += TILE) {
+    const rowEnd = Math.min(rowBegin + TILE, rows.length);
+    for (let columnBegin = 0; columnBegin < columns.length; columnBegin += TILE) {
+      const columnEnd = Math.min(columnBegin + TILE, columns.length);
+      for (let row = rowBegin; row < rowEnd; row++) {
+        let from = sourceAt + row * rows.sourceStride + columnBegin * sourceStride;
+        let to = targetAt + row * rows.targetStride + columnBegin * targetStride;
+        for (let column = columnBegin; column < columnEnd; column++) {
+          target[to] = source[from]!;
+          from += sourceStride;
+          to += targetStride;
+        }
+      }
+    }
+  }
+}
+
+/** Items of several words. */
+function copyWidePlane(
+  source: Words,
+  sourceAt: number,
+  target: Words,
+  targetAt: number,
+  rows: StridedAxis,
+  columns: StridedAxis,
+  wordsPerItem: number,
+): void {
+  const sourceStep = columns.sourceStride * wordsPerItem;
+  const targetStep = columns.targetStride * wordsPerItem;
+  for (let rowBegin = 0; rowBegin < rows.length; rowBegin += TILE) {
+    const rowEnd = Math.min(rowBegin + TILE, rows.length);
+    for (let columnBegin = 0; columnBegin < columns.length; columnBegin += TILE) {
+      const columnEnd = Math.min(columnBegin + TILE, columns.length);
+      for (let row = rowBegin; row < rowEnd; row++) {
+        let from = (sourceAt + row * rows.sourceStride) * wordsPerItem + columnBegin * sourceStep;
+        let to = (targetAt + row * rows.targetStride) * wordsPerItem + columnBegin * targetStep;
+        for (let column = columnBegin; column < columnEnd; column++) {
+          for (let word = 0; word < wordsPerItem; word++) target[to + word] = source[from + word]!;
+          from += sourceStep;
+          to += targetStep;
+        }
+      }
+    }
+  }
+}
+
+/**
+ * The widest word that items consist of and both buffers are aligned to. Not 8: a Float64Array may change the payload of
+ * a NaN, and `bigint`s are slow.
+ */
+function wordSizeOf(source: Uint8Array, target: Uint8Array, itemSize: number): 1 | 2 | 4 {
+  const bits = itemSize | source.byteOffset | target.byteOffset | source.byteLength | target.byteLength;
+  return (bits & 3) === 0 ? 4 : (bits & 1) === 0 ? 2 : 1;
+}
+
+function wordsOf(bytes: Uint8Array, wordSize: 1 | 2 | 4): Words {
+  if (wordSize === 1) return bytes;
+  const View = wordSize === 2 ? Uint16Array : Uint32Array;
+  return new View(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength / wordSize);
+}

@@ -1,0 +1,97 @@
+import { copyStrided } from "./copy-strided.js";
+
+/** A box of items inside a buffer: one chunk. Lengths, order and origin are per axis of the array. */
+export interface ChunkBox {
+  readonly bytes: Uint8Array;
+  /** Place of the chunk's first item in the array. */
+  readonly origin: readonly number[];
+  readonly chunkShape: readonly number[];
+  /** Axes from slowest to fastest varying. */
+  readonly axisOrder: readonly number[];
+}
+
+/**
+ * Copies the items that two chunks have in common from one to the other, whatever their axis orders.
+ * @param shape Of the array: what lies outside is not copied.
+ */
+export function gather(source: ChunkBox, target: ChunkBox, shape: readonly number[], itemSize: number): void {
+  copyCommon(source, target, shape, itemSize, itemStrides(source));
+}
+
+/**
+ * Puts the fill item where a chunk would have been copied from.
+ * @param region The absent chunk; its bytes are not looked at.
+ */
+export function gatherFill(
+  region: Omit<ChunkBox, "bytes">,
+  target: ChunkBox,
+  shape: readonly number[],
+  item: Uint8Array,
+): void {
+  // With strides of zero, every place reads the one item.
+  const strides = shape.map(() => 0);
+  const source = { ...region, bytes: item, origin: region.origin };
+  copyCommon(source, target, shape, item.length, strides);
+}
+
+function copyCommon(
+  source: ChunkBox,
+  target: ChunkBox,
+  shape: readonly number[],
+  itemSize: number,
+  sourceStrides: readonly number[],
+): void {
+  if (itemSize === 0) return;
+  const targetStrides = itemStrides(target);
+  const axes: StridedAxis[] = [];
+  let sourceOffset = 0;
+  let targetOffset = 0;
+  for (const axis of target.axisOrder) {
+    const sourceOrigin = source.origin[axis]!;
+    const targetOrigin = target.origin[axis]!;
+    const begin = Math.max(sourceOrigin, targetOrigin);
+    const end = Math.min(
+      sourceOrigin + source.chunkShape[axis]!,
+      targetOrigin + target.chunkShape[axis]!,
+      shape[axis]!,
+    );
+    if (begin >= end) return;
+    const sourceStride = sourceStrides[axis]!;
+    const targetStride = targetStrides[axis]!;
+    sourceOffset += (begin - sourceOrigin) * sourceStride;
+    targetOffset += (begin - targetOrigin) * targetStride;
+    appendAxis(axes, { length: end - begin, sourceStride, targetStride });
+  }
+  copyStrided(source.bytes, sourceOffset, target.bytes, targetOffset, axes, itemSize);
+}
+
+/** One axis of a copy; strides in items. */
+export interface StridedAxis {
+  readonly length: number;
+  readonly sourceStride: number;
+  readonly targetStride: number;
+}
+
+/** Merges axes that lie together on both sides, so that runs are as long as they can be. */
+function appendAxis(axes: StridedAxis[], axis: StridedAxis): void {
+  if (axis.length === 1) return;
+  const outer = axes.at(-1);
+  if (
+    outer !== undefined &&
+    outer.sourceStride === axis.sourceStride * axis.length &&
+    outer.targetStride === axis.targetStride * axis.length
+  ) {
+    axes[axes.length - 1] = { ...axis, length: outer.length * axis.length };
+  } else axes.push(axis);
+}
+
+/** Items from one position to the next along every axis. */
+function itemStrides({ chunkShape, axisOrder }: ChunkBox): number[] {
+  const strides = new Array<number>(chunkShape.length).fill(0);
+  let stride = 1;
+  for (const axis of axisOrder.toReversed()) {
+    strides[axis] = stride;
+    stride *= chunkShape[axis]!;
+  }
+  return strides;
+}

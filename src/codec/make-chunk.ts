@@ -1,0 +1,228 @@
+import { messageOf, ZpublishError } from "../errors.js";
+import { elementCount } from "../model/chunk-grid.js";
+import type { ChunkOutcome } from "../pool/chunk-task.js";
+import type { ChunkReader, StoredChunk } from "../source/chunk-source.js";
+import { combineStamps } from "../source/stamp-of.js";
+import type { ChunkLayout, EncodingPlan } from "../zarr/encoding-plan.js";
+import { storedChunksOf } from "../zarr/stored-chunks-of.js";
+import type { DecodedCache, DecodedChunk } from "./decoded-cache.js";
+import { fillBuffer, isZero } from "./fill-buffer.js";
+import { type ChunkBox, gather, gatherFill } from "./gather.js";
+import { decodeSteps, encodeSteps } from "./run-steps.js";
+
+/** Largest chunk that is made up because nothing is stored behind it. */
+const MAX_FILLED_BYTES = 512 * 2 ** 20;
+
+/** The decoded chunks of a thread, and what tells this array's from others'. */
+export interface DecodedChunks {
+  readonly cache: DecodedCache;
+  /** Of the chunk source: where the stored bytes are. */
+  readonly sourceKey: string;
+}
+
+/** A served chunk, or that there is none. */
+export type MadeChunk = Exclude<ChunkOutcome, { readonly status: "failed" }>;
+
+/** Milliseconds per stage, added up while a chunk is made. */
+interface Stopwatch {
+  read: number;
+  decode: number;
+  encode: number;
+}
+
+/**
+ * Makes one served chunk as its plan says. Knows nothing of threads.
+ * @param chunkCoords Inside the served grid.
+ * @param decoded Undefined: every stored chunk is decoded anew.
+ * @returns Bytes that own their whole buffer.
+ * @throws ZpublishError, naming the array and the stored chunk: `source-unreadable`, `corrupt-chunk`, `codec-failed`.
+ */
+export async function makeChunk(
+  plan: EncodingPlan,
+  chunkCoords: readonly number[],
+  reader: ChunkReader,
+  decoded?: DecodedChunks,
+): Promise<MadeChunk> {
+  const watch: Stopwatch = { read: 0, decode: 0, encode: 0 };
+  if (plan.kind === "rechunk") return makeRechunked(plan, chunkCoords, reader, decoded, watch);
+
+  const stored = await readStored(plan, chunkCoords, reader, watch);
+  if (stored === undefined) {
+    const stamp = await stampOfAbsent(plan, chunkCoords, reader, watch);
+    return makeAbsent(plan, stamp ?? "", watch);
+  }
+  const what = describe(plan, chunkCoords);
+  const inner = await timed(watch, "decode", () => decodeSteps(stored.bytes, plan.decode, what));
+  const bytes = await timed(watch, "encode", () => encodeSteps(inner, plan.encode, what));
+  return { status: "encoded", bytes: ownBytes(bytes), stamp: stored.stamp, timings: watch };
+}
+
+async function makeRechunked(
+  plan: EncodingPlan,
+  chunkCoords: readonly number[],
+  reader: ChunkReader,
+  decoded: DecodedChunks | undefined,
+  watch: Stopwatch,
+): Promise<MadeChunk> {
+  const { shape, served, itemSize } = plan;
+  const regions = storedChunksOf(plan, chunkCoords);
+  const stamps: (string | undefined)[] = [];
+  const absent: (readonly number[])[] = [];
+  let target: ChunkBox | undefined;
+
+  for (const coords of regions) {
+    const chunk = await decodeStored(plan, coords, reader, decoded, watch);
+    if (chunk === undefined) {
+      stamps.push(await stampOfAbsent(plan, coords, reader, watch));
+      absent.push(coords);
+      continue;
+    }
+    stamps.push(chunk.stamp);
+    const began = performance.now();
+    target ??= allocateChunk(plan, chunkCoords);
+    gather({ bytes: chunk.bytes, ...boxOf(plan.stored, coords) }, target, shape, itemSize);
+    watch.decode += performance.now() - began;
+  }
+
+  const stamp = combineStamps(stamps);
+  if (target === undefined) return makeAbsent(plan, stamp, watch);
+  // At the array's edge the whole buffer began as fill.
+  if (!isZero(plan.fillItem) && plan.fillItem !== null && !passesEdge(plan, chunkCoords)) {
+    for (const coords of absent) gatherFill(boxOf(plan.stored, coords), target, shape, plan.fillItem);
+  }
+  const { bytes: raw } = target;
+  const what = `${describe(plan, regions[0] ?? [])} for served chunk ${keyOf(chunkCoords)}`;
+  const bytes = await timed(watch, "encode", () => encodeSteps(raw, plan.encode, what));
+  return { status: "encoded", bytes: ownBytes(bytes), stamp, timings: watch };
+
+  /** Zeroed or filled, never what memory held before. */
+  function allocateChunk(of: EncodingPlan, coords: readonly number[]): ChunkBox {
+    const bytes = new Uint8Array(elementCount(served.chunkShape) * itemSize);
+    if (passesEdge(of, coords)) fillBuffer(bytes, of.fillItem);
+    return { bytes, ...boxOf(served, coords) };
+  }
+}
+
+/** What is served of a chunk with nothing stored behind it. */
+async function makeAbsent(plan: EncodingPlan, stamp: string, watch: Stopwatch): Promise<MadeChunk> {
+  if (plan.absentIsAbsent) return { status: "absent" };
+  const itemCount = elementCount(plan.served.chunkShape);
+  const isVariable = plan.itemSize === 0 && plan.fillItem !== null && plan.fillItem.length > 0;
+  // Variable-length items come behind their number: four bytes, little-endian.
+  const headLength = isVariable ? 4 : 0;
+  const byteLength = headLength + itemCount * (isVariable ? plan.fillItem.length : plan.itemSize);
+  // A plan that passes chunks through has no limit of its own.
+  if (byteLength > MAX_FILLED_BYTES) {
+    throw new ZpublishError(
+      "codec-failed",
+      `array '${plan.path}': expected an absent chunk of at most ${MAX_FILLED_BYTES} bytes to fill, received ${byteLength}`,
+    );
+  }
+  const raw = new Uint8Array(byteLength);
+  if (isVariable) new DataView(raw.buffer).setUint32(0, itemCount, true);
+  fillBuffer(raw.subarray(headLength), plan.fillItem);
+  const bytes = await timed(watch, "encode", () =>
+    encodeSteps(raw, plan.encodeAll, `array '${plan.path}': filled chunk`),
+  );
+  return { status: "encoded", bytes: ownBytes(bytes), stamp, timings: watch };
+}
+
+/** A stored chunk's items; kept where decoding them was work. */
+async function decodeStored(
+  plan: EncodingPlan,
+  coords: readonly number[],
+  reader: ChunkReader,
+  decoded: DecodedChunks | undefined,
+  watch: Stopwatch,
+): Promise<DecodedChunk | undefined> {
+  const isKept = decoded !== undefined && plan.decode.length > 0;
+  const key = isKept ? `${decoded.sourceKey}\n${plan.id}\n${coords.join(".")}` : "";
+  const kept = isKept ? decoded.cache.get(key) : undefined;
+  if (kept !== undefined) {
+    const stamp = await timed(watch, "read", () => readNamed(plan, coords, reader.stamp(coords)));
+    if (stamp === kept.stamp) return kept;
+  }
+
+  const stored = await readStored(plan, coords, reader, watch);
+  if (stored === undefined) return undefined;
+  const what = describe(plan, coords);
+  const bytes = await timed(watch, "decode", () => decodeSteps(stored.bytes, plan.decode, what));
+  const expected = elementCount(plan.stored.chunkShape) * plan.itemSize;
+  if (bytes.length !== expected) {
+    throw new ZpublishError("corrupt-chunk", `${what} has ${bytes.length} bytes, expected ${expected}`);
+  }
+  const chunk = { bytes, stamp: stored.stamp };
+  if (isKept) decoded.cache.put(key, chunk);
+  return chunk;
+}
+
+/**
+ * What stands for a chunk that is not there: nothing, or where it would be in a shard, the shard's stamp. Taken after
+ * the read, so that a chunk written in between shows as a change.
+ */
+function stampOfAbsent(
+  plan: EncodingPlan,
+  coords: readonly number[],
+  reader: ChunkReader,
+  watch: Stopwatch,
+): Promise<string | undefined> {
+  return timed(watch, "read", () => readNamed(plan, coords, reader.stamp(coords)));
+}
+
+function readStored(
+  plan: EncodingPlan,
+  coords: readonly number[],
+  reader: ChunkReader,
+  watch: Stopwatch,
+): Promise<StoredChunk | undefined> {
+  return timed(watch, "read", () => readNamed(plan, coords, reader.read(coords)));
+}
+
+/** Names the array and the chunk in what goes wrong while reading. */
+async function readNamed<T>(plan: EncodingPlan, coords: readonly number[], reading: Promise<T>): Promise<T> {
+  try {
+    return await reading;
+  } catch (error) {
+    const { code, details } =
+      error instanceof ZpublishError ? error : { code: "source-unreadable" as const, details: {} };
+    throw new ZpublishError(code, `${describe(plan, coords)}: ${messageOf(error)}`, {
+      details,
+      cause: error,
+    });
+  }
+}
+
+function boxOf(layout: ChunkLayout, coords: readonly number[]): Omit<ChunkBox, "bytes"> {
+  const { chunkShape, axisOrder } = layout;
+  return { origin: coords.map((index, axis) => index * chunkShape[axis]!), chunkShape, axisOrder };
+}
+
+/** Whether a served chunk has places outside the array, which are padded with the fill item. */
+function passesEdge({ shape, served }: EncodingPlan, coords: readonly number[]): boolean {
+  return coords.some((index, axis) => (index + 1) * served.chunkShape[axis]! > shape[axis]!);
+}
+
+function describe(plan: EncodingPlan, coords: readonly number[]): string {
+  return `array '${plan.path}': stored chunk ${keyOf(coords)}`;
+}
+
+function keyOf(coords: readonly number[]): string {
+  return coords.length === 0 ? "0" : coords.join(".");
+}
+
+async function timed<T>(watch: Stopwatch, stage: keyof Stopwatch, run: () => T | Promise<T>): Promise<T> {
+  const began = performance.now();
+  try {
+    return await run();
+  } finally {
+    watch[stage] += performance.now() - began;
+  }
+}
+
+/** What is handed out can be moved to another thread: no view, no pool of Buffer's, no shared memory. */
+function ownBytes(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const { buffer } = bytes;
+  return buffer instanceof ArrayBuffer && buffer.byteLength === bytes.byteLength
+    ? new Uint8Array(buffer)
+    : new Uint8Array(bytes);
+}

@@ -1,0 +1,88 @@
+const FRAME_MAGIC = 0xfd2fb528;
+/** The sixteen magics of skippable frames: 0x184D2A5?. */
+const SKIPPABLE_MAGIC = 0x184d2a50;
+const MAX_BLOCK_BYTES = 128 * 1024;
+
+/** How many bytes a zstd input decodes to, without decoding it. */
+export interface ZstdLength {
+  /** At least so many. */
+  readonly min: number;
+  /** At most so many: the same where every frame says its content size. */
+  readonly max: number;
+  /** Frames, those that only skip bytes included. */
+  readonly frames: number;
+}
+
+/**
+ * Walks the frames and blocks of a zstd input (RFC 8878, section 3.1), so that nothing is decoded that would not fit.
+ * Undefined where it is no whole zstd input.
+ */
+export function measureZstd(bytes: Uint8Array): ZstdLength | undefined {
+  if (bytes.length === 0) return undefined;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let min = 0;
+  let max = 0;
+  let frames = 0;
+  let position = 0;
+  while (position < bytes.length) {
+    if (position + 8 > bytes.length) return undefined;
+    frames++;
+    const magic = view.getUint32(position, true);
+    if ((magic & 0xfffffff0) >>> 0 === SKIPPABLE_MAGIC) {
+      position += 8 + view.getUint32(position + 4, true);
+      if (position > bytes.length) return undefined;
+      continue;
+    }
+    if (magic !== FRAME_MAGIC) return undefined;
+    const frame = measureFrame(view, position + 4);
+    if (frame === undefined) return undefined;
+    min += frame.min;
+    max += frame.max;
+    position = frame.end;
+  }
+  return { min, max, frames };
+}
+
+function measureFrame(
+  view: DataView,
+  begin: number,
+): (Omit<ZstdLength, "frames"> & { end: number }) | undefined {
+  const total = view.byteLength;
+  const descriptor = view.getUint8(begin);
+  const isSingleSegment = (descriptor & 0x20) !== 0;
+  const hasChecksum = (descriptor & 0x04) !== 0;
+  const sizeFlag = descriptor >>> 6;
+  const dictionaryBytes = [0, 1, 2, 4][descriptor & 3]!;
+  const sizeBytes = sizeFlag === 0 ? (isSingleSegment ? 1 : 0) : 2 ** sizeFlag;
+
+  let position = begin + 1 + (isSingleSegment ? 0 : 1) + dictionaryBytes;
+  if (position + sizeBytes > total) return undefined;
+  let contentSize: number | undefined;
+  if (sizeBytes === 1) contentSize = view.getUint8(position);
+  else if (sizeBytes === 2) contentSize = view.getUint16(position, true) + 256;
+  else if (sizeBytes === 4) contentSize = view.getUint32(position, true);
+  else if (sizeBytes === 8) contentSize = Number(view.getBigUint64(position, true));
+  position += sizeBytes;
+
+  let min = 0;
+  let max = 0;
+  for (;;) {
+    if (position + 3 > total) return undefined;
+    const header = view.getUint16(position, true) | (view.getUint8(position + 2) << 16);
+    const kind = (header >>> 1) & 3;
+    const size = header >>> 3;
+    position += 3;
+    if (kind === 3 || size > MAX_BLOCK_BYTES) return undefined;
+    // Raw blocks hold their bytes, RLE blocks one byte, compressed blocks decode to as much as a block may.
+    position += kind === 1 ? 1 : size;
+    if (position > total) return undefined;
+    if (kind !== 2) min += size;
+    max += kind === 2 ? MAX_BLOCK_BYTES : size;
+    if ((header & 1) !== 0) break;
+  }
+  const end = position + (hasChecksum ? 4 : 0);
+  if (end > total) return undefined;
+  if (contentSize === undefined) return { min, max, end };
+  if (contentSize < min || contentSize > max) return undefined;
+  return { min: contentSize, max: contentSize, end };
+}

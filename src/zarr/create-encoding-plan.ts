@@ -1,0 +1,305 @@
+import { createHash } from "node:crypto";
+import { ZpublishError } from "../errors.js";
+import { elementCount, gridShapeOf } from "../model/chunk-grid.js";
+import { stringifyJson } from "../model/stringify-json.js";
+import type { StoredArray } from "../source/source.js";
+import {
+  completeCodec,
+  decodeProblem,
+  encodedByteLength,
+  encodedItemSize,
+  encodeProblem,
+} from "./codec-rules.js";
+import type { CodecSpec } from "./codec-spec.js";
+import type { ChunkLayout, CodecStep, EncodingPlan } from "./encoding-plan.js";
+import { type AskedCodecs, commonLength, servedCodecs } from "./served-codecs.js";
+import type { ArrayDocument } from "./v2-documents.js";
+
+/**
+ * Part of every plan's id. To be changed whenever an encoder, or the padding of chunks, gives other bytes than before:
+ * a new version of numcodecs.js, say.
+ */
+export const CODEC_REVISION = "1";
+
+/** Largest decoded chunk that is held in memory, of bytes. */
+export const DEFAULT_MAX_CHUNK_BYTES = 2 ** 30;
+/** Largest chunk that is encoded: the WebAssembly encoders end in a trap somewhere above. */
+const MAX_ENCODE_BYTES = 512 * 2 ** 20;
+
+/** How an array is asked to be served; what is undefined stays as stored. */
+export interface EncodingRequest extends AskedCodecs {
+  /** Elements per axis, each at least 1. */
+  readonly chunkShape?: readonly number[] | undefined;
+}
+
+/** Filters that write a chunk as its number of items, and each item with its length before it. */
+const VARIABLE_LENGTH_FILTERS = ["vlen-utf8", "vlen-bytes"];
+
+/**
+ * Stored chunks that one served chunk may be put together from: each is looked at for every request, to see whether it
+ * was rewritten.
+ */
+const MAX_STORED_CHUNKS = 65_536;
+
+export interface EncodingLimits {
+  /** Larger chunks are passed through but not decoded. Default 1 GiB. */
+  readonly maxChunkBytes?: number;
+}
+
+/**
+ * Settles how the chunks of an array are made from the stored ones, and the `.zarray` that says so. The less work the
+ * better: passed through where the stored bytes are what is asked, only the codecs that differ redone where the chunks
+ * are the same, taken apart and put together anew otherwise.
+ * @returns Both frozen, plain data.
+ * @throws ZpublishError, naming the array: `unsupported` where it cannot be served as asked, `invalid-config` where what
+ * is asked makes no sense.
+ */
+export function createEncodingPlan(
+  stored: StoredArray,
+  asked: EncodingRequest,
+  limits: EncodingLimits = {},
+): { readonly plan: EncodingPlan; readonly document: ArrayDocument } {
+  const maxChunkBytes = limits.maxChunkBytes ?? DEFAULT_MAX_CHUNK_BYTES;
+  const { path, shape, dataType } = stored;
+  const storedShape = stored.chunkShape.map(atLeastOne);
+  const servedShape = servedChunkShape(stored, asked);
+  const storedOrder = orderOf(stored.axisOrder, storedShape);
+  const codecs = servedCodecs(stored, asked);
+  const servedChain = [...codecs.filters, ...(codecs.compressor === null ? [] : [codecs.compressor])];
+
+  const isRechunk =
+    storedOrder === undefined || servedShape.some((length, axis) => length !== storedShape[axis]);
+  const order = storedOrder ?? "C";
+  const layouts = {
+    stored: layoutOf(shape, storedShape, stored.axisOrder),
+    // An order that only looks like C or F because axes are short is still the stored one while chunks stay the same.
+    served: layoutOf(shape, servedShape, isRechunk ? axisOrderOf(order, shape.length) : stored.axisOrder),
+  };
+  const common = isRechunk ? 0 : commonLength(stored.codecs, servedChain);
+  const storedSteps = createSteps(stored, stored.codecs, storedShape, maxChunkBytes);
+  const servedSteps = createSteps(stored, servedChain, servedShape, maxChunkBytes);
+  const decode = storedSteps.slice(common).reverse();
+  const encode = servedSteps.slice(common);
+  const isPassthrough = !isRechunk && decode.length === 0 && encode.length === 0;
+
+  if (isRechunk && dataType.kind === "O") {
+    refuse(stored, `items of ${dataType.numpyName} have no fixed size, so its chunks cannot be made anew`);
+  }
+  if (isRechunk) refuseManyChunks(stored, storedShape, servedShape);
+  for (const { codec } of decode) refuseProblem(stored, decodeProblem(codec));
+  for (const { codec } of encode) refuseProblem(stored, encodeProblem(codec));
+  if (!isPassthrough) {
+    const isViewed = stored.chunks.kind === "memory" && decode.length === 0;
+    if (!isViewed) refuseLarge(stored, "stored", storedShape, maxChunkBytes);
+    refuseLarge(stored, "served", servedShape, maxChunkBytes);
+    if (encode.length > 0) refuseLarge(stored, "served", servedShape, MAX_ENCODE_BYTES);
+  }
+
+  const fields: Omit<EncodingPlan, "id" | "source"> = {
+    kind: isPassthrough ? "passthrough" : isRechunk ? "rechunk" : "recompress",
+    path,
+    shape,
+    itemSize: dataType.itemSize,
+    fillItem: stored.fill.item,
+    absentIsAbsent: stored.fill.absentIsServed,
+    ...layouts,
+    decode,
+    encode,
+    encodeAll: stored.fill.absentIsServed ? [] : fillSteps(stored, servedChain, servedShape, maxChunkBytes),
+  };
+  const document: ArrayDocument = {
+    chunks: servedShape,
+    compressor: codecs.compressor,
+    dimension_separator: ".",
+    dtype: dataType.zarr,
+    fill_value: stored.fill.served,
+    filters: codecs.filters.length === 0 ? null : codecs.filters,
+    order,
+    shape,
+    zarr_format: 2,
+  };
+  return {
+    plan: Object.freeze({ ...fields, id: planId(fields), source: stored.chunks }),
+    document: Object.freeze(document),
+  };
+}
+
+/** Zarr v2 knows no chunk of length 0. */
+function atLeastOne(length: number): number {
+  return Math.max(1, length);
+}
+
+function servedChunkShape(stored: StoredArray, asked: EncodingRequest): number[] {
+  const { path, shape } = stored;
+  const chunkShape = asked.chunkShape ?? stored.servedChunks;
+  if (chunkShape === undefined) return stored.chunkShape.map(atLeastOne);
+  if (chunkShape.length !== shape.length) {
+    throw new ZpublishError(
+      "unsupported",
+      `array '${path}': chunks: expected ${shape.length} lengths, received ${chunkShape.length}`,
+    );
+  }
+  // What is said nothing about comes as it is stored, which may be 0 along an empty axis.
+  const lengths = chunkShape.map((length, axis) => (length === 0 && shape[axis] === 0 ? 1 : length));
+  for (const length of lengths) {
+    if (Number.isSafeInteger(length) && length >= 1) continue;
+    throw new ZpublishError(
+      "invalid-config",
+      `array '${path}': chunks: expected lengths of at least 1, received ${length}`,
+    );
+  }
+  return lengths;
+}
+
+/** How v2 calls an axis order; undefined where it cannot. Axes of length 1 may stand anywhere. */
+function orderOf(axisOrder: readonly number[], chunkShape: readonly number[]): "C" | "F" | undefined {
+  const isReversed = axisOrder.every((axis, position) => axis === axisOrder.length - 1 - position);
+  if (isReversed && axisOrder.length > 1) return "F";
+  const long = axisOrder.filter((axis) => chunkShape[axis] !== 1);
+  if (long.every((axis, index) => index === 0 || axis > long[index - 1]!)) return "C";
+  return long.every((axis, index) => index === 0 || axis < long[index - 1]!) ? "F" : undefined;
+}
+
+function axisOrderOf(order: "C" | "F", dimensionCount: number): number[] {
+  const axes = Array.from({ length: dimensionCount }, (_, axis) => axis);
+  return order === "C" ? axes : axes.reverse();
+}
+
+function layoutOf(
+  shape: readonly number[],
+  chunkShape: readonly number[],
+  axisOrder: readonly number[],
+): ChunkLayout {
+  return Object.freeze({ chunkShape, gridShape: gridShapeOf(shape, chunkShape), axisOrder });
+}
+
+/** The steps of a chain, innermost first, with the lengths between them. */
+function createSteps(
+  stored: StoredArray,
+  chain: readonly CodecSpec[],
+  chunkShape: readonly number[],
+  maxChunkBytes: number,
+): CodecStep[] {
+  const { kind } = stored.dataType;
+  let { itemSize } = stored.dataType;
+  let byteLength: number | null = kind === "O" ? null : elementCount(chunkShape) * itemSize;
+  itemSize = Math.max(1, itemSize);
+  return chain.map((spec) => {
+    const codec = completeCodec(spec);
+    const step: CodecStep = Object.freeze({
+      codec,
+      decodedByteLength: byteLength,
+      maxDecodedByteLength: byteLength ?? maxChunkBytes,
+      itemSize,
+    });
+    if (byteLength !== null && decodeProblem(codec) === undefined) {
+      byteLength = encodedByteLength(codec, byteLength);
+      itemSize = encodedItemSize(codec, itemSize);
+      refuseBrokenItems(stored, codec, step.decodedByteLength, byteLength);
+    } else {
+      byteLength = null;
+      itemSize = 1;
+    }
+    return step;
+  });
+}
+
+/** Chunks must be whole numbers of the items that a filter works on. */
+function refuseBrokenItems(
+  stored: StoredArray,
+  codec: CodecSpec,
+  decodedByteLength: number | null,
+  byteLength: number | null,
+): void {
+  const isWhole = byteLength === null || Number.isInteger(byteLength);
+  const { elementsize } = codec;
+  const fits = codec.id !== "shuffle" || (decodedByteLength ?? 0) % Number(elementsize) === 0;
+  if (isWhole && fits) return;
+  refuse(
+    stored,
+    `${codec.id}: expected chunks of whole items, received ${decodedByteLength} bytes per chunk`,
+  );
+}
+
+/**
+ * The whole chain for a chunk that is nothing but fill. It need not say the stored options, only decode with them: any
+ * inner codec of Blosc will do.
+ */
+function fillSteps(
+  stored: StoredArray,
+  chain: readonly CodecSpec[],
+  chunkShape: readonly number[],
+  maxChunkBytes: number,
+): CodecStep[] {
+  const writable = chain.map((codec) =>
+    codec.id === "blosc" && encodeProblem(codec) !== undefined ? { ...codec, cname: "lz4" } : codec,
+  );
+  // A chunk of variable-length items is filled in the form that their filter gives them.
+  const isVariable = VARIABLE_LENGTH_FILTERS.includes(chain[0]?.id ?? "") && stored.fill.item !== null;
+  const done = stored.dataType.kind === "O" && isVariable ? 1 : 0;
+  const problem = writable
+    .slice(done)
+    .map((codec) => encodeProblem(completeCodec(codec)))
+    .find(Boolean);
+  if (problem !== undefined || (stored.dataType.kind === "O" && !isVariable)) {
+    const reason = problem ?? `items of ${stored.dataType.numpyName} have no fixed size`;
+    refuse(stored, `absent chunks would have to be served filled, but ${reason}`);
+  }
+  return createSteps(stored, writable, chunkShape, maxChunkBytes).slice(done);
+}
+
+function planId(fields: Omit<EncodingPlan, "id" | "source">): string {
+  const { path: _path, fillItem, stored, served, decode, encode, encodeAll, ...rest } = fields;
+  const text = stringifyJson({
+    ...rest,
+    revision: CODEC_REVISION,
+    fillItem: fillItem && Buffer.from(fillItem).toString("hex"),
+    stored: { ...stored },
+    served: { ...served },
+    decode: decode.map((step) => ({ ...step })),
+    encode: encode.map((step) => ({ ...step })),
+    encodeAll: encodeAll.map((step) => ({ ...step })),
+  });
+  return createHash("sha256").update(text).digest("hex").slice(0, 32);
+}
+
+function refuseLarge(
+  stored: StoredArray,
+  which: "stored" | "served",
+  chunkShape: readonly number[],
+  maxBytes: number,
+): void {
+  const byteLength = elementCount(chunkShape) * stored.dataType.itemSize;
+  if (byteLength <= maxBytes) return;
+  refuse(
+    stored,
+    `expected ${which} chunks of at most ${maxBytes} bytes, received (${chunkShape.join(", ")}), which is ${byteLength}`,
+  );
+}
+
+function refuseManyChunks(
+  stored: StoredArray,
+  storedShape: readonly number[],
+  servedShape: readonly number[],
+): void {
+  const counts = stored.shape.map((length, axis) => {
+    const served = Math.min(servedShape[axis]!, length);
+    // One more than fit into it, where its ends do not fall on theirs.
+    return Math.min(Math.ceil(served / storedShape[axis]!) + 1, Math.ceil(length / storedShape[axis]!));
+  });
+  const count = elementCount(counts);
+  if (count <= MAX_STORED_CHUNKS) return;
+  refuse(
+    stored,
+    `expected served chunks of at most ${MAX_STORED_CHUNKS} stored ones, received (${servedShape.join(", ")}), ` +
+      `which may be ${count} of (${storedShape.join(", ")})`,
+  );
+}
+
+function refuseProblem(stored: StoredArray, problem: string | undefined): void {
+  if (problem !== undefined) refuse(stored, problem);
+}
+
+function refuse({ path }: StoredArray, reason: string): never {
+  throw new ZpublishError("unsupported", `array '${path}': ${reason}`);
+}

@@ -1,0 +1,274 @@
+import fc from "fast-check";
+import t from "tap";
+import { createDecodedCache } from "../../src/codec/decoded-cache.js";
+import { gather } from "../../src/codec/gather.js";
+import { makeChunk } from "../../src/codec/make-chunk.js";
+import { decodeSteps } from "../../src/codec/run-steps.js";
+import { ZpublishError } from "../../src/errors.js";
+import { combineStamps } from "../../src/source/stamp-of.js";
+import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/create-encoding-plan.js";
+import type { EncodingPlan } from "../../src/zarr/encoding-plan.js";
+import { storedArray } from "../zarr/stored-array.js";
+import { arrayBytes, gridPositions, readerOf } from "./stored-chunks.js";
+
+const CODEC_CHAINS: CodecSpec[][] = [
+  [],
+  [{ id: "zlib", level: 1 }],
+  [
+    { id: "shuffle", elementsize: 2 },
+    { id: "lz4", acceleration: 1 },
+  ],
+  [{ id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 }, { id: "crc32c" }],
+];
+
+/** What a client that knows only the plan's served side reads: items of the array in C order, and the padding. */
+async function readServed(
+  plan: EncodingPlan,
+  steps: EncodingPlan["decode"],
+  serve: (coords: readonly number[]) => Promise<Uint8Array | undefined>,
+): Promise<{ array: Uint8Array; padding: boolean }> {
+  const { shape, served, itemSize } = plan;
+  const fill = plan.fillItem ?? new Uint8Array(itemSize);
+  const array = new Uint8Array(shape.reduce((product, length) => product * length, itemSize));
+  for (let at = 0; at < array.length; at += itemSize) array.set(fill, at);
+  const whole = {
+    bytes: array,
+    origin: shape.map(() => 0),
+    chunkShape: shape,
+    axisOrder: shape.map((_, axis) => axis),
+  };
+  let padding = true;
+  for (const coords of gridPositions(served.gridShape)) {
+    const bytes = await serve(coords);
+    if (bytes === undefined) continue;
+    const raw = await decodeSteps(bytes, steps, "client");
+    const origin = coords.map((index, axis) => index * served.chunkShape[axis]!);
+    const chunk = { bytes: raw, origin, chunkShape: served.chunkShape, axisOrder: served.axisOrder };
+    gather(chunk, whole, shape, itemSize);
+    // Padding: everything of the chunk that the array does not cover.
+    const covered = { ...chunk, bytes: new Uint8Array(raw.length) };
+    gather({ ...whole, bytes: new Uint8Array(array.length).fill(1) }, covered, shape, itemSize);
+    for (let at = 0; at < raw.length; at += itemSize) {
+      if (covered.bytes[at] === 1) continue;
+      padding &&= Buffer.compare(raw.subarray(at, at + itemSize), fill) === 0;
+    }
+  }
+  return { array, padding };
+}
+
+const cases = fc.integer({ min: 0, max: 3 }).chain((dimensions) => {
+  const lengths = fc.array(fc.integer({ min: 1, max: 7 }), { minLength: dimensions, maxLength: dimensions });
+  const axes = Array.from({ length: dimensions }, (_, axis) => axis);
+  return fc.record({
+    shape: lengths,
+    chunkShape: lengths,
+    servedShape: fc.option(lengths, { nil: undefined }),
+    axisOrder: fc.shuffledSubarray(axes, { minLength: dimensions, maxLength: dimensions }),
+    dtype: fc.constantFrom("<i2", ">f8", "|S6", "<c16"),
+    codecs: fc.constantFrom(...CODEC_CHAINS),
+    compressor: fc.constantFrom<CodecSpec | null | undefined>(
+      undefined,
+      null,
+      { id: "zstd", level: 1 },
+      { id: "gzip" },
+    ),
+    absentEvery: fc.constantFrom(0, 0, 2, 3, 1),
+    absentIsServed: fc.boolean(),
+    hasFill: fc.boolean(),
+  });
+});
+
+t.test("whatever the plan, clients read the same array, padded with fill", async (t) => {
+  await fc.assert(
+    fc.asyncProperty(
+      cases,
+      async ({ servedShape, absentEvery, absentIsServed, hasFill, compressor, ...drawn }) => {
+        const { itemSize } = storedArray(drawn).dataType;
+        const item = hasFill ? new Uint8Array(itemSize).fill(9) : null;
+        const stored = storedArray({
+          ...drawn,
+          compressorCount: 0,
+          fill: { served: hasFill ? 9 : null, item, absentIsServed },
+        });
+        const bytes = arrayBytes(stored.shape, itemSize);
+        const isAbsent = (coords: readonly number[]) =>
+          absentEvery > 0 && coords.reduce((sum, index) => sum + index, 0) % absentEvery === 0;
+        const reader = await readerOf(stored, bytes, isAbsent);
+        const { plan } = createEncodingPlan(stored, { chunkShape: servedShape, compressor });
+        // What is wanted: the array where it is stored, fill where it is not.
+        const identity = createEncodingPlan(stored, { compressor: null, filters: null }).plan;
+        const expected = await readServed({ ...identity, served: plan.stored }, [], async (coords) => {
+          const chunk = await reader.read(coords);
+          return chunk && decodeSteps(chunk.bytes, decodeAll(stored), "expected");
+        });
+        const cache = { cache: createDecodedCache(), sourceKey: "x" };
+        const served = await readServed(
+          plan,
+          decodeServed(stored, servedShape, compressor),
+          async (coords) => {
+            const made = await makeChunk(plan, coords, reader, cache);
+            return made.status === "encoded" ? made.bytes : undefined;
+          },
+        );
+        return (
+          Buffer.compare(served.array, expected.array) === 0 && (plan.kind !== "rechunk" || served.padding)
+        );
+      },
+    ),
+    { numRuns: 300 },
+  );
+  t.pass();
+});
+
+/** Steps that undo the whole stored chain. */
+function decodeAll(stored: ReturnType<typeof storedArray>): EncodingPlan["decode"] {
+  return createEncodingPlan(
+    { ...stored, compressorCount: 0, codecs: [...stored.codecs] },
+    { compressor: null, filters: null },
+  ).plan.decode;
+}
+
+/** Steps that undo what is served: what the document tells a client. */
+function decodeServed(
+  stored: ReturnType<typeof storedArray>,
+  chunkShape: number[] | undefined,
+  compressor: CodecSpec | null | undefined,
+): EncodingPlan["decode"] {
+  const { document, plan } = createEncodingPlan(stored, { chunkShape, compressor });
+  const codecs = [
+    ...(document.filters ?? []),
+    ...(document.compressor === null ? [] : [document.compressor]),
+  ];
+  return decodeAll({
+    ...stored,
+    chunkShape: plan.served.chunkShape,
+    axisOrder: plan.served.axisOrder,
+    codecs,
+  });
+}
+
+const RAW: EncodingRequest = { chunkShape: [10, 12], compressor: null };
+
+t.test(
+  "a rechunk reads every stored chunk it needs once, and neighbours share what was decoded",
+  async (t) => {
+    const stored = storedArray();
+    const reader = await readerOf(stored, arrayBytes([10, 12], 4));
+    const { plan } = createEncodingPlan(stored, { chunkShape: [1, 12], compressor: null });
+    const decoded = { cache: createDecodedCache(), sourceKey: "x" };
+    for (let row = 0; row < 4; row++) {
+      const made = await makeChunk(plan, [row, 0], reader, decoded);
+      t.match(made, { status: "encoded", stamp: combineStamps(["s0.0", "s0.1", "s0.2"]) });
+    }
+    t.equal(reader.reads, 3);
+    t.equal(decoded.cache.byteLength, 3 * 80);
+    await makeChunk(plan, [0, 0], { ...reader, stamp: async () => "new" }, decoded);
+    t.equal(reader.reads, 6, "another stamp is another chunk");
+  },
+);
+
+t.test("absent is absent, unless the plan says that it is served filled", async (t) => {
+  const stored = storedArray({
+    fill: { served: null, item: new Uint8Array([1, 2, 3, 4]), absentIsServed: false },
+  });
+  const reader = await readerOf(stored, arrayBytes([10, 12], 4), () => true);
+  for (const asked of [{}, { compressor: null }, RAW]) {
+    const { plan } = createEncodingPlan(stored, asked);
+    t.strictSame(await makeChunk({ ...plan, absentIsAbsent: true }, [0, 0], reader), { status: "absent" });
+    const made = await makeChunk(plan, [0, 0], reader);
+    t.equal(made.status, "encoded");
+    if (made.status !== "encoded") continue;
+    const raw = await decodeSteps(made.bytes, plan.encodeAll.toReversed(), "client");
+    t.equal(
+      raw.length,
+      plan.served.chunkShape.reduce((product, length) => product * length, 4),
+    );
+    t.ok(
+      raw.every((byte, index) => byte === 1 + (index % 4)),
+      plan.kind,
+    );
+  }
+});
+
+t.test("an absent chunk of texts is filled in the form of their filter", async (t) => {
+  const stored = storedArray({
+    dtype: "|O",
+    codecs: [{ id: "vlen-utf8" }, { id: "zstd", level: 1 }],
+    fill: { served: null, item: new Uint8Array([1, 0, 0, 0, 0x61]), absentIsServed: false },
+  });
+  const { plan } = createEncodingPlan(stored, { compressor: null });
+  const reader = await readerOf(storedArray(), arrayBytes([10, 12], 4), () => true);
+  const made = await makeChunk(plan, [0, 0], reader);
+  if (made.status !== "encoded") throw new Error(made.status);
+  t.same([...made.bytes.subarray(0, 9)], [20, 0, 0, 0, 1, 0, 0, 0, 0x61]);
+  t.equal(made.bytes.length, 4 + 20 * 5);
+});
+
+t.test("a chunk that is absent from a shard has the stamp of the shard", async (t) => {
+  const fill = { served: null, item: null, absentIsServed: false };
+  const stored = storedArray({ fill });
+  const reader = await readerOf(stored, arrayBytes([10, 12], 4), ([row]) => row === 0);
+  const sharded = { ...reader, stamp: async () => "shard" };
+  const kept = await makeChunk(createEncodingPlan(stored, {}).plan, [0, 0], sharded);
+  t.match(kept, { status: "encoded", stamp: "shard" });
+  const rechunked = await makeChunk(createEncodingPlan(stored, { chunkShape: [8, 5] }).plan, [0, 0], sharded);
+  t.match(rechunked, { status: "encoded", stamp: combineStamps(["shard", "s1.0"]) });
+});
+
+t.test("what is handed out owns its whole buffer, also where nothing was done to it", async (t) => {
+  const shared = new Uint8Array(new SharedArrayBuffer(500), 20, 480).fill(3);
+  const stored = storedArray({ chunkShape: [10, 12], codecs: [], compressorCount: 0 });
+  const reader = { ...(await readerOf(stored, shared)), read: async () => ({ bytes: shared, stamp: "0" }) };
+  for (const asked of [{}, { chunkShape: [5, 12] }, { compressor: { id: "blosc", clevel: 0 } }]) {
+    const made = await makeChunk(createEncodingPlan(stored, asked).plan, [0, 0], reader);
+    if (made.status !== "encoded") throw new Error(made.status);
+    t.ok(made.bytes.buffer instanceof ArrayBuffer);
+    t.equal(made.bytes.buffer.byteLength, made.bytes.length);
+  }
+});
+
+t.test("errors name the array and the stored chunk", async (t) => {
+  const stored = storedArray();
+  const reader = await readerOf(stored, arrayBytes([10, 12], 4));
+  const short = { ...reader, read: async () => ({ bytes: new Uint8Array(20), stamp: "x" }) };
+  const { plan } = createEncodingPlan(stored, RAW);
+  await t.rejects(makeChunk(plan, [0, 0], short), {
+    code: "corrupt-chunk",
+    message: /^array 'g\/t': stored chunk 0\.0: blosc: /,
+  });
+  const unreadable = {
+    ...reader,
+    read: async () => {
+      throw new ZpublishError("source-unreadable", "permission denied");
+    },
+  };
+  await t.rejects(makeChunk(plan, [0, 0], unreadable), {
+    code: "source-unreadable",
+    message: "array 'g/t': stored chunk 0.0: permission denied",
+  });
+  const bare = storedArray({ codecs: [], compressorCount: 0 });
+  await t.rejects(makeChunk(createEncodingPlan(bare, RAW).plan, [0, 0], short), {
+    code: "corrupt-chunk",
+    message: "array 'g/t': stored chunk 0.0 has 20 bytes, expected 80",
+  });
+  const recompress = createEncodingPlan(bare, { compressor: { id: "zlib" } }).plan;
+  await t.rejects(makeChunk(recompress, [0, 0], short), { code: "corrupt-chunk", message: /20/ });
+});
+
+t.test("the cache of decoded chunks keeps to its bound", async (t) => {
+  const cache = createDecodedCache(100);
+  const chunk = (byteLength: number) => ({ bytes: new Uint8Array(byteLength), stamp: "s" });
+  for (const key of ["a", "b", "c"]) cache.put(key, chunk(30));
+  cache.get("a");
+  cache.put("d", chunk(30));
+  t.same(
+    ["a", "b", "c", "d"].map((key) => cache.get(key) !== undefined),
+    [true, false, true, true],
+  );
+  t.equal(cache.byteLength, 90);
+  cache.put("e", chunk(51));
+  t.equal(cache.get("e"), undefined, "more than half of it for one chunk is not kept");
+  cache.put("a", chunk(10));
+  t.equal(cache.byteLength, 70);
+});

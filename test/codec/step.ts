@@ -1,0 +1,13 @@
+import { completeCodec } from "../../src/zarr/codec-rules.js";
+import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecStep } from "../../src/zarr/encoding-plan.js";
+
+/** A step as a plan would have it. */
+export function stepOf(codec: CodecSpec, decodedByteLength: number | null, itemSize = 1): CodecStep {
+  return {
+    codec: completeCodec(codec),
+    decodedByteLength,
+    maxDecodedByteLength: decodedByteLength ?? 2 ** 30,
+    itemSize,
+  };
+}
