@@ -1,0 +1,188 @@
+import { fileURLToPath } from "node:url";
+import { Piscina } from "piscina";
+import { type ErrorCode, messageOf } from "../errors.js";
+import type { Log } from "../observe/log.js";
+import type { ChunkOutcome, ChunkTask } from "./chunk-task.js";
+import { WORN_OUT_EXIT_CODE } from "./worn-out-exit-code.js";
+
+/** Threads that make chunks. */
+export interface EncodePool {
+  /**
+   * Makes one served chunk in a worker, as soon as one is free: first come, first served. Never rejects: a task too many
+   * is a failed outcome of code `overloaded`, one after closing `draining`, a crashed or stuck worker `codec-failed`.
+   */
+  makeChunk(task: ChunkTask): Promise<ChunkOutcome>;
+  /** Tasks that wait for a worker. */
+  readonly queued: number;
+  /** Ends all workers. What still waits or runs comes out as failed (`draining`). */
+  close(): Promise<void>;
+}
+
+export interface EncodePoolOptions {
+  /** Workers at most; each is started when there is work for it, and ends after a minute without. */
+  readonly threads: number;
+  /** Tasks that may wait. Chunks wait rather than being turned away: many clients read an error as fill value. */
+  readonly maxQueued?: number;
+  /** A worker that takes longer for one chunk is ended. */
+  readonly taskTimeoutMs?: number;
+  readonly log: Log;
+  /** The compiled worker; another only in tests. */
+  readonly workerFile?: string;
+}
+
+const DEFAULT_MAX_QUEUED = 16_384;
+const DEFAULT_TASK_TIMEOUT_MS = 120_000;
+const IDLE_TIMEOUT_MS = 60_000;
+/** JavaScript heap of a worker. Chunks are array buffers, which do not count here. */
+const MAX_HEAP_MB = 512;
+
+interface QueuedTask {
+  readonly task: ChunkTask;
+  readonly settle: (outcome: ChunkOutcome) => void;
+}
+
+/**
+ * The only file that knows piscina. What to know of version 5.3.2:
+ *
+ * - Errors lose class and fields on the way out of a worker, and piscina's own have no code: workers return errors as data.
+ * - A task in piscina's own queue waits for ever when the last worker dies and no further task arrives, or when a worker
+ *   cannot start. So the queue is here: piscina gets no more tasks than it has threads, and is thrown away when it
+ *   reports that a worker could not start.
+ * - It replaces a crashed worker only up to `minThreads`; the next task starts one.
+ */
+export function createEncodePool(options: EncodePoolOptions): EncodePool {
+  const { threads, log } = options;
+  const maxQueued = options.maxQueued ?? DEFAULT_MAX_QUEUED;
+  const taskTimeoutMs = options.taskTimeoutMs ?? DEFAULT_TASK_TIMEOUT_MS;
+  const filename =
+    options.workerFile ?? fileURLToPath(new URL("../../workers/make-chunk.js", import.meta.url));
+  const queue: QueuedTask[] = [];
+  let queueHead = 0;
+  let running = 0;
+  let isClosed = false;
+  let workers: Workers | undefined;
+
+  function openWorkers(): Workers {
+    const opened = createWorkers(filename, threads, (error) => {
+      log.error({ err: error }, "a worker of the encode pool could not start");
+      if (workers === opened) workers = undefined;
+    });
+    return opened;
+  }
+
+  function startQueued(): void {
+    while (running < threads && queueHead < queue.length) {
+      const next = queue[queueHead++] as QueuedTask;
+      // Shifting one by one is slow for long queues.
+      if (queueHead > 1024 || queueHead === queue.length) {
+        queue.splice(0, queueHead);
+        queueHead = 0;
+      }
+      running++;
+      void run(next.task).then((outcome) => {
+        running--;
+        next.settle(outcome);
+        startQueued();
+      });
+    }
+  }
+
+  async function run(task: ChunkTask): Promise<ChunkOutcome> {
+    // At most every worker there is may turn out to be worn out.
+    for (let attempt = 0; ; attempt++) {
+      workers ??= openWorkers();
+      try {
+        return await workers.run(task, taskTimeoutMs);
+      } catch (error) {
+        if (isClosed) return failed("draining", "the server is shutting down");
+        const message = messageOf(error);
+        if (message.endsWith(`code: ${WORN_OUT_EXIT_CODE}`) && attempt <= threads) continue;
+        const reason = isTimeout(error) ? `took longer than ${taskTimeoutMs} ms` : `failed: ${message}`;
+        const what = `array '${task.plan.path}': the worker for chunk ${task.chunkCoords.join(".") || "0"} ${reason}`;
+        log.error({ err: error, path: task.plan.path, chunkCoords: task.chunkCoords }, "a worker crashed");
+        return failed("codec-failed", what);
+      }
+    }
+  }
+
+  return {
+    get queued() {
+      return queue.length - queueHead;
+    },
+    makeChunk(task) {
+      if (isClosed) return Promise.resolve(failed("draining", "the server is shutting down"));
+      const waiting = queue.length - queueHead;
+      if (running >= threads && waiting >= maxQueued) {
+        return Promise.resolve(
+          failed(
+            "overloaded",
+            `expected at most ${maxQueued} chunks to wait for a worker, received one more`,
+          ),
+        );
+      }
+      return new Promise((settle) => {
+        queue.push({ task, settle });
+        startQueued();
+      });
+    },
+    async close() {
+      isClosed = true;
+      for (const { settle } of queue.splice(0).slice(queueHead)) {
+        settle(failed("draining", "the server is shutting down"));
+      }
+      queueHead = 0;
+      await workers?.close();
+      workers = undefined;
+    },
+  };
+}
+
+/** A piscina pool whose tasks always settle. */
+interface Workers {
+  /** @throws whatever ended the worker, or an AbortError after the timeout. */
+  run(task: ChunkTask, timeoutMs: number): Promise<ChunkOutcome>;
+  close(): Promise<void>;
+}
+
+function createWorkers(filename: string, threads: number, onBroken: (error: unknown) => void): Workers {
+  const piscina = new Piscina<ChunkTask, ChunkOutcome>({
+    filename,
+    minThreads: 0,
+    maxThreads: threads,
+    idleTimeout: IDLE_TIMEOUT_MS,
+    concurrentTasksPerWorker: 1,
+    maxQueue: Number.POSITIVE_INFINITY,
+    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+  });
+  const running = new Set<(error: unknown) => void>();
+  piscina.on("error", (error: unknown) => {
+    onBroken(error);
+    for (const reject of running) reject(error);
+    void piscina.destroy().catch(() => undefined);
+  });
+  return {
+    run(task, timeoutMs) {
+      return new Promise((resolve, reject) => {
+        const controller = new AbortController();
+        const timer = setTimeout(() => controller.abort(), timeoutMs);
+        running.add(reject);
+        piscina
+          .run(task, { signal: controller.signal })
+          .then(resolve, reject)
+          .finally(() => {
+            clearTimeout(timer);
+            running.delete(reject);
+          });
+      });
+    },
+    close: () => piscina.destroy(),
+  };
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.name === "AbortError";
+}
+
+function failed(code: ErrorCode, message: string): ChunkOutcome {
+  return { status: "failed", error: { code, message, details: {} } };
+}

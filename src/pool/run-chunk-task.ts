@@ -1,0 +1,48 @@
+import { createDecodedCache, type DecodedCache } from "../codec/decoded-cache.js";
+import { type DecodedChunks, makeChunk } from "../codec/make-chunk.js";
+import { errorToData } from "../errors.js";
+import { openChunkReader } from "../source/chunk-reader.js";
+import type { ChunkReader, ChunkSource } from "../source/chunk-source.js";
+import type { ChunkOutcome, ChunkTask } from "./chunk-task.js";
+
+/** Readers kept per thread: what they remember (the index of a shard) is worth keeping, but not for ever. */
+const MAX_READERS = 1024;
+
+interface KeptReader {
+  readonly reader: ChunkReader;
+  readonly decoded?: DecodedChunks;
+}
+
+/**
+ * Something that does chunk tasks one after the other, keeping readers and decoded chunks between them. A worker has
+ * one; so has whoever does without workers.
+ * @param cache Bounded memory for decoded chunks.
+ * @returns A function that never throws: errors are data.
+ */
+export function createTaskRunner(
+  cache: DecodedCache = createDecodedCache(),
+): (task: ChunkTask) => Promise<ChunkOutcome> {
+  const readers = new Map<string, KeptReader>();
+
+  function readerOf(source: ChunkSource): KeptReader {
+    // Shared memory comes as another object every time, and opening it costs nothing.
+    if (source.kind === "memory") return { reader: openChunkReader(source) };
+    const sourceKey = JSON.stringify(source);
+    let kept = readers.get(sourceKey);
+    if (kept === undefined) {
+      kept = { reader: openChunkReader(source), decoded: { cache, sourceKey } };
+    } else readers.delete(sourceKey);
+    readers.set(sourceKey, kept);
+    if (readers.size > MAX_READERS) readers.delete(readers.keys().next().value as string);
+    return kept;
+  }
+
+  return async ({ plan, chunkCoords }) => {
+    try {
+      const { reader, decoded } = readerOf(plan.source);
+      return await makeChunk(plan, chunkCoords, reader, decoded);
+    } catch (error) {
+      return { status: "failed", error: errorToData(error) };
+    }
+  };
+}

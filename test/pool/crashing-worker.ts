@@ -1,0 +1,34 @@
+import { existsSync, writeFileSync } from "node:fs";
+import type { ChunkOutcome, ChunkTask } from "../../src/pool/chunk-task.js";
+import { WORN_OUT_EXIT_CODE } from "../../src/pool/worn-out-exit-code.js";
+
+/** A worker that does what the first coordinate says; the path is that of a file to remember something in. */
+export default async function makeChunk({ plan, chunkCoords }: ChunkTask): Promise<ChunkOutcome> {
+  switch (chunkCoords[0]) {
+    case 1:
+      throw new TypeError("thrown in a worker");
+    case 2:
+      process.exit(1);
+      break;
+    case 3:
+      if (!existsSync(plan.path)) {
+        writeFileSync(plan.path, "");
+        process.exit(WORN_OUT_EXIT_CODE);
+      }
+      break;
+    case 4:
+      await new Promise((resolve) => setTimeout(resolve, 60_000));
+      break;
+    case 5:
+      setTimeout(() => {
+        throw new Error("thrown in a timer");
+      });
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      break;
+    case 6: {
+      const hoard: number[][] = [];
+      for (;;) hoard.push(new Array<number>(100_000).fill(1.5));
+    }
+  }
+  return { status: "absent" };
+}
