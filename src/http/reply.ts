@@ -1,6 +1,6 @@
 import type { Document } from "./document.js";
 
-/** A request as a plugin sees it. Valid for as long as it is held. */
+/** A request as a plugin sees it. */
 export interface RouteRequest {
   readonly method: "GET" | "HEAD";
   /** Percent-decoded path parameters by name; a `{name:path}` parameter keeps its slashes as they came. */
@@ -9,7 +9,10 @@ export interface RouteRequest {
   readonly rawPath: string;
   /** Without the question mark; empty where there is none. */
   readonly query: string;
-  /** A request header by lower-case name; undefined where it was not sent. */
+  /**
+   * A request header by lower-case name, the first of several; undefined where it was not sent, or is empty.
+   * @throws Error once the request is answered.
+   */
   header(name: string): string | undefined;
 }
 
@@ -35,7 +38,10 @@ export interface BodyReply {
   readonly cacheControl?: string;
   /** Makes the body. @throws ZpublishError; `not-found` where the chunk is absent. */
   open(): Promise<Body>;
-  /** Byte length for HEAD where it can be had for less than `open()`; undefined: `open()` it. */
+  /**
+   * Byte length for HEAD where it can be had for less than `open()`; undefined: `open()` it.
+   * @throws ZpublishError `not-found` where the chunk is absent.
+   */
   byteLength?(): Promise<number | undefined>;
 }
 

@@ -1,0 +1,32 @@
+/** How a list of entity tags relates to what is there: `any` is `*`, which holds for whatever exists. */
+export type TagMatch = "match" | "no-match" | "any";
+
+/** One tag of a list, with the comma and the space around it; RFC 9110 §8.8.3 allows nearly everything inside. */
+const ENTITY_TAG = /[\s,]*(W\/)?("[\x21\x23-\x7e\x80-\uffff]*")[ \t]*(?=,|$)/y;
+
+/**
+ * Compares an `If-None-Match` header, weakly as RFC 9110 §13.1.2 says: a tag that a proxy has weakened still names
+ * the same content. What follows a malformed tag does not count.
+ */
+export function matchIfNoneMatch(header: string, etag: string): TagMatch {
+  return matchTags(header, (tag) => tag === etag);
+}
+
+/** Compares an `If-Match` header, strongly (§13.1.1): a weakened tag is no match. Any of `etags` will do. */
+export function matchIfMatch(header: string, etags: readonly string[]): TagMatch {
+  return matchTags(header, (tag, weak) => !weak && etags.includes(tag));
+}
+
+/** Whether an `If-Range` header lets a range be sent (§13.1.5). A date never does: nothing here has Last-Modified. */
+export function allowsRange(header: string, etag: string): boolean {
+  return header.trim() === etag;
+}
+
+function matchTags(header: string, matches: (tag: string, weak: boolean) => boolean): TagMatch {
+  if (header.trim() === "*") return "any";
+  ENTITY_TAG.lastIndex = 0;
+  for (let found = ENTITY_TAG.exec(header); found !== null; found = ENTITY_TAG.exec(header)) {
+    if (matches(found[2] ?? "", found[1] !== undefined)) return "match";
+  }
+  return "no-match";
+}

@@ -1,0 +1,73 @@
+import { createHash } from "node:crypto";
+import { promisify } from "node:util";
+import { brotliCompress, constants, gzip } from "node:zlib";
+import type { ContentCoding, Document } from "./document.js";
+
+/** A document of at most so many bytes fits a packet or two anyhow, and is never compressed. */
+const MIN_COMPRESSED_BYTES = 1024;
+
+// Quality 5 is where brotli overtakes gzip in size at about gzip's cost; 11, its default, takes a hundred times as long.
+const BROTLI_QUALITY = 5;
+const GZIP_LEVEL = 6;
+
+const brotliAsync = promisify(brotliCompress);
+const gzipAsync = promisify(gzip);
+
+// The asynchronous forms run in libuv's pool: the loop that answers requests is never held up.
+const ENCODERS: Readonly<Record<ContentCoding, (bytes: Uint8Array) => Promise<Uint8Array>>> = {
+  br: (bytes) =>
+    brotliAsync(bytes, {
+      params: {
+        [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY,
+        [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
+        [constants.BROTLI_PARAM_SIZE_HINT]: bytes.byteLength,
+      },
+    }),
+  gzip: (bytes) => gzipAsync(bytes, { level: GZIP_LEVEL }),
+};
+
+/**
+ * Makes a document of bytes or text.
+ * @param content Text becomes UTF-8. Bytes are not copied: they belong to the document from now on.
+ */
+export function createDocument(content: Uint8Array | string, contentType: string): Document {
+  const bytes = typeof content === "string" ? Buffer.from(content, "utf8") : content;
+  const worthwhile = bytes.byteLength > MIN_COMPRESSED_BYTES;
+  const made: Partial<Record<ContentCoding, Uint8Array | null>> = {};
+  const making: Partial<Record<ContentCoding, Promise<Uint8Array | undefined>>> = {};
+
+  async function encode(coding: ContentCoding): Promise<Uint8Array | undefined> {
+    let encoded: Uint8Array | undefined;
+    try {
+      encoded = await ENCODERS[coding](bytes);
+    } catch {
+      // Out of memory, say. The document can always be sent as it is.
+    }
+    const kept = encoded !== undefined && encoded.byteLength < bytes.byteLength ? encoded : null;
+    made[coding] = kept;
+    return kept ?? undefined;
+  }
+
+  return Object.freeze({
+    contentType,
+    bytes,
+    etag: etagOf(bytes, contentType),
+    async encoded(coding: ContentCoding) {
+      if (!worthwhile) return undefined;
+      making[coding] ??= encode(coding);
+      return making[coding];
+    },
+    encodedNow(coding: ContentCoding) {
+      if (!worthwhile) return undefined;
+      const kept = made[coding];
+      if (kept === undefined) return null;
+      return kept ?? undefined;
+    },
+  });
+}
+
+/** 128 bits of a hash: enough that no two states of a document share one. */
+function etagOf(bytes: Uint8Array, contentType: string): string {
+  const hash = createHash("sha256").update(contentType).update("\0").update(bytes).digest();
+  return `"${hash.toString("base64url", 0, 16)}"`;
+}

@@ -1,0 +1,124 @@
+import { ZpublishError } from "../errors.js";
+import { allowsRange, matchIfMatch, matchIfNoneMatch } from "./conditional.js";
+import type { Exchange } from "./exchange.js";
+import { headerField } from "./header-field.js";
+import { parseRange, type RangeRequest, resolveRange } from "./range.js";
+import type { Body, BodyReply } from "./reply.js";
+import { rangeNotSatisfiable } from "./send-error.js";
+
+/** How often a body that is gone as soon as it is there is opened again. */
+const MAX_OPENS = 3;
+
+/**
+ * Answers with a body. What the request's conditions say is decided before it is made.
+ * @throws ZpublishError what the conditions say, or what opening the body threw
+ */
+export function deliverBody(exchange: Exchange, reply: BodyReply): void | Promise<void> {
+  // In the order of RFC 9110 §13.2.2. `*` asks whether there is anything, which only looking can tell.
+  const ifMatch = exchange.header("if-match");
+  if (ifMatch !== undefined && matchIfMatch(ifMatch, [reply.etag]) === "no-match") {
+    throw new ZpublishError("precondition-failed", "The chunk is not the one that If-Match names");
+  }
+  const ifNoneMatch = exchange.header("if-none-match");
+  const noneMatch = ifNoneMatch === undefined ? "no-match" : matchIfNoneMatch(ifNoneMatch, reply.etag);
+  if (noneMatch === "match") {
+    sendNotModified(exchange, reply);
+    return;
+  }
+  if (noneMatch === "any") {
+    return measure(reply).then(() => exchange.cork(() => sendNotModified(exchange, reply)));
+  }
+  if (exchange.method === "HEAD") return deliverHead(exchange, reply);
+  return deliverWhole(exchange, reply, rangeOf(exchange, reply.etag));
+}
+
+function rangeOf(exchange: Exchange, etag: string): RangeRequest | undefined {
+  const header = exchange.header("range");
+  if (header === undefined) return undefined;
+  const ifRange = exchange.header("if-range");
+  return ifRange === undefined || allowsRange(ifRange, etag) ? parseRange(header) : undefined;
+}
+
+async function deliverWhole(
+  exchange: Exchange,
+  reply: BodyReply,
+  range: RangeRequest | undefined,
+): Promise<void> {
+  const room = exchange.context.load.room(() => !exchange.over);
+  if (room !== undefined) await room;
+  for (let opens = 1; !exchange.over; opens += 1) {
+    const body = await reply.open();
+    if (exchange.over) return;
+    const part = partOf(body, range);
+    const first = body.read(part.start);
+    if (first !== undefined && (first.byteLength > 0 || part.byteLength === 0)) {
+      // In the turn in which it was read: the view may be dead in the next.
+      exchange.cork(() => {
+        exchange.writeHead(
+          range === undefined ? "200 OK" : "206 Partial Content",
+          fieldsOf(exchange, reply, body) +
+            (range === undefined ? "" : contentRange(part.start, part.byteLength, body)),
+        );
+        exchange.context.sender.send({ exchange, body, ...part, reopen: () => reply.open() }, first);
+      });
+      return;
+    }
+    if (opens >= MAX_OPENS) {
+      throw new ZpublishError(
+        "internal",
+        `The body was gone ${MAX_OPENS} times in a row before it could be sent`,
+      );
+    }
+  }
+}
+
+async function deliverHead(exchange: Exchange, reply: BodyReply): Promise<void> {
+  const { byteLength, body } = await measure(reply);
+  exchange.cork(() => {
+    exchange.writeHead("200 OK", fieldsOf(exchange, reply, body));
+    exchange.endHead(byteLength);
+  });
+}
+
+/** How long the body is, without making it where that is possible. */
+async function measure(
+  reply: BodyReply,
+): Promise<{ readonly byteLength: number; readonly body: Body | undefined }> {
+  const byteLength = await reply.byteLength?.();
+  if (byteLength !== undefined) return { byteLength, body: undefined };
+  const body = await reply.open();
+  return { byteLength: body.byteLength, body };
+}
+
+function partOf(
+  body: Body,
+  range: RangeRequest | undefined,
+): { readonly start: number; readonly byteLength: number } {
+  if (range === undefined) return { start: 0, byteLength: body.byteLength };
+  const part = resolveRange(range, body.byteLength);
+  if (part === undefined) throw rangeNotSatisfiable(body.byteLength);
+  return part;
+}
+
+function sendNotModified(exchange: Exchange, reply: BodyReply): void {
+  exchange.writeHead("304 Not Modified", validatorsOf(exchange, reply));
+  exchange.endBodiless();
+}
+
+function validatorsOf(exchange: Exchange, reply: BodyReply): string {
+  return (
+    headerField("ETag", reply.etag) +
+    headerField("Cache-Control", reply.cacheControl ?? exchange.context.cacheControl) +
+    headerField("Accept-Ranges", "bytes")
+  );
+}
+
+function fieldsOf(exchange: Exchange, reply: BodyReply, body: Body | undefined): string {
+  let fields = validatorsOf(exchange, reply) + headerField("Content-Type", reply.contentType);
+  for (const [name, value] of body?.headers ?? []) fields += headerField(name, value);
+  return fields;
+}
+
+function contentRange(start: number, byteLength: number, body: Body): string {
+  return headerField("Content-Range", `bytes ${start}-${start + byteLength - 1}/${body.byteLength}`);
+}

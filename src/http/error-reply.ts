@@ -1,0 +1,94 @@
+import type { ErrorCode, ZpublishError } from "../errors.js";
+
+/** How an error is answered. */
+interface ErrorAnswer {
+  /** Status line without the version. */
+  readonly status: string;
+  /** What the body says; undefined: the error's own message, which may be shown. */
+  readonly detail?: string;
+  readonly logLevel: "debug" | "warn" | "error";
+  /** Seconds after which trying again may help. */
+  readonly retryAfterSeconds?: number;
+}
+
+const FAILURE = { status: "500 Internal Server Error", logLevel: "error" } as const;
+
+/**
+ * The one table of errors and answers. Messages of failures stay in the log: they name files and say more about the
+ * machine than a client should know.
+ */
+const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
+  "not-found": { status: "404 Not Found", logLevel: "debug" },
+  "invalid-path": { status: "422 Unprocessable Content", logLevel: "debug" },
+  "method-not-allowed": { status: "405 Method Not Allowed", detail: "Method Not Allowed", logLevel: "debug" },
+  "precondition-failed": { status: "412 Precondition Failed", logLevel: "debug" },
+  "range-not-satisfiable": { status: "416 Range Not Satisfiable", logLevel: "debug" },
+  "source-unreadable": { ...FAILURE, detail: "The source of this data cannot be read" },
+  "corrupt-chunk": { ...FAILURE, detail: "The stored data is corrupt" },
+  "codec-failed": { ...FAILURE, detail: "The data could not be encoded or decoded" },
+  "invalid-metadata": { ...FAILURE, detail: "The metadata of the source cannot be understood" },
+  unsupported: { ...FAILURE, detail: "The source needs something that is not supported" },
+  "invalid-config": { ...FAILURE, detail: "The server is not configured correctly" },
+  internal: { ...FAILURE, detail: "Internal Server Error" },
+  "source-changed": {
+    status: "503 Service Unavailable",
+    detail: "The source of this data is being changed; try again later",
+    logLevel: "warn",
+    retryAfterSeconds: 1,
+  },
+  overloaded: {
+    status: "503 Service Unavailable",
+    detail: "Too many requests at once; try again later",
+    logLevel: "warn",
+    retryAfterSeconds: 1,
+  },
+  draining: {
+    status: "503 Service Unavailable",
+    detail: "The server is shutting down; try again later",
+    logLevel: "debug",
+    retryAfterSeconds: 5,
+  },
+};
+
+/** Longest message that is shown. */
+const MAX_MESSAGE_LENGTH = 2048;
+
+/** An error as an answer. */
+export interface ErrorReply {
+  readonly status: string;
+  /** JSON, UTF-8. */
+  readonly body: string;
+  readonly logLevel: ErrorAnswer["logLevel"];
+  readonly retryAfterSeconds: number | undefined;
+  /** Whether the body names the request's id, for the log to have it too. */
+  readonly hasId: boolean;
+}
+
+/**
+ * The answer to an error.
+ * @param id Makes the id of a failure; called for those only.
+ */
+export function errorReply(error: ZpublishError, id: () => string): ErrorReply {
+  const answer = ANSWERS[error.code] ?? ANSWERS.internal;
+  const hasId = answer.logLevel === "error";
+  const detail =
+    error.code === "invalid-path" ? [pathDetail(error)] : (answer.detail ?? shown(error.message));
+  return {
+    status: answer.status,
+    body: JSON.stringify(hasId ? { detail, id: id() } : { detail }),
+    logLevel: answer.logLevel,
+    retryAfterSeconds: answer.retryAfterSeconds,
+    hasId,
+  };
+}
+
+/** As pydantic writes it, which is what users of Xpublish know. */
+function pathDetail(error: ZpublishError): object {
+  const { parameter = "path", type = "string_type", msg = error.message, input = "" } = error.details;
+  return { type, loc: ["path", parameter], msg, input };
+}
+
+/** JSON.stringify escapes what is not valid Unicode, so that the body is valid UTF-8 whatever the message holds. */
+function shown(message: string): string {
+  return message.length > MAX_MESSAGE_LENGTH ? `${message.slice(0, MAX_MESSAGE_LENGTH)}…` : message;
+}

@@ -1,0 +1,143 @@
+import type { HttpRequest, HttpResponse } from "uWebSockets.js";
+import type { Log } from "../observe/log.js";
+import type { BodySender } from "./body-sender.js";
+import type { Cors } from "./cors.js";
+import { headerField } from "./header-field.js";
+import type { Load } from "./load.js";
+import type { RouteRequest } from "./reply.js";
+
+/** What all exchanges of one server share. */
+export interface ExchangeContext {
+  readonly cors: Cors;
+  /** For replies that say nothing of it. */
+  readonly cacheControl: string;
+  readonly load: Load;
+  readonly sender: BodySender;
+  readonly log: Log;
+  /** True: connections end with their current answer. */
+  draining: boolean;
+}
+
+/**
+ * One request and its answer: what uWebSockets.js gives, guarded. Its request may be read only until the handler it
+ * calls has returned; its response not at all once it is aborted or answered, or it throws.
+ *
+ * A class, as there is one object of the same shape per request.
+ */
+export class Exchange implements RouteRequest {
+  readonly method: "GET" | "HEAD";
+  /** As it came, root path included. */
+  readonly fullPath: string;
+  readonly query: string;
+  readonly res: HttpResponse;
+  readonly context: ExchangeContext;
+  rawPath: string;
+  params: Readonly<Record<string, string>> = {};
+  /** Aborted or answered: the response must not be touched. */
+  over = false;
+  /** Part of the answer is written: there can be no other. */
+  started = false;
+  /** Bytes of a body that is on its way, counted in the load. */
+  bodyBytes = 0;
+  readonly #method: string;
+  readonly #corsFields: string;
+  /** While it may be read; then its copied headers; null when neither is there any more. */
+  #request: HttpRequest | Map<string, string> | null;
+
+  constructor(res: HttpResponse, req: HttpRequest, context: ExchangeContext) {
+    this.res = res;
+    this.context = context;
+    this.#request = req;
+    this.#method = req.getCaseSensitiveMethod();
+    this.method = this.#method === "HEAD" ? "HEAD" : "GET";
+    this.fullPath = req.getUrl();
+    this.rawPath = this.fullPath;
+    // Undefined where there is no question mark, whatever the types say.
+    this.query = req.getQuery() ?? "";
+    this.#corsFields = context.cors.fields(context.cors.variesByOrigin ? req.getHeader("origin") : undefined);
+    context.load.begin();
+    res.onAborted(() => this.end());
+  }
+
+  /** As it came, of any name. */
+  get requestMethod(): string {
+    return this.#method;
+  }
+
+  header(name: string): string | undefined {
+    const request = this.#request;
+    if (request === null) throw new Error(`Header '${name}' was asked for after the reply was there`);
+    const value = request instanceof Map ? request.get(name) : request.getHeader(name);
+    return value === "" ? undefined : value;
+  }
+
+  /** Copies the headers, for a handler that goes on after uWebSockets.js takes its request back. */
+  keepHeaders(): void {
+    if (this.#request === null || this.#request instanceof Map) return;
+    const headers = new Map<string, string>();
+    this.#request.forEach((name, value) => {
+      if (!headers.has(name)) headers.set(name, value);
+    });
+    this.#request = headers;
+  }
+
+  /** To be called before uWebSockets.js takes its request back. */
+  releaseRequest(): void {
+    if (!(this.#request instanceof Map)) this.#request = null;
+  }
+
+  /** Writes everything in `write` in as few packets as possible. Does nothing where the client has gone. */
+  cork(write: () => void): void {
+    if (!this.over) this.res.cork(write);
+  }
+
+  /**
+   * Writes status and headers.
+   * @param fields Header lines, each with its line break before it.
+   * @param vary What the answer depends on besides the origin.
+   */
+  writeHead(status: string, fields: string, vary = ""): void {
+    const { context, res } = this;
+    let more = fields;
+    if (context.cors.variesByOrigin) more += headerField("Vary", vary === "" ? "Origin" : `${vary}, Origin`);
+    else if (vary !== "") more += headerField("Vary", vary);
+    if (context.draining) more += headerField("Connection", "close");
+    this.started = true;
+    res.writeStatus(status);
+    // uWebSockets.js writes names and values as they are, so that one call into it writes all lines.
+    res.writeHeader("X-Content-Type-Options", `nosniff${this.#corsFields}${more}`);
+  }
+
+  /** The answer to HEAD, or one that never has a body and says how long the one of GET would be. */
+  endHead(byteLength: number): void {
+    // Not endWithoutBody(byteLength): uWebSockets.js then waits for as many bytes to be written, and drops the
+    // connection at the next request on it. Without an argument it writes no Content-Length of its own.
+    this.res.writeHeader("Content-Length", String(byteLength));
+    this.endBodiless();
+  }
+
+  /** Ends an answer that has neither body nor Content-Length: 204, 304. */
+  endBodiless(): void {
+    this.res.endWithoutBody();
+    this.end();
+  }
+
+  /** Ends an answer with a small body. */
+  endWith(body: string | Uint8Array, closeConnection = false): void {
+    this.res.end(body, closeConnection);
+    this.end();
+  }
+
+  /** Drops the connection: the only way to say that an answer which has begun is not whole. */
+  drop(): void {
+    if (!this.over) this.res.close();
+  }
+
+  /** The answer is sent, or nobody waits for it any more. Called again by uWebSockets.js when the server closes. */
+  end(): void {
+    if (this.over) return;
+    this.over = true;
+    if (this.bodyBytes > 0) this.context.load.removeBodyBytes(this.bodyBytes);
+    this.context.load.end();
+  }
+}

@@ -1,0 +1,45 @@
+import type { ContentCoding } from "./document.js";
+
+/** Headers seen lately: clients send one of a handful, over and over. */
+const remembered = new Map<string, ContentCoding | "identity">();
+const MAX_REMEMBERED = 200;
+
+const MEMBER = /^([!#$%&'*+\-.^_`|~0-9a-z]+)(?:[ \t]*;[ \t]*q[ \t]*=[ \t]*([01](?:\.\d{0,3})?))?$/;
+
+/**
+ * The content coding to send of those an `Accept-Encoding` header allows: the one with the greatest weight, brotli
+ * before gzip before none. Without the header, or where it allows nothing we have (`identity;q=0`), it is `identity`:
+ * RFC 9110 §12.5.3 leaves that open, and a client is better served with what it did not ask for than with a 406.
+ */
+export function negotiateCoding(acceptEncoding: string | undefined): ContentCoding | "identity" {
+  if (acceptEncoding === undefined) return "identity";
+  const known = remembered.get(acceptEncoding);
+  if (known !== undefined) return known;
+  const coding = chooseCoding(parseWeights(acceptEncoding));
+  if (acceptEncoding.length <= 200) {
+    if (remembered.size >= MAX_REMEMBERED) remembered.clear();
+    remembered.set(acceptEncoding, coding);
+  }
+  return coding;
+}
+
+function chooseCoding(weights: ReadonlyMap<string, number>): ContentCoding | "identity" {
+  const others = weights.get("*") ?? 0;
+  const br = weights.get("br") ?? others;
+  const gzip = weights.get("gzip") ?? weights.get("x-gzip") ?? others;
+  // Acceptable unless it is excluded, but no more wanted than what was named, unless it was named too.
+  const identity = weights.get("identity") ?? 0;
+  if (br > 0 && br >= gzip && br >= identity) return "br";
+  if (gzip > 0 && gzip >= identity) return "gzip";
+  return "identity";
+}
+
+function parseWeights(header: string): Map<string, number> {
+  const weights = new Map<string, number>();
+  for (const member of header.split(",")) {
+    const match = MEMBER.exec(member.trim().toLowerCase());
+    if (match?.[1] !== undefined)
+      weights.set(match[1], match[2] === undefined ? 1 : Math.min(1, Number(match[2])));
+  }
+  return weights;
+}

@@ -1,0 +1,58 @@
+import { randomUUID } from "node:crypto";
+import { messageOf, ZpublishError } from "../errors.js";
+import { ALLOWED_METHODS } from "./cors.js";
+import { errorReply } from "./error-reply.js";
+import type { Exchange } from "./exchange.js";
+import { headerField } from "./header-field.js";
+
+/**
+ * Answers with an error, whatever was thrown, and logs it. Where an answer has begun already, the connection is
+ * dropped instead. Never throws.
+ * @param closeConnection Whether the connection ends with the answer.
+ */
+export function sendError(exchange: Exchange, thrown: unknown, closeConnection = false): void {
+  const { log } = exchange.context;
+  const error =
+    thrown instanceof ZpublishError
+      ? thrown
+      : new ZpublishError("internal", messageOf(thrown), { cause: thrown });
+  let id: string | undefined;
+  const reply = errorReply(error, () => {
+    id = randomUUID();
+    return id;
+  });
+  log[reply.logLevel](
+    { ...(id === undefined ? {} : { id, err: thrown }), code: error.code, path: exchange.fullPath },
+    error.message,
+  );
+  if (exchange.over) return;
+  if (exchange.started) {
+    exchange.drop();
+    return;
+  }
+  let fields = headerField("Content-Type", "application/json");
+  // Kept by nobody without asking again: an absent chunk may be written, a failure may pass, and a 404 that says
+  // nothing may be kept by heuristics.
+  fields += headerField("Cache-Control", "no-cache");
+  if (reply.retryAfterSeconds !== undefined)
+    fields += headerField("Retry-After", String(reply.retryAfterSeconds));
+  if (error.code === "method-not-allowed") fields += headerField("Allow", ALLOWED_METHODS);
+  if (error.code === "range-not-satisfiable") {
+    fields += headerField("Content-Range", `bytes */${error.details.byteLength ?? 0}`);
+  }
+  const body = Buffer.from(reply.body, "utf8");
+  exchange.cork(() => {
+    exchange.writeHead(reply.status, fields);
+    if (exchange.method === "HEAD") exchange.endHead(body.byteLength);
+    else exchange.endWith(body, closeConnection);
+  });
+}
+
+/** The error that is answered 416. */
+export function rangeNotSatisfiable(byteLength: number): ZpublishError {
+  return new ZpublishError(
+    "range-not-satisfiable",
+    `The range is not satisfiable: expected one that begins within ${byteLength} bytes`,
+    { details: { byteLength } },
+  );
+}

@@ -1,0 +1,56 @@
+import { ZpublishError } from "../errors.js";
+
+/** The uWebSockets.js module, with what its types leave out. */
+export type Uws = typeof import("uWebSockets.js") & {
+  readonly LIBUS_LISTEN_EXCLUSIVE_PORT: number;
+  /** Undocumented settings by undocumented keys. */
+  readonly _cfg?: (key: string) => void;
+};
+
+/** Bytes of request line and headers together that a client may send in pieces; more is answered 431. */
+const MAX_REQUEST_HEAD_BYTES = 16 * 1024;
+
+let loading: Promise<Uws> | undefined;
+
+/**
+ * Loads uWebSockets.js, once per process. It is native code, so that this is where a system too old for it shows.
+ * @throws ZpublishError `unsupported`, in one line, with what to do.
+ */
+export function loadUws(): Promise<Uws> {
+  loading ??= importUws();
+  return loading;
+}
+
+async function importUws(): Promise<Uws> {
+  // Read with getenv() when the library is loaded, 4 KiB by default: too little for a path parameter of the 1,024
+  // bytes that are allowed, percent-encoded to three times that, beside ordinary headers.
+  process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(MAX_REQUEST_HEAD_BYTES);
+  let uws: Uws;
+  try {
+    // A CommonJS package: its exports are the default one, by name only what Node could guess.
+    uws = (await import("uWebSockets.js")).default as unknown as Uws;
+  } catch (error) {
+    throw explainLoadError(error);
+  }
+  // Without this every answer says `uWebSockets: 20`.
+  uws._cfg?.("999999990007");
+  return uws;
+}
+
+/** What the failure to load the native library means, in one line. */
+export function explainLoadError(error: unknown): ZpublishError {
+  const text = String(error instanceof Error ? error.message : error);
+  const needed = /version [`'"]?GLIBC_(\d+(?:\.\d+)+)/.exec(text)?.[1];
+  const here = `Node.js ${process.versions.node} on ${process.platform} ${process.arch}`;
+  const message =
+    needed === undefined
+      ? `uWebSockets.js cannot be loaded with ${here}: ${reasonIn(text)}`
+      : `uWebSockets.js for ${here} needs glibc ${needed} or newer, which this system has not: use Node.js 20, or a newer system (Debian 13, Ubuntu 24.04)`;
+  return new ZpublishError("unsupported", message, { cause: error });
+}
+
+/** The package's own text, which is about Node.js versions, is followed by the loader's error. */
+function reasonIn(text: string): string {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  return (lines.find((line) => line.startsWith("Error:")) ?? lines[0] ?? "unknown reason").trim();
+}

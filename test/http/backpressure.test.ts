@@ -1,0 +1,184 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import t from "tap";
+import type { Body, BodyReply } from "../../src/http/reply.js";
+import { openConnection, rawRequest, requestText } from "./raw-request.js";
+import { bodyReplyOf, routeOf, startTestServer } from "./start-test-server.js";
+
+const BODY_BYTES = 24 * 2 ** 20;
+const content = Buffer.alloc(BODY_BYTES);
+for (let i = 0; i < BODY_BYTES; i += 4) content.writeUInt32LE(i, i);
+
+/** A body whose views die when their turn of the loop is over, as those of LMDB may. */
+function volatileBody(reads: { count: number }, evicted: () => boolean = () => false): Body {
+  return {
+    byteLength: BODY_BYTES,
+    headers: [],
+    read(offset) {
+      if (evicted()) return undefined;
+      reads.count += 1;
+      const view = Uint8Array.prototype.slice.call(content, offset, offset + 4 * 2 ** 20);
+      setImmediate(() => view.fill(0xee));
+      return view;
+    },
+  };
+}
+
+/** Asks, waits so that the socket fills, then reads a piece now and then. */
+async function readSlowly(port: number, path: string, headers = {}): Promise<Buffer> {
+  const socket = connect({ port, host: "127.0.0.1" });
+  await once(socket, "connect");
+  socket.pause();
+  socket.write(requestText(path, { headers: { Connection: "close", ...headers } }));
+  await delay(100);
+  const pieces: Buffer[] = [];
+  let pauses = 0;
+  socket.on("data", (piece) => {
+    pieces.push(piece);
+    pauses += 1;
+    if (pauses % 16 === 0) {
+      socket.pause();
+      setTimeout(() => socket.resume(), 2);
+    }
+  });
+  socket.resume();
+  await once(socket, "close");
+  return Buffer.concat(pieces);
+}
+
+t.test("nothing is sent from a view that is dead, however slowly a client reads", async (t) => {
+  const reads = { count: 0 };
+  const reply = bodyReplyOf(content, '"t"', { open: async () => volatileBody(reads) });
+  const { port, server } = await startTestServer(t, [routeOf("/big", () => reply, "chunk")]);
+  const received = await readSlowly(port, "/big");
+  t.ok(received.subarray(received.indexOf("\r\n\r\n") + 4).equals(content));
+  t.ok(reads.count > 6, `read again as the socket takes it: ${reads.count} times`);
+  const part = await readSlowly(port, "/big", { Range: "bytes=1234567-20000000" });
+  t.ok(part.subarray(part.indexOf("\r\n\r\n") + 4).equals(content.subarray(1_234_567, 20_000_001)));
+  t.match(server.stats, { requestsInFlight: 0, bodyBytesInFlight: 0 });
+});
+
+t.test("a body that is evicted while it is sent is opened again", async (t) => {
+  let opens = 0;
+  const reads = { count: 0 };
+  const open: BodyReply["open"] = async () => {
+    opens += 1;
+    const until = reads.count + 2;
+    return volatileBody(reads, () => reads.count >= until);
+  };
+  const { port } = await startTestServer(t, [
+    routeOf("/big", () => bodyReplyOf(content, '"t"', { open }), "chunk"),
+  ]);
+  const received = await readSlowly(port, "/big");
+  t.ok(received.subarray(received.indexOf("\r\n\r\n") + 4).equals(content));
+  t.ok(opens > 1, `opened ${opens} times`);
+});
+
+t.test("the connection is dropped where it cannot be opened again, or is another body", async (t) => {
+  const reads = { count: 0 };
+  const again: Record<string, BodyReply["open"]> = {
+    "/fails": () => Promise.reject(new Error("gone")),
+    "/throws": () => {
+      throw new Error("gone");
+    },
+    "/other": async () => ({ ...volatileBody(reads), byteLength: 5 }),
+    "/empty": async () => ({ ...volatileBody(reads), read: () => undefined }),
+  };
+  const routes = Object.entries(again).map(([path, reopen]) =>
+    routeOf(
+      path,
+      () => {
+        let opens = 0;
+        let count = 0;
+        const first = volatileBody(reads, () => count++ > 0);
+        return bodyReplyOf(content, '"t"', {
+          open: () => (opens++ === 0 ? Promise.resolve(first) : reopen()),
+        });
+      },
+      "chunk",
+    ),
+  );
+  const { port, server, lines } = await startTestServer(t, routes);
+  for (const path of Object.keys(again)) {
+    const received = await readSlowly(port, path);
+    t.ok(received.byteLength < BODY_BYTES, path);
+    t.ok(
+      lines.some(
+        (line) => line.path === path && line.level === 50 && line.msg.startsWith("answer broken off"),
+      ),
+    );
+  }
+  t.match(server.stats, { requestsInFlight: 0, bodyBytesInFlight: 0 });
+});
+
+t.test("a client that goes away takes nothing down", async (t) => {
+  const reply = bodyReplyOf(content, '"t"', { open: async () => volatileBody({ count: 0 }) });
+  const slow = bodyReplyOf(content, '"t"', {
+    open: async () => {
+      await delay(30);
+      return volatileBody({ count: 0 });
+    },
+  });
+  const { port, server, lines } = await startTestServer(t, [
+    routeOf("/big", () => reply, "chunk"),
+    routeOf("/slow", () => slow, "chunk"),
+    routeOf("/late", async () => {
+      await delay(30);
+      throw new Error("too late");
+    }),
+  ]);
+  for (const path of ["/big", "/slow", "/late", "/big", "/slow"]) {
+    const { socket, send } = await openConnection(port);
+    socket.pause();
+    send(requestText(path));
+    await delay(10);
+    socket.resetAndDestroy();
+  }
+  await delay(100);
+  t.match(server.stats, { requestsInFlight: 0, bodyBytesInFlight: 0, waiting: 0 });
+  t.equal((await rawRequest(port, "/nope")).status, 404);
+  t.notOk(lines.some((line) => line.level >= 50 && line.path !== "/late"));
+});
+
+t.test("chunks wait while too many bytes are on their way, and none is turned away", async (t) => {
+  const reply = bodyReplyOf(content, '"t"');
+  const { port, server } = await startTestServer(t, [routeOf("/big", () => reply, "chunk")], {
+    limits: { maxBodyBytesInFlight: 2 ** 20 },
+  });
+  const stalled = await openConnection(port);
+  stalled.socket.pause();
+  stalled.send(requestText("/big"));
+  await delay(50);
+  t.equal(server.stats.bodyBytesInFlight, BODY_BYTES);
+  const gone = await openConnection(port);
+  gone.send(requestText("/big"));
+  await delay(20);
+  const waiting = [1, 2, 3].map(() => rawRequest(port, "/big"));
+  await delay(50);
+  t.equal(server.stats.waiting, 4);
+  gone.socket.destroy();
+  stalled.socket.destroy();
+  for (const answer of await Promise.all(waiting)) t.ok(answer.body.equals(content));
+  t.match(server.stats, { requestsInFlight: 0, bodyBytesInFlight: 0, waiting: 0 });
+});
+
+t.test("a client that pauses is waited for, one that has stalled is dropped", async (t) => {
+  const reply = bodyReplyOf(content, '"t"', { open: async () => volatileBody({ count: 0 }) });
+  const patient = await startTestServer(t, [routeOf("/big", () => reply, "chunk")]);
+  const hasty = await startTestServer(t, [routeOf("/big", () => reply, "chunk")], { stallTimeoutMs: 3_000 });
+  const pausing = await openConnection(patient.port);
+  const stalled = await openConnection(hasty.port);
+  for (const connection of [pausing, stalled]) {
+    connection.socket.pause();
+    connection.send(requestText("/big"));
+  }
+  // uWebSockets.js by itself drops a connection after ten to fourteen seconds.
+  await delay(17_000);
+  t.equal(hasty.server.stats.requestsInFlight, 0);
+  t.equal(patient.server.stats.requestsInFlight, 1);
+  pausing.socket.resume();
+  t.ok((await pausing.answer()).body.equals(content));
+  stalled.socket.resume();
+  await t.rejects(stalled.answer(), /connection closed/);
+});

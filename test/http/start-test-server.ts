@@ -1,0 +1,74 @@
+import { Writable } from "node:stream";
+import { pino } from "pino";
+import type { Test } from "tap";
+import type { Body, BodyReply, Reply, RouteRequest } from "../../src/http/reply.js";
+import type { Route } from "../../src/http/route.js";
+import { createHttpServer, type HttpServer, type HttpServerOptions } from "../../src/http/server.js";
+import type { Log } from "../../src/observe/log.js";
+
+/** A line of the log. */
+export interface LogLine {
+  readonly level: number;
+  readonly msg: string;
+  readonly id?: string;
+  readonly code?: string;
+  readonly path?: string;
+}
+
+export interface TestServer {
+  readonly server: HttpServer;
+  readonly port: number;
+  readonly url: string;
+  /** What was logged so far. */
+  readonly lines: LogLine[];
+}
+
+/** A log that keeps its lines. */
+export function createTestLog(): { readonly log: Log; readonly lines: LogLine[] } {
+  const lines: LogLine[] = [];
+  const stream = new Writable({
+    write(chunk, _encoding, done) {
+      lines.push(JSON.parse(String(chunk)) as LogLine);
+      done();
+    },
+  });
+  return { log: pino({ level: "debug", base: null }, stream), lines };
+}
+
+/** A server of these routes on a free port, closed at the test's end. */
+export async function startTestServer(
+  test: Pick<Test, "teardown">,
+  routes: readonly Route[],
+  options: Partial<HttpServerOptions> = {},
+): Promise<TestServer> {
+  const { log, lines } = createTestLog();
+  const server = createHttpServer({ routes, log, ...options });
+  const { port, url } = await server.listen("127.0.0.1", 0);
+  test.teardown(() => server.close(0));
+  return { server, port, url, lines };
+}
+
+/** A route with what tests do not care about filled in. */
+export function routeOf(
+  path: string,
+  handler: (request: RouteRequest) => Reply | Promise<Reply>,
+  weight: Route["weight"] = "page",
+): Route {
+  return { path, handler, weight, operation: { summary: path, contentType: "application/json" } };
+}
+
+/** A body that stays where it is. */
+export function bodyOf(bytes: Uint8Array, headers: Body["headers"] = []): Body {
+  return { byteLength: bytes.byteLength, headers, read: (offset) => bytes.subarray(offset) };
+}
+
+/** A reply whose body costs nothing. */
+export function bodyReplyOf(bytes: Uint8Array, etag: string, more: Partial<BodyReply> = {}): BodyReply {
+  return {
+    kind: "body",
+    contentType: "application/octet-stream",
+    etag,
+    open: async () => bodyOf(bytes),
+    ...more,
+  };
+}
