@@ -5,7 +5,7 @@ export interface ChunkCache {
   /**
    * The chunk kept under `key`, or undefined. The view is valid only until the caller returns to the event loop or
    * calls the cache again: copy what must live longer.
-   * @param key 20 bytes.
+   * @param key 20 bytes, as `cacheKeyOf` makes them.
    */
   get(key: Uint8Array): Uint8Array | undefined;
   /**
@@ -23,10 +23,13 @@ export interface ChunkCache {
 export interface ChunkCacheStats {
   readonly hits: number;
   readonly misses: number;
+  /** Chunks written. */
   readonly puts: number;
+  /** Chunks given to `put` and not written: the queue was full, or the disk. */
+  readonly drops: number;
   readonly evictions: number;
   readonly errors: number;
-  /** Bytes of all chunks kept, by all processes that share the cache. */
+  /** Bytes that the chunks of all processes sharing the cache take on disk: whole pages, index included. */
   readonly byteLength: number;
   readonly maxBytes: number;
 }

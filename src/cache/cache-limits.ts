@@ -1,0 +1,37 @@
+/** What follows from the one bound that the operator sets. Bytes. */
+export interface CacheLimits {
+  readonly maxBytes: number;
+  /** A larger value is not kept. */
+  readonly valueBytes: number;
+  /** From here on a chunk must be more wanted than another to be kept. */
+  readonly fullBytes: number;
+  /** Of one transaction: pages it frees are not reused before the next but one, so they must not pile up. */
+  readonly batchBytes: number;
+  /** When the file is larger, each write waits until the disk has it, so that freed pages can be used. */
+  readonly fileBytesFlushed: number;
+  /** When the file is larger, more is evicted: {@link usedBytesWhenTight}. */
+  readonly fileBytesTight: number;
+  readonly usedBytesWhenTight: number;
+  /** When the file is larger, the cache begins anew. */
+  readonly fileBytesMax: number;
+  /** Cells per row of the sketch of accesses: about two per entry, if chunks are of 32 KiB. 32 KiB to 8 MiB of memory. */
+  readonly sketchWidth: number;
+}
+
+/** Pages that any environment has: they count with a small bound. */
+const FILE_SLACK_BYTES = 1024 ** 2;
+
+/** The limits of a cache of `maxBytes`. */
+export function cacheLimitsOf(maxBytes: number): CacheLimits {
+  return {
+    maxBytes,
+    valueBytes: maxBytes / 8,
+    fullBytes: maxBytes * 0.95,
+    batchBytes: Math.min(16 * 1024 ** 2, maxBytes / 16),
+    fileBytesFlushed: maxBytes * 1.1,
+    fileBytesTight: maxBytes * 1.25 + FILE_SLACK_BYTES,
+    usedBytesWhenTight: maxBytes * 0.8,
+    fileBytesMax: maxBytes * 1.5 + FILE_SLACK_BYTES,
+    sketchWidth: 2 ** Math.min(18, Math.max(10, Math.ceil(Math.log2(maxBytes / 16_384)))),
+  };
+}

@@ -1,0 +1,299 @@
+import { messageOf } from "../errors.js";
+import type { Log } from "../observe/log.js";
+import { cacheLimitsOf } from "./cache-limits.js";
+import { type CachePolicy, createCachePolicy } from "./cache-policy.js";
+import type { ChunkCache, ChunkCacheStats } from "./chunk-cache.js";
+import { DeadlineError, withDeadline } from "./deadline.js";
+import { isUnusable, type LmdbStore, type StorePut, type StoreUsage } from "./lmdb-store.js";
+import { createRecentSet } from "./recent-set.js";
+import { isIntact, packStoredValue, payloadOf, STORED_HEADER_BYTES } from "./stored-value.js";
+import { idOf } from "./victim-pool.js";
+
+/** What this stage needs to know of the place it stores in. */
+export interface DiskChunkCacheOptions {
+  readonly maxBytes: number;
+  readonly pendingMaxBytes: number;
+  readonly log: Log;
+  /** Whether so many more bytes can be written: asked before each batch. */
+  hasRoomFor(byteLength: number): Promise<boolean>;
+  /** Called once when the store cannot be used any more; `attach` may follow. */
+  onBroken(reason: string): void;
+}
+
+/** A chunk cache over a store that may come and go. */
+export interface DiskChunkCache extends ChunkCache {
+  attach(store: LmdbStore): void;
+  /** Takes the store away: every get is a miss until the next `attach`. */
+  detach(): LmdbStore | undefined;
+  /** Writes what is noted about accesses; called once a second or so. */
+  flush(): Promise<void>;
+  /** Waits until everything given to `put` is written or dropped. */
+  settle(): Promise<void>;
+}
+
+const BATCH_MAX_PUTS = 512;
+/** By which the index may grow with one batch. */
+const INDEX_PAGES_PER_BATCH = 8;
+const VICTIMS_PER_BATCH_MAX = 4_096;
+const VERIFIED_MAX = 131_072;
+const WRITE_DEADLINE_MS = 30_000;
+const CLOSE_DEADLINE_MS = 5_000;
+const BACK_OFF_MS = 10_000;
+const READ_ERRORS_IN_A_ROW_MAX = 16;
+
+/** The cache itself; opening, recovery and timers are `open-chunk-cache`'s. Begins without a store. */
+export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkCache {
+  const { maxBytes, log } = options;
+  const limits = cacheLimitsOf(maxBytes);
+  const verified = createRecentSet(VERIFIED_MAX);
+  /** Given to `put` and not yet visible in the store. */
+  const pending = new Map<string, StorePut>();
+  let pendingBytes = 0;
+  let store: LmdbStore | undefined;
+  let policy: CachePolicy | undefined;
+  let usage: StoreUsage = { usedBytes: 0, fileBytes: 0, entries: 0, pageSize: 4_096 };
+  let writing: Promise<void> | undefined;
+  let noWritesUntil = 0;
+  let isWritingBroken = false;
+  let readErrorsInARow = 0;
+  let isClosed = false;
+  const counts = { hits: 0, misses: 0, puts: 0, drops: 0, evictions: 0, errors: 0 };
+
+  function failReading(error: unknown): void {
+    counts.errors++;
+    // The first of a run says it; the others would only fill the log.
+    if (readErrorsInARow++ === 0) log.warn(`chunk cache: reading failed: ${messageOf(error)}`);
+    if (readErrorsInARow >= READ_ERRORS_IN_A_ROW_MAX) breakDown(`reading failed: ${messageOf(error)}`);
+  }
+
+  /** What waits is given up, and nothing written for a while: the disk may have room again later. */
+  function failWriting(error: unknown): void {
+    counts.errors++;
+    drop();
+    noWritesUntil = Date.now() + BACK_OFF_MS;
+    if (error instanceof DeadlineError || isUnusable(error)) breakDown(messageOf(error));
+    else if (!isWritingBroken) log.warn(`chunk cache: writing failed: ${messageOf(error)}`);
+    isWritingBroken = true;
+  }
+
+  function breakDown(reason: string): void {
+    readErrorsInARow = 0;
+    if (store !== undefined) options.onBroken(reason);
+  }
+
+  function find(key: Uint8Array, id: string): Uint8Array | undefined {
+    const waiting = pending.get(id);
+    if (waiting !== undefined) return payloadOf(key, waiting.stored);
+    const stored = store?.read(key);
+    if (stored === undefined) return undefined;
+    const payload = payloadOf(key, stored);
+    if (payload === undefined || (!verified.has(id) && !isIntact(stored, payload))) {
+      counts.errors++;
+      // Not removed one by one: removing believes the damaged page's own word on how many pages to free.
+      breakDown("a stored chunk is not what was written");
+      return undefined;
+    }
+    verified.add(id);
+    return payload;
+  }
+
+  function drop(): void {
+    counts.drops += pending.size;
+    pending.clear();
+    pendingBytes = 0;
+  }
+
+  function forgetPending(put: StorePut): void {
+    if (pending.delete(idOf(put.key))) pendingBytes -= put.stored.length;
+  }
+
+  /** The front of the queue, as much as one transaction takes. */
+  function nextBatch(current: LmdbStore): { puts: StorePut[]; byteLength: number } {
+    const puts: StorePut[] = [];
+    let byteLength = 0;
+    for (const put of pending.values()) {
+      if (puts.length === BATCH_MAX_PUTS || byteLength >= limits.batchBytes) break;
+      if (current.has(put.key)) {
+        forgetPending(put); // Another process was quicker.
+        continue;
+      }
+      puts.push(put);
+      byteLength += onDisk(put.stored.length);
+    }
+    return { puts, byteLength };
+  }
+
+  function onDisk(byteLength: number): number {
+    const { pageSize } = usage;
+    // Small values share pages, about two thirds full.
+    return byteLength < pageSize / 4 ? byteLength * 1.5 : Math.ceil((byteLength + 24) / pageSize) * pageSize;
+  }
+
+  /** Entries that must go so that `incoming` more bytes fit. */
+  function chooseVictims(incoming: number): Uint8Array[] {
+    const isFileTight = usage.fileBytes + incoming > limits.fileBytesTight;
+    const limit = isFileTight ? limits.usedBytesWhenTight : maxBytes;
+    const victims: Uint8Array[] = [];
+    let excess = usage.usedBytes + incoming + INDEX_PAGES_PER_BATCH * usage.pageSize - limit;
+    while (excess > 0 && victims.length < VICTIMS_PER_BATCH_MAX) {
+      const victim = policy?.takeVictim();
+      if (victim === undefined) break;
+      victims.push(victim.key);
+      excess -= onDisk(victim.byteLength);
+    }
+    return victims;
+  }
+
+  async function writePending(): Promise<void> {
+    while (store !== undefined && pending.size > 0) {
+      const current = store;
+      const { puts, byteLength } = nextBatch(current);
+      if (puts.length === 0) continue;
+      if (!(await options.hasRoomFor(byteLength))) throw new Error("no space left on device");
+      if (store !== current) continue;
+      usage = current.usage();
+      if (usage.fileBytes > limits.fileBytesMax) {
+        breakDown(`its file has grown to ${usage.fileBytes} bytes, with a bound of ${maxBytes}`);
+        return;
+      }
+      if (usage.fileBytes > limits.fileBytesTight) current.freeStaleReaders();
+      const removes = chooseVictims(byteLength);
+      try {
+        await writeBatch(current, puts, removes);
+      } finally {
+        policy?.forgetTaken();
+      }
+    }
+  }
+
+  async function writeBatch(current: LmdbStore, puts: StorePut[], removes: Uint8Array[]): Promise<void> {
+    await withDeadline(current.write({ puts, removes, scores: [], clock: undefined }), WRITE_DEADLINE_MS);
+    if (store !== current) return;
+    isWritingBroken = false;
+    counts.puts += puts.length;
+    counts.evictions += removes.length;
+    for (const put of puts) forgetPending(put);
+    if (usage.fileBytes > limits.fileBytesFlushed) await withDeadline(current.flushed(), WRITE_DEADLINE_MS);
+    if (store === current) usage = current.usage();
+  }
+
+  function startWriting(): void {
+    if (writing !== undefined) return;
+    const current = store;
+    writing = Promise.resolve()
+      .then(writePending)
+      .catch((error: unknown) => {
+        // Taken away meanwhile: its failure says nothing of the one that is there now.
+        if (store === current) failWriting(error);
+      })
+      .finally(() => {
+        writing = undefined;
+        if (pending.size > 0 && store !== undefined) startWriting();
+      });
+  }
+
+  return {
+    get(key) {
+      const id = idOf(key);
+      let found: Uint8Array | undefined;
+      try {
+        found = find(key, id);
+      } catch (error) {
+        failReading(error);
+      }
+      if (found === undefined) {
+        counts.misses++;
+        return undefined;
+      }
+      readErrorsInARow = 0;
+      counts.hits++;
+      policy?.noteHit(key, id);
+      return found;
+    },
+
+    admits(key, byteLength, cost) {
+      if (policy === undefined || byteLength + STORED_HEADER_BYTES > limits.valueBytes) return false;
+      try {
+        return policy.admits(key, cost, usage.usedBytes + pendingBytes > limits.fullBytes);
+      } catch (error) {
+        failReading(error);
+        return false;
+      }
+    },
+
+    put(key, bytes) {
+      if (policy === undefined || isClosed || bytes.length + STORED_HEADER_BYTES > limits.valueBytes) return;
+      const id = idOf(key);
+      if (pending.has(id)) return;
+      if (Date.now() < noWritesUntil || pendingBytes + bytes.length > options.pendingMaxBytes) {
+        counts.drops++;
+        return;
+      }
+      const stored = packStoredValue(key, bytes);
+      pending.set(id, { key: Uint8Array.from(key), stored, score: policy.scoreOf(key) });
+      pendingBytes += stored.length;
+      startWriting();
+    },
+
+    get stats(): ChunkCacheStats {
+      return { ...counts, byteLength: usage.usedBytes, maxBytes };
+    },
+
+    attach(opened) {
+      store = opened;
+      noWritesUntil = 0;
+      verified.clear();
+      policy = createCachePolicy(opened, limits.sketchWidth);
+      usage = opened.usage();
+      policy.endPeriod(opened.clock(), usage.entries);
+      if (pending.size > 0) startWriting();
+    },
+
+    detach() {
+      const detached = store;
+      store = undefined;
+      policy = undefined;
+      drop();
+      verified.clear();
+      return detached;
+    },
+
+    async flush() {
+      const current = store;
+      if (current === undefined || policy === undefined || isClosed || Date.now() < noWritesUntil) return;
+      try {
+        usage = current.usage();
+        const before = current.clock();
+        const period = policy.endPeriod(before, usage.entries);
+        // Below the bound nothing is evicted: what the clock says can wait until it has moved visibly.
+        if (period.changed.length === 0 && period.clock - before < 0.05) return;
+        await withDeadline(
+          current.write({ puts: [], removes: [], scores: period.changed, clock: period.clock }),
+          WRITE_DEADLINE_MS,
+        );
+      } catch (error) {
+        if (store === current) failWriting(error);
+      }
+    },
+
+    async settle() {
+      while (writing !== undefined) await writing;
+    },
+
+    async close() {
+      if (isClosed) return;
+      try {
+        await withDeadline(
+          this.settle().then(() => this.flush()),
+          CLOSE_DEADLINE_MS,
+        );
+        isClosed = true;
+        await withDeadline(this.detach()?.close() ?? Promise.resolve(), CLOSE_DEADLINE_MS);
+      } catch (error) {
+        isClosed = true;
+        this.detach();
+        log.warn(`chunk cache: it could not be closed properly: ${messageOf(error)}`);
+      }
+    },
+  };
+}

@@ -1,0 +1,275 @@
+/**
+ * The only file that knows lmdb (3.5.6). What was learnt about it, from its source and by trying:
+ *
+ * - `getBinaryFast` copies a value of up to 16 MiB into one buffer that all databases of the thread share, and returns
+ *   that buffer with its own `length` property overwritten: `byteLength` is still 16 MiB, and native code that is
+ *   handed the Buffer sends all of it. The true view is `new Uint8Array(b.buffer, b.byteOffset, b.length)`, valid until
+ *   the next read of any database in this thread (`sample` and `entry` below included); no commit or event turn
+ *   touches it. A longer value comes as a view of the map itself, valid until the read transaction is reset: by a
+ *   timer of 0 ms, or in a microtask after a commit. Common denominator: until the caller returns to the event loop,
+ *   awaits, or reads again.
+ * - `getAsync` with binary keys crashes the process, every time (kriszyp/lmdb-js#340 too). Only `getBinaryFast` is used.
+ * - A key longer than 1,978 bytes is refused and `close` after that crashes: keys here have a fixed length.
+ * - The map grows by itself when it is full (so `mapSize` bounds nothing) and is then remapped under views of it:
+ *   the map is made so large that this never happens. Address space, not memory.
+ * - A failed commit rejects with an error whose `commitError` is another promise, rejected too: not handling both ends
+ *   the process. So does its batching by event turn, which makes a promise that it gives to nobody: that is switched
+ *   off, and `batch` used. It also prints the error to standard error by itself.
+ * - If a write transaction cannot begin, the promise never settles and a mutex stays locked (`WriteWorker::Write`
+ *   returns early): callers need a deadline, and such an environment must be abandoned, not closed.
+ * - Opening an environment takes the write lock, synchronously: it hangs for as long as another process holds that.
+ * - After a failed commit `close` and `flushed` never settle, until another commit succeeds.
+ * - `getStats` is O(1): page counts that LMDB keeps with each transaction, hence right with any number of processes.
+ * - Freed pages are reused only after the transaction that freed them is flushed and no reader needs them; the file
+ *   never shrinks.
+ * - A damaged page can crash the process (offsets are used unchecked): see `find-lmdb-damage`.
+ */
+import { randomFillSync } from "node:crypto";
+import { join } from "node:path";
+import { type Database, open, type RootDatabase } from "lmdb";
+import { CACHE_KEY_BYTES } from "./cache-key.js";
+import { type CacheEntry, packEntryRecord, parseEntryRecord } from "./entry-record.js";
+import type { EntryIndex } from "./victim-pool.js";
+
+/** Values and their bookkeeping in one LMDB environment, shared with other processes. */
+export interface LmdbStore extends EntryIndex {
+  /** The stored value: a view valid until the next read, await, or return to the event loop. */
+  read(key: Uint8Array): Uint8Array | undefined;
+  has(key: Uint8Array): boolean;
+  usage(): StoreUsage;
+  /** The clock all processes share; 0 in a new store. */
+  clock(): number;
+  /**
+   * Applies all of `batch` in one transaction.
+   * @returns Settles when it is visible to all processes. May never settle: see the head of this file.
+   */
+  write(batch: StoreBatch): Promise<void>;
+  /** Settles when all that was written is on the disk, and pages freed before can be used again. May never settle. */
+  flushed(): Promise<void>;
+  /** Frees what processes that died have left behind, so that their snapshots no longer keep pages. */
+  freeStaleReaders(): void;
+  close(): Promise<void>;
+}
+
+/** What one transaction does. Buffers must not change until it settles. */
+export interface StoreBatch {
+  readonly puts: readonly StorePut[];
+  readonly removes: readonly Uint8Array[];
+  /** Entries whose score changed; those no longer there are passed over. */
+  readonly scores: readonly CacheEntry[];
+  readonly clock: number | undefined;
+}
+
+export interface StorePut {
+  readonly key: Uint8Array;
+  readonly stored: Buffer;
+  readonly score: number;
+}
+
+/** In bytes, whole pages. */
+export interface StoreUsage {
+  /** Pages that hold something: what the bound is about. */
+  readonly usedBytes: number;
+  /** High-water mark of the file. */
+  readonly fileBytes: number;
+  readonly entries: number;
+  readonly pageSize: number;
+}
+
+/** File name of the data in a store's directory. */
+export const DATA_FILE = "data.mdb";
+/** File name of the lock table. */
+export const LOCK_FILE = "lock.mdb";
+
+const BINARY = { encoding: "binary", keyEncoding: "binary", cache: false, compression: false } as const;
+const CLOCK_KEY = Buffer.from("clock");
+const STAMP_KEY = Buffer.from("stamp");
+/** Larger than any file that processes with different bounds may make of it. */
+const MAP_BYTES_MIN = 64 * 1024 ** 3;
+const MAX_READERS = 1024;
+
+/** The store's own content is in the way, so that discarding it helps. */
+class UnusableStoreError extends Error {}
+
+/** Whether opening failed for what is in the file, and not for the system around it (rights, space, memory). */
+export function isUnusable(error: unknown): boolean {
+  if (error instanceof UnusableStoreError) return true;
+  // LMDB's own codes are negative, the system's positive.
+  return error instanceof Error && "code" in error && typeof error.code === "number" && error.code < 0;
+}
+
+interface PageCounts {
+  readonly pageSize: number;
+  readonly treeBranchPageCount: number;
+  readonly treeLeafPageCount: number;
+  readonly overflowPages: number;
+  readonly entryCount: number;
+  readonly lastPageNumber: number;
+}
+
+/**
+ * Opens the store in `directory`, or makes it. Blocks while another process writes.
+ * @param stamp What the values mean; a store made under another one is not opened.
+ * @throws Error Where it cannot be opened, or has another stamp; see {@link isUnusable}.
+ */
+export function openLmdbStore(directory: string, options: { maxBytes: number; stamp: string }): LmdbStore {
+  const environment = open({
+    ...BINARY,
+    path: directory,
+    noSubdir: false,
+    maxDbs: 4,
+    maxReaders: MAX_READERS,
+    // 16 KiB was 1.6 times faster than 4 KiB for chunks; a small bound would be eaten by half empty pages.
+    eventTurnBatching: false,
+    pageSize: options.maxBytes >= 64 * 1024 ** 2 ? 16_384 : 4_096,
+    mapSize: Math.max(MAP_BYTES_MIN, options.maxBytes * 4),
+  }) as RootDatabase<Buffer, Uint8Array>;
+  try {
+    const values = environment.openDB({ ...BINARY, name: "values" });
+    const records = environment.openDB({ ...BINARY, name: "records" });
+    const info = environment.openDB({ ...BINARY, name: "info" });
+    checkStamp(info, options.stamp);
+    return createStore(environment, values, records, info);
+  } catch (error) {
+    environment.close().catch(() => {});
+    throw error;
+  }
+}
+
+/** The data file of a store. */
+export function dataFileOf(directory: string): string {
+  return join(directory, DATA_FILE);
+}
+
+function checkStamp(info: Database<Buffer, Uint8Array>, stamp: string): void {
+  const found = info.getBinary(STAMP_KEY)?.toString();
+  if (found === stamp) return;
+  if (found !== undefined)
+    throw new UnusableStoreError(`it was made by another version: expected ${stamp}, found ${found}`);
+  info.putSync(STAMP_KEY, Buffer.from(stamp));
+}
+
+function createStore(
+  environment: RootDatabase<Buffer, Uint8Array>,
+  values: Database<Buffer, Uint8Array>,
+  records: Database<Buffer, Uint8Array>,
+  info: Database<Buffer, Uint8Array>,
+): LmdbStore {
+  const randomKey = Buffer.alloc(CACHE_KEY_BYTES);
+  let lastWriteFailed = false;
+
+  function entry(key: Uint8Array): CacheEntry | undefined {
+    const record = records.getBinaryFast(key);
+    return record === undefined ? undefined : parseEntryRecord(key, record);
+  }
+
+  function sample(limit: number): CacheEntry[] {
+    randomFillSync(randomKey);
+    const found = collect({ start: randomKey, limit });
+    // Past the last key: begin again, or small caches would see their first keys too rarely.
+    return found.length < limit ? found.concat(collect({ limit: limit - found.length })) : found;
+  }
+
+  function collect(range: { start?: Uint8Array; limit: number }): CacheEntry[] {
+    const found: CacheEntry[] = [];
+    for (const { key, value } of records.getRange(range)) {
+      const parsed =
+        key.length === CACHE_KEY_BYTES ? parseEntryRecord(Uint8Array.from(key), value) : undefined;
+      if (parsed !== undefined) found.push(parsed);
+    }
+    return found;
+  }
+
+  /** The values are copied by lmdb's own thread. */
+  function applyBatch(batch: StoreBatch): void {
+    for (const { key, stored, score } of batch.puts) {
+      values.put(key, stored);
+      records.put(key, packEntryRecord(score, stored.length));
+    }
+    for (const key of batch.removes) {
+      values.remove(key);
+      records.remove(key);
+    }
+    for (const { key, score, byteLength } of batch.scores) {
+      if (values.doesExist(key)) records.put(key, packEntryRecord(score, byteLength));
+    }
+    if (batch.clock !== undefined) {
+      const bytes = Buffer.allocUnsafeSlow(8);
+      bytes.writeDoubleLE(batch.clock, 0);
+      info.put(CLOCK_KEY, bytes);
+    }
+  }
+
+  function clock(): number {
+    const found = info.getBinary(CLOCK_KEY);
+    const read = found?.length === 8 ? found.readDoubleLE(0) : 0;
+    return Number.isFinite(read) ? read : 0;
+  }
+
+  async function write(batch: StoreBatch): Promise<void> {
+    let failure: unknown;
+    const committed = environment.batch(() => {
+      try {
+        applyBatch(batch);
+      } catch (error) {
+        // Thrown through lmdb, it would leave a promise behind that nobody handles.
+        failure = error;
+      }
+    });
+    await committed.catch(async (error: unknown) => {
+      failure = await reasonOf(error);
+    });
+    lastWriteFailed = failure !== undefined;
+    if (lastWriteFailed) throw failure;
+  }
+
+  return {
+    read(key) {
+      const found = values.getBinaryFast(key);
+      return found === undefined ? undefined : new Uint8Array(found.buffer, found.byteOffset, found.length);
+    },
+    has: (key) => values.doesExist(key),
+    entry,
+    sample,
+    usage() {
+      const v = values.getStats() as PageCounts;
+      const r = records.getStats() as PageCounts;
+      return {
+        usedBytes: (pagesOf(v) + pagesOf(r)) * v.pageSize,
+        fileBytes: (v.lastPageNumber + 1) * v.pageSize,
+        entries: r.entryCount,
+        pageSize: v.pageSize,
+      };
+    },
+    clock,
+    write,
+    async flushed() {
+      await environment.flushed;
+    },
+    freeStaleReaders() {
+      environment.readerCheck();
+    },
+    async close() {
+      if (lastWriteFailed) {
+        await write({ puts: [], removes: [], scores: [], clock: clock() }).catch(() => {});
+        // `close` waits for a flush of the failed write, which never comes: the end of the process closes it.
+        if (lastWriteFailed) return;
+      }
+      await environment.close();
+    },
+  };
+}
+
+function pagesOf(counts: PageCounts): number {
+  return counts.treeBranchPageCount + counts.treeLeafPageCount + counts.overflowPages;
+}
+
+/** What a failed commit failed for; handles the second promise, too. */
+async function reasonOf(error: unknown): Promise<unknown> {
+  const behind = error instanceof Error && "commitError" in error ? error.commitError : undefined;
+  if (!(behind instanceof Promise)) return error;
+  return behind.then(
+    () => error,
+    (reason: unknown) => reason,
+  );
+}

@@ -1,0 +1,53 @@
+import { crc32 } from "node:zlib";
+import { CACHE_KEY_BYTES } from "./cache-key.js";
+
+/**
+ * Layout of a value on disk, little-endian: magic with format number (4), payload length (4), CRC-32 of the payload
+ * (4), the key (20), payload. 32 bytes keep the payload aligned for any item size.
+ */
+export const STORED_HEADER_BYTES = 32;
+
+/** Goes up with every change to what is written, here or in `entry-record`. */
+export const STORED_FORMAT = 1;
+
+/** "zpc" and the format. */
+const MAGIC = 0x7a706300 | STORED_FORMAT;
+
+/**
+ * A value ready to be written: header and a copy of `bytes`.
+ * @returns Memory of its own, not from Buffer's pool: it is read by another thread.
+ */
+export function packStoredValue(key: Uint8Array, bytes: Uint8Array): Buffer {
+  const stored = Buffer.allocUnsafeSlow(STORED_HEADER_BYTES + bytes.length);
+  stored.writeUInt32LE(MAGIC, 0);
+  stored.writeUInt32LE(bytes.length, 4);
+  stored.writeUInt32LE(crc32(bytes), 8);
+  stored.set(key, 12);
+  stored.set(bytes, STORED_HEADER_BYTES);
+  return stored;
+}
+
+/**
+ * The payload of a stored value, without looking at every byte of it.
+ * @returns A view into `stored`, or undefined where header, length or key are not what they must be.
+ */
+export function payloadOf(key: Uint8Array, stored: Uint8Array): Uint8Array | undefined {
+  const byteLength = stored.length - STORED_HEADER_BYTES;
+  if (byteLength < 0 || uint32At(stored, 0) !== MAGIC || uint32At(stored, 4) !== byteLength) return undefined;
+  for (let i = 0; i < CACHE_KEY_BYTES; i++) {
+    if (stored[12 + i] !== key[i]) return undefined;
+  }
+  return new Uint8Array(stored.buffer, stored.byteOffset + STORED_HEADER_BYTES, byteLength);
+}
+
+/** Whether the payload is the one that was written: reads all of it (4.4 GB/s measured). */
+export function isIntact(stored: Uint8Array, payload: Uint8Array): boolean {
+  return crc32(payload) === uint32At(stored, 8);
+}
+
+function uint32At(bytes: Uint8Array, offset: number): number {
+  return (
+    (bytes[offset]! | (bytes[offset + 1]! << 8) | (bytes[offset + 2]! << 16) | (bytes[offset + 3]! << 24)) >>>
+    0
+  );
+}

@@ -1,0 +1,195 @@
+import t from "tap";
+import {
+  bestHitRatio,
+  createRandom,
+  fifoHitRatio,
+  type Load,
+  lruHitRatio,
+  withScans,
+  withShifts,
+  zipfLoad,
+} from "../../bench/cache-hit-ratio.js";
+import { addAccesses, NEVER } from "../../src/cache/access-score.js";
+import { createAccessSketch } from "../../src/cache/access-sketch.js";
+import { cacheKeyOf } from "../../src/cache/cache-key.js";
+import { createCachePolicy } from "../../src/cache/cache-policy.js";
+import type { CacheEntry } from "../../src/cache/entry-record.js";
+import { createRecentSet } from "../../src/cache/recent-set.js";
+import { createVictimPool, type EntryIndex, idOf, keyOfId } from "../../src/cache/victim-pool.js";
+
+/** Entries in memory, sampled with a seed. */
+function createMemoryIndex(seed: number) {
+  const random = createRandom(seed);
+  const entries = new Map<string, CacheEntry>();
+  let ids: string[] = [];
+  let idsAreOld = true;
+  const index: EntryIndex = {
+    sample(limit) {
+      if (idsAreOld) ids = [...entries.keys()];
+      idsAreOld = false;
+      return Array.from({ length: Math.min(limit, ids.length) }, () => {
+        return entries.get(ids[Math.floor(random() * ids.length)]!)!;
+      });
+    },
+    entry: (key) => entries.get(idOf(key)),
+  };
+  return {
+    index,
+    size: () => entries.size,
+    set(entry: CacheEntry) {
+      idsAreOld ||= !entries.has(idOf(entry.key));
+      entries.set(idOf(entry.key), entry);
+    },
+    delete(key: Uint8Array) {
+      idsAreOld = true;
+      entries.delete(idOf(key));
+    },
+  };
+}
+
+function policyHitRatio(load: Load, capacity: number, cost: "read" | "encode"): number {
+  const memory = createMemoryIndex(7);
+  const policy = createCachePolicy(memory.index, 2048);
+  let clock = 0;
+  let hits = 0;
+  for (const [i, chunk] of load.entries()) {
+    const key = cacheKeyOf(`policy\0${chunk}`);
+    if (memory.index.entry(key) !== undefined) {
+      hits++;
+      policy.noteHit(key, idOf(key));
+    } else if (policy.admits(key, cost, memory.size() >= capacity)) {
+      while (memory.size() >= capacity) memory.delete(policy.takeVictim()!.key);
+      policy.forgetTaken();
+      memory.set({ key, score: policy.scoreOf(key), byteLength: 1 });
+    }
+    if (i % 256 !== 255) continue;
+    const period = policy.endPeriod(clock, memory.size());
+    clock = period.clock;
+    for (const entry of period.changed) memory.set(entry);
+  }
+  return hits / load.length;
+}
+
+t.test("on skewed loads it finds more than first-in first-out and least recently used do", async (t) => {
+  for (const exponent of [0.7, 0.9, 1.1]) {
+    const load = zipfLoad(20_000, 5_000, exponent, 11);
+    const ours = policyHitRatio(load, 250, "encode");
+    t.ok(ours > fifoHitRatio(load, 250) + 0.02, `zipf ${exponent}: first-in first-out`);
+    t.ok(ours > lruHitRatio(load, 250), `zipf ${exponent}: least recently used`);
+    t.ok(ours <= bestHitRatio(load, 250), `zipf ${exponent}: best possible`);
+    t.ok(
+      policyHitRatio(load, 250, "read") > fifoHitRatio(load, 250),
+      `zipf ${exponent}: chunks that are read`,
+    );
+  }
+});
+
+t.test("scans do not push out what is asked for again and again", async (t) => {
+  const load = withScans(zipfLoad(20_000, 5_000, 0.9, 12), 2_000, 1_000);
+  const ours = policyHitRatio(load, 250, "encode");
+  t.ok(ours > fifoHitRatio(load, 250) + 0.02);
+  t.ok(ours > lruHitRatio(load, 250));
+});
+
+t.test("it follows a load that moves on", async (t) => {
+  const load = withShifts(zipfLoad(20_000, 5_000, 0.9, 13), 4, 1_000);
+  t.ok(policyHitRatio(load, 250, "encode") > fifoHitRatio(load, 250));
+});
+
+t.test(
+  "while there is room, costly chunks are kept at once and cheap ones from the second request on",
+  async (t) => {
+    const policy = createCachePolicy(createMemoryIndex(1).index, 1024);
+    t.equal(policy.admits(cacheKeyOf("a"), "encode", false), true);
+    t.equal(policy.admits(cacheKeyOf("b"), "read", false), false);
+    t.equal(policy.admits(cacheKeyOf("b"), "read", false), true);
+  },
+);
+
+t.test(
+  "in a full cache of wanted chunks a chunk asked for once is not admitted, until it is wanted too",
+  async (t) => {
+    const memory = createMemoryIndex(1);
+    const policy = createCachePolicy(memory.index, 1024);
+    for (let i = 0; i < 50; i++) memory.set({ key: cacheKeyOf(`${i}`), score: 3, byteLength: 1 });
+    const key = cacheKeyOf("new");
+    t.equal(policy.admits(key, "encode", true), false);
+    let asked = 1;
+    while (!policy.admits(key, "encode", true)) asked++;
+    t.ok(asked > 4 && asked < 16, `after ${asked} requests`);
+  },
+);
+
+t.test("scores of often used entries are not rewritten for every access", async (t) => {
+  const memory = createMemoryIndex(1);
+  const policy = createCachePolicy(memory.index, 1024);
+  const key = cacheKeyOf("a");
+  memory.set({ key, score: 10, byteLength: 1 });
+  policy.noteHit(key, idOf(key));
+  const first = policy.endPeriod(0, 1000);
+  t.same(first.changed, []);
+  for (let i = 0; i < 1000; i++) policy.noteHit(key, idOf(key));
+  const second = policy.endPeriod(first.clock, 1000);
+  t.equal(second.changed.length, 1, "the first hit was not forgotten");
+  t.ok(second.changed[0]!.score > 10.9);
+  t.ok(second.clock > first.clock);
+});
+
+t.test("a score counts accesses, later ones more", async (t) => {
+  let score = NEVER;
+  for (let i = 0; i < 8; i++) score = addAccesses(score, 0, 1);
+  t.ok(Math.abs(score - 3) < 1e-9);
+  t.ok(Math.abs(addAccesses(NEVER, 0, 8) - 3) < 1e-9);
+  t.equal(addAccesses(NEVER, 3, 1), 3, "one access three half-lives later is worth as much");
+});
+
+t.test("the sketch never underestimates", async (t) => {
+  const sketch = createAccessSketch(64);
+  const exact = new Map<string, number>();
+  const load = zipfLoad(2_000, 500, 0.9, 3);
+  for (const [i, chunk] of load.entries()) {
+    const key = cacheKeyOf(`${chunk}`);
+    sketch.add(key, i / 500);
+    exact.set(idOf(key), addAccesses(exact.get(idOf(key)) ?? NEVER, i / 500, 1));
+  }
+  for (const [id, score] of exact) {
+    if (sketch.estimate(keyOfId(id)) < score - 1e-9) t.fail(`too low for ${id}`);
+  }
+});
+
+t.test(
+  "victims are near the least wanted, are not named twice, and gone or used ones are passed over",
+  async (t) => {
+    const memory = createMemoryIndex(5);
+    const pool = createVictimPool(memory.index);
+    t.equal(pool.take(), undefined);
+    t.equal(pool.lowestScore(), Number.POSITIVE_INFINITY);
+    for (let i = 0; i < 1000; i++) memory.set({ key: cacheKeyOf(`${i}`), score: i, byteLength: 1 });
+    const named = new Set<string>();
+    for (let i = 0; i < 100; i++) {
+      const victim = pool.take()!;
+      named.add(idOf(victim.key));
+      if (i % 2 === 0) memory.delete(victim.key);
+      t.ok(victim.score < 700, `score ${victim.score}`);
+    }
+    t.equal(named.size, 100);
+    const lowest = pool.lowestScore();
+    for (let i = 0; i < 1000; i++) {
+      const key = cacheKeyOf(`${i}`);
+      if (memory.index.entry(key) !== undefined) memory.set({ key, score: i + 5_000, byteLength: 1 });
+    }
+    t.ok(pool.lowestScore() > lowest + 3_000, "used since it was sampled");
+  },
+);
+
+t.test("a recent set is bounded and keeps what is seen again", async (t) => {
+  const set = createRecentSet(8);
+  set.add("kept");
+  for (let i = 0; i < 100; i++) {
+    set.add(`${i}`);
+    t.ok(set.has("kept"));
+  }
+  t.notOk(set.has("0"));
+  set.clear();
+  t.notOk(set.has("kept"));
+});

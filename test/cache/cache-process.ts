@@ -1,0 +1,103 @@
+/**
+ * A process that shares a cache, for tests: `node cache-process.js DIRECTORY MAX_BYTES COMMAND FIRST COUNT`.
+ * Chunks are made from their number, so that any process can tell whether one is right.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { cacheKeyOf } from "../../src/cache/cache-key.js";
+import { openTendedChunkCache } from "../../src/cache/open-chunk-cache.js";
+import { createLog } from "../../src/observe/log.js";
+
+export const VERSION = "1.2.3-test";
+
+/** 4 to 44 kB that no other number gives. */
+export function chunkOf(number: number): Uint8Array {
+  const byteLength = 4_000 + ((number * 7919) % 40_000);
+  const bytes = new Uint8Array(byteLength);
+  let state = (number + 1) >>> 0;
+  for (let i = 0; i < byteLength; i++) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    bytes[i] = state >>> 24;
+  }
+  return bytes;
+}
+
+export function keyOf(number: number): Uint8Array {
+  return cacheKeyOf(`test\0${number}`);
+}
+
+export type Command = "write" | "read" | "mix";
+
+/** What a process says at its end. */
+export interface Report {
+  hits: number;
+  wrong: number;
+  stats: { errors: number; puts: number; byteLength: number };
+}
+
+/** Starts one; stdout carries `ready` and then the report as JSON. */
+export function startCacheProcess(
+  directory: string,
+  maxBytes: number,
+  command: Command,
+  first: number,
+  count: number,
+): ChildProcess {
+  return spawn(
+    process.execPath,
+    [fileURLToPath(import.meta.url), directory, String(maxBytes), command, String(first), String(count)],
+    { stdio: ["ignore", "pipe", "pipe"] },
+  );
+}
+
+/** Waits for its end. @returns The report, undefined where it did not come to that. */
+export async function reportOf(
+  child: ChildProcess,
+): Promise<{ report?: Report; signal: string | null; stderr: string }> {
+  let stdout = "";
+  let stderr = "";
+  child.stdout?.on("data", (text: Buffer) => {
+    stdout += text;
+  });
+  child.stderr?.on("data", (text: Buffer) => {
+    stderr += text;
+  });
+  const signal = await new Promise<string | null>((resolve) => child.on("close", (_, s) => resolve(s)));
+  const last = stdout.trim().split("\n").pop() ?? "";
+  return { ...(last.startsWith("{") ? { report: JSON.parse(last) as Report } : {}), signal, stderr };
+}
+
+async function run(directory: string, maxBytes: number, command: Command, first: number, count: number) {
+  const cache = await openTendedChunkCache({
+    directory,
+    maxBytes,
+    log: createLog("warn"),
+    version: VERSION,
+    flushIntervalMs: 50,
+  });
+  if (cache === undefined) throw new Error("no cache");
+  process.stdout.write("ready\n");
+  const report: Report = { hits: 0, wrong: 0, stats: { errors: 0, puts: 0, byteLength: 0 } };
+  for (let n = first; n < first + count; n++) {
+    const key = keyOf(n);
+    const found = command === "write" ? undefined : cache.get(key);
+    if (found !== undefined) {
+      report.hits++;
+      if (Buffer.compare(found, chunkOf(n)) !== 0) report.wrong++;
+    } else if (command !== "read" && cache.admits(key, 1, "encode")) {
+      cache.put(key, chunkOf(n));
+    }
+    if (n % 8 === 7) await new Promise((resolve) => setImmediate(resolve));
+    if (n % 64 === 63) await cache.settle();
+  }
+  await cache.settle();
+  await cache.tend();
+  report.stats = cache.stats;
+  await cache.close();
+  process.stdout.write(`${JSON.stringify(report)}\n`);
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const [directory, maxBytes, command, first, count] = process.argv.slice(2);
+  await run(directory!, Number(maxBytes), command as Command, Number(first), Number(count));
+}

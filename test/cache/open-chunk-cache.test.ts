@@ -1,0 +1,181 @@
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { cacheHitRatio, fifoHitRatio, withScans, zipfLoad } from "../../bench/cache-hit-ratio.js";
+import { createNullCache } from "../../src/cache/null-chunk-cache.js";
+import {
+  type OpenChunkCache,
+  type openChunkCache,
+  openTendedChunkCache,
+} from "../../src/cache/open-chunk-cache.js";
+import { createLog } from "../../src/observe/log.js";
+import { chunkOf, keyOf } from "./cache-process.js";
+
+const log = createLog("silent");
+const MIB = 1024 ** 2;
+
+async function open(t: Test, directory: string, options: Partial<Parameters<typeof openChunkCache>[0]> = {}) {
+  const cache = await openTendedChunkCache({
+    directory,
+    maxBytes: 4 * MIB,
+    log,
+    version: "1.0.0",
+    flushIntervalMs: 0,
+    ...options,
+  });
+  if (cache === undefined) throw new Error("no cache");
+  t.teardown(() => cache.close());
+  return cache;
+}
+
+async function fill(cache: OpenChunkCache, first: number, count: number): Promise<void> {
+  for (let n = first; n < first + count; n++) {
+    cache.put(keyOf(n), chunkOf(n));
+    if (n % 16 === 15) await cache.settle();
+  }
+  await cache.settle();
+}
+
+function fileBytesIn(directory: string): number {
+  const store = readdirSync(directory).find((name) => /chunks-[0-9a-f]+$/.test(name))!;
+  return statSync(join(directory, store, "data.mdb")).size;
+}
+
+t.test("a chunk is there at once, after it is written, and after a restart", async (t) => {
+  const directory = t.testdir();
+  const cache = await open(t, directory);
+  t.equal(cache.get(keyOf(1)), undefined);
+  cache.put(keyOf(1), chunkOf(1));
+  t.same(cache.get(keyOf(1)), chunkOf(1), "not yet written");
+  await cache.settle();
+  t.same(cache.get(keyOf(1)), chunkOf(1), "written");
+  t.match(cache.stats, { hits: 2, misses: 1, puts: 1, drops: 0, errors: 0, maxBytes: 4 * MIB });
+  t.ok(cache.stats.byteLength > chunkOf(1).length);
+  await cache.close();
+  const again = await open(t, directory);
+  t.same(again.get(keyOf(1)), chunkOf(1));
+});
+
+t.test("what is put is copied, and what is got is exactly as long as the chunk", async (t) => {
+  const cache = await open(t, t.testdir());
+  const bytes = chunkOf(2);
+  cache.put(keyOf(2), bytes);
+  bytes.fill(0);
+  await cache.settle();
+  const found = cache.get(keyOf(2))!;
+  t.equal(found.byteLength, chunkOf(2).length);
+  t.same(found, chunkOf(2));
+  cache.put(keyOf(3), new Uint8Array(0));
+  await cache.settle();
+  t.equal(cache.get(keyOf(3))?.byteLength, 0);
+});
+
+t.test("a view holds until the next get, over commits of this process in between", async (t) => {
+  const cache = await open(t, t.testdir(), { maxBytes: 256 * MIB });
+  const large = new Uint8Array(20 * MIB).fill(7);
+  cache.put(keyOf(0), large);
+  await fill(cache, 1, 20);
+  for (const [n, bytes] of [
+    [0, large],
+    [1, chunkOf(1)],
+  ] as const) {
+    const view = cache.get(keyOf(n))!;
+    t.equal(Buffer.compare(view, bytes), 0);
+    fill(cache, 100 + n * 100, 10);
+    t.equal(Buffer.compare(view, bytes), 0);
+    await cache.settle();
+  }
+});
+
+t.test("the bound holds, what is often asked for stays, and the file stays near the bound", async (t) => {
+  const directory = t.testdir();
+  const cache = await open(t, directory, { maxBytes: 8 * MIB });
+  await fill(cache, 0, 20);
+  for (let round = 0; round < 60; round++) {
+    for (let n = 0; n < 20; n++) cache.get(keyOf(n));
+    if (round % 4 === 0) await cache.tend();
+    await fill(cache, 1_000 + round * 40, 40);
+    t.ok(cache.stats.byteLength <= 8 * MIB, `round ${round}: ${cache.stats.byteLength} bytes`);
+  }
+  t.ok(cache.stats.evictions > 1_500);
+  t.ok(cache.stats.byteLength > 5 * MIB, "not emptied");
+  const kept = Array.from({ length: 20 }, (_, n) => cache.get(keyOf(n))).filter(
+    (found) => found !== undefined,
+  );
+  t.ok(kept.length >= 19, `${kept.length} of 20 are still there`);
+  t.ok(fileBytesIn(directory) <= 8 * MIB * 1.3 + MIB, `the file has ${fileBytesIn(directory)} bytes`);
+  t.equal(cache.stats.errors, 0);
+});
+
+t.test("a smaller bound is kept to from the next write on", async (t) => {
+  const directory = t.testdir();
+  const large = await open(t, directory, { maxBytes: 8 * MIB });
+  await fill(large, 0, 200);
+  await large.close();
+  const small = await open(t, directory, { maxBytes: 6 * MIB });
+  await fill(small, 1_000, 10);
+  t.ok(small.stats.byteLength <= 6 * MIB);
+});
+
+t.test("a chunk larger than an eighth of the bound is not kept", async (t) => {
+  const cache = await open(t, t.testdir());
+  const large = new Uint8Array(MIB / 2);
+  t.equal(cache.admits(keyOf(1), large.length, "encode"), false);
+  cache.put(keyOf(1), large);
+  t.equal(cache.get(keyOf(1)), undefined);
+  t.equal(cache.admits(keyOf(2), 1_000, "encode"), true);
+});
+
+t.test("what waits to be written is bounded, and what is beyond it is dropped and counted", async (t) => {
+  const cache = await open(t, t.testdir(), { pendingMaxBytes: 100_000 });
+  for (let n = 0; n < 20; n++) cache.put(keyOf(n), new Uint8Array(30_000).fill(n));
+  await cache.settle();
+  t.match(cache.stats, { puts: 3, drops: 17, errors: 0 });
+  t.ok(cache.get(keyOf(2)));
+  t.notOk(cache.get(keyOf(3)));
+});
+
+t.test("a cache of another version is not read, and both may run", async (t) => {
+  const directory = t.testdir();
+  const old = await open(t, directory);
+  await fill(old, 0, 5);
+  const renewed = await open(t, directory, { version: "1.0.1" });
+  t.equal(renewed.get(keyOf(0)), undefined);
+  await fill(renewed, 0, 5);
+  t.ok(old.get(keyOf(0)));
+  t.ok(renewed.get(keyOf(0)));
+});
+
+t.test("files of others in the directory stay", async (t) => {
+  const directory = t.testdir({ "notes.txt": "mine", data: { "data.mdb": "mine, too" } });
+  const cache = await open(t, directory);
+  await fill(cache, 0, 5);
+  await cache.close();
+  t.ok(readdirSync(directory).includes("notes.txt"));
+  t.equal(statSync(join(directory, "data", "data.mdb")).size, 9);
+});
+
+t.test("closing twice is no failure, and a closed cache is a miss", async (t) => {
+  const cache = await open(t, t.testdir());
+  await fill(cache, 0, 5);
+  await Promise.all([cache.close(), cache.close()]);
+  t.equal(cache.get(keyOf(0)), undefined);
+  t.equal(cache.admits(keyOf(0), 1, "encode"), false);
+  cache.put(keyOf(0), chunkOf(0));
+});
+
+t.test("no cache is a cache that keeps nothing", async (t) => {
+  const cache = createNullCache();
+  t.equal(cache.admits(keyOf(1), 1, "encode"), false);
+  cache.put(keyOf(1), chunkOf(1));
+  t.equal(cache.get(keyOf(1)), undefined);
+  t.equal(cache.stats.maxBytes, 0);
+  await cache.close();
+});
+
+t.test("the cache on disk beats first-in first-out on a skewed load with scans", async (t) => {
+  const load = withScans(zipfLoad(6_000, 3_000, 0.9, 21), 1_500, 400);
+  const fifo = fifoHitRatio(load, 256);
+  const ours = await cacheHitRatio(load, 256 * 4_096, "encode");
+  t.ok(ours > fifo, `${ours} > ${fifo}`);
+});

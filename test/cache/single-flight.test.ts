@@ -1,0 +1,51 @@
+import t from "tap";
+import { createSingleFlight } from "../../src/cache/single-flight.js";
+
+t.test("concurrent calls for one key share one flight", async (t) => {
+  const flights = createSingleFlight<number>();
+  let made = 0;
+  const make = async () => {
+    await new Promise((resolve) => setImmediate(resolve));
+    return ++made;
+  };
+  const results = await Promise.all([flights.run("a", make), flights.run("a", make), flights.run("b", make)]);
+  t.same(results, [1, 1, 2]);
+  t.equal(flights.size, 0);
+  t.equal(await flights.run("a", make), 3, "a settled flight is forgotten");
+});
+
+t.test("a failure reaches all who wait, and the next call tries again", async (t) => {
+  const flights = createSingleFlight<string>();
+  let made = 0;
+  const make = async () => {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (++made === 1) throw new Error("no");
+    return "yes";
+  };
+  const outcomes = await Promise.allSettled([flights.run("a", make), flights.run("a", make)]);
+  t.same(
+    outcomes.map(({ status }) => status),
+    ["rejected", "rejected"],
+  );
+  t.equal(made, 1);
+  t.equal(await flights.run("a", make), "yes");
+});
+
+t.test("a throw before the first await is a rejection and is forgotten, too", async (t) => {
+  const flights = createSingleFlight<string>();
+  await t.rejects(
+    flights.run("a", () => {
+      throw new Error("at once");
+    }),
+    { message: "at once" },
+  );
+  t.equal(flights.size, 0);
+});
+
+t.test("who tries again when it fails starts a new flight", async (t) => {
+  const flights = createSingleFlight<string>();
+  const again = flights
+    .run("a", () => Promise.reject(new Error("no")))
+    .catch(() => flights.run("a", async () => "yes"));
+  t.equal(await again, "yes");
+});

@@ -1,0 +1,46 @@
+import t from "tap";
+import { CACHE_KEY_BYTES, cacheKeyOf } from "../../src/cache/cache-key.js";
+import { isIntact, packStoredValue, payloadOf, STORED_HEADER_BYTES } from "../../src/cache/stored-value.js";
+
+const key = cacheKeyOf("revision\0encoding\0path\x000.0");
+const bytes = Uint8Array.from({ length: 1000 }, (_, i) => i % 251);
+
+t.test("keys have one length and differ with their parts", async (t) => {
+  t.equal(key.length, CACHE_KEY_BYTES);
+  t.same(cacheKeyOf("a"), cacheKeyOf("a"));
+  t.not(Buffer.compare(cacheKeyOf("a"), cacheKeyOf("b")), 0);
+  t.equal(cacheKeyOf("é\0".repeat(10_000)).length, CACHE_KEY_BYTES);
+});
+
+t.test("what is packed comes back, also empty", async (t) => {
+  for (const payload of [bytes, new Uint8Array(0)]) {
+    const stored = packStoredValue(key, payload);
+    const found = payloadOf(key, stored);
+    t.same(found, payload);
+    t.ok(isIntact(stored, found!));
+  }
+});
+
+t.test("a payload is a view as long as the chunk, also in byteLength", async (t) => {
+  const inLarger = new Uint8Array(10_000);
+  inLarger.set(packStoredValue(key, bytes), 64);
+  const found = payloadOf(key, inLarger.subarray(64, 64 + STORED_HEADER_BYTES + bytes.length))!;
+  t.equal(found.byteLength, bytes.length);
+  t.equal(found.buffer, inLarger.buffer);
+});
+
+t.test("another key, length, format or a changed byte is noticed", async (t) => {
+  const stored = packStoredValue(key, bytes);
+  t.equal(payloadOf(cacheKeyOf("other"), stored), undefined);
+  t.equal(payloadOf(key, stored.subarray(0, stored.length - 1)), undefined);
+  t.equal(payloadOf(key, stored.subarray(0, 10)), undefined);
+  for (let i = 0; i < STORED_HEADER_BYTES; i++) {
+    const changed = Uint8Array.from(stored);
+    changed[i]! ^= 1;
+    const found = payloadOf(key, changed);
+    t.ok(found === undefined || !isIntact(changed, found), `header byte ${i}`);
+  }
+  const changed = Uint8Array.from(stored);
+  changed[STORED_HEADER_BYTES + 500]! ^= 1;
+  t.notOk(isIntact(changed, payloadOf(key, changed)!));
+});
