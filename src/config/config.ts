@@ -16,6 +16,7 @@ export interface Config {
   readonly rootPath: string;
   /** 0: never. */
   readonly refreshSeconds: number;
+  /** `*`, origins separated by commas, or empty: other origins may read nothing. */
   readonly corsOrigin: string;
   /** Default for datasets that say nothing. */
   readonly cacheControl: string;

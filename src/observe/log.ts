@@ -8,5 +8,8 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** A log that writes JSON lines to standard error. */
 export function createLog(level: LogLevel): Log {
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination({ fd: 2, sync: true }));
+  return pino(
+    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime },
+    destination({ fd: 2, sync: true }),
+  );
 }

@@ -1,0 +1,54 @@
+import { createHash } from "node:crypto";
+import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import { openChunkReader } from "../source/chunk-reader.js";
+import type { ChunkReader } from "../source/chunk-source.js";
+import { combineStamps } from "../source/stamp-of.js";
+import { storedChunksOf } from "../zarr/stored-chunks-of.js";
+
+/** Stored chunks whose stamps are looked up at a time for one served chunk. */
+const STAMP_CONCURRENCY = 16;
+
+/** What all chunks of one array have in common for as long as its snapshot lives. */
+export interface ChunkAccess {
+  readonly reader: ChunkReader;
+  /** First part of every ETag: the same on every instance. */
+  readonly tag: string;
+  /** First part of every cache key: holds where the data are as well. */
+  readonly cachePrefix: string;
+}
+
+const accesses = new WeakMap<ServedArray, ChunkAccess>();
+
+/** The access to an array's chunks, made at its first request. */
+export function chunkAccessOf(snapshot: DatasetSnapshot, array: ServedArray): ChunkAccess {
+  let access = accesses.get(array);
+  if (access === undefined) {
+    const served = `${snapshot.id}\n${snapshot.revision}\n${array.plan.path}\n${array.plan.id}`;
+    access = {
+      reader: openChunkReader(array.plan.source),
+      tag: createHash("sha256").update(served).digest("hex").slice(0, 20),
+      cachePrefix: `${snapshot.identity}\n${served}\n`,
+    };
+    accesses.set(array, access);
+  }
+  return access;
+}
+
+/**
+ * What identifies the stored bytes behind a served chunk without reading them; undefined where none of them is there.
+ * @throws ZpublishError `source-unreadable`.
+ */
+export async function stampOfChunk(
+  { reader }: ChunkAccess,
+  { plan }: ServedArray,
+  chunkCoords: readonly number[],
+): Promise<string | undefined> {
+  if (plan.kind !== "rechunk") return reader.stamp(chunkCoords);
+  const stored = storedChunksOf(plan, chunkCoords);
+  const stamps: (string | undefined)[] = [];
+  for (let from = 0; from < stored.length; from += STAMP_CONCURRENCY) {
+    const some = stored.slice(from, from + STAMP_CONCURRENCY);
+    stamps.push(...(await Promise.all(some.map((coords) => reader.stamp(coords)))));
+  }
+  return stamps.every((stamp) => stamp === undefined) ? undefined : combineStamps(stamps);
+}

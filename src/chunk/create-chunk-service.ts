@@ -1,0 +1,156 @@
+import { cacheKeyOf } from "../cache/cache-key.js";
+import type { ChunkCache } from "../cache/chunk-cache.js";
+import { createSingleFlight } from "../cache/single-flight.js";
+import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import { errorFromData, ZpublishError } from "../errors.js";
+import type { Body, BodyReply } from "../http/reply.js";
+import type { ChunkOutcome, ChunkTask } from "../pool/chunk-task.js";
+import { parseChunkKey } from "../zarr/chunk-key.js";
+import { type ChunkAccess, chunkAccessOf, stampOfChunk } from "./chunk-access.js";
+import type { ChunkService } from "./chunk-service.js";
+import { createGate } from "./create-gate.js";
+import { serverTiming } from "./server-timing.js";
+
+/** Passthrough reads at a time: what libuv's threads can take, and a bound on the bytes they hold. */
+const MAX_READS = 32;
+/** Reads that may wait for that. Chunks wait rather than being turned away: many clients read an error as fill value. */
+const MAX_WAITING_READS = 16_384;
+
+/** Where served chunks come from when the cache has none. */
+export interface ChunkServiceParts {
+  readonly cache: () => ChunkCache;
+  readonly makeChunk: (task: ChunkTask) => Promise<ChunkOutcome>;
+}
+
+/** A chunk that was made, and how. */
+interface MadeChunk {
+  readonly bytes: Uint8Array;
+  readonly origin: "PASS" | "MISS";
+  /** Milliseconds per stage. */
+  readonly timings: Readonly<Record<string, number>>;
+}
+
+/** The request of one chunk, once it is known to name one. */
+interface ChunkRequest {
+  readonly array: ServedArray;
+  readonly access: ChunkAccess;
+  readonly coords: readonly number[];
+  /** Undefined: nothing stored behind it, or nobody looked because the dataset is immutable. */
+  readonly stamp: string | undefined;
+  readonly cacheKey: Uint8Array;
+  readonly notFound: () => ZpublishError;
+}
+
+/** The spine: key → stamp → reply; and when its body is asked for: cache → passthrough read or pool. */
+export function createChunkService({ cache, makeChunk }: ChunkServiceParts): ChunkService {
+  const flights = createSingleFlight<MadeChunk>();
+  const reads = createGate(MAX_READS, MAX_WAITING_READS);
+
+  async function serve(snapshot: DatasetSnapshot, array: ServedArray, chunkKey: string): Promise<BodyReply> {
+    const notFound = () =>
+      new ZpublishError(
+        "not-found",
+        `Chunk '${chunkKey}' not found in variable '${array.plan.path}' of dataset '${snapshot.id}'`,
+      );
+    const coords = parseChunkKey(chunkKey, array.plan.served.gridShape);
+    if (coords === undefined) throw notFound();
+    const access = chunkAccessOf(snapshot, array);
+    const stamp = snapshot.immutable ? undefined : await stampOfChunk(access, array, coords);
+    const isEmpty = stamp === undefined && !snapshot.immutable;
+    if (isEmpty && array.plan.absentIsAbsent) throw notFound();
+
+    // All chunks with nothing behind them are the same bytes, so they share one entry of the cache.
+    const cacheKey = cacheKeyOf(access.cachePrefix + (isEmpty ? "fill" : `${chunkKey}\n${stamp ?? ""}`));
+    const request: ChunkRequest = { array, access, coords, stamp, cacheKey, notFound };
+    return {
+      kind: "body",
+      contentType: "application/octet-stream",
+      etag: stamp === undefined ? `"${access.tag}-${chunkKey}"` : `"${access.tag}-${chunkKey}-${stamp}"`,
+      cacheControl: snapshot.cacheControl,
+      open: () => openBody(request),
+      byteLength: () => byteLengthOf(request),
+    };
+  }
+
+  async function openBody(request: ChunkRequest): Promise<Body> {
+    const began = performance.now();
+    const cached = cache().get(request.cacheKey);
+    const lookup = performance.now() - began;
+    if (cached !== undefined) return cachedBody(request.cacheKey, cached.length, lookup);
+    const made = await flights.run(Buffer.from(request.cacheKey).toString("latin1"), () => make(request));
+    return {
+      byteLength: made.bytes.length,
+      headers: [
+        ["X-Cache", made.origin],
+        ["Server-Timing", serverTiming({ cache: lookup, ...made.timings })],
+      ],
+      read: (offset) => (offset === 0 ? made.bytes : made.bytes.subarray(offset)),
+    };
+  }
+
+  function cachedBody(key: Uint8Array, byteLength: number, lookup: number): Body {
+    return {
+      byteLength,
+      headers: [
+        ["X-Cache", "HIT"],
+        ["Server-Timing", serverTiming({ cache: lookup })],
+      ],
+      read(offset) {
+        const bytes = cache().get(key);
+        return offset === 0 ? bytes : bytes?.subarray(offset);
+      },
+    };
+  }
+
+  async function make(request: ChunkRequest): Promise<MadeChunk> {
+    const made = (await readAsStored(request)) ?? (await encode(request));
+    const cost = made.origin === "PASS" ? "read" : "encode";
+    const { cacheKey } = request;
+    if (cache().admits(cacheKey, made.bytes.length, cost)) cache().put(cacheKey, made.bytes);
+    return made;
+  }
+
+  /** The stored bytes where they are the served ones; undefined where the chunk has to be made. */
+  async function readAsStored(request: ChunkRequest): Promise<MadeChunk | undefined> {
+    const { array, access, coords, stamp, notFound } = request;
+    if (array.plan.kind !== "passthrough") return undefined;
+    const began = performance.now();
+    const stored = await reads.run(() => access.reader.read(coords));
+    if (stored === undefined) {
+      if (array.plan.absentIsAbsent) throw notFound();
+      return undefined;
+    }
+    refuseOtherStamp(request, stamp, stored.stamp);
+    return { bytes: stored.bytes, origin: "PASS", timings: { read: performance.now() - began } };
+  }
+
+  async function encode(request: ChunkRequest): Promise<MadeChunk> {
+    const { array, coords, stamp, notFound } = request;
+    const outcome = await makeChunk({ plan: array.plan, chunkCoords: coords });
+    if (outcome.status === "failed") throw errorFromData(outcome.error);
+    if (outcome.status === "absent") throw notFound();
+    refuseOtherStamp(request, stamp, outcome.stamp);
+    return { bytes: outcome.bytes, origin: "MISS", timings: { ...outcome.timings } };
+  }
+
+  return { serve };
+}
+
+/**
+ * The reply's ETag speaks of the stored bytes with one stamp: other bytes must not go out under it, nor into the cache.
+ */
+function refuseOtherStamp({ array }: ChunkRequest, expected: string | undefined, read: string): void {
+  if (expected === undefined || read === expected) return;
+  throw new ZpublishError(
+    "source-changed",
+    `a chunk of '${array.plan.path}' changed while it was being read`,
+  );
+}
+
+/** Cheap where the stored bytes are the served ones; undefined asks for the body. */
+async function byteLengthOf({ array, access, coords, notFound }: ChunkRequest): Promise<number | undefined> {
+  if (array.plan.kind !== "passthrough") return undefined;
+  const byteLength = await access.reader.byteLength(coords);
+  if (byteLength === undefined && array.plan.absentIsAbsent) throw notFound();
+  return byteLength;
+}

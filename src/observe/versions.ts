@@ -1,0 +1,41 @@
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { endianness, machine, release, type } from "node:os";
+import { join } from "node:path";
+import { packageVersion } from "./package-version.js";
+
+/** Packages whose versions decide how the service behaves. */
+const PACKAGES = ["uWebSockets.js", "piscina", "zarrita", "numcodecs", "lmdb"];
+
+let versions: Readonly<Record<string, string>> | undefined;
+
+/** Versions of this package, of what it stands on, and of the system; read once. */
+export function packageVersions(): Readonly<Record<string, string>> {
+  versions ??= Object.freeze({
+    zpublish: packageVersion,
+    node: process.versions.node,
+    v8: process.versions.v8,
+    ...Object.fromEntries(PACKAGES.map((name) => [name, installedVersion(name)])),
+    OS: type(),
+    "OS-release": release(),
+    machine: machine(),
+    byteorder: endianness() === "LE" ? "little" : "big",
+    LANG: process.env.LANG ?? "None",
+  });
+  return versions;
+}
+
+/**
+ * The version an installed package says of itself. Its manifest is looked for as Node does, by folder: the `exports` of several
+ * packages hide it, and one is installed under another name than its own.
+ */
+function installedVersion(name: string): string {
+  const folders = createRequire(import.meta.url).resolve.paths(name) ?? [];
+  for (const folder of folders) {
+    const manifest = join(folder, name, "package.json");
+    if (!existsSync(manifest)) continue;
+    const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { version?: unknown };
+    if (typeof version === "string") return version;
+  }
+  return "unknown";
+}

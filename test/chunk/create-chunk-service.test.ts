@@ -1,0 +1,197 @@
+import { mkdir, rm, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import type { ChunkCache } from "../../src/cache/chunk-cache.js";
+import { createChunkService } from "../../src/chunk/create-chunk-service.js";
+import type { DatasetConfig } from "../../src/config/config.js";
+import { createSnapshot } from "../../src/dataset/create-snapshot.js";
+import type { DatasetSnapshot, ServedArray } from "../../src/dataset/dataset.js";
+import { ZpublishError } from "../../src/errors.js";
+import type { ChunkOutcome, ChunkTask } from "../../src/pool/chunk-task.js";
+import type { StoredArray } from "../../src/source/source.js";
+import { storedArray, storedTree } from "../dataset/fake-source.js";
+
+/** A cache that keeps all it is given in a Map. */
+function mapCache(): ChunkCache & { readonly kept: Map<string, Uint8Array> } {
+  const kept = new Map<string, Uint8Array>();
+  const hex = (key: Uint8Array) => Buffer.from(key).toString("hex");
+  return {
+    kept,
+    get: (key) => kept.get(hex(key)),
+    admits: () => true,
+    put: (key, bytes) => void kept.set(hex(key), bytes.slice()),
+    stats: { hits: 0, misses: 0, puts: 0, drops: 0, evictions: 0, errors: 0, byteLength: 0, maxBytes: 0 },
+    async close() {},
+  };
+}
+
+interface Setup {
+  readonly config?: Partial<DatasetConfig>;
+  readonly stored?: Partial<StoredArray>;
+  readonly makeChunk?: (task: ChunkTask) => Promise<ChunkOutcome>;
+}
+
+/** One int16 array of 4 × 6 in chunks of 2 × 2, stored in files: chunk 0.0 holds "stored bytes". */
+async function setup(t: Test, { config, stored, makeChunk }: Setup = {}) {
+  const directory = join(t.testdir({ array: { "0.0": "stored bytes" } }), "array");
+  const array = storedArray("a", {
+    chunks: { kind: "files", directory, keyEncoding: { name: "v2", separator: "." } },
+    ...stored,
+  });
+  const snapshot: DatasetSnapshot = createSnapshot(
+    { id: "d", location: "here", immutable: false, encoding: {}, variables: {}, ...config },
+    storedTree([{ path: "/", attrs: {}, arrays: [array] }]),
+    "no-cache",
+  );
+  const cache = mapCache();
+  const tasks: ChunkTask[] = [];
+  const service = createChunkService({
+    cache: () => cache,
+    makeChunk: async (task) => {
+      tasks.push(task);
+      if (makeChunk === undefined) throw new Error("expected no task");
+      return makeChunk(task);
+    },
+  });
+  const served = snapshot.arrays.get("a") as ServedArray;
+  return {
+    cache,
+    tasks,
+    file: join(directory, "0.0"),
+    directory,
+    serve: async (key: string) => service.serve(snapshot, served, key),
+  };
+}
+
+const header = (headers: readonly (readonly [string, string])[], name: string) =>
+  headers.find(([key]) => key === name)?.[1];
+
+const encoded = (text: string, stamp: string): ChunkOutcome => ({
+  status: "encoded",
+  bytes: new Uint8Array(Buffer.from(text)),
+  stamp,
+  timings: { read: 1, decode: 2, encode: 3 },
+});
+
+t.test("stored bytes pass through, then come from the cache", async (t) => {
+  const { serve, cache } = await setup(t);
+  const reply = await serve("0.0");
+  t.match(reply.etag, /^"[0-9a-f]{20}-0\.0-[0-9a-z.]+"$/);
+  const first = await reply.open();
+  t.equal(Buffer.from(first.read(0) ?? []).toString(), "stored bytes");
+  t.equal(Buffer.from(first.read(7) ?? []).toString(), "bytes");
+  t.equal(header(first.headers, "X-Cache"), "PASS");
+  t.match(header(first.headers, "Server-Timing"), /read;dur=/);
+  t.equal(cache.kept.size, 1);
+  const second = await (await serve("0.0")).open();
+  t.equal(header(second.headers, "X-Cache"), "HIT");
+  t.equal(Buffer.from(second.read(0) ?? []).toString(), "stored bytes");
+  t.equal(second.byteLength, 12);
+  cache.kept.clear();
+  t.equal(second.read(0), undefined, "evicted meanwhile");
+});
+
+t.test("keys that are not canonical, outside the grid, or without a chunk are not found", async (t) => {
+  const { serve } = await setup(t);
+  for (const key of ["0", "0.0.0", "00.0", "+0.0", "0.3", "2.0", "0.1", "x", ""]) {
+    await t.rejects(serve(key), {
+      code: "not-found",
+      message: `Chunk '${key}' not found in variable 'a' of dataset 'd'`,
+    });
+  }
+});
+
+t.test("a chunk rewritten in place has another ETag and is not served from the cache", async (t) => {
+  const { serve, file } = await setup(t);
+  const before = await serve("0.0");
+  await before.open();
+  await writeFile(file, "other bytes!");
+  const after = await serve("0.0");
+  t.not(after.etag, before.etag);
+  const body = await after.open();
+  t.equal(Buffer.from(body.read(0) ?? []).toString(), "other bytes!");
+});
+
+t.test("a reply whose chunk changed before it was read does not go out under the old ETag", async (t) => {
+  const { serve, file, cache } = await setup(t);
+  const reply = await serve("0.0");
+  await writeFile(file, "other bytes!");
+  await t.rejects(reply.open(), { code: "source-changed" });
+  t.equal(cache.kept.size, 0);
+});
+
+t.test("an immutable dataset is not looked at, so its ETag says nothing of files", async (t) => {
+  const { serve, file } = await setup(t, { config: { immutable: true } });
+  const before = await serve("0.0");
+  await utimes(file, 1, 1);
+  t.equal((await serve("0.0")).etag, before.etag);
+  await t.rejects((await serve("0.1")).open(), { code: "not-found" });
+});
+
+t.test("128 requests at once for a chunk that has to be made make it once", async (t) => {
+  let stamp = "";
+  const { serve, tasks } = await setup(t, {
+    config: { encoding: { compressor: null } },
+    makeChunk: async () => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return encoded("made", stamp);
+    },
+  });
+  const replies = await Promise.all(Array.from({ length: 128 }, () => serve("0.0")));
+  stamp = replies[0]?.etag.split("-").at(-1)?.slice(0, -1) as string;
+  const bodies = await Promise.all(replies.map((reply) => reply.open()));
+  t.equal(tasks.length, 1);
+  t.ok(bodies.every((body) => Buffer.from(body.read(0) ?? []).toString() === "made"));
+  t.match(
+    header(bodies[0]?.headers ?? [], "Server-Timing"),
+    /read;dur=1.000, decode;dur=2.000, encode;dur=3.000/,
+  );
+});
+
+t.test("a chunk that failed throws what the worker said, is not kept, and is tried again", async (t) => {
+  const { serve, tasks, cache } = await setup(t, {
+    config: { encoding: { compressor: null } },
+    makeChunk: async () => ({
+      status: "failed",
+      error: { code: "corrupt-chunk", message: "too short", details: {} },
+    }),
+  });
+  await t.rejects((await serve("0.0")).open(), new ZpublishError("corrupt-chunk", "too short"));
+  await t.rejects((await serve("0.0")).open(), { code: "corrupt-chunk" });
+  t.equal(tasks.length, 2);
+  t.equal(cache.kept.size, 0);
+});
+
+t.test(
+  "absent chunks that the document does not explain are served filled, from one cache entry",
+  async (t) => {
+    const { serve, tasks, cache, directory } = await setup(t, {
+      stored: { fill: { served: null, item: new Uint8Array(2), absentIsServed: false } },
+      makeChunk: async () => encoded("filled", ""),
+    });
+    await mkdir(directory, { recursive: true });
+    for (const key of ["0.1", "1.1"]) {
+      const body = await (await serve(key)).open();
+      t.equal(Buffer.from(body.read(0) ?? []).toString(), "filled");
+    }
+    t.equal(tasks.length, 1);
+    t.equal(cache.kept.size, 1);
+  },
+);
+
+t.test("a file that cannot be read is a failure, not an absence", async (t) => {
+  const { serve, file } = await setup(t);
+  await rm(file);
+  await mkdir(file);
+  await t.rejects(
+    serve("0.0").then((reply) => reply.open()),
+    { code: "source-unreadable" },
+  );
+});
+
+t.test("the length of a passed-through chunk is known without reading it", async (t) => {
+  const { serve } = await setup(t);
+  t.equal(await (await serve("0.0")).byteLength?.(), 12);
+  const { serve: transcoded } = await setup(t, { config: { encoding: { compressor: null } } });
+  t.equal(await (await transcoded("0.0")).byteLength?.(), undefined);
+});

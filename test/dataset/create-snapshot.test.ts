@@ -1,0 +1,76 @@
+import t from "tap";
+import type { DatasetConfig } from "../../src/config/config.js";
+import { createSnapshot } from "../../src/dataset/create-snapshot.js";
+import { storedArray, storedTree } from "./fake-source.js";
+
+function config(more: Partial<DatasetConfig> = {}): DatasetConfig {
+  return { id: "d", location: "here", immutable: false, encoding: {}, variables: {}, ...more };
+}
+
+const tree = storedTree([
+  {
+    path: "/",
+    attrs: { title: "x" },
+    arrays: [storedArray("a"), storedArray("b", { codecs: [{ id: "mystery" }] })],
+  },
+  { path: "/g", attrs: {}, arrays: [storedArray("g/a", { dimNames: null })] },
+]);
+
+t.test("what is not asked for stays as stored", async (t) => {
+  const { arrays, refused } = createSnapshot(config(), tree, "no-store");
+  t.same(refused, []);
+  t.same([...arrays.keys()], ["a", "b", "g/a"]);
+  t.equal(arrays.get("b")?.plan.kind, "passthrough", "an unknown codec can be passed through");
+  t.same(arrays.get("a")?.document, {
+    zarr_format: 2,
+    shape: [4, 6],
+    chunks: [2, 2],
+    dtype: "<i2",
+    fill_value: 0,
+    order: "C",
+    filters: null,
+    compressor: { id: "zlib", level: 1 },
+    dimension_separator: ".",
+  });
+  t.same(arrays.get("a")?.zattrs, { _ARRAY_DIMENSIONS: ["axis0", "axis1"] });
+  t.same(arrays.get("g/a")?.zattrs, { _ARRAY_DIMENSIONS: ["dim_4", "dim_6"] });
+});
+
+t.test("chunks by name are for the dimensions an array has; a variable's own come first", async (t) => {
+  const { arrays } = createSnapshot(
+    config({ encoding: { chunks: { axis1: -1, other: 3 } }, variables: { a: { chunks: [4, 3] } } }),
+    storedTree([{ path: "/", attrs: {}, arrays: [storedArray("a"), storedArray("c")] }]),
+    "",
+  );
+  t.same(arrays.get("a")?.document.chunks, [4, 3]);
+  t.same(arrays.get("c")?.document.chunks, [2, 6]);
+  t.equal(arrays.get("c")?.plan.kind, "rechunk");
+});
+
+t.test("what cannot be done is refused by name, and the rest is served", async (t) => {
+  const asked = config({
+    encoding: { compressor: { id: "zstd", level: 1 } },
+    variables: { a: { chunks: { z: 1 } } },
+  });
+  const { arrays, refused } = createSnapshot(asked, tree, "");
+  t.same([...arrays.keys()], ["g/a"]);
+  t.match(refused, [
+    { path: "a", reason: /array 'a': chunks: expected dimension names among axis0, axis1, received z/ },
+    { path: "b", reason: /mystery/ },
+  ]);
+});
+
+t.test("a variable that does not exist is an error that names those that do", async (t) => {
+  t.throws(() => createSnapshot(config({ variables: { nope: {} } }), tree, ""), {
+    code: "invalid-config",
+    message: "dataset 'd': variables: expected the path of an array (a, b, g/a), received 'nope'",
+  });
+});
+
+t.test("the revision tells metadata and encoding apart, and nothing else", async (t) => {
+  const revision = (asked: DatasetConfig, stored = tree) => createSnapshot(asked, stored, "").revision;
+  const plain = revision(config());
+  t.equal(revision(config({ location: "elsewhere" }), { ...tree, identity: "other" }), plain);
+  t.not(revision(config({ variables: { a: { chunks: [4, 3] } } })), plain);
+  t.not(revision(config(), storedTree([{ path: "/", attrs: { title: "y" }, arrays: [] }])), plain);
+});

@@ -1,0 +1,120 @@
+import { pino } from "pino";
+import t from "tap";
+import type { DatasetConfig } from "../../src/config/config.js";
+import { openDatasets } from "../../src/dataset/dataset-registry.js";
+import type { Source } from "../../src/source/source.js";
+import { type FakeSource, fakeSource, storedArray, storedTree, unreadable } from "./fake-source.js";
+
+function config(id: string): DatasetConfig {
+  return { id, location: `at ${id}`, immutable: false, encoding: {}, variables: {} };
+}
+
+function oneArray(path: string, fingerprint = "1"): FakeSource {
+  return fakeSource(storedTree([{ path: "/", attrs: {}, arrays: [storedArray(path)] }], { fingerprint }));
+}
+
+function open(
+  sources: Record<string, Source | Error>,
+  { skipInvalid = false, ids = Object.keys(sources) } = {},
+) {
+  const lines: { level: number; msg: string; dataset: string }[] = [];
+  const log = pino({ level: "debug" }, { write: (line: string) => lines.push(JSON.parse(line)) });
+  const opening = openDatasets(ids.map(config), {
+    cacheControl: "no-cache",
+    skipInvalid,
+    log,
+    openSource: async ({ id }) => {
+      const source = sources[id];
+      if (source === undefined || source instanceof Error) throw source;
+      return source;
+    },
+  });
+  return { opening, lines };
+}
+
+t.test("ids come in the order configured, and an unknown one is not found", async (t) => {
+  const registry = await open({ b: oneArray("x"), a: oneArray("y") }).opening;
+  t.same(registry.ids(), ["b", "a"]);
+  t.same([...registry.get("a").arrays.keys()], ["y"]);
+  t.throws(() => registry.get("c"), { code: "not-found", message: "Dataset 'c' not found" });
+});
+
+t.test("a dataset that cannot be opened is an error by name, and closes what was open", async (t) => {
+  const good = oneArray("x");
+  await t.rejects(open({ good, bad: unreadable("no such store") }).opening, {
+    code: "source-unreadable",
+    message: "dataset 'bad': no such store",
+  });
+  t.ok(good.closed);
+});
+
+t.test("or a warning, if that is asked for", async (t) => {
+  const { opening, lines } = open({ bad: unreadable(), good: oneArray("x") }, { skipInvalid: true });
+  const registry = await opening;
+  t.same(registry.ids(), ["good"]);
+  t.match(lines, [{ level: 40, dataset: "bad", msg: "dataset skipped" }]);
+});
+
+t.test("an id used twice is refused with both places", async (t) => {
+  await t.rejects(open({ a: oneArray("x") }, { ids: ["a", "a"] }).opening, {
+    code: "invalid-config",
+    message: /'at a' and for 'at a'/,
+  });
+});
+
+t.test("new metadata are served after a refresh; requests hold on to what they began with", async (t) => {
+  const source = oneArray("x");
+  const registry = await open({ d: source }).opening;
+  const before = registry.get("d");
+  await registry.refresh();
+  t.equal(registry.get("d"), before, "nothing changed");
+  t.equal(source.reads, 1, "and nothing was read");
+  source.tree = storedTree([{ path: "/", attrs: {}, arrays: [storedArray("x"), storedArray("y")] }], {
+    fingerprint: "2",
+  });
+  await registry.refresh();
+  t.same([...registry.get("d").arrays.keys()], ["x", "y"]);
+  t.same([...before.arrays.keys()], ["x"]);
+  t.not(registry.get("d").revision, before.revision);
+});
+
+t.test("an array that cannot be understood all at once is served on until that lasts", async (t) => {
+  const source = oneArray("x");
+  const registry = await open({ d: source }).opening;
+  source.tree = storedTree([{ path: "/", attrs: {}, arrays: [] }], {
+    fingerprint: "2",
+    refused: [{ path: "x", reason: "half written" }],
+  });
+  await registry.refresh();
+  await registry.refresh();
+  t.ok(registry.get("d").arrays.has("x"));
+  await registry.refresh();
+  t.notOk(registry.get("d").arrays.has("x"));
+  t.same(registry.get("d").refused, [{ path: "x", reason: "half written" }]);
+});
+
+t.test("a source that fails is said once, its last state served on, and its return said", async (t) => {
+  const source = oneArray("x");
+  const { opening, lines } = open({ d: source });
+  const registry = await opening;
+  source.failure = unreadable("gone");
+  await registry.refresh();
+  await registry.refresh();
+  t.ok(registry.get("d").arrays.has("x"));
+  source.failure = undefined;
+  await registry.refresh();
+  t.same(
+    lines.map(({ msg }) => msg),
+    ["dataset cannot be refreshed; its last state is served on", "dataset can be refreshed again"],
+  );
+});
+
+t.test("refreshing goes on by itself until the registry closes", async (t) => {
+  const source = oneArray("x");
+  const registry = await open({ d: source }).opening;
+  registry.refreshEvery(0.01);
+  source.tree = storedTree([{ path: "/", attrs: {}, arrays: [storedArray("z")] }], { fingerprint: "2" });
+  while (!registry.get("d").arrays.has("z")) await new Promise((resolve) => setTimeout(resolve, 5));
+  await registry.close();
+  t.ok(source.closed);
+});
