@@ -1,5 +1,5 @@
 import type { ChunkService } from "../chunk/chunk-service.js";
-import type { Datasets, DatasetSnapshot } from "../dataset/dataset.js";
+import type { DatasetSnapshot, Datasets } from "../dataset/dataset.js";
 import type { Document } from "../http/document.js";
 import type { Route } from "../http/route.js";
 import type { Log } from "../observe/log.js";
@@ -43,5 +43,7 @@ export interface PluginContext {
   routes(): readonly Route[];
   /** Title of the service, for pages. */
   readonly title: string;
+  /** Before every path of the service as clients see it: empty, or `/prefix`. Routes do not hold it. */
+  readonly rootPath: string;
   readonly log: Log;
 }

@@ -1,0 +1,83 @@
+import type { DatasetSnapshot } from "../dataset/dataset.js";
+import type { Route } from "../http/route.js";
+import type { Plugin } from "../plugins/plugin.js";
+import { encodeSegment } from "./encode-path.js";
+import { formatCount } from "./format-number.js";
+import { renderDimensions, renderFacts } from "./group-section.js";
+import { type Markup, markup } from "./markup.js";
+import { renderPage } from "./page.js";
+
+/** What the page of the service shows. */
+export interface HomePage {
+  readonly title: string;
+  /** All ids, in the order configured. */
+  readonly ids: readonly string[];
+  /** By id: those of the datasets that are shown with details, the first ones. */
+  readonly snapshots: ReadonlyMap<string, DatasetSnapshot>;
+  readonly plugins: readonly Pick<Plugin, "name" | "version" | "path">[];
+  readonly routes: readonly Route[];
+  readonly versions: Readonly<Record<string, string>>;
+}
+
+/** The page at `/`: what is published here. All its links are relative to the root of the service. */
+export function renderHomePage({ title, ids, snapshots, plugins, routes, versions }: HomePage): string {
+  const brief = ids.filter((id) => !snapshots.has(id));
+  const has = (path: string) => routes.some((route) => route.path === path);
+  const pages = has("/datasets/{dataset_id}/");
+  const links = ["datasets", "plugins", "versions", "openapi.json", "docs"].filter((name) => has(`/${name}`));
+  return renderPage({
+    title,
+    breadcrumb: [{ text: title }],
+    links: links.map((name) => ({ text: name, link: name })),
+    main: markup`<h1><bdi>${title}</bdi></h1>
+<p class="facts">${formatCount(ids.length)} ${ids.length === 1 ? "dataset" : "datasets"} to read over HTTP, as Zarr stores and as JSON.</p>
+<section><h2 class="head">Datasets <span class="count">(${formatCount(ids.length)})</span></h2>
+${ids.length === 0 && markup`<p class="muted">None yet.</p>`}
+${snapshots.size > 0 && markup`<ul class="list datasets">${[...snapshots.values()].map((snapshot) => renderDataset(snapshot, pages))}</ul>`}
+${
+  brief.length > 0 &&
+  markup`<h3 class="sub">${snapshots.size > 0 ? "Further datasets" : "All"}</h3><ul class="ids">${brief.map(
+    (id) => markup`<li>${datasetLink(id, pages)}</li>
+`,
+  )}</ul>`
+}</section>
+<section><details class="fold" open><summary><h2 class="head">Endpoints <span class="count">(${routes.length})</span></h2></summary>
+<div class="panel"><dl class="endpoints">${routes.map(renderRoute)}</dl></div></details></section>
+<section><details class="fold"><summary><h2 class="head">Plugins <span class="count">(${plugins.length})</span></h2></summary>
+<div class="panel"><dl>${plugins.map(({ name, version, path }) => markup`<div><dt class="mono">${name}</dt><dd>${version} <span class="muted">${path}</span></dd></div>`)}</dl></div></details></section>
+<section><details class="fold"><summary><h2 class="head">Versions</h2></summary>
+<div class="panel"><dl>${Object.entries(versions).map(([name, version]) => markup`<div><dt class="mono">${name}</dt><dd>${version}</dd></div>`)}</dl></div></details></section>`,
+  });
+}
+
+function datasetLink(id: string, pages: boolean): Markup {
+  return pages
+    ? markup`<a class="id" href="datasets/${encodeSegment(id)}/"><bdi>${id}</bdi></a>`
+    : markup`<span class="id"><bdi>${id}</bdi></span>`;
+}
+
+const MAX_TITLE_CHARS = 200;
+/** Larger trees are not counted through for one line. */
+const MAX_COUNTED_GROUPS = 200;
+
+function renderDataset({ id, tree }: DatasetSnapshot, pages: boolean): Markup {
+  const { title } = tree.root.attrs;
+  const shown = typeof title === "string" && title !== id ? title : "";
+  const text = shown.length <= MAX_TITLE_CHARS ? shown : `${shown.slice(0, MAX_TITLE_CHARS)}…`;
+  const facts =
+    tree.groups.size <= MAX_COUNTED_GROUPS
+      ? renderFacts([...tree.groups.values()])
+      : markup`${formatCount(tree.groups.size)} groups`;
+  return markup`<li>${datasetLink(id, pages)}${text !== "" && markup` <span dir="auto">${text}</span>`}
+<div class="facts">${facts}</div>${renderDimensions(tree.root)}</li>
+`;
+}
+
+/** Routes without parameters are links. */
+function renderRoute({ path, operation }: Route): Markup {
+  const shown = path.replace(/:path\}/g, "}");
+  const term = path.includes("{")
+    ? markup`<code>${shown}</code>`
+    : markup`<a href="${path === "/" ? "./" : path.slice(1)}"><code>${shown}</code></a>`;
+  return markup`<div><dt>${term}</dt><dd>${operation.summary}</dd></div>`;
+}

@@ -1,0 +1,53 @@
+import { encodePath, encodeSegment } from "./encode-path.js";
+import { type Markup, markup, trustedMarkup } from "./markup.js";
+
+/** What a directory page lists. */
+export interface Listing {
+  /** Path of the directory as clients know it, below any root path: `/datasets/air/zarr/`. */
+  readonly title: string;
+  /** Names in the directory, those of directories with a slash behind: `air/`, `.zattrs`. */
+  readonly entries: readonly string[];
+}
+
+/**
+ * A directory page that programs can read: one relative link per line, `<a href="name/">name/</a>`, and `../`.
+ *
+ * - GDAL (3.4 to 3.10, `ParseHTMLFileList`) takes a page for a listing only where its title is `Index of <path>` with
+ *   the full path of the URL, or where what follows `: ` in the title is *part* of that path. The second form is used:
+ *   it holds behind a proxy that adds a prefix too. The path is the encoded one. It reads the first `<a href="` of each line, and needs the newline.
+ * - fsspec matches `<a … href="…"` and drops what begins with `http` and is no URL below the directory, so that
+ *   a name beginning so has its first letter percent-encoded. It takes any text that looks like a URL for a link.
+ * - neuroglancer reads the links of the page relative to it, one level deep.
+ */
+export function renderListing(listing: Listing): string {
+  return markup`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Index of: ${encodePath(listing.title)}</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<h1>Index of ${listing.title}</h1>
+<ul>
+<li><a href="../">../</a></li>
+${listing.entries.map(entryLine)}</ul>
+</body>
+</html>
+`.html;
+}
+
+const STYLE = trustedMarkup(
+  ":root{color-scheme:light dark}" +
+    "body{margin:0 auto;max-width:60rem;padding:1rem;font:1rem/1.6 ui-monospace,monospace;overflow-wrap:anywhere}" +
+    "h1{font-size:1.1rem}ul{list-style:none;padding:0}a{text-decoration:none}a:hover{text-decoration:underline}",
+);
+
+function entryLine(entry: string): Markup {
+  const isDirectory = entry.endsWith("/");
+  const name = isDirectory ? entry.slice(0, -1) : entry;
+  const link = encodeSegment(name).replace(/^http/i, "%68ttp") + (isDirectory ? "/" : "");
+  return markup`<li><a href="${link}">${entry}</a></li>
+`;
+}

@@ -1,0 +1,33 @@
+/** Variables shown with all their details on one page, in folds; further ones are shown on one line each. */
+const MAX_DETAILED_VARIABLES = 1_000;
+/** Variables shown on one page; further ones are counted. */
+const MAX_VARIABLES = 5_000;
+/** Groups shown nested on one page; further ones are links. */
+const MAX_GROUPS = 1_000;
+/** Links to further groups. */
+const MAX_GROUP_LINKS = 5_000;
+/** Characters of attribute values on one page, and of a single one; the rest is in the JSON documents. */
+const MAX_ATTRIBUTE_CHARS = 4_000_000;
+const MAX_ATTRIBUTE_VALUE_CHARS = 200_000;
+
+/** What a page may still grow by, so that a tree of any size stays a page a browser shows. Counts down as a page is made. */
+export interface PageBudget {
+  detailedVariables: number;
+  variables: number;
+  groups: number;
+  groupLinks: number;
+  attributeChars: number;
+  readonly attributeValueChars: number;
+}
+
+/** The budget of one page. */
+export function createPageBudget(): PageBudget {
+  return {
+    detailedVariables: MAX_DETAILED_VARIABLES,
+    variables: MAX_VARIABLES,
+    groups: MAX_GROUPS,
+    groupLinks: MAX_GROUP_LINKS,
+    attributeChars: MAX_ATTRIBUTE_CHARS,
+    attributeValueChars: MAX_ATTRIBUTE_VALUE_CHARS,
+  };
+}

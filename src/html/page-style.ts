@@ -1,0 +1,114 @@
+import { trustedMarkup } from "./markup.js";
+
+/** The style sheet of all pages, inline: no second request, and nothing to find behind a root path. */
+export const PAGE_STYLE = trustedMarkup(
+  `
+:root{color-scheme:light dark;--bg:#fff;--panel:#f5f7f9;--text:#1b2026;--muted:#57616c;--line:#d9dfe5;--accent:#0a5ca8;
+--dim:#0d6650;--type:#6a3aa2;--warn:#7a4300;--warn-bg:#fff4e0;--grid:#0d6650;--face:#0d665018;--side:#0d665030;
+--mono:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}
+@media (prefers-color-scheme:dark){:root{--bg:#11151a;--panel:#191f26;--text:#e2e8ee;--muted:#9ba7b3;--line:#2d3640;
+--accent:#7db9ff;--dim:#74d0ae;--type:#c9a8f5;--warn:#ffc36b;--warn-bg:#2c2110;--grid:#74d0ae;--face:#74d0ae1c;--side:#74d0ae38}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--bg);color:var(--text);font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;overflow-wrap:anywhere}
+.wrap{max-width:76rem;margin:0 auto;padding:0 1rem}
+a{color:var(--accent);text-decoration-thickness:1px;text-underline-offset:2px}
+:focus-visible{outline:2px solid var(--accent);outline-offset:2px;border-radius:3px}
+code,pre,.mono{font-family:var(--mono);font-size:.875em}
+.muted{color:var(--muted)}
+header{border-bottom:1px solid var(--line);background:var(--panel);font-size:.9rem}
+header .wrap{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;padding-block:.6rem;justify-content:space-between;align-items:baseline}
+header ol,.links,.chips{list-style:none;margin:0;padding:0;display:flex;flex-wrap:wrap}
+header ol li+li::before{content:"/";color:var(--muted);margin:0 .45em}
+header [aria-current]{font-weight:600}
+header .links{margin:0}
+main.wrap{padding-block:1.4rem 2.5rem}
+footer{border-top:1px solid var(--line);color:var(--muted);font-size:.85rem;padding-block:.9rem}
+h1{font-size:1.6rem;line-height:1.25;margin:0;font-weight:650}
+h1 .path{color:var(--muted);font-weight:500}
+.lead{margin:.25rem 0 0;font-size:1.05rem;color:var(--muted)}
+.facts{margin:.5rem 0 0;color:var(--muted)}
+.facts b{color:var(--text);font-weight:600}
+.chips{gap:.4rem;margin:.9rem 0 0}
+.chips li{border:1px solid var(--line);border-radius:1rem;padding:.1rem .7rem;background:var(--panel);font-family:var(--mono);font-size:.85rem}
+.chips b{color:var(--dim)}
+section{margin-top:1.5rem}
+.head{font-size:1.05rem;font-weight:650;margin:0;display:inline}
+.count{color:var(--muted);font-weight:400}
+details>summary{cursor:pointer;list-style:none}
+details>summary::-webkit-details-marker{display:none}
+.fold>summary::before,.group>summary::before{content:"";display:inline-block;width:0;height:0;border:.3em solid transparent;border-left:.45em solid var(--muted);margin-right:.25em;transition:transform .1s}
+.fold[open]>summary::before,.group[open]>summary::before{transform:rotate(90deg) translate(.08em,.12em)}
+.rows{list-style:none;margin:.5rem 0 0;padding:0;border:1px solid var(--line);border-radius:.5rem;overflow:hidden}
+.many>li{content-visibility:auto;contain-intrinsic-size:auto 2.3rem}
+.rows>li+li{border-top:1px solid var(--line)}
+.row{display:grid;grid-template-columns:minmax(8rem,14rem) minmax(8rem,12rem) minmax(5rem,8rem) 1fr 5.5rem;gap:0 .9rem;padding:.4rem .8rem;align-items:baseline}
+summary.row:hover{background:var(--panel)}
+details[open]>summary.row{background:var(--panel)}
+.name{font-family:var(--mono);font-size:.9rem}
+.name{position:relative;padding-left:.95em}
+summary .name::before{content:"";position:absolute;left:.1em;top:.42em;border:.28em solid transparent;border-left:.4em solid var(--muted)}
+details[open]>summary .name::before{transform:rotate(90deg);transform-origin:.25em 50%}
+b.name{font-weight:700}
+.dims{font-family:var(--mono);font-size:.85rem;color:var(--dim)}
+.type{font-family:var(--mono);font-size:.85rem;color:var(--type)}
+.values{min-width:0;font-size:.875rem;overflow:hidden;text-overflow:ellipsis;display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2}
+.values.mono{font-size:.825rem}
+.v{white-space:nowrap}
+.size{text-align:right;color:var(--muted);font-size:.85rem;white-space:nowrap;font-variant-numeric:tabular-nums}
+.more{padding:.7rem .8rem .9rem;border-top:1px dashed var(--line);display:flex;flex-wrap:wrap;gap:.8rem 2rem}
+.more>*{min-width:0}
+.more>.wide{flex:1 1 22rem}
+.more h4,.sub{font-size:.8rem;font-weight:650;margin:0 0 .3rem;color:var(--muted);text-transform:uppercase;letter-spacing:.04em}
+dl{margin:0}
+dl>div{display:grid;grid-template-columns:minmax(6rem,11rem) minmax(0,1fr);gap:0 1rem;padding:.15rem 0}
+dt{color:var(--muted)}
+dd{margin:0;white-space:pre-wrap}
+.more dl>div{grid-template-columns:minmax(5rem,9.5rem) minmax(0,1fr)}
+.more dl{font-size:.875rem}
+.attrs{font-size:.9rem}
+.panel{border:1px solid var(--line);border-radius:.5rem;padding:.6rem .9rem;margin-top:.5rem}
+.long>summary::after{content:" … show all";color:var(--accent)}
+.long[open]>summary{display:none}
+.long>div{max-height:30rem;overflow:auto}
+figure{margin:0;color:var(--muted);font-size:.8rem}
+figure svg{display:block;max-width:100%;height:auto;overflow:visible}
+svg .face{fill:var(--face);stroke:var(--grid)}
+svg .side{fill:var(--side);stroke:var(--grid)}
+svg .line{stroke:var(--grid);opacity:.55;fill:none}
+svg text{fill:var(--text);font:11px var(--mono)}
+pre{margin:.4rem 0 0;padding:.6rem .8rem;background:var(--panel);border:1px solid var(--line);border-radius:.4rem;white-space:pre-wrap;overflow-wrap:anywhere}
+.copy{user-select:all;-webkit-user-select:all}
+.links{gap:.2rem 1rem;margin:.4rem 0 0;font-size:.9rem}
+.clients{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:0 1.2rem}
+.client{margin-top:.8rem}
+.refused{background:var(--warn-bg);border:1px solid var(--line);border-left:.3rem solid var(--warn);border-radius:.4rem;padding:.6rem .9rem}
+.refused .head{color:var(--warn)}
+.group{border-left:2px solid var(--line);padding-left:.9rem;margin-top:1rem}
+.group section{margin-top:.8rem}
+.group>summary{padding:.15rem 0}
+.list{list-style:none;margin:.5rem 0 0;padding:0}
+.datasets .chips{margin-top:.35rem}
+.datasets .facts{margin-top:.1rem;font-size:.9rem}
+.datasets>li{padding:.7rem 0 .8rem;border-top:1px solid var(--line)}
+.datasets .id{font-size:1.05rem;font-weight:600}
+.ids{columns:14rem;column-gap:1.5rem;margin:.5rem 0 0;padding:0;list-style:none}
+.endpoints>div{grid-template-columns:minmax(10rem,26rem) minmax(0,1fr)}
+@media (max-width:48rem){
+.row{grid-template-columns:minmax(0,1fr) auto;gap:.05rem .8rem}
+.row .type{grid-area:1/2;text-align:right}
+.row .size{grid-area:2/2}
+.row .dims{grid-area:2/1}
+.row .values{grid-area:3/1/4/-1}
+.row .values:empty{display:none}
+dl>div,.more dl>div{grid-template-columns:minmax(0,36%) minmax(0,1fr)}
+.endpoints>div{grid-template-columns:1fr}
+.endpoints dd{margin-bottom:.3rem}
+.group{padding-left:.6rem}
+.datasets{margin-top:.3rem}
+h1{font-size:1.35rem}
+}
+@media print{header,.usage{display:none}}
+`
+    .trim()
+    .replaceAll("\n", ""),
+);

@@ -1,0 +1,48 @@
+import { type Markup, markup } from "./markup.js";
+import { PAGE_STYLE } from "./page-style.js";
+
+/** One page without its content type. */
+export interface Page {
+  /** Of the browser's tab. */
+  readonly title: string;
+  /** From the service's page to this one; the last has no link. */
+  readonly breadcrumb: readonly Crumb[];
+  /** Links at the end of the head line. */
+  readonly links: readonly Crumb[];
+  readonly main: Markup;
+}
+
+export interface Crumb {
+  readonly text: string;
+  /** Relative, encoded; undefined: this page. */
+  readonly link?: Markup | string;
+}
+
+/** A whole HTML document: no script, nothing to fetch. */
+export function renderPage({ title, breadcrumb, links, main }: Page): string {
+  return markup`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title}</title>
+<link rel="icon" href="data:,">
+<style>${PAGE_STYLE}</style>
+</head>
+<body>
+<header><div class="wrap"><nav aria-label="Breadcrumb"><ol>${breadcrumb.map(renderCrumb)}</ol></nav><nav aria-label="Service"><ul class="links bar">${links.map(renderCrumb)}</ul></nav></div></header>
+<main class="wrap">
+${main}
+</main>
+<footer><div class="wrap">Served by zpublish. Values are shown as stored; times are decoded in first values only.</div></footer>
+</body>
+</html>
+`.html;
+}
+
+function renderCrumb({ text, link }: Crumb): Markup {
+  return link === undefined
+    ? markup`<li aria-current="page"><bdi>${text}</bdi></li>`
+    : markup`<li><a href="${link}"><bdi>${text}</bdi></a></li>`;
+}

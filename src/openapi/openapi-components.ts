@@ -1,0 +1,78 @@
+/** What the operations of the OpenAPI document refer to: headers, header parameters, error answers. */
+export const COMPONENTS = {
+  schemas: {
+    Detail: {
+      type: "object",
+      required: ["detail"],
+      properties: { detail: { type: "string", examples: ["Dataset 'x' not found"] } },
+    },
+    ValidationDetail: {
+      type: "object",
+      required: ["detail"],
+      properties: {
+        detail: {
+          type: "array",
+          items: {
+            type: "object",
+            required: ["type", "loc", "msg", "input"],
+            properties: {
+              type: { type: "string" },
+              loc: { type: "array", items: { type: "string" }, examples: [["path", "dataset_id"]] },
+              msg: { type: "string" },
+              input: { type: "string" },
+            },
+          },
+        },
+      },
+    },
+  },
+  headers: {
+    ETag: { description: "Strong, the same on every instance", schema: { type: "string" } },
+    "Cache-Control": { schema: { type: "string" } },
+    "Accept-Ranges": { schema: { type: "string", const: "bytes" } },
+    "Content-Range": { schema: { type: "string" } },
+    Allow: { schema: { type: "string", const: "GET, HEAD, OPTIONS" } },
+    Location: { schema: { type: "string" } },
+    "Retry-After": { description: "Seconds", schema: { type: "string" } },
+  },
+  parameters: {
+    IfNoneMatch: headerParameter("If-None-Match", "Answers 304 where one of these ETags is current"),
+    IfMatch: headerParameter("If-Match", "Answers 412 where none of these ETags is current"),
+    Range: headerParameter("Range", "One range of bytes: `bytes=0-99`, `bytes=100-`, `bytes=-100`"),
+    IfRange: headerParameter("If-Range", "An ETag: where it is not current the whole is answered"),
+  },
+  responses: {
+    MovedPermanently: {
+      description: "To the same path with a slash behind it",
+      headers: headers("Location"),
+    },
+    NotModified: { description: "What the client has is current", headers: headers("ETag", "Cache-Control") },
+    ...errorResponse("NotFound", "No such dataset, group, variable or chunk", "Detail"),
+    ...errorResponse(
+      "MethodNotAllowed",
+      "For any other method than GET, HEAD and OPTIONS",
+      "Detail",
+      "Allow",
+    ),
+    ...errorResponse("PreconditionFailed", "If-Match names no current ETag", "Detail", "ETag"),
+    ...errorResponse("RangeNotSatisfiable", "The range begins behind the end", "Detail", "Content-Range"),
+    ...errorResponse("InvalidPath", "A path parameter is no valid string", "ValidationDetail"),
+    ...errorResponse("InternalError", "The source is unreadable or corrupt, or a codec failed", "Detail"),
+    ...errorResponse("Unavailable", "Shutting down, or at a hard limit", "Detail", "Retry-After"),
+  },
+};
+
+function headerParameter(name: string, description: string) {
+  return { name, in: "header", required: false, description, schema: { type: "string" } };
+}
+
+function headers(...names: readonly string[]) {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+/** An error as GET answers it, and under `…Head` as HEAD does: without its body. */
+function errorResponse(name: string, description: string, schema: string, ...headerNames: readonly string[]) {
+  const answer = { description, ...(headerNames.length > 0 && { headers: headers(...headerNames) }) };
+  const content = { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } };
+  return { [name]: { ...answer, content }, [`${name}Head`]: answer };
+}

@@ -1,0 +1,190 @@
+import type { DatasetSnapshot } from "../../dataset/dataset.js";
+import type { Document } from "../../http/document.js";
+import type { DocumentReply, RouteRequest } from "../../http/reply.js";
+import type { Route, RouteOperation } from "../../http/route.js";
+import type { Group } from "../../model/data-tree.js";
+import type { JsonValue } from "../../model/json-value.js";
+import { stringifyJson } from "../../model/stringify-json.js";
+import { packageVersion } from "../../observe/package-version.js";
+import type { Plugin, PluginContext } from "../plugin.js";
+import { datasetDict } from "./dataset-dict.js";
+import { datasetSchema } from "./dataset-schema.js";
+import { findGroup } from "./find-group.js";
+import { DICT_SCHEMA, INFO_SCHEMA, NAMES_SCHEMA } from "./json-schemas.js";
+import { createPageReplies } from "./page-replies.js";
+
+const JSON_TYPE = "application/json";
+const HTML_TYPE = "text/html; charset=utf-8";
+const DATASET = "/datasets/{dataset_id}";
+const GROUP = `${DATASET}/groups/{group_path:path}`;
+const DATASET_PARAMETERS = { dataset_id: "Id of a dataset, as `/datasets` lists it" };
+const GROUP_PARAMETERS = {
+  ...DATASET_PARAMETERS,
+  group_path: "Path of a group, as `groups` lists it: `/a/b` or `a/b`; empty for the root",
+};
+
+/** What datasets there are and what is in them, as JSON and as pages. */
+const datasetInfoPlugin: Plugin = {
+  name: "dataset_info",
+  version: packageVersion,
+  path: "zpublish/plugins/dataset-info",
+  routes: createRoutes,
+};
+export default datasetInfoPlugin;
+
+/** A JSON document about a group: one table for the root's routes and every group's. */
+interface GroupDocument {
+  readonly name: string;
+  readonly summary: string;
+  readonly schema: Readonly<Record<string, unknown>>;
+  readonly content: (group: Group) => JsonValue;
+}
+
+const GROUP_DOCUMENTS: readonly GroupDocument[] = [
+  {
+    name: "keys",
+    summary: "Names of the variables of a group, coordinates included",
+    schema: NAMES_SCHEMA,
+    content: (group) => [...group.variables.keys()],
+  },
+  {
+    name: "dict",
+    summary: "A group as a dictionary without data, as xarray's Dataset.to_dict(data=False)",
+    schema: DICT_SCHEMA,
+    content: datasetDict,
+  },
+  {
+    name: "info",
+    summary: "Schema of a group, near NCO-JSON",
+    schema: INFO_SCHEMA,
+    content: datasetSchema,
+  },
+];
+
+function createRoutes(context: PluginContext): readonly Route[] {
+  const { datasets } = context;
+  const pages = createPageReplies(context);
+  const datasetIds = createDatasetIds(context);
+
+  function snapshotOf({ params }: RouteRequest): DatasetSnapshot {
+    return datasets.get(params.dataset_id as string);
+  }
+
+  function jsonReply(snapshot: DatasetSnapshot, key: string, content: () => JsonValue): DocumentReply {
+    const document = context.memo(snapshot, `dataset_info ${key}`, () =>
+      context.createDocument(stringifyJson(content()), JSON_TYPE),
+    );
+    return { kind: "document", document, cacheControl: snapshot.cacheControl };
+  }
+
+  const documentRoutes = GROUP_DOCUMENTS.flatMap(({ name, summary, schema, content }): Route[] => {
+    const operation = { summary, schema, contentType: JSON_TYPE, ranged: true };
+    const reply = (snapshot: DatasetSnapshot, group: Group) =>
+      jsonReply(snapshot, `${name} ${group.path}`, () => content(group));
+    return [
+      {
+        path: `${DATASET}/${name}`,
+        weight: "page",
+        operation: { ...operation, description: "Of the root group.", parameters: DATASET_PARAMETERS },
+        handler(request) {
+          const snapshot = snapshotOf(request);
+          return reply(snapshot, snapshot.tree.root);
+        },
+      },
+      {
+        path: `${GROUP}/${name}`,
+        weight: "page",
+        operation: { ...operation, parameters: GROUP_PARAMETERS },
+        handler(request) {
+          const snapshot = snapshotOf(request);
+          return reply(snapshot, findGroup(snapshot, request.params.group_path as string));
+        },
+      },
+    ];
+  });
+
+  return [
+    {
+      path: "/datasets",
+      weight: "page",
+      operation: {
+        summary: "Ids of all datasets, in the order configured",
+        contentType: JSON_TYPE,
+        schema: NAMES_SCHEMA,
+        ranged: true,
+      },
+      handler: () => ({ kind: "document", document: datasetIds() }),
+    },
+    {
+      path: DATASET,
+      weight: "page",
+      operation: page("Redirects to the dataset's page", DATASET_PARAMETERS),
+      handler(request) {
+        snapshotOf(request);
+        return { kind: "redirect", to: "with-slash" };
+      },
+    },
+    {
+      path: `${DATASET}/`,
+      weight: "page",
+      operation: page("A dataset for people: its root group", DATASET_PARAMETERS),
+      handler(request) {
+        const snapshot = snapshotOf(request);
+        return pages.reply(snapshot, snapshot.tree.root, false, request);
+      },
+    },
+    {
+      path: `${DATASET}/tree`,
+      weight: "page",
+      operation: page("A dataset for people: the whole tree of its groups", DATASET_PARAMETERS),
+      handler(request) {
+        const snapshot = snapshotOf(request);
+        return pages.reply(snapshot, snapshot.tree.root, true, request);
+      },
+    },
+    {
+      path: `${DATASET}/groups`,
+      weight: "page",
+      operation: {
+        summary: "Paths of all groups, root first, parents before children",
+        contentType: JSON_TYPE,
+        schema: NAMES_SCHEMA,
+        parameters: DATASET_PARAMETERS,
+        ranged: true,
+      },
+      handler(request) {
+        const snapshot = snapshotOf(request);
+        return jsonReply(snapshot, "groups", () => [...snapshot.tree.groups.keys()]);
+      },
+    },
+    {
+      path: GROUP,
+      weight: "page",
+      operation: page("One group for people", GROUP_PARAMETERS),
+      handler(request) {
+        const snapshot = snapshotOf(request);
+        const group = findGroup(snapshot, request.params.group_path as string);
+        return pages.reply(snapshot, group, false, request);
+      },
+    },
+    ...documentRoutes,
+  ];
+}
+
+function page(summary: string, parameters: Readonly<Record<string, string>>): RouteOperation {
+  return { summary, contentType: HTML_TYPE, parameters };
+}
+
+/** The list of ids as a document that stays the same while they do, and so keeps its compressed forms. */
+function createDatasetIds({ datasets, createDocument }: PluginContext): () => Document {
+  let text: string | undefined;
+  let document: Document | undefined;
+  return () => {
+    const current = stringifyJson(datasets.ids());
+    if (document === undefined || current !== text) {
+      text = current;
+      document = createDocument(current, JSON_TYPE);
+    }
+    return document;
+  };
+}

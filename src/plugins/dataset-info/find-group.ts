@@ -1,0 +1,20 @@
+import type { DatasetSnapshot } from "../../dataset/dataset.js";
+import { ZpublishError } from "../../errors.js";
+import type { Group } from "../../model/data-tree.js";
+
+/**
+ * The group a path names. Leading, trailing and doubled slashes do not count, so that what `/groups` lists can be used
+ * as it is; no segment at all is the root.
+ * @throws ZpublishError `not-found`: `Group 'a/b' not found in dataset 'x'`.
+ */
+export function findGroup(snapshot: DatasetSnapshot, groupPath: string): Group {
+  const path = groupPath
+    .split("/")
+    .filter((segment) => segment !== "")
+    .join("/");
+  const group = snapshot.tree.groups.get(`/${path}`);
+  if (group === undefined) {
+    throw new ZpublishError("not-found", `Group '${path}' not found in dataset '${snapshot.id}'`);
+  }
+  return group;
+}

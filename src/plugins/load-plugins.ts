@@ -1,0 +1,77 @@
+import type { PluginConfig } from "../config/config.js";
+import { messageOf, ZpublishError } from "../errors.js";
+import type { Plugin, PluginModule } from "./plugin.js";
+
+/**
+ * The built-in plugins. Imported when asked for: one that is switched off is not loaded.
+ */
+const BUILT_IN: Readonly<Record<string, () => Promise<PluginModule>>> = {
+  dataset_info: () => import("./dataset-info/dataset-info-plugin.js"),
+  module_version: () => import("./module-version.js"),
+  plugin_info: () => import("./plugin-info.js"),
+  zarr: () => import("./zarr/zarr-plugin.js"),
+};
+
+const PLUGIN_NAME = /^[a-z][a-z0-9_]*$/;
+
+/**
+ * Loads plugins, in order.
+ * @throws ZpublishError `invalid-config` where a module cannot be loaded, is no plugin, or a name is used twice.
+ */
+export async function loadPlugins(wanted: readonly (PluginConfig | Plugin)[]): Promise<readonly Plugin[]> {
+  const plugins: Plugin[] = [];
+  for (const entry of wanted) {
+    const plugin = "routes" in entry ? checkPlugin(entry, `plugin '${entry.name}'`) : await loadPlugin(entry);
+    const other = plugins.find(({ name }) => name === plugin.name);
+    if (other !== undefined) {
+      throw new ZpublishError(
+        "invalid-config",
+        `plugin name '${plugin.name}': expected to be used once, received it from '${other.path}' and '${plugin.path}'`,
+      );
+    }
+    plugins.push(plugin);
+  }
+  return plugins;
+}
+
+async function loadPlugin({ name, module, options }: PluginConfig): Promise<Plugin> {
+  const load =
+    module === undefined ? BUILT_IN[name] : () => import(moduleUrl(module)) as Promise<PluginModule>;
+  if (load === undefined) {
+    throw new ZpublishError(
+      "invalid-config",
+      `plugin '${name}': expected one of ${Object.keys(BUILT_IN).join(", ")}, or a module`,
+    );
+  }
+  const what = module === undefined ? `plugin '${name}'` : `plugin '${name}' of module '${module}'`;
+  try {
+    const { default: exported } = await load();
+    return checkPlugin(typeof exported === "function" ? await exported(options) : exported, what);
+  } catch (error) {
+    if (error instanceof ZpublishError) throw error;
+    throw new ZpublishError("invalid-config", `${what} cannot be loaded: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+function checkPlugin(plugin: unknown, what: string): Plugin {
+  const { name, version, path, routes } = (plugin ?? {}) as Partial<Plugin>;
+  const isPlugin =
+    typeof name === "string" &&
+    PLUGIN_NAME.test(name) &&
+    typeof version === "string" &&
+    typeof path === "string" &&
+    typeof routes === "function";
+  if (isPlugin) return plugin as Plugin;
+  throw new ZpublishError(
+    "invalid-config",
+    `${what}: expected a default export {name: "lower_case", version: "…", path: "…", routes(context)}, ` +
+      `received ${plugin === null ? "null" : typeof plugin}${typeof name === "string" ? ` named '${name}'` : ""}`,
+  );
+}
+
+/** A file of the machine is imported by its URL, anything else by its module specifier. */
+function moduleUrl(module: string): string {
+  return module.startsWith("/") ? new URL(`file://${module}`).href : module;
+}

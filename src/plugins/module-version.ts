@@ -1,0 +1,27 @@
+import { stringifyJson } from "../model/stringify-json.js";
+import { packageVersion } from "../observe/package-version.js";
+import type { Plugin } from "./plugin.js";
+
+/** Versions of this package, of what it runs on, and of the system, at `/versions`. */
+const moduleVersionPlugin: Plugin = {
+  name: "module_version",
+  version: packageVersion,
+  path: "zpublish/plugins/module-version",
+  routes(context) {
+    const document = context.createDocument(stringifyJson(context.versions), "application/json");
+    return [
+      {
+        path: "/versions",
+        weight: "page",
+        operation: {
+          summary: "Versions of this package, its dependencies, Node.js and the system",
+          contentType: "application/json",
+          schema: { type: "object", additionalProperties: { type: "string" } },
+          ranged: true,
+        },
+        handler: () => ({ kind: "document", document }),
+      },
+    ];
+  },
+};
+export default moduleVersionPlugin;

@@ -1,0 +1,47 @@
+import type { ChunkService } from "../chunk/chunk-service.js";
+import type { DatasetSnapshot, Datasets } from "../dataset/dataset.js";
+import { createDocument } from "../http/create-document.js";
+import type { Route } from "../http/route.js";
+import type { Log } from "../observe/log.js";
+import type { PreviewService } from "../preview/preview.js";
+import type { Plugin, PluginContext } from "./plugin.js";
+
+/** What the composition root has for plugins. */
+export interface PluginParts {
+  readonly datasets: Datasets;
+  readonly chunks: () => ChunkService;
+  readonly previews: () => PreviewService;
+  readonly plugins: readonly Plugin[];
+  readonly routes: () => readonly Route[];
+  readonly versions: Readonly<Record<string, string>>;
+  readonly title: string;
+  readonly rootPath: string;
+  readonly log: Log;
+}
+
+/** The bundle of dependencies that every plugin gets; services start when one first asks for them. */
+export function createPluginContext(parts: PluginParts): PluginContext {
+  const memos = new WeakMap<DatasetSnapshot, Map<string, unknown>>();
+  return {
+    datasets: parts.datasets,
+    get chunks() {
+      return parts.chunks();
+    },
+    get previews() {
+      return parts.previews();
+    },
+    plugins: () => parts.plugins.map(({ name, version, path }) => ({ name, version, path })),
+    versions: parts.versions,
+    createDocument,
+    memo<T>(snapshot: DatasetSnapshot, key: string, value: () => T): T {
+      const values = memos.get(snapshot) ?? new Map<string, unknown>();
+      memos.set(snapshot, values);
+      if (!values.has(key)) values.set(key, value());
+      return values.get(key) as T;
+    },
+    routes: parts.routes,
+    title: parts.title,
+    rootPath: parts.rootPath,
+    log: parts.log,
+  };
+}

@@ -1,0 +1,51 @@
+import type { Document } from "../http/document.js";
+import type { JsonObject } from "../model/json-value.js";
+import { stringifyJson } from "../model/stringify-json.js";
+import { packageVersion } from "../observe/package-version.js";
+import type { Plugin, PluginContext } from "./plugin.js";
+
+/** Every loaded plugin, where its code comes from and its version, at `/plugins`. */
+const pluginInfoPlugin: Plugin = {
+  name: "plugin_info",
+  version: packageVersion,
+  path: "zpublish/plugins/plugin-info",
+  routes(context) {
+    let document: Document | undefined;
+    return [
+      {
+        path: "/plugins",
+        weight: "page",
+        operation: {
+          summary: "Every loaded plugin by name",
+          contentType: "application/json",
+          schema: PLUGINS_SCHEMA,
+          ranged: true,
+        },
+        // Made at the first request: other plugins may still load while this one gives its routes.
+        handler() {
+          document ??= context.createDocument(stringifyJson(pluginTable(context)), "application/json");
+          return { kind: "document", document };
+        },
+      },
+    ];
+  },
+};
+export default pluginInfoPlugin;
+
+const PLUGINS_SCHEMA = {
+  type: "object",
+  additionalProperties: {
+    type: "object",
+    required: ["path", "version"],
+    properties: {
+      path: { type: "string", description: "Module the plugin's code comes from" },
+      version: { type: "string" },
+    },
+  },
+};
+
+function pluginTable(context: PluginContext): JsonObject {
+  return Object.fromEntries(
+    context.plugins().map(({ name, path, version }): [string, JsonObject] => [name, { path, version }]),
+  );
+}

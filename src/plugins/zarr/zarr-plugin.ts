@@ -1,0 +1,217 @@
+import type { DatasetSnapshot } from "../../dataset/dataset.js";
+import { ZpublishError } from "../../errors.js";
+import { renderListing } from "../../html/listing.js";
+import type { DocumentReply, Reply, RouteRequest } from "../../http/reply.js";
+import type { Route } from "../../http/route.js";
+import type { Group } from "../../model/data-tree.js";
+import type { JsonObject } from "../../model/json-value.js";
+import { stringifyJson } from "../../model/stringify-json.js";
+import { packageVersion } from "../../observe/package-version.js";
+import type { Plugin, PluginContext } from "../plugin.js";
+import { arrayListing, groupListing } from "./listing-entries.js";
+import { consolidatedMetadata, GROUP_DOCUMENT } from "./store-documents.js";
+
+const STORE = "/datasets/{dataset_id}/zarr";
+const JSON_TYPE = "application/json";
+
+/** Every dataset, and every group of it, as a Zarr v2 store. */
+const zarrPlugin: Plugin = {
+  name: "zarr",
+  version: packageVersion,
+  path: "zpublish/plugins/zarr",
+  routes: createRoutes,
+};
+export default zarrPlugin;
+
+function createRoutes(context: PluginContext): readonly Route[] {
+  const { datasets, chunks } = context;
+
+  /** A document that is made once per snapshot. */
+  function documentReply(snapshot: DatasetSnapshot, key: string, content: () => JsonObject): DocumentReply {
+    const document = context.memo(snapshot, `zarr ${key}`, () =>
+      context.createDocument(stringifyJson(content()), JSON_TYPE),
+    );
+    return { kind: "document", document, cacheControl: snapshot.cacheControl };
+  }
+
+  function pageReply(snapshot: DatasetSnapshot, key: string, html: () => string): DocumentReply {
+    const document = context.memo(snapshot, `zarr listing ${key}`, () =>
+      context.createDocument(html(), "text/html; charset=utf-8"),
+    );
+    return { kind: "document", document, cacheControl: snapshot.cacheControl };
+  }
+
+  function groupDocument(
+    name: string,
+    summary: string,
+    content: (snapshot: DatasetSnapshot, group: Group) => JsonObject,
+  ): Route {
+    return {
+      path: `${STORE}/{group_path:path}/${name}`,
+      weight: "page",
+      operation: {
+        summary,
+        contentType: JSON_TYPE,
+        schema: { type: "object" },
+        parameters: GROUP,
+        ranged: true,
+      },
+      handler({ params }) {
+        const snapshot = datasets.get(params.dataset_id as string);
+        const group = findGroup(snapshot, params.group_path as string);
+        return documentReply(snapshot, `${group.path} ${name}`, () => content(snapshot, group));
+      },
+    };
+  }
+
+  /** `.zattrs` stands under groups and arrays alike, and an empty path is the root. */
+  function attributes({ params }: RouteRequest): Reply {
+    const snapshot = datasets.get(params.dataset_id as string);
+    const path = storePath(params.node_path as string);
+    const array = snapshot.arrays.get(path);
+    if (array !== undefined) return documentReply(snapshot, `${path} .zattrs`, () => array.zattrs);
+    const group = findNode(snapshot, path);
+    return documentReply(snapshot, `${group.path} .zattrs`, () => group.attrs);
+  }
+
+  function arrayDocument({ params }: RouteRequest): Reply {
+    const snapshot = datasets.get(params.dataset_id as string);
+    const array = findArray(snapshot, storePath(params.variable_path as string));
+    return documentReply(snapshot, `${array.plan.path} .zarray`, () => ({ ...array.document }));
+  }
+
+  function listing({ params }: RouteRequest): Reply {
+    const snapshot = datasets.get(params.dataset_id as string);
+    const path = storePath(params.node_path as string);
+    const array = snapshot.arrays.get(path);
+    const entries = array === undefined ? groupListing(findNode(snapshot, path)) : arrayListing(array);
+    if (entries === undefined) {
+      throw new ZpublishError(
+        "not-found",
+        `Variable '${path}' of dataset '${snapshot.id}' has too many chunks to list`,
+      );
+    }
+    const title = `/datasets/${snapshot.id}/zarr/${path}`;
+    return pageReply(snapshot, path, () => renderListing({ title, entries }));
+  }
+
+  /** A chunk; or a group asked for without its slash, which has the same shape. */
+  function chunk({ params }: RouteRequest): Reply | Promise<Reply> {
+    const snapshot = datasets.get(params.dataset_id as string);
+    const variablePath = storePath(params.variable_path as string);
+    const chunkKey = params.chunk_key as string;
+    const array = snapshot.arrays.get(variablePath);
+    if (array !== undefined) return chunks.serve(snapshot, array, chunkKey);
+    const path = variablePath === "" ? chunkKey : `${variablePath}/${chunkKey}`;
+    if (snapshot.tree.groups.has(`/${path}`) || snapshot.arrays.has(path)) {
+      return { kind: "redirect", to: "with-slash" };
+    }
+    throw notFound(snapshot, variablePath === "" ? path : variablePath);
+  }
+
+  return [
+    groupDocument(
+      ".zmetadata",
+      "Consolidated metadata of a group and everything below it",
+      (snapshot, group) => consolidatedMetadata(snapshot.tree, group, snapshot.arrays),
+    ),
+    groupDocument(".zgroup", "Zarr v2 group document", () => GROUP_DOCUMENT),
+    {
+      path: `${STORE}/{node_path:path}/.zattrs`,
+      weight: "page",
+      operation: {
+        summary: "Attributes of a group or an array, _ARRAY_DIMENSIONS included",
+        contentType: JSON_TYPE,
+        schema: { type: "object" },
+        parameters: NODE,
+        ranged: true,
+      },
+      handler: attributes,
+    },
+    {
+      path: `${STORE}/{variable_path:path}/.zarray`,
+      weight: "page",
+      operation: {
+        summary: "Zarr v2 array document",
+        contentType: JSON_TYPE,
+        schema: { type: "object" },
+        parameters: VARIABLE,
+        ranged: true,
+      },
+      handler: arrayDocument,
+    },
+    {
+      path: STORE,
+      weight: "page",
+      operation: { summary: "Redirects to the store's listing", contentType: "text/html; charset=utf-8" },
+      handler({ params }) {
+        datasets.get(params.dataset_id as string);
+        return { kind: "redirect", to: "with-slash" };
+      },
+    },
+    {
+      path: `${STORE}/{node_path:path}/`,
+      weight: "page",
+      operation: {
+        summary: "Listing of a group or an array, with relative links",
+        contentType: "text/html; charset=utf-8",
+        parameters: NODE,
+      },
+      handler: listing,
+    },
+    {
+      path: `${STORE}/{variable_path:path}/{chunk_key}`,
+      weight: "chunk",
+      operation: {
+        summary: "One encoded chunk",
+        description: "A path that names a group or an array instead redirects to it with a slash.",
+        contentType: "application/octet-stream",
+        parameters: { ...VARIABLE, chunk_key: "Chunk indices joined by dots, `0.12.3`; `0` for a scalar" },
+        ranged: true,
+      },
+      handler: chunk,
+    },
+  ];
+}
+
+const DATASET = { dataset_id: "Id of the dataset" };
+const GROUP = { ...DATASET, group_path: "Path of the group; empty for the root" };
+const VARIABLE = { ...DATASET, variable_path: "Path of the variable: `t2m`, `a/b/t2m`" };
+const NODE = { ...DATASET, node_path: "Path of a group or variable; empty for the root" };
+
+/** The path of a node without doubled, leading or trailing slashes, as Zarr stores normalise keys. */
+function storePath(path: string): string {
+  if (!path.startsWith("/") && !path.endsWith("/") && !path.includes("//")) return path;
+  return path
+    .split("/")
+    .filter((segment) => segment !== "")
+    .join("/");
+}
+
+function findGroup(snapshot: DatasetSnapshot, path: string): Group {
+  const normal = storePath(path);
+  const group = snapshot.tree.groups.get(`/${normal}`);
+  if (group === undefined) {
+    throw new ZpublishError("not-found", `Group '${normal}' not found in dataset '${snapshot.id}'`);
+  }
+  return group;
+}
+
+/** A group, where the path might have named an array as well. */
+function findNode(snapshot: DatasetSnapshot, path: string): Group {
+  const group = snapshot.tree.groups.get(`/${path}`);
+  if (group === undefined) throw notFound(snapshot, path);
+  return group;
+}
+
+function findArray(snapshot: DatasetSnapshot, path: string) {
+  const array = snapshot.arrays.get(path);
+  if (array === undefined) {
+    throw new ZpublishError("not-found", `Variable '${path}' not found in dataset '${snapshot.id}'`);
+  }
+  return array;
+}
+
+function notFound(snapshot: DatasetSnapshot, path: string): ZpublishError {
+  return new ZpublishError("not-found", `Group or variable '${path}' not found in dataset '${snapshot.id}'`);
+}

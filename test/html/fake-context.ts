@@ -1,0 +1,59 @@
+import type { DatasetSnapshot } from "../../src/dataset/dataset.js";
+import { ZpublishError } from "../../src/errors.js";
+import { createDocument } from "../../src/http/create-document.js";
+import type { Route } from "../../src/http/route.js";
+import { createLog } from "../../src/observe/log.js";
+import type { PluginContext } from "../../src/plugins/plugin.js";
+import type { PreviewService } from "../../src/preview/preview.js";
+
+export interface FakeParts {
+  readonly snapshots?: readonly DatasetSnapshot[];
+  readonly previews?: PreviewService["values"];
+  readonly plugins?: readonly string[];
+  readonly routes?: readonly Route[];
+  readonly title?: string;
+  readonly rootPath?: string;
+}
+
+/** The dependencies of a plugin without a server: datasets as given, previews as given, no chunks. */
+export function fakeContext(parts: FakeParts): PluginContext {
+  const {
+    snapshots = [],
+    previews,
+    plugins = ["dataset_info", "zarr"],
+    routes = [],
+    title = "zpublish",
+    rootPath = "",
+  } = parts;
+  const byId = new Map(snapshots.map((snapshot) => [snapshot.id, snapshot]));
+  const memos = new Map<DatasetSnapshot, Map<string, unknown>>();
+  return {
+    datasets: {
+      ids: () => [...byId.keys()],
+      get(id) {
+        const snapshot = byId.get(id);
+        if (snapshot === undefined) throw new ZpublishError("not-found", `Dataset '${id}' not found`);
+        return snapshot;
+      },
+    },
+    chunks: {
+      serve() {
+        throw new ZpublishError("internal", "no chunks in this test");
+      },
+    },
+    previews: { values: previews ?? (async () => undefined) },
+    plugins: () => plugins.map((name) => ({ name, version: "0.1.0", path: `zpublish/plugins/${name}` })),
+    versions: { zpublish: "0.1.0", node: "20.20.2", LANG: "C.UTF-8" },
+    createDocument,
+    memo<T>(snapshot: DatasetSnapshot, key: string, value: () => T): T {
+      const values = memos.get(snapshot) ?? new Map<string, unknown>();
+      memos.set(snapshot, values);
+      if (!values.has(key)) values.set(key, value());
+      return values.get(key) as T;
+    },
+    routes: () => routes,
+    title,
+    rootPath,
+    log: createLog("silent"),
+  };
+}

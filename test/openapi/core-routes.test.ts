@@ -1,0 +1,91 @@
+import t from "tap";
+import type { DocumentReply } from "../../src/http/reply.js";
+import type { Route } from "../../src/http/route.js";
+import { coreRoutes } from "../../src/openapi/core-routes.js";
+import datasetInfo from "../../src/plugins/dataset-info/dataset-info-plugin.js";
+import { fakeContext } from "../html/fake-context.js";
+import { fakeService } from "../html/fake-service.js";
+import { fakeSnapshot } from "../html/fake-snapshot.js";
+import { airTemperature } from "../html/sample-datasets.js";
+
+async function service(snapshots = [airTemperature()]) {
+  const routes: Route[] = [];
+  const context = fakeContext({ snapshots, routes, title: "My <data>" });
+  routes.push(...coreRoutes(context), ...(await datasetInfo.routes(context)));
+  return fakeService(routes);
+}
+
+t.test("the home page shows datasets, endpoints, plugins and versions with relative links", async (t) => {
+  const { text } = await service();
+  const html = await text("/");
+  for (const shown of [
+    "My &lt;data&gt;",
+    '<a class="id" href="datasets/air/">',
+    "4x daily NMC reanalysis (1948)",
+    "<b>time</b>: 2920",
+    "/datasets/{dataset_id}/groups/{group_path}/keys",
+    'href="openapi.json"',
+    "zpublish/plugins/zarr",
+    "20.20.2",
+  ]) {
+    t.ok(html.includes(shown), shown);
+  }
+  t.notMatch(html, /href="\/|href="http|<script/);
+});
+
+t.test("ten thousand datasets are all linked, and only the first looked into", async (t) => {
+  const snapshots = Array.from({ length: 10_000 }, (_, index) => fakeSnapshot(`d ${index}`, {}));
+  const { text, get } = await service(snapshots);
+  const started = performance.now();
+  const html = await text("/");
+  t.ok(performance.now() - started < 3_000);
+  t.ok(html.includes('href="datasets/d%209999/"'));
+  t.equal(html.split('href="datasets/d%20').length - 1, 10_000);
+  t.equal(html.split("0 variables").length - 1, 100);
+  t.equal(((await get("/")) as DocumentReply).document, ((await get("/")) as DocumentReply).document);
+});
+
+t.test("the home page without datasets or plugins is a page", async (t) => {
+  const context = fakeContext({ plugins: [] });
+  t.match(await fakeService(coreRoutes(context)).text("/"), "None yet");
+});
+
+t.test("/openapi.json is made of the whole route table", async (t) => {
+  const { text, get } = await service();
+  const { info, paths } = JSON.parse(await text("/openapi.json")) as {
+    readonly info: { readonly title: string };
+    readonly paths: Readonly<Record<string, unknown>>;
+  };
+  t.equal(info.title, "My <data>");
+  t.ok(paths["/datasets/{dataset_id}/dict"]);
+  t.equal(((await get("/openapi.json")) as DocumentReply).document.contentType, "application/json");
+});
+
+t.test("/docs needs nothing that is not served here", async (t) => {
+  const { text, get } = await service();
+  const html = await text("/docs");
+  const addresses = Array.from(html.matchAll(/(?:href|src)="([^"]*)"/g), ([, address]) => address as string);
+  t.ok(addresses.length >= 5);
+  for (const address of addresses) {
+    t.notMatch(address, /^\/|^https?:/, address);
+    if (!address.startsWith("docs/")) continue;
+    const reply = (await get(`/${address}`)) as DocumentReply;
+    t.ok(reply.document.bytes.byteLength > 100, address);
+    t.match(reply.cacheControl, "immutable");
+    const extension = (address.split("?")[0] as string).split(".").at(-1) as string;
+    t.equal(
+      reply.document.contentType.split(";")[0],
+      { css: "text/css", js: "text/javascript", png: "image/png" }[extension],
+    );
+  }
+});
+
+t.test("an asset is immutable only under its version, and only assets of the page are served", async (t) => {
+  const { get } = await service();
+  const plain = (await get("/docs/swagger-ui.css")) as DocumentReply;
+  t.equal(plain.cacheControl, undefined);
+  t.equal(((await get("/docs/swagger-ui.css")) as DocumentReply).document, plain.document, "read once");
+  for (const name of ["package.json", "index.html", "__proto__", "constructor"]) {
+    await t.rejects(get(`/docs/${name}`), { code: "not-found" }, name);
+  }
+});
