@@ -1,0 +1,206 @@
+import { readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { z } from "zod";
+import { messageOf } from "../errors.js";
+import type { DatasetConfig } from "./config.js";
+import { problemOfDatasetId } from "./dataset-id.js";
+import { createEncodingConfig, datasetSchema, strictObject } from "./dataset-schema.js";
+import { type JsonObjectKeys, readJsonKeys } from "./json-keys.js";
+import { resolveLocation, resolveModule } from "./locate.js";
+import { OPTION_KEYS, optionSpec } from "./options.js";
+import { configError, describeValue, formatPath, type Problem, problemsOf } from "./problem.js";
+import type { PluginChoice } from "./select-plugins.js";
+import { booleanSchema, textSchema } from "./value-schemas.js";
+
+/** What a configuration file says, its paths made absolute; single values are checked with those of other places. */
+export interface ConfigFile {
+  /** As the operator wrote it, for messages. */
+  readonly name: string;
+  readonly directory: string;
+  /** Key of {@link "./options.js".OPTIONS} → what the file says, unchecked. */
+  readonly values: Readonly<Record<string, unknown>>;
+  /** In the order written. */
+  readonly datasets: readonly DatasetConfig[];
+  readonly plugins: readonly PluginChoice[];
+}
+
+const pluginSchema = z.union([
+  booleanSchema,
+  strictObject("true, false, or an object", {
+    enabled: booleanSchema.optional(),
+    module: textSchema("a module's path or package name").optional(),
+    options: z.unknown().optional(),
+  }),
+]);
+
+const fileSchema = strictObject("a JSON object", {
+  ...Object.fromEntries(OPTION_KEYS.map((key) => [key, z.unknown().optional()])),
+  plugins: z.record(z.string(), z.unknown(), { error: "expected an object of plugins by name" }).optional(),
+  datasets: z.record(z.string(), z.unknown(), { error: "expected an object of datasets by id" }).optional(),
+});
+
+/**
+ * Reads and checks a configuration file.
+ * @throws ZpublishError `invalid-config`, a line for each problem.
+ */
+export function readConfigFile(name: string, cwd: string): ConfigFile {
+  const text = readText(name, cwd);
+  const json = parseJson(text, name);
+  const objects = readJsonKeys(text);
+  const problems = objects.flatMap((object) => problemsOfKeys(object, name));
+  const shape = fileSchema.safeParse(json);
+  if (!shape.success) throw configError([...problems, ...problemsOf(shape.error, json, name)]);
+
+  const { plugins, datasets, ...values } = shape.data as Record<string, unknown>;
+  const directory = dirname(resolve(cwd, name));
+  const context: FileContext = { name, directory, problems };
+  const file = {
+    name,
+    directory,
+    values: absolutePaths(values, directory),
+    datasets: keysOf(objects, "datasets").flatMap((id) =>
+      readDataset(id, (datasets as Record<string, unknown>)[id], context),
+    ),
+    plugins: keysOf(objects, "plugins").flatMap((id) =>
+      readPlugin(id, (plugins as Record<string, unknown>)[id], context),
+    ),
+  };
+  if (problems.length > 0) throw configError(problems);
+  return file;
+}
+
+interface FileContext {
+  readonly name: string;
+  readonly directory: string;
+  readonly problems: Problem[];
+}
+
+function readText(name: string, cwd: string): string {
+  try {
+    const bytes = readFileSync(resolve(cwd, name));
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (error) {
+    throw configError([
+      `--config: expected a readable UTF-8 file, received ${describeValue(name)}: ${messageOf(error)}`,
+    ]);
+  }
+}
+
+function parseJson(text: string, name: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    // V8 puts a piece of the text, with its line breaks, into some messages.
+    const message = messageOf(error).replace(/\s+/g, " ");
+    const position = /at position (\d+)/.exec(message)?.[1];
+    if (position === undefined) throw configError([`${name}: expected JSON: ${message}`]);
+    const before = text.slice(0, Number(position)).split("\n");
+    const place = `line ${before.length}, column ${(before.at(-1) as string).length + 1}`;
+    throw configError([`${name}: ${place}: expected JSON: ${message}`]);
+  }
+}
+
+function problemsOfKeys(object: JsonObjectKeys, name: string): Problem[] {
+  const problems: Problem[] = [];
+  const lines = new Map<string, number>();
+  for (const { key, line } of object.keys) {
+    const where = `${name}: ${formatPath([...object.path, key])}`;
+    const first = lines.get(key);
+    if (first !== undefined) problems.push(`${where}: used twice, in line ${first} and in line ${line}`);
+    // Objects here are plain ones, in which this key would be lost without a word.
+    if (key === "__proto__") problems.push(`${where}: not possible as a key`);
+    lines.set(key, line);
+  }
+  return problems;
+}
+
+function keysOf(objects: readonly JsonObjectKeys[], key: string): string[] {
+  const object = objects.find(({ path }) => path.length === 1 && path[0] === key);
+  return [...new Set(object?.keys.map((entry) => entry.key) ?? [])];
+}
+
+function absolutePaths(
+  values: Readonly<Record<string, unknown>>,
+  directory: string,
+): Record<string, unknown> {
+  const absolute = { ...values };
+  for (const key of OPTION_KEYS) {
+    const value = absolute[key];
+    if (optionSpec(key).isPath && typeof value === "string" && value !== "")
+      absolute[key] = resolve(directory, value);
+  }
+  return absolute;
+}
+
+function readDataset(id: string, said: unknown, { name, directory, problems }: FileContext): DatasetConfig[] {
+  const path = ["datasets", id];
+  const problem = problemOfDatasetId(id);
+  if (problem !== undefined) problems.push(`${name}: ${formatPath(path)}: ${problem}`);
+  const long = typeof said === "string" ? { location: said } : said;
+  const result = datasetSchema.safeParse(long);
+  if (!result.success) {
+    problems.push(...problemsOf(result.error, long, name, path));
+    return [];
+  }
+  const { location, cacheControl, immutable = false, encoding = {}, variables = {} } = result.data;
+  const byPath: DatasetConfig["variables"] & Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(variables)) {
+    const variablePath = key
+      .split("/")
+      .filter((segment) => segment !== "")
+      .join("/");
+    const where = `${name}: ${formatPath([...path, "variables", key])}`;
+    if (variablePath === "")
+      problems.push(`${where}: expected the path of a variable, received ${describeValue(key)}`);
+    else if (Object.hasOwn(byPath, variablePath))
+      problems.push(`${where}: the variable ${variablePath} is named twice`);
+    byPath[variablePath] = createEncodingConfig(value);
+  }
+  return [
+    {
+      id,
+      location: resolveLocation(location, directory),
+      ...(cacheControl === undefined ? {} : { cacheControl }),
+      immutable,
+      encoding: createEncodingConfig(encoding),
+      variables: byPath,
+    },
+  ];
+}
+
+function readPlugin(
+  pluginName: string,
+  said: unknown,
+  { name, directory, problems }: FileContext,
+): PluginChoice[] {
+  const path = ["plugins", pluginName];
+  const place = `${name}: ${formatPath(path)}`;
+  const [, objectSchema] = pluginSchema.options;
+  const result = (typeof said === "object" ? objectSchema : booleanSchema).safeParse(said);
+  if (!result.success) {
+    const expected = "expected true, false, or an object of enabled, module, options";
+    const isObject = typeof said === "object" && said !== null && !Array.isArray(said);
+    problems.push(
+      ...(isObject
+        ? problemsOf(result.error, said, name, path)
+        : [`${place}: ${expected}, received ${describeValue(said)}`]),
+    );
+    return [];
+  }
+  if (typeof result.data === "boolean") return [{ name: pluginName, enabled: result.data, place }];
+  const { enabled = true, module, options } = result.data;
+  try {
+    return [
+      {
+        name: pluginName,
+        enabled,
+        place,
+        ...(module === undefined ? {} : { module: resolveModule(module, directory) }),
+        ...(options === undefined ? {} : { options }),
+      },
+    ];
+  } catch (error) {
+    problems.push(`${place}.module: ${messageOf(error)}`);
+    return [];
+  }
+}

@@ -1,0 +1,42 @@
+import { basename, extname } from "node:path";
+
+/** As long as a path parameter may be. */
+const MAX_ID_BYTES = 1_024;
+
+/** Why a text cannot be a dataset's id, as "expected …, received …" would go on; undefined where it can. */
+export function problemOfDatasetId(id: string): string | undefined {
+  if (id === "") return "expected a non-empty id";
+  if (id === "." || id === "..")
+    return `expected an id that is no path segment of its own meaning, received "${id}"`;
+  if (id.includes("/")) return `expected an id without "/", received ${JSON.stringify(id)}`;
+  if (/\p{Cc}/u.test(id)) return `expected an id without control characters, received ${JSON.stringify(id)}`;
+  const bytes = Buffer.from(id, "utf8");
+  if (bytes.toString("utf8") !== id)
+    return `expected an id that is valid Unicode, received ${JSON.stringify(id)}`;
+  if (bytes.length > MAX_ID_BYTES) {
+    return `expected an id of at most ${MAX_ID_BYTES} bytes, received one of ${bytes.length} bytes`;
+  }
+  return undefined;
+}
+
+/** True where clients must percent-encode the id by hand, or a URL of it means something else. */
+export function isAwkwardInUrl(id: string): boolean {
+  return /[#?%\\]/.test(id);
+}
+
+/**
+ * The id of a dataset that was given none: the last name of its absolute location without the extension, `air` for
+ * `/data/air.zarr/`. Empty where the location has no name (`/`).
+ */
+export function datasetIdOfLocation(location: string): string {
+  const name = basename(location.startsWith("file:") ? decodePath(location) : location);
+  return basename(name, extname(name));
+}
+
+function decodePath(url: string): string {
+  try {
+    return decodeURIComponent(new URL(url).pathname);
+  } catch {
+    return url;
+  }
+}

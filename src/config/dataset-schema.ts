@@ -1,0 +1,79 @@
+import { z } from "zod";
+import type { CodecSpec } from "../zarr/codec-spec.js";
+import type { EncodingConfig } from "./config.js";
+import { booleanSchema, cacheControlSchema, textSchema } from "./value-schemas.js";
+
+/**
+ * An object that refuses keys it does not know.
+ * @param what what is expected where something else than an object stands.
+ */
+export function strictObject<S extends z.core.$ZodLooseShape>(what: string, shape: S) {
+  const keys = Object.keys(shape).join(", ");
+  return z.strictObject(shape, {
+    error: (issue) => (issue.code === "unrecognized_keys" ? `expected one of ${keys}` : `expected ${what}`),
+  });
+}
+
+/** Whether the codec exists and takes these settings is checked when the dataset opens. */
+const codecSchema = z.custom<CodecSpec>(
+  (value) =>
+    typeof value === "object" &&
+    value !== null &&
+    !Array.isArray(value) &&
+    typeof (value as { id?: unknown }).id === "string" &&
+    (value as { id: string }).id !== "",
+  { error: 'expected an object with an "id", such as {"id": "zstd", "level": 3}, or null' },
+);
+
+const chunkLengthSchema = z.custom<number>(
+  (value) => value === -1 || (Number.isSafeInteger(value) && (value as number) > 0),
+  { error: "expected a positive integer, or -1 for the whole axis" },
+);
+
+const chunksError = "expected chunk lengths by dimension name, or an array of one per axis";
+
+/** Array or object is settled before its lengths are looked at: a union would say less of what is wrong. */
+const chunksSchema = z
+  .custom<Readonly<Record<string, unknown>> | readonly unknown[]>(
+    (value) => typeof value === "object" && value !== null,
+    { error: chunksError },
+  )
+  .transform((value, context): Readonly<Record<string, number>> | readonly number[] => {
+    const schema = Array.isArray(value)
+      ? z.array(chunkLengthSchema)
+      : z.record(z.string(), chunkLengthSchema);
+    const result = schema.safeParse(value);
+    if (result.success) return result.data;
+    for (const issue of result.error.issues) {
+      context.addIssue({ code: "custom", message: issue.message, path: issue.path });
+    }
+    return z.NEVER;
+  });
+
+const encodingShape = {
+  chunks: chunksSchema.optional(),
+  compressor: codecSchema.nullable().optional(),
+  filters: z.array(codecSchema, { error: "expected an array of filters, or null" }).nullable().optional(),
+};
+
+const encodingSchema = strictObject("an object of chunks, compressor, filters", encodingShape);
+
+/** One dataset of the file in its long form; a text alone is short for `{"location": text}`. */
+export const datasetSchema = strictObject("a location, or an object with one", {
+  location: textSchema("a location"),
+  cacheControl: cacheControlSchema.optional(),
+  immutable: booleanSchema.optional(),
+  encoding: encodingSchema.optional(),
+  variables: z
+    .record(z.string(), encodingSchema, { error: "expected an object of encodings by variable path" })
+    .optional(),
+});
+
+/** What was said of an encoding, without the keys that were not. */
+export function createEncodingConfig(said: z.output<typeof encodingSchema>): EncodingConfig {
+  return {
+    ...(said.chunks === undefined ? {} : { chunks: said.chunks }),
+    ...(said.compressor === undefined ? {} : { compressor: said.compressor }),
+    ...(said.filters === undefined ? {} : { filters: said.filters }),
+  };
+}

@@ -1,0 +1,48 @@
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { isAbsolute, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** An absolute path; a location with a scheme (`https://…`, `file:///…`) stays as it is. */
+export function resolveLocation(location: string, directory: string): string {
+  return /^[a-z][a-z0-9+.-]+:\/\//i.test(location) ? location : resolve(directory, location);
+}
+
+/**
+ * What a plugin's `module` means: an absolute path where it is a `file:` URL, begins with `.` or `/`, exists below the
+ * directory, or is a package that is installed there; else a specifier, as it is. The program itself may be installed
+ * elsewhere, where an `import` of the operator's package would not find it.
+ * @throws TypeError for a `file:` URL that names no local file.
+ */
+export function resolveModule(module: string, directory: string): string {
+  if (module.startsWith("file:")) return fileURLToPath(module);
+  if (module.startsWith(".") || isAbsolute(module)) return resolve(directory, module);
+  const path = resolve(directory, module);
+  if (existsSync(path)) return path;
+  try {
+    return createRequire(join(directory, "plugins.js")).resolve(module);
+  } catch {
+    // Not there, or a package that exports nothing to `require`: importing it will tell.
+    return module;
+  }
+}
+
+/** True where a plugin's `module` is a file, whose name may name the plugin. */
+export function isModulePath(module: string): boolean {
+  return /^(file:|\.|\/)|\.[cm]?js$/.test(module) || isAbsolute(module);
+}
+
+/**
+ * Splits `ID=LOCATION`; the id is undefined where none is given. A location may hold `=` itself: text that exists as
+ * it stands is a location, and so is text with a slash before its first `=`, since no id has one.
+ */
+export function splitDatasetArgument(
+  text: string,
+  directory: string,
+): { readonly id: string | undefined; readonly location: string } {
+  const at = text.indexOf("=");
+  if (at === -1 || text.slice(0, at).includes("/") || existsSync(resolve(directory, text))) {
+    return { id: undefined, location: text };
+  }
+  return { id: text.slice(0, at), location: text.slice(at + 1) };
+}

@@ -1,0 +1,58 @@
+import type { z } from "zod";
+import { ZpublishError } from "../errors.js";
+
+/** One line that says what is wrong and where. */
+export type Problem = string;
+
+/** A value for a message: JSON, cut to what fits in a line. */
+export function describeValue(value: unknown): string {
+  if (value === undefined) return "nothing";
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 80 ? `${text.slice(0, 77)}…` : text;
+}
+
+/**
+ * The lines of what zod found. `place` is put before every line: `--port`, `ZPUBLISH_PORT`, `config.json`.
+ * A schema's messages are of the form "expected …"; what was received is added here.
+ */
+export function problemsOf(
+  error: z.ZodError,
+  input: unknown,
+  place: string,
+  path: readonly PropertyKey[] = [],
+): Problem[] {
+  return error.issues.map((issue) => {
+    const full = [...path, ...issue.path];
+    const where = full.length === 0 ? place : `${place}: ${formatPath(full)}`;
+    if (issue.code === "unrecognized_keys") {
+      const keys = issue.keys.map((key) => JSON.stringify(key)).join(", ");
+      return `${where}: unknown key ${keys}; ${issue.message}`;
+    }
+    return `${where}: ${issue.message}, received ${describeValue(valueAt(input, issue.path))}`;
+  });
+}
+
+/** All problems as one error, a line each. */
+export function configError(problems: readonly Problem[]): ZpublishError {
+  return new ZpublishError("invalid-config", problems.join("\n"), { details: { problems: problems.length } });
+}
+
+/** `datasets.big.variables["a/b/t2m"].chunks[0]` */
+export function formatPath(path: readonly PropertyKey[]): string {
+  let text = "";
+  for (const key of path) {
+    if (typeof key === "number") text += `[${key}]`;
+    else if (/^[\w-]+$/.test(String(key))) text += text === "" ? String(key) : `.${String(key)}`;
+    else text += `[${JSON.stringify(String(key))}]`;
+  }
+  return text;
+}
+
+function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
+  let value = input;
+  for (const key of path) {
+    if (typeof value !== "object" || value === null) return undefined;
+    value = (value as Record<PropertyKey, unknown>)[key];
+  }
+  return value;
+}

@@ -1,0 +1,213 @@
+import { resolve } from "node:path";
+import type { Config, DatasetConfig } from "./config.js";
+import { type ConfigFile, readConfigFile } from "./config-file.js";
+import { datasetIdOfLocation, problemOfDatasetId } from "./dataset-id.js";
+import { resolveLocation, splitDatasetArgument } from "./locate.js";
+import {
+  type Environment,
+  flagOf,
+  OPTION_KEYS,
+  type OptionKey,
+  type OptionValues,
+  optionSpec,
+  variableOf,
+} from "./options.js";
+import { configError, describeValue, formatPath, type Problem, problemsOf } from "./problem.js";
+import { type PluginChoice, parsePluginText, selectPlugins } from "./select-plugins.js";
+import { LIST_VARIABLES, parseServeArguments, type ServeArguments } from "./serve-command.js";
+
+/** Where a configuration comes from. */
+export interface ConfigInput {
+  /** The arguments after `serve`. */
+  readonly argv: readonly string[];
+  readonly env: Environment;
+  /** What relative paths of arguments and variables are relative to. */
+  readonly cwd: string;
+}
+
+/**
+ * What the operator wants: flag over variable over file over default. Datasets add up: those of the file, then of
+ * the variable, then of the command line. Frozen through and through.
+ * @throws ZpublishError `invalid-config`; every problem found is a line of the message, beginning with its place.
+ */
+export function resolveConfig(input: ConfigInput): Config {
+  return resolveArguments(parseServeArguments(input.argv), input);
+}
+
+/** The same for a command line that is parsed already. */
+export function resolveArguments(
+  said: ServeArguments,
+  { env, cwd }: Pick<ConfigInput, "env" | "cwd">,
+): Config {
+  const problems: Problem[] = [];
+  const fileName = said.config ?? nonEmpty(env[LIST_VARIABLES.config]);
+  const file = fileName === undefined ? undefined : readConfigFile(fileName, cwd);
+  checkVariableNames(env, problems);
+  const values = resolveValues(said, env, cwd, file, problems);
+  const datasets = resolveDatasets(said, env, cwd, file, problems);
+  const plugins = selectPlugins(pluginChoices(said, env, cwd, file, problems), problems);
+  if (problems.length > 0) throw configError(problems);
+  return deepFreeze({
+    host: values.host,
+    port: values.port,
+    workers: values.workers,
+    cache: values.cache ? { directory: values.cacheDir, maxBytes: values.cacheSize } : null,
+    datasets,
+    plugins,
+    rootPath: values.rootPath,
+    refreshSeconds: values.refresh,
+    corsOrigin: values.corsOrigin,
+    cacheControl: values.cacheControl,
+    logLevel: values.logLevel,
+    skipInvalid: values.skipInvalid,
+    title: values.title,
+  });
+}
+
+/** An empty variable is as good as none: that is how shells and compose files unset one. */
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === "" ? undefined : text;
+}
+
+/**
+ * Ours for tests, and what Kubernetes sets in every container beside a service that is called zpublish
+ * (`ZPUBLISH_SERVICE_HOST`, `ZPUBLISH_PORT_9000_TCP`).
+ */
+const FOREIGN_VARIABLE = /^ZPUBLISH_(REQUIRE|TEST|BENCH|SERVICE|PORT)_/;
+
+function checkVariableNames(env: Environment, problems: Problem[]): void {
+  const known = new Set<string>([...OPTION_KEYS.map(variableOf), ...Object.values(LIST_VARIABLES)]);
+  for (const name of Object.keys(env).sort()) {
+    if (!name.startsWith("ZPUBLISH_") || known.has(name) || FOREIGN_VARIABLE.test(name)) continue;
+    problems.push(`${name}: unknown variable; expected one of ${[...known].join(", ")}`);
+  }
+}
+
+/** All places are checked, also where another one wins: a mistake is better found now than when that one goes. */
+function resolveValues(
+  said: ServeArguments,
+  env: Environment,
+  cwd: string,
+  file: ConfigFile | undefined,
+  problems: Problem[],
+): OptionValues {
+  const values: Partial<Record<OptionKey, unknown>> = {};
+  for (const key of OPTION_KEYS) {
+    const { schema, fromText, isPath, defaultValue } = optionSpec(key);
+    const flag = said.values[key];
+    const variable = nonEmpty(env[variableOf(key)]);
+    const places: readonly (readonly [string, unknown, readonly PropertyKey[]])[] = [
+      [flagOf(key), typeof flag === "string" ? fromText(flag) : flag, []],
+      [variableOf(key), variable === undefined ? undefined : fromText(variable), []],
+      [file?.name ?? "", file?.values[key], [key]],
+    ];
+    for (const [place, received, path] of places) {
+      if (received === undefined) continue;
+      const result = schema.safeParse(received);
+      if (!result.success) problems.push(...problemsOf(result.error, received, place, path));
+      else if (!(key in values)) values[key] = isPath ? resolve(cwd, String(result.data)) : result.data;
+    }
+    if (!(key in values)) values[key] = defaultValue(env);
+  }
+  return values as OptionValues;
+}
+
+function resolveDatasets(
+  said: ServeArguments,
+  env: Environment,
+  cwd: string,
+  file: ConfigFile | undefined,
+  problems: Problem[],
+): DatasetConfig[] {
+  const datasets: DatasetConfig[] = [];
+  const places = new Map<string, string>();
+  const add = (dataset: DatasetConfig, place: string): void => {
+    const first = places.get(dataset.id);
+    if (first === undefined) places.set(dataset.id, place);
+    else problems.push(`${place}: dataset id ${describeValue(dataset.id)} is used already by ${first}`);
+    datasets.push(dataset);
+  };
+  for (const dataset of file?.datasets ?? []) {
+    add(dataset, `${file?.name}: ${formatPath(["datasets", dataset.id])}`);
+  }
+  for (const text of splitList(env[LIST_VARIABLES.datasets])) {
+    const dataset = parseDataset(text, LIST_VARIABLES.datasets, cwd, problems);
+    if (dataset !== undefined) add(dataset, `${LIST_VARIABLES.datasets} (${text})`);
+  }
+  for (const text of said.locations) {
+    const dataset = parseDataset(text, "command line", cwd, problems);
+    if (dataset !== undefined) add(dataset, `command line (${text})`);
+  }
+  return datasets;
+}
+
+function parseDataset(
+  text: string,
+  place: string,
+  cwd: string,
+  problems: Problem[],
+): DatasetConfig | undefined {
+  const received = `${place}: ${describeValue(text)}`;
+  const { id: givenId, location } = splitDatasetArgument(text, cwd);
+  if (location === "" || /\p{Cc}/u.test(location)) {
+    problems.push(
+      `${received}: expected [ID=]LOCATION, received ${location === "" ? "no location" : "control characters"}`,
+    );
+    return undefined;
+  }
+  const absolute = resolveLocation(location, cwd);
+  const id = givenId ?? datasetIdOfLocation(absolute);
+  const problem = problemOfDatasetId(id);
+  if (problem !== undefined) {
+    problems.push(`${received}: ${problem}${givenId === undefined ? "; give it one: ID=LOCATION" : ""}`);
+    return undefined;
+  }
+  return { id, location: absolute, immutable: false, encoding: {}, variables: {} };
+}
+
+function pluginChoices(
+  said: ServeArguments,
+  env: Environment,
+  cwd: string,
+  file: ConfigFile | undefined,
+  problems: Problem[],
+): PluginChoice[] {
+  const texts = [
+    ...splitList(env[LIST_VARIABLES.plugin]).map((text) => ({
+      text,
+      enabled: true,
+      place: LIST_VARIABLES.plugin,
+    })),
+    ...splitList(env[LIST_VARIABLES.noPlugin]).map((text) => ({
+      text,
+      enabled: false,
+      place: LIST_VARIABLES.noPlugin,
+    })),
+    ...said.plugins.map(({ text, enabled }) => ({
+      text,
+      enabled,
+      place: enabled ? "--plugin" : "--no-plugin",
+    })),
+  ];
+  return [
+    ...(file?.plugins ?? []),
+    ...texts.flatMap(({ text, enabled, place }) =>
+      parsePluginText(text, { enabled, place, directory: cwd, problems }),
+    ),
+  ];
+}
+
+function splitList(text: string | undefined): string[] {
+  return (text ?? "")
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const child of Object.values(value)) deepFreeze(child);
+  }
+  return value;
+}

@@ -1,0 +1,95 @@
+import { basename, extname } from "node:path";
+import { messageOf } from "../errors.js";
+import type { PluginConfig } from "./config.js";
+import { isModulePath, resolveModule } from "./locate.js";
+import { describeValue, type Problem } from "./problem.js";
+
+/** Loaded unless switched off, in this order. */
+export const BUILT_IN_PLUGINS = ["dataset_info", "module_version", "plugin_info", "zarr"] as const;
+
+/** A plugin switched on or off in one place of the configuration. */
+export interface PluginChoice {
+  readonly name: string;
+  readonly enabled: boolean;
+  /** Where that is said, for messages. */
+  readonly place: string;
+  /** Absolute path or package name of a third party's plugin. */
+  readonly module?: string;
+  readonly options?: unknown;
+}
+
+/**
+ * The plugins to load: the built-in ones, then those added, later choices over earlier ones. A choice whose name is
+ * neither built in nor added before, and that says no module, goes to `problems`.
+ */
+export function selectPlugins(choices: readonly PluginChoice[], problems: Problem[]): PluginConfig[] {
+  const known = new Map<string, { config: PluginConfig; enabled: boolean }>();
+  for (const name of BUILT_IN_PLUGINS) known.set(name, { config: { name }, enabled: true });
+  for (const choice of choices) {
+    const before = known.get(choice.name);
+    if (choice.module !== undefined && isBuiltIn(choice.name)) {
+      problems.push(
+        `${choice.place}: ${describeValue(choice.name)} is built in; expected another name for a module`,
+      );
+    } else if (before === undefined && choice.module === undefined) {
+      problems.push(`${choice.place}: unknown plugin ${describeValue(choice.name)}; ${expectedPlugin()}`);
+    } else {
+      const module = choice.module ?? before?.config.module;
+      const options = choice.options ?? before?.config.options;
+      known.set(choice.name, {
+        config: {
+          name: choice.name,
+          ...(module === undefined ? {} : { module }),
+          ...(options === undefined ? {} : { options }),
+        },
+        enabled: choice.enabled,
+      });
+    }
+  }
+  return [...known.values()].filter(({ enabled }) => enabled).map(({ config }) => config);
+}
+
+/**
+ * What `--plugin TEXT` means: a plugin's name, `NAME=MODULE`, or a module that is then named after its file. Text
+ * of lower-case letters, digits and `_` alone is a name, so that a misspelt one is not taken for a package.
+ */
+export function parsePluginText(
+  text: string,
+  context: {
+    readonly enabled: boolean;
+    readonly place: string;
+    readonly directory: string;
+    readonly problems: Problem[];
+  },
+): PluginChoice[] {
+  const { enabled, place, directory, problems } = context;
+  if (text.trim() === "" || /\p{Cc}/u.test(text)) {
+    problems.push(`${place}: expected a plugin's name or module, received ${describeValue(text)}`);
+    return [];
+  }
+  if (!enabled || isPluginName(text)) return [{ name: text, enabled, place }];
+  const named = /^([a-z][a-z0-9_]*)=(.+)$/.exec(text);
+  try {
+    const module = named?.[2] ?? text;
+    const name = named?.[1] ?? (isModulePath(module) ? basename(module, extname(module)) : module);
+    return [{ name, enabled, place, module: resolveModule(module, directory) }];
+  } catch (error) {
+    problems.push(
+      `${place}: expected a plugin's name or module, received ${describeValue(text)}: ${messageOf(error)}`,
+    );
+    return [];
+  }
+}
+
+function isPluginName(text: string): boolean {
+  return /^[a-z][a-z0-9_]*$/.test(text);
+}
+
+/** True for the name of a plugin that comes with the package. */
+export function isBuiltIn(name: string): boolean {
+  return (BUILT_IN_PLUGINS as readonly string[]).includes(name);
+}
+
+function expectedPlugin(): string {
+  return `built in are ${BUILT_IN_PLUGINS.join(", ")}; another one is given by its module: NAME=MODULE, or {"module": …} in the file`;
+}

@@ -1,0 +1,105 @@
+import { Command, CommanderError, Option } from "commander";
+import { defaultTextOf, flagOf, OPTION_KEYS, type OptionKey, optionSpec, variableOf } from "./options.js";
+import { configError } from "./problem.js";
+
+/** What the command line of `serve` says, as text, unchecked. */
+export interface ServeArguments {
+  /** `[ID=]LOCATION`, in order. */
+  readonly locations: readonly string[];
+  readonly config: string | undefined;
+  /** In order, so that the last one said of a plugin counts. */
+  readonly plugins: readonly { readonly text: string; readonly enabled: boolean }[];
+  /** Switches as booleans, the rest as text. */
+  readonly values: Readonly<Partial<Record<OptionKey, string | boolean>>>;
+}
+
+const DETAILS = `
+Every option may also stand in the file (cacheDir) or in the environment
+(ZPUBLISH_CACHE_DIR); a flag wins over a variable, a variable over the file.
+
+Examples:
+  zpublish serve data/air.zarr                     as dataset "air"
+  zpublish serve now=/data/2024.zarr --port 8080   as dataset "now"
+  zpublish serve --config zpublish.json --no-plugin module_version
+
+Signals: TERM and INT close after what is being answered, HUP looks for new
+metadata at once.
+`;
+
+/** The `serve` command with all its options, for help and parsing; it does nothing by itself. */
+export function createServeCommand(): Command {
+  const command = new Command("serve")
+    .description("Publish datasets over HTTP")
+    .argument("[locations...]", "[ID=]LOCATION of each dataset; the id is its file name if none is given")
+    .addOption(new Option("--config <file>", "JSON file with any of these options, and with datasets"));
+  for (const key of OPTION_KEYS) addOption(command, key);
+  const collect = (enabled: boolean) => (text: string, before: ServeArguments["plugins"] | undefined) => [
+    ...(before ?? []),
+    { text, enabled },
+  ];
+  return command
+    .addOption(
+      new Option("--plugin <plugin>", "Load a plugin: NAME, MODULE or NAME=MODULE").argParser(collect(true)),
+    )
+    .addOption(new Option("--no-plugin <name>", "Do without a plugin").argParser(collect(false)))
+    .addHelpText("after", DETAILS);
+}
+
+function addOption(command: Command, key: OptionKey): void {
+  const { placeholder, summary } = optionSpec(key);
+  const flag = flagOf(key);
+  const defaultText = defaultTextOf(key);
+  if (placeholder !== null) {
+    const said = defaultText === "" ? "" : ` (default: ${defaultText})`;
+    command.addOption(new Option(`${flag} <${placeholder}>`, summary + said));
+    return;
+  }
+  // Both ways of a switch, so that a flag can undo what a file or variable says; help shows the one that changes something.
+  const isOn = defaultText === "true";
+  const off = new Option(
+    `--no-${flag.slice(2)}`,
+    `Do not ${summary.charAt(0).toLowerCase()}${summary.slice(1)}`,
+  );
+  command.addOption(new Option(flag, summary).hideHelp(isOn)).addOption(off.hideHelp(!isOn));
+}
+
+/** What a parsed `serve` command was told. */
+export function argumentsOf(command: Command): ServeArguments {
+  const { config, plugin, ...options } = command.opts<Record<string, unknown>>();
+  // Commander presets `true` for some switches; only what was really said counts.
+  const said = Object.entries(options).filter(([key]) => command.getOptionValueSource(key) === "cli");
+  return {
+    locations: command.args,
+    config: config as string | undefined,
+    plugins: (plugin as ServeArguments["plugins"] | undefined) ?? [],
+    values: Object.fromEntries(said) as ServeArguments["values"],
+  };
+}
+
+/**
+ * Parses the arguments after `serve`.
+ * @throws ZpublishError `invalid-config`
+ */
+export function parseServeArguments(argv: readonly string[]): ServeArguments {
+  const command = createServeCommand().helpOption(false);
+  command.exitOverride().configureOutput({ writeErr: () => {} });
+  try {
+    command.parse(argv, { from: "user" });
+  } catch (error) {
+    throw error instanceof CommanderError ? configError([commandLineProblem(error)]) : error;
+  }
+  return argumentsOf(command);
+}
+
+/** What commander says, in one line. */
+export function commandLineProblem(error: CommanderError): string {
+  return error.message.replace(/^error: /, "").replace(/\s*\n\s*/g, " ");
+}
+
+/** The variables that are read besides those of {@link OPTION_KEYS}; lists are separated by commas. */
+export const LIST_VARIABLES = {
+  datasets: variableOf("datasets"),
+  plugin: variableOf("plugin"),
+  noPlugin: variableOf("noPlugin"),
+  config: variableOf("config"),
+} as const;

@@ -1,0 +1,111 @@
+import { z } from "zod";
+import { LOG_LEVELS, type LogLevel } from "../observe/log.js";
+import { parseByteSize } from "./byte-size.js";
+
+/**
+ * What single values may be. Every message is of the form "expected …", and `problem.ts` adds what was received.
+ * Flags and variables are turned into JSON values first (`options.ts`), so that one schema serves all three places.
+ */
+function expected<T>(what: string, test: (value: unknown) => boolean): z.ZodType<T, T> {
+  return z.custom<T>(test, { error: `expected ${what}` });
+}
+
+function isIntegerIn(value: unknown, min: number, max: number): boolean {
+  return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+}
+
+/** A text of at least one character, without control characters. */
+export function textSchema(what: string, maxLength = 4_096): z.ZodType<string, string> {
+  return expected<string>(
+    what,
+    (value) =>
+      typeof value === "string" && value.trim() !== "" && value.length <= maxLength && !/\p{Cc}/u.test(value),
+  );
+}
+
+export function integerSchema(min: number, max: number): z.ZodType<number, number> {
+  return expected<number>(`an integer from ${min} to ${max}`, (value) => isIntegerIn(value, min, max));
+}
+
+export const booleanSchema = expected<boolean>("true or false", (value) => typeof value === "boolean");
+
+/** A name or an address, brackets around IPv6 dropped. */
+export const hostSchema = expected<string>(
+  "a host name or an address without scheme and port",
+  (value) =>
+    typeof value === "string" &&
+    /^(\[[0-9a-f:.%\w]+\]|[^\s/[\]?#@]+)$/i.test(value) &&
+    !isHostWithPort(value),
+).transform((value) => value.replace(/^\[(.*)\]$/, "$1"));
+
+/** One colon: `localhost:9000`. An IPv6 address has at least two. */
+function isHostWithPort(host: string): boolean {
+  return host.split(":").length === 2;
+}
+
+/** One day: beyond it a timer would rather be a signal. */
+const MAX_REFRESH_SECONDS = 86_400;
+
+export const refreshSchema = expected<number>(
+  `a number of seconds from 0 (never) to ${MAX_REFRESH_SECONDS}`,
+  (value) => typeof value === "number" && value >= 0 && value <= MAX_REFRESH_SECONDS,
+);
+
+const MIN_CACHE_BYTES = 2 ** 20;
+
+export const byteSizeSchema = expected<string | number>(
+  "a size of at least 1MiB, such as 10GiB, 512MB or 1048576",
+  (value) => (byteLengthOf(value) ?? 0) >= MIN_CACHE_BYTES,
+).transform((value) => byteLengthOf(value) as number);
+
+function byteLengthOf(value: unknown): number | undefined {
+  if (typeof value === "string") return parseByteSize(value);
+  return Number.isSafeInteger(value) ? (value as number) : undefined;
+}
+
+/** A path, normalised: empty, or with a slash before and none after it. */
+export const rootPathSchema = expected<string>(
+  "a path of letters, digits and -._~, such as /prefix",
+  (value) => typeof value === "string" && value.split("/").every(isPlainSegment),
+).transform((value) => {
+  const segments = value.split("/").filter((segment) => segment !== "");
+  return segments.length === 0 ? "" : `/${segments.join("/")}`;
+});
+
+function isPlainSegment(segment: string): boolean {
+  return /^[A-Za-z0-9\-._~]*$/.test(segment) && segment !== "." && segment !== "..";
+}
+
+/** `*`, or origins as browsers send them. A path or a slash after one would silently match no browser. */
+export const corsOriginSchema = expected<string>(
+  "*, origins such as https://example.org separated by commas (without a path), or nothing",
+  (value) =>
+    typeof value === "string" &&
+    (value.trim() === "*" || value.trim() === "" || value.split(",").every((part) => isOrigin(part.trim()))),
+).transform((value) =>
+  value
+    .split(",")
+    .map((part) => part.trim())
+    .join(", "),
+);
+
+function isOrigin(text: string): boolean {
+  if (text === "null") return true;
+  try {
+    const url = new URL(text);
+    return `${url.protocol}//${url.host}` === text && url.host !== "";
+  } catch {
+    return false;
+  }
+}
+
+/** Value of a header: visible ASCII and single spaces or tabs, so that nobody can end the header with it. */
+export const cacheControlSchema = expected<string>(
+  "a Cache-Control value of visible ASCII characters, such as public, max-age=3600",
+  (value) =>
+    typeof value === "string" && value.length <= 1_024 && /^[\x21-\x7e]+([ \t][\x21-\x7e]+)*$/.test(value),
+);
+
+export const logLevelSchema = expected<LogLevel>(`one of ${LOG_LEVELS.join(", ")}`, (value) =>
+  (LOG_LEVELS as readonly unknown[]).includes(value),
+);

@@ -1,0 +1,29 @@
+/** The public interface of zpublish. What is not exported here is free to change. */
+
+export type { ChunkService } from "./chunk/chunk-service.js";
+export type { CacheConfig, EncodingConfig, PluginConfig } from "./config/config.js";
+export type { DatasetSnapshot, Datasets, ServedArray } from "./dataset/dataset.js";
+export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
+export type { Document } from "./http/document.js";
+export type { Body, BodyReply, DocumentReply, RedirectReply, Reply, RouteRequest } from "./http/reply.js";
+export type { Route, RouteOperation } from "./http/route.js";
+export { createServer, type DatasetOptions, type ServerOptions } from "./library/create-server.js";
+export {
+  type CreateDataTreeOptions,
+  createDataTree,
+  type GroupInput,
+  openDataTree,
+  type ServableTree,
+  type VariableInput,
+} from "./library/data-tree.js";
+export type { DataTree, Group, Variable } from "./model/data-tree.js";
+export type { DataType } from "./model/data-type.js";
+export type { JsonObject, JsonValue } from "./model/json-value.js";
+export { stringifyJson } from "./model/stringify-json.js";
+export type { Log, LogLevel } from "./observe/log.js";
+export type { Plugin, PluginContext, PluginModule } from "./plugins/plugin.js";
+export type { PreviewService, PreviewValues } from "./preview/preview.js";
+export type { Server } from "./server.js";
+export type { CodecSpec } from "./zarr/codec-spec.js";
+export type { EncodingPlan } from "./zarr/encoding-plan.js";
+export type { ArrayDocument } from "./zarr/v2-documents.js";

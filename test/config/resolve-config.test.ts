@@ -1,0 +1,531 @@
+import { realpathSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import t from "tap";
+import { resolveConfig } from "../../src/config/resolve-config.js";
+import { ZpublishError } from "../../src/errors.js";
+
+type Env = Record<string, string | undefined>;
+
+function problemsOf(run: () => unknown): string[] {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof ZpublishError && error.code === "invalid-config") return error.message.split("\n");
+    throw error;
+  }
+  return [];
+}
+
+t.test("defaults hold where nothing is said", (t) => {
+  const config = resolveConfig({ argv: [], env: { HOME: "/home/me" }, cwd: "/" });
+  t.strictSame(config, {
+    host: "127.0.0.1",
+    port: 9000,
+    workers: Math.max(1, availableParallelism() - 1),
+    cache: { directory: "/home/me/.cache/zpublish", maxBytes: 10 * 1024 ** 3 },
+    datasets: [],
+    plugins: [
+      { name: "dataset_info" },
+      { name: "module_version" },
+      { name: "plugin_info" },
+      { name: "zarr" },
+    ],
+    rootPath: "",
+    refreshSeconds: 5,
+    corsOrigin: "*",
+    cacheControl: "public, max-age=0, must-revalidate",
+    logLevel: "info",
+    skipInvalid: false,
+    title: "zpublish",
+  });
+  t.equal(
+    resolveConfig({ argv: [], env: { HOME: "/home/me", XDG_CACHE_HOME: "/xdg" }, cwd: "/" }).cache?.directory,
+    "/xdg/zpublish",
+  );
+  t.equal(
+    resolveConfig({ argv: [], env: { HOME: "/home/me", XDG_CACHE_HOME: "relative" }, cwd: "/" }).cache
+      ?.directory,
+    "/home/me/.cache/zpublish",
+    "a relative XDG_CACHE_HOME is none",
+  );
+  t.end();
+});
+
+t.test("a flag wins over a variable, a variable over the file, the file over the default", (t) => {
+  const cwd = t.testdir({ "config.json": JSON.stringify({ port: 1, host: "file", refresh: 7, workers: 3 }) });
+  const config = resolveConfig({
+    argv: ["--config", "config.json", "--port", "3"],
+    env: { ZPUBLISH_PORT: "2", ZPUBLISH_HOST: "variable", ZPUBLISH_LOG_LEVEL: "" },
+    cwd,
+  });
+  t.equal(config.port, 3);
+  t.equal(config.host, "variable");
+  t.equal(config.refreshSeconds, 7);
+  t.equal(config.workers, 3);
+  t.equal(config.logLevel, "info", "an empty variable is none");
+  t.equal(resolveConfig({ argv: [], env: { ZPUBLISH_CONFIG: "config.json" }, cwd }).port, 1);
+  t.end();
+});
+
+t.test("every single-valued option can be said in all three places", (t) => {
+  const said = {
+    host: "::1",
+    port: 0,
+    workers: 2,
+    cacheSize: "2GiB",
+    rootPath: "a//b/",
+    refresh: 0.5,
+    corsOrigin: "https://example.org",
+    cacheControl: "no-store",
+    logLevel: "debug",
+    skipInvalid: true,
+    title: "Weather",
+  };
+  const expected = {
+    host: "::1",
+    port: 0,
+    workers: 2,
+    cache: { directory: "/c", maxBytes: 2 * 1024 ** 3 },
+    rootPath: "/a/b",
+    refreshSeconds: 0.5,
+    corsOrigin: "https://example.org",
+    cacheControl: "no-store",
+    logLevel: "debug",
+    skipInvalid: true,
+    title: "Weather",
+  };
+  const kebab = (key: string) => key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  const argv = Object.entries({ ...said, cacheDir: "/c" }).flatMap(([key, value]) =>
+    value === true ? [`--${kebab(key)}`] : [`--${kebab(key)}`, String(value)],
+  );
+  const env = Object.fromEntries(
+    Object.entries({ ...said, cacheDir: "/c" }).map(([key, value]) => [
+      `ZPUBLISH_${kebab(key).replaceAll("-", "_").toUpperCase()}`,
+      String(value),
+    ]),
+  );
+  const cwd = t.testdir({ "config.json": JSON.stringify({ ...said, cacheDir: "/c" }) });
+  t.match(resolveConfig({ argv, env: {}, cwd }), expected, "flags");
+  t.match(resolveConfig({ argv: [], env, cwd }), expected, "variables");
+  t.match(resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd }), expected, "file");
+  t.end();
+});
+
+t.test("the cache can be switched off in every place, and on again by a flag", (t) => {
+  const cwd = t.testdir({ "config.json": '{"cache": false}' });
+  t.equal(resolveConfig({ argv: ["--no-cache"], env: {}, cwd }).cache, null);
+  t.equal(resolveConfig({ argv: [], env: { ZPUBLISH_CACHE: "0" }, cwd }).cache, null);
+  t.equal(resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd }).cache, null);
+  t.not(resolveConfig({ argv: ["--config", "config.json", "--cache"], env: {}, cwd }).cache, null);
+  t.equal(
+    resolveConfig({ argv: ["--no-skip-invalid"], env: { ZPUBLISH_SKIP_INVALID: "yes" }, cwd }).skipInvalid,
+    false,
+  );
+  t.end();
+});
+
+t.test("paths are relative to the file that says them, or to the working directory", (t) => {
+  const cwd = t.testdir({
+    etc: {
+      "config.json": JSON.stringify({
+        cacheDir: "cache",
+        plugins: { mine: { module: "./mine.js" }, theirs: { module: "zpublish-theirs" } },
+        datasets: { a: "data/a.zarr", b: "/abs/b.zarr", c: "s3://bucket/c.zarr" },
+      }),
+    },
+  });
+  const config = resolveConfig({ argv: ["--config", "etc/config.json", "data/d.zarr"], env: {}, cwd });
+  t.equal(config.cache?.directory, join(cwd, "etc/cache"));
+  t.strictSame(
+    config.datasets.map(({ location }) => location),
+    [join(cwd, "etc/data/a.zarr"), "/abs/b.zarr", "s3://bucket/c.zarr", join(cwd, "data/d.zarr")],
+  );
+  t.match(config.plugins.slice(4), [
+    { name: "mine", module: join(cwd, "etc/mine.js") },
+    { name: "theirs", module: "zpublish-theirs" },
+  ]);
+  t.equal(resolveConfig({ argv: ["--cache-dir", "c"], env: {}, cwd }).cache?.directory, join(cwd, "c"));
+  t.equal(
+    resolveConfig({ argv: [], env: { ZPUBLISH_CACHE_DIR: "v" }, cwd }).cache?.directory,
+    join(cwd, "v"),
+  );
+  t.end();
+});
+
+t.test("the file says how a dataset is served", (t) => {
+  const cwd = t.testdir({
+    "config.json": JSON.stringify({
+      port: 9000,
+      plugins: { zarr: true },
+      datasets: {
+        air: "data/air.zarr",
+        big: {
+          location: "data/big.zarr",
+          cacheControl: "public, max-age=31536000, immutable",
+          immutable: true,
+          encoding: { compressor: { id: "zstd", level: 3 } },
+          variables: {
+            t2m: {
+              chunks: { time: 1, y: 256, x: -1 },
+              compressor: { id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 },
+              filters: null,
+            },
+            "/a//b/": { chunks: [1, 2], compressor: null, filters: [{ id: "shuffle", elementsize: 4 }] },
+          },
+        },
+      },
+    }),
+  });
+  const { datasets } = resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd });
+  t.strictSame(datasets, [
+    { id: "air", location: join(cwd, "data/air.zarr"), immutable: false, encoding: {}, variables: {} },
+    {
+      id: "big",
+      location: join(cwd, "data/big.zarr"),
+      cacheControl: "public, max-age=31536000, immutable",
+      immutable: true,
+      encoding: { compressor: { id: "zstd", level: 3 } },
+      variables: {
+        t2m: {
+          chunks: { time: 1, y: 256, x: -1 },
+          compressor: { id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 },
+          filters: null,
+        },
+        "a/b": { chunks: [1, 2], compressor: null, filters: [{ id: "shuffle", elementsize: 4 }] },
+      },
+    },
+  ]);
+  t.end();
+});
+
+t.test("datasets keep the order they are written in, whatever their ids look like", (t) => {
+  const cwd = t.testdir({
+    "config.json": '\ufeff{"datasets": {"b": "b", "2024": "x", "10": "y", "a": "a"}}',
+  });
+  const config = resolveConfig({
+    argv: ["--config", "config.json", "z=zz"],
+    env: { ZPUBLISH_DATASETS: "v=vv, w.zarr" },
+    cwd,
+  });
+  t.strictSame(
+    config.datasets.map(({ id }) => id),
+    ["b", "2024", "10", "a", "v", "w", "z"],
+  );
+  t.end();
+});
+
+t.test("a location without an id takes its base name without extension", (t) => {
+  const cwd = t.testdir({ "a=b.zarr": {}, "here.zarr": {} });
+  const idOf = (argument: string, from = cwd) =>
+    resolveConfig({ argv: [argument], env: {}, cwd: from }).datasets.map(({ id, location }) => [
+      id,
+      location,
+    ])[0];
+  t.strictSame(idOf("/data/air.zarr"), ["air", "/data/air.zarr"]);
+  t.strictSame(idOf("/data/air.zarr/"), ["air", "/data/air.zarr"]);
+  t.strictSame(idOf("/data/air.2020.zarr"), ["air.2020", "/data/air.2020.zarr"]);
+  t.strictSame(idOf(".", join(cwd, "here.zarr")), ["here", join(cwd, "here.zarr")]);
+  t.strictSame(idOf("x=/data/y=z.zarr"), ["x", "/data/y=z.zarr"]);
+  t.strictSame(idOf("a=b.zarr"), ["a=b", join(cwd, "a=b.zarr")], "what exists as it stands is a location");
+  t.strictSame(idOf("./q=r.zarr"), ["q=r", join(cwd, "q=r.zarr")], "no id has a slash");
+  t.strictSame(idOf("http://h/p/c.zarr?a=b"), ["c", "http://h/p/c.zarr?a=b"]);
+  t.end();
+});
+
+t.test("plugins are switched on and off, the last word said counts", (t) => {
+  const cwd = t.testdir({
+    "mine.js": "",
+    "config.json": JSON.stringify({
+      plugins: {
+        module_version: false,
+        zarr: { options: { a: 1 } },
+        other: { module: "./o.js", enabled: false },
+      },
+    }),
+  });
+  const names = (argv: string[], env: Env = {}) =>
+    resolveConfig({ argv, env, cwd }).plugins.map(({ name, module }) =>
+      module === undefined ? name : `${name}=${module}`,
+    );
+  t.strictSame(names(["--no-plugin", "zarr"]), ["dataset_info", "module_version", "plugin_info"]);
+  t.strictSame(names(["--no-plugin", "zarr", "--plugin", "zarr"]).length, 4);
+  t.strictSame(names(["--plugin", "zarr", "--no-plugin", "zarr"]).length, 3);
+  t.strictSame(names([], { ZPUBLISH_NO_PLUGIN: "zarr,plugin_info" }), ["dataset_info", "module_version"]);
+  t.strictSame(names(["--plugin", "zarr"], { ZPUBLISH_NO_PLUGIN: "zarr" }).length, 4, "flag over variable");
+  t.strictSame(names(["--plugin", "./mine.js"]).at(-1), `mine=${join(cwd, "mine.js")}`);
+  t.strictSame(names(["--plugin", "mine.js"]).at(-1), `mine=${join(cwd, "mine.js")}`, "a file that exists");
+  t.strictSame(names(["--plugin", "stats=@org/pkg"]).at(-1), "stats=@org/pkg");
+  t.strictSame(names(["--plugin", "@org/pkg"]).at(-1), "@org/pkg=@org/pkg");
+  t.strictSame(names([], { ZPUBLISH_PLUGIN: "zpublish-x" }).at(-1), "zpublish-x=zpublish-x");
+  t.strictSame(names(["--config", "config.json"]), ["dataset_info", "plugin_info", "zarr"]);
+  t.strictSame(names(["--config", "config.json", "--plugin", "other"]).at(-1), `other=${join(cwd, "o.js")}`);
+  t.match(resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd }).plugins[2], {
+    options: { a: 1 },
+  });
+  t.end();
+});
+
+t.test("origins are a star, a list, or none", (t) => {
+  const origin = (text: string) =>
+    resolveConfig({ argv: ["--cors-origin", text], env: {}, cwd: "/" }).corsOrigin;
+  t.equal(origin("*"), "*");
+  t.equal(origin("https://a.example,http://b.example:8080"), "https://a.example, http://b.example:8080");
+  t.equal(origin(""), "");
+  t.end();
+});
+
+t.test("a plugin's package is looked for where it is asked for", (t) => {
+  const cwd = t.testdir({
+    node_modules: { "zpublish-x": { "package.json": '{"main": "./lib.js"}', "lib.js": "" } },
+  });
+  const last = resolveConfig({ argv: ["--plugin", "zpublish-x"], env: {}, cwd }).plugins.at(-1);
+  t.strictSame(last, {
+    name: "zpublish-x",
+    module: realpathSync(join(cwd, "node_modules/zpublish-x/lib.js")),
+  });
+  t.end();
+});
+
+t.test("the result is frozen through and through", (t) => {
+  const config = resolveConfig({ argv: ["a=b"], env: {}, cwd: "/" });
+  t.ok(Object.isFrozen(config));
+  t.ok(Object.isFrozen(config.datasets[0]?.encoding));
+  t.ok(Object.isFrozen(config.cache));
+  t.end();
+});
+
+const BAD_ARGUMENTS: readonly (readonly [string[], Env, string])[] = [
+  [["--port", "70000"], {}, "--port: expected an integer from 0 to 65535, received 70000"],
+  [["--port", "abc"], {}, '--port: expected an integer from 0 to 65535, received "abc"'],
+  [["--port", "-1"], {}, "--port: expected an integer from 0 to 65535, received -1"],
+  [["--port", "9000.5"], {}, "--port: expected an integer from 0 to 65535, received 9000.5"],
+  [["--workers", "0"], {}, "--workers: expected an integer from 1 to 1024, received 0"],
+  [["--refresh", "-1"], {}, "--refresh: expected a number of seconds from 0 (never) to 86400, received -1"],
+  [
+    ["--refresh", "NaN"],
+    {},
+    '--refresh: expected a number of seconds from 0 (never) to 86400, received "NaN"',
+  ],
+  [
+    ["--cache-size", "ten"],
+    {},
+    '--cache-size: expected a size of at least 1MiB, such as 10GiB, 512MB or 1048576, received "ten"',
+  ],
+  [
+    ["--cache-size", "10"],
+    {},
+    '--cache-size: expected a size of at least 1MiB, such as 10GiB, 512MB or 1048576, received "10"',
+  ],
+  [
+    ["--cors-origin", "https://example.org/"],
+    {},
+    '--cors-origin: expected *, origins such as https://example.org separated by commas (without a path), or nothing, received "https://example.org/"',
+  ],
+  [
+    ["--cache-control", "a\r\nx: y"],
+    {},
+    '--cache-control: expected a Cache-Control value of visible ASCII characters, such as public, max-age=3600, received "a\\r\\nx: y"',
+  ],
+  [
+    ["--root-path", "/a/../b"],
+    {},
+    '--root-path: expected a path of letters, digits and -._~, such as /prefix, received "/a/../b"',
+  ],
+  [
+    ["--log-level", "loud"],
+    {},
+    '--log-level: expected one of silent, fatal, error, warn, info, debug, trace, received "loud"',
+  ],
+  [
+    ["--host", "localhost:80"],
+    {},
+    '--host: expected a host name or an address without scheme and port, received "localhost:80"',
+  ],
+  [
+    ["--host", "http://x"],
+    {},
+    '--host: expected a host name or an address without scheme and port, received "http://x"',
+  ],
+  [["--cache-dir", ""], {}, '--cache-dir: expected a directory, received ""'],
+  [["--title", "a\nb"], {}, '--title: expected a title of 1 to 200 characters, received "a\\nb"'],
+  [["--prot", "1"], {}, "unknown option '--prot' (Did you mean --port?)"],
+  [["--port"], {}, "option '--port <port>' argument missing"],
+  [[], { ZPUBLISH_PORT: "x" }, 'ZPUBLISH_PORT: expected an integer from 0 to 65535, received "x"'],
+  [[], { ZPUBLISH_SKIP_INVALID: "maybe" }, 'ZPUBLISH_SKIP_INVALID: expected true or false, received "maybe"'],
+  [
+    ["--no-plugin", "zar"],
+    {},
+    '--no-plugin: unknown plugin "zar"; built in are dataset_info, module_version, plugin_info, zarr; another one is given by its module: NAME=MODULE, or {"module": …} in the file',
+  ],
+  [["--plugin", "zarr=./x.js"], {}, '--plugin: "zarr" is built in; expected another name for a module'],
+  [["--plugin", ""], {}, '--plugin: expected a plugin\'s name or module, received ""'],
+  [["=x"], {}, 'command line: "=x": expected a non-empty id'],
+  [["x="], {}, 'command line: "x=": expected [ID=]LOCATION, received no location'],
+  [["/"], {}, 'command line: "/": expected a non-empty id; give it one: ID=LOCATION'],
+  [
+    ["..=x"],
+    {},
+    'command line: "..=x": expected an id that is no path segment of its own meaning, received ".."',
+  ],
+  [
+    ["a\u0001=x"],
+    {},
+    'command line: "a\\u0001=x": expected an id without control characters, received "a\\u0001"',
+  ],
+  [
+    [`${"é".repeat(513)}=x`],
+    {},
+    `command line: "${"é".repeat(76)}…: expected an id of at most 1024 bytes, received one of 1026 bytes`,
+  ],
+  [
+    ["a.zarr", "b/a.zarr"],
+    {},
+    'command line (b/a.zarr): dataset id "a" is used already by command line (a.zarr)',
+  ],
+  [
+    ["a.zarr"],
+    { ZPUBLISH_DATASETS: "a=x" },
+    'command line (a.zarr): dataset id "a" is used already by ZPUBLISH_DATASETS (a=x)',
+  ],
+  [
+    ["--config", "absent.json"],
+    {},
+    "--config: expected a readable UTF-8 file, received \"absent.json\": ENOENT: no such file or directory, open '/absent.json'",
+  ],
+];
+
+for (const [argv, env, line] of BAD_ARGUMENTS) {
+  t.test(`refused in one line: ${JSON.stringify([argv, env]).slice(0, 80)}`, (t) => {
+    t.strictSame(
+      problemsOf(() => resolveConfig({ argv, env, cwd: "/" })),
+      [line],
+    );
+    t.end();
+  });
+}
+
+t.test("an unknown variable is refused, foreign ones are left alone", (t) => {
+  const env = {
+    ZPUBLISH_PROT: "1",
+    ZPUBLISH_SERVICE_HOST: "10.0.0.1",
+    ZPUBLISH_PORT_9000_TCP: "x",
+    ZPUBLISH_REQUIRE_CLIENTS: "1",
+  };
+  const problems = problemsOf(() => resolveConfig({ argv: [], env, cwd: "/" }));
+  t.equal(problems.length, 1);
+  t.match(problems[0], /^ZPUBLISH_PROT: unknown variable; expected one of ZPUBLISH_HOST, ZPUBLISH_PORT, /);
+  t.end();
+});
+
+const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
+  ["", ["expected JSON: Unexpected end of JSON input"]],
+  ['{\n "port": 1,\n}', ["line 3, column 1: expected JSON:"]],
+  ["[]", ["expected a JSON object, received []"]],
+  ["null", ["expected a JSON object, received null"]],
+  ['{"prot": 1}', ['unknown key "prot"; expected one of host, port, workers, cache, cacheDir,']],
+  ['{"port": "9000"}', ['port: expected an integer from 0 to 65535, received "9000"']],
+  ['{"port": null}', ["port: expected an integer from 0 to 65535, received null"]],
+  ['{"skipInvalid": "yes"}', ['skipInvalid: expected true or false, received "yes"']],
+  ['{"port": 1, "host": "h",\n "port": 2}', ["port: used twice, in line 1 and in line 2"]],
+  ['{"datasets": {\n"a": "x",\n"a": "y"}}', ["datasets.a: used twice, in line 2 and in line 3"]],
+  ['{"datasets": []}', ["datasets: expected an object of datasets by id, received []"]],
+  ['{"datasets": {"a/b": "x"}}', ['datasets["a/b"]: expected an id without "/", received "a/b"']],
+  ['{"datasets": {"a": 3}}', ["datasets.a: expected a location, or an object with one, received 3"]],
+  ['{"datasets": {"a": {}}}', ["datasets.a.location: expected a location, received nothing"]],
+  ['{"datasets": {"a": ""}}', ['datasets.a.location: expected a location, received ""']],
+  [
+    '{"datasets": {"a": {"location": "x", "chunk": 1}}}',
+    [
+      'datasets.a: unknown key "chunk"; expected one of location, cacheControl, immutable, encoding, variables',
+    ],
+  ],
+  [
+    '{"datasets": {"big": {"location": "x", "variables": {"t2m": {"chunks": {"time": -3}}}}}}',
+    [
+      "datasets.big.variables.t2m.chunks.time: expected a positive integer, or -1 for the whole axis, received -3",
+    ],
+  ],
+  [
+    '{"datasets": {"a": {"location": "x", "encoding": {"chunks": [1, 0.5]}}}}',
+    ["datasets.a.encoding.chunks[1]: expected a positive integer, or -1 for the whole axis, received 0.5"],
+  ],
+  [
+    '{"datasets": {"a": {"location": "x", "encoding": {"chunks": 5}}}}',
+    [
+      "datasets.a.encoding.chunks: expected chunk lengths by dimension name, or an array of one per axis, received 5",
+    ],
+  ],
+  [
+    '{"datasets": {"a": {"location": "x", "encoding": {"compressor": "zstd"}}}}',
+    [
+      'datasets.a.encoding.compressor: expected an object with an "id", such as {"id": "zstd", "level": 3}, or null, received "zstd"',
+    ],
+  ],
+  [
+    '{"datasets": {"a": {"location": "x", "encoding": {"filters": [{"level": 1}]}}}}',
+    [
+      'datasets.a.encoding.filters[0]: expected an object with an "id", such as {"id": "zstd", "level": 3}, or null, received {"level":1}',
+    ],
+  ],
+  [
+    '{"datasets": {"a": {"location": "x", "variables": {"/": {}}}}}',
+    ['datasets.a.variables["/"]: expected the path of a variable, received "/"'],
+  ],
+  [
+    '{"datasets": {"a": {"location": "x", "variables": {"v": {}, "/v": {}}}}}',
+    ['datasets.a.variables["/v"]: the variable v is named twice'],
+  ],
+  [
+    '{"datasets": {"a": {"location": "x", "cacheControl": "\\u0000"}}}',
+    ["datasets.a.cacheControl: expected a Cache-Control value of visible ASCII characters"],
+  ],
+  ['{"datasets": {"__proto__": "x"}}', ["datasets.__proto__: not possible as a key"]],
+  [
+    '{"plugins": {"zarr": 1}}',
+    ["plugins.zarr: expected true, false, or an object of enabled, module, options, received 1"],
+  ],
+  ['{"plugins": {"zar": true}}', ['plugins.zar: unknown plugin "zar"; built in are']],
+  [
+    '{"plugins": {"mine": {"modul": "x"}}}',
+    ['plugins.mine: unknown key "modul"; expected one of enabled, module, options'],
+  ],
+  [
+    '{"plugins": {"mine": {"module": ""}}}',
+    ['plugins.mine.module: expected a module\'s path or package name, received ""'],
+  ],
+  [
+    '{"port": -1, "workers": 0}',
+    ["port: expected an integer from 0 to 65535, received -1", "workers: expected an integer"],
+  ],
+];
+
+for (const [text, lines] of BAD_FILES) {
+  t.test(`a file is refused with its place: ${JSON.stringify(text).slice(0, 90)}`, (t) => {
+    const cwd = t.testdir({ "config.json": text });
+    const problems = problemsOf(() => resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd }));
+    t.ok(problems.length >= lines.length, problems.join("\n"));
+    for (const [index, line] of lines.entries()) {
+      t.ok(problems[index]?.startsWith(`config.json: ${line}`), `${problems[index]} begins with ${line}`);
+    }
+    t.end();
+  });
+}
+
+t.test("a file that is not UTF-8 is refused", (t) => {
+  const cwd = t.testdir({ "config.json": Buffer.from([0x7b, 0xff, 0x7d]) });
+  t.match(
+    problemsOf(() => resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd })),
+    [/^--config: expected a readable UTF-8 file, received "config\.json": /],
+  );
+  t.end();
+});
+
+t.test("a mistake in the file is found although a flag wins", (t) => {
+  const cwd = t.testdir({ "config.json": '{"port": "x"}' });
+  const problems = problemsOf(() =>
+    resolveConfig({ argv: ["--config", "config.json", "--port", "1"], env: {}, cwd }),
+  );
+  t.strictSame(problems, ['config.json: port: expected an integer from 0 to 65535, received "x"']);
+  t.end();
+});

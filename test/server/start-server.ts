@@ -1,0 +1,50 @@
+import type { Test } from "tap";
+import type { ServerConfig } from "../../src/server.js";
+import { openServer, type Server } from "../../src/server.js";
+import { createTestLog, type LogLine } from "../http/start-test-server.js";
+
+export interface RunningServer {
+  readonly server: Server;
+  readonly url: string;
+  /** What was logged so far. */
+  readonly lines: LogLine[];
+  /** GET, with nothing a browser would add. */
+  get(path: string, headers?: Record<string, string>): Promise<Response>;
+  json(path: string): Promise<unknown>;
+}
+
+export const ALL_PLUGINS = ["dataset_info", "module_version", "plugin_info", "zarr"].map((name) => ({
+  name,
+}));
+
+/** The whole server on a free port, closed at the test's end. */
+export async function startServer(
+  t: Pick<Test, "teardown">,
+  config: Partial<ServerConfig>,
+): Promise<RunningServer> {
+  const { log, lines } = createTestLog();
+  const server = await openServer(
+    {
+      host: "127.0.0.1",
+      port: 0,
+      workers: 1,
+      cache: null,
+      datasets: [],
+      plugins: ALL_PLUGINS,
+      rootPath: "",
+      refreshSeconds: 0,
+      corsOrigin: "*",
+      cacheControl: "public, max-age=0, must-revalidate",
+      logLevel: "info",
+      skipInvalid: false,
+      title: "test",
+      ...config,
+    },
+    { log },
+  );
+  t.teardown(() => server.close());
+  const { url } = await server.listen();
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    fetch(url + path, { headers, redirect: "manual" });
+  return { server, url, lines, get, json: async (path) => (await get(path)).json() };
+}
