@@ -1,0 +1,65 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { pathToFileURL } from "node:url";
+import { defaultTextOf, flagOf, OPTION_KEYS, optionSpec, variableOf } from "../src/config/options.js";
+
+/** What stands before and after the table in the README. */
+const BEGIN = "<!-- options: made by npm run readme:options -->";
+const END = "<!-- /options -->";
+
+/** Every option of `serve` as a Markdown table, from the one place that defines them. */
+export function optionTable(): string {
+  const rows = OPTION_KEYS.map((key) => {
+    const { placeholder, summary } = optionSpec(key);
+    const isOn = defaultTextOf(key) === "true";
+    const flag =
+      placeholder === null
+        ? `${isOn ? "--no-" : "--"}${flagOf(key).slice(2)}`
+        : `${flagOf(key)} <${placeholder}>`;
+    return [`\`${flag}\``, `\`${variableOf(key)}\``, `\`${key}\``, defaultCell(defaultTextOf(key)), summary];
+  });
+  const lists = [
+    [
+      "`[ID=]LOCATION…`",
+      "`ZPUBLISH_DATASETS`",
+      "`datasets`",
+      "",
+      "What is published; all places add up. Variable: with commas",
+    ],
+    [
+      "`--plugin <plugin>`",
+      "`ZPUBLISH_PLUGIN`",
+      "`plugins`",
+      "the built-in ones",
+      "Loads a plugin: `NAME`, `MODULE` or `NAME=MODULE`",
+    ],
+    ["`--no-plugin <name>`", "`ZPUBLISH_NO_PLUGIN`", "`plugins`", "", "Does without a plugin"],
+    ["`--config <file>`", "`ZPUBLISH_CONFIG`", "", "", "JSON file with any of these options"],
+  ];
+  return [
+    ["flag", "variable", "in the file", "default", "meaning"],
+    ["---", "---", "---", "---", "---"],
+    ...rows,
+    ...lists,
+  ]
+    .map((cells) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`)
+    .join("\n");
+}
+
+function defaultCell(text: string): string {
+  return text === "" ? "none" : /[ ~]/.test(text) ? text : `\`${text}\``;
+}
+
+/** The text with its table renewed; undefined where it has no place for one. */
+export function withOptionTable(text: string): string | undefined {
+  const begin = text.indexOf(BEGIN);
+  const end = text.indexOf(END, begin);
+  if (begin === -1 || end === -1) return undefined;
+  return `${text.slice(0, begin + BEGIN.length)}\n${optionTable()}\n${text.slice(end)}`;
+}
+
+if (process.argv[1] !== undefined && pathToFileURL(process.argv[1]).href === import.meta.url) {
+  const file = process.argv[2] ?? "README.md";
+  const renewed = withOptionTable(await readFile(file, "utf8"));
+  if (renewed === undefined) throw new Error(`expected ${BEGIN} and ${END} in ${file}, found none`);
+  await writeFile(file, renewed);
+}

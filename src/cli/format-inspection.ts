@@ -1,0 +1,84 @@
+import { formatByteSize } from "../config/byte-size.js";
+import type { CodecSpec } from "../zarr/codec-spec.js";
+import { formatShape, type InspectedGroup, type InspectedVariable, type Inspection } from "./inspect.js";
+
+const HEAD = ["variable", "type", "dimensions", "chunks", "codecs", "size", "served"] as const;
+
+/** The inspection as aligned text, a line per variable. Ends with a line break. */
+export function formatInspection({ location, groups, refused, warnings }: Inspection): string {
+  const rows = groups.map(({ variables }) => variables.map(formatVariable));
+  const widths = columnWidths([HEAD, ...rows.flat()]);
+  const lines = [printable(location), ""];
+  groups.forEach((group, index) => {
+    lines.push(...formatGroup(group, rows[index] as readonly (readonly string[])[], widths), "");
+  });
+  for (const { path, reason } of refused) lines.push(`refused: ${printable(path)}: ${printable(reason)}`);
+  for (const warning of warnings) lines.push(`warning: ${printable(warning)}`);
+  if (refused.length + warnings.length > 0) lines.push("");
+  lines.push(summaryOf(groups, refused.length));
+  return `${lines.join("\n")}\n`;
+}
+
+function formatGroup(
+  { path, attrs }: InspectedGroup,
+  rows: readonly (readonly string[])[],
+  widths: readonly number[],
+): string[] {
+  const attributes = Object.keys(attrs).length;
+  const title = attributes === 0 ? path : `${path}  (${count(attributes, "attribute")})`;
+  const table = rows.length === 0 ? [] : [HEAD, ...rows];
+  return [printable(title), ...table.map((row) => `  ${alignRow(row, widths)}`)];
+}
+
+function formatVariable(variable: InspectedVariable): readonly string[] {
+  const { name, dtype, dims, shape, storedChunks, shards, codecs, byteLength, served, reason } = variable;
+  return [
+    name,
+    dtype,
+    `(${dims.map((dim, axis) => `${dim}: ${shape[axis]}`).join(", ")})`,
+    shards === null
+      ? formatShape(storedChunks)
+      : `${formatShape(storedChunks)} in shards ${formatShape(shards)}`,
+    codecs.map(formatCodec).join(" → ") || "none",
+    byteLength === null ? "unknown" : formatByteSize(byteLength),
+    reason === null ? served : `${served} (${reason})`,
+  ].map(printable);
+}
+
+/** `blosc(lz4)`, `zstd`: what tells codecs of one id apart at a glance. */
+function formatCodec({ id, cname }: CodecSpec): string {
+  return typeof cname === "string" ? `${id}(${cname})` : id;
+}
+
+function summaryOf(groups: readonly InspectedGroup[], refused: number): string {
+  const variables = groups.flatMap((group) => group.variables);
+  const passthrough = variables.filter(({ served }) => served === "passthrough").length;
+  const byteLength = variables.reduce((sum, variable) => sum + (variable.byteLength ?? 0), 0);
+  return [
+    `${count(groups.length, "group")}, ${count(variables.length, "variable")}, ${formatByteSize(byteLength)}:`,
+    `${passthrough} passthrough, ${variables.length - passthrough} transcoded, ${refused} refused`,
+  ].join(" ");
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+function columnWidths(rows: readonly (readonly string[])[]): number[] {
+  return HEAD.map((_, column) => Math.max(...rows.map((row) => (row[column] as string).length)));
+}
+
+function alignRow(row: readonly string[], widths: readonly number[]): string {
+  return row
+    .map((cell, column) => cell.padEnd(widths[column] as number))
+    .join("  ")
+    .trimEnd();
+}
+
+/** Names come from a store: what could move a terminal's cursor is shown escaped. */
+function printable(text: string): string {
+  return text.replace(
+    /\p{Cc}/gu,
+    (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`,
+  );
+}

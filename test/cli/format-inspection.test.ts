@@ -1,0 +1,74 @@
+import t from "tap";
+import { formatInspection } from "../../src/cli/format-inspection.js";
+import type { InspectedVariable } from "../../src/cli/inspect.js";
+
+const air: InspectedVariable = {
+  name: "air",
+  path: "air",
+  dtype: "int16",
+  dims: ["time", "lat"],
+  shape: [1460, 25],
+  storedChunks: [146, 25],
+  servedChunks: [146, 25],
+  shards: null,
+  codecs: [
+    { id: "shuffle", elementsize: 2 },
+    { id: "blosc", cname: "lz4" },
+  ],
+  byteLength: 73_000,
+  served: "passthrough",
+  reason: null,
+  attrs: {},
+};
+
+t.test("an inspection is a table of each group, what is refused, warnings and a sum", (t) => {
+  const text = formatInspection({
+    location: "data/air.zarr",
+    groups: [
+      { path: "/", attrs: { title: "x" }, variables: [air] },
+      { path: "/empty", attrs: {}, variables: [] },
+      {
+        path: "/b",
+        attrs: {},
+        variables: [
+          {
+            ...air,
+            name: "scalar",
+            path: "b/scalar",
+            dtype: "object",
+            dims: [],
+            shape: [],
+            storedChunks: [],
+            codecs: [],
+            byteLength: null,
+            served: "transcoded",
+            reason: "recompress: crc32c becomes no codec",
+          },
+        ],
+      },
+    ],
+    refused: [{ path: "b/odd", reason: "unknown codec 'x'\u001b[2J" }],
+    warnings: ["name 'a#b' must be percent-encoded"],
+  });
+  t.equal(
+    text,
+    `data/air.zarr
+
+/  (1 attribute)
+  variable  type    dimensions             chunks     codecs                size      served
+  air       int16   (time: 1460, lat: 25)  (146, 25)  shuffle → blosc(lz4)  71.3 KiB  passthrough
+
+/empty
+
+/b
+  variable  type    dimensions             chunks     codecs                size      served
+  scalar    object  ()                     ()         none                  unknown   transcoded (recompress: crc32c becomes no codec)
+
+refused: b/odd: unknown codec 'x'\\x1b[2J
+warning: name 'a#b' must be percent-encoded
+
+3 groups, 2 variables, 71.3 KiB: 1 passthrough, 1 transcoded, 1 refused
+`,
+  );
+  t.end();
+});
