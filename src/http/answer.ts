@@ -52,11 +52,28 @@ function handle(exchange: Exchange, handler: Route["handler"], attempts: number)
 function callHandler(exchange: Exchange, handler: Route["handler"]): void | Promise<void> {
   const reply = handler(exchange);
   const pending = isPromise(reply)
-    ? Promise.resolve(reply).then((settled) => (exchange.over ? undefined : deliver(exchange, settled)))
+    ? Promise.resolve(reply).then((settled) => deliverLater(exchange, settled))
     : deliver(exchange, reply);
   // uWebSockets.js takes its request back when this returns.
   if (pending !== undefined) exchange.keepHeaders();
   return pending;
+}
+
+/** Outside of uWebSockets.js's own callback, what is written has to be corked. */
+function deliverLater(exchange: Exchange, reply: Reply): void | Promise<void> {
+  let delivered: () => void | Promise<void> = () => undefined;
+  exchange.cork(() => {
+    // What is thrown must not cross native code.
+    try {
+      const pending = deliver(exchange, reply);
+      delivered = () => pending;
+    } catch (error) {
+      delivered = () => {
+        throw error;
+      };
+    }
+  });
+  return delivered();
 }
 
 function withoutRoot(path: string, rootPath: string): string | undefined {

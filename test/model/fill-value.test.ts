@@ -76,7 +76,7 @@ for d, fill in json.load(sys.stdin):
     dtype = np.dtype([tuple(tuple(x) if isinstance(x, list) else x for x in f) for f in d] if isinstance(d, list) else d)
     store = {}
     z = zarr.create((1,), dtype=dtype, fill_value=eval(fill), store=store)
-    text = json.dumps(json.loads(store[".zarray"])["fill_value"], separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(json.loads(store[".zarray"])["fill_value"], separators=(",", ":"))
     item = None if z.fill_value is None else zarr.open(store)[:].tobytes().hex()
     out.append([text, item])
 print(json.dumps(out))`;

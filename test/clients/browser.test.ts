@@ -1,0 +1,151 @@
+import { rm } from "node:fs/promises";
+import { chromium } from "playwright-core";
+import t from "tap";
+import { clientMissing } from "../require-client.js";
+import { CHROMIUM, CHROMIUM_ARGS, startPageServer } from "./browser-page.js";
+import {
+  type FixtureArray,
+  type FixtureStore,
+  makeTemporaryDirectory,
+  openFixtures,
+  startServer,
+} from "./harness.js";
+import { checkCleanLog } from "./refusals.js";
+import { datasetId, datasetsOf, VARIANTS } from "./served-variants.js";
+import { readTrueItems, zarritaDifference } from "./true-values.js";
+import type { ZarritaValues } from "./zarrita-reader.js";
+import { fetchArrayDocuments, zarritaCanRead } from "./zarrita-support.js";
+
+/** What the page offers. */
+interface Page {
+  readWithZarrita(url: string, paths: readonly string[], version: string): Promise<ZarritaValues[]>;
+}
+
+t.setTimeout(280_000);
+
+t.test(
+  "a page of another origin in Chromium",
+  { skip: clientMissing("chromium", "zarr", "xarray", "gdal") },
+  async (t) => {
+    const fixtures = await openFixtures();
+    const stores = ["types.zarr", "air.zarr", "tree.zarr", "shapes.zarr", "names.zarr", "v3-tree.zarr"];
+    const variants = VARIANTS.filter(({ name }) => ["stored", "rechunked-packed"].includes(name));
+    const directory = await makeTemporaryDirectory();
+    const server = await startServer({ datasets: datasetsOf(fixtures, stores, variants), directory });
+    const pageServer = await startPageServer();
+    const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS] });
+    t.teardown(async () => {
+      await browser.close();
+      await pageServer.close();
+      await server.stop();
+      await rm(directory, { recursive: true, force: true });
+    });
+    const page = await browser.newPage();
+    const complaints: string[] = [];
+    page.on("pageerror", (error) => complaints.push(String(error)));
+    page.on("console", (message) => {
+      // Absent chunks are 404, which Chromium writes down as an error of the page.
+      if (message.type() === "error" && !message.text().includes("404")) complaints.push(message.text());
+    });
+    await page.goto(pageServer.url);
+    await page.waitForFunction(`document.title === "ready"`);
+
+    await t.test("reads flat and nested stores with zarrita, every value right", async (t) => {
+      const differences: string[] = [];
+      let compared = 0;
+      for (const variant of variants) {
+        for (const store of stores) {
+          const facts = fixtures.stores[store] as FixtureStore;
+          const url = server.storeUrl(datasetId(store, variant));
+          const documents = await fetchArrayDocuments(url);
+          const paths = Object.keys(facts.arrays).filter((path) => {
+            const document = documents.get(path);
+            return (
+              document !== undefined && zarritaCanRead(document, facts.arrays[path] as FixtureArray, true)
+            );
+          });
+          const version = variant === variants[0] ? "v2" : "consolidated";
+          const results = await page.evaluate(
+            ([url, paths, version]) => (globalThis as unknown as Page).readWithZarrita(url, paths, version),
+            [url, paths, version] as const,
+          );
+          for (const values of results) {
+            const array = facts.arrays[values.path] as FixtureArray;
+            const expected = await readTrueItems(fixtures, array);
+            if (expected === undefined) continue;
+            compared++;
+            const problem = zarritaDifference(values, array, expected);
+            if (problem !== undefined) differences.push(`${url} ${values.path}: ${problem}`);
+          }
+        }
+      }
+      t.same(differences.slice(0, 20), [], `${differences.length} differences`);
+      t.ok(compared > 150, `${compared} arrays compared`);
+    });
+
+    await t.test("reads part of a chunk, with everything CORS exposes", async (t) => {
+      const url = `${server.storeUrl("shapes-stored")}/fortran_raw/0.0.0`;
+      const whole = new Uint8Array(await (await fetch(url)).arrayBuffer());
+      const part = await page.evaluate(async (url) => {
+        const response = await fetch(url, { headers: { Range: "bytes=4-11" } });
+        const names = ["content-range", "content-length", "etag", "accept-ranges", "server-timing"];
+        return {
+          status: response.status,
+          headers: Object.fromEntries(names.map((name) => [name, response.headers.get(name)])),
+          bytes: [...new Uint8Array(await response.arrayBuffer())],
+        };
+      }, url);
+      t.equal(part.status, 206);
+      t.same(part.bytes, [...whole.subarray(4, 12)]);
+      t.match(part.headers, {
+        "content-range": `bytes 4-11/${whole.byteLength}`,
+        "content-length": "8",
+        "accept-ranges": "bytes",
+      });
+      t.match(part.headers.etag, /^"[^"]+"$/);
+    });
+
+    await t.test("reads the end of a chunk, which needs a preflight", async (t) => {
+      const url = `${server.storeUrl("shapes-stored")}/fortran_raw/0.0.0`;
+      const whole = new Uint8Array(await (await fetch(url)).arrayBuffer());
+      const bytes = await page.evaluate(async (url) => {
+        const response = await fetch(url, { headers: { Range: "bytes=-8" } });
+        return [...new Uint8Array(await response.arrayBuffer())];
+      }, url);
+      t.same(bytes, [...whole.subarray(-8)]);
+    });
+
+    await t.test("revalidates with If-None-Match", async (t) => {
+      const url = `${server.storeUrl("shapes-stored")}/.zmetadata`;
+      const statuses = await page.evaluate(async (url) => {
+        const first = await fetch(url);
+        await first.arrayBuffer();
+        const etag = first.headers.get("etag") ?? "";
+        const second = await fetch(url, { headers: { "If-None-Match": etag } });
+        return [first.status, second.status];
+      }, url);
+      t.same(statuses, [200, 304]);
+    });
+
+    await t.test("can read error answers", async (t) => {
+      const answers = await page.evaluate(async (base) => {
+        const results: [number, unknown][] = [];
+        for (const path of ["/datasets/unknown/zarr/.zgroup", "/datasets/air-stored/zarr/air/99.99.99"]) {
+          const response = await fetch(base + path);
+          results.push([response.status, await response.json()]);
+        }
+        const refused = await fetch(`${base}/datasets/air-stored/zarr/.zgroup`, { method: "HEAD" });
+        results.push([refused.status, refused.headers.get("content-length") !== null]);
+        return results;
+      }, server.url);
+      t.match(answers, [
+        [404, { detail: "Dataset 'unknown' not found" }],
+        [404, { detail: String }],
+        [200, true],
+      ]);
+    });
+
+    t.same(complaints, [], "the page has nothing to complain of");
+    checkCleanLog(t, server);
+  },
+);
