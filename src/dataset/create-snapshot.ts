@@ -14,23 +14,33 @@ import { resolveEncoding } from "./resolve-encoding.js";
 /** The name under which Zarr v2 keeps dimension names, by xarray's convention. */
 const DIMENSIONS_ATTRIBUTE = "_ARRAY_DIMENSIONS";
 
+export interface SnapshotOptions {
+  /** What was served until now; undefined when the dataset is opened. */
+  readonly before?: DatasetSnapshot;
+}
+
 /**
  * What is served of a stored tree: settles dimension names, encoding plans and documents, once. An array that cannot be
  * served as asked goes to `refused`, by name.
- * @throws ZpublishError `invalid-config` where `variables` names an array the tree does not have.
+ * @throws ZpublishError `invalid-config` where `variables` names an array the tree does not have; with
+ * `before` it went away, which is a warning and keeps nothing else from being served.
  */
 export function createSnapshot(
   config: DatasetConfig,
   tree: StoredTree,
   cacheControlDefault: string,
+  { before }: SnapshotOptions = {},
 ): DatasetSnapshot {
   const arrays = new Map<string, ServedArray>();
   const refused: Refusal[] = [...tree.refused];
   const warnings: string[] = [...tree.warnings];
   const contents: GroupContent[] = [];
+  /** Of all arrays, refused ones too. */
+  const dimNames = new Set<string>();
 
   for (const group of tree.groups) {
     const dims = nameDimensions(group.arrays);
+    for (const name of dims.flat()) dimNames.add(name);
     const variables: Variable[] = [];
     group.arrays.forEach((stored, index) => {
       try {
@@ -46,7 +56,13 @@ export function createSnapshot(
     warnings.push(...dimensionConflicts(content));
     contents.push(content);
   }
-  refuseUnknownVariables(config, arrays, refused);
+  for (const problem of [
+    ...unknownVariables(config, arrays, refused),
+    ...unknownDimensions(config, dimNames),
+  ]) {
+    if (before === undefined) throw new ZpublishError("invalid-config", problem);
+    warnings.push(problem);
+  }
 
   return Object.freeze({
     id: config.id,
@@ -56,10 +72,16 @@ export function createSnapshot(
     tree: createDataTree(contents),
     arrays,
     refused,
+    withdrawn: withdrawnOf(refused, before),
     warnings,
     cacheControl: config.cacheControl ?? cacheControlDefault,
     immutable: config.immutable,
   });
+}
+
+function withdrawnOf(refused: readonly Refusal[], before: DatasetSnapshot | undefined): ReadonlySet<string> {
+  const wasServed = (path: string) => before?.arrays.has(path) || before?.withdrawn.has(path);
+  return new Set(refused.map(({ path }) => path).filter(wasServed));
 }
 
 function serveArray(config: DatasetConfig, stored: StoredArray, dims: readonly string[]): ServedArray {
@@ -84,20 +106,31 @@ function serveArray(config: DatasetConfig, stored: StoredArray, dims: readonly s
   return Object.freeze({ variable, document, zattrs, plan, stored });
 }
 
-function refuseUnknownVariables(
+/** One line for every path that `variables` names and the tree does not have. */
+function unknownVariables(
   config: DatasetConfig,
   arrays: ReadonlyMap<string, ServedArray>,
   refused: readonly Refusal[],
-): void {
-  for (const path of Object.keys(config.variables)) {
-    if (arrays.has(path) || refused.some((refusal) => refusal.path === path)) continue;
-    const known = [...arrays.keys()];
-    throw new ZpublishError(
-      "invalid-config",
-      `dataset '${config.id}': variables: expected the path of an array ` +
-        `(${known.slice(0, 8).join(", ")}${known.length > 8 ? ", …" : ""}), received '${path}'`,
+): string[] {
+  return Object.keys(config.variables)
+    .filter((path) => !arrays.has(path) && !refused.some((refusal) => refusal.path === path))
+    .map((path) => `variables: expected the path of an array (${some(arrays.keys())}), received '${path}'`);
+}
+
+/** One line for every dimension in the `chunks` of the dataset's `encoding` that no array has. */
+function unknownDimensions(config: DatasetConfig, dimNames: ReadonlySet<string>): string[] {
+  const { chunks = [] } = config.encoding;
+  return Object.keys(Array.isArray(chunks) ? {} : chunks)
+    .filter((name) => !dimNames.has(name))
+    .map(
+      (name) => `encoding.chunks: expected a dimension of some array (${some(dimNames)}), received '${name}'`,
     );
-  }
+}
+
+/** The first of some names, for a message. */
+function some(names: Iterable<string>): string {
+  const known = [...names];
+  return `${known.slice(0, 8).join(", ")}${known.length > 8 ? ", …" : ""}`;
 }
 
 /** Hash of all metadata that is served and of how chunks are made: no path, no time, the same on every instance. */

@@ -1,12 +1,18 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { DatasetConfig } from "../config/config.js";
 import { messageOf, ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import type { Source } from "../source/source.js";
-import type { Datasets } from "./dataset.js";
+import type { DatasetSnapshot, Datasets } from "./dataset.js";
 import { type OpenDataset, openDataset } from "./open-dataset.js";
 
 /** Datasets opened at a time: enough to keep a disk busy, few enough to keep memory and file handles bounded. */
 const OPEN_CONCURRENCY = 8;
+
+/** How soon a dataset is looked at again in which something seems half written. */
+const HELD_RETRY_MS = 1_000;
+/** How long closing waits for refreshes under way: a source may hang. */
+const CLOSE_TIMEOUT_MS = 5_000;
 
 /** How opening gets on. */
 export interface OpenProgress {
@@ -29,9 +35,14 @@ export interface RegistryOptions {
 
 /** The datasets of a server, kept fresh. */
 export interface DatasetRegistry extends Datasets {
-  /** Looks at every dataset once; failures are logged, never thrown. Calls while one is under way join it. */
+  /**
+   * Looks at every dataset once; failures are logged, never thrown. A look at a dataset that is under way already is
+   * joined.
+   */
   refresh(): Promise<void>;
-  /** Refreshes every `seconds`, counted from the end of the refresh before; 0: never. */
+  /**
+   * Refreshes every `seconds`, counted from the end of the refresh before, or from when it had that long; 0: never.
+   */
   refreshEvery(seconds: number): void;
   close(): Promise<void>;
 }
@@ -52,35 +63,60 @@ export async function openDatasets(
   for (const slot of slots) if (slot !== undefined) datasets.set(slot.id, slot);
   const ids = Object.freeze([...datasets.keys()]);
 
-  let underWay: Promise<void> | undefined;
-  let timer: NodeJS.Timeout | undefined;
+  /** Refreshes that have not ended: a source that hangs keeps its own dataset waiting, and no other. */
+  const underWay = new Map<string, Promise<void>>();
+  const timers = new Set<NodeJS.Timeout>();
   let closed = false;
   /** What was said last of a dataset that fails, so that it is said once and not every few seconds. */
   const failing = new Map<string, string>();
 
-  async function refreshAll(): Promise<void> {
-    for (const dataset of datasets.values()) {
-      if (closed) return;
-      try {
-        if (await dataset.refresh()) {
-          log.info({ dataset: dataset.id, revision: dataset.snapshot().revision }, "dataset refreshed");
-          logFindings(dataset, log);
-        }
-        if (failing.delete(dataset.id)) log.info({ dataset: dataset.id }, "dataset can be refreshed again");
-      } catch (error) {
-        const reason = messageOf(error);
-        if (failing.get(dataset.id) === reason) continue;
-        failing.set(dataset.id, reason);
-        log.warn({ dataset: dataset.id, reason }, "dataset cannot be refreshed; its last state is served on");
+  async function look(dataset: OpenDataset): Promise<void> {
+    const { id } = dataset;
+    try {
+      const before = dataset.snapshot();
+      const result = await dataset.refresh();
+      if (result === "changed") {
+        log.info({ dataset: id, revision: dataset.snapshot().revision }, "dataset refreshed");
+        logFindings(dataset, log, before);
       }
+      if (result === "held") later(() => refreshOne(dataset), HELD_RETRY_MS);
+      if (failing.delete(id)) log.info({ dataset: id }, "dataset can be refreshed again");
+    } catch (error) {
+      const reason = messageOf(error);
+      if (failing.get(id) === reason) return;
+      failing.set(id, reason);
+      log.warn({ dataset: id, reason }, "dataset cannot be refreshed; its last state is served on");
     }
   }
 
-  function refresh(): Promise<void> {
-    underWay ??= refreshAll().finally(() => {
-      underWay = undefined;
-    });
-    return underWay;
+  function refreshOne(dataset: OpenDataset): Promise<void> {
+    const { id } = dataset;
+    const running = underWay.get(id) ?? look(dataset).finally(() => underWay.delete(id));
+    underWay.set(id, running);
+    return running;
+  }
+
+  async function refresh(): Promise<void> {
+    // Those under way first: they are joined, and must not take the place of others.
+    const joined = [...underWay.values()];
+    const waiting = [...datasets.values()].filter(({ id }) => !underWay.has(id));
+    await Promise.all([
+      ...joined,
+      ...Array.from({ length: OPEN_CONCURRENCY }, async () => {
+        for (let dataset = waiting.shift(); dataset !== undefined && !closed; dataset = waiting.shift()) {
+          await refreshOne(dataset);
+        }
+      }),
+    ]);
+  }
+
+  function later(run: () => Promise<void>, delayMs: number): void {
+    if (closed) return;
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      void run();
+    }, delayMs).unref();
+    timers.add(timer);
   }
 
   return {
@@ -93,19 +129,24 @@ export async function openDatasets(
     refresh,
     refreshEvery(seconds) {
       if (seconds <= 0) return;
-      const again = () => {
-        timer = setTimeout(async () => {
-          await refresh();
-          if (!closed) again();
-        }, seconds * 1000);
-        timer.unref();
+      const periodMs = seconds * 1000;
+      const tick = async () => {
+        const patience = new AbortController();
+        await Promise.race([refresh(), delay(periodMs, undefined, { signal: patience.signal, ref: false })]);
+        patience.abort();
+        later(tick, periodMs);
       };
-      again();
+      later(tick, periodMs);
     },
     async close() {
       closed = true;
-      clearTimeout(timer);
-      await underWay;
+      for (const timer of timers) clearTimeout(timer);
+      const patience = new AbortController();
+      await Promise.race([
+        Promise.all(underWay.values()),
+        delay(CLOSE_TIMEOUT_MS, undefined, { signal: patience.signal, ref: false }),
+      ]);
+      patience.abort();
       await Promise.all([...datasets.values()].map((dataset) => dataset.close()));
     },
   };
@@ -174,8 +215,15 @@ async function openAll(
   return slots;
 }
 
-function logFindings(dataset: OpenDataset, log: Log): void {
+/** Logs what cannot be served, and what is odd; after a refresh only what was not said of the state before. */
+function logFindings(dataset: OpenDataset, log: Log, before?: DatasetSnapshot): void {
   const { refused, warnings } = dataset.snapshot();
-  for (const { path, reason } of refused) log.warn({ dataset: dataset.id, path, reason }, "refused");
-  for (const warning of warnings) log.warn({ dataset: dataset.id }, warning);
+  const said = new Set(before?.warnings);
+  for (const { path, reason } of before?.refused ?? []) said.add(`${path}\n${reason}`);
+  for (const { path, reason } of refused) {
+    if (!said.has(`${path}\n${reason}`)) log.warn({ dataset: dataset.id, path, reason }, "refused");
+  }
+  for (const warning of warnings) {
+    if (!said.has(warning)) log.warn({ dataset: dataset.id }, warning);
+  }
 }

@@ -27,6 +27,8 @@ export interface DatasetSnapshot {
   /** By variable path: `a/b/t2m`. */
   readonly arrays: ReadonlyMap<string, ServedArray>;
   readonly refused: readonly Refusal[];
+  /** Paths among `refused` of arrays that were served before: somebody may still ask for their chunks. */
+  readonly withdrawn: ReadonlySet<string>;
   readonly warnings: readonly string[];
   /** `Cache-Control` of everything under the dataset. */
   readonly cacheControl: string;

@@ -1,10 +1,17 @@
+import { isDeepStrictEqual } from "node:util";
 import type { DatasetConfig } from "../config/config.js";
 import type { Source } from "../source/source.js";
 import { createSnapshot } from "./create-snapshot.js";
 import type { DatasetSnapshot } from "./dataset.js";
 
-/** How many refreshes in a row must find an array unreadable before it is withdrawn; see {@link OpenDataset.refresh}. */
+/** How many refreshes in a row must find something unreadable before it is withdrawn; see {@link OpenDataset.refresh}. */
 const REFUSALS_BEFORE_WITHDRAWAL = 3;
+
+/**
+ * What a refresh found. `held`: something that was served cannot be understood, so the state before is served on; to be
+ * looked at again soon.
+ */
+export type RefreshResult = "unchanged" | "changed" | "held";
 
 /** A dataset whose source is open, and its current state. */
 export interface OpenDataset {
@@ -12,13 +19,14 @@ export interface OpenDataset {
   /** Changes in one step, from one complete state to the next. */
   snapshot(): DatasetSnapshot;
   /**
-   * Looks whether the source's metadata changed, and serves what it says now. `false`: nothing changed.
+   * Looks whether the source's metadata changed, and serves what it says now. `unchanged`: neither is what is served nor
+   * what is refused or warned of.
    *
-   * Writers do not write metadata in one step: an array that was served and cannot be understood now is most likely
-   * half written. So the state before is served on until the same is found three times.
+   * Writers do not write metadata in one step: an array or a group that was served and cannot be understood now is
+   * most likely half written. So the state before is served on until the same is found three times.
    * @throws ZpublishError where the source cannot be read; the state before is served on.
    */
-  refresh(): Promise<boolean>;
+  refresh(): Promise<RefreshResult>;
   close(): Promise<void>;
 }
 
@@ -43,16 +51,21 @@ export async function openDataset(
     snapshot: () => snapshot,
     async refresh() {
       const current = await source.fingerprint();
-      if (current === fingerprint) return false;
+      if (current === fingerprint) return "unchanged";
       const tree = await source.readTree();
-      const next = createSnapshot(config, tree, cacheControlDefault);
-      const isHalfWritten = next.refused.some(({ path }) => snapshot.arrays.has(path));
-      if (isHalfWritten && ++refusals < REFUSALS_BEFORE_WITHDRAWAL) return false;
+      const next = createSnapshot(config, tree, cacheControlDefault, { before: snapshot });
+      const isHalfWritten = next.refused.some(
+        ({ path }) => snapshot.arrays.has(path) || snapshot.tree.groups.has(`/${path}`),
+      );
+      if (isHalfWritten && ++refusals < REFUSALS_BEFORE_WITHDRAWAL) return "held";
       refusals = 0;
       fingerprint = tree.fingerprint;
-      const changed = next.revision !== snapshot.revision || next.identity !== snapshot.identity;
+      const changed =
+        next.revision !== snapshot.revision ||
+        next.identity !== snapshot.identity ||
+        !isDeepStrictEqual([next.refused, next.warnings], [snapshot.refused, snapshot.warnings]);
       snapshot = next;
-      return changed;
+      return changed ? "changed" : "unchanged";
     },
     close: () => source.close(),
   };

@@ -38,7 +38,7 @@ function chunkShapeOf(
     if (chunks.length !== dims.length) {
       throw new ZpublishError(
         "unsupported",
-        `array '${path}': chunks: expected ${dims.length} lengths (${dims.join(", ")}), received ${chunks.length}`,
+        `array '${path}': chunks: expected a length for each of (${dims.join(", ")}), received ${chunks.length}`,
       );
     }
     return chunks.map((length, axis) => (length === -1 ? wholeAxis(axis) : length));

@@ -1,6 +1,9 @@
 /** Bytes of UTF-8 that a request's path parameter may have. */
 const maxPathBytes = 1024;
 
+/** Names that documents of the Zarr v2 store have beside the nodes of a group. */
+const documentNames: ReadonlySet<string> = new Set([".zarray", ".zattrs", ".zgroup", ".zmetadata"]);
+
 /**
  * Why a node cannot be served under its path, undefined where it can.
  * @param path Without a leading slash.
@@ -10,6 +13,7 @@ export function refusedName(path: string): string | undefined {
     if (segment === "" || segment === "." || segment === "..") {
       return `expected a name, received ${JSON.stringify(segment)}`;
     }
+    if (documentNames.has(segment)) return `${segment} is the name of a document`;
   }
   if (/\p{Cc}/u.test(path)) return "the name has control characters, which no request can have";
   if (/\p{Cs}/u.test(path)) return "the name is no valid Unicode";

@@ -39,7 +39,13 @@ t.test("what is not asked for stays as stored", async (t) => {
 t.test("chunks by name are for the dimensions an array has; a variable's own come first", async (t) => {
   const { arrays } = createSnapshot(
     config({ encoding: { chunks: { axis1: -1, other: 3 } }, variables: { a: { chunks: [4, 3] } } }),
-    storedTree([{ path: "/", attrs: {}, arrays: [storedArray("a"), storedArray("c")] }]),
+    storedTree([
+      {
+        path: "/",
+        attrs: {},
+        arrays: [storedArray("a"), storedArray("b", { shape: [9], dimNames: ["other"] }), storedArray("c")],
+      },
+    ]),
     "",
   );
   t.same(arrays.get("a")?.document.chunks, [4, 3]);
@@ -63,7 +69,7 @@ t.test("what cannot be done is refused by name, and the rest is served", async (
 t.test("a variable that does not exist is an error that names those that do", async (t) => {
   t.throws(() => createSnapshot(config({ variables: { nope: {} } }), tree, ""), {
     code: "invalid-config",
-    message: "dataset 'd': variables: expected the path of an array (a, b, g/a), received 'nope'",
+    message: "variables: expected the path of an array (a, b, g/a), received 'nope'",
   });
 });
 
@@ -73,4 +79,12 @@ t.test("the revision tells metadata and encoding apart, and nothing else", async
   t.equal(revision(config({ location: "elsewhere" }), { ...tree, identity: "other" }), plain);
   t.not(revision(config({ variables: { a: { chunks: [4, 3] } } })), plain);
   t.not(revision(config(), storedTree([{ path: "/", attrs: { title: "y" }, arrays: [] }])), plain);
+});
+
+t.test("a dimension to chunk that no array has is an error that names those there are", async (t) => {
+  t.throws(() => createSnapshot(config({ encoding: { chunks: { nope: 3 } } }), tree, ""), {
+    code: "invalid-config",
+    message:
+      "encoding.chunks: expected a dimension of some array (axis0, axis1, dim_4, dim_6), received 'nope'",
+  });
 });

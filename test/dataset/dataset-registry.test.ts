@@ -93,6 +93,28 @@ t.test("an array that cannot be understood all at once is served on until that l
   t.same(registry.get("d").refused, [{ path: "x", reason: "half written" }]);
 });
 
+t.test("what a refresh finds is said, and what was said before is not said again", async (t) => {
+  const source = oneArray("x");
+  source.tree = { ...source.tree, warnings: ["odd"], refused: [{ path: "y", reason: "no codec" }] };
+  const { opening, lines } = open({ d: source });
+  const registry = await opening;
+  const before = lines.length;
+  t.equal(before, 2);
+  source.tree = {
+    ...source.tree,
+    fingerprint: "2",
+    warnings: ["odd", "odder"],
+    refused: [...source.tree.refused, { path: "z", reason: "no type" }],
+  };
+  await registry.refresh();
+  t.match(lines.slice(before), [
+    { msg: "dataset refreshed" },
+    { msg: "refused", path: "z", reason: "no type" },
+    { msg: "odder" },
+  ]);
+  t.equal(lines.length, before + 3);
+});
+
 t.test("a source that fails is said once, its last state served on, and its return said", async (t) => {
   const source = oneArray("x");
   const { opening, lines } = open({ d: source });
@@ -117,4 +139,37 @@ t.test("refreshing goes on by itself until the registry closes", async (t) => {
   while (!registry.get("d").arrays.has("z")) await new Promise((resolve) => setTimeout(resolve, 5));
   await registry.close();
   t.ok(source.closed);
+});
+
+t.test("what seems half written is looked at again soon, also where nobody refreshes", async (t) => {
+  const source = oneArray("x");
+  const registry = await open({ d: source }).opening;
+  source.tree = storedTree([{ path: "/", attrs: {}, arrays: [storedArray("y")] }], {
+    fingerprint: "2",
+    refused: [{ path: "x", reason: "half written" }],
+  });
+  await registry.refresh();
+  t.notOk(registry.get("d").arrays.has("y"));
+  source.tree = storedTree([{ path: "/", attrs: {}, arrays: [storedArray("x"), storedArray("y")] }], {
+    fingerprint: "3",
+  });
+  while (!registry.get("d").arrays.has("y")) await new Promise((resolve) => setTimeout(resolve, 20));
+  await registry.close();
+});
+
+t.test("a source that hangs keeps no other dataset waiting", async (t) => {
+  const [hanging, source] = [oneArray("x"), oneArray("x")];
+  const registry = await open({ hanging, d: source }).opening;
+  let wake = () => {};
+  hanging.fingerprint = () => new Promise((resolve) => (wake = () => resolve("1")));
+  registry.refreshEvery(0.01);
+  for (const name of ["y", "z"]) {
+    source.tree = storedTree([{ path: "/", attrs: {}, arrays: [storedArray("x"), storedArray(name)] }], {
+      fingerprint: name,
+    });
+    while (!registry.get("d").arrays.has(name)) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  wake();
+  await registry.close();
+  t.ok(source.closed && hanging.closed);
 });

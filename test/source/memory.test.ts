@@ -94,6 +94,7 @@ t.test("what does not hold together is refused by name", async (t) => {
     [{ name: "a/b" }, /without a slash/],
     [{ name: "" }, /expected a name/],
     [{ name: ".." }, /expected a name/],
+    [{ name: ".zarray" }, /'\.zarray': \.zarray is the name of a document/],
     [{ name: "a\nb" }, /'a\\u000ab': the name has control characters/],
   ];
   for (const [changes, message] of cases)

@@ -45,8 +45,8 @@ function createRoutes(context: PluginContext): readonly Route[] {
     name: string,
     summary: string,
     content: (snapshot: DatasetSnapshot, group: Group) => JsonObject,
-  ): Route {
-    return {
+  ): Route[] {
+    return withRoot({
       path: `${STORE}/{group_path:path}/${name}`,
       weight: "page",
       operation: {
@@ -58,16 +58,16 @@ function createRoutes(context: PluginContext): readonly Route[] {
       },
       handler({ params }) {
         const snapshot = datasets.get(params.dataset_id as string);
-        const group = findGroup(snapshot, params.group_path as string);
+        const group = findGroup(snapshot, storePath(params.group_path));
         return documentReply(snapshot, `${group.path} ${name}`, () => content(snapshot, group));
       },
-    };
+    });
   }
 
   /** `.zattrs` stands under groups and arrays alike, and an empty path is the root. */
   function attributes({ params }: RouteRequest): Reply {
     const snapshot = datasets.get(params.dataset_id as string);
-    const path = storePath(params.node_path as string);
+    const path = storePath(params.node_path);
     const array = snapshot.arrays.get(path);
     if (array !== undefined) return documentReply(snapshot, `${path} .zattrs`, () => array.zattrs);
     const group = findNode(snapshot, path);
@@ -76,13 +76,13 @@ function createRoutes(context: PluginContext): readonly Route[] {
 
   function arrayDocument({ params }: RouteRequest): Reply {
     const snapshot = datasets.get(params.dataset_id as string);
-    const array = findArray(snapshot, storePath(params.variable_path as string));
+    const array = findArray(snapshot, storePath(params.variable_path));
     return documentReply(snapshot, `${array.plan.path} .zarray`, () => ({ ...array.document }));
   }
 
   function listing({ params }: RouteRequest): Reply {
     const snapshot = datasets.get(params.dataset_id as string);
-    const path = storePath(params.node_path as string);
+    const path = storePath(params.node_path);
     const array = snapshot.arrays.get(path);
     const entries = array === undefined ? groupListing(findNode(snapshot, path)) : arrayListing(array);
     if (entries === undefined) {
@@ -98,7 +98,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
   /** A chunk; or a group asked for without its slash, which has the same shape. */
   function chunk({ params }: RouteRequest): Reply | Promise<Reply> {
     const snapshot = datasets.get(params.dataset_id as string);
-    const variablePath = storePath(params.variable_path as string);
+    const variablePath = storePath(params.variable_path);
     const chunkKey = params.chunk_key as string;
     const array = snapshot.arrays.get(variablePath);
     if (array !== undefined) return chunks.serve(snapshot, array, chunkKey);
@@ -106,17 +106,18 @@ function createRoutes(context: PluginContext): readonly Route[] {
     if (snapshot.tree.groups.has(`/${path}`) || snapshot.arrays.has(path)) {
       return { kind: "redirect", to: "with-slash" };
     }
+    refuseLostChunk(snapshot, variablePath, chunkKey);
     throw notFound(snapshot, variablePath === "" ? path : variablePath);
   }
 
   return [
-    groupDocument(
+    ...groupDocument(
       ".zmetadata",
       "Consolidated metadata of a group and everything below it",
       (snapshot, group) => consolidatedMetadata(snapshot.tree, group, snapshot.arrays),
     ),
-    groupDocument(".zgroup", "Zarr v2 group document", () => GROUP_DOCUMENT),
-    {
+    ...groupDocument(".zgroup", "Zarr v2 group document", () => GROUP_DOCUMENT),
+    ...withRoot({
       path: `${STORE}/{node_path:path}/.zattrs`,
       weight: "page",
       operation: {
@@ -127,7 +128,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
         ranged: true,
       },
       handler: attributes,
-    },
+    }),
     {
       path: `${STORE}/{variable_path:path}/.zarray`,
       weight: "page",
@@ -149,7 +150,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
         return { kind: "redirect", to: "with-slash" };
       },
     },
-    {
+    ...withRoot({
       path: `${STORE}/{node_path:path}/`,
       weight: "page",
       operation: {
@@ -158,7 +159,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
         parameters: NODE,
       },
       handler: listing,
-    },
+    }),
     {
       path: `${STORE}/{variable_path:path}/{chunk_key}`,
       weight: "chunk",
@@ -179,8 +180,21 @@ const GROUP = { ...DATASET, group_path: "Path of the group; empty for the root" 
 const VARIABLE = { ...DATASET, variable_path: "Path of the variable: `t2m`, `a/b/t2m`" };
 const NODE = { ...DATASET, node_path: "Path of a group or variable; empty for the root" };
 
-/** The path of a node without doubled, leading or trailing slashes, as Zarr stores normalise keys. */
-function storePath(path: string): string {
+/**
+ * The route of every node and that of the root. The former takes an empty path too (`zarr//.zmetadata`), but an OpenAPI
+ * description cannot say so.
+ */
+function withRoot(route: Route): Route[] {
+  const { path, operation } = route;
+  const ofRoot = { ...operation, description: "Of the root group.", parameters: DATASET };
+  return [{ ...route, path: path.replace(/\/\{\w+:path\}/, ""), operation: ofRoot }, route];
+}
+
+/**
+ * The path of a node without doubled, leading or trailing slashes, as Zarr stores normalise keys.
+ * @param path As the route's parameter; the root's routes have none.
+ */
+function storePath(path = ""): string {
   if (!path.startsWith("/") && !path.endsWith("/") && !path.includes("//")) return path;
   return path
     .split("/")
@@ -189,10 +203,9 @@ function storePath(path: string): string {
 }
 
 function findGroup(snapshot: DatasetSnapshot, path: string): Group {
-  const normal = storePath(path);
-  const group = snapshot.tree.groups.get(`/${normal}`);
+  const group = snapshot.tree.groups.get(`/${path}`);
   if (group === undefined) {
-    throw new ZpublishError("not-found", `Group '${normal}' not found in dataset '${snapshot.id}'`);
+    throw new ZpublishError("not-found", `Group '${path}' not found in dataset '${snapshot.id}'`);
   }
   return group;
 }
@@ -210,6 +223,22 @@ function findArray(snapshot: DatasetSnapshot, path: string) {
     throw new ZpublishError("not-found", `Variable '${path}' not found in dataset '${snapshot.id}'`);
   }
   return array;
+}
+
+const CHUNK_KEY = /^\d+(?:\.\d+)*$/;
+
+/**
+ * A chunk of an array that was served and is refused since is not absent: to a client that knows the array, that would
+ * mean fill values.
+ * @throws ZpublishError `source-unreadable`
+ */
+function refuseLostChunk(snapshot: DatasetSnapshot, variablePath: string, chunkKey: string): void {
+  if (!snapshot.withdrawn.has(variablePath) || !CHUNK_KEY.test(chunkKey)) return;
+  const reason = snapshot.refused.find(({ path }) => path === variablePath)?.reason;
+  throw new ZpublishError(
+    "source-unreadable",
+    `chunk '${chunkKey}' of '${variablePath}' in dataset '${snapshot.id}', which is refused: ${reason}`,
+  );
 }
 
 function notFound(snapshot: DatasetSnapshot, path: string): ZpublishError {
