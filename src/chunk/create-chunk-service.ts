@@ -6,6 +6,7 @@ import { errorFromData, ZpublishError } from "../errors.js";
 import type { Body, BodyReply } from "../http/reply.js";
 import type { ChunkOutcome, ChunkTask } from "../pool/chunk-task.js";
 import { parseChunkKey } from "../zarr/chunk-key.js";
+import { checkStoredBlosc, checkStoredLength } from "./check-stored-chunk.js";
 import { type ChunkAccess, chunkAccessOf, stampOfChunk } from "./chunk-access.js";
 import type { ChunkService } from "./chunk-service.js";
 import { createGate } from "./create-gate.js";
@@ -121,6 +122,8 @@ export function createChunkService({ cache, makeChunk }: ChunkServiceParts): Chu
       return undefined;
     }
     refuseOtherStamp(request, stamp, stored.stamp);
+    checkStoredLength(array.plan, coords, stored.bytes.length);
+    checkStoredBlosc(array, coords, stored.bytes);
     return { bytes: stored.bytes, origin: "PASS", timings: { read: performance.now() - began } };
   }
 
@@ -151,6 +154,7 @@ function refuseOtherStamp({ array }: ChunkRequest, expected: string | undefined,
 async function byteLengthOf({ array, access, coords, notFound }: ChunkRequest): Promise<number | undefined> {
   if (array.plan.kind !== "passthrough") return undefined;
   const byteLength = await access.reader.byteLength(coords);
-  if (byteLength === undefined && array.plan.absentIsAbsent) throw notFound();
+  if (byteLength !== undefined) checkStoredLength(array.plan, coords, byteLength);
+  else if (array.plan.absentIsAbsent) throw notFound();
   return byteLength;
 }

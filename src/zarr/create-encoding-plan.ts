@@ -13,6 +13,7 @@ import {
 import type { CodecSpec } from "./codec-spec.js";
 import type { ChunkLayout, CodecStep, EncodingPlan } from "./encoding-plan.js";
 import { type AskedCodecs, commonLength, servedCodecs } from "./served-codecs.js";
+import { storedByteLengthOf } from "./stored-byte-length-of.js";
 import type { ArrayDocument } from "./v2-documents.js";
 
 /**
@@ -102,6 +103,7 @@ export function createEncodingPlan(
     itemSize: dataType.itemSize,
     fillItem: stored.fill.item,
     absentIsAbsent: stored.fill.absentIsServed,
+    storedByteLength: storedByteLengthOf(stored, storedSteps, storedShape),
     ...layouts,
     decode,
     encode,

@@ -22,6 +22,8 @@ export interface EncodingPlan {
   /** True: an absent stored chunk (all of them, in a rechunk) is an absent served chunk. False: it is served filled. */
   readonly absentIsAbsent: boolean;
   readonly source: ChunkSource;
+  /** Bytes of every stored chunk, where its codecs tell without looking at one; null: they do not. */
+  readonly storedByteLength: number | null;
   readonly stored: ChunkLayout;
   readonly served: ChunkLayout;
   /** In the order they are applied to stored bytes. Empty for passthrough. */

@@ -189,6 +189,36 @@ t.test("a file that cannot be read is a failure, not an absence", async (t) => {
   );
 });
 
+t.test("a stored chunk that its length betrays is a failure, not passed through", async (t) => {
+  const raw = await setup(t, { stored: { codecs: [], compressorCount: 0 } });
+  const message = "'a' chunk 0.0: expected 8 stored bytes, received 12";
+  await t.rejects((await raw.serve("0.0")).open(), { code: "corrupt-chunk", message });
+  t.equal(raw.cache.kept.size, 0);
+  await t.rejects(Promise.resolve((await raw.serve("0.0")).byteLength?.()), { code: "corrupt-chunk" });
+  await writeFile(raw.file, "8 bytes!");
+  t.equal((await (await raw.serve("0.0")).open()).byteLength, 8);
+
+  const empty = await setup(t);
+  await writeFile(empty.file, "");
+  await t.rejects((await empty.serve("0.0")).open(), { code: "corrupt-chunk", message: /received 0/ });
+
+  const blosc = await setup(t, {
+    stored: { codecs: [{ id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 }] },
+  });
+  for (const [length, code] of [
+    [24, undefined],
+    [23, "corrupt-chunk"],
+    [9, "corrupt-chunk"],
+  ] as const) {
+    const chunk = Buffer.alloc(24);
+    chunk.writeUInt32LE(24, 12);
+    await writeFile(blosc.file, chunk.subarray(0, length));
+    const opening = (await blosc.serve("0.0")).open();
+    if (code === undefined) t.equal((await opening).byteLength, length);
+    else await t.rejects(opening, { code });
+  }
+});
+
 t.test("the length of a passed-through chunk is known without reading it", async (t) => {
   const { serve } = await setup(t);
   t.equal(await (await serve("0.0")).byteLength?.(), 12);

@@ -334,3 +334,15 @@ t.test("a served chunk of too many stored ones is refused", async (t) => {
   });
   t.equal(createEncodingPlan(stored, { chunkShape: [60_000, 6] }).plan.kind, "rechunk");
 });
+
+t.test("the byte length of stored chunks is known where every codec tells it", async (t) => {
+  const lengthOf = (more: Parameters<typeof storedArray>[0]) =>
+    createEncodingPlan(storedArray(more), {}).plan.storedByteLength;
+  const raw = { compressorCount: 0 } as const;
+  const plain = lengthOf({ ...raw, codecs: [] });
+  t.type(plain, "number");
+  t.equal(lengthOf({ ...raw, codecs: [{ id: "shuffle", elementsize: 4 }] }), plain);
+  t.equal(lengthOf({ ...raw, codecs: [{ id: "crc32" }] }), (plain ?? 0) + 4);
+  t.equal(lengthOf({ codecs: [{ id: "zlib", level: 1 }] }), null);
+  t.equal(lengthOf({ codecs: [{ id: "unheard-of" }] }), null);
+});

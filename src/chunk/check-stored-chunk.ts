@@ -1,0 +1,45 @@
+import type { ServedArray } from "../dataset/dataset.js";
+import { ZpublishError } from "../errors.js";
+import type { EncodingPlan } from "../zarr/encoding-plan.js";
+
+/** Where the header of a Blosc chunk has the byte length of all of it (c-blosc, "Blosc Header Format"). */
+const BLOSC_LENGTH_OFFSET = 12;
+const BLOSC_HEADER_BYTES = 16;
+
+/**
+ * Refuses a stored chunk that was cut short, or is another array's, as far as its length tells: what is passed through
+ * is never decoded here, and some clients read what is missing as zeros, or beyond the end.
+ * @param byteLength Of the stored chunk.
+ * @throws ZpublishError `corrupt-chunk`
+ */
+export function checkStoredLength(
+  plan: EncodingPlan,
+  chunkCoords: readonly number[],
+  byteLength: number,
+): void {
+  const { storedByteLength } = plan;
+  if (storedByteLength === null ? byteLength > 0 : byteLength === storedByteLength) return;
+  const expected = storedByteLength === null ? "some" : storedByteLength;
+  throw corrupt(plan, chunkCoords, `expected ${expected} stored bytes, received ${byteLength}`);
+}
+
+/**
+ * Refuses a Blosc chunk that is shorter than its header says.
+ * @throws ZpublishError `corrupt-chunk`
+ */
+export function checkStoredBlosc(
+  { document, plan }: ServedArray,
+  chunkCoords: readonly number[],
+  bytes: Uint8Array,
+): void {
+  if (document.compressor?.id !== "blosc") return;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const expected =
+    bytes.length < BLOSC_HEADER_BYTES ? BLOSC_HEADER_BYTES : view.getUint32(BLOSC_LENGTH_OFFSET, true);
+  if (bytes.length >= expected) return;
+  throw corrupt(plan, chunkCoords, `blosc: expected ${expected} bytes, received ${bytes.length}`);
+}
+
+function corrupt({ path }: EncodingPlan, chunkCoords: readonly number[], problem: string): ZpublishError {
+  return new ZpublishError("corrupt-chunk", `'${path}' chunk ${chunkCoords.join(".")}: ${problem}`);
+}
