@@ -51,7 +51,9 @@ details[open]>summary .name::before{transform:rotate(90deg);transform-origin:.25
 b.name{font-weight:700}
 .dims{font-family:var(--mono);font-size:.85rem;color:var(--dim)}
 .type{font-family:var(--mono);font-size:.85rem;color:var(--type)}
-.values{min-width:0;font-size:.875rem;overflow:hidden;text-overflow:ellipsis;display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2}
+.values{min-width:0;font-size:.875rem}
+.values.mono,.label{overflow:hidden;text-overflow:ellipsis;display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2}
+.layout{display:block;font-family:var(--mono);font-size:.8rem}
 .values.mono{font-size:.825rem}
 .v{white-space:nowrap}
 .size{text-align:right;color:var(--muted);font-size:.85rem;white-space:nowrap;font-variant-numeric:tabular-nums}
@@ -99,7 +101,6 @@ pre{margin:.4rem 0 0;padding:.6rem .8rem;background:var(--panel);border:1px soli
 .row .size{grid-area:2/2}
 .row .dims{grid-area:2/1}
 .row .values{grid-area:3/1/4/-1}
-.row .values:empty{display:none}
 dl>div,.more dl>div{grid-template-columns:minmax(0,36%) minmax(0,1fr)}
 .endpoints>div{grid-template-columns:1fr}
 .endpoints dd{margin-bottom:.3rem}

@@ -21,8 +21,8 @@ export function isIndexCoordinate(variable: Variable): boolean {
 }
 
 /**
- * One variable as a list item: name, dimensions, type, first values or what it is, and size on one line, and while the
- * page's budget lasts everything else in a fold.
+ * One variable as a list item: name, dimensions, type, first values (or what it is, its shape and chunks), and size on one
+ * line, and while the page's budget lasts everything else in a fold.
  * @param array Undefined where the variable is described but not served.
  */
 export function renderVariableRow(
@@ -45,9 +45,16 @@ function rowCells(variable: Variable, preview: PreviewValues | undefined): Marku
   const byteLength = variableByteLength(variable);
   const values =
     preview === undefined
-      ? markup`<span class="values muted" dir="auto">${describe(variable)}</span>`
+      ? markup`<span class="values muted" dir="auto"><span class="label">${describe(variable)}</span> <span class="layout" dir="ltr">${layoutOf(variable)}</span></span>`
       : markup`<span class="values mono" dir="auto">${formatPreview(preview).map((value) => markup`<span class="v">${value}</span> `)}</span>`;
   return markup`${name}<span class="dims">(${variable.dims.join(", ")})</span><span class="type">${variable.dataType.numpyStr}</span>${values}<span class="size">${byteLength === undefined ? "" : formatByteLength(byteLength)}</span>`;
+}
+
+/** Shape and chunks in few characters: `2,920 × 25 × 53 in chunks of 100 × 25 × 53`. */
+function layoutOf({ shape, chunkShape }: Variable): string {
+  if (shape.length === 0) return "scalar";
+  const isWhole = shape.every((length, axis) => length <= (chunkShape[axis] as number));
+  return isWhole ? `${timesOf(shape)} in one chunk` : `${timesOf(shape)} in chunks of ${timesOf(chunkShape)}`;
 }
 
 /** What a person calls the variable: `Air temperature [K]`. */

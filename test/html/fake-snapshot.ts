@@ -60,6 +60,7 @@ export function fakeSnapshot(
     tree,
     arrays,
     refused,
+    withdrawn: new Set(),
     warnings: [],
     cacheControl: "public, max-age=60",
     immutable: false,
@@ -139,6 +140,7 @@ function fakeArray(name: string, path: string, fake: FakeVariable): ServedArray 
       decode: [],
       encode: [],
       encodeAll: [],
+      storedByteLength: null,
     },
     stored: {
       name,

@@ -1,5 +1,21 @@
 import t from "tap";
-import { formatPreview } from "../../src/html/variable-row.js";
+import { createPageBudget } from "../../src/html/page-budget.js";
+import { formatPreview, renderVariableRow } from "../../src/html/variable-row.js";
+import { type FakeVariable, fakeSnapshot } from "./fake-snapshot.js";
+
+function rowOf(variable: FakeVariable): string {
+  const array = fakeSnapshot("d", { variables: { v: variable } }).arrays.get("v");
+  if (array === undefined) throw new Error("expected the variable");
+  const budget = { ...createPageBudget(), detailedVariables: 0 };
+  return renderVariableRow(array.variable, array, undefined, budget).html;
+}
+
+t.test("a row without values shows shape and chunks", async (t) => {
+  const dims = ["time", "x"];
+  t.match(rowOf({ dims, shape: [2920, 5], chunks: [100, 5] }), "2,920 × 5 in chunks of 100 × 5");
+  t.match(rowOf({ dims, shape: [4, 5], chunks: [10, 5] }), "4 × 5 in one chunk");
+  t.match(rowOf({ dims: [], shape: [] }), ">scalar<");
+});
 
 t.test("first and last values have an ellipsis between", async (t) => {
   t.strictSame(formatPreview({ first: ["1.0", "2.0"], last: ["9.0"] }), ["1.0", "2.0", "…", "9.0"]);
