@@ -7,15 +7,15 @@ export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
 export type { Document } from "./http/document.js";
 export type { Body, BodyReply, DocumentReply, RedirectReply, Reply, RouteRequest } from "./http/reply.js";
 export type { Route, RouteOperation } from "./http/route.js";
-export { createServer, type DatasetOptions, type ServerOptions } from "./library/create-server.js";
+export { createServer } from "./library/create-server.js";
 export {
   type CreateDataTreeOptions,
   createDataTree,
-  type GroupInput,
   openDataTree,
   type ServableTree,
-  type VariableInput,
 } from "./library/data-tree.js";
+export type { GroupInput, VariableInput } from "./library/group-input.js";
+export type { DatasetOptions, ServerOptions } from "./library/server-options.js";
 export type { DataTree, Group, Variable } from "./model/data-tree.js";
 export type { DataType } from "./model/data-type.js";
 export type { JsonObject, JsonValue } from "./model/json-value.js";

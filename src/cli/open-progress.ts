@@ -42,11 +42,12 @@ export function createProgressReporter(
       if (!isLive) log.info(progress, "opening datasets");
       else {
         isShown = true;
-        stream.write(`\r\x1b[K${describeProgress(progress)}`);
+        // The cursor goes back to the beginning, so that a line of the log in between writes over this one.
+        stream.write(`\x1b[K${describeProgress(progress)}\r`);
       }
     },
     finish() {
-      if (isShown) stream.write("\r\x1b[K");
+      if (isShown) stream.write("\x1b[K");
       isShown = false;
     },
   };

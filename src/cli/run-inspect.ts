@@ -1,9 +1,11 @@
+import { basename } from "node:path";
 import { resolveLocation } from "../config/locate.js";
 import type { JsonValue } from "../model/json-value.js";
 import { stringifyJson } from "../model/stringify-json.js";
 import { openSource } from "../source/open-source.js";
 import { formatInspection } from "./format-inspection.js";
 import { inspectTree } from "./inspect.js";
+import { createProgressReporter } from "./open-progress.js";
 
 /**
  * Prints what is at a location, as text or as JSON, on standard output.
@@ -11,12 +13,18 @@ import { inspectTree } from "./inspect.js";
  */
 export async function runInspect(location: string, { json }: { readonly json: boolean }): Promise<void> {
   const source = await openSource(resolveLocation(location, process.cwd()));
+  const progress = createProgressReporter(process.stderr, { info: () => {} });
   try {
-    const inspection = inspectTree(location, await source.readTree());
+    const tree = await source.readTree((arrays) =>
+      progress.update({ opened: 0, total: 1, id: basename(location), arrays }),
+    );
+    progress.finish();
+    const inspection = inspectTree(location, tree);
     process.stdout.write(
       json ? `${stringifyJson(inspection as unknown as JsonValue, 2)}\n` : formatInspection(inspection),
     );
   } finally {
+    progress.finish();
     await source.close();
   }
 }

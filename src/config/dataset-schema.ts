@@ -58,15 +58,20 @@ const encodingShape = {
 
 const encodingSchema = strictObject("an object of chunks, compressor, filters", encodingShape);
 
-/** One dataset of the file in its long form; a text alone is short for `{"location": text}`. */
-export const datasetSchema = strictObject("a location, or an object with one", {
-  location: textSchema("a location"),
+/** What can be said of a dataset besides where it is. */
+export const datasetShape = {
   cacheControl: cacheControlSchema.optional(),
   immutable: booleanSchema.optional(),
   encoding: encodingSchema.optional(),
   variables: z
     .record(z.string(), encodingSchema, { error: "expected an object of encodings by variable path" })
     .optional(),
+};
+
+/** One dataset of the file in its long form; a text alone is short for `{"location": text}`. */
+export const datasetSchema = strictObject("a location, or an object with one", {
+  location: textSchema("a location"),
+  ...datasetShape,
 });
 
 /** What was said of an encoding, without the keys that were not. */

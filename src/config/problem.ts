@@ -7,8 +7,18 @@ export type Problem = string;
 /** A value for a message: JSON, cut to what fits in a line. */
 export function describeValue(value: unknown): string {
   if (value === undefined) return "nothing";
-  const text = JSON.stringify(value) ?? String(value);
+  const text = textOf(value);
   return text.length > 80 ? `${text.slice(0, 77)}…` : text;
+}
+
+/** A program, unlike a file, may also give what JSON has no text for: functions, NaN, big integers, cycles. */
+function textOf(value: unknown): string {
+  if (typeof value === "number") return String(value);
+  try {
+    return JSON.stringify(value) ?? String(value).replace(/\s+/g, " ");
+  } catch {
+    return Object.prototype.toString.call(value);
+  }
 }
 
 /**

@@ -75,6 +75,11 @@ function nonEmpty(text: string | undefined): string | undefined {
  */
 const FOREIGN_VARIABLE = /^ZPUBLISH_(REQUIRE|TEST|BENCH|SERVICE|PORT)_/;
 
+/** It also puts an address, `tcp://10.0.0.1:9000`, into the variable of our port. */
+function isForeignValue(key: OptionKey, text: string | undefined): boolean {
+  return key === "port" && text !== undefined && /^(tcp|udp|sctp):\/\//.test(text);
+}
+
 function checkVariableNames(env: Environment, problems: Problem[]): void {
   const known = new Set<string>([...OPTION_KEYS.map(variableOf), ...Object.values(LIST_VARIABLES)]);
   for (const name of Object.keys(env).sort()) {
@@ -95,7 +100,8 @@ function resolveValues(
   for (const key of OPTION_KEYS) {
     const { schema, fromText, isPath, defaultValue } = optionSpec(key);
     const flag = said.values[key];
-    const variable = nonEmpty(env[variableOf(key)]);
+    const text = nonEmpty(env[variableOf(key)]);
+    const variable = isForeignValue(key, text) ? undefined : text;
     const places: readonly (readonly [string, unknown, readonly PropertyKey[]])[] = [
       [flagOf(key), typeof flag === "string" ? fromText(flag) : flag, []],
       [variableOf(key), variable === undefined ? undefined : fromText(variable), []],

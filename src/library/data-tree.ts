@@ -1,27 +1,17 @@
+import { resolveLocation } from "../config/locate.js";
+import { configError, describeValue } from "../config/problem.js";
 import { createSnapshot } from "../dataset/create-snapshot.js";
 import type { DataTree } from "../model/data-tree.js";
-import type { JsonObject } from "../model/json-value.js";
-import { createMemorySource, type MemoryArray, type MemoryGroup } from "../source/memory.js";
+import { createMemorySource } from "../source/memory.js";
 import { openSource } from "../source/open-source.js";
 import type { Refusal, Source } from "../source/source.js";
+import { type GroupInput, readGroups } from "./group-input.js";
 
 /** A data tree that can be looked at and served; what {@link openDataTree} and {@link createDataTree} give. */
 export interface ServableTree extends DataTree {
   readonly location: string;
   /** What is in the location and cannot be served, by path. */
   readonly refused: readonly Refusal[];
-}
-
-/** An array of a tree in memory. */
-export type VariableInput = Omit<MemoryArray, "name">;
-
-/** A group of a tree in memory, with its child groups. */
-export interface GroupInput {
-  readonly attrs?: JsonObject;
-  /** By name. */
-  readonly variables?: Readonly<Record<string, VariableInput>>;
-  /** By name. */
-  readonly groups?: Readonly<Record<string, GroupInput>>;
 }
 
 export interface CreateDataTreeOptions {
@@ -36,23 +26,27 @@ export interface CreateDataTreeOptions {
 const sources = new WeakMap<ServableTree, Source>();
 
 /**
- * Opens the Zarr store at a location.
- * @throws ZpublishError `invalid-metadata` or `source-unreadable`.
+ * Opens the Zarr store at a location: the path of a directory, or its `file:` URL.
+ * @throws ZpublishError `invalid-config`, `invalid-metadata`, `source-unreadable`, or `unsupported` for another kind of location.
  */
 export async function openDataTree(location: string): Promise<ServableTree> {
-  return servableTree(await openSource(location));
+  if (typeof location !== "string" || location === "") {
+    throw configError([`openDataTree: expected a location, received ${describeValue(location)}`]);
+  }
+  return servableTree(await openSource(resolveLocation(location, process.cwd())));
 }
 
 /**
  * Builds a data tree of typed arrays. Values are copied once into memory that workers share, unless they are in a
  * SharedArrayBuffer already.
- * @throws ZpublishError `invalid-metadata` where an array's data do not fit its shape or type.
+ * @throws ZpublishError `invalid-metadata`, naming the group or variable, where something is not what it has to be, or
+ * an array's data do not fit its shape or type.
  */
 export async function createDataTree(
   root: GroupInput,
   { revision }: CreateDataTreeOptions = {},
 ): Promise<ServableTree> {
-  const groups = [...flatten("/", root)];
+  const groups = readGroups(root);
   return servableTree(createMemorySource({ groups, ...(revision === undefined ? {} : { revision }) }));
 }
 
@@ -68,18 +62,4 @@ async function servableTree(source: Source): Promise<ServableTree> {
   const servable: ServableTree = Object.freeze({ ...tree, location: source.location, refused });
   sources.set(servable, source);
   return servable;
-}
-
-/** Groups by path, parents before children, siblings sorted. */
-function* flatten(
-  path: string,
-  { attrs = {}, variables = {}, groups = {} }: GroupInput,
-): Iterable<MemoryGroup> {
-  const arrays = Object.keys(variables)
-    .sort()
-    .map((name) => ({ ...(variables[name] as VariableInput), name }));
-  yield { path, attrs, arrays };
-  for (const name of Object.keys(groups).sort()) {
-    yield* flatten(path === "/" ? `/${name}` : `${path}/${name}`, groups[name] as GroupInput);
-  }
 }

@@ -1,3 +1,5 @@
+import { isAbsolute } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { PluginConfig } from "../config/config.js";
 import { messageOf, ZpublishError } from "../errors.js";
 import type { Plugin, PluginModule } from "./plugin.js";
@@ -49,9 +51,13 @@ async function loadPlugin({ name, module, options }: PluginConfig): Promise<Plug
     return checkPlugin(typeof exported === "function" ? await exported(options) : exported, what);
   } catch (error) {
     if (error instanceof ZpublishError) throw error;
-    throw new ZpublishError("invalid-config", `${what} cannot be loaded: ${messageOf(error)}`, {
-      cause: error,
-    });
+    throw new ZpublishError(
+      "invalid-config",
+      `${what} cannot be loaded: ${messageOf(error)}${hintAt(error)}`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 
@@ -73,5 +79,13 @@ function checkPlugin(plugin: unknown, what: string): Plugin {
 
 /** A file of the machine is imported by its URL, anything else by its module specifier. */
 function moduleUrl(module: string): string {
-  return module.startsWith("/") ? new URL(`file://${module}`).href : module;
+  return isAbsolute(module) ? pathToFileURL(module).href : module;
+}
+
+/** Node says only `Unexpected token 'export'` of an ES module that it takes for CommonJS. */
+function hintAt(error: unknown): string {
+  const isTakenForCommonJs = error instanceof SyntaxError && /export|import/.test(error.message);
+  return isTakenForCommonJs
+    ? ' (an ES module\'s file is named .mjs, or its package.json has "type": "module")'
+    : "";
 }

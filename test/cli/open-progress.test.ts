@@ -17,7 +17,7 @@ function setUp(isTTY: boolean) {
   return { written, logged, reporter, update };
 }
 
-t.test("a terminal gets one line that changes, and that goes at the end", (t) => {
+t.test("a terminal gets one line that changes, is written over by the log, and goes at the end", (t) => {
   const { written, logged, reporter, update } = setUp(true);
   update(100, 1);
   t.strictSame(written, [], "a quick start stays quiet");
@@ -27,9 +27,9 @@ t.test("a terminal gets one line that changes, and that goes at the end", (t) =>
   reporter.finish();
   reporter.finish();
   t.strictSame(written, [
-    "\r\x1b[Kopening datasets: 2 of 9 open, big: 12 arrays read",
-    "\r\x1b[Kopening datasets: 4 of 9 open, big: 12 arrays read",
-    "\r\x1b[K",
+    "\x1b[Kopening datasets: 2 of 9 open, big: 12 arrays read\r",
+    "\x1b[Kopening datasets: 4 of 9 open, big: 12 arrays read\r",
+    "\x1b[K",
   ]);
   t.strictSame(logged, []);
   t.end();

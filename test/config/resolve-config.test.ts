@@ -512,6 +512,14 @@ for (const [text, lines] of BAD_FILES) {
   });
 }
 
+t.test("what Kubernetes puts into ZPUBLISH_PORT beside a service called zpublish is no port", (t) => {
+  for (const address of ["tcp://10.0.0.1:80", "udp://[fd00::1]:9000"]) {
+    const config = resolveConfig({ argv: [], env: { ZPUBLISH_PORT: address }, cwd: "/" });
+    t.equal(config.port, 9000);
+  }
+  t.end();
+});
+
 t.test("a file that is not UTF-8 is refused", (t) => {
   const cwd = t.testdir({ "config.json": Buffer.from([0x7b, 0xff, 0x7d]) });
   t.match(

@@ -76,3 +76,108 @@ t.test("what cannot be opened or served is said", async (t) => {
     message: /no-such-package/,
   });
 });
+
+/** Programs without types say such things too. */
+const BAD_OPTIONS: readonly (readonly [options: object, message: RegExp])[] = [
+  [{ prot: 1 }, /unknown key "prot"; expected one of datasets, plugins, .*port/],
+  [{ port: 99_999 }, /^createServer: port: expected an integer from 0 to 65535, received 99999$/],
+  [{ workers: 0 }, /workers: expected an integer from 1 to 1024, received 0/],
+  [{ workers: Number.NaN }, /workers: expected an integer from 1 to 1024, received NaN/],
+  [{ refresh: -1 }, /refresh: expected a number of seconds/],
+  [{ rootPath: "a b" }, /rootPath: expected a path/],
+  [{ corsOrigin: "example.org" }, /corsOrigin: expected \*/],
+  [{ cacheControl: "a\r\nB: c" }, /cacheControl: expected a Cache-Control value/],
+  [{ title: "" }, /title: expected a title/],
+  [{ skipInvalid: "yes" }, /skipInvalid: expected true or false, received "yes"/],
+  [{ log: "loud" }, /log: expected one of silent, .*, or a pino logger, received "loud"/],
+  [{ cache: {} }, /cache\.directory: expected a directory, received nothing/],
+  [{ cache: { directory: "x", maxBytes: -5 } }, /cache\.maxBytes: expected .*1MiB/],
+  [{ plugins: "zarr" }, /plugins: expected an array/],
+  [{ plugins: [1] }, /plugins\[0\]: expected a plugin/],
+  [{ datasets: undefined }, /datasets: expected an object of datasets by id, received nothing/],
+  [{ datasets: { air: 5 } }, /datasets\.air: expected a location, .*, received 5/],
+  [{ datasets: { air: null } }, /datasets\.air: expected a location/],
+  [{ datasets: { air: {} } }, /datasets\.air\.source: expected a location/],
+  [
+    { datasets: { air: { root: {}, groups: new Map() } } },
+    /datasets\.air\.source: expected .*createDataTree\(\)/,
+  ],
+  [{ datasets: { air: { source: "x", cacheControl: "\n" } } }, /datasets\.air\.cacheControl: expected/],
+  [{ datasets: { air: { source: "x", encoding: { chunk: [1] } } } }, /encoding: unknown key "chunk"/],
+  [
+    { datasets: { air: { source: "x", variables: { a: { chunks: [0] } } } } },
+    /datasets\.air\.variables\.a\.chunks\[0\]: expected a positive integer/,
+  ],
+];
+
+for (const [options, message] of BAD_OPTIONS) {
+  t.test(`createServer refuses, by name: ${message.source}`, async (t) => {
+    const all = { datasets: {}, ...options } as unknown as zpublish.ServerOptions;
+    await t.rejects(zpublish.createServer(all), { name: "ZpublishError", code: "invalid-config", message });
+  });
+}
+
+t.test("createServer tells all mistakes at once, each in a line", async (t) => {
+  const options = { datasets: { "a/b": "x" }, port: -1, refresh: "5" } as unknown as zpublish.ServerOptions;
+  const error = (await zpublish.createServer(options).catch((error: unknown) => error)) as Error;
+  t.equal(error.message.split("\n").length, 3);
+});
+
+/** What is no tree, and where that is. */
+const BAD_TREES: readonly (readonly [tree: unknown, message: RegExp])[] = [
+  [undefined, /'\/': expected a group with attrs, variables and groups, received nothing/],
+  [{ variable: {} }, /'\/': unknown key "variable"; expected one of attrs, variables, groups/],
+  [{ variables: [] }, /'\/': variables: expected an object by name/],
+  [{ groups: { a: null } }, /'\/a': expected a group/],
+  [{ variables: { a: 1 } }, /'a': expected a variable with data and shape, received 1/],
+  [{ variables: { a: { shape: [2] } } }, /'a': data: expected a typed array, received nothing/],
+  [{ variables: { a: { data: new Uint8Array(2) } } }, /'a': shape: expected an array of lengths/],
+  [{ variables: { a: { data: new Uint8Array(2), shape: [2], dim: ["x"] } } }, /'a': unknown key "dim"/],
+  [{ groups: { b: { variables: { a: { data: [1], shape: [1] } } } } }, /'b\/a': data: expected a typed/],
+  [{ groups: { "a/b": {} } }, /'\/': groups\["a\/b"\]: expected a name without a slash/],
+  [{ attrs: { a: undefined } }, /'\/': attrs\.a: expected a JSON value, received nothing/],
+  [{ attrs: { at: [{ day: new Date(0) }] } }, /'\/': attrs\.at\[0\]\.day: expected a JSON value/],
+  [{ attrs: [] }, /'\/': attrs: expected an object/],
+  [
+    { variables: { a: { data: new Uint8Array(1), shape: [1], attrs: { f: () => 1 } } } },
+    /'a': attrs\.f: expected a JSON value, received \(\) => 1/,
+  ],
+];
+
+for (const [tree, message] of BAD_TREES) {
+  t.test(`createDataTree refuses, by name: ${message.source}`, async (t) => {
+    await t.rejects(zpublish.createDataTree(tree as zpublish.GroupInput), {
+      name: "ZpublishError",
+      code: "invalid-metadata",
+      message,
+    });
+  });
+}
+
+t.test("openDataTree wants a location", async (t) => {
+  for (const location of [undefined, "", 5]) {
+    await t.rejects(zpublish.openDataTree(location as string), {
+      code: "invalid-config",
+      message: /openDataTree: expected a location, received/,
+    });
+  }
+});
+
+t.test("modules of plugins are looked for from the working directory", async (t) => {
+  const directory = t.testdir({
+    "count.mjs": `export default {
+      name: "count", version: "1", path: "count",
+      routes: ({ createDocument }) => [{
+        path: "/count", weight: "page", operation: { summary: "Count", contentType: "text/plain" },
+        handler: () => ({ kind: "document", document: createDocument("1", "text/plain") }),
+      }],
+    };`,
+  });
+  const before = process.cwd();
+  process.chdir(directory);
+  t.teardown(() => process.chdir(before));
+  for (const plugin of ["./count.mjs", { name: "count", module: "./count.mjs" }]) {
+    const server = await zpublish.createServer({ datasets: {}, plugins: [plugin], workers: 1 });
+    await server.close();
+  }
+});

@@ -1,0 +1,151 @@
+import { z } from "zod";
+import type { EncodingConfig, PluginConfig } from "../config/config.js";
+import { problemOfDatasetId } from "../config/dataset-id.js";
+import { createEncodingConfig, datasetShape, strictObject } from "../config/dataset-schema.js";
+import { OPTIONS } from "../config/options.js";
+import { configError, type Problem, problemsOf } from "../config/problem.js";
+import { byteSizeSchema, textSchema } from "../config/value-schemas.js";
+import { LOG_LEVELS, type Log, type LogLevel } from "../observe/log.js";
+import type { Plugin } from "../plugins/plugin.js";
+import { type ServableTree, sourceOf } from "./data-tree.js";
+
+/** How one dataset is served; what is not said stays as stored. */
+export interface DatasetOptions {
+  /** A location, or a tree that was opened or built. */
+  readonly source: string | ServableTree;
+  readonly cacheControl?: string;
+  /** Promises that chunks are never rewritten in place. */
+  readonly immutable?: boolean;
+  /** Holds for every array. */
+  readonly encoding?: EncodingConfig;
+  /** By variable path; over `encoding`. */
+  readonly variables?: Readonly<Record<string, EncodingConfig>>;
+}
+
+export interface ServerOptions {
+  /** By dataset id: a location, a tree, or either with options. */
+  readonly datasets: Readonly<Record<string, string | ServableTree | DatasetOptions>>;
+  /** Names of built-in plugins, modules to load, or plugins. Default: the four built-in ones. */
+  readonly plugins?: readonly (string | PluginConfig | Plugin)[];
+  /** Default `127.0.0.1`. */
+  readonly host?: string;
+  /** Default 9000; 0 picks a free one. */
+  readonly port?: number;
+  /** Threads of the pool. Default: one less than the machine has, at least one. */
+  readonly workers?: number;
+  /** Where encoded chunks are kept, and how many bytes of them (default 10 GiB). Default: nowhere. */
+  readonly cache?: { readonly directory: string; readonly maxBytes?: number };
+  /** Before every path, `/prefix`. Default: none. */
+  readonly rootPath?: string;
+  /** Seconds between looks for new metadata; 0: never. Default 5. */
+  readonly refresh?: number;
+  /** Default `*`. */
+  readonly corsOrigin?: string;
+  /** Default `public, max-age=0, must-revalidate`. */
+  readonly cacheControl?: string;
+  readonly title?: string;
+  /** A dataset that cannot be opened is a warning in the log instead of an error. Default false. */
+  readonly skipInvalid?: boolean;
+  /** A level of the log on standard error, or a pino logger. Default `warn`. */
+  readonly log?: LogLevel | Log;
+}
+
+/** Options that were checked; {@link DatasetOptions} of every dataset, in order. */
+export type CheckedServerOptions = Omit<z.output<typeof serverSchema>, "datasets"> & {
+  readonly datasets: readonly (Required<Omit<DatasetOptions, "cacheControl">> & {
+    readonly id: string;
+    readonly cacheControl: string | undefined;
+  })[];
+};
+
+const expectedSource = "expected a location, or a tree of openDataTree() or createDataTree()";
+
+const sourceSchema = z.custom<string | ServableTree>(
+  (value) => (typeof value === "string" ? value !== "" : sourceOf(value as ServableTree) !== undefined),
+  { error: expectedSource },
+);
+
+const datasetSchema = strictObject("a location, a tree, or an object with one as its source", {
+  source: sourceSchema,
+  ...datasetShape,
+});
+
+const serverSchema = strictObject("an object of options", {
+  datasets: z.record(z.string(), z.unknown(), { error: "expected an object of datasets by id" }),
+  plugins: z
+    .array(
+      z.custom<string | PluginConfig | Plugin>(
+        (value) => (typeof value === "string" ? value !== "" : typeof value === "object" && value !== null),
+        { error: "expected a plugin, or the name of one" },
+      ),
+      { error: "expected an array of plugins" },
+    )
+    .optional(),
+  host: OPTIONS.host.schema.optional(),
+  port: OPTIONS.port.schema.optional(),
+  workers: OPTIONS.workers.schema.optional(),
+  cache: strictObject("an object with a directory", {
+    directory: textSchema("a directory"),
+    maxBytes: byteSizeSchema.optional(),
+  }).optional(),
+  rootPath: OPTIONS.rootPath.schema.optional(),
+  refresh: OPTIONS.refresh.schema.optional(),
+  corsOrigin: OPTIONS.corsOrigin.schema.optional(),
+  cacheControl: OPTIONS.cacheControl.schema.optional(),
+  title: OPTIONS.title.schema.optional(),
+  skipInvalid: OPTIONS.skipInvalid.schema.optional(),
+  log: z
+    .custom<LogLevel | Log>(
+      (value) =>
+        (LOG_LEVELS as readonly unknown[]).includes(value) ||
+        (typeof value === "object" && typeof (value as Log | null)?.info === "function"),
+      { error: `expected one of ${LOG_LEVELS.join(", ")}, or a pino logger` },
+    )
+    .optional(),
+});
+
+/**
+ * Checks what a program gave to `createServer`, by the rules that hold for flags, variables and files.
+ * @throws ZpublishError `invalid-config`; every problem is a line of the message.
+ */
+export function checkServerOptions(options: unknown): CheckedServerOptions {
+  const result = serverSchema.safeParse(options);
+  const problems = result.success ? [] : problemsOf(result.error, options, PLACE);
+  const said = (options as Partial<ServerOptions> | null | undefined)?.datasets;
+  const entries = typeof said === "object" && said !== null ? Object.entries(said) : [];
+  const datasets = entries.flatMap(([id, dataset]) => checkDataset(id, dataset, problems));
+  if (!result.success || problems.length > 0) throw configError(problems);
+  return { ...result.data, datasets };
+}
+
+const PLACE = "createServer";
+
+function checkDataset(
+  id: string,
+  said: unknown,
+  problems: Problem[],
+): CheckedServerOptions["datasets"][number][] {
+  const path = ["datasets", id];
+  const problem = problemOfDatasetId(id);
+  if (problem !== undefined) problems.push(`${PLACE}: dataset '${id}': ${problem}`);
+  const isShort = typeof said === "string" || (typeof said === "object" && said !== null && "root" in said);
+  const long = isShort ? { source: said } : said;
+  const result = datasetSchema.safeParse(long);
+  if (!result.success) {
+    problems.push(...problemsOf(result.error, long, PLACE, path));
+    return [];
+  }
+  const { source, cacheControl, immutable = false, encoding = {}, variables = {} } = result.data;
+  return [
+    {
+      id,
+      source,
+      cacheControl,
+      immutable,
+      encoding: createEncodingConfig(encoding),
+      variables: Object.fromEntries(
+        Object.entries(variables).map(([variable, asked]) => [variable, createEncodingConfig(asked)]),
+      ),
+    },
+  ];
+}

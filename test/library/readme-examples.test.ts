@@ -1,0 +1,78 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import t from "tap";
+import { resolveConfig } from "../../src/config/resolve-config.js";
+import { PROGRAM, runScript } from "../cli/run-program.js";
+
+/** The README beside the nearest package.json. */
+function readReadme(): string {
+  let directory = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(directory, "package.json"))) directory = dirname(directory);
+  return readFileSync(join(directory, "README.md"), "utf8");
+}
+
+/** The first block of a language below a heading or sentence. */
+function exampleOf(after: string, language: string): string {
+  const text = readReadme();
+  const from = text.indexOf(after);
+  const found = new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, "s").exec(text.slice(from))?.[1];
+  if (from === -1 || found === undefined) throw new Error(`expected a ${language} block below "${after}"`);
+  return found;
+}
+
+const ZARRAY = {
+  zarr_format: 2,
+  shape: [1],
+  chunks: [1],
+  dtype: "|u1",
+  fill_value: 0,
+  order: "C",
+  filters: null,
+  compressor: null,
+};
+const store = () => ({ ".zgroup": '{"zarr_format": 2}', a: { ".zarray": JSON.stringify(ZARRAY) } });
+/** The stores that the examples name. */
+const data = () => ({ data: { "air.zarr": store(), "sst.zarr": store() } });
+
+t.test("the library example of the README runs as printed", async (t) => {
+  const cwd = t.testdir(data());
+  const example = exampleOf("## Library", "ts")
+    .replace('"zpublish"', JSON.stringify(new URL("../../src/index.js", import.meta.url).href))
+    .replace("// …", 'console.log(await (await fetch(url + "/datasets")).text());');
+  writeFileSync(join(cwd, "example.mjs"), example);
+  const run = runScript(join(cwd, "example.mjs"), [], { cwd });
+  t.equal(await run.ended, 0);
+  t.equal(run.stdout(), '["memory","air","sst"]\n');
+  t.equal(run.stderr(), "");
+});
+
+t.test("the plugin example of the README runs as printed, beside a package of any type", async (t) => {
+  const code = exampleOf("## Plugins", "js");
+  const file = /^\/\/ (\S+)\n/.exec(code)?.[1] as string;
+  const [command] = exampleOf("```js", "sh").split("\n") as [string];
+  const args = command.split(" ").slice(1);
+  t.ok(args.includes(`./${file}`));
+  for (const type of ["module", "commonjs"]) {
+    const cwd = t.testdir({ ...data(), [file]: code, "package.json": JSON.stringify({ type }) });
+    const run = runScript(PROGRAM, [...args, "--port", "0", "--no-cache"], { cwd });
+    await run.says("ready on");
+    const url = / on (\S+)/.exec(run.stdout())?.[1];
+    t.equal(await (await fetch(`${url}/datasets/air/count`)).text(), "1", type);
+    t.equal((await fetch(`${url}/datasets/none/count`)).status, 404);
+    t.equal((await fetch(`${url}/versions`)).status, 404);
+    t.match(await (await fetch(`${url}/openapi.json`)).text(), "/datasets/{dataset_id}/count");
+    run.child.kill("SIGTERM");
+    t.equal(await run.ended, 0);
+  }
+});
+
+t.test("the configuration example of the README is one", (t) => {
+  const cwd = t.testdir({ "zpublish.json": exampleOf("The file also says", "json") });
+  const config = resolveConfig({ argv: ["--config", "zpublish.json"], env: {}, cwd });
+  t.same(
+    config.datasets.map(({ id }) => id),
+    ["air", "big"],
+  );
+  t.end();
+});
