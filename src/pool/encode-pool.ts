@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { Piscina } from "piscina";
-import { type ErrorCode, messageOf } from "../errors.js";
+import { type ErrorCode, type ErrorDetails, messageOf } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import type { ChunkOutcome, ChunkTask } from "./chunk-task.js";
 import { WORN_OUT_EXIT_CODE } from "./worn-out-exit-code.js";
@@ -10,8 +10,10 @@ export interface EncodePool {
   /**
    * Makes one served chunk in a worker, as soon as one is free: first come, first served. Never rejects: a task too many
    * is a failed outcome of code `overloaded`, one after closing `draining`, a crashed or stuck worker `codec-failed`.
+   * @param isWanted Asked when the task's turn comes, or others need its place: where nobody waits for the chunk any
+   * more it is not made (`overloaded`), so that clients that have gone do not hold up those that are there. Default: wanted.
    */
-  makeChunk(task: ChunkTask): Promise<ChunkOutcome>;
+  makeChunk(task: ChunkTask, isWanted?: () => boolean): Promise<ChunkOutcome>;
   /** Tasks that wait for a worker. */
   readonly queued: number;
   /** Ends all workers. What still waits or runs comes out as failed (`draining`). */
@@ -36,8 +38,11 @@ const IDLE_TIMEOUT_MS = 60_000;
 /** JavaScript heap of a worker. Chunks are array buffers, which do not count here. */
 const MAX_HEAP_MB = 512;
 
+const ALWAYS = () => true;
+
 interface QueuedTask {
   readonly task: ChunkTask;
+  readonly isWanted: () => boolean;
   readonly settle: (outcome: ChunkOutcome) => void;
 }
 
@@ -78,12 +83,26 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
         queue.splice(0, queueHead);
         queueHead = 0;
       }
+      if (!next.isWanted()) {
+        next.settle(abandoned());
+        continue;
+      }
       running++;
       void run(next.task).then((outcome) => {
         running--;
         next.settle(outcome);
         startQueued();
       });
+    }
+  }
+
+  /** Takes out of the queue what nobody waits for any more. */
+  function dropAbandoned(): void {
+    const waiting = queue.splice(0).slice(queueHead);
+    queueHead = 0;
+    for (const queued of waiting) {
+      if (queued.isWanted()) queue.push(queued);
+      else queued.settle(abandoned());
     }
   }
 
@@ -109,10 +128,10 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
     get queued() {
       return queue.length - queueHead;
     },
-    makeChunk(task) {
+    makeChunk(task, isWanted = ALWAYS) {
       if (isClosed) return Promise.resolve(failed("draining", "the server is shutting down"));
-      const waiting = queue.length - queueHead;
-      if (running >= threads && waiting >= maxQueued) {
+      if (running >= threads && queue.length - queueHead >= maxQueued) dropAbandoned();
+      if (running >= threads && queue.length - queueHead >= maxQueued) {
         return Promise.resolve(
           failed(
             "overloaded",
@@ -121,7 +140,7 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
         );
       }
       return new Promise((settle) => {
-        queue.push({ task, settle });
+        queue.push({ task, isWanted, settle });
         startQueued();
       });
     },
@@ -183,6 +202,10 @@ function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.name === "AbortError";
 }
 
-function failed(code: ErrorCode, message: string): ChunkOutcome {
-  return { status: "failed", error: { code, message, details: {} } };
+function abandoned(): ChunkOutcome {
+  return failed("overloaded", "nobody waits for the chunk any more", { abandoned: true });
+}
+
+function failed(code: ErrorCode, message: string, details: ErrorDetails = {}): ChunkOutcome {
+  return { status: "failed", error: { code, message, details } };
 }

@@ -49,3 +49,25 @@ t.test("who tries again when it fails starts a new flight", async (t) => {
     .catch(() => flights.run("a", async () => "yes"));
   t.equal(await again, "yes");
 });
+
+t.test("a flight is wanted for as long as one of those who asked wants it", async (t) => {
+  const flights = createSingleFlight<string>();
+  const wanted = { first: true, second: true };
+  let isWanted = () => false;
+  const make = async (asked: () => boolean) => {
+    isWanted = asked;
+    await new Promise((resolve) => setImmediate(resolve));
+    return "made";
+  };
+  const first = flights.run("a", make, () => wanted.first);
+  t.ok(isWanted());
+  wanted.first = false;
+  t.notOk(isWanted());
+  const second = flights.run("a", make, () => wanted.second);
+  t.ok(isWanted(), "whoever joins wants it again");
+  wanted.second = false;
+  t.notOk(isWanted());
+  const third = flights.run("a", make);
+  t.ok(isWanted(), "who says nothing wants it to the end");
+  t.same(await Promise.all([first, second, third]), ["made", "made", "made"]);
+});

@@ -178,6 +178,24 @@ t.test("tasks wait in line up to a limit", async (t) => {
   t.equal(pool.queued, 0);
 });
 
+t.test("a task that nobody waits for any more makes way for others", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, threads: 1, maxQueued: 2, taskTimeoutMs: 500 });
+  let isWanted = true;
+  const first = pool.makeChunk(order(4));
+  // Would end the worker, were it begun.
+  const given = [2, 2].map((number) => pool.makeChunk(order(number), () => isWanted));
+  t.match(await pool.makeChunk(order(0)), { error: { code: "overloaded" } });
+  isWanted = false;
+  t.equal(pool.queued, 2);
+  const next = [pool.makeChunk(order(0)), pool.makeChunk(order(0))];
+  t.equal(pool.queued, 2, "there is room for those who wait");
+  for (const outcome of await Promise.all(given)) {
+    t.match(outcome, { status: "failed", error: { code: "overloaded", message: /nobody waits/ } });
+  }
+  await first;
+  for (const outcome of await Promise.all(next)) t.match(outcome, { status: "absent" });
+});
+
 t.test("closing settles everything", async (t) => {
   const pool = openPool(t, { workerFile: crashing, threads: 1 });
   const outcomes = [4, 0, 0].map((number) => pool.makeChunk(order(number)));
