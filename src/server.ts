@@ -80,7 +80,8 @@ export async function openServer(config: ServerConfig, { log, progress }: Server
         }),
       );
     }
-    return createChunkService({ cache: () => cache, makeChunk: (task) => pool().makeChunk(task) });
+    const makeChunk: EncodePool["makeChunk"] = (task, isWanted) => pool().makeChunk(task, isWanted);
+    return createChunkService({ cache: () => cache, makeChunk });
   });
   const previews = once((): PreviewService => createPreviewService((task) => pool().makeChunk(task)));
 

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import { elementCount } from "../model/chunk-grid.js";
 import { openChunkReader } from "../source/chunk-reader.js";
 import type { ChunkReader } from "../source/chunk-source.js";
 import { combineStamps } from "../source/stamp-of.js";
@@ -15,7 +16,11 @@ export interface ChunkAccess {
   readonly tag: string;
   /** First part of every cache key: holds where the data are as well. */
   readonly cachePrefix: string;
+  /** What a chunk may take in memory: uncompressed, and a guess where items have no fixed size. */
+  readonly expectedByteLength: number;
 }
+
+const EXPECTED_ITEM_BYTES = 16;
 
 const accesses = new WeakMap<ServedArray, ChunkAccess>();
 
@@ -28,6 +33,8 @@ export function chunkAccessOf(snapshot: DatasetSnapshot, array: ServedArray): Ch
       reader: openChunkReader(array.plan.source),
       tag: createHash("sha256").update(served).digest("hex").slice(0, 20),
       cachePrefix: `${snapshot.identity}\n${served}\n`,
+      expectedByteLength:
+        elementCount(array.plan.served.chunkShape) * (array.plan.itemSize || EXPECTED_ITEM_BYTES),
     };
     accesses.set(array, access);
   }

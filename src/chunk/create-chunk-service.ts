@@ -20,8 +20,10 @@ const MAX_WAITING_READS = 16_384;
 /** Where served chunks come from when the cache has none. */
 export interface ChunkServiceParts {
   readonly cache: () => ChunkCache;
-  readonly makeChunk: (task: ChunkTask) => Promise<ChunkOutcome>;
+  readonly makeChunk: (task: ChunkTask, isWanted?: () => boolean) => Promise<ChunkOutcome>;
 }
+
+const ALWAYS = () => true;
 
 /** A chunk that was made, and how. */
 interface MadeChunk {
@@ -68,17 +70,20 @@ export function createChunkService({ cache, makeChunk }: ChunkServiceParts): Chu
       contentType: "application/octet-stream",
       etag: stamp === undefined ? `"${access.tag}-${chunkKey}"` : `"${access.tag}-${chunkKey}-${stamp}"`,
       cacheControl: snapshot.cacheControl,
-      open: () => openBody(request),
+      expectedByteLength: access.expectedByteLength,
+      atHand: () => openCached(request),
+      open: (isWanted) => openBody(request, isWanted),
+      headers: () => headersAsStored(request),
       byteLength: () => byteLengthOf(request),
     };
   }
 
-  async function openBody(request: ChunkRequest): Promise<Body> {
+  async function openBody(request: ChunkRequest, isWanted: () => boolean = ALWAYS): Promise<Body> {
     const began = performance.now();
-    const cached = cache().get(request.cacheKey);
+    const cached = openCached(request);
+    if (cached !== undefined) return cached;
     const lookup = performance.now() - began;
-    if (cached !== undefined) return cachedBody(request.cacheKey, cached.length, lookup);
-    const made = await flights.run(Buffer.from(request.cacheKey).toString("latin1"), () => make(request));
+    const made = await makeOnce(request, isWanted);
     return {
       byteLength: made.bytes.length,
       headers: [
@@ -89,9 +94,31 @@ export function createChunkService({ cache, makeChunk }: ChunkServiceParts): Chu
     };
   }
 
+  /** Made once for all who ask for it at the same time. */
+  async function makeOnce(request: ChunkRequest, isWanted: () => boolean): Promise<MadeChunk> {
+    const id = Buffer.from(request.cacheKey).toString("latin1");
+    const run = () => flights.run(id, (wanted) => make(request, wanted), isWanted);
+    try {
+      return await run();
+    } catch (error) {
+      // Given up when all who had asked were gone, in the moment in which this request came.
+      const isGivenUp = error instanceof ZpublishError && error.details.abandoned === true;
+      if (isGivenUp && isWanted()) return run();
+      throw error;
+    }
+  }
+
+  function openCached({ cacheKey }: ChunkRequest): Body | undefined {
+    const began = performance.now();
+    const cached = cache().get(cacheKey);
+    if (cached === undefined) return undefined;
+    return cachedBody(cacheKey, cached.length, performance.now() - began);
+  }
+
   function cachedBody(key: Uint8Array, byteLength: number, lookup: number): Body {
     return {
       byteLength,
+      heldByteLength: 0,
       headers: [
         ["X-Cache", "HIT"],
         ["Server-Timing", serverTiming({ cache: lookup })],
@@ -103,8 +130,19 @@ export function createChunkService({ cache, makeChunk }: ChunkServiceParts): Chu
     };
   }
 
-  async function make(request: ChunkRequest): Promise<MadeChunk> {
-    const made = (await readAsStored(request)) ?? (await encode(request));
+  /** Of HEAD, for a chunk that GET would answer as it is stored or from the cache. */
+  function headersAsStored({ cacheKey }: ChunkRequest): Body["headers"] {
+    const began = performance.now();
+    const isCached = cache().get(cacheKey) !== undefined;
+    const lookup = performance.now() - began;
+    return [
+      ["X-Cache", isCached ? "HIT" : "PASS"],
+      ["Server-Timing", serverTiming({ cache: lookup })],
+    ];
+  }
+
+  async function make(request: ChunkRequest, isWanted: () => boolean): Promise<MadeChunk> {
+    const made = (await readAsStored(request)) ?? (await encode(request, isWanted));
     const cost = made.origin === "PASS" ? "read" : "encode";
     const { cacheKey } = request;
     if (cache().admits(cacheKey, made.bytes.length, cost)) cache().put(cacheKey, made.bytes);
@@ -127,9 +165,9 @@ export function createChunkService({ cache, makeChunk }: ChunkServiceParts): Chu
     return { bytes: stored.bytes, origin: "PASS", timings: { read: performance.now() - began } };
   }
 
-  async function encode(request: ChunkRequest): Promise<MadeChunk> {
+  async function encode(request: ChunkRequest, isWanted: () => boolean): Promise<MadeChunk> {
     const { array, coords, stamp, notFound } = request;
-    const outcome = await makeChunk({ plan: array.plan, chunkCoords: coords });
+    const outcome = await makeChunk({ plan: array.plan, chunkCoords: coords }, isWanted);
     if (outcome.status === "failed") throw errorFromData(outcome.error);
     if (outcome.status === "absent") throw notFound();
     refuseOtherStamp(request, stamp, outcome.stamp);

@@ -57,8 +57,7 @@ export function createBodySender(stallTimeoutMs: number): BodySender {
       exchange.endWith("");
       return;
     }
-    exchange.bodyBytes = byteLength;
-    exchange.context.load.addBodyBytes(byteLength);
+    exchange.context.load.setBodyBytes(exchange, transfer.body.heldByteLength ?? byteLength);
     const sending: Sending = {
       transfer,
       body: transfer.body,
@@ -138,6 +137,10 @@ export function createBodySender(stallTimeoutMs: number): BodySender {
           return;
         }
         sending.body = again;
+        const { exchange, byteLength } = sending.transfer;
+        if (!exchange.over) {
+          exchange.context.load.setBodyBytes(exchange, again.heldByteLength ?? byteLength);
+        }
         resume(sending);
       },
       (error: unknown) => fail(sending, error),

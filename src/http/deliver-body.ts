@@ -8,6 +8,8 @@ import { rangeNotSatisfiable } from "./send-error.js";
 
 /** How often a body that is gone as soon as it is there is opened again. */
 const MAX_OPENS = 3;
+/** What a body is taken to need of whose size nothing is said: a chunk as is usual. */
+const EXPECTED_BYTES = 2 ** 20;
 
 /**
  * Answers with a body. What the request's conditions say is decided before it is made.
@@ -26,10 +28,13 @@ export function deliverBody(exchange: Exchange, reply: BodyReply): void | Promis
     return;
   }
   if (noneMatch === "any") {
-    return measure(reply).then(() => exchange.cork(() => sendNotModified(exchange, reply)));
+    return measure(exchange, reply).then(() => exchange.cork(() => sendNotModified(exchange, reply)));
   }
   if (exchange.method === "HEAD") return deliverHead(exchange, reply);
-  return deliverWhole(exchange, reply, rangeOf(exchange, reply.etag));
+  const range = rangeOf(exchange, reply.etag);
+  const body = reply.atHand?.();
+  if (body !== undefined && sendBody(exchange, reply, body, range)) return;
+  return deliverWhole(exchange, reply, range);
 }
 
 function rangeOf(exchange: Exchange, etag: string): RangeRequest | undefined {
@@ -44,25 +49,11 @@ async function deliverWhole(
   reply: BodyReply,
   range: RangeRequest | undefined,
 ): Promise<void> {
-  const room = exchange.context.load.room(() => !exchange.over);
+  const room = exchange.context.load.room(exchange, reply.expectedByteLength ?? EXPECTED_BYTES);
   if (room !== undefined) await room;
   for (let opens = 1; !exchange.over; opens += 1) {
-    const body = await reply.open();
-    if (exchange.over) return;
-    const part = partOf(body, range);
-    const first = body.read(part.start);
-    if (first !== undefined && (first.byteLength > 0 || part.byteLength === 0)) {
-      // In the turn in which it was read: the view may be dead in the next.
-      exchange.cork(() => {
-        exchange.writeHead(
-          range === undefined ? "200 OK" : "206 Partial Content",
-          fieldsOf(exchange, reply, body) +
-            (range === undefined ? "" : contentRange(part.start, part.byteLength, body)),
-        );
-        exchange.context.sender.send({ exchange, body, ...part, reopen: () => reply.open() }, first);
-      });
-      return;
-    }
+    const body = await reply.open(() => !exchange.over);
+    if (exchange.over || sendBody(exchange, reply, body, range)) return;
     if (opens >= MAX_OPENS) {
       throw new ZpublishError(
         "internal",
@@ -72,22 +63,42 @@ async function deliverWhole(
   }
 }
 
-async function deliverHead(exchange: Exchange, reply: BodyReply): Promise<void> {
-  const { byteLength, body } = await measure(reply);
+/** Writes head and body; false where the body is gone already, and nothing is written. */
+function sendBody(
+  exchange: Exchange,
+  reply: BodyReply,
+  body: Body,
+  range: RangeRequest | undefined,
+): boolean {
+  const part = partOf(body, range);
+  const first = body.read(part.start);
+  if (first === undefined || (first.byteLength === 0 && part.byteLength > 0)) return false;
+  // In the turn in which it was read: the view may be dead in the next.
   exchange.cork(() => {
-    exchange.writeHead("200 OK", fieldsOf(exchange, reply, body));
+    exchange.writeHead(
+      range === undefined ? "200 OK" : "206 Partial Content",
+      fieldsOf(exchange, reply, body.headers) +
+        (range === undefined ? "" : contentRange(part.start, part.byteLength, body)),
+    );
+    const reopen = () => reply.open(() => !exchange.over);
+    exchange.context.sender.send({ exchange, body, ...part, reopen }, first);
+  });
+  return true;
+}
+
+async function deliverHead(exchange: Exchange, reply: BodyReply): Promise<void> {
+  const { byteLength, headers } = await measure(exchange, reply);
+  exchange.cork(() => {
+    exchange.writeHead("200 OK", fieldsOf(exchange, reply, headers));
     exchange.endHead(byteLength);
   });
 }
 
 /** How long the body is, without making it where that is possible. */
-async function measure(
-  reply: BodyReply,
-): Promise<{ readonly byteLength: number; readonly body: Body | undefined }> {
+async function measure(exchange: Exchange, reply: BodyReply): Promise<Pick<Body, "byteLength" | "headers">> {
   const byteLength = await reply.byteLength?.();
-  if (byteLength !== undefined) return { byteLength, body: undefined };
-  const body = await reply.open();
-  return { byteLength: body.byteLength, body };
+  if (byteLength !== undefined) return { byteLength, headers: reply.headers?.() ?? [] };
+  return reply.atHand?.() ?? reply.open(() => !exchange.over);
 }
 
 function partOf(
@@ -113,9 +124,9 @@ function validatorsOf(exchange: Exchange, reply: BodyReply): string {
   );
 }
 
-function fieldsOf(exchange: Exchange, reply: BodyReply, body: Body | undefined): string {
+function fieldsOf(exchange: Exchange, reply: BodyReply, headers: Body["headers"]): string {
   let fields = validatorsOf(exchange, reply) + headerField("Content-Type", reply.contentType);
-  for (const [name, value] of body?.headers ?? []) fields += headerField(name, value);
+  for (const [name, value] of headers) fields += headerField(name, value);
   return fields;
 }
 

@@ -3,7 +3,7 @@ import type { Log } from "../observe/log.js";
 import type { BodySender } from "./body-sender.js";
 import type { Cors } from "./cors.js";
 import { headerField } from "./header-field.js";
-import type { Load } from "./load.js";
+import type { BodyTaker, Load } from "./load.js";
 import type { RouteRequest } from "./reply.js";
 
 /** What all exchanges of one server share. */
@@ -14,6 +14,8 @@ export interface ExchangeContext {
   readonly load: Load;
   readonly sender: BodySender;
   readonly log: Log;
+  /** Requests whose answer is not sent yet. */
+  readonly open: Set<Exchange>;
   /** True: connections end with their current answer. */
   draining: boolean;
 }
@@ -24,7 +26,7 @@ export interface ExchangeContext {
  *
  * A class, as there is one object of the same shape per request.
  */
-export class Exchange implements RouteRequest {
+export class Exchange implements RouteRequest, BodyTaker {
   readonly method: "GET" | "HEAD";
   /** As it came, root path included. */
   readonly fullPath: string;
@@ -37,7 +39,7 @@ export class Exchange implements RouteRequest {
   over = false;
   /** Part of the answer is written: there can be no other. */
   started = false;
-  /** Bytes of a body that is on its way, counted in the load. */
+  /** Of a body that is being made or on its way, counted by the load. */
   bodyBytes = 0;
   readonly #method: string;
   readonly #corsFields: string;
@@ -56,6 +58,7 @@ export class Exchange implements RouteRequest {
     this.query = req.getQuery() ?? "";
     this.#corsFields = context.cors.fields(context.cors.variesByOrigin ? req.getHeader("origin") : undefined);
     context.load.begin();
+    context.open.add(this);
     res.onAborted(() => this.end());
   }
 
@@ -137,7 +140,7 @@ export class Exchange implements RouteRequest {
   end(): void {
     if (this.over) return;
     this.over = true;
-    if (this.bodyBytes > 0) this.context.load.removeBodyBytes(this.bodyBytes);
-    this.context.load.end();
+    this.context.open.delete(this);
+    this.context.load.end(this);
   }
 }

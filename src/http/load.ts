@@ -7,7 +7,10 @@ export interface LoadLimits {
   readonly maxRequestsInFlight: number;
   /** The same for pages and metadata, which are shed first. Default 8,192. */
   readonly maxPagesInFlight: number;
-  /** Bytes of bodies that clients have not taken yet; beyond it, chunks wait until there is room. Default 1 GiB. */
+  /**
+   * Bytes of bodies that are being made, or that clients have not taken yet; beyond it, chunks wait until there is room.
+   * Default 1 GiB.
+   */
   readonly maxBodyBytesInFlight: number;
 }
 
@@ -27,37 +30,58 @@ export interface LoadStats {
   readonly waiting: number;
 }
 
+/** A request, as far as bodies are concerned. */
+export interface BodyTaker {
+  /** Of {@link LoadLimits.maxBodyBytesInFlight}, what is its own. Written by the load only. */
+  bodyBytes: number;
+}
+
 /** What a server is busy with, kept within its limits. */
 export interface Load {
   readonly stats: LoadStats;
   /** @throws ZpublishError `overloaded` */
   admit(weight: Route["weight"]): void;
   begin(): void;
-  end(): void;
-  addBodyBytes(byteLength: number): void;
-  removeBodyBytes(byteLength: number): void;
+  /** The request is answered, or nobody waits for it any more: what is its own is free, and it waits no longer. */
+  end(taker: BodyTaker): void;
+  /** How many bytes of bodies are the request's own, instead of what was so far. */
+  setBodyBytes(taker: BodyTaker, byteLength: number): void;
   /**
-   * Resolves when another body may be opened, first come first served; undefined: at once.
-   * @param isWanted Asked when its turn comes: false where the client has gone, so that the turn goes to the next.
+   * Resolves when another body may be opened, first come first served; undefined: at once. From then on `byteLength`
+   * is the request's own: those that are let in together must not find room for one only when all their bodies are there.
    */
-  room(isWanted: () => boolean): Promise<void> | undefined;
+  room(taker: BodyTaker, byteLength: number): Promise<void> | undefined;
   /** Resolves when nothing is in flight. */
   idle(): Promise<void>;
 }
 
 export function createLoad(limits: LoadLimits): Load {
   const stats = { requests: 0, requestsInFlight: 0, bodyBytesInFlight: 0, waiting: 0 };
-  const queue: { readonly isWanted: () => boolean; readonly resolve: () => void }[] = [];
+  // In order of arrival. A map, so that whoever goes away leaves nothing behind, wherever it stands.
+  const queue = new Map<BodyTaker, { readonly byteLength: number; readonly resolve: () => void }>();
   const idlers: (() => void)[] = [];
 
-  // One at a time, whenever a request ends or bytes have left: whoever is let in ends too, so that nobody is forgotten.
-  function letNextIn(): void {
-    while (queue.length > 0 && stats.bodyBytesInFlight < limits.maxBodyBytesInFlight) {
-      const next = queue.shift()!;
-      stats.waiting -= 1;
-      next.resolve();
-      if (next.isWanted()) return;
+  function hasRoom(): boolean {
+    return stats.bodyBytesInFlight < limits.maxBodyBytesInFlight;
+  }
+
+  function account(taker: BodyTaker, byteLength: number): void {
+    stats.bodyBytesInFlight += byteLength - taker.bodyBytes;
+    taker.bodyBytes = byteLength;
+  }
+
+  function letIn(): void {
+    for (const [taker, { byteLength, resolve }] of queue) {
+      if (!hasRoom()) return;
+      leaveQueue(taker);
+      account(taker, byteLength);
+      resolve();
     }
+  }
+
+  function leaveQueue(taker: BodyTaker): void {
+    queue.delete(taker);
+    stats.waiting = queue.size;
   }
 
   return {
@@ -75,22 +99,30 @@ export function createLoad(limits: LoadLimits): Load {
       stats.requests += 1;
       stats.requestsInFlight += 1;
     },
-    end() {
+    end(taker) {
       stats.requestsInFlight -= 1;
-      letNextIn();
+      const waiting = queue.get(taker);
+      leaveQueue(taker);
+      waiting?.resolve();
+      account(taker, 0);
+      letIn();
       if (stats.requestsInFlight === 0) for (const resolve of idlers.splice(0)) resolve();
     },
-    addBodyBytes(byteLength) {
-      stats.bodyBytesInFlight += byteLength;
+    setBodyBytes(taker, byteLength) {
+      account(taker, byteLength);
+      letIn();
     },
-    removeBodyBytes(byteLength) {
-      stats.bodyBytesInFlight -= byteLength;
-      letNextIn();
-    },
-    room(isWanted) {
-      if (stats.bodyBytesInFlight < limits.maxBodyBytesInFlight && queue.length === 0) return undefined;
-      stats.waiting += 1;
-      return new Promise<void>((resolve) => queue.push({ isWanted, resolve }));
+    room(taker, byteLength) {
+      // A request that is begun again has its room still: waiting for it would be waiting for itself.
+      if (taker.bodyBytes > 0) return undefined;
+      if (queue.size === 0 && hasRoom()) {
+        account(taker, byteLength);
+        return undefined;
+      }
+      return new Promise<void>((resolve) => {
+        queue.set(taker, { byteLength, resolve });
+        stats.waiting = queue.size;
+      });
     },
     idle() {
       return stats.requestsInFlight === 0

@@ -36,17 +36,32 @@ export interface BodyReply {
   /** Strong, with its quotes; known without making the body. */
   readonly etag: string;
   readonly cacheControl?: string;
-  /** Makes the body. @throws ZpublishError; `not-found` where the chunk is absent. */
-  open(): Promise<Body>;
+  /** About as many bytes as the body has, before it is made: so much room is kept for it. Default 1 MiB. */
+  readonly expectedByteLength?: number;
+  /**
+   * The body where it is at hand and takes no memory (a view of a cache), so that it has to wait for nothing; undefined:
+   * `open()` it.
+   */
+  atHand?(): Body | undefined;
+  /**
+   * Makes the body.
+   * @param isWanted Whether the client still waits for it: where not, it need not be made, and anything may be thrown.
+   * @throws ZpublishError; `not-found` where the chunk is absent.
+   */
+  open(isWanted?: () => boolean): Promise<Body>;
   /**
    * Byte length for HEAD where it can be had for less than `open()`; undefined: `open()` it.
    * @throws ZpublishError `not-found` where the chunk is absent.
    */
   byteLength?(): Promise<number | undefined>;
+  /** What `Body.headers` would be, for HEAD where `byteLength` is known. Default: none. */
+  headers?(): Body["headers"];
 }
 
 export interface Body {
   readonly byteLength: number;
+  /** Bytes that are kept in memory until all is sent. Default: all; a view of a cache keeps none. */
+  readonly heldByteLength?: number;
   /** Extra headers: `Server-Timing`, `X-Cache`. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   /**

@@ -16,6 +16,8 @@ export function sendError(exchange: Exchange, thrown: unknown, closeConnection =
     thrown instanceof ZpublishError
       ? thrown
       : new ZpublishError("internal", messageOf(thrown), { cause: thrown });
+  // Whoever has gone is not turned away: that others may have found no room is theirs to hear.
+  if (exchange.over && error.code === "overloaded") return;
   let id: string | undefined;
   const reply = errorReply(error, () => {
     id = randomUUID();

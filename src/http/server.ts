@@ -50,7 +50,7 @@ export interface HttpServer {
   /**
    * Stops listening, lets answers that are under way be finished, then drops all connections. Chunks asked for on
    * connections that are open are still answered meanwhile; pages are answered 503.
-   * @param graceMs How long to wait. Default 5,000.
+   * @param graceMs How long to wait; what is not begun then is answered 503. Default 5,000.
    */
   close(graceMs?: number): Promise<void>;
   readonly stats: LoadStats;
@@ -88,7 +88,15 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const load = createLoad({ ...DEFAULT_LOAD_LIMITS, ...options.limits });
   const sender = createBodySender(options.stallTimeoutMs ?? DEFAULT_STALL_TIMEOUT_MS);
   const cors = createCors(options.corsOrigin ?? "*");
-  const context: ExchangeContext = { cors, cacheControl, load, sender, log, draining: false };
+  const context: ExchangeContext = {
+    cors,
+    cacheControl,
+    load,
+    sender,
+    log,
+    open: new Set(),
+    draining: false,
+  };
 
   let app: TemplatedApp | undefined;
   let uws: Uws | undefined;
@@ -143,6 +151,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       delay(graceMs, undefined, { signal: patience.signal }).catch(() => undefined),
     ]);
     patience.abort();
+    // An answer that has begun can only be cut off; the others are told, so that a proxy asks another server.
+    for (const exchange of [...context.open]) {
+      if (!exchange.started)
+        sendError(exchange, new ZpublishError("draining", "The server is shutting down"));
+    }
     if (app !== undefined) await delay(FLUSH_MS);
     app?.close();
     sender.close();

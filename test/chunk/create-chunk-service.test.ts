@@ -91,6 +91,34 @@ t.test("stored bytes pass through, then come from the cache", async (t) => {
   t.equal(second.read(0), undefined, "evicted meanwhile");
 });
 
+t.test("a cached chunk is at hand, and keeps no memory", async (t) => {
+  const { serve } = await setup(t);
+  t.equal((await serve("0.0")).atHand?.(), undefined);
+  await (await serve("0.0")).open();
+  const body = (await serve("0.0")).atHand?.();
+  t.equal(body?.heldByteLength, 0);
+  t.equal(Buffer.from(body?.read(0) ?? []).toString(), "stored bytes");
+});
+
+t.test("a chunk given up by all who asked is made for the one who comes in that moment", async (t) => {
+  let makes = 0;
+  let stamp = "";
+  const { serve } = await setup(t, {
+    config: { encoding: { compressor: null } },
+    makeChunk: async () => {
+      makes++;
+      if (makes > 1) return encoded("made", stamp);
+      const error = { code: "overloaded", message: "given up", details: { abandoned: true } } as const;
+      return { status: "failed", error };
+    },
+  });
+  const reply = await serve("0.0");
+  stamp = reply.etag.split("-").at(-1)?.slice(0, -1) as string;
+  const body = await reply.open(() => true);
+  t.equal(Buffer.from(body.read(0) ?? []).toString(), "made");
+  t.equal(makes, 2);
+});
+
 t.test("keys that are not canonical, outside the grid, or without a chunk are not found", async (t) => {
   const { serve } = await setup(t);
   for (const key of ["0", "0.0.0", "00.0", "+0.0", "0.3", "2.0", "0.1", "x", ""]) {

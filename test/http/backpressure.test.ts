@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
+import { ZpublishError } from "../../src/errors.js";
 import type { Body, BodyReply } from "../../src/http/reply.js";
 import { openConnection, rawRequest, requestText } from "./raw-request.js";
 import { bodyReplyOf, routeOf, startTestServer } from "./start-test-server.js";
@@ -161,6 +162,83 @@ t.test("chunks wait while too many bytes are on their way, and none is turned aw
   stalled.socket.destroy();
   for (const answer of await Promise.all(waiting)) t.ok(answer.body.equals(content));
   t.match(server.stats, { requestsInFlight: 0, bodyBytesInFlight: 0, waiting: 0 });
+});
+
+t.test("of many chunks asked for at once, no more are made than there is room for", async (t) => {
+  let held = 0;
+  let heldMax = 0;
+  const reply = bodyReplyOf(content, '"t"', {
+    expectedByteLength: BODY_BYTES,
+    open: async () => {
+      held += 1;
+      heldMax = Math.max(heldMax, held);
+      await delay(5);
+      return { byteLength: BODY_BYTES, headers: [], read: (offset) => content.subarray(offset) };
+    },
+  });
+  const { port, server } = await startTestServer(t, [routeOf("/big", () => reply, "chunk")], {
+    limits: { maxBodyBytesInFlight: 3 * BODY_BYTES },
+  });
+  const stalled = [];
+  for (let i = 0; i < 20; i += 1) {
+    const connection = await openConnection(port);
+    connection.socket.pause();
+    connection.send(requestText("/big"));
+    stalled.push(connection);
+  }
+  await delay(150);
+  t.equal(heldMax, 3);
+  t.match(server.stats, { waiting: 17, bodyBytesInFlight: 3 * BODY_BYTES });
+  for (const { socket } of stalled) socket.resume();
+  for (const { answer } of stalled) t.equal((await answer()).status, 200);
+  t.match(server.stats, { requestsInFlight: 0, bodyBytesInFlight: 0, waiting: 0 });
+});
+
+t.test("a body at hand that takes no memory waits for no room", async (t) => {
+  const held = bodyReplyOf(content, '"t"');
+  const view: Body = {
+    byteLength: BODY_BYTES,
+    heldByteLength: 0,
+    headers: [],
+    read: (offset) => content.subarray(offset),
+  };
+  const atHand = bodyReplyOf(content, '"t"', { atHand: () => view });
+  const routes = [routeOf("/held", () => held, "chunk"), routeOf("/view", async () => atHand, "chunk")];
+  const { port, server } = await startTestServer(t, routes, { limits: { maxBodyBytesInFlight: 1 } });
+  const stalled = await openConnection(port);
+  stalled.socket.pause();
+  stalled.send(requestText("/held"));
+  while (server.stats.bodyBytesInFlight < BODY_BYTES) await delay(5);
+  t.ok((await rawRequest(port, "/view")).body.equals(content));
+  t.equal(server.stats.bodyBytesInFlight, BODY_BYTES);
+  stalled.socket.destroy();
+});
+
+t.test("whoever makes a body can ask whether its client still waits", async (t) => {
+  const asked: (() => boolean)[] = [];
+  const reply = bodyReplyOf(content, '"t"', {
+    open: async (isWanted = () => true) => {
+      asked.push(isWanted);
+      await delay(150);
+      if (!isWanted()) throw new ZpublishError("overloaded", "nobody waits for it any more");
+      throw new ZpublishError("not-found", "nothing is here");
+    },
+  });
+  const { port, lines } = await startTestServer(t, [routeOf("/slow", () => reply, "chunk")]);
+  for (const method of ["GET", "HEAD"]) {
+    const gone = await openConnection(port);
+    gone.send(requestText("/slow", { method }));
+    await delay(50);
+    t.ok(asked.at(-1)?.());
+    gone.socket.resetAndDestroy();
+    await delay(50);
+    t.notOk(asked.at(-1)?.());
+  }
+  t.equal((await rawRequest(port, "/slow")).status, 404);
+  t.notOk(
+    lines.some(({ code }) => code === "overloaded"),
+    "nobody was turned away",
+  );
 });
 
 t.test("a client that pauses is waited for, one that has stalled is dropped", async (t) => {

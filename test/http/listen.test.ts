@@ -84,7 +84,7 @@ t.test("finishes what is under way when it closes, then drops every connection",
   t.ok(idle.closed() && busy.closed() && second.closed());
 });
 
-t.test("waits no longer than it is told", async (t) => {
+t.test("waits no longer than it is told, and says so to whoever still waits", async (t) => {
   const never = routeOf("/never", () => new Promise(() => {}), "chunk");
   const { server, port } = await startTestServer(t, [never]);
   const connection = await openConnection(port);
@@ -93,7 +93,15 @@ t.test("waits no longer than it is told", async (t) => {
   const began = performance.now();
   await server.close(200);
   t.ok(performance.now() - began < 2000);
-  await t.rejects(connection.answer(), /connection closed/);
+  const turnedAway = await connection.answer();
+  t.equal(turnedAway.status, 503, "answered, and not cut off: a proxy asks another server then");
+  t.match(turnedAway.headers, {
+    "retry-after": /^\d+$/,
+    connection: "close",
+    "access-control-allow-origin": "*",
+  });
+  await delay(20);
+  t.ok(connection.closed());
   t.equal(server.stats.requestsInFlight, 0);
 });
 

@@ -1,5 +1,5 @@
 import t from "tap";
-import { createLoad } from "../../src/http/load.js";
+import { type BodyTaker, createLoad } from "../../src/http/load.js";
 
 const LIMITS = { maxRequestsInFlight: 3, maxPagesInFlight: 1, maxBodyBytesInFlight: 100 };
 
@@ -16,29 +16,51 @@ t.test("sheds pages before chunks", async (t) => {
   t.throws(() => load.admit("chunk"), { code: "overloaded" });
 });
 
+function begin(load: ReturnType<typeof createLoad>): BodyTaker {
+  load.begin();
+  return { bodyBytes: 0 };
+}
+
 t.test("lets bodies wait for room in order, and forgets nobody", async (t) => {
   const load = createLoad(LIMITS);
   const order: number[] = [];
-  load.begin();
-  load.addBodyBytes(150);
-  for (const number of [1, 2, 3, 4]) {
-    load.begin();
-    // The second one's client has gone when its turn comes.
-    void load.room(() => number !== 2)?.then(() => order.push(number));
-  }
+  const first = begin(load);
+  load.setBodyBytes(first, 150);
+  const takers = [1, 2, 3, 4].map((number) => {
+    const taker = begin(load);
+    void load.room(taker, 60)?.then(() => order.push(number));
+    return taker;
+  });
   t.equal(load.stats.waiting, 4);
-  load.removeBodyBytes(150);
-  load.end();
+  load.end(takers[1] as BodyTaker);
+  t.equal(load.stats.waiting, 3, "whoever goes away leaves nothing behind");
+  load.end(first);
   await Promise.resolve();
-  t.strictSame(order.slice(0, 1), [1]);
-  // Whoever was let in ends without having had a body, and lets the next in.
-  for (let i = 0; i < 4; i += 1) load.end();
+  t.strictSame(order, [2, 1, 3], "the one that went away goes on to find that it is over");
+  t.match(load.stats, { waiting: 1, bodyBytesInFlight: 120 });
+  for (const index of [0, 2]) load.end(takers[index] as BodyTaker);
   await Promise.resolve();
-  t.strictSame(order, [1, 2, 3, 4]);
+  t.strictSame(order, [2, 1, 3, 4]);
+  load.end(takers[3] as BodyTaker);
   t.match(load.stats, { waiting: 0, requestsInFlight: 0, bodyBytesInFlight: 0, requests: 5 });
-  t.equal(
-    load.room(() => true),
-    undefined,
-  );
   await load.idle();
+});
+
+t.test("keeps room for bodies that are being made", async (t) => {
+  const load = createLoad(LIMITS);
+  const [a, b, c] = [begin(load), begin(load), begin(load)];
+  t.equal(load.room(a, 60), undefined);
+  t.equal(load.room(b, 60), undefined);
+  let letIn = false;
+  void load.room(c, 60)?.then(() => {
+    letIn = true;
+  });
+  t.equal(load.room(a, 60), undefined, "a request that is begun again has its room still");
+  load.setBodyBytes(a, 40);
+  await Promise.resolve();
+  t.notOk(letIn, "100 bytes are taken");
+  load.setBodyBytes(b, 1);
+  await Promise.resolve();
+  t.ok(letIn, "bodies that turn out smaller make room");
+  t.equal(load.stats.bodyBytesInFlight, 101);
 });
