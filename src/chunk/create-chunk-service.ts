@@ -71,7 +71,7 @@ export function createChunkService({ cache, makeChunk }: ChunkServiceParts): Chu
       etag: stamp === undefined ? `"${access.tag}-${chunkKey}"` : `"${access.tag}-${chunkKey}-${stamp}"`,
       cacheControl: snapshot.cacheControl,
       expectedByteLength: access.expectedByteLength,
-      atHand: () => openCached(request),
+      atHand: () => openAtHand(request),
       open: (isWanted) => openBody(request, isWanted),
       headers: () => headersAsStored(request),
       byteLength: () => byteLengthOf(request),
@@ -113,6 +113,22 @@ export function createChunkService({ cache, makeChunk }: ChunkServiceParts): Chu
     const cached = cache().get(cacheKey);
     if (cached === undefined) return undefined;
     return cachedBody(cacheKey, cached.length, performance.now() - began);
+  }
+
+  /** To be read from before anything else runs: what was looked up is still there, and need not be looked up again. */
+  function openAtHand({ cacheKey }: ChunkRequest): Body | undefined {
+    const began = performance.now();
+    let found = cache().get(cacheKey);
+    if (found === undefined) return undefined;
+    const body = cachedBody(cacheKey, found.length, performance.now() - began);
+    return {
+      ...body,
+      read(offset) {
+        const bytes = found;
+        found = undefined;
+        return bytes === undefined ? body.read(offset) : bytes.subarray(offset);
+      },
+    };
   }
 
   function cachedBody(key: Uint8Array, byteLength: number, lookup: number): Body {

@@ -40,7 +40,7 @@ export interface BodyReply {
   readonly expectedByteLength?: number;
   /**
    * The body where it is at hand and takes no memory (a view of a cache), so that it has to wait for nothing; undefined:
-   * `open()` it.
+   * `open()` it. What it reads first is read before anything else runs.
    */
   atHand?(): Body | undefined;
   /**
