@@ -1,0 +1,152 @@
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import Blosc from "numcodecs/blosc";
+import { FIELD_SIDE, fieldValues } from "./field.js";
+
+/** One Zarr v2 store on disk. */
+export interface BenchStore {
+  /** Names the dataset, and the folder. */
+  readonly id: string;
+  readonly directory: string;
+}
+
+/** A store with one array `field` (time, y, x) of float32. */
+export interface FieldStore extends BenchStore {
+  /** Elements along y and x of a chunk, which is one step of time. */
+  readonly chunkSide: number;
+  readonly steps: number;
+  /** Keys below the store, `field/0.0.0` first, the last axis fastest. */
+  readonly chunkKeys: readonly string[];
+}
+
+/** As in the stored `.zarray`. */
+export const FIELD_COMPRESSOR = { id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 } as const;
+
+/** Raised when what is written changes: data of another version is made again. */
+const FORMAT = 1;
+
+/** Where stores are kept between runs: below a folder that version control ignores. */
+export const DATA_DIRECTORY = join(packageRoot(), ".build", "bench-data");
+
+/** The folder of `package.json`. */
+export function packageRoot(): string {
+  let folder = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(folder, "package.json"))) folder = dirname(folder);
+  return folder;
+}
+
+/**
+ * The store of a field of `steps` × 2048 × 2048, made where it is not there yet.
+ * @param onProgress Told how much of it is written, from 0 to 1.
+ */
+export async function openFieldStore(
+  id: string,
+  chunkSide: number,
+  steps: number,
+  onProgress: (done: number) => void,
+  parent: string = DATA_DIRECTORY,
+): Promise<FieldStore> {
+  const chunkKeys: string[] = [];
+  const perSide = FIELD_SIDE / chunkSide;
+  for (let t = 0; t < steps; t++) {
+    for (let y = 0; y < perSide; y++)
+      for (let x = 0; x < perSide; x++) chunkKeys.push(`field/${t}.${y}.${x}`);
+  }
+  const directory = join(parent, `${id}-${steps}x${FIELD_SIDE}-chunk${chunkSide}-v${FORMAT}`);
+  const store: FieldStore = { id, directory, chunkSide, steps, chunkKeys };
+  await makeOnce(directory, async (unfinished) => {
+    const codec = Blosc.fromConfig(FIELD_COMPRESSOR);
+    await mkdir(join(unfinished, "field"));
+    for (const [done, key] of chunkKeys.entries()) {
+      const values = fieldValues(boxOf(key, [1, chunkSide, chunkSide]));
+      await writeFile(join(unfinished, key), await codec.encode(new Uint8Array(values.buffer)));
+      onProgress((done + 1) / chunkKeys.length);
+    }
+    await writeMetadata(unfinished, {
+      ".zattrs": { title: "A field for benchmarks" },
+      ".zgroup": { zarr_format: 2 },
+      "field/.zarray": {
+        chunks: [1, chunkSide, chunkSide],
+        compressor: FIELD_COMPRESSOR,
+        dimension_separator: ".",
+        dtype: "<f4",
+        fill_value: "NaN",
+        filters: null,
+        order: "C",
+        shape: [steps, FIELD_SIDE, FIELD_SIDE],
+        zarr_format: 2,
+      },
+      "field/.zattrs": {
+        _ARRAY_DIMENSIONS: ["time", "y", "x"],
+        long_name: "a smooth field with noise",
+        units: "K",
+      },
+    });
+  });
+  return store;
+}
+
+/** A store of `count` one-dimensional variables without stored chunks: all there is to it is its metadata. */
+export async function openManyStore(count: number, parent: string = DATA_DIRECTORY): Promise<BenchStore> {
+  const directory = join(parent, `many-${count}-v${FORMAT}`);
+  await makeOnce(directory, async (unfinished) => {
+    const metadata: Record<string, unknown> = { ".zattrs": {}, ".zgroup": { zarr_format: 2 } };
+    for (let i = 0; i < count; i++) {
+      metadata[`v${i}/.zarray`] = {
+        chunks: [100],
+        compressor: FIELD_COMPRESSOR,
+        dimension_separator: ".",
+        dtype: "<f4",
+        fill_value: "NaN",
+        filters: null,
+        order: "C",
+        shape: [100],
+        zarr_format: 2,
+      };
+      metadata[`v${i}/.zattrs`] = { _ARRAY_DIMENSIONS: ["x"], long_name: `variable ${i}`, units: "m s-1" };
+    }
+    await writeConsolidated(unfinished, metadata);
+    await writeFile(join(unfinished, ".zgroup"), JSON.stringify({ zarr_format: 2 }));
+  });
+  return { id: "many", directory };
+}
+
+/** Where the chunk `field/t.y.x` of a grid lies. */
+export function boxOf(key: string, chunkShape: readonly [number, number, number]) {
+  const [t, y, x] = key
+    .slice(key.lastIndexOf("/") + 1)
+    .split(".")
+    .map(Number) as [number, number, number];
+  return { begin: [t * chunkShape[0], y * chunkShape[1], x * chunkShape[2]], length: chunkShape } as const;
+}
+
+/** The bytes of one stored file. */
+export function storedBytes(store: BenchStore, key: string): Buffer {
+  return readFileSync(join(store.directory, key));
+}
+
+/** A store is there as a whole or not at all, whenever the run that makes it ends. */
+async function makeOnce(directory: string, make: (unfinished: string) => Promise<void>): Promise<void> {
+  if (existsSync(directory)) return;
+  const unfinished = `${directory}.unfinished`;
+  await rm(unfinished, { recursive: true, force: true });
+  await mkdir(unfinished, { recursive: true });
+  await make(unfinished);
+  await rename(unfinished, directory);
+}
+
+async function writeMetadata(directory: string, metadata: Readonly<Record<string, unknown>>): Promise<void> {
+  for (const [key, document] of Object.entries(metadata)) {
+    await writeFile(join(directory, key), `${JSON.stringify(document, null, 2)}\n`);
+  }
+  await writeConsolidated(directory, metadata);
+}
+
+async function writeConsolidated(
+  directory: string,
+  metadata: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  await writeFile(join(directory, ".zmetadata"), JSON.stringify({ metadata, zarr_consolidated_format: 1 }));
+}

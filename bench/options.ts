@@ -1,0 +1,48 @@
+import { parseArgs } from "node:util";
+
+export interface BenchOptions {
+  /** Rows asked for by name; none for the default ones. */
+  readonly names: readonly string[];
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly isSmall: boolean;
+  readonly peers: readonly string[];
+}
+
+export const DEFAULT_ROUNDS = 5;
+export const DEFAULT_SECONDS = 3;
+const MAX = 3_600;
+
+/** @param known Names that may be asked for. @throws Error, in one line, for an option or name that is not known. */
+export function parseBenchOptions(args: readonly string[], known: readonly string[]): BenchOptions | "help" {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      rounds: { type: "string", default: String(DEFAULT_ROUNDS) },
+      seconds: { type: "string", default: String(DEFAULT_SECONDS) },
+      small: { type: "boolean", default: false },
+      peer: { type: "string", multiple: true, default: [] },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) return "help";
+  const unknown = positionals.filter((name) => !known.includes(name));
+  if (unknown.length > 0)
+    throw new Error(`expected names among ${known.join(", ")}, received ${unknown.join(", ")}`);
+  return {
+    names: positionals,
+    rounds: wholeNumber("--rounds", values.rounds),
+    seconds: wholeNumber("--seconds", values.seconds),
+    isSmall: values.small,
+    peers: values.peer,
+  };
+}
+
+function wholeNumber(name: string, text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1 || value > MAX) {
+    throw new Error(`${name}: expected a whole number from 1 to ${MAX}, received ${text}`);
+  }
+  return value;
+}

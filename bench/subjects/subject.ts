@@ -1,0 +1,49 @@
+import type { BenchStore } from "../data/bench-data.js";
+
+/** Something that answers the requests of a row. */
+export interface Subject {
+  /** As in the table. */
+  readonly name: string;
+  /** Whether it can be started again with nothing in memory or cache; a server that the user runs cannot. */
+  readonly isRestartable: boolean;
+  /** Whether it says `X-Cache: HIT` once a chunk is cached, so that its cache is to be filled before it is measured. */
+  readonly hasChunkCache: boolean;
+  /** Starts it in a process of its own. @throws Error where it is not ready. */
+  start(site: Site): Promise<RunningSubject>;
+}
+
+/** What every subject answers at the same paths: a store at `/datasets/{id}/zarr/`, and documents. */
+export interface Site {
+  readonly store: BenchStore;
+  /** Documents that are no file of the store, by path; zpublish makes its own. */
+  readonly documents: ReadonlyMap<string, Buffer>;
+  /** Paths that will be asked for, so that what answers from memory knows what to load. */
+  readonly paths: readonly string[];
+  /** An empty folder for this start, removed afterwards by the caller. */
+  readonly scratch: string;
+  /** How zpublish serves the store, as in its configuration file: empty for as stored. */
+  readonly serving: Readonly<Record<string, unknown>>;
+}
+
+export interface RunningSubject {
+  /** Without a slash at its end. */
+  readonly baseUrl: string;
+  /** Undefined where it is not ours. */
+  readonly pid: number | undefined;
+  stop(): Promise<void>;
+}
+
+/** Path of a key of the store. */
+export function storePath(store: BenchStore, key: string): string {
+  return `/datasets/${store.id}/zarr/${key}`;
+}
+
+/** The body of a path that is a document or a stored file. */
+export function siteFile({ store, documents }: Site, path: string): Buffer | { readonly file: string } {
+  const document = documents.get(path);
+  if (document !== undefined) return document;
+  const prefix = storePath(store, "");
+  if (!path.startsWith(prefix))
+    throw new Error(`expected a document or a path below ${prefix}, received ${path}`);
+  return { file: `${store.directory}/${path.slice(prefix.length)}` };
+}
