@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import { allowsRange, matchIfMatch, matchIfNoneMatch } from "./conditional.js";
-import type { ContentCoding } from "./document.js";
+import type { ContentCoding, Document } from "./document.js";
 import type { Exchange } from "./exchange.js";
 import { headerField } from "./header-field.js";
 import { negotiateCoding } from "./negotiate.js";
@@ -14,6 +14,12 @@ const ETAG_SUFFIXES: Readonly<Record<ContentCoding | "identity", string>> = {
   br: "-br",
   gzip: "-gz",
 };
+
+/**
+ * A document up to this long is handed to uWebSockets.js whole, which copies what the socket does not take at once: cheaper
+ * than looking after it, and bounded.
+ */
+const MAX_COPIED_BYTES = 16 * 1024;
 
 /**
  * Answers with a document: at once, unless it has to be compressed first.
@@ -74,18 +80,13 @@ function send(
   range: RangeRequest | undefined,
 ): void {
   const { document } = reply;
-  const etag = withSuffix(document.etag, ETAG_SUFFIXES[coding]);
-  let fields =
-    headerField("ETag", etag) +
-    headerField("Cache-Control", reply.cacheControl ?? exchange.context.cacheControl) +
-    headerField("Accept-Ranges", "bytes");
-  if (ifNoneMatch !== undefined && matchIfNoneMatch(ifNoneMatch, etag) !== "no-match") {
-    exchange.writeHead("304 Not Modified", fields, VARY);
+  const head = headOf(document, coding, reply.cacheControl ?? exchange.context.cacheControl);
+  if (ifNoneMatch !== undefined && matchIfNoneMatch(ifNoneMatch, head.etag) !== "no-match") {
+    exchange.writeHead("304 Not Modified", head.validators, VARY);
     exchange.endBodiless();
     return;
   }
-  fields += headerField("Content-Type", document.contentType);
-  if (coding !== "identity") fields += headerField("Content-Encoding", coding);
+  let { fields } = head;
   let start = 0;
   let byteLength = bytes.byteLength;
   let status = "200 OK";
@@ -101,9 +102,46 @@ function send(
     exchange.endHead(byteLength);
     return;
   }
+  if (byteLength <= MAX_COPIED_BYTES) {
+    exchange.endWith(range === undefined ? bytes : bytes.subarray(start, start + byteLength));
+    return;
+  }
   const body = bodyOf(bytes);
   const transfer = { exchange, body, start, byteLength, reopen: async () => body };
   exchange.context.sender.send(transfer, bytes.subarray(start));
+}
+
+/** Header lines of a document in one coding. */
+interface DocumentHead {
+  readonly cacheControl: string;
+  readonly etag: string;
+  /** Of 304. */
+  readonly validators: string;
+  /** Of 200 and 206. */
+  readonly fields: string;
+}
+
+/** Of each document in each coding, as it was sent last: they rarely change, and are checked when they are made. */
+const heads = new WeakMap<Document, Map<ContentCoding | "identity", DocumentHead>>();
+
+function headOf(document: Document, coding: ContentCoding | "identity", cacheControl: string): DocumentHead {
+  let ofDocument = heads.get(document);
+  if (ofDocument === undefined) {
+    ofDocument = new Map();
+    heads.set(document, ofDocument);
+  }
+  const known = ofDocument.get(coding);
+  if (known?.cacheControl === cacheControl) return known;
+  const etag = withSuffix(document.etag, ETAG_SUFFIXES[coding]);
+  const validators =
+    headerField("ETag", etag) +
+    headerField("Cache-Control", cacheControl) +
+    headerField("Accept-Ranges", "bytes");
+  const encoding = coding === "identity" ? "" : headerField("Content-Encoding", coding);
+  const fields = validators + headerField("Content-Type", document.contentType) + encoding;
+  const head = { cacheControl, etag, validators, fields };
+  ofDocument.set(coding, head);
+  return head;
 }
 
 function bodyOf(bytes: Uint8Array): Body {

@@ -41,6 +41,7 @@ export class Exchange implements RouteRequest, BodyTaker {
   started = false;
   /** Of a body that is being made or on its way, counted by the load. */
   bodyBytes = 0;
+  #isOpen = false;
   readonly #method: string;
   readonly #corsFields: string;
   /** While it may be read; then its copied headers; null when neither is there any more. */
@@ -58,7 +59,6 @@ export class Exchange implements RouteRequest, BodyTaker {
     this.query = req.getQuery() ?? "";
     this.#corsFields = context.cors.fields(context.cors.variesByOrigin ? req.getHeader("origin") : undefined);
     context.load.begin();
-    context.open.add(this);
     res.onAborted(() => this.end());
   }
 
@@ -72,6 +72,13 @@ export class Exchange implements RouteRequest, BodyTaker {
     if (request === null) throw new Error(`Header '${name}' was asked for after the reply was there`);
     const value = request instanceof Map ? request.get(name) : request.getHeader(name);
     return value === "" ? undefined : value;
+  }
+
+  /** Notes that the answer comes later. Most come at once, and a set of them all would cost more than they do. */
+  keepOpen(): void {
+    if (this.over) return;
+    this.#isOpen = true;
+    this.context.open.add(this);
   }
 
   /** Copies the headers, for a handler that goes on after uWebSockets.js takes its request back. */
@@ -140,7 +147,7 @@ export class Exchange implements RouteRequest, BodyTaker {
   end(): void {
     if (this.over) return;
     this.over = true;
-    this.context.open.delete(this);
+    if (this.#isOpen) this.context.open.delete(this);
     this.context.load.end(this);
   }
 }

@@ -121,6 +121,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       sendError(exchange, error);
     } finally {
       exchange.releaseRequest();
+      exchange.keepOpen();
     }
   }
 
