@@ -1,7 +1,7 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { DatasetConfig } from "../config/config.js";
 import { messageOf, ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
+import { settlesWithin } from "../settles-within.js";
 import type { Source } from "../source/source.js";
 import type { DatasetSnapshot, Datasets } from "./dataset.js";
 import { type OpenDataset, openDataset } from "./open-dataset.js";
@@ -131,9 +131,7 @@ export async function openDatasets(
       if (seconds <= 0) return;
       const periodMs = seconds * 1000;
       const tick = async () => {
-        const patience = new AbortController();
-        await Promise.race([refresh(), delay(periodMs, undefined, { signal: patience.signal, ref: false })]);
-        patience.abort();
+        await settlesWithin(refresh(), periodMs);
         later(tick, periodMs);
       };
       later(tick, periodMs);
@@ -141,12 +139,7 @@ export async function openDatasets(
     async close() {
       closed = true;
       for (const timer of timers) clearTimeout(timer);
-      const patience = new AbortController();
-      await Promise.race([
-        Promise.all(underWay.values()),
-        delay(CLOSE_TIMEOUT_MS, undefined, { signal: patience.signal, ref: false }),
-      ]);
-      patience.abort();
+      await settlesWithin(Promise.all(underWay.values()), CLOSE_TIMEOUT_MS);
       await Promise.all([...datasets.values()].map((dataset) => dataset.close()));
     },
   };

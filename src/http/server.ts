@@ -3,6 +3,7 @@ import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { messageOf, ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
+import { settlesWithin } from "../settles-within.js";
 import { answer } from "./answer.js";
 import { createBodySender } from "./body-sender.js";
 import { ALLOWED_METHODS, createCors } from "./cors.js";
@@ -146,12 +147,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     context.draining = true;
     if (uws !== undefined && listening !== undefined) uws.us_listen_socket_close(listening);
     listening = undefined;
-    const patience = new AbortController();
-    await Promise.race([
-      load.idle(),
-      delay(graceMs, undefined, { signal: patience.signal }).catch(() => undefined),
-    ]);
-    patience.abort();
+    await settlesWithin(load.idle(), graceMs);
     // An answer that has begun can only be cut off; the others are told, so that a proxy asks another server.
     for (const exchange of [...context.open]) {
       if (!exchange.started)

@@ -3,6 +3,7 @@ import { coordinatesOf } from "../../html/group-section.js";
 import { elementCount } from "../../model/chunk-grid.js";
 import type { Group } from "../../model/data-tree.js";
 import type { PreviewService, PreviewValues } from "../../preview/preview.js";
+import { settlesWithin } from "../../settles-within.js";
 
 /** Coordinates of one page whose first values are shown. */
 const MAX_PREVIEWS = 32;
@@ -54,7 +55,7 @@ export function createPreviewCollector(previews: () => PreviewService): CollectP
     if (admitted.length === 0) return { values: new Map(), complete: arrays.length === 0 };
     const arriving = new Map<string, PreviewValues>();
     const all = Promise.all(admitted.map((array) => preview(array, arriving)));
-    const inTime = await within(PREVIEW_TIMEOUT_MS, all);
+    const inTime = await settlesWithin(all, PREVIEW_TIMEOUT_MS);
     return { values: new Map(arriving), complete: inTime && admitted.length === arrays.length };
   };
 }
@@ -74,17 +75,4 @@ function previewableArrays(snapshot: DatasetSnapshot, groups: Iterable<Group>): 
 function isSmall({ stored }: ServedArray): boolean {
   // Items of object types have no size: strings, mostly short.
   return elementCount(stored.chunkShape) * (stored.dataType.itemSize || 64) <= MAX_CHUNK_BYTES;
-}
-
-/** Whether a promise that never rejects settles in time. */
-async function within(timeoutMs: number, promise: Promise<unknown>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<false>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs, false);
-  });
-  try {
-    return await Promise.race([promise.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
