@@ -71,7 +71,7 @@ export function createChunkService({ cache, makeChunk }: ChunkServiceParts): Chu
       etag: stamp === undefined ? `"${access.tag}-${chunkKey}"` : `"${access.tag}-${chunkKey}-${stamp}"`,
       cacheControl: snapshot.cacheControl,
       expectedByteLength: access.expectedByteLength,
-      atHand: () => openAtHand(request),
+      atHand: () => openCached(request, true),
       open: (isWanted) => openBody(request, isWanted),
       headers: () => headersAsStored(request),
       byteLength: () => byteLengthOf(request),
@@ -80,7 +80,7 @@ export function createChunkService({ cache, makeChunk }: ChunkServiceParts): Chu
 
   async function openBody(request: ChunkRequest, isWanted: () => boolean = ALWAYS): Promise<Body> {
     const began = performance.now();
-    const cached = openCached(request);
+    const cached = openCached(request, false);
     if (cached !== undefined) return cached;
     const lookup = performance.now() - began;
     const made = await makeOnce(request, isWanted);
@@ -108,52 +108,38 @@ export function createChunkService({ cache, makeChunk }: ChunkServiceParts): Chu
     }
   }
 
-  function openCached({ cacheKey }: ChunkRequest): Body | undefined {
+  /**
+   * @param isReadAtOnce Whether it is read from before anything else runs: what was looked up is still there then, and
+   * need not be looked up again.
+   */
+  function openCached({ cacheKey }: ChunkRequest, isReadAtOnce: boolean): Body | undefined {
     const began = performance.now();
-    const cached = cache().get(cacheKey);
-    if (cached === undefined) return undefined;
-    return cachedBody(cacheKey, cached.length, performance.now() - began);
-  }
-
-  /** To be read from before anything else runs: what was looked up is still there, and need not be looked up again. */
-  function openAtHand({ cacheKey }: ChunkRequest): Body | undefined {
-    const began = performance.now();
-    let found = cache().get(cacheKey);
+    const found = cache().get(cacheKey);
     if (found === undefined) return undefined;
-    const body = cachedBody(cacheKey, found.length, performance.now() - began);
+    let first = isReadAtOnce ? found : undefined;
     return {
-      ...body,
-      read(offset) {
-        const bytes = found;
-        found = undefined;
-        return bytes === undefined ? body.read(offset) : bytes.subarray(offset);
-      },
-    };
-  }
-
-  function cachedBody(key: Uint8Array, byteLength: number, lookup: number): Body {
-    return {
-      byteLength,
+      byteLength: found.length,
       heldByteLength: 0,
       headers: [
         ["X-Cache", "HIT"],
-        ["Server-Timing", serverTiming({ cache: lookup })],
+        ["Server-Timing", serverTiming({ cache: performance.now() - began })],
       ],
       read(offset) {
-        const bytes = cache().get(key);
+        const bytes = first ?? cache().get(cacheKey);
+        first = undefined;
         return offset === 0 ? bytes : bytes?.subarray(offset);
       },
     };
   }
 
   /** Of HEAD, for a chunk that GET would answer as it is stored or from the cache. */
-  function headersAsStored({ cacheKey }: ChunkRequest): Body["headers"] {
+  function headersAsStored(request: ChunkRequest): Body["headers"] {
     const began = performance.now();
-    const isCached = cache().get(cacheKey) !== undefined;
-    const lookup = performance.now() - began;
+    const cached = openCached(request, false);
+    if (cached !== undefined) return cached.headers;
     return [
-      ["X-Cache", isCached ? "HIT" : "PASS"],
-      ["Server-Timing", serverTiming({ cache: lookup })],
+      ["X-Cache", "PASS"],
+      ["Server-Timing", serverTiming({ cache: performance.now() - began })],
     ];
   }
 
