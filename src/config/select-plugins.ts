@@ -6,6 +6,7 @@ import { describeValue, type Problem } from "./problem.js";
 
 /** Loaded unless switched off, in this order. */
 export const BUILT_IN_PLUGINS = ["dataset_info", "module_version", "plugin_info", "zarr"] as const;
+export type BuiltInPlugin = (typeof BUILT_IN_PLUGINS)[number];
 
 /** A plugin switched on or off in one place of the configuration. */
 export interface PluginChoice {
@@ -86,7 +87,7 @@ function isPluginName(text: string): boolean {
 }
 
 /** True for the name of a plugin that comes with the package. */
-export function isBuiltIn(name: string): boolean {
+export function isBuiltIn(name: string): name is BuiltInPlugin {
   return (BUILT_IN_PLUGINS as readonly string[]).includes(name);
 }
 

@@ -1,13 +1,14 @@
 import { isAbsolute } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { PluginConfig } from "../config/config.js";
+import { BUILT_IN_PLUGINS, type BuiltInPlugin, isBuiltIn } from "../config/select-plugins.js";
 import { messageOf, ZpublishError } from "../errors.js";
 import type { Plugin, PluginModule } from "./plugin.js";
 
 /**
  * The built-in plugins. Imported when asked for: one that is switched off is not loaded.
  */
-const BUILT_IN: Readonly<Record<string, () => Promise<PluginModule>>> = {
+const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   dataset_info: () => import("./dataset-info/dataset-info-plugin.js"),
   module_version: () => import("./module-version.js"),
   plugin_info: () => import("./plugin-info.js"),
@@ -37,17 +38,9 @@ export async function loadPlugins(wanted: readonly (PluginConfig | Plugin)[]): P
 }
 
 async function loadPlugin({ name, module, options }: PluginConfig): Promise<Plugin> {
-  const load =
-    module === undefined ? BUILT_IN[name] : () => import(moduleUrl(module)) as Promise<PluginModule>;
-  if (load === undefined) {
-    throw new ZpublishError(
-      "invalid-config",
-      `plugin '${name}': expected one of ${Object.keys(BUILT_IN).join(", ")}, or a module`,
-    );
-  }
   const what = module === undefined ? `plugin '${name}'` : `plugin '${name}' of module '${module}'`;
   try {
-    const { default: exported } = await load();
+    const { default: exported } = await (module === undefined ? loadBuiltIn(name) : loadModule(module));
     return checkPlugin(typeof exported === "function" ? await exported(options) : exported, what);
   } catch (error) {
     if (error instanceof ZpublishError) throw error;
@@ -59,6 +52,20 @@ async function loadPlugin({ name, module, options }: PluginConfig): Promise<Plug
       },
     );
   }
+}
+
+/** @throws ZpublishError `invalid-config` where there is none of that name. */
+function loadBuiltIn(name: string): Promise<PluginModule> {
+  if (isBuiltIn(name)) return BUILT_IN[name]();
+  throw new ZpublishError(
+    "invalid-config",
+    `plugin '${name}': expected one of ${BUILT_IN_PLUGINS.join(", ")}, or a module`,
+  );
+}
+
+/** A file of the machine is imported by its URL, anything else by its module specifier. */
+function loadModule(module: string): Promise<PluginModule> {
+  return import(isAbsolute(module) ? pathToFileURL(module).href : module);
 }
 
 function checkPlugin(plugin: unknown, what: string): Plugin {
@@ -75,11 +82,6 @@ function checkPlugin(plugin: unknown, what: string): Plugin {
     `${what}: expected a default export {name: "lower_case", version: "…", path: "…", routes(context)}, ` +
       `received ${plugin === null ? "null" : typeof plugin}${typeof name === "string" ? ` named '${name}'` : ""}`,
   );
-}
-
-/** A file of the machine is imported by its URL, anything else by its module specifier. */
-function moduleUrl(module: string): string {
-  return isAbsolute(module) ? pathToFileURL(module).href : module;
 }
 
 /** Node says only `Unexpected token 'export'` of an ES module that it takes for CommonJS. */
