@@ -122,30 +122,9 @@ export const ROWS: Readonly<Record<string, Row>> = {
       };
     },
   },
-  info: {
-    title: "`/info`",
-    isLarge: false,
-    async open(size, onProgress) {
-      const store = await openMib(size, onProgress);
-      return { ...WARM, store, paths: [`/datasets/${store.id}/info`], answers: "document" };
-    },
-  },
-  zmetadata: {
-    title: "`.zmetadata`",
-    isLarge: false,
-    async open(size, onProgress) {
-      const store = await openMib(size, onProgress);
-      return { ...WARM, store, paths: [storePath(store, ".zmetadata")], answers: "document" };
-    },
-  },
-  "not-modified": {
-    title: "304 for a chunk",
-    isLarge: false,
-    async open(size, onProgress) {
-      const store = await openMib(size, onProgress);
-      return { ...WARM, store, paths: [storePath(store, "field/0.0.0")], answers: "not-modified" };
-    },
-  },
+  info: smallAnswer("`/info`", "document", (store) => `/datasets/${store.id}/info`),
+  zmetadata: smallAnswer("`.zmetadata`", "document", (store) => storePath(store, ".zmetadata")),
+  "not-modified": smallAnswer("304 for a chunk", "not-modified", (store) => storePath(store, "field/0.0.0")),
   "zmetadata-50000": {
     title: "`.zmetadata` of 50,000 variables",
     isLarge: true,
@@ -156,6 +135,22 @@ export const ROWS: Readonly<Record<string, Row>> = {
     },
   },
 };
+
+/** A row of one path of the field in 1 MiB chunks. */
+function smallAnswer(
+  title: string,
+  answers: Workload["answers"],
+  pathOf: (store: FieldStore) => string,
+): Row {
+  return {
+    title,
+    isLarge: false,
+    async open(size, onProgress) {
+      const store = await openMib(size, onProgress);
+      return { ...WARM, store, paths: [pathOf(store)], answers };
+    },
+  };
+}
 
 function cachedChunks(store: FieldStore): Workload {
   const paths = store.chunkKeys.slice(0, ROTATED).map((key) => storePath(store, key));
