@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
 import { messageOf } from "../errors.js";
+import { normalNodePath } from "../model/node-path.js";
 import type { DatasetConfig } from "./config.js";
 import { problemOfDatasetId } from "./dataset-id.js";
 import { createEncodingConfig, datasetSchema, strictObject } from "./dataset-schema.js";
@@ -145,10 +146,7 @@ function readDataset(id: string, said: unknown, { name, directory, problems }: F
   const { location, cacheControl, immutable = false, encoding = {}, variables = {} } = result.data;
   const byPath: DatasetConfig["variables"] & Record<string, unknown> = {};
   for (const [key, value] of Object.entries(variables)) {
-    const variablePath = key
-      .split("/")
-      .filter((segment) => segment !== "")
-      .join("/");
+    const variablePath = normalNodePath(key);
     const where = `${name}: ${formatPath([...path, "variables", key])}`;
     if (variablePath === "")
       problems.push(`${where}: expected the path of a variable, received ${describeValue(key)}`);

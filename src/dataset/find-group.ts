@@ -1,6 +1,7 @@
-import type { DatasetSnapshot } from "../../dataset/dataset.js";
-import { ZpublishError } from "../../errors.js";
-import type { Group } from "../../model/data-tree.js";
+import { ZpublishError } from "../errors.js";
+import type { Group } from "../model/data-tree.js";
+import { normalNodePath } from "../model/node-path.js";
+import type { DatasetSnapshot } from "./dataset.js";
 
 /**
  * The group a path names. Leading, trailing and doubled slashes do not count, so that what `/groups` lists can be used
@@ -8,10 +9,7 @@ import type { Group } from "../../model/data-tree.js";
  * @throws ZpublishError `not-found`: `Group 'a/b' not found in dataset 'x'`.
  */
 export function findGroup(snapshot: DatasetSnapshot, groupPath: string): Group {
-  const path = groupPath
-    .split("/")
-    .filter((segment) => segment !== "")
-    .join("/");
+  const path = normalNodePath(groupPath);
   const group = snapshot.tree.groups.get(`/${path}`);
   if (group === undefined) {
     throw new ZpublishError("not-found", `Group '${path}' not found in dataset '${snapshot.id}'`);

@@ -1,5 +1,6 @@
 import type { DataTree, Group, Variable } from "./data-tree.js";
 import type { JsonObject } from "./json-value.js";
+import { nodeName } from "./node-path.js";
 
 /** A group before its place in the tree is known. */
 export interface GroupContent {
@@ -15,7 +16,7 @@ export interface GroupContent {
 export function createDataTree(contents: readonly GroupContent[]): DataTree {
   const childNames = new Map<string, string[]>(contents.map(({ path }) => [path, []]));
   for (const { path } of contents) {
-    if (path !== "/") childNames.get(parentPath(path))?.push(baseName(path));
+    if (path !== "/") childNames.get(parentPath(path))?.push(nodeName(path));
   }
   const groups = new Map<string, Group>();
   for (const content of contents) {
@@ -23,7 +24,7 @@ export function createDataTree(contents: readonly GroupContent[]): DataTree {
       content.path,
       Object.freeze({
         path: content.path,
-        name: baseName(content.path),
+        name: nodeName(content.path),
         attrs: content.attrs,
         variables: new Map(content.variables.map((variable) => [variable.name, variable])),
         coordinateNames: coordinateNamesOf(content),
@@ -60,10 +61,6 @@ export function dimensionConflicts(content: GroupContent): string[] {
 /** `/a/b` of `/a/b/c`; `/` of `/a`. */
 export function parentPath(path: string): string {
   return path.slice(0, path.lastIndexOf("/")) || "/";
-}
-
-function baseName(path: string): string {
-  return path.slice(path.lastIndexOf("/") + 1);
 }
 
 /** As xarray finds them: variables named like their one dimension, and names in a `coordinates` attribute (CF 5). */

@@ -1,3 +1,5 @@
+import { nodeName } from "../model/node-path.js";
+
 /** Bytes of UTF-8 that a request's path parameter may have. */
 const maxPathBytes = 1024;
 
@@ -26,7 +28,7 @@ export function refusedName(path: string): string | undefined {
 
 /** A line about a name that many clients cannot ask for; undefined where there is nothing to say. */
 export function nameWarning(path: string): string | undefined {
-  const found = /[#?%]/.exec(path.slice(path.lastIndexOf("/") + 1));
+  const found = /[#?%]/.exec(nodeName(path));
   if (found === null) return undefined;
   return `'${path}': many clients cannot ask for a name with "${found[0]}"`;
 }

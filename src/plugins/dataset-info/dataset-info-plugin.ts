@@ -1,4 +1,5 @@
 import type { DatasetSnapshot } from "../../dataset/dataset.js";
+import { findGroup } from "../../dataset/find-group.js";
 import type { Document } from "../../http/document.js";
 import type { DocumentReply, RouteRequest } from "../../http/reply.js";
 import type { Route, RouteOperation } from "../../http/route.js";
@@ -9,7 +10,6 @@ import { packageVersion } from "../../observe/package-version.js";
 import type { Plugin, PluginContext } from "../plugin.js";
 import { datasetDict } from "./dataset-dict.js";
 import { datasetSchema } from "./dataset-schema.js";
-import { findGroup } from "./find-group.js";
 import { DICT_SCHEMA, INFO_SCHEMA, NAMES_SCHEMA } from "./json-schemas.js";
 import { createPageReplies } from "./page-replies.js";
 

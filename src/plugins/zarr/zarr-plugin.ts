@@ -1,10 +1,12 @@
 import type { DatasetSnapshot } from "../../dataset/dataset.js";
+import { findGroup } from "../../dataset/find-group.js";
 import { ZpublishError } from "../../errors.js";
 import { renderListing } from "../../html/listing.js";
 import type { DocumentReply, Reply, RouteRequest } from "../../http/reply.js";
 import type { Route } from "../../http/route.js";
 import type { Group } from "../../model/data-tree.js";
 import type { JsonObject } from "../../model/json-value.js";
+import { normalNodePath } from "../../model/node-path.js";
 import { stringifyJson } from "../../model/stringify-json.js";
 import { packageVersion } from "../../observe/package-version.js";
 import type { Plugin, PluginContext } from "../plugin.js";
@@ -58,7 +60,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
       },
       handler({ params }) {
         const snapshot = datasets.get(params.dataset_id as string);
-        const group = findGroup(snapshot, storePath(params.group_path));
+        const group = findGroup(snapshot, params.group_path ?? "");
         return documentReply(snapshot, `${group.path} ${name}`, () => content(snapshot, group));
       },
     });
@@ -67,7 +69,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
   /** `.zattrs` stands under groups and arrays alike, and an empty path is the root. */
   function attributes({ params }: RouteRequest): Reply {
     const snapshot = datasets.get(params.dataset_id as string);
-    const path = storePath(params.node_path);
+    const path = normalNodePath(params.node_path ?? "");
     const array = snapshot.arrays.get(path);
     if (array !== undefined) return documentReply(snapshot, `${path} .zattrs`, () => array.zattrs);
     const group = findNode(snapshot, path);
@@ -76,13 +78,13 @@ function createRoutes(context: PluginContext): readonly Route[] {
 
   function arrayDocument({ params }: RouteRequest): Reply {
     const snapshot = datasets.get(params.dataset_id as string);
-    const array = findArray(snapshot, storePath(params.variable_path));
+    const array = findArray(snapshot, normalNodePath(params.variable_path ?? ""));
     return documentReply(snapshot, `${array.plan.path} .zarray`, () => ({ ...array.document }));
   }
 
   function listing({ params }: RouteRequest): Reply {
     const snapshot = datasets.get(params.dataset_id as string);
-    const path = storePath(params.node_path);
+    const path = normalNodePath(params.node_path ?? "");
     const array = snapshot.arrays.get(path);
     const entries = array === undefined ? groupListing(findNode(snapshot, path)) : arrayListing(array);
     if (entries === undefined) {
@@ -98,7 +100,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
   /** A chunk; or a group asked for without its slash, which has the same shape. */
   function chunk({ params }: RouteRequest): Reply | Promise<Reply> {
     const snapshot = datasets.get(params.dataset_id as string);
-    const variablePath = storePath(params.variable_path);
+    const variablePath = normalNodePath(params.variable_path ?? "");
     const chunkKey = params.chunk_key as string;
     const array = snapshot.arrays.get(variablePath);
     if (array !== undefined) return chunks.serve(snapshot, array, chunkKey);
@@ -188,26 +190,6 @@ function withRoot(route: Route): Route[] {
   const { path, operation } = route;
   const ofRoot = { ...operation, description: "Of the root group.", parameters: DATASET };
   return [{ ...route, path: path.replace(/\/\{\w+:path\}/, ""), operation: ofRoot }, route];
-}
-
-/**
- * The path of a node without doubled, leading or trailing slashes, as Zarr stores normalise keys.
- * @param path As the route's parameter; the root's routes have none.
- */
-function storePath(path = ""): string {
-  if (!path.startsWith("/") && !path.endsWith("/") && !path.includes("//")) return path;
-  return path
-    .split("/")
-    .filter((segment) => segment !== "")
-    .join("/");
-}
-
-function findGroup(snapshot: DatasetSnapshot, path: string): Group {
-  const group = snapshot.tree.groups.get(`/${path}`);
-  if (group === undefined) {
-    throw new ZpublishError("not-found", `Group '${path}' not found in dataset '${snapshot.id}'`);
-  }
-  return group;
 }
 
 /** A group, where the path might have named an array as well. */

@@ -1,5 +1,6 @@
 import { errorFromData, errorToData, ZpublishError } from "../../errors.js";
 import type { JsonObject, JsonValue } from "../../model/json-value.js";
+import { nodeName } from "../../model/node-path.js";
 import type { ParsedArray } from "../../zarr/array-place.js";
 import { checkV2Group, parseV2Array, parseV2Attributes } from "../../zarr/parse-v2.js";
 import { parseV3Array, parseV3Group, v3NodeType } from "../../zarr/parse-v3.js";
@@ -108,7 +109,7 @@ function parseArray(node: StoreNode, path: string, isV2: boolean, root: string):
     ? `${root}/.zmetadata`
     : `${directory}/${isV2 ? ".zarray" : "zarr.json"}`;
   const place = {
-    name: path.slice(path.lastIndexOf("/") + 1),
+    name: nodeName(path),
     path,
     files: { directory, root, metadataFile },
   };

@@ -2,6 +2,7 @@ import type { Dirent } from "node:fs";
 import { lstat, readdir, realpath, stat } from "node:fs/promises";
 import { sep } from "node:path";
 import { ZpublishError } from "../../errors.js";
+import { nodeName } from "../../model/node-path.js";
 import { createBounded } from "../bounded.js";
 import { printablePath, refusedName } from "../node-name.js";
 import type { Refusal } from "../source.js";
@@ -82,8 +83,7 @@ export async function walkStore(options: WalkOptions): Promise<WalkedStore> {
     }
     forgetUnused(records, directory, documents, isArray);
     // A hidden directory without metadata is no part of a store: .git, .ipynb_checkpoints.
-    const isHidden =
-      Object.keys(documents).length === 0 && path.slice(path.lastIndexOf("/") + 1).startsWith(".");
+    const isHidden = Object.keys(documents).length === 0 && nodeName(path).startsWith(".");
     if (!isArray && !isHidden) await visitChildren({ path, directory, chain });
   }
 
