@@ -1,11 +1,11 @@
 import { messageOf } from "../errors.js";
 import type { Log } from "../observe/log.js";
+import { createRecentMap } from "../recent-map.js";
 import { cacheLimitsOf } from "./cache-limits.js";
 import { type CachePolicy, createCachePolicy } from "./cache-policy.js";
 import type { ChunkCache, ChunkCacheStats } from "./chunk-cache.js";
 import { DeadlineError, withDeadline } from "./deadline.js";
 import { isUnusable, type LmdbStore, type StorePut, type StoreUsage } from "./lmdb-store.js";
-import { createRecentSet } from "./recent-set.js";
 import { isIntact, packStoredValue, payloadOf, STORED_HEADER_BYTES } from "./stored-value.js";
 import { idOf } from "./victim-pool.js";
 
@@ -45,7 +45,7 @@ const READ_ERRORS_IN_A_ROW_MAX = 16;
 export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkCache {
   const { maxBytes, log } = options;
   const limits = cacheLimitsOf(maxBytes);
-  const verified = createRecentSet(VERIFIED_MAX);
+  const verified = createRecentMap<true>(VERIFIED_MAX);
   /** Given to `put` and not yet visible in the store. */
   const pending = new Map<string, StorePut>();
   let pendingBytes = 0;
@@ -87,13 +87,13 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     const stored = store?.read(key);
     if (stored === undefined) return undefined;
     const payload = payloadOf(key, stored);
-    if (payload === undefined || (!verified.has(id) && !isIntact(stored, payload))) {
+    if (payload === undefined || (verified.get(id) === undefined && !isIntact(stored, payload))) {
       counts.errors++;
       // Not removed one by one: removing believes the damaged page's own word on how many pages to free.
       breakDown("a stored chunk is not what was written");
       return undefined;
     }
-    verified.add(id);
+    verified.set(id, true);
     return payload;
   }
 

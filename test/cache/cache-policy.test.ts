@@ -14,7 +14,6 @@ import { createAccessSketch } from "../../src/cache/access-sketch.js";
 import { cacheKeyOf } from "../../src/cache/cache-key.js";
 import { createCachePolicy } from "../../src/cache/cache-policy.js";
 import type { CacheEntry } from "../../src/cache/entry-record.js";
-import { createRecentSet } from "../../src/cache/recent-set.js";
 import { createVictimPool, type EntryIndex, idOf, keyOfId } from "../../src/cache/victim-pool.js";
 
 /** Entries in memory, sampled with a seed. */
@@ -181,15 +180,3 @@ t.test(
     t.ok(pool.lowestScore() > lowest + 3_000, "used since it was sampled");
   },
 );
-
-t.test("a recent set is bounded and keeps what is seen again", async (t) => {
-  const set = createRecentSet(8);
-  set.add("kept");
-  for (let i = 0; i < 100; i++) {
-    set.add(`${i}`);
-    t.ok(set.has("kept"));
-  }
-  t.notOk(set.has("0"));
-  set.clear();
-  t.notOk(set.has("kept"));
-});
