@@ -2,7 +2,7 @@ import type { ChunkCache } from "./cache/chunk-cache.js";
 import { createNullCache } from "./cache/null-chunk-cache.js";
 import { openChunkCache } from "./cache/open-chunk-cache.js";
 import type { ChunkService } from "./chunk/chunk-service.js";
-import { createChunkService } from "./chunk/create-chunk-service.js";
+import { type ChunkServiceParts, createChunkService } from "./chunk/create-chunk-service.js";
 import type { Config, DatasetConfig, PluginConfig } from "./config/config.js";
 import { type OpenProgress, openDatasets } from "./dataset/dataset-registry.js";
 import type { Route } from "./http/route.js";
@@ -81,7 +81,8 @@ export async function openServer(config: ServerConfig, { log, progress }: Server
       );
     }
     const makeChunk: EncodePool["makeChunk"] = (task, isWanted) => pool().makeChunk(task, isWanted);
-    return createChunkService({ cache: () => cache, makeChunk });
+    const isCurrent: ChunkServiceParts["isCurrent"] = (snapshot) => datasets.get(snapshot.id) === snapshot;
+    return createChunkService({ cache: () => cache, makeChunk, isCurrent });
   });
   const previews = once((): PreviewService => createPreviewService((task) => pool().makeChunk(task)));
 

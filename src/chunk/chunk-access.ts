@@ -2,12 +2,14 @@ import { createHash } from "node:crypto";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { elementCount } from "../model/chunk-grid.js";
 import { openChunkReader } from "../source/chunk-reader.js";
-import type { ChunkReader } from "../source/chunk-source.js";
+import type { ChunkReader, StampLook } from "../source/chunk-source.js";
 import { combineStamps } from "../source/stamp-of.js";
 import { storedChunksOf } from "../zarr/stored-chunks-of.js";
 
 /** Stored chunks whose stamps are looked up at a time for one served chunk. */
 const STAMP_CONCURRENCY = 16;
+/** Stored chunks behind one served chunk that may be looked at while the event loop waits. */
+const MAX_LOOKED_AT_NOW = 8;
 
 /** What all chunks of one array have in common for as long as its snapshot lives. */
 export interface ChunkAccess {
@@ -58,4 +60,27 @@ export async function stampOfChunk(
     stamps.push(...(await Promise.all(some.map((coords) => reader.stamp(coords)))));
   }
   return stamps.every((stamp) => stamp === undefined) ? undefined : combineStamps(stamps);
+}
+
+/**
+ * What {@link stampOfChunk} found, in a form that can be asked again at once; undefined where that may have to wait.
+ */
+export function lookAtChunkNow(
+  { reader }: ChunkAccess,
+  { plan }: ServedArray,
+  chunkCoords: readonly number[],
+): StampLook | undefined {
+  if (plan.kind !== "rechunk") return reader.lookNow?.(chunkCoords);
+  const stored = storedChunksOf(plan, chunkCoords);
+  if (stored.length > MAX_LOOKED_AT_NOW) return undefined;
+  const looks: StampLook[] = [];
+  for (const coords of stored) {
+    const look = reader.lookNow?.(coords);
+    if (look === undefined) return undefined;
+    looks.push(look);
+  }
+  return {
+    stamp: combineStamps(looks.map(({ stamp }) => stamp)),
+    isUnchanged: () => looks.every((look) => look.isUnchanged()),
+  };
 }

@@ -5,11 +5,13 @@ import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { errorFromData, ZpublishError } from "../errors.js";
 import type { Body, BodyReply } from "../http/reply.js";
 import type { ChunkOutcome, ChunkTask } from "../pool/chunk-task.js";
+import { turnOf } from "../turn.js";
 import { parseChunkKey } from "../zarr/chunk-key.js";
 import { checkStoredBlosc, checkStoredLength } from "./check-stored-chunk.js";
-import { type ChunkAccess, chunkAccessOf, stampOfChunk } from "./chunk-access.js";
+import { type ChunkAccess, chunkAccessOf, lookAtChunkNow, stampOfChunk } from "./chunk-access.js";
 import type { ChunkService } from "./chunk-service.js";
 import { createGate } from "./create-gate.js";
+import { hitHeaders } from "./hit-headers.js";
 import { serverTiming } from "./server-timing.js";
 
 /** Passthrough reads at a time: what libuv's threads can take, and a bound on the bytes they hold. */
@@ -21,6 +23,8 @@ const MAX_WAITING_READS = 16_384;
 export interface ChunkServiceParts {
   readonly cache: () => ChunkCache;
   readonly makeChunk: (task: ChunkTask, isWanted?: () => boolean) => Promise<ChunkOutcome>;
+  /** Whether requests are answered from this state of a dataset still. */
+  readonly isCurrent: (snapshot: DatasetSnapshot) => boolean;
 }
 
 const ALWAYS = () => true;
@@ -45,7 +49,7 @@ interface ChunkRequest {
 }
 
 /** The spine: key → stamp → reply; and when its body is asked for: cache → passthrough read or pool. */
-export function createChunkService({ cache, makeChunk }: ChunkServiceParts): ChunkService {
+export function createChunkService({ cache, makeChunk, isCurrent }: ChunkServiceParts): ChunkService {
   const flights = createSingleFlight<MadeChunk>();
   const reads = createGate(MAX_READS, MAX_WAITING_READS);
 
@@ -65,16 +69,39 @@ export function createChunkService({ cache, makeChunk }: ChunkServiceParts): Chu
     // All chunks with nothing behind them are the same bytes, so they share one entry of the cache.
     const cacheKey = cacheKeyOf(access.cachePrefix + (isEmpty ? "fill" : `${chunkKey}\n${stamp ?? ""}`));
     const request: ChunkRequest = { array, access, coords, stamp, cacheKey, notFound };
+    const isStillCurrent = currencyOf(snapshot, request);
     return {
       kind: "body",
       contentType: "application/octet-stream",
       etag: stamp === undefined ? `"${access.tag}-${chunkKey}"` : `"${access.tag}-${chunkKey}-${stamp}"`,
       cacheControl: snapshot.cacheControl,
+      ...(isStillCurrent === undefined ? {} : { isCurrent: isStillCurrent }),
       expectedByteLength: access.expectedByteLength,
       atHand: () => openCached(request, true),
       open: (isWanted) => openBody(request, isWanted),
       headers: () => headersAsStored(request),
       byteLength: () => byteLengthOf(request),
+    };
+  }
+
+  /** How to tell at once that a reply is current still; undefined where it cannot be told so. */
+  function currencyOf(
+    snapshot: DatasetSnapshot,
+    { access, array, coords, stamp }: ChunkRequest,
+  ): (() => boolean) | undefined {
+    if (snapshot.immutable) return () => isCurrent(snapshot);
+    const look = stamp === undefined ? undefined : lookAtChunkNow(access, array, coords);
+    if (look === undefined || look.stamp !== stamp) return undefined;
+    let lookedIn = -1;
+    return () => {
+      if (!isCurrent(snapshot)) return false;
+      const turn = turnOf();
+      // One look serves all requests that came in the same turn.
+      if (lookedIn !== turn) {
+        if (!look.isUnchanged()) return false;
+        lookedIn = turn;
+      }
+      return true;
     };
   }
 
@@ -120,10 +147,7 @@ export function createChunkService({ cache, makeChunk }: ChunkServiceParts): Chu
     return {
       byteLength: found.length,
       heldByteLength: 0,
-      headers: [
-        ["X-Cache", "HIT"],
-        ["Server-Timing", serverTiming({ cache: performance.now() - began })],
-      ],
+      headers: hitHeaders(performance.now() - began),
       read(offset) {
         const bytes = first ?? cache().get(cacheKey);
         first = undefined;

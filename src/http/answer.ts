@@ -1,4 +1,5 @@
 import { ZpublishError } from "../errors.js";
+import type { RecentMap } from "../recent-map.js";
 import { deliverBody } from "./deliver-body.js";
 import { deliverDocument } from "./deliver-document.js";
 import type { Exchange } from "./exchange.js";
@@ -11,49 +12,116 @@ import type { Router } from "./router.js";
 /** How often a request is begun, where its source changes under it. */
 const MAX_ATTEMPTS = 3;
 
+/** What a server answers requests with. */
+export interface Answering {
+  readonly router: Router;
+  /** Empty, or begins with a slash and ends without one. */
+  readonly rootPath: string;
+  /** Replies that may be current still, by path as it came. */
+  readonly kept: RecentMap<KeptReply>;
+}
+
+/** A reply, with what it takes to give it again. */
+interface KeptReply {
+  readonly weight: Route["weight"];
+  readonly reply: Reply & { isCurrent(): boolean };
+}
+
 /**
- * Finds the route of a GET or HEAD request, calls its handler and delivers the reply.
- * @param rootPath Empty, or begins with a slash and ends without one.
+ * Finds the route of a GET or HEAD request, calls its handler and delivers the reply; or delivers the one of an earlier
+ * request of the same path, if it is current.
  * @throws ZpublishError what is to be answered instead
  */
-export function answer(exchange: Exchange, router: Router, rootPath: string): void | Promise<void> {
-  const { load, draining } = exchange.context;
+export function answer(exchange: Exchange, answering: Answering): void | Promise<void> {
+  const { kept } = answering;
+  const { fullPath } = exchange;
+  const known = kept.get(fullPath);
+  if (known?.reply.isCurrent()) {
+    admit(exchange, known.weight);
+    const pending = deliver(exchange, known.reply);
+    if (pending === undefined) return undefined;
+    exchange.keepHeaders();
+    // Whatever it was that changed: from the beginning.
+    return pending.catch((error: unknown) => {
+      kept.delete(fullPath);
+      if (!mayBeginAgain(exchange, error)) throw error;
+      return answerAnew(exchange, answering);
+    });
+  }
+  if (known !== undefined) kept.delete(fullPath);
+  return answerAnew(exchange, answering);
+}
+
+function answerAnew(exchange: Exchange, { router, rootPath, kept }: Answering): void | Promise<void> {
   const rawPath = withoutRoot(exchange.fullPath, rootPath);
   if (rawPath === undefined) throw new ZpublishError("not-found", "Not Found");
   if (rawPath === "") {
     redirect(exchange);
-    return;
+    return undefined;
   }
   const match = router.match(rawPath);
   if (match === undefined) throw new ZpublishError("not-found", "Not Found");
   const { weight, handler } = match.route;
-  // Chunks are answered to the end: several clients take an error for absence, and read fill values.
-  if (draining && weight === "page") throw new ZpublishError("draining", "The server is shutting down");
-  load.admit(weight);
+  admit(exchange, weight);
   exchange.rawPath = rawPath;
   exchange.params = match.params;
-  return handle(exchange, handler, MAX_ATTEMPTS);
+  const keep = (reply: Reply) => {
+    if (isReusable(reply)) kept.set(exchange.fullPath, { weight, reply });
+  };
+  return handle(exchange, handler, keep, MAX_ATTEMPTS);
+}
+
+function admit({ context }: Exchange, weight: Route["weight"]): void {
+  // Chunks are answered to the end: several clients take an error for absence, and read fill values.
+  if (context.draining && weight === "page")
+    throw new ZpublishError("draining", "The server is shutting down");
+  context.load.admit(weight);
+}
+
+function isReusable(reply: Reply): reply is KeptReply["reply"] {
+  return reply?.kind !== "redirect" && reply?.isCurrent !== undefined;
+}
+
+/** Whether a failure says that the source has changed, before anything was sent. */
+function mayBeginAgain(exchange: Exchange, error: unknown): boolean {
+  const changed = error instanceof ZpublishError && error.code === "source-changed";
+  return changed && !exchange.started && !exchange.over;
 }
 
 /** Calls the handler and delivers its reply; again where the source has changed before anything was sent. */
-function handle(exchange: Exchange, handler: Route["handler"], attempts: number): void | Promise<void> {
+function handle(
+  exchange: Exchange,
+  handler: Route["handler"],
+  keep: (reply: Reply) => void,
+  attempts: number,
+): void | Promise<void> {
   const again = (error: unknown): void | Promise<void> => {
-    const changed = error instanceof ZpublishError && error.code === "source-changed";
-    if (!changed || attempts <= 1 || exchange.started || exchange.over) throw error;
-    return handle(exchange, handler, attempts - 1);
+    if (attempts <= 1 || !mayBeginAgain(exchange, error)) throw error;
+    return handle(exchange, handler, keep, attempts - 1);
   };
   try {
-    return callHandler(exchange, handler)?.catch(again);
+    return callHandler(exchange, handler, keep)?.catch(again);
   } catch (error) {
     return again(error);
   }
 }
 
-function callHandler(exchange: Exchange, handler: Route["handler"]): void | Promise<void> {
+function callHandler(
+  exchange: Exchange,
+  handler: Route["handler"],
+  keep: (reply: Reply) => void,
+): void | Promise<void> {
   const reply = handler(exchange);
-  const pending = isPromise(reply)
-    ? Promise.resolve(reply).then((settled) => deliverLater(exchange, settled))
-    : deliver(exchange, reply);
+  let pending: void | Promise<void>;
+  if (isPromise(reply)) {
+    pending = Promise.resolve(reply).then((settled) => {
+      keep(settled);
+      return deliverLater(exchange, settled);
+    });
+  } else {
+    keep(reply);
+    pending = deliver(exchange, reply);
+  }
   // uWebSockets.js takes its request back when this returns.
   if (pending !== undefined) exchange.keepHeaders();
   return pending;
@@ -95,7 +163,7 @@ function deliver(exchange: Exchange, reply: Reply): void | Promise<void> {
       return deliverDocument(exchange, reply);
     case "redirect":
       redirect(exchange);
-      return;
+      return undefined;
     default:
       throw new ZpublishError("internal", `Expected a reply of the handler, received ${describe(reply)}`);
   }

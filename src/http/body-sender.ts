@@ -13,8 +13,6 @@ const MAX_REOPENS = 3;
  */
 const RETRY_MS = 4_000;
 
-const EMPTY = new Uint8Array(0);
-
 /** Part of a body on its way to a client. */
 export interface BodyTransfer {
   readonly exchange: Exchange;
@@ -58,6 +56,8 @@ export function createBodySender(stallTimeoutMs: number): BodySender {
       return;
     }
     exchange.context.load.setBodyBytes(exchange, transfer.body.heldByteLength ?? byteLength);
+    const begun = begin(transfer, first);
+    if (begun === "all") return;
     const sending: Sending = {
       transfer,
       body: transfer.body,
@@ -65,7 +65,7 @@ export function createBodySender(stallTimeoutMs: number): BodySender {
       reopens: 0,
       lastProgressMs: performance.now(),
     };
-    if (pump(sending, first) || exchange.over) return;
+    if (begun === "some" && (pump(sending) || exchange.over)) return;
     waiting.add(sending);
     timer ??= setInterval(retry, RETRY_MS).unref();
     exchange.res.onWritable(() => {
@@ -74,18 +74,30 @@ export function createBodySender(stallTimeoutMs: number): BodySender {
     });
   }
 
+  /** The first try, and nearly always the only one: whether the socket took all, all that it was given, or is full. */
+  function begin({ exchange, byteLength }: BodyTransfer, first: Uint8Array): "all" | "some" | "full" {
+    const length = Math.min(first.byteLength, byteLength, MAX_WRITE_BYTES);
+    const view = length === first.byteLength ? first : first.subarray(0, length);
+    // Writes what the socket takes at once and keeps none of the rest, unlike end() and write().
+    const [ok, done] = exchange.res.tryEnd(view, byteLength);
+    if (done) {
+      exchange.end();
+      return "all";
+    }
+    return ok ? "some" : "full";
+  }
+
   /** Offers the rest of the body to the socket; true when all of it is sent. */
-  function pump(sending: Sending, first: Uint8Array): boolean {
+  function pump(sending: Sending): boolean {
     const { exchange, start, byteLength } = sending.transfer;
-    let view: Uint8Array | undefined = first;
     let offset = exchange.res.getWriteOffset();
+    let view = sending.body.read(start + offset);
     for (;;) {
       if (view === undefined || view.byteLength === 0) {
         reopen(sending);
         return false;
       }
       const length = Math.min(view.byteLength, byteLength - offset, MAX_WRITE_BYTES);
-      // Writes what the socket takes at once and keeps none of the rest, unlike end() and write().
       const [ok, done] = exchange.res.tryEnd(
         length === view.byteLength ? view : view.subarray(0, length),
         byteLength,
@@ -107,11 +119,10 @@ export function createBodySender(stallTimeoutMs: number): BodySender {
   }
 
   function resume(sending: Sending): void {
-    const { exchange, start } = sending.transfer;
+    const { exchange } = sending.transfer;
     if (exchange.over || sending.reopening) return;
     try {
-      const offset = exchange.res.getWriteOffset();
-      exchange.cork(() => pump(sending, sending.body.read(start + offset) ?? EMPTY));
+      exchange.cork(() => pump(sending));
     } catch (error) {
       fail(sending, error);
     }

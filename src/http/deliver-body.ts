@@ -112,22 +112,50 @@ function partOf(
 }
 
 function sendNotModified(exchange: Exchange, reply: BodyReply): void {
-  exchange.writeHead("304 Not Modified", validatorsOf(exchange, reply));
+  exchange.writeHead("304 Not Modified", headOf(exchange, reply).validators);
   exchange.endBodiless();
 }
 
-function validatorsOf(exchange: Exchange, reply: BodyReply): string {
-  return (
+/** Header lines of a reply that do not depend on its body. */
+interface BodyHead {
+  /** For which server's default they are. */
+  readonly defaultCacheControl: string;
+  /** Of 304. */
+  readonly validators: string;
+  /** Of 200 and 206. */
+  readonly fields: string;
+}
+
+/** Of replies that are given more than once. */
+const heads = new WeakMap<BodyReply, BodyHead>();
+
+function headOf({ context }: Exchange, reply: BodyReply): BodyHead {
+  const known = heads.get(reply);
+  if (known?.defaultCacheControl === context.cacheControl) return known;
+  const validators =
     headerField("ETag", reply.etag) +
-    headerField("Cache-Control", reply.cacheControl ?? exchange.context.cacheControl) +
-    headerField("Accept-Ranges", "bytes")
-  );
+    headerField("Cache-Control", reply.cacheControl ?? context.cacheControl) +
+    headerField("Accept-Ranges", "bytes");
+  const fields = validators + headerField("Content-Type", reply.contentType);
+  const head = { defaultCacheControl: context.cacheControl, validators, fields };
+  if (reply.isCurrent !== undefined) heads.set(reply, head);
+  return head;
 }
 
 function fieldsOf(exchange: Exchange, reply: BodyReply, headers: Body["headers"]): string {
-  let fields = validatorsOf(exchange, reply) + headerField("Content-Type", reply.contentType);
-  for (const [name, value] of headers) fields += headerField(name, value);
-  return fields;
+  return headOf(exchange, reply).fields + headerLines(headers);
+}
+
+/** By frozen lists of headers: those are worth remembering. */
+const lines = new WeakMap<Body["headers"], string>();
+
+function headerLines(headers: Body["headers"]): string {
+  let text = lines.get(headers);
+  if (text !== undefined) return text;
+  text = "";
+  for (const [name, value] of headers) text += headerField(name, value);
+  if (Object.isFrozen(headers)) lines.set(headers, text);
+  return text;
 }
 
 function contentRange(start: number, byteLength: number, body: Body): string {

@@ -30,7 +30,6 @@ export class Exchange implements RouteRequest, BodyTaker {
   readonly method: "GET" | "HEAD";
   /** As it came, root path included. */
   readonly fullPath: string;
-  readonly query: string;
   readonly res: HttpResponse;
   readonly context: ExchangeContext;
   rawPath: string;
@@ -42,63 +41,67 @@ export class Exchange implements RouteRequest, BodyTaker {
   /** Of a body that is being made or on its way, counted by the load. */
   bodyBytes = 0;
   #isOpen = false;
-  readonly #method: string;
   readonly #corsFields: string;
-  /** While it may be read; then its copied headers; null when neither is there any more. */
-  #request: HttpRequest | Map<string, string> | null;
+  /** What uWebSockets.js gave, until it takes it back. */
+  #request: HttpRequest | null;
+  /** What was copied of it. */
+  #kept: { readonly headers: ReadonlyMap<string, string>; readonly query: string } | null = null;
 
-  constructor(res: HttpResponse, req: HttpRequest, context: ExchangeContext) {
+  constructor(res: HttpResponse, req: HttpRequest, context: ExchangeContext, method: "GET" | "HEAD") {
     this.res = res;
     this.context = context;
     this.#request = req;
-    this.#method = req.getCaseSensitiveMethod();
-    this.method = this.#method === "HEAD" ? "HEAD" : "GET";
+    this.method = method;
     this.fullPath = req.getUrl();
     this.rawPath = this.fullPath;
-    // Undefined where there is no question mark, whatever the types say.
-    this.query = req.getQuery() ?? "";
     this.#corsFields = context.cors.fields(context.cors.variesByOrigin ? req.getHeader("origin") : undefined);
     context.load.begin();
-    res.onAborted(() => this.end());
   }
 
-  /** As it came, of any name. */
-  get requestMethod(): string {
-    return this.#method;
+  get query(): string {
+    // Undefined where there is no question mark, whatever the types say.
+    if (this.#request !== null) return this.#request.getQuery() ?? "";
+    if (this.#kept === null) throw new Error("The query was asked for after the reply was there");
+    return this.#kept.query;
   }
 
   header(name: string): string | undefined {
-    const request = this.#request;
-    if (request === null) throw new Error(`Header '${name}' was asked for after the reply was there`);
-    const value = request instanceof Map ? request.get(name) : request.getHeader(name);
-    return value === "" ? undefined : value;
+    if (this.#request !== null) {
+      const value = this.#request.getHeader(name);
+      return value === "" ? undefined : value;
+    }
+    if (this.#kept === null) throw new Error(`Header '${name}' was asked for after the reply was there`);
+    return this.#kept.headers.get(name);
   }
 
-  /** Notes that the answer comes later. Most come at once, and a set of them all would cost more than they do. */
-  keepOpen(): void {
+  /** Copies headers and query, for a handler that goes on after uWebSockets.js takes its request back. */
+  keepHeaders(): void {
+    if (this.#request === null) return;
+    const headers = new Map<string, string>();
+    this.#request.forEach((name, value) => {
+      if (value !== "" && !headers.has(name)) headers.set(name, value);
+    });
+    this.#kept = { headers, query: this.query };
+  }
+
+  /**
+   * To be called before uWebSockets.js takes its request back. Where the answer comes later, it is noted: most come at
+   * once, and a set of them all, or an abort handler for each, would cost more than they do.
+   */
+  release(): void {
+    this.#request = null;
     if (this.over) return;
+    this.res.onAborted(() => this.end());
     this.#isOpen = true;
     this.context.open.add(this);
   }
 
-  /** Copies the headers, for a handler that goes on after uWebSockets.js takes its request back. */
-  keepHeaders(): void {
-    if (this.#request === null || this.#request instanceof Map) return;
-    const headers = new Map<string, string>();
-    this.#request.forEach((name, value) => {
-      if (!headers.has(name)) headers.set(name, value);
-    });
-    this.#request = headers;
-  }
-
-  /** To be called before uWebSockets.js takes its request back. */
-  releaseRequest(): void {
-    if (!(this.#request instanceof Map)) this.#request = null;
-  }
-
   /** Writes everything in `write` in as few packets as possible. Does nothing where the client has gone. */
   cork(write: () => void): void {
-    if (!this.over) this.res.cork(write);
+    if (this.over) return;
+    // uWebSockets.js corks what is written before its own callback returns.
+    if (this.#request !== null) write();
+    else this.res.cork(write);
   }
 
   /**

@@ -101,16 +101,19 @@ export function createLoad(limits: LoadLimits): Load {
     },
     end(taker) {
       stats.requestsInFlight -= 1;
-      const waiting = queue.get(taker);
-      leaveQueue(taker);
-      waiting?.resolve();
       account(taker, 0);
-      letIn();
-      if (stats.requestsInFlight === 0) for (const resolve of idlers.splice(0)) resolve();
+      if (queue.size > 0) {
+        const waiting = queue.get(taker);
+        leaveQueue(taker);
+        waiting?.resolve();
+        letIn();
+      }
+      if (stats.requestsInFlight === 0 && idlers.length > 0)
+        for (const resolve of idlers.splice(0)) resolve();
     },
     setBodyBytes(taker, byteLength) {
       account(taker, byteLength);
-      letIn();
+      if (queue.size > 0) letIn();
     },
     room(taker, byteLength) {
       // A request that is begun again has its room still: waiting for it would be waiting for itself.

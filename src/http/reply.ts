@@ -27,6 +27,8 @@ export interface DocumentReply {
   readonly kind: "document";
   readonly document: Document;
   readonly cacheControl?: string;
+  /** See {@link BodyReply.isCurrent}. */
+  isCurrent?(): boolean;
 }
 
 /** A body that costs something to make, such as a chunk: made only when the request's conditions ask for it. */
@@ -36,6 +38,12 @@ export interface BodyReply {
   /** Strong, with its quotes; known without making the body. */
   readonly etag: string;
   readonly cacheControl?: string;
+  /**
+   * Whether the handler would answer the same to the same path now. Where it is there, the reply is kept, and while it
+   * says yes, later requests of that path are answered with it without asking router and handler. Must not be there
+   * where the reply depends on anything of the request but its path.
+   */
+  isCurrent?(): boolean;
   /** About as many bytes as the body has, before it is made: so much room is kept for it. Default 1 MiB. */
   readonly expectedByteLength?: number;
   /**

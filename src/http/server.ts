@@ -3,8 +3,9 @@ import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { messageOf, ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
+import { createRecentMap } from "../recent-map.js";
 import { settlesWithin } from "../settles-within.js";
-import { answer } from "./answer.js";
+import { type Answering, answer } from "./answer.js";
 import { createBodySender } from "./body-sender.js";
 import { ALLOWED_METHODS, createCors } from "./cors.js";
 import { Exchange, type ExchangeContext } from "./exchange.js";
@@ -61,6 +62,8 @@ export const DEFAULT_CACHE_CONTROL = "public, max-age=0, must-revalidate";
 const DEFAULT_MAX_REQUEST_BODY_BYTES = 2 ** 20;
 const DEFAULT_STALL_TIMEOUT_MS = 60_000;
 const DEFAULT_GRACE_MS = 5_000;
+/** Replies that are kept for later requests of their paths: about a kilobyte each. */
+const MAX_KEPT_REPLIES = 16_384;
 /** For what the kernel has not taken from uWebSockets.js yet when the last answer is written. */
 const FLUSH_MS = 50;
 
@@ -85,7 +88,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       `Cache-Control: expected printable ASCII, received ${received}`,
     );
   }
-  const router = createRouter(options.routes);
+  const answering: Answering = {
+    router: createRouter(options.routes),
+    rootPath,
+    kept: createRecentMap(MAX_KEPT_REPLIES),
+  };
   const load = createLoad({ ...DEFAULT_LOAD_LIMITS, ...options.limits });
   const sender = createBodySender(options.stallTimeoutMs ?? DEFAULT_STALL_TIMEOUT_MS);
   const cors = createCors(options.corsOrigin ?? "*");
@@ -105,24 +112,23 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   let closing: Promise<void> | undefined;
 
   function onRequest(res: HttpResponse, req: HttpRequest): void {
-    const exchange = new Exchange(res, req, context);
+    const method = req.getCaseSensitiveMethod();
+    const exchange = new Exchange(res, req, context, method === "HEAD" ? "HEAD" : "GET");
     try {
-      const { requestMethod } = exchange;
-      if (requestMethod === "GET" || requestMethod === "HEAD") {
-        const pending = answer(exchange, router, rootPath);
+      if (method === "GET" || method === "HEAD") {
+        const pending = answer(exchange, answering);
         pending?.catch((error: unknown) => sendError(exchange, error));
-      } else if (requestMethod === "OPTIONS") {
+      } else if (method === "OPTIONS") {
         exchange.writeHead("204 No Content", headerField("Allow", ALLOWED_METHODS) + cors.preflight);
         exchange.endBodiless();
       } else {
-        const error = new ZpublishError("method-not-allowed", `Method ${requestMethod} is not allowed`);
+        const error = new ZpublishError("method-not-allowed", `Method ${method} is not allowed`);
         sendError(exchange, error, isLongBody(exchange, maxRequestBodyBytes));
       }
     } catch (error) {
       sendError(exchange, error);
     } finally {
-      exchange.releaseRequest();
-      exchange.keepOpen();
+      exchange.release();
     }
   }
 

@@ -1,4 +1,4 @@
-import type { ChunkReader, ChunkSource, MemoryChunks } from "./chunk-source.js";
+import type { ChunkReader, ChunkSource, MemoryChunks, StampLook } from "./chunk-source.js";
 import { openFileChunkReader } from "./file-chunk-reader.js";
 import { openShardChunkReader } from "./shard-chunk-reader.js";
 
@@ -16,6 +16,7 @@ export function openChunkReader(source: ChunkSource): ChunkReader {
 
 /** Shared memory never changes: its identity is in the source's. */
 const memoryStamp = "0";
+const unchanging: StampLook = Object.freeze({ stamp: memoryStamp, isUnchanged: () => true });
 
 function openMemoryChunkReader(source: MemoryChunks): ChunkReader {
   const chunk = Object.freeze({
@@ -24,6 +25,7 @@ function openMemoryChunkReader(source: MemoryChunks): ChunkReader {
   });
   return {
     stamp: async () => memoryStamp,
+    lookNow: () => unchanging,
     read: async () => chunk,
     byteLength: async () => source.byteLength,
   };

@@ -64,12 +64,24 @@ export interface ChunkReader {
    */
   stamp(chunkCoords: readonly number[]): Promise<string | undefined>;
   /**
+   * The same at once, for chunks that were looked at before, and a way to look again; undefined where that might have
+   * to wait (for another machine, a link, a file just written), and where there is nothing.
+   */
+  lookNow?(chunkCoords: readonly number[]): StampLook | undefined;
+  /**
    * The stored bytes, and the stamp they had before and after the read (a read during which the stamp changed is
    * repeated). The caller owns `bytes`, except for memory sources, where it is a view of the shared array.
    */
   read(chunkCoords: readonly number[]): Promise<StoredChunk | undefined>;
   /** Byte length of the stored chunk without reading it; undefined where there is none. */
   byteLength(chunkCoords: readonly number[]): Promise<number | undefined>;
+}
+
+/** What a look at a stored chunk found. */
+export interface StampLook {
+  readonly stamp: string;
+  /** Whether a stamp now would be the same. Takes microseconds and never waits. */
+  isUnchanged(): boolean;
 }
 
 export interface StoredChunk {

@@ -20,6 +20,8 @@ export function openFileChunkReader(source: FileChunks): ChunkReader {
       const stat = await statChunk(chunkCoords);
       return stat === undefined ? undefined : stampOf(stat);
     },
+    lookNow: (chunkCoords) =>
+      files.lookNow(`${source.directory}/${encodeChunkKey(chunkCoords, source.keyEncoding)}`),
     async read(chunkCoords) {
       const key = encodeChunkKey(chunkCoords, source.keyEncoding);
       const chunk = await files.read(`${source.directory}/${key}`, async (file) => ({

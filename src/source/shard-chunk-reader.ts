@@ -49,6 +49,7 @@ export function openShardChunkReader(source: ShardChunks): ChunkReader {
       if (stat === undefined) await confirmAbsence(source, place.key);
       return stat === undefined ? undefined : stampOf(stat);
     },
+    lookNow: (chunkCoords) => files.lookNow(placeInShard(chunkCoords, source).path),
     read: (chunkCoords) =>
       readShard(chunkCoords, async (file, entry): Promise<StoredChunk | undefined> => {
         if (entry === undefined) return undefined;

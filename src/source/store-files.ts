@@ -1,8 +1,11 @@
-import { type BigIntStats, close, constants, fstat, lstat, open, read, realpath } from "node:fs";
+import { type BigIntStats, close, constants, fstat, lstat, lstatSync, open, read, realpath } from "node:fs";
 import { dirname, relative, sep } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { ZpublishError } from "../errors.js";
+import type { StampLook } from "./chunk-source.js";
+import { isOnLocalFileSystem } from "./local-file-system.js";
+import { stampOf } from "./stamp-of.js";
 
 // Descriptors rather than FileHandles: half the time per read, and nothing left to the garbage collector.
 const openAsync = promisify(open);
@@ -38,6 +41,11 @@ export interface OpenFile {
 export interface StoreFiles {
   /** What `lstat` says, once the file is no longer fresh; undefined where there is none. @throws ZpublishError `source-unreadable` */
   stat(path: string): Promise<BigIntStats | undefined>;
+  /**
+   * What `stat` found, looked at again without waiting: of a file of a local file system only, whose directory has been
+   * verified and which is neither a link nor fresh; undefined for everything else.
+   */
+  lookNow(path: string): StampLook | undefined;
   /**
    * Runs `use` on the open file, again when the file changed meanwhile (at most five times).
    * @returns Undefined where there is no such file.
@@ -105,6 +113,29 @@ export function createStoreFiles(root: string): StoreFiles {
       }
     },
 
+    lookNow(path) {
+      const directory = dirname(path);
+      if (!verified.has(directory) || isOnLocalFileSystem(directory) !== true) return undefined;
+      const stat = lstatNow(path);
+      if (stat === undefined || !stat.isFile() || remainingSettleMs(stat) > 0) return undefined;
+      // A file of another file system may be mounted there.
+      if (stat.dev !== lstatNow(directory)?.dev) return undefined;
+      const { mtimeNs, size, dev } = stat;
+      return {
+        stamp: stampOf(stat),
+        isUnchanged() {
+          const now = lstatNow(path);
+          return (
+            now !== undefined &&
+            now.mtimeNs === mtimeNs &&
+            now.size === size &&
+            now.dev === dev &&
+            now.isFile()
+          );
+        },
+      };
+    },
+
     async read(path, use) {
       const label = labelOf(root, path);
       for (let attempt = 1; attempt <= maxTries; attempt++) {
@@ -123,6 +154,20 @@ export function createStoreFiles(root: string): StoreFiles {
       throw unreadable(label, `changed during each of ${maxTries} tries to read it`);
     },
   };
+}
+
+const lookNowOptions = { bigint: true, throwIfNoEntry: false } as const;
+
+/**
+ * Blocks, but for microseconds: what was looked at before is in memory. 2.2 µs of CPU, where the asynchronous form takes
+ * 20 of two threads.
+ */
+function lstatNow(path: string): BigIntStats | undefined {
+  try {
+    return lstatSync(path, lookNowOptions);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Runs `use` on an open file; undefined where the file changed meanwhile. */

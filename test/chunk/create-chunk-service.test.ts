@@ -47,6 +47,7 @@ async function setup(t: Test, { config, stored, makeChunk }: Setup = {}) {
   const tasks: ChunkTask[] = [];
   const service = createChunkService({
     cache: () => cache,
+    isCurrent: () => true,
     makeChunk: async (task) => {
       tasks.push(task);
       if (makeChunk === undefined) throw new Error("expected no task");

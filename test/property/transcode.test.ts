@@ -44,7 +44,11 @@ t.test("whatever is asked for, a client reads the array as it was written", asyn
   });
   if (cache === undefined) throw new Error("the cache did not open");
   t.teardown(() => cache.close());
-  const service = createChunkService({ cache: () => cache, makeChunk: createTaskRunner() });
+  const service = createChunkService({
+    cache: () => cache,
+    makeChunk: createTaskRunner(),
+    isCurrent: () => true,
+  });
   let number = 0;
   await fc.assert(
     fc.asyncProperty(caseArbitrary, async (input) => {
@@ -129,7 +133,11 @@ async function fetchChunk(
 /** Chunks from the cache, and chunks of a service that has none, are the same bytes under the same ETag. */
 async function isTheSameAgain(service: ChunkService, opened: OpenedStore): Promise<void> {
   const { document } = opened.array;
-  const uncached = createChunkService({ cache: createNullCache, makeChunk: createTaskRunner() });
+  const uncached = createChunkService({
+    cache: createNullCache,
+    makeChunk: createTaskRunner(),
+    isCurrent: () => true,
+  });
   for (const coords of gridOf(document.shape, document.chunks).slice(0, 12)) {
     const cached = await fetchChunk(service, opened, coords);
     const fresh = await fetchChunk(uncached, opened, coords);

@@ -74,7 +74,8 @@ function createRoutes(context: PluginContext): readonly Route[] {
     const document = context.memo(snapshot, `dataset_info ${key}`, () =>
       context.createDocument(stringifyJson(content()), JSON_TYPE),
     );
-    return { kind: "document", document, cacheControl: snapshot.cacheControl };
+    const { id, cacheControl } = snapshot;
+    return { kind: "document", document, cacheControl, isCurrent: () => datasets.get(id) === snapshot };
   }
 
   const documentRoutes = GROUP_DOCUMENTS.flatMap(({ name, summary, schema, content }): Route[] => {

@@ -33,7 +33,8 @@ function createRoutes(context: PluginContext): readonly Route[] {
     const document = context.memo(snapshot, `zarr ${key}`, () =>
       context.createDocument(stringifyJson(content()), JSON_TYPE),
     );
-    return { kind: "document", document, cacheControl: snapshot.cacheControl };
+    const { id, cacheControl } = snapshot;
+    return { kind: "document", document, cacheControl, isCurrent: () => datasets.get(id) === snapshot };
   }
 
   function pageReply(snapshot: DatasetSnapshot, key: string, html: () => string): DocumentReply {
