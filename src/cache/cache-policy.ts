@@ -1,16 +1,17 @@
 import { addAccesses, clockStep } from "./access-score.js";
 import { createAccessSketch } from "./access-sketch.js";
+import { type CacheKey, keyOfId } from "./cache-key.js";
 import type { CacheEntry } from "./entry-record.js";
-import { createVictimPool, type EntryIndex, keyOfId } from "./victim-pool.js";
+import { createVictimPool, type EntryIndex } from "./victim-pool.js";
 
 /** What to keep and what to drop. Knows no disk: entries are seen through an {@link EntryIndex}. */
 export interface CachePolicy {
-  /** Notes that `key` was found. @param id `idOf(key)`. */
-  noteHit(key: Uint8Array, id: string): void;
+  /** Notes that `key` was found. */
+  noteHit(key: CacheKey): void;
   /** Notes that `key` was not found; see `ChunkCache.admits`. @param isFull Something must go for it. */
-  admits(key: Uint8Array, cost: "read" | "encode", isFull: boolean): boolean;
+  admits(key: CacheKey, cost: "read" | "encode", isFull: boolean): boolean;
   /** Score of a new entry. */
-  scoreOf(key: Uint8Array): number;
+  scoreOf(key: CacheKey): number;
   takeVictim(): CacheEntry | undefined;
   forgetTaken(): void;
   /**
@@ -48,21 +49,21 @@ export function createCachePolicy(index: EntryIndex, sketchWidth: number): Cache
   let accesses = 0;
 
   return {
-    noteHit(key, id) {
+    noteHit({ bytes, id }) {
       accesses++;
-      sketch.add(key, clock);
+      sketch.add(bytes, clock);
       const count = noted.get(id);
       if (count !== undefined) noted.set(id, count + 1);
       else if (noted.size < NOTED_KEYS_MAX) noted.set(id, 1);
     },
-    admits(key, cost, isFull) {
+    admits({ bytes }, cost, isFull) {
       accesses++;
-      const before = sketch.estimate(key);
-      const score = sketch.add(key, clock);
+      const before = sketch.estimate(bytes);
+      const score = sketch.add(bytes, clock);
       if (cost === "read" && before < clock - REMEMBERED_HALF_LIVES) return false;
       return !isFull || score > victims.lowestScore() + ADMISSION_MARGIN;
     },
-    scoreOf: (key) => Math.max(sketch.estimate(key), clock),
+    scoreOf: ({ bytes }) => Math.max(sketch.estimate(bytes), clock),
     takeVictim: () => victims.take(),
     forgetTaken: () => victims.forgetTaken(),
     endPeriod(sharedClock, entries) {

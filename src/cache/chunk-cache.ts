@@ -1,3 +1,5 @@
+import type { CacheKey } from "./cache-key.js";
+
 /**
  * Encoded chunks on disk. Every failure inside is a miss and a log line, never a failed request.
  */
@@ -5,16 +7,15 @@ export interface ChunkCache {
   /**
    * The chunk kept under `key`, or undefined. The view is valid only until the caller returns to the event loop or
    * calls the cache again: copy what must live longer.
-   * @param key 20 bytes, as `cacheKeyOf` makes them.
    */
-  get(key: Uint8Array): Uint8Array | undefined;
+  get(key: CacheKey): Uint8Array | undefined;
   /**
    * Notes that `key` was asked for and missed, and says whether its chunk is worth keeping. Cheap chunks (read, not
    * encoded) are kept from the second request on, costly ones at once, unless the cache is full of more wanted ones.
    */
-  admits(key: Uint8Array, byteLength: number, cost: "read" | "encode"): boolean;
+  admits(key: CacheKey, byteLength: number, cost: "read" | "encode"): boolean;
   /** Keeps a copy of `bytes`, written in the background. Never throws. */
-  put(key: Uint8Array, bytes: Uint8Array): void;
+  put(key: CacheKey, bytes: Uint8Array): void;
   readonly stats: ChunkCacheStats;
   /** Waits for writes under way. */
   close(): Promise<void>;

@@ -1,13 +1,13 @@
 import { messageOf } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import { createRecentMap } from "../recent-map.js";
+import { type CacheKey, idOf } from "./cache-key.js";
 import { cacheLimitsOf } from "./cache-limits.js";
 import { type CachePolicy, createCachePolicy } from "./cache-policy.js";
 import type { ChunkCache, ChunkCacheStats } from "./chunk-cache.js";
 import { DeadlineError, withDeadline } from "./deadline.js";
 import { isUnusable, type LmdbStore, type StorePut, type StoreUsage } from "./lmdb-store.js";
 import { isIntact, packStoredValue, payloadOf, STORED_HEADER_BYTES } from "./stored-value.js";
-import { idOf } from "./victim-pool.js";
 
 /** What this stage needs to know of the place it stores in. */
 export interface DiskChunkCacheOptions {
@@ -81,12 +81,13 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     if (store !== undefined) options.onBroken(reason);
   }
 
-  function find(key: Uint8Array, id: string): Uint8Array | undefined {
-    const waiting = pending.get(id);
-    if (waiting !== undefined) return payloadOf(key, waiting.stored);
+  function find(key: CacheKey): Uint8Array | undefined {
+    const { bytes, id } = key;
+    const waiting = pending.size === 0 ? undefined : pending.get(id);
+    if (waiting !== undefined) return payloadOf(bytes, waiting.stored);
     const stored = store?.read(key);
     if (stored === undefined) return undefined;
-    const payload = payloadOf(key, stored);
+    const payload = payloadOf(bytes, stored);
     if (payload === undefined || (verified.get(id) === undefined && !isIntact(stored, payload))) {
       counts.errors++;
       // Not removed one by one: removing believes the damaged page's own word on how many pages to free.
@@ -194,10 +195,9 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
 
   return {
     get(key) {
-      const id = idOf(key);
       let found: Uint8Array | undefined;
       try {
-        found = find(key, id);
+        found = find(key);
       } catch (error) {
         failReading(error);
       }
@@ -207,7 +207,7 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
       }
       readErrorsInARow = 0;
       counts.hits++;
-      policy?.noteHit(key, id);
+      policy?.noteHit(key);
       return found;
     },
 
@@ -223,14 +223,14 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
 
     put(key, bytes) {
       if (policy === undefined || isClosed || bytes.length + STORED_HEADER_BYTES > limits.valueBytes) return;
-      const id = idOf(key);
+      const { id } = key;
       if (pending.has(id)) return;
       if (Date.now() < noWritesUntil || pendingBytes + bytes.length > options.pendingMaxBytes) {
         counts.drops++;
         return;
       }
-      const stored = packStoredValue(key, bytes);
-      pending.set(id, { key: Uint8Array.from(key), stored, score: policy.scoreOf(key) });
+      const stored = packStoredValue(key.bytes, bytes);
+      pending.set(id, { key: key.bytes, stored, score: policy.scoreOf(key) });
       pendingBytes += stored.length;
       startWriting();
     },

@@ -8,7 +8,8 @@
  *   touches it. A longer value comes as a view of the map itself, valid until the read transaction is reset: by a
  *   timer of 0 ms, or in a microtask after a commit. Common denominator: until the caller returns to the event loop,
  *   awaits, or reads again.
- * - `getAsync` with binary keys crashes the process, every time (kriszyp/lmdb-js#340 too). Only `getBinaryFast` is used.
+ * - `getAsync` with binary keys crashes the process, every time (kriszyp/lmdb-js#340 too). Only `getBinaryFast` is used, and for often
+ *   used values what `mapped-values` knows.
  * - A key longer than 1,978 bytes is refused and `close` after that crashes: keys here have a fixed length.
  * - The map grows by itself when it is full (so `mapSize` bounds nothing) and is then remapped under views of it:
  *   the map is made so large that this never happens. Address space, not memory.
@@ -27,14 +28,16 @@
 import { randomFillSync } from "node:crypto";
 import { join } from "node:path";
 import { type Database, open, type RootDatabase } from "lmdb";
-import { CACHE_KEY_BYTES } from "./cache-key.js";
+import { CACHE_KEY_BYTES, type CacheKey } from "./cache-key.js";
 import { type CacheEntry, packEntryRecord, parseEntryRecord } from "./entry-record.js";
+import { createMappedValues } from "./mapped-values.js";
+import { putIdOf } from "./stored-value.js";
 import type { EntryIndex } from "./victim-pool.js";
 
 /** Values and their bookkeeping in one LMDB environment, shared with other processes. */
 export interface LmdbStore extends EntryIndex {
   /** The stored value: a view valid until the next read, await, or return to the event loop. */
-  read(key: Uint8Array): Uint8Array | undefined;
+  read(key: CacheKey): Uint8Array | undefined;
   has(key: Uint8Array): boolean;
   usage(): StoreUsage;
   /** The clock all processes share; 0 in a new store. */
@@ -117,7 +120,7 @@ export function openLmdbStore(directory: string, options: { maxBytes: number; st
     ...BINARY,
     path: directory,
     noSubdir: false,
-    maxDbs: 4,
+    maxDbs: 8,
     maxReaders: MAX_READERS,
     // 16 KiB was 1.6 times faster than 4 KiB for chunks; a small bound would be eaten by half empty pages.
     eventTurnBatching: false,
@@ -127,9 +130,10 @@ export function openLmdbStore(directory: string, options: { maxBytes: number; st
   try {
     const values = environment.openDB({ ...BINARY, name: "values" });
     const records = environment.openDB({ ...BINARY, name: "records" });
+    const putIds = environment.openDB({ ...BINARY, name: "put-ids" });
     const info = environment.openDB({ ...BINARY, name: "info" });
     checkStamp(info, options.stamp);
-    return createStore(environment, values, records, info);
+    return createStore(environment, values, records, putIds, info);
   } catch (error) {
     environment.close().catch(() => {});
     throw error;
@@ -153,8 +157,10 @@ function createStore(
   environment: RootDatabase<Buffer, Uint8Array>,
   values: Database<Buffer, Uint8Array>,
   records: Database<Buffer, Uint8Array>,
+  putIds: Database<Buffer, Uint8Array>,
   info: Database<Buffer, Uint8Array>,
 ): LmdbStore {
+  const mapped = createMappedValues(values, putIds);
   const randomKey = Buffer.alloc(CACHE_KEY_BYTES);
   let lastWriteFailed = false;
 
@@ -184,10 +190,12 @@ function createStore(
   function applyBatch(batch: StoreBatch): void {
     for (const { key, stored, score } of batch.puts) {
       values.put(key, stored);
+      putIds.put(key, Buffer.from(putIdOf(stored)));
       records.put(key, packEntryRecord(score, stored.length));
     }
     for (const key of batch.removes) {
       values.remove(key);
+      putIds.remove(key);
       records.remove(key);
     }
     for (const { key, score, byteLength } of batch.scores) {
@@ -225,7 +233,9 @@ function createStore(
 
   return {
     read(key) {
-      const found = values.getBinaryFast(key);
+      const view = mapped.read(key);
+      if (view !== undefined) return view;
+      const found = values.getBinaryFast(key.bytes);
       return found === undefined ? undefined : new Uint8Array(found.buffer, found.byteOffset, found.length);
     },
     has: (key) => values.doesExist(key),
@@ -234,8 +244,9 @@ function createStore(
     usage() {
       const v = values.getStats() as PageCounts;
       const r = records.getStats() as PageCounts;
+      const p = putIds.getStats() as PageCounts;
       return {
-        usedBytes: (pagesOf(v) + pagesOf(r)) * v.pageSize,
+        usedBytes: (pagesOf(v) + pagesOf(r) + pagesOf(p)) * v.pageSize,
         fileBytes: (v.lastPageNumber + 1) * v.pageSize,
         entries: r.entryCount,
         pageSize: v.pageSize,

@@ -1,14 +1,19 @@
+import { randomFillSync } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { CACHE_KEY_BYTES } from "./cache-key.js";
 
 /**
  * Layout of a value on disk, little-endian: magic with format number (4), payload length (4), CRC-32 of the payload
- * (4), the key (20), payload. 32 bytes keep the payload aligned for any item size.
+ * (4), the key (20), a number that no other put has (8), payload. 40 bytes keep the payload aligned for any item size.
  */
-export const STORED_HEADER_BYTES = 32;
+export const STORED_HEADER_BYTES = 40;
+
+const PUT_ID_OFFSET = 32;
+/** Bytes of a {@link putIdOf}. */
+export const PUT_ID_BYTES = 8;
 
 /** Goes up with every change to what is written, here or in `entry-record`. */
-export const STORED_FORMAT = 1;
+export const STORED_FORMAT = 2;
 
 /** "zpc" and the format. */
 const MAGIC = 0x7a706300 | STORED_FORMAT;
@@ -23,6 +28,7 @@ export function packStoredValue(key: Uint8Array, bytes: Uint8Array): Buffer {
   stored.writeUInt32LE(bytes.length, 4);
   stored.writeUInt32LE(crc32(bytes), 8);
   stored.set(key, 12);
+  randomFillSync(stored, PUT_ID_OFFSET, PUT_ID_BYTES);
   stored.set(bytes, STORED_HEADER_BYTES);
   return stored;
 }
@@ -38,6 +44,18 @@ export function payloadOf(key: Uint8Array, stored: Uint8Array): Uint8Array | und
     if (stored[12 + i] !== key[i]) return undefined;
   }
   return new Uint8Array(stored.buffer, stored.byteOffset + STORED_HEADER_BYTES, byteLength);
+}
+
+/** What tells a stored value from any other, also of the same key: a view into `stored`. */
+export function putIdOf(stored: Uint8Array): Uint8Array {
+  return stored.subarray(PUT_ID_OFFSET, PUT_ID_OFFSET + PUT_ID_BYTES);
+}
+
+/** Whether `putId` is that of `stored`. */
+export function hasPutId(stored: Uint8Array, putId: Uint8Array): boolean {
+  if (putId.length !== PUT_ID_BYTES || stored.length < STORED_HEADER_BYTES) return false;
+  for (let i = 0; i < PUT_ID_BYTES; i++) if (stored[PUT_ID_OFFSET + i] !== putId[i]) return false;
+  return true;
 }
 
 /** Whether the payload is the one that was written: reads all of it (4.4 GB/s measured). */

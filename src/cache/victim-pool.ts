@@ -1,3 +1,4 @@
+import { idOf } from "./cache-key.js";
 import type { CacheEntry } from "./entry-record.js";
 
 /** What eviction needs to know of the entries kept. */
@@ -86,14 +87,4 @@ export function createVictimPool(index: EntryIndex): VictimPool {
       taken.clear();
     },
   };
-}
-
-/** A key as something a Map or Set can hold. */
-export function idOf(key: Uint8Array): string {
-  return Buffer.prototype.latin1Slice.call(key, 0, key.length);
-}
-
-/** The opposite of {@link idOf}. */
-export function keyOfId(id: string): Buffer {
-  return Buffer.from(id, "latin1");
 }

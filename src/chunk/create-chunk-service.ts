@@ -1,4 +1,4 @@
-import { cacheKeyOf } from "../cache/cache-key.js";
+import { type CacheKey, cacheKeyOf } from "../cache/cache-key.js";
 import type { ChunkCache } from "../cache/chunk-cache.js";
 import { createSingleFlight } from "../cache/single-flight.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
@@ -44,7 +44,7 @@ interface ChunkRequest {
   readonly coords: readonly number[];
   /** Undefined: nothing stored behind it, or nobody looked because the dataset is immutable. */
   readonly stamp: string | undefined;
-  readonly cacheKey: Uint8Array;
+  readonly cacheKey: CacheKey;
   readonly notFound: () => ZpublishError;
 }
 
@@ -123,8 +123,7 @@ export function createChunkService({ cache, makeChunk, isCurrent }: ChunkService
 
   /** Made once for all who ask for it at the same time. */
   async function makeOnce(request: ChunkRequest, isWanted: () => boolean): Promise<MadeChunk> {
-    const id = Buffer.from(request.cacheKey).toString("latin1");
-    const run = () => flights.run(id, (wanted) => make(request, wanted), isWanted);
+    const run = () => flights.run(request.cacheKey.id, (wanted) => make(request, wanted), isWanted);
     try {
       return await run();
     } catch (error) {

@@ -222,8 +222,8 @@ t.test("a failed commit rejects, and what was there can be read", { skip: NO_MOU
   const write = (first: number) =>
     store.write({
       puts: Array.from({ length: 10 }, (_, i) => ({
-        key: keyOf(first + i),
-        stored: packStoredValue(keyOf(first + i), chunkOf(first + i)),
+        key: keyOf(first + i).bytes,
+        stored: packStoredValue(keyOf(first + i).bytes, chunkOf(first + i)),
         score: 0,
       })),
       removes: [],
@@ -234,7 +234,7 @@ t.test("a failed commit rejects, and what was there can be read", { skip: NO_MOU
   await t.rejects(async () => {
     for (let first = 10; first < 100; first += 10) await write(first);
   });
-  t.ok(store.has(keyOf(0)));
+  t.ok(store.has(keyOf(0).bytes));
   await store.close();
 });
 

@@ -11,10 +11,10 @@ import {
 } from "../../bench/cache-hit-ratio.js";
 import { addAccesses, NEVER } from "../../src/cache/access-score.js";
 import { createAccessSketch } from "../../src/cache/access-sketch.js";
-import { cacheKeyOf } from "../../src/cache/cache-key.js";
+import { cacheKeyOf, idOf, keyOfId } from "../../src/cache/cache-key.js";
 import { createCachePolicy } from "../../src/cache/cache-policy.js";
 import type { CacheEntry } from "../../src/cache/entry-record.js";
-import { createVictimPool, type EntryIndex, idOf, keyOfId } from "../../src/cache/victim-pool.js";
+import { createVictimPool, type EntryIndex } from "../../src/cache/victim-pool.js";
 
 /** Entries in memory, sampled with a seed. */
 function createMemoryIndex(seed: number) {
@@ -53,13 +53,13 @@ function policyHitRatio(load: Load, capacity: number, cost: "read" | "encode"): 
   let hits = 0;
   for (const [i, chunk] of load.entries()) {
     const key = cacheKeyOf(`policy\0${chunk}`);
-    if (memory.index.entry(key) !== undefined) {
+    if (memory.index.entry(key.bytes) !== undefined) {
       hits++;
-      policy.noteHit(key, idOf(key));
+      policy.noteHit(key);
     } else if (policy.admits(key, cost, memory.size() >= capacity)) {
       while (memory.size() >= capacity) memory.delete(policy.takeVictim()!.key);
       policy.forgetTaken();
-      memory.set({ key, score: policy.scoreOf(key), byteLength: 1 });
+      memory.set({ key: key.bytes, score: policy.scoreOf(key), byteLength: 1 });
     }
     if (i % 256 !== 255) continue;
     const period = policy.endPeriod(clock, memory.size());
@@ -110,7 +110,7 @@ t.test(
   async (t) => {
     const memory = createMemoryIndex(1);
     const policy = createCachePolicy(memory.index, 1024);
-    for (let i = 0; i < 50; i++) memory.set({ key: cacheKeyOf(`${i}`), score: 3, byteLength: 1 });
+    for (let i = 0; i < 50; i++) memory.set({ key: cacheKeyOf(`${i}`).bytes, score: 3, byteLength: 1 });
     const key = cacheKeyOf("new");
     t.equal(policy.admits(key, "encode", true), false);
     let asked = 1;
@@ -123,11 +123,11 @@ t.test("scores of often used entries are not rewritten for every access", async 
   const memory = createMemoryIndex(1);
   const policy = createCachePolicy(memory.index, 1024);
   const key = cacheKeyOf("a");
-  memory.set({ key, score: 10, byteLength: 1 });
-  policy.noteHit(key, idOf(key));
+  memory.set({ key: key.bytes, score: 10, byteLength: 1 });
+  policy.noteHit(key);
   const first = policy.endPeriod(0, 1000);
   t.same(first.changed, []);
-  for (let i = 0; i < 1000; i++) policy.noteHit(key, idOf(key));
+  for (let i = 0; i < 1000; i++) policy.noteHit(key);
   const second = policy.endPeriod(first.clock, 1000);
   t.equal(second.changed.length, 1, "the first hit was not forgotten");
   t.ok(second.changed[0]!.score > 10.9);
@@ -148,8 +148,8 @@ t.test("the sketch never underestimates", async (t) => {
   const load = zipfLoad(2_000, 500, 0.9, 3);
   for (const [i, chunk] of load.entries()) {
     const key = cacheKeyOf(`${chunk}`);
-    sketch.add(key, i / 500);
-    exact.set(idOf(key), addAccesses(exact.get(idOf(key)) ?? NEVER, i / 500, 1));
+    sketch.add(key.bytes, i / 500);
+    exact.set(key.id, addAccesses(exact.get(key.id) ?? NEVER, i / 500, 1));
   }
   for (const [id, score] of exact) {
     if (sketch.estimate(keyOfId(id)) < score - 1e-9) t.fail(`too low for ${id}`);
@@ -163,7 +163,7 @@ t.test(
     const pool = createVictimPool(memory.index);
     t.equal(pool.take(), undefined);
     t.equal(pool.lowestScore(), Number.POSITIVE_INFINITY);
-    for (let i = 0; i < 1000; i++) memory.set({ key: cacheKeyOf(`${i}`), score: i, byteLength: 1 });
+    for (let i = 0; i < 1000; i++) memory.set({ key: cacheKeyOf(`${i}`).bytes, score: i, byteLength: 1 });
     const named = new Set<string>();
     for (let i = 0; i < 100; i++) {
       const victim = pool.take()!;
@@ -175,7 +175,8 @@ t.test(
     const lowest = pool.lowestScore();
     for (let i = 0; i < 1000; i++) {
       const key = cacheKeyOf(`${i}`);
-      if (memory.index.entry(key) !== undefined) memory.set({ key, score: i + 5_000, byteLength: 1 });
+      if (memory.index.entry(key.bytes) !== undefined)
+        memory.set({ key: key.bytes, score: i + 5_000, byteLength: 1 });
     }
     t.ok(pool.lowestScore() > lowest + 3_000, "used since it was sampled");
   },

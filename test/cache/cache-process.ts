@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { cacheKeyOf } from "../../src/cache/cache-key.js";
+import { type CacheKey, cacheKeyOf } from "../../src/cache/cache-key.js";
 import { openTendedChunkCache } from "../../src/cache/open-chunk-cache.js";
 import { createLog } from "../../src/observe/log.js";
 
@@ -22,7 +22,7 @@ export function chunkOf(number: number): Uint8Array {
   return bytes;
 }
 
-export function keyOf(number: number): Uint8Array {
+export function keyOf(number: number): CacheKey {
   return cacheKeyOf(`test\0${number}`);
 }
 

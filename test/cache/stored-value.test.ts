@@ -1,15 +1,23 @@
 import t from "tap";
 import { CACHE_KEY_BYTES, cacheKeyOf } from "../../src/cache/cache-key.js";
-import { isIntact, packStoredValue, payloadOf, STORED_HEADER_BYTES } from "../../src/cache/stored-value.js";
+import {
+  hasPutId,
+  isIntact,
+  PUT_ID_BYTES,
+  packStoredValue,
+  payloadOf,
+  putIdOf,
+  STORED_HEADER_BYTES,
+} from "../../src/cache/stored-value.js";
 
-const key = cacheKeyOf("revision\0encoding\0path\x000.0");
+const { bytes: key } = cacheKeyOf("revision\0encoding\0path\x000.0");
 const bytes = Uint8Array.from({ length: 1000 }, (_, i) => i % 251);
 
 t.test("keys have one length and differ with their parts", async (t) => {
   t.equal(key.length, CACHE_KEY_BYTES);
   t.same(cacheKeyOf("a"), cacheKeyOf("a"));
-  t.not(Buffer.compare(cacheKeyOf("a"), cacheKeyOf("b")), 0);
-  t.equal(cacheKeyOf("é\0".repeat(10_000)).length, CACHE_KEY_BYTES);
+  t.not(Buffer.compare(cacheKeyOf("a").bytes, cacheKeyOf("b").bytes), 0);
+  t.equal(cacheKeyOf("é\0".repeat(10_000)).bytes.length, CACHE_KEY_BYTES);
 });
 
 t.test("what is packed comes back, also empty", async (t) => {
@@ -31,10 +39,11 @@ t.test("a payload is a view as long as the chunk, also in byteLength", async (t)
 
 t.test("another key, length, format or a changed byte is noticed", async (t) => {
   const stored = packStoredValue(key, bytes);
-  t.equal(payloadOf(cacheKeyOf("other"), stored), undefined);
+  t.equal(payloadOf(cacheKeyOf("other").bytes, stored), undefined);
   t.equal(payloadOf(key, stored.subarray(0, stored.length - 1)), undefined);
   t.equal(payloadOf(key, stored.subarray(0, 10)), undefined);
-  for (let i = 0; i < STORED_HEADER_BYTES; i++) {
+  // The put's number, behind them, says nothing of the content.
+  for (let i = 0; i < STORED_HEADER_BYTES - PUT_ID_BYTES; i++) {
     const changed = Uint8Array.from(stored);
     changed[i]! ^= 1;
     const found = payloadOf(key, changed);
@@ -43,4 +52,13 @@ t.test("another key, length, format or a changed byte is noticed", async (t) => 
   const changed = Uint8Array.from(stored);
   changed[STORED_HEADER_BYTES + 500]! ^= 1;
   t.notOk(isIntact(changed, payloadOf(key, changed)!));
+});
+
+t.test("no two puts have one number", async (t) => {
+  const stored = packStoredValue(key, bytes);
+  const again = packStoredValue(key, bytes);
+  t.ok(hasPutId(stored, putIdOf(stored)));
+  t.notOk(hasPutId(again, putIdOf(stored)));
+  t.notOk(hasPutId(stored.subarray(0, 8), putIdOf(stored)));
+  t.notOk(hasPutId(stored, new Uint8Array(0)));
 });

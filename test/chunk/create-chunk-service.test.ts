@@ -14,12 +14,11 @@ import { storedArray, storedTree } from "../dataset/fake-source.js";
 /** A cache that keeps all it is given in a Map. */
 function mapCache(): ChunkCache & { readonly kept: Map<string, Uint8Array> } {
   const kept = new Map<string, Uint8Array>();
-  const hex = (key: Uint8Array) => Buffer.from(key).toString("hex");
   return {
     kept,
-    get: (key) => kept.get(hex(key)),
+    get: (key) => kept.get(key.id),
     admits: () => true,
-    put: (key, bytes) => void kept.set(hex(key), bytes.slice()),
+    put: (key, bytes) => void kept.set(key.id, bytes.slice()),
     stats: { hits: 0, misses: 0, puts: 0, drops: 0, evictions: 0, errors: 0, byteLength: 0, maxBytes: 0 },
     async close() {},
   };

@@ -1,0 +1,122 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { cacheKeyOf } from "../../src/cache/cache-key.js";
+import { type LmdbStore, openLmdbStore } from "../../src/cache/lmdb-store.js";
+import { isIntact, packStoredValue, payloadOf } from "../../src/cache/stored-value.js";
+
+const LARGE = 100_000;
+
+function chunkOf(number: number, byteLength = LARGE): Uint8Array {
+  return new Uint8Array(byteLength).fill(number % 251);
+}
+
+function openStore(t: Test): LmdbStore {
+  const directory = join(t.testdir({}), "store");
+  mkdirSync(directory);
+  const store = openLmdbStore(directory, { maxBytes: 2 ** 28, stamp: "test" });
+  t.teardown(() => store.close());
+  return store;
+}
+
+const keyOf = (number: number) => cacheKeyOf(`mapped\0${number}`);
+
+async function put(store: LmdbStore, number: number, payload = chunkOf(number)): Promise<void> {
+  const key = keyOf(number).bytes;
+  const stored = packStoredValue(key, payload);
+  await store.write({ puts: [{ key, stored, score: 0 }], removes: [], scores: [], clock: undefined });
+}
+
+const remove = (store: LmdbStore, number: number) =>
+  store.write({ puts: [], removes: [keyOf(number).bytes], scores: [], clock: undefined });
+
+/** What the store reads, looked at as a whole; undefined where there is nothing. */
+function read(store: LmdbStore, number: number): Buffer | undefined {
+  const key = keyOf(number);
+  const stored = store.read(key);
+  if (stored === undefined) return undefined;
+  const payload = payloadOf(key.bytes, stored);
+  if (payload === undefined || !isIntact(stored, payload)) throw new Error(`${number} is not what was put`);
+  return Buffer.from(payload);
+}
+
+/** Reads it so often that it is read in place. */
+function readOften(store: LmdbStore, number: number): void {
+  for (let i = 0; i < 6; i++) read(store, number);
+}
+
+/** Lets the read transaction of this turn end. */
+const turn = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+t.test("an often read value is read where it lies, and is the one that was put", async (t) => {
+  const store = openStore(t);
+  await put(store, 1);
+  const copied = store.read(keyOf(1))?.buffer;
+  readOften(store, 1);
+  t.ok(read(store, 1)?.equals(chunkOf(1)));
+  if (process.versions.modules === "115") {
+    const mapped = store.read(keyOf(1));
+    t.not(mapped?.buffer, copied, "no longer in the buffer that all reads share");
+    store.read(keyOf(2));
+    t.equal(store.read(keyOf(1)), mapped, "the same view again");
+  }
+});
+
+t.test("small values are not read in place: they move", async (t) => {
+  const store = openStore(t);
+  await put(store, 1, chunkOf(1, 1_000));
+  readOften(store, 1);
+  const { buffer } = store.read(keyOf(1))!;
+  await put(store, 2);
+  t.equal(store.read(keyOf(2))?.buffer, buffer);
+});
+
+t.test(
+  "a value that was removed, or removed and put again elsewhere, is never read from its old place",
+  async (t) => {
+    const store = openStore(t);
+    for (let number = 0; number < 20; number++) await put(store, number);
+    for (let number = 0; number < 20; number++) readOften(store, number);
+    for (let round = 0; round < 30; round++) {
+      const number = round % 20;
+      await remove(store, number);
+      t.equal(store.read(keyOf(number)), undefined);
+      await turn();
+      // Others take its pages, in part.
+      for (let other = 0; other < 3; other++) {
+        const payload = chunkOf(100 + round * 3 + other, LARGE - 30_000 * other);
+        await put(store, 100 + round * 3 + other, payload);
+        await turn();
+      }
+      const again = chunkOf(number + round + 1, LARGE + round);
+      await put(store, number, again);
+      await turn();
+      for (let reads = 0; reads < 6; reads++) {
+        if (!read(store, number)?.equals(again)) t.fail(`round ${round}: wrong bytes`);
+      }
+      await remove(store, 100 + round * 3);
+      await turn();
+    }
+    t.pass("all reads were right");
+  },
+);
+
+t.test("more values than views are kept are all read right", async (t) => {
+  const store = openStore(t);
+  const count = 2_500;
+  const payload = (number: number) => chunkOf(number, 17_000);
+  for (let from = 0; from < count; from += 100) {
+    const puts = Array.from({ length: 100 }, (_, i) => {
+      const key = keyOf(from + i).bytes;
+      return { key, stored: packStoredValue(key, payload(from + i)), score: 0 };
+    });
+    await store.write({ puts, removes: [], scores: [], clock: undefined });
+  }
+  for (let round = 0; round < 5; round++) {
+    for (let number = round; number < count; number += 1 + round) {
+      if (!read(store, number)?.equals(payload(number))) t.fail(`${number}`);
+    }
+    await turn();
+  }
+  t.pass("all reads were right");
+});
