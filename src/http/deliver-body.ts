@@ -2,6 +2,7 @@ import { ZpublishError } from "../errors.js";
 import { allowsRange, matchIfMatch, matchIfNoneMatch } from "./conditional.js";
 import type { Exchange } from "./exchange.js";
 import { headerField } from "./header-field.js";
+import { KeptFields, type KeptLine, keepLine } from "./kept-fields.js";
 import { parseRange, type RangeRequest, resolveRange } from "./range.js";
 import type { Body, BodyReply } from "./reply.js";
 import { rangeNotSatisfiable } from "./send-error.js";
@@ -75,11 +76,7 @@ function sendBody(
   if (first === undefined || (first.byteLength === 0 && part.byteLength > 0)) return false;
   // In the turn in which it was read: the view may be dead in the next.
   exchange.cork(() => {
-    exchange.writeHead(
-      range === undefined ? "200 OK" : "206 Partial Content",
-      fieldsOf(exchange, reply, body.headers) +
-        (range === undefined ? "" : contentRange(part.start, part.byteLength, body)),
-    );
+    writeBodyHead(exchange, reply, body, range === undefined ? undefined : part);
     const reopen = () => reply.open(() => !exchange.over);
     exchange.context.sender.send({ exchange, body, ...part, reopen }, first);
   });
@@ -89,7 +86,7 @@ function sendBody(
 async function deliverHead(exchange: Exchange, reply: BodyReply): Promise<void> {
   const { byteLength, headers } = await measure(exchange, reply);
   exchange.cork(() => {
-    exchange.writeHead("200 OK", fieldsOf(exchange, reply, headers));
+    exchange.writeKeptHead("200 OK", headOf(exchange, reply).fields, lineOf(headers));
     exchange.endHead(byteLength);
   });
 }
@@ -101,10 +98,13 @@ async function measure(exchange: Exchange, reply: BodyReply): Promise<Pick<Body,
   return reply.atHand?.() ?? reply.open(() => !exchange.over);
 }
 
-function partOf(
-  body: Body,
-  range: RangeRequest | undefined,
-): { readonly start: number; readonly byteLength: number } {
+/** What is sent of a body. */
+interface BodyPart {
+  readonly start: number;
+  readonly byteLength: number;
+}
+
+function partOf(body: Body, range: RangeRequest | undefined): BodyPart {
   if (range === undefined) return { start: 0, byteLength: body.byteLength };
   const part = resolveRange(range, body.byteLength);
   if (part === undefined) throw rangeNotSatisfiable(body.byteLength);
@@ -112,7 +112,7 @@ function partOf(
 }
 
 function sendNotModified(exchange: Exchange, reply: BodyReply): void {
-  exchange.writeHead("304 Not Modified", headOf(exchange, reply).validators);
+  exchange.writeKeptHead("304 Not Modified", headOf(exchange, reply).validators);
   exchange.endBodiless();
 }
 
@@ -121,9 +121,9 @@ interface BodyHead {
   /** For which server's default they are. */
   readonly defaultCacheControl: string;
   /** Of 304. */
-  readonly validators: string;
+  readonly validators: KeptFields;
   /** Of 200 and 206. */
-  readonly fields: string;
+  readonly fields: KeptFields;
 }
 
 /** Of replies that are given more than once. */
@@ -136,28 +136,35 @@ function headOf({ context }: Exchange, reply: BodyReply): BodyHead {
     headerField("ETag", reply.etag) +
     headerField("Cache-Control", reply.cacheControl ?? context.cacheControl) +
     headerField("Accept-Ranges", "bytes");
-  const fields = validators + headerField("Content-Type", reply.contentType);
-  const head = { defaultCacheControl: context.cacheControl, validators, fields };
+  const head = {
+    defaultCacheControl: context.cacheControl,
+    validators: new KeptFields(validators),
+    fields: new KeptFields(validators + headerField("Content-Type", reply.contentType)),
+  };
   if (reply.isCurrent !== undefined) heads.set(reply, head);
   return head;
 }
 
-function fieldsOf(exchange: Exchange, reply: BodyReply, headers: Body["headers"]): string {
-  return headOf(exchange, reply).fields + headerLines(headers);
-}
-
 /** By frozen lists of headers: those are worth remembering. */
-const lines = new WeakMap<Body["headers"], string>();
+const lines = new WeakMap<Body["headers"], KeptLine>();
 
-function headerLines(headers: Body["headers"]): string {
-  let text = lines.get(headers);
-  if (text !== undefined) return text;
-  text = "";
-  for (const [name, value] of headers) text += headerField(name, value);
-  if (Object.isFrozen(headers)) lines.set(headers, text);
-  return text;
+function lineOf(headers: Body["headers"]): KeptLine | undefined {
+  const known = lines.get(headers);
+  if (known !== undefined) return known;
+  const line = keepLine(headers);
+  if (line !== undefined && Object.isFrozen(headers)) lines.set(headers, line);
+  return line;
 }
 
-function contentRange(start: number, byteLength: number, body: Body): string {
-  return headerField("Content-Range", `bytes ${start}-${start + byteLength - 1}/${body.byteLength}`);
+function writeBodyHead(exchange: Exchange, reply: BodyReply, body: Body, part: BodyPart | undefined): void {
+  const { fields } = headOf(exchange, reply);
+  const line = lineOf(body.headers);
+  if (part === undefined) {
+    exchange.writeKeptHead("200 OK", fields, line);
+    return;
+  }
+  const { start, byteLength } = part;
+  const contentRange = `bytes ${start}-${start + byteLength - 1}/${body.byteLength}`;
+  const more = (line?.text ?? "") + headerField("Content-Range", contentRange);
+  exchange.writeHead("206 Partial Content", fields.text + more);
 }

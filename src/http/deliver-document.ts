@@ -3,6 +3,7 @@ import { allowsRange, matchIfMatch, matchIfNoneMatch } from "./conditional.js";
 import type { ContentCoding, Document } from "./document.js";
 import type { Exchange } from "./exchange.js";
 import { headerField } from "./header-field.js";
+import { KeptFields } from "./kept-fields.js";
 import { negotiateCoding } from "./negotiate.js";
 import { parseRange, type RangeRequest, resolveRange } from "./range.js";
 import type { Body, DocumentReply } from "./reply.js";
@@ -82,22 +83,22 @@ function send(
   const { document } = reply;
   const head = headOf(document, coding, reply.cacheControl ?? exchange.context.cacheControl);
   if (ifNoneMatch !== undefined && matchIfNoneMatch(ifNoneMatch, head.etag) !== "no-match") {
-    exchange.writeHead("304 Not Modified", head.validators, VARY);
+    exchange.writeKeptHead("304 Not Modified", head.validators);
     exchange.endBodiless();
     return;
   }
-  let { fields } = head;
   let start = 0;
   let byteLength = bytes.byteLength;
-  let status = "200 OK";
-  if (range !== undefined) {
+  if (range === undefined) {
+    exchange.writeKeptHead("200 OK", head.fields);
+  } else {
     const part = resolveRange(range, bytes.byteLength);
     if (part === undefined) throw rangeNotSatisfiable(bytes.byteLength);
     ({ start, byteLength } = part);
-    status = "206 Partial Content";
-    fields += headerField("Content-Range", `bytes ${start}-${start + byteLength - 1}/${bytes.byteLength}`);
+    const contentRange = `bytes ${start}-${start + byteLength - 1}/${bytes.byteLength}`;
+    const fields = head.fields.text + headerField("Content-Range", contentRange);
+    exchange.writeHead("206 Partial Content", fields, VARY);
   }
-  exchange.writeHead(status, fields, VARY);
   if (exchange.method === "HEAD") {
     exchange.endHead(byteLength);
     return;
@@ -116,9 +117,9 @@ interface DocumentHead {
   readonly cacheControl: string;
   readonly etag: string;
   /** Of 304. */
-  readonly validators: string;
+  readonly validators: KeptFields;
   /** Of 200 and 206. */
-  readonly fields: string;
+  readonly fields: KeptFields;
 }
 
 /** Of each document in each coding, as it was sent last: they rarely change, and are checked when they are made. */
@@ -139,7 +140,12 @@ function headOf(document: Document, coding: ContentCoding | "identity", cacheCon
     headerField("Accept-Ranges", "bytes");
   const encoding = coding === "identity" ? "" : headerField("Content-Encoding", coding);
   const fields = validators + headerField("Content-Type", document.contentType) + encoding;
-  const head = { cacheControl, etag, validators, fields };
+  const head = {
+    cacheControl,
+    etag,
+    validators: new KeptFields(validators, VARY),
+    fields: new KeptFields(fields, VARY),
+  };
   ofDocument.set(coding, head);
   return head;
 }

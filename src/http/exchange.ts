@@ -3,6 +3,7 @@ import type { Log } from "../observe/log.js";
 import type { BodySender } from "./body-sender.js";
 import type { Cors } from "./cors.js";
 import { headerField } from "./header-field.js";
+import type { KeptFields, KeptLine } from "./kept-fields.js";
 import type { BodyTaker, Load } from "./load.js";
 import type { RouteRequest } from "./reply.js";
 
@@ -20,6 +21,8 @@ export interface ExchangeContext {
   draining: boolean;
 }
 
+const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
+
 /**
  * One request and its answer: what uWebSockets.js gives, guarded. Its request may be read only until the handler it
  * calls has returned; its response not at all once it is aborted or answered, or it throws.
@@ -33,7 +36,7 @@ export class Exchange implements RouteRequest, BodyTaker {
   readonly res: HttpResponse;
   readonly context: ExchangeContext;
   rawPath: string;
-  params: Readonly<Record<string, string>> = {};
+  params: Readonly<Record<string, string>> = NO_PARAMS;
   /** Aborted or answered: the response must not be touched. */
   over = false;
   /** Part of the answer is written: there can be no other. */
@@ -41,7 +44,8 @@ export class Exchange implements RouteRequest, BodyTaker {
   /** Of a body that is being made or on its way, counted by the load. */
   bodyBytes = 0;
   #isOpen = false;
-  readonly #corsFields: string;
+  /** For CORS. */
+  readonly #origin: string | undefined;
   /** What uWebSockets.js gave, until it takes it back. */
   #request: HttpRequest | null;
   /** What was copied of it. */
@@ -54,7 +58,7 @@ export class Exchange implements RouteRequest, BodyTaker {
     this.method = method;
     this.fullPath = req.getUrl();
     this.rawPath = this.fullPath;
-    this.#corsFields = context.cors.fields(context.cors.variesByOrigin ? req.getHeader("origin") : undefined);
+    this.#origin = context.cors.variesByOrigin ? req.getHeader("origin") : undefined;
     context.load.begin();
   }
 
@@ -115,10 +119,28 @@ export class Exchange implements RouteRequest, BodyTaker {
     if (context.cors.variesByOrigin) more += headerField("Vary", vary === "" ? "Origin" : `${vary}, Origin`);
     else if (vary !== "") more += headerField("Vary", vary);
     if (context.draining) more += headerField("Connection", "close");
-    this.started = true;
-    res.writeStatus(status);
+    this.#writeStatus(status);
     // uWebSockets.js writes names and values as they are, so that one call into it writes all lines.
-    res.writeHeader("X-Content-Type-Options", `nosniff${this.#corsFields}${more}`);
+    res.writeHeader("X-Content-Type-Options", `nosniff${context.cors.fields(this.#origin)}${more}`);
+  }
+
+  /** The same of lines that are sent often. @param more Lines of this answer only. */
+  writeKeptHead(status: string, fields: KeptFields, more?: KeptLine): void {
+    const encoded = fields.encoded(this.context);
+    if (encoded === undefined) {
+      this.writeHead(status, fields.text + (more === undefined ? "" : more.text), fields.vary);
+      return;
+    }
+    this.#writeStatus(status);
+    // Uint8Array is as good as text, and need not be encoded; the types know ArrayBuffer only.
+    this.res.writeHeader("X-Content-Type-Options", encoded as unknown as ArrayBuffer);
+    if (more !== undefined) this.res.writeHeader(more.name, more.value as unknown as ArrayBuffer);
+  }
+
+  #writeStatus(status: string): void {
+    this.started = true;
+    // uWebSockets.js writes this one by itself.
+    if (status !== "200 OK") this.res.writeStatus(status);
   }
 
   /** The answer to HEAD, or one that never has a body and says how long the one of GET would be. */

@@ -1,7 +1,6 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "uWebSockets.js";
-import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { messageOf, ZpublishError } from "../errors.js";
+import { ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import { createRecentMap } from "../recent-map.js";
 import { settlesWithin } from "../settles-within.js";
@@ -11,6 +10,7 @@ import { ALLOWED_METHODS, createCors } from "./cors.js";
 import { Exchange, type ExchangeContext } from "./exchange.js";
 import { headerField, isHeaderValue } from "./header-field.js";
 import { createLoad, DEFAULT_LOAD_LIMITS, type LoadLimits, type LoadStats } from "./load.js";
+import { bracketed, listenFailure, probeAddress } from "./probe-address.js";
 import type { Route } from "./route.js";
 import { createRouter } from "./router.js";
 import { sendError } from "./send-error.js";
@@ -31,6 +31,11 @@ export interface HttpServerOptions {
   readonly maxRequestBodyBytes?: number;
   /** A client that takes nothing of its answer for so long is dropped. Default 60 s. */
   readonly stallTimeoutMs?: number;
+  /**
+   * Other processes of the same user may listen on the port, too, and Linux spreads connections over all of them.
+   * Default false: a port that is taken is refused.
+   */
+  readonly sharesPort?: boolean;
 }
 
 /** Where a server listens. */
@@ -139,10 +144,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     }
     uws = await loadUws();
     app = uws.App().any("/*", onRequest);
-    const socket = listenExclusively(uws, app, host, port);
+    const socket = listenOn(app, host, port, options.sharesPort ? 0 : uws.LIBUS_LISTEN_EXCLUSIVE_PORT);
     if (socket === undefined) {
       app = undefined;
-      throw await explainListenFailure(host, port);
+      await probeAddress(host, port);
+      throw listenFailure(host, port, undefined);
     }
     listening = socket;
     const actualPort = uws.us_socket_local_port(socket);
@@ -177,12 +183,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 /**
  * Without the exclusive option, uWebSockets.js shares a taken port with whoever else shares it, and each of the two
  * servers gets some of the connections. The overload with a host and options is not in its types.
+ * @returns undefined where the address cannot be had.
  */
-function listenExclusively(
-  uws: Uws,
+function listenOn(
   app: TemplatedApp,
   host: string,
   port: number,
+  options: number,
 ): us_listen_socket | undefined {
   const { listen } = app as unknown as {
     listen(
@@ -193,43 +200,17 @@ function listenExclusively(
     ): void;
   };
   let listening: us_listen_socket | undefined;
-  listen.call(app, host, port, uws.LIBUS_LISTEN_EXCLUSIVE_PORT, (socket) => {
+  listen.call(app, host, port, options, (socket) => {
     // Called before listen() returns.
     if (socket) listening = socket;
   });
   return listening;
 }
 
-/** uWebSockets.js does not say why it failed; Node does, when it tries the same. */
-async function explainListenFailure(host: string, port: number): Promise<ZpublishError> {
-  const reason = await new Promise<unknown>((resolve) => {
-    const probe = createServer();
-    probe.once("error", resolve);
-    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve(undefined)));
-  });
-  const code = (reason as NodeJS.ErrnoException | undefined)?.code ?? "unknown";
-  const why = LISTEN_FAILURES[code] ?? (reason === undefined ? "the reason is not known" : messageOf(reason));
-  return new ZpublishError("invalid-config", `Cannot listen on ${bracketed(host)}:${port}: ${why}`, {
-    details: { host, port, reason: code },
-    cause: reason,
-  });
-}
-
-const LISTEN_FAILURES: Readonly<Record<string, string>> = {
-  EADDRINUSE: "the port is in use by another program",
-  EACCES: "this user may not use that port",
-  EADDRNOTAVAIL: "this machine does not have that address",
-  ENOTFOUND: "there is no host of that name",
-};
-
 const WILDCARDS: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "[::1]" };
 
 function reachableHost(host: string): string {
   return WILDCARDS[host] ?? bracketed(host);
-}
-
-function bracketed(host: string): string {
-  return host.includes(":") ? `[${host}]` : host;
 }
 
 function isLongBody(exchange: Exchange, maxBytes: number): boolean {

@@ -1,0 +1,41 @@
+import { type AddressInfo, createServer } from "node:net";
+import { messageOf, ZpublishError } from "../errors.js";
+
+/**
+ * Finds out whether an address can be listened on by this process alone: tries it, and lets it go. uWebSockets.js does
+ * not say why it failed, and does not mind a port that others share.
+ * @returns The port, a free one for 0.
+ * @throws ZpublishError `invalid-config` with host and port among its details.
+ */
+export function probeAddress(host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once("error", (reason) => reject(listenFailure(host, port, reason)));
+    probe.listen({ host, port, exclusive: true }, () => {
+      const found = (probe.address() as AddressInfo).port;
+      probe.close(() => resolve(found));
+    });
+  });
+}
+
+/** The error that says why an address cannot be had. @param reason What the system said; undefined: nothing. */
+export function listenFailure(host: string, port: number, reason: unknown): ZpublishError {
+  const code = (reason as NodeJS.ErrnoException | undefined)?.code ?? "unknown";
+  const why = LISTEN_FAILURES[code] ?? (reason === undefined ? "the reason is not known" : messageOf(reason));
+  return new ZpublishError("invalid-config", `Cannot listen on ${bracketed(host)}:${port}: ${why}`, {
+    details: { host, port, reason: code },
+    cause: reason,
+  });
+}
+
+const LISTEN_FAILURES: Readonly<Record<string, string>> = {
+  EADDRINUSE: "the port is in use by another program",
+  EACCES: "this user may not use that port",
+  EADDRNOTAVAIL: "this machine does not have that address",
+  ENOTFOUND: "there is no host of that name",
+};
+
+/** A host as it stands before a colon and a port: an IPv6 address in brackets. */
+export function bracketed(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}
