@@ -140,6 +140,8 @@ export function createBodySender(stallTimeoutMs: number): BodySender {
     (async () => open())().then(
       (again) => {
         sending.reopening = false;
+        const { exchange, byteLength } = sending.transfer;
+        exchange.hold(again);
         if (again.byteLength !== body.byteLength) {
           fail(
             sending,
@@ -148,7 +150,6 @@ export function createBodySender(stallTimeoutMs: number): BodySender {
           return;
         }
         sending.body = again;
-        const { exchange, byteLength } = sending.transfer;
         if (!exchange.over) {
           exchange.context.load.setBodyBytes(exchange, again.heldByteLength ?? byteLength);
         }

@@ -54,6 +54,7 @@ async function deliverWhole(
   if (room !== undefined) await room;
   for (let opens = 1; !exchange.over; opens += 1) {
     const body = await reply.open(() => !exchange.over);
+    exchange.hold(body);
     if (exchange.over || sendBody(exchange, reply, body, range)) return;
     if (opens >= MAX_OPENS) {
       throw new ZpublishError(
@@ -95,7 +96,9 @@ async function deliverHead(exchange: Exchange, reply: BodyReply): Promise<void> 
 async function measure(exchange: Exchange, reply: BodyReply): Promise<Pick<Body, "byteLength" | "headers">> {
   const byteLength = await reply.byteLength?.();
   if (byteLength !== undefined) return { byteLength, headers: reply.headers?.() ?? [] };
-  return reply.atHand?.() ?? reply.open(() => !exchange.over);
+  const body = reply.atHand?.() ?? (await reply.open(() => !exchange.over));
+  body.release?.();
+  return body;
 }
 
 /** What is sent of a body. */

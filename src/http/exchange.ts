@@ -5,7 +5,7 @@ import type { Cors } from "./cors.js";
 import { headerField } from "./header-field.js";
 import type { KeptFields, KeptLine } from "./kept-fields.js";
 import type { BodyTaker, Load } from "./load.js";
-import type { RouteRequest } from "./reply.js";
+import type { Body, RouteRequest } from "./reply.js";
 
 /** What all exchanges of one server share. */
 export interface ExchangeContext {
@@ -44,6 +44,7 @@ export class Exchange implements RouteRequest, BodyTaker {
   /** Of a body that is being made or on its way, counted by the load. */
   bodyBytes = 0;
   #isOpen = false;
+  #body: Body | undefined;
   /** For CORS. */
   readonly #origin: string | undefined;
   /** What uWebSockets.js gave, until it takes it back. */
@@ -98,6 +99,16 @@ export class Exchange implements RouteRequest, BodyTaker {
     this.res.onAborted(() => this.end());
     this.#isOpen = true;
     this.context.open.add(this);
+  }
+
+  /** Notes from which body the answer is, in place of another: it is released when the answer is sent or given up. */
+  hold(body: Body): void {
+    if (this.over) {
+      body.release?.();
+      return;
+    }
+    if (this.#body !== body) this.#body?.release?.();
+    this.#body = body;
   }
 
   /** Writes everything in `write` in as few packets as possible. Does nothing where the client has gone. */
@@ -172,6 +183,8 @@ export class Exchange implements RouteRequest, BodyTaker {
   end(): void {
     if (this.over) return;
     this.over = true;
+    this.#body?.release?.();
+    this.#body = undefined;
     if (this.#isOpen) this.context.open.delete(this);
     this.context.load.end(this);
   }

@@ -70,6 +70,8 @@ export interface Body {
   readonly byteLength: number;
   /** Bytes that are kept in memory until all is sent. Default: all; a view of a cache keeps none. */
   readonly heldByteLength?: number;
+  /** Called once when nothing will be read from it any more, so that its memory can be used for another. */
+  release?(): void;
   /** Extra headers: `Server-Timing`, `X-Cache`. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   /**

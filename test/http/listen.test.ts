@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { createDocument } from "../../src/http/create-document.js";
+import { probeAddress } from "../../src/http/probe-address.js";
 import { createHttpServer } from "../../src/http/server.js";
 import { openConnection, rawRequest, requestText } from "./raw-request.js";
 import { bodyOf, bodyReplyOf, createTestLog, routeOf, startTestServer } from "./start-test-server.js";
@@ -51,6 +52,21 @@ t.test("refuses an address it cannot have, and says why", async (t) => {
     await t.rejects(server.listen(host, on), { code: "invalid-config", message });
     await server.close();
   }
+});
+
+t.test("a port is shared by servers that all agree to, and by no others", async (t) => {
+  const { port } = await startTestServer(t, routes);
+  const { log } = createTestLog();
+  const sharing = () => createHttpServer({ routes, log, sharesPort: true });
+  await t.rejects(sharing().listen("127.0.0.1", port), { message: /in use by another program/ });
+  const free = await probeAddress("127.0.0.1", 0);
+  const servers = [sharing(), sharing()];
+  for (const server of servers) {
+    t.teardown(() => server.close(0));
+    t.equal((await server.listen("127.0.0.1", free)).port, free);
+  }
+  await t.rejects(probeAddress("127.0.0.1", free), { message: /in use by another program/ });
+  await t.rejects(createHttpServer({ routes, log }).listen("127.0.0.1", free), { code: "invalid-config" });
 });
 
 t.test("refuses options that are no good", async (t) => {
