@@ -5,6 +5,7 @@ import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { errorFromData, ZpublishError } from "../errors.js";
 import type { Body, BodyReply } from "../http/reply.js";
 import type { ChunkOutcome, ChunkTask } from "../pool/chunk-task.js";
+import type { StampLook } from "../source/chunk-source.js";
 import { turnOf } from "../turn.js";
 import { parseChunkKey } from "../zarr/chunk-key.js";
 import { checkStoredBlosc, checkStoredLength } from "./check-stored-chunk.js";
@@ -12,12 +13,16 @@ import { type ChunkAccess, chunkAccessOf, lookAtChunkNow, stampOfChunk } from ".
 import type { ChunkService } from "./chunk-service.js";
 import { createGate } from "./create-gate.js";
 import { hitHeaders } from "./hit-headers.js";
+import { createReadMemory } from "./read-memory.js";
 import { serverTiming } from "./server-timing.js";
 
 /** Passthrough reads at a time: what libuv's threads can take, and a bound on the bytes they hold. */
 const MAX_READS = 32;
 /** Reads that may wait for that. Chunks wait rather than being turned away: many clients read an error as fill value. */
 const MAX_WAITING_READS = 16_384;
+
+/** Memory of reads that is kept for the next ones. */
+const MAX_FREE_READ_BYTES = 16 * 1024 * 1024;
 
 /** Where served chunks come from when the cache has none. */
 export interface ChunkServiceParts {
@@ -35,6 +40,10 @@ interface MadeChunk {
   readonly origin: "PASS" | "MISS";
   /** Milliseconds per stage. */
   readonly timings: Readonly<Record<string, number>>;
+  /** Gives the memory back; undefined where it is not to be used again. */
+  readonly giveBack?: () => void;
+  /** Bodies that read from it. */
+  readers: number;
 }
 
 /** The request of one chunk, once it is known to name one. */
@@ -46,12 +55,15 @@ interface ChunkRequest {
   readonly stamp: string | undefined;
   readonly cacheKey: CacheKey;
   readonly notFound: () => ZpublishError;
+  /** The turn of the event loop in which the cache did not have it. */
+  missedIn: number;
 }
 
 /** The spine: key → stamp → reply; and when its body is asked for: cache → passthrough read or pool. */
 export function createChunkService({ cache, makeChunk, isCurrent }: ChunkServiceParts): ChunkService {
   const flights = createSingleFlight<MadeChunk>();
   const reads = createGate(MAX_READS, MAX_WAITING_READS);
+  const memory = createReadMemory(MAX_FREE_READ_BYTES);
 
   async function serve(snapshot: DatasetSnapshot, array: ServedArray, chunkKey: string): Promise<BodyReply> {
     const notFound = () =>
@@ -68,7 +80,7 @@ export function createChunkService({ cache, makeChunk, isCurrent }: ChunkService
 
     // All chunks with nothing behind them are the same bytes, so they share one entry of the cache.
     const cacheKey = cacheKeyOf(access.cachePrefix + (isEmpty ? "fill" : `${chunkKey}\n${stamp ?? ""}`));
-    const request: ChunkRequest = { array, access, coords, stamp, cacheKey, notFound };
+    const request: ChunkRequest = { array, access, coords, stamp, cacheKey, notFound, missedIn: -1 };
     const isStillCurrent = currencyOf(snapshot, request);
     return {
       kind: "body",
@@ -90,28 +102,32 @@ export function createChunkService({ cache, makeChunk, isCurrent }: ChunkService
     { access, array, coords, stamp }: ChunkRequest,
   ): (() => boolean) | undefined {
     if (snapshot.immutable) return () => isCurrent(snapshot);
-    const look = stamp === undefined ? undefined : lookAtChunkNow(access, array, coords);
-    if (look === undefined || look.stamp !== stamp) return undefined;
+    if (stamp === undefined || access.reader.lookNow === undefined) return undefined;
+    let look: StampLook | undefined;
     let lookedIn = -1;
     return () => {
       if (!isCurrent(snapshot)) return false;
       const turn = turnOf();
       // One look serves all requests that came in the same turn.
-      if (lookedIn !== turn) {
-        if (!look.isUnchanged()) return false;
-        lookedIn = turn;
-      }
+      if (lookedIn === turn) return true;
+      if (look === undefined) {
+        look = lookAtChunkNow(access, array, coords);
+        if (look?.stamp !== stamp) return false;
+      } else if (!look.isUnchanged()) return false;
+      lookedIn = turn;
       return true;
     };
   }
 
   async function openBody(request: ChunkRequest, isWanted: () => boolean = ALWAYS): Promise<Body> {
     const began = performance.now();
-    const cached = openCached(request, false);
+    const cached = request.missedIn === turnOf() ? undefined : openCached(request, false);
     if (cached !== undefined) return cached;
     const lookup = performance.now() - began;
     const made = await makeOnce(request, isWanted);
+    made.readers += 1;
     return {
+      release: () => release(made),
       byteLength: made.bytes.length,
       headers: [
         ["X-Cache", made.origin],
@@ -119,6 +135,16 @@ export function createChunkService({ cache, makeChunk, isCurrent }: ChunkService
       ],
       read: (offset) => (offset === 0 ? made.bytes : made.bytes.subarray(offset)),
     };
+  }
+
+  /** Gives memory back that nobody reads from. Not in this turn: others may have waited for the same chunk. */
+  function release(made: MadeChunk): void {
+    made.readers -= 1;
+    const { giveBack } = made;
+    if (made.readers > 0 || giveBack === undefined) return;
+    setImmediate(() => {
+      if (made.readers === 0) giveBack();
+    });
   }
 
   /** Made once for all who ask for it at the same time. */
@@ -138,10 +164,14 @@ export function createChunkService({ cache, makeChunk, isCurrent }: ChunkService
    * @param isReadAtOnce Whether it is read from before anything else runs: what was looked up is still there then, and
    * need not be looked up again.
    */
-  function openCached({ cacheKey }: ChunkRequest, isReadAtOnce: boolean): Body | undefined {
+  function openCached(request: ChunkRequest, isReadAtOnce: boolean): Body | undefined {
+    const { cacheKey } = request;
     const began = performance.now();
     const found = cache().get(cacheKey);
-    if (found === undefined) return undefined;
+    if (found === undefined) {
+      request.missedIn = turnOf();
+      return undefined;
+    }
     let first = isReadAtOnce ? found : undefined;
     return {
       byteLength: found.length,
@@ -179,7 +209,8 @@ export function createChunkService({ cache, makeChunk, isCurrent }: ChunkService
     const { array, access, coords, stamp, notFound } = request;
     if (array.plan.kind !== "passthrough") return undefined;
     const began = performance.now();
-    const stored = await reads.run(() => access.reader.read(coords));
+    const options = { wasLookedAt: stamp !== undefined, allocate: memory.take };
+    const stored = await reads.run(() => access.reader.read(coords, options));
     if (stored === undefined) {
       if (array.plan.absentIsAbsent) throw notFound();
       return undefined;
@@ -187,7 +218,15 @@ export function createChunkService({ cache, makeChunk, isCurrent }: ChunkService
     refuseOtherStamp(request, stamp, stored.stamp);
     checkStoredLength(array.plan, coords, stored.bytes.length);
     checkStoredBlosc(array, coords, stored.bytes);
-    return { bytes: stored.bytes, origin: "PASS", timings: { read: performance.now() - began } };
+    const { bytes } = stored;
+    return {
+      bytes,
+      origin: "PASS",
+      timings: { read: performance.now() - began },
+      // What a source did not take from here is its own.
+      ...(memory.isTaken(bytes) ? { giveBack: () => memory.giveBack(bytes) } : {}),
+      readers: 0,
+    };
   }
 
   async function encode(request: ChunkRequest, isWanted: () => boolean): Promise<MadeChunk> {
@@ -196,7 +235,7 @@ export function createChunkService({ cache, makeChunk, isCurrent }: ChunkService
     if (outcome.status === "failed") throw errorFromData(outcome.error);
     if (outcome.status === "absent") throw notFound();
     refuseOtherStamp(request, stamp, outcome.stamp);
-    return { bytes: outcome.bytes, origin: "MISS", timings: { ...outcome.timings } };
+    return { bytes: outcome.bytes, origin: "MISS", timings: { ...outcome.timings }, readers: 0 };
   }
 
   return { serve };

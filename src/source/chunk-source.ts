@@ -72,9 +72,17 @@ export interface ChunkReader {
    * The stored bytes, and the stamp they had before and after the read (a read during which the stamp changed is
    * repeated). The caller owns `bytes`, except for memory sources, where it is a view of the shared array.
    */
-  read(chunkCoords: readonly number[]): Promise<StoredChunk | undefined>;
+  read(chunkCoords: readonly number[], options?: ReadOptions): Promise<StoredChunk | undefined>;
   /** Byte length of the stored chunk without reading it; undefined where there is none. */
   byteLength(chunkCoords: readonly number[]): Promise<number | undefined>;
+}
+
+/** What makes a read cheaper. */
+export interface ReadOptions {
+  /** The chunk was looked at just now, so that opening its file waits for no disk. Default false. */
+  readonly wasLookedAt?: boolean;
+  /** Where the memory for the bytes comes from. Default: memory of their own. */
+  readonly allocate?: (byteLength: number) => Uint8Array<ArrayBuffer>;
 }
 
 /** What a look at a stored chunk found. */

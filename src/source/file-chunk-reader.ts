@@ -1,8 +1,8 @@
 import { encodeChunkKey } from "../zarr/chunk-key.js";
-import type { ChunkReader, FileChunks } from "./chunk-source.js";
+import type { ChunkReader, FileChunks, StoredChunk } from "./chunk-source.js";
 import { confirmAbsence } from "./confirm-absence.js";
 import { stampOf } from "./stamp-of.js";
-import { createStoreFiles } from "./store-files.js";
+import { createStoreFiles, type OpenFile } from "./store-files.js";
 
 /** A reader of chunks that are one file each. */
 export function openFileChunkReader(source: FileChunks): ChunkReader {
@@ -22,12 +22,13 @@ export function openFileChunkReader(source: FileChunks): ChunkReader {
     },
     lookNow: (chunkCoords) =>
       files.lookNow(`${source.directory}/${encodeChunkKey(chunkCoords, source.keyEncoding)}`),
-    async read(chunkCoords) {
+    async read(chunkCoords, options) {
       const key = encodeChunkKey(chunkCoords, source.keyEncoding);
-      const chunk = await files.read(`${source.directory}/${key}`, async (file) => ({
-        bytes: await file.readBytes(0, Number(file.stat.size)),
+      const use = async (file: OpenFile): Promise<StoredChunk> => ({
+        bytes: await file.readBytes(0, Number(file.stat.size), options?.allocate),
         stamp: stampOf(file.stat),
-      }));
+      });
+      const chunk = await files.read(`${source.directory}/${key}`, use, options?.wasLookedAt);
       if (chunk === undefined) await confirmAbsence(source, key);
       return chunk;
     },

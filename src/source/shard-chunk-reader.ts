@@ -33,11 +33,11 @@ export function openShardChunkReader(source: ShardChunks): ChunkReader {
   async function readShard<T>(
     chunkCoords: readonly number[],
     use: (file: OpenFile, entry: ShardEntry | undefined) => Promise<T>,
+    wasLookedAt?: boolean,
   ): Promise<T | undefined> {
     const place = placeInShard(chunkCoords, source);
-    const found = await files.read(place.path, async (file) => ({
-      value: await use(file, await entryOf(file, place)),
-    }));
+    const useEntry = async (file: OpenFile) => ({ value: await use(file, await entryOf(file, place)) });
+    const found = await files.read(place.path, useEntry, wasLookedAt);
     if (found === undefined) await confirmAbsence(source, place.key);
     return found?.value;
   }
@@ -50,11 +50,14 @@ export function openShardChunkReader(source: ShardChunks): ChunkReader {
       return stat === undefined ? undefined : stampOf(stat);
     },
     lookNow: (chunkCoords) => files.lookNow(placeInShard(chunkCoords, source).path),
-    read: (chunkCoords) =>
-      readShard(chunkCoords, async (file, entry): Promise<StoredChunk | undefined> => {
+    read(chunkCoords, options) {
+      const use = async (file: OpenFile, entry: ShardEntry | undefined): Promise<StoredChunk | undefined> => {
         if (entry === undefined) return undefined;
-        return { bytes: await file.readBytes(entry.offset, entry.byteLength), stamp: stampOf(file.stat) };
-      }),
+        const bytes = await file.readBytes(entry.offset, entry.byteLength, options?.allocate);
+        return { bytes, stamp: stampOf(file.stat) };
+      };
+      return readShard(chunkCoords, use, options?.wasLookedAt);
+    },
     byteLength: (chunkCoords) => readShard(chunkCoords, async (_file, entry) => entry?.byteLength),
   };
 }

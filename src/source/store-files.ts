@@ -1,4 +1,17 @@
-import { type BigIntStats, close, constants, fstat, lstat, lstatSync, open, read, realpath } from "node:fs";
+import {
+  type BigIntStats,
+  close,
+  closeSync,
+  constants,
+  fstat,
+  fstatSync,
+  lstat,
+  lstatSync,
+  open,
+  openSync,
+  read,
+  realpath,
+} from "node:fs";
 import { dirname, relative, sep } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -27,11 +40,13 @@ const maxVerifiedDirectories = 4096;
 /** Never follows a link unseen, and never waits for the other end of a pipe. */
 const openFlags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
+export type Allocate = (byteLength: number) => Uint8Array<ArrayBuffer>;
+
 /** A file that is open for reading. */
 export interface OpenFile {
   readonly stat: BigIntStats;
-  /** Reads exactly `byteLength` bytes into memory of their own. */
-  readBytes(offset: number, byteLength: number): Promise<Uint8Array<ArrayBuffer>>;
+  /** Reads exactly `byteLength` bytes into what `allocate` gives. Default: memory of their own. */
+  readBytes(offset: number, byteLength: number, allocate?: Allocate): Promise<Uint8Array<ArrayBuffer>>;
 }
 
 /**
@@ -48,31 +63,44 @@ export interface StoreFiles {
   lookNow(path: string): StampLook | undefined;
   /**
    * Runs `use` on the open file, again when the file changed meanwhile (at most five times).
+   * @param wasLookedAt Whether `stat` was asked just now, so that opening it waits for no disk. Default false.
    * @returns Undefined where there is no such file.
    * @throws ZpublishError `source-unreadable`, and what `use` throws of an unchanged file.
    */
-  read<T>(path: string, use: (file: OpenFile) => Promise<T>): Promise<T | undefined>;
+  read<T>(path: string, use: (file: OpenFile) => Promise<T>, wasLookedAt?: boolean): Promise<T | undefined>;
 }
+
+/** How messages name a file; put together where there is something to say of it. */
+type Label = () => string;
 
 /** A file turned out shorter than it said: somebody writes it. */
 class FileChanged extends Error {}
 
 /** @param root Absolute real path of the store. */
 export function createStoreFiles(root: string): StoreFiles {
-  const verified = new Set<string>();
+  /** Device of each directory whose real path was checked. */
+  const verified = new Map<string, bigint>();
 
-  async function verifyDirectory(directory: string, label: string): Promise<boolean> {
-    if (verified.has(directory)) return true;
+  /** Whether the directory is there. */
+  function verifyDirectory(directory: string, label: Label): true | Promise<boolean> {
+    return verified.has(directory) || verifyAnew(directory, label);
+  }
+
+  async function verifyAnew(directory: string, label: Label): Promise<boolean> {
     const real = await realpathAsync(directory).catch((error: unknown) => absentOrThrow(error, label));
     if (real === undefined) return false;
     refuseOutside(root, real, label);
+    const stat = await lstatAsync(real, { bigint: true }).catch((error: unknown) =>
+      absentOrThrow(error, label),
+    );
+    if (stat === undefined) return false;
     if (verified.size >= maxVerifiedDirectories) verified.clear();
-    verified.add(directory);
+    verified.set(directory, stat.dev);
     return true;
   }
 
   /** The path itself, or where its link leads to; undefined where there is nothing. */
-  async function resolveLink(path: string, label: string): Promise<string> {
+  async function resolveLink(path: string, label: Label): Promise<string> {
     // A link to nothing is data that is not there now (not fetched, not mounted): no absent chunk.
     const real = await realpathAsync(path).catch((error: unknown) => {
       throw unreadable(label, `is a link that leads nowhere (${codeOf(error)})`);
@@ -81,10 +109,11 @@ export function createStoreFiles(root: string): StoreFiles {
     return real;
   }
 
-  async function openPath(path: string, label: string): Promise<number | undefined> {
-    if (!(await verifyDirectory(dirname(path), label))) return undefined;
+  async function openPath(path: string, label: Label, atOnce: boolean): Promise<number | undefined> {
+    const isThere = verifyDirectory(dirname(path), label);
+    if (isThere !== true && !(await isThere)) return undefined;
     try {
-      return await openAsync(path, openFlags);
+      return atOnce ? openSync(path, openFlags) : await openAsync(path, openFlags);
     } catch (error) {
       if (codeOf(error) !== "ELOOP") return absentOrThrow(error, label);
     }
@@ -94,8 +123,9 @@ export function createStoreFiles(root: string): StoreFiles {
 
   return {
     async stat(path) {
-      const label = labelOf(root, path);
-      if (!(await verifyDirectory(dirname(path), label))) return undefined;
+      const label = () => labelOf(root, path);
+      const isThere = verifyDirectory(dirname(path), label);
+      if (isThere !== true && !(await isThere)) return undefined;
       let target = path;
       for (let attempt = 1; ; attempt++) {
         const stat = await lstatAsync(target, { bigint: true }).catch((error: unknown) =>
@@ -115,11 +145,12 @@ export function createStoreFiles(root: string): StoreFiles {
 
     lookNow(path) {
       const directory = dirname(path);
-      if (!verified.has(directory) || isOnLocalFileSystem(directory) !== true) return undefined;
+      const directoryDevice = verified.get(directory);
+      if (directoryDevice === undefined || isOnLocalFileSystem(directory) !== true) return undefined;
       const stat = lstatNow(path);
       if (stat === undefined || !stat.isFile() || remainingSettleMs(stat) > 0) return undefined;
-      // A file of another file system may be mounted there.
-      if (stat.dev !== lstatNow(directory)?.dev) return undefined;
+      // Another file system may have been mounted there.
+      if (stat.dev !== directoryDevice) return undefined;
       const { mtimeNs, size, dev } = stat;
       return {
         stamp: stampOf(stat),
@@ -136,19 +167,20 @@ export function createStoreFiles(root: string): StoreFiles {
       };
     },
 
-    async read(path, use) {
-      const label = labelOf(root, path);
+    async read(path, use, wasLookedAt = false) {
+      const label = () => labelOf(root, path);
+      const isLocal = isOnLocalFileSystem(dirname(path)) === true;
       for (let attempt = 1; attempt <= maxTries; attempt++) {
-        const fd = await openPath(path, label);
+        const fd = await openPath(path, label, isLocal && wasLookedAt);
         if (fd === undefined) return undefined;
         try {
-          const result = await useUnchanged(fd, label, use);
+          const result = await useUnchanged(fd, label, use, isLocal);
           if (result !== undefined) return result.value;
         } catch (error) {
           if (error instanceof ZpublishError) throw error;
           throw unreadable(label, `cannot be read (${codeOf(error)})`, error);
         } finally {
-          await closeAsync(fd).catch(() => undefined);
+          await closeQuietly(fd, isLocal);
         }
       }
       throw unreadable(label, `changed during each of ${maxTries} tries to read it`);
@@ -170,44 +202,64 @@ function lstatNow(path: string): BigIntStats | undefined {
   }
 }
 
+/** Of an open file of a local file system, all that is asked for is in memory: it is not worth another thread. */
+function statOpen(fd: number, isLocal: boolean): BigIntStats | Promise<BigIntStats> {
+  return isLocal ? fstatSync(fd, { bigint: true }) : fstatAsync(fd, { bigint: true });
+}
+
+async function closeQuietly(fd: number, isLocal: boolean): Promise<void> {
+  try {
+    if (isLocal) closeSync(fd);
+    else await closeAsync(fd);
+  } catch {
+    // It was only read from.
+  }
+}
+
 /** Runs `use` on an open file; undefined where the file changed meanwhile. */
 async function useUnchanged<T>(
   fd: number,
-  label: string,
+  label: Label,
   use: (file: OpenFile) => Promise<T>,
+  isLocal: boolean,
 ): Promise<{ readonly value: T } | undefined> {
-  let stat = await fstatAsync(fd, { bigint: true });
+  let stat = await statOpen(fd, isLocal);
   requireFile(stat, label);
   const wait = remainingSettleMs(stat);
   if (wait > 0) {
     await sleep(wait);
-    stat = await fstatAsync(fd, { bigint: true });
+    stat = await statOpen(fd, isLocal);
   }
   const file: OpenFile = {
     stat,
-    readBytes: (offset, byteLength) => readBytes(fd, offset, byteLength, label),
+    readBytes: (offset, byteLength, allocate) => readBytes(fd, offset, byteLength, label, allocate),
   };
   try {
     const value = await use(file);
-    return isSame(stat, await fstatAsync(fd, { bigint: true })) ? { value } : undefined;
+    return isSame(stat, await statOpen(fd, isLocal)) ? { value } : undefined;
   } catch (error) {
     if (error instanceof FileChanged) return undefined;
     // What looks corrupt may be half of an old file and half of a new one.
-    if (!isSame(stat, await fstatAsync(fd, { bigint: true }))) return undefined;
+    if (!isSame(stat, await statOpen(fd, isLocal))) return undefined;
     throw error;
   }
+}
+
+/** Not from Buffer's pool: the caller may move the memory to another thread. */
+function allocateOwn(byteLength: number): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Buffer.allocUnsafeSlow(byteLength).buffer as ArrayBuffer, 0, byteLength);
 }
 
 async function readBytes(
   fd: number,
   offset: number,
   byteLength: number,
-  label: string,
+  label: Label,
+  allocate: Allocate = allocateOwn,
 ): Promise<Uint8Array<ArrayBuffer>> {
   if (byteLength > 0x7fffffff)
     throw unreadable(label, `has ${byteLength} bytes, more than one read can take`);
-  // Not from Buffer's pool: the caller may move the memory to another thread.
-  const bytes = new Uint8Array(Buffer.allocUnsafeSlow(byteLength).buffer as ArrayBuffer, 0, byteLength);
+  const bytes = allocate(byteLength);
   let filled = 0;
   while (filled < byteLength) {
     const { bytesRead } = await readAsync(fd, bytes, filled, byteLength - filled, offset + filled);
@@ -227,18 +279,18 @@ function remainingSettleMs(stat: BigIntStats): number {
   return age < 0 || age >= settleMs ? 0 : settleMs - age;
 }
 
-function requireFile(stat: BigIntStats, label: string): void {
+function requireFile(stat: BigIntStats, label: Label): void {
   if (stat.isFile()) return;
   throw unreadable(label, `expected a file, found ${stat.isDirectory() ? "a directory" : "something else"}`);
 }
 
-function refuseOutside(root: string, real: string, label: string): void {
+function refuseOutside(root: string, real: string, label: Label): void {
   const prefix = root.endsWith(sep) ? root : `${root}${sep}`;
   if (real !== root && !real.startsWith(prefix))
     throw unreadable(label, "is reached by a link that leaves the store");
 }
 
-function absentOrThrow(error: unknown, label: string): undefined {
+function absentOrThrow(error: unknown, label: Label): undefined {
   const code = codeOf(error);
   if (code === "ENOENT" || code === "ENOTDIR") return undefined;
   throw unreadable(label, `cannot be read (${code})`, error);
@@ -254,6 +306,7 @@ function labelOf(root: string, path: string): string {
   return relative(root, path).split(sep).join("/");
 }
 
-function unreadable(label: string, problem: string, cause?: unknown): ZpublishError {
-  return new ZpublishError("source-unreadable", `'${label}' ${problem}`, { details: { key: label }, cause });
+function unreadable(label: Label, problem: string, cause?: unknown): ZpublishError {
+  const key = label();
+  return new ZpublishError("source-unreadable", `'${key}' ${problem}`, { details: { key }, cause });
 }
