@@ -2,8 +2,8 @@ import { addAccesses, NEVER } from "./access-score.js";
 
 /** See {@link createAccessSketch}. */
 export interface AccessSketch {
-  /** Notes one access and returns the new estimate. */
-  add(key: Uint8Array, clock: number): number;
+  /** Notes `count` (≥ 1) accesses and returns the new estimate. */
+  add(key: Uint8Array, clock: number, count: number): number;
   /** The score of a key; too high where keys collide, never too low. */
   estimate(key: Uint8Array): number;
 }
@@ -34,8 +34,8 @@ export function createAccessSketch(width: number): AccessSketch {
   }
 
   return {
-    add(key, clock) {
-      const score = addAccesses(locate(key), clock, 1);
+    add(key, clock, count) {
+      const score = addAccesses(locate(key), clock, count);
       for (let row = 0; row < ROWS; row++) {
         if (cells[at[row]!]! < score) cells[at[row]!] = score;
       }

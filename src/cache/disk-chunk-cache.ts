@@ -85,7 +85,10 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     const { bytes, id } = key;
     const waiting = pending.size === 0 ? undefined : pending.get(id);
     if (waiting !== undefined) return payloadOf(bytes, waiting.stored);
-    const stored = store?.read(key);
+    if (store === undefined) return undefined;
+    const inPlace = store.readInPlace(key);
+    if (inPlace !== undefined) return inPlace;
+    const stored = store.read(key);
     if (stored === undefined) return undefined;
     const payload = payloadOf(bytes, stored);
     if (payload === undefined || (verified.get(id) === undefined && !isIntact(stored, payload))) {

@@ -36,6 +36,11 @@ import type { EntryIndex } from "./victim-pool.js";
 
 /** Values and their bookkeeping in one LMDB environment, shared with other processes. */
 export interface LmdbStore extends EntryIndex {
+  /**
+   * The payload of an often read value where it lies, checked; undefined where it has to be copied: `read` it. Valid as
+   * long as that.
+   */
+  readInPlace(key: CacheKey): Uint8Array | undefined;
   /** The stored value: a view valid until the next read, await, or return to the event loop. */
   read(key: CacheKey): Uint8Array | undefined;
   has(key: Uint8Array): boolean;
@@ -232,9 +237,8 @@ function createStore(
   }
 
   return {
+    readInPlace: mapped.read,
     read(key) {
-      const view = mapped.read(key);
-      if (view !== undefined) return view;
       const found = values.getBinaryFast(key.bytes);
       return found === undefined ? undefined : new Uint8Array(found.buffer, found.byteOffset, found.length);
     },

@@ -2,7 +2,7 @@ import type { Database } from "lmdb";
 import * as lmdb from "lmdb";
 import { createRecentMap } from "../recent-map.js";
 import type { CacheKey } from "./cache-key.js";
-import { hasPutId } from "./stored-value.js";
+import { hasPutId, isIntact, PUT_ID_BYTES, payloadOf } from "./stored-value.js";
 
 /**
  * Reads often used values where they lie in LMDB's map, which spares copying them: a sixth of what it takes to answer
@@ -15,8 +15,14 @@ import { hasPutId } from "./stored-value.js";
  * until the transaction ends.
  */
 export interface MappedValues {
-  /** The stored value; undefined where it has to be copied. Valid as long as what `lmdb-store` reads otherwise. */
+  /** The payload of a value; undefined where it has to be copied. Valid as long as what `lmdb-store` reads otherwise. */
   read(key: CacheKey): Uint8Array | undefined;
+}
+
+/** A value where it lies. */
+interface View {
+  readonly stored: Uint8Array;
+  readonly payload: Uint8Array;
 }
 
 /** What lmdb exports without saying so in its types. */
@@ -61,29 +67,30 @@ export function createMappedValues(
   const database = values as OpenDatabase;
   const keyBuffer = keyBufferOf(database);
   /** A view, or how often the value was read. */
-  const known = createRecentMap<Uint8Array | number>(MAX_VALUES);
+  const known = createRecentMap<View | number>(MAX_VALUES);
 
-  function makeView(key: CacheKey, putId: Uint8Array): Uint8Array | undefined {
+  function makeView(key: CacheKey, putId: Uint8Array): View | undefined {
     const shared = getSharedByBinary?.(database.dbAddress, database.writeKey(key.bytes, keyBuffer, 0));
     if (shared === undefined || shared.length < MIN_BYTES || !hasPutId(shared, putId)) return undefined;
-    return new Uint8Array(shared.buffer, shared.byteOffset, shared.length);
+    const stored = new Uint8Array(shared.buffer, shared.byteOffset, shared.length);
+    const payload = payloadOf(key.bytes, stored);
+    // What is wrong with it is found out, and dealt with, where values are copied.
+    return payload !== undefined && isIntact(stored, payload) ? { stored, payload } : undefined;
   }
 
   return {
     read(key) {
-      let found = known.get(key.id);
+      const found = known.get(key.id);
       if (found === undefined || (typeof found === "number" && found < READS_BEFORE_VIEW)) {
         known.set(key.id, (found ?? 0) + 1);
         return undefined;
       }
-      const read = putIds.getBinaryFast(key.bytes);
-      if (read === undefined) return undefined;
-      // Its `byteLength` is that of lmdb's buffer.
-      const putId = read.length === read.byteLength ? read : read.subarray(0, read.length);
-      if (typeof found !== "number" && hasPutId(found, putId)) return found;
-      found = makeView(key, Uint8Array.from(putId));
-      known.set(key.id, found ?? 0);
-      return found;
+      const putId = putIds.getBinaryFast(key.bytes);
+      if (putId?.length !== PUT_ID_BYTES) return undefined;
+      if (typeof found !== "number" && hasPutId(found.stored, putId)) return found.payload;
+      const view = makeView(key, Uint8Array.prototype.slice.call(putId, 0, PUT_ID_BYTES));
+      known.set(key.id, view ?? 0);
+      return view?.payload;
     },
   };
 }

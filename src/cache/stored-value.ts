@@ -51,9 +51,8 @@ export function putIdOf(stored: Uint8Array): Uint8Array {
   return stored.subarray(PUT_ID_OFFSET, PUT_ID_OFFSET + PUT_ID_BYTES);
 }
 
-/** Whether `putId` is that of `stored`. */
+/** Whether the first bytes of `putId` are that of `stored`, at least {@link STORED_HEADER_BYTES} long. */
 export function hasPutId(stored: Uint8Array, putId: Uint8Array): boolean {
-  if (putId.length !== PUT_ID_BYTES || stored.length < STORED_HEADER_BYTES) return false;
   for (let i = 0; i < PUT_ID_BYTES; i++) if (stored[PUT_ID_OFFSET + i] !== putId[i]) return false;
   return true;
 }

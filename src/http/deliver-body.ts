@@ -79,7 +79,8 @@ function sendBody(
   exchange.cork(() => {
     writeBodyHead(exchange, reply, body, range === undefined ? undefined : part);
     const reopen = () => reply.open(() => !exchange.over);
-    exchange.context.sender.send({ exchange, body, ...part, reopen }, first);
+    const { start, byteLength } = part;
+    exchange.context.sender.send({ exchange, body, start, byteLength, reopen }, first);
   });
   return true;
 }

@@ -148,7 +148,7 @@ t.test("the sketch never underestimates", async (t) => {
   const load = zipfLoad(2_000, 500, 0.9, 3);
   for (const [i, chunk] of load.entries()) {
     const key = cacheKeyOf(`${chunk}`);
-    sketch.add(key.bytes, i / 500);
+    sketch.add(key.bytes, i / 500, 1);
     exact.set(key.id, addAccesses(exact.get(key.id) ?? NEVER, i / 500, 1));
   }
   for (const [id, score] of exact) {
