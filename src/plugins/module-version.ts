@@ -19,7 +19,7 @@ const moduleVersionPlugin: Plugin = {
           schema: { type: "object", additionalProperties: { type: "string" } },
           ranged: true,
         },
-        handler: () => ({ kind: "document", document }),
+        handler: () => ({ kind: "document", document, isCurrent: () => true }),
       },
     ];
   },

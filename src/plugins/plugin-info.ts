@@ -24,7 +24,7 @@ const pluginInfoPlugin: Plugin = {
         // Made at the first request: other plugins may still load while this one gives its routes.
         handler() {
           document ??= context.createDocument(stringifyJson(pluginTable(context)), "application/json");
-          return { kind: "document", document };
+          return { kind: "document", document, isCurrent: () => true };
         },
       },
     ];
