@@ -9,6 +9,8 @@ import { pathToFileURL } from "node:url";
 import { cacheKeyOf } from "../src/cache/cache-key.js";
 import { openTendedChunkCache } from "../src/cache/open-chunk-cache.js";
 import { createLog } from "../src/observe/log.js";
+import { createRandom } from "./random.js";
+
 
 /** Bytes of one chunk: with header and page header, one page of 4 KiB. */
 const CHUNK_BYTES = 3_500;
@@ -21,17 +23,6 @@ const TURN = 16;
 
 /** A sequence of chunk numbers asked for. */
 export type Load = Uint32Array;
-
-/** Seeded, so that a load is the same each time. @returns Numbers in [0, 1). */
-export function createRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /** Chunk k of `universe` is asked for in proportion to 1 / (k + 1)^exponent. */
 export function zipfLoad(requests: number, universe: number, exponent: number, seed: number): Load {

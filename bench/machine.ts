@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { cpus, totalmem } from "node:os";
+import { cpus, loadavg, totalmem } from "node:os";
 import { packageVersions } from "../src/observe/versions.js";
 import { packageRoot } from "./data/bench-data.js";
 import { wrkVersion } from "./load/wrk-load.js";
@@ -11,6 +11,7 @@ export function describeMachine(): Record<string, string> {
   return {
     CPU: `${processors.length} × ${processors[0]?.model.trim() ?? "unknown"}`,
     memory: `${(totalmem() / 2 ** 30).toFixed(1)} GiB`,
+    "load average before": loadavg()[0]!.toFixed(2),
     commit: commit(),
     ...packageVersions(),
     nginx: nginxVersion() ?? "not installed",

@@ -1,5 +1,6 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { askAtOnce } from "./load/ask-at-once.js";
 import type { LoadRequest, LoadResult } from "./load/load.js";
 import { runNodeLoad } from "./load/node-load.js";
 import { runWrk } from "./load/wrk-load.js";
@@ -21,6 +22,8 @@ export interface Round extends LoadResult {
   readonly cpuSecondsPerGb?: number | undefined;
   readonly cpuMicrosPerRequest?: number | undefined;
   readonly peakBytes?: number | undefined;
+  /** Of status line and headers of one answer. */
+  readonly headByteLength: number;
 }
 
 export interface MeasureOptions {
@@ -48,6 +51,7 @@ const WARM_UP_SECONDS = 1;
 interface Contestant {
   readonly subject: Subject;
   readonly headers: Readonly<Record<string, string>>;
+  readonly headByteLength: number;
   /** Undefined in cold rows, where every round starts a fresh one. */
   readonly running: RunningSubject | undefined;
 }
@@ -76,8 +80,15 @@ export async function measureRow(
       const running = await startSubject(subject, site, options);
       try {
         const headers = await checkSubject(subject, running, site, workload);
+        const [answer] = await askAtOnce(running.baseUrl, workload.paths[0]!, 1, headers);
+        const { headByteLength } = answer!;
         if (workload.isCold) await running.stop();
-        contestants.push({ subject, headers, running: workload.isCold ? undefined : running });
+        contestants.push({
+          subject,
+          headers,
+          headByteLength,
+          running: workload.isCold ? undefined : running,
+        });
       } catch (error) {
         await running.stop();
         if (subject.isRestartable) throw new Error(`${row}: ${subject.name}: ${(error as Error).message}`);
@@ -95,7 +106,7 @@ export async function measureRow(
         options.onRound((round + i / order.length) / options.rounds, contestant.subject.name);
         const measured = await measureOnce(contestant, site, workload, bytes, options);
         if (measured.failures > 0) {
-          const failed = `${measured.failures} failures beside ${measured.requests} answers`;
+          const failed = `${measured.failures} failures beside ${measured.requests} answers${measured.firstFailure === undefined ? "" : `: ${measured.firstFailure}`}`;
           if (contestant.subject.isRestartable)
             throw new Error(`${row}: ${contestant.subject.name}: ${failed}`);
           notes.push(`${row}: without round ${round + 1} of ${contestant.subject.name}: ${failed}`);
@@ -112,7 +123,7 @@ export async function measureRow(
 }
 
 async function measureOnce(
-  { subject, headers, running }: Contestant,
+  { subject, headers, headByteLength, running }: Contestant,
   site: Site,
   { paths, isCold, connections, answers }: Workload,
   bytes: number,
@@ -142,6 +153,7 @@ async function measureOnce(
       cpuSecondsPerGb: cpuSeconds !== undefined && gigabytes > 0 ? cpuSeconds / gigabytes : undefined,
       cpuMicrosPerRequest: cpuSeconds === undefined ? undefined : (cpuSeconds * 1e6) / result.requests,
       peakBytes: after?.peakBytes,
+      headByteLength,
     };
   } finally {
     if (running === undefined) await server.stop();

@@ -1,12 +1,14 @@
 import { parseArgs } from "node:util";
 
 export interface BenchOptions {
-  /** Rows asked for by name; none for the default ones. */
+  /** Rows, experiments and programs asked for by name; none for the default ones. */
   readonly names: readonly string[];
   readonly rounds: number;
   readonly seconds: number;
   readonly isSmall: boolean;
   readonly peers: readonly string[];
+  /** Whether bare uWebSockets.js is measured with the headers of zpublish, too. */
+  readonly hasSameHeaders: boolean;
 }
 
 export const DEFAULT_ROUNDS = 5;
@@ -23,6 +25,7 @@ export function parseBenchOptions(args: readonly string[], known: readonly strin
       seconds: { type: "string", default: String(DEFAULT_SECONDS) },
       small: { type: "boolean", default: false },
       peer: { type: "string", multiple: true, default: [] },
+      "same-headers": { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });
@@ -36,6 +39,7 @@ export function parseBenchOptions(args: readonly string[], known: readonly strin
     seconds: wholeNumber("--seconds", values.seconds),
     isSmall: values.small,
     peers: values.peer,
+    hasSameHeaders: values["same-headers"],
   };
 }
 

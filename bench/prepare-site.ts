@@ -1,9 +1,19 @@
 import { checkDecoded, checkDocument, checkNotModified, checkSame, warmCache } from "./check-answers.js";
 import { storedBytes } from "./data/bench-data.js";
 import { fetchBody } from "./fetch-answer.js";
+import { askAtOnce } from "./load/ask-at-once.js";
 import type { Workload } from "./rows.js";
 import { type RunningSubject, type Site, type Subject, storePath } from "./subjects/subject.js";
 import { zpublishSubject } from "./subjects/zpublish.js";
+
+/** Headers that every server writes itself. */
+const OWN_HEADERS: ReadonlySet<string> = new Set([
+  "content-length",
+  "content-type",
+  "etag",
+  "date",
+  "uwebsockets",
+]);
 
 /**
  * Has zpublish answer every path of a row once, checks the answers against the data, and returns the site that all
@@ -12,14 +22,16 @@ import { zpublishSubject } from "./subjects/zpublish.js";
  */
 export async function prepareSite(workload: Workload, scratch: string): Promise<Site> {
   const { store, paths, serving } = workload;
-  const site: Site = { store, paths, serving, documents: new Map(), scratch };
+  const site: Site = { store, paths, serving, documents: new Map(), headers: {}, scratch };
   const server = await zpublishSubject.start(site);
   try {
     await checkAgainstData(server.baseUrl, workload);
-    if (workload.answers === "stored" || workload.answers === "not-modified") return site;
+    const [sample] = await askAtOnce(server.baseUrl, paths[0]!, 1);
+    const headers = Object.fromEntries([...sample!.headers].filter(([name]) => !OWN_HEADERS.has(name)));
+    if (workload.answers === "stored" || workload.answers === "not-modified") return { ...site, headers };
     const documents = new Map<string, Buffer>();
     for (const path of paths) documents.set(path, await fetchBody(server.baseUrl, path));
-    return { ...site, documents };
+    return { ...site, headers, documents };
   } finally {
     await server.stop();
   }

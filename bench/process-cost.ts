@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 /** What a process and its children have used until now; undefined where the system does not say (no `/proc`). */
 export interface ProcessCost {
@@ -11,16 +11,20 @@ export interface ProcessCost {
 /** `sysconf(_SC_CLK_TCK)`, which is 100 on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
 
+/** Places in `statFields`; see proc(5). */
+const UTIME = 11;
+const STIME = 12;
+const CUTIME = 13;
+const CSTIME = 14;
+
 /** Reads `/proc`; the sum over the process and its children. */
 export function readProcessCost(pid: number): ProcessCost | undefined {
   try {
     let cpuSeconds = 0;
     let peakBytes = 0;
     for (const each of processTree(pid)) {
-      // The second field is the name in parentheses and may hold anything; utime and stime are the 14th and 15th.
-      const stat = readFileSync(`/proc/${each}/stat`, "utf8");
-      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      cpuSeconds += (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+      const fields = statFields(`/proc/${each}/stat`);
+      cpuSeconds += (Number(fields[UTIME]) + Number(fields[STIME])) / TICKS_PER_SECOND;
       const peak = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${each}/status`, "utf8"));
       peakBytes += Number(peak?.[1] ?? 0) * 1024;
     }
@@ -30,7 +34,42 @@ export function readProcessCost(pid: number): ProcessCost | undefined {
   }
 }
 
-function processTree(pid: number): number[] {
+/**
+ * CPU that children of this process have used that have ended, and theirs: the difference is the cost of one that has run
+ * and ended in between. Undefined where the system does not say.
+ */
+export function readChildrenCpuSeconds(): number | undefined {
+  try {
+    const fields = statFields("/proc/self/stat");
+    return (Number(fields[CUTIME]) + Number(fields[CSTIME])) / TICKS_PER_SECOND;
+  } catch {
+    return undefined;
+  }
+}
+
+/** CPU of the threads of one process, by thread id; the main thread has the id of the process. @throws where it has ended. */
+export function readThreadCpuSeconds(pid: number): Map<number, number> {
+  const threads = new Map<number, number>();
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    const fields = statFields(`/proc/${pid}/task/${thread}/stat`);
+    threads.set(Number(thread), (Number(fields[UTIME]) + Number(fields[STIME])) / TICKS_PER_SECOND);
+  }
+  return threads;
+}
+
+/** As the system calls it. @throws where it has ended. */
+export function threadName(pid: number, thread: number): string {
+  return readFileSync(`/proc/${pid}/task/${thread}/comm`, "utf8").trim();
+}
+
+/** The fields behind the name, which stands in parentheses and may hold anything. */
+function statFields(file: string): string[] {
+  const stat = readFileSync(file, "utf8");
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+}
+
+/** A process and those it has started, as ids. @throws where it has ended. */
+export function processTree(pid: number): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8")
     .split(" ")
     .filter(Boolean)

@@ -1,5 +1,6 @@
 import type { BenchStore, FieldStore } from "./data/bench-data.js";
 import { openFieldStore, openManyStore } from "./data/bench-data.js";
+import { FIELD_SIDE } from "./data/field.js";
 import { storePath } from "./subjects/subject.js";
 
 /** What is asked for, and how. */
@@ -22,6 +23,8 @@ export interface Row {
   readonly title: string;
   /** Left out of a small run unless it is named: its data are large. */
   readonly isLarge: boolean;
+  /** Aimed at: how many times the requests/s of another subject, by its name. */
+  readonly goals?: Readonly<Record<string, number>>;
   /** Makes the data where they are missing. */
   open(size: DataSize, onProgress: (done: number) => void): Promise<Workload>;
 }
@@ -50,6 +53,11 @@ const COLD_CONNECTIONS = 8;
 const WARM = { isCold: false, connections: WARM_CONNECTIONS, serving: {} } as const;
 const COLD = { isCold: true, connections: COLD_CONNECTIONS, serving: {} } as const;
 
+/** By names of subjects. */
+const CACHED_GOALS = { nginx: 1.5, "bare uWebSockets.js": 0.9 } as const;
+const SMALL_ANSWER_GOALS = { nginx: 1.3, "bare uWebSockets.js": 0.9 } as const;
+const COLD_GOALS = { nginx: 0.9 } as const;
+
 const MIB_SIDE = 512;
 const KIB64_SIDE = 128;
 const RECHUNKED_SIDE = 256;
@@ -66,16 +74,19 @@ export const ROWS: Readonly<Record<string, Row>> = {
   "cached-1mib": {
     title: "cached chunks of 1 MiB (about 590 KB stored), up to 200 in rotation",
     isLarge: false,
+    goals: CACHED_GOALS,
     open: async (size, onProgress) => cachedChunks(await openMib(size, onProgress)),
   },
   "cached-64kib": {
     title: "cached chunks of 64 KiB (about 37 KB stored), 200 in rotation",
     isLarge: false,
+    goals: CACHED_GOALS,
     open: async (size, onProgress) => cachedChunks(await openKib64(size, onProgress)),
   },
   "passthrough-cold": {
     title: "chunks of 1 MiB passed through, each once, fresh server, empty cache, 8 clients",
     isLarge: false,
+    goals: COLD_GOALS,
     async open(size, onProgress) {
       const store = await openMib(size, onProgress);
       return {
@@ -108,7 +119,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
     async open(size, onProgress) {
       const store = await openMib(size, onProgress);
       const perSource = (MIB_SIDE / RECHUNKED_SIDE) ** 2;
-      const keys = gridKeys(RECHUNKED_SIDE).slice(
+      const keys = gridKeys(RECHUNKED_SIDE, store.steps).slice(
         0,
         Math.min(size.transcoded, store.chunkKeys.length) * perSource,
       );
@@ -128,6 +139,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   "zmetadata-50000": {
     title: "`.zmetadata` of 50,000 variables",
     isLarge: true,
+    goals: SMALL_ANSWER_GOALS,
     async open(size) {
       const store = await openManyStore(size.manyVariables, size.parent);
       const paths = [storePath(store, ".zmetadata")];
@@ -145,6 +157,7 @@ function smallAnswer(
   return {
     title,
     isLarge: false,
+    goals: SMALL_ANSWER_GOALS,
     async open(size, onProgress) {
       const store = await openMib(size, onProgress);
       return { ...WARM, store, paths: [pathOf(store)], answers };
@@ -157,10 +170,10 @@ function cachedChunks(store: FieldStore): Workload {
   return { ...WARM, store, paths, answers: "stored" };
 }
 
-/** Keys of the first 64 steps in chunks of `side` × `side`. */
-function gridKeys(side: number): string[] {
-  const perSide = 2048 / side;
-  return Array.from({ length: 64 * perSide * perSide }, (_, i) => {
+/** Keys of the field's steps in chunks of `side` × `side`. */
+export function gridKeys(side: number, steps: number): string[] {
+  const perSide = FIELD_SIDE / side;
+  return Array.from({ length: steps * perSide * perSide }, (_, i) => {
     const y = Math.floor(i / perSide) % perSide;
     return `field/${Math.floor(i / perSide ** 2)}.${y}.${i % perSide}`;
   });

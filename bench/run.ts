@@ -2,9 +2,10 @@ import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { killChildren } from "./children.js";
+import { EXPERIMENTS } from "./experiments/experiments.js";
 import { type BenchOptions, parseBenchOptions } from "./options.js";
 import { ROWS } from "./rows.js";
-import { runRows, SCRATCH } from "./run-rows.js";
+import { runBenchmark, SCRATCH } from "./run-benchmark.js";
 
 /** Benchmarks that are programs of their own, with what they are; run only when named. */
 const PROGRAMS: Readonly<Record<string, string>> = {
@@ -14,22 +15,22 @@ const PROGRAMS: Readonly<Record<string, string>> = {
 
 const HELP = `npm run bench [-- NAME… OPTIONS]
 
-Measures zpublish beside bare uWebSockets.js, nginx and servers of yours. Data are made at the first run (about 660 MB,
-of them 60 MB with --small) and kept in .build/bench-data; results are written to bench/results. Nothing is asserted about time.
+Measures zpublish beside bare uWebSockets.js, nginx and servers of yours, and how it behaves under load and scales. Data
+are made at the first run (about 1.5 GB, of them 150 MB with --small) and kept in .build/bench-data; results are written
+to bench/results. Nothing is asserted about time.
 
-  --rounds N     rounds per row (default 5)
-  --seconds N    length of a measurement in warm rows (default 3)
-  --small        few chunks, and not the row of 50,000 variables unless it is named
-  --peer URL     a running server that has the stores as /datasets/mib, /datasets/kib64, /datasets/many; repeatable
+  --rounds N       rounds per row, and per experiment that compares (default 5)
+  --seconds N      length of a measurement in warm rows and in experiments (default 3)
+  --small          few chunks and datasets, and not the row of 50,000 variables unless it is named
+  --peer URL       a running server that has the stores as /datasets/mib, /datasets/kib64, /datasets/many; repeatable
+  --same-headers   one subject more in the rows: bare uWebSockets.js that sends zpublish's headers, too
 
-Rows (all, where none is named):
-${Object.entries(ROWS)
-  .map(([name, { title }]) => `  ${name.padEnd(18)}${title}`)
-  .join("\n")}
+Rows: requests per second beside others (all, where nothing is named):
+${list(Object.entries(ROWS).map(([name, { title }]) => [name, title]))}
+Experiments (all, where nothing is named):
+${list(Object.entries(EXPERIMENTS).map(([name, { title }]) => [name, title]))}
 Programs, run where named:
-${Object.entries(PROGRAMS)
-  .map(([name, title]) => `  ${name.padEnd(18)}${title}`)
-  .join("\n")}
+${list(Object.entries(PROGRAMS))}
 `;
 
 /** What `kill` and Ctrl-C give as exit codes. */
@@ -44,7 +45,8 @@ for (const [signal, code] of Object.entries(EXIT_CODES)) {
 
 let options: BenchOptions | "help";
 try {
-  options = parseBenchOptions(process.argv.slice(2), [...Object.keys(ROWS), ...Object.keys(PROGRAMS)]);
+  const known = [ROWS, EXPERIMENTS, PROGRAMS].flatMap((table) => Object.keys(table));
+  options = parseBenchOptions(process.argv.slice(2), known);
 } catch (error) {
   console.error(`bench: ${(error as Error).message}`);
   process.exit(2);
@@ -60,14 +62,14 @@ async function run(asked: BenchOptions): Promise<void> {
     });
     if (status !== 0) process.exit(status ?? 1);
   }
-  const named = asked.names.filter((each) => each in ROWS);
-  const rows =
+  const all = [...Object.keys(ROWS), ...Object.keys(EXPERIMENTS)];
+  const names =
     asked.names.length > 0
-      ? named
-      : Object.keys(ROWS).filter((name) => !(asked.isSmall && ROWS[name]!.isLarge));
-  if (rows.length === 0) return;
+      ? all.filter((name) => asked.names.includes(name))
+      : all.filter((name) => !(asked.isSmall && ROWS[name]?.isLarge));
+  if (names.length === 0) return;
   try {
-    await runRows(rows, asked);
+    await runBenchmark(names, asked);
   } catch (error) {
     console.error(`bench: ${(error as Error).message}`);
     process.exitCode = 1;
@@ -75,4 +77,8 @@ async function run(asked: BenchOptions): Promise<void> {
     killChildren();
     rmSync(SCRATCH, { recursive: true, force: true });
   }
+}
+
+function list(entries: readonly (readonly [name: string, title: string])[]): string {
+  return entries.map(([name, title]) => `  ${name.padEnd(20)}${title}`).join("\n");
 }

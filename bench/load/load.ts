@@ -6,8 +6,8 @@ export interface LoadRequest {
   readonly paths: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
   readonly connections: number;
-  /** How long, or `once`: every path once. */
-  readonly length: { readonly seconds: number } | "once";
+  /** How long (with `isOnce` until every path has been asked for, if that is earlier), or `once`: every path once. */
+  readonly length: { readonly seconds: number; readonly isOnce?: boolean } | "once";
   /** The one status that is no failure. */
   readonly status: number;
   /** For files of the generator. */
@@ -24,4 +24,8 @@ export interface LoadResult {
   readonly p99: number;
   /** Answers of another status, and broken connections; anything above 0 makes the round worth nothing. */
   readonly failures: number;
+  /** What the first of them was; undefined where there is none, or nobody knows. */
+  readonly firstFailure?: string | undefined;
+  /** CPU of the generator, which has one thread; undefined where the system does not say. */
+  readonly generatorCpuSeconds?: number | undefined;
 }

@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runChild } from "../children.js";
+import { readChildrenCpuSeconds } from "../process-cost.js";
 import type { LoadRequest, LoadResult } from "./load.js";
 
 /** As `wrk -v` says it; undefined where it is not installed. */
@@ -13,10 +14,11 @@ export function wrkVersion(): string | undefined {
 
 /** Requests for a number of seconds from `wrk` with one thread. wrk counts every status below 400 as good. */
 export async function runWrk(load: LoadRequest): Promise<LoadResult> {
-  if (load.length === "once") throw new Error("wrk cannot ask for every path once");
+  if (load.length === "once" || load.length.isOnce) throw new Error("wrk cannot ask for every path once");
   const script = join(load.scratch, "wrk.lua");
   writeFileSync(script, wrkScript(load));
   const headers = Object.entries(load.headers).flatMap(([name, value]) => ["-H", `${name}: ${value}`]);
+  const before = readChildrenCpuSeconds();
   const output = await runChild("wrk", [
     ...["--threads", "1", "--connections", String(load.connections), "--latency", "--timeout", "30s"],
     ...[
@@ -28,10 +30,15 @@ export async function runWrk(load: LoadRequest): Promise<LoadResult> {
       load.baseUrl + load.paths[0],
     ],
   ]);
+  const after = readChildrenCpuSeconds();
   const line = /^result (\{.*\})$/m.exec(output)?.[1];
   if (line === undefined)
     throw new Error(`wrk: expected a line of results, received ${output.slice(0, 1_000)}`);
-  return { generator: "wrk", ...(JSON.parse(line) as Omit<LoadResult, "generator">) };
+  return {
+    generator: "wrk",
+    ...(JSON.parse(line) as Omit<LoadResult, "generator">),
+    generatorCpuSeconds: before === undefined || after === undefined ? undefined : after - before,
+  };
 }
 
 /**

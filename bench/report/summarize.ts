@@ -20,6 +20,10 @@ export interface Summary {
   readonly cpuMicrosPerRequest: number | undefined;
   /** The highest. */
   readonly peakBytes: number | undefined;
+  /** How much of a processor the generator used. */
+  readonly generatorUse: number | undefined;
+  /** Of status line and headers of one answer. */
+  readonly headByteLength: number | undefined;
   /** Median of the ratios of requests/s within a round, by subject compared with. */
   readonly ratios: Readonly<Record<string, number | undefined>>;
 }
@@ -48,6 +52,12 @@ export function summarize(rounds: readonly Round[], against: readonly string[]):
       cpuSecondsPerGb: middle("cpuSecondsPerGb"),
       cpuMicrosPerRequest: middle("cpuMicrosPerRequest"),
       peakBytes: peaks.length > 0 ? Math.max(...peaks) : undefined,
+      generatorUse: median(
+        group.flatMap(({ generatorCpuSeconds, seconds }) =>
+          generatorCpuSeconds === undefined ? [] : [generatorCpuSeconds / seconds],
+        ),
+      ),
+      headByteLength: group[0].headByteLength,
       ratios: Object.fromEntries(against.map((other) => [other, ratio(rounds, row, subject, other)])),
     };
   });

@@ -21,6 +21,8 @@ export interface Site {
   readonly paths: readonly string[];
   /** An empty folder for this start, removed afterwards by the caller. */
   readonly scratch: string;
+  /** What zpublish sends with its answer to the first path, by name, but for what depends on the body or the server. */
+  readonly headers: Readonly<Record<string, string>>;
   /** How zpublish serves the store, as in its configuration file: empty for as stored. */
   readonly serving: Readonly<Record<string, unknown>>;
 }

@@ -1,24 +1,30 @@
 /**
- * A process of its own: `node uws-server.js MANIFEST` loads the files of a JSON array of [path, file] into memory and
- * answers them, with an ETag each. Prints `port N` when it listens on 127.0.0.1.
+ * A process of its own: `node uws-server.js MANIFEST` loads the files of a `UwsManifest` (JSON) into memory and answers
+ * them, with an ETag each. Prints `port N` when it listens on 127.0.0.1.
  */
 
 import type { HttpResponse } from "uWebSockets.js";
 import { readFileSync } from "node:fs";
 import { loadUws } from "../../src/http/uws.js";
+import type { UwsManifest } from "./uws.js";
 
 interface Answer {
   readonly body: Buffer;
+  /** The Content-Type, and what else is sent with it. */
   readonly type: string;
   readonly etag: string;
 }
 
-const manifest = JSON.parse(readFileSync(process.argv[2]!, "utf8")) as [string, string][];
+const { files, headers } = JSON.parse(readFileSync(process.argv[2]!, "utf8")) as UwsManifest;
+/** Written with the Content-Type, in one call: uWebSockets.js sends a value as it is. */
+const moreHeaders = Object.entries(headers)
+  .map(([name, value]) => `\r\n${name}: ${value}`)
+  .join("");
 const answers = new Map<string, Answer>();
-for (const [i, [path, file]] of manifest.entries()) {
+for (const [i, [path, file]] of files.entries()) {
   const isChunk = /\/[\d.]+$/.test(path);
   const type = isChunk ? "application/octet-stream" : "application/json";
-  answers.set(path, { body: readFileSync(file), type, etag: `"bench-${i}"` });
+  answers.set(path, { body: readFileSync(file), type: type + moreHeaders, etag: `"bench-${i}"` });
 }
 
 /** What the socket does not take at once would be copied by `end`. */

@@ -1,10 +1,5 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { startChild, stopChild, waitForLine } from "../children.js";
+import { startZpublish } from "../start-zpublish.js";
 import type { Subject } from "./subject.js";
-
-const MAIN = fileURLToPath(new URL("../../src/main.js", import.meta.url));
 
 /** `zpublish serve` with its defaults and a cache of its own, empty at the start. */
 export const zpublishSubject: Subject = createZpublish("zpublish", {});
@@ -20,31 +15,10 @@ function createZpublish(name: string, settings: Readonly<Record<string, unknown>
     name,
     isRestartable: true,
     hasChunkCache: true,
-    async start({ store, scratch, serving }) {
-      const config = join(scratch, "zpublish.json");
-      const dataset = { location: store.directory, ...settings, ...serving };
-      writeFileSync(config, JSON.stringify({ datasets: { [store.id]: dataset } }));
-      const cache = join(scratch, "cache");
-      const args = [
-        MAIN,
-        "serve",
-        "--config",
-        config,
-        "--port",
-        "0",
-        "--cache-dir",
-        cache,
-        "--log-level",
-        "warn",
-      ];
-      const child = await startChild(process.execPath, args, { env: withoutSettings() });
-      const [, baseUrl] = await waitForLine(child, /ready on (http:\/\/\S+)/);
-      return { baseUrl: baseUrl!, pid: child.pid, stop: () => stopChild(child) };
-    },
+    start: ({ store, scratch, serving }) =>
+      startZpublish({
+        datasets: { [store.id]: { location: store.directory, ...settings, ...serving } },
+        scratch,
+      }),
   };
-}
-
-/** The user's own `ZPUBLISH_…` settings are not what is measured. */
-function withoutSettings(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ZPUBLISH_")));
 }

@@ -9,6 +9,7 @@ function rounds(subject: string, rates: readonly number[]): Round[] {
   return rates.map((requestsPerSecond, round) => ({
     ...{ row: "r", subject, round, requestsPerSecond, generator: "wrk", requests: 10, seconds: 1 },
     ...{ p50: 1, p90: 2, p99: 3, failures: 0, peakBytes: 2 ** 20 * (round + 1) },
+    ...{ headByteLength: 120, generatorCpuSeconds: round / 2 + 0.45 },
   }));
 }
 
@@ -35,8 +36,9 @@ t.test("the report has a line per subject, and says where, with what, and what i
     seconds: 1,
     titles: { r: "a row" },
     notes: ["nginx is not installed"],
+    experiments: [],
   });
-  t.match(report, "| a<b | 100 | 50.0–150 | – | 1.00 | 2.00 | 3.00 | – | – | 3.00 | 0.50 |");
+  t.match(report, "| a<b | 100 | 50.0–150 | – | 1.00 | 2.00 | 3.00 | – | – | 3.00 | 95 % (!) | 120 | 0.50 |");
   t.notMatch(report, "too short to rely on");
   t.match(report, "- nginx is not installed");
   t.match(report, "- CPU: 2 × x");
@@ -51,9 +53,16 @@ t.test("the picture is SVG, with names escaped", (t) => {
 });
 
 t.test("options have defaults, and what is not known is refused", (t) => {
-  t.same(parseBenchOptions([], ["a"]), { names: [], rounds: 5, seconds: 3, isSmall: false, peers: [] });
+  t.same(parseBenchOptions([], ["a"]), {
+    names: [],
+    rounds: 5,
+    seconds: 3,
+    isSmall: false,
+    peers: [],
+    hasSameHeaders: false,
+  });
   t.same(parseBenchOptions(["a", "--rounds", "7", "--small", "--peer", "http://x"], ["a"]), {
-    ...{ names: ["a"], rounds: 7, seconds: 3, isSmall: true, peers: ["http://x"] },
+    ...{ names: ["a"], rounds: 7, seconds: 3, isSmall: true, peers: ["http://x"], hasSameHeaders: false },
   });
   t.throws(() => parseBenchOptions(["b"], ["a"]), { message: /expected names among a, received b/ });
   t.throws(() => parseBenchOptions(["--rounds", "0"], []), { message: /--rounds: expected .* received 0/ });

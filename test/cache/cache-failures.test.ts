@@ -14,7 +14,7 @@ import { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
 import t, { type Test } from "tap";
-import { createRandom } from "../../bench/cache-hit-ratio.js";
+import { createRandom } from "../../bench/random.js";
 import { findLmdbDamage } from "../../src/cache/find-lmdb-damage.js";
 import { openLmdbStore } from "../../src/cache/lmdb-store.js";
 import { openChunkCache, openTendedChunkCache } from "../../src/cache/open-chunk-cache.js";

@@ -1,7 +1,6 @@
 import t from "tap";
 import {
   bestHitRatio,
-  createRandom,
   fifoHitRatio,
   type Load,
   lruHitRatio,
@@ -9,6 +8,7 @@ import {
   withShifts,
   zipfLoad,
 } from "../../bench/cache-hit-ratio.js";
+import { createRandom } from "../../bench/random.js";
 import { addAccesses, NEVER } from "../../src/cache/access-score.js";
 import { createAccessSketch } from "../../src/cache/access-sketch.js";
 import { cacheKeyOf, idOf, keyOfId } from "../../src/cache/cache-key.js";

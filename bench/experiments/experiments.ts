@@ -1,0 +1,23 @@
+import type { Experiment } from "./experiment.js";
+import { infoUnderEncodes } from "./info-under-encodes.js";
+import { loopBlocking } from "./loop-blocking.js";
+import { memory } from "./memory.js";
+import { profileStages } from "./profile-stages.js";
+import { scaleDatasets } from "./scale-datasets.js";
+import { scaleVariables } from "./scale-variables.js";
+import { scaleWorkers } from "./scale-workers.js";
+import { singleFlight } from "./single-flight.js";
+import { slowClients } from "./slow-clients.js";
+
+/** By name, in the order of the report. */
+export const EXPERIMENTS: Readonly<Record<string, Experiment>> = {
+  "single-flight": singleFlight,
+  "info-under-encodes": infoUnderEncodes,
+  memory,
+  "slow-clients": slowClients,
+  "scale-workers": scaleWorkers,
+  "scale-datasets": scaleDatasets,
+  "scale-variables": scaleVariables,
+  "loop-blocking": loopBlocking,
+  "profile-stages": profileStages,
+};

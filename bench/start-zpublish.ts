@@ -1,0 +1,53 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { startChild, stopChild, waitForLine } from "./children.js";
+import type { RunningSubject } from "./subjects/subject.js";
+
+const MAIN = fileURLToPath(new URL("../src/main.js", import.meta.url));
+
+export interface ZpublishSettings {
+  /** As in the configuration file, by id. */
+  readonly datasets: Readonly<Record<string, unknown>>;
+  /** A folder for the configuration and, below it, the cache: a fresh one makes an empty cache. */
+  readonly scratch: string;
+  /** More of the command line. */
+  readonly args?: readonly string[];
+  /** Options of Node.js. */
+  readonly nodeArgs?: readonly string[];
+}
+
+export interface RunningZpublish extends RunningSubject {
+  readonly pid: number;
+  /** From the start of the process to its line that it is ready. */
+  readonly readySeconds: number;
+  /** The end of what it wrote to standard error. */
+  errorText(): string;
+}
+
+/** `zpublish serve` with its defaults on a free port, a cache of its own, and none of the user's own settings. @throws Error where it is not ready. */
+export async function startZpublish(settings: ZpublishSettings): Promise<RunningZpublish> {
+  const { datasets, scratch, args = [], nodeArgs = [] } = settings;
+  const config = join(scratch, "zpublish.json");
+  writeFileSync(config, JSON.stringify({ datasets }));
+  const serve = ["serve", "--config", config, "--port", "0", "--log-level", "warn"];
+  const cache = ["--cache-dir", join(scratch, "cache")];
+  const began = performance.now();
+  const child = await startChild(process.execPath, [...nodeArgs, MAIN, ...serve, ...cache, ...args], {
+    env: withoutSettings(),
+  });
+  const [, baseUrl] = await waitForLine(child, /ready on (http:\/\/\S+)/);
+  const readySeconds = (performance.now() - began) / 1_000;
+  return {
+    baseUrl: baseUrl!,
+    pid: child.pid,
+    readySeconds,
+    errorText: child.errorText,
+    stop: () => stopChild(child),
+  };
+}
+
+/** The user's own `ZPUBLISH_…` settings are not what is measured. */
+function withoutSettings(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ZPUBLISH_")));
+}
