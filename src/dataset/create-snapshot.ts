@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import type { DatasetConfig } from "../config/config.js";
 import { ZpublishError } from "../errors.js";
-import { createDataTree, dimensionConflicts, type GroupContent } from "../model/create-data-tree.js";
+import { dataTreeSteps, dimensionConflictSteps, type GroupContent } from "../model/create-data-tree.js";
 import type { Variable } from "../model/data-tree.js";
 import type { JsonObject } from "../model/json-value.js";
-import { nameDimensions } from "../model/name-dimensions.js";
+import { nameDimensionsSteps } from "../model/name-dimensions.js";
 import { stringifyJson } from "../model/stringify-json.js";
+import { runNow, type Steps } from "../sliced-work.js";
 import type { Refusal, StoredArray, StoredTree } from "../source/source.js";
 import { createEncodingPlan } from "../zarr/create-encoding-plan.js";
 import type { DatasetSnapshot, ServedArray } from "./dataset.js";
@@ -29,8 +30,18 @@ export function createSnapshot(
   config: DatasetConfig,
   tree: StoredTree,
   cacheControlDefault: string,
-  { before }: SnapshotOptions = {},
+  options: SnapshotOptions = {},
 ): DatasetSnapshot {
+  return runNow(snapshotSteps(config, tree, cacheControlDefault, options));
+}
+
+/** {@link createSnapshot} as work that can be interrupted. */
+export function* snapshotSteps(
+  config: DatasetConfig,
+  tree: StoredTree,
+  cacheControlDefault: string,
+  { before }: SnapshotOptions = {},
+): Steps<DatasetSnapshot> {
   const arrays = new Map<string, ServedArray>();
   const refused: Refusal[] = [...tree.refused];
   const warnings: string[] = [...tree.warnings];
@@ -39,21 +50,23 @@ export function createSnapshot(
   const dimNames = new Set<string>();
 
   for (const group of tree.groups) {
-    const dims = nameDimensions(group.arrays);
-    for (const name of dims.flat()) dimNames.add(name);
+    const dims = yield* nameDimensionsSteps(group.arrays);
     const variables: Variable[] = [];
-    group.arrays.forEach((stored, index) => {
+    for (const [index, stored] of group.arrays.entries()) {
+      yield;
+      const dimsOfArray = dims[index] as string[];
+      for (const name of dimsOfArray) dimNames.add(name);
       try {
-        const served = serveArray(config, stored, dims[index] as string[]);
+        const served = serveArray(config, stored, dimsOfArray, before?.arrays.get(stored.path));
         arrays.set(stored.path, served);
         variables.push(served.variable);
       } catch (error) {
         if (!(error instanceof ZpublishError)) throw error;
         refused.push({ path: stored.path, reason: error.message });
       }
-    });
+    }
     const content = { path: group.path, attrs: group.attrs, variables };
-    warnings.push(...dimensionConflicts(content));
+    warnings.push(...(yield* dimensionConflictSteps(content)));
     contents.push(content);
   }
   for (const problem of [
@@ -67,9 +80,9 @@ export function createSnapshot(
   return Object.freeze({
     id: config.id,
     location: config.location,
-    revision: revisionOf(contents, arrays),
+    revision: yield* revisionSteps(contents, arrays),
     identity: tree.identity,
-    tree: createDataTree(contents),
+    tree: yield* dataTreeSteps(contents),
     arrays,
     refused,
     withdrawn: withdrawnOf(refused, before),
@@ -84,7 +97,16 @@ function withdrawnOf(refused: readonly Refusal[], before: DatasetSnapshot | unde
   return new Set(refused.map(({ path }) => path).filter(wasServed));
 }
 
-function serveArray(config: DatasetConfig, stored: StoredArray, dims: readonly string[]): ServedArray {
+/** @param before What was served of the path until now: need not be made again where the array is the same. */
+function serveArray(
+  config: DatasetConfig,
+  stored: StoredArray,
+  dims: readonly string[],
+  before: ServedArray | undefined,
+): ServedArray {
+  // Another object all the same: what is kept of an array elsewhere holds for its snapshot only.
+  if (before?.stored === stored && isSameList(before.variable.dims, dims))
+    return Object.freeze({ ...before });
   const target = {
     path: stored.path,
     dims,
@@ -103,7 +125,12 @@ function serveArray(config: DatasetConfig, stored: StoredArray, dims: readonly s
     attrs: stored.attrs,
   });
   const zattrs: JsonObject = { ...stored.attrs, [DIMENSIONS_ATTRIBUTE]: dims };
-  return Object.freeze({ variable, document, zattrs, plan, stored });
+  const digest = digestOf(stringifyJson([stored.path, { ...document }, zattrs, plan.id]));
+  return Object.freeze({ variable, document, zattrs, plan, stored, digest });
+}
+
+function isSameList(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((item, index) => item === b[index]);
 }
 
 /** One line for every path that `variables` names and the tree does not have. */
@@ -134,14 +161,22 @@ function some(names: Iterable<string>): string {
 }
 
 /** Hash of all metadata that is served and of how chunks are made: no path, no time, the same on every instance. */
-function revisionOf(contents: readonly GroupContent[], arrays: ReadonlyMap<string, ServedArray>): string {
+function* revisionSteps(
+  contents: readonly GroupContent[],
+  arrays: ReadonlyMap<string, ServedArray>,
+): Steps<string> {
   const hash = createHash("sha256");
   for (const { path, attrs, variables } of contents) {
     hash.update(`${stringifyJson([path, attrs])}\n`);
     for (const variable of variables) {
-      const { document, zattrs, plan } = arrays.get(variable.path) as ServedArray;
-      hash.update(`${stringifyJson([variable.path, { ...document }, zattrs, plan.id])}\n`);
+      yield;
+      hash.update((arrays.get(variable.path) as ServedArray).digest);
     }
   }
   return hash.digest("hex").slice(0, 24);
+}
+
+/** 128 bits of a hash. */
+function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest().toString("base64url", 0, 16);
 }

@@ -4,7 +4,10 @@ import type { Refusal, StoredArray } from "../source/source.js";
 import type { EncodingPlan } from "../zarr/encoding-plan.js";
 import type { ArrayDocument } from "../zarr/v2-documents.js";
 
-/** One variable with everything a chunk request needs, made when the dataset opened. Frozen. */
+/**
+ * One variable of one snapshot with everything a chunk request needs, made when the dataset opened. Frozen. Of an array
+ * that has not changed, the next snapshot has another object of the same parts.
+ */
 export interface ServedArray {
   readonly variable: Variable;
   /** The `.zarray` that is served. */
@@ -14,6 +17,8 @@ export interface ServedArray {
   readonly plan: EncodingPlan;
   /** As stored: what `inspect` and previews look at. */
   readonly stored: StoredArray;
+  /** Hash of the path, both documents and the plan: what of the array goes into the dataset's revision. */
+  readonly digest: string;
 }
 
 /** One state of a dataset. Requests hold on to the one they began with. Frozen. */
@@ -37,10 +42,23 @@ export interface DatasetSnapshot {
   readonly location: string;
 }
 
-/** The datasets of a server, as plugins see them. */
+/**
+ * The datasets of a server, as plugins see them. Not all need be open: one is opened, and what nobody asked for in a
+ * while looked at again, before the handler of a route with its id as `dataset_id` is called.
+ */
 export interface Datasets {
   /** Ids in the order configured. */
   ids(): readonly string[];
-  /** The current state. @throws ZpublishError `not-found`: `Dataset 'x' not found`. */
+  /**
+   * The current state: of the dataset whose route was called, or of another that is open.
+   * @throws ZpublishError `not-found`: `Dataset 'x' not found`; `internal` where it is not open.
+   */
   get(id: string): DatasetSnapshot;
+  /**
+   * The current state of any dataset, opened if need be: at once where it is open and was looked at in time.
+   * @throws ZpublishError as `get`, and what keeps it from being opened.
+   */
+  open(id: string): DatasetSnapshot | Promise<DatasetSnapshot>;
+  /** Whether `open` would answer this state at once. */
+  isCurrent(snapshot: DatasetSnapshot): boolean;
 }

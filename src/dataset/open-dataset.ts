@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { DatasetConfig } from "../config/config.js";
+import { runInSlices } from "../sliced-work.js";
 import type { Source } from "../source/source.js";
-import { createSnapshot } from "./create-snapshot.js";
+import { snapshotSteps } from "./create-snapshot.js";
 import type { DatasetSnapshot } from "./dataset.js";
 
 /** How many refreshes in a row must find something unreadable before it is withdrawn; see {@link OpenDataset.refresh}. */
@@ -43,7 +44,7 @@ export async function openDataset(
 ): Promise<OpenDataset> {
   const first = await source.readTree(progress);
   let { fingerprint } = first;
-  let snapshot = createSnapshot(config, first, cacheControlDefault);
+  let snapshot = await runInSlices(snapshotSteps(config, first, cacheControlDefault));
   let refusals = 0;
 
   return {
@@ -53,7 +54,7 @@ export async function openDataset(
       const current = await source.fingerprint();
       if (current === fingerprint) return "unchanged";
       const tree = await source.readTree();
-      const next = createSnapshot(config, tree, cacheControlDefault, { before: snapshot });
+      const next = await runInSlices(snapshotSteps(config, tree, cacheControlDefault, { before: snapshot }));
       const isHalfWritten = next.refused.some(
         ({ path }) => snapshot.arrays.has(path) || snapshot.tree.groups.has(`/${path}`),
       );
@@ -64,8 +65,10 @@ export async function openDataset(
         next.revision !== snapshot.revision ||
         next.identity !== snapshot.identity ||
         !isDeepStrictEqual([next.refused, next.warnings], [snapshot.refused, snapshot.warnings]);
+      // What is kept for a snapshot is kept on where there is nothing new.
+      if (!changed) return "unchanged";
       snapshot = next;
-      return changed ? "changed" : "unchanged";
+      return "changed";
     },
     close: () => source.close(),
   };

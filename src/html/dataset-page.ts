@@ -1,10 +1,11 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
 import type { Group } from "../model/data-tree.js";
 import type { PreviewValues } from "../preview/preview.js";
+import { runNow, type Steps } from "../sliced-work.js";
 import { renderJsonLinks, renderUsage } from "./dataset-usage.js";
 import { encodePath, encodeSegment } from "./encode-path.js";
 import { formatCounted } from "./format-number.js";
-import { renderFacts, renderGroup } from "./group-section.js";
+import { factsSteps, groupSteps } from "./group-section.js";
 import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
 import { type Crumb, renderPage } from "./page.js";
 import { createPageBudget } from "./page-budget.js";
@@ -27,6 +28,11 @@ export interface DatasetPage {
 
 /** The page of one group of a dataset, or of its whole tree; to be placed by `placePage`. */
 export function renderDatasetPage(page: DatasetPage): string {
+  return runNow(datasetPageSteps(page));
+}
+
+/** {@link renderDatasetPage} as work that can be interrupted. */
+export function* datasetPageSteps(page: DatasetPage): Steps<string> {
   const { snapshot, group, nested, previews, zarr, serviceTitle, serviceLinks } = page;
   const isRoot = group.path === "/";
   const view = { snapshot, previews, nested, budget: createPageBudget() };
@@ -34,6 +40,8 @@ export function renderDatasetPage(page: DatasetPage): string {
   const groupPath = !isRoot && markup` <span class="path">${group.path}</span>`;
   const treeMark = nested && markup` <span class="path">whole tree</span>`;
   const usage = zarr && renderUsage(snapshot, group);
+  const facts = yield* factsSteps(inside);
+  const content = yield* groupSteps(view, group, 2);
   return renderPage({
     title: `${snapshot.id}${isRoot ? "" : ` ${group.path}`} · ${serviceTitle}`,
     breadcrumb: breadcrumbOf(page),
@@ -43,11 +51,11 @@ export function renderDatasetPage(page: DatasetPage): string {
     })),
     main: markup`<h1><bdi>${snapshot.id}</bdi>${groupPath}${treeMark}</h1>
 ${titleLine(group)}
-<p class="facts">${renderFacts(inside)}</p>
+<p class="facts">${facts}</p>
 ${renderJsonLinks(snapshot, group, nested)}
 ${usage}
 ${renderRefused(snapshot, group)}
-${renderGroup(view, group, 2)}`,
+${content}`,
   });
 }
 

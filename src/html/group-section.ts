@@ -2,6 +2,7 @@ import type { DatasetSnapshot } from "../dataset/dataset.js";
 import { elementCount, gridShapeOf } from "../model/chunk-grid.js";
 import type { Group, Variable } from "../model/data-tree.js";
 import type { PreviewValues } from "../preview/preview.js";
+import type { Steps } from "../sliced-work.js";
 import { renderAttributes } from "./attribute-list.js";
 import { encodePath } from "./encode-path.js";
 import { formatByteLength, formatCount, formatCounted } from "./format-number.js";
@@ -21,14 +22,22 @@ export interface GroupView {
 }
 
 /** Everything in a group: dimensions, coordinates, data variables, attributes, child groups. */
-export function renderGroup(view: GroupView, group: Group, headingLevel: number): Markup {
+export function* groupSteps(view: GroupView, group: Group, headingLevel: number): Steps<Markup> {
   const coordinates = coordinatesOf(group);
   const dataVariables = [...group.variables.values()].filter(({ name }) => !group.coordinateNames.has(name));
-  return markup`${renderDimensions(group)}
-${variableSection(view, "Coordinates", coordinates, headingLevel)}
-${variableSection(view, "Data variables", dataVariables, headingLevel)}
-${attributeSection(view, group, headingLevel)}
-${view.nested ? nestedGroups(view, group, headingLevel) : groupLinks(view, group, headingLevel)}`;
+  // In the order of the page: what comes first uses its budget first.
+  const sections = [
+    renderDimensions(group),
+    yield* variableSection(view, "Coordinates", coordinates, headingLevel),
+    yield* variableSection(view, "Data variables", dataVariables, headingLevel),
+    attributeSection(view, group, headingLevel),
+    view.nested ? yield* nestedGroups(view, group, headingLevel) : groupLinks(view, group, headingLevel),
+  ];
+  return markup`${sections[0]}
+${sections[1]}
+${sections[2]}
+${sections[3]}
+${sections[4]}`;
 }
 
 /** Coordinates of a group as people look for them: those that index a dimension first, in order of the dimensions. */
@@ -45,13 +54,14 @@ export function coordinatesOf(group: Group): Variable[] {
 }
 
 /** One line about groups: how many of what, bytes, chunks. */
-export function renderFacts(groups: readonly Group[]): Markup {
+export function* factsSteps(groups: readonly Group[]): Steps<Markup> {
   let variables = 0;
   let byteLength = 0;
   let chunks = 0;
   for (const group of groups) {
     variables += group.variables.size;
     for (const variable of group.variables.values()) {
+      yield;
       byteLength += variableByteLength(variable) ?? 0;
       chunks += elementCount(gridShapeOf(variable.shape, variable.chunkShape));
     }
@@ -80,19 +90,22 @@ function heading(level: number, text: string, count?: number): Markup {
 /** Longer lists are laid out as they come into view; not shorter ones, of which print and find in page see everything. */
 const MANY_ROWS = 200;
 
-function variableSection(
+function* variableSection(
   view: GroupView,
   title: string,
   variables: readonly Variable[],
   headingLevel: number,
-): Markup {
+): Steps<Markup> {
   if (variables.length === 0) return NO_MARKUP;
   const { budget, previews, snapshot } = view;
   const shown = variables.slice(0, budget.variables);
   budget.variables -= shown.length;
-  const rows = shown.map((variable) =>
-    renderVariableRow(variable, snapshot.arrays.get(variable.path), previews.get(variable.path), budget),
-  );
+  const rows: Markup[] = [];
+  for (const variable of shown) {
+    yield;
+    const array = snapshot.arrays.get(variable.path);
+    rows.push(renderVariableRow(variable, array, previews.get(variable.path), budget));
+  }
   const rest = variables.length - shown.length;
   return markup`<section><details class="fold" open><summary>${heading(headingLevel, title, variables.length)}</summary>
 ${rows.length > 0 && markup`<ul class="${rows.length > MANY_ROWS ? "rows many" : "rows"}">${rows}</ul>`}${
@@ -154,18 +167,18 @@ function groupSummary(group: Group): string {
 /** Groups deeper than this are links: folds within folds leave no room on a phone. */
 const MAX_NESTING = 24;
 
-function nestedGroups(view: GroupView, group: Group, headingLevel: number): Markup {
+function* nestedGroups(view: GroupView, group: Group, headingLevel: number): Steps<Markup> {
   const children = childGroups(view, group);
   const unfolded = headingLevel > MAX_NESTING ? [] : children.slice(0, Math.max(0, view.budget.groups));
   view.budget.groups -= unfolded.length;
   const linked = children.slice(unfolded.length);
-  const sections = unfolded.map(
-    (
-      child,
-    ) => markup`<details class="group"${headingLevel === 2 && trustedMarkup(" open")}><summary>${heading(headingLevel, child.name)} <span class="muted">${groupSummary(child)}</span></summary>
+  const sections: Markup[] = [];
+  for (const child of unfolded) {
+    const content = yield* groupSteps(view, child, headingLevel + 1);
+    sections.push(markup`<details class="group"${headingLevel === 2 && trustedMarkup(" open")}><summary>${heading(headingLevel, child.name)} <span class="muted">${groupSummary(child)}</span></summary>
 <p class="facts">${groupLink(child, child.path)}</p>
-${renderGroup(view, child, headingLevel + 1)}</details>
-`,
-  );
+${content}</details>
+`);
+  }
   return markup`${sections}${linked.length > 0 && linkList(view, linked)}`;
 }

@@ -1,9 +1,10 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
 import type { Route } from "../http/route.js";
 import type { Plugin } from "../plugins/plugin.js";
+import { runNow, type Steps } from "../sliced-work.js";
 import { encodeSegment } from "./encode-path.js";
 import { formatCount } from "./format-number.js";
-import { renderDimensions, renderFacts } from "./group-section.js";
+import { factsSteps, renderDimensions } from "./group-section.js";
 import { type Markup, markup } from "./markup.js";
 import { renderPage } from "./page.js";
 
@@ -20,11 +21,31 @@ export interface HomePage {
 }
 
 /** The page at `/`: what is published here. All its links are relative to the root of the service. */
-export function renderHomePage({ title, ids, snapshots, plugins, routes, versions }: HomePage): string {
+export function renderHomePage(page: HomePage): string {
+  return runNow(homePageSteps(page));
+}
+
+/** {@link renderHomePage} as work that can be interrupted. */
+export function* homePageSteps({
+  title,
+  ids,
+  snapshots,
+  plugins,
+  routes,
+  versions,
+}: HomePage): Steps<string> {
   const brief = ids.filter((id) => !snapshots.has(id));
   const has = (path: string) => routes.some((route) => route.path === path);
   const pages = has("/datasets/{dataset_id}/");
   const links = ["datasets", "plugins", "versions", "openapi.json", "docs"].filter((name) => has(`/${name}`));
+  const described: Markup[] = [];
+  for (const snapshot of snapshots.values()) described.push(yield* datasetSteps(snapshot, pages));
+  const named: Markup[] = [];
+  for (const id of brief) {
+    yield;
+    named.push(markup`<li>${datasetLink(id, pages)}</li>
+`);
+  }
   return renderPage({
     title,
     breadcrumb: [{ text: title }],
@@ -33,13 +54,10 @@ export function renderHomePage({ title, ids, snapshots, plugins, routes, version
 <p class="facts">${formatCount(ids.length)} ${ids.length === 1 ? "dataset" : "datasets"} to read over HTTP, as Zarr stores and as JSON.</p>
 <section><h2 class="head">Datasets <span class="count">(${formatCount(ids.length)})</span></h2>
 ${ids.length === 0 && markup`<p class="muted">None yet.</p>`}
-${snapshots.size > 0 && markup`<ul class="list datasets">${[...snapshots.values()].map((snapshot) => renderDataset(snapshot, pages))}</ul>`}
+${snapshots.size > 0 && markup`<ul class="list datasets">${described}</ul>`}
 ${
   brief.length > 0 &&
-  markup`<h3 class="sub">${snapshots.size > 0 ? "Further datasets" : "All"}</h3><ul class="ids">${brief.map(
-    (id) => markup`<li>${datasetLink(id, pages)}</li>
-`,
-  )}</ul>`
+  markup`<h3 class="sub">${snapshots.size > 0 ? "Further datasets" : "All"}</h3><ul class="ids">${named}</ul>`
 }</section>
 <section><details class="fold" open><summary><h2 class="head">Endpoints <span class="count">(${routes.length})</span></h2></summary>
 <div class="panel"><dl class="endpoints">${routes.map(renderRoute)}</dl></div></details></section>
@@ -60,13 +78,13 @@ const MAX_TITLE_CHARS = 200;
 /** Larger trees are not counted through for one line. */
 const MAX_COUNTED_GROUPS = 200;
 
-function renderDataset({ id, tree }: DatasetSnapshot, pages: boolean): Markup {
+function* datasetSteps({ id, tree }: DatasetSnapshot, pages: boolean): Steps<Markup> {
   const { title } = tree.root.attrs;
   const shown = typeof title === "string" && title !== id ? title : "";
   const text = shown.length <= MAX_TITLE_CHARS ? shown : `${shown.slice(0, MAX_TITLE_CHARS)}…`;
   const facts =
     tree.groups.size <= MAX_COUNTED_GROUPS
-      ? renderFacts([...tree.groups.values()])
+      ? yield* factsSteps([...tree.groups.values()])
       : markup`${formatCount(tree.groups.size)} groups`;
   return markup`<li>${datasetLink(id, pages)}${text !== "" && markup` <span dir="auto">${text}</span>`}
 <div class="facts">${facts}</div>${renderDimensions(tree.root)}</li>

@@ -20,22 +20,29 @@ export interface Listing {
  * - neuroglancer reads the links of the page relative to it, one level deep.
  */
 export function renderListing(listing: Listing): string {
-  return markup`<!DOCTYPE html>
+  return [...listingPieces(listing)].join("");
+}
+
+/** {@link renderListing} in pieces, line by line. */
+export function* listingPieces({ title, entries }: Listing): Generator<string, void, undefined> {
+  yield markup`<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Index of: ${encodePath(listing.title)}</title>
+<title>Index of: ${encodePath(title)}</title>
 <style>${STYLE}</style>
 </head>
 <body>
-<h1>Index of ${listing.title}</h1>
+<h1>Index of ${title}</h1>
 <ul>
 <li><a href="../">../</a></li>
-${listing.entries.map(entryLine)}</ul>
+`.html;
+  for (const entry of entries) yield entryLine(entry).html;
+  yield `</ul>
 </body>
 </html>
-`.html;
+`;
 }
 
 const STYLE = trustedMarkup(

@@ -1,6 +1,7 @@
-import { createHash } from "node:crypto";
+import { createHash, type Hash } from "node:crypto";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
+import type { Steps } from "../sliced-work.js";
 import type { ContentCoding, Document } from "./document.js";
 
 /** A document of at most so many bytes fits a packet or two anyhow, and is never compressed. */
@@ -32,6 +33,49 @@ const ENCODERS: Readonly<Record<ContentCoding, (bytes: Uint8Array) => Promise<Ui
  */
 export function createDocument(content: Uint8Array | string, contentType: string): Document {
   const bytes = typeof content === "string" ? Buffer.from(content, "utf8") : content;
+  return documentOf(bytes, contentType, beginEtag(contentType).update(bytes));
+}
+
+/** Characters that are encoded and hashed at a time. */
+const BLOCK_CHARS = 64 * 1024;
+
+/** The text of a document in pieces, none of which ends within a character; undefined where there is none yet. */
+export type DocumentPieces = Iterable<string | undefined>;
+
+/** {@link createDocument} of a text that is long, or takes long to make, as work that can be interrupted. */
+export function* documentSteps(pieces: DocumentPieces, contentType: string): Steps<Document> {
+  const hash = beginEtag(contentType);
+  const blocks: Buffer[] = [];
+  let byteLength = 0;
+  let text = "";
+  const endBlock = () => {
+    const block = Buffer.from(text, "utf8");
+    hash.update(block);
+    blocks.push(block);
+    byteLength += block.length;
+    text = "";
+  };
+  for (const piece of pieces) {
+    if (piece !== undefined) text += piece;
+    if (text.length >= BLOCK_CHARS) endBlock();
+    yield;
+  }
+  endBlock();
+  return documentOf(yield* joinSteps(blocks, byteLength), contentType, hash);
+}
+
+function* joinSteps(blocks: readonly Buffer[], byteLength: number): Steps<Uint8Array> {
+  if (blocks.length === 1) return blocks[0] as Buffer;
+  const bytes = Buffer.allocUnsafeSlow(byteLength);
+  let offset = 0;
+  for (const block of blocks) {
+    offset += block.copy(bytes, offset);
+    yield;
+  }
+  return bytes;
+}
+
+function documentOf(bytes: Uint8Array, contentType: string, hash: Hash): Document {
   const worthwhile = bytes.byteLength > MIN_COMPRESSED_BYTES;
   const made: Partial<Record<ContentCoding, Uint8Array | null>> = {};
   const making: Partial<Record<ContentCoding, Promise<Uint8Array | undefined>>> = {};
@@ -51,7 +95,7 @@ export function createDocument(content: Uint8Array | string, contentType: string
   return Object.freeze({
     contentType,
     bytes,
-    etag: etagOf(bytes, contentType),
+    etag: endEtag(hash),
     async encoded(coding: ContentCoding) {
       if (!worthwhile) return undefined;
       making[coding] ??= encode(coding);
@@ -66,8 +110,12 @@ export function createDocument(content: Uint8Array | string, contentType: string
   });
 }
 
+/** The content follows. */
+function beginEtag(contentType: string): Hash {
+  return createHash("sha256").update(contentType).update("\0");
+}
+
 /** 128 bits of a hash: enough that no two states of a document share one. */
-function etagOf(bytes: Uint8Array, contentType: string): string {
-  const hash = createHash("sha256").update(contentType).update("\0").update(bytes).digest();
-  return `"${hash.toString("base64url", 0, 16)}"`;
+function endEtag(hash: Hash): string {
+  return `"${hash.digest().toString("base64url", 0, 16)}"`;
 }

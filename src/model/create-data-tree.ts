@@ -1,3 +1,4 @@
+import { runNow, type Steps } from "../sliced-work.js";
 import type { DataTree, Group, Variable } from "./data-tree.js";
 import type { JsonObject } from "./json-value.js";
 import { nodeName } from "./node-path.js";
@@ -14,6 +15,11 @@ export interface GroupContent {
  * @param contents Root first, parents before children, siblings sorted, as sources give them.
  */
 export function createDataTree(contents: readonly GroupContent[]): DataTree {
+  return runNow(dataTreeSteps(contents));
+}
+
+/** {@link createDataTree} as work that can be interrupted. */
+export function* dataTreeSteps(contents: readonly GroupContent[]): Steps<DataTree> {
   const childNames = new Map<string, string[]>(contents.map(({ path }) => [path, []]));
   for (const { path } of contents) {
     if (path !== "/") childNames.get(parentPath(path))?.push(nodeName(path));
@@ -26,9 +32,7 @@ export function createDataTree(contents: readonly GroupContent[]): DataTree {
         path: content.path,
         name: nodeName(content.path),
         attrs: content.attrs,
-        variables: new Map(content.variables.map((variable) => [variable.name, variable])),
-        coordinateNames: coordinateNamesOf(content),
-        dims: dimsOf(content.variables),
+        ...(yield* membersOf(content)),
         childNames: childNames.get(content.path) ?? [],
       }),
     );
@@ -40,9 +44,15 @@ export function createDataTree(contents: readonly GroupContent[]): DataTree {
 
 /** Dimensions over which two variables of a group disagree, one sentence each: xarray cannot open such a group. */
 export function dimensionConflicts(content: GroupContent): string[] {
+  return runNow(dimensionConflictSteps(content));
+}
+
+/** {@link dimensionConflicts} as work that can be interrupted. */
+export function* dimensionConflictSteps(content: GroupContent): Steps<string[]> {
   const seen = new Map<string, { length: number; by: string }>();
   const conflicts: string[] = [];
   for (const variable of content.variables) {
+    yield;
     variable.dims.forEach((dim, axis) => {
       const length = variable.shape[axis] as number;
       const first = seen.get(dim);
@@ -63,23 +73,32 @@ export function parentPath(path: string): string {
   return path.slice(0, path.lastIndexOf("/")) || "/";
 }
 
-/** As xarray finds them: variables named like their one dimension, and names in a `coordinates` attribute (CF 5). */
-function coordinateNamesOf({ attrs, variables }: GroupContent): ReadonlySet<string> {
-  const named = new Set<string>();
-  for (const { coordinates } of [attrs, ...variables.map((variable) => variable.attrs)]) {
-    if (typeof coordinates === "string") for (const name of coordinates.split(/\s+/)) named.add(name);
-  }
-  const isCoordinate = ({ name, dims }: Variable) =>
-    named.has(name) || (dims.length === 1 && dims[0] === name);
-  return new Set(variables.filter(isCoordinate).map(({ name }) => name));
-}
-
-function dimsOf(variables: readonly Variable[]): ReadonlyMap<string, number> {
+/** A group's variables by name, which of them are coordinates, and its dimensions. */
+function* membersOf({
+  attrs,
+  variables,
+}: GroupContent): Steps<Pick<Group, "variables" | "coordinateNames" | "dims">> {
+  const byName = new Map<string, Variable>();
   const dims = new Map<string, number>();
-  for (const { dims: names, shape } of variables) {
-    names.forEach((name, axis) => {
-      if (!dims.has(name)) dims.set(name, shape[axis] as number);
+  const named = new Set<string>();
+  noteCoordinates(attrs, named);
+  for (const variable of variables) {
+    yield;
+    byName.set(variable.name, variable);
+    noteCoordinates(variable.attrs, named);
+    variable.dims.forEach((name, axis) => {
+      if (!dims.has(name)) dims.set(name, variable.shape[axis] as number);
     });
   }
-  return dims;
+  // As xarray finds them: variables named like their one dimension, and names in a `coordinates` attribute (CF 5).
+  const coordinateNames = new Set<string>();
+  for (const { name, dims: ownDims } of variables) {
+    yield;
+    if (named.has(name) || (ownDims.length === 1 && ownDims[0] === name)) coordinateNames.add(name);
+  }
+  return { variables: byName, coordinateNames, dims };
+}
+
+function noteCoordinates({ coordinates }: JsonObject, named: Set<string>): void {
+  if (typeof coordinates === "string") for (const name of coordinates.split(/\s+/)) named.add(name);
 }

@@ -1,4 +1,5 @@
 import { isLosslessNumber, type LosslessNumber } from "lossless-json";
+import type { Steps } from "../sliced-work.js";
 
 /**
  * A JSON value that lost nothing on the way in.
@@ -50,4 +51,24 @@ export function toBigInt(value: JsonValue | undefined): bigint | undefined {
   if (/^-?\d+$/.test(value.value)) return BigInt(value.value);
   const nearest = Number(value.value);
   return Number.isInteger(nearest) ? BigInt(nearest) : undefined;
+}
+
+/** The object of entries; one called `__proto__` is one like any other. */
+export function* objectSteps(entries: Iterable<readonly [string, JsonValue]>): Steps<JsonObject> {
+  const object: Record<string, JsonValue> = {};
+  for (const [key, value] of entries) {
+    yield;
+    setEntry(object, key, value);
+  }
+  return object;
+}
+
+/** Sets an entry of an object that is being made, whatever its key. */
+export function setEntry(object: Record<string, JsonValue>, key: string, value: JsonValue): void {
+  if (key === "__proto__") {
+    // Assigning would set the prototype instead of a key.
+    Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
+  } else {
+    object[key] = value;
+  }
 }

@@ -1,3 +1,5 @@
+import { runNow, type Steps } from "../sliced-work.js";
+
 /** What naming needs to know of an array of a group. */
 export interface UnnamedArray {
   readonly name: string;
@@ -15,29 +17,41 @@ export interface UnnamedArray {
  * the group (xarray would take it for a coordinate) or by a dimension of the source of another length.
  */
 export function nameDimensions(arrays: readonly UnnamedArray[]): string[][] {
+  return runNow(nameDimensionsSteps(arrays));
+}
+
+/** {@link nameDimensions} as work that can be interrupted. */
+export function* nameDimensionsSteps(arrays: readonly UnnamedArray[]): Steps<string[][]> {
   const lengthsOfSource = new Map<string, Set<number>>();
+  const variableNames = new Set<string>();
   for (const array of arrays) {
+    yield;
+    variableNames.add(array.name);
     array.dimNames?.forEach((name, axis) => {
       if (name === null) return;
       const lengths = lengthsOfSource.get(name) ?? new Set();
       lengthsOfSource.set(name, lengths.add(array.shape[axis] as number));
     });
   }
-  const variableNames = new Set(arrays.map((array) => array.name));
 
-  return arrays.map((array) => {
+  const names: string[][] = [];
+  for (const array of arrays) {
+    yield;
     const used = new Set(array.dimNames?.filter((name) => name !== null));
-    return array.shape.map((length, axis) => {
-      const named = array.dimNames?.[axis];
-      if (typeof named === "string") return named;
-      for (let suffix = 0; ; suffix++) {
-        const name = suffix === 0 ? `dim_${length}` : `dim_${length}_${suffix}`;
-        const lengths = lengthsOfSource.get(name);
-        const isFree = lengths === undefined || (lengths.size === 1 && lengths.has(length));
-        if (!isFree || used.has(name) || variableNames.has(name)) continue;
-        used.add(name);
-        return name;
-      }
-    });
-  });
+    names.push(
+      array.shape.map((length, axis) => {
+        const named = array.dimNames?.[axis];
+        if (typeof named === "string") return named;
+        for (let suffix = 0; ; suffix++) {
+          const name = suffix === 0 ? `dim_${length}` : `dim_${length}_${suffix}`;
+          const lengths = lengthsOfSource.get(name);
+          const isFree = lengths === undefined || (lengths.size === 1 && lengths.has(length));
+          if (!isFree || used.has(name) || variableNames.has(name)) continue;
+          used.add(name);
+          return name;
+        }
+      }),
+    );
+  }
+  return names;
 }

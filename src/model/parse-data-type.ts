@@ -48,6 +48,10 @@ const aliases: Readonly<Record<string, string>> = {
   O: "|O",
 };
 
+/** Types by the text they were parsed from: thousands of arrays share a few. */
+const knownTypes = new Map<string, DataType>();
+const maxKnownTypes = 1_000;
+
 const plainType = /^([<>|=]?)([biufcSUVO])(\d{0,10})$/;
 const timeType = /^([<>|=]?)([Mm])8(?:\[(\d{0,10})(generic|[YMWDhms]|ms|[uμµ]s|[npfa]s)\])?$/;
 
@@ -64,6 +68,8 @@ export function parseDataType(dtype: JsonValue): DataType {
       `expected dtype to be a numpy type string or a list of fields, received ${shorten(stringifyJson(dtype))}`,
     );
   }
+  const known = knownTypes.get(dtype);
+  if (known !== undefined) return known;
   const text = Object.hasOwn(aliases, dtype) ? (aliases[dtype] as string) : dtype;
   const type = parsePlainType(text) ?? parseTimeType(text);
   if (type === undefined) {
@@ -72,7 +78,9 @@ export function parseDataType(dtype: JsonValue): DataType {
       `expected dtype to be a numpy type such as "<f4", "|S5" or "<M8[ns]", received ${shorten(JSON.stringify(dtype))}`,
     );
   }
-  return Object.freeze(type);
+  if (knownTypes.size >= maxKnownTypes) knownTypes.clear();
+  knownTypes.set(dtype, Object.freeze(type));
+  return type;
 }
 
 function parsePlainType(text: string): DataType | undefined {

@@ -11,6 +11,59 @@ export function stringifyJson(value: JsonValue, indent = 0): string {
   return write(value, indent === 0 ? "" : " ".repeat(indent), indent === 0 ? "" : "\n");
 }
 
+/** Levels whose entries come in pieces of their own: the attributes of an array in a `.zmetadata`, and their entries. */
+const PIECES_DEPTH = 5;
+/** Entries are put together to pieces of about this length. */
+const PIECE_CHARS = 4 * 1024;
+/** Longer lists come in several pieces. */
+const SHORT_LIST = 16;
+
+/**
+ * The same text as that of {@link stringifyJson} without indent, in pieces: for documents that take long to write. Only
+ * what is nested deeper than some levels, and single strings, is ever one long piece.
+ * @throws TypeError as it does.
+ */
+export function* stringifyJsonPieces(value: JsonValue): Generator<string, void, undefined> {
+  yield* pieces(value, PIECES_DEPTH);
+}
+
+function* pieces(value: JsonValue, depth: number): Generator<string, void, undefined> {
+  if (depth === 0 || isShort(value)) {
+    yield write(value, "", "");
+    return;
+  }
+  const isList = Array.isArray(value);
+  const object = value as JsonObject;
+  const keys = isList ? undefined : Object.keys(object);
+  const count = keys?.length ?? (value as readonly JsonValue[]).length;
+  let text = isList ? "[" : "{";
+  for (let i = 0; i < count; i++) {
+    const key = keys?.[i];
+    const entry = (key === undefined ? (value as readonly JsonValue[])[i] : object[key]) as JsonValue;
+    text += (i === 0 ? "" : ",") + (key === undefined ? "" : `${writeString(key)}:`);
+    if (isShort(entry)) text += write(entry, "", "");
+    else {
+      for (const piece of pieces(entry, depth - 1)) {
+        text += piece;
+        if (text.length < PIECE_CHARS) continue;
+        yield text;
+        text = "";
+      }
+    }
+    if (text.length < PIECE_CHARS) continue;
+    yield text;
+    text = "";
+  }
+  yield text + (isList ? "]" : "}");
+}
+
+/** Whether writing a value takes next to no time; not, what is no JSON value. */
+function isShort(value: JsonValue): boolean {
+  if (typeof value !== "object" || value === null || isLosslessNumber(value)) return true;
+  if (!Array.isArray(value)) return false;
+  return value.length <= SHORT_LIST && value.every((item) => typeof item !== "object" || item === null);
+}
+
 function write(value: JsonValue, step: string, newline: string): string {
   switch (typeof value) {
     case "string":

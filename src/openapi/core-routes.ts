@@ -1,12 +1,14 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import { renderDocsPage } from "../html/docs-page.js";
-import { renderHomePage } from "../html/home-page.js";
+import { type HomePage, homePageSteps } from "../html/home-page.js";
 import type { Document } from "../http/document.js";
 import type { DocumentReply } from "../http/reply.js";
 import type { Route } from "../http/route.js";
 import { packageVersion } from "../observe/package-version.js";
 import type { PluginContext } from "../plugins/plugin.js";
+import { settlesWithin } from "../settles-within.js";
+import { beginInSlices, type Steps } from "../sliced-work.js";
 import { createDocsAssets } from "./docs-assets.js";
 import { openApiDocument } from "./openapi-document.js";
 
@@ -14,6 +16,8 @@ const HTML_TYPE = "text/html; charset=utf-8";
 
 /** Datasets that the home page describes; further ones are links only. */
 const MAX_DESCRIBED_DATASETS = 100;
+/** How long the home page waits for datasets that have to be looked at first. */
+const DESCRIBE_TIMEOUT_MS = 1_000;
 
 /** Routes every server has whatever its plugins: the home page, the OpenAPI document, and the page to try it. */
 export function coreRoutes(context: PluginContext): Route[] {
@@ -27,7 +31,10 @@ export function coreRoutes(context: PluginContext): Route[] {
       path: "/",
       weight: "page",
       operation: { summary: "What is published here, for people", contentType: HTML_TYPE },
-      handler: () => reply(home()),
+      handler() {
+        const document = home();
+        return document instanceof Promise ? document.then(reply) : reply(document);
+      },
     },
     {
       path: "/openapi.json",
@@ -86,37 +93,74 @@ function reply(document: Document): DocumentReply {
 }
 
 /** The home page, made anew only when the datasets it shows are others, or other states of the same. */
-function createHomeDocument(context: PluginContext): () => Document {
+function createHomeDocument(context: PluginContext): () => Document | Promise<Document> {
+  let shownIds: readonly string[] = [];
   let shownState: string | undefined;
-  let document: Document | undefined;
+  let shown: Document | Promise<Document> | undefined;
+
+  function documentOf(
+    ids: readonly string[],
+    snapshots: ReadonlyMap<string, DatasetSnapshot>,
+  ): Document | Promise<Document> {
+    const state = Array.from(snapshots.values(), ({ id, revision }) => `${id}\n${revision}`).join("\n");
+    if (shown !== undefined && state === shownState && isSameList(ids, shownIds)) return shown;
+    shownIds = ids;
+    shownState = state;
+    const { title, versions } = context;
+    const page = { title, ids, snapshots, plugins: context.plugins(), routes: context.routes(), versions };
+    const made = beginInSlices(homeDocumentSteps(context, page));
+    shown = made;
+    if (made instanceof Promise) {
+      made.then(
+        (document) => {
+          if (shown === made) shown = document;
+        },
+        () => {
+          if (shown === made) shown = undefined;
+        },
+      );
+    }
+    return made;
+  }
+
   return () => {
     const ids = context.datasets.ids();
     const snapshots = describedSnapshots(context, ids);
-    const revisions = Array.from(snapshots.values(), ({ revision }) => revision);
-    const state = JSON.stringify([ids, revisions]);
-    if (document === undefined || state !== shownState) {
-      shownState = state;
-      document = context.createDocument(
-        renderHomePage({
-          title: context.title,
-          ids,
-          snapshots,
-          plugins: context.plugins(),
-          routes: context.routes(),
-          versions: context.versions,
-        }),
-        HTML_TYPE,
-      );
-    }
-    return document;
+    return snapshots instanceof Promise
+      ? snapshots.then((settled) => documentOf(ids, settled))
+      : documentOf(ids, snapshots);
   };
 }
 
+function* homeDocumentSteps({ createDocument }: PluginContext, page: HomePage): Steps<Document> {
+  return createDocument(yield* homePageSteps(page), HTML_TYPE);
+}
+
+function isSameList(a: readonly string[], b: readonly string[]): boolean {
+  return a === b || (a.length === b.length && a.every((item, index) => item === b[index]));
+}
+
+/** Those that can be had in time: the others are links only, like all further ones. */
 function describedSnapshots(
   { datasets }: PluginContext,
   ids: readonly string[],
-): ReadonlyMap<string, DatasetSnapshot> {
-  const snapshots = new Map<string, DatasetSnapshot>();
-  for (const id of ids.slice(0, MAX_DESCRIBED_DATASETS)) snapshots.set(id, datasets.get(id));
-  return snapshots;
+): ReadonlyMap<string, DatasetSnapshot> | Promise<ReadonlyMap<string, DatasetSnapshot>> {
+  const described = ids.slice(0, MAX_DESCRIBED_DATASETS);
+  const found = new Map<string, DatasetSnapshot>();
+  const awaited: Promise<unknown>[] = [];
+  for (const id of described) {
+    const opened = datasets.open(id);
+    if (!(opened instanceof Promise)) found.set(id, opened);
+    else {
+      const noted = opened.then(
+        (snapshot) => found.set(id, snapshot),
+        () => undefined,
+      );
+      awaited.push(noted);
+    }
+  }
+  if (awaited.length === 0) return found;
+  return settlesWithin(Promise.all(awaited), DESCRIBE_TIMEOUT_MS).then(
+    () => new Map(described.flatMap((id) => (found.has(id) ? [[id, found.get(id) as DatasetSnapshot]] : []))),
+  );
 }

@@ -1,10 +1,11 @@
 import type { ChunkService } from "../chunk/chunk-service.js";
-import type { DatasetSnapshot, Datasets } from "../dataset/dataset.js";
+import type { Datasets } from "../dataset/dataset.js";
 import { createDocument } from "../http/create-document.js";
 import type { Route } from "../http/route.js";
 import type { Log } from "../observe/log.js";
 import type { PreviewService } from "../preview/preview.js";
 import type { Plugin, PluginContext } from "./plugin.js";
+import { createSnapshotMemo } from "./snapshot-memo.js";
 
 /** What the composition root has for plugins. */
 export interface PluginParts {
@@ -21,7 +22,7 @@ export interface PluginParts {
 
 /** The bundle of dependencies that every plugin gets; services start when one first asks for them. */
 export function createPluginContext(parts: PluginParts): PluginContext {
-  const memos = new WeakMap<DatasetSnapshot, Map<string, unknown>>();
+  const { memo, document } = createSnapshotMemo();
   return {
     datasets: parts.datasets,
     get chunks() {
@@ -33,12 +34,8 @@ export function createPluginContext(parts: PluginParts): PluginContext {
     plugins: () => parts.plugins.map(({ name, version, path }) => ({ name, version, path })),
     versions: parts.versions,
     createDocument,
-    memo<T>(snapshot: DatasetSnapshot, key: string, value: () => T): T {
-      const values = memos.get(snapshot) ?? new Map<string, unknown>();
-      memos.set(snapshot, values);
-      if (!values.has(key)) values.set(key, value());
-      return values.get(key) as T;
-    },
+    document,
+    memo,
     routes: parts.routes,
     title: parts.title,
     rootPath: parts.rootPath,

@@ -1,5 +1,6 @@
 import type { ChunkService } from "../chunk/chunk-service.js";
 import type { DatasetSnapshot, Datasets } from "../dataset/dataset.js";
+import type { DocumentPieces } from "../http/create-document.js";
 import type { Document } from "../http/document.js";
 import type { Route } from "../http/route.js";
 import type { Log } from "../observe/log.js";
@@ -37,6 +38,17 @@ export interface PluginContext {
   readonly versions: Readonly<Record<string, string>>;
   /** Makes a document of bytes or text. */
   createDocument(content: Uint8Array | string, contentType: string): Document;
+  /**
+   * A document about a snapshot: made once per key, however many ask, and kept as long as the snapshot lives. What takes
+   * longer than a few milliseconds is made while other requests are answered.
+   * @param pieces Makes the text; a large one not all at once. What it throws is thrown to all who wait.
+   */
+  document(
+    snapshot: DatasetSnapshot,
+    key: string,
+    contentType: string,
+    pieces: () => DocumentPieces,
+  ): Document | Promise<Document>;
   /** `value()` once per snapshot and key, kept as long as the snapshot lives. */
   memo<T>(snapshot: DatasetSnapshot, key: string, value: () => T): T;
   /** All routes of the server, those of other plugins too; complete once the server listens. */

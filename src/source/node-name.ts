@@ -44,11 +44,12 @@ export function printablePath(path: string): string {
 
 /** Order of paths in a tree: parents before children, siblings by name in UTF-16 code units. */
 export function comparePaths(a: string, b: string): number {
-  const left = a.split("/");
-  const right = b.split("/");
-  const common = Math.min(left.length, right.length);
-  for (let i = 0; i < common; i++) {
-    if (left[i] !== right[i]) return (left[i] as string) < (right[i] as string) ? -1 : 1;
-  }
-  return left.length - right.length;
+  const left = sortKey(a);
+  const right = sortKey(b);
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+/** No name has a null character: below it, a parent comes before its children and they before its next sibling. */
+function sortKey(path: string): string {
+  return path.includes("/") ? path.replaceAll("/", "\0") : path;
 }

@@ -11,7 +11,13 @@ export interface Source {
   /** As the operator wrote it, for messages. */
   readonly location: string;
   /**
-   * Reads all metadata.
+   * Makes sure that there is a dataset, without reading more than that takes: what it does not throw, `readTree` would
+   * not throw now either. Where it is missing, only `readTree` can tell.
+   * @throws ZpublishError what `readTree` would throw.
+   */
+  check?(): Promise<void>;
+  /**
+   * Reads all metadata. What has not changed since it was read last is the same objects as then.
    * @throws ZpublishError `invalid-metadata` or `source-unreadable` where the root is no dataset. A single array or
    * group that cannot be understood goes to `refused` instead.
    */

@@ -162,6 +162,7 @@ t.test("a source that hangs keeps no other dataset waiting", async (t) => {
   const registry = await open({ hanging, d: source }).opening;
   let wake = () => {};
   hanging.fingerprint = () => new Promise((resolve) => (wake = () => resolve("1")));
+  registry.get("hanging");
   registry.refreshEvery(0.01);
   for (const name of ["y", "z"]) {
     source.tree = storedTree([{ path: "/", attrs: {}, arrays: [storedArray("x"), storedArray(name)] }], {

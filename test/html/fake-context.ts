@@ -4,6 +4,7 @@ import { createDocument } from "../../src/http/create-document.js";
 import type { Route } from "../../src/http/route.js";
 import { createLog } from "../../src/observe/log.js";
 import type { PluginContext } from "../../src/plugins/plugin.js";
+import { createSnapshotMemo } from "../../src/plugins/snapshot-memo.js";
 import type { PreviewService } from "../../src/preview/preview.js";
 
 export interface FakeParts {
@@ -26,15 +27,17 @@ export function fakeContext(parts: FakeParts): PluginContext {
     rootPath = "",
   } = parts;
   const byId = new Map(snapshots.map((snapshot) => [snapshot.id, snapshot]));
-  const memos = new Map<DatasetSnapshot, Map<string, unknown>>();
+  function get(id: string): DatasetSnapshot {
+    const snapshot = byId.get(id);
+    if (snapshot === undefined) throw new ZpublishError("not-found", `Dataset '${id}' not found`);
+    return snapshot;
+  }
   return {
     datasets: {
       ids: () => [...byId.keys()],
-      get(id) {
-        const snapshot = byId.get(id);
-        if (snapshot === undefined) throw new ZpublishError("not-found", `Dataset '${id}' not found`);
-        return snapshot;
-      },
+      get,
+      open: get,
+      isCurrent: (snapshot) => byId.get(snapshot.id) === snapshot,
     },
     chunks: {
       serve() {
@@ -45,12 +48,7 @@ export function fakeContext(parts: FakeParts): PluginContext {
     plugins: () => plugins.map((name) => ({ name, version: "0.1.0", path: `zpublish/plugins/${name}` })),
     versions: { zpublish: "0.1.0", node: "20.20.2", LANG: "C.UTF-8" },
     createDocument,
-    memo<T>(snapshot: DatasetSnapshot, key: string, value: () => T): T {
-      const values = memos.get(snapshot) ?? new Map<string, unknown>();
-      memos.set(snapshot, values);
-      if (!values.has(key)) values.set(key, value());
-      return values.get(key) as T;
-    },
+    ...createSnapshotMemo(),
     routes: () => routes,
     title,
     rootPath,

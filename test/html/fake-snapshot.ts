@@ -114,6 +114,7 @@ function fakeArray(name: string, path: string, fake: FakeVariable): ServedArray 
   } as const;
   return {
     variable,
+    digest: "digest",
     document: {
       chunks: chunkShape,
       compressor,

@@ -1,9 +1,17 @@
 import fc from "fast-check";
 import { LosslessNumber } from "lossless-json";
 import t from "tap";
-import { isJsonArray, isJsonObject, toBigInt, toNumber } from "../../src/model/json-value.js";
-import { parseJson } from "../../src/model/parse-json.js";
+import {
+  isJsonArray,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  toBigInt,
+  toNumber,
+} from "../../src/model/json-value.js";
+import { parseJson, parseJsonAround, parseJsonSteps } from "../../src/model/parse-json.js";
 import { stringifyJson } from "../../src/model/stringify-json.js";
+import { runNow } from "../../src/sliced-work.js";
 
 t.test("numbers keep every digit and the way they were written", async (t) => {
   t.equal(parseJson("1"), 1);
@@ -121,4 +129,53 @@ t.test("numbers are told from other values", async (t) => {
   t.notOk(isJsonObject([]));
   t.ok(isJsonObject({}));
   t.ok(isJsonArray([]));
+});
+
+/** What a way of parsing says of a text: the value as text again, or what is wrong. */
+function outcome(parse: () => JsonValue): string {
+  try {
+    return stringifyJson(parse());
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/** With one character gone, doubled or replaced: mostly no JSON any more. */
+const damagedJson = fc
+  .tuple(fc.json({ stringUnit: "binary" }), fc.nat(), fc.constantFrom("", "{", '"', "\\", "0", "\n", "NaN"))
+  .map(([text, place, put]) => {
+    const at = place % (text.length + 1);
+    return text.slice(0, at) + put + text.slice(at + 1);
+  });
+
+t.test("in steps it parses and refuses the same", async () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(fc.json(), damagedJson),
+      (text) => outcome(() => runNow(parseJsonSteps(text))) === outcome(() => parseJson(text)),
+    ),
+    { numRuns: 1000 },
+  );
+});
+
+t.test("an object that is left out is checked all the same, and its entries are where it says", async (t) => {
+  fc.assert(
+    fc.property(fc.oneof(fc.json(), damagedJson), fc.boolean(), (inner, isFirst) => {
+      const text = isFirst ? `{"left": ${inner}, "more": [1]}` : `{"more": [1], "left": ${inner}}`;
+      const entries: [string, JsonValue][] = [];
+      const parsed = outcome(() => {
+        const json = runNow(
+          parseJsonAround(text, "left", (key, start, end) => {
+            entries.push([key, parseJson(text.slice(start, end))]);
+          }),
+        );
+        const left = entries.length === 0 ? {} : { left: Object.fromEntries(entries) };
+        return { ...(json as JsonObject), ...left };
+      });
+      return parsed === outcome(() => parseJson(text));
+    }),
+    { numRuns: 1000 },
+  );
+  t.same(runNow(parseJsonAround('{"left": [1], "a": null}', "left")), { left: [1], a: null });
+  t.same(runNow(parseJsonAround("[1]", "left")), [1]);
 });

@@ -4,7 +4,7 @@ import t from "tap";
 import type { JsonValue } from "../../src/model/json-value.js";
 import { parseJson } from "../../src/model/parse-json.js";
 import { pythonFloat, pythonString } from "../../src/model/python-text.js";
-import { stringifyJson } from "../../src/model/stringify-json.js";
+import { stringifyJson, stringifyJsonPieces } from "../../src/model/stringify-json.js";
 import { askPython } from "../ask-python.js";
 import { clientMissing } from "../require-client.js";
 
@@ -62,6 +62,19 @@ t.test("what is written reads back as the same text", async () => {
       );
     }),
   );
+});
+
+t.test("pieces add up to the same text", async (t) => {
+  fc.assert(
+    fc.property(anyJson, (value) => [...stringifyJsonPieces(value)].join("") === stringifyJson(value)),
+  );
+  const list = Array.from({ length: 10_000 }, (_, index) => index);
+  const attrs = { list, nested: [list, {}], text: "x".repeat(10_000), empty: [], none: {} };
+  const large = { metadata: { "a/.zattrs": attrs, "b/.zattrs": attrs }, last: [{ a: { list } }, Number.NaN] };
+  const pieces = [...stringifyJsonPieces(large)];
+  t.equal(pieces.join(""), stringifyJson(large));
+  t.ok(pieces.length > 30 && pieces.every((piece) => piece.length < 20_000), "none of which is long");
+  t.throws(() => [...stringifyJsonPieces({ a: { b: undefined } } as never)], TypeError);
 });
 
 t.test("floats and texts come out as Python writes them", { skip: clientMissing("zarr") }, async (t) => {

@@ -1,19 +1,25 @@
 import type { Group, Variable } from "../../model/data-tree.js";
-import type { JsonObject } from "../../model/json-value.js";
+import { type JsonObject, objectSteps } from "../../model/json-value.js";
+import { runNow, type Steps } from "../../sliced-work.js";
 
 /** A group as a dictionary without data, as xarray's `Dataset.to_dict(data=False)`. */
 export function datasetDict(group: Group): JsonObject {
+  return runNow(datasetDictSteps(group));
+}
+
+/** {@link datasetDict} as work that can be interrupted. */
+export function* datasetDictSteps(group: Group): Steps<JsonObject> {
   const coords: [string, JsonObject][] = [];
   const dataVars: [string, JsonObject][] = [];
   for (const [name, variable] of group.variables) {
+    yield;
     (group.coordinateNames.has(name) ? coords : dataVars).push([name, variableDict(variable)]);
   }
-  // Object.fromEntries keeps a variable called __proto__; an assignment would not.
   return {
-    coords: Object.fromEntries(coords),
+    coords: yield* objectSteps(coords),
     attrs: group.attrs,
-    dims: Object.fromEntries(group.dims),
-    data_vars: Object.fromEntries(dataVars),
+    dims: yield* objectSteps(group.dims),
+    data_vars: yield* objectSteps(dataVars),
   };
 }
 

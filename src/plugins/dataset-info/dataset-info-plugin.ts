@@ -1,15 +1,17 @@
 import type { DatasetSnapshot } from "../../dataset/dataset.js";
 import { findGroup } from "../../dataset/find-group.js";
 import type { Document } from "../../http/document.js";
-import type { DocumentReply, RouteRequest } from "../../http/reply.js";
+import type { RouteRequest } from "../../http/reply.js";
 import type { Route, RouteOperation } from "../../http/route.js";
 import type { Group } from "../../model/data-tree.js";
 import type { JsonValue } from "../../model/json-value.js";
 import { stringifyJson } from "../../model/stringify-json.js";
 import { packageVersion } from "../../observe/package-version.js";
+import type { Steps } from "../../sliced-work.js";
+import { largeJsonReply } from "../document-reply.js";
 import type { Plugin, PluginContext } from "../plugin.js";
-import { datasetDict } from "./dataset-dict.js";
-import { datasetSchema } from "./dataset-schema.js";
+import { datasetDictSteps } from "./dataset-dict.js";
+import { datasetSchemaSteps } from "./dataset-schema.js";
 import { DICT_SCHEMA, INFO_SCHEMA, NAMES_SCHEMA } from "./json-schemas.js";
 import { createPageReplies } from "./page-replies.js";
 
@@ -37,7 +39,7 @@ interface GroupDocument {
   readonly name: string;
   readonly summary: string;
   readonly schema: Readonly<Record<string, unknown>>;
-  readonly content: (group: Group) => JsonValue;
+  readonly content: (group: Group) => Steps<JsonValue>;
 }
 
 const GROUP_DOCUMENTS: readonly GroupDocument[] = [
@@ -45,19 +47,19 @@ const GROUP_DOCUMENTS: readonly GroupDocument[] = [
     name: "keys",
     summary: "Names of the variables of a group, coordinates included",
     schema: NAMES_SCHEMA,
-    content: (group) => [...group.variables.keys()],
+    content: (group) => listSteps(group.variables.keys()),
   },
   {
     name: "dict",
     summary: "A group as a dictionary without data, as xarray's Dataset.to_dict(data=False)",
     schema: DICT_SCHEMA,
-    content: datasetDict,
+    content: datasetDictSteps,
   },
   {
     name: "info",
     summary: "Schema of a group, near NCO-JSON",
     schema: INFO_SCHEMA,
-    content: datasetSchema,
+    content: datasetSchemaSteps,
   },
 ];
 
@@ -70,18 +72,14 @@ function createRoutes(context: PluginContext): readonly Route[] {
     return datasets.get(params.dataset_id as string);
   }
 
-  function jsonReply(snapshot: DatasetSnapshot, key: string, content: () => JsonValue): DocumentReply {
-    const document = context.memo(snapshot, `dataset_info ${key}`, () =>
-      context.createDocument(stringifyJson(content()), JSON_TYPE),
-    );
-    const { id, cacheControl } = snapshot;
-    return { kind: "document", document, cacheControl, isCurrent: () => datasets.get(id) === snapshot };
+  function reply(snapshot: DatasetSnapshot, key: string, content: () => Steps<JsonValue>) {
+    return largeJsonReply(context, snapshot, `dataset_info ${key}`, content);
   }
 
   const documentRoutes = GROUP_DOCUMENTS.flatMap(({ name, summary, schema, content }): Route[] => {
     const operation = { summary, schema, contentType: JSON_TYPE, ranged: true };
-    const reply = (snapshot: DatasetSnapshot, group: Group) =>
-      jsonReply(snapshot, `${name} ${group.path}`, () => content(group));
+    const groupReply = (snapshot: DatasetSnapshot, group: Group) =>
+      reply(snapshot, `${name} ${group.path}`, () => content(group));
     return [
       {
         path: `${DATASET}/${name}`,
@@ -89,7 +87,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
         operation: { ...operation, description: "Of the root group.", parameters: DATASET_PARAMETERS },
         handler(request) {
           const snapshot = snapshotOf(request);
-          return reply(snapshot, snapshot.tree.root);
+          return groupReply(snapshot, snapshot.tree.root);
         },
       },
       {
@@ -98,7 +96,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
         operation: { ...operation, parameters: GROUP_PARAMETERS },
         handler(request) {
           const snapshot = snapshotOf(request);
-          return reply(snapshot, findGroup(snapshot, request.params.group_path as string));
+          return groupReply(snapshot, findGroup(snapshot, request.params.group_path as string));
         },
       },
     ];
@@ -155,7 +153,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
       },
       handler(request) {
         const snapshot = snapshotOf(request);
-        return jsonReply(snapshot, "groups", () => [...snapshot.tree.groups.keys()]);
+        return reply(snapshot, "groups", () => listSteps(snapshot.tree.groups.keys()));
       },
     },
     {
@@ -176,15 +174,28 @@ function page(summary: string, parameters: Readonly<Record<string, string>>): Ro
   return { summary, contentType: HTML_TYPE, parameters };
 }
 
+function* listSteps(names: Iterable<string>): Steps<JsonValue> {
+  const list: string[] = [];
+  for (const name of names) {
+    yield;
+    list.push(name);
+  }
+  return list;
+}
+
 /** The list of ids as a document that stays the same while they do, and so keeps its compressed forms. */
 function createDatasetIds({ datasets, createDocument }: PluginContext): () => Document {
+  let ids: readonly string[] | undefined;
   let text: string | undefined;
   let document: Document | undefined;
   return () => {
-    const current = stringifyJson(datasets.ids());
-    if (document === undefined || current !== text) {
-      text = current;
-      document = createDocument(current, JSON_TYPE);
+    const current = datasets.ids();
+    if (document !== undefined && current === ids) return document;
+    ids = current;
+    const currentText = stringifyJson(current);
+    if (document === undefined || currentText !== text) {
+      text = currentText;
+      document = createDocument(currentText, JSON_TYPE);
     }
     return document;
   };

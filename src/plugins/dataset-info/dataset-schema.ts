@@ -1,16 +1,22 @@
 import type { Group } from "../../model/data-tree.js";
-import type { JsonObject } from "../../model/json-value.js";
+import { type JsonObject, objectSteps } from "../../model/json-value.js";
+import { runNow, type Steps } from "../../sliced-work.js";
 
 /** A group's schema near NCO-JSON: dimensions, variables with types and attributes, global attributes. */
 export function datasetSchema(group: Group): JsonObject {
+  return runNow(datasetSchemaSteps(group));
+}
+
+/** {@link datasetSchema} as work that can be interrupted. */
+export function* datasetSchemaSteps(group: Group): Steps<JsonObject> {
+  const variables: [string, JsonObject][] = [];
+  for (const [name, { dataType, dims, attrs }] of group.variables) {
+    yield;
+    variables.push([name, { type: dataType.numpyName, dimensions: dims, attributes: attrs }]);
+  }
   return {
-    dimensions: Object.fromEntries(group.dims),
-    variables: Object.fromEntries(
-      Array.from(group.variables, ([name, { dataType, dims, attrs }]): [string, JsonObject] => [
-        name,
-        { type: dataType.numpyName, dimensions: dims, attributes: attrs },
-      ]),
-    ),
+    dimensions: yield* objectSteps(group.dims),
+    variables: yield* objectSteps(variables),
     global_attributes: group.attrs,
   };
 }

@@ -1,9 +1,10 @@
 import type { DatasetSnapshot } from "../../dataset/dataset.js";
-import { renderDatasetPage } from "../../html/dataset-page.js";
+import { datasetPageSteps } from "../../html/dataset-page.js";
 import { placeOf, placePage } from "../../html/page-place.js";
 import type { Document } from "../../http/document.js";
 import type { DocumentReply, RouteRequest } from "../../http/reply.js";
 import type { Group } from "../../model/data-tree.js";
+import { runInSlices } from "../../sliced-work.js";
 import type { PluginContext } from "../plugin.js";
 import { createPreviewCollector } from "./collect-previews.js";
 
@@ -60,7 +61,7 @@ export function createPageReplies(context: PluginContext): PageReplies {
 
   async function make(snapshot: DatasetSnapshot, group: Group, nested: boolean): Promise<MadePage> {
     const previews = await collectPreviews(snapshot, nested ? groupsBelow(snapshot, group) : [group]);
-    const html = renderDatasetPage({
+    const steps = datasetPageSteps({
       snapshot,
       group,
       nested,
@@ -69,6 +70,7 @@ export function createPageReplies(context: PluginContext): PageReplies {
       serviceTitle: context.title,
       serviceLinks: SERVICE_LINKS.filter((name) => context.routes().some(({ path }) => path === `/${name}`)),
     });
+    const html = await runInSlices(steps);
     return { html, complete: previews.complete, documents: new Map() };
   }
 

@@ -1,6 +1,8 @@
 import type { ServedArray } from "../../dataset/dataset.js";
 import { elementCount } from "../../model/chunk-grid.js";
 import type { Group } from "../../model/data-tree.js";
+import type { Steps } from "../../sliced-work.js";
+import { sortSteps } from "../../sort-steps.js";
 
 /**
  * Chunks of an array that a listing may name. A listing names all or does not exist: GDAL takes what an existing
@@ -8,21 +10,35 @@ import type { Group } from "../../model/data-tree.js";
  */
 const MAX_LISTED_CHUNKS = 10_000;
 
-/** Entries of a group's listing: documents, then child groups and arrays with a slash behind them. */
-export function groupListing(group: Group): readonly string[] {
-  const nodes = [...group.childNames, ...group.variables.keys()].sort();
-  return [".zattrs", ".zgroup", ".zmetadata", ...nodes.map((name) => `${name}/`)];
+/** Entries of a group's listing: documents, then child groups and arrays with a slash behind them. There may be many. */
+export function* groupListing(group: Group): Steps<readonly string[]> {
+  const entries = [".zattrs", ".zgroup", ".zmetadata"];
+  const names = [...group.childNames, ...group.variables.keys()];
+  for (const name of yield* sortSteps(names, compareNames)) {
+    yield;
+    entries.push(`${name}/`);
+  }
+  return entries;
+}
+
+/** By UTF-16 code units. */
+function compareNames(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 /**
  * Entries of an array's listing: documents and the key of every chunk of its grid, absent ones included
  * (asking for one of those answers 404, which is what it means); undefined where there are too many.
  */
-export function arrayListing({ plan }: ServedArray): readonly string[] | undefined {
+export function arrayListing({ plan }: ServedArray): Steps<readonly string[]> | undefined {
   const { gridShape } = plan.served;
-  if (elementCount(gridShape) > MAX_LISTED_CHUNKS) return undefined;
+  return elementCount(gridShape) > MAX_LISTED_CHUNKS ? undefined : chunkEntries(gridShape);
+}
+
+function* chunkEntries(gridShape: readonly number[]): Steps<readonly string[]> {
   let keys: string[] = [""];
   for (const count of gridShape) {
+    yield;
     keys = keys.flatMap((key) =>
       Array.from({ length: count }, (_, index) => (key === "" ? `${index}` : `${key}.${index}`)),
     );

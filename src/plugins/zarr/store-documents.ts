@@ -1,6 +1,7 @@
 import type { ServedArray } from "../../dataset/dataset.js";
 import type { DataTree, Group } from "../../model/data-tree.js";
 import type { JsonObject, JsonValue } from "../../model/json-value.js";
+import type { Steps } from "../../sliced-work.js";
 
 /** `.zgroup` of every group (Zarr v2 specification, "Groups"). */
 export const GROUP_DOCUMENT: JsonObject = Object.freeze({ zarr_format: 2 });
@@ -9,19 +10,21 @@ export const GROUP_DOCUMENT: JsonObject = Object.freeze({ zarr_format: 2 });
  * Consolidated metadata of a group and everything below it, keys relative to the group
  * (the de facto standard of zarr-python's `consolidate_metadata`).
  */
-export function consolidatedMetadata(
+export function* consolidatedMetadata(
   tree: DataTree,
   group: Group,
   arrays: ReadonlyMap<string, ServedArray>,
-): JsonObject {
+): Steps<JsonObject> {
   const metadata: Record<string, JsonValue> = {};
   const below = group.path === "/" ? "/" : `${group.path}/`;
   for (const member of tree.groups.values()) {
+    yield;
     if (member !== group && !member.path.startsWith(below)) continue;
     const prefix = member === group ? "" : `${member.path.slice(below.length)}/`;
     metadata[`${prefix}.zattrs`] = member.attrs;
     metadata[`${prefix}.zgroup`] = GROUP_DOCUMENT;
     for (const { name, path } of member.variables.values()) {
+      yield;
       const { document, zattrs } = arrays.get(path) as ServedArray;
       metadata[`${prefix}${name}/.zarray`] = { ...document };
       metadata[`${prefix}${name}/.zattrs`] = zattrs;

@@ -1,20 +1,23 @@
 import type { DatasetSnapshot } from "../../dataset/dataset.js";
 import { findGroup } from "../../dataset/find-group.js";
 import { ZpublishError } from "../../errors.js";
-import { renderListing } from "../../html/listing.js";
-import type { DocumentReply, Reply, RouteRequest } from "../../http/reply.js";
+import { listingPieces } from "../../html/listing.js";
+import type { DocumentPieces } from "../../http/create-document.js";
+import type { Reply, RouteRequest } from "../../http/reply.js";
 import type { Route } from "../../http/route.js";
 import type { Group } from "../../model/data-tree.js";
 import type { JsonObject } from "../../model/json-value.js";
 import { normalNodePath } from "../../model/node-path.js";
-import { stringifyJson } from "../../model/stringify-json.js";
 import { packageVersion } from "../../observe/package-version.js";
+import type { Steps } from "../../sliced-work.js";
+import { documentReply, jsonReply, largeJsonReply } from "../document-reply.js";
 import type { Plugin, PluginContext } from "../plugin.js";
 import { arrayListing, groupListing } from "./listing-entries.js";
 import { consolidatedMetadata, GROUP_DOCUMENT } from "./store-documents.js";
 
 const STORE = "/datasets/{dataset_id}/zarr";
 const JSON_TYPE = "application/json";
+const HTML_TYPE = "text/html; charset=utf-8";
 
 /** Every dataset, and every group of it, as a Zarr v2 store. */
 const zarrPlugin: Plugin = {
@@ -28,26 +31,14 @@ export default zarrPlugin;
 function createRoutes(context: PluginContext): readonly Route[] {
   const { datasets, chunks } = context;
 
-  /** A document that is made once per snapshot. */
-  function documentReply(snapshot: DatasetSnapshot, key: string, content: () => JsonObject): DocumentReply {
-    const document = context.memo(snapshot, `zarr ${key}`, () =>
-      context.createDocument(stringifyJson(content()), JSON_TYPE),
-    );
-    const { id, cacheControl } = snapshot;
-    return { kind: "document", document, cacheControl, isCurrent: () => datasets.get(id) === snapshot };
-  }
-
-  function pageReply(snapshot: DatasetSnapshot, key: string, html: () => string): DocumentReply {
-    const document = context.memo(snapshot, `zarr listing ${key}`, () =>
-      context.createDocument(html(), "text/html; charset=utf-8"),
-    );
-    return { kind: "document", document, cacheControl: snapshot.cacheControl };
+  function reply(snapshot: DatasetSnapshot, key: string, content: () => JsonObject) {
+    return jsonReply(context, snapshot, `zarr ${key}`, content);
   }
 
   function groupDocument(
     name: string,
     summary: string,
-    content: (snapshot: DatasetSnapshot, group: Group) => JsonObject,
+    answer: (snapshot: DatasetSnapshot, group: Group) => Reply | Promise<Reply>,
   ): Route[] {
     return withRoot({
       path: `${STORE}/{group_path:path}/${name}`,
@@ -61,29 +52,28 @@ function createRoutes(context: PluginContext): readonly Route[] {
       },
       handler({ params }) {
         const snapshot = datasets.get(params.dataset_id as string);
-        const group = findGroup(snapshot, params.group_path ?? "");
-        return documentReply(snapshot, `${group.path} ${name}`, () => content(snapshot, group));
+        return answer(snapshot, findGroup(snapshot, params.group_path ?? ""));
       },
     });
   }
 
   /** `.zattrs` stands under groups and arrays alike, and an empty path is the root. */
-  function attributes({ params }: RouteRequest): Reply {
+  function attributes({ params }: RouteRequest): Reply | Promise<Reply> {
     const snapshot = datasets.get(params.dataset_id as string);
     const path = normalNodePath(params.node_path ?? "");
     const array = snapshot.arrays.get(path);
-    if (array !== undefined) return documentReply(snapshot, `${path} .zattrs`, () => array.zattrs);
+    if (array !== undefined) return reply(snapshot, `${path} .zattrs`, () => array.zattrs);
     const group = findNode(snapshot, path);
-    return documentReply(snapshot, `${group.path} .zattrs`, () => group.attrs);
+    return reply(snapshot, `${group.path} .zattrs`, () => group.attrs);
   }
 
-  function arrayDocument({ params }: RouteRequest): Reply {
+  function arrayDocument({ params }: RouteRequest): Reply | Promise<Reply> {
     const snapshot = datasets.get(params.dataset_id as string);
     const array = findArray(snapshot, normalNodePath(params.variable_path ?? ""));
-    return documentReply(snapshot, `${array.plan.path} .zarray`, () => ({ ...array.document }));
+    return reply(snapshot, `${array.plan.path} .zarray`, () => ({ ...array.document }));
   }
 
-  function listing({ params }: RouteRequest): Reply {
+  function listing({ params }: RouteRequest): Reply | Promise<Reply> {
     const snapshot = datasets.get(params.dataset_id as string);
     const path = normalNodePath(params.node_path ?? "");
     const array = snapshot.arrays.get(path);
@@ -95,7 +85,9 @@ function createRoutes(context: PluginContext): readonly Route[] {
       );
     }
     const title = `/datasets/${snapshot.id}/zarr/${path}`;
-    return pageReply(snapshot, path, () => renderListing({ title, entries }));
+    return documentReply(context, snapshot, `zarr listing ${path}`, HTML_TYPE, () =>
+      listingDocument(title, entries),
+    );
   }
 
   /** A chunk; or a group asked for without its slash, which has the same shape. */
@@ -117,9 +109,14 @@ function createRoutes(context: PluginContext): readonly Route[] {
     ...groupDocument(
       ".zmetadata",
       "Consolidated metadata of a group and everything below it",
-      (snapshot, group) => consolidatedMetadata(snapshot.tree, group, snapshot.arrays),
+      (snapshot, group) =>
+        largeJsonReply(context, snapshot, `zarr ${group.path} .zmetadata`, () =>
+          consolidatedMetadata(snapshot.tree, group, snapshot.arrays),
+        ),
     ),
-    ...groupDocument(".zgroup", "Zarr v2 group document", () => GROUP_DOCUMENT),
+    ...groupDocument(".zgroup", "Zarr v2 group document", (snapshot, group) =>
+      reply(snapshot, `${group.path} .zgroup`, () => GROUP_DOCUMENT),
+    ),
     ...withRoot({
       path: `${STORE}/{node_path:path}/.zattrs`,
       weight: "page",
@@ -191,6 +188,10 @@ function withRoot(route: Route): Route[] {
   const { path, operation } = route;
   const ofRoot = { ...operation, description: "Of the root group.", parameters: DATASET };
   return [{ ...route, path: path.replace(/\/\{\w+:path\}/, ""), operation: ofRoot }, route];
+}
+
+function* listingDocument(title: string, entries: Steps<readonly string[]>): DocumentPieces {
+  yield* listingPieces({ title, entries: yield* entries });
 }
 
 /** A group, where the path might have named an array as well. */

@@ -1,13 +1,9 @@
-import { errorFromData, errorToData, ZpublishError } from "../../errors.js";
-import type { JsonObject, JsonValue } from "../../model/json-value.js";
-import { nodeName } from "../../model/node-path.js";
-import type { ParsedArray } from "../../zarr/array-place.js";
-import { checkV2Group, parseV2Array, parseV2Attributes } from "../../zarr/parse-v2.js";
-import { parseV3Array, parseV3Group, v3NodeType } from "../../zarr/parse-v3.js";
-import { comparePaths, nameWarning } from "../node-name.js";
+import { errorFromData } from "../../errors.js";
+import type { JsonObject } from "../../model/json-value.js";
+import type { Steps } from "../../sliced-work.js";
+import { nameWarning } from "../node-name.js";
 import type { Refusal, StoredArray, StoredGroup } from "../source.js";
-import type { DocumentName, NodeDocuments } from "./node-documents.js";
-import type { StoreNode } from "./walk-store.js";
+import type { StoreNode } from "./parse-node.js";
 
 export interface AssembledTree {
   readonly groups: readonly StoredGroup[];
@@ -16,8 +12,7 @@ export interface AssembledTree {
 }
 
 interface Assembly {
-  readonly root: string;
-  /** By path without a leading slash; the root's is empty. */
+  /** By path without a leading slash; the root's is empty. In the order in which they are served. */
   readonly groups: Map<string, { readonly attrs: JsonObject; readonly arrays: StoredArray[] }>;
   readonly refused: Refusal[];
   readonly warnings: string[];
@@ -26,140 +21,84 @@ interface Assembly {
 /**
  * Makes groups and arrays of the nodes that were found. A node that cannot be understood is refused, with all below
  * it; the others go on.
- * @param root Real path of the store.
- * @param rootArrayName Name to give the array of a store that is a single array.
+ * @param nodes Parents before children, siblings by name: then groups come up in that order, too.
  * @throws ZpublishError where the root itself cannot be understood.
  */
-export function assembleTree(
-  nodes: readonly StoreNode[],
-  root: string,
-  rootArrayName: string,
-): AssembledTree {
-  const assembly: Assembly = { root, groups: new Map(), refused: [], warnings: [] };
-  const sorted = [...nodes].sort((a, b) => comparePaths(a.path, b.path));
-  const closed = new Map<string, "array" | "refused">();
-  for (const node of sorted) {
-    const blocking = ancestorsOf(node.path).find((path) => closed.has(path));
-    if (blocking !== undefined) {
-      const reason =
-        closed.get(blocking) === "array"
-          ? `it is inside of the array '${blocking}'`
-          : `it is inside of '${blocking}', which is refused`;
-      assembly.refused.push({ path: node.path, reason });
+export function* assembleTree(nodes: readonly StoreNode[]): Steps<AssembledTree> {
+  const assembly: Assembly = { groups: new Map(), refused: [], warnings: [] };
+  /** The last node that nothing can be inside of: what is inside comes right behind it. */
+  let closed: StoreNode | undefined;
+  for (const node of nodes) {
+    yield;
+    if (closed !== undefined && isInside(node.path, closed.path)) {
+      assembly.refused.push({ path: node.path, reason: reasonInside(closed) });
       continue;
     }
-    try {
-      if (addNode(node, assembly, rootArrayName) === "array") closed.set(node.path, "array");
-    } catch (error) {
-      if (!(error instanceof ZpublishError) || node.path === "") throw error;
-      assembly.refused.push({ path: node.path, reason: errorToData(error).message });
-      closed.set(node.path, "refused");
-    }
+    addNode(node, assembly);
+    if (node.content.kind !== "group") closed = node;
   }
   // A `.zmetadata` may list nothing at all.
   if (!assembly.groups.has("")) assembly.groups.set("", { attrs: {}, arrays: [] });
-  return {
-    groups: [...assembly.groups]
-      .sort(([a], [b]) => (a === "" ? -1 : b === "" ? 1 : comparePaths(a, b)))
-      .map(([path, { attrs, arrays }]) =>
-        Object.freeze({ path: `/${path}`, attrs, arrays: Object.freeze(arrays) }),
-      ),
-    refused: assembly.refused,
-    warnings: assembly.warnings,
-  };
-}
-
-function addNode(node: StoreNode, assembly: Assembly, rootArrayName: string): "array" | "group" {
-  const { documents, path } = node;
-  const isV2 = documents[".zarray"] !== undefined || documents[".zgroup"] !== undefined;
-  const isArray = isV2
-    ? documents[".zarray"] !== undefined
-    : documents["zarr.json"] !== undefined && v3NodeType(jsonOf(documents, "zarr.json")) === "array";
-  warnOfBoth(node, isV2, assembly.warnings);
-  if (isArray) {
-    addArray(node, isV2, assembly, rootArrayName);
-    return "array";
+  const groups: StoredGroup[] = [];
+  for (const [path, { attrs, arrays }] of assembly.groups) {
+    yield;
+    groups.push(Object.freeze({ path: `/${path}`, attrs, arrays: Object.freeze(arrays) }));
   }
-  const attrs = groupAttributes(documents, isV2);
-  warnOfName(path, assembly.warnings);
-  addParents(path, assembly);
-  assembly.groups.set(path, { attrs, arrays: [] });
-  return "group";
+  return { groups, refused: assembly.refused, warnings: assembly.warnings };
 }
 
-function groupAttributes(documents: NodeDocuments, isV2: boolean): JsonObject {
-  if (!isV2 && documents["zarr.json"] !== undefined) return parseV3Group(jsonOf(documents, "zarr.json"));
-  if (documents[".zgroup"] !== undefined) checkV2Group(jsonOf(documents, ".zgroup"));
-  return parseV2Attributes(documents[".zattrs"] && jsonOf(documents, ".zattrs"));
+/** @throws ZpublishError where it is the root and cannot be understood. */
+function addNode({ path, content, warnings }: StoreNode, assembly: Assembly): void {
+  assembly.warnings.push(...warnings);
+  if (content.kind === "refused") {
+    if (path === "") throw errorFromData(content.error);
+    assembly.refused.push({ path, reason: content.error.message });
+  } else if (content.kind === "group") {
+    warnOfName(path, assembly.warnings);
+    addParents(path, assembly);
+    assembly.groups.set(path, { attrs: content.attrs, arrays: [] });
+  } else {
+    const { array } = content;
+    warnOfName(array.path, assembly.warnings);
+    addParents(array.path, assembly);
+    assembly.groups.get(path === "" ? "" : parentOf(path))?.arrays.push(array);
+    assembly.warnings.push(...content.warnings);
+  }
 }
 
-function addArray(node: StoreNode, isV2: boolean, assembly: Assembly, rootArrayName: string): void {
-  const path = node.path === "" ? rootArrayName : node.path;
-  const parsed = parseArray(node, path, isV2, assembly.root);
-  const parent = node.path === "" ? "" : parentOf(node.path);
-  warnOfName(path, assembly.warnings);
-  addParents(path, assembly);
-  assembly.groups.get(parent)?.arrays.push(Object.freeze(parsed.array));
-  for (const warning of parsed.warnings) assembly.warnings.push(`'${path}': ${warning}`);
+function isInside(path: string, outer: string): boolean {
+  return outer === "" || (path.startsWith(outer) && path.charCodeAt(outer.length) === SLASH);
 }
 
-function parseArray(node: StoreNode, path: string, isV2: boolean, root: string): ParsedArray {
-  const { documents, directory } = node;
-  const metadataFile = node.isConsolidated
-    ? `${root}/.zmetadata`
-    : `${directory}/${isV2 ? ".zarray" : "zarr.json"}`;
-  const place = {
-    name: nodeName(path),
-    path,
-    files: { directory, root, metadataFile },
-  };
-  if (!isV2) return parseV3Array(place, jsonOf(documents, "zarr.json"));
-  const zattrs = documents[".zattrs"] && jsonOf(documents, ".zattrs");
-  return parseV2Array(place, jsonOf(documents, ".zarray"), zattrs);
-}
+const SLASH = 0x2f;
 
-/** The JSON of a document that is there. @throws ZpublishError where it could not be read. */
-function jsonOf(documents: NodeDocuments, name: DocumentName): JsonValue {
-  const document = documents[name];
-  if (document === undefined) throw new ZpublishError("internal", `expected ${name}, received nothing`);
-  if ("json" in document) return document.json;
-  throw errorFromData(document.error);
+function reasonInside({ path, content }: StoreNode): string {
+  return content.kind === "array"
+    ? `it is inside of the array '${path}'`
+    : `it is inside of '${path}', which is refused`;
 }
 
 /** Groups between the root and a node that have no metadata of their own, which zarr-python once left out. */
 function addParents(path: string, assembly: Assembly): void {
-  for (const ancestor of ancestorsOf(path)) {
-    if (assembly.groups.has(ancestor)) continue;
-    assembly.groups.set(ancestor, { attrs: {}, arrays: [] });
-    if (ancestor === "") continue;
-    assembly.warnings.push(`'${ancestor}': a group without metadata of its own`);
-    warnOfName(ancestor, assembly.warnings);
-  }
+  if (path === "") return;
+  let slash = -1;
+  do {
+    const ancestor = path.slice(0, Math.max(0, slash));
+    if (!assembly.groups.has(ancestor)) addGroupWithoutMetadata(ancestor, assembly);
+    slash = path.indexOf("/", slash + 1);
+  } while (slash !== -1);
 }
 
-function warnOfBoth({ path, documents }: StoreNode, isV2: boolean, warnings: string[]): void {
-  const name = path === "" ? "/" : path;
-  if (isV2 && documents["zarr.json"] !== undefined) {
-    warnings.push(`'${name}': metadata of Zarr v2 and v3 at one place; v2 is served`);
-  }
-  if (documents[".zarray"] !== undefined && documents[".zgroup"] !== undefined) {
-    warnings.push(`'${name}': an array and a group at one place; the array is served`);
-  }
+function addGroupWithoutMetadata(path: string, assembly: Assembly): void {
+  assembly.groups.set(path, { attrs: {}, arrays: [] });
+  if (path === "") return;
+  assembly.warnings.push(`'${path}': a group without metadata of its own`);
+  warnOfName(path, assembly.warnings);
 }
 
 function warnOfName(path: string, warnings: string[]): void {
   const warning = nameWarning(path);
   if (warning !== undefined) warnings.push(warning);
-}
-
-/** Paths from the root (empty) to the parent. */
-function ancestorsOf(path: string): string[] {
-  if (path === "") return [];
-  const ancestors = [""];
-  for (let slash = path.indexOf("/"); slash !== -1; slash = path.indexOf("/", slash + 1)) {
-    ancestors.push(path.slice(0, slash));
-  }
-  return ancestors;
 }
 
 function parentOf(path: string): string {

@@ -1,30 +1,91 @@
-import { errorFromData } from "../../errors.js";
-import { isJsonObject } from "../../model/json-value.js";
+import { ZpublishError } from "../../errors.js";
+import type { TakeEntry } from "../../model/json-parser.js";
+import { isJsonObject, type JsonValue } from "../../model/json-value.js";
+import { parseJson, parseJsonAround } from "../../model/parse-json.js";
+import type { Steps } from "../../sliced-work.js";
 import { invalidField } from "../../zarr/metadata-fields.js";
 import { type Document, type DocumentName, documentNames, type NodeDocuments } from "./node-documents.js";
 
-/** What `.zmetadata` lists: documents by node path, without a leading slash; the root's is empty. */
-export type ConsolidatedNodes = ReadonlyMap<string, NodeDocuments>;
+/** Texts of the documents of one node that `.zmetadata` lists. */
+export type ListedTexts = Readonly<Partial<Record<DocumentName, string>>>;
+
+/**
+ * What `.zmetadata` lists. Most stores have each document in a file as well, which is then the truth: so a document is
+ * looked at only when somebody asks for it.
+ */
+export interface ConsolidatedNodes {
+  /** Of all nodes, without a leading slash; the root's is empty. */
+  readonly paths: Iterable<string>;
+  /** Undefined where the node is not listed. */
+  get(path: string): ListedTexts | undefined;
+}
+
+/** Of a store without one. */
+export const noConsolidatedNodes: ConsolidatedNodes = Object.freeze({ paths: [], get: () => undefined });
+
+interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
+type NodeRanges = Partial<Record<DocumentName, Range>>;
 
 /**
  * The nodes of a `.zmetadata`.
- * @throws ZpublishError `invalid-metadata`, `source-unreadable`
+ * @throws ZpublishError `invalid-metadata`
  */
-export function parseConsolidatedMetadata(document: Document): ConsolidatedNodes {
-  if ("error" in document) throw errorFromData(document.error);
-  const { json } = document;
+export function* consolidatedNodes(text: string): Steps<ConsolidatedNodes> {
+  const nodes = new Map<string, NodeRanges>();
+  const json = yield* parse(text, (key, start, end) => {
+    const slash = key.lastIndexOf("/");
+    const name = key.slice(slash + 1) as DocumentName;
+    if (!documentNames.includes(name)) return;
+    const path = slash === -1 ? "" : key.slice(0, slash);
+    const node = nodes.get(path);
+    if (node === undefined) nodes.set(path, { [name]: { start, end } });
+    else node[name] = { start, end };
+  });
   if (!isJsonObject(json) || !isJsonObject(json.metadata)) {
     throw invalidField(".zmetadata", 'an object with an object "metadata"', json);
   }
-  const nodes = new Map<string, Partial<Record<DocumentName, Document>>>();
-  for (const [key, value] of Object.entries(json.metadata)) {
-    const slash = key.lastIndexOf("/");
-    const name = key.slice(slash + 1) as DocumentName;
-    if (!documentNames.includes(name)) continue;
-    const path = slash === -1 ? "" : key.slice(0, slash);
-    const node = nodes.get(path) ?? {};
-    node[name] = { json: value };
-    nodes.set(path, node);
+  return {
+    paths: nodes.keys(),
+    get(path) {
+      const ranges = nodes.get(path);
+      return ranges === undefined ? undefined : textsOf(text, ranges);
+    },
+  };
+}
+
+function* parse(text: string, take: TakeEntry): Steps<JsonValue> {
+  try {
+    return yield* parseJsonAround(text, "metadata", take);
+  } catch (error) {
+    if (!(error instanceof ZpublishError)) throw error;
+    throw new ZpublishError(error.code, `.zmetadata: ${error.message}`, { details: error.details });
   }
-  return nodes;
+}
+
+function textsOf(text: string, ranges: Readonly<NodeRanges>): ListedTexts {
+  const texts: Partial<Record<DocumentName, string>> = {};
+  for (const name of documentNames) {
+    const range = ranges[name];
+    if (range !== undefined) texts[name] = copyText(text.slice(range.start, range.end));
+  }
+  return texts;
+}
+
+/** A part of a string keeps the whole in memory; a copy does not. */
+function copyText(text: string): string {
+  return Buffer.from(text).toString();
+}
+
+/** The documents themselves: their texts were checked with the whole. */
+export function listedDocuments(texts: ListedTexts): NodeDocuments {
+  const documents: Partial<Record<DocumentName, Document>> = {};
+  for (const name of documentNames) {
+    const text = texts[name];
+    if (text !== undefined) documents[name] = { json: parseJson(text) };
+  }
+  return documents;
 }

@@ -1,21 +1,27 @@
-import { readdir, realpath, stat } from "node:fs/promises";
+import { opendir, realpath, stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import { type ErrorData, errorToData, ZpublishError } from "../../errors.js";
-import { printablePath, refusedName } from "../node-name.js";
-import type { Source, StoredTree } from "../source.js";
+import { errorFromData, ZpublishError } from "../../errors.js";
+import { refusedName } from "../node-name.js";
+import type { Source } from "../source.js";
 import { createStoreFiles } from "../store-files.js";
-import { assembleTree } from "./assemble-tree.js";
-import { type ConsolidatedNodes, parseConsolidatedMetadata } from "./consolidated-metadata.js";
-import { createFileRecords, type FileRecords } from "./file-records.js";
-import { readDocument } from "./node-documents.js";
-import { type StoreNode, walkStore } from "./walk-store.js";
+import { recordOf } from "./file-record.js";
+import { findChanges } from "./find-changes.js";
+import { codeOf } from "./list-directory.js";
+import { describesNode, readNodeDocuments } from "./node-documents.js";
+import { parseNode } from "./parse-node.js";
+import { type EarlierRead, type ReadStore, readStore, withinLocation } from "./read-store.js";
+import type { VisitedDirectory } from "./visited-directory.js";
 
 /** Name of the variable where the store is a single array and its directory's name is none. */
 const fallbackArrayName = "data";
 
-interface ReadStore {
-  readonly tree: StoredTree;
-  readonly records: FileRecords;
+const nothing: ReadonlySet<VisitedDirectory> = new Set();
+
+/** What was read last. */
+interface LatestRead {
+  readonly store: ReadStore;
+  /** What the last look since then found changed; undefined where nobody looked. */
+  changed: ReadonlySet<VisitedDirectory> | undefined;
 }
 
 /**
@@ -24,60 +30,62 @@ interface ReadStore {
  * @param location As the operator wrote it; relative to the working directory.
  */
 export function createLocalDirectorySource(location: string): Source {
-  let latest: FileRecords | undefined;
+  const rootArrayName = arrayNameOf(location);
+  let latest: LatestRead | undefined;
+
+  /** What is known already of a store whose root is `root`. */
+  async function earlierRead(root: string): Promise<EarlierRead | undefined> {
+    if (latest === undefined || latest.store.root !== root) return undefined;
+    return {
+      store: latest.store,
+      changed: latest.changed ?? (await findChanges(latest.store.visited.values())),
+    };
+  }
+
   return {
     location,
+    async check() {
+      const root = await realRoot(location);
+      const { documents } = await readNodeDocuments(createStoreFiles(root), root);
+      if (!describesNode(documents)) {
+        // `.zmetadata` alone may be a store, or an error that says what is there instead.
+        await readStore({ location, root, rootArrayName }, () => undefined);
+        return;
+      }
+      const { content } = parseNode({ path: "", directory: root, root, rootArrayName }, documents);
+      await withinLocation(location, async () => {
+        if (content.kind === "refused") throw errorFromData(content.error);
+        if (content.kind === "group") await checkListable(root);
+      });
+    },
     async readTree(progress) {
-      const { tree, records } = await readStore(location, progress);
-      latest = records;
-      return tree;
+      const root = await realRoot(location);
+      let arraysRead = 0;
+      const store = await readStore(
+        { location, root, rootArrayName },
+        () => progress?.(++arraysRead),
+        await earlierRead(root),
+      );
+      latest = { store, changed: undefined };
+      return store.tree;
     },
     async fingerprint() {
       const root = await realRoot(location);
-      if (latest === undefined) latest = (await readStore(location)).records;
+      if (latest === undefined) {
+        const store = await readStore({ location, root, rootArrayName }, () => undefined);
+        latest = { store, changed: nothing };
+      }
       // Where the location is a link that leads elsewhere now, everything is new.
-      return latest.root === root ? await latest.fingerprintNow() : `moved:${root}`;
+      if (latest.store.root !== root) return `moved:${root}`;
+      const { visited, consolidatedRecord, tree } = latest.store;
+      latest.changed = await findChanges(visited.values());
+      const isConsolidatedSame = (await recordOf(`${root}/.zmetadata`)) === consolidatedRecord;
+      return latest.changed.size === 0 && isConsolidatedSame
+        ? tree.fingerprint
+        : `${tree.fingerprint}, changed`;
     },
     close: async () => undefined,
   };
-}
-
-async function readStore(location: string, progress?: (arraysRead: number) => void): Promise<ReadStore> {
-  const root = await realRoot(location);
-  const records = createFileRecords(root);
-  const files = createStoreFiles(root);
-  const document = await readDocument(files, root, ".zmetadata", records);
-  const warnings: string[] = [];
-  let consolidated: ConsolidatedNodes = new Map();
-  let problem: ErrorData | undefined;
-  if (document !== undefined) {
-    try {
-      consolidated = parseConsolidatedMetadata(document);
-    } catch (error) {
-      problem = errorToData(error);
-    }
-  }
-  let arraysRead = 0;
-  const onArray = () => progress?.(++arraysRead);
-  const walked = await withinLocation(location, () =>
-    walkStore({ root, files, records, consolidated, onArray }),
-  );
-  if (!hasRoot(walked.nodes)) {
-    if (problem !== undefined) throw new ZpublishError(problem.code, `${location}: ${problem.message}`);
-    if (document === undefined) throw await noStore(location, root);
-  }
-  if (problem !== undefined) warnings.push(`${problem.message}; consolidated metadata is ignored`);
-  const assembled = await withinLocation(location, async () =>
-    assembleTree(walked.nodes, root, arrayNameOf(location)),
-  );
-  const tree = Object.freeze({
-    groups: Object.freeze(assembled.groups),
-    refused: Object.freeze([...walked.refused, ...assembled.refused]),
-    warnings: Object.freeze([...warnings, ...assembled.warnings]),
-    identity: records.identity(),
-    fingerprint: records.fingerprint(),
-  });
-  return { tree, records };
 }
 
 /** @throws ZpublishError `invalid-metadata` where there is no directory, `source-unreadable` where it cannot be reached. */
@@ -86,7 +94,7 @@ async function realRoot(location: string): Promise<string> {
     const root = await realpath(resolve(location));
     if ((await stat(root)).isDirectory()) return root;
   } catch (cause) {
-    const code = String((cause as { code?: unknown }).code);
+    const code = codeOf(cause);
     if (code === "ENOENT" || code === "ENOTDIR") {
       throw new ZpublishError("invalid-metadata", `${location} does not exist`, { cause });
     }
@@ -98,31 +106,14 @@ async function realRoot(location: string): Promise<string> {
   );
 }
 
-function hasRoot(nodes: readonly StoreNode[]): boolean {
-  const root = nodes.find((node) => node.path === "");
-  const documents = root?.documents ?? {};
-  return (documents[".zarray"] ?? documents[".zgroup"] ?? documents["zarr.json"]) !== undefined;
-}
-
-async function noStore(location: string, root: string): Promise<ZpublishError> {
-  const names = (await readdir(root)).sort();
-  const shown = names.slice(0, 5).map(printablePath).join(", ");
-  const found =
-    names.length === 0 ? "nothing" : names.length > 5 ? `${shown} and ${names.length - 5} more` : shown;
-  return new ZpublishError(
-    "invalid-metadata",
-    `${location} is no Zarr store: expected .zgroup, .zarray, .zmetadata or zarr.json in it, found ${found}`,
-  );
-}
-
-async function withinLocation<T>(location: string, work: () => Promise<T>): Promise<T> {
+/** @throws ZpublishError `source-unreadable` */
+async function checkListable(directory: string): Promise<void> {
   try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof ZpublishError)) throw error;
-    throw new ZpublishError(error.code, `${location}: ${error.message}`, {
-      details: error.details,
-      cause: error,
+    // Not access(): that asks for the real user, who need not be the one that reads.
+    await (await opendir(directory)).close();
+  } catch (cause) {
+    throw new ZpublishError("source-unreadable", `the directory cannot be listed (${codeOf(cause)})`, {
+      cause,
     });
   }
 }

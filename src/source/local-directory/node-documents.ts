@@ -1,11 +1,16 @@
+import { isAscii } from "node:buffer";
 import { type ErrorData, errorToData } from "../../errors.js";
 import type { JsonValue } from "../../model/json-value.js";
-import { parseJson } from "../../model/parse-json.js";
+import { parseJson, parseJsonAround } from "../../model/parse-json.js";
+import { runInSlices } from "../../sliced-work.js";
 import type { StoreFiles } from "../store-files.js";
-import type { FileRecords } from "./file-records.js";
+import { ABSENT, recordOf } from "./file-record.js";
+import { readSmallFile } from "./read-small-file.js";
 
 /** Far beyond any metadata document, and within what a string can hold. */
 const maxDocumentBytes = 256 * 1024 * 1024;
+/** Longer documents are parsed in slices. */
+const maxCharsAtOnce = 64 * 1024;
 
 /** Strict UTF-8; a byte order mark stays, for the parser to refuse. */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -20,63 +25,102 @@ export type Document = { readonly json: JsonValue } | { readonly error: ErrorDat
 /** The documents of one node by name; those that are not there are missing. */
 export type NodeDocuments = Readonly<Partial<Record<DocumentName, Document>>>;
 
+/** A place where a document may be, as it was read. */
+export interface ReadText {
+  /** What the file looked like before it was read; see `recordOf`. */
+  readonly record: string;
+  /** Its text, or why it cannot be read; undefined where there is none. */
+  readonly found: string | ErrorData | undefined;
+}
+
+const nothing: ReadText = Object.freeze({ record: ABSENT, found: undefined });
+
 /**
- * Reads one metadata document. Never throws: what is wrong with it is its `error`.
- * @returns Undefined where there is none.
+ * Reads the text of one metadata document. Never throws.
+ * @param directory Real path of a directory in the store.
  */
-export async function readDocument(
-  files: StoreFiles,
-  directory: string,
-  name: string,
-  records: FileRecords,
-): Promise<Document | undefined> {
+export async function readText(files: StoreFiles, directory: string, name: string): Promise<ReadText> {
   const path = `${directory}/${name}`;
-  if (!(await records.note(path))) return undefined;
+  const small = await readSmallFile(path);
+  if (small === ABSENT) return nothing;
+  if (small !== undefined) return { record: small.record, found: textOf(small.bytes, name) };
+  const record = await recordOf(path);
+  return record === ABSENT ? nothing : { record, found: await readCarefully(files, path, name) };
+}
+
+async function readCarefully(
+  files: StoreFiles,
+  path: string,
+  name: string,
+): Promise<string | ErrorData | undefined> {
   try {
-    return await files.read(path, async (file) => {
+    const bytes = await files.read(path, async (file) => {
       const byteLength = Number(file.stat.size);
-      if (byteLength > maxDocumentBytes) {
-        return invalid(`${name}: expected at most ${maxDocumentBytes} bytes, received ${byteLength}`);
-      }
-      return parseBytes(await file.readBytes(0, byteLength), name);
+      if (byteLength <= maxDocumentBytes) return file.readBytes(0, byteLength);
+      return invalidDocument(name, `expected at most ${maxDocumentBytes} bytes, received ${byteLength}`);
     });
+    return bytes instanceof Uint8Array ? textOf(bytes, name) : bytes;
   } catch (error) {
-    return { error: errorToData(error) };
+    return errorToData(error);
   }
 }
 
-function parseBytes(bytes: Uint8Array, name: string): Document {
-  let text: string;
+function textOf(bytes: Uint8Array, name: string): string | ErrorData {
+  // What zarr-python writes; half a millisecond per megabyte, where decoding takes as long as parsing.
+  if (isAscii(bytes)) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
   try {
-    text = utf8.decode(bytes);
+    return utf8.decode(bytes);
   } catch {
-    return invalid(`${name}: expected UTF-8, received other bytes`);
+    return invalidDocument(name, "expected UTF-8, received other bytes");
   }
+}
+
+/** What is wrong with a document. */
+export function invalidDocument(name: string, problem: string): ErrorData {
+  return { code: "invalid-metadata", message: `${name}: ${problem}`, details: {} };
+}
+
+/** A document of its text: in slices, where it is long. */
+function parseDocument(text: string, name: string): Document | Promise<Document> {
+  if (text.length > maxCharsAtOnce) return parseLarge(text, name);
   try {
     return { json: parseJson(text) };
   } catch (error) {
-    return invalid(`${name}: ${errorToData(error).message}`);
+    return { error: invalidDocument(name, errorToData(error).message) };
   }
 }
 
-function invalid(message: string): Document {
-  return { error: { code: "invalid-metadata", message, details: {} } };
+async function parseLarge(text: string, name: string): Promise<Document> {
+  try {
+    // Nobody asks for it here, and it may be all that makes a document large.
+    return { json: await runInSlices(parseJsonAround(text, "consolidated_metadata")) };
+  } catch (error) {
+    return { error: invalidDocument(name, errorToData(error).message) };
+  }
 }
 
-/** Reads the documents of the node in `directory`, all at once. */
-export async function readNodeDocuments(
-  files: StoreFiles,
-  directory: string,
-  records: FileRecords,
-): Promise<NodeDocuments> {
-  const documents = await Promise.all(
-    documentNames.map((name) => readDocument(files, directory, name, records)),
-  );
-  const found: Partial<Record<DocumentName, Document>> = {};
-  documents.forEach((document, i) => {
-    if (document !== undefined) found[documentNames[i] as DocumentName] = document;
-  });
-  return found;
+/** The documents of one directory. */
+export interface ReadDocuments {
+  /** In the order of {@link documentNames}. */
+  readonly records: readonly string[];
+  readonly documents: NodeDocuments;
+}
+
+/** Reads the documents in a directory, all at once. */
+export async function readNodeDocuments(files: StoreFiles, directory: string): Promise<ReadDocuments> {
+  const read = await Promise.all(documentNames.map((name) => readText(files, directory, name)));
+  const documents: Partial<Record<DocumentName, Document>> = {};
+  for (const [index, name] of documentNames.entries()) {
+    const { found } = read[index] as ReadText;
+    if (found === undefined) continue;
+    documents[name] = typeof found === "string" ? await parseDocument(found, name) : { error: found };
+  }
+  return { records: read.map(({ record }) => record), documents };
+}
+
+/** Whether documents make a node by themselves: attributes alone do not. */
+export function describesNode(documents: Readonly<Partial<Record<DocumentName, unknown>>>): boolean {
+  return (documents[".zarray"] ?? documents[".zgroup"] ?? documents["zarr.json"]) !== undefined;
 }
 
 /**

@@ -338,6 +338,165 @@ t.test("the fingerprint changes with the metadata, and only with it", async (t) 
   t.not(last.identity, tree.identity);
 });
 
+t.test("what has not changed since it was read is not read again", async (t) => {
+  const root = await makeDirectory(t);
+  const metadata = {
+    ".zgroup": zgroup,
+    "listed/.zarray": zarray,
+    "listed/.zattrs": { a: 1 },
+    "other/.zarray": zarray,
+    "own/.zarray": zarray,
+  };
+  await writeFiles(root, {
+    ".zgroup": zgroup,
+    ".zmetadata": { metadata },
+    "own/.zarray": zarray,
+    "g/.zgroup": zgroup,
+    "g/v/.zarray": zarray,
+    "g/w/zarr.json": v3Array,
+    "other/0": "ab",
+  });
+  const source = createLocalDirectorySource(root);
+  const arraysOf = (tree: StoredTree) =>
+    Object.fromEntries(tree.groups.flatMap(({ arrays }) => arrays.map((array) => [array.path, array])));
+  const first = arraysOf(await source.readTree());
+  t.same(Object.keys(first), ["listed", "other", "own", "g/v", "g/w"]);
+
+  await writeFiles(root, { "g/v/.zattrs": { new: true }, "g/x/.zarray": zarray });
+  await source.fingerprint();
+  const second = arraysOf(await source.readTree());
+  t.same(Object.keys(second), ["listed", "other", "own", "g/v", "g/w", "g/x"]);
+  for (const path of ["listed", "other", "own", "g/w"]) t.equal(second[path], first[path], path);
+  t.same(second["g/v"]?.attrs, { new: true });
+
+  await writeFiles(root, {
+    ".zmetadata": { metadata: { ...metadata, "listed/.zattrs": { a: 2 } } },
+    "other/.zattrs": { beside: true },
+  });
+  const third = arraysOf(await source.readTree());
+  for (const path of ["own", "g/v", "g/w", "g/x"]) t.equal(third[path], second[path], path);
+  t.same(third.listed?.attrs, { a: 2 });
+  t.same(third.other?.attrs, { beside: true });
+
+  await rm(join(root, "own/.zarray"));
+  await rm(join(root, "g/x"), { recursive: true });
+  const fourth = arraysOf(await source.readTree());
+  t.same(Object.keys(fourth), ["listed", "other", "own", "g/v", "g/w"]);
+  t.match(fourth.own?.chunks, { metadataFile: `${root}/.zmetadata` }, "what is gone is listed still");
+});
+
+t.test("what .zmetadata lists is found in it when it loses its own documents later", async (t) => {
+  const root = await makeDirectory(t);
+  const metadata = {
+    ".zgroup": zgroup,
+    "a/.zarray": zarray,
+    "b/.zarray": zarray,
+    "b/.zattrs": { from: "it" },
+  };
+  const documents = { ".zgroup": zgroup, "a/.zarray": zarray, "b/.zarray": zarray };
+  await writeFiles(root, { ...documents, ".zmetadata": { metadata } });
+  const source = createLocalDirectorySource(root);
+  await source.readTree();
+  await writeFiles(root, { "a/.zattrs": { new: 1 }, "c/.zarray": zarray });
+  t.same(arrayPaths(await source.readTree()), ["a", "b", "c"], "not used");
+  await rm(join(root, "b/.zarray"));
+  const tree = await source.readTree();
+  t.same(arrayPaths(tree), ["a", "b", "c"]);
+  t.same(tree.groups[0]?.arrays[1]?.attrs, { from: "it" });
+  await rm(join(root, "b"), { recursive: true });
+  t.same(arrayPaths(await source.readTree()), ["a", "b", "c"]);
+  await writeFiles(root, { ...documents, ".zmetadata": { metadata: { ".zgroup": zgroup } } });
+  await rm(join(root, "b"), { recursive: true });
+  t.same(arrayPaths(await source.readTree()), ["a", "c"]);
+});
+
+t.test("a look finds what changed in an array, whatever was read of it", async (t) => {
+  const root = await makeDirectory(t);
+  await writeFiles(root, {
+    ".zgroup": zgroup,
+    ".zmetadata": { metadata: { "listed/.zarray": zarray } },
+    "listed/0": "ab",
+    "v/.zarray": zarray,
+    "w/zarr.json": v3Array,
+  });
+  const source = createLocalDirectorySource(root);
+  for (const name of ["v/.zattrs", "listed/.zattrs", "listed/.zarray", "w/zarr.json", ".zattrs"]) {
+    const { fingerprint } = await source.readTree();
+    t.equal(await source.fingerprint(), fingerprint, `before ${name}`);
+    await writeFiles(root, {
+      [name]: name.endsWith("s") ? { [name]: 1 } : name === "w/zarr.json" ? v3Array : zarray,
+    });
+    t.not(await source.fingerprint(), fingerprint, name);
+  }
+});
+
+t.test("large documents are understood like small ones", async (t) => {
+  const root = await makeDirectory(t);
+  const attributes = Object.fromEntries(Array.from({ length: 9_000 }, (_, i) => [`key ${i}`, `é ${i}`]));
+  await writeFiles(root, {
+    "zarr.json": { ...v3Group, attributes, consolidated_metadata: { metadata: { v: v3Array } } },
+    "v/zarr.json": { ...v3Array, attributes },
+    "odd/zarr.json": { ...v3Array, attributes, consolidated_metadata: {} },
+    "broken/zarr.json": `${JSON.stringify({ ...v3Array, attributes }).slice(0, -1)},}`,
+  });
+  const tree = await read(root);
+  t.same(tree.groups[0]?.attrs, attributes);
+  t.same(tree.groups[0]?.arrays[0]?.attrs, attributes);
+  t.match(tree.refused, [
+    { path: "broken", reason: /^zarr\.json: invalid JSON: expected a key in double quotes at line 1/ },
+    { path: "odd", reason: /consolidated_metadata/ },
+  ]);
+});
+
+t.test("to check a store is not to read it, and finds what reading would throw", async (t) => {
+  const root = await makeDirectory(t);
+  const check = (path: string) => createLocalDirectorySource(join(root, path)).check?.();
+  await writeFiles(root, {
+    "v2/.zgroup": zgroup,
+    "v2/broken/.zarray": "{",
+    "v3/zarr.json": v3Group,
+    "array/.zarray": zarray,
+    "listed/.zmetadata": { metadata: { "v/.zarray": zarray } },
+    file: "x",
+    "no-store/readme.txt": "",
+    "no-json/.zgroup": "x",
+    "no-attrs/.zgroup": zgroup,
+    "no-attrs/.zattrs": "[]",
+    "v4/zarr.json": { ...v3Group, zarr_format: 4 },
+    "no-array/.zarray": { ...zarray, order: "X" },
+    "no-metadata/.zmetadata": "{",
+  });
+  for (const path of ["v2", "v3", "array", "listed"]) await t.resolves(check(path) as Promise<void>, path);
+  for (const path of [
+    "missing",
+    "file",
+    "no-store",
+    "no-json",
+    "no-attrs",
+    "v4",
+    "no-array",
+    "no-metadata",
+  ]) {
+    const said = await read(join(root, path)).catch((error: unknown) => error);
+    const { code, message } = said as { code: string; message: string };
+    t.match(message, /^\//, "with the location");
+    await t.rejects(check(path) as Promise<void>, { code, message }, path);
+  }
+  await mkdir(join(root, "closed"));
+  await writeFiles(root, { "closed/.zgroup": zgroup });
+  await chmod(join(root, "closed"), 0o311);
+  await chmod(root, 0o755);
+  const closed = { code: "source-unreadable", message: /cannot be listed \(EACCES\)$/ };
+  await t.rejects(
+    asNobody(() => read(join(root, "closed"))),
+    closed,
+  );
+  await t.rejects(
+    asNobody(async () => check("closed")),
+    closed,
+  );
+});
+
 t.test("a location that leads elsewhere now is another place", async (t) => {
   const parent = await makeDirectory(t);
   await writeFiles(parent, { "one/.zgroup": zgroup, "two/.zgroup": zgroup });

@@ -1,0 +1,30 @@
+import { type BigIntStats, stat } from "node:fs";
+
+/** The record of a place where there is nothing. */
+export const ABSENT = "-";
+
+const BIG_INTEGERS = { bigint: true } as const;
+
+/**
+ * What a file or directory looks like: another text whenever it may hold something else. {@link ABSENT} where there is
+ * nothing; what cannot be looked at has a record too.
+ */
+export function recordOf(path: string): Promise<string> {
+  return new Promise((resolve) => {
+    stat(path, BIG_INTEGERS, (error, found) => {
+      if (error === null) resolve(recordOfStats(found));
+      else resolve(error.code === "ENOENT" || error.code === "ENOTDIR" ? ABSENT : `!${error.code}`);
+    });
+  });
+}
+
+/** The record of what was looked at; of a directory it begins with `d`. */
+export function recordOfStats(found: BigIntStats): string {
+  const inode = found.ino.toString(36);
+  const time = found.mtimeNs.toString(36);
+  // Joined rather than concatenated: that would keep every part of it in memory.
+  // Sizes of directories are no sign of anything; their modification times say that names came or went.
+  if (found.isDirectory()) return ["d", inode, time].join(".");
+  // The inode too: a file that was replaced within one tick of the clock keeps time and size.
+  return ["f", inode, found.size.toString(36), time].join(".");
+}

@@ -1,0 +1,27 @@
+import { workThrough } from "../work-through.js";
+import { recordOf } from "./file-record.js";
+import { documentNames } from "./node-documents.js";
+import { type VisitedDirectory, watchedDocuments } from "./visited-directory.js";
+
+/** Directories looked at at once. */
+const CONCURRENCY = 16;
+
+/** Looks at all that decides what a store holds, and tells the directories in which something is different. */
+export async function findChanges(
+  visited: Iterable<VisitedDirectory>,
+): Promise<ReadonlySet<VisitedDirectory>> {
+  const changed = new Set<VisitedDirectory>();
+  await workThrough(visited, CONCURRENCY, async (directory) => {
+    if (await hasChanged(directory)) changed.add(directory);
+  });
+  return changed;
+}
+
+async function hasChanged(visited: VisitedDirectory): Promise<boolean> {
+  const { directory, listing, records } = visited;
+  if (listing !== undefined && (await recordOf(directory)) !== listing.record) return true;
+  for (const name of watchedDocuments(visited)) {
+    if ((await recordOf(`${directory}/${name}`)) !== records[documentNames.indexOf(name)]) return true;
+  }
+  return false;
+}

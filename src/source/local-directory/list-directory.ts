@@ -1,0 +1,104 @@
+import type { Dirent } from "node:fs";
+import { lstat, readdir, realpath, stat } from "node:fs/promises";
+import { sep } from "node:path";
+import { createSlice } from "../../sliced-work.js";
+import { refusedName } from "../node-name.js";
+import { recordOf } from "./file-record.js";
+import type { Child, Listing } from "./visited-directory.js";
+
+/** A directory on the way of a walk. */
+export interface Visit {
+  /** Without a leading slash; empty for the root. */
+  readonly path: string;
+  /** Real path. */
+  readonly directory: string;
+  /** The directory it was found in, to see links that lead back; undefined for the root. */
+  readonly parent: Visit | undefined;
+}
+
+/**
+ * The directories in a directory, links followed.
+ * @param root Real path of the store.
+ * @param before What was in it; given back where nothing has come or gone.
+ */
+export async function listDirectory(
+  visit: Visit,
+  root: string,
+  before: Listing | undefined,
+): Promise<Listing> {
+  const record = await recordOf(visit.directory);
+  if (before?.record === record && isPlain(before)) return before;
+  let entries: Dirent[];
+  try {
+    entries = await readdir(visit.directory, { withFileTypes: true });
+  } catch (error) {
+    return { record, children: [], problem: `the directory cannot be listed (${codeOf(error)})` };
+  }
+  const slice = createSlice();
+  const children: Child[] = [];
+  for (const entry of entries) {
+    if (slice.isOver()) await slice.next();
+    if (!entry.isDirectory() && !entry.isSymbolicLink()) continue;
+    const path = visit.path === "" ? entry.name : `${visit.path}/${entry.name}`;
+    const found = nameProblem(visit, entry, path);
+    const problem = found instanceof Promise ? await found : found;
+    if (problem !== undefined) children.push({ path, reason: problem });
+    else if (entry.isDirectory()) children.push({ path, directory: `${visit.directory}/${entry.name}` });
+    else {
+      const followed = await followLink(visit, entry, root);
+      if (followed !== undefined) children.push({ path, ...followed });
+    }
+  }
+  return { record, children };
+}
+
+/** Whether nothing was wrong: what was may have been put right elsewhere. */
+function isPlain({ children, problem }: Listing): boolean {
+  return problem === undefined && children.every((child) => "directory" in child);
+}
+
+/** Why nothing can be asked for under a name. */
+function nameProblem(
+  visit: Visit,
+  entry: Dirent,
+  path: string,
+): string | undefined | Promise<string | undefined> {
+  if (!entry.name.includes("\ufffd")) return refusedName(path);
+  // What is no UTF-8 comes from the system as U+FFFD, under which there is nothing.
+  return lstat(`${visit.directory}/${entry.name}`).then(
+    () => refusedName(path),
+    () => "the name is no valid UTF-8",
+  );
+}
+
+/** Where a link leads to, or why that is refused; undefined where it is no directory. */
+async function followLink(
+  visit: Visit,
+  entry: Dirent,
+  root: string,
+): Promise<{ readonly directory: string } | { readonly reason: string } | undefined> {
+  const path = `${visit.directory}/${entry.name}`;
+  try {
+    if (!(await stat(path)).isDirectory()) return undefined;
+    const directory = await realpath(path);
+    if (!directory.startsWith(root.endsWith(sep) ? root : `${root}${sep}`) && directory !== root) {
+      return { reason: "it is a link that leaves the store" };
+    }
+    return isOnTheWay(visit, directory) ? { reason: "it is a link to a group it is in" } : { directory };
+  } catch (error) {
+    return { reason: `it is a link that cannot be followed (${codeOf(error)})` };
+  }
+}
+
+function isOnTheWay(visit: Visit, directory: string): boolean {
+  for (let at: Visit | undefined = visit; at !== undefined; at = at.parent) {
+    if (at.directory === directory) return true;
+  }
+  return false;
+}
+
+/** The code of a system error, without its message, which has a path of the machine. */
+export function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" ? code : "unknown error";
+}

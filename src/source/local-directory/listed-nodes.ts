@@ -1,0 +1,56 @@
+import type { Steps } from "../../sliced-work.js";
+import { printablePath, refusedName } from "../node-name.js";
+import type { Refusal } from "../source.js";
+import { type ConsolidatedNodes, type ListedTexts, listedDocuments } from "./consolidated-metadata.js";
+import { documentNames, type NodeDocuments } from "./node-documents.js";
+import { type NodePlace, parseNode, type StoreNode } from "./parse-node.js";
+import type { VisitedDirectory } from "./visited-directory.js";
+
+/** Nodes that only `.zmetadata` knows. */
+export interface ListedNodes {
+  readonly nodes: readonly StoreNode[];
+  readonly refused: readonly Refusal[];
+}
+
+/**
+ * The nodes of `.zmetadata` for which the walk found no directory.
+ * @param before Nodes of the walk before, by path: what says the same is the same object.
+ */
+export function* listedNodes(
+  consolidated: ConsolidatedNodes,
+  visited: ReadonlyMap<string, VisitedDirectory>,
+  store: Omit<NodePlace, "path" | "directory">,
+  before: ReadonlyMap<string, StoreNode>,
+): Steps<ListedNodes> {
+  const nodes: StoreNode[] = [];
+  const refused: Refusal[] = [];
+  for (const path of consolidated.paths) {
+    yield;
+    if (visited.get(path)?.node !== undefined) continue;
+    const problem = refusedName(path);
+    if (problem !== undefined) refused.push({ path: printablePath(path), reason: problem });
+    else {
+      const place = { ...store, path, directory: `${store.root}/${path}` };
+      nodes.push(listedNode(place, consolidated.get(path) ?? {}, {}, before.get(path)));
+    }
+  }
+  return { nodes, refused };
+}
+
+/**
+ * The node of documents that `.zmetadata` lists.
+ * @param beside Documents in the directory that make no node by themselves.
+ * @param before What it was with the same beside it; given back where the same is listed.
+ */
+export function listedNode(
+  place: NodePlace,
+  texts: ListedTexts,
+  beside: NodeDocuments,
+  before: StoreNode | undefined,
+): StoreNode {
+  const known = before?.listed;
+  if (known !== undefined && documentNames.every((name) => known[name] === texts[name])) {
+    return before as StoreNode;
+  }
+  return parseNode(place, { ...listedDocuments(texts), ...beside }, texts);
+}

@@ -1,0 +1,119 @@
+import { type ErrorData, errorFromData, errorToData, ZpublishError } from "../../errors.js";
+import type { JsonObject, JsonValue } from "../../model/json-value.js";
+import { nodeName } from "../../model/node-path.js";
+import type { ParsedArray } from "../../zarr/array-place.js";
+import { checkV2Group, parseV2Array, parseV2Attributes } from "../../zarr/parse-v2.js";
+import { parseV3Array, parseV3Group, v3NodeType } from "../../zarr/parse-v3.js";
+import type { StoredArray } from "../source.js";
+import type { ListedTexts } from "./consolidated-metadata.js";
+import { type DocumentName, describesArray, type NodeDocuments } from "./node-documents.js";
+
+/** One directory of a store that has metadata, by itself or in `.zmetadata`. */
+export interface StoreNode {
+  /** Without a leading slash; empty for the root. */
+  readonly path: string;
+  /** Whether it is taken for an array, understood or not. */
+  readonly isArray: boolean;
+  /** What `.zmetadata` says of it, where it has no documents of its own; else undefined. */
+  readonly listed: ListedTexts | undefined;
+  readonly content: NodeContent;
+  /** Said whatever else: what is odd about which documents there are. */
+  readonly warnings: readonly string[];
+}
+
+/** What the documents of a node say. */
+export type NodeContent =
+  | { readonly kind: "array"; readonly array: StoredArray; readonly warnings: readonly string[] }
+  | { readonly kind: "group"; readonly attrs: JsonObject }
+  | { readonly kind: "refused"; readonly error: ErrorData };
+
+/** Where a node was found. */
+export interface NodePlace {
+  /** Without a leading slash; empty for the root. */
+  readonly path: string;
+  /** Real path of the directory. It need not exist where only `.zmetadata` knows the node. */
+  readonly directory: string;
+  /** Real path of the store. */
+  readonly root: string;
+  /** Name of the array of a store that is a single array. */
+  readonly rootArrayName: string;
+}
+
+const none: readonly never[] = Object.freeze([]);
+
+/**
+ * Understands the documents of a node; what cannot be understood is refused.
+ * @param listed Where they come from `.zmetadata`.
+ */
+export function parseNode(place: NodePlace, documents: NodeDocuments, listed?: ListedTexts): StoreNode {
+  const isV2 = documents[".zarray"] !== undefined || documents[".zgroup"] !== undefined;
+  return {
+    path: place.path,
+    isArray: describesArray(documents),
+    listed,
+    content: parseContent(place, documents, isV2, listed !== undefined),
+    warnings: oddities(place.path, documents, isV2),
+  };
+}
+
+function parseContent(
+  place: NodePlace,
+  documents: NodeDocuments,
+  isV2: boolean,
+  isListed: boolean,
+): NodeContent {
+  try {
+    const isArray = isV2
+      ? documents[".zarray"] !== undefined
+      : documents["zarr.json"] !== undefined && v3NodeType(jsonOf(documents, "zarr.json")) === "array";
+    if (!isArray) return { kind: "group", attrs: groupAttributes(documents, isV2) };
+    const { array, warnings } = parseArray(place, documents, isV2, isListed);
+    return {
+      kind: "array",
+      array: Object.freeze(array),
+      warnings: warnings.length === 0 ? none : warnings.map((warning) => `'${array.path}': ${warning}`),
+    };
+  } catch (error) {
+    if (!(error instanceof ZpublishError)) throw error;
+    return { kind: "refused", error: errorToData(error) };
+  }
+}
+
+function groupAttributes(documents: NodeDocuments, isV2: boolean): JsonObject {
+  if (!isV2 && documents["zarr.json"] !== undefined) return parseV3Group(jsonOf(documents, "zarr.json"));
+  if (documents[".zgroup"] !== undefined) checkV2Group(jsonOf(documents, ".zgroup"));
+  return parseV2Attributes(documents[".zattrs"] && jsonOf(documents, ".zattrs"));
+}
+
+function parseArray(
+  { path: nodePath, directory, root, rootArrayName }: NodePlace,
+  documents: NodeDocuments,
+  isV2: boolean,
+  isListed: boolean,
+): ParsedArray {
+  const path = nodePath === "" ? rootArrayName : nodePath;
+  const metadataFile = isListed ? `${root}/.zmetadata` : `${directory}/${isV2 ? ".zarray" : "zarr.json"}`;
+  const place = { name: nodeName(path), path, files: { directory, root, metadataFile } };
+  if (!isV2) return parseV3Array(place, jsonOf(documents, "zarr.json"));
+  const zattrs = documents[".zattrs"] && jsonOf(documents, ".zattrs");
+  return parseV2Array(place, jsonOf(documents, ".zarray"), zattrs);
+}
+
+/** The JSON of a document that is there. @throws ZpublishError where it could not be read. */
+function jsonOf(documents: NodeDocuments, name: DocumentName): JsonValue {
+  const document = documents[name];
+  if (document === undefined) throw new ZpublishError("internal", `expected ${name}, received nothing`);
+  if ("json" in document) return document.json;
+  throw errorFromData(document.error);
+}
+
+function oddities(path: string, documents: NodeDocuments, isV2: boolean): readonly string[] {
+  const warnings: string[] = [];
+  if (isV2 && documents["zarr.json"] !== undefined) {
+    warnings.push(`'${path === "" ? "/" : path}': metadata of Zarr v2 and v3 at one place; v2 is served`);
+  }
+  if (documents[".zarray"] !== undefined && documents[".zgroup"] !== undefined) {
+    warnings.push(`'${path === "" ? "/" : path}': an array and a group at one place; the array is served`);
+  }
+  return warnings.length === 0 ? none : warnings;
+}

@@ -1,0 +1,222 @@
+import { readdir } from "node:fs/promises";
+import { type ErrorData, errorToData, ZpublishError } from "../../errors.js";
+import { runInSlices, type Steps } from "../../sliced-work.js";
+import { sortSteps } from "../../sort-steps.js";
+import { comparePaths, printablePath } from "../node-name.js";
+import type { Refusal, StoredTree } from "../source.js";
+import { createStoreFiles, type StoreFiles } from "../store-files.js";
+import { assembleTree } from "./assemble-tree.js";
+import { type ConsolidatedNodes, consolidatedNodes, noConsolidatedNodes } from "./consolidated-metadata.js";
+import { ABSENT, recordOf } from "./file-record.js";
+import { type ListedNodes, listedNodes } from "./listed-nodes.js";
+import { describesNode, readText } from "./node-documents.js";
+import type { StoreNode } from "./parse-node.js";
+import { storeFingerprint } from "./store-fingerprint.js";
+import type { Listing, VisitedDirectory } from "./visited-directory.js";
+import { walkStore } from "./walk-store.js";
+
+/** A store as it was read, kept so that what has not changed need not be read again. */
+export interface ReadStore {
+  /** Real path. */
+  readonly root: string;
+  readonly tree: StoredTree;
+  /** By path. */
+  readonly visited: ReadonlyMap<string, VisitedDirectory>;
+  /** Nodes that only `.zmetadata` knows, by path. */
+  readonly listed: ReadonlyMap<string, StoreNode>;
+  /** What `.zmetadata` looked like. */
+  readonly consolidatedRecord: string;
+  /** Whether `.zmetadata` was understood, and every node that it lists has documents of its own. */
+  readonly isConsolidatedSpare: boolean;
+}
+
+/** What a store was when it was read before. */
+export interface EarlierRead {
+  readonly store: ReadStore;
+  /** What of it has changed since. */
+  readonly changed: ReadonlySet<VisitedDirectory>;
+}
+
+/** Where a store is. */
+export interface StorePlace {
+  /** As the operator wrote it, for messages. */
+  readonly location: string;
+  /** Real path. */
+  readonly root: string;
+  /** Name of its array where it is a single one. */
+  readonly rootArrayName: string;
+}
+
+/**
+ * Reads all metadata of a store: in slices, since there may be very much of it.
+ * @param onArray Called for every array that is found.
+ * @throws ZpublishError `invalid-metadata` or `source-unreadable` where the root is no dataset.
+ */
+export async function readStore(
+  place: StorePlace,
+  onArray: () => void,
+  earlier?: EarlierRead,
+): Promise<ReadStore> {
+  const { location, root } = place;
+  const files = createStoreFiles(root);
+  const spare = earlier?.store.isConsolidatedSpare === true ? earlier.store : undefined;
+  let consolidated = await readConsolidated(files, root, spare?.consolidatedRecord);
+  const walk = () =>
+    withinLocation(location, () =>
+      walkStore({
+        ...place,
+        files,
+        consolidated: consolidated.nodes,
+        before: earlier?.store.visited ?? new Map(),
+        changed: earlier?.changed ?? new Set(),
+        onArray,
+      }),
+    );
+  let visited = await walk();
+  if (
+    spare !== undefined &&
+    consolidated.isSpare &&
+    (await runInSlices(hasLostNode(spare.visited, visited)))
+  ) {
+    consolidated = await readConsolidated(files, root);
+    visited = await walk();
+  }
+  const { problem, record } = consolidated;
+  if (!hasRoot(visited)) {
+    if (problem !== undefined) throw new ZpublishError(problem.code, `${location}: ${problem.message}`);
+    if (record === ABSENT) throw await noStore(location, root);
+  }
+  const listedBefore = earlier?.store.listed ?? new Map();
+  const listed = await runInSlices(listedNodes(consolidated.nodes, visited, place, listedBefore));
+  for (const { isArray } of listed.nodes) if (isArray) onArray();
+  const isUsed = listed.nodes.length > 0 || (await runInSlices(hasListedNode(visited)));
+  const tree = await withinLocation(location, () =>
+    runInSlices(treeOf(root, consolidated, [...visited.values()], listed)),
+  );
+  return {
+    root,
+    tree,
+    visited,
+    listed: new Map(listed.nodes.map((node) => [node.path, node])),
+    consolidatedRecord: record,
+    isConsolidatedSpare: problem === undefined && !isUsed,
+  };
+}
+
+/** Whether a directory has no node any more, which `.zmetadata` may list. */
+function* hasLostNode(
+  before: ReadonlyMap<string, VisitedDirectory>,
+  now: ReadonlyMap<string, VisitedDirectory>,
+): Steps<boolean> {
+  for (const [path, { node }] of before) {
+    yield;
+    if (node !== undefined && now.get(path)?.node === undefined) return true;
+  }
+  return false;
+}
+
+function* hasListedNode(visited: ReadonlyMap<string, VisitedDirectory>): Steps<boolean> {
+  for (const { node } of visited.values()) {
+    yield;
+    if (node?.listed !== undefined) return true;
+  }
+  return false;
+}
+
+/** `.zmetadata` of a store. */
+interface Consolidated {
+  readonly record: string;
+  readonly nodes: ConsolidatedNodes;
+  /** Why it is ignored. */
+  readonly problem: ErrorData | undefined;
+  /** It is what it was when nothing of it was used, and so not read again. */
+  readonly isSpare: boolean;
+}
+
+/** @param spareRecord What it looked like when nothing of it was used; undefined: it is to be read in any case. */
+async function readConsolidated(
+  files: StoreFiles,
+  root: string,
+  spareRecord?: string,
+): Promise<Consolidated> {
+  if (spareRecord !== undefined && (await recordOf(`${root}/.zmetadata`)) === spareRecord) {
+    return { record: spareRecord, nodes: noConsolidatedNodes, problem: undefined, isSpare: true };
+  }
+  const { record, found } = await readText(files, root, ".zmetadata");
+  const none = { record, nodes: noConsolidatedNodes, problem: undefined, isSpare: false };
+  if (found === undefined) return none;
+  if (typeof found !== "string") return { ...none, problem: found };
+  try {
+    return { ...none, nodes: await runInSlices(consolidatedNodes(found)) };
+  } catch (error) {
+    return { ...none, problem: errorToData(error) };
+  }
+}
+
+function* treeOf(
+  root: string,
+  { record, problem }: Consolidated,
+  visited: readonly VisitedDirectory[],
+  listed: ListedNodes,
+): Steps<StoredTree> {
+  const sorted = yield* sortSteps(visited, byPath);
+  const refused: Refusal[] = [];
+  const nodes: StoreNode[] = [];
+  for (const { node, listing, path } of sorted) {
+    yield;
+    if (node !== undefined) nodes.push(node);
+    if (listing !== undefined) refused.push(...refusedIn(path, listing));
+  }
+  const all = listed.nodes.length === 0 ? nodes : yield* sortSteps([...nodes, ...listed.nodes], byPath);
+  const assembled = yield* assembleTree(all);
+  const warnings = problem === undefined ? [] : [`${problem.message}; consolidated metadata is ignored`];
+  return Object.freeze({
+    groups: Object.freeze(assembled.groups),
+    refused: Object.freeze([...refused, ...listed.refused, ...assembled.refused]),
+    warnings: Object.freeze([...warnings, ...assembled.warnings]),
+    ...(yield* storeFingerprint(root, record, sorted)),
+  });
+}
+
+function byPath(a: { readonly path: string }, b: { readonly path: string }): number {
+  return comparePaths(a.path, b.path);
+}
+
+function refusedIn(path: string, { children, problem }: Listing): Refusal[] {
+  const refused: Refusal[] = problem === undefined ? [] : [{ path: printablePath(path), reason: problem }];
+  for (const child of children) {
+    if ("reason" in child) refused.push({ path: printablePath(child.path), reason: child.reason });
+  }
+  return refused;
+}
+
+/** Whether something says that there is a store: attributes alone do not. */
+function hasRoot(visited: ReadonlyMap<string, VisitedDirectory>): boolean {
+  const root = visited.get("");
+  if (root === undefined) return false;
+  return root.beside === undefined || describesNode(root.node?.listed ?? {});
+}
+
+async function noStore(location: string, root: string): Promise<ZpublishError> {
+  const names = (await readdir(root)).sort();
+  const shown = names.slice(0, 5).map(printablePath).join(", ");
+  const found =
+    names.length === 0 ? "nothing" : names.length > 5 ? `${shown} and ${names.length - 5} more` : shown;
+  return new ZpublishError(
+    "invalid-metadata",
+    `${location} is no Zarr store: expected .zgroup, .zarray, .zmetadata or zarr.json in it, found ${found}`,
+  );
+}
+
+/** Runs `work`, and puts the location before the message of what it throws. */
+export async function withinLocation<T>(location: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof ZpublishError)) throw error;
+    throw new ZpublishError(error.code, `${location}: ${error.message}`, {
+      details: error.details,
+      cause: error,
+    });
+  }
+}

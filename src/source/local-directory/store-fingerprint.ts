@@ -1,0 +1,48 @@
+import { createHash } from "node:crypto";
+import type { Steps } from "../../sliced-work.js";
+import { ABSENT } from "./file-record.js";
+import type { VisitedDirectory } from "./visited-directory.js";
+
+/** Characters that are hashed at a time: one call for each record would take longer than the hash. */
+const BATCH_CHARS = 32 * 1024;
+
+export interface StoreFingerprint {
+  /** Hash of everything that was looked at. */
+  readonly fingerprint: string;
+  /** Hash of the documents, directories left out: a file beside the documents changes only those. */
+  readonly identity: string;
+}
+
+/**
+ * Hashes what files and directories of a store's metadata looked like, each before it was read.
+ * @param root Real path of the store, part of both.
+ * @param consolidated The record of `.zmetadata`.
+ * @param sorted In an order that depends on the paths only: a walk meets them in any.
+ */
+export function* storeFingerprint(
+  root: string,
+  consolidated: string,
+  sorted: readonly VisitedDirectory[],
+): Steps<StoreFingerprint> {
+  const identity = createHash("sha256").update(root);
+  const fingerprint = createHash("sha256").update(root);
+  let documents = `\0.zmetadata\0${consolidated}`;
+  let directories = "";
+  for (const { path, records, listing } of sorted) {
+    yield;
+    for (let i = 0; i < records.length; i++) {
+      if (records[i] !== ABSENT) documents += `\0${path}\0${i}\0${records[i]}`;
+    }
+    if (listing !== undefined) directories += `\0${path}\0${listing.record}`;
+    if (documents.length + directories.length < BATCH_CHARS) continue;
+    identity.update(documents);
+    fingerprint.update(directories);
+    documents = "";
+    directories = "";
+  }
+  const identityHash = identity.update(documents).digest("hex").slice(0, 40);
+  return {
+    identity: identityHash,
+    fingerprint: fingerprint.update(directories).update(identityHash).digest("hex").slice(0, 40),
+  };
+}

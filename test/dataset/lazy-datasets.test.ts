@@ -1,0 +1,206 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { pino } from "pino";
+import t from "tap";
+import type { DatasetConfig } from "../../src/config/config.js";
+import { type DatasetRegistry, openDatasets } from "../../src/dataset/dataset-registry.js";
+import { ZpublishError } from "../../src/errors.js";
+import type { Source } from "../../src/source/source.js";
+import { type FakeSource, fakeSource, storedArray, storedTree, unreadable } from "./fake-source.js";
+
+/** A source that can be checked without being read. */
+interface CheckedSource extends FakeSource {
+  checks: number;
+  looks: number;
+}
+
+function checkedSource(path = "x"): CheckedSource {
+  const source = fakeSource(treeOf([path], "1")) as CheckedSource;
+  const { fingerprint } = source;
+  source.checks = 0;
+  source.looks = 0;
+  source.check = async () => {
+    source.checks++;
+    if (source.failure !== undefined) throw source.failure;
+  };
+  source.fingerprint = () => {
+    source.looks++;
+    return fingerprint();
+  };
+  return source;
+}
+
+function treeOf(paths: readonly string[], fingerprint: string) {
+  return storedTree([{ path: "/", attrs: {}, arrays: paths.map((path) => storedArray(path)) }], {
+    fingerprint,
+  });
+}
+
+const MANY = 120;
+
+/** Many datasets of which the last one, `d119`, is looked at. */
+async function open(
+  t: { teardown(run: () => Promise<void>): void },
+  last: Source = checkedSource(),
+  more: Partial<DatasetConfig> = {},
+  { skipInvalid = false } = {},
+) {
+  const lines: { level: number; msg: string; dataset: string }[] = [];
+  const sources: Source[] = Array.from({ length: MANY - 1 }, () => checkedSource());
+  sources.push(last);
+  const configs = sources.map((source, index) => ({
+    id: `d${index}`,
+    location: source.location,
+    immutable: false,
+    encoding: {},
+    variables: {},
+    ...(source === last ? more : {}),
+  }));
+  const registry = await openDatasets(configs, {
+    cacheControl: "no-cache",
+    skipInvalid,
+    log: pino({ level: "debug" }, { write: (line: string) => lines.push(JSON.parse(line)) }),
+    openSource: async ({ id }) => sources[Number(id.slice(1))] as Source,
+  });
+  t.teardown(() => registry.close());
+  return { registry, sources: sources as CheckedSource[], lines };
+}
+
+const LAST = `d${MANY - 1}`;
+
+function arraysOf(registry: DatasetRegistry): string[] {
+  return [...registry.get(LAST).arrays.keys()];
+}
+
+t.test("of many datasets the first are read at start, the others checked", async (t) => {
+  const { registry, sources } = await open(t);
+  t.equal(registry.ids().length, MANY);
+  t.same(
+    sources.map(({ reads, checks }) => [reads, checks]),
+    sources.map((_, index) => (index < 100 ? [1, 0] : [0, 1])),
+  );
+  t.throws(() => registry.get(LAST), { code: "internal", message: /'d119' to be open/ });
+});
+
+t.test("one that is asked for is read then, once for all who ask", async (t) => {
+  const last = checkedSource();
+  last.tree = { ...last.tree, refused: [{ path: "y", reason: "no codec" }] };
+  const { registry, lines } = await open(t, last);
+  t.same(lines, []);
+  const [first, second] = await Promise.all([registry.open(LAST), registry.open(LAST)]);
+  t.equal(first, second);
+  t.equal(last.reads, 1);
+  t.equal(registry.get(LAST), first);
+  t.equal(registry.open(LAST), first, "and is at hand from then on");
+  t.equal(registry.ready(LAST), undefined);
+  t.match(lines, [{ level: 40, dataset: LAST, msg: "refused" }], "what is odd about it is said now");
+});
+
+t.test(
+  "what must be read to be checked is read: settings that name its parts, a source that cannot tell",
+  async (t) => {
+    const wrong = open(t, checkedSource(), { variables: { nope: {} } });
+    await t.rejects(wrong, {
+      code: "invalid-config",
+      message: /^dataset 'd119': variables: .* received 'nope'$/,
+    });
+    const wrongDimension = open(t, checkedSource(), { encoding: { chunks: { nope: 1 } } });
+    await t.rejects(wrongDimension, { code: "invalid-config", message: /encoding\.chunks/ });
+    const source = fakeSource(treeOf(["x"], "1"));
+    const { registry } = await open(t, source);
+    t.equal(source.reads, 1);
+    t.same(arraysOf(registry), ["x"]);
+  },
+);
+
+t.test("one that cannot be opened is an error at start, however many there are, or a warning", async (t) => {
+  const broken = checkedSource();
+  broken.failure = unreadable("no such store");
+  await t.rejects(open(t, broken), { code: "source-unreadable", message: "dataset 'd119': no such store" });
+  t.ok(broken.closed);
+  const { registry, lines } = await open(t, broken, {}, { skipInvalid: true });
+  t.equal(registry.ids().length, MANY - 1);
+  t.match(lines, [{ level: 40, dataset: LAST, msg: "dataset skipped", reason: "no such store" }]);
+  t.throws(() => registry.open(LAST), { code: "not-found" });
+});
+
+t.test("one that breaks before it is asked for fails by name, and is tried again", async (t) => {
+  const last = checkedSource();
+  const { registry } = await open(t, last);
+  last.failure = unreadable("gone");
+  const failure = { code: "source-unreadable", message: "dataset 'd119': gone" };
+  await t.rejects(async () => registry.open(LAST), failure);
+  await t.rejects(async () => registry.ready(LAST), failure);
+  t.equal(last.reads, 1, "not for every request");
+  last.failure = undefined;
+  let arrays: string[] = [];
+  while (arrays.length === 0) {
+    try {
+      arrays = [...(await registry.open(LAST)).arrays.keys()];
+    } catch (error) {
+      if (!(error instanceof ZpublishError)) throw error;
+      await sleep(50);
+    }
+  }
+  t.same(arrays, ["x"]);
+});
+
+t.test("nobody asks: nothing is looked at, until SIGHUP, which looks at what is open", async (t) => {
+  const { registry, sources } = await open(t);
+  registry.refreshEvery(0.005);
+  await sleep(60);
+  t.same(new Set(sources.map(({ looks }) => looks)), new Set([0]));
+  await registry.refresh();
+  t.equal(sources.filter(({ looks }) => looks === 1).length, 100);
+});
+
+t.test("what was not asked for in a while is looked at before it is answered", async (t) => {
+  const last = checkedSource();
+  const { registry } = await open(t, last);
+  const before = await registry.open(LAST);
+  t.ok(registry.isCurrent(before));
+  registry.refreshEvery(0.01);
+  const idle = async () => {
+    const looks = last.looks;
+    await sleep(200);
+    return last.looks === looks;
+  };
+  while (!(await idle()));
+  t.notOk(registry.isCurrent(before), "it may not be any more");
+  last.tree = treeOf(["x", "y"], "2");
+  const after = await registry.open(LAST);
+  t.same([...after.arrays.keys()], ["x", "y"]);
+  t.ok(registry.isCurrent(after));
+  t.notOk(registry.isCurrent(before));
+});
+
+t.test("what is asked for is looked at meanwhile, and never waited for", async (t) => {
+  const last = checkedSource();
+  const { registry } = await open(t, last);
+  await registry.open(LAST);
+  registry.refreshEvery(0.01);
+  last.tree = treeOf(["x", "y"], "2");
+  while (arraysOf(registry).length === 1) {
+    t.equal(registry.ready(LAST), undefined);
+    await sleep(2);
+  }
+  t.pass("served without anybody having waited");
+});
+
+t.test("a look that hangs holds up no request for long: it is answered as it was", async (t) => {
+  const last = checkedSource();
+  const { registry } = await open(t, last);
+  const before = await registry.open(LAST);
+  registry.refreshEvery(0.01);
+  while (registry.isCurrent(before)) await sleep(300);
+  let wake = () => {};
+  last.fingerprint = () => new Promise((resolve) => (wake = () => resolve("1")));
+  t.equal(await registry.open(LAST), before);
+  t.equal(registry.open(LAST), before, "nor is the next");
+  wake();
+});
+
+t.test("an unknown dataset is nobody's to wait for", async (t) => {
+  const { registry } = await open(t);
+  t.equal(registry.ready("nope"), undefined);
+  t.throws(() => registry.open("nope"), { code: "not-found", message: "Dataset 'nope' not found" });
+});
