@@ -5,6 +5,7 @@ import type { ChunkService } from "./chunk/chunk-service.js";
 import { type ChunkServiceParts, createChunkService } from "./chunk/create-chunk-service.js";
 import type { Config, DatasetConfig, PluginConfig } from "./config/config.js";
 import { type OpenProgress, openDatasets } from "./dataset/dataset-registry.js";
+import { DEFAULT_LOAD_LIMITS, type LoadLimits } from "./http/load.js";
 import type { Route } from "./http/route.js";
 import { createHttpServer } from "./http/server.js";
 import type { Log } from "./observe/log.js";
@@ -14,6 +15,7 @@ import { coreRoutes } from "./openapi/core-routes.js";
 import { loadPlugins } from "./plugins/load-plugins.js";
 import type { Plugin } from "./plugins/plugin.js";
 import { createPluginContext } from "./plugins/plugin-context.js";
+import { withReadyDataset } from "./plugins/with-ready-dataset.js";
 import { createEncodePool, type EncodePool } from "./pool/encode-pool.js";
 import { createPreviewService } from "./preview/create-preview-service.js";
 import type { PreviewService } from "./preview/preview.js";
@@ -21,7 +23,7 @@ import { openSource } from "./source/open-source.js";
 import type { Source } from "./source/source.js";
 
 /** A configuration in which datasets and plugins may be objects already, as the library's users have them. */
-export interface ServerConfig extends Omit<Config, "datasets" | "plugins"> {
+export interface ServerConfig extends Omit<Config, "datasets" | "plugins" | "processes"> {
   readonly datasets: readonly (DatasetConfig & { readonly source?: Source })[];
   readonly plugins: readonly (PluginConfig | Plugin)[];
 }
@@ -29,6 +31,17 @@ export interface ServerConfig extends Omit<Config, "datasets" | "plugins"> {
 export interface ServerParts {
   readonly log: Log;
   readonly progress?: ((progress: OpenProgress) => void) | undefined;
+  /** Undefined: this server is alone. */
+  readonly sharing?: Sharing;
+}
+
+/** That several processes are one server, which `processes/` keeps together: they share port, cache, limits and work. */
+export interface Sharing {
+  /** Of this process, 1 … `processes`. The first logs what all of them find out about datasets at start. */
+  readonly process: number;
+  readonly processes: number;
+  /** The pool, made to wait for its turn. */
+  readonly inTurn: (pool: EncodePool) => EncodePool;
 }
 
 /** A server whose datasets are open. */
@@ -48,22 +61,27 @@ export interface Server {
  * The composition root: opens datasets, puts the plugins' routes together, and wires cache and pool to them.
  * @throws ZpublishError `invalid-config`, `invalid-metadata` or `source-unreadable`.
  */
-export async function openServer(config: ServerConfig, { log, progress }: ServerParts): Promise<Server> {
+export async function openServer(config: ServerConfig, parts: ServerParts): Promise<Server> {
+  const { log, progress, sharing } = parts;
   const plugins = await loadPlugins(config.plugins);
+  // All processes find out the same about what they open at start: the first says it.
+  const datasetLog = sharing === undefined || sharing.process === 1 ? log : quiet(log);
   const datasets = await openDatasets(config.datasets, {
     cacheControl: config.cacheControl,
     skipInvalid: config.skipInvalid,
-    log,
+    log: datasetLog,
     progress,
     openSource: (dataset) => {
       const { source } = dataset as ServerConfig["datasets"][number];
       return source === undefined ? openSource(dataset.location) : Promise.resolve(source);
     },
   });
+  datasetLog.level = log.level;
 
   const closers: (() => Promise<void>)[] = [() => datasets.close()];
   const pool = once((): EncodePool => {
-    const created = createEncodePool({ threads: config.workers, log });
+    const alone = createEncodePool({ threads: config.workers, log });
+    const created = sharing?.inTurn(alone) ?? alone;
     closers.push(() => created.close());
     return created;
   });
@@ -81,7 +99,7 @@ export async function openServer(config: ServerConfig, { log, progress }: Server
       );
     }
     const makeChunk: EncodePool["makeChunk"] = (task, isWanted) => pool().makeChunk(task, isWanted);
-    const isCurrent: ChunkServiceParts["isCurrent"] = (snapshot) => datasets.get(snapshot.id) === snapshot;
+    const isCurrent: ChunkServiceParts["isCurrent"] = (snapshot) => datasets.isCurrent(snapshot);
     return createChunkService({ cache: () => cache, makeChunk, isCurrent });
   });
   const previews = once((): PreviewService => createPreviewService((task) => pool().makeChunk(task)));
@@ -107,10 +125,12 @@ export async function openServer(config: ServerConfig, { log, progress }: Server
     routes.push(...coreRoutes(context));
     for (const plugin of plugins) routes.push(...(await plugin.routes(context)));
     const http = createHttpServer({
-      routes,
+      routes: routes.map((route) => withReadyDataset(route, datasets)),
       rootPath: config.rootPath,
       corsOrigin: config.corsOrigin,
       cacheControl: config.cacheControl,
+      limits: limitsOf(sharing?.processes ?? 1),
+      sharesPort: sharing !== undefined,
       log,
     });
     await Promise.all(starting);
@@ -129,11 +149,13 @@ export async function openServer(config: ServerConfig, { log, progress }: Server
   }
 }
 
+/** A server that listens. */
+export interface RunningServer extends Omit<Server, "listen"> {
+  readonly url: string;
+}
+
 /** Opens a server and listens where the configuration says. */
-export async function startServer(
-  config: ServerConfig,
-  parts: ServerParts,
-): Promise<{ readonly url: string; refresh(): Promise<void>; close(): Promise<void> }> {
+export async function startServer(config: ServerConfig, parts: ServerParts): Promise<RunningServer> {
   const server = await openServer(config, parts);
   try {
     const { url } = await server.listen();
@@ -142,6 +164,21 @@ export async function startServer(
     await server.close();
     throw error;
   }
+}
+
+/** A log of its own level: what is left of it where another process logs the same. */
+function quiet(log: Log): Log {
+  return log.child({}, log.isLevelEnabled("error") ? { level: "error" } : {});
+}
+
+/** The limits of one of several processes: together they have those of one. */
+function limitsOf(processes: number): LoadLimits {
+  const { maxRequestsInFlight, maxPagesInFlight, maxBodyBytesInFlight } = DEFAULT_LOAD_LIMITS;
+  return {
+    maxRequestsInFlight: Math.ceil(maxRequestsInFlight / processes),
+    maxPagesInFlight: Math.ceil(maxPagesInFlight / processes),
+    maxBodyBytesInFlight: Math.ceil(maxBodyBytesInFlight / processes),
+  };
 }
 
 function once<T>(make: () => T): () => T {

@@ -1,17 +1,13 @@
 import type { Config } from "../config/config.js";
 import { isAwkwardInUrl } from "../config/dataset-id.js";
 import { messageOf, ZpublishError } from "../errors.js";
+import { exitOnUncaught } from "../observe/exit-on-uncaught.js";
 import { createLog, type Log } from "../observe/log.js";
+import type { RunningServer } from "../server.js";
 import { createProgressReporter, type OpenProgress } from "./open-progress.js";
 import { EXIT_CODES } from "./report-error.js";
 
-/** A server that listens. */
-export interface RunningServer {
-  readonly url: string;
-  /** Looks for new metadata now. */
-  refresh(): Promise<void>;
-  close(): Promise<void>;
-}
+export type { RunningServer };
 
 /** Opens all datasets and listens, as `startServer` does. */
 export type StartServer = (
@@ -51,7 +47,9 @@ export async function runServe(config: Config, start: StartServer = startRealSer
 
 /** Loaded here and not above, so that help and mistakes in a configuration need nothing native. */
 const startRealServer: StartServer = async (config, parts) =>
-  (await import("../server.js")).startServer(config, parts);
+  config.processes === 1
+    ? (await import("../server.js")).startServer(config, parts)
+    : (await import("../processes/start-processes.js")).startProcesses(config, parts);
 
 /** That an address cannot be had is the machine's state, not a mistake in the operator's words: it exits with 1. */
 function isListenFailure(error: unknown): error is ZpublishError {
@@ -91,13 +89,4 @@ function handleSignals(log: Log): { serve(server: RunningServer): void } {
       server = started;
     },
   };
-}
-
-function exitOnUncaught(log: Log): void {
-  const fail = (error: unknown): void => {
-    log.fatal({ err: error }, `internal error: ${messageOf(error)}`);
-    process.exit(EXIT_CODES.failed);
-  };
-  process.on("uncaughtException", fail);
-  process.on("unhandledRejection", fail);
 }

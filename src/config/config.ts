@@ -6,8 +6,10 @@ export interface Config {
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
-  /** Threads of the pool. */
+  /** Threads of the pool; with several processes, those of them that work at a time. */
   readonly workers: number;
+  /** That answer requests on one port; 1: the one that was started. */
+  readonly processes: number;
   readonly cache: CacheConfig | null;
   /** In the order configured. */
   readonly datasets: readonly DatasetConfig[];

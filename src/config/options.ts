@@ -84,6 +84,13 @@ export const OPTIONS = {
     defaultValue: () => Math.max(1, availableParallelism() - 1),
     defaultText: "processors − 1, at least 1",
   }),
+  processes: option({
+    placeholder: "count",
+    summary: "Processes that answer requests, all on one port (Linux)",
+    schema: integerSchema(1, 256),
+    fromText: asNumber,
+    defaultValue: () => 1,
+  }),
   cache: option({
     placeholder: null,
     summary: "Keep encoded chunks on disk",

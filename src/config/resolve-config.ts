@@ -51,6 +51,7 @@ export function resolveArguments(
     host: values.host,
     port: values.port,
     workers: values.workers,
+    processes: values.processes,
     cache: values.cache ? { directory: values.cacheDir, maxBytes: values.cacheSize } : null,
     datasets,
     plugins,

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import t from "tap";
-import { createDocument } from "../../src/http/create-document.js";
+import { createDocument, documentSteps } from "../../src/http/create-document.js";
+import { runNow } from "../../src/sliced-work.js";
 
 const TEXT = "the same words again and again. ".repeat(200);
 
@@ -34,4 +35,15 @@ t.test("does not compress what is small, or gains nothing", async (t) => {
   t.equal(noise.encodedNow("gzip"), null);
   t.equal(await noise.encoded("gzip"), undefined);
   t.equal(noise.encodedNow("gzip"), undefined);
+});
+
+t.test("is the same made of pieces", async (t) => {
+  for (const text of ["", "abc", "grün ".repeat(50_000), "\u{1f30a}".repeat(100_000)]) {
+    const whole = createDocument(text, "text/plain");
+    const pieces = text.match(/.{1,700}/gsu) ?? [];
+    const made = runNow(documentSteps([undefined, ...pieces, undefined], "text/plain"));
+    t.equal(made.etag, whole.etag);
+    t.equal(Buffer.compare(made.bytes, whole.bytes), 0);
+    t.equal(made.contentType, "text/plain");
+  }
 });

@@ -1,0 +1,108 @@
+import type { Config } from "../config/config.js";
+import { errorToData, messageOf, ZpublishError } from "../errors.js";
+import { exitOnUncaught } from "../observe/exit-on-uncaught.js";
+import { createLog, type Log } from "../observe/log.js";
+import { openServer, type Server } from "../server.js";
+import type { FromProcess, ProcessCall, ProcessReply, ToProcess } from "./process-message.js";
+import { createTurnPool, type TurnPool } from "./turn-pool.js";
+
+/**
+ * The program of a server process: a whole server that shares its port with others, and is told by the supervisor what
+ * to do and when to make chunks. Signals of a terminal go to all processes of the program: the supervisor answers them for all.
+ */
+
+/** Chunks that may wait for their turn, over all processes. */
+const MAX_WAITING = 16_384;
+const PROGRESS_INTERVAL_MS = 50;
+
+let log: Log | undefined;
+let server: Server | undefined;
+let turns: TurnPool | undefined;
+let closing: Promise<void> | undefined;
+
+// As in `main`: what a plugin prints may go to a reader that has seen enough.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+});
+process.on("SIGINT", () => {});
+process.on("SIGHUP", () => {});
+// Of somebody who means this one: the supervisor puts another in its place.
+process.on("SIGTERM", () => void close().then(() => process.exit(0)));
+// Without the supervisor nobody makes chunks, or would end this.
+process.on("disconnect", () => process.exit(1));
+process.on("message", (message) => receive(message as ToProcess));
+
+function send(message: FromProcess): void {
+  if (process.connected) process.send?.(message, undefined, undefined, () => {});
+}
+
+function receive(message: ToProcess): void {
+  if (message.kind !== "call") {
+    turns?.receive(message);
+    return;
+  }
+  const { id, call } = message;
+  obey(call)
+    .then(
+      (url): ProcessReply => ({ status: "done", ...(url === undefined ? {} : { url }) }),
+      (error: unknown): ProcessReply => {
+        // An error that says its code is for the operator; any other is a mistake of ours, and needs its stack.
+        if (!(error instanceof ZpublishError)) log?.error({ err: error }, messageOf(error));
+        return { status: "failed", error: errorToData(error) };
+      },
+    )
+    .then((reply) => {
+      if (call.name !== "close") send({ kind: "reply", id, reply });
+      else process.send?.({ kind: "reply", id, reply }, undefined, undefined, () => process.exit(0));
+    });
+}
+
+async function obey(call: ProcessCall): Promise<string | undefined> {
+  switch (call.name) {
+    case "open":
+      await open(call.config, call.process, call.processes);
+      return undefined;
+    case "listen":
+      return (await opened().listen({ port: call.port })).url;
+    case "refresh":
+      await opened().refresh();
+      return undefined;
+    case "close":
+      await close();
+      return undefined;
+  }
+}
+
+function opened(): Server {
+  if (server === undefined) throw new Error("expected a server that is open, received none");
+  return server;
+}
+
+async function open(config: Config, number: number, processes: number): Promise<void> {
+  const own = createLog(config.logLevel).child({ process: number });
+  log = own;
+  exitOnUncaught(own);
+  let toldAt = 0;
+  server = await openServer(config, {
+    log: own,
+    progress(progress) {
+      // The first speaks for all.
+      if (number > 1 || performance.now() - toldAt < PROGRESS_INTERVAL_MS) return;
+      toldAt = performance.now();
+      send({ kind: "progress", progress });
+    },
+    sharing: {
+      process: number,
+      processes,
+      inTurn(pool) {
+        turns = createTurnPool({ pool, send, log: own, maxWaiting: Math.ceil(MAX_WAITING / processes) });
+        return turns;
+      },
+    },
+  });
+}
+
+function close(): Promise<void> {
+  closing ??= server?.close() ?? Promise.resolve();
+  return closing;
+}

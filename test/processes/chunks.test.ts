@@ -1,0 +1,103 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import t from "tap";
+import { openConnection, type RawAnswer, requestText } from "../http/raw-request.js";
+import { until } from "./process-table.js";
+import { CHUNKS, type Program, startProgram, writeStore } from "./start-program.js";
+
+const skip = process.platform === "linux" ? false : "only Linux spreads connections";
+t.setTimeout(120_000);
+
+function chunkPath(index: number): string {
+  return `/datasets/noise/zarr/noise/${index}.0`;
+}
+
+async function askEach(program: Program, connections: number, path: string): Promise<RawAnswer[]> {
+  const opened = await Promise.all(Array.from({ length: connections }, () => openConnection(program.port)));
+  for (const connection of opened) connection.send(requestText(path));
+  const answers = await Promise.all(opened.map((connection) => connection.answer()));
+  for (const { socket } of opened) socket.destroy();
+  return answers;
+}
+
+t.test("a chunk that many ask for at once over all processes is made once", { skip }, async (t) => {
+  const location = await writeStore(t);
+  for (const args of [[], ["--no-cache"]]) {
+    const program = await startProgram(t, location, { args });
+    for (const index of [0, 1, 2]) {
+      const answers = await askEach(program, 128, chunkPath(index));
+      t.ok(answers.every(({ status }) => status === 200));
+      t.ok(answers.every(({ body }) => body.equals(answers[0]!.body)));
+      t.ok(answers.every(({ headers }) => headers.etag === answers[0]!.headers.etag));
+      t.strictSame(
+        program.made().filter((made) => made === `noise ${index}.0`),
+        [`noise ${index}.0`],
+        `chunk ${index} ${args}`,
+      );
+    }
+    program.run.child.kill("SIGTERM");
+    t.equal(await program.run.ended, 0);
+  }
+});
+
+t.test(
+  "a chunk made by one process is not made again by another, and is a hit there soon",
+  { skip },
+  async (t) => {
+    const program = await startProgram(t, await writeStore(t));
+    const [first, second] = await Promise.all(program.processes().map((pid) => program.connectTo(pid)));
+    for (let index = 0; index < CHUNKS; index++) {
+      first!.send(requestText(chunkPath(index)));
+      const made = await first!.answer();
+      t.equal(made.headers["x-cache"], "MISS");
+      second!.send(requestText(chunkPath(index)));
+      const found = await second!.answer();
+      t.ok(found.body.equals(made.body));
+      t.equal(found.headers.etag, made.headers.etag);
+      // It hears of it from the other, or from the cache, whichever is sooner.
+      await until(async () => {
+        second!.send(requestText(chunkPath(index)));
+        return (await second!.answer()).headers["x-cache"] === "HIT";
+      });
+    }
+    t.equal(program.made().length, CHUNKS);
+  },
+);
+
+t.test("a chunk rewritten in place is not served stale by any process", { skip }, async (t) => {
+  const location = await writeStore(t);
+  const program = await startProgram(t, location);
+  const connections = await Promise.all(program.processes().map((pid) => program.connectTo(pid)));
+  const seen = new Set<string>();
+  for (let round = 0; round < 5; round++) {
+    await writeFile(join(location, "noise", "0.0"), Buffer.alloc(2 ** 18, round + 1));
+    for (const connection of connections) connection.send(requestText(chunkPath(0)));
+    const answers = await Promise.all(connections.map((connection) => connection.answer()));
+    for (const { status, headers, body } of answers) {
+      t.equal(status, 200);
+      t.equal(headers.etag, answers[0]!.headers.etag);
+      t.ok(body.equals(answers[0]!.body));
+    }
+    t.notOk(seen.has(answers[0]!.headers.etag as string));
+    seen.add(answers[0]!.headers.etag as string);
+  }
+  t.equal(program.made().length, 5);
+});
+
+t.test("chunks that clients asked for and left are not made", { skip }, async (t) => {
+  const program = await startProgram(t, await writeStore(t), { args: ["--workers", "1", "--no-cache"] });
+  const leaving = await Promise.all(
+    Array.from({ length: CHUNKS - 1 }, async (_, index) => {
+      const connection = await openConnection(program.port);
+      connection.send(requestText(chunkPath(index)));
+      return connection;
+    }),
+  );
+  await until(() => program.made().length > 0);
+  for (const { socket } of leaving) socket.destroy();
+  await delay(20);
+  const [answer] = await askEach(program, 1, chunkPath(CHUNKS - 1));
+  t.equal(answer!.status, 200);
+  t.ok(program.made().length < CHUNKS, `${program.made().length} of ${CHUNKS} were made`);
+});
