@@ -11,7 +11,6 @@ import { openTendedChunkCache } from "../src/cache/open-chunk-cache.js";
 import { createLog } from "../src/observe/log.js";
 import { createRandom } from "./random.js";
 
-
 /** Bytes of one chunk: with header and page header, one page of 4 KiB. */
 const CHUNK_BYTES = 3_500;
 const PAGE_BYTES = 4_096;

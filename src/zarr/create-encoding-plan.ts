@@ -71,10 +71,11 @@ export function createEncodingPlan(
   const isRechunk =
     storedOrder === undefined || servedShape.some((length, axis) => length !== storedShape[axis]);
   const order = storedOrder ?? "C";
+  const storedLayout = layoutOf(shape, storedShape, stored.axisOrder);
   const layouts = {
-    stored: layoutOf(shape, storedShape, stored.axisOrder),
+    stored: storedLayout,
     // An order that only looks like C or F because axes are short is still the stored one while chunks stay the same.
-    served: layoutOf(shape, servedShape, isRechunk ? axisOrderOf(order, shape.length) : stored.axisOrder),
+    served: isRechunk ? layoutOf(shape, servedShape, axisOrderOf(order, shape.length)) : storedLayout,
   };
   const common = isRechunk ? 0 : commonLength(stored.codecs, servedChain);
   const storedSteps = createSteps(stored, stored.codecs, storedShape, maxChunkBytes);
@@ -262,7 +263,7 @@ function planId(fields: Omit<EncodingPlan, "id" | "source">): string {
     encode: encode.map((step) => ({ ...step })),
     encodeAll: encodeAll.map((step) => ({ ...step })),
   });
-  return createHash("sha256").update(text).digest("hex").slice(0, 32);
+  return createHash("sha256").update(text).digest().toString("hex", 0, 16);
 }
 
 function refuseLarge(
