@@ -100,7 +100,8 @@ export async function openServer(config: ServerConfig, parts: ServerParts): Prom
     }
     const makeChunk: EncodePool["makeChunk"] = (task, isWanted) => pool().makeChunk(task, isWanted);
     const isCurrent: ChunkServiceParts["isCurrent"] = (snapshot) => datasets.isCurrent(snapshot);
-    return createChunkService({ cache: () => cache, makeChunk, isCurrent });
+    const recycle: ChunkServiceParts["recycle"] = (bytes) => pool().recycle?.(bytes);
+    return createChunkService({ cache: () => cache, makeChunk, recycle, isCurrent });
   });
   const previews = once((): PreviewService => createPreviewService((task) => pool().makeChunk(task)));
 

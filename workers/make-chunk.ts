@@ -1,16 +1,16 @@
 import { move, transferableSymbol, valueSymbol } from "piscina";
 import { isNumcodecsWornOut } from "../src/codec/numcodecs-module.js";
-import type { ChunkOutcome, ChunkTask } from "../src/pool/chunk-task.js";
+import type { ChunkOutcome, WorkerTask } from "../src/pool/chunk-task.js";
 import { createTaskRunner } from "../src/pool/run-chunk-task.js";
 import { WORN_OUT_EXIT_CODE } from "../src/pool/worn-out-exit-code.js";
 
 const run = createTaskRunner();
 
 /** What piscina calls for every task; the encoded bytes go back without being copied. */
-export default async function makeChunk(task: ChunkTask): Promise<unknown> {
+export default async function makeChunk({ task, into }: WorkerTask): Promise<unknown> {
   // The pool gives the task to another worker; nothing else gives WebAssembly memory back.
   if (isNumcodecsWornOut()) process.exit(WORN_OUT_EXIT_CODE);
-  const outcome: ChunkOutcome = await run(task);
+  const outcome: ChunkOutcome = await run(task, into);
   if (outcome.status !== "encoded") return outcome;
   return move({ [transferableSymbol]: outcome.bytes.buffer, [valueSymbol]: outcome });
 }

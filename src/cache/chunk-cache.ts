@@ -14,8 +14,8 @@ export interface ChunkCache {
    * encoded) are kept from the second request on, costly ones at once, unless the cache is full of more wanted ones.
    */
   admits(key: CacheKey, byteLength: number, cost: "read" | "encode"): boolean;
-  /** Keeps a copy of `bytes`, written in the background. Never throws. */
-  put(key: CacheKey, bytes: Uint8Array): void;
+  /** Keeps a chunk, written in the background. Never throws. */
+  put(key: CacheKey, chunk: Uint8Array | LentChunk): void;
   readonly stats: ChunkCacheStats;
   /** Waits for writes under way. */
   close(): Promise<void>;
@@ -33,4 +33,14 @@ export interface ChunkCacheStats {
   /** Bytes that the chunks of all processes sharing the cache take on disk: whole pages, index included. */
   readonly byteLength: number;
   readonly maxBytes: number;
+}
+
+/** A chunk whose memory the cache may use while it writes it, instead of copying it. */
+export interface LentChunk {
+  /** Must not change until `release`. The 40 bytes before them in their buffer are the cache's. */
+  readonly bytes: Uint8Array;
+  /** CRC-32 of `bytes` (`crc32` of node:zlib), where it is known. */
+  readonly checksum?: number;
+  /** Called once when the memory is not needed any more; not at all where writing failed. */
+  release(): void;
 }

@@ -7,7 +7,7 @@ import { type CachePolicy, createCachePolicy } from "./cache-policy.js";
 import type { ChunkCache, ChunkCacheStats } from "./chunk-cache.js";
 import { DeadlineError, withDeadline } from "./deadline.js";
 import { isUnusable, type LmdbStore, type StorePut, type StoreUsage } from "./lmdb-store.js";
-import { isIntact, packStoredValue, payloadOf, STORED_HEADER_BYTES } from "./stored-value.js";
+import { isIntact, packInPlace, packStoredValue, payloadOf, STORED_HEADER_BYTES } from "./stored-value.js";
 
 /** What this stage needs to know of the place it stores in. */
 export interface DiskChunkCacheOptions {
@@ -31,11 +31,18 @@ export interface DiskChunkCache extends ChunkCache {
   settle(): Promise<void>;
 }
 
+/** A put that is not written yet. */
+interface PendingPut extends StorePut {
+  readonly release: (() => void) | undefined;
+}
+
 const BATCH_MAX_PUTS = 512;
 /** By which the index may grow with one batch. */
 const INDEX_PAGES_PER_BATCH = 8;
 const VICTIMS_PER_BATCH_MAX = 4_096;
 const VERIFIED_MAX = 131_072;
+/** With fewer entries, what they take on average says little. */
+const ENTRIES_TO_GO_BY = 64;
 const WRITE_DEADLINE_MS = 30_000;
 const CLOSE_DEADLINE_MS = 5_000;
 const BACK_OFF_MS = 10_000;
@@ -47,7 +54,7 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
   const limits = cacheLimitsOf(maxBytes);
   const verified = createRecentMap<true>(VERIFIED_MAX);
   /** Given to `put` and not yet visible in the store. */
-  const pending = new Map<string, StorePut>();
+  const pending = new Map<string, PendingPut>();
   let pendingBytes = 0;
   let store: LmdbStore | undefined;
   let policy: CachePolicy | undefined;
@@ -101,19 +108,23 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     return payload;
   }
 
+  /** Lent memory is not given back: a write that hangs may still read it. */
   function drop(): void {
     counts.drops += pending.size;
     pending.clear();
     pendingBytes = 0;
   }
 
-  function forgetPending(put: StorePut): void {
-    if (pending.delete(idOf(put.key))) pendingBytes -= put.stored.length;
+  /** Of one that is not written, or written to the end. */
+  function forgetPending(put: PendingPut): void {
+    if (!pending.delete(idOf(put.key))) return;
+    pendingBytes -= put.stored.length;
+    put.release?.();
   }
 
   /** The front of the queue, as much as one transaction takes. */
-  function nextBatch(current: LmdbStore): { puts: StorePut[]; byteLength: number } {
-    const puts: StorePut[] = [];
+  function nextBatch(current: LmdbStore): { puts: PendingPut[]; byteLength: number } {
+    const puts: PendingPut[] = [];
     let byteLength = 0;
     for (const put of pending.values()) {
       if (puts.length === BATCH_MAX_PUTS || byteLength >= limits.batchBytes) break;
@@ -125,6 +136,16 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
       byteLength += onDisk(put.stored.length);
     }
     return { puts, byteLength };
+  }
+
+  /**
+   * How many entries there will be: by what those that are there take, and at first by what chunks usually do. The clock of a
+   * cache that fills would otherwise run so fast that a chunk asked for twice counts as asked for once.
+   */
+  function entriesWhenFull(): number {
+    const { entries, usedBytes } = usage;
+    if (entries < ENTRIES_TO_GO_BY) return limits.sketchWidth / 2;
+    return Math.max(entries, Math.min(entries * (maxBytes / usedBytes), limits.sketchWidth));
   }
 
   function onDisk(byteLength: number): number {
@@ -170,7 +191,7 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     }
   }
 
-  async function writeBatch(current: LmdbStore, puts: StorePut[], removes: Uint8Array[]): Promise<void> {
+  async function writeBatch(current: LmdbStore, puts: PendingPut[], removes: Uint8Array[]): Promise<void> {
     await withDeadline(current.write({ puts, removes, scores: [], clock: undefined }), WRITE_DEADLINE_MS);
     if (store !== current) return;
     isWritingBroken = false;
@@ -179,6 +200,13 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     for (const put of puts) forgetPending(put);
     if (usage.fileBytes > limits.fileBytesFlushed) await withDeadline(current.flushed(), WRITE_DEADLINE_MS);
     if (store === current) usage = current.usage();
+  }
+
+  function mayPut({ id }: CacheKey, byteLength: number): boolean {
+    if (isClosed || byteLength + STORED_HEADER_BYTES > limits.valueBytes || pending.has(id)) return false;
+    if (Date.now() >= noWritesUntil && pendingBytes + byteLength <= options.pendingMaxBytes) return true;
+    counts.drops++;
+    return false;
   }
 
   function startWriting(): void {
@@ -224,16 +252,17 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
       }
     },
 
-    put(key, bytes) {
-      if (policy === undefined || isClosed || bytes.length + STORED_HEADER_BYTES > limits.valueBytes) return;
-      const { id } = key;
-      if (pending.has(id)) return;
-      if (Date.now() < noWritesUntil || pendingBytes + bytes.length > options.pendingMaxBytes) {
-        counts.drops++;
+    put(key, chunk) {
+      const lent = chunk instanceof Uint8Array ? undefined : chunk;
+      const bytes = chunk instanceof Uint8Array ? chunk : chunk.bytes;
+      if (policy === undefined || !mayPut(key, bytes.length)) {
+        lent?.release();
         return;
       }
-      const stored = packStoredValue(key.bytes, bytes);
-      pending.set(id, { key: key.bytes, stored, score: policy.scoreOf(key) });
+      const stored =
+        lent === undefined ? packStoredValue(key.bytes, bytes) : packInPlace(key.bytes, bytes, lent.checksum);
+      const release = lent && (() => lent.release());
+      pending.set(key.id, { key: key.bytes, stored, score: policy.scoreOf(key), release });
       pendingBytes += stored.length;
       startWriting();
     },
@@ -248,7 +277,7 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
       verified.clear();
       policy = createCachePolicy(opened, limits.sketchWidth);
       usage = opened.usage();
-      policy.endPeriod(opened.clock(), usage.entries);
+      policy.endPeriod(opened.clock(), entriesWhenFull());
       if (pending.size > 0) startWriting();
     },
 
@@ -267,7 +296,7 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
       try {
         usage = current.usage();
         const before = current.clock();
-        const period = policy.endPeriod(before, usage.entries);
+        const period = policy.endPeriod(before, entriesWhenFull());
         // Below the bound nothing is evicted: what the clock says can wait until it has moved visibly.
         if (period.changed.length === 0 && period.clock - before < 0.05) return;
         await withDeadline(

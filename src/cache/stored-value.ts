@@ -24,13 +24,31 @@ const MAGIC = 0x7a706300 | STORED_FORMAT;
  */
 export function packStoredValue(key: Uint8Array, bytes: Uint8Array): Buffer {
   const stored = Buffer.allocUnsafeSlow(STORED_HEADER_BYTES + bytes.length);
+  stored.set(bytes, STORED_HEADER_BYTES);
+  writeHeader(stored, key, crc32(bytes));
+  return stored;
+}
+
+/**
+ * The same without a copy, where the memory before `bytes`, {@link STORED_HEADER_BYTES} of it, is free for the header.
+ * @param checksum CRC-32 of `bytes`, where it is known.
+ * @returns A view of the memory of `bytes`.
+ */
+export function packInPlace(key: Uint8Array, bytes: Uint8Array, checksum = crc32(bytes)): Buffer {
+  const start = bytes.byteOffset - STORED_HEADER_BYTES;
+  if (start < 0)
+    throw new Error(`expected ${STORED_HEADER_BYTES} bytes before the chunk, received ${bytes.byteOffset}`);
+  const stored = Buffer.from(bytes.buffer as ArrayBuffer, start, STORED_HEADER_BYTES + bytes.length);
+  writeHeader(stored, key, checksum);
+  return stored;
+}
+
+function writeHeader(stored: Buffer, key: Uint8Array, checksum: number): void {
   stored.writeUInt32LE(MAGIC, 0);
-  stored.writeUInt32LE(bytes.length, 4);
-  stored.writeUInt32LE(crc32(bytes), 8);
+  stored.writeUInt32LE(stored.length - STORED_HEADER_BYTES, 4);
+  stored.writeUInt32LE(checksum, 8);
   stored.set(key, 12);
   randomFillSync(stored, PUT_ID_OFFSET, PUT_ID_BYTES);
-  stored.set(bytes, STORED_HEADER_BYTES);
-  return stored;
 }
 
 /**

@@ -4,7 +4,7 @@ import { createSingleFlight } from "../cache/single-flight.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { errorFromData, ZpublishError } from "../errors.js";
 import type { Body, BodyReply } from "../http/reply.js";
-import type { ChunkOutcome, ChunkTask } from "../pool/chunk-task.js";
+import { CHUNK_HEADROOM_BYTES, type ChunkOutcome, type ChunkTask } from "../pool/chunk-task.js";
 import type { StampLook } from "../source/chunk-source.js";
 import { turnOf } from "../turn.js";
 import { parseChunkKey } from "../zarr/chunk-key.js";
@@ -28,6 +28,8 @@ const MAX_FREE_READ_BYTES = 16 * 1024 * 1024;
 export interface ChunkServiceParts {
   readonly cache: () => ChunkCache;
   readonly makeChunk: (task: ChunkTask, isWanted?: () => boolean) => Promise<ChunkOutcome>;
+  /** Takes back the memory of what `makeChunk` made; left out: it is nobody's. */
+  readonly recycle?: (bytes: Uint8Array<ArrayBuffer>) => void;
   /** Whether requests are answered from this state of a dataset still. */
   readonly isCurrent: (snapshot: DatasetSnapshot) => boolean;
 }
@@ -42,7 +44,9 @@ interface MadeChunk {
   readonly timings: Readonly<Record<string, number>>;
   /** Gives the memory back; undefined where it is not to be used again. */
   readonly giveBack?: () => void;
-  /** Bodies that read from it. */
+  /** CRC-32, where it is known. */
+  readonly checksum?: number;
+  /** Bodies that read from it, and the cache. */
   readers: number;
 }
 
@@ -55,12 +59,14 @@ interface ChunkRequest {
   readonly stamp: string | undefined;
   readonly cacheKey: CacheKey;
   readonly notFound: () => ZpublishError;
-  /** The turn of the event loop in which the cache did not have it. */
+  /** The turn of the event loop in which the cache did not have it, and the milliseconds it took to find that out. */
   missedIn: number;
+  lookupMs: number;
 }
 
 /** The spine: key → stamp → reply; and when its body is asked for: cache → passthrough read or pool. */
-export function createChunkService({ cache, makeChunk, isCurrent }: ChunkServiceParts): ChunkService {
+export function createChunkService(parts: ChunkServiceParts): ChunkService {
+  const { cache, makeChunk, recycle, isCurrent } = parts;
   const flights = createSingleFlight<MadeChunk>();
   const reads = createGate(MAX_READS, MAX_WAITING_READS);
   const memory = createReadMemory(MAX_FREE_READ_BYTES);
@@ -80,7 +86,16 @@ export function createChunkService({ cache, makeChunk, isCurrent }: ChunkService
 
     // All chunks with nothing behind them are the same bytes, so they share one entry of the cache.
     const cacheKey = cacheKeyOf(access.cachePrefix + (isEmpty ? "fill" : `${chunkKey}\n${stamp ?? ""}`));
-    const request: ChunkRequest = { array, access, coords, stamp, cacheKey, notFound, missedIn: -1 };
+    const request: ChunkRequest = {
+      array,
+      access,
+      coords,
+      stamp,
+      cacheKey,
+      notFound,
+      missedIn: -1,
+      lookupMs: 0,
+    };
     const isStillCurrent = currencyOf(snapshot, request);
     return {
       kind: "body",
@@ -120,10 +135,9 @@ export function createChunkService({ cache, makeChunk, isCurrent }: ChunkService
   }
 
   async function openBody(request: ChunkRequest, isWanted: () => boolean = ALWAYS): Promise<Body> {
-    const began = performance.now();
     const cached = request.missedIn === turnOf() ? undefined : openCached(request, false);
     if (cached !== undefined) return cached;
-    const lookup = performance.now() - began;
+    const lookup = request.lookupMs;
     const made = await makeOnce(request, isWanted);
     made.readers += 1;
     return {
@@ -170,6 +184,7 @@ export function createChunkService({ cache, makeChunk, isCurrent }: ChunkService
     const found = cache().get(cacheKey);
     if (found === undefined) {
       request.missedIn = turnOf();
+      request.lookupMs = performance.now() - began;
       return undefined;
     }
     let first = isReadAtOnce ? found : undefined;
@@ -200,8 +215,21 @@ export function createChunkService({ cache, makeChunk, isCurrent }: ChunkService
     const made = (await readAsStored(request)) ?? (await encode(request, isWanted));
     const cost = made.origin === "PASS" ? "read" : "encode";
     const { cacheKey } = request;
-    if (cache().admits(cacheKey, made.bytes.length, cost)) cache().put(cacheKey, made.bytes);
+    if (cache().admits(cacheKey, made.bytes.length, cost)) keep(cacheKey, made);
     return made;
+  }
+
+  /** Lends the cache what it would copy otherwise. */
+  function keep(cacheKey: CacheKey, made: MadeChunk): void {
+    const { bytes, checksum } = made;
+    // Memory that is somebody else's, or goes nowhere, may not be written to.
+    if (made.giveBack === undefined) {
+      cache().put(cacheKey, bytes);
+      return;
+    }
+    made.readers += 1;
+    const lent = { bytes, release: () => release(made) };
+    cache().put(cacheKey, checksum === undefined ? lent : { ...lent, checksum });
   }
 
   /** The stored bytes where they are the served ones; undefined where the chunk has to be made. */
@@ -235,7 +263,16 @@ export function createChunkService({ cache, makeChunk, isCurrent }: ChunkService
     if (outcome.status === "failed") throw errorFromData(outcome.error);
     if (outcome.status === "absent") throw notFound();
     refuseOtherStamp(request, stamp, outcome.stamp);
-    return { bytes: outcome.bytes, origin: "MISS", timings: { ...outcome.timings }, readers: 0 };
+    const { bytes, checksum, timings } = outcome;
+    return {
+      bytes,
+      checksum,
+      origin: "MISS",
+      timings: { ...timings },
+      // Another process's come without headroom, and are nobody's to use again.
+      ...(bytes.byteOffset < CHUNK_HEADROOM_BYTES ? {} : { giveBack: () => recycle?.(bytes) }),
+      readers: 0,
+    };
   }
 
   return { serve };

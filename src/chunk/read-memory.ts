@@ -1,6 +1,10 @@
+import { CHUNK_HEADROOM_BYTES } from "../pool/chunk-task.js";
+
 /** Memory that reads use one after the other, instead of having the system clear new pages for each. */
 export interface ReadMemory {
-  /** At least as much as asked for, as a view of exactly that; of whoever took it until it is given back. */
+  /**
+   * As much as asked for, behind {@link CHUNK_HEADROOM_BYTES} that are free; of whoever took it until it is given back.
+   */
   take(byteLength: number): Uint8Array<ArrayBuffer>;
   /** Whether bytes are what `take` gave, and not given back. */
   isTaken(bytes: Uint8Array): boolean;
@@ -34,9 +38,10 @@ export function createReadMemory(maxBytes: number): ReadMemory {
 
   return {
     take(byteLength) {
-      const roundedUp = Math.ceil(byteLength / PIECE_BYTES) * PIECE_BYTES;
-      const buffer = takeFree(byteLength) ?? (Buffer.allocUnsafeSlow(roundedUp).buffer as ArrayBuffer);
-      const bytes = new Uint8Array(buffer, 0, byteLength);
+      const needed = CHUNK_HEADROOM_BYTES + byteLength;
+      const roundedUp = Math.ceil(needed / PIECE_BYTES) * PIECE_BYTES;
+      const buffer = takeFree(needed) ?? (Buffer.allocUnsafeSlow(roundedUp).buffer as ArrayBuffer);
+      const bytes = new Uint8Array(buffer, CHUNK_HEADROOM_BYTES, byteLength);
       taken.add(bytes);
       return bytes;
     },

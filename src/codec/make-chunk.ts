@@ -1,6 +1,7 @@
+import { crc32 } from "node:zlib";
 import { messageOf, ZpublishError } from "../errors.js";
 import { elementCount } from "../model/chunk-grid.js";
-import type { ChunkOutcome } from "../pool/chunk-task.js";
+import { CHUNK_HEADROOM_BYTES, type ChunkOutcome } from "../pool/chunk-task.js";
 import type { ChunkReader, StoredChunk } from "../source/chunk-source.js";
 import { combineStamps } from "../source/stamp-of.js";
 import type { ChunkLayout, EncodingPlan } from "../zarr/encoding-plan.js";
@@ -34,7 +35,7 @@ interface Stopwatch {
  * Makes one served chunk as its plan says. Knows nothing of threads.
  * @param chunkCoords Inside the served grid.
  * @param decoded Undefined: every stored chunk is decoded anew.
- * @returns Bytes that own their whole buffer.
+ * @param into Memory for the chunk, used where it is large enough.
  * @throws ZpublishError, naming the array and the stored chunk: `source-unreadable`, `corrupt-chunk`, `codec-failed`.
  */
 export async function makeChunk(
@@ -42,19 +43,20 @@ export async function makeChunk(
   chunkCoords: readonly number[],
   reader: ChunkReader,
   decoded?: DecodedChunks,
+  into?: ArrayBuffer,
 ): Promise<MadeChunk> {
   const watch: Stopwatch = { read: 0, decode: 0, encode: 0 };
-  if (plan.kind === "rechunk") return makeRechunked(plan, chunkCoords, reader, decoded, watch);
+  if (plan.kind === "rechunk") return makeRechunked(plan, chunkCoords, reader, decoded, watch, into);
 
   const stored = await readStored(plan, chunkCoords, reader, watch);
   if (stored === undefined) {
     const stamp = await stampOfAbsent(plan, chunkCoords, reader, watch);
-    return makeAbsent(plan, stamp ?? "", watch);
+    return makeAbsent(plan, stamp ?? "", watch, into);
   }
   const what = describe(plan, chunkCoords);
   const inner = await timed(watch, "decode", () => decodeSteps(stored.bytes, plan.decode, what));
   const bytes = await timed(watch, "encode", () => encodeSteps(inner, plan.encode, what));
-  return { status: "encoded", bytes: ownBytes(bytes), stamp: stored.stamp, timings: watch };
+  return encoded(bytes, stored.stamp, watch, into);
 }
 
 async function makeRechunked(
@@ -63,6 +65,7 @@ async function makeRechunked(
   reader: ChunkReader,
   decoded: DecodedChunks | undefined,
   watch: Stopwatch,
+  into: ArrayBuffer | undefined,
 ): Promise<MadeChunk> {
   const { shape, served, itemSize } = plan;
   const regions = storedChunksOf(plan, chunkCoords);
@@ -85,7 +88,7 @@ async function makeRechunked(
   }
 
   const stamp = combineStamps(stamps);
-  if (target === undefined) return makeAbsent(plan, stamp, watch);
+  if (target === undefined) return makeAbsent(plan, stamp, watch, into);
   // At the array's edge the whole buffer began as fill.
   if (!isZero(plan.fillItem) && plan.fillItem !== null && !passesEdge(plan, chunkCoords)) {
     for (const coords of absent) gatherFill(boxOf(plan.stored, coords), target, shape, plan.fillItem);
@@ -93,7 +96,7 @@ async function makeRechunked(
   const { bytes: raw } = target;
   const what = `${describe(plan, regions[0] ?? [])} for served chunk ${keyOf(chunkCoords)}`;
   const bytes = await timed(watch, "encode", () => encodeSteps(raw, plan.encode, what));
-  return { status: "encoded", bytes: ownBytes(bytes), stamp, timings: watch };
+  return encoded(bytes, stamp, watch, into);
 
   /** Zeroed or filled, never what memory held before. */
   function allocateChunk(of: EncodingPlan, coords: readonly number[]): ChunkBox {
@@ -104,7 +107,12 @@ async function makeRechunked(
 }
 
 /** What is served of a chunk with nothing stored behind it. */
-async function makeAbsent(plan: EncodingPlan, stamp: string, watch: Stopwatch): Promise<MadeChunk> {
+async function makeAbsent(
+  plan: EncodingPlan,
+  stamp: string,
+  watch: Stopwatch,
+  into: ArrayBuffer | undefined,
+): Promise<MadeChunk> {
   if (plan.absentIsAbsent) return { status: "absent" };
   const itemCount = elementCount(plan.served.chunkShape);
   const isVariable = plan.itemSize === 0 && plan.fillItem !== null && plan.fillItem.length > 0;
@@ -124,7 +132,7 @@ async function makeAbsent(plan: EncodingPlan, stamp: string, watch: Stopwatch): 
   const bytes = await timed(watch, "encode", () =>
     encodeSteps(raw, plan.encodeAll, `array '${plan.path}': filled chunk`),
   );
-  return { status: "encoded", bytes: ownBytes(bytes), stamp, timings: watch };
+  return encoded(bytes, stamp, watch, into);
 }
 
 /** A stored chunk's items; kept where decoding them was work. */
@@ -219,10 +227,24 @@ async function timed<T>(watch: Stopwatch, stage: keyof Stopwatch, run: () => T |
   }
 }
 
-/** What is handed out can be moved to another thread: no view, no pool of Buffer's, no shared memory. */
-function ownBytes(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  const { buffer } = bytes;
-  return buffer instanceof ArrayBuffer && buffer.byteLength === bytes.byteLength
-    ? new Uint8Array(buffer)
-    : new Uint8Array(bytes);
+/** Buffers for chunks are multiples of this, so that one that was used fits the next. */
+const BUFFER_STEP_BYTES = 64 * 1024;
+
+/**
+ * The outcome, with the bytes in a buffer that can be moved to another thread: no view of anything else, no shared memory.
+ * @param into A buffer that is used where it is large enough.
+ */
+function encoded(
+  bytes: Uint8Array,
+  stamp: string,
+  timings: Stopwatch,
+  into: ArrayBuffer | undefined,
+): MadeChunk {
+  const needed = CHUNK_HEADROOM_BYTES + bytes.length;
+  const fits =
+    into !== undefined && into.byteLength >= needed && into.byteLength <= 2 * needed + BUFFER_STEP_BYTES;
+  const buffer = fits ? into : new ArrayBuffer(Math.ceil(needed / BUFFER_STEP_BYTES) * BUFFER_STEP_BYTES);
+  const placed = new Uint8Array(buffer, CHUNK_HEADROOM_BYTES, bytes.length);
+  placed.set(bytes);
+  return { status: "encoded", bytes: placed, checksum: crc32(bytes), stamp, timings };
 }

@@ -8,12 +8,25 @@ export interface ChunkTask {
   readonly chunkCoords: readonly number[];
 }
 
+/** A task, and memory for its chunk that is not in use any more. */
+export interface WorkerTask {
+  readonly task: ChunkTask;
+  readonly into: ArrayBuffer | undefined;
+}
+
+export const CHUNK_HEADROOM_BYTES = 64;
+
 /** What a worker answers; errors are data because piscina loses their class and fields. */
 export type ChunkOutcome =
   | {
       readonly status: "encoded";
-      /** Owns its whole ArrayBuffer, moved to the caller. */
+      /**
+       * In a buffer of their own, moved to the caller, which may be longer: {@link CHUNK_HEADROOM_BYTES} before them are
+       * free, for whoever stores them with a header.
+       */
       readonly bytes: Uint8Array<ArrayBuffer>;
+      /** CRC-32 of `bytes`. */
+      readonly checksum: number;
       /** Combined stamp of the stored chunks that were read, as `stampOf` in `source/` makes it. */
       readonly stamp: string;
       readonly timings: ChunkTimings;

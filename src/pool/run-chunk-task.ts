@@ -17,11 +17,11 @@ interface KeptReader {
  * Something that does chunk tasks one after the other, keeping readers and decoded chunks between them. A worker has
  * one; so has whoever does without workers.
  * @param cache Bounded memory for decoded chunks.
- * @returns A function that never throws: errors are data.
+ * @returns A function that never throws, and uses the memory it is given for the chunk where that fits: errors are data.
  */
 export function createTaskRunner(
   cache: DecodedCache = createDecodedCache(),
-): (task: ChunkTask) => Promise<ChunkOutcome> {
+): (task: ChunkTask, into?: ArrayBuffer) => Promise<ChunkOutcome> {
   const readers = new Map<string, KeptReader>();
 
   function readerOf(source: ChunkSource): KeptReader {
@@ -37,10 +37,10 @@ export function createTaskRunner(
     return kept;
   }
 
-  return async ({ plan, chunkCoords }) => {
+  return async ({ plan, chunkCoords }, into) => {
     try {
       const { reader, decoded } = readerOf(plan.source);
-      return await makeChunk(plan, chunkCoords, reader, decoded);
+      return await makeChunk(plan, chunkCoords, reader, decoded, into);
     } catch (error) {
       return { status: "failed", error: errorToData(error) };
     }

@@ -101,7 +101,7 @@ export function createTurnPool({ pool, send, log, maxWaiting }: TurnPoolOptions)
     },
     receive(message) {
       const { kind, id } = message;
-      if (kind === "outcome") settle(id, message.outcome, false);
+      if (kind === "outcome") settle(id, withOwnBytes(message.outcome), false);
       else if (kind === "turn") {
         take(id).catch((error: unknown) => settle(id, failed("internal", messageOf(error)), true));
       } else if (making.has(id)) shared.add(id);
@@ -127,6 +127,11 @@ function createKeys(): (task: ChunkTask) => string {
     keys.set(plan, key);
     return `${key}${chunkCoords.join(".")}`;
   };
+}
+
+/** What came in a message is a view of the message. */
+function withOwnBytes(outcome: ChunkOutcome): ChunkOutcome {
+  return outcome.status === "encoded" ? { ...outcome, bytes: new Uint8Array(outcome.bytes) } : outcome;
 }
 
 /** It was not tried: others who wait for it are not to be told so. */

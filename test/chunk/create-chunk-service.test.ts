@@ -1,5 +1,6 @@
 import { mkdir, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { crc32 } from "node:zlib";
 import t, { type Test } from "tap";
 import type { ChunkCache } from "../../src/cache/chunk-cache.js";
 import { createChunkService } from "../../src/chunk/create-chunk-service.js";
@@ -18,7 +19,13 @@ function mapCache(): ChunkCache & { readonly kept: Map<string, Uint8Array> } {
     kept,
     get: (key) => kept.get(key.id),
     admits: () => true,
-    put: (key, bytes) => void kept.set(key.id, bytes.slice()),
+    put(key, chunk) {
+      if (chunk instanceof Uint8Array) kept.set(key.id, chunk.slice());
+      else {
+        kept.set(key.id, chunk.bytes.slice());
+        chunk.release();
+      }
+    },
     stats: { hits: 0, misses: 0, puts: 0, drops: 0, evictions: 0, errors: 0, byteLength: 0, maxBytes: 0 },
     async close() {},
   };
@@ -69,6 +76,7 @@ const header = (headers: readonly (readonly [string, string])[], name: string) =
 const encoded = (text: string, stamp: string): ChunkOutcome => ({
   status: "encoded",
   bytes: new Uint8Array(Buffer.from(text)),
+  checksum: crc32(text),
   stamp,
   timings: { read: 1, decode: 2, encode: 3 },
 });

@@ -1,3 +1,4 @@
+import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import t from "tap";
 import { createDecodedCache } from "../../src/codec/decoded-cache.js";
@@ -5,6 +6,7 @@ import { gather } from "../../src/codec/gather.js";
 import { makeChunk } from "../../src/codec/make-chunk.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import { ZpublishError } from "../../src/errors.js";
+import { CHUNK_HEADROOM_BYTES } from "../../src/pool/chunk-task.js";
 import { combineStamps } from "../../src/source/stamp-of.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
 import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/create-encoding-plan.js";
@@ -216,17 +218,41 @@ t.test("a chunk that is absent from a shard has the stamp of the shard", async (
   t.match(rechunked, { status: "encoded", stamp: combineStamps(["shard", "s1.0"]) });
 });
 
-t.test("what is handed out owns its whole buffer, also where nothing was done to it", async (t) => {
-  const shared = new Uint8Array(new SharedArrayBuffer(500), 20, 480).fill(3);
-  const stored = storedArray({ chunkShape: [10, 12], codecs: [], compressorCount: 0 });
-  const reader = { ...(await readerOf(stored, shared)), read: async () => ({ bytes: shared, stamp: "0" }) };
-  for (const asked of [{}, { chunkShape: [5, 12] }, { compressor: { id: "blosc", clevel: 0 } }]) {
-    const made = await makeChunk(createEncodingPlan(stored, asked).plan, [0, 0], reader);
-    if (made.status !== "encoded") throw new Error(made.status);
-    t.ok(made.bytes.buffer instanceof ArrayBuffer);
-    t.equal(made.bytes.buffer.byteLength, made.bytes.length);
-  }
-});
+t.test(
+  "what is handed out is in a buffer of its own behind some room, also where nothing was done to it",
+  async (t) => {
+    const shared = new Uint8Array(new SharedArrayBuffer(500), 20, 480).fill(3);
+    const stored = storedArray({ chunkShape: [10, 12], codecs: [], compressorCount: 0 });
+    const reader = { ...(await readerOf(stored, shared)), read: async () => ({ bytes: shared, stamp: "0" }) };
+    for (const asked of [{}, { chunkShape: [5, 12] }, { compressor: { id: "blosc", clevel: 0 } }]) {
+      const made = await makeChunk(createEncodingPlan(stored, asked).plan, [0, 0], reader);
+      if (made.status !== "encoded") throw new Error(made.status);
+      t.ok(made.bytes.buffer instanceof ArrayBuffer);
+      t.equal(made.bytes.byteOffset, CHUNK_HEADROOM_BYTES);
+      t.equal(made.checksum, crc32(made.bytes));
+      const again = await makeChunk(
+        createEncodingPlan(stored, asked).plan,
+        [0, 0],
+        reader,
+        undefined,
+        made.bytes.buffer,
+      );
+      if (again.status !== "encoded") throw new Error(again.status);
+      t.equal(again.bytes.buffer, made.bytes.buffer, "used again");
+      const small = await makeChunk(
+        createEncodingPlan(stored, asked).plan,
+        [0, 0],
+        reader,
+        undefined,
+        new ArrayBuffer(8),
+      );
+      t.ok(
+        small.status === "encoded" && Buffer.compare(small.bytes, again.bytes) === 0,
+        "not where it is too small",
+      );
+    }
+  },
+);
 
 t.test("errors name the array and the stored chunk", async (t) => {
   const stored = storedArray();

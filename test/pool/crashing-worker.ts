@@ -1,9 +1,9 @@
 import { existsSync, writeFileSync } from "node:fs";
-import type { ChunkOutcome, ChunkTask } from "../../src/pool/chunk-task.js";
+import type { ChunkOutcome, WorkerTask } from "../../src/pool/chunk-task.js";
 import { WORN_OUT_EXIT_CODE } from "../../src/pool/worn-out-exit-code.js";
 
 /** A worker that does what the first coordinate says; the path is that of a file to remember something in. */
-export default async function makeChunk({ plan, chunkCoords }: ChunkTask): Promise<ChunkOutcome> {
+export default async function makeChunk({ task: { plan, chunkCoords } }: WorkerTask): Promise<ChunkOutcome> {
   switch (chunkCoords[0]) {
     case 1:
       throw new TypeError("thrown in a worker");

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { pino } from "pino";
 import t, { type Test } from "tap";
@@ -100,7 +101,19 @@ t.test("encoded bytes come as one whole buffer, with timings", async (t) => {
   const { plan } = createEncodingPlan(stored, { compressor: { id: "blosc" } });
   const made = await pool.makeChunk({ plan, chunkCoords: [0, 0] });
   if (made.status !== "encoded") throw new Error(made.status);
-  t.equal(made.bytes.buffer.byteLength, made.bytes.length);
+  t.equal(made.checksum, crc32(made.bytes));
+  const expected = Buffer.from(made.bytes);
+  for (let i = 0; i < 5; i++) {
+    const memory = made.bytes.buffer;
+    pool.recycle?.(made.bytes);
+    const again = await pool.makeChunk({ plan, chunkCoords: [0, 0] });
+    t.ok(
+      again.status === "encoded" && expected.equals(again.bytes),
+      "the same in memory that was used before",
+    );
+    t.ok(i > 0 || memory.byteLength === 0, "which is the worker's again");
+    if (again.status === "encoded") pool.recycle?.(again.bytes);
+  }
   t.ok(made.bytes instanceof Uint8Array);
   t.ok(Object.values(made.timings).every((duration) => duration >= 0));
   t.ok(made.timings.encode > 0);

@@ -19,6 +19,7 @@ function createMember(): Recorder {
 
 const outcome: ChunkOutcome = {
   status: "encoded",
+  checksum: 0,
   bytes: new Uint8Array(1),
   stamp: "s",
   timings: { read: 0, decode: 0, encode: 1 },

@@ -9,7 +9,7 @@ import type { EncodingPlan } from "../../src/zarr/encoding-plan.js";
 
 function encoded(byteLength = 1): ChunkOutcome {
   const timings = { read: 0, decode: 0, encode: 1 };
-  return { status: "encoded", bytes: new Uint8Array(byteLength), stamp: "s", timings };
+  return { status: "encoded", checksum: 0, bytes: new Uint8Array(byteLength), stamp: "s", timings };
 }
 
 function taskOf(number: number, id = "p"): ChunkTask {

@@ -12,6 +12,7 @@ import type { EncodingConfig } from "../../src/config/config.js";
 import { createSnapshot } from "../../src/dataset/create-snapshot.js";
 import type { DatasetSnapshot, ServedArray } from "../../src/dataset/dataset.js";
 import { ZpublishError } from "../../src/errors.js";
+import type { ChunkOutcome, ChunkTask } from "../../src/pool/chunk-task.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
 import { openSource } from "../../src/source/open-source.js";
 import { arrayArbitrary, chainArbitrary, chunkShapeArbitrary, gridOf, writeStore } from "./random-store.js";
@@ -34,6 +35,12 @@ type Case = typeof caseArbitrary extends fc.Arbitrary<infer T> ? T : never;
 
 t.setTimeout(240_000);
 
+/** Makes chunks in this thread. */
+function withoutPool(): (task: ChunkTask) => Promise<ChunkOutcome> {
+  const run = createTaskRunner();
+  return (task) => run(task);
+}
+
 t.test("whatever is asked for, a client reads the array as it was written", async (t) => {
   const directory = await temporaryDirectory(t);
   const cache = await openTendedChunkCache({
@@ -46,7 +53,7 @@ t.test("whatever is asked for, a client reads the array as it was written", asyn
   t.teardown(() => cache.close());
   const service = createChunkService({
     cache: () => cache,
-    makeChunk: createTaskRunner(),
+    makeChunk: withoutPool(),
     isCurrent: () => true,
   });
   let number = 0;
@@ -135,7 +142,7 @@ async function isTheSameAgain(service: ChunkService, opened: OpenedStore): Promi
   const { document } = opened.array;
   const uncached = createChunkService({
     cache: createNullCache,
-    makeChunk: createTaskRunner(),
+    makeChunk: withoutPool(),
     isCurrent: () => true,
   });
   for (const coords of gridOf(document.shape, document.chunks).slice(0, 12)) {
