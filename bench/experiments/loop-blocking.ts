@@ -18,7 +18,8 @@ const SIZES = { full: 50_000, small: 50_000, tiny: 20 } as const;
 const COMMENT =
   "made for a benchmark: attributes of measured data are about as long as this one, so this is, too.";
 const MAX_BLOCKED_MS = 20;
-const PAUSE_MS = 1;
+/** Longer than a slice of the work takes: with one request after the other, shorter ones would wait for each other. */
+const PAUSE_MS = 10;
 const IDLE_MS = 1_000;
 /** After an action, for what it may have left to do. */
 const AFTER_MS = 300;

@@ -22,7 +22,7 @@ const MAX_READS = 32;
 const MAX_WAITING_READS = 16_384;
 
 /** Memory of reads that is kept for the next ones. */
-const MAX_FREE_READ_BYTES = 16 * 1024 * 1024;
+const MAX_FREE_READ_BYTES = 8 * 1024 * 1024;
 
 /** Where served chunks come from when the cache has none. */
 export interface ChunkServiceParts {

@@ -8,6 +8,7 @@ import { locationWithSlash } from "./redirect.js";
 import type { Reply } from "./reply.js";
 import type { Route } from "./route.js";
 import type { Router } from "./router.js";
+import type { SeenPaths } from "./seen-paths.js";
 
 /** How often a request is begun, where its source changes under it. */
 const MAX_ATTEMPTS = 3;
@@ -19,6 +20,8 @@ export interface Answering {
   readonly rootPath: string;
   /** Replies that may be current still, by path as it came. */
   readonly kept: RecentMap<KeptReply>;
+  /** What was asked for lately: only what is asked for again is kept, so that a reader of all chunks leaves nothing behind. */
+  readonly seen: SeenPaths;
 }
 
 /** A reply, with what it takes to give it again. */
@@ -38,6 +41,7 @@ export function answer(exchange: Exchange, answering: Answering): void | Promise
   const known = kept.get(fullPath);
   if (known?.reply.isCurrent()) {
     admit(exchange, known.weight);
+    exchange.isRepeated = true;
     const pending = deliver(exchange, known.reply);
     if (pending === undefined) return undefined;
     exchange.keepHeaders();
@@ -52,7 +56,7 @@ export function answer(exchange: Exchange, answering: Answering): void | Promise
   return answerAnew(exchange, answering);
 }
 
-function answerAnew(exchange: Exchange, { router, rootPath, kept }: Answering): void | Promise<void> {
+function answerAnew(exchange: Exchange, { router, rootPath, kept, seen }: Answering): void | Promise<void> {
   const rawPath = withoutRoot(exchange.fullPath, rootPath);
   if (rawPath === undefined) throw new ZpublishError("not-found", "Not Found");
   if (rawPath === "") {
@@ -66,7 +70,8 @@ function answerAnew(exchange: Exchange, { router, rootPath, kept }: Answering): 
   exchange.rawPath = rawPath;
   exchange.params = match.params;
   const keep = (reply: Reply) => {
-    if (isReusable(reply)) kept.set(exchange.fullPath, { weight, reply });
+    const { fullPath } = exchange;
+    if (isReusable(reply) && seen.note(fullPath)) kept.set(fullPath, { weight, reply });
   };
   return handle(exchange, handler, keep, MAX_ATTEMPTS);
 }

@@ -120,32 +120,51 @@ function sendNotModified(exchange: Exchange, reply: BodyReply): void {
   exchange.endBodiless();
 }
 
-/** Header lines of a reply that do not depend on its body. */
-interface BodyHead {
+/** Header lines of a reply that do not depend on its body. There may be thousands: each is made when it is needed. */
+class BodyHead {
   /** For which server's default they are. */
   readonly defaultCacheControl: string;
+  readonly #reply: BodyReply;
+  #validators: KeptFields | undefined;
+  #fields: KeptFields | undefined;
+
+  constructor(reply: BodyReply, defaultCacheControl: string) {
+    this.#reply = reply;
+    this.defaultCacheControl = defaultCacheControl;
+  }
+
   /** Of 304. */
-  readonly validators: KeptFields;
+  get validators(): KeptFields {
+    this.#validators ??= new KeptFields(() => this.#validatorLines());
+    return this.#validators;
+  }
+
   /** Of 200 and 206. */
-  readonly fields: KeptFields;
+  get fields(): KeptFields {
+    this.#fields ??= new KeptFields(
+      () => this.#validatorLines() + headerField("Content-Type", this.#reply.contentType),
+    );
+    return this.#fields;
+  }
+
+  #validatorLines(): string {
+    const { etag, cacheControl } = this.#reply;
+    return (
+      headerField("ETag", etag) +
+      headerField("Cache-Control", cacheControl ?? this.defaultCacheControl) +
+      headerField("Accept-Ranges", "bytes")
+    );
+  }
 }
 
 /** Of replies that are given more than once. */
 const heads = new WeakMap<BodyReply, BodyHead>();
 
-function headOf({ context }: Exchange, reply: BodyReply): BodyHead {
+function headOf({ context, isRepeated }: Exchange, reply: BodyReply): BodyHead {
   const known = heads.get(reply);
   if (known?.defaultCacheControl === context.cacheControl) return known;
-  const validators =
-    headerField("ETag", reply.etag) +
-    headerField("Cache-Control", reply.cacheControl ?? context.cacheControl) +
-    headerField("Accept-Ranges", "bytes");
-  const head = {
-    defaultCacheControl: context.cacheControl,
-    validators: new KeptFields(validators),
-    fields: new KeptFields(validators + headerField("Content-Type", reply.contentType)),
-  };
-  if (reply.isCurrent !== undefined) heads.set(reply, head);
+  const head = new BodyHead(reply, context.cacheControl);
+  if (isRepeated) heads.set(reply, head);
   return head;
 }
 
@@ -170,5 +189,5 @@ function writeBodyHead(exchange: Exchange, reply: BodyReply, body: Body, part: B
   const { start, byteLength } = part;
   const contentRange = `bytes ${start}-${start + byteLength - 1}/${body.byteLength}`;
   const more = (line?.text ?? "") + headerField("Content-Range", contentRange);
-  exchange.writeHead("206 Partial Content", fields.text + more);
+  exchange.writeHead("206 Partial Content", fields.text() + more);
 }

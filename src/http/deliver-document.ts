@@ -96,7 +96,7 @@ function send(
     if (part === undefined) throw rangeNotSatisfiable(bytes.byteLength);
     ({ start, byteLength } = part);
     const contentRange = `bytes ${start}-${start + byteLength - 1}/${bytes.byteLength}`;
-    const fields = head.fields.text + headerField("Content-Range", contentRange);
+    const fields = head.fields.text() + headerField("Content-Range", contentRange);
     exchange.writeHead("206 Partial Content", fields, VARY);
   }
   if (exchange.method === "HEAD") {
@@ -143,8 +143,8 @@ function headOf(document: Document, coding: ContentCoding | "identity", cacheCon
   const head = {
     cacheControl,
     etag,
-    validators: new KeptFields(validators, VARY),
-    fields: new KeptFields(fields, VARY),
+    validators: new KeptFields(() => validators, VARY),
+    fields: new KeptFields(() => fields, VARY),
   };
   ofDocument.set(coding, head);
   return head;

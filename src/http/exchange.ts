@@ -41,6 +41,8 @@ export class Exchange implements RouteRequest, BodyTaker {
   over = false;
   /** Part of the answer is written: there can be no other. */
   started = false;
+  /** Whether the reply was kept of an earlier request, and what it takes to give it is worth keeping too. */
+  isRepeated = false;
   /** Of a body that is being made or on its way, counted by the load. */
   bodyBytes = 0;
   #isOpen = false;
@@ -139,7 +141,7 @@ export class Exchange implements RouteRequest, BodyTaker {
   writeKeptHead(status: string, fields: KeptFields, more?: KeptLine): void {
     const encoded = fields.encoded(this.context);
     if (encoded === undefined) {
-      this.writeHead(status, fields.text + (more === undefined ? "" : more.text), fields.vary);
+      this.writeHead(status, fields.text() + (more === undefined ? "" : more.text), fields.vary);
       return;
     }
     this.#writeStatus(status);

@@ -24,14 +24,14 @@ export function keepLine(headers: readonly (readonly [name: string, value: strin
  * every answer.
  */
 export class KeptFields {
-  /** Each line with its line break before it. */
-  readonly text: string;
+  /** Each line with its line break before it: put together again for the few answers that need it. */
+  readonly text: () => string;
   /** What the answer depends on besides the origin. */
   readonly vary: string;
   #bytes: Uint8Array | undefined;
   #context: ExchangeContext | undefined;
 
-  constructor(text: string, vary = "") {
+  constructor(text: () => string, vary = "") {
     this.text = text;
     this.vary = vary;
   }
@@ -44,7 +44,7 @@ export class KeptFields {
     if (context.draining || context.cors.variesByOrigin) return undefined;
     if (this.#bytes === undefined || this.#context !== context) {
       const vary = this.vary === "" ? "" : headerField("Vary", this.vary);
-      this.#bytes = Buffer.from(`nosniff${context.cors.fields(undefined)}${this.text}${vary}`, "latin1");
+      this.#bytes = Buffer.from(`nosniff${context.cors.fields(undefined)}${this.text()}${vary}`, "latin1");
       this.#context = context;
     }
     return this.#bytes;

@@ -13,6 +13,7 @@ import { createLoad, DEFAULT_LOAD_LIMITS, type LoadLimits, type LoadStats } from
 import { bracketed, listenFailure, probeAddress } from "./probe-address.js";
 import type { Route } from "./route.js";
 import { createRouter } from "./router.js";
+import { createSeenPaths } from "./seen-paths.js";
 import { sendError } from "./send-error.js";
 import { loadUws, type Uws } from "./uws.js";
 
@@ -68,7 +69,9 @@ const DEFAULT_MAX_REQUEST_BODY_BYTES = 2 ** 20;
 const DEFAULT_STALL_TIMEOUT_MS = 60_000;
 const DEFAULT_GRACE_MS = 5_000;
 /** Replies that are kept for later requests of their paths: about a kilobyte each. */
-const MAX_KEPT_REPLIES = 16_384;
+const MAX_KEPT_REPLIES = 8_192;
+/** Fewer than are kept: whoever reads more paths than this one after the other asks for none of them again soon. */
+const SEEN_PATHS = 2_048;
 /** For what the kernel has not taken from uWebSockets.js yet when the last answer is written. */
 const FLUSH_MS = 50;
 
@@ -97,6 +100,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     router: createRouter(options.routes),
     rootPath,
     kept: createRecentMap(MAX_KEPT_REPLIES),
+    seen: createSeenPaths(SEEN_PATHS),
   };
   const load = createLoad({ ...DEFAULT_LOAD_LIMITS, ...options.limits });
   const sender = createBodySender(options.stallTimeoutMs ?? DEFAULT_STALL_TIMEOUT_MS);

@@ -42,6 +42,8 @@ const DEFAULT_TASK_TIMEOUT_MS = 120_000;
 const IDLE_TIMEOUT_MS = 60_000;
 /** JavaScript heap of a worker. Chunks are array buffers, which do not count here. */
 const MAX_HEAP_MB = 512;
+/** What a task leaves behind is little; 48 by default, of which a thread takes as much as it is given. */
+const MAX_YOUNG_HEAP_MB = 6;
 
 /** Memory that is kept for chunks, besides one piece for each worker. */
 const SPARE_BUFFERS = 8;
@@ -188,7 +190,7 @@ function createWorkers(filename: string, threads: number, onBroken: (error: unkn
     idleTimeout: IDLE_TIMEOUT_MS,
     concurrentTasksPerWorker: 1,
     maxQueue: Number.POSITIVE_INFINITY,
-    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, maxYoungGenerationSizeMb: MAX_YOUNG_HEAP_MB },
   });
   const running = new Set<(error: unknown) => void>();
   piscina.on("error", (error: unknown) => {

@@ -19,13 +19,14 @@ t.test("a reply is given again while it is current, without router and handler",
   ]);
   const etag = async (path: string) => (await rawRequest(port, path)).headers.etag;
   t.equal(await etag("/counted/a"), '"a-1"');
-  t.equal(await etag("/counted/a"), '"a-1"');
-  t.equal(await etag("/counted/b"), '"b-2"', "of its own path only");
+  t.equal(await etag("/counted/a"), '"a-2"', "what is asked for once is not kept");
+  t.equal(await etag("/counted/a"), '"a-2"');
+  t.equal(await etag("/counted/b"), '"b-3"', "of its own path only");
   current = false;
-  t.equal(await etag("/counted/a"), '"a-3"');
+  t.equal(await etag("/counted/a"), '"a-4"');
   current = true;
-  t.equal(await etag("/counted/a"), '"a-3"', "the later one is kept");
-  t.equal(calls, 3);
+  t.equal(await etag("/counted/a"), '"a-4"', "the later one is kept");
+  t.equal(calls, 4);
 });
 
 t.test("what does not say that it is current is asked for each time", async (t) => {
@@ -54,7 +55,7 @@ t.test("a kept reply whose source changes is asked for anew", async (t) => {
       });
     }),
   ]);
-  t.equal((await rawRequest(port, "/changing")).headers.etag, '"v1"');
+  for (let i = 0; i < 2; i++) t.equal((await rawRequest(port, "/changing")).headers.etag, '"v1"');
   version = 2;
   const answer = await rawRequest(port, "/changing", { headers: { Range: "bytes=1-2" } });
   t.equal(answer.headers.etag, '"v2"');
@@ -76,12 +77,13 @@ t.test("a kept reply that fails is a failure, and the next request begins anew",
       });
     }),
   ]);
-  t.equal((await rawRequest(port, "/failing")).status, 200);
+  for (let i = 0; i < 3; i++) t.equal((await rawRequest(port, "/failing")).status, 200);
+  t.equal(calls, 2);
   fails = true;
   t.equal((await rawRequest(port, "/failing")).status, 500);
   fails = false;
   t.equal((await rawRequest(port, "/failing")).status, 200);
-  t.equal(calls, 2);
+  t.equal(calls, 3);
 });
 
 t.test("a reply that came later is kept too", async (t) => {
@@ -93,8 +95,8 @@ t.test("a reply that came later is kept too", async (t) => {
       return bodyReplyOf(bytes, '"l"', { isCurrent: () => true });
     }),
   ]);
-  for (let i = 0; i < 3; i++) t.equal((await rawRequest(port, "/later")).status, 200);
-  t.equal(calls, 1);
+  for (let i = 0; i < 4; i++) t.equal((await rawRequest(port, "/later")).status, 200);
+  t.equal(calls, 2);
 });
 
 t.test("any request is answered alike by a kept reply and by one just made", async (t) => {
@@ -137,6 +139,7 @@ t.test("any request is answered alike by a kept reply and by one just made", asy
     await fc.assert(
       fc.asyncProperty(requests, async ({ name, method, headers, query }) => {
         const ask = (kind: string) => rawRequest(port, `/${kind}/${name}${query}`, { method, headers });
+        await ask("kept");
         await ask("kept");
         t.strictSame(comparable(await ask("kept")), comparable(await ask("made")));
       }),
