@@ -7,7 +7,7 @@ import type { Config, DatasetConfig, PluginConfig } from "./config/config.js";
 import { type OpenProgress, openDatasets } from "./dataset/dataset-registry.js";
 import { DEFAULT_LOAD_LIMITS, type LoadLimits } from "./http/load.js";
 import type { Route } from "./http/route.js";
-import { createHttpServer } from "./http/server.js";
+import { createHttpServer, type HttpServer } from "./http/server.js";
 import type { Log } from "./observe/log.js";
 import { packageVersion } from "./observe/package-version.js";
 import { packageVersions } from "./observe/versions.js";
@@ -63,6 +63,7 @@ export interface Server {
  */
 export async function openServer(config: ServerConfig, parts: ServerParts): Promise<Server> {
   const { log, progress, sharing } = parts;
+  let http: HttpServer | undefined;
   const plugins = await loadPlugins(config.plugins);
   // All processes find out the same about what they open at start: the first says it.
   const datasetLog = sharing === undefined || sharing.process === 1 ? log : quiet(log);
@@ -71,6 +72,7 @@ export async function openServer(config: ServerConfig, parts: ServerParts): Prom
     skipInvalid: config.skipInvalid,
     log: datasetLog,
     progress,
+    onChange: () => http?.forgetReplies(),
     openSource: (dataset) => {
       const { source } = dataset as ServerConfig["datasets"][number];
       return source === undefined ? openSource(dataset.location) : Promise.resolve(source);
@@ -125,7 +127,7 @@ export async function openServer(config: ServerConfig, parts: ServerParts): Prom
     });
     routes.push(...coreRoutes(context));
     for (const plugin of plugins) routes.push(...(await plugin.routes(context)));
-    const http = createHttpServer({
+    const created = createHttpServer({
       routes: routes.map((route) => withReadyDataset(route, datasets)),
       rootPath: config.rootPath,
       corsOrigin: config.corsOrigin,
@@ -134,13 +136,14 @@ export async function openServer(config: ServerConfig, parts: ServerParts): Prom
       sharesPort: sharing !== undefined,
       log,
     });
+    http = created;
     await Promise.all(starting);
     datasets.refreshEvery(config.refreshSeconds);
     return {
-      listen: ({ host = config.host, port = config.port } = {}) => http.listen(host, port),
+      listen: ({ host = config.host, port = config.port } = {}) => created.listen(host, port),
       refresh: () => datasets.refresh(),
       async close() {
-        await http.close();
+        await created.close();
         await close();
       },
     };

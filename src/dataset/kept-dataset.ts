@@ -13,6 +13,8 @@ const FAILED_RETRY_MS = 1_000;
 export interface KeptDatasetOptions {
   readonly cacheControl: string;
   readonly log: Log;
+  /** Called when a snapshot has taken another's place: what holds on to the old one should let go. */
+  readonly onChange?: (() => void) | undefined;
 }
 
 /** A dataset with its source: opened when it is asked for, and looked at whenever somebody says so. */
@@ -44,7 +46,7 @@ export interface KeptDataset {
 export function createKeptDataset(
   config: DatasetConfig,
   source: Source,
-  { cacheControl, log }: KeptDatasetOptions,
+  { cacheControl, log, onChange }: KeptDatasetOptions,
 ): KeptDataset {
   const { id } = config;
   let dataset: OpenDataset | undefined;
@@ -72,6 +74,7 @@ export function createKeptDataset(
     try {
       const before = open.snapshot();
       const result = await open.refresh();
+      if (open.snapshot() !== before) onChange?.();
       if (result === "changed") {
         log.info({ dataset: id, revision: open.snapshot().revision }, "dataset refreshed");
         logFindings(open, log, before);

@@ -30,6 +30,8 @@ export interface OpenOptions {
   readonly log: Log;
   readonly openSource: (config: DatasetConfig) => Promise<Source>;
   readonly progress?: ((progress: OpenProgress) => void) | undefined;
+  /** Called whenever a dataset is no longer what it was. */
+  readonly onChange?: (() => void) | undefined;
 }
 
 /**

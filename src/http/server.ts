@@ -61,6 +61,8 @@ export interface HttpServer {
    * @param graceMs How long to wait; what is not begun then is answered 503. Default 5,000.
    */
   close(graceMs?: number): Promise<void>;
+  /** Lets go of replies that are kept: for when they are not current any more, and hold what is old in memory. */
+  forgetReplies(): void;
   readonly stats: LoadStats;
 }
 
@@ -180,6 +182,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       closing ??= closeNow(graceMs);
       return closing;
     },
+    forgetReplies: () => answering.kept.clear(),
     stats: load.stats,
   };
 }

@@ -29,6 +29,21 @@ t.test("a reply is given again while it is current, without router and handler",
   t.equal(calls, 4);
 });
 
+t.test("what is kept is let go when the server is told to", async (t) => {
+  let calls = 0;
+  const { port, server } = await startTestServer(t, [
+    routeOf("/kept", () => {
+      calls += 1;
+      return bodyReplyOf(bytes, '"k"', { isCurrent: () => true });
+    }),
+  ]);
+  for (let i = 0; i < 4; i++) await rawRequest(port, "/kept");
+  t.equal(calls, 2);
+  server.forgetReplies();
+  await rawRequest(port, "/kept");
+  t.equal(calls, 3);
+});
+
 t.test("what does not say that it is current is asked for each time", async (t) => {
   let calls = 0;
   const { port } = await startTestServer(t, [
