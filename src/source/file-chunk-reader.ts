@@ -1,8 +1,9 @@
 import { encodeChunkKey } from "../zarr/chunk-key.js";
 import type { ChunkReader, FileChunks, StoredChunk } from "./chunk-source.js";
 import { confirmAbsence } from "./confirm-absence.js";
+import type { OpenFile } from "./open-file.js";
 import { stampOf } from "./stamp-of.js";
-import { createStoreFiles, type OpenFile } from "./store-files.js";
+import { createStoreFiles } from "./store-files.js";
 
 /** A reader of chunks that are one file each. */
 export function openFileChunkReader(source: FileChunks): ChunkReader {

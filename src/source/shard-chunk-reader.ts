@@ -1,10 +1,11 @@
 import { encodeChunkKey } from "../zarr/chunk-key.js";
 import type { ChunkReader, ShardChunks, StoredChunk } from "./chunk-source.js";
 import { confirmAbsence } from "./confirm-absence.js";
+import type { OpenFile } from "./open-file.js";
 import { readShardIndex, type ShardEntry, shardEntry } from "./shard-index.js";
 import { createShardIndexCache } from "./shard-index-cache.js";
 import { stampOf } from "./stamp-of.js";
-import { createStoreFiles, type OpenFile } from "./store-files.js";
+import { createStoreFiles } from "./store-files.js";
 
 const indexes = createShardIndexCache();
 

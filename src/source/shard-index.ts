@@ -2,7 +2,7 @@ import { crc32c } from "../codec/crc32c.js";
 import { ZpublishError } from "../errors.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { ShardChunks } from "./chunk-source.js";
-import type { OpenFile } from "./store-files.js";
+import type { OpenFile } from "./open-file.js";
 
 const entryBytes = 16;
 const checksumBytes = 4;

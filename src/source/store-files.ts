@@ -1,53 +1,25 @@
-import {
-  type BigIntStats,
-  close,
-  closeSync,
-  constants,
-  fstat,
-  fstatSync,
-  lstat,
-  lstatSync,
-  open,
-  openSync,
-  read,
-  realpath,
-} from "node:fs";
+import { type BigIntStats, constants, lstat, lstatSync, open, openSync, realpath } from "node:fs";
 import { dirname, relative, sep } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { ZpublishError } from "../errors.js";
 import type { StampLook } from "./chunk-source.js";
 import { isOnLocalFileSystem } from "./local-file-system.js";
+import { closeQuietly, type OpenFile, useUnchanged } from "./open-file.js";
+import { remainingSettleMs } from "./settle-time.js";
 import { stampOf } from "./stamp-of.js";
+import { codeOf, type Label, requireFile, unreadable } from "./unreadable-file.js";
 
-// Descriptors rather than FileHandles: half the time per read, and nothing left to the garbage collector.
 const openAsync = promisify(open);
-const closeAsync = promisify(close);
-const readAsync = promisify(read);
 const realpathAsync = promisify(realpath);
-const fstatAsync = promisify(fstat) as (fd: number, options: { bigint: true }) => Promise<BigIntStats>;
 const lstatAsync = promisify(lstat) as (path: string, options: { bigint: true }) => Promise<BigIntStats>;
 
-/**
- * A kernel stamps files with the time of its last tick, 1 to 10 ms long: two writes within one leave the same time.
- * A file younger than this is looked at again later.
- */
-const settleMs = 20;
 const maxTries = 5;
 /** Directories whose real path was checked, per store and thread. */
 const maxVerifiedDirectories = 4096;
 
 /** Never follows a link unseen, and never waits for the other end of a pipe. */
 const openFlags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
-
-export type Allocate = (byteLength: number) => Uint8Array<ArrayBuffer>;
-
-/** A file that is open for reading. */
-export interface OpenFile {
-  readonly stat: BigIntStats;
-  /** Reads exactly `byteLength` bytes into what `allocate` gives. Default: memory of their own. */
-  readBytes(offset: number, byteLength: number, allocate?: Allocate): Promise<Uint8Array<ArrayBuffer>>;
-}
 
 /**
  * Reads the files of one store. Nothing outside of it is opened: a path whose real path is elsewhere is refused.
@@ -69,12 +41,6 @@ export interface StoreFiles {
    */
   read<T>(path: string, use: (file: OpenFile) => Promise<T>, wasLookedAt?: boolean): Promise<T | undefined>;
 }
-
-/** How messages name a file; put together where there is something to say of it. */
-type Label = () => string;
-
-/** A file turned out shorter than it said: somebody writes it. */
-class FileChanged extends Error {}
 
 /** @param root Absolute real path of the store. */
 export function createStoreFiles(root: string): StoreFiles {
@@ -202,88 +168,6 @@ function lstatNow(path: string): BigIntStats | undefined {
   }
 }
 
-/** Of an open file of a local file system, all that is asked for is in memory: it is not worth another thread. */
-function statOpen(fd: number, isLocal: boolean): BigIntStats | Promise<BigIntStats> {
-  return isLocal ? fstatSync(fd, { bigint: true }) : fstatAsync(fd, { bigint: true });
-}
-
-async function closeQuietly(fd: number, isLocal: boolean): Promise<void> {
-  try {
-    if (isLocal) closeSync(fd);
-    else await closeAsync(fd);
-  } catch {
-    // It was only read from.
-  }
-}
-
-/** Runs `use` on an open file; undefined where the file changed meanwhile. */
-async function useUnchanged<T>(
-  fd: number,
-  label: Label,
-  use: (file: OpenFile) => Promise<T>,
-  isLocal: boolean,
-): Promise<{ readonly value: T } | undefined> {
-  let stat = await statOpen(fd, isLocal);
-  requireFile(stat, label);
-  const wait = remainingSettleMs(stat);
-  if (wait > 0) {
-    await sleep(wait);
-    stat = await statOpen(fd, isLocal);
-  }
-  const file: OpenFile = {
-    stat,
-    readBytes: (offset, byteLength, allocate) => readBytes(fd, offset, byteLength, label, allocate),
-  };
-  try {
-    const value = await use(file);
-    return isSame(stat, await statOpen(fd, isLocal)) ? { value } : undefined;
-  } catch (error) {
-    if (error instanceof FileChanged) return undefined;
-    // What looks corrupt may be half of an old file and half of a new one.
-    if (!isSame(stat, await statOpen(fd, isLocal))) return undefined;
-    throw error;
-  }
-}
-
-/** Not from Buffer's pool: the caller may move the memory to another thread. */
-function allocateOwn(byteLength: number): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(Buffer.allocUnsafeSlow(byteLength).buffer as ArrayBuffer, 0, byteLength);
-}
-
-async function readBytes(
-  fd: number,
-  offset: number,
-  byteLength: number,
-  label: Label,
-  allocate: Allocate = allocateOwn,
-): Promise<Uint8Array<ArrayBuffer>> {
-  if (byteLength > 0x7fffffff)
-    throw unreadable(label, `has ${byteLength} bytes, more than one read can take`);
-  const bytes = allocate(byteLength);
-  let filled = 0;
-  while (filled < byteLength) {
-    const { bytesRead } = await readAsync(fd, bytes, filled, byteLength - filled, offset + filled);
-    if (bytesRead === 0) throw new FileChanged();
-    filled += bytesRead;
-  }
-  return bytes;
-}
-
-function isSame(a: BigIntStats, b: BigIntStats): boolean {
-  return a.mtimeNs === b.mtimeNs && a.size === b.size;
-}
-
-/** Milliseconds until a file is old enough that another write must change its time; 0 for times in the future. */
-function remainingSettleMs(stat: BigIntStats): number {
-  const age = Date.now() - Number(stat.mtimeNs / 1_000_000n);
-  return age < 0 || age >= settleMs ? 0 : settleMs - age;
-}
-
-function requireFile(stat: BigIntStats, label: Label): void {
-  if (stat.isFile()) return;
-  throw unreadable(label, `expected a file, found ${stat.isDirectory() ? "a directory" : "something else"}`);
-}
-
 function refuseOutside(root: string, real: string, label: Label): void {
   const prefix = root.endsWith(sep) ? root : `${root}${sep}`;
   if (real !== root && !real.startsWith(prefix))
@@ -296,17 +180,6 @@ function absentOrThrow(error: unknown, label: Label): undefined {
   throw unreadable(label, `cannot be read (${code})`, error);
 }
 
-/** The code of a system error, without its message, which has a path of the machine. */
-function codeOf(error: unknown): string {
-  const code = (error as { code?: unknown } | null)?.code;
-  return typeof code === "string" ? code : "unknown error";
-}
-
 function labelOf(root: string, path: string): string {
   return relative(root, path).split(sep).join("/");
-}
-
-function unreadable(label: Label, problem: string, cause?: unknown): ZpublishError {
-  const key = label();
-  return new ZpublishError("source-unreadable", `'${key}' ${problem}`, { details: { key }, cause });
 }
