@@ -1,10 +1,16 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startChild, stopChild, waitForLine } from "./children.js";
 import type { RunningSubject } from "./subjects/subject.js";
 
 const MAIN = fileURLToPath(new URL("../src/main.js", import.meta.url));
+
+/** Options of Node.js that the program's first line gives it where it is started by its name. */
+function optionsOfProgram(): readonly string[] {
+  const [first = ""] = readFileSync(MAIN, "utf8").split("\n", 1);
+  return first.split(/\s+/).filter((word) => word.startsWith("--"));
+}
 
 export interface ZpublishSettings {
   /** As in the configuration file, by id. */
@@ -33,9 +39,13 @@ export async function startZpublish(settings: ZpublishSettings): Promise<Running
   const serve = ["serve", "--config", config, "--port", "0", "--log-level", "warn"];
   const cache = ["--cache-dir", join(scratch, "cache")];
   const began = performance.now();
-  const child = await startChild(process.execPath, [...nodeArgs, MAIN, ...serve, ...cache, ...args], {
-    env: withoutSettings(),
-  });
+  const child = await startChild(
+    process.execPath,
+    [...optionsOfProgram(), ...nodeArgs, MAIN, ...serve, ...cache, ...args],
+    {
+      env: withoutSettings(),
+    },
+  );
   const [, baseUrl] = await waitForLine(child, /ready on (http:\/\/\S+)/);
   const readySeconds = (performance.now() - began) / 1_000;
   return {

@@ -17,8 +17,9 @@ export interface CacheKey {
  * @param parts All that decides the bytes, unambiguously joined: `revision\0encoding\0path\0chunk key`.
  */
 export function cacheKeyOf(parts: string): CacheKey {
-  const bytes = hash("sha256", parts, "buffer").subarray(0, CACHE_KEY_BYTES);
-  return { bytes, id: idOf(bytes) };
+  const id = hash("sha256", parts, "binary").slice(0, CACHE_KEY_BYTES);
+  // From Buffer's pool: memory of its own for each would cost more than the key.
+  return { bytes: keyOfId(id), id };
 }
 
 /** A key as something a Map or Set can hold. */

@@ -27,7 +27,7 @@ export function cacheLimitsOf(maxBytes: number): CacheLimits {
     maxBytes,
     valueBytes: maxBytes / 8,
     fullBytes: maxBytes * 0.95,
-    batchBytes: Math.min(16 * 1024 ** 2, maxBytes / 16),
+    batchBytes: Math.min(8 * 1024 ** 2, maxBytes / 16),
     fileBytesFlushed: maxBytes * 1.1,
     fileBytesTight: maxBytes * 1.25 + FILE_SLACK_BYTES,
     usedBytesWhenTight: maxBytes * 0.8,

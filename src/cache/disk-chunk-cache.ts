@@ -36,6 +36,8 @@ interface PendingPut extends StorePut {
   readonly release: (() => void) | undefined;
 }
 
+/** Puts that may wait whatever their size. */
+const PENDING_MIN_PUTS = 3;
 const BATCH_MAX_PUTS = 512;
 /** By which the index may grow with one batch. */
 const INDEX_PAGES_PER_BATCH = 8;
@@ -204,7 +206,9 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
 
   function mayPut({ id }: CacheKey, byteLength: number): boolean {
     if (isClosed || byteLength + STORED_HEADER_BYTES > limits.valueBytes || pending.has(id)) return false;
-    if (Date.now() >= noWritesUntil && pendingBytes + byteLength <= options.pendingMaxBytes) return true;
+    // Large ones may be a few: one that is larger than the bound would never be kept otherwise.
+    const hasRoom = pending.size < PENDING_MIN_PUTS || pendingBytes + byteLength <= options.pendingMaxBytes;
+    if (Date.now() >= noWritesUntil && hasRoom) return true;
     counts.drops++;
     return false;
   }

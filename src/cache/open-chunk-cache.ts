@@ -26,7 +26,7 @@ export interface OpenChunkCacheOptions {
   readonly log: Log;
   /** Of this package: a cache of another one is never read. */
   readonly version: string;
-  /** Chunks waiting to be written; beyond it they are dropped. Default 24 MiB. */
+  /** Chunks waiting to be written; beyond it they are dropped. Default 16 MiB. */
   readonly pendingMaxBytes?: number;
   /** How often notes on accesses are written and the directory is looked at. Default 1,000; 0: never. */
   readonly flushIntervalMs?: number;
@@ -42,7 +42,7 @@ export interface OpenChunkCache extends ChunkCache {
   tend(): Promise<void>;
 }
 
-const PENDING_MAX_BYTES = 24 * 1024 ** 2;
+const PENDING_MAX_BYTES = 16 * 1024 ** 2;
 const FLUSH_INTERVAL_MS = 1_000;
 const MARK_INTERVAL_MS = 60_000;
 /** After so many failures in one process the cache stays off. */

@@ -16,7 +16,7 @@ export interface ReadMemory {
 }
 
 /** Pieces are multiples of this, so that chunks of about one size share them. */
-const PIECE_BYTES = 64 * 1024;
+const PIECE_BYTES = 16 * 1024;
 
 /** @param maxBytes Of memory kept for later; more is left to the garbage collector. */
 export function createReadMemory(maxBytes: number): ReadMemory {

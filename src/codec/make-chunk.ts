@@ -228,7 +228,7 @@ async function timed<T>(watch: Stopwatch, stage: keyof Stopwatch, run: () => T |
 }
 
 /** Buffers for chunks are multiples of this, so that one that was used fits the next. */
-const BUFFER_STEP_BYTES = 64 * 1024;
+const BUFFER_STEP_BYTES = 16 * 1024;
 
 /**
  * The outcome, with the bytes in a buffer that can be moved to another thread: no view of anything else, no shared memory.

@@ -71,7 +71,7 @@ const DEFAULT_MAX_REQUEST_BODY_BYTES = 2 ** 20;
 const DEFAULT_STALL_TIMEOUT_MS = 60_000;
 const DEFAULT_GRACE_MS = 5_000;
 /** Replies that are kept for later requests of their paths: about a kilobyte each. */
-const MAX_KEPT_REPLIES = 8_192;
+const MAX_KEPT_REPLIES = 4_096;
 /** Fewer than are kept: whoever reads more paths than this one after the other asks for none of them again soon. */
 const SEEN_PATHS = 2_048;
 /** For what the kernel has not taken from uWebSockets.js yet when the last answer is written. */
