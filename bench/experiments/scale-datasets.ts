@@ -2,14 +2,13 @@ import { isDeepStrictEqual } from "node:util";
 import { openSmallStores } from "../data/bench-data.js";
 import type { Experiment, ExperimentContext } from "./experiment.js";
 import { dataProgress } from "./open-mib-store.js";
-import { medianOf, type StartUp, timeAnswer, withStartedServer } from "./start-up.js";
+import { type CountedStartUp, measureCounts, startUpTable } from "./scale-start-up.js";
+import { timeAnswer, withStartedServer } from "./start-up.js";
 
 /** How many datasets. */
 const SIZES = { full: [1, 100, 10_000], small: [1, 10, 100], tiny: [1, 3] } as const;
 
-interface DatasetsRecord extends StartUp {
-  readonly datasets: number;
-  readonly round: number;
+interface DatasetsRecord extends CountedStartUp {
   /** Milliseconds: the first request of all, for a dataset's metadata; the same for another dataset; again; the list. */
   readonly firstMs: number;
   readonly otherMs: number;
@@ -21,56 +20,22 @@ interface DatasetsRecord extends StartUp {
 export const scaleDatasets: Experiment = {
   title: "time to start and memory against 1, 100, 10,000 small datasets",
   async run(context) {
-    const { size, rounds, parent, onProgress } = context;
+    const { size, parent } = context;
     const counts: readonly number[] = SIZES[size];
     const stores = await openSmallStores(counts.at(-1)!, dataProgress(context), parent);
-    const records: DatasetsRecord[] = [];
-    for (let round = 0; round < rounds; round++) {
-      const order = round % 2 === 0 ? counts : [...counts].reverse();
-      for (const [i, count] of order.entries()) {
-        onProgress((round + i / order.length) / rounds, `${count} datasets`);
-        records.push(await measure(stores.slice(0, count), round, context));
-      }
-    }
+    const records = await measureCounts(counts, "datasets", context, (count, round) =>
+      measure(stores.slice(0, count), round, context),
+    );
+    const titles = { count: "datasets", perOne: "KiB per dataset" };
     return {
       records,
       tables: [
-        {
-          columns: [
-            "datasets",
-            "ready after s",
-            "highest",
-            "CPU s",
-            "memory, MiB",
-            "KiB per dataset",
-            "first `.zmetadata`, ms",
-            "of another dataset",
-            "again",
-            "`/datasets`, ms",
-          ],
-          rows: counts.map((count) => {
-            const own = records.filter(({ datasets }) => datasets === count);
-            const base = medianOf(
-              records.filter(({ datasets }) => datasets === 1),
-              ({ residentBytes }) => residentBytes,
-            );
-            const resident = medianOf(own, ({ residentBytes }) => residentBytes);
-            return [
-              count,
-              medianOf(own, ({ readySeconds }) => readySeconds),
-              Math.max(...own.map(({ readySeconds }) => readySeconds)),
-              medianOf(own, ({ cpuSeconds }) => cpuSeconds),
-              resident === undefined ? undefined : resident / 2 ** 20,
-              resident === undefined || base === undefined || count === 1
-                ? undefined
-                : (resident - base) / 1024 / (count - 1),
-              medianOf(own, ({ firstMs }) => firstMs),
-              medianOf(own, ({ otherMs }) => otherMs),
-              medianOf(own, ({ againMs }) => againMs),
-              medianOf(own, ({ listMs }) => listMs),
-            ];
-          }),
-        },
+        startUpTable(counts, records, titles, {
+          "first `.zmetadata`, ms": ({ firstMs }) => firstMs,
+          "of another dataset": ({ otherMs }) => otherMs,
+          again: ({ againMs }) => againMs,
+          "`/datasets`, ms": ({ listMs }) => listMs,
+        }),
       ],
       goals: [],
       notes: [
@@ -100,7 +65,7 @@ function measure(
       );
     }
     return {
-      datasets: ids.length,
+      count: ids.length,
       round,
       ...startUp,
       firstMs: first,

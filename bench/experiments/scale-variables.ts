@@ -2,14 +2,13 @@ import { checkDocument } from "../check-answers.js";
 import { type BenchStore, openManyStore } from "../data/bench-data.js";
 import { storePath } from "../subjects/subject.js";
 import type { Experiment, ExperimentContext } from "./experiment.js";
-import { medianOf, type StartUp, timeAnswer, withStartedServer } from "./start-up.js";
+import { type CountedStartUp, measureCounts, startUpTable } from "./scale-start-up.js";
+import { timeAnswer, withStartedServer } from "./start-up.js";
 
 /** How many variables. */
 const SIZES = { full: [1, 1_000, 50_000], small: [1, 100, 1_000], tiny: [1, 10] } as const;
 
-interface VariablesRecord extends StartUp {
-  readonly variables: number;
-  readonly round: number;
+interface VariablesRecord extends CountedStartUp {
   readonly zmetadataBytes: number;
   /** Milliseconds: the first request of all, for one variable; the first `.zmetadata`; the same again; `/keys`. */
   readonly arrayMs: number;
@@ -22,62 +21,27 @@ interface VariablesRecord extends StartUp {
 export const scaleVariables: Experiment = {
   title: "time to start and memory against 1, 1,000, 50,000 variables of one dataset",
   async run(context) {
-    const { size, rounds, parent, onProgress } = context;
+    const { size, parent, onProgress } = context;
     const counts: readonly number[] = SIZES[size];
     const stores = new Map<number, BenchStore>();
     for (const count of counts) {
       onProgress(0, "making data");
       stores.set(count, await openManyStore(count, parent));
     }
-    const records: VariablesRecord[] = [];
-    for (let round = 0; round < rounds; round++) {
-      const order = round % 2 === 0 ? counts : [...counts].reverse();
-      for (const [i, count] of order.entries()) {
-        onProgress((round + i / order.length) / rounds, `${count} variables`);
-        records.push(await measure(stores.get(count)!, count, round, context));
-      }
-    }
+    const records = await measureCounts(counts, "variables", context, (count, round) =>
+      measure(stores.get(count)!, count, round, context),
+    );
+    const titles = { count: "variables", perOne: "KiB per variable" };
     return {
       records,
       tables: [
-        {
-          columns: [
-            "variables",
-            "ready after s",
-            "highest",
-            "CPU s",
-            "memory, MiB",
-            "KiB per variable",
-            "`.zmetadata`, MB",
-            "first `.zarray`, ms",
-            "first `.zmetadata`, ms",
-            "again",
-            "`/keys`, ms",
-          ],
-          rows: counts.map((count) => {
-            const own = records.filter(({ variables }) => variables === count);
-            const base = medianOf(
-              records.filter(({ variables }) => variables === 1),
-              ({ residentBytes }) => residentBytes,
-            );
-            const resident = medianOf(own, ({ residentBytes }) => residentBytes);
-            return [
-              count,
-              medianOf(own, ({ readySeconds }) => readySeconds),
-              Math.max(...own.map(({ readySeconds }) => readySeconds)),
-              medianOf(own, ({ cpuSeconds }) => cpuSeconds),
-              resident === undefined ? undefined : resident / 2 ** 20,
-              resident === undefined || base === undefined || count === 1
-                ? undefined
-                : (resident - base) / 1024 / (count - 1),
-              medianOf(own, ({ zmetadataBytes }) => zmetadataBytes / 1e6),
-              medianOf(own, ({ arrayMs }) => arrayMs),
-              medianOf(own, ({ zmetadataMs }) => zmetadataMs),
-              medianOf(own, ({ againMs }) => againMs),
-              medianOf(own, ({ keysMs }) => keysMs),
-            ];
-          }),
-        },
+        startUpTable(counts, records, titles, {
+          "`.zmetadata`, MB": ({ zmetadataBytes }) => zmetadataBytes / 1e6,
+          "first `.zarray`, ms": ({ arrayMs }) => arrayMs,
+          "first `.zmetadata`, ms": ({ zmetadataMs }) => zmetadataMs,
+          again: ({ againMs }) => againMs,
+          "`/keys`, ms": ({ keysMs }) => keysMs,
+        }),
       ],
       goals: [],
       notes: [
@@ -105,7 +69,7 @@ function measure(
     const listed = JSON.parse(keys.body.toString()).length;
     if (listed !== variables) throw new Error(`/keys: expected ${variables} names, received ${listed}`);
     return {
-      variables,
+      count: variables,
       round,
       ...startUp,
       zmetadataBytes: first.body.length,
