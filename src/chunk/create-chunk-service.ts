@@ -42,8 +42,8 @@ interface MadeChunk {
   readonly origin: "PASS" | "MISS";
   /** Milliseconds per stage. */
   readonly timings: Readonly<Record<string, number>>;
-  /** Gives the memory back; undefined where it is not to be used again. */
-  readonly giveBack?: () => void;
+  /** Gives the memory back; undefined where it is not to be used again, and once that is done. */
+  giveBack?: (() => void) | undefined;
   /** CRC-32, where it is known. */
   readonly checksum?: number;
   /** Bodies that read from it, and the cache. */
@@ -154,10 +154,12 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
   /** Gives memory back that nobody reads from. Not in this turn: others may have waited for the same chunk. */
   function release(made: MadeChunk): void {
     made.readers -= 1;
-    const { giveBack } = made;
-    if (made.readers > 0 || giveBack === undefined) return;
+    if (made.readers > 0 || made.giveBack === undefined) return;
     setImmediate(() => {
-      if (made.readers === 0) giveBack();
+      if (made.readers > 0) return;
+      made.giveBack?.();
+      // Several may have been the last one in the same turn.
+      made.giveBack = undefined;
     });
   }
 

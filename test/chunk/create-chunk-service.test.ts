@@ -8,7 +8,7 @@ import type { DatasetConfig } from "../../src/config/config.js";
 import { createSnapshot } from "../../src/dataset/create-snapshot.js";
 import type { DatasetSnapshot, ServedArray } from "../../src/dataset/dataset.js";
 import { ZpublishError } from "../../src/errors.js";
-import type { ChunkOutcome, ChunkTask } from "../../src/pool/chunk-task.js";
+import { CHUNK_HEADROOM_BYTES, type ChunkOutcome, type ChunkTask } from "../../src/pool/chunk-task.js";
 import type { StoredArray } from "../../src/source/source.js";
 import { storedArray, storedTree } from "../dataset/fake-source.js";
 
@@ -35,10 +35,12 @@ interface Setup {
   readonly config?: Partial<DatasetConfig>;
   readonly stored?: Partial<StoredArray>;
   readonly makeChunk?: (task: ChunkTask) => Promise<ChunkOutcome>;
+  readonly recycle?: (bytes: Uint8Array<ArrayBuffer>) => void;
+  readonly keeps?: boolean;
 }
 
 /** One int16 array of 4 × 6 in chunks of 2 × 2, stored in files: chunk 0.0 holds "stored bytes". */
-async function setup(t: Test, { config, stored, makeChunk }: Setup = {}) {
+async function setup(t: Test, { config, stored, makeChunk, recycle, keeps = true }: Setup = {}) {
   const directory = join(t.testdir({ array: { "0.0": "stored bytes" } }), "array");
   const array = storedArray("a", {
     chunks: { kind: "files", directory, keyEncoding: { name: "v2", separator: "." } },
@@ -52,7 +54,8 @@ async function setup(t: Test, { config, stored, makeChunk }: Setup = {}) {
   const cache = mapCache();
   const tasks: ChunkTask[] = [];
   const service = createChunkService({
-    cache: () => cache,
+    cache: () => ({ ...cache, admits: () => keeps }),
+    ...(recycle === undefined ? {} : { recycle }),
     isCurrent: () => true,
     makeChunk: async (task) => {
       tasks.push(task);
@@ -260,4 +263,24 @@ t.test("the length of a passed-through chunk is known without reading it", async
   t.equal(await (await serve("0.0")).byteLength?.(), 12);
   const { serve: transcoded } = await setup(t, { config: { encoding: { compressor: null } } });
   t.equal(await (await transcoded("0.0")).byteLength?.(), undefined);
+});
+
+t.test("memory that several read from is taken back once, when the last is done", async (t) => {
+  for (const keeps of [true, false]) {
+    let taken = 0;
+    const bytes = new Uint8Array(new ArrayBuffer(128), CHUNK_HEADROOM_BYTES, 4);
+    const { serve } = await setup(t, {
+      config: { immutable: true, encoding: { compressor: null } },
+      makeChunk: async () => ({ ...encoded("made", "stamp"), bytes }) as ChunkOutcome,
+      recycle() {
+        taken++;
+      },
+      keeps,
+    });
+    const reply = await serve("0.0");
+    // Each is done before the next one reads: in between nobody does.
+    await Promise.all([1, 2, 3].map(async () => (await reply.open()).release?.()));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    t.equal(taken, 1, keeps ? "kept by the cache, too" : "not kept");
+  }
 });
