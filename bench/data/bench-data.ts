@@ -67,17 +67,11 @@ export async function openFieldStore(
     await writeMetadata(unfinished, {
       ".zattrs": { title: "A field for benchmarks" },
       ".zgroup": { zarr_format: 2 },
-      "field/.zarray": {
-        chunks: [1, chunkSide, chunkSide],
-        compressor: FIELD_COMPRESSOR,
-        dimension_separator: ".",
-        dtype: "<f4",
-        fill_value: "NaN",
-        filters: null,
-        order: "C",
-        shape: [steps, FIELD_SIDE, FIELD_SIDE],
-        zarr_format: 2,
-      },
+      "field/.zarray": arrayDocument(
+        [steps, FIELD_SIDE, FIELD_SIDE],
+        [1, chunkSide, chunkSide],
+        FIELD_COMPRESSOR,
+      ),
       "field/.zattrs": {
         _ARRAY_DIMENSIONS: ["time", "y", "x"],
         long_name: "a smooth field with noise",
@@ -104,17 +98,7 @@ export async function openManyStore(
   await makeOnce(directory, async (unfinished) => {
     const metadata: Record<string, unknown> = { ".zattrs": {}, ".zgroup": { zarr_format: 2 } };
     for (let i = 0; i < count; i++) {
-      metadata[`v${i}/.zarray`] = {
-        chunks: [100],
-        compressor: FIELD_COMPRESSOR,
-        dimension_separator: ".",
-        dtype: "<f4",
-        fill_value: "NaN",
-        filters: null,
-        order: "C",
-        shape: [100],
-        zarr_format: 2,
-      };
+      metadata[`v${i}/.zarray`] = arrayDocument([100], [100], FIELD_COMPRESSOR);
       metadata[`v${i}/.zattrs`] = {
         _ARRAY_DIMENSIONS: ["x"],
         ...(comment === "" ? {} : { comment }),
@@ -143,14 +127,7 @@ export async function openSmallStores(
   const directory = join(parent, `small-${count}-v${FORMAT}`);
   const stores = Array.from({ length: count }, (_, i) => `s${i}`);
   await makeOnce(directory, async (unfinished) => {
-    const array = {
-      chunks: [SMALL_LENGTH],
-      compressor: null,
-      dimension_separator: ".",
-      dtype: "<f4",
-      fill_value: "NaN",
-    };
-    const zarray = { ...array, filters: null, order: "C", shape: [SMALL_LENGTH], zarr_format: 2 };
+    const zarray = arrayDocument([SMALL_LENGTH], [SMALL_LENGTH], null);
     for (const [done, name] of stores.entries()) {
       const store = join(unfinished, name);
       for (const variable of ["field", "x"]) {
@@ -170,6 +147,21 @@ export async function openSmallStores(
     }
   });
   return stores.map((name) => join(directory, name));
+}
+
+/** `.zarray` of an array of float32. */
+function arrayDocument(shape: readonly number[], chunks: readonly number[], compressor: object | null) {
+  return {
+    chunks,
+    compressor,
+    dimension_separator: ".",
+    dtype: "<f4",
+    fill_value: "NaN",
+    filters: null,
+    order: "C",
+    shape,
+    zarr_format: 2,
+  };
 }
 
 /** Where the chunk `field/t.y.x` of a grid lies. */
