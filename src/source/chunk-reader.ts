@@ -2,13 +2,16 @@ import type { ChunkReader, ChunkSource, MemoryChunks, StampLook } from "./chunk-
 import { openFileChunkReader } from "./file-chunk-reader.js";
 import { openShardChunkReader } from "./shard-chunk-reader.js";
 
-/** A reader of an array's stored chunks. Opens nothing until it is asked; there is nothing to close. */
-export function openChunkReader(source: ChunkSource): ChunkReader {
+/**
+ * A reader of an array's stored chunks. Opens nothing until it is asked; there is nothing to close.
+ * @param mayBlock Whether reading may hold up this thread, as it may a worker's. Default false.
+ */
+export function openChunkReader(source: ChunkSource, mayBlock = false): ChunkReader {
   switch (source.kind) {
     case "files":
-      return openFileChunkReader(source);
+      return openFileChunkReader(source, mayBlock);
     case "shards":
-      return openShardChunkReader(source);
+      return openShardChunkReader(source, mayBlock);
     case "memory":
       return openMemoryChunkReader(source);
   }

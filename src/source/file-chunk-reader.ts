@@ -6,8 +6,8 @@ import { stampOf } from "./stamp-of.js";
 import { createStoreFiles } from "./store-files.js";
 
 /** A reader of chunks that are one file each. */
-export function openFileChunkReader(source: FileChunks): ChunkReader {
-  const files = createStoreFiles(source.root ?? source.directory);
+export function openFileChunkReader(source: FileChunks, mayBlock: boolean): ChunkReader {
+  const files = createStoreFiles(source.root ?? source.directory, mayBlock);
 
   async function statChunk(chunkCoords: readonly number[]) {
     const key = encodeChunkKey(chunkCoords, source.keyEncoding);

@@ -1,4 +1,4 @@
-import { type BigIntStats, close, closeSync, fstat, fstatSync, read } from "node:fs";
+import { type BigIntStats, close, closeSync, fstat, fstatSync, read, readSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { remainingSettleMs } from "./settle-time.js";
@@ -40,6 +40,7 @@ export async function closeQuietly(fd: number, isLocal: boolean): Promise<void> 
 /**
  * Runs `use` on an open file.
  * @param isLocal Whether its file system is this machine's own.
+ * @param mayBlock Whether this thread may wait for the disk of a local file system.
  * @returns Undefined where the file changed meanwhile.
  * @throws ZpublishError `source-unreadable`, system errors, and what `use` throws of an unchanged file.
  */
@@ -48,6 +49,7 @@ export async function useUnchanged<T>(
   label: Label,
   use: (file: OpenFile) => Promise<T>,
   isLocal: boolean,
+  mayBlock: boolean,
 ): Promise<{ readonly value: T } | undefined> {
   let stat = await statOpen(fd, isLocal);
   requireFile(stat, label);
@@ -56,9 +58,10 @@ export async function useUnchanged<T>(
     await sleep(wait);
     stat = await statOpen(fd, isLocal);
   }
+  const readSome = isLocal && mayBlock ? readSync : readLater;
   const file: OpenFile = {
     stat,
-    readBytes: (offset, byteLength, allocate) => readBytes(fd, offset, byteLength, label, allocate),
+    readBytes: (offset, byteLength, allocate) => readBytes(fd, readSome, offset, byteLength, label, allocate),
   };
   try {
     const value = await use(file);
@@ -76,8 +79,20 @@ function allocateOwn(byteLength: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(Buffer.allocUnsafeSlow(byteLength).buffer as ArrayBuffer, 0, byteLength);
 }
 
+type ReadSome = (
+  fd: number,
+  bytes: Uint8Array,
+  begin: number,
+  byteLength: number,
+  offset: number,
+) => number | Promise<number>;
+
+const readLater: ReadSome = async (fd, bytes, begin, byteLength, offset) =>
+  (await readAsync(fd, bytes, begin, byteLength, offset)).bytesRead;
+
 async function readBytes(
   fd: number,
+  readSome: ReadSome,
   offset: number,
   byteLength: number,
   label: Label,
@@ -88,7 +103,7 @@ async function readBytes(
   const bytes = allocate(byteLength);
   let filled = 0;
   while (filled < byteLength) {
-    const { bytesRead } = await readAsync(fd, bytes, filled, byteLength - filled, offset + filled);
+    const bytesRead = await readSome(fd, bytes, filled, byteLength - filled, offset + filled);
     if (bytesRead === 0) throw new FileChanged();
     filled += bytesRead;
   }

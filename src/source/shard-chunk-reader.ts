@@ -17,8 +17,8 @@ interface ShardPlace {
 }
 
 /** A reader of the inner chunks of shards. */
-export function openShardChunkReader(source: ShardChunks): ChunkReader {
-  const files = createStoreFiles(source.root ?? source.directory);
+export function openShardChunkReader(source: ShardChunks, mayBlock: boolean): ChunkReader {
+  const files = createStoreFiles(source.root ?? source.directory, mayBlock);
 
   async function entryOf(file: OpenFile, place: ShardPlace): Promise<ShardEntry | undefined> {
     const stamp = stampOf(file.stat);

@@ -42,8 +42,12 @@ export interface StoreFiles {
   read<T>(path: string, use: (file: OpenFile) => Promise<T>, wasLookedAt?: boolean): Promise<T | undefined>;
 }
 
-/** @param root Absolute real path of the store. */
-export function createStoreFiles(root: string): StoreFiles {
+/**
+ * @param root Absolute real path of the store.
+ * @param mayBlock Whether this thread has nothing else to do while it reads: files of local file systems are then read
+ * without handing it to another. Default false.
+ */
+export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
   /** Device of each directory whose real path was checked. */
   const verified = new Map<string, bigint>();
 
@@ -137,10 +141,10 @@ export function createStoreFiles(root: string): StoreFiles {
       const label = () => labelOf(root, path);
       const isLocal = isOnLocalFileSystem(dirname(path)) === true;
       for (let attempt = 1; attempt <= maxTries; attempt++) {
-        const fd = await openPath(path, label, isLocal && wasLookedAt);
+        const fd = await openPath(path, label, isLocal && (wasLookedAt || mayBlock));
         if (fd === undefined) return undefined;
         try {
-          const result = await useUnchanged(fd, label, use, isLocal);
+          const result = await useUnchanged(fd, label, use, isLocal, mayBlock);
           if (result !== undefined) return result.value;
         } catch (error) {
           if (error instanceof ZpublishError) throw error;
