@@ -3,6 +3,7 @@ import { createNullCache } from "./cache/null-chunk-cache.js";
 import { openChunkCache } from "./cache/open-chunk-cache.js";
 import type { ChunkService } from "./chunk/chunk-service.js";
 import { type ChunkServiceParts, createChunkService } from "./chunk/create-chunk-service.js";
+import { setKernelUse } from "./codec/kernel/kernel-use.js";
 import type { Config, DatasetConfig, PluginConfig } from "./config/config.js";
 import { type OpenProgress, openDatasets } from "./dataset/dataset-registry.js";
 import { DEFAULT_LOAD_LIMITS, type LoadLimits } from "./http/load.js";
@@ -64,6 +65,7 @@ export interface Server {
 export async function openServer(config: ServerConfig, parts: ServerParts): Promise<Server> {
   const { log, progress, sharing } = parts;
   let http: HttpServer | undefined;
+  setKernelUse(config.kernel);
   const plugins = await loadPlugins(config.plugins);
   // All processes find out the same about what they open at start: the first says it.
   const datasetLog = sharing === undefined || sharing.process === 1 ? log : quiet(log);
@@ -82,7 +84,7 @@ export async function openServer(config: ServerConfig, parts: ServerParts): Prom
 
   const closers: (() => Promise<void>)[] = [() => datasets.close()];
   const pool = once((): EncodePool => {
-    const alone = createEncodePool({ threads: config.workers, log });
+    const alone = createEncodePool({ threads: config.workers, useKernel: config.kernel, log });
     const created = sharing?.inTurn(alone) ?? alone;
     closers.push(() => created.close());
     return created;

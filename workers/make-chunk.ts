@@ -1,10 +1,13 @@
-import { move, transferableSymbol, valueSymbol } from "piscina";
+import Piscina, { move, transferableSymbol, valueSymbol } from "piscina";
+import { setKernelUse } from "../src/codec/kernel/kernel-use.js";
 import { isNumcodecsWornOut } from "../src/codec/numcodecs-module.js";
-import type { ChunkOutcome, WorkerTask } from "../src/pool/chunk-task.js";
+import type { ChunkOutcome, WorkerData, WorkerTask } from "../src/pool/chunk-task.js";
 import { createTaskRunner } from "../src/pool/run-chunk-task.js";
 import { WORN_OUT_EXIT_CODE } from "../src/pool/worn-out-exit-code.js";
 
-const run = createTaskRunner();
+setKernelUse((Piscina.workerData as WorkerData).useKernel);
+
+const run = createTaskRunner({ mayBlock: true });
 
 /** What piscina calls for every task; the encoded bytes go back without being copied. */
 export default async function makeChunk({ task, into }: WorkerTask): Promise<unknown> {

@@ -1,5 +1,5 @@
 import { bitround } from "./bitround.js";
-import { blosc } from "./blosc.js";
+import { blosc } from "./blosc/blosc.js";
 import { adler32, crc32, crc32cTrailer } from "./checksum.js";
 import type { Codec } from "./codec.js";
 import { delta } from "./delta.js";

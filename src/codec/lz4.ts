@@ -1,27 +1,41 @@
 import { type Codec, checkDecodedLength, corrupt } from "./codec.js";
-import { decodeLz4Block } from "./lz4-block.js";
+import { OWN_MEMORY } from "./kernel/kernel-memory.js";
+import { currentKernel } from "./kernel/kernel-use.js";
 import { checkEncodable, runNumcodecs } from "./numcodecs-module.js";
 
 const HEADER_BYTES = 4;
+/** More is taken for this (`LZ4_ACCELERATION_MAX`). */
+const MAX_ACCELERATION = 65_537;
 
 /** `lz4` of numcodecs: the decoded length (uint32, little-endian), then one LZ4 block. */
 export const lz4: Codec = {
-  decode(bytes, step) {
+  decode(bytes, step, memory = OWN_MEMORY) {
     if (bytes.length < HEADER_BYTES) {
       throw corrupt(`lz4: expected a header of ${HEADER_BYTES} bytes, received ${bytes.length}`);
     }
     const byteLength = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
     checkDecodedLength("lz4", byteLength, step);
-    const decoded = new Uint8Array(byteLength);
+    const decoded = memory.allocate(byteLength);
     // The block of no bytes is one token of zero.
     const isEmpty = byteLength === 0 && bytes.length <= HEADER_BYTES + 1;
-    if (!isEmpty && !decodeLz4Block(bytes, HEADER_BYTES, bytes.length, decoded, 0, byteLength)) {
+    if (!isEmpty && !currentKernel().decodeLz4(bytes.subarray(HEADER_BYTES), decoded)) {
       throw corrupt(`lz4: the block does not decode to the ${byteLength} bytes its header announces`);
     }
     return decoded;
   },
-  encode(bytes, { codec }) {
+  encode(bytes, { codec }, memory = OWN_MEMORY) {
     checkEncodable("lz4", bytes);
-    return runNumcodecs("lz4", "encode", { acceleration: codec.acceleration }, bytes);
+    const { encodeLz4 } = currentKernel();
+    const acceleration = codec.acceleration as number;
+    if (encodeLz4 === undefined) return runNumcodecs("lz4", "encode", { acceleration }, bytes);
+    const target = memory.allocate(HEADER_BYTES + compressBound(bytes.length));
+    new DataView(target.buffer, target.byteOffset).setUint32(0, bytes.length, true);
+    const length = encodeLz4(bytes, target.subarray(HEADER_BYTES), Math.min(acceleration, MAX_ACCELERATION));
+    return target.subarray(0, HEADER_BYTES + length);
   },
 };
+
+/** No block is longer (LZ4 block format: 255 literals cost one byte, and some room). */
+function compressBound(byteLength: number): number {
+  return byteLength + Math.floor(byteLength / 255) + 16;
+}

@@ -9,6 +9,8 @@ import { storedChunksOf } from "../zarr/stored-chunks-of.js";
 import type { DecodedCache, DecodedChunk } from "./decoded-cache.js";
 import { fillBuffer, isZero } from "./fill-buffer.js";
 import { type ChunkBox, gather, gatherFill } from "./gather.js";
+import type { KernelMemory } from "./kernel/kernel-memory.js";
+import { currentKernel } from "./kernel/kernel-use.js";
 import { decodeSteps, encodeSteps } from "./run-steps.js";
 
 /** Largest chunk that is made up because nothing is stored behind it. */
@@ -31,6 +33,17 @@ interface Stopwatch {
   encode: number;
 }
 
+/** What one chunk is made with. */
+interface Making {
+  readonly plan: EncodingPlan;
+  readonly reader: ChunkReader;
+  /** For bytes on their way; what stays is copied out. */
+  readonly memory: KernelMemory;
+  readonly watch: Stopwatch;
+  /** Memory for the chunk, used where it is large enough. */
+  readonly into: ArrayBuffer | undefined;
+}
+
 /**
  * Makes one served chunk as its plan says. Knows nothing of threads.
  * @param chunkCoords Inside the served grid.
@@ -45,74 +58,76 @@ export async function makeChunk(
   decoded?: DecodedChunks,
   into?: ArrayBuffer,
 ): Promise<MadeChunk> {
-  const watch: Stopwatch = { read: 0, decode: 0, encode: 0 };
-  if (plan.kind === "rechunk") return makeRechunked(plan, chunkCoords, reader, decoded, watch, into);
-
-  const stored = await readStored(plan, chunkCoords, reader, watch);
-  if (stored === undefined) {
-    const stamp = await stampOfAbsent(plan, chunkCoords, reader, watch);
-    return makeAbsent(plan, stamp ?? "", watch, into);
+  const memory = currentKernel().lease();
+  const making: Making = { plan, reader, memory, watch: { read: 0, decode: 0, encode: 0 }, into };
+  try {
+    return plan.kind === "rechunk"
+      ? await makeRechunked(making, chunkCoords, decoded)
+      : await makeRecompressed(making, chunkCoords);
+  } finally {
+    memory.end();
   }
+}
+
+async function makeRecompressed(making: Making, chunkCoords: readonly number[]): Promise<MadeChunk> {
+  const { plan, memory, watch } = making;
+  const stored = await readStored(making, chunkCoords);
+  if (stored === undefined) return makeAbsent(making, (await stampOfAbsent(making, chunkCoords)) ?? "");
   const what = describe(plan, chunkCoords);
-  const inner = await timed(watch, "decode", () => decodeSteps(stored.bytes, plan.decode, what));
-  const bytes = await timed(watch, "encode", () => encodeSteps(inner, plan.encode, what));
-  return encoded(bytes, stored.stamp, watch, into);
+  const inner = await timed(watch, "decode", () => decodeSteps(stored.bytes, plan.decode, what, memory));
+  const bytes = await timed(watch, "encode", () => encodeSteps(inner, plan.encode, what, memory));
+  return encoded(making, bytes, stored.stamp);
 }
 
 async function makeRechunked(
-  plan: EncodingPlan,
+  making: Making,
   chunkCoords: readonly number[],
-  reader: ChunkReader,
   decoded: DecodedChunks | undefined,
-  watch: Stopwatch,
-  into: ArrayBuffer | undefined,
 ): Promise<MadeChunk> {
+  const { plan, memory, watch } = making;
   const { shape, served, itemSize } = plan;
   const regions = storedChunksOf(plan, chunkCoords);
   const stamps: (string | undefined)[] = [];
   const absent: (readonly number[])[] = [];
+  const raw = memory.allocate(elementCount(served.chunkShape) * itemSize);
   let target: ChunkBox | undefined;
 
   for (const coords of regions) {
-    const chunk = await decodeStored(plan, coords, reader, decoded, watch);
+    const mark = memory.mark();
+    const chunk = await decodeStored(making, coords, decoded);
     if (chunk === undefined) {
-      stamps.push(await stampOfAbsent(plan, coords, reader, watch));
+      stamps.push(await stampOfAbsent(making, coords));
       absent.push(coords);
       continue;
     }
     stamps.push(chunk.stamp);
     const began = performance.now();
-    target ??= allocateChunk(plan, chunkCoords);
+    target ??= { bytes: cleared(raw, plan, chunkCoords), ...boxOf(served, chunkCoords) };
     gather({ bytes: chunk.bytes, ...boxOf(plan.stored, coords) }, target, shape, itemSize);
+    memory.rewind(mark);
     watch.decode += performance.now() - began;
   }
 
   const stamp = combineStamps(stamps);
-  if (target === undefined) return makeAbsent(plan, stamp, watch, into);
+  if (target === undefined) return makeAbsent(making, stamp);
   // At the array's edge the whole buffer began as fill.
   if (!isZero(plan.fillItem) && plan.fillItem !== null && !passesEdge(plan, chunkCoords)) {
     for (const coords of absent) gatherFill(boxOf(plan.stored, coords), target, shape, plan.fillItem);
   }
-  const { bytes: raw } = target;
   const what = `${describe(plan, regions[0] ?? [])} for served chunk ${keyOf(chunkCoords)}`;
-  const bytes = await timed(watch, "encode", () => encodeSteps(raw, plan.encode, what));
-  return encoded(bytes, stamp, watch, into);
+  const bytes = await timed(watch, "encode", () => encodeSteps(raw, plan.encode, what, memory));
+  return encoded(making, bytes, stamp);
+}
 
-  /** Zeroed or filled, never what memory held before. */
-  function allocateChunk(of: EncodingPlan, coords: readonly number[]): ChunkBox {
-    const bytes = new Uint8Array(elementCount(served.chunkShape) * itemSize);
-    if (passesEdge(of, coords)) fillBuffer(bytes, of.fillItem);
-    return { bytes, ...boxOf(served, coords) };
-  }
+/** Zeroed or filled, never what memory held before. */
+function cleared(bytes: Uint8Array, plan: EncodingPlan, chunkCoords: readonly number[]): Uint8Array {
+  fillBuffer(bytes, passesEdge(plan, chunkCoords) ? plan.fillItem : null);
+  return bytes;
 }
 
 /** What is served of a chunk with nothing stored behind it. */
-async function makeAbsent(
-  plan: EncodingPlan,
-  stamp: string,
-  watch: Stopwatch,
-  into: ArrayBuffer | undefined,
-): Promise<MadeChunk> {
+async function makeAbsent(making: Making, stamp: string): Promise<MadeChunk> {
+  const { plan, memory, watch } = making;
   if (plan.absentIsAbsent) return { status: "absent" };
   const itemCount = elementCount(plan.served.chunkShape);
   const isVariable = plan.itemSize === 0 && plan.fillItem !== null && plan.fillItem.length > 0;
@@ -130,19 +145,18 @@ async function makeAbsent(
   if (isVariable) new DataView(raw.buffer).setUint32(0, itemCount, true);
   fillBuffer(raw.subarray(headLength), plan.fillItem);
   const bytes = await timed(watch, "encode", () =>
-    encodeSteps(raw, plan.encodeAll, `array '${plan.path}': filled chunk`),
+    encodeSteps(raw, plan.encodeAll, `array '${plan.path}': filled chunk`, memory),
   );
-  return encoded(bytes, stamp, watch, into);
+  return encoded(making, bytes, stamp);
 }
 
 /** A stored chunk's items; kept where decoding them was work. */
 async function decodeStored(
-  plan: EncodingPlan,
+  making: Making,
   coords: readonly number[],
-  reader: ChunkReader,
   decoded: DecodedChunks | undefined,
-  watch: Stopwatch,
 ): Promise<DecodedChunk | undefined> {
+  const { plan, reader, memory, watch } = making;
   const isKept = decoded !== undefined && plan.decode.length > 0;
   const key = isKept ? `${decoded.sourceKey}\n${plan.id}\n${coords.join(".")}` : "";
   const kept = isKept ? decoded.cache.get(key) : undefined;
@@ -151,16 +165,18 @@ async function decodeStored(
     if (stamp === kept.stamp) return kept;
   }
 
-  const stored = await readStored(plan, coords, reader, watch);
+  const stored = await readStored(making, coords);
   if (stored === undefined) return undefined;
   const what = describe(plan, coords);
-  const bytes = await timed(watch, "decode", () => decodeSteps(stored.bytes, plan.decode, what));
+  const bytes = await timed(watch, "decode", () => decodeSteps(stored.bytes, plan.decode, what, memory));
   const expected = elementCount(plan.stored.chunkShape) * plan.itemSize;
   if (bytes.length !== expected) {
     throw new ZpublishError("corrupt-chunk", `${what} has ${bytes.length} bytes, expected ${expected}`);
   }
-  const chunk = { bytes, stamp: stored.stamp };
-  if (isKept) decoded.cache.put(key, chunk);
+  if (!isKept) return { bytes, stamp: stored.stamp };
+  // What is kept must not lie in memory that is used again.
+  const chunk = { bytes: memory.keep(bytes), stamp: stored.stamp };
+  decoded.cache.put(key, chunk);
   return chunk;
 }
 
@@ -169,21 +185,18 @@ async function decodeStored(
  * the read, so that a chunk written in between shows as a change.
  */
 function stampOfAbsent(
-  plan: EncodingPlan,
+  { plan, reader, watch }: Making,
   coords: readonly number[],
-  reader: ChunkReader,
-  watch: Stopwatch,
 ): Promise<string | undefined> {
   return timed(watch, "read", () => readNamed(plan, coords, reader.stamp(coords)));
 }
 
 function readStored(
-  plan: EncodingPlan,
+  { plan, reader, memory, watch }: Making,
   coords: readonly number[],
-  reader: ChunkReader,
-  watch: Stopwatch,
 ): Promise<StoredChunk | undefined> {
-  return timed(watch, "read", () => readNamed(plan, coords, reader.read(coords)));
+  const { allocate } = memory;
+  return timed(watch, "read", () => readNamed(plan, coords, reader.read(coords, { allocate })));
 }
 
 /** Names the array and the chunk in what goes wrong while reading. */
@@ -232,19 +245,13 @@ const BUFFER_STEP_BYTES = 16 * 1024;
 
 /**
  * The outcome, with the bytes in a buffer that can be moved to another thread: no view of anything else, no shared memory.
- * @param into A buffer that is used where it is large enough.
  */
-function encoded(
-  bytes: Uint8Array,
-  stamp: string,
-  timings: Stopwatch,
-  into: ArrayBuffer | undefined,
-): MadeChunk {
+function encoded({ watch, into }: Making, bytes: Uint8Array, stamp: string): MadeChunk {
   const needed = CHUNK_HEADROOM_BYTES + bytes.length;
   const fits =
     into !== undefined && into.byteLength >= needed && into.byteLength <= 2 * needed + BUFFER_STEP_BYTES;
   const buffer = fits ? into : new ArrayBuffer(Math.ceil(needed / BUFFER_STEP_BYTES) * BUFFER_STEP_BYTES);
   const placed = new Uint8Array(buffer, CHUNK_HEADROOM_BYTES, bytes.length);
   placed.set(bytes);
-  return { status: "encoded", bytes: placed, checksum: crc32(bytes), stamp, timings };
+  return { status: "encoded", bytes: placed, checksum: crc32(placed), stamp, timings: watch };
 }

@@ -2,24 +2,27 @@ import { messageOf, ZpublishError } from "../errors.js";
 import type { CodecStep } from "../zarr/encoding-plan.js";
 import { checkDecodedLength, corrupt } from "./codec.js";
 import { CODECS } from "./codecs.js";
+import { type KernelMemory, OWN_MEMORY } from "./kernel/kernel-memory.js";
 
 /**
  * Undoes codecs, outermost first, checking the length after each.
  * @param steps As in `EncodingPlan.decode`.
  * @param what The chunk, to begin error messages with: `'a/b' chunk 0.1`.
- * @returns Bytes that may be a view of the input.
+ * @param memory For what comes out, and what is in between. Default: memory of its own.
+ * @returns Bytes that may be a view of the input, or of that memory.
  * @throws ZpublishError `corrupt-chunk`, or `codec-failed`.
  */
 export async function decodeSteps(
   bytes: Uint8Array,
   steps: readonly CodecStep[],
   what: string,
+  memory: KernelMemory = OWN_MEMORY,
 ): Promise<Uint8Array> {
   let current = bytes;
   for (const step of steps) {
     const { id } = step.codec;
     try {
-      current = await codecOf(id).decode(current, step);
+      current = await codecOf(id).decode(current, step, memory);
       checkDecodedLength(id, current.length, step);
     } catch (error) {
       throw named(error, what, id);
@@ -31,13 +34,15 @@ export async function decodeSteps(
 /**
  * Applies codecs, innermost first.
  * @param steps As in `EncodingPlan.encode`.
- * @returns Bytes that may be a view of the input.
+ * @param memory As for {@link decodeSteps}.
+ * @returns Bytes that may be a view of the input, or of that memory.
  * @throws ZpublishError `corrupt-chunk` where what was decoded has not the length that is to be encoded; `codec-failed`.
  */
 export async function encodeSteps(
   bytes: Uint8Array,
   steps: readonly CodecStep[],
   what: string,
+  memory: KernelMemory = OWN_MEMORY,
 ): Promise<Uint8Array> {
   let current = bytes;
   for (const step of steps) {
@@ -51,7 +56,7 @@ export async function encodeSteps(
       }
       if (encode === undefined)
         throw new ZpublishError("codec-failed", `${id}: expected a codec that encodes`);
-      current = await encode(current, step);
+      current = await encode(current, step, memory);
     } catch (error) {
       throw named(error, what, id);
     }

@@ -91,6 +91,13 @@ export const OPTIONS = {
     fromText: asNumber,
     defaultValue: () => 1,
   }),
+  kernel: option({
+    placeholder: null,
+    summary: "Decode and encode in WebAssembly; without it the same arrays, more slowly",
+    schema: booleanSchema,
+    fromText: asBoolean,
+    defaultValue: () => true,
+  }),
   cache: option({
     placeholder: null,
     summary: "Keep encoded chunks on disk",

@@ -52,6 +52,7 @@ export function resolveArguments(
     port: values.port,
     workers: values.workers,
     processes: values.processes,
+    kernel: values.kernel,
     cache: values.cache ? { directory: values.cacheDir, maxBytes: values.cacheSize } : null,
     datasets,
     plugins,

@@ -8,6 +8,12 @@ export interface ChunkTask {
   readonly chunkCoords: readonly number[];
 }
 
+/** What a worker is told when it starts. */
+export interface WorkerData {
+  /** Whether it uses the WebAssembly kernel. */
+  readonly useKernel: boolean;
+}
+
 /** A task, and memory for its chunk that is not in use any more. */
 export interface WorkerTask {
   readonly task: ChunkTask;

@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { Piscina } from "piscina";
 import { type ErrorCode, type ErrorDetails, messageOf } from "../errors.js";
 import type { Log } from "../observe/log.js";
-import type { ChunkOutcome, ChunkTask, WorkerTask } from "./chunk-task.js";
+import type { ChunkOutcome, ChunkTask, WorkerData, WorkerTask } from "./chunk-task.js";
 import { WORN_OUT_EXIT_CODE } from "./worn-out-exit-code.js";
 
 /** Threads that make chunks. */
@@ -32,6 +32,8 @@ export interface EncodePoolOptions {
   readonly maxQueued?: number;
   /** A worker that takes longer for one chunk is ended. */
   readonly taskTimeoutMs?: number;
+  /** Whether workers use the WebAssembly kernel. Default true. */
+  readonly useKernel?: boolean;
   readonly log: Log;
   /** The compiled worker; another only in tests. */
   readonly workerFile?: string;
@@ -73,6 +75,7 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
   const taskTimeoutMs = options.taskTimeoutMs ?? DEFAULT_TASK_TIMEOUT_MS;
   const filename =
     options.workerFile ?? fileURLToPath(new URL("../../workers/make-chunk.js", import.meta.url));
+  const workerData: WorkerData = { useKernel: options.useKernel ?? true };
   const queue: QueuedTask[] = [];
   const maxSpare = threads + SPARE_BUFFERS;
   /** Memory for chunks to come. */
@@ -83,7 +86,7 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
   let workers: Workers | undefined;
 
   function openWorkers(): Workers {
-    const opened = createWorkers(filename, threads, (error) => {
+    const opened = createWorkers(filename, threads, workerData, (error) => {
       log.error({ err: error }, "a worker of the encode pool could not start");
       if (workers === opened) workers = undefined;
     });
@@ -182,9 +185,15 @@ interface Workers {
   close(): Promise<void>;
 }
 
-function createWorkers(filename: string, threads: number, onBroken: (error: unknown) => void): Workers {
+function createWorkers(
+  filename: string,
+  threads: number,
+  workerData: WorkerData,
+  onBroken: (error: unknown) => void,
+): Workers {
   const piscina = new Piscina<WorkerTask, ChunkOutcome>({
     filename,
+    workerData,
     minThreads: 0,
     maxThreads: threads,
     idleTimeout: IDLE_TIMEOUT_MS,

@@ -8,6 +8,13 @@ import type { ChunkOutcome, ChunkTask } from "./chunk-task.js";
 /** Readers kept per thread: what they remember (the index of a shard) is worth keeping, but not for ever. */
 const MAX_READERS = 1024;
 
+export interface TaskRunnerOptions {
+  /** Bounded memory for decoded chunks. Default: a cache with a bound of its own. */
+  readonly cache?: DecodedCache;
+  /** Whether reading may hold up this thread. Default false. */
+  readonly mayBlock?: boolean;
+}
+
 interface KeptReader {
   readonly reader: ChunkReader;
   readonly decoded?: DecodedChunks;
@@ -16,12 +23,12 @@ interface KeptReader {
 /**
  * Something that does chunk tasks one after the other, keeping readers and decoded chunks between them. A worker has
  * one; so has whoever does without workers.
- * @param cache Bounded memory for decoded chunks.
  * @returns A function that never throws, and uses the memory it is given for the chunk where that fits: errors are data.
  */
 export function createTaskRunner(
-  cache: DecodedCache = createDecodedCache(),
+  options: TaskRunnerOptions = {},
 ): (task: ChunkTask, into?: ArrayBuffer) => Promise<ChunkOutcome> {
+  const { cache = createDecodedCache(), mayBlock = false } = options;
   const readers = new Map<string, KeptReader>();
 
   function readerOf(source: ChunkSource): KeptReader {
@@ -30,7 +37,7 @@ export function createTaskRunner(
     const sourceKey = JSON.stringify(source);
     let kept = readers.get(sourceKey);
     if (kept === undefined) {
-      kept = { reader: openChunkReader(source), decoded: { cache, sourceKey } };
+      kept = { reader: openChunkReader(source, mayBlock), decoded: { cache, sourceKey } };
     } else readers.delete(sourceKey);
     readers.set(sourceKey, kept);
     if (readers.size > MAX_READERS) readers.delete(readers.keys().next().value as string);

@@ -20,7 +20,7 @@ import type { ArrayDocument } from "./v2-documents.js";
  * Part of every plan's id. To be changed whenever an encoder, or the padding of chunks, gives other bytes than before:
  * a new version of numcodecs.js, say.
  */
-export const CODEC_REVISION = "1";
+export const CODEC_REVISION = "2";
 
 /** Largest decoded chunk that is held in memory, of bytes. */
 export const DEFAULT_MAX_CHUNK_BYTES = 2 ** 30;

@@ -24,6 +24,7 @@ t.test("defaults hold where nothing is said", (t) => {
     port: 9000,
     workers: Math.max(1, availableParallelism() - 1),
     processes: 1,
+    kernel: true,
     cache: { directory: "/home/me/.cache/zpublish", maxBytes: 10 * 1024 ** 3 },
     datasets: [],
     plugins: [
@@ -427,7 +428,10 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
   ['{\n "port": 1,\n}', ["line 3, column 1: expected JSON:"]],
   ["[]", ["expected a JSON object, received []"]],
   ["null", ["expected a JSON object, received null"]],
-  ['{"prot": 1}', ['unknown key "prot"; expected one of host, port, workers, processes, cache, cacheDir,']],
+  [
+    '{"prot": 1}',
+    ['unknown key "prot"; expected one of host, port, workers, processes, kernel, cache, cacheDir,'],
+  ],
   ['{"port": "9000"}', ['port: expected an integer from 0 to 65535, received "9000"']],
   ['{"port": null}', ["port: expected an integer from 0 to 65535, received null"]],
   ['{"skipInvalid": "yes"}', ['skipInvalid: expected true or false, received "yes"']],

@@ -1,0 +1,82 @@
+import type { CodecStep } from "../../zarr/encoding-plan.js";
+import { checkDecodedLength, corrupt } from "../codec.js";
+
+/*
+ * The header of a Blosc 1 chunk, little-endian (c-blosc, README_CHUNK_FORMAT.rst):
+ *
+ *   0 format version   1 version of the inner format   2 flags   3 type size   4 nbytes   8 blocksize   12 cbytes
+ */
+
+export const HEADER_BYTES = 16;
+/** Version of the container that Blosc 1 writes; Blosc 2 writes 3 and up. */
+const FORMAT_VERSION = 2;
+/** Of every inner format there is. */
+const INNER_VERSION = 1;
+
+export const FLAG_SHUFFLE = 0x01;
+export const FLAG_COPIED = 0x02;
+export const FLAG_BIT_SHUFFLE = 0x04;
+export const FLAG_NOT_SPLIT = 0x10;
+const FLAG_RESERVED = 0x08;
+const FORMAT_SHIFT = 5;
+
+/** The top three bits of the flags. */
+export type InnerFormat = "blosclz" | "lz4" | "snappy" | "zlib" | "zstd";
+const INNER_FORMATS: readonly InnerFormat[] = ["blosclz", "lz4", "snappy", "zlib", "zstd"];
+
+export interface BloscHeader {
+  /** `FLAG_…`, without the inner format. */
+  readonly flags: number;
+  readonly innerFormat: InnerFormat;
+  /** Bytes of an item, 1 to 255. */
+  readonly typeSize: number;
+  /** Bytes of the decoded chunk. */
+  readonly byteLength: number;
+  /** Decoded bytes of every block but the last. */
+  readonly blockSize: number;
+}
+
+/** @throws ZpublishError `corrupt-chunk`, also for another decoded length than the step's. */
+export function readHeader(bytes: Uint8Array, step: CodecStep): BloscHeader {
+  if (bytes.length < HEADER_BYTES) {
+    throw corrupt(`blosc: expected a header of ${HEADER_BYTES} bytes, received ${bytes.length}`);
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, HEADER_BYTES);
+  const version = view.getUint8(0);
+  if (version !== FORMAT_VERSION) {
+    throw corrupt(`blosc: expected format version ${FORMAT_VERSION}, received ${version}`);
+  }
+  const encodedLength = view.getUint32(12, true);
+  if (encodedLength !== bytes.length) {
+    throw corrupt(`blosc: the header announces ${encodedLength} bytes, received ${bytes.length}`);
+  }
+  const byteLength = view.getUint32(4, true);
+  checkDecodedLength("blosc", byteLength, step);
+  const blockSize = view.getUint32(8, true);
+  const typeSize = view.getUint8(3);
+  if (byteLength > 0 && typeSize === 0) throw corrupt("blosc: expected a type size from 1 on, received 0");
+  if (byteLength > 0 && (blockSize === 0 || blockSize > byteLength)) {
+    throw corrupt(`blosc: expected blocks of 1 to ${byteLength} bytes, received ${blockSize}`);
+  }
+  const flags = view.getUint8(2);
+  if ((flags & FLAG_RESERVED) !== 0) throw corrupt("blosc: expected flag 0x08 not to be set");
+  const innerFormat = INNER_FORMATS[flags >>> FORMAT_SHIFT];
+  if (innerFormat === undefined) throw corrupt(`blosc: unknown inner codec ${flags >>> FORMAT_SHIFT}`);
+  const innerVersion = view.getUint8(1);
+  if ((flags & FLAG_COPIED) === 0 && byteLength > 0 && innerVersion !== INNER_VERSION) {
+    throw corrupt(`blosc: expected ${innerFormat} of version ${INNER_VERSION}, received ${innerVersion}`);
+  }
+  return { flags: flags & ((1 << FORMAT_SHIFT) - 1), innerFormat, typeSize, byteLength, blockSize };
+}
+
+/** @param encodedLength Bytes of the whole encoded chunk. */
+export function writeHeader(target: Uint8Array, header: BloscHeader, encodedLength: number): void {
+  const view = new DataView(target.buffer, target.byteOffset, HEADER_BYTES);
+  view.setUint8(0, FORMAT_VERSION);
+  view.setUint8(1, INNER_VERSION);
+  view.setUint8(2, header.flags | (INNER_FORMATS.indexOf(header.innerFormat) << FORMAT_SHIFT));
+  view.setUint8(3, header.typeSize);
+  view.setUint32(4, header.byteLength, true);
+  view.setUint32(8, header.blockSize, true);
+  view.setUint32(12, encodedLength, true);
+}

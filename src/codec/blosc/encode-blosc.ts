@@ -1,0 +1,147 @@
+import type { Kernel } from "../kernel/kernel.js";
+import { type KernelMemory, OWN_MEMORY } from "../kernel/kernel-memory.js";
+import { currentKernel } from "../kernel/kernel-use.js";
+import { blockSizeOf, type InnerCodec, isSplit } from "./blosc-blocks.js";
+import {
+  type BloscHeader,
+  FLAG_BIT_SHUFFLE,
+  FLAG_COPIED,
+  FLAG_NOT_SPLIT,
+  FLAG_SHUFFLE,
+  HEADER_BYTES,
+  writeHeader,
+} from "./blosc-header.js";
+import { type StreamEncoder, streamEncoder } from "./inner-encoders.js";
+
+/** Shorter chunks are copied. */
+const MIN_ENCODED_BYTES = 128;
+
+/** How a chunk is encoded. */
+export interface BloscOptions {
+  readonly inner: InnerCodec;
+  /** 0 to 9; 0: copied. */
+  readonly level: number;
+  readonly shuffle: "none" | "byte" | "bit";
+  /** Bytes of an item, 1 to 255. */
+  readonly typeSize: number;
+  /** 0: chosen by level and type size. */
+  readonly forcedBlockSize: number;
+}
+
+/** Whether this thread can encode so: without the kernel it can do less. */
+export function canEncodeBlosc({ inner, level, shuffle }: BloscOptions): boolean {
+  const kernel = currentKernel();
+  if (shuffle === "bit" && kernel.shuffleBits === undefined) return false;
+  return level === 0 || streamEncoder(kernel, inner, level) !== undefined;
+}
+
+/**
+ * Encodes a Blosc 1 chunk as c-blosc 1.21 does with one thread: the same blocks, split the same way, and a copy where
+ * that is no longer. At most a header longer than the bytes.
+ */
+export async function encodeBlosc(
+  bytes: Uint8Array,
+  options: BloscOptions,
+  memory: KernelMemory = OWN_MEMORY,
+): Promise<Uint8Array> {
+  const { inner, level, shuffle, typeSize, forcedBlockSize } = options;
+  const blockSize = blockSizeOf(inner, level, typeSize, bytes.length, forcedBlockSize);
+  const shuffleFlag = shuffle === "byte" ? FLAG_SHUFFLE : shuffle === "bit" ? FLAG_BIT_SHUFFLE : 0;
+  const header: BloscHeader = {
+    flags: shuffleFlag | (isSplit(inner, typeSize, blockSize) ? 0 : FLAG_NOT_SPLIT),
+    innerFormat: inner === "lz4hc" ? "lz4" : inner,
+    typeSize,
+    byteLength: bytes.length,
+    blockSize,
+  };
+  const target = memory.allocate(HEADER_BYTES + bytes.length);
+  const encoder =
+    level === 0 || bytes.length < MIN_ENCODED_BYTES
+      ? undefined
+      : streamEncoder(currentKernel(), inner, level, (header.flags & FLAG_NOT_SPLIT) === 0);
+  const length = encoder && (await encodeBlocks(bytes, header, encoder, target));
+  if (length !== undefined) {
+    writeHeader(target, header, length);
+    return target.subarray(0, length);
+  }
+  writeHeader(target, { ...header, flags: header.flags | FLAG_COPIED }, target.length);
+  target.set(bytes, HEADER_BYTES);
+  return target;
+}
+
+/** @returns Bytes of the whole encoded chunk; undefined: they do not fit. */
+async function encodeBlocks(
+  bytes: Uint8Array,
+  header: BloscHeader,
+  encoder: StreamEncoder,
+  target: Uint8Array,
+): Promise<number | undefined> {
+  const { blockSize } = header;
+  const blockCount = Math.ceil(bytes.length / blockSize);
+  let to = HEADER_BYTES + 4 * blockCount;
+  if (to > target.length) return undefined;
+  const kernel = currentKernel();
+  const view = new DataView(target.buffer, target.byteOffset, target.byteLength);
+  for (let block = 0; block < blockCount; block++) {
+    view.setUint32(HEADER_BYTES + 4 * block, to, true);
+    const source = bytes.subarray(block * blockSize, (block + 1) * blockSize);
+    // The kernel's memory is not held while others may have a turn.
+    const memory = encoder.isInKernel ? kernel.memory : OWN_MEMORY;
+    const mark = memory.mark();
+    try {
+      const shuffled = shuffleBlock(kernel, header, source, memory);
+      const isWhole = source.length === blockSize;
+      const streams = isWhole && (header.flags & FLAG_NOT_SPLIT) === 0 ? header.typeSize : 1;
+      const end = await encodeStreams(encoder, shuffled, streams, target, to);
+      if (end === undefined) return undefined;
+      to = end;
+    } finally {
+      memory.rewind(mark);
+    }
+  }
+  return to;
+}
+
+function shuffleBlock(
+  kernel: Kernel,
+  { flags, typeSize }: BloscHeader,
+  source: Uint8Array,
+  memory: KernelMemory,
+): Uint8Array {
+  const isByteShuffled = (flags & FLAG_SHUFFLE) !== 0 && typeSize > 1;
+  const isBitShuffled = (flags & FLAG_BIT_SHUFFLE) !== 0 && source.length >= typeSize;
+  if (!isByteShuffled && !isBitShuffled) return source;
+  const shuffled = memory.allocate(source.length);
+  if (isByteShuffled) kernel.shuffleBytes(source, shuffled, typeSize);
+  else kernel.shuffleBits?.(source, shuffled, typeSize);
+  return shuffled;
+}
+
+/** @returns Where the streams end in the target; undefined: they do not fit. */
+async function encodeStreams(
+  encoder: StreamEncoder,
+  block: Uint8Array,
+  streams: number,
+  target: Uint8Array,
+  begin: number,
+): Promise<number | undefined> {
+  const view = new DataView(target.buffer, target.byteOffset, target.byteLength);
+  const streamLength = Math.floor(block.length / streams);
+  let to = begin;
+  for (let from = 0; from < block.length; from += streamLength) {
+    const source = block.subarray(from, from + streamLength);
+    const place = target.subarray(to + 4, to + 4 + streamLength);
+    if (place.length === 0) return undefined;
+    const encoding = encoder.encode(source, place);
+    let length = typeof encoding === "number" ? encoding : await encoding;
+    if (length === 0 || length === streamLength) {
+      // What cannot be made shorter is copied.
+      if (place.length < streamLength) return undefined;
+      place.set(source);
+      length = streamLength;
+    }
+    view.setUint32(to, length, true);
+    to += 4 + length;
+  }
+  return to;
+}

@@ -1,0 +1,310 @@
+import { shuffle16, unshuffle16 } from "./byte-shuffle-16";
+import { high8, high16, high32, high64, low8, low16, low32, low64 } from "./interleave";
+
+/** Items that the vector loops take at a time. */
+const LANES: usize = 16;
+
+/**
+ * Byte shuffle: byte `b` of item `i` goes to position `b * count + i`, so that bytes of equal weight lie together. Bytes
+ * behind the last whole item stay where they are. Source and target are apart.
+ */
+export function shuffleBytes(source: usize, target: usize, length: usize, itemSize: usize): void {
+  const count = length / itemSize;
+  const byVector = count & ~(LANES - 1);
+  if (itemSize == 2) shuffle2(source, target, count);
+  else if (itemSize == 3) shuffle3(source, target, count);
+  else if (itemSize == 4) shuffle4(source, target, count);
+  else if (itemSize == 8) shuffle8(source, target, count);
+  else if (itemSize > 4) shuffleGroups(source, target, count, itemSize);
+
+  const vectorBytes = bytesByVector(itemSize);
+  for (let byte: usize = 0; byte < itemSize; byte++) {
+    const first = byte < vectorBytes ? byVector : 0;
+    let to = target + byte * count + first;
+    const end = source + count * itemSize;
+    for (let from = source + first * itemSize + byte; from < end; from += itemSize) {
+      store<u8>(to++, load<u8>(from));
+    }
+  }
+  memory.copy(target + count * itemSize, source + count * itemSize, length - count * itemSize);
+}
+
+/** The opposite of {@link shuffleBytes}. */
+export function unshuffleBytes(source: usize, target: usize, length: usize, itemSize: usize): void {
+  const count = length / itemSize;
+  const byVector = count & ~(LANES - 1);
+  if (itemSize == 2) unshuffle2(source, target, count);
+  else if (itemSize == 3) unshuffle3(source, target, count);
+  else if (itemSize == 4) unshuffle4(source, target, count);
+  else if (itemSize == 8) unshuffle8(source, target, count);
+  else if (itemSize > 4) unshuffleGroups(source, target, count, itemSize);
+
+  const vectorBytes = bytesByVector(itemSize);
+  for (let byte: usize = 0; byte < itemSize; byte++) {
+    const first = byte < vectorBytes ? byVector : 0;
+    let from = source + byte * count + first;
+    const end = target + count * itemSize;
+    for (let to = target + first * itemSize + byte; to < end; to += itemSize) {
+      store<u8>(to, load<u8>(from++));
+    }
+  }
+  memory.copy(target + count * itemSize, source + count * itemSize, length - count * itemSize);
+}
+
+/** So many bytes of an item, from its first, are moved by the vector loops. */
+function bytesByVector(itemSize: usize): usize {
+  return itemSize > 4 ? itemSize & ~3 : itemSize > 1 ? itemSize : 0;
+}
+
+function shuffle2(source: usize, target: usize, count: usize): void {
+  const high = target + count;
+  for (let i: usize = 0; i + LANES <= count; i += LANES) {
+    const a = v128.load(source + 2 * i);
+    const b = v128.load(source + 2 * i, 16);
+    v128.store(target + i, v128.shuffle<u8>(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30));
+    v128.store(high + i, v128.shuffle<u8>(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31));
+  }
+}
+
+function unshuffle2(source: usize, target: usize, count: usize): void {
+  const high = source + count;
+  for (let i: usize = 0; i + LANES <= count; i += LANES) {
+    const a = v128.load(source + i);
+    const b = v128.load(high + i);
+    v128.store(target + 2 * i, low8(a, b));
+    v128.store(target + 2 * i, high8(a, b), 16);
+  }
+}
+
+function shuffle3(source: usize, target: usize, count: usize): void {
+  const plane1 = target + count;
+  const plane2 = plane1 + count;
+  for (let i: usize = 0; i + LANES <= count; i += LANES) {
+    const a = v128.load(source + 3 * i);
+    const b = v128.load(source + 3 * i, 16);
+    const c = v128.load(source + 3 * i, 32);
+    const items0 = transpose3(a);
+    const items4 = transpose3(v128.shuffle<u32>(a, b, 3, 4, 5, 6));
+    const items8 = transpose3(v128.shuffle<u32>(b, c, 2, 3, 4, 5));
+    const items12 = transpose3(v128.shuffle<u32>(c, c, 1, 2, 3, 0));
+    const low1 = low32(items0, items4);
+    const low2 = low32(items8, items12);
+    v128.store(target + i, low64(low1, low2));
+    v128.store(plane1 + i, high64(low1, low2));
+    v128.store(plane2 + i, low64(high32(items0, items4), high32(items8, items12)));
+  }
+}
+
+function unshuffle3(source: usize, target: usize, count: usize): void {
+  const plane1 = source + count;
+  const plane2 = plane1 + count;
+  for (let i: usize = 0; i + LANES <= count; i += LANES) {
+    const a = v128.load(source + i);
+    const b = v128.load(plane1 + i);
+    const c = v128.load(plane2 + i);
+    const abLow = low8(a, b);
+    const abHigh = high8(a, b);
+    const cLow = low8(c, c);
+    const cHigh = high8(c, c);
+    const to = target + 3 * i;
+    // Every store but the last writes four bytes that the next one writes over.
+    v128.store(to, pack3(low16(abLow, cLow)));
+    v128.store(to, pack3(high16(abLow, cLow)), 12);
+    v128.store(to, pack3(low16(abHigh, cHigh)), 24);
+    const last = pack3(high16(abHigh, cHigh));
+    v128.store_lane<u64>(to, last, 0, 36);
+    v128.store_lane<u32>(to, last, 2, 44);
+  }
+}
+
+function shuffle4(source: usize, target: usize, count: usize): void {
+  for (let i: usize = 0; i + LANES <= count; i += LANES) {
+    const from = source + 4 * i;
+    const a = transpose4(v128.load(from));
+    const b = transpose4(v128.load(from, 16));
+    const c = transpose4(v128.load(from, 32));
+    const d = transpose4(v128.load(from, 48));
+    storePlanes(target + i, count, a, b, c, d);
+  }
+}
+
+function unshuffle4(source: usize, target: usize, count: usize): void {
+  const plane1 = source + count;
+  const plane2 = plane1 + count;
+  const plane3 = plane2 + count;
+  for (let i: usize = 0; i + LANES <= count; i += LANES) {
+    const a = v128.load(source + i);
+    const b = v128.load(plane1 + i);
+    const c = v128.load(plane2 + i);
+    const d = v128.load(plane3 + i);
+    const abLow = low8(a, b);
+    const abHigh = high8(a, b);
+    const cdLow = low8(c, d);
+    const cdHigh = high8(c, d);
+    const to = target + 4 * i;
+    v128.store(to, low16(abLow, cdLow));
+    v128.store(to, high16(abLow, cdLow), 16);
+    v128.store(to, low16(abHigh, cdHigh), 32);
+    v128.store(to, high16(abHigh, cdHigh), 48);
+  }
+}
+
+function shuffle8(source: usize, target: usize, count: usize): void {
+  for (let i: usize = 0; i + LANES <= count; i += LANES) {
+    const from = source + 8 * i;
+    const a = transpose8(v128.load(from));
+    const b = transpose8(v128.load(from, 16));
+    const c = transpose8(v128.load(from, 32));
+    const d = transpose8(v128.load(from, 48));
+    const e = transpose8(v128.load(from, 64));
+    const f = transpose8(v128.load(from, 80));
+    const g = transpose8(v128.load(from, 96));
+    const h = transpose8(v128.load(from, 112));
+    const to = target + i;
+    storePlanes(to, count, low16(a, b), low16(c, d), low16(e, f), low16(g, h));
+    storePlanes(to + 4 * count, count, high16(a, b), high16(c, d), high16(e, f), high16(g, h));
+  }
+}
+
+function unshuffle8(source: usize, target: usize, count: usize): void {
+  for (let i: usize = 0; i + LANES <= count; i += LANES) {
+    let plane = source + i;
+    const a = v128.load(plane);
+    const b = v128.load((plane += count));
+    const c = v128.load((plane += count));
+    const d = v128.load((plane += count));
+    const e = v128.load((plane += count));
+    const f = v128.load((plane += count));
+    const g = v128.load((plane += count));
+    const h = v128.load((plane += count));
+    const to = target + 8 * i;
+    storeItems8(to, low8(a, b), low8(c, d), low8(e, f), low8(g, h));
+    storeItems8(to + 64, high8(a, b), high8(c, d), high8(e, f), high8(g, h));
+  }
+}
+
+/** Eight items of eight bytes, from pairs of their bytes. */
+// @ts-ignore: decorator
+@inline
+function storeItems8(to: usize, ab: v128, cd: v128, ef: v128, gh: v128): void {
+  const abcdLow = low16(ab, cd);
+  const abcdHigh = high16(ab, cd);
+  const efghLow = low16(ef, gh);
+  const efghHigh = high16(ef, gh);
+  v128.store(to, low32(abcdLow, efghLow));
+  v128.store(to, high32(abcdLow, efghLow), 16);
+  v128.store(to, low32(abcdHigh, efghHigh), 32);
+  v128.store(to, high32(abcdHigh, efghHigh), 48);
+}
+
+/** Items of any other size above 4: sixteen bytes of them at a time, then four. */
+function shuffleGroups(source: usize, target: usize, count: usize, itemSize: usize): void {
+  let byte: usize = 0;
+  for (; byte + 16 <= itemSize; byte += 16) {
+    shuffle16(source + byte, target + byte * count, count, itemSize);
+  }
+  for (; byte + 4 <= itemSize; byte += 4) {
+    for (let i: usize = 0; i + LANES <= count; i += LANES) {
+      let from = source + i * itemSize + byte;
+      const a = transpose4(gather4(from, itemSize));
+      from += 4 * itemSize;
+      const b = transpose4(gather4(from, itemSize));
+      from += 4 * itemSize;
+      const c = transpose4(gather4(from, itemSize));
+      from += 4 * itemSize;
+      const d = transpose4(gather4(from, itemSize));
+      storePlanes(target + byte * count + i, count, a, b, c, d);
+    }
+  }
+}
+
+function unshuffleGroups(source: usize, target: usize, count: usize, itemSize: usize): void {
+  let byte: usize = 0;
+  for (; byte + 16 <= itemSize; byte += 16) {
+    unshuffle16(source + byte * count, target + byte, count, itemSize);
+  }
+  for (; byte + 4 <= itemSize; byte += 4) {
+    for (let i: usize = 0; i + LANES <= count; i += LANES) {
+      let plane = source + byte * count + i;
+      const a = v128.load(plane);
+      const b = v128.load((plane += count));
+      const c = v128.load((plane += count));
+      const d = v128.load((plane += count));
+      const abLow = low8(a, b);
+      const abHigh = high8(a, b);
+      const cdLow = low8(c, d);
+      const cdHigh = high8(c, d);
+      let to = target + i * itemSize + byte;
+      to = scatter4(to, itemSize, low16(abLow, cdLow));
+      to = scatter4(to, itemSize, high16(abLow, cdLow));
+      to = scatter4(to, itemSize, low16(abHigh, cdHigh));
+      scatter4(to, itemSize, high16(abHigh, cdHigh));
+    }
+  }
+}
+
+/** Sixteen bytes of each of four planes, from four vectors of which every lane is a plane. */
+// @ts-ignore: decorator
+@inline
+function storePlanes(to: usize, count: usize, a: v128, b: v128, c: v128, d: v128): void {
+  const low1 = low32(a, b);
+  const low2 = low32(c, d);
+  const high1 = high32(a, b);
+  const high2 = high32(c, d);
+  v128.store(to, low64(low1, low2));
+  v128.store((to += count), high64(low1, low2));
+  v128.store((to += count), low64(high1, high2));
+  v128.store(to + count, high64(high1, high2));
+}
+
+/** Four items of three bytes: every lane but the last becomes one byte of all of them. */
+// @ts-ignore: decorator
+@inline
+function transpose3(items: v128): v128 {
+  return i8x16.swizzle(items, i8x16(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11, 12, 13, 14, 15));
+}
+
+/** Four items of three bytes, from the beginnings of lanes; what comes behind them is of no account. */
+// @ts-ignore: decorator
+@inline
+function pack3(lanes: v128): v128 {
+  return i8x16.swizzle(lanes, i8x16(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 7, 11, 15));
+}
+
+/**
+ * Four items of four bytes: every lane becomes one byte of all of them. A swizzle, since V8 keeps its pattern in a
+ * register; that of a shuffle it makes anew every time.
+ */
+// @ts-ignore: decorator
+@inline
+function transpose4(items: v128): v128 {
+  return i8x16.swizzle(items, i8x16(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+}
+
+/** Two items of eight bytes: every lane becomes one byte of both. */
+// @ts-ignore: decorator
+@inline
+function transpose8(items: v128): v128 {
+  return i8x16.swizzle(items, i8x16(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
+}
+
+/** Four bytes of each of four items. */
+// @ts-ignore: decorator
+@inline
+function gather4(from: usize, itemSize: usize): v128 {
+  let lanes = v128.load_zero<u32>(from);
+  lanes = v128.load_lane<u32>((from += itemSize), lanes, 1);
+  lanes = v128.load_lane<u32>((from += itemSize), lanes, 2);
+  return v128.load_lane<u32>(from + itemSize, lanes, 3);
+}
+
+/** @returns Where the fifth item is. */
+// @ts-ignore: decorator
+@inline
+function scatter4(to: usize, itemSize: usize, lanes: v128): usize {
+  v128.store_lane<u32>(to, lanes, 0);
+  v128.store_lane<u32>((to += itemSize), lanes, 1);
+  v128.store_lane<u32>((to += itemSize), lanes, 2);
+  v128.store_lane<u32>((to += itemSize), lanes, 3);
+  return to + itemSize;
+}

@@ -1,0 +1,113 @@
+import t from "tap";
+import { createWasmKernel } from "../../src/codec/kernel/wasm-kernel.js";
+import { lz4 } from "../../src/codec/lz4.js";
+import { sampleBytes } from "./sample-bytes.js";
+import { stepOf } from "./step.js";
+
+const MIB = 2 ** 20;
+
+t.test("memory that is leased lies in the kernel, and is used again", (t) => {
+  const kernel = createWasmKernel();
+  const first = kernel.lease();
+  const a = first.allocate(1000);
+  const b = first.allocate(1000);
+  t.equal(a.buffer, b.buffer);
+  t.ok(b.byteOffset >= a.byteOffset + 1000 + 16, "room behind it for what encoders write too much");
+  first.end();
+  const second = kernel.lease();
+  t.equal(second.allocate(1000).byteOffset, a.byteOffset);
+  second.end();
+  t.end();
+});
+
+t.test("one lease at a time; others have memory of their own", (t) => {
+  const kernel = createWasmKernel();
+  const first = kernel.lease();
+  const bytes = first.allocate(100).fill(7);
+  const other = kernel.lease();
+  const apart = other.allocate(100);
+  t.not(apart.buffer, bytes.buffer);
+  t.equal(apart.byteLength, apart.buffer.byteLength);
+  other.end();
+  t.not(kernel.lease().allocate(100).buffer, bytes.buffer, "ending the other ends nothing of the first");
+  t.ok(bytes.every((byte) => byte === 7));
+  first.end();
+  t.equal(kernel.lease().allocate(100).buffer, bytes.buffer);
+  t.end();
+});
+
+t.test("going back to a mark gives back what came after", (t) => {
+  const { memory } = createWasmKernel();
+  const kept = memory.allocate(10).fill(1);
+  const mark = memory.mark();
+  const place = memory.allocate(5000).byteOffset;
+  memory.rewind(mark);
+  t.equal(memory.allocate(10).fill(2).byteOffset, place);
+  t.same([...kept], Array(10).fill(1));
+  t.end();
+});
+
+t.test("what is kept is a copy of what lies in the kernel, and everything else as it is", (t) => {
+  const { memory } = createWasmKernel();
+  const inside = memory.allocate(3).fill(5);
+  const outside = new Uint8Array(3);
+  t.equal(memory.keep(outside), outside);
+  const kept = memory.keep(inside);
+  inside.fill(0);
+  t.same([...kept], [5, 5, 5]);
+  t.not(kept.buffer, inside.buffer);
+  t.end();
+});
+
+t.test("memory grows to what was wanted once nothing is allocated, up to its bound", (t) => {
+  const kernel = createWasmKernel();
+  const first = kernel.lease();
+  const small = first.allocate(10).fill(3);
+  const large = first.allocate(20 * MIB);
+  t.not(large.buffer, small.buffer, "no room: memory of its own");
+  t.equal(large.length, 20 * MIB);
+  first.end();
+  const second = kernel.lease();
+  const again = second.allocate(10);
+  t.equal(second.allocate(20 * MIB).buffer, again.buffer, "now there is room");
+  t.same([...small], Array(10).fill(3), "an old view is still what it was");
+  const tooLarge = second.allocate(200 * MIB);
+  t.not(tooLarge.buffer, again.buffer);
+  second.end();
+  const third = kernel.lease();
+  const bounded = third.allocate(10);
+  t.ok(bounded.buffer.byteLength <= 97 * MIB, "no more than the bound is kept");
+  third.end();
+  t.end();
+});
+
+t.test("operations give the same wherever source and target lie", (t) => {
+  const kernel = createWasmKernel();
+  const source = sampleBytes(80_000).smooth as Uint8Array;
+  const expected = new Uint8Array(source.length);
+  kernel.shuffleBytes(source, expected, 4);
+  const shared = new Uint8Array(new SharedArrayBuffer(source.length + 3)).subarray(3);
+  shared.set(source);
+  const lease = kernel.lease();
+  const inside = lease.allocate(source.length);
+  inside.set(source);
+  for (const from of [source, shared, inside]) {
+    for (const to of [new Uint8Array(source.length + 1).subarray(1), lease.allocate(source.length)]) {
+      kernel.shuffleBytes(from, to, 4);
+      t.ok(Buffer.from(expected).equals(to));
+    }
+  }
+  lease.end();
+  t.end();
+});
+
+t.test("more than the kernel keeps memory for is encoded and decoded all the same", async (t) => {
+  const pattern = new Uint8Array(MIB).map((_, index) => (index >> 4) % 251);
+  const bytes = new Uint8Array(100 * MIB);
+  for (let at = 0; at < bytes.length; at += MIB) bytes.set(pattern, at);
+  const step = stepOf({ id: "lz4", acceleration: 1 }, bytes.length);
+  const encoded = await lz4.encode?.(bytes, step);
+  t.ok(encoded !== undefined && encoded.length < bytes.length / 2);
+  const decoded = await lz4.decode(encoded as Uint8Array, step);
+  t.equal(Buffer.compare(decoded, bytes), 0);
+});
