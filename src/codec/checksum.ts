@@ -1,6 +1,8 @@
 import nodeZlib from "node:zlib";
+import { adler32Of } from "./adler32.js";
 import { type Codec, corrupt } from "./codec.js";
 import { crc32c } from "./crc32c.js";
+import { OWN_MEMORY } from "./kernel/kernel-memory.js";
 
 const CHECKSUM_BYTES = 4;
 
@@ -28,33 +30,14 @@ function withChecksum(id: string, place: "start" | "end", checksumOf: (bytes: Ui
       }
       return content;
     },
-    encode(bytes) {
-      const encoded = new Uint8Array(bytes.length + CHECKSUM_BYTES);
+    encode(bytes, _step, memory = OWN_MEMORY) {
+      const encoded = memory.allocate(bytes.length + CHECKSUM_BYTES);
       encoded.set(bytes, place === "start" ? CHECKSUM_BYTES : 0);
       const position = place === "start" ? 0 : bytes.length;
-      new DataView(encoded.buffer).setUint32(position, checksumOf(bytes) >>> 0, true);
+      new DataView(encoded.buffer, encoded.byteOffset).setUint32(position, checksumOf(bytes) >>> 0, true);
       return encoded;
     },
   };
-}
-
-/** As many sums as stay below 2^32 (RFC 1950, section 9). */
-const ADLER_RUN = 5552;
-const ADLER_BASE = 65521;
-
-function adler32Of(bytes: Uint8Array): number {
-  let low = 1;
-  let high = 0;
-  for (let begin = 0; begin < bytes.length; begin += ADLER_RUN) {
-    const end = Math.min(begin + ADLER_RUN, bytes.length);
-    for (let i = begin; i < end; i++) {
-      low += bytes[i]!;
-      high += low;
-    }
-    low %= ADLER_BASE;
-    high %= ADLER_BASE;
-  }
-  return ((high << 16) | low) >>> 0;
 }
 
 function hex(checksum: number): string {

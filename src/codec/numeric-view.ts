@@ -1,7 +1,8 @@
 import type { NumericType } from "../zarr/numeric-type.js";
 import { corrupt } from "./codec.js";
+import { type KernelMemory, OWN_MEMORY } from "./kernel/kernel-memory.js";
 
-/** A typed array over items of up to 32 bits, or floats. */
+/** A typed array over numbers: 64-bit integers are not among them, see {@link wordsOf}. */
 export type NumberView =
   | Int8Array
   | Uint8Array
@@ -12,9 +13,6 @@ export type NumberView =
   | Float32Array
   | Float64Array;
 
-/** A typed array over 64-bit integers. */
-export type WideView = BigInt64Array | BigUint64Array;
-
 const VIEWS = {
   i1: Int8Array,
   u1: Uint8Array,
@@ -24,56 +22,86 @@ const VIEWS = {
   u4: Uint32Array,
   f4: Float32Array,
   f8: Float64Array,
-  i8: BigInt64Array,
-  u8: BigUint64Array,
 } as const;
 
 const IS_LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 
-/** Whether a type's items are 64-bit integers, which are `bigint`s in a typed array. */
+/** Which word of a 64-bit integer is the lower one. */
+export const LOW_WORD = IS_LITTLE_ENDIAN ? 0 : 1;
+export const HIGH_WORD = 1 - LOW_WORD;
+
+/** What 64-bit integers are worked on as. */
+export const WORD: NumericType = Object.freeze({
+  kind: "i",
+  itemSize: 4,
+  isBigEndian: !IS_LITTLE_ENDIAN,
+  name: "i4",
+});
+
+/** Whether a type's items are 64-bit integers, which are worked on as two words each: `bigint`s are slow. */
 export function isWide(type: NumericType): boolean {
   return type.itemSize === 8 && type.kind !== "f";
 }
 
 /**
- * The items of `bytes` in this machine's byte order: a view of `bytes` where it can be one, else of a copy.
+ * The bytes of items in this machine's byte order, at an address that views can begin at: `bytes` itself where it is so.
  * @throws ZpublishError `corrupt-chunk` where the bytes are no whole number of items.
  */
-export function readItems(bytes: Uint8Array, type: NumericType): NumberView | WideView {
-  if (bytes.length % type.itemSize !== 0) {
-    throw corrupt(`expected items of ${type.itemSize} bytes, received ${bytes.length} bytes`);
-  }
-  const mustSwap = swaps(type);
-  const isView = bytes.byteOffset % type.itemSize === 0 && !mustSwap;
-  const own = isView ? bytes : new Uint8Array(bytes);
-  if (mustSwap) swapBytes(own, type.itemSize);
-  return viewOf(own, type);
-}
-
-/** Room for items of a type, in this machine's byte order; {@link itemBytes} turns it into bytes. */
-export function allocateItems(count: number, type: NumericType): NumberView | WideView {
-  return viewOf(new Uint8Array(count * type.itemSize), type);
-}
-
-/** The bytes behind {@link allocateItems} in the type's byte order. Swaps in place: call it once. */
-export function itemBytes(items: NumberView | WideView, type: NumericType): Uint8Array {
-  const bytes = new Uint8Array(items.buffer, items.byteOffset, items.byteLength);
-  if (swaps(type)) swapBytes(bytes, type.itemSize);
+export function nativeBytes(bytes: Uint8Array, type: NumericType, memory?: KernelMemory): Uint8Array {
+  const isView = bytes.byteOffset % type.itemSize === 0 && !swaps(type);
+  if (!isView) return copyNativeBytes(bytes, type, memory);
+  checkWhole(bytes, type);
   return bytes;
 }
 
-function viewOf(bytes: Uint8Array, type: NumericType): NumberView | WideView {
+/** {@link nativeBytes} in memory of their own, to be changed. */
+export function copyNativeBytes(
+  bytes: Uint8Array,
+  type: NumericType,
+  memory: KernelMemory = OWN_MEMORY,
+): Uint8Array {
+  checkWhole(bytes, type);
+  const copy = memory.allocate(bytes.length);
+  copy.set(bytes);
+  return swapToOrder(copy, type);
+}
+
+/** Swaps the items of bytes in place, where a type's byte order is not this machine's: from one to the other and back. */
+export function swapToOrder(bytes: Uint8Array, type: NumericType): Uint8Array {
+  if (!swaps(type)) return bytes;
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (type.itemSize === 2) buffer.swap16();
+  else if (type.itemSize === 4) buffer.swap32();
+  else buffer.swap64();
+  return bytes;
+}
+
+/** The items of {@link nativeBytes}, which are no 64-bit integers. */
+export function viewOf(bytes: Uint8Array, type: NumericType): NumberView {
   const View = VIEWS[`${type.kind}${type.itemSize}` as keyof typeof VIEWS];
   return new View(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length / type.itemSize);
 }
 
-function swaps(type: NumericType): boolean {
-  return type.itemSize > 1 && type.isBigEndian === IS_LITTLE_ENDIAN;
+/** Room for so many items; {@link bytesOf} are its bytes. */
+export function allocateItems(count: number, type: NumericType, memory?: KernelMemory): NumberView {
+  return viewOf((memory ?? OWN_MEMORY).allocate(count * type.itemSize), type);
 }
 
-function swapBytes(bytes: Uint8Array, itemSize: number): void {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (itemSize === 2) buffer.swap16();
-  else if (itemSize === 4) buffer.swap32();
-  else buffer.swap64();
+/** The bytes that an array of items lies in. */
+export function bytesOf(items: NumberView): Uint8Array {
+  return new Uint8Array(items.buffer, items.byteOffset, items.byteLength);
+}
+
+/** The words of 64-bit integers: two for each, the lower at {@link LOW_WORD}. */
+export function wordsOf(bytes: Uint8Array): Int32Array {
+  return new Int32Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length / 4);
+}
+
+function checkWhole(bytes: Uint8Array, type: NumericType): void {
+  if (bytes.length % type.itemSize === 0) return;
+  throw corrupt(`expected items of ${type.itemSize} bytes, received ${bytes.length} bytes`);
+}
+
+function swaps(type: NumericType): boolean {
+  return type.itemSize > 1 && type.isBigEndian === IS_LITTLE_ENDIAN;
 }

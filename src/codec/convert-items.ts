@@ -1,0 +1,59 @@
+import type { NumericType } from "../zarr/numeric-type.js";
+import type { KernelMemory } from "./kernel/kernel-memory.js";
+import {
+  allocateItems,
+  bytesOf,
+  HIGH_WORD,
+  isWide,
+  LOW_WORD,
+  viewOf,
+  WORD,
+  wordsOf,
+} from "./numeric-view.js";
+
+/**
+ * Items of one type as another, as a typed array stores them: integers wrap around, floats lose their fraction or round. By
+ * the engine's own conversions, which are loops per pair of types; 64-bit integers by way of their words.
+ * @param bytes In this machine's byte order; never changed.
+ * @param memory For the result. Default: memory of its own.
+ * @returns In this machine's byte order; `bytes` itself where there is nothing to convert.
+ */
+export function convertItems(
+  bytes: Uint8Array,
+  from: NumericType,
+  to: NumericType,
+  memory?: KernelMemory,
+): Uint8Array {
+  const isSame = from.itemSize === to.itemSize && (from.kind === "f") === (to.kind === "f");
+  if (isSame) return bytes;
+  if (isWide(to)) return widen(bytes, from, memory);
+  const isNarrowed = isWide(from);
+  const low = isNarrowed ? lowWords(bytes, memory) : bytes;
+  if (isNarrowed && to.itemSize === 4) return low;
+  const count = bytes.length / from.itemSize;
+  const converted = allocateItems(count, to, memory);
+  converted.set(viewOf(low, isNarrowed ? WORD : from));
+  return bytesOf(converted);
+}
+
+function widen(bytes: Uint8Array, from: NumericType, memory: KernelMemory | undefined): Uint8Array {
+  const items = wordsOf(convertItems(bytes, from, WORD, memory));
+  const words = allocateItems(2 * items.length, WORD, memory);
+  // Constants of another module are looked up at every use.
+  const [atLow, atHigh] = [LOW_WORD, HIGH_WORD];
+  const signMask = from.kind === "i" ? -1 : 0;
+  for (let i = 0; i < items.length; i++) {
+    const item = items[i]!;
+    words[2 * i + atLow] = item;
+    words[2 * i + atHigh] = (item >> 31) & signMask;
+  }
+  return bytesOf(words);
+}
+
+function lowWords(bytes: Uint8Array, memory: KernelMemory | undefined): Uint8Array {
+  const words = wordsOf(bytes);
+  const low = allocateItems(words.length / 2, WORD, memory);
+  const atLow = LOW_WORD;
+  for (let i = 0; i < low.length; i++) low[i] = words[2 * i + atLow]!;
+  return bytesOf(low);
+}
