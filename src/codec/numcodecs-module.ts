@@ -5,14 +5,12 @@ import { messageOf, ZpublishError } from "../errors.js";
  *
  * - Blosc, LZ4 and Zstd are WebAssembly with one heap per thread of at most 2 GiB that grows and never shrinks; encoding
  *   512 MiB works, 900 MB ends in a trap. A trap leaves the heap damaged: every later call fails or, worse, answers
- *   wrongly. So after one the module is loaded anew. Zstd leaks its input whenever it refuses it.
- * - Blosc and LZ4 do not check what they decode; they are used to encode only. Zstd does.
+ *   wrongly. So after one the module is loaded anew. Zstd leaks its input whenever it refuses it, and some of its stack: the
+ *   1,924th refusal of a small frame was a trap.
+ * - Blosc and LZ4 do not check what they decode; they are used to encode only, and only without the kernel. Zstd does.
  * - Blosc always encodes with typesize 4, whatever the data.
- * - gzip and zlib are fflate: plain JavaScript, and so the same bytes everywhere, unlike `node:zlib`, whose output
- *   depends on processor and version. A third of its speed; decoding is left to `node:zlib`.
- * - The types of `numcodecs/gzip` are missing (a typo in its exports).
  */
-export type NumcodecsName = "blosc" | "lz4" | "zstd" | "gzip" | "zlib";
+export type NumcodecsName = "blosc" | "lz4" | "zstd";
 
 /** More than this has not been seen to pass. */
 export const MAX_ENCODE_BYTES = 512 * 2 ** 20;
@@ -29,6 +27,9 @@ interface NumcodecsModule {
 const modules = new Map<NumcodecsName, Promise<NumcodecsModule>>();
 let reloads = 0;
 let leakedBytes = 0;
+/** By the modules that are loaded now. */
+let refusals = 0;
+const MAX_REFUSALS = 500;
 const MAX_LEAKED_BYTES = 256 * 2 ** 20;
 
 /**
@@ -56,9 +57,13 @@ export async function runNumcodecs(
   } catch (error) {
     leakedBytes += bytes.length;
     // Only what the codec itself says is an Error and nothing more; traps and aborts are of other classes.
-    if (error instanceof Error && error.constructor === Error) throw error;
-    modules.delete(name);
-    reloads++;
+    const isRefusal = error instanceof Error && error.constructor === Error;
+    if (!isRefusal || ++refusals >= MAX_REFUSALS) {
+      modules.delete(name);
+      refusals = 0;
+      reloads++;
+    }
+    if (isRefusal) throw error;
     throw new ZpublishError(
       "codec-failed",
       `${name}: could not ${operation} ${bytes.length} bytes: ${messageOf(error)}`,

@@ -2,16 +2,20 @@ import nodeZlib from "node:zlib";
 import { messageOf } from "../errors.js";
 import type { CodecStep } from "../zarr/encoding-plan.js";
 import { type Codec, corrupt } from "./codec.js";
-import { checkEncodable, runNumcodecs } from "./numcodecs-module.js";
+import { deflate } from "./deflate.js";
+import { plainBytes } from "./plain-bytes.js";
 
-/** `zlib` of numcodecs (RFC 1950). Decoded by Node, encoded by numcodecs.js: see there. */
+/** `zlib` of numcodecs (RFC 1950). By Node both ways. */
 export const zlib: Codec = {
   decode: (bytes, step) => inflate("zlib", nodeZlib.inflateSync, bytes, step),
-  encode(bytes, { codec }) {
-    checkEncodable("zlib", bytes);
-    return runNumcodecs("zlib", "encode", { level: codec.level }, bytes);
-  },
+  encode: (bytes, { codec }) => deflate("zlib", bytes, Number(codec.level)),
 };
+
+/** What Node has for every format. */
+export type Inflater = (
+  bytes: Uint8Array,
+  options: { readonly maxOutputLength: number; readonly chunkSize: number },
+) => Uint8Array;
 
 /**
  * Runs one of Node's inflaters with a bound on what comes out.
@@ -19,14 +23,14 @@ export const zlib: Codec = {
  */
 export function inflate(
   id: string,
-  inflateSync: (bytes: Uint8Array, options: nodeZlib.ZlibOptions) => Uint8Array,
+  inflateSync: Inflater,
   bytes: Uint8Array,
   { decodedByteLength, maxDecodedByteLength }: CodecStep,
 ): Uint8Array {
   // One buffer with a little room makes one pass of it; an exact one is followed by an empty second.
   const chunkSize = decodedByteLength === null ? 2 ** 18 : decodedByteLength + 64;
   try {
-    return inflateSync(bytes, { maxOutputLength: Math.max(1, maxDecodedByteLength), chunkSize });
+    return plainBytes(inflateSync(bytes, { maxOutputLength: Math.max(1, maxDecodedByteLength), chunkSize }));
   } catch (error) {
     if ((error as { code?: unknown }).code === "ERR_BUFFER_TOO_LARGE") {
       throw corrupt(`${id}: decodes to more than the ${maxDecodedByteLength} bytes expected`, error);

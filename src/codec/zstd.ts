@@ -2,21 +2,34 @@ import nodeZlib from "node:zlib";
 import { messageOf, ZpublishError } from "../errors.js";
 import { type Codec, checkDecodedLength, corrupt } from "./codec.js";
 import { checkEncodable, runNumcodecs } from "./numcodecs-module.js";
+import { plainBytes } from "./plain-bytes.js";
+import { type Inflater, inflate } from "./zlib.js";
 import { measureZstd } from "./zstd-frame.js";
 
 /** Frames need not say their size; this much of them is decoded at most. */
 const MAX_UNANNOUNCED_BYTES = 512 * 2 ** 20;
 
+const MIN_LEVEL = -131072;
+const MAX_LEVEL = 22;
+
+/** `ZSTD_c_compressionLevel` and `ZSTD_c_contentSizeFlag` of zstd's interface. */
+const LEVEL_PARAMETER = 100;
+const CONTENT_SIZE_PARAMETER = 200;
+
 /** Native from Node 22.15 on, which is later than the types this is built with. */
-const zstdDecompressSync = (
-  nodeZlib as unknown as {
-    zstdDecompressSync?: (bytes: Uint8Array, options: { maxOutputLength: number }) => Uint8Array;
-  }
-).zstdDecompressSync;
+interface NativeZstd {
+  readonly zstdCompressSync?: (
+    bytes: Uint8Array,
+    options: { params: Record<number, number>; pledgedSrcSize: number; chunkSize: number },
+  ) => Uint8Array;
+  readonly zstdDecompressSync?: Inflater;
+}
+
+const { zstdCompressSync, zstdDecompressSync } = nodeZlib as unknown as NativeZstd;
 
 /**
- * `zstd` of numcodecs. Encodes with numcodecs.js everywhere, also where Node has its own zstd: the bytes must be the same
- * on every instance, whatever its Node. Levels of 0 and below are written as level 1, which is what numcodecs.js knows.
+ * `zstd` of numcodecs, by Node where it has its own, else by numcodecs.js. What they write differs, and so does which
+ * levels they know (see {@link encodeZstd}); `encoder-revision.ts` tells their chunks apart.
  */
 export const zstd: Codec = {
   async decode(bytes, step) {
@@ -29,18 +42,52 @@ export const zstd: Codec = {
       throw corrupt(`zstd: may decode to ${max} bytes, expected at most ${step.maxDecodedByteLength}`);
     }
     if (max === 0) return new Uint8Array(0);
+    // Not every Node that has zstd goes on behind the first frame.
+    if (zstdDecompressSync !== undefined && frames === 1) {
+      const decodedByteLength = min === max ? max : step.decodedByteLength;
+      return inflate("zstd", zstdDecompressSync, bytes, { ...step, decodedByteLength });
+    }
     try {
-      // Node's own stops silently after the first frame.
-      return zstdDecompressSync === undefined || frames > 1
-        ? await runNumcodecs("zstd", "decode", {}, bytes)
-        : zstdDecompressSync(bytes, { maxOutputLength: Math.max(1, step.maxDecodedByteLength) });
+      return await runNumcodecs("zstd", "decode", {}, bytes);
     } catch (error) {
       if (error instanceof ZpublishError) throw error;
       throw corrupt(`zstd: ${messageOf(error)}`, error);
     }
   },
   encode(bytes, { codec }) {
+    if (encodeZstd !== undefined) return encodeZstd(bytes, Number(codec.level));
     checkEncodable("zstd", bytes);
     return runNumcodecs("zstd", "encode", { level: codec.level }, bytes);
   },
 };
+
+/**
+ * Encodes one frame that says its content size, by Node; undefined where Node has no zstd. Then numcodecs.js encodes, which
+ * takes levels of 0 and below for 1.
+ *
+ * The level is as zstd means it and numcodecs from 0.13 on: 0 is 3, below 0 is faster than 1. What is beyond
+ * -131072 or 22 is as that. Node takes -1 for "not said", which would be 3: it is written as -2.
+ * @returns A view of a longer buffer.
+ * @throws ZpublishError `codec-failed`
+ */
+export const encodeZstd =
+  zstdCompressSync &&
+  ((bytes: Uint8Array, level: number): Uint8Array => {
+    const known = level === -1 ? -2 : Math.min(Math.max(level, MIN_LEVEL), MAX_LEVEL);
+    try {
+      return plainBytes(
+        zstdCompressSync(bytes, {
+          params: { [LEVEL_PARAMETER]: known, [CONTENT_SIZE_PARAMETER]: 1 },
+          pledgedSrcSize: bytes.length,
+          chunkSize: compressBound(bytes.length),
+        }),
+      );
+    } catch (error) {
+      throw new ZpublishError("codec-failed", `zstd: ${messageOf(error)}`, { cause: error });
+    }
+  });
+
+/** As `ZSTD_compressBound` or more: with less room zstd works block by block, which is slower and may be other bytes. */
+function compressBound(byteLength: number): number {
+  return byteLength + (byteLength >>> 8) + 128;
+}

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { encoderRevision } from "../codec/encoder-revision.js";
 import type { DatasetConfig } from "../config/config.js";
 import { ZpublishError } from "../errors.js";
 import { dataTreeSteps, dimensionConflictSteps, type GroupContent } from "../model/create-data-tree.js";
@@ -114,7 +115,8 @@ function serveArray(
     chunkShape: stored.servedChunks ?? stored.chunkShape,
   };
   const ofVariable = Object.hasOwn(config.variables, stored.path) ? config.variables[stored.path] : undefined;
-  const { plan, document } = createEncodingPlan(stored, resolveEncoding(target, config.encoding, ofVariable));
+  const asked = resolveEncoding(target, config.encoding, ofVariable);
+  const { plan, document } = createEncodingPlan(stored, asked, { encoderRevision });
   const variable: Variable = Object.freeze({
     name: stored.name,
     path: stored.path,

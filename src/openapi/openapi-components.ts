@@ -27,7 +27,10 @@ export const COMPONENTS = {
     },
   },
   headers: {
-    ETag: { description: "Strong, the same on every instance", schema: { type: "string" } },
+    ETag: {
+      description: "Strong; the same on every instance with the same Node.js on the same kind of machine",
+      schema: { type: "string" },
+    },
     "Cache-Control": { schema: { type: "string" } },
     "Accept-Ranges": { schema: { type: "string", const: "bytes" } },
     "Content-Range": { schema: { type: "string" } },

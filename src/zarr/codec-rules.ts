@@ -69,16 +69,20 @@ const RULES: Readonly<Record<string, CodecRule>> = {
     askedAs: "compressor",
     options: { level: integer(1, -131072, 22) },
     omitted: ["checksum"],
+    // numcodecs takes any level, and what is beyond the limits for them.
+    encodeProblem: (codec) => levelProblem(codec, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
     encodedByteLength: UNKNOWN_LENGTH,
   },
   gzip: {
     askedAs: "compressor",
     options: { level: integer(1, 0, 9) },
+    encodeProblem: (codec) => levelProblem(codec, -1, 9),
     encodedByteLength: UNKNOWN_LENGTH,
   },
   zlib: {
     askedAs: "compressor",
     options: { level: integer(1, 0, 9) },
+    encodeProblem: (codec) => levelProblem(codec, -1, 9),
     encodedByteLength: UNKNOWN_LENGTH,
   },
   lz4: {
@@ -205,6 +209,14 @@ export function encodedItemSize(codec: CodecSpec, itemSize: number): number {
 /** What is known of a codec; undefined where nothing is. */
 export function codecRule(id: string): CodecRule | undefined {
   return Object.hasOwn(RULES, id) ? RULES[id] : undefined;
+}
+
+/** What a stored document says is as it is: a level is looked at only where it is to be written. Absent: the default. */
+function levelProblem({ id, level }: CodecSpec, min: number, max: number): string | undefined {
+  if (level === undefined || level === null) return undefined;
+  const plain = plainValue(level);
+  if (typeof plain === "number" && Number.isInteger(plain) && plain >= min && plain <= max) return undefined;
+  return `${id} of level ${stringifyJson(level)} can be decoded but not encoded; ask for another compressor`;
 }
 
 function checksumProblem(codec: CodecSpec, place: string): string | undefined {

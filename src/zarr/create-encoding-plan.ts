@@ -3,22 +3,19 @@ import { ZpublishError } from "../errors.js";
 import { elementCount, gridShapeOf } from "../model/chunk-grid.js";
 import { stringifyJson } from "../model/stringify-json.js";
 import type { StoredArray } from "../source/source.js";
-import {
-  completeCodec,
-  decodeProblem,
-  encodedByteLength,
-  encodedItemSize,
-  encodeProblem,
-} from "./codec-rules.js";
+import { decodeProblem, encodeProblem } from "./codec-rules.js";
 import type { CodecSpec } from "./codec-spec.js";
-import type { ChunkLayout, CodecStep, EncodingPlan } from "./encoding-plan.js";
+import { createSteps, fillSteps } from "./codec-steps.js";
+import type { ChunkLayout, EncodingPlan } from "./encoding-plan.js";
+import { refuse } from "./refuse.js";
 import { type AskedCodecs, commonLength, servedCodecs } from "./served-codecs.js";
 import { storedByteLengthOf } from "./stored-byte-length-of.js";
 import type { ArrayDocument } from "./v2-documents.js";
 
 /**
  * Part of every plan's id. To be changed whenever an encoder, or the padding of chunks, gives other bytes than before:
- * a new version of numcodecs.js, say.
+ * a new version of numcodecs.js, say. What differs from one machine or Node to another is in
+ * {@link EncodingOptions.encoderRevision}.
  */
 export const CODEC_REVISION = "2";
 
@@ -33,18 +30,20 @@ export interface EncodingRequest extends AskedCodecs {
   readonly chunkShape?: readonly number[] | undefined;
 }
 
-/** Filters that write a chunk as its number of items, and each item with its length before it. */
-const VARIABLE_LENGTH_FILTERS = ["vlen-utf8", "vlen-bytes"];
-
 /**
  * Stored chunks that one served chunk may be put together from: each is looked at for every request, to see whether it
  * was rewritten.
  */
 const MAX_STORED_CHUNKS = 65_536;
 
-export interface EncodingLimits {
+export interface EncodingOptions {
   /** Larger chunks are passed through but not decoded. Default 1 GiB. */
   readonly maxChunkBytes?: number;
+  /**
+   * What a codec's bytes depend on besides {@link CODEC_REVISION}: where it gives something else, the plan has another id.
+   * Absent: nothing, which is right only where no chunk of the plan is ever told from another process's by its id.
+   */
+  readonly encoderRevision?: (codec: CodecSpec) => string;
 }
 
 /**
@@ -58,9 +57,9 @@ export interface EncodingLimits {
 export function createEncodingPlan(
   stored: StoredArray,
   asked: EncodingRequest,
-  limits: EncodingLimits = {},
+  options: EncodingOptions = {},
 ): { readonly plan: EncodingPlan; readonly document: ArrayDocument } {
-  const maxChunkBytes = limits.maxChunkBytes ?? DEFAULT_MAX_CHUNK_BYTES;
+  const maxChunkBytes = options.maxChunkBytes ?? DEFAULT_MAX_CHUNK_BYTES;
   const { path, shape, dataType } = stored;
   const storedShape = stored.chunkShape.map(atLeastOne);
   const servedShape = servedChunkShape(stored, asked);
@@ -122,7 +121,7 @@ export function createEncodingPlan(
     zarr_format: 2,
   };
   return {
-    plan: Object.freeze({ ...fields, id: planId(fields), source: stored.chunks }),
+    plan: Object.freeze({ ...fields, id: planId(fields, options.encoderRevision), source: stored.chunks }),
     document: Object.freeze(document),
   };
 }
@@ -176,82 +175,10 @@ function layoutOf(
   return Object.freeze({ chunkShape, gridShape: gridShapeOf(shape, chunkShape), axisOrder });
 }
 
-/** The steps of a chain, innermost first, with the lengths between them. */
-function createSteps(
-  stored: StoredArray,
-  chain: readonly CodecSpec[],
-  chunkShape: readonly number[],
-  maxChunkBytes: number,
-): CodecStep[] {
-  const { kind } = stored.dataType;
-  let { itemSize } = stored.dataType;
-  let byteLength: number | null = kind === "O" ? null : elementCount(chunkShape) * itemSize;
-  itemSize = Math.max(1, itemSize);
-  return chain.map((spec) => {
-    const codec = completeCodec(spec);
-    const step: CodecStep = Object.freeze({
-      codec,
-      decodedByteLength: byteLength,
-      maxDecodedByteLength: byteLength ?? maxChunkBytes,
-      itemSize,
-    });
-    if (byteLength !== null && decodeProblem(codec) === undefined) {
-      byteLength = encodedByteLength(codec, byteLength);
-      itemSize = encodedItemSize(codec, itemSize);
-      refuseBrokenItems(stored, codec, step.decodedByteLength, byteLength);
-    } else {
-      byteLength = null;
-      itemSize = 1;
-    }
-    return step;
-  });
-}
-
-/** Chunks must be whole numbers of the items that a filter works on. */
-function refuseBrokenItems(
-  stored: StoredArray,
-  codec: CodecSpec,
-  decodedByteLength: number | null,
-  byteLength: number | null,
-): void {
-  const isWhole = byteLength === null || Number.isInteger(byteLength);
-  const { elementsize } = codec;
-  const fits = codec.id !== "shuffle" || (decodedByteLength ?? 0) % Number(elementsize) === 0;
-  if (isWhole && fits) return;
-  refuse(
-    stored,
-    `${codec.id}: expected chunks of whole items, received ${decodedByteLength} bytes per chunk`,
-  );
-}
-
-/**
- * The whole chain for a chunk that is nothing but fill. It need not say the stored options, only decode with them: any
- * inner codec of Blosc will do.
- */
-function fillSteps(
-  stored: StoredArray,
-  chain: readonly CodecSpec[],
-  chunkShape: readonly number[],
-  maxChunkBytes: number,
-): CodecStep[] {
-  const writable = chain.map((codec) =>
-    codec.id === "blosc" && encodeProblem(codec) !== undefined ? { ...codec, cname: "lz4" } : codec,
-  );
-  // A chunk of variable-length items is filled in the form that their filter gives them.
-  const isVariable = VARIABLE_LENGTH_FILTERS.includes(chain[0]?.id ?? "") && stored.fill.item !== null;
-  const done = stored.dataType.kind === "O" && isVariable ? 1 : 0;
-  const problem = writable
-    .slice(done)
-    .map((codec) => encodeProblem(completeCodec(codec)))
-    .find(Boolean);
-  if (problem !== undefined || (stored.dataType.kind === "O" && !isVariable)) {
-    const reason = problem ?? `items of ${stored.dataType.numpyName} have no fixed size`;
-    refuse(stored, `absent chunks would have to be served filled, but ${reason}`);
-  }
-  return createSteps(stored, writable, chunkShape, maxChunkBytes).slice(done);
-}
-
-function planId(fields: Omit<EncodingPlan, "id" | "source">): string {
+function planId(
+  fields: Omit<EncodingPlan, "id" | "source">,
+  encoderRevision: EncodingOptions["encoderRevision"] = () => "",
+): string {
   const { path: _path, fillItem, stored, served, decode, encode, encodeAll, ...rest } = fields;
   const text = stringifyJson({
     ...rest,
@@ -262,6 +189,7 @@ function planId(fields: Omit<EncodingPlan, "id" | "source">): string {
     decode: decode.map((step) => ({ ...step })),
     encode: encode.map((step) => ({ ...step })),
     encodeAll: encodeAll.map((step) => ({ ...step })),
+    encoders: [...encode, ...encodeAll].map(({ codec }) => encoderRevision(codec)),
   });
   return createHash("sha256").update(text).digest().toString("hex", 0, 16);
 }
@@ -301,8 +229,4 @@ function refuseManyChunks(
 
 function refuseProblem(stored: StoredArray, problem: string | undefined): void {
   if (problem !== undefined) refuse(stored, problem);
-}
-
-function refuse({ path }: StoredArray, reason: string): never {
-  throw new ZpublishError("unsupported", `array '${path}': ${reason}`);
 }

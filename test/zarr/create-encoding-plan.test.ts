@@ -294,6 +294,20 @@ t.test("what cannot be done is refused by name, with the reason", async (t) => {
     ["large served", {}, { chunkShape: [2 ** 15, 2 ** 15] }, "unsupported", /served chunks/],
     ["large encoded", {}, { chunkShape: [2 ** 14, 2 ** 14] }, "unsupported", /536870912/],
     [
+      "a level that gzip does not have, kept",
+      { codecs: [{ id: "gzip", level: 12 }] },
+      { chunkShape: [2, 2] },
+      "unsupported",
+      /gzip of level 12 can be decoded but not encoded/,
+    ],
+    [
+      "a level that is none, kept",
+      { codecs: [{ id: "zstd", level: "best" }] },
+      { chunkShape: [2, 2] },
+      "unsupported",
+      /zstd of level "best"/,
+    ],
+    [
       "absent chunks of an unknown codec",
       { codecs: [{ id: "lzma" }], fill: { served: null, item: null, absentIsServed: false } },
       {},
@@ -346,3 +360,23 @@ t.test("the byte length of stored chunks is known where every codec tells it", a
   t.equal(lengthOf({ codecs: [{ id: "zlib", level: 1 }] }), null);
   t.equal(lengthOf({ codecs: [{ id: "unheard-of" }] }), null);
 });
+
+t.test(
+  "levels are kept as stored where they can be written, and need not be for chunks of fill",
+  async (t) => {
+    const stored = [
+      { id: "gzip", level: -1 },
+      { id: "zlib", level: new LosslessNumber("9") },
+      { id: "zstd", level: 30 },
+      { id: "zstd", level: null },
+    ];
+    for (const codec of stored) {
+      const { plan } = createEncodingPlan(storedArray({ codecs: [codec] }), { chunkShape: [2, 2] });
+      t.equal(plan.encode[0]?.codec.id, codec.id);
+    }
+    const fill = { served: null, item: null, absentIsServed: false };
+    const { plan } = createEncodingPlan(storedArray({ codecs: [{ id: "zlib", level: 12 }], fill }), {});
+    t.equal(plan.kind, "passthrough");
+    t.same(plan.encodeAll[0]?.codec, { id: "zlib", level: 1 });
+  },
+);
