@@ -19,14 +19,17 @@ export interface Child {
 /**
  * Starts a program, in a process group of its own with whatever it starts (a worker of nginx would outlive its killed
  * master). The caller reads its standard output.
+ * @param hasInput Whether the caller writes to its standard input, which is empty otherwise.
  * @throws Error where it cannot be started.
  */
 export async function startChild(
   program: string,
   args: readonly string[],
   options: SpawnOptions = {},
+  hasInput = false,
 ): Promise<Child> {
-  const child = spawn(program, args, { ...options, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+  const stdio = [hasInput ? "pipe" : "ignore", "pipe", "pipe"] as const;
+  const child = spawn(program, args, { ...options, detached: true, stdio: [...stdio] });
   running.add(child);
   let errorText = "";
   child.stderr!.setEncoding("utf8").on("data", (text: string) => {

@@ -97,7 +97,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
       };
     },
   },
-  "transcode-cold": {
+  "transcode-zstd-cold": {
     title: "chunks of 1 MiB transcoded to Zstandard, each once, fresh server, empty cache, 8 clients",
     isLarge: false,
     async open(size, onProgress) {

@@ -7,7 +7,7 @@ import { describeMachine } from "./machine.js";
 import type { Round } from "./measure-row.js";
 import type { BenchOptions } from "./options.js";
 import { createProgress } from "./progress.js";
-import { barChart } from "./report/bar-chart.js";
+import { requestsChart } from "./report/bar-chart.js";
 import type { NamedResult } from "./report/experiment-section.js";
 import { markdownReport } from "./report/markdown-table.js";
 import { summarize } from "./report/summarize.js";
@@ -18,8 +18,8 @@ import { createContest, runRow } from "./run-rows.js";
 export const SCRATCH = join(DATA_DIRECTORY, `run-${process.pid}`);
 
 /**
- * Measures rows and experiments by name and writes `results.md`, `rounds.ndjson` and `requests.svg` into a folder of
- * `bench/results`, anew after each, so that what was measured stays if something fails later.
+ * Measures rows and experiments by name and writes `results.md`, `rounds.ndjson`, `requests.svg` and pictures of
+ * experiments into a folder of `bench/results`, anew after each, so that what was measured stays if something fails later.
  * @throws Error where a server does not start or answers wrongly.
  */
 export async function runBenchmark(names: readonly string[], options: BenchOptions): Promise<void> {
@@ -57,6 +57,8 @@ export async function runBenchmark(names: readonly string[], options: BenchOptio
       const experiment = EXPERIMENTS[name]!;
       const result = await experiment.run(contextOf(name, options, update));
       experiments.push({ name, title: experiment.title, result });
+      for (const [file, picture] of Object.entries(result.pictures ?? {}))
+        writeFileSync(join(results, file), picture);
       writeRaw(result.records.map((record) => ({ experiment: name, ...record })));
     }
     const summaries = summarize(rounds, contest.against);
@@ -64,7 +66,7 @@ export async function runBenchmark(names: readonly string[], options: BenchOptio
     const text = { command, date, machine, rounds: count, seconds, titles, notes, experiments };
     report = markdownReport(summaries, contest.against, text);
     writeFileSync(join(results, "results.md"), report);
-    if (rounds.length > 0) writeFileSync(join(results, "requests.svg"), barChart(summaries));
+    if (rounds.length > 0) writeFileSync(join(results, "requests.svg"), requestsChart(summaries));
   }
   progress.end();
   console.log(`${report}\nWritten to ${relative(process.cwd(), results)}`);

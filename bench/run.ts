@@ -7,10 +7,25 @@ import { type BenchOptions, parseBenchOptions } from "./options.js";
 import { ROWS } from "./rows.js";
 import { runBenchmark, SCRATCH } from "./run-benchmark.js";
 
-/** Benchmarks that are programs of their own, with what they are; run only when named. */
-const PROGRAMS: Readonly<Record<string, string>> = {
-  "cache-hit-ratio":
-    "What the chunk cache keeps, against first-in first-out, least recently used, and the best possible",
+/** A benchmark that is a program of its own; run only when named. */
+interface Program {
+  readonly title: string;
+  readonly args: (options: BenchOptions) => readonly string[];
+}
+
+const PROGRAMS: Readonly<Record<string, Program>> = {
+  "cache-hit-ratio": {
+    title:
+      "what the chunk cache keeps, against first-in first-out, least recently used, and the best possible",
+    args: () => [],
+  },
+  "fuzz-codecs": {
+    title: "damaged chunks and noise for every decoder: refused, or decoded to the planned length",
+    args: ({ minutes, seed }) => [
+      ...["--minutes", String(minutes)],
+      ...(seed === undefined ? [] : ["--seed", String(seed)]),
+    ],
+  },
 };
 
 const HELP = `npm run bench [-- NAME… OPTIONS]
@@ -24,13 +39,15 @@ to bench/results. Nothing is asserted about time.
   --small          few chunks and datasets, and not the row of 50,000 variables unless it is named
   --peer URL       a running server that has the stores as /datasets/mib, /datasets/kib64, /datasets/many; repeatable
   --same-headers   one subject more in the rows: bare uWebSockets.js that sends zpublish's headers, too
+  --minutes N      length of fuzz-codecs (default 1)
+  --seed N         of fuzz-codecs, to try the same again (default: another one every time)
 
 Rows: requests per second beside others (all, where nothing is named):
 ${list(Object.entries(ROWS).map(([name, { title }]) => [name, title]))}
 Experiments (all, where nothing is named):
 ${list(Object.entries(EXPERIMENTS).map(([name, { title }]) => [name, title]))}
 Programs, run where named:
-${list(Object.entries(PROGRAMS))}
+${list(Object.entries(PROGRAMS).map(([name, { title }]) => [name, title]))}
 `;
 
 /** What `kill` and Ctrl-C give as exit codes. */
@@ -56,10 +73,10 @@ else await run(options);
 
 async function run(asked: BenchOptions): Promise<void> {
   for (const name of asked.names.filter((each) => each in PROGRAMS)) {
-    console.log(`\n## ${name}\n\n${PROGRAMS[name]}.\n`);
-    const { status } = spawnSync(process.execPath, [fileURLToPath(new URL(`${name}.js`, import.meta.url))], {
-      stdio: "inherit",
-    });
+    const { title, args } = PROGRAMS[name]!;
+    console.log(`\n## ${name}\n\n${title.charAt(0).toUpperCase()}${title.slice(1)}.\n`);
+    const program = fileURLToPath(new URL(`${name}.js`, import.meta.url));
+    const { status } = spawnSync(process.execPath, [program, ...args(asked)], { stdio: "inherit" });
     if (status !== 0) process.exit(status ?? 1);
   }
   const all = [...Object.keys(ROWS), ...Object.keys(EXPERIMENTS)];

@@ -30,6 +30,8 @@ export interface ExperimentResult {
   readonly records: readonly object[];
   /** What to know when reading the tables, a sentence each. */
   readonly notes: readonly string[];
+  /** SVG by file name, which is written beside the report. */
+  readonly pictures?: Readonly<Record<string, string>>;
 }
 
 /** A table of the report. Numbers are rounded when it is written; undefined is shown as a dash. */

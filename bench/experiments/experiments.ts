@@ -1,3 +1,4 @@
+import { codecs } from "./codecs.js";
 import type { Experiment } from "./experiment.js";
 import { infoUnderEncodes } from "./info-under-encodes.js";
 import { loopBlocking } from "./loop-blocking.js";
@@ -8,9 +9,12 @@ import { scaleVariables } from "./scale-variables.js";
 import { scaleWorkers } from "./scale-workers.js";
 import { singleFlight } from "./single-flight.js";
 import { slowClients } from "./slow-clients.js";
+import { transcodeCold } from "./transcode-cold.js";
 
 /** By name, in the order of the report. */
 export const EXPERIMENTS: Readonly<Record<string, Experiment>> = {
+  codecs,
+  "transcode-cold": transcodeCold,
   "single-flight": singleFlight,
   "info-under-encodes": infoUnderEncodes,
   memory,

@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { checkDecoded, checkSame, warmCache } from "../check-answers.js";
-import { type FieldStore, storedBytes } from "../data/bench-data.js";
+import { type FieldStore, OTHER_FIELD_COMPRESSOR, storedBytes } from "../data/bench-data.js";
 import { askInTurn } from "../load/ask-in-turn.js";
 import { checkLoad } from "../load/check-load.js";
 import { runNodeLoad } from "../load/node-load.js";
@@ -40,8 +40,13 @@ interface Kind {
 const KINDS: Readonly<Record<string, Kind>> = {
   cached: { dataset: {}, origin: "HIT", chunkSide: MIB_SIDE },
   "passed through": { dataset: {}, origin: "PASS", chunkSide: MIB_SIDE },
-  transcoded: {
+  "to Zstandard": {
     dataset: { encoding: { compressor: { id: "zstd", level: 3 } } },
+    origin: "MISS",
+    chunkSide: MIB_SIDE,
+  },
+  "to other Blosc-LZ4": {
+    dataset: { encoding: { compressor: OTHER_FIELD_COMPRESSOR } },
     origin: "MISS",
     chunkSide: MIB_SIDE,
   },

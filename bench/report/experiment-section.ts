@@ -15,6 +15,8 @@ export function experimentSection({ name, title, result }: NamedResult): string[
     if (tableTitle !== undefined) lines.push(`${tableTitle}:`, "");
     lines.push(...markdownTable(columns, rows), "");
   }
+  for (const file of Object.keys(result.pictures ?? {}))
+    lines.push(`![${file.replace(/\.svg$/, "")}](${file})`, "");
   lines.push(...result.notes.map((note) => `- ${note}`), "");
   return lines;
 }

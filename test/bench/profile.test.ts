@@ -59,11 +59,16 @@ t.test("codecs are told apart by what they do", (t) => {
   );
   t.equal(
     stageOf([
-      frame("unshuffleBytes", own("codec/byte-shuffle.js")),
-      frame("decodeBlosc", own("codec/blosc-container.js")),
+      frame("unshuffleBytes", own("codec/plain/byte-shuffle.js")),
+      frame("decodeBlosc", own("codec/blosc/decode-blosc.js")),
     ]),
     "decode",
   );
+  // Frames of the kernel's own, which does both, between its code and whoever called it.
+  const kernel = [frame("lz4", "wasm://wasm/kernel"), frame("run", own("codec/kernel/wasm-kernel.js"))];
+  t.equal(stageOf([...kernel, frame("encodeLz4", own("codec/kernel/wasm-kernel.js"))]), "encode");
+  t.equal(stageOf([...kernel, frame("unshuffleBits", own("codec/kernel/wasm-kernel.js"))]), "decode");
+  t.equal(stageOf([...kernel, frame("encodeBlosc", own("codec/blosc/encode-blosc.js"))]), "encode");
   t.equal(
     stageOf([frame("postMessage"), frame("onMessage", "file:///app/node_modules/piscina/dist/worker.js")]),
     "transfer",

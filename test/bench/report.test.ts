@@ -1,7 +1,7 @@
 import t from "tap";
 import type { Round } from "../../bench/measure-row.js";
 import { parseBenchOptions } from "../../bench/options.js";
-import { barChart } from "../../bench/report/bar-chart.js";
+import { requestsChart } from "../../bench/report/bar-chart.js";
 import { markdownReport } from "../../bench/report/markdown-table.js";
 import { summarize } from "../../bench/report/summarize.js";
 
@@ -46,7 +46,7 @@ t.test("the report has a line per subject, and says where, with what, and what i
 });
 
 t.test("the picture is SVG, with names escaped", (t) => {
-  const picture = barChart(summarize(ROUNDS, []));
+  const picture = requestsChart(summarize(ROUNDS, []));
   t.match(picture, /^<svg [\s\S]*a&lt;b[\s\S]*<\/svg>\n$/);
   t.notMatch(picture, "NaN");
   t.end();
@@ -60,9 +60,16 @@ t.test("options have defaults, and what is not known is refused", (t) => {
     isSmall: false,
     peers: [],
     hasSameHeaders: false,
+    minutes: 1,
+    seed: undefined,
   });
   t.same(parseBenchOptions(["a", "--rounds", "7", "--small", "--peer", "http://x"], ["a"]), {
     ...{ names: ["a"], rounds: 7, seconds: 3, isSmall: true, peers: ["http://x"], hasSameHeaders: false },
+    ...{ minutes: 1, seed: undefined },
+  });
+  t.match(parseBenchOptions(["--minutes", "30", "--seed", "123456789"], []), {
+    minutes: 30,
+    seed: 123456789,
   });
   t.throws(() => parseBenchOptions(["b"], ["a"]), { message: /expected names among a, received b/ });
   t.throws(() => parseBenchOptions(["--rounds", "0"], []), { message: /--rounds: expected .* received 0/ });

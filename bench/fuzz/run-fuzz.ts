@@ -1,0 +1,189 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import type { CodecStep } from "../../src/zarr/encoding-plan.js";
+import { type Child, startChild, stopChild } from "../children.js";
+import { addResults, type FuzzFailure, type FuzzResult, NO_RESULT } from "./fuzz-batch.js";
+
+/** How much is tried. */
+export interface FuzzOptions {
+  /** Of the first batch; the same seed and the same decoders give the same damage. */
+  readonly seed: number;
+  readonly seconds: number;
+  readonly maxInputs: number;
+  readonly inputsPerBatch: number;
+  /** What the names of decoders begin with; empty for all of them. */
+  readonly only: string;
+  /** For files of the run. */
+  readonly folder: string;
+  /** After this long without a word, a process is taken for stuck. */
+  readonly batchTimeoutMs: number;
+  /** The program that decodes; default `fuzz-worker`. */
+  readonly worker?: string;
+  onProgress(done: number, detail: string): void;
+}
+
+/** What a process of fuzzing is told: `fuzz-worker`. */
+export interface FuzzOrder extends Omit<FuzzOptions, "batchTimeoutMs" | "worker" | "onProgress"> {
+  /** Number of the first batch's decoder. */
+  readonly firstTarget: number;
+}
+
+/** A line of what it prints. */
+export interface FuzzLine {
+  readonly note?: string;
+  readonly begins?: { readonly target: string; readonly seed: number; readonly number: number };
+  readonly ends?: BatchReport;
+}
+
+/** One batch, with what the process has used until then. */
+export interface BatchReport extends Omit<FuzzResult, "failures"> {
+  readonly target: string;
+  /** With their bytes in base64. */
+  readonly failures: readonly (Omit<FuzzFailure, "bytes"> & { readonly bytes: string })[];
+  /** Bytes of the largest buffer made. */
+  readonly largestAllocation: number;
+  /** Resident memory of the process. */
+  readonly rss: number;
+}
+
+/** One decoder, over all of its batches. */
+export interface TargetReport extends Omit<FuzzResult, "failures"> {
+  readonly target: string;
+  readonly largestAllocation: number;
+}
+
+/** What a run has found. */
+export interface FuzzReport {
+  readonly targets: readonly TargetReport[];
+  readonly failures: readonly FuzzFailure[];
+  readonly notes: readonly string[];
+  /** Resident bytes of each process, when every decoder had had a turn, and at its end. */
+  readonly memory: readonly { readonly before: number; readonly after: number }[];
+  /** Of the batch that would have been next. */
+  readonly nextSeed: number;
+}
+
+/** Enough to know; more would be more of the same. */
+const MAX_FAILURES = 20;
+
+const WORKER = fileURLToPath(new URL("fuzz-worker.js", import.meta.url));
+const UNKNOWN_STEP: CodecStep = {
+  codec: { id: "unknown" },
+  decodedByteLength: null,
+  maxDecodedByteLength: 0,
+  itemSize: 1,
+};
+
+/**
+ * Feeds damaged chunks to every decoder, in a process of its own that is replaced where it dies, is stuck, or would be
+ * replaced as a worker of the server. Ends when the time is over or enough has failed.
+ */
+export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
+  const { seed, seconds, maxInputs, inputsPerBatch, only, folder, batchTimeoutMs, onProgress } = options;
+  const { worker = WORKER } = options;
+  const targets = new Map<string, TargetReport>();
+  const notes = new Set<string>();
+  const failures: FuzzFailure[] = [];
+  const memory: { before: number; after: number }[] = [];
+  const began = performance.now();
+  const left = () => seconds - (performance.now() - began) / 1_000;
+  let batches = 0;
+  let inputs = 0;
+  while (left() > 0 && inputs < maxInputs && failures.length < MAX_FAILURES) {
+    const order: FuzzOrder = {
+      ...{ seed: seed + batches, firstTarget: batches, seconds: left(), maxInputs: maxInputs - inputs },
+      ...{ inputsPerBatch, only, folder },
+    };
+    const child = await startChild(process.execPath, [worker, JSON.stringify(order)]);
+    const used = { before: 0, after: 0 };
+    const seen = new Set<string>();
+    let current: FuzzLine["begins"];
+    try {
+      for await (const { note, begins, ends } of linesOf(child, batchTimeoutMs)) {
+        if (note !== undefined) notes.add(note);
+        if (begins !== undefined) current = begins;
+        if (ends === undefined) continue;
+        current = undefined;
+        batches++;
+        inputs += ends.inputs;
+        targets.set(ends.target, addBatch(targets.get(ends.target), ends));
+        failures.push(
+          ...ends.failures.map((each) => ({ ...each, bytes: Buffer.from(each.bytes, "base64") })),
+        );
+        if (!seen.has(ends.target)) used.before = ends.rss;
+        seen.add(ends.target);
+        used.after = ends.rss;
+        onProgress(1 - left() / seconds, ends.target);
+        if (failures.length >= MAX_FAILURES) break;
+      }
+    } catch (error) {
+      if (current === undefined) throw error;
+      batches++;
+      const { target, seed } = current;
+      const bytes = currentInput(folder);
+      const problem = (error as Error).message;
+      failures.push({
+        target,
+        seed,
+        number: -1,
+        kind: "the last one of it",
+        problem,
+        step: UNKNOWN_STEP,
+        bytes,
+      });
+    } finally {
+      await stopChild(child);
+    }
+    if (used.after > 0) memory.push(used);
+  }
+  return {
+    targets: [...targets.values()],
+    failures,
+    notes: [...notes],
+    memory,
+    nextSeed: seed + batches,
+  };
+}
+
+/** @throws Error where the process dies, or says nothing for too long. */
+async function* linesOf(child: Child, timeoutMs: number): AsyncGenerator<FuzzLine> {
+  const lines = createInterface({ input: child.process.stdout! })[Symbol.asyncIterator]();
+  for (;;) {
+    const stop = new AbortController();
+    const late = sleep(timeoutMs, "late" as const, { signal: stop.signal }).catch(() => "late" as const);
+    const next = await Promise.race([lines.next(), late]);
+    stop.abort();
+    if (next === "late") {
+      child.process.kill("SIGKILL");
+      throw new Error(`stuck: expected the batch to end within ${timeoutMs} ms`);
+    }
+    if (next.done) break;
+    yield JSON.parse(next.value) as FuzzLine;
+  }
+  const status = await child.ended;
+  if (status !== 0)
+    throw new Error(`the process ended with ${status}: ${child.errorText().trim().slice(-500)}`);
+}
+
+function addBatch(sum: TargetReport | undefined, batch: BatchReport): TargetReport {
+  const { failures: _, ...added } = addResults(
+    { ...(sum ?? NO_RESULT), failures: [] },
+    { ...batch, failures: [] },
+  );
+  return {
+    ...added,
+    target: batch.target,
+    largestAllocation: Math.max(sum?.largestAllocation ?? 0, batch.largestAllocation),
+  };
+}
+
+/** What the process was about to decode, as it keeps it in a file. */
+function currentInput(folder: string): Uint8Array {
+  const file = join(folder, "current");
+  if (!existsSync(file)) return new Uint8Array(0);
+  const bytes = readFileSync(file);
+  return bytes.length < 4 ? new Uint8Array(0) : bytes.subarray(4, 4 + bytes.readUInt32LE(0));
+}
