@@ -43,6 +43,25 @@ export function measureZstd(bytes: Uint8Array): ZstdLength | undefined {
   return { min, max, frames };
 }
 
+/** `Frame_Content_Size_flag` of 2: the size is in four bytes. */
+const SIZE_FLAG_4 = 2 << 6;
+
+/**
+ * The same frame with its content size in the header (RFC 8878, section 3.1.1.1): a decoder allocates no more than that, and
+ * refuses what is longer or shorter.
+ * @param bytes One frame without a content size.
+ */
+export function withContentSize(bytes: Uint8Array, contentSize: number): Uint8Array {
+  // Behind the magic, the descriptor, the window's and the dictionary's.
+  const place = 4 + 1 + 1 + [0, 1, 2, 4][bytes[4]! & 3]!;
+  const sized = new Uint8Array(bytes.length + 4);
+  sized.set(bytes.subarray(0, place));
+  sized[4] = (bytes[4]! & 0x3f) | SIZE_FLAG_4;
+  new DataView(sized.buffer).setUint32(place, contentSize, true);
+  sized.set(bytes.subarray(place), place + 4);
+  return sized;
+}
+
 function measureFrame(
   view: DataView,
   begin: number,

@@ -4,10 +4,13 @@ import { type Codec, checkDecodedLength, corrupt } from "./codec.js";
 import { checkEncodable, runNumcodecs } from "./numcodecs-module.js";
 import { plainBytes } from "./plain-bytes.js";
 import { type Inflater, inflate } from "./zlib.js";
-import { measureZstd } from "./zstd-frame.js";
+import { measureZstd, withContentSize } from "./zstd-frame.js";
 
-/** Frames need not say their size; this much of them is decoded at most. */
-const MAX_UNANNOUNCED_BYTES = 512 * 2 ** 20;
+/**
+ * Frames need not say their size, and their blocks only how much each may be: where the plan does not say it either, so much more
+ * than it allows may be allocated.
+ */
+const MAX_UNANNOUNCED_BYTES = 64 * 2 ** 20;
 
 const MIN_LEVEL = -131072;
 const MAX_LEVEL = 22;
@@ -36,9 +39,10 @@ export const zstd: Codec = {
     const length = measureZstd(bytes);
     if (length === undefined) throw corrupt(`zstd: expected whole frames, received something else`);
     const { min, max, frames } = length;
+    const planned = frames === 1 ? step.decodedByteLength : null;
     if (min === max) checkDecodedLength("zstd", max, step);
     else if (min > step.maxDecodedByteLength) checkDecodedLength("zstd", min, step);
-    else if (max > Math.max(step.maxDecodedByteLength, MAX_UNANNOUNCED_BYTES)) {
+    else if (planned === null && max > step.maxDecodedByteLength + MAX_UNANNOUNCED_BYTES) {
       throw corrupt(`zstd: may decode to ${max} bytes, expected at most ${step.maxDecodedByteLength}`);
     }
     if (max === 0) return new Uint8Array(0);
@@ -47,8 +51,10 @@ export const zstd: Codec = {
       const decodedByteLength = min === max ? max : step.decodedByteLength;
       return inflate("zstd", zstdDecompressSync, bytes, { ...step, decodedByteLength });
     }
+    // numcodecs.js allocates what may come out before it looks at what does.
+    const known = min === max || planned === null ? bytes : withContentSize(bytes, planned);
     try {
-      return await runNumcodecs("zstd", "decode", {}, bytes);
+      return await runNumcodecs("zstd", "decode", {}, known);
     } catch (error) {
       if (error instanceof ZpublishError) throw error;
       throw corrupt(`zstd: ${messageOf(error)}`, error);
