@@ -1,14 +1,11 @@
-import nodeZlib from "node:zlib";
-import fc from "fast-check";
 import t from "tap";
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
 import { measureZstd } from "../../src/codec/zstd-frame.js";
-import { ZpublishError } from "../../src/errors.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
-import { sampleBytes } from "./sample-bytes.js";
+import { sampleOf } from "./sample-bytes.js";
 import { stepOf } from "./step.js";
 
-const BYTES = sampleBytes(40_000).smooth as Uint8Array;
+const BYTES = sampleOf("smooth", 40_000);
 
 const COMPRESSORS: CodecSpec[] = [
   ...["lz4", "blosclz", "zstd", "zlib"].flatMap((cname) =>
@@ -53,46 +50,6 @@ t.test("a chunk of another decoded length is corrupt, with both lengths, and is 
     const bound = { ...stepOf(codec, null), maxDecodedByteLength: 1000 };
     await t.rejects(decodeSteps(encoded, [bound], "x"), { code: "corrupt-chunk", message: /1000/ });
   }
-});
-
-t.test("random damage is an error or other bytes of the same length, and harms no later chunk", async (t) => {
-  for (const codec of COMPRESSORS) {
-    const encoded = await encodedBy(codec);
-    const step = stepOf(codec, BYTES.length);
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(fc.tuple(fc.nat(encoded.length - 1), fc.nat(255)), { minLength: 1, maxLength: 20 }),
-        async (changes) => {
-          const damaged = encoded.slice();
-          for (const [position, byte] of changes) damaged[position] = byte;
-          try {
-            return (await decodeSteps(damaged, [step], "x")).length === BYTES.length;
-          } catch (error) {
-            return error instanceof ZpublishError && error.code === "corrupt-chunk";
-          }
-        },
-      ),
-      { numRuns: 60 },
-    );
-    t.same(Buffer.compare(await decodeSteps(encoded, [step], "x"), BYTES), 0, JSON.stringify(codec));
-  }
-});
-
-t.test("headers that promise gigabytes allocate nothing", async (t) => {
-  const blosc = (await encodedBy(COMPRESSORS[0] as CodecSpec)).slice();
-  new DataView(blosc.buffer).setUint32(4, 0x7fffffff, true);
-  const lz4 = new Uint8Array([255, 255, 255, 127, 0]);
-  const bomb = nodeZlib.gzipSync(new Uint8Array(50_000_000));
-  const before = process.memoryUsage().arrayBuffers;
-  await t.rejects(decodeSteps(blosc, [stepOf({ id: "blosc" }, BYTES.length)], "x"), {
-    code: "corrupt-chunk",
-  });
-  await t.rejects(decodeSteps(lz4, [stepOf({ id: "lz4" }, 100)], "x"), { code: "corrupt-chunk" });
-  await t.rejects(decodeSteps(bomb, [stepOf({ id: "gzip" }, 100)], "x"), {
-    code: "corrupt-chunk",
-    message: "x: gzip: decodes to more than the 100 bytes expected",
-  });
-  t.ok(process.memoryUsage().arrayBuffers - before < 2 ** 20);
 });
 
 t.test("wrong checksums and broken items are corrupt", async (t) => {

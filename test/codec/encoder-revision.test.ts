@@ -5,6 +5,7 @@ import t from "tap";
 import { chunkAccessOf } from "../../src/chunk/chunk-access.js";
 import { createEncoderRevision, encoderRevision } from "../../src/codec/encoder-revision.js";
 import { createEncoderSample } from "../../src/codec/encoder-sample.js";
+import { setKernelUse } from "../../src/codec/kernel/kernel-use.js";
 import { createSnapshot } from "../../src/dataset/create-snapshot.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
 import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/create-encoding-plan.js";
@@ -131,3 +132,19 @@ t.test("ETags and cache keys of what is served have the revision of its encoder 
 function digestOf(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex").slice(0, 12);
 }
+
+t.test("Blosc says its inner codec's, and whether there is a kernel", (t) => {
+  t.teardown(() => setKernelUse(true));
+  const lz4 = { id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 };
+  const zlib = { ...lz4, cname: "zlib" };
+  const plainLz4 = { id: "lz4", acceleration: 1 };
+  const withKernel = [lz4, zlib, plainLz4].map(encoderRevision);
+  t.equal(withKernel[0], "", "the kernel writes the same everywhere");
+  t.equal(withKernel[1], encoderRevision({ id: "zlib", level: 5 }));
+  t.equal(withKernel[2], "");
+  setKernelUse(false);
+  for (const [index, codec] of [lz4, zlib, plainLz4].entries()) {
+    t.not(encoderRevision(codec), withKernel[index], `${codec.id} without the kernel`);
+  }
+  t.end();
+});
