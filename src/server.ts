@@ -84,7 +84,12 @@ export async function openServer(config: ServerConfig, parts: ServerParts): Prom
 
   const closers: (() => Promise<void>)[] = [() => datasets.close()];
   const pool = once((): EncodePool => {
-    const alone = createEncodePool({ threads: config.workers, useKernel: config.kernel, log });
+    const alone = createEncodePool({
+      threads: config.workers,
+      useKernel: config.kernel,
+      withChecksums: config.cache !== null,
+      log,
+    });
     const created = sharing?.inTurn(alone) ?? alone;
     closers.push(() => created.close());
     return created;

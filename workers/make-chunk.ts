@@ -5,9 +5,10 @@ import type { ChunkOutcome, WorkerData, WorkerTask } from "../src/pool/chunk-tas
 import { createTaskRunner } from "../src/pool/run-chunk-task.js";
 import { WORN_OUT_EXIT_CODE } from "../src/pool/worn-out-exit-code.js";
 
-setKernelUse((Piscina.workerData as WorkerData).useKernel);
+const { useKernel, withChecksums } = Piscina.workerData as WorkerData;
+setKernelUse(useKernel);
 
-const run = createTaskRunner({ mayBlock: true });
+const run = createTaskRunner({ mayBlock: true, withChecksums });
 
 /** What piscina calls for every task; the encoded bytes go back without being copied. */
 export default async function makeChunk({ task, into }: WorkerTask): Promise<unknown> {

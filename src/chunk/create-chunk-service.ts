@@ -45,7 +45,7 @@ interface MadeChunk {
   /** Gives the memory back; undefined where it is not to be used again, and once that is done. */
   giveBack?: (() => void) | undefined;
   /** CRC-32, where it is known. */
-  readonly checksum?: number;
+  readonly checksum?: number | undefined;
   /** Bodies that read from it, and the cache. */
   readers: number;
 }

@@ -40,26 +40,34 @@ interface Making {
   /** For bytes on their way; what stays is copied out. */
   readonly memory: KernelMemory;
   readonly watch: Stopwatch;
-  /** Memory for the chunk, used where it is large enough. */
   readonly into: ArrayBuffer | undefined;
+  readonly withChecksum: boolean;
+}
+
+export interface MakeChunkOptions {
+  /** Absent: every stored chunk is decoded anew. */
+  readonly decoded?: DecodedChunks | undefined;
+  /** Memory for the chunk, used where it is large enough. */
+  readonly into?: ArrayBuffer | undefined;
+  /** Whether the outcome says the checksum of its bytes. Default false. */
+  readonly withChecksum?: boolean | undefined;
 }
 
 /**
  * Makes one served chunk as its plan says. Knows nothing of threads.
  * @param chunkCoords Inside the served grid.
- * @param decoded Undefined: every stored chunk is decoded anew.
- * @param into Memory for the chunk, used where it is large enough.
  * @throws ZpublishError, naming the array and the stored chunk: `source-unreadable`, `corrupt-chunk`, `codec-failed`.
  */
 export async function makeChunk(
   plan: EncodingPlan,
   chunkCoords: readonly number[],
   reader: ChunkReader,
-  decoded?: DecodedChunks,
-  into?: ArrayBuffer,
+  options: MakeChunkOptions = {},
 ): Promise<MadeChunk> {
+  const { decoded, into, withChecksum = false } = options;
   const memory = currentKernel().lease();
-  const making: Making = { plan, reader, memory, watch: { read: 0, decode: 0, encode: 0 }, into };
+  const watch = { read: 0, decode: 0, encode: 0 };
+  const making: Making = { plan, reader, memory, watch, into, withChecksum };
   try {
     return plan.kind === "rechunk"
       ? await makeRechunked(making, chunkCoords, decoded)
@@ -246,12 +254,13 @@ const BUFFER_STEP_BYTES = 16 * 1024;
 /**
  * The outcome, with the bytes in a buffer that can be moved to another thread: no view of anything else, no shared memory.
  */
-function encoded({ watch, into }: Making, bytes: Uint8Array, stamp: string): MadeChunk {
+function encoded({ watch, into, withChecksum }: Making, bytes: Uint8Array, stamp: string): MadeChunk {
   const needed = CHUNK_HEADROOM_BYTES + bytes.length;
   const fits =
     into !== undefined && into.byteLength >= needed && into.byteLength <= 2 * needed + BUFFER_STEP_BYTES;
   const buffer = fits ? into : new ArrayBuffer(Math.ceil(needed / BUFFER_STEP_BYTES) * BUFFER_STEP_BYTES);
   const placed = new Uint8Array(buffer, CHUNK_HEADROOM_BYTES, bytes.length);
   placed.set(bytes);
-  return { status: "encoded", bytes: placed, checksum: crc32(placed), stamp, timings: watch };
+  const checksum = withChecksum ? crc32(placed) : undefined;
+  return { status: "encoded", bytes: placed, checksum, stamp, timings: watch };
 }

@@ -12,6 +12,8 @@ export interface ChunkTask {
 export interface WorkerData {
   /** Whether it uses the WebAssembly kernel. */
   readonly useKernel: boolean;
+  /** Whether what it makes is to be stored, with a checksum. */
+  readonly withChecksums: boolean;
 }
 
 /** A task, and memory for its chunk that is not in use any more. */
@@ -31,8 +33,8 @@ export type ChunkOutcome =
        * free, for whoever stores them with a header.
        */
       readonly bytes: Uint8Array<ArrayBuffer>;
-      /** CRC-32 of `bytes`. */
-      readonly checksum: number;
+      /** CRC-32 of `bytes`; undefined where it was not asked for. */
+      readonly checksum: number | undefined;
       /** Combined stamp of the stored chunks that were read, as `stampOf` in `source/` makes it. */
       readonly stamp: string;
       readonly timings: ChunkTimings;

@@ -34,6 +34,8 @@ export interface EncodePoolOptions {
   readonly taskTimeoutMs?: number;
   /** Whether workers use the WebAssembly kernel. Default true. */
   readonly useKernel?: boolean;
+  /** Whether workers say the checksums of what they make, for whoever stores it. Default true. */
+  readonly withChecksums?: boolean;
   readonly log: Log;
   /** The compiled worker; another only in tests. */
   readonly workerFile?: string;
@@ -75,7 +77,8 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
   const taskTimeoutMs = options.taskTimeoutMs ?? DEFAULT_TASK_TIMEOUT_MS;
   const filename =
     options.workerFile ?? fileURLToPath(new URL("../../workers/make-chunk.js", import.meta.url));
-  const workerData: WorkerData = { useKernel: options.useKernel ?? true };
+  const { useKernel = true, withChecksums = true } = options;
+  const workerData: WorkerData = { useKernel, withChecksums };
   const queue: QueuedTask[] = [];
   const maxSpare = threads + SPARE_BUFFERS;
   /** Memory for chunks to come. */

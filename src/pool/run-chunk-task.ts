@@ -13,6 +13,8 @@ export interface TaskRunnerOptions {
   readonly cache?: DecodedCache;
   /** Whether reading may hold up this thread. Default false. */
   readonly mayBlock?: boolean;
+  /** Whether outcomes say the checksums of their bytes. Default false. */
+  readonly withChecksums?: boolean;
 }
 
 interface KeptReader {
@@ -28,7 +30,7 @@ interface KeptReader {
 export function createTaskRunner(
   options: TaskRunnerOptions = {},
 ): (task: ChunkTask, into?: ArrayBuffer) => Promise<ChunkOutcome> {
-  const { cache = createDecodedCache(), mayBlock = false } = options;
+  const { cache = createDecodedCache(), mayBlock = false, withChecksums: withChecksum } = options;
   const readers = new Map<string, KeptReader>();
 
   function readerOf(source: ChunkSource): KeptReader {
@@ -47,7 +49,7 @@ export function createTaskRunner(
   return async ({ plan, chunkCoords }, into) => {
     try {
       const { reader, decoded } = readerOf(plan.source);
-      return await makeChunk(plan, chunkCoords, reader, decoded, into);
+      return await makeChunk(plan, chunkCoords, reader, { decoded, into, withChecksum });
     } catch (error) {
       return { status: "failed", error: errorToData(error) };
     }

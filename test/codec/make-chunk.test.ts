@@ -109,7 +109,7 @@ t.test("whatever the plan, clients read the same array, padded with fill", async
           plan,
           decodeServed(stored, servedShape, compressor),
           async (coords) => {
-            const made = await makeChunk(plan, coords, reader, cache);
+            const made = await makeChunk(plan, coords, reader, { decoded: cache });
             return made.status === "encoded" ? made.bytes : undefined;
           },
         );
@@ -160,12 +160,12 @@ t.test(
     const { plan } = createEncodingPlan(stored, { chunkShape: [1, 12], compressor: null });
     const decoded = { cache: createDecodedCache(), sourceKey: "x" };
     for (let row = 0; row < 4; row++) {
-      const made = await makeChunk(plan, [row, 0], reader, decoded);
+      const made = await makeChunk(plan, [row, 0], reader, { decoded });
       t.match(made, { status: "encoded", stamp: combineStamps(["s0.0", "s0.1", "s0.2"]) });
     }
     t.equal(reader.reads, 3);
     t.equal(decoded.cache.byteLength, 3 * 80);
-    await makeChunk(plan, [0, 0], { ...reader, stamp: async () => "new" }, decoded);
+    await makeChunk(plan, [0, 0], { ...reader, stamp: async () => "new" }, { decoded });
     t.equal(reader.reads, 6, "another stamp is another chunk");
   },
 );
@@ -225,27 +225,17 @@ t.test(
     const stored = storedArray({ chunkShape: [10, 12], codecs: [], compressorCount: 0 });
     const reader = { ...(await readerOf(stored, shared)), read: async () => ({ bytes: shared, stamp: "0" }) };
     for (const asked of [{}, { chunkShape: [5, 12] }, { compressor: { id: "blosc", clevel: 0 } }]) {
-      const made = await makeChunk(createEncodingPlan(stored, asked).plan, [0, 0], reader);
+      const { plan } = createEncodingPlan(stored, asked);
+      const made = await makeChunk(plan, [0, 0], reader);
       if (made.status !== "encoded") throw new Error(made.status);
       t.ok(made.bytes.buffer instanceof ArrayBuffer);
       t.equal(made.bytes.byteOffset, CHUNK_HEADROOM_BYTES);
-      t.equal(made.checksum, crc32(made.bytes));
-      const again = await makeChunk(
-        createEncodingPlan(stored, asked).plan,
-        [0, 0],
-        reader,
-        undefined,
-        made.bytes.buffer,
-      );
+      t.equal(made.checksum, undefined, "nobody asked");
+      const again = await makeChunk(plan, [0, 0], reader, { into: made.bytes.buffer, withChecksum: true });
       if (again.status !== "encoded") throw new Error(again.status);
       t.equal(again.bytes.buffer, made.bytes.buffer, "used again");
-      const small = await makeChunk(
-        createEncodingPlan(stored, asked).plan,
-        [0, 0],
-        reader,
-        undefined,
-        new ArrayBuffer(8),
-      );
+      t.equal(again.checksum, crc32(again.bytes));
+      const small = await makeChunk(plan, [0, 0], reader, { into: new ArrayBuffer(8) });
       t.ok(
         small.status === "encoded" && Buffer.compare(small.bytes, again.bytes) === 0,
         "not where it is too small",

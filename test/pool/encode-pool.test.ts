@@ -43,7 +43,7 @@ const STUCK_AFTER_MS = 4_000;
 
 t.test("a worker gives the same as the same code inline", async (t) => {
   const pool = openPool(t);
-  const inline = createTaskRunner();
+  const inline = createTaskRunner({ withChecksums: true });
   const directory = t.testdir();
   await writeChunks(directory);
   const source = { kind: "files", directory, keyEncoding: { name: "v2", separator: "." } } as const;
