@@ -9,11 +9,11 @@ import { checkLoad } from "../load/check-load.js";
 import { runNodeLoad } from "../load/node-load.js";
 import { readProcessCost } from "../process-cost.js";
 import {
-  ALL_WORKERS,
   FRESH,
   NATIVE_LOOP,
   NATIVE_READING,
   RUNNING,
+  SERVERS,
   type TranscodeRecord,
   transcodeReport,
 } from "../report/transcode-report.js";
@@ -24,8 +24,8 @@ import { MIB_SIDE, openMibStore } from "./open-mib-store.js";
 /** 64 steps are 1,024 chunks. */
 const SIZES = { full: 64, small: 4, tiny: 1 } as const;
 const MIB = MIB_SIDE ** 2 * 4;
-/** As in the rows with cold caches. */
-const CONNECTIONS = 8;
+/** So many that a worker always finds a request waiting. */
+const CONNECTIONS = 32;
 /** Answers that are decoded in rounds behind the first, which has all of them decoded. */
 const SAMPLED = 16;
 /** Until what the first load has left for the cache is written. */
@@ -35,7 +35,7 @@ const DEFAULT_WORKERS = Math.max(1, availableParallelism() - 1);
 
 const NOTES: readonly string[] = [
   `Stored as ${describe(FIELD_COMPRESSOR)}, served as ${describe(OTHER_FIELD_COMPRESSOR)}: another compressor to the server, so that it decodes and encodes every chunk; to c-blosc the block size that it chooses itself for these chunks, so native code does the same work, and writes the same bytes, as for the stored options.`,
-  `zpublish: ${availableParallelism()} processors for the server with ${DEFAULT_WORKERS} ${DEFAULT_WORKERS === 1 ? "worker" : "workers"}, its default, and the load, which asks for every chunk once on ${CONNECTIONS} connections. "${FRESH}" is a fresh server in every round: the start of the workers and code that is not compiled yet are in it. "${RUNNING}": the same server asked right afterwards for the same chunks of another dataset, none of which it has in its cache.`,
+  `zpublish: ${availableParallelism()} processors for the server, by default with ${DEFAULT_WORKERS} ${DEFAULT_WORKERS === 1 ? "worker" : "workers"}, and the load, which asks for every chunk once on ${CONNECTIONS} connections. "${FRESH}" is a fresh server in every round: the start of the workers and code that is not compiled yet are in it. "${RUNNING}": the same server asked right afterwards for the same chunks of another dataset, none of which it has in its cache. With a cache it also writes some 580 KB per chunk to the disk meanwhile.`,
   "Native: one Python process on one thread, decode and encode one chunk after the other; nobody is sent anything. The stored chunks are read into memory before, or one by one in the loop from the system's page cache, where the server reads them, too.",
   "All answers of the first round were decoded by numcodecs.js and compared with the field, and some of every other round; the loop's first chunks were decoded again and compared.",
 ];
@@ -52,13 +52,13 @@ export const transcodeCold: Experiment = {
     if ("missing" in native) notes.push(`Without ${NATIVE}, and so without a goal: ${native.missing}.`);
     const records: TranscodeRecord[] = [];
     const measures: (readonly [name: string, measure: (round: number) => Promise<TranscodeRecord[]>])[] = [
-      [FRESH, (round) => measureServer(round, store, context)],
+      ...SERVERS.map(
+        ({ name, args }) =>
+          [name, (round: number) => measureServer(round, store, context, name, args)] as const,
+      ),
       ...("missing" in native
         ? []
         : [[NATIVE_LOOP, (round: number) => measureNative(round, store, native)] as const]),
-      ...(availableParallelism() > DEFAULT_WORKERS
-        ? [[ALL_WORKERS, (round: number) => measureAllWorkers(round, store, context)] as const]
-        : []),
     ];
     try {
       for (let round = 0; round < rounds; round++) {
@@ -80,28 +80,16 @@ async function measureServer(
   round: number,
   store: FieldStore,
   context: ExperimentContext,
+  name: string,
+  args: readonly string[],
 ): Promise<TranscodeRecord[]> {
   const scratch = context.freshFolder("server");
-  const server = await startServer(store, ["first", "second"], scratch);
+  const server = await startServer(store, ["first", "second"], scratch, args);
   try {
-    const records = [await load(FRESH, round, server, { ...store, id: "first" }, scratch)];
+    const records = [await load(`${name}, ${FRESH}`, round, server, { ...store, id: "first" }, scratch)];
     await sleep(SETTLE_MS);
-    records.push(await load(RUNNING, round, server, { ...store, id: "second" }, scratch));
+    records.push(await load(`${name}, ${RUNNING}`, round, server, { ...store, id: "second" }, scratch));
     return records;
-  } finally {
-    await server.stop();
-  }
-}
-
-async function measureAllWorkers(
-  round: number,
-  store: FieldStore,
-  context: ExperimentContext,
-): Promise<TranscodeRecord[]> {
-  const scratch = context.freshFolder("all-workers");
-  const server = await startServer(store, ["first"], scratch, ["--workers", String(availableParallelism())]);
-  try {
-    return [await load(ALL_WORKERS, round, server, { ...store, id: "first" }, scratch)];
   } finally {
     await server.stop();
   }
@@ -111,7 +99,7 @@ function startServer(
   { directory }: FieldStore,
   ids: readonly string[],
   scratch: string,
-  args: readonly string[] = [],
+  args: readonly string[],
 ): Promise<RunningZpublish> {
   const dataset = { location: directory, encoding: { compressor: OTHER_FIELD_COMPRESSOR } };
   return startZpublish({ datasets: Object.fromEntries(ids.map((id) => [id, dataset])), scratch, args });

@@ -4,12 +4,22 @@ import type { ExperimentResult, Goal } from "../experiments/experiment.js";
 import { groupBy } from "../group-by.js";
 import { median } from "../statistics.js";
 
-/** A server with an empty cache, first asked when it is ready; this and the following as they stand in the table. */
-export const FRESH = "zpublish, just started";
+/** A server with an empty cache, first asked when it is ready. */
+export const FRESH = "just started";
 /** The same server asked again, for chunks that it has not in its cache. */
-export const RUNNING = "zpublish, running";
-/** A fresh server with as many workers as there are processors. */
-export const ALL_WORKERS = `zpublish, just started, --workers ${availableParallelism()}`;
+export const RUNNING = "running";
+
+const ALL_WORKERS = ["--workers", String(availableParallelism())];
+
+/** The servers that are measured, as they stand in the table, {@link FRESH} and {@link RUNNING}. */
+export const SERVERS: readonly { readonly name: string; readonly args: readonly string[] }[] = [
+  { name: "zpublish", args: [] },
+  ...[ALL_WORKERS, [...ALL_WORKERS, "--no-cache"]].map((args) => ({
+    name: `zpublish ${args.join(" ")}`,
+    args,
+  })),
+];
+
 /** What the server is compared with: stored chunks in memory, one after the other. */
 export const NATIVE_LOOP = `${NATIVE}, a loop on one core`;
 /** The loop that begins at the files. */
@@ -43,7 +53,8 @@ export function transcodeReport(
           return beside === undefined ? [] : [chunksPerSecond / beside.chunksPerSecond];
         }),
     );
-  const goals: Goal[] = [FRESH, RUNNING].flatMap((subject) => {
+  const goals: Goal[] = SERVERS.flatMap(({ name }) => {
+    const subject = `${name}, ${RUNNING}`;
     const reached = ratio(subject, NATIVE_LOOP);
     if (reached === undefined) return [];
     return [
