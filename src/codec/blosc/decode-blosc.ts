@@ -32,7 +32,7 @@ type DecodeInto = (kernel: Kernel, source: Uint8Array, target: Uint8Array) => bo
 const DECODE_INTO: Partial<Record<InnerFormat, DecodeInto>> = {
   blosclz: (kernel, source, target) => kernel.decodeBlosclz(source, target),
   lz4: (kernel, source, target) => kernel.decodeLz4(source, target),
-  snappy: (_kernel, source, target) => decodeSnappyBlock(source, 0, source.length, target, 0, target.length),
+  snappy: (_kernel, source, target) => decodeSnappyBlock(source, target),
 };
 
 /** Decodes to memory of its own: what is not at hand in the kernel. */

@@ -9,10 +9,8 @@ import { OWN_MEMORY } from "./kernel-memory.js";
 export const PLAIN_KERNEL: Kernel = Object.freeze({
   memory: OWN_MEMORY,
   lease: () => OWN_MEMORY,
-  decodeLz4: (source: Uint8Array, target: Uint8Array) =>
-    decodeLz4Block(source, 0, source.length, target, 0, target.length),
-  decodeBlosclz: (source: Uint8Array, target: Uint8Array) =>
-    decodeBlosclzBlock(source, 0, source.length, target, 0, target.length),
+  decodeLz4: decodeLz4Block,
+  decodeBlosclz: decodeBlosclzBlock,
   shuffleBytes,
   unshuffleBytes,
   unshuffleBits,

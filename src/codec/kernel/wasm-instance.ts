@@ -2,6 +2,8 @@ import { readFileSync } from "node:fs";
 
 /** What `assembly/index.ts` exports. Places and lengths are bytes of the instance's memory; booleans are 0 and 1. */
 export interface KernelExports {
+  /** Memory that the encoders use at TABLE_BEGIN, at most. */
+  readonly TABLE_BYTES: { readonly value: number };
   decodeLz4(source: number, sourceEnd: number, target: number, targetEnd: number): number;
   encodeLz4(
     source: number,
@@ -71,6 +73,11 @@ let module: object | undefined;
 export function createWasmInstance(byteLength: number): WasmInstance {
   module ??= new WebAssembly.Module(readFileSync(new URL("./kernel.wasm", import.meta.url)));
   const memory = new WebAssembly.Memory({ initial: Math.ceil((FREE_BEGIN + byteLength) / PAGE_BYTES) });
-  const { exports } = new WebAssembly.Instance(module, { env: { memory } });
-  return { exports: exports as KernelExports, bytes: new Uint8Array(memory.buffer) };
+  const exports = new WebAssembly.Instance(module, { env: { memory } }).exports as KernelExports;
+  if (exports.TABLE_BYTES.value !== TABLE_BYTES) {
+    throw new Error(
+      `expected a kernel with tables of ${TABLE_BYTES} bytes, received ${exports.TABLE_BYTES.value}`,
+    );
+  }
+  return { exports, bytes: new Uint8Array(memory.buffer) };
 }

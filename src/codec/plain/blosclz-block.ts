@@ -3,19 +3,14 @@ import { copyMatch } from "./copy-match.js";
 const MAX_SHORT_DISTANCE = 8191;
 
 /**
- * Decodes one BloscLZ stream (a descendant of FastLZ) between the given bounds, and never reads or writes outside them.
- * @returns Whether the stream was whole and filled the destination exactly.
+ * Decodes one BloscLZ stream (a descendant of FastLZ).
+ * @returns Whether the stream was whole and filled the target exactly.
  */
-export function decodeBlosclzBlock(
-  source: Uint8Array,
-  sourceBegin: number,
-  sourceEnd: number,
-  target: Uint8Array,
-  targetBegin: number,
-  targetEnd: number,
-): boolean {
-  let from = sourceBegin;
-  let to = targetBegin;
+export function decodeBlosclzBlock(source: Uint8Array, target: Uint8Array): boolean {
+  const sourceEnd = source.length;
+  const targetEnd = target.length;
+  let from = 0;
+  let to = 0;
   if (from >= sourceEnd) return to === targetEnd;
   // The top bits of the first byte say the format's level, not a match.
   let control = source[from++]! & 31;
@@ -43,7 +38,7 @@ export function decodeBlosclzBlock(
         from += 2;
       } else distance += low;
       distance++;
-      if (to - distance < targetBegin || to + length > targetEnd) return false;
+      if (distance > to || to + length > targetEnd) return false;
       copyMatch(target, to, distance, length);
       to += length;
     }

@@ -4,22 +4,17 @@ import { copyMatch } from "./copy-match.js";
 const SHORT_COPY = 64;
 
 /**
- * Decodes one LZ4 block between the given bounds, and never reads or writes outside them.
+ * Decodes one LZ4 block.
  *
- * Not numcodecs.js: its Blosc and LZ4 decoders do not check their input. Corrupt bytes come out as garbage of the right
- * length, or overwrite the WebAssembly heap, after which every later chunk of the thread fails or is wrong.
- * @returns Whether the block was whole and filled the destination exactly.
+ * For where the kernel is not used (`--no-simd`), in place of numcodecs.js, whose decoders do not check their input:
+ * corrupt bytes come out as garbage of the right length, or overwrite what other chunks of the thread are decoded with.
+ * @returns Whether the block was whole and filled the target exactly.
  */
-export function decodeLz4Block(
-  source: Uint8Array,
-  sourceBegin: number,
-  sourceEnd: number,
-  target: Uint8Array,
-  targetBegin: number,
-  targetEnd: number,
-): boolean {
-  let from = sourceBegin;
-  let to = targetBegin;
+export function decodeLz4Block(source: Uint8Array, target: Uint8Array): boolean {
+  const sourceEnd = source.length;
+  const targetEnd = target.length;
+  let from = 0;
+  let to = 0;
   while (from < sourceEnd) {
     const token = source[from++]!;
 
@@ -56,7 +51,7 @@ export function decodeLz4Block(
       } while (more === 255);
     }
     length += 4;
-    if (distance === 0 || to - distance < targetBegin || to + length > targetEnd) return false;
+    if (distance === 0 || distance > to || to + length > targetEnd) return false;
     copyMatch(target, to, distance, length);
     to += length;
   }

@@ -1,18 +1,13 @@
 import { copyMatch } from "./copy-match.js";
 
 /**
- * Decodes one raw Snappy stream between the given bounds, and never reads or writes outside them.
- * @returns Whether the stream was whole and filled the destination exactly.
+ * Decodes one raw Snappy stream.
+ * @returns Whether the stream was whole and filled the target exactly.
  */
-export function decodeSnappyBlock(
-  source: Uint8Array,
-  sourceBegin: number,
-  sourceEnd: number,
-  target: Uint8Array,
-  targetBegin: number,
-  targetEnd: number,
-): boolean {
-  let from = sourceBegin;
+export function decodeSnappyBlock(source: Uint8Array, target: Uint8Array): boolean {
+  const sourceEnd = source.length;
+  const targetEnd = target.length;
+  let from = 0;
   let announced = 0;
   for (let scale = 1; ; scale *= 128) {
     if (from >= sourceEnd || scale > 2 ** 28) return false;
@@ -20,9 +15,9 @@ export function decodeSnappyBlock(
     announced += (byte & 127) * scale;
     if (byte < 128) break;
   }
-  if (announced !== targetEnd - targetBegin) return false;
+  if (announced !== targetEnd) return false;
 
-  let to = targetBegin;
+  let to = 0;
   while (from < sourceEnd) {
     const tag = source[from++]!;
     const kind = tag & 3;
@@ -49,7 +44,7 @@ export function decodeSnappyBlock(
     }
     from += distanceBytes;
     const length = kind === 1 ? ((tag >>> 2) & 7) + 4 : (tag >>> 2) + 1;
-    if (distance === 0 || to - distance < targetBegin || to + length > targetEnd) return false;
+    if (distance === 0 || distance > to || to + length > targetEnd) return false;
     copyMatch(target, to, distance, length);
     to += length;
   }

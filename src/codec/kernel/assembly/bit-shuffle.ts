@@ -1,5 +1,5 @@
 import { shuffleBytes, unshuffleBytes } from "./byte-shuffle";
-import { high8, high16, high32, low8, low16, low32 } from "./interleave";
+import { high8, low8, storeItems8 } from "./interleave";
 
 /** Bytes that the vector loops take at a time. */
 const BLOCK_BYTES: usize = 128;
@@ -173,9 +173,7 @@ function joinBits(source: usize, target: usize, count: usize): void {
     const f = upperBits(e3, f3, 1, 0x55);
     const g = lowerBits(g3, h3, 1, 0x55);
     const h = upperBits(g3, h3, 1, 0x55);
-    const to = target + (group << 3);
-    storeGroups(to, low8(a, b), low8(c, d), low8(e, f), low8(g, h));
-    storeGroups(to + 64, high8(a, b), high8(c, d), high8(e, f), high8(g, h));
+    storeItems8(target + (group << 3), a, b, c, d, e, f, g, h);
   }
   for (; group < rowLength; group++) {
     let row = source + group;
@@ -186,20 +184,6 @@ function joinBits(source: usize, target: usize, count: usize): void {
     }
     store<u64>(target + (group << 3), transposeBits(rows));
   }
-}
-
-/** Eight groups of eight bytes, from pairs of their bytes. */
-// @ts-ignore: decorator
-@inline
-function storeGroups(to: usize, ab: v128, cd: v128, ef: v128, gh: v128): void {
-  const abcdLow = low16(ab, cd);
-  const abcdHigh = high16(ab, cd);
-  const efghLow = low16(ef, gh);
-  const efghHigh = high16(ef, gh);
-  v128.store(to, low32(abcdLow, efghLow));
-  v128.store(to, high32(abcdLow, efghLow), 16);
-  v128.store(to, low32(abcdHigh, efghHigh), 32);
-  v128.store(to, high32(abcdHigh, efghHigh), 48);
 }
 
 /** Transposes eight by eight bits (Hacker's Delight, 7-3): bit `i` of byte `k` becomes bit `k` of byte `i`. */

@@ -1,4 +1,4 @@
-import { countSame } from "./lz4-encode";
+import { countSame } from "./lz4-sequences";
 
 /** Literals of one run at most; a run's first byte says how many there are. */
 const MAX_LITERALS: usize = 32;

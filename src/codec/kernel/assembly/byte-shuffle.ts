@@ -1,5 +1,5 @@
 import { shuffle16, unshuffle16 } from "./byte-shuffle-16";
-import { high8, high16, high32, high64, low8, low16, low32, low64 } from "./interleave";
+import { high8, high16, high32, high64, low8, low16, low32, low64, storeItems8 } from "./interleave";
 
 /** Items that the vector loops take at a time. */
 const LANES: usize = 16;
@@ -177,24 +177,8 @@ function unshuffle8(source: usize, target: usize, count: usize): void {
     const f = v128.load((plane += count));
     const g = v128.load((plane += count));
     const h = v128.load((plane += count));
-    const to = target + 8 * i;
-    storeItems8(to, low8(a, b), low8(c, d), low8(e, f), low8(g, h));
-    storeItems8(to + 64, high8(a, b), high8(c, d), high8(e, f), high8(g, h));
+    storeItems8(target + 8 * i, a, b, c, d, e, f, g, h);
   }
-}
-
-/** Eight items of eight bytes, from pairs of their bytes. */
-// @ts-ignore: decorator
-@inline
-function storeItems8(to: usize, ab: v128, cd: v128, ef: v128, gh: v128): void {
-  const abcdLow = low16(ab, cd);
-  const abcdHigh = high16(ab, cd);
-  const efghLow = low16(ef, gh);
-  const efghHigh = high16(ef, gh);
-  v128.store(to, low32(abcdLow, efghLow));
-  v128.store(to, high32(abcdLow, efghLow), 16);
-  v128.store(to, low32(abcdHigh, efghHigh), 32);
-  v128.store(to, high32(abcdHigh, efghHigh), 48);
 }
 
 /** Items of any other size above 4: sixteen bytes of them at a time, then four. */

@@ -74,7 +74,7 @@ function copy64(from: usize, to: usize): void {
 /** Repeats the `distance` bytes before `to`, 1 to 15 of them, over `length` bytes. Writes up to 16 bytes more. */
 // @ts-ignore: decorator
 @inline
-export function repeatShort(to: usize, distance: usize, length: usize): void {
+function repeatShort(to: usize, distance: usize, length: usize): void {
   const pattern = i8x16.swizzle(v128.load(to - distance), v128.load(PATTERNS + (distance << 4)));
   // Whole patterns only, so that the next sixteen bytes begin where the pattern does.
   const step = <usize>load<u8>(STEPS + distance);
@@ -91,7 +91,7 @@ export function repeatShort(to: usize, distance: usize, length: usize): void {
  * Reads the pattern once: a load that reaches over two stores that were just done waits for both, so that a plain copy
  * of a long run goes at half a gigabyte a second.
  */
-export function repeatLong(to: usize, distance: usize, length: usize): void {
+function repeatLong(to: usize, distance: usize, length: usize): void {
   const from = to - distance;
   const a = v128.load(from);
   const b = v128.load(from, 16);

@@ -1,10 +1,13 @@
 import { copyApart } from "./copy";
+import {
+  countSame,
+  LAST_LITERALS,
+  MATCH_FIND_LIMIT,
+  MIN_MATCH,
+  putLastLiterals,
+  putLength,
+} from "./lz4-sequences";
 
-const MIN_MATCH: usize = 4;
-/** The last bytes of a block are literals (LZ4 block format description, "End of block conditions"). */
-const LAST_LITERALS: usize = 5;
-/** No match begins in the last so many bytes. */
-const MATCH_FIND_LIMIT: usize = 12;
 const MAX_DISTANCE: usize = 65535;
 /** Up to here positions fit into sixteen bits, and the table holds twice as many. */
 const SMALL_LIMIT: usize = 65536 + MATCH_FIND_LIMIT - 1;
@@ -12,7 +15,7 @@ const SMALL_LIMIT: usize = 65536 + MATCH_FIND_LIMIT - 1;
 const SKIP_TRIGGER: u32 = 6;
 
 /** Positions by hash: 4096 of 32 bits, or 8192 of 16. */
-export const TABLE_BYTES: usize = 16384;
+export const LZ4_TABLE_BYTES: usize = 16384;
 
 /** @param small Whether positions are of sixteen bits. */
 // @ts-ignore: decorator
@@ -36,36 +39,6 @@ function putCandidate(table: usize, hash: usize, index: usize, small: bool): voi
   else store<u32>(table + hash, <u32>index);
 }
 
-/** How many bytes are the same from two places on, up to a limit for the later one. */
-// @ts-ignore: decorator
-@inline
-export function countSame(position: usize, match: usize, limit: usize): usize {
-  const begin = position;
-  while (position + 8 <= limit) {
-    const difference = load<u64>(position) ^ load<u64>(match);
-    if (difference != 0) return position - begin + <usize>(ctz(difference) >> 3);
-    position += 8;
-    match += 8;
-  }
-  while (position < limit && load<u8>(position) == load<u8>(match)) {
-    position++;
-    match++;
-  }
-  return position - begin;
-}
-
-/** The rest of a length that does not fit into its four bits of the token. */
-// @ts-ignore: decorator
-@inline
-export function putLength(to: usize, length: usize): usize {
-  while (length >= 255) {
-    store<u8>(to++, 255);
-    length -= 255;
-  }
-  store<u8>(to, <u8>length);
-  return to + 1;
-}
-
 // @ts-ignore: decorator
 @inline
 function encode(
@@ -83,7 +56,7 @@ function encode(
   let anchor = source;
 
   if (length > MATCH_FIND_LIMIT) {
-    memory.fill(table, 0, TABLE_BYTES);
+    memory.fill(table, 0, LZ4_TABLE_BYTES);
     const lastStart = end - MATCH_FIND_LIMIT + 1;
     const matchLimit = end - LAST_LITERALS;
     let position = source;
@@ -163,14 +136,8 @@ function encode(
     }
   }
 
-  const rest = end - anchor;
-  if (to + rest + 1 + (rest + 240) / 255 > limit) return 0;
-  if (rest >= 15) {
-    store<u8>(to++, 15 << 4);
-    to = putLength(to, rest - 15);
-  } else store<u8>(to++, <u8>(rest << 4));
-  memory.copy(to, anchor, rest);
-  return to + rest - target;
+  to = putLastLiterals(to, limit, anchor, end);
+  return to == 0 ? 0 : to - target;
 }
 
 /**
@@ -178,7 +145,7 @@ function encode(
  * does, so that sizes are the same.
  * @param capacity Bytes at the target; up to 16 more may be written.
  * @param acceleration 1 or more: how quickly to skip where no match is found.
- * @param table Memory of TABLE_BYTES.
+ * @param table Memory of LZ4_TABLE_BYTES.
  * @returns Encoded bytes; 0: they would be more than the capacity.
  */
 export function encodeLz4(

@@ -1,12 +1,7 @@
 import { copyApart } from "./copy";
-import { putLength } from "./lz4-encode";
+import { LAST_LITERALS, MATCH_FIND_LIMIT, MIN_MATCH, putLastLiterals, putLength } from "./lz4-sequences";
 import { beginSearch, findFirst, findLonger, foundMatch, foundStart } from "./lz4hc-search";
 
-const MIN_MATCH: usize = 4;
-/** The last bytes of a block are literals (LZ4 block format description, "End of block conditions"). */
-const LAST_LITERALS: usize = 5;
-/** No match begins in the last so many bytes. */
-const MATCH_FIND_LIMIT: usize = 12;
 /** A token has no room for a longer match: 14 and the four of every match. */
 const MAX_TOKEN_MATCH: usize = 18;
 
@@ -186,12 +181,6 @@ export function encodeLz4hc(
     }
   }
 
-  const rest = end - anchor;
-  if (to + rest + 1 + (rest + 240) / 255 > limit) return 0;
-  if (rest >= 15) {
-    store<u8>(to++, 15 << 4);
-    to = putLength(to, rest - 15);
-  } else store<u8>(to++, <u8>(rest << 4));
-  memory.copy(to, anchor, rest);
-  return to + rest - target;
+  to = putLastLiterals(to, limit, anchor, end);
+  return to == 0 ? 0 : to - target;
 }

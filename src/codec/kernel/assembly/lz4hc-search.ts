@@ -1,6 +1,5 @@
-import { countSame } from "./lz4-encode";
+import { countSame, MIN_MATCH } from "./lz4-sequences";
 
-const MIN_MATCH: usize = 4;
 const MAX_DISTANCE: usize = 65535;
 /** From so many attempts on, runs of one byte are stepped over, which would use up all of them. */
 const MIN_RUN_ATTEMPTS: u32 = 256;
