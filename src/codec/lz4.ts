@@ -4,7 +4,7 @@ import { currentKernel } from "./kernel/kernel-use.js";
 import { checkEncodable, runNumcodecs } from "./numcodecs-module.js";
 
 const HEADER_BYTES = 4;
-/** More is taken for this (`LZ4_ACCELERATION_MAX`). */
+/** `LZ4_ACCELERATION_MAX` */
 const MAX_ACCELERATION = 65_537;
 
 /** `lz4` of numcodecs: the decoded length (uint32, little-endian), then one LZ4 block. */
@@ -26,11 +26,12 @@ export const lz4: Codec = {
   encode(bytes, { codec }, memory = OWN_MEMORY) {
     checkEncodable("lz4", bytes);
     const { encodeLz4 } = currentKernel();
-    const acceleration = codec.acceleration as number;
+    // As LZ4 has it: what is too little is 1, what is too much the most there is.
+    const acceleration = Math.min(Math.max(1, codec.acceleration as number), MAX_ACCELERATION);
     if (encodeLz4 === undefined) return runNumcodecs("lz4", "encode", { acceleration }, bytes);
     const target = memory.allocate(HEADER_BYTES + compressBound(bytes.length));
     new DataView(target.buffer, target.byteOffset).setUint32(0, bytes.length, true);
-    const length = encodeLz4(bytes, target.subarray(HEADER_BYTES), Math.min(acceleration, MAX_ACCELERATION));
+    const length = encodeLz4(bytes, target.subarray(HEADER_BYTES), acceleration);
     return target.subarray(0, HEADER_BYTES + length);
   },
 };

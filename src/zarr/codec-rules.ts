@@ -49,45 +49,48 @@ const UNKNOWN_LENGTH = (): null => null;
 const SAME_LENGTH = (_codec: CodecSpec, decodedByteLength: number): number => decodedByteLength;
 const FOUR_MORE = (_codec: CodecSpec, decodedByteLength: number): number => decodedByteLength + 4;
 
+const BLOSC_OPTIONS: Readonly<Record<string, OptionRule>> = {
+  cname: oneOf("lz4", ["lz4", "lz4hc", "blosclz", "zstd", "zlib"]),
+  clevel: integer(5, 0, 9),
+  shuffle: integer(1, -1, 2),
+  blocksize: integer(0, 0, 2 ** 31 - 1),
+};
+
+/** numcodecs takes any, and what is beyond the limits for them. */
+const ANY_INTEGER = integer(1, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+const DEFLATE_LEVEL = integer(1, -1, 9);
+
 const RULES: Readonly<Record<string, CodecRule>> = {
   blosc: {
     askedAs: "compressor",
-    options: {
-      cname: oneOf("lz4", ["lz4", "lz4hc", "blosclz", "zstd", "zlib"]),
-      clevel: integer(5, 0, 9),
-      shuffle: integer(1, -1, 2),
-      blocksize: integer(0, 0, 2 ** 31 - 1),
-    },
+    options: BLOSC_OPTIONS,
     omitted: ["typesize"],
-    encodeProblem: (codec) =>
-      codec.cname === "snappy"
-        ? "blosc with snappy can be decoded but not encoded; ask for another compressor"
-        : undefined,
+    encodeProblem: (codec) => optionProblem(codec, BLOSC_OPTIONS),
     encodedByteLength: UNKNOWN_LENGTH,
   },
   zstd: {
     askedAs: "compressor",
     options: { level: integer(1, -131072, 22) },
     omitted: ["checksum"],
-    // numcodecs takes any level, and what is beyond the limits for them.
-    encodeProblem: (codec) => levelProblem(codec, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+    encodeProblem: (codec) => optionProblem(codec, { level: ANY_INTEGER }),
     encodedByteLength: UNKNOWN_LENGTH,
   },
   gzip: {
     askedAs: "compressor",
     options: { level: integer(1, 0, 9) },
-    encodeProblem: (codec) => levelProblem(codec, -1, 9),
+    encodeProblem: (codec) => optionProblem(codec, { level: DEFLATE_LEVEL }),
     encodedByteLength: UNKNOWN_LENGTH,
   },
   zlib: {
     askedAs: "compressor",
     options: { level: integer(1, 0, 9) },
-    encodeProblem: (codec) => levelProblem(codec, -1, 9),
+    encodeProblem: (codec) => optionProblem(codec, { level: DEFLATE_LEVEL }),
     encodedByteLength: UNKNOWN_LENGTH,
   },
   lz4: {
     askedAs: "compressor",
     options: { acceleration: integer(1, 1, 2 ** 31 - 1) },
+    encodeProblem: (codec) => optionProblem(codec, { acceleration: ANY_INTEGER }),
     encodedByteLength: UNKNOWN_LENGTH,
   },
   shuffle: {
@@ -211,12 +214,14 @@ export function codecRule(id: string): CodecRule | undefined {
   return Object.hasOwn(RULES, id) ? RULES[id] : undefined;
 }
 
-/** What a stored document says is as it is: a level is looked at only where it is to be written. Absent: the default. */
-function levelProblem({ id, level }: CodecSpec, min: number, max: number): string | undefined {
-  if (level === undefined || level === null) return undefined;
-  const plain = plainValue(level);
-  if (typeof plain === "number" && Number.isInteger(plain) && plain >= min && plain <= max) return undefined;
-  return `${id} of level ${stringifyJson(level)} can be decoded but not encoded; ask for another compressor`;
+/** What a stored document says is as it is: options are looked at only where they are to be written with. Absent: the default. */
+function optionProblem(codec: CodecSpec, rules: Readonly<Record<string, OptionRule>>): string | undefined {
+  for (const [key, rule] of Object.entries(rules)) {
+    const value = codec[key];
+    if (value === undefined || value === null || rule.accepts(plainValue(value))) continue;
+    return `${codec.id} with ${key} ${stringifyJson(value)} can be decoded but not encoded; ask for another compressor`;
+  }
+  return undefined;
 }
 
 function checksumProblem(codec: CodecSpec, place: string): string | undefined {

@@ -1,6 +1,7 @@
 import { elementCount } from "../model/chunk-grid.js";
 import type { StoredArray } from "../source/source.js";
 import {
+  codecRule,
   completeCodec,
   decodeProblem,
   encodedByteLength,
@@ -9,6 +10,7 @@ import {
 } from "./codec-rules.js";
 import type { CodecSpec } from "./codec-spec.js";
 import type { CodecStep } from "./encoding-plan.js";
+import { plainValue } from "./plain-value.js";
 import { refuse } from "./refuse.js";
 
 /** Filters that write a chunk as its number of items, and each item with its length before it. */
@@ -93,9 +95,12 @@ export function fillSteps(
   return createSteps(stored, writable, chunkShape, maxChunkBytes).slice(done);
 }
 
+/** The codec without the options that nothing can be encoded with: the defaults stand for them. */
 function writableCodec(codec: CodecSpec): CodecSpec {
   if (encodeProblem(completeCodec(codec)) === undefined) return codec;
-  if (codec.id === "blosc") return { ...codec, cname: "lz4" };
-  // Null is the default of a level; codecs without levels do not look at it.
-  return { ...codec, level: null };
+  const rules = codecRule(codec.id)?.options ?? {};
+  const known = Object.entries(codec).filter(
+    ([key, value]) => rules[key]?.accepts(plainValue(value)) ?? true,
+  );
+  return Object.fromEntries(known) as CodecSpec;
 }

@@ -21,7 +21,7 @@ export const CODEC_REVISION = "2";
 
 /** Largest decoded chunk that is held in memory, of bytes. */
 export const DEFAULT_MAX_CHUNK_BYTES = 2 ** 30;
-/** Largest chunk that is encoded: the WebAssembly encoders end in a trap somewhere above. */
+/** Largest chunk that is encoded: numcodecs.js ends in a trap somewhere above. */
 const MAX_ENCODE_BYTES = 512 * 2 ** 20;
 
 /** How an array is asked to be served; what is undefined stays as stored. */

@@ -3,7 +3,7 @@ import { CODECS } from "../../src/codec/codecs.js";
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
 import { encodeProblem, RULED_CODEC_IDS } from "../../src/zarr/codec-rules.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
-import { sampleOf } from "./sample-bytes.js";
+import { sampleBytes, sampleOf } from "./sample-bytes.js";
 import { stepOf } from "./step.js";
 
 const COMPRESSORS: CodecSpec[] = [
@@ -59,5 +59,22 @@ t.test("a chunk of no bytes goes through every codec", async (t) => {
     const encoded = await encodeSteps(new Uint8Array(0), [step], "");
     const decoded = await decodeSteps(encoded, [step], "");
     t.equal(decoded.length, 0, JSON.stringify(codec));
+  }
+});
+
+t.test("an acceleration of LZ4 beyond its limits is taken for the limit", async (t) => {
+  const bytes = sampleBytes(8192).smooth as Uint8Array;
+  const encodedWith = (acceleration: number) =>
+    encodeSteps(bytes, [stepOf({ id: "lz4", acceleration }, bytes.length)], "");
+  for (const acceleration of [0, -1, -(2 ** 40)]) {
+    t.equal(Buffer.compare(await encodedWith(acceleration), await encodedWith(1)), 0, `${acceleration}`);
+  }
+  for (const acceleration of [65_537, 2 ** 31 - 1, 2 ** 40]) {
+    const decoded = await decodeSteps(
+      await encodedWith(acceleration),
+      [stepOf({ id: "lz4" }, bytes.length)],
+      "",
+    );
+    t.equal(Buffer.compare(decoded, bytes), 0, `${acceleration}`);
   }
 });
