@@ -106,6 +106,7 @@ async function makeRechunked(
     if (chunk === undefined) {
       stamps.push(await stampOfAbsent(making, coords));
       absent.push(coords);
+      memory.rewind(mark);
       continue;
     }
     stamps.push(chunk.stamp);

@@ -1,8 +1,15 @@
 import t from "tap";
+import { createRandom } from "../../bench/random.js";
+import { currentKernel } from "../../src/codec/kernel/kernel-use.js";
 import { createWasmKernel } from "../../src/codec/kernel/wasm-kernel.js";
 import { lz4 } from "../../src/codec/lz4.js";
+import { makeChunk } from "../../src/codec/make-chunk.js";
+import type { ChunkReader } from "../../src/source/chunk-source.js";
+import { createEncodingPlan } from "../../src/zarr/create-encoding-plan.js";
+import { storedArray } from "../zarr/stored-array.js";
 import { sampleBytes } from "./sample-bytes.js";
 import { stepOf } from "./step.js";
+import { arrayBytes, readerOf } from "./stored-chunks.js";
 
 const MIB = 2 ** 20;
 
@@ -80,6 +87,77 @@ t.test("memory grows to what was wanted once nothing is allocated, up to its bou
   third.end();
   t.end();
 });
+
+t.test("a lease ends once, and a mark is gone back to once", (t) => {
+  const kernel = createWasmKernel();
+  const first = kernel.lease();
+  first.end();
+  const second = kernel.lease();
+  const kept = second.allocate(10).fill(1);
+  first.end();
+  t.not(kernel.lease().allocate(10).buffer, kept.buffer, "the second is still leased");
+  t.throws(() => first.allocate(10), /lease that has not ended/);
+  const mark = kernel.memory.mark();
+  second.end();
+  t.throws(() => kernel.memory.rewind(mark), /expected a mark of at most/);
+  t.end();
+});
+
+t.test("a lease leaves room for work on what lies elsewhere", (t) => {
+  const kernel = createWasmKernel();
+  const lease = kernel.lease();
+  const buffer = lease.allocate(1).buffer;
+  while (lease.allocate(2 * MIB).buffer === buffer);
+  t.equal(kernel.memory.allocate(4 * MIB).buffer, buffer);
+  lease.end();
+  t.end();
+});
+
+t.test(
+  "chunks that are made at the same time on one thread do not get into each other's memory",
+  async (t) => {
+    for (const encoder of ["lz4", "zlib"]) {
+      const stored = storedArray({
+        shape: [16, 65_536],
+        chunkShape: [1, 65_536],
+        codecs: [{ id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 }],
+        axisOrder: [0, 1],
+      });
+      const whole = await readerOf(stored, arrayBytes(stored.shape, stored.dataType.itemSize));
+      const random = createRandom(7);
+      const wait = async (turns: number) => {
+        for (let turn = Math.floor(random() * turns); turn > 0; turn--) await undefined;
+      };
+      const reader: ChunkReader = {
+        ...whole,
+        async read(coords, options) {
+          await wait(5);
+          const chunk = await whole.read(coords);
+          if (chunk === undefined) return undefined;
+          const bytes = options?.allocate?.(chunk.bytes.length) ?? new Uint8Array(chunk.bytes.length);
+          bytes.set(chunk.bytes);
+          return { ...chunk, bytes };
+        },
+      };
+      const compressor = { id: "blosc", cname: encoder, clevel: 1, shuffle: 1, blocksize: 0 };
+      const { plan } = createEncodingPlan(stored, { compressor, chunkShape: [2, 65_536] });
+      const bytesOf = async (row: number) => {
+        const made = await makeChunk(plan, [row, 0], reader);
+        return made.status === "encoded" ? Buffer.from(made.bytes) : Buffer.alloc(0);
+      };
+      const top = currentKernel().memory.mark();
+      const expected: Buffer[] = [];
+      for (let row = 0; row < 8; row++) expected.push(await bytesOf(row));
+      for (let round = 0; round < 10; round++) {
+        const made = await Promise.all(expected.map((_, row) => wait(9).then(() => bytesOf(row))));
+        made.forEach((bytes, row) => {
+          if (!bytes.equals(expected[row]!)) t.fail(`${encoder}: round ${round}, row ${row}`);
+        });
+      }
+      t.equal(currentKernel().memory.mark(), top, `${encoder}: all of it is given back`);
+    }
+  },
+);
 
 t.test("operations give the same wherever source and target lie", (t) => {
   const kernel = createWasmKernel();

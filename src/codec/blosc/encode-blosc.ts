@@ -11,7 +11,7 @@ import {
   HEADER_BYTES,
   writeHeader,
 } from "./blosc-header.js";
-import { type StreamEncoder, streamEncoder } from "./inner-encoders.js";
+import { type EncodeInto, type StreamEncoder, streamEncoder } from "./inner-encoders.js";
 
 /** Shorter chunks are copied. */
 const MIN_ENCODED_BYTES = 128;
@@ -76,30 +76,68 @@ async function encodeBlocks(
   encoder: StreamEncoder,
   target: Uint8Array,
 ): Promise<number | undefined> {
-  const { blockSize } = header;
+  const { blockSize, flags, typeSize } = header;
   const blockCount = Math.ceil(bytes.length / blockSize);
   let to = HEADER_BYTES + 4 * blockCount;
   if (to > target.length) return undefined;
-  const kernel = currentKernel();
   const view = new DataView(target.buffer, target.byteOffset, target.byteLength);
   for (let block = 0; block < blockCount; block++) {
     view.setUint32(HEADER_BYTES + 4 * block, to, true);
     const source = bytes.subarray(block * blockSize, (block + 1) * blockSize);
-    // The kernel's memory is not held while others may have a turn.
-    const memory = encoder.isInKernel ? kernel.memory : OWN_MEMORY;
-    const mark = memory.mark();
-    try {
-      const shuffled = shuffleBlock(kernel, header, source, memory);
-      const isWhole = source.length === blockSize;
-      const streams = isWhole && (header.flags & FLAG_NOT_SPLIT) === 0 ? header.typeSize : 1;
-      const end = await encodeStreams(encoder, shuffled, streams, target, to);
-      if (end === undefined) return undefined;
-      to = end;
-    } finally {
-      memory.rewind(mark);
-    }
+    const isSplitHere = source.length === blockSize && (flags & FLAG_NOT_SPLIT) === 0;
+    const place: BlockPlace = { streams: isSplitHere ? typeSize : 1, target, begin: to };
+    const end =
+      encoder.place === "kernel"
+        ? encodeInKernel(source, header, encoder.encode, place)
+        : await encodeApart(source, header, encoder.encode, place);
+    if (end === undefined) return undefined;
+    to = end;
   }
   return to;
+}
+
+/** Where a block goes, and in how many streams. */
+interface BlockPlace {
+  readonly streams: number;
+  readonly target: Uint8Array;
+  readonly begin: number;
+}
+
+/** Without a wait in between, in which others might take the kernel's memory, or give it back. */
+function encodeInKernel(
+  source: Uint8Array,
+  header: BloscHeader,
+  encode: EncodeInto,
+  place: BlockPlace,
+): number | undefined {
+  const kernel = currentKernel();
+  const mark = kernel.memory.mark();
+  try {
+    return placeStreams(shuffleBlock(kernel, header, source, kernel.memory), place, encode);
+  } finally {
+    kernel.memory.rewind(mark);
+  }
+}
+
+async function encodeApart(
+  source: Uint8Array,
+  header: BloscHeader,
+  encode: (source: Uint8Array) => Promise<Uint8Array>,
+  place: BlockPlace,
+): Promise<number | undefined> {
+  const block = shuffleBlock(currentKernel(), header, source, OWN_MEMORY);
+  const encoded: Uint8Array[] = [];
+  const streamLength = streamLengthOf(block, place);
+  for (let from = 0; from < block.length; from += streamLength) {
+    encoded.push(await encode(block.subarray(from, from + streamLength)));
+  }
+  let index = 0;
+  return placeStreams(block, place, (_stream, target) => {
+    const bytes = encoded[index++]!;
+    if (bytes.length > target.length) return 0;
+    target.set(bytes);
+    return bytes.length;
+  });
 }
 
 function shuffleBlock(
@@ -117,27 +155,28 @@ function shuffleBlock(
   return shuffled;
 }
 
-/** @returns Where the streams end in the target; undefined: they do not fit. */
-async function encodeStreams(
-  encoder: StreamEncoder,
-  block: Uint8Array,
-  streams: number,
-  target: Uint8Array,
-  begin: number,
-): Promise<number | undefined> {
+function streamLengthOf(block: Uint8Array, { streams }: BlockPlace): number {
+  return Math.floor(block.length / streams);
+}
+
+/**
+ * Puts the streams of a block behind each other, each behind its length.
+ * @returns Where they end in the target; undefined: they do not fit.
+ */
+function placeStreams(block: Uint8Array, place: BlockPlace, encode: EncodeInto): number | undefined {
+  const { target, begin } = place;
   const view = new DataView(target.buffer, target.byteOffset, target.byteLength);
-  const streamLength = Math.floor(block.length / streams);
+  const streamLength = streamLengthOf(block, place);
   let to = begin;
   for (let from = 0; from < block.length; from += streamLength) {
-    const source = block.subarray(from, from + streamLength);
-    const place = target.subarray(to + 4, to + 4 + streamLength);
-    if (place.length === 0) return undefined;
-    const encoding = encoder.encode(source, place);
-    let length = typeof encoding === "number" ? encoding : await encoding;
+    const stream = block.subarray(from, from + streamLength);
+    const free = target.subarray(to + 4, to + 4 + streamLength);
+    if (free.length === 0) return undefined;
+    let length = encode(stream, free);
     if (length === 0 || length === streamLength) {
       // What cannot be made shorter is copied.
-      if (place.length < streamLength) return undefined;
-      place.set(source);
+      if (free.length < streamLength) return undefined;
+      free.set(stream);
       length = streamLength;
     }
     view.setUint32(to, length, true);

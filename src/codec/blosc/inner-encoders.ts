@@ -5,13 +5,13 @@ import { zlib } from "../zlib.js";
 import { zstd } from "../zstd.js";
 import type { InnerCodec } from "./blosc-blocks.js";
 
-/** Encodes one stream of a block. */
-export interface StreamEncoder {
-  /** @returns Bytes at the beginning of the target; 0: they do not fit into it. */
-  readonly encode: (source: Uint8Array, target: Uint8Array) => number | Promise<number>;
-  /** Whether the kernel does it, at once: then the source may be in memory that others use afterwards. */
-  readonly isInKernel: boolean;
-}
+/** Encodes one stream of a block: in the kernel, at once, or apart, to memory of its own. */
+export type StreamEncoder =
+  | { readonly place: "kernel"; readonly encode: EncodeInto }
+  | { readonly place: "apart"; readonly encode: (source: Uint8Array) => Promise<Uint8Array> };
+
+/** @returns Bytes at the beginning of the target; 0: they do not fit into it. */
+export type EncodeInto = (source: Uint8Array, target: Uint8Array) => number;
 
 /**
  * @param level 1 to 9.
@@ -26,9 +26,9 @@ export function streamEncoder(
   isSplit = false,
 ): StreamEncoder | undefined {
   const encode = kernelEncoder(kernel, inner, level, isSplit);
-  if (encode !== undefined) return { isInKernel: true, encode };
+  if (encode !== undefined) return { place: "kernel", encode };
   const codec = innerCodecSpec(inner, level);
-  return codec && { isInKernel: false, encode: (source, target) => encodeApart(codec, source, target) };
+  return codec && { place: "apart", encode: (source) => encodeApart(codec, source) };
 }
 
 function kernelEncoder(
@@ -36,7 +36,7 @@ function kernelEncoder(
   inner: InnerCodec,
   level: number,
   isSplit: boolean,
-): StreamEncoder["encode"] | undefined {
+): EncodeInto | undefined {
   if (inner === "lz4" && encodeLz4 !== undefined) {
     // The acceleration is c-blosc's.
     return (source, target) => encodeLz4(source, target, 10 - level);
@@ -63,10 +63,7 @@ export function innerCodecSpec(inner: InnerCodec, level: number): CodecSpec | un
 
 const APART: Readonly<Record<string, Codec["encode"]>> = { zlib: zlib.encode, zstd: zstd.encode };
 
-async function encodeApart(codec: CodecSpec, source: Uint8Array, target: Uint8Array): Promise<number> {
+async function encodeApart(codec: CodecSpec, source: Uint8Array): Promise<Uint8Array> {
   const step = { codec, decodedByteLength: source.length, maxDecodedByteLength: source.length, itemSize: 1 };
-  const encoded = (await APART[codec.id]?.(source, step)) as Uint8Array;
-  if (encoded.length > target.length) return 0;
-  target.set(encoded);
-  return encoded.length;
+  return (await APART[codec.id]?.(source, step)) as Uint8Array;
 }

@@ -2,8 +2,8 @@ import type { KernelMemory, MemoryLease } from "./kernel-memory.js";
 
 /**
  * What codecs do with bytes at speed. Bytes may be anywhere; those in the kernel's own memory are worked on in place.
- * Nothing outside of the views that are passed is read or written, whatever the bytes are. Source and target never
- * overlap.
+ * Decoders and shuffles read and write nothing outside of the views that are passed, whatever the bytes are; encoders may
+ * write up to 16 bytes behind their target, which is free there or theirs to write later. Source and target never overlap.
  */
 export interface Kernel {
   /** For work that is done before anybody else has a turn: what is allocated is given back before that. */

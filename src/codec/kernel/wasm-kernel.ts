@@ -43,12 +43,18 @@ export function createWasmKernel(): Kernel {
     if (isLeased) return OWN_MEMORY;
     isLeased = true;
     const begin = memory.mark();
+    let isEnded = false;
     return {
-      allocate: memory.allocate,
+      allocate(byteLength) {
+        if (isEnded) throw new Error("expected a lease that has not ended");
+        return memory.allocateLong(byteLength);
+      },
       mark: memory.mark,
       rewind: memory.rewind,
       keep: memory.keep,
       end() {
+        if (isEnded) return;
+        isEnded = true;
         memory.rewind(begin);
         isLeased = false;
       },
