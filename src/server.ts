@@ -3,7 +3,7 @@ import { createNullCache } from "./cache/null-chunk-cache.js";
 import { openChunkCache } from "./cache/open-chunk-cache.js";
 import type { ChunkService } from "./chunk/chunk-service.js";
 import { type ChunkServiceParts, createChunkService } from "./chunk/create-chunk-service.js";
-import { setKernelUse } from "./codec/kernel/kernel-use.js";
+import { isKernelUsed, kernelProblem } from "./codec/kernel/kernel-use.js";
 import type { Config, DatasetConfig, PluginConfig } from "./config/config.js";
 import { type OpenProgress, openDatasets } from "./dataset/dataset-registry.js";
 import { DEFAULT_LOAD_LIMITS, type LoadLimits } from "./http/load.js";
@@ -24,7 +24,7 @@ import { openSource } from "./source/open-source.js";
 import type { Source } from "./source/source.js";
 
 /** A configuration in which datasets and plugins may be objects already, as the library's users have them. */
-export interface ServerConfig extends Omit<Config, "datasets" | "plugins" | "processes"> {
+export interface ServerConfig extends Omit<Config, "datasets" | "plugins" | "processes" | "simd"> {
   readonly datasets: readonly (DatasetConfig & { readonly source?: Source })[];
   readonly plugins: readonly (PluginConfig | Plugin)[];
 }
@@ -65,7 +65,10 @@ export interface Server {
 export async function openServer(config: ServerConfig, parts: ServerParts): Promise<Server> {
   const { log, progress, sharing } = parts;
   let http: HttpServer | undefined;
-  setKernelUse(config.kernel);
+  const useKernel = isKernelUsed();
+  const problem = kernelProblem();
+  if (problem !== undefined)
+    log.warn({ err: problem }, "chunks are decoded and encoded without SIMD, slowly");
   const plugins = await loadPlugins(config.plugins);
   // All processes find out the same about what they open at start: the first says it.
   const datasetLog = sharing === undefined || sharing.process === 1 ? log : quiet(log);
@@ -86,7 +89,7 @@ export async function openServer(config: ServerConfig, parts: ServerParts): Prom
   const pool = once((): EncodePool => {
     const alone = createEncodePool({
       threads: config.workers,
-      useKernel: config.kernel,
+      useKernel,
       withChecksums: config.cache !== null,
       log,
     });

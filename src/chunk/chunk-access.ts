@@ -14,7 +14,7 @@ const MAX_LOOKED_AT_NOW = 8;
 /** What all chunks of one array have in common for as long as its snapshot lives. */
 export interface ChunkAccess {
   readonly reader: ChunkReader;
-  /** First part of every ETag: the same on every instance. */
+  /** First part of every ETag: the same on every instance whose encoders write the same. */
   readonly tag: string;
   /** First part of every cache key: holds where the data are as well. */
   readonly cachePrefix: string;

@@ -1,3 +1,4 @@
+import { setKernelUse } from "../codec/kernel/kernel-use.js";
 import type { Config } from "../config/config.js";
 import { isAwkwardInUrl } from "../config/dataset-id.js";
 import { messageOf, ZpublishError } from "../errors.js";
@@ -46,10 +47,13 @@ export async function runServe(config: Config, start: StartServer = startRealSer
 }
 
 /** Loaded here and not above, so that help and mistakes in a configuration need nothing native. */
-const startRealServer: StartServer = async (config, parts) =>
-  config.processes === 1
-    ? (await import("../server.js")).startServer(config, parts)
-    : (await import("../processes/start-processes.js")).startProcesses(config, parts);
+const startRealServer: StartServer = async (config, parts) => {
+  if (config.processes > 1) {
+    return (await import("../processes/start-processes.js")).startProcesses(config, parts);
+  }
+  if (!config.simd) setKernelUse(false);
+  return (await import("../server.js")).startServer(config, parts);
+};
 
 /** That an address cannot be had is the machine's state, not a mistake in the operator's words: it exits with 1. */
 function isListenFailure(error: unknown): error is ZpublishError {

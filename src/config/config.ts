@@ -10,8 +10,8 @@ export interface Config {
   readonly workers: number;
   /** That answer requests on one port; 1: the one that was started. */
   readonly processes: number;
-  /** Whether chunks are decoded and encoded in WebAssembly. */
-  readonly kernel: boolean;
+  /** Whether chunks are decoded and encoded with SIMD, in WebAssembly of our own. */
+  readonly simd: boolean;
   readonly cache: CacheConfig | null;
   /** In the order configured. */
   readonly datasets: readonly DatasetConfig[];

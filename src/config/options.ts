@@ -91,9 +91,9 @@ export const OPTIONS = {
     fromText: asNumber,
     defaultValue: () => 1,
   }),
-  kernel: option({
+  simd: option({
     placeholder: null,
-    summary: "Decode and encode in WebAssembly; without it the same arrays, more slowly",
+    summary: "Decode and encode Blosc and LZ4 with SIMD; without it the same arrays, more slowly",
     schema: booleanSchema,
     fromText: asBoolean,
     defaultValue: () => true,

@@ -52,7 +52,7 @@ export function resolveArguments(
     port: values.port,
     workers: values.workers,
     processes: values.processes,
-    kernel: values.kernel,
+    simd: values.simd,
     cache: values.cache ? { directory: values.cacheDir, maxBytes: values.cacheSize } : null,
     datasets,
     plugins,

@@ -162,7 +162,7 @@ function some(names: Iterable<string>): string {
   return `${known.slice(0, 8).join(", ")}${known.length > 8 ? ", …" : ""}`;
 }
 
-/** Hash of all metadata that is served and of how chunks are made: no path, no time, the same on every instance. */
+/** Hash of all metadata that is served and of how chunks are made: no path, no time, the same on every instance whose encoders write the same. */
 function* revisionSteps(
   contents: readonly GroupContent[],
   arrays: ReadonlyMap<string, ServedArray>,

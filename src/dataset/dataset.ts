@@ -24,7 +24,7 @@ export interface ServedArray {
 /** One state of a dataset. Requests hold on to the one they began with. Frozen. */
 export interface DatasetSnapshot {
   readonly id: string;
-  /** Hash of all that is served as metadata; the same on every instance. Hexadecimal. */
+  /** Hash of all that is served as metadata; the same on every instance whose encoders write the same. Hexadecimal. */
   readonly revision: string;
   /** Identity of the source's place, for cache keys; see {@link "../source/source.js".StoredTree.identity}. */
   readonly identity: string;

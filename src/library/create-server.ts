@@ -21,7 +21,6 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     host: checked.host ?? OPTIONS.host.defaultValue({}),
     port: checked.port ?? OPTIONS.port.defaultValue({}),
     workers: checked.workers ?? OPTIONS.workers.defaultValue({}),
-    kernel: OPTIONS.kernel.defaultValue({}),
     cache:
       cache === undefined
         ? null

@@ -34,7 +34,7 @@ export interface EncodePoolOptions {
   readonly taskTimeoutMs?: number;
   /** Whether workers use the WebAssembly kernel. Default true. */
   readonly useKernel?: boolean;
-  /** Whether workers say the checksums of what they make, for whoever stores it. Default true. */
+  /** Whether workers say the checksums of what they make, for whoever stores it. Default false. */
   readonly withChecksums?: boolean;
   readonly log: Log;
   /** The compiled worker; another only in tests. */
@@ -77,7 +77,7 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
   const taskTimeoutMs = options.taskTimeoutMs ?? DEFAULT_TASK_TIMEOUT_MS;
   const filename =
     options.workerFile ?? fileURLToPath(new URL("../../workers/make-chunk.js", import.meta.url));
-  const { useKernel = true, withChecksums = true } = options;
+  const { useKernel = true, withChecksums = false } = options;
   const workerData: WorkerData = { useKernel, withChecksums };
   const queue: QueuedTask[] = [];
   const maxSpare = threads + SPARE_BUFFERS;

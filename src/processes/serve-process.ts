@@ -1,3 +1,4 @@
+import { setKernelUse } from "../codec/kernel/kernel-use.js";
 import type { Config } from "../config/config.js";
 import { errorToData, messageOf, ZpublishError } from "../errors.js";
 import { exitOnUncaught } from "../observe/exit-on-uncaught.js";
@@ -83,6 +84,7 @@ async function open(config: Config, number: number, processes: number): Promise<
   log = own;
   exitOnUncaught(own);
   let toldAt = 0;
+  if (!config.simd) setKernelUse(false);
   server = await openServer(config, {
     log: own,
     progress(progress) {

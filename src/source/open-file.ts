@@ -40,7 +40,7 @@ export async function closeQuietly(fd: number, isLocal: boolean): Promise<void> 
 /**
  * Runs `use` on an open file.
  * @param isLocal Whether its file system is this machine's own.
- * @param mayBlock Whether this thread may wait for the disk of a local file system.
+ * @param blockingDevice This thread may wait for files of this device (`st_dev`); a link may lead to another.
  * @returns Undefined where the file changed meanwhile.
  * @throws ZpublishError `source-unreadable`, system errors, and what `use` throws of an unchanged file.
  */
@@ -49,7 +49,7 @@ export async function useUnchanged<T>(
   label: Label,
   use: (file: OpenFile) => Promise<T>,
   isLocal: boolean,
-  mayBlock: boolean,
+  blockingDevice?: bigint,
 ): Promise<{ readonly value: T } | undefined> {
   let stat = await statOpen(fd, isLocal);
   requireFile(stat, label);
@@ -58,7 +58,7 @@ export async function useUnchanged<T>(
     await sleep(wait);
     stat = await statOpen(fd, isLocal);
   }
-  const readSome = isLocal && mayBlock ? readSync : readLater;
+  const readSome = stat.dev === blockingDevice ? readSync : readLater;
   const file: OpenFile = {
     stat,
     readBytes: (offset, byteLength, allocate) => readBytes(fd, readSome, offset, byteLength, label, allocate),

@@ -143,8 +143,9 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
       for (let attempt = 1; attempt <= maxTries; attempt++) {
         const fd = await openPath(path, label, isLocal && (wasLookedAt || mayBlock));
         if (fd === undefined) return undefined;
+        const blockingDevice = isLocal && mayBlock ? verified.get(dirname(path)) : undefined;
         try {
-          const result = await useUnchanged(fd, label, use, isLocal, mayBlock);
+          const result = await useUnchanged(fd, label, use, isLocal, blockingDevice);
           if (result !== undefined) return result.value;
         } catch (error) {
           if (error instanceof ZpublishError) throw error;

@@ -24,7 +24,7 @@ t.test("defaults hold where nothing is said", (t) => {
     port: 9000,
     workers: Math.max(1, availableParallelism() - 1),
     processes: 1,
-    kernel: true,
+    simd: true,
     cache: { directory: "/home/me/.cache/zpublish", maxBytes: 10 * 1024 ** 3 },
     datasets: [],
     plugins: [
@@ -430,7 +430,7 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
   ["null", ["expected a JSON object, received null"]],
   [
     '{"prot": 1}',
-    ['unknown key "prot"; expected one of host, port, workers, processes, kernel, cache, cacheDir,'],
+    ['unknown key "prot"; expected one of host, port, workers, processes, simd, cache, cacheDir,'],
   ],
   ['{"port": "9000"}', ['port: expected an integer from 0 to 65535, received "9000"']],
   ['{"port": null}', ["port: expected an integer from 0 to 65535, received null"]],

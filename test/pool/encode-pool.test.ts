@@ -15,7 +15,12 @@ import { arrayBytes, gridPositions, readerOf } from "../codec/stored-chunks.js";
 import { storedArray } from "../zarr/stored-array.js";
 
 function openPool(t: Test, options: Partial<EncodePoolOptions> = {}): EncodePool {
-  const pool = createEncodePool({ threads: 2, log: pino({ level: "silent" }), ...options });
+  const pool = createEncodePool({
+    threads: 2,
+    withChecksums: true,
+    log: pino({ level: "silent" }),
+    ...options,
+  });
   t.teardown(() => pool.close());
   return pool;
 }

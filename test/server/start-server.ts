@@ -28,7 +28,6 @@ export async function startServer(
       host: "127.0.0.1",
       port: 0,
       workers: 1,
-      kernel: true,
       cache: null,
       datasets: [],
       plugins: ALL_PLUGINS,
