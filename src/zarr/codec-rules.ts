@@ -56,6 +56,20 @@ const BLOSC_OPTIONS: Readonly<Record<string, OptionRule>> = {
   blocksize: integer(0, 0, 2 ** 31 - 1),
 };
 
+/** What GDAL writes for Blosc's shuffle, by the number that it means. */
+export const BLOSC_SHUFFLE_NAMES: readonly string[] = Object.freeze(["NONE", "BYTE", "BIT"]);
+
+/** As documents may have them. */
+const STORED_BLOSC_OPTIONS: Readonly<Record<string, OptionRule>> = {
+  ...BLOSC_OPTIONS,
+  shuffle: {
+    fallback: 1,
+    expected: `an integer from -1 to 2, or one of ${BLOSC_SHUFFLE_NAMES.join(", ")}`,
+    accepts: (value) =>
+      BLOSC_OPTIONS.shuffle?.accepts(value) === true || BLOSC_SHUFFLE_NAMES.includes(value as string),
+  },
+};
+
 /** numcodecs takes any, and what is beyond the limits for them. */
 const ANY_INTEGER = integer(1, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
 const DEFLATE_LEVEL = integer(1, -1, 9);
@@ -65,7 +79,7 @@ const RULES: Readonly<Record<string, CodecRule>> = {
     askedAs: "compressor",
     options: BLOSC_OPTIONS,
     omitted: ["typesize"],
-    encodeProblem: (codec) => optionProblem(codec, BLOSC_OPTIONS),
+    encodeProblem: (codec) => optionProblem(codec, STORED_BLOSC_OPTIONS),
     encodedByteLength: UNKNOWN_LENGTH,
   },
   zstd: {

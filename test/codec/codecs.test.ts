@@ -78,3 +78,15 @@ t.test("an acceleration of LZ4 beyond its limits is taken for the limit", async 
     t.equal(Buffer.compare(decoded, bytes), 0, `${acceleration}`);
   }
 });
+
+t.test("Blosc's shuffle by the names that GDAL writes", async (t) => {
+  const bytes = sampleBytes(8192).smooth as Uint8Array;
+  for (const [shuffle, name] of ["NONE", "BYTE", "BIT"].entries()) {
+    const encodedWith = (option: number | string) => {
+      const codec = { id: "blosc", cname: "lz4", clevel: 5, shuffle: option, blocksize: 0 };
+      t.equal(encodeProblem(codec), undefined);
+      return encodeSteps(bytes, [stepOf(codec, bytes.length, 4)], "");
+    };
+    t.equal(Buffer.compare(await encodedWith(name), await encodedWith(shuffle)), 0, name);
+  }
+});

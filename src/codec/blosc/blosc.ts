@@ -1,4 +1,5 @@
 import { messageOf, ZpublishError } from "../../errors.js";
+import { BLOSC_SHUFFLE_NAMES } from "../../zarr/codec-rules.js";
 import type { CodecStep } from "../../zarr/encoding-plan.js";
 import type { Codec } from "../codec.js";
 import { checkEncodable, runNumcodecs } from "../numcodecs-module.js";
@@ -36,7 +37,7 @@ function bloscOptions({ codec, itemSize }: CodecStep): BloscOptions {
 /** numcodecs resolves "automatic" by item size before Blosc sees it. */
 function shuffleOf(shuffle: unknown, itemSize: number): number {
   if (shuffle === AUTO_SHUFFLE) return itemSize === 1 ? SHUFFLES.indexOf("bit") : SHUFFLES.indexOf("byte");
-  return typeof shuffle === "number" ? shuffle : 0;
+  return typeof shuffle === "number" ? shuffle : BLOSC_SHUFFLE_NAMES.indexOf(shuffle as string);
 }
 
 async function encodeByNumcodecs(
