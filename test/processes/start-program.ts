@@ -53,17 +53,24 @@ export async function writeStore(t: Test): Promise<string> {
   return location;
 }
 
+export interface ProgramOptions {
+  readonly args?: readonly string[];
+  readonly processes?: number;
+  /** Of Zstandard: how long a chunk takes. */
+  readonly level?: number;
+}
+
 /** Starts it with the dataset `noise` recompressed and as it is stored (`plain`); ended with the test. */
 export async function startProgram(
   t: Test,
   location: string,
-  { args = [], processes = 2 }: { readonly args?: readonly string[]; readonly processes?: number } = {},
+  { args = [], processes = 2, level = 12 }: ProgramOptions = {},
 ): Promise<Program> {
   const directory = await makeDirectory(t);
   await writeFiles(directory, {
     "config.json": {
       datasets: {
-        noise: { location, encoding: { compressor: { id: "zstd", level: 12 } } },
+        noise: { location, encoding: { compressor: { id: "zstd", level } } },
         plain: location,
       },
     },
