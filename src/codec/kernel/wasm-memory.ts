@@ -4,11 +4,12 @@ import { createWasmInstance, FREE_BEGIN, type WasmInstance } from "./wasm-instan
 /** Behind everything that is allocated: encoders write up to 16 bytes too many. */
 const SLACK_BYTES = 64;
 const ALIGNMENT = 64;
-const INITIAL_BYTES = 4 * 2 ** 20;
 /** Memory that is kept; what needs more gets memory of its own, which goes when it is done. */
 const MAX_KEPT_BYTES = 96 * 2 ** 20;
 /** Of that, for work on what lies elsewhere: chunks on their way do not take it. */
 const RESERVED_BYTES = 8 * 2 ** 20;
+/** Enough for chunks of 1 MiB, which then need no second instance. What is not touched takes no memory. */
+const INITIAL_BYTES = RESERVED_BYTES + 8 * 2 ** 20;
 
 /** The stack in the memory of an instance of the kernel, and the instance. */
 export interface WasmMemory extends KernelMemory {
@@ -25,7 +26,7 @@ export function spaceFor(byteLength: number): number {
   return Math.ceil((byteLength + SLACK_BYTES) / ALIGNMENT) * ALIGNMENT;
 }
 
-/** Memory that begins with 4 MiB and grows to what was asked for, up to 96 MiB, once nothing is allocated. */
+/** Memory that begins with 16 MiB and grows to what was asked for, up to 96 MiB, once nothing is allocated. */
 export function createWasmMemory(): WasmMemory {
   let instance = createWasmInstance(INITIAL_BYTES);
   let top = FREE_BEGIN;
