@@ -1,11 +1,11 @@
 import nodeZlib from "node:zlib";
-import { messageOf } from "../../errors.js";
 import type { CodecStep } from "../../zarr/encoding-plan.js";
 import { corrupt } from "../codec.js";
 import type { Kernel } from "../kernel/kernel.js";
 import { type KernelMemory, OWN_MEMORY } from "../kernel/kernel-memory.js";
 import { currentKernel } from "../kernel/kernel-use.js";
 import { decodeSnappyBlock } from "../plain/snappy-block.js";
+import { inflate } from "../zlib.js";
 import { zstd } from "../zstd.js";
 import { isSplittable } from "./blosc-blocks.js";
 import {
@@ -18,6 +18,7 @@ import {
   type InnerFormat,
   readHeader,
 } from "./blosc-header.js";
+import { streamStep } from "./inner-encoders.js";
 
 /** A part of a block, encoded by itself. */
 interface Stream {
@@ -149,21 +150,9 @@ function fillBlock(
 }
 
 function decodeZlib({ encoded, decodedLength }: Stream): Uint8Array {
-  try {
-    return nodeZlib.inflateSync(encoded, {
-      maxOutputLength: decodedLength,
-      chunkSize: decodedLength + 64,
-    });
-  } catch (error) {
-    throw corrupt(`blosc: zlib: ${messageOf(error)}`, error);
-  }
+  return inflate("blosc: zlib", nodeZlib.inflateSync, encoded, streamStep({ id: "zlib" }, decodedLength));
 }
 
 function decodeZstd({ encoded, decodedLength }: Stream): Uint8Array | Promise<Uint8Array> {
-  return zstd.decode(encoded, {
-    codec: { id: "zstd" },
-    decodedByteLength: decodedLength,
-    maxDecodedByteLength: decodedLength,
-    itemSize: 1,
-  });
+  return zstd.decode(encoded, streamStep({ id: "zstd" }, decodedLength));
 }

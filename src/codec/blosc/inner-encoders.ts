@@ -1,4 +1,5 @@
 import type { CodecSpec } from "../../zarr/codec-spec.js";
+import type { CodecStep } from "../../zarr/encoding-plan.js";
 import type { Codec } from "../codec.js";
 import type { Kernel } from "../kernel/kernel.js";
 import { zlib } from "../zlib.js";
@@ -64,6 +65,10 @@ export function innerCodecSpec(inner: InnerCodec, level: number): CodecSpec | un
 const APART: Readonly<Record<string, Codec["encode"]>> = { zlib: zlib.encode, zstd: zstd.encode };
 
 async function encodeApart(codec: CodecSpec, source: Uint8Array): Promise<Uint8Array> {
-  const step = { codec, decodedByteLength: source.length, maxDecodedByteLength: source.length, itemSize: 1 };
-  return (await APART[codec.id]?.(source, step)) as Uint8Array;
+  return (await APART[codec.id]?.(source, streamStep(codec, source.length))) as Uint8Array;
+}
+
+/** A stream as a step of a plan of its own. */
+export function streamStep(codec: CodecSpec, decodedByteLength: number): CodecStep {
+  return { codec, decodedByteLength, maxDecodedByteLength: decodedByteLength, itemSize: 1 };
 }
