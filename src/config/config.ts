@@ -27,6 +27,69 @@ export interface Config {
   readonly logLevel: LogLevel;
   readonly skipInvalid: boolean;
   readonly title: string;
+  readonly limits: LimitsConfig;
+  readonly drain: DrainConfig;
+  readonly edge: EdgeConfig;
+  readonly observe: ObserveConfig;
+}
+
+/** The bounds of one server; with several processes, of all together. */
+export interface LimitsConfig {
+  readonly maxConnections: number;
+  /** Being answered at once. */
+  readonly maxRequests: number;
+  /** The same of pages and metadata. */
+  readonly maxPages: number;
+  /** Bodies being made or not taken yet by clients. */
+  readonly maxResponseBytes: number;
+  /** Waiting for a worker, or for the disk. */
+  readonly maxQueuedChunks: number;
+  /** Request line and headers. */
+  readonly maxHeaderBytes: number;
+  /** Path and query, as they come. */
+  readonly maxUrlBytes: number;
+  /** Until an answer begins. */
+  readonly requestTimeoutMs: number;
+  /** That a client takes nothing of its answer. */
+  readonly stallTimeoutMs: number;
+  /** One chunk in a worker. */
+  readonly chunkTimeoutMs: number;
+  /** One look at, or read from, a source. */
+  readonly sourceTimeoutMs: number;
+  /** JavaScript heap of one worker. */
+  readonly workerHeapBytes: number;
+  /** What a chunk that is not served as stored may decode to. */
+  readonly maxChunkBytes: number;
+}
+
+/** How a server takes its leave. */
+export interface DrainConfig {
+  /** Not ready, but as before in all else. */
+  readonly delayMs: number;
+  /** Then, for what is in flight. */
+  readonly timeoutMs: number;
+}
+
+/** What stands between a server and the open network. */
+export interface EdgeConfig {
+  /** Addresses and networks (CIDR); words are replaced by what they stand for. */
+  readonly trustedProxies: readonly string[];
+  readonly proxyProtocol: boolean;
+  /** Absolute paths of PEM files; null: plain HTTP. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
+  /** Absolute; null: everybody may read. */
+  readonly tokenFile: string | null;
+}
+
+/** How a server is seen from outside. */
+export interface ObserveConfig {
+  readonly metrics: boolean;
+  /** Null: health and metrics are on the port of all else. */
+  readonly admin: { readonly host: string; readonly port: number } | null;
+  /** Share of requests that are logged, 0 to 1. */
+  readonly accessLogShare: number;
+  /** In lower case. */
+  readonly requestIdHeader: string;
 }
 
 export interface CacheConfig {

@@ -1,6 +1,10 @@
 import { availableParallelism, homedir, tmpdir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import type { z } from "zod";
+import { EDGE_OPTIONS } from "./edge-options.js";
+import { LIMIT_OPTIONS } from "./limit-options.js";
+import { OBSERVE_OPTIONS } from "./observe-options.js";
+import { asBoolean, asNumber, asText, type Environment, type OptionSpec, option } from "./option-spec.js";
 import {
   booleanSchema,
   byteSizeSchema,
@@ -13,49 +17,6 @@ import {
   rootPathSchema,
   textSchema,
 } from "./value-schemas.js";
-
-/** Environment variables, as in `process.env`. */
-export type Environment = Readonly<Record<string, string | undefined>>;
-
-/**
- * One option that is a single value. Its key in {@link OPTIONS} is its key in the file; flag (`cacheDir` →
- * `--cache-dir`) and variable (`ZPUBLISH_CACHE_DIR`) follow from it.
- */
-export interface OptionSpec<T> {
-  /** What stands for the value in the help; null for a switch, which takes none on the command line. */
-  readonly placeholder: string | null;
-  readonly summary: string;
-  readonly schema: z.ZodType<T>;
-  /** The text of a flag or variable as the JSON value that `schema` takes. */
-  readonly fromText: (text: string) => unknown;
-  readonly defaultValue: (env: Environment) => T;
-  /** For help and README, where the default depends on the machine. */
-  readonly defaultText?: string;
-  /** True: a path, relative to the file that says it, or to the working directory. */
-  readonly isPath?: true;
-}
-
-function option<T>(spec: OptionSpec<T>): OptionSpec<T> {
-  return spec;
-}
-
-const asText = (text: string): unknown => text;
-
-/** Leaves a text that is no plain number to the schema, which then shows it as it was written. */
-const asNumber = (text: string): unknown => (/^[+-]?\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : text);
-
-const BOOLEAN_WORDS: Readonly<Record<string, boolean>> = {
-  true: true,
-  1: true,
-  yes: true,
-  on: true,
-  false: false,
-  0: false,
-  no: false,
-  off: false,
-};
-
-const asBoolean = (text: string): unknown => BOOLEAN_WORDS[text.trim().toLowerCase()] ?? text;
 
 /**
  * Every option that is a single value: the one place from which flags, variables, keys of the file, help, and the
@@ -171,12 +132,22 @@ export const OPTIONS = {
     fromText: asText,
     defaultValue: () => "zpublish",
   }),
+  ...LIMIT_OPTIONS,
+  ...EDGE_OPTIONS,
+  ...OBSERVE_OPTIONS,
 };
 
 export type OptionKey = keyof typeof OPTIONS;
 export type OptionValues = { -readonly [K in OptionKey]: z.output<(typeof OPTIONS)[K]["schema"]> };
 
 export const OPTION_KEYS = Object.keys(OPTIONS) as readonly OptionKey[];
+
+/** What holds where nobody says anything. */
+export function defaultValues(env: Environment): OptionValues {
+  return Object.fromEntries(
+    OPTION_KEYS.map((key) => [key, optionSpec(key).defaultValue(env)]),
+  ) as OptionValues;
+}
 
 /** What the table says of a key, whatever the type of its value. */
 export function optionSpec(key: OptionKey): OptionSpec<unknown> {

@@ -3,15 +3,9 @@ import type { Config, DatasetConfig } from "./config.js";
 import { type ConfigFile, readConfigFile } from "./config-file.js";
 import { datasetIdOfLocation, problemOfDatasetId } from "./dataset-id.js";
 import { resolveLocation, splitDatasetArgument } from "./locate.js";
-import {
-  type Environment,
-  flagOf,
-  OPTION_KEYS,
-  type OptionKey,
-  type OptionValues,
-  optionSpec,
-  variableOf,
-} from "./options.js";
+import { optionConfig } from "./option-config.js";
+import type { Environment } from "./option-spec.js";
+import { flagOf, OPTION_KEYS, type OptionKey, type OptionValues, optionSpec, variableOf } from "./options.js";
 import { configError, describeValue, formatPath, type Problem, problemsOf } from "./problem.js";
 import { type PluginChoice, parsePluginText, selectPlugins } from "./select-plugins.js";
 import { LIST_VARIABLES, parseServeArguments, type ServeArguments } from "./serve-command.js";
@@ -46,24 +40,12 @@ export function resolveArguments(
   const values = resolveValues(said, env, cwd, file, problems);
   const datasets = resolveDatasets(said, env, cwd, file, problems);
   const plugins = selectPlugins(pluginChoices(said, env, cwd, file, problems), problems);
+  if ((values.tlsCert === null) !== (values.tlsKey === null)) {
+    const [given, missing] = values.tlsKey === null ? ["tlsCert", "tlsKey"] : ["tlsKey", "tlsCert"];
+    problems.push(`${flagOf(given)}: expected ${flagOf(missing)} with it, received none`);
+  }
   if (problems.length > 0) throw configError(problems);
-  return deepFreeze({
-    host: values.host,
-    port: values.port,
-    workers: values.workers,
-    processes: values.processes,
-    simd: values.simd,
-    cache: values.cache ? { directory: values.cacheDir, maxBytes: values.cacheSize } : null,
-    datasets,
-    plugins,
-    rootPath: values.rootPath,
-    refreshSeconds: values.refresh,
-    corsOrigin: values.corsOrigin,
-    cacheControl: values.cacheControl,
-    logLevel: values.logLevel,
-    skipInvalid: values.skipInvalid,
-    title: values.title,
-  });
+  return deepFreeze({ ...optionConfig(values), datasets, plugins });
 }
 
 /** An empty variable is as good as none: that is how shells and compose files unset one. */

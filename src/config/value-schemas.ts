@@ -1,6 +1,7 @@
+import { isIP } from "node:net";
 import { z } from "zod";
 import { LOG_LEVELS, type LogLevel } from "../observe/log.js";
-import { parseByteSize } from "./byte-size.js";
+import { formatByteSize, parseByteSize } from "./byte-size.js";
 
 /**
  * What single values may be. Every message is of the form "expected …", and `problem.ts` adds what was received.
@@ -51,12 +52,34 @@ export const refreshSchema = expected<number>(
   (value) => typeof value === "number" && value >= 0 && value <= MAX_REFRESH_SECONDS,
 );
 
+export function secondsSchema(min: number, max: number): z.ZodType<number, number> {
+  return expected<number>(
+    `a number of seconds from ${min} to ${max}`,
+    (value) => typeof value === "number" && value >= min && value <= max,
+  );
+}
+
+/** A share of all: 0 none, 1 all. */
+export const shareSchema = expected<number>(
+  "a number from 0 to 1",
+  (value) => typeof value === "number" && value >= 0 && value <= 1,
+);
+
 const MIN_CACHE_BYTES = 2 ** 20;
 
 export const byteSizeSchema = expected<string | number>(
   "a size of at least 1MiB, such as 10GiB, 512MB or 1048576",
   (value) => (byteLengthOf(value) ?? 0) >= MIN_CACHE_BYTES,
 ).transform((value) => byteLengthOf(value) as number);
+
+/** A size in whole bytes, both ends included. */
+export function byteSizeFrom(minBytes: number, maxBytes: number): z.ZodType<number, string | number> {
+  const [min, max] = [formatByteSize(minBytes), formatByteSize(maxBytes)];
+  return expected<string | number>(`a size from ${min} to ${max}, such as 512MiB`, (value) => {
+    const byteLength = byteLengthOf(value);
+    return byteLength !== undefined && byteLength >= minBytes && byteLength <= maxBytes;
+  }).transform((value) => byteLengthOf(value) as number);
+}
 
 function byteLengthOf(value: unknown): number | undefined {
   if (typeof value === "string") return parseByteSize(value);
@@ -109,3 +132,36 @@ export const cacheControlSchema = expected<string>(
 export const logLevelSchema = expected<LogLevel>(`one of ${LOG_LEVELS.join(", ")}`, (value) =>
   (LOG_LEVELS as readonly unknown[]).includes(value),
 );
+
+/** A header's name (RFC 9110 §5.1), in lower case. */
+export const headerNameSchema = expected<string>(
+  "the name of a header, such as x-request-id",
+  (value) => typeof value === "string" && /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/.test(value),
+).transform((value) => value.toLowerCase());
+
+/** Networks that have names (RFC 1122, RFC 1918, RFC 4193, RFC 4291). */
+export const NAMED_NETWORKS: Readonly<Record<string, readonly string[]>> = {
+  loopback: ["127.0.0.0/8", "::1/128"],
+  private: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fe80::/10"],
+};
+
+/** Addresses and networks with commas, each as it was written. */
+export const trustedProxiesSchema = expected<string>(
+  "addresses or networks separated by commas, such as 10.0.0.0/8, ::1, loopback, private, or nothing",
+  (value) =>
+    typeof value === "string" &&
+    (value.trim() === "" || value.split(",").every((part) => isNetwork(part.trim()))),
+).transform((value) =>
+  value
+    .split(",")
+    .map((part) => part.trim())
+    .join(", "),
+);
+
+function isNetwork(text: string): boolean {
+  if (Object.hasOwn(NAMED_NETWORKS, text)) return true;
+  const [address = "", bits, ...rest] = text.split("/");
+  const version = isIP(address);
+  if (version === 0 || rest.length > 0) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+}

@@ -1,7 +1,8 @@
 import { resolve } from "node:path";
 import type { PluginConfig } from "../config/config.js";
 import { resolveLocation, resolveModule } from "../config/locate.js";
-import { OPTIONS } from "../config/options.js";
+import { optionConfig } from "../config/option-config.js";
+import { defaultValues, OPTIONS } from "../config/options.js";
 import { BUILT_IN_PLUGINS, isBuiltIn } from "../config/select-plugins.js";
 import { createLog } from "../observe/log.js";
 import type { Plugin } from "../plugins/plugin.js";
@@ -16,11 +17,11 @@ import { type CheckedServerOptions, checkServerOptions, type ServerOptions } fro
  */
 export async function createServer(options: ServerOptions): Promise<Server> {
   const checked = checkServerOptions(options);
-  const { log = "warn", cache, plugins = BUILT_IN_PLUGINS } = checked;
+  const { log = "warn", cache, plugins = BUILT_IN_PLUGINS, datasets, ...said } = checked;
+  const given = Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined));
+  const { simd: _simd, processes: _processes, ...values } = optionConfig({ ...defaultValues({}), ...given });
   const config: ServerConfig = {
-    host: checked.host ?? OPTIONS.host.defaultValue({}),
-    port: checked.port ?? OPTIONS.port.defaultValue({}),
-    workers: checked.workers ?? OPTIONS.workers.defaultValue({}),
+    ...values,
     cache:
       cache === undefined
         ? null
@@ -28,15 +29,9 @@ export async function createServer(options: ServerOptions): Promise<Server> {
             directory: resolve(cache.directory),
             maxBytes: cache.maxBytes ?? OPTIONS.cacheSize.defaultValue({}),
           },
-    datasets: checked.datasets.map(datasetConfig),
+    datasets: datasets.map(datasetConfig),
     plugins: plugins.map(pluginOrConfig),
-    rootPath: checked.rootPath ?? OPTIONS.rootPath.defaultValue({}),
-    refreshSeconds: checked.refresh ?? OPTIONS.refresh.defaultValue({}),
-    corsOrigin: checked.corsOrigin ?? OPTIONS.corsOrigin.defaultValue({}),
-    cacheControl: checked.cacheControl ?? OPTIONS.cacheControl.defaultValue({}),
     logLevel: typeof log === "string" ? log : "info",
-    skipInvalid: checked.skipInvalid ?? OPTIONS.skipInvalid.defaultValue({}),
-    title: checked.title ?? OPTIONS.title.defaultValue({}),
   };
   return openServer(config, { log: typeof log === "string" ? createLog(log) : log });
 }
@@ -61,12 +56,12 @@ function datasetConfig({
     ...dataset,
     ...(typeof source === "string"
       ? { location: resolveLocation(source, process.cwd()) }
-      : { location: source.location, source: given(source) }),
+      : { location: source.location, source: borrowed(source) }),
     ...(cacheControl === undefined ? {} : { cacheControl }),
   };
 }
 
 /** The source of a tree that was given; it stays open when the server closes, for whoever gave it. */
-function given(tree: ServableTree): Source {
+function borrowed(tree: ServableTree): Source {
   return { ...(sourceOf(tree) as Source), close: async () => {} };
 }

@@ -1,4 +1,6 @@
 import type { Test } from "tap";
+import { optionConfig } from "../../src/config/option-config.js";
+import { defaultValues } from "../../src/config/options.js";
 import type { ServerConfig } from "../../src/server.js";
 import { openServer, type Server } from "../../src/server.js";
 import { createTestLog, type LogLine } from "../http/start-test-server.js";
@@ -25,18 +27,14 @@ export async function startServer(
   const { log, lines } = createTestLog();
   const server = await openServer(
     {
+      ...optionConfig(defaultValues({})),
       host: "127.0.0.1",
       port: 0,
       workers: 1,
       cache: null,
       datasets: [],
       plugins: ALL_PLUGINS,
-      rootPath: "",
       refreshSeconds: 0,
-      corsOrigin: "*",
-      cacheControl: "public, max-age=0, must-revalidate",
-      logLevel: "info",
-      skipInvalid: false,
       title: "test",
       ...config,
     },

@@ -1,0 +1,58 @@
+import type { Config } from "./config.js";
+import type { OptionValues } from "./options.js";
+import { NAMED_NETWORKS } from "./value-schemas.js";
+
+/** The values of all options as the configuration they stand for. */
+export function optionConfig(values: OptionValues): Omit<Config, "datasets" | "plugins"> {
+  return {
+    host: values.host,
+    port: values.port,
+    workers: values.workers,
+    processes: values.processes,
+    simd: values.simd,
+    cache: values.cache ? { directory: values.cacheDir, maxBytes: values.cacheSize } : null,
+    rootPath: values.rootPath,
+    refreshSeconds: values.refresh,
+    corsOrigin: values.corsOrigin,
+    cacheControl: values.cacheControl,
+    logLevel: values.logLevel,
+    skipInvalid: values.skipInvalid,
+    title: values.title,
+    limits: {
+      maxConnections: values.maxConnections,
+      maxRequests: values.maxRequests,
+      maxPages: values.maxPages,
+      maxResponseBytes: values.maxResponseBytes,
+      maxQueuedChunks: values.maxQueuedChunks,
+      maxHeaderBytes: values.maxHeaderSize,
+      maxUrlBytes: values.maxUrlLength,
+      requestTimeoutMs: values.requestTimeout * 1000,
+      stallTimeoutMs: values.stallTimeout * 1000,
+      chunkTimeoutMs: values.chunkTimeout * 1000,
+      sourceTimeoutMs: values.sourceTimeout * 1000,
+      workerHeapBytes: values.workerMemory,
+      maxChunkBytes: values.maxChunkSize,
+    },
+    drain: { delayMs: values.drainDelay * 1000, timeoutMs: values.drainTimeout * 1000 },
+    edge: {
+      trustedProxies: networksOf(values.trustedProxies),
+      proxyProtocol: values.proxyProtocol,
+      tls:
+        values.tlsCert === null || values.tlsKey === null
+          ? null
+          : { certFile: values.tlsCert, keyFile: values.tlsKey },
+      tokenFile: values.tokenFile,
+    },
+    observe: {
+      metrics: values.metrics,
+      admin: values.adminPort === null ? null : { host: values.adminHost, port: values.adminPort },
+      accessLogShare: values.accessLog,
+      requestIdHeader: values.requestIdHeader,
+    },
+  };
+}
+
+function networksOf(text: string): readonly string[] {
+  if (text === "") return [];
+  return text.split(", ").flatMap((part) => NAMED_NETWORKS[part] ?? [part]);
+}
