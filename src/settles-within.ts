@@ -6,7 +6,8 @@
 export async function settlesWithin(work: Promise<unknown>, timeoutMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs, false);
+    // After one more look for what has come: the loop may have stood still, and timers come first.
+    timer = setTimeout(() => setImmediate(resolve, false), timeoutMs);
   });
   try {
     return await Promise.race([work.then(() => true), late]);

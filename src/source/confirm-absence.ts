@@ -1,21 +1,45 @@
-import { stat } from "node:fs/promises";
+import { type Stats, stat } from "node:fs";
+import { dirname } from "node:path";
 import { ZpublishError } from "../errors.js";
 import type { ChunkFiles } from "./chunk-source.js";
+import type { FileCalls } from "./file-calls.js";
+import { codeOf } from "./unreadable-file.js";
 
 /**
  * Makes sure that a chunk is absent, rather than the whole store: an unmounted or deleted one answers "no such file"
  * for everything, which a client would take for fill values.
  * @throws ZpublishError `source-unreadable` where the array's metadata is gone too.
  */
-export async function confirmAbsence(source: ChunkFiles, key: string): Promise<void> {
-  if (source.metadataFile === undefined) return;
+async function confirmAbsence(calls: FileCalls, source: ChunkFiles, key: string): Promise<void> {
+  const { metadataFile } = source;
+  if (metadataFile === undefined) return;
   try {
-    await stat(source.metadataFile);
+    await calls.call<Stats>(dirname(metadataFile), (done) => stat(metadataFile, done));
   } catch (cause) {
+    const code = codeOf(cause);
+    const isGone = code === "ENOENT" || code === "ENOTDIR";
+    const problem = isGone ? "is no longer in the store" : `cannot be looked at (${code})`;
     throw new ZpublishError(
       "source-unreadable",
-      `chunk '${key}' cannot be read: the metadata of its array is no longer in the store`,
+      `chunk '${key}' cannot be read: the metadata of its array ${problem}`,
       { details: { key }, cause },
     );
   }
+}
+
+/**
+ * Looks for something that may be absent, and once more after the store was found to be there: it may have been replaced between
+ * two looks, and be there again.
+ * @throws ZpublishError `source-unreadable` where the array's metadata is gone too, and what `look` throws.
+ */
+export async function findOrConfirmAbsence<T>(
+  calls: FileCalls,
+  source: ChunkFiles,
+  key: string,
+  look: () => Promise<T | undefined>,
+): Promise<T | undefined> {
+  const found = await look();
+  if (found !== undefined || source.metadataFile === undefined) return found;
+  await confirmAbsence(calls, source, key);
+  return look();
 }

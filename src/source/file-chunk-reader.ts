@@ -1,6 +1,6 @@
 import { encodeChunkKey } from "../zarr/chunk-key.js";
 import type { ChunkReader, FileChunks, StoredChunk } from "./chunk-source.js";
-import { confirmAbsence } from "./confirm-absence.js";
+import { findOrConfirmAbsence } from "./confirm-absence.js";
 import type { OpenFile } from "./open-file.js";
 import { stampOf } from "./stamp-of.js";
 import { createStoreFiles } from "./store-files.js";
@@ -9,11 +9,10 @@ import { createStoreFiles } from "./store-files.js";
 export function openFileChunkReader(source: FileChunks, mayBlock: boolean): ChunkReader {
   const files = createStoreFiles(source.root ?? source.directory, mayBlock);
 
-  async function statChunk(chunkCoords: readonly number[]) {
+  function statChunk(chunkCoords: readonly number[]) {
     const key = encodeChunkKey(chunkCoords, source.keyEncoding);
-    const stat = await files.stat(`${source.directory}/${key}`);
-    if (stat === undefined) await confirmAbsence(source, key);
-    return stat;
+    const path = `${source.directory}/${key}`;
+    return findOrConfirmAbsence(files.calls, source, key, () => files.stat(path));
   }
 
   return {
@@ -23,15 +22,16 @@ export function openFileChunkReader(source: FileChunks, mayBlock: boolean): Chun
     },
     lookNow: (chunkCoords) =>
       files.lookNow(`${source.directory}/${encodeChunkKey(chunkCoords, source.keyEncoding)}`),
-    async read(chunkCoords, options) {
+    read(chunkCoords, options) {
       const key = encodeChunkKey(chunkCoords, source.keyEncoding);
       const use = async (file: OpenFile): Promise<StoredChunk> => ({
         bytes: await file.readBytes(0, Number(file.stat.size), options?.allocate),
         stamp: stampOf(file.stat),
       });
-      const chunk = await files.read(`${source.directory}/${key}`, use, options?.wasLookedAt);
-      if (chunk === undefined) await confirmAbsence(source, key);
-      return chunk;
+      const path = `${source.directory}/${key}`;
+      return findOrConfirmAbsence(files.calls, source, key, () =>
+        files.read(path, use, options?.wasLookedAt),
+      );
     },
     async byteLength(chunkCoords) {
       const stat = await statChunk(chunkCoords);

@@ -1,13 +1,23 @@
 import { type BigIntStats, close, closeSync, fstat, fstatSync, read, readSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { promisify } from "node:util";
+import type { FileCalls } from "./file-calls.js";
+import { NoAnswerError } from "./no-answer.js";
 import { remainingSettleMs } from "./settle-time.js";
 import { type Label, requireFile, unreadable } from "./unreadable-file.js";
 
-// Descriptors rather than FileHandles: half the time per read, and nothing left to the garbage collector.
-const closeAsync = promisify(close);
-const readAsync = promisify(read);
-const fstatAsync = promisify(fstat) as (fd: number, options: { bigint: true }) => Promise<BigIntStats>;
+/** An open file, and how it may be asked. A descriptor: half the time of a FileHandle, and nothing left to the garbage collector. */
+export interface OpenDescriptor {
+  readonly fd: number;
+  /** Real path of the directory it is in. */
+  readonly directory: string;
+  readonly calls: FileCalls;
+  /** Whether its file system is this machine's own. */
+  readonly isLocal: boolean;
+  /** This thread may wait for files of this device (`st_dev`); a link may lead to another. Undefined: for none. */
+  readonly blockingDevice: bigint | undefined;
+  /** Whether memory that `allocate` gives is used again whatever becomes of the read. */
+  readonly reusesMemory: boolean;
+}
 
 /** Gives memory of at least, and a view of exactly, so many bytes. */
 export type Allocate = (byteLength: number) => Uint8Array<ArrayBuffer>;
@@ -23,53 +33,68 @@ export interface OpenFile {
 class FileChanged extends Error {}
 
 /** Of an open file of a local file system, all that is asked for is in memory: it is not worth another thread. */
-function statOpen(fd: number, isLocal: boolean): BigIntStats | Promise<BigIntStats> {
-  return isLocal ? fstatSync(fd, { bigint: true }) : fstatAsync(fd, { bigint: true });
+function statOpen({ fd, directory, calls, isLocal }: OpenDescriptor): BigIntStats | Promise<BigIntStats> {
+  if (isLocal) return fstatSync(fd, { bigint: true });
+  return calls.call<BigIntStats>(directory, (done) => fstat(fd, { bigint: true }, done));
 }
 
-/** Closes what was only read from: nothing can be lost. */
-export async function closeQuietly(fd: number, isLocal: boolean): Promise<void> {
+/**
+ * Closes what was only read from: nothing can be lost.
+ * @param error What the last use of it threw. A call that still hangs keeps it open, for another file would get its number.
+ */
+export async function closeQuietly(descriptor: OpenDescriptor, error: unknown): Promise<void> {
+  const { fd, directory, calls, isLocal } = descriptor;
+  if (error instanceof NoAnswerError && error.settled !== undefined) {
+    void error.settled.then(() => close(fd, () => undefined));
+    return;
+  }
   try {
     if (isLocal) closeSync(fd);
-    else await closeAsync(fd);
-  } catch {
-    // Nothing to be done about it.
+    else await calls.call<void>(directory, (done) => close(fd, (failure) => done(failure ?? null)));
+  } catch (failure) {
+    // One that was not begun is still to be closed; of any other nothing more can be done.
+    if (failure instanceof NoAnswerError && failure.settled === undefined) closeLater(descriptor);
   }
+}
+
+const CLOSE_AGAIN_MS = 1_000;
+
+/** Until the file system answers again: what is open there is bounded by the calls that it answered. */
+function closeLater(descriptor: OpenDescriptor): void {
+  setTimeout(() => void closeQuietly(descriptor, undefined), CLOSE_AGAIN_MS).unref();
 }
 
 /**
  * Runs `use` on an open file.
- * @param isLocal Whether its file system is this machine's own.
- * @param blockingDevice This thread may wait for files of this device (`st_dev`); a link may lead to another.
  * @returns Undefined where the file changed meanwhile.
  * @throws ZpublishError `source-unreadable`, system errors, and what `use` throws of an unchanged file.
  */
 export async function useUnchanged<T>(
-  fd: number,
+  descriptor: OpenDescriptor,
   label: Label,
   use: (file: OpenFile) => Promise<T>,
-  isLocal: boolean,
-  blockingDevice?: bigint,
 ): Promise<{ readonly value: T } | undefined> {
-  let stat = await statOpen(fd, isLocal);
+  let stat = await statOpen(descriptor);
   requireFile(stat, label);
   const wait = remainingSettleMs(stat);
   if (wait > 0) {
     await sleep(wait);
-    stat = await statOpen(fd, isLocal);
+    stat = await statOpen(descriptor);
   }
-  const readSome = stat.dev === blockingDevice ? readSync : readLater;
+  const mayBlock = stat.dev === descriptor.blockingDevice;
   const file: OpenFile = {
     stat,
-    readBytes: (offset, byteLength, allocate) => readBytes(fd, readSome, offset, byteLength, label, allocate),
+    readBytes: (offset, byteLength, allocate) =>
+      readBytes(descriptor, mayBlock, offset, byteLength, label, allocate),
   };
   try {
     const value = await use(file);
-    return isSame(stat, await statOpen(fd, isLocal)) ? { value } : undefined;
+    return isSame(stat, await statOpen(descriptor)) ? { value } : undefined;
   } catch (error) {
     if (error instanceof FileChanged) return undefined;
+    if (error instanceof NoAnswerError) throw error;
     // What looks corrupt may be half of an old file and half of a new one.
-    if (!isSame(stat, await statOpen(fd, isLocal))) return undefined;
+    if (!isSame(stat, await statOpen(descriptor))) return undefined;
     throw error;
   }
 }
@@ -79,20 +104,9 @@ function allocateOwn(byteLength: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(Buffer.allocUnsafeSlow(byteLength).buffer as ArrayBuffer, 0, byteLength);
 }
 
-type ReadSome = (
-  fd: number,
-  bytes: Uint8Array,
-  begin: number,
-  byteLength: number,
-  offset: number,
-) => number | Promise<number>;
-
-const readLater: ReadSome = async (fd, bytes, begin, byteLength, offset) =>
-  (await readAsync(fd, bytes, begin, byteLength, offset)).bytesRead;
-
 async function readBytes(
-  fd: number,
-  readSome: ReadSome,
+  descriptor: OpenDescriptor,
+  mayBlock: boolean,
   offset: number,
   byteLength: number,
   label: Label,
@@ -100,14 +114,32 @@ async function readBytes(
 ): Promise<Uint8Array<ArrayBuffer>> {
   if (byteLength > 0x7fffffff)
     throw unreadable(label, `has ${byteLength} bytes, more than one read can take`);
-  const bytes = allocate(byteLength);
+  // A read that was given up may write into its memory at any time later.
+  const takesCopy = !mayBlock && descriptor.reusesMemory && allocate !== allocateOwn;
+  const bytes = (takesCopy ? allocateOwn : allocate)(byteLength);
   let filled = 0;
   while (filled < byteLength) {
-    const bytesRead = await readSome(fd, bytes, filled, byteLength - filled, offset + filled);
+    const bytesRead = mayBlock
+      ? readSync(descriptor.fd, bytes, filled, byteLength - filled, offset + filled)
+      : await readSome(descriptor, bytes, filled, offset);
     if (bytesRead === 0) throw new FileChanged();
     filled += bytesRead;
   }
-  return bytes;
+  if (!takesCopy) return bytes;
+  const copy = allocate(byteLength);
+  copy.set(bytes);
+  return copy;
+}
+
+function readSome(
+  { fd, directory, calls }: OpenDescriptor,
+  bytes: Uint8Array,
+  filled: number,
+  offset: number,
+): Promise<number> {
+  return calls.call<number>(directory, (done) =>
+    read(fd, bytes, filled, bytes.byteLength - filled, offset + filled, done),
+  );
 }
 
 function isSame(a: BigIntStats, b: BigIntStats): boolean {

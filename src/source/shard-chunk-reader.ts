@@ -1,6 +1,6 @@
 import { encodeChunkKey } from "../zarr/chunk-key.js";
 import type { ChunkReader, ShardChunks, StoredChunk } from "./chunk-source.js";
-import { confirmAbsence } from "./confirm-absence.js";
+import { findOrConfirmAbsence } from "./confirm-absence.js";
 import type { OpenFile } from "./open-file.js";
 import { readShardIndex, type ShardEntry, shardEntry } from "./shard-index.js";
 import { createShardIndexCache } from "./shard-index-cache.js";
@@ -38,16 +38,17 @@ export function openShardChunkReader(source: ShardChunks, mayBlock: boolean): Ch
   ): Promise<T | undefined> {
     const place = placeInShard(chunkCoords, source);
     const useEntry = async (file: OpenFile) => ({ value: await use(file, await entryOf(file, place)) });
-    const found = await files.read(place.path, useEntry, wasLookedAt);
-    if (found === undefined) await confirmAbsence(source, place.key);
+    const found = await findOrConfirmAbsence(files.calls, source, place.key, () =>
+      files.read(place.path, useEntry, wasLookedAt),
+    );
     return found?.value;
   }
 
   return {
     async stamp(chunkCoords) {
       const place = placeInShard(chunkCoords, source);
-      const stat = await files.stat(place.path);
-      if (stat === undefined) await confirmAbsence(source, place.key);
+      const look = () => files.stat(place.path);
+      const stat = await findOrConfirmAbsence(files.calls, source, place.key, look);
       return stat === undefined ? undefined : stampOf(stat);
     },
     lookNow: (chunkCoords) => files.lookNow(placeInShard(chunkCoords, source).path),

@@ -1,18 +1,15 @@
-import { type BigIntStats, constants, lstat, lstatSync, open, openSync, realpath } from "node:fs";
+import { type BigIntStats, close, constants, lstat, lstatSync, open, openSync } from "node:fs";
 import { dirname, relative, sep } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { promisify } from "node:util";
 import { ZpublishError } from "../errors.js";
 import type { StampLook } from "./chunk-source.js";
-import { isOnLocalFileSystem } from "./local-file-system.js";
-import { closeQuietly, type OpenFile, useUnchanged } from "./open-file.js";
+import { createFileCalls, type FileCalls } from "./file-calls.js";
+import { fileSystemOf } from "./mount-table.js";
+import { closeQuietly, type OpenDescriptor, type OpenFile, useUnchanged } from "./open-file.js";
+import { realPathOf } from "./real-path.js";
 import { remainingSettleMs } from "./settle-time.js";
 import { stampOf } from "./stamp-of.js";
 import { codeOf, type Label, requireFile, unreadable } from "./unreadable-file.js";
-
-const openAsync = promisify(open);
-const realpathAsync = promisify(realpath);
-const lstatAsync = promisify(lstat) as (path: string, options: { bigint: true }) => Promise<BigIntStats>;
 
 const maxTries = 5;
 /** Directories whose real path was checked, per store and thread. */
@@ -26,6 +23,8 @@ const openFlags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.
  * Errors name files relative to the store.
  */
 export interface StoreFiles {
+  /** How else the store's file system may be asked. */
+  readonly calls: FileCalls;
   /** What `lstat` says, once the file is no longer fresh; undefined where there is none. @throws ZpublishError `source-unreadable` */
   stat(path: string): Promise<BigIntStats | undefined>;
   /**
@@ -42,68 +41,106 @@ export interface StoreFiles {
   read<T>(path: string, use: (file: OpenFile) => Promise<T>, wasLookedAt?: boolean): Promise<T | undefined>;
 }
 
+interface VerifiedDirectory {
+  /** Real path. */
+  readonly real: string;
+  /** `st_dev` */
+  readonly device: bigint;
+}
+
 /**
  * @param root Absolute real path of the store.
  * @param mayBlock Whether this thread has nothing else to do while it reads: files of local file systems are then read
  * without handing it to another. Default false.
  */
 export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
-  /** Device of each directory whose real path was checked. */
-  const verified = new Map<string, bigint>();
+  const calls = createFileCalls(root);
+  /** Directories whose real path was checked. */
+  const verified = new Map<string, VerifiedDirectory>();
 
-  /** Whether the directory is there. */
-  function verifyDirectory(directory: string, label: Label): true | Promise<boolean> {
-    return verified.has(directory) || verifyAnew(directory, label);
+  /** Undefined where the directory is not there. */
+  function verifyDirectory(
+    directory: string,
+    label: Label,
+  ): VerifiedDirectory | Promise<VerifiedDirectory | undefined> {
+    return verified.get(directory) ?? verifyAnew(directory, label);
   }
 
-  async function verifyAnew(directory: string, label: Label): Promise<boolean> {
-    const real = await realpathAsync(directory).catch((error: unknown) => absentOrThrow(error, label));
-    if (real === undefined) return false;
+  async function verifyAnew(directory: string, label: Label): Promise<VerifiedDirectory | undefined> {
+    const real = await realPathOf(calls, directory).catch((error: unknown) => absentOrThrow(error, label));
+    if (real === undefined) return undefined;
     refuseOutside(root, real, label);
-    const stat = await lstatAsync(real, { bigint: true }).catch((error: unknown) =>
-      absentOrThrow(error, label),
-    );
-    if (stat === undefined) return false;
+    const stat = await lstatLater(real, real).catch((error: unknown) => absentOrThrow(error, label));
+    if (stat === undefined) return undefined;
     if (verified.size >= maxVerifiedDirectories) verified.clear();
-    verified.set(directory, stat.dev);
-    return true;
+    const found = Object.freeze({ real, device: stat.dev });
+    verified.set(directory, found);
+    return found;
+  }
+
+  /** @param at Real path of the directory it is in. */
+  function lstatLater(path: string, at: string): Promise<BigIntStats> {
+    return calls.call<BigIntStats>(at, (done) => lstat(path, { bigint: true }, done));
+  }
+
+  function openLater(path: string, at: string): Promise<number> {
+    const letGo = (fd: number) => close(fd, () => undefined);
+    return calls.call<number>(at, (done) => open(path, openFlags, done), letGo);
   }
 
   /** The path itself, or where its link leads to; undefined where there is nothing. */
   async function resolveLink(path: string, label: Label): Promise<string> {
     // A link to nothing is data that is not there now (not fetched, not mounted): no absent chunk.
-    const real = await realpathAsync(path).catch((error: unknown) => {
+    const real = await realPathOf(calls, path).catch((error: unknown) => {
+      if (isFailure(error) && codeOf(error) !== "ELOOP")
+        throw unreadable(label, `cannot be read (${codeOf(error)})`, error);
       throw unreadable(label, `is a link that leads nowhere (${codeOf(error)})`);
     });
     refuseOutside(root, real, label);
     return real;
   }
 
-  async function openPath(path: string, label: Label, atOnce: boolean): Promise<number | undefined> {
-    const isThere = verifyDirectory(dirname(path), label);
-    if (isThere !== true && !(await isThere)) return undefined;
+  async function openPath(
+    path: string,
+    label: Label,
+    wasLookedAt: boolean,
+  ): Promise<OpenDescriptor | undefined> {
+    const verifying = verifyDirectory(dirname(path), label);
+    const directory = verifying instanceof Promise ? await verifying : verifying;
+    if (directory === undefined) return undefined;
+    const isLocal = fileSystemOf(directory.real).isLocal;
+    const blockingDevice = isLocal && mayBlock ? directory.device : undefined;
+    const descriptor = { calls, isLocal, blockingDevice, reusesMemory: mayBlock };
     try {
-      return atOnce ? openSync(path, openFlags) : await openAsync(path, openFlags);
+      const atOnce = isLocal && (wasLookedAt || mayBlock);
+      const fd = atOnce ? openSync(path, openFlags) : await openLater(path, directory.real);
+      return { ...descriptor, fd, directory: directory.real };
     } catch (error) {
       if (codeOf(error) !== "ELOOP") return absentOrThrow(error, label);
     }
-    const real = await resolveLink(path, label);
-    return await openAsync(real, openFlags).catch((error: unknown) => absentOrThrow(error, label));
+    const target = await resolveLink(path, label);
+    const at = dirname(target);
+    const fd = await openLater(target, at).catch((error: unknown) => absentOrThrow(error, label));
+    return fd === undefined
+      ? undefined
+      : { ...descriptor, fd, directory: at, isLocal: fileSystemOf(at).isLocal };
   }
 
   return {
+    calls,
     async stat(path) {
       const label = () => labelOf(root, path);
-      const isThere = verifyDirectory(dirname(path), label);
-      if (isThere !== true && !(await isThere)) return undefined;
+      const verifying = verifyDirectory(dirname(path), label);
+      const directory = verifying instanceof Promise ? await verifying : verifying;
+      if (directory === undefined) return undefined;
       let target = path;
+      let at = directory.real;
       for (let attempt = 1; ; attempt++) {
-        const stat = await lstatAsync(target, { bigint: true }).catch((error: unknown) =>
-          absentOrThrow(error, label),
-        );
+        const stat = await lstatLater(target, at).catch((error: unknown) => absentOrThrow(error, label));
         if (stat === undefined) return undefined;
         if (stat.isSymbolicLink() && attempt < maxTries) {
           target = await resolveLink(path, label);
+          at = dirname(target);
           continue;
         }
         requireFile(stat, label);
@@ -114,17 +151,17 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
     },
 
     lookNow(path) {
-      const directory = dirname(path);
-      const directoryDevice = verified.get(directory);
-      if (directoryDevice === undefined || isOnLocalFileSystem(directory) !== true) return undefined;
+      const directory = verified.get(dirname(path));
+      if (directory === undefined || !fileSystemOf(directory.real).isLocal) return undefined;
       const stat = lstatNow(path);
       if (stat === undefined || !stat.isFile() || remainingSettleMs(stat) > 0) return undefined;
       // Another file system may have been mounted there.
-      if (stat.dev !== directoryDevice) return undefined;
+      if (stat.dev !== directory.device) return undefined;
       const { mtimeNs, size, dev } = stat;
       return {
         stamp: stampOf(stat),
         isUnchanged() {
+          if (!fileSystemOf(directory.real).isLocal) return false;
           const now = lstatNow(path);
           return (
             now !== undefined &&
@@ -139,19 +176,19 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
 
     async read(path, use, wasLookedAt = false) {
       const label = () => labelOf(root, path);
-      const isLocal = isOnLocalFileSystem(dirname(path)) === true;
       for (let attempt = 1; attempt <= maxTries; attempt++) {
-        const fd = await openPath(path, label, isLocal && (wasLookedAt || mayBlock));
-        if (fd === undefined) return undefined;
-        const blockingDevice = isLocal && mayBlock ? verified.get(dirname(path)) : undefined;
+        const descriptor = await openPath(path, label, wasLookedAt);
+        if (descriptor === undefined) return undefined;
+        let failure: unknown;
         try {
-          const result = await useUnchanged(fd, label, use, isLocal, blockingDevice);
+          const result = await useUnchanged(descriptor, label, use);
           if (result !== undefined) return result.value;
         } catch (error) {
+          failure = error;
           if (error instanceof ZpublishError) throw error;
           throw unreadable(label, `cannot be read (${codeOf(error)})`, error);
         } finally {
-          await closeQuietly(fd, isLocal);
+          await closeQuietly(descriptor, failure);
         }
       }
       throw unreadable(label, `changed during each of ${maxTries} tries to read it`);
@@ -180,9 +217,14 @@ function refuseOutside(root: string, real: string, label: Label): void {
 }
 
 function absentOrThrow(error: unknown, label: Label): undefined {
+  if (!isFailure(error)) return undefined;
+  throw unreadable(label, `cannot be read (${codeOf(error)})`, error);
+}
+
+/** Whether an error says something else than that there is nothing. */
+function isFailure(error: unknown): boolean {
   const code = codeOf(error);
-  if (code === "ENOENT" || code === "ENOTDIR") return undefined;
-  throw unreadable(label, `cannot be read (${code})`, error);
+  return code !== "ENOENT" && code !== "ENOTDIR";
 }
 
 function labelOf(root: string, path: string): string {

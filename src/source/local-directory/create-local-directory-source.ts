@@ -1,12 +1,15 @@
-import { opendir, realpath, stat } from "node:fs/promises";
+import { opendir, type Stats, stat } from "node:fs";
 import { resolve } from "node:path";
 import { errorFromData, ZpublishError } from "../../errors.js";
+import { createFileCalls, type FileCalls } from "../file-calls.js";
+import { NoAnswerError } from "../no-answer.js";
 import { refusedName } from "../node-name.js";
+import { realPathOf } from "../real-path.js";
 import type { Source } from "../source.js";
 import { createStoreFiles } from "../store-files.js";
+import { codeOf } from "../unreadable-file.js";
 import { recordOf } from "./file-record.js";
 import { findChanges } from "./find-changes.js";
-import { codeOf } from "./list-directory.js";
 import { describesNode, readNodeDocuments } from "./node-documents.js";
 import { parseNode } from "./parse-node.js";
 import { type EarlierRead, type ReadStore, readStore, withinLocation } from "./read-store.js";
@@ -31,6 +34,7 @@ interface LatestRead {
  */
 export function createLocalDirectorySource(location: string): Source {
   const rootArrayName = arrayNameOf(location);
+  const calls = createFileCalls(resolve(location));
   let latest: LatestRead | undefined;
 
   /** What is known already of a store whose root is `root`. */
@@ -38,14 +42,14 @@ export function createLocalDirectorySource(location: string): Source {
     if (latest === undefined || latest.store.root !== root) return undefined;
     return {
       store: latest.store,
-      changed: latest.changed ?? (await findChanges(latest.store.visited.values())),
+      changed: latest.changed ?? (await findChanges(calls, latest.store.visited.values())),
     };
   }
 
   return {
     location,
-    async check() {
-      const root = await realRoot(location);
+    check: answering(location, async () => {
+      const root = await realRoot(calls, location);
       const { documents } = await readNodeDocuments(createStoreFiles(root), root);
       if (!describesNode(documents)) {
         // `.zmetadata` alone may be a store, or an error that says what is there instead.
@@ -55,11 +59,11 @@ export function createLocalDirectorySource(location: string): Source {
       const { content } = parseNode({ path: "", directory: root, root, rootArrayName }, documents);
       await withinLocation(location, async () => {
         if (content.kind === "refused") throw errorFromData(content.error);
-        if (content.kind === "group") await checkListable(root);
+        if (content.kind === "group") await checkListable(calls, root);
       });
-    },
-    async readTree(progress) {
-      const root = await realRoot(location);
+    }),
+    readTree: answering(location, async (progress?: (arraysRead: number) => void) => {
+      const root = await realRoot(calls, location);
       let arraysRead = 0;
       const store = await readStore(
         { location, root, rootArrayName },
@@ -68,9 +72,9 @@ export function createLocalDirectorySource(location: string): Source {
       );
       latest = { store, changed: undefined };
       return store.tree;
-    },
-    async fingerprint() {
-      const root = await realRoot(location);
+    }),
+    fingerprint: answering(location, async () => {
+      const root = await realRoot(calls, location);
       if (latest === undefined) {
         const store = await readStore({ location, root, rootArrayName }, () => undefined);
         latest = { store, changed: nothing };
@@ -78,21 +82,38 @@ export function createLocalDirectorySource(location: string): Source {
       // Where the location is a link that leads elsewhere now, everything is new.
       if (latest.store.root !== root) return `moved:${root}`;
       const { visited, consolidatedRecord, tree } = latest.store;
-      latest.changed = await findChanges(visited.values());
-      const isConsolidatedSame = (await recordOf(`${root}/.zmetadata`)) === consolidatedRecord;
+      latest.changed = await findChanges(calls, visited.values());
+      const isConsolidatedSame = (await recordOf(calls, root, `${root}/.zmetadata`)) === consolidatedRecord;
       return latest.changed.size === 0 && isConsolidatedSame
         ? tree.fingerprint
         : `${tree.fingerprint}, changed`;
-    },
+    }),
     close: async () => undefined,
   };
 }
 
+/** Work whose failure for want of an answer is the location's: nothing is known of what is in it. */
+function answering<A extends unknown[], T>(
+  location: string,
+  work: (...args: A) => Promise<T>,
+): (...args: A) => Promise<T> {
+  return async (...args) => {
+    try {
+      return await work(...args);
+    } catch (error) {
+      if (!(error instanceof NoAnswerError)) throw error;
+      throw new ZpublishError("source-unreadable", `${location} cannot be read (${error.code})`, {
+        cause: error,
+      });
+    }
+  };
+}
+
 /** @throws ZpublishError `invalid-metadata` where there is no directory, `source-unreadable` where it cannot be reached. */
-async function realRoot(location: string): Promise<string> {
+async function realRoot(calls: FileCalls, location: string): Promise<string> {
   try {
-    const root = await realpath(resolve(location));
-    if ((await stat(root)).isDirectory()) return root;
+    const root = await realPathOf(calls, resolve(location));
+    if ((await calls.call<Stats>(root, (done) => stat(root, done))).isDirectory()) return root;
   } catch (cause) {
     const code = codeOf(cause);
     if (code === "ENOENT" || code === "ENOTDIR") {
@@ -107,10 +128,15 @@ async function realRoot(location: string): Promise<string> {
 }
 
 /** @throws ZpublishError `source-unreadable` */
-async function checkListable(directory: string): Promise<void> {
+async function checkListable(calls: FileCalls, directory: string): Promise<void> {
   try {
     // Not access(): that asks for the real user, who need not be the one that reads.
-    await (await opendir(directory)).close();
+    await calls.call<void>(directory, (done) =>
+      opendir(directory, (error, opened) => {
+        if (error === null) opened.close((failure) => done(failure ?? null));
+        else done(error);
+      }),
+    );
   } catch (cause) {
     throw new ZpublishError("source-unreadable", `the directory cannot be listed (${codeOf(cause)})`, {
       cause,

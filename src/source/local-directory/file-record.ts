@@ -1,4 +1,7 @@
 import { type BigIntStats, stat } from "node:fs";
+import type { FileCalls } from "../file-calls.js";
+import { NoAnswerError } from "../no-answer.js";
+import { codeOf } from "../unreadable-file.js";
 
 /** The record of a place where there is nothing. */
 export const ABSENT = "-";
@@ -8,14 +11,17 @@ const BIG_INTEGERS = { bigint: true } as const;
 /**
  * What a file or directory looks like: another text whenever it may hold something else. {@link ABSENT} where there is
  * nothing; what cannot be looked at has a record too.
+ * @param directory Real path of the directory it is in, or of itself.
+ * @throws NoAnswerError
  */
-export function recordOf(path: string): Promise<string> {
-  return new Promise((resolve) => {
-    stat(path, BIG_INTEGERS, (error, found) => {
-      if (error === null) resolve(recordOfStats(found));
-      else resolve(error.code === "ENOENT" || error.code === "ENOTDIR" ? ABSENT : `!${error.code}`);
-    });
-  });
+export async function recordOf(calls: FileCalls, directory: string, path: string): Promise<string> {
+  try {
+    return recordOfStats(await calls.call<BigIntStats>(directory, (done) => stat(path, BIG_INTEGERS, done)));
+  } catch (error) {
+    if (error instanceof NoAnswerError) throw error;
+    const code = codeOf(error);
+    return code === "ENOENT" || code === "ENOTDIR" ? ABSENT : `!${code}`;
+  }
 }
 
 /** The record of what was looked at; of a directory it begins with `d`. */

@@ -1,3 +1,4 @@
+import type { FileCalls } from "../file-calls.js";
 import { workThrough } from "../work-through.js";
 import { recordOf } from "./file-record.js";
 import { documentNames } from "./node-documents.js";
@@ -6,22 +7,27 @@ import { type VisitedDirectory, watchedDocuments } from "./visited-directory.js"
 /** Directories looked at at once. */
 const CONCURRENCY = 16;
 
-/** Looks at all that decides what a store holds, and tells the directories in which something is different. */
+/**
+ * Looks at all that decides what a store holds, and tells the directories in which something is different.
+ * @throws NoAnswerError
+ */
 export async function findChanges(
+  calls: FileCalls,
   visited: Iterable<VisitedDirectory>,
 ): Promise<ReadonlySet<VisitedDirectory>> {
   const changed = new Set<VisitedDirectory>();
   await workThrough(visited, CONCURRENCY, async (directory) => {
-    if (await hasChanged(directory)) changed.add(directory);
+    if (await hasChanged(calls, directory)) changed.add(directory);
   });
   return changed;
 }
 
-async function hasChanged(visited: VisitedDirectory): Promise<boolean> {
+async function hasChanged(calls: FileCalls, visited: VisitedDirectory): Promise<boolean> {
   const { directory, listing, records } = visited;
-  if (listing !== undefined && (await recordOf(directory)) !== listing.record) return true;
+  if (listing !== undefined && (await recordOf(calls, directory, directory)) !== listing.record) return true;
   for (const name of watchedDocuments(visited)) {
-    if ((await recordOf(`${directory}/${name}`)) !== records[documentNames.indexOf(name)]) return true;
+    const record = await recordOf(calls, directory, `${directory}/${name}`);
+    if (record !== records[documentNames.indexOf(name)]) return true;
   }
   return false;
 }

@@ -1,8 +1,11 @@
-import type { Dirent } from "node:fs";
-import { lstat, readdir, realpath, stat } from "node:fs/promises";
+import { type Dirent, lstat, readdir, type Stats, stat } from "node:fs";
 import { sep } from "node:path";
 import { createSlice } from "../../sliced-work.js";
+import type { FileCalls } from "../file-calls.js";
+import { NoAnswerError } from "../no-answer.js";
 import { refusedName } from "../node-name.js";
+import { realPathOf } from "../real-path.js";
+import { codeOf } from "../unreadable-file.js";
 import { recordOf } from "./file-record.js";
 import type { Child, Listing } from "./visited-directory.js";
 
@@ -20,18 +23,24 @@ export interface Visit {
  * The directories in a directory, links followed.
  * @param root Real path of the store.
  * @param before What was in it; given back where nothing has come or gone.
+ * @throws NoAnswerError
  */
 export async function listDirectory(
+  calls: FileCalls,
   visit: Visit,
   root: string,
   before: Listing | undefined,
 ): Promise<Listing> {
-  const record = await recordOf(visit.directory);
+  const record = await recordOf(calls, visit.directory, visit.directory);
   if (before?.record === record && isPlain(before)) return before;
   let entries: Dirent[];
   try {
-    entries = await readdir(visit.directory, { withFileTypes: true });
+    const { directory } = visit;
+    entries = await calls.call<Dirent[]>(directory, (done) =>
+      readdir(directory, { withFileTypes: true }, done),
+    );
   } catch (error) {
+    if (error instanceof NoAnswerError) throw error;
     return { record, children: [], problem: `the directory cannot be listed (${codeOf(error)})` };
   }
   const slice = createSlice();
@@ -40,12 +49,12 @@ export async function listDirectory(
     if (slice.isOver()) await slice.next();
     if (!entry.isDirectory() && !entry.isSymbolicLink()) continue;
     const path = visit.path === "" ? entry.name : `${visit.path}/${entry.name}`;
-    const found = nameProblem(visit, entry, path);
+    const found = nameProblem(calls, visit, entry, path);
     const problem = found instanceof Promise ? await found : found;
     if (problem !== undefined) children.push({ path, reason: problem });
     else if (entry.isDirectory()) children.push({ path, directory: `${visit.directory}/${entry.name}` });
     else {
-      const followed = await followLink(visit, entry, root);
+      const followed = await followLink(calls, visit, entry, root);
       if (followed !== undefined) children.push({ path, ...followed });
     }
   }
@@ -59,33 +68,43 @@ function isPlain({ children, problem }: Listing): boolean {
 
 /** Why nothing can be asked for under a name. */
 function nameProblem(
+  calls: FileCalls,
   visit: Visit,
   entry: Dirent,
   path: string,
 ): string | undefined | Promise<string | undefined> {
   if (!entry.name.includes("\ufffd")) return refusedName(path);
   // What is no UTF-8 comes from the system as U+FFFD, under which there is nothing.
-  return lstat(`${visit.directory}/${entry.name}`).then(
-    () => refusedName(path),
-    () => "the name is no valid UTF-8",
-  );
+  const { directory } = visit;
+  return calls
+    .call<Stats>(directory, (done) => lstat(`${directory}/${entry.name}`, done))
+    .then(
+      () => refusedName(path),
+      (error: unknown) => {
+        if (error instanceof NoAnswerError) throw error;
+        return "the name is no valid UTF-8";
+      },
+    );
 }
 
 /** Where a link leads to, or why that is refused; undefined where it is no directory. */
 async function followLink(
+  calls: FileCalls,
   visit: Visit,
   entry: Dirent,
   root: string,
 ): Promise<{ readonly directory: string } | { readonly reason: string } | undefined> {
   const path = `${visit.directory}/${entry.name}`;
   try {
-    if (!(await stat(path)).isDirectory()) return undefined;
-    const directory = await realpath(path);
+    const directory = await realPathOf(calls, path);
+    const found = await calls.call<Stats>(directory, (done) => stat(directory, done));
+    if (!found.isDirectory()) return undefined;
     if (!directory.startsWith(root.endsWith(sep) ? root : `${root}${sep}`) && directory !== root) {
       return { reason: "it is a link that leaves the store" };
     }
     return isOnTheWay(visit, directory) ? { reason: "it is a link to a group it is in" } : { directory };
   } catch (error) {
+    if (error instanceof NoAnswerError) throw error;
     return { reason: `it is a link that cannot be followed (${codeOf(error)})` };
   }
 }
@@ -95,10 +114,4 @@ function isOnTheWay(visit: Visit, directory: string): boolean {
     if (at.directory === directory) return true;
   }
   return false;
-}
-
-/** The code of a system error, without its message, which has a path of the machine. */
-export function codeOf(error: unknown): string {
-  const code = (error as { code?: unknown } | null)?.code;
-  return typeof code === "string" ? code : "unknown error";
 }

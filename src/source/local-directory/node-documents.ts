@@ -1,8 +1,9 @@
 import { isAscii } from "node:buffer";
-import { type ErrorData, errorToData } from "../../errors.js";
+import { type ErrorData, errorToData, ZpublishError } from "../../errors.js";
 import type { JsonValue } from "../../model/json-value.js";
 import { parseJson, parseJsonAround } from "../../model/parse-json.js";
 import { runInSlices } from "../../sliced-work.js";
+import { NoAnswerError } from "../no-answer.js";
 import type { StoreFiles } from "../store-files.js";
 import { ABSENT, recordOf } from "./file-record.js";
 import { readSmallFile } from "./read-small-file.js";
@@ -36,15 +37,16 @@ export interface ReadText {
 const nothing: ReadText = Object.freeze({ record: ABSENT, found: undefined });
 
 /**
- * Reads the text of one metadata document. Never throws.
+ * Reads the text of one metadata document.
  * @param directory Real path of a directory in the store.
+ * @throws NoAnswerError, and nothing else: that says nothing of the document.
  */
 export async function readText(files: StoreFiles, directory: string, name: string): Promise<ReadText> {
   const path = `${directory}/${name}`;
-  const small = await readSmallFile(path);
+  const small = await readSmallFile(files.calls, directory, name);
   if (small === ABSENT) return nothing;
   if (small !== undefined) return { record: small.record, found: textOf(small.bytes, name) };
-  const record = await recordOf(path);
+  const record = await recordOf(files.calls, directory, path);
   return record === ABSENT ? nothing : { record, found: await readCarefully(files, path, name) };
 }
 
@@ -61,6 +63,7 @@ async function readCarefully(
     });
     return bytes instanceof Uint8Array ? textOf(bytes, name) : bytes;
   } catch (error) {
+    if (error instanceof ZpublishError && error.cause instanceof NoAnswerError) throw error.cause;
     return errorToData(error);
   }
 }

@@ -1,4 +1,5 @@
 import { type BigIntStats, close, constants, fstat, open, read } from "node:fs";
+import type { FileCalls } from "../file-calls.js";
 import { ABSENT, recordOfStats } from "./file-record.js";
 
 /** Longer files are read with more care. */
@@ -18,26 +19,33 @@ export interface SmallFile {
 /**
  * Reads a file in as few calls as it takes, without promises between them: half of what opening a store costs. Whatever
  * is out of the ordinary (a link, a long file, a fresh one, one that changes or cannot be read) is left to `StoreFiles`.
- * @param path In a directory whose real path is known to be in the store.
+ * @param directory Real path of a directory in the store.
  * @returns {@link ABSENT} where there is nothing; undefined where it is to be read with more care.
+ * @throws NoAnswerError
  */
-export function readSmallFile(path: string): Promise<SmallFile | typeof ABSENT | undefined> {
-  return new Promise((resolve) => {
-    open(path, OPEN_FLAGS, (error, fd) => {
-      if (error !== null) {
-        resolve(error.code === "ENOENT" || error.code === "ENOTDIR" ? ABSENT : undefined);
-        return;
-      }
-      const finish = (found: SmallFile | undefined): void => close(fd, () => resolve(found));
-      fstat(fd, BIG_INTEGERS, (error, before) => {
-        if (error !== null || !isOrdinary(before)) return finish(undefined);
-        const bytes = Buffer.allocUnsafe(Number(before.size));
-        read(fd, bytes, 0, bytes.length, 0, (error, bytesRead) => {
-          if (error !== null || bytesRead < bytes.length) return finish(undefined);
-          fstat(fd, BIG_INTEGERS, (error, after) => {
-            const isSame = error === null && after.mtimeNs === before.mtimeNs && after.size === before.size;
-            finish(isSame ? { record: recordOfStats(before), bytes } : undefined);
-          });
+export function readSmallFile(
+  calls: FileCalls,
+  directory: string,
+  name: string,
+): Promise<SmallFile | typeof ABSENT | undefined> {
+  return calls.call(directory, (done) => readAtOnce(`${directory}/${name}`, (found) => done(null, found)));
+}
+
+function readAtOnce(path: string, done: (found: SmallFile | typeof ABSENT | undefined) => void): void {
+  open(path, OPEN_FLAGS, (error, fd) => {
+    if (error !== null) {
+      done(error.code === "ENOENT" || error.code === "ENOTDIR" ? ABSENT : undefined);
+      return;
+    }
+    const finish = (found: SmallFile | undefined): void => close(fd, () => done(found));
+    fstat(fd, BIG_INTEGERS, (error, before) => {
+      if (error !== null || !isOrdinary(before)) return finish(undefined);
+      const bytes = Buffer.allocUnsafe(Number(before.size));
+      read(fd, bytes, 0, bytes.length, 0, (error, bytesRead) => {
+        if (error !== null || bytesRead < bytes.length) return finish(undefined);
+        fstat(fd, BIG_INTEGERS, (error, after) => {
+          const isSame = error === null && after.mtimeNs === before.mtimeNs && after.size === before.size;
+          finish(isSame ? { record: recordOfStats(before), bytes } : undefined);
         });
       });
     });

@@ -1,4 +1,4 @@
-import { readdir } from "node:fs/promises";
+import { readdir } from "node:fs";
 import { type ErrorData, errorToData, ZpublishError } from "../../errors.js";
 import { runInSlices, type Steps } from "../../sliced-work.js";
 import { sortSteps } from "../../sort-steps.js";
@@ -84,7 +84,7 @@ export async function readStore(
   const { problem, record } = consolidated;
   if (!hasRoot(visited)) {
     if (problem !== undefined) throw new ZpublishError(problem.code, `${location}: ${problem.message}`);
-    if (record === ABSENT) throw await noStore(location, root);
+    if (record === ABSENT) throw await noStore(files, location, root);
   }
   const listedBefore = earlier?.store.listed ?? new Map();
   const listed = await runInSlices(listedNodes(consolidated.nodes, visited, place, listedBefore));
@@ -139,7 +139,10 @@ async function readConsolidated(
   root: string,
   spareRecord?: string,
 ): Promise<Consolidated> {
-  if (spareRecord !== undefined && (await recordOf(`${root}/.zmetadata`)) === spareRecord) {
+  if (
+    spareRecord !== undefined &&
+    (await recordOf(files.calls, root, `${root}/.zmetadata`)) === spareRecord
+  ) {
     return { record: spareRecord, nodes: noConsolidatedNodes, problem: undefined, isSpare: true };
   }
   const { record, found } = await readText(files, root, ".zmetadata");
@@ -197,8 +200,8 @@ function hasRoot(visited: ReadonlyMap<string, VisitedDirectory>): boolean {
   return root.beside === undefined || describesNode(root.node?.listed ?? {});
 }
 
-async function noStore(location: string, root: string): Promise<ZpublishError> {
-  const names = (await readdir(root)).sort();
+async function noStore(files: StoreFiles, location: string, root: string): Promise<ZpublishError> {
+  const names = (await files.calls.call<string[]>(root, (done) => readdir(root, done))).sort();
   const shown = names.slice(0, 5).map(printablePath).join(", ");
   const found =
     names.length === 0 ? "nothing" : names.length > 5 ? `${shown} and ${names.length - 5} more` : shown;

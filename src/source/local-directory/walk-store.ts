@@ -72,7 +72,9 @@ async function visitDirectory(visit: Visit, options: WalkOptions): Promise<Visit
   const node = beside === undefined ? own : nodeBeside(visit, beside, kept?.node, options);
   // A hidden directory without metadata is no part of a store: .git, .ipynb_checkpoints.
   const isClosed = node?.isArray || (node === undefined && nodeName(path).startsWith("."));
-  const listing = isClosed ? undefined : await listDirectory(visit, options.root, earlier?.listing);
+  const listing = isClosed
+    ? undefined
+    : await listDirectory(options.files.calls, visit, options.root, earlier?.listing);
   return { path, directory, records, beside, node, listing };
 }
 
