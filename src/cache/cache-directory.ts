@@ -49,15 +49,27 @@ export async function markInUse(storeDirectory: string): Promise<void> {
   }
 }
 
-/** Which file a store's data is in, undefined where there is none: tells whether it was removed or replaced. */
-export async function identityOfStore(storeDirectory: string): Promise<string | undefined> {
+/** The file that a store's data is in. */
+export interface StoreFile {
+  /** Tells whether it was removed or replaced. */
+  readonly identity: string;
+  readonly byteLength: number;
+}
+
+/** Undefined where there is none. @throws Error Where it cannot be looked at. */
+export async function fileOfStore(storeDirectory: string): Promise<StoreFile | undefined> {
   try {
-    const { dev, ino } = await stat(join(storeDirectory, DATA_FILE), { bigint: true });
-    return `${dev}:${ino}`;
+    const { dev, ino, size } = await stat(join(storeDirectory, DATA_FILE), { bigint: true });
+    return { identity: `${dev}:${ino}`, byteLength: Number(size) };
   } catch (error) {
     if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
     throw error;
   }
+}
+
+/** {@link StoreFile.identity}, undefined where there is no file. @throws Error Where it cannot be looked at. */
+export async function identityOfStore(storeDirectory: string): Promise<string | undefined> {
+  return (await fileOfStore(storeDirectory))?.identity;
 }
 
 /**

@@ -33,6 +33,10 @@ export interface ChunkCacheStats {
   /** Bytes that the chunks of all processes sharing the cache take on disk: whole pages, index included. */
   readonly byteLength: number;
   readonly maxBytes: number;
+  /** Chunks kept, by all processes that share the cache. */
+  readonly entries: number;
+  /** Whether every get is a miss now: there is no cache, or it could not be opened, or broke and is not back yet. */
+  readonly isOff: boolean;
 }
 
 /** A chunk whose memory the cache may use while it writes it, instead of copying it. */

@@ -14,6 +14,8 @@ export interface DiskChunkCacheOptions {
   readonly maxBytes: number;
   readonly pendingMaxBytes: number;
   readonly log: Log;
+  /** For how long a value is believed whose bytes were all looked at. */
+  readonly verifiedForMs: number;
   /** Whether so many more bytes can be written: asked before each batch. */
   hasRoomFor(byteLength: number): Promise<boolean>;
   /** Called once when the store cannot be used any more; `attach` may follow. */
@@ -48,22 +50,25 @@ const ENTRIES_TO_GO_BY = 64;
 const WRITE_DEADLINE_MS = 30_000;
 const CLOSE_DEADLINE_MS = 5_000;
 const BACK_OFF_MS = 10_000;
+const SAY_AGAIN_MS = 3_600_000;
 const READ_ERRORS_IN_A_ROW_MAX = 16;
+const NOTHING_USED: StoreUsage = Object.freeze({ usedBytes: 0, fileBytes: 0, entries: 0, pageSize: 4_096 });
 
 /** The cache itself; opening, recovery and timers are `open-chunk-cache`'s. Begins without a store. */
 export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkCache {
   const { maxBytes, log } = options;
   const limits = cacheLimitsOf(maxBytes);
-  const verified = createRecentMap<true>(VERIFIED_MAX);
+  /** When all bytes of a value were checked last. */
+  const verified = createRecentMap<number>(VERIFIED_MAX);
   /** Given to `put` and not yet visible in the store. */
   const pending = new Map<string, PendingPut>();
   let pendingBytes = 0;
   let store: LmdbStore | undefined;
   let policy: CachePolicy | undefined;
-  let usage: StoreUsage = { usedBytes: 0, fileBytes: 0, entries: 0, pageSize: 4_096 };
+  let usage = NOTHING_USED;
   let writing: Promise<void> | undefined;
   let noWritesUntil = 0;
-  let isWritingBroken = false;
+  let said = { text: "", at: Number.NEGATIVE_INFINITY };
   let readErrorsInARow = 0;
   let isClosed = false;
   const counts = { hits: 0, misses: 0, puts: 0, drops: 0, evictions: 0, errors: 0 };
@@ -81,8 +86,15 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     drop();
     noWritesUntil = Date.now() + BACK_OFF_MS;
     if (error instanceof DeadlineError || isUnusable(error)) breakDown(messageOf(error));
-    else if (!isWritingBroken) log.warn(`chunk cache: writing failed: ${messageOf(error)}`);
-    isWritingBroken = true;
+    else sayOnce(`chunk cache: writing failed: ${messageOf(error)}`);
+  }
+
+  /** A disk that is nearly full fails and works by turns: of the same trouble one line an hour is enough. */
+  function sayOnce(text: string): void {
+    const now = performance.now();
+    if (text === said.text && now - said.at < SAY_AGAIN_MS) return;
+    said = { text, at: now };
+    log.warn(text);
   }
 
   function breakDown(reason: string): void {
@@ -95,19 +107,26 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     const waiting = pending.size === 0 ? undefined : pending.get(id);
     if (waiting !== undefined) return payloadOf(bytes, waiting.stored);
     if (store === undefined) return undefined;
-    const inPlace = store.readInPlace(key);
-    if (inPlace !== undefined) return inPlace;
-    const stored = store.read(key);
+    const stored = store.readInPlace(key) ?? store.read(key);
     if (stored === undefined) return undefined;
     const payload = payloadOf(bytes, stored);
-    if (payload === undefined || (verified.get(id) === undefined && !isIntact(stored, payload))) {
+    if (payload === undefined || !isVerified(id, stored, payload)) {
       counts.errors++;
       // Not removed one by one: removing believes the damaged page's own word on how many pages to free.
       breakDown("a stored chunk is not what was written");
       return undefined;
     }
-    verified.set(id, true);
     return payload;
+  }
+
+  /** Looks at all bytes, unless that was done a moment ago. */
+  function isVerified(id: string, stored: Uint8Array, payload: Uint8Array): boolean {
+    const now = performance.now();
+    const before = verified.get(id);
+    if (before !== undefined && now - before < options.verifiedForMs) return true;
+    if (!isIntact(stored, payload)) return false;
+    verified.set(id, now);
+    return true;
   }
 
   /** Lent memory is not given back: a write that hangs may still read it. */
@@ -196,7 +215,6 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
   async function writeBatch(current: LmdbStore, puts: PendingPut[], removes: Uint8Array[]): Promise<void> {
     await withDeadline(current.write({ puts, removes, scores: [], clock: undefined }), WRITE_DEADLINE_MS);
     if (store !== current) return;
-    isWritingBroken = false;
     counts.puts += puts.length;
     counts.evictions += removes.length;
     for (const put of puts) forgetPending(put);
@@ -272,7 +290,8 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     },
 
     get stats(): ChunkCacheStats {
-      return { ...counts, byteLength: usage.usedBytes, maxBytes };
+      const { usedBytes, entries } = usage;
+      return { ...counts, byteLength: usedBytes, maxBytes, entries, isOff: store === undefined };
     },
 
     attach(opened) {
@@ -289,6 +308,7 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
       const detached = store;
       store = undefined;
       policy = undefined;
+      usage = NOTHING_USED;
       drop();
       verified.clear();
       return detached;

@@ -37,7 +37,7 @@ import type { EntryIndex } from "./victim-pool.js";
 /** Values and their bookkeeping in one LMDB environment, shared with other processes. */
 export interface LmdbStore extends EntryIndex {
   /**
-   * The payload of an often read value where it lies, checked; undefined where it has to be copied: `read` it. Valid as
+   * An often read value as it is stored, where it lies; undefined where it has to be copied: `read` it. Valid as
    * long as that.
    */
   readInPlace(key: CacheKey): Uint8Array | undefined;

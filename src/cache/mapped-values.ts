@@ -2,7 +2,7 @@ import type { Database } from "lmdb";
 import * as lmdb from "lmdb";
 import { createRecentMap } from "../recent-map.js";
 import type { CacheKey } from "./cache-key.js";
-import { hasPutId, isIntact, PUT_ID_BYTES, payloadOf } from "./stored-value.js";
+import { hasPutId, PUT_ID_BYTES } from "./stored-value.js";
 
 /**
  * Reads often used values where they lie in LMDB's map, which spares copying them: a sixth of what it takes to answer
@@ -15,14 +15,8 @@ import { hasPutId, isIntact, PUT_ID_BYTES, payloadOf } from "./stored-value.js";
  * until the transaction ends.
  */
 export interface MappedValues {
-  /** The payload of a value; undefined where it has to be copied. Valid as long as what `lmdb-store` reads otherwise. */
+  /** A value as it is stored; undefined where it has to be copied. Valid as long as what `lmdb-store` reads otherwise. */
   read(key: CacheKey): Uint8Array | undefined;
-}
-
-/** A value where it lies. */
-interface View {
-  readonly stored: Uint8Array;
-  readonly payload: Uint8Array;
 }
 
 /** What lmdb exports without saying so in its types. */
@@ -67,15 +61,12 @@ export function createMappedValues(
   const database = values as OpenDatabase;
   const keyBuffer = keyBufferOf(database);
   /** A view, or how often the value was read. */
-  const known = createRecentMap<View | number>(MAX_VALUES);
+  const known = createRecentMap<Uint8Array | number>(MAX_VALUES);
 
-  function makeView(key: CacheKey, putId: Uint8Array): View | undefined {
+  function makeView(key: CacheKey, putId: Uint8Array): Uint8Array | undefined {
     const shared = getSharedByBinary?.(database.dbAddress, database.writeKey(key.bytes, keyBuffer, 0));
     if (shared === undefined || shared.length < MIN_BYTES || !hasPutId(shared, putId)) return undefined;
-    const stored = new Uint8Array(shared.buffer, shared.byteOffset, shared.length);
-    const payload = payloadOf(key.bytes, stored);
-    // What is wrong with it is found out, and dealt with, where values are copied.
-    return payload !== undefined && isIntact(stored, payload) ? { stored, payload } : undefined;
+    return new Uint8Array(shared.buffer, shared.byteOffset, shared.length);
   }
 
   return {
@@ -87,10 +78,10 @@ export function createMappedValues(
       }
       const putId = putIds.getBinaryFast(key.bytes);
       if (putId?.length !== PUT_ID_BYTES) return undefined;
-      if (typeof found !== "number" && hasPutId(found.stored, putId)) return found.payload;
+      if (typeof found !== "number" && hasPutId(found, putId)) return found;
       const view = makeView(key, Uint8Array.prototype.slice.call(putId, 0, PUT_ID_BYTES));
       known.set(key.id, view ?? 0);
-      return view?.payload;
+      return view;
     },
   };
 }

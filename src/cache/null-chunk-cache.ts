@@ -9,6 +9,8 @@ const EMPTY: ChunkCacheStats = Object.freeze({
   errors: 0,
   byteLength: 0,
   maxBytes: 0,
+  entries: 0,
+  isOff: true,
 });
 
 /** A cache that keeps nothing: for `--no-cache`, and where no cache can be opened. */

@@ -1,9 +1,10 @@
-import { statfs } from "node:fs/promises";
+import { statfs, truncate } from "node:fs/promises";
 import { messageOf } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import {
   cacheStamp,
   discardStore,
+  fileOfStore,
   identityOfStore,
   markInUse,
   prepareStoreDirectory,
@@ -30,6 +31,8 @@ export interface OpenChunkCacheOptions {
   readonly pendingMaxBytes?: number;
   /** How often notes on accesses are written and the directory is looked at. Default 1,000; 0: never. */
   readonly flushIntervalMs?: number;
+  /** For how long a chunk is believed whose bytes were all looked at. Default 10,000. */
+  readonly verifiedForMs?: number;
   /** How long another process may hold the write lock before this one does without the cache. Default 10,000. */
   readonly lockTimeoutMs?: number;
 }
@@ -44,6 +47,8 @@ export interface OpenChunkCache extends ChunkCache {
 
 const PENDING_MAX_BYTES = 16 * 1024 ** 2;
 const FLUSH_INTERVAL_MS = 1_000;
+/** A disk may give back other bytes than it took. Looking at 1 GB every 10 s takes 2 % of a processor. */
+const VERIFIED_FOR_MS = 10_000;
 const MARK_INTERVAL_MS = 60_000;
 /** After so many failures in one process the cache stays off. */
 const REOPENINGS_MAX = 5;
@@ -67,6 +72,8 @@ export async function openTendedChunkCache(
   const stamp = cacheStamp(options.version);
   const storeDirectory = storeDirectoryOf(directory, stamp);
   let identity: string | undefined;
+  /** The most that the file had: it never shrinks by itself. */
+  let fileBytes = 0;
   let reopenings = 0;
   let reopening: Promise<void> | undefined;
   let tending: Promise<void> | undefined;
@@ -76,16 +83,19 @@ export async function openTendedChunkCache(
 
   async function openStore(): Promise<LmdbStore> {
     const opened = await openSoundStore(options, storeDirectory, stamp);
-    identity = await identityOfStore(storeDirectory);
+    const file = await fileOfStore(storeDirectory);
+    identity = file?.identity;
+    fileBytes = file?.byteLength ?? 0;
     return opened;
   }
 
-  async function reopen(reason: string, discard: boolean): Promise<void> {
+  /** @param isCut Closing what is open would read what is missing from the file. */
+  async function reopen(reason: string, discard: boolean, isCut: boolean): Promise<void> {
     const detached = cache.detach();
     if (++reopenings > REOPENINGS_MAX) {
       isOff = true;
       log.warn(`chunk cache: ${reason}; it has been opened ${REOPENINGS_MAX} times and stays off now`);
-      detached?.close().catch(() => {});
+      if (!isCut) detached?.close().catch(() => {});
       return;
     }
     log.warn(`chunk cache: ${reason}; it begins anew`);
@@ -102,11 +112,11 @@ export async function openTendedChunkCache(
       log.warn(`chunk cache: it cannot be opened again and stays off: ${messageOf(error)}`);
     }
     // Only now: requests of the event turn that found it broken may have held views. Not awaited: it may hang.
-    detached?.close().catch(() => {});
+    if (!isCut) detached?.close().catch(() => {});
   }
 
-  function startReopening(reason: string, discard: boolean): void {
-    reopening ??= reopen(reason, discard).finally(() => {
+  function startReopening(reason: string, discard: boolean, isCut = false): void {
+    reopening ??= reopen(reason, discard, isCut).finally(() => {
       reopening = undefined;
     });
   }
@@ -123,6 +133,7 @@ export async function openTendedChunkCache(
     maxBytes,
     pendingMaxBytes: options.pendingMaxBytes ?? PENDING_MAX_BYTES,
     log,
+    verifiedForMs: options.verifiedForMs ?? VERIFIED_FOR_MS,
     hasRoomFor,
     onBroken: (reason) => startReopening(reason, true),
   });
@@ -136,10 +147,19 @@ export async function openTendedChunkCache(
 
   async function tend(): Promise<void> {
     if (isOff || reopening !== undefined) return reopening;
-    if ((await identityOfStore(storeDirectory).catch(() => identity)) !== identity) {
+    const file = await fileOfStore(storeDirectory).catch(() => ({ identity, byteLength: fileBytes }));
+    if (file?.identity !== identity) {
       startReopening("its directory was removed or replaced", false);
       return reopening;
     }
+    // Reading what is missing ends the process (SIGBUS): seen here in time, unless somebody asked for it within the second.
+    if (file !== undefined && file.byteLength < fileBytes) {
+      // Zeros in its place, which are found wrong: lmdb reads the map once more when the process ends.
+      await truncate(dataFileOf(storeDirectory), fileBytes).catch(() => {});
+      startReopening(`its file was cut short, from ${fileBytes} to ${file.byteLength} bytes`, true, true);
+      return reopening;
+    }
+    fileBytes = file?.byteLength ?? 0;
     await cache.flush();
     if (Date.now() - markedAt < MARK_INTERVAL_MS) return;
     markedAt = Date.now();

@@ -193,6 +193,27 @@ t.test("a value damaged behind its back is a miss, and the cache begins anew", a
   t.same(cache.get(keyOf(5)), chunkOf(5));
 });
 
+t.test("a value that was read, and is damaged later, is found out before long", async (t) => {
+  const directory = t.testdir();
+  const options = { ...optionsFor(directory), verifiedForMs: 50 };
+  const cache = (await openTendedChunkCache(options))!;
+  t.teardown(() => cache.close());
+  // Read so often that some are read in place.
+  for (let n = 0; n < 20; n++) cache.put(keyOf(n), chunkOf(n));
+  await cache.settle();
+  for (let i = 0; i < 6; i++) {
+    for (let n = 0; n < 20; n++) t.ok(Buffer.from(cache.get(keyOf(n))!).equals(chunkOf(n)));
+  }
+  const path = join(storeIn(directory), "data.mdb");
+  const bytes = readFileSync(path);
+  for (let n = 0; n < 20; n++) bytes[bytes.indexOf(Buffer.from(chunkOf(n).subarray(100, 200)))]! ^= 1;
+  writeFileSync(path, bytes, { flag: "r+" });
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  for (let n = 0; n < 20; n++) t.equal(cache.get(keyOf(n)), undefined);
+  await cache.settle();
+  t.match(options.lines, [/not what was written; it begins anew/]);
+});
+
 t.test("a full disk costs chunks, not requests", { skip: NO_MOUNT }, async (t) => {
   const directory = smallDisk("2m");
   t.teardown(() => unmount(directory));

@@ -33,9 +33,7 @@ const remove = (store: LmdbStore, number: number) =>
 /** What the store reads, as the cache does it; undefined where there is nothing. */
 function read(store: LmdbStore, number: number): Buffer | undefined {
   const key = keyOf(number);
-  const inPlace = store.readInPlace(key);
-  if (inPlace !== undefined) return Buffer.from(inPlace);
-  const stored = store.read(key);
+  const stored = store.readInPlace(key) ?? store.read(key);
   if (stored === undefined) return undefined;
   const payload = payloadOf(key.bytes, stored);
   if (payload === undefined || !isIntact(stored, payload)) throw new Error(`${number} is not what was put`);

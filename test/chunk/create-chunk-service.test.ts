@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import t, { type Test } from "tap";
 import type { ChunkCache } from "../../src/cache/chunk-cache.js";
+import { createNullCache } from "../../src/cache/null-chunk-cache.js";
 import { createChunkService } from "../../src/chunk/create-chunk-service.js";
 import type { DatasetConfig } from "../../src/config/config.js";
 import { createSnapshot } from "../../src/dataset/create-snapshot.js";
@@ -26,7 +27,7 @@ function mapCache(): ChunkCache & { readonly kept: Map<string, Uint8Array> } {
         chunk.release();
       }
     },
-    stats: { hits: 0, misses: 0, puts: 0, drops: 0, evictions: 0, errors: 0, byteLength: 0, maxBytes: 0 },
+    stats: createNullCache().stats,
     async close() {},
   };
 }
