@@ -4,9 +4,11 @@ import { isNumcodecsWornOut } from "../src/codec/numcodecs-module.js";
 import type { ChunkOutcome, WorkerData, WorkerTask } from "../src/pool/chunk-task.js";
 import { createTaskRunner } from "../src/pool/run-chunk-task.js";
 import { WORN_OUT_EXIT_CODE } from "../src/pool/worn-out-exit-code.js";
+import { setSourceTimeout } from "../src/source/source-timeout.js";
 
-const { useKernel, withChecksums } = Piscina.workerData as WorkerData;
+const { useKernel, withChecksums, sourceTimeoutMs } = Piscina.workerData as WorkerData;
 setKernelUse(useKernel);
+setSourceTimeout(sourceTimeoutMs);
 
 const run = createTaskRunner({ mayBlock: true, withChecksums });
 

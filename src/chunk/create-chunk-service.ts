@@ -6,20 +6,25 @@ import { errorFromData, ZpublishError } from "../errors.js";
 import type { Body, BodyReply } from "../http/reply.js";
 import { CHUNK_HEADROOM_BYTES, type ChunkOutcome, type ChunkTask } from "../pool/chunk-task.js";
 import type { StampLook } from "../source/chunk-source.js";
+import { storeOf } from "../source/store-of.js";
 import { turnOf } from "../turn.js";
 import { parseChunkKey } from "../zarr/chunk-key.js";
 import { checkStoredBlosc, checkStoredLength } from "./check-stored-chunk.js";
 import { type ChunkAccess, chunkAccessOf, lookAtChunkNow, stampOfChunk } from "./chunk-access.js";
-import type { ChunkService } from "./chunk-service.js";
+import { chunkNotFound } from "./chunk-not-found.js";
+import type { ChunkOrigin, ChunkService } from "./chunk-service.js";
 import { createGate } from "./create-gate.js";
 import { hitHeaders } from "./hit-headers.js";
 import { createReadMemory } from "./read-memory.js";
 import { serverTiming } from "./server-timing.js";
 
-/** Passthrough reads at a time: what libuv's threads can take, and a bound on the bytes they hold. */
-const MAX_READS = 32;
+/**
+ * Passthrough reads at a time, 32 of one store: what libuv's threads can take, and a bound on the bytes they hold. See
+ * `create-gate.ts` for what becomes of other stores then.
+ */
+const MAX_READS = 48;
 /** Reads that may wait for that. Chunks wait rather than being turned away: many clients read an error as fill value. */
-const MAX_WAITING_READS = 16_384;
+const DEFAULT_MAX_WAITING_READS = 16_384;
 
 /** Memory of reads that is kept for the next ones. */
 const MAX_FREE_READ_BYTES = 8 * 1024 * 1024;
@@ -32,6 +37,8 @@ export interface ChunkServiceParts {
   readonly recycle?: (bytes: Uint8Array<ArrayBuffer>) => void;
   /** Whether requests are answered from this state of a dataset still. */
   readonly isCurrent: (snapshot: DatasetSnapshot) => boolean;
+  /** Passthrough reads that may wait for others. */
+  readonly maxWaitingReads?: number;
 }
 
 const ALWAYS = () => true;
@@ -66,17 +73,25 @@ interface ChunkRequest {
 
 /** The spine: key → stamp → reply; and when its body is asked for: cache → passthrough read or pool. */
 export function createChunkService(parts: ChunkServiceParts): ChunkService {
-  const { cache, makeChunk, recycle, isCurrent } = parts;
+  const { cache, makeChunk, recycle, isCurrent, maxWaitingReads = DEFAULT_MAX_WAITING_READS } = parts;
   const flights = createSingleFlight<MadeChunk>();
-  const reads = createGate(MAX_READS, MAX_WAITING_READS);
+  const reads = createGate(MAX_READS, maxWaitingReads);
   const memory = createReadMemory(MAX_FREE_READ_BYTES);
+  const answered = { hit: 0, pass: 0, miss: 0 };
+  const bytesOf = { hit: 0, pass: 0, miss: 0 };
+
+  function note(origin: ChunkOrigin, byteLength: number): void {
+    answered[origin]++;
+    bytesOf[origin] += byteLength;
+  }
+
+  function hit(body: Body | undefined): Body | undefined {
+    if (body !== undefined) note("hit", body.byteLength);
+    return body;
+  }
 
   async function serve(snapshot: DatasetSnapshot, array: ServedArray, chunkKey: string): Promise<BodyReply> {
-    const notFound = () =>
-      new ZpublishError(
-        "not-found",
-        `Chunk '${chunkKey}' not found in variable '${array.plan.path}' of dataset '${snapshot.id}'`,
-      );
+    const notFound = () => chunkNotFound(snapshot, array, chunkKey);
     const coords = parseChunkKey(chunkKey, array.plan.served.gridShape);
     if (coords === undefined) throw notFound();
     const access = chunkAccessOf(snapshot, array);
@@ -104,7 +119,7 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
       cacheControl: snapshot.cacheControl,
       ...(isStillCurrent === undefined ? {} : { isCurrent: isStillCurrent }),
       expectedByteLength: access.expectedByteLength,
-      atHand: () => openCached(request, true),
+      atHand: () => hit(openCached(request, true)),
       open: (isWanted) => openBody(request, isWanted),
       headers: () => headersAsStored(request),
       byteLength: () => byteLengthOf(request),
@@ -135,11 +150,12 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
   }
 
   async function openBody(request: ChunkRequest, isWanted: () => boolean = ALWAYS): Promise<Body> {
-    const cached = request.missedIn === turnOf() ? undefined : openCached(request, false);
+    const cached = request.missedIn === turnOf() ? undefined : hit(openCached(request, false));
     if (cached !== undefined) return cached;
     const lookup = request.lookupMs;
     const made = await makeOnce(request, isWanted);
     made.readers += 1;
+    note(made.origin === "PASS" ? "pass" : "miss", made.bytes.length);
     return {
       release: () => release(made),
       byteLength: made.bytes.length,
@@ -214,7 +230,7 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
   }
 
   async function make(request: ChunkRequest, isWanted: () => boolean): Promise<MadeChunk> {
-    const made = (await readAsStored(request)) ?? (await encode(request, isWanted));
+    const made = (await readAsStored(request, isWanted)) ?? (await encode(request, isWanted));
     const cost = made.origin === "PASS" ? "read" : "encode";
     const { cacheKey } = request;
     if (cache().admits(cacheKey, made.bytes.length, cost)) keep(cacheKey, made);
@@ -235,12 +251,19 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
   }
 
   /** The stored bytes where they are the served ones; undefined where the chunk has to be made. */
-  async function readAsStored(request: ChunkRequest): Promise<MadeChunk | undefined> {
+  async function readAsStored(
+    request: ChunkRequest,
+    isWanted: () => boolean,
+  ): Promise<MadeChunk | undefined> {
     const { array, access, coords, stamp, notFound } = request;
     if (array.plan.kind !== "passthrough") return undefined;
     const began = performance.now();
     const options = { wasLookedAt: stamp !== undefined, allocate: memory.take };
-    const stored = await reads.run(() => access.reader.read(coords, options));
+    const stored = await reads.run(
+      storeOf(array.plan.source),
+      () => access.reader.read(coords, options),
+      isWanted,
+    );
     if (stored === undefined) {
       if (array.plan.absentIsAbsent) throw notFound();
       return undefined;
@@ -261,7 +284,7 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
 
   async function encode(request: ChunkRequest, isWanted: () => boolean): Promise<MadeChunk> {
     const { array, coords, stamp, notFound } = request;
-    const outcome = await makeChunk({ plan: array.plan, chunkCoords: coords }, isWanted);
+    const outcome = await makeChunk({ plan: array.plan, chunkCoords: coords, stamp }, isWanted);
     if (outcome.status === "failed") throw errorFromData(outcome.error);
     if (outcome.status === "absent") throw notFound();
     refuseOtherStamp(request, stamp, outcome.stamp);
@@ -277,7 +300,16 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
     };
   }
 
-  return { serve };
+  return {
+    serve,
+    stats: {
+      answered,
+      bytes: bytesOf,
+      get waitingReads() {
+        return reads.waiting;
+      },
+    },
+  };
 }
 
 /**

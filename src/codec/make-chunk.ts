@@ -13,9 +13,6 @@ import type { KernelMemory } from "./kernel/kernel-memory.js";
 import { currentKernel } from "./kernel/kernel-use.js";
 import { decodeSteps, encodeSteps } from "./run-steps.js";
 
-/** Largest chunk that is made up because nothing is stored behind it. */
-const MAX_FILLED_BYTES = 512 * 2 ** 20;
-
 /** The decoded chunks of a thread, and what tells this array's from others'. */
 export interface DecodedChunks {
   readonly cache: DecodedCache;
@@ -143,11 +140,11 @@ async function makeAbsent(making: Making, stamp: string): Promise<MadeChunk> {
   // Variable-length items come behind their number: four bytes, little-endian.
   const headLength = isVariable ? 4 : 0;
   const byteLength = headLength + itemCount * (isVariable ? plan.fillItem.length : plan.itemSize);
-  // A plan that passes chunks through has no limit of its own.
-  if (byteLength > MAX_FILLED_BYTES) {
+  // A plan that passes chunks through is not refused for large ones.
+  if (byteLength > plan.maxFilledByteLength) {
     throw new ZpublishError(
       "codec-failed",
-      `array '${plan.path}': expected an absent chunk of at most ${MAX_FILLED_BYTES} bytes to fill, received ${byteLength}`,
+      `array '${plan.path}': expected an absent chunk of at most ${plan.maxFilledByteLength} bytes to fill, received ${byteLength}`,
     );
   }
   const raw = new Uint8Array(byteLength);

@@ -6,6 +6,10 @@ export interface ChunkTask {
   readonly plan: EncodingPlan;
   /** In the served grid. */
   readonly chunkCoords: readonly number[];
+  /** Of the stored bytes behind it, as whoever asks knows them; other bytes are another chunk to try. */
+  readonly stamp?: string | undefined;
+  /** True: goes before all others. For looking whether chunks are made at all. */
+  readonly isUrgent?: boolean;
 }
 
 /** What a worker is told when it starts. */
@@ -14,6 +18,8 @@ export interface WorkerData {
   readonly useKernel: boolean;
   /** Whether what it makes is to be stored, with a checksum. */
   readonly withChecksums: boolean;
+  /** One look at, or read from, a source. */
+  readonly sourceTimeoutMs: number;
 }
 
 /** A task, and memory for its chunk that is not in use any more. */

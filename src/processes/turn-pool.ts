@@ -1,8 +1,16 @@
-import { type ErrorDetails, messageOf } from "../errors.js";
+import { messageOf } from "../errors.js";
+import { createHistogram, type Histogram } from "../observe/histogram.js";
 import type { Log } from "../observe/log.js";
+import { createArrayKeys } from "../pool/array-keys.js";
 import type { ChunkOutcome, ChunkTask } from "../pool/chunk-task.js";
 import type { EncodePool } from "../pool/encode-pool.js";
-import type { EncodingPlan } from "../zarr/encoding-plan.js";
+import {
+  abandonedOutcome,
+  drainingOutcome,
+  failedOutcome,
+  overloadedOutcome,
+} from "../pool/failed-outcome.js";
+import type { EncodePoolStats } from "../pool/pool-stats.js";
 import type { TurnFromProcess, TurnToProcess } from "./process-message.js";
 import { createRecentOutcomes } from "./recent-outcomes.js";
 
@@ -31,6 +39,8 @@ interface Waiting {
   readonly task: ChunkTask;
   readonly isWanted: () => boolean;
   readonly settle: (outcome: ChunkOutcome) => void;
+  /** Of `performance.now()`. */
+  readonly askedAt: number;
 }
 
 /** The other side is `chunk-turns`. */
@@ -39,10 +49,15 @@ export function createTurnPool({ pool, send, log, maxWaiting }: TurnPoolOptions)
   const making = new Set<number>();
   /** Of those that are being made: for whom others wait, too. */
   const shared = new Set<number>();
+  const wait = createHistogram();
   const recent = createRecentOutcomes(KEPT_BYTES, KEPT_MS);
-  const keyOf = createKeys();
+  const keyOf = createArrayKeys();
   let lastId = 0;
   let isClosed = false;
+
+  function noteWait({ askedAt }: Waiting): void {
+    wait.observe((performance.now() - askedAt) / 1000);
+  }
 
   /** @param isDropped Whether the supervisor has to be told. */
   function settle(id: number, outcome: ChunkOutcome, isDropped: boolean): void {
@@ -59,14 +74,20 @@ export function createTurnPool({ pool, send, log, maxWaiting }: TurnPoolOptions)
       return;
     }
     if (!found.isWanted()) {
-      settle(id, abandoned(), true);
+      settle(id, abandonedOutcome(), true);
       return;
     }
     waiting.delete(id);
+    noteWait(found);
     making.add(id);
     const { plan, chunkCoords } = found.task;
     log.debug({ path: plan.path, chunkCoords }, "making a chunk");
-    const outcome = await pool.makeChunk(found.task, found.isWanted);
+    let hasTurn = true;
+    const outcome = await pool.makeChunk(found.task, found.isWanted, () => {
+      // What waits apart takes no worker from others: nor does it take a turn.
+      if (hasTurn) send({ kind: "made", id });
+      hasTurn = false;
+    });
     making.delete(id);
     const isShared = shared.delete(id);
     found.settle(outcome);
@@ -75,35 +96,35 @@ export function createTurnPool({ pool, send, log, maxWaiting }: TurnPoolOptions)
       return;
     }
     recent.keep(id, outcome);
-    send({ kind: "made", id, ...(isShared ? { outcome } : {}) });
+    if (hasTurn || isShared) send({ kind: "made", id, ...(isShared ? { outcome } : {}) });
   }
 
   function dropAbandoned(): void {
-    for (const [id, { isWanted }] of waiting) if (!isWanted()) settle(id, abandoned(), true);
+    for (const [id, { isWanted }] of waiting) if (!isWanted()) settle(id, abandonedOutcome(), true);
   }
 
   return {
-    get queued() {
-      return waiting.size;
-    },
+    stats: statsInTurn(pool.stats, () => waiting.size, wait),
     makeChunk(task, isWanted = ALWAYS) {
-      if (isClosed) return Promise.resolve(failed("draining", "the server is shutting down"));
+      if (isClosed) return Promise.resolve(drainingOutcome());
+      // What asks whether chunks are made here is answered here.
+      if (task.isUrgent) return pool.makeChunk(task, isWanted);
       if (waiting.size >= maxWaiting) dropAbandoned();
-      if (waiting.size >= maxWaiting) {
-        const what = `expected at most ${maxWaiting} chunks to wait for a worker, received one more`;
-        return Promise.resolve(failed("overloaded", what));
-      }
+      if (waiting.size >= maxWaiting) return Promise.resolve(overloadedOutcome(maxWaiting));
       return new Promise((resolve) => {
         const id = ++lastId;
-        waiting.set(id, { task, isWanted, settle: resolve });
-        send({ kind: "ask", id, key: keyOf(task) });
+        waiting.set(id, { task, isWanted, settle: resolve, askedAt: performance.now() });
+        send({ kind: "ask", id, key: `${keyOf(task.plan)}${task.chunkCoords.join(".")}` });
       });
     },
     receive(message) {
       const { kind, id } = message;
-      if (kind === "outcome") settle(id, withOwnBytes(message.outcome), false);
-      else if (kind === "turn") {
-        take(id).catch((error: unknown) => settle(id, failed("internal", messageOf(error)), true));
+      if (kind === "outcome") {
+        const found = waiting.get(id);
+        if (found !== undefined) noteWait(found);
+        settle(id, withOwnBytes(message.outcome), false);
+      } else if (kind === "turn") {
+        take(id).catch((error: unknown) => settle(id, failedOutcome("internal", messageOf(error)), true));
       } else if (making.has(id)) shared.add(id);
       else {
         const outcome = recent.get(id);
@@ -112,21 +133,18 @@ export function createTurnPool({ pool, send, log, maxWaiting }: TurnPoolOptions)
     },
     async close() {
       isClosed = true;
-      for (const id of [...waiting.keys()])
-        settle(id, failed("draining", "the server is shutting down"), true);
+      for (const id of [...waiting.keys()]) settle(id, drainingOutcome(), true);
       await pool.close();
     },
   };
 }
 
-/** What tells chunks apart in all processes: the bytes a plan makes, and the place it makes them of. */
-function createKeys(): (task: ChunkTask) => string {
-  const keys = new WeakMap<EncodingPlan, string>();
-  return ({ plan, chunkCoords }) => {
-    const key = keys.get(plan) ?? JSON.stringify([plan.id, plan.path, plan.source]);
-    keys.set(plan, key);
-    return `${key}${chunkCoords.join(".")}`;
-  };
+/** The stats of the pool behind, which waits for nothing itself; what waits is here, and how long it has. */
+function statsInTurn(stats: EncodePoolStats, waiting: () => number, wait: Histogram): EncodePoolStats {
+  return Object.create(stats, {
+    queued: { get: () => waiting() + stats.queued, enumerable: true },
+    wait: { value: wait, enumerable: true },
+  });
 }
 
 /** What came in a message is a view of the message. */
@@ -137,16 +155,4 @@ function withOwnBytes(outcome: ChunkOutcome): ChunkOutcome {
 /** It was not tried: others who wait for it are not to be told so. */
 function isGivenUp(outcome: ChunkOutcome): boolean {
   return outcome.status === "failed" && ["overloaded", "draining"].includes(outcome.error.code);
-}
-
-function abandoned(): ChunkOutcome {
-  return failed("overloaded", "nobody waits for the chunk any more", { abandoned: true });
-}
-
-function failed(
-  code: "overloaded" | "draining" | "internal",
-  message: string,
-  details: ErrorDetails = {},
-): ChunkOutcome {
-  return { status: "failed", error: { code, message, details } };
 }

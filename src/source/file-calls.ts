@@ -1,9 +1,8 @@
-import { threadId } from "node:worker_threads";
 import { giveUpInTime, settled } from "./give-up.js";
 import { guardExit } from "./guard-exit.js";
 import { fileSystemOf } from "./mount-table.js";
 import { NoAnswerError } from "./no-answer.js";
-import { callCountsOf } from "./source-stats.js";
+import { callCounts as counts } from "./source-stats.js";
 import { sourceTimeoutMs } from "./source-timeout.js";
 
 /** What functions of `node:fs` call when they are done. */
@@ -38,8 +37,6 @@ const MAX_PER_FILE_SYSTEM = Math.max(1, THREADS >> 1);
 const MAX_PER_STORE = Math.min(MAX_PER_FILE_SYSTEM, Math.max(2, THREADS >> 2));
 /** How soon it is tried again where other threads have begun all calls there may be. */
 const POLL_MS = 5;
-
-const counts = callCountsOf(threadId);
 
 /** Calls under way, and how many of them were given up. */
 interface Tally {

@@ -6,7 +6,7 @@ import type { StoredArray } from "../source/source.js";
 import { decodeProblem, encodeProblem } from "./codec-rules.js";
 import type { CodecSpec } from "./codec-spec.js";
 import { createSteps, fillSteps } from "./codec-steps.js";
-import type { ChunkLayout, EncodingPlan } from "./encoding-plan.js";
+import type { ChunkLayout, CodecStep, EncodingPlan } from "./encoding-plan.js";
 import { refuse } from "./refuse.js";
 import { type AskedCodecs, commonLength, servedCodecs } from "./served-codecs.js";
 import { storedByteLengthOf } from "./stored-byte-length-of.js";
@@ -20,7 +20,7 @@ import type { ArrayDocument } from "./v2-documents.js";
 export const CODEC_REVISION = "2";
 
 /** Largest decoded chunk that is held in memory, of bytes. */
-export const DEFAULT_MAX_CHUNK_BYTES = 2 ** 30;
+const DEFAULT_MAX_CHUNK_BYTES = 2 ** 30;
 /** Largest chunk that is encoded: numcodecs.js ends in a trap somewhere above. */
 const MAX_ENCODE_BYTES = 512 * 2 ** 20;
 
@@ -38,7 +38,7 @@ const MAX_STORED_CHUNKS = 65_536;
 
 export interface EncodingOptions {
   /** Larger chunks are passed through but not decoded. Default 1 GiB. */
-  readonly maxChunkBytes?: number;
+  readonly maxChunkBytes?: number | undefined;
   /**
    * What a codec's bytes depend on besides {@link CODEC_REVISION}: where it gives something else, the plan has another id.
    * Absent: nothing, which is right only where no chunk of the plan is ever told from another process's by its id.
@@ -103,6 +103,7 @@ export function createEncodingPlan(
     itemSize: dataType.itemSize,
     fillItem: stored.fill.item,
     absentIsAbsent: stored.fill.absentIsServed,
+    maxFilledByteLength: Math.min(maxChunkBytes, MAX_ENCODE_BYTES),
     storedByteLength: storedByteLengthOf(stored, storedSteps, storedShape),
     ...layouts,
     decode,
@@ -179,19 +180,25 @@ function planId(
   fields: Omit<EncodingPlan, "id" | "source">,
   encoderRevision: EncodingOptions["encoderRevision"] = () => "",
 ): string {
-  const { path: _path, fillItem, stored, served, decode, encode, encodeAll, ...rest } = fields;
+  const { fillItem, stored, served, decode, encode, encodeAll } = fields;
+  // Neither names nor bounds change bytes.
+  const { path: _path, maxFilledByteLength: _maximum, ...rest } = fields;
   const text = stringifyJson({
     ...rest,
     revision: CODEC_REVISION,
     fillItem: fillItem && Buffer.from(fillItem).toString("hex"),
     stored: { ...stored },
     served: { ...served },
-    decode: decode.map((step) => ({ ...step })),
-    encode: encode.map((step) => ({ ...step })),
-    encodeAll: encodeAll.map((step) => ({ ...step })),
+    decode: decode.map(withoutBound),
+    encode: encode.map(withoutBound),
+    encodeAll: encodeAll.map(withoutBound),
     encoders: [...encode, ...encodeAll].map(({ codec }) => encoderRevision(codec)),
   });
   return createHash("sha256").update(text).digest().toString("hex", 0, 16);
+}
+
+function withoutBound({ maxDecodedByteLength: _maximum, ...step }: CodecStep) {
+  return step;
 }
 
 function refuseLarge(

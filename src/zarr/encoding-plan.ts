@@ -21,6 +21,8 @@ export interface EncodingPlan {
   readonly fillItem: Uint8Array | null;
   /** True: an absent stored chunk (all of them, in a rechunk) is an absent served chunk. False: it is served filled. */
   readonly absentIsAbsent: boolean;
+  /** Largest chunk, before it is encoded, that is made up because nothing is stored behind it. */
+  readonly maxFilledByteLength: number;
   readonly source: ChunkSource;
   /** Bytes of every stored chunk, where its codecs tell without looking at one; null: they do not. */
   readonly storedByteLength: number | null;

@@ -43,6 +43,11 @@ export function fakeContext(parts: FakeParts): PluginContext {
       serve() {
         throw new ZpublishError("internal", "no chunks in this test");
       },
+      stats: {
+        answered: { hit: 0, pass: 0, miss: 0 },
+        bytes: { hit: 0, pass: 0, miss: 0 },
+        waitingReads: 0,
+      },
     },
     previews: { values: previews ?? (async () => undefined) },
     plugins: () => plugins.map((name) => ({ name, version: "0.1.0", path: `zpublish/plugins/${name}` })),

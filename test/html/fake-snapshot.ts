@@ -135,6 +135,7 @@ function fakeArray(name: string, path: string, fake: FakeVariable): ServedArray 
       itemSize: dataType.itemSize,
       fillItem: null,
       absentIsAbsent: true,
+      maxFilledByteLength: 2 ** 20,
       source: chunks,
       stored: layout,
       served: layout,

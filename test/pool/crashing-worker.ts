@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, openSync, writeFileSync } from "node:fs";
 import type { ChunkOutcome, WorkerTask } from "../../src/pool/chunk-task.js";
 import { WORN_OUT_EXIT_CODE } from "../../src/pool/worn-out-exit-code.js";
 
@@ -29,6 +29,21 @@ export default async function makeChunk({ task: { plan, chunkCoords } }: WorkerT
       const hoard: number[][] = [];
       for (;;) hoard.push(new Array<number>(100_000).fill(1.5));
     }
+    case 7:
+      for (;;);
+    case 8:
+      // Nobody writes into it: the thread waits in the system, where nothing ends it.
+      openSync(plan.path, "r");
+      break;
+    case 9:
+      if (!existsSync(plan.path)) {
+        writeFileSync(plan.path, "");
+        process.exit(1);
+      }
+      break;
+    case 10:
+      await new Promise((resolve) => setTimeout(resolve, chunkCoords[1]));
+      break;
   }
   return { status: "absent" };
 }

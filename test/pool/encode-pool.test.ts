@@ -1,4 +1,5 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { closeSync, mkdirSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { crc32 } from "node:zlib";
@@ -27,9 +28,14 @@ function openPool(t: Test, options: Partial<EncodePoolOptions> = {}): EncodePool
 
 const crashing = fileURLToPath(new URL("./crashing-worker.js", import.meta.url));
 
-/** What the crashing worker is to do. */
-function order(number: number, path = "g/t") {
-  return { plan: { path } as EncodingPlan, chunkCoords: [number] };
+const { plan: PLAN } = createEncodingPlan(storedArray(), { compressor: null });
+const plans = new Map<string, EncodingPlan>();
+
+/** What the crashing worker is to do, for an array of that path. */
+function order(number: number, path = "g/t", second = 0) {
+  const plan = plans.get(path) ?? { ...PLAN, path };
+  plans.set(path, plan);
+  return { plan, chunkCoords: [number, second] };
 }
 
 async function writeChunks(directory: string): Promise<void> {
@@ -145,31 +151,53 @@ t.test("errors come back with code and message", async (t) => {
   });
 });
 
-t.test("a crashed worker fails its own task, by name, and is replaced", async (t) => {
-  const pool = openPool(t, { workerFile: crashing });
-  const results = await Promise.all(
-    [1, 0, 2, 0, 5, 0, 2, 0, 0].map((number) => pool.makeChunk(order(number))),
-  );
-  t.same(
-    results.map(({ status }) => status),
-    ["failed", "absent", "failed", "absent", "failed", "absent", "failed", "absent", "absent"],
-  );
-  t.match(results[0], {
-    error: {
-      code: "codec-failed",
-      message: /array 'g\/t': the worker for chunk 1 failed: thrown in a worker/,
-    },
+t.test(
+  "a chunk that crashes workers fails by name after two of them, and others notice nothing",
+  async (t) => {
+    const pool = openPool(t, { workerFile: crashing });
+    for (const [number, path] of [
+      [1, "thrown"],
+      [2, "exited"],
+      [5, "uncaught"],
+    ] as const) {
+      const poison = pool.makeChunk(order(number, path));
+      const others = await Promise.all([0, 0, 0, 0].map((ordinary) => pool.makeChunk(order(ordinary))));
+      for (const outcome of others) t.match(outcome, { status: "absent" });
+      t.match(await poison, {
+        status: "failed",
+        error: { code: "codec-failed", message: `array '${path}': the worker for chunk ${number}.0 crashed` },
+      });
+    }
+    t.match(pool.stats, { retried: 3, quarantined: 3, failed: 3, workerDeaths: { crashed: 6, timedOut: 0 } });
+  },
+);
+
+t.test("a chunk whose worker crashed by accident is made by another", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, threads: 1 });
+  t.match(await pool.makeChunk(order(9, join(t.testdir(), "seen"))), { status: "absent" });
+  t.match(pool.stats, { retried: 1, quarantined: 0, failed: 0, suspects: 0, workerDeaths: { crashed: 1 } });
+});
+
+t.test("a chunk that killed workers is not tried again for a while, unless it is another", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, threads: 1 });
+  const task = { ...order(2), stamp: "a" };
+  t.match(await pool.makeChunk(task), { status: "failed" });
+  const { crashed } = pool.stats.workerDeaths;
+  t.match(await pool.makeChunk(task), {
+    error: { code: "codec-failed", message: /worker for chunk 2\.0 crashed; it is not tried again/ },
   });
-  t.match(results[2], { error: { code: "codec-failed", message: /exited with code: 1/ } });
-  t.match(await pool.makeChunk(order(0)), { status: "absent" });
+  t.equal(pool.stats.workerDeaths.crashed, crashed, "no worker was asked");
+  t.match(await pool.makeChunk({ ...task, stamp: "b" }), { status: "failed" });
+  t.equal(pool.stats.workerDeaths.crashed, crashed + 2, "rewritten since, it is");
 });
 
 t.test("a worker that runs out of memory takes nothing else with it", async (t) => {
-  const pool = openPool(t, { workerFile: crashing, threads: 1 });
-  t.match(await pool.makeChunk(order(6)), {
+  const pool = openPool(t, { workerFile: crashing, threads: 1, workerHeapBytes: 64 * 2 ** 20 });
+  t.match(await pool.makeChunk(order(6, "hoarder")), {
     status: "failed",
-    error: { code: "codec-failed", message: /memory/ },
+    error: { code: "codec-failed", message: /ran out of memory/ },
   });
+  t.equal(pool.stats.workerDeaths.outOfMemory, 2);
   t.match(await pool.makeChunk(order(0)), { status: "absent" });
 });
 
@@ -177,26 +205,95 @@ t.test("a worker that is worn out hands its task on", async (t) => {
   const pool = openPool(t, { workerFile: crashing, threads: 1 });
   const file = join(t.testdir(), "seen");
   t.match(await pool.makeChunk(order(3, file)), { status: "absent" });
+  t.match(pool.stats, { retried: 0, workerDeaths: { crashed: 0 } });
 });
 
-t.test("a worker that takes too long is ended", async (t) => {
-  const pool = openPool(t, { workerFile: crashing, threads: 1, taskTimeoutMs: STUCK_AFTER_MS });
-  t.match(await pool.makeChunk(order(4)), {
+t.test("a worker that takes too long is ended, and its chunk not tried again", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, taskTimeoutMs: STUCK_AFTER_MS });
+  const failure = {
     status: "failed",
-    error: { message: new RegExp(`took longer than ${STUCK_AFTER_MS} ms`) },
-  });
+    error: { message: new RegExp(`was ended at the time limit of ${STUCK_AFTER_MS} ms`) },
+  };
+  const [waiting, looping] = await Promise.all([
+    pool.makeChunk(order(4, "waiting")),
+    pool.makeChunk(order(7, "looping")),
+  ]);
+  t.match(waiting, failure);
+  t.match(looping, failure);
+  t.match(await pool.makeChunk(order(7, "looping")), failure);
+  t.match(pool.stats, { retried: 0, quarantined: 2, workerDeaths: { timedOut: 2 } });
   t.match(await pool.makeChunk(order(0)), { status: "absent" });
 });
+
+for (const threads of [1, 2]) {
+  t.test(`an array full of chunks that crash workers leaves ${threads} to others`, async (t) => {
+    const pool = openPool(t, { workerFile: crashing, threads });
+    const poisoned = Array.from({ length: 40 }, (_, index) => pool.makeChunk(order(2, "poisoned", index)));
+    for (let round = 0; round < 20; round++) {
+      const others = Array.from({ length: 20 }, (_, index) => pool.makeChunk(order(0, "healthy", index)));
+      for (const outcome of await Promise.all(others)) t.match(outcome, { status: "absent" });
+    }
+    const { crashed } = pool.stats.workerDeaths;
+    t.ok(crashed >= 1);
+    t.ok(crashed < 40, `it rests in between: ${crashed} workers died`);
+    await pool.close();
+    for (const outcome of await Promise.all(poisoned)) t.match(outcome, { status: "failed" });
+  });
+}
+
+t.test("a suspect array is trusted again when its chunks are made", async (t) => {
+  const pool = openPool(t, { workerFile: crashing });
+  t.match(await pool.makeChunk(order(2)), { status: "failed" });
+  t.equal(pool.stats.suspects, 1);
+  for (let index = 0; index < 3; index++) t.match(await pool.makeChunk(order(0)), { status: "absent" });
+  t.equal(pool.stats.suspects, 0);
+});
+
+t.test("chunks that take long make way for those of other arrays", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, threads: 1, taskTimeoutMs: STUCK_AFTER_MS * 2 });
+  let isSlowMade = false;
+  // Makes way after a quarter of the time limit.
+  const slow = pool.makeChunk(order(10, "slow", STUCK_AFTER_MS)).then((outcome) => {
+    isSlowMade = true;
+    return outcome;
+  });
+  const slowToo = pool.makeChunk(order(10, "slow", 1));
+  t.match(await pool.makeChunk(order(0, "quick")), { status: "absent" });
+  t.notOk(isSlowMade);
+  t.match(await slow, { status: "absent" }, "it goes on");
+  t.match(await slowToo, { status: "absent" });
+  t.equal(pool.stats.running, 0);
+});
+
+t.test(
+  "workers that wait for files for ever are replaced, and no more are sent there than a few",
+  async (t) => {
+    const pool = openPool(t, { workerFile: crashing, taskTimeoutMs: STUCK_AFTER_MS });
+    const pipes = [1, 2].map((number) => join(t.testdir(), `pipe${number}`));
+    for (const pipe of pipes) execFileSync("mkfifo", [pipe]);
+    const stuck = await Promise.all(pipes.map((pipe) => pool.makeChunk(order(8, pipe))));
+    for (const outcome of stuck) t.match(outcome, { error: { message: /time limit/ } });
+    while (pool.stats.lingering < 2) await new Promise((resolve) => setTimeout(resolve, 10));
+    t.match(await pool.makeChunk(order(0)), {
+      error: { code: "source-unreadable", message: /workers still wait for some of them/ },
+    });
+    const elsewhere = { ...PLAN, source: { ...PLAN.source, root: "/elsewhere" } } as EncodingPlan;
+    t.match(await pool.makeChunk({ plan: elsewhere, chunkCoords: [0] }), { status: "absent" });
+    for (const pipe of pipes) closeSync(openSync(pipe, "w"));
+    while (pool.stats.lingering > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    t.match(await pool.makeChunk(order(0)), { status: "absent" }, "the place answers again");
+  },
+);
 
 t.test("tasks wait in line up to a limit", async (t) => {
   const pool = openPool(t, { workerFile: crashing, threads: 1, maxQueued: 3 });
   const outcomes = Promise.all([0, 0, 0, 0, 0, 0].map((number) => pool.makeChunk(order(number))));
-  t.equal(pool.queued, 3);
+  t.equal(pool.stats.queued, 3);
   t.same(
     (await outcomes).map((outcome) => (outcome.status === "failed" ? outcome.error.code : outcome.status)),
     ["absent", "absent", "absent", "absent", "overloaded", "overloaded"],
   );
-  t.equal(pool.queued, 0);
+  t.equal(pool.stats.queued, 0);
 });
 
 t.test("a task that nobody waits for any more makes way for others", async (t) => {
@@ -207,14 +304,27 @@ t.test("a task that nobody waits for any more makes way for others", async (t) =
   const given = [2, 2].map((number) => pool.makeChunk(order(number), () => isWanted));
   t.match(await pool.makeChunk(order(0)), { error: { code: "overloaded" } });
   isWanted = false;
-  t.equal(pool.queued, 2);
+  t.equal(pool.stats.queued, 2);
   const next = [pool.makeChunk(order(0)), pool.makeChunk(order(0))];
-  t.equal(pool.queued, 2, "there is room for those who wait");
+  t.equal(pool.stats.queued, 2, "there is room for those who wait");
   for (const outcome of await Promise.all(given)) {
     t.match(outcome, { status: "failed", error: { code: "overloaded", message: /nobody waits/ } });
   }
   await first;
   for (const outcome of await Promise.all(next)) t.match(outcome, { status: "absent" });
+});
+
+t.test("what waits of suspects has a bound of its own, whether or not workers are free", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, threads: 2, maxQueued: 4 });
+  t.match(await pool.makeChunk(order(2)), { error: { code: "codec-failed" } });
+  // It rests now.
+  const outcomes = Promise.all([0, 0, 0, 0, 0].map((number) => pool.makeChunk(order(number))));
+  t.match(pool.stats, { queued: 2, queuedSuspects: 2, running: 0 });
+  const healthy = { ...PLAN, id: "healthy" } as EncodingPlan;
+  const others = [0, 1, 2, 3, 4, 5].map((y) => pool.makeChunk({ plan: healthy, chunkCoords: [0, y] }));
+  t.match(pool.stats, { queued: 4, queuedSuspects: 0, running: 2 }, "they make room for others");
+  for (const outcome of await Promise.all(others)) t.match(outcome, { status: "absent" });
+  for (const outcome of await outcomes) t.match(outcome, { error: { code: "overloaded" } });
 });
 
 t.test("closing settles everything", async (t) => {
@@ -228,16 +338,42 @@ t.test("closing settles everything", async (t) => {
   t.match(await pool.makeChunk(order(0)), { status: "failed", error: { code: "draining" } });
 });
 
-t.test("a worker that cannot start fails its tasks, and the next ones are tried again", async (t) => {
-  const workerFile = join(t.testdir({ "broken.mjs": "throw new Error('cannot start');" }), "broken.mjs");
-  const pool = openPool(t, { workerFile });
-  for (let round = 0; round < 2; round++) {
-    const outcomes = await Promise.all([0, 0, 0].map((number) => pool.makeChunk(order(number))));
-    for (const outcome of outcomes) {
-      t.match(outcome, {
-        status: "failed",
-        error: { code: "codec-failed", message: /cannot start|terminat/i },
-      });
+t.test(
+  "a worker that cannot start fails no task at once, is not tried in a loop, and again later",
+  async (t) => {
+    for (const problem of ["throw new Error('cannot start')", "process.exit(3)"]) {
+      const source = `import { existsSync } from "node:fs";
+if (!existsSync(new URL("./allowed", import.meta.url))) ${problem};
+export default () => ({ status: "absent" });`;
+      const directory = t.testdir({ "broken.mjs": source });
+      const pool = openPool(t, { workerFile: join(directory, "broken.mjs") });
+      const outcomes = await Promise.all([0, 0, 0].map((number) => pool.makeChunk(order(number))));
+      for (const outcome of outcomes) {
+        t.match(outcome, { error: { code: "overloaded", message: "expected a worker to start, none does" } });
+      }
+      t.ok(pool.stats.isBroken);
+      const { couldNotStart } = pool.stats.workerDeaths;
+      t.ok(couldNotStart >= 3 && couldNotStart <= 9, `${couldNotStart} starts`);
+      t.match(await pool.makeChunk(order(0)), { error: { code: "overloaded" } });
+      t.equal(pool.stats.workerDeaths.couldNotStart, couldNotStart, "not tried before a pause has gone by");
+      writeFileSync(join(directory, "allowed"), "");
+      let outcome = await pool.makeChunk(order(0));
+      while (outcome.status === "failed") {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        outcome = await pool.makeChunk(order(0));
+      }
+      t.match(outcome, { status: "absent" });
+      t.notOk(pool.stats.isBroken);
     }
-  }
+  },
+);
+
+t.test("what looks whether chunks are made goes before all others", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, threads: 1 });
+  const order10 = [1, 2, 3].map((index) => pool.makeChunk(order(10, "a", 50 + index)));
+  const finished: string[] = [];
+  order10.forEach((made, index) => void made.then(() => finished.push(`${index}`)));
+  await pool.makeChunk({ ...order(0, "probe"), isUrgent: true }).then(() => finished.push("urgent"));
+  await Promise.all(order10);
+  t.same(finished, ["0", "urgent", "1", "2"]);
 });

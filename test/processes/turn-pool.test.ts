@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import t from "tap";
 import type { ChunkOutcome, ChunkTask } from "../../src/pool/chunk-task.js";
-import type { EncodePool } from "../../src/pool/encode-pool.js";
+import { createEncodePool, type EncodePool } from "../../src/pool/encode-pool.js";
 import type { TurnFromProcess } from "../../src/processes/process-message.js";
 import { createRecentOutcomes } from "../../src/processes/recent-outcomes.js";
 import { createTurnPool } from "../../src/processes/turn-pool.js";
@@ -24,7 +24,7 @@ function setUp(maxWaiting = 10) {
   let isClosed = false;
   const pool: EncodePool = {
     makeChunk: () => new Promise((resolve) => makers.push(resolve)),
-    queued: 0,
+    stats: createEncodePool({ threads: 1, log: pino({ level: "silent" }) }).stats,
     close: async () => {
       isClosed = true;
     },
@@ -93,6 +93,29 @@ t.test("tells what came of it where others wait, and for a while after", async (
   t.strictSame(told(), [{ kind: "made", id: 1, outcome }]);
   turns.receive({ kind: "share", id: 99 });
   t.strictSame(told(), [{ kind: "made", id: 99 }], "not of what it does not know");
+});
+
+t.test("what waits for its turn, or for what another process makes, has waited so long", async (t) => {
+  const { turns, make } = setUp();
+  const { wait } = turns.stats;
+  const observed = () => wait.counts.reduce((sum, count) => sum + count, 0);
+  const own = turns.makeChunk(taskOf(1));
+  const others = turns.makeChunk(taskOf(2));
+  const unwanted = turns.makeChunk(taskOf(3), () => false);
+  const began = performance.now();
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  t.equal(observed(), 0);
+  const waited = (performance.now() - began) / 1000;
+  turns.receive({ kind: "turn", id: 1 });
+  t.equal(observed(), 1);
+  t.ok(wait.sum >= waited, `${wait.sum} s`);
+  turns.receive({ kind: "outcome", id: 2, outcome: { status: "absent" } });
+  t.equal(observed(), 2);
+  t.ok(wait.sum >= 2 * waited, `${wait.sum} s`);
+  turns.receive({ kind: "turn", id: 3 });
+  await make(encoded());
+  await Promise.all([own, others, unwanted]);
+  t.equal(observed(), 2, "nor twice, nor what nobody waited for");
 });
 
 t.test("does not make what nobody waits for when its turn comes", async (t) => {

@@ -1,0 +1,154 @@
+import type { Worker } from "node:worker_threads";
+import { Piscina } from "piscina";
+import { messageOf } from "../errors.js";
+import type { ChunkOutcome, WorkerData, WorkerTask } from "./chunk-task.js";
+import { WorkerDeath } from "./worker-death.js";
+import { WORN_OUT_EXIT_CODE } from "./worn-out-exit-code.js";
+
+/** One worker: a thread that is started with its first task, and ends after a minute without one. */
+export interface ChunkWorker {
+  /**
+   * Does one task; the next only when that has settled. After a rejection the worker is at its end: there is to be another.
+   * @param timeoutMs From when there is a thread for it; starting one may take half a minute.
+   * @throws WorkerDeath, and nothing else
+   */
+  run(task: WorkerTask, timeoutMs: number): Promise<ChunkOutcome>;
+  /** Whether there is a thread that has started. */
+  readonly isAlive: boolean;
+  /**
+   * Ends the thread; does not wait for it. A task under way is rejected (`crashed`).
+   * @returns When the thread is gone, which may be never: one that waits for the system, in a read of a file system that
+   * does not answer, ends with that call only, whatever `terminate()` says.
+   */
+  end(): Promise<void>;
+}
+
+export interface ChunkWorkerOptions {
+  /** The compiled worker. */
+  readonly filename: string;
+  readonly workerData: WorkerData;
+  /** JavaScript heap; chunks are array buffers, which do not count. */
+  readonly heapBytes: number;
+  /** Called when the thread dies between two tasks. */
+  readonly onIdleDeath: (error: unknown) => void;
+}
+
+const IDLE_TIMEOUT_MS = 60_000;
+/** On a machine that is busy with anything else, a thread takes seconds to start: no reason to give up. */
+const START_TIMEOUT_MS = 30_000;
+/** What a task leaves behind is little; 48 by default, of which a thread takes as much as it is given. */
+const MAX_YOUNG_HEAP_MB = 6;
+
+/** What is under way. */
+interface Attempt {
+  readonly reject: (death: WorkerDeath) => void;
+  /** Called when there is a thread for it. */
+  readonly begin: () => void;
+  /** Whether a thread was there to begin it. */
+  wasBegun: boolean;
+}
+
+/**
+ * The only file that knows piscina. What to know of version 5.3.2:
+ *
+ * - Errors lose class and fields on the way out of a worker, and piscina's own have no code: workers return errors as data.
+ * - A task in its queue waits for ever when the last worker dies and no further task arrives, or when a worker ends before
+ *   it is ready without an error. In a pool of several, who cannot start is not told from who crashed. So each worker
+ *   is a pool of one, which is thrown away with its thread.
+ * - `destroy()` waits for the thread's end, without a limit.
+ */
+export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
+  const { filename, workerData, heapBytes, onIdleDeath } = options;
+  const piscina = new Piscina<WorkerTask, ChunkOutcome>({
+    filename,
+    workerData,
+    minThreads: 0,
+    maxThreads: 1,
+    idleTimeout: IDLE_TIMEOUT_MS,
+    concurrentTasksPerWorker: 1,
+    maxQueue: 1,
+    resourceLimits: {
+      maxOldGenerationSizeMb: Math.ceil(heapBytes / 2 ** 20),
+      maxYoungGenerationSizeMb: MAX_YOUNG_HEAP_MB,
+    },
+  });
+  let isAlive = false;
+  let attempt: Attempt | undefined;
+  let ending: Promise<void> | undefined;
+
+  piscina.on("workerCreate", () => {
+    isAlive = true;
+    attempt?.begin();
+  });
+  piscina.on("workerDestroy", () => {
+    isAlive = false;
+    const lost = attempt;
+    if (lost === undefined || lost.wasBegun) return;
+    // An error that says why comes in this same turn, after this.
+    queueMicrotask(() => lost.reject(new WorkerDeath("couldNotStart", "it ended while it started")));
+  });
+  piscina.on("error", (error: unknown) => {
+    if (attempt === undefined) onIdleDeath(error);
+    else attempt.reject(new WorkerDeath("couldNotStart", messageOf(error), error));
+  });
+
+  function end(): Promise<void> {
+    ending ??= endThreads(piscina);
+    return ending;
+  }
+
+  return {
+    get isAlive() {
+      return isAlive;
+    },
+    run(task, timeoutMs) {
+      return new Promise<ChunkOutcome>((resolve, reject) => {
+        let timer: NodeJS.Timeout | undefined;
+        const limit = (ms: number) => {
+          clearTimeout(timer);
+          timer = setTimeout(() => {
+            const kind = current.wasBegun ? "timedOut" : "couldNotStart";
+            reject(new WorkerDeath(kind, `it took longer than ${ms} ms`));
+            end();
+          }, ms);
+        };
+        const current: Attempt = {
+          reject,
+          begin() {
+            current.wasBegun = true;
+            limit(timeoutMs);
+          },
+          wasBegun: isAlive,
+        };
+        attempt = current;
+        limit(isAlive ? timeoutMs : Math.max(timeoutMs, START_TIMEOUT_MS));
+        piscina
+          .run(task, task.into === undefined ? {} : { transferList: [task.into] })
+          .then(resolve, (error: unknown) => {
+            reject(deathOf(error));
+            end();
+          })
+          .finally(() => {
+            clearTimeout(timer);
+            attempt = undefined;
+          });
+      });
+    },
+    end,
+  };
+}
+
+async function endThreads(piscina: Piscina): Promise<void> {
+  const gone = piscina.threads.map(
+    (thread: Worker) => new Promise((resolve) => thread.once("exit", resolve)),
+  );
+  piscina.destroy().catch(() => undefined);
+  await Promise.all(gone);
+}
+
+function deathOf(error: unknown): WorkerDeath {
+  const message = messageOf(error);
+  if (message.endsWith(`code: ${WORN_OUT_EXIT_CODE}`)) return new WorkerDeath("wornOut", message);
+  const isOutOfMemory = (error as NodeJS.ErrnoException | null)?.code === "ERR_WORKER_OUT_OF_MEMORY";
+  return new WorkerDeath(isOutOfMemory ? "outOfMemory" : "crashed", message, error);
+}

@@ -1,0 +1,57 @@
+import t from "tap";
+import { createQuarantine } from "../../src/pool/quarantine.js";
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+
+/** A quarantine whose clock the test sets. */
+function create() {
+  const clock = { ms: 0 };
+  const quarantine = createQuarantine(() => clock.ms);
+  return {
+    clock,
+    quarantine,
+    /** Puts a chunk into it; how long it is refused then. */
+    refusedFor(chunkId: string): number {
+      quarantine.add(chunkId, `because of ${chunkId}`);
+      const addedAt = clock.ms;
+      while (quarantine.reasonFor(chunkId) !== undefined) clock.ms += SECOND;
+      return clock.ms - addedAt;
+    },
+  };
+}
+
+t.test("a chunk is refused for 5 s at first, and for twice as long each time, up to a minute", async (t) => {
+  const { refusedFor } = create();
+  const times = Array.from({ length: 7 }, () => refusedFor("a"));
+  t.same(
+    times,
+    [5, 10, 20, 40, 60, 60, 60].map((seconds) => seconds * SECOND),
+  );
+});
+
+t.test("a chunk of other bytes begins anew, and others are not refused", async (t) => {
+  const { quarantine, refusedFor } = create();
+  for (let time = 0; time < 5; time++) refusedFor("a\n1");
+  quarantine.add("a\n1", "again");
+  t.equal(quarantine.reasonFor("a\n1"), "again");
+  t.equal(quarantine.reasonFor("a\n2"), undefined);
+  t.equal(refusedFor("a\n2"), 5 * SECOND);
+});
+
+t.test("a chunk that has not come for ten minutes is forgotten, whoever asked for it", async (t) => {
+  const { clock, quarantine, refusedFor } = create();
+  refusedFor("a");
+  quarantine.add("a", "again");
+  for (let minute = 0; minute < 9; minute++) {
+    clock.ms += MINUTE;
+    quarantine.reasonFor("a");
+  }
+  t.equal(refusedFor("a"), 20 * SECOND);
+  quarantine.add("a", "again");
+  for (let minute = 0; minute < 10; minute++) {
+    clock.ms += MINUTE;
+    quarantine.reasonFor("a");
+  }
+  t.equal(refusedFor("a"), 5 * SECOND);
+});
