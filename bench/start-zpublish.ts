@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { startChild, stopChild, waitForLine } from "./children.js";
 import type { RunningSubject } from "./subjects/subject.js";
 
-const MAIN = fileURLToPath(new URL("../src/main.js", import.meta.url));
+const MAIN = fileURLToPath(new URL("../src/zpublish.cjs", import.meta.url));
 
 /** Options of Node.js that the program's first line gives it where it is started by its name. */
 function optionsOfProgram(): readonly string[] {

@@ -1,7 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=2
 import { runProgram } from "./cli/program.js";
-
-// The first line: V8 takes up to 48 MB for objects that live for a request, and gives nothing back; 6 MB were as fast.
 
 // A reader that has seen enough (`zpublish inspect … | head`) is no failure.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

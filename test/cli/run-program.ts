@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
 /** The compiled program. */
-export const PROGRAM = fileURLToPath(new URL("../../src/main.js", import.meta.url));
+export const PROGRAM = fileURLToPath(new URL("../../src/zpublish.cjs", import.meta.url));
 
 /** A program that ran, or runs. */
 export interface Run {
@@ -14,6 +14,8 @@ export interface Run {
   says(text: string): Promise<void>;
   /** Exit code, or the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals>;
+  /** The same, without waiting for those that it started and that still hold its output. */
+  readonly exited: Promise<number | NodeJS.Signals>;
 }
 
 /** Runs a script in a process of its own, with an environment that has none of our variables but those given. */
@@ -38,11 +40,13 @@ export function runScript(
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     stderr += text;
   });
+  const exited = once(child, "exit").then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);
   const ended = once(child, "close").then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);
   return {
     child,
     stdout: () => stdout,
     stderr: () => stderr,
+    exited,
     ended,
     async says(text) {
       let hasEnded = false;

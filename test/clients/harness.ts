@@ -15,7 +15,7 @@ const PYTHON_TIMEOUT_MS = 240_000;
 /** The folder of `package.json`. */
 export const PACKAGE_ROOT = findPackageRoot(dirname(fileURLToPath(import.meta.url)));
 
-const MAIN = fileURLToPath(new URL("../../src/main.js", import.meta.url));
+const MAIN = fileURLToPath(new URL("../../src/zpublish.cjs", import.meta.url));
 const FIXTURE_SCRIPTS = join(PACKAGE_ROOT, "test", "fixtures");
 
 /** As in a `.zarray`. */
