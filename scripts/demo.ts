@@ -9,8 +9,8 @@ async function runDemo(argv: readonly string[]): Promise<void> {
   process.stderr.write(`demonstration data: ${directory}\n`);
   const { air, climate } = await makeDemoData(directory);
   const datasets = [`air=${air}`, `climate=${climate}`];
-  const config = resolveConfig({ argv: [...datasets, ...argv], env: process.env, cwd: process.cwd() });
-  const { url } = await runServe(config);
+  const input = { argv: [...datasets, ...argv], env: process.env, cwd: process.cwd() };
+  const { url } = await runServe(() => resolveConfig(input));
   process.stdout.write(whatToTry(url));
 }
 

@@ -28,6 +28,14 @@ export type ErrorCode =
   /** A hard limit is reached; may be tried again. */
   | "overloaded"
   | "draining"
+  /** Not ready yet; may be tried again. */
+  | "starting"
+  /** Path and query are longer than is allowed. */
+  | "url-too-long"
+  /** Asked for without a token that lets one read. Details: `wasGiven`. */
+  | "unauthorized"
+  /** An answer did not begin in time; may be tried again. */
+  | "timed-out"
   | "internal";
 
 /** Plain data that goes with an error; survives structured clone and JSON. */

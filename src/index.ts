@@ -7,7 +7,7 @@ export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
 export type { Document } from "./http/document.js";
 export type { Body, BodyReply, DocumentReply, RedirectReply, Reply, RouteRequest } from "./http/reply.js";
 export type { Route, RouteOperation } from "./http/route.js";
-export { createServer } from "./library/create-server.js";
+export { createServer, type Server } from "./library/create-server.js";
 export {
   type CreateDataTreeOptions,
   createDataTree,
@@ -23,7 +23,6 @@ export { stringifyJson } from "./model/stringify-json.js";
 export type { Log, LogLevel } from "./observe/log.js";
 export type { Plugin, PluginContext, PluginModule } from "./plugins/plugin.js";
 export type { PreviewService, PreviewValues } from "./preview/preview.js";
-export type { Server } from "./server.js";
 export type { CodecSpec } from "./zarr/codec-spec.js";
 export type { EncodingPlan } from "./zarr/encoding-plan.js";
 export type { ArrayDocument } from "./zarr/v2-documents.js";

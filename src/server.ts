@@ -1,33 +1,17 @@
-import type { ChunkCache } from "./cache/chunk-cache.js";
-import { createNullCache } from "./cache/null-chunk-cache.js";
-import { openChunkCache } from "./cache/open-chunk-cache.js";
-import type { ChunkService } from "./chunk/chunk-service.js";
-import { type ChunkServiceParts, createChunkService } from "./chunk/create-chunk-service.js";
-import { isKernelUsed, kernelProblem } from "./codec/kernel/kernel-use.js";
-import type { Config, DatasetConfig, PluginConfig } from "./config/config.js";
-import { type OpenProgress, openDatasets } from "./dataset/dataset-registry.js";
-import { DEFAULT_LOAD_LIMITS, type LoadLimits } from "./http/load.js";
-import type { Route } from "./http/route.js";
-import { createHttpServer, type HttpServer } from "./http/server.js";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Config } from "./config/config.js";
+import type { OptionKey } from "./config/options.js";
+import type { OpenProgress } from "./dataset/dataset-registry.js";
+import { createDatasetWatch } from "./dataset/dataset-watch.js";
+import { createEngine } from "./engine/create-engine.js";
+import type { Sharing } from "./engine/sharing.js";
+import { ZpublishError } from "./errors.js";
 import type { Log } from "./observe/log.js";
-import { packageVersion } from "./observe/package-version.js";
-import { packageVersions } from "./observe/versions.js";
-import { coreRoutes } from "./openapi/core-routes.js";
-import { loadPlugins } from "./plugins/load-plugins.js";
-import type { Plugin } from "./plugins/plugin.js";
-import { createPluginContext } from "./plugins/plugin-context.js";
-import { withReadyDataset } from "./plugins/with-ready-dataset.js";
-import { createEncodePool, type EncodePool } from "./pool/encode-pool.js";
-import { createPreviewService } from "./preview/create-preview-service.js";
-import type { PreviewService } from "./preview/preview.js";
-import { openSource } from "./source/open-source.js";
-import type { Source } from "./source/source.js";
-
-/** A configuration in which datasets and plugins may be objects already, as the library's users have them. */
-export interface ServerConfig extends Omit<Config, "datasets" | "plugins" | "processes" | "simd"> {
-  readonly datasets: readonly (DatasetConfig & { readonly source?: Source })[];
-  readonly plugins: readonly (PluginConfig | Plugin)[];
-}
+import type { MetricFamily } from "./observe/metric-family.js";
+import { settlesWithin } from "./settles-within.js";
+import { keepFixed } from "./site/keep-fixed.js";
+import { openSite, type Site, type SiteParts } from "./site/open-site.js";
+import type { ServerConfig } from "./site/server-config.js";
 
 export interface ServerParts {
   readonly log: Log;
@@ -36,14 +20,8 @@ export interface ServerParts {
   readonly sharing?: Sharing;
 }
 
-/** That several processes are one server, which `processes/` keeps together: they share port, cache, limits and work. */
-export interface Sharing {
-  /** Of this process, 1 … `processes`. The first logs what all of them find out about datasets at start. */
-  readonly process: number;
-  readonly processes: number;
-  /** The pool, made to wait for its turn. */
-  readonly inTurn: (pool: EncodePool) => EncodePool;
-}
+/** How long closing waits for a reload under way to be given up. */
+const UNUSED_TIMEOUT_MS = 5_000;
 
 /** A server whose datasets are open. */
 export interface Server {
@@ -54,151 +32,208 @@ export interface Server {
   listen(address?: { readonly host?: string; readonly port?: number }): Promise<{ readonly url: string }>;
   /** Looks for new metadata of every dataset now. Never throws. */
   refresh(): Promise<void>;
-  /** Finishes what is in flight (5 seconds at most), then closes datasets, pool and cache. */
+  /**
+   * Opens what another configuration publishes, besides what is published now: to be used or discarded, before another.
+   * @throws ZpublishError what is wrong with it: nothing has changed then; `draining` where the server closes.
+   */
+  prepare(config: ServerConfig): Promise<PreparedReload>;
+  /** Metrics of this process. */
+  metrics(): Promise<readonly MetricFamily[]>;
+  /**
+   * Takes its leave: not ready from now on, it goes on as before for the configured delay, then stops accepting connections,
+   * finishes what is in flight within the configured time, and closes datasets, pool and cache.
+   */
   close(): Promise<void>;
 }
 
+/** Another configuration, ready to take the place of the present one. */
+export interface PreparedReload {
+  /** Options that were to be changed and stay as they are until a restart. */
+  readonly ignored: readonly OptionKey[];
+  /**
+   * Takes its place at once. Requests in flight are answered as they began; what is left of it is closed after them.
+   * @throws ZpublishError `draining` where the server closes.
+   */
+  use(): void;
+  discard(): Promise<void>;
+}
+
 /**
- * The composition root: opens datasets, puts the plugins' routes together, and wires cache and pool to them.
+ * The composition root: an engine that lives as long as the server, and a site that can be replaced.
  * @throws ZpublishError `invalid-config`, `invalid-metadata` or `source-unreadable`.
  */
-export async function openServer(config: ServerConfig, parts: ServerParts): Promise<Server> {
-  const { log, progress, sharing } = parts;
-  let http: HttpServer | undefined;
-  const useKernel = isKernelUsed();
-  const problem = kernelProblem();
-  if (problem !== undefined)
-    log.warn({ err: problem }, "chunks are decoded and encoded without SIMD, slowly");
-  const plugins = await loadPlugins(config.plugins);
-  // All processes find out the same about what they open at start: the first says it.
-  const datasetLog = sharing === undefined || sharing.process === 1 ? log : quiet(log);
-  const datasets = await openDatasets(config.datasets, {
-    cacheControl: config.cacheControl,
-    skipInvalid: config.skipInvalid,
-    log: datasetLog,
-    progress,
-    onChange: () => http?.forgetReplies(),
-    openSource: (dataset) => {
-      const { source } = dataset as ServerConfig["datasets"][number];
-      return source === undefined ? openSource(dataset.location) : Promise.resolve(source);
-    },
+export async function openServer(first: ServerConfig, parts: ServerParts): Promise<Server> {
+  const { log, sharing } = parts;
+  let config = first;
+  let site: Site | undefined;
+  let reload: Promise<Site> | undefined;
+  let isListening = false;
+  let closing: Promise<void> | undefined;
+  /** Sites whose last requests are being answered. */
+  const leaving = new Set<Promise<void>>();
+  const watch = createDatasetWatch();
+  const engine = createEngine(config, {
+    log,
+    sharing,
+    site: () => site,
   });
-  datasetLog.level = log.level;
+  const { http } = engine;
+  // All processes find out the same about what they open: the first says it.
+  const datasetLog = sharing === undefined || sharing.process === 1 ? log : log.child({});
+  const siteParts: SiteParts = {
+    log,
+    datasetLog,
+    watch,
+    chunks: engine.chunks,
+    previews: engine.previews,
+    onChange: () => http.forgetReplies(),
+    progress: parts.progress,
+  };
 
-  const closers: (() => Promise<void>)[] = [() => datasets.close()];
-  const pool = once((): EncodePool => {
-    const alone = createEncodePool({
-      threads: config.workers,
-      useKernel,
-      withChecksums: config.cache !== null,
-      log,
-    });
-    const created = sharing?.inTurn(alone) ?? alone;
-    closers.push(() => created.close());
-    return created;
-  });
-  /** What has to be there before the first request. */
-  const starting: Promise<void>[] = [];
-  const chunks = once((): ChunkService => {
-    let cache: ChunkCache = createNullCache();
-    if (config.cache !== null) {
-      const opening = openChunkCache({ ...config.cache, version: packageVersion, log });
-      starting.push(
-        opening.then((opened) => {
-          cache = opened;
-          closers.push(() => opened.close());
-        }),
-      );
+  async function open(next: ServerConfig, former?: Site): Promise<Site> {
+    if (datasetLog !== log && log.isLevelEnabled("error")) datasetLog.level = "error";
+    try {
+      const opened = await openSite(next, siteParts, former);
+      await engine.started().catch(async (error: unknown) => {
+        await opened.close();
+        throw error;
+      });
+      return opened;
+    } finally {
+      datasetLog.level = log.level;
     }
-    const makeChunk: EncodePool["makeChunk"] = (task, isWanted) => pool().makeChunk(task, isWanted);
-    const isCurrent: ChunkServiceParts["isCurrent"] = (snapshot) => datasets.isCurrent(snapshot);
-    const recycle: ChunkServiceParts["recycle"] = (bytes) => pool().recycle?.(bytes);
-    return createChunkService({ cache: () => cache, makeChunk, recycle, isCurrent });
-  });
-  const previews = once((): PreviewService => createPreviewService((task) => pool().makeChunk(task)));
+  }
 
-  async function close(): Promise<void> {
-    for (const plugin of plugins) await plugin.close?.();
-    for (const closer of closers.toReversed()) await closer();
+  function use(next: Site): void {
+    const former = site;
+    const answered = http.use(next.http);
+    site = next;
+    next.datasets.begin();
+    // Of several processes, who keeps them together says when.
+    watch.every(next.config.refreshSeconds, sharing === undefined);
+    if (former === undefined) return;
+    const left = answered.then(former.close);
+    leaving.add(left);
+    void left.finally(() => leaving.delete(left));
+  }
+
+  async function prepare(asked: ServerConfig): Promise<PreparedReload> {
+    if (closing !== undefined) throw new ZpublishError("draining", "the server is shutting down");
+    if (reload !== undefined) throw new Error("expected one reload at a time, received another");
+    const { config: next, ignored } = keepFixed(config, asked);
+    reload = open(next, site);
+    const prepared = await reload.catch((error: unknown) => {
+      reload = undefined;
+      throw error;
+    });
+    let isSettled = false;
+    const settle = (): boolean => {
+      const wasSettled = isSettled;
+      isSettled = true;
+      if (!wasSettled) reload = undefined;
+      return !wasSettled;
+    };
+    return {
+      ignored,
+      use() {
+        // It is closed with all else then.
+        if (closing !== undefined) throw new ZpublishError("draining", "the server is shutting down");
+        if (!settle()) return;
+        config = next;
+        datasetLog.level = log.level;
+        use(prepared);
+        engine.limit(config.limits);
+        void http.reloadTls();
+      },
+      async discard() {
+        if (settle()) await prepared.close();
+      },
+    };
+  }
+
+  async function closeParts(): Promise<void> {
+    watch.close();
+    // One that is being opened, or was and is not in use; a source may hang.
+    const unused = reload?.then(
+      (opened) => opened.close(),
+      () => undefined,
+    );
+    if (unused !== undefined) await settlesWithin(unused, UNUSED_TIMEOUT_MS);
+    await site?.close();
+    await Promise.all(leaving);
+    await engine.close();
+  }
+
+  async function closeNow(): Promise<void> {
+    const { delayMs, timeoutMs } = config.drain;
+    engine.readiness.drain();
+    // For those who still send requests here.
+    if (isListening) await delay(delayMs);
+    http.beginDrain();
+    const cutOff = await http.close(timeoutMs);
+    if (cutOff > 0) log.warn({ requests: cutOff }, "requests that were not finished in time are cut off");
+    await closeParts();
   }
 
   try {
-    const routes: Route[] = [];
-    const context = createPluginContext({
-      datasets,
-      chunks,
-      previews,
-      plugins,
-      routes: () => routes,
-      versions: packageVersions(),
-      title: config.title,
-      rootPath: config.rootPath,
-      log,
-    });
-    routes.push(...coreRoutes(context));
-    for (const plugin of plugins) routes.push(...(await plugin.routes(context)));
-    const created = createHttpServer({
-      routes: routes.map((route) => withReadyDataset(route, datasets)),
-      rootPath: config.rootPath,
-      corsOrigin: config.corsOrigin,
-      cacheControl: config.cacheControl,
-      limits: limitsOf(sharing?.processes ?? 1),
-      sharesPort: sharing !== undefined,
-      log,
-    });
-    http = created;
-    await Promise.all(starting);
-    datasets.refreshEvery(config.refreshSeconds);
-    return {
-      listen: ({ host = config.host, port = config.port } = {}) => created.listen(host, port),
-      refresh: () => datasets.refresh(),
-      async close() {
-        await created.close();
-        await close();
-      },
-    };
+    await http.listenAdmin();
+    use(await open(first));
   } catch (error) {
-    await close();
+    await http.close(0);
+    await closeParts();
     throw error;
   }
+  return {
+    async listen({ host = config.host, port = config.port } = {}) {
+      const address = await http.listen(host, port);
+      isListening = true;
+      engine.readiness.begin();
+      return address;
+    },
+    metrics: engine.metrics,
+    async refresh() {
+      await site?.datasets.refresh();
+    },
+    prepare,
+    close() {
+      closing ??= closeNow();
+      return closing;
+    },
+  };
 }
 
-/** A server that listens. */
-export interface RunningServer extends Omit<Server, "listen"> {
+/** A server that listens, as the program has it. */
+export interface RunningServer {
   readonly url: string;
+  /** As {@link Server.refresh}. */
+  refresh(): Promise<void>;
+  /**
+   * Takes another configuration, whole or not at all; not while another is being taken.
+   * @returns Options that were to be changed and stay as they are until a restart.
+   * @throws ZpublishError what is wrong with it: the present one goes on.
+   */
+  reload(config: Config): Promise<readonly OptionKey[]>;
+  /** As {@link Server.close}. */
+  close(): Promise<void>;
 }
 
 /** Opens a server and listens where the configuration says. */
-export async function startServer(config: ServerConfig, parts: ServerParts): Promise<RunningServer> {
+export async function startServer(config: Config, parts: ServerParts): Promise<RunningServer> {
   const server = await openServer(config, parts);
   try {
     const { url } = await server.listen();
-    return { url, refresh: server.refresh, close: server.close };
+    return {
+      url,
+      refresh: server.refresh,
+      async reload(next) {
+        const prepared = await server.prepare(next);
+        prepared.use();
+        return prepared.ignored;
+      },
+      close: server.close,
+    };
   } catch (error) {
     await server.close();
     throw error;
   }
-}
-
-/** A log of its own level: what is left of it where another process logs the same. */
-function quiet(log: Log): Log {
-  return log.child({}, log.isLevelEnabled("error") ? { level: "error" } : {});
-}
-
-/** The limits of one of several processes: together they have those of one. */
-function limitsOf(processes: number): LoadLimits {
-  const { maxRequestsInFlight, maxPagesInFlight, maxBodyBytesInFlight } = DEFAULT_LOAD_LIMITS;
-  return {
-    maxRequestsInFlight: Math.ceil(maxRequestsInFlight / processes),
-    maxPagesInFlight: Math.ceil(maxPagesInFlight / processes),
-    maxBodyBytesInFlight: Math.ceil(maxBodyBytesInFlight / processes),
-  };
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined;
-  return () => {
-    made ??= { value: make() };
-    return made.value;
-  };
 }

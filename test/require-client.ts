@@ -21,6 +21,9 @@ const PROBES = {
   nginx: ["/usr/sbin/nginx", "-v"],
   haproxy: ["/usr/sbin/haproxy", "-v"],
   wrk: ["wrk", "-v"],
+  systemd: ["systemd-analyze", "--version"],
+  promtool: ["promtool", "--version"],
+  yaml: [PYTHON, "-c", "import yaml"],
 } as const satisfies Record<string, readonly [string, ...string[]]>;
 
 /** wrk prints its version and its usage, and calls that an error. */

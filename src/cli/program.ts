@@ -42,11 +42,17 @@ function createProgram(onServing: () => void): Command {
   const serve = createServeCommand()
     .helpOption("-h, --help", "Show this help")
     .action(async () => {
-      const config = resolveArguments(argumentsOf(serve), { env: process.env, cwd: process.cwd() });
-      if (config.datasets.length === 0) {
-        throw configError(["nothing to serve: expected [ID=]LOCATION, or datasets in the file of --config"]);
-      }
-      await runServe(config);
+      const said = argumentsOf(serve);
+      const cwd = process.cwd();
+      await runServe(() => {
+        const config = resolveArguments(said, { env: process.env, cwd });
+        if (config.datasets.length === 0) {
+          throw configError([
+            "nothing to serve: expected [ID=]LOCATION, or datasets in the file of --config",
+          ]);
+        }
+        return config;
+      });
       onServing();
     });
   const inspect = new Command("inspect")

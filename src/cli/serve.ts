@@ -6,6 +6,8 @@ import { exitOnUncaught } from "../observe/exit-on-uncaught.js";
 import { createLog, type Log } from "../observe/log.js";
 import type { RunningServer } from "../server.js";
 import { createProgressReporter, type OpenProgress } from "./open-progress.js";
+import { reloadConfig } from "./reload-config.js";
+import { createReloader } from "./reloader.js";
 import { EXIT_CODES } from "./report-error.js";
 
 export type { RunningServer };
@@ -18,19 +20,22 @@ export type StartServer = (
 
 /**
  * Runs a server until a signal ends it: prints one line with its URL on standard output when it is ready. TERM and
- * INT close it and exit with 0 (a second one exits at once), HUP refreshes the datasets.
+ * INT have it take its leave and exit with 0 (a second one exits at once), HUP reads the configuration again and looks for
+ * new metadata.
+ * @param readConfig What flags, variables and file say at that moment.
  * @throws ZpublishError where it cannot be started: `invalid-config`, or what kept a dataset from being opened.
  */
-export async function runServe(config: Config, start: StartServer = startRealServer): Promise<RunningServer> {
+export async function runServe(
+  readConfig: () => Config,
+  start: StartServer = startRealServer,
+): Promise<RunningServer> {
+  const config = readConfig();
   const log = createLog(config.logLevel);
   exitOnUncaught(log);
-  const signals = handleSignals(log);
+  const signals = handleSignals(log, config, readConfig);
   const progress = createProgressReporter(process.stderr, log);
   try {
-    for (const { id } of config.datasets) {
-      if (isAwkwardInUrl(id))
-        log.warn({ dataset: id }, "clients must percent-encode this dataset's id in URLs");
-    }
+    warnOfIds(config, log);
     const server = await start(config, { log, progress: progress.update });
     progress.finish();
     process.stdout.write(`zpublish ready on ${server.url}\n`);
@@ -60,13 +65,34 @@ function isListenFailure(error: unknown): error is ZpublishError {
   return error instanceof ZpublishError && error.code === "invalid-config" && "port" in error.details;
 }
 
+function warnOfIds({ datasets }: Config, log: Log): void {
+  for (const { id } of datasets) {
+    if (isAwkwardInUrl(id))
+      log.warn({ dataset: id }, "clients must percent-encode this dataset's id in URLs");
+  }
+}
+
 /**
- * Takes over the signals at once, so that one that comes while datasets are opened is not lost: HUP would kill the
- * process then, and a refresh is not needed.
+ * Takes over the signals at once, so that one that comes while datasets are opened is not lost: what changed since the
+ * configuration was read is read again when there is a server.
  */
-function handleSignals(log: Log): { serve(server: RunningServer): void } {
+function handleSignals(
+  log: Log,
+  config: Config,
+  readConfig: () => Config,
+): { serve(server: RunningServer): void } {
+  let current = config;
   let server: RunningServer | undefined;
+  let isReloadMissed = false;
   let isStopping = false;
+
+  const reloader = createReloader(async () => {
+    if (server === undefined || isStopping) return;
+    const before = current;
+    current = await reloadConfig({ server, log, readConfig, current });
+    if (current !== before) warnOfIds(current, log);
+    await server.refresh().catch((error: unknown) => log.error({ err: error }, "refresh failed"));
+  });
 
   const stop = (signal: NodeJS.Signals, number: number): void => {
     if (server === undefined) process.exit(EXIT_CODES.done);
@@ -84,13 +110,13 @@ function handleSignals(log: Log): { serve(server: RunningServer): void } {
   process.on("SIGTERM", () => stop("SIGTERM", 15));
   process.on("SIGINT", () => stop("SIGINT", 2));
   process.on("SIGHUP", () => {
-    if (server === undefined || isStopping) return;
-    log.info("looking for new metadata");
-    server.refresh().catch((error: unknown) => log.error({ err: error }, "refresh failed"));
+    if (server === undefined) isReloadMissed = true;
+    else reloader.ask();
   });
   return {
     serve(started) {
       server = started;
+      if (isReloadMissed) reloader.ask();
     },
   };
 }

@@ -96,6 +96,8 @@ export interface CacheConfig {
   /** Absolute. */
   readonly directory: string;
   readonly maxBytes: number;
+  /** How long the checksum of a kept chunk is believed once it was looked at; 0: looked at each time. Default 10,000. */
+  readonly verifiedForMs?: number;
 }
 
 /** One plugin to load. */

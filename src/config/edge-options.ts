@@ -6,14 +6,15 @@ export const EDGE_OPTIONS = {
   trustedProxies: option({
     placeholder: "addresses",
     summary:
-      "Whose X-Forwarded-… headers and PROXY lines count: addresses, networks such as 10.0.0.0/8, loopback, private",
+      "Whose X-Forwarded-… headers and PROXY headers count: addresses, networks such as 10.0.0.0/8, loopback, private",
     schema: trustedProxiesSchema,
     fromText: asText,
     defaultValue: () => "",
   }),
   proxyProtocol: option({
     placeholder: null,
-    summary: "Take the client's address from the PROXY protocol (version 2) of trusted proxies",
+    summary:
+      "Take the client's address from the PROXY protocol (versions 1 and 2) of trusted proxies; not with several processes",
     schema: booleanSchema,
     fromText: asBoolean,
     defaultValue: () => false,

@@ -10,7 +10,13 @@ export function optionConfig(values: OptionValues): Omit<Config, "datasets" | "p
     workers: values.workers,
     processes: values.processes,
     simd: values.simd,
-    cache: values.cache ? { directory: values.cacheDir, maxBytes: values.cacheSize } : null,
+    cache: values.cache
+      ? {
+          directory: values.cacheDir,
+          maxBytes: values.cacheSize,
+          verifiedForMs: values.cacheVerify * 1000,
+        }
+      : null,
     rootPath: values.rootPath,
     refreshSeconds: values.refresh,
     corsOrigin: values.corsOrigin,

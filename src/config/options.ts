@@ -15,6 +15,7 @@ import {
   logLevelSchema,
   refreshSchema,
   rootPathSchema,
+  secondsSchema,
   textSchema,
 } from "./value-schemas.js";
 
@@ -82,6 +83,14 @@ export const OPTIONS = {
     fromText: asText,
     defaultValue: () => 10 * 2 ** 30,
     defaultText: "10GiB",
+  }),
+  cacheVerify: option({
+    placeholder: "seconds",
+    summary:
+      "How long the checksum of a kept chunk is believed once it was looked at; 0: looked at each time",
+    schema: secondsSchema(0, 86_400),
+    fromText: asNumber,
+    defaultValue: () => 10,
   }),
   rootPath: option({
     placeholder: "path",

@@ -40,6 +40,11 @@ export function resolveArguments(
   const values = resolveValues(said, env, cwd, file, problems);
   const datasets = resolveDatasets(said, env, cwd, file, problems);
   const plugins = selectPlugins(pluginChoices(said, env, cwd, file, problems), problems);
+  if (values.proxyProtocol && values.processes > 1) {
+    problems.push(
+      `${flagOf("proxyProtocol")}: expected ${flagOf("processes")} 1 with it, received ${values.processes}`,
+    );
+  }
   if ((values.tlsCert === null) !== (values.tlsKey === null)) {
     const [given, missing] = values.tlsKey === null ? ["tlsCert", "tlsKey"] : ["tlsKey", "tlsCert"];
     problems.push(`${flagOf(given)}: expected ${flagOf(missing)} with it, received none`);

@@ -22,8 +22,9 @@ Examples:
   zpublish serve now=/data/2024.zarr --port 8080   as dataset "now"
   zpublish serve --config zpublish.json --no-plugin module_version
 
-Signals: TERM and INT close after what is being answered, HUP looks for new
-metadata at once.
+Signals: TERM and INT go on as before for --drain-delay, not ready, then finish
+what is being answered within --drain-timeout (a second one ends it at once);
+HUP reads options and file again and looks for new metadata.
 `;
 
 /** The `serve` command with all its options, for help and parsing; it does nothing by itself. */

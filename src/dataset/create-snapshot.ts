@@ -19,6 +19,8 @@ const DIMENSIONS_ATTRIBUTE = "_ARRAY_DIMENSIONS";
 export interface SnapshotOptions {
   /** What was served until now; undefined when the dataset is opened. */
   readonly before?: DatasetSnapshot;
+  /** What a chunk that is not served as stored may decode to. Default 1 GiB. */
+  readonly maxChunkBytes?: number | undefined;
 }
 
 /**
@@ -41,7 +43,7 @@ export function* snapshotSteps(
   config: DatasetConfig,
   tree: StoredTree,
   cacheControlDefault: string,
-  { before }: SnapshotOptions = {},
+  { before, maxChunkBytes }: SnapshotOptions = {},
 ): Steps<DatasetSnapshot> {
   const arrays = new Map<string, ServedArray>();
   const refused: Refusal[] = [...tree.refused];
@@ -58,7 +60,13 @@ export function* snapshotSteps(
       const dimsOfArray = dims[index] as string[];
       for (const name of dimsOfArray) dimNames.add(name);
       try {
-        const served = serveArray(config, stored, dimsOfArray, before?.arrays.get(stored.path));
+        const served = serveArray(
+          config,
+          stored,
+          dimsOfArray,
+          before?.arrays.get(stored.path),
+          maxChunkBytes,
+        );
         arrays.set(stored.path, served);
         variables.push(served.variable);
       } catch (error) {
@@ -104,6 +112,7 @@ function serveArray(
   stored: StoredArray,
   dims: readonly string[],
   before: ServedArray | undefined,
+  maxChunkBytes: number | undefined,
 ): ServedArray {
   // Another object all the same: what is kept of an array elsewhere holds for its snapshot only.
   if (before?.stored === stored && isSameList(before.variable.dims, dims))
@@ -116,7 +125,7 @@ function serveArray(
   };
   const ofVariable = Object.hasOwn(config.variables, stored.path) ? config.variables[stored.path] : undefined;
   const asked = resolveEncoding(target, config.encoding, ofVariable);
-  const { plan, document } = createEncodingPlan(stored, asked, { encoderRevision });
+  const { plan, document } = createEncodingPlan(stored, asked, { encoderRevision, maxChunkBytes });
   const variable: Variable = Object.freeze({
     name: stored.name,
     path: stored.path,

@@ -1,25 +1,19 @@
 import type { DatasetConfig } from "../config/config.js";
 import { ZpublishError } from "../errors.js";
 import { settlesWithin } from "../settles-within.js";
-import { workThrough } from "../source/work-through.js";
 import type { DatasetSnapshot, Datasets } from "./dataset.js";
-import { errorOfDataset, type KeptDataset } from "./kept-dataset.js";
+import type { DatasetWatch, Slot } from "./dataset-watch.js";
+import { errorOfDataset } from "./kept-dataset.js";
 import { type OpenOptions, openAtStart } from "./open-at-start.js";
 
 export type { OpenProgress } from "./open-at-start.js";
 
-/** Datasets looked at at a time: enough to keep a disk busy, few enough to keep file handles bounded. */
-const LOOK_CONCURRENCY = 8;
-/** A dataset nobody asked for in so many periods is looked at again only when somebody does. */
-const IDLE_PERIODS = 12;
-/** How long a request waits for a look at a dataset nobody asked for in a while; then it is answered as it was. */
-const LOOK_TIMEOUT_MS = 5_000;
 /** How long a request waits for a dataset that has to be opened first; as long as one chunk may take. */
 const OPEN_TIMEOUT_MS = 120_000;
 /** How long closing waits for looks under way: a source may hang. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
-/** The datasets of a server, kept fresh. */
+/** The datasets of one configuration, kept fresh. */
 export interface DatasetRegistry extends Datasets {
   /**
    * What has to be waited for before a dataset is answered for: that it is opened, or looked at because nobody asked for
@@ -32,25 +26,30 @@ export interface DatasetRegistry extends Datasets {
    * joined.
    */
   refresh(): Promise<void>;
-  /**
-   * Has what is asked for looked at every `seconds`, counted from the end of the refresh before, or from when it had that
-   * long; 0: never. A dataset nobody asks for is left alone until somebody does, and then looked at first.
-   */
-  refreshEvery(seconds: number): void;
+  /** From now on requests are answered from here: what was taken over from another registry is served as is said here. */
+  begin(): void;
+  /** What another registry would have to open anew; undefined where there is nothing of that configuration. */
+  slotOf(config: DatasetConfig): Slot | undefined;
+  readonly stats: DatasetStats;
+  /** Ids of the first few datasets that are open. */
+  someOpen(count: number): readonly string[];
+  /** Closes the datasets that no other registry has. */
   close(): Promise<void>;
 }
 
-/** A dataset and who asked for it when. */
-interface Slot {
-  readonly dataset: KeptDataset;
-  /** The period of the last request. */
-  askedIn: number;
-  /** The period of the last look. */
-  lookedIn: number;
-  /** Open, and looked at in every period: answered for without waiting. */
-  isFresh: boolean;
-  /** Shared by all requests that wait. */
-  preparing: Promise<void> | undefined;
+/** Counts of one registry. */
+export interface DatasetStats {
+  readonly datasets: number;
+  /** Of these, those that have been read. */
+  readonly open: number;
+  /** Looks for new metadata that failed: the last state is served on. Of all registries that had the same watch. */
+  readonly failedLooks: number;
+}
+
+export interface RegistryOptions extends Omit<OpenOptions, "takeOver"> {
+  readonly watch: DatasetWatch;
+  /** Where datasets whose configuration is the same are taken over from, as they are. */
+  readonly former?: Pick<DatasetRegistry, "slotOf"> | undefined;
 }
 
 /**
@@ -60,19 +59,15 @@ interface Slot {
  */
 export async function openDatasets(
   configs: readonly DatasetConfig[],
-  options: OpenOptions,
+  options: RegistryOptions,
 ): Promise<DatasetRegistry> {
-  const slots = new Map<string, Slot>();
-  for (const dataset of await openAtStart(configs, options)) {
-    slots.set(dataset.id, { dataset, askedIn: 0, lookedIn: 0, isFresh: false, preparing: undefined });
-  }
+  const { watch, former, cacheControl } = options;
+  const opened = await openAtStart(configs, {
+    ...options,
+    takeOver: takeOverFrom(former),
+  });
+  const slots = new Map(opened.map((slot) => [slot.dataset.id, slot]));
   const ids = Object.freeze([...slots.keys()]);
-  /** Looked at in every period. */
-  const watched = new Set<Slot>();
-  let periodMs = 0;
-  let period = 0;
-  let timer: NodeJS.Timeout | undefined;
-  let closed = false;
 
   function slotOf(id: string): Slot {
     const slot = slots.get(id);
@@ -80,25 +75,12 @@ export async function openDatasets(
     return slot;
   }
 
-  function ask(slot: Slot): void {
-    slot.askedIn = period;
-    watched.add(slot);
-  }
-
-  async function look(slot: Slot): Promise<void> {
-    const begunIn = period;
-    await slot.dataset.look();
-    if (slot.dataset.snapshot() === undefined) return;
-    slot.lookedIn = begunIn;
-    if (watched.has(slot)) slot.isFresh = true;
-  }
-
   function ready(id: string): Promise<void> | undefined {
     const slot = slots.get(id);
     if (slot === undefined) return undefined;
-    ask(slot);
+    watch.ask(slot);
     if (slot.isFresh) return undefined;
-    if (slot.lookedIn === period && slot.dataset.snapshot() !== undefined) {
+    if (watch.isLookedAt(slot) && slot.dataset.snapshot() !== undefined) {
       slot.isFresh = true;
       return undefined;
     }
@@ -109,14 +91,12 @@ export async function openDatasets(
   }
 
   async function prepare(slot: Slot): Promise<void> {
-    if (slot.dataset.snapshot() === undefined) await open(slot);
-    else await settlesWithin(look(slot), Math.min(periodMs, LOOK_TIMEOUT_MS));
+    if (slot.dataset.snapshot() === undefined) await watch.during(slot, () => open(slot));
+    else await watch.lookFor(slot);
     slot.isFresh = true;
   }
 
-  async function open(slot: Slot): Promise<void> {
-    const { dataset } = slot;
-    const begunIn = period;
+  async function open({ dataset }: Slot): Promise<void> {
     try {
       if (!(await settlesWithin(dataset.open(), OPEN_TIMEOUT_MS))) {
         const problem = `cannot be read: expected to be open after ${OPEN_TIMEOUT_MS} ms`;
@@ -125,7 +105,6 @@ export async function openDatasets(
     } catch (error) {
       throw error instanceof ZpublishError ? errorOfDataset(dataset.id, error) : error;
     }
-    slot.lookedIn = begunIn;
   }
 
   function snapshotOf({ dataset }: Slot): DatasetSnapshot {
@@ -136,36 +115,8 @@ export async function openDatasets(
 
   function get(id: string): DatasetSnapshot {
     const slot = slotOf(id);
-    ask(slot);
+    watch.ask(slot);
     return snapshotOf(slot);
-  }
-
-  /** Looks at what is asked for; what is not any more is left alone. */
-  async function refreshWatched(): Promise<void> {
-    for (const slot of watched) {
-      if (period - slot.askedIn <= IDLE_PERIODS) continue;
-      watched.delete(slot);
-      slot.isFresh = false;
-    }
-    // What hangs must not take the place of others.
-    const due = [...watched].filter(({ dataset }) => !dataset.isLooking());
-    await workThrough(due, LOOK_CONCURRENCY, look);
-  }
-
-  async function refresh(): Promise<void> {
-    const all = [...slots.values()];
-    const joined = all.filter(({ dataset }) => dataset.isLooking());
-    const others = all.filter(({ dataset }) => !dataset.isLooking());
-    await Promise.all([...joined.map(look), workThrough(others, LOOK_CONCURRENCY, look)]);
-  }
-
-  function schedule(): void {
-    if (closed) return;
-    timer = setTimeout(async () => {
-      period++;
-      await settlesWithin(refreshWatched(), periodMs);
-      schedule();
-    }, periodMs).unref();
   }
 
   return {
@@ -176,26 +127,57 @@ export async function openDatasets(
       const pending = ready(id);
       return pending === undefined ? snapshotOf(slot) : pending.then(() => snapshotOf(slot));
     },
+    async lookBeforeAbsence(snapshot) {
+      const slot = slotOf(snapshot.id);
+      if (snapshot.immutable || !watch.isRefreshed) return snapshot;
+      await slot.absence.look();
+      return snapshotOf(slot);
+    },
     isCurrent(snapshot) {
       const slot = slots.get(snapshot.id);
       if (slot === undefined || !slot.isFresh || slot.dataset.snapshot() !== snapshot) return false;
-      slot.askedIn = period;
+      watch.askAgain(slot);
       return true;
     },
     ready,
-    refresh,
-    refreshEvery(seconds) {
-      if (seconds <= 0) return;
-      periodMs = seconds * 1000;
-      schedule();
+    refresh: () => watch.refresh([...slots.values()]),
+    begin() {
+      for (const config of configs)
+        slots.get(config.id)?.dataset.setCacheControl(config.cacheControl ?? cacheControl);
+    },
+    slotOf(config) {
+      const slot = slots.get(config.id);
+      return slot?.dataset.isOf(config) ? slot : undefined;
+    },
+    get stats() {
+      let open = 0;
+      for (const { dataset } of slots.values()) if (dataset.snapshot() !== undefined) open++;
+      return { datasets: slots.size, open, failedLooks: watch.failedLooks };
+    },
+    someOpen(count) {
+      const found: string[] = [];
+      for (const [id, { dataset }] of slots) {
+        if (found.length === count) break;
+        if (dataset.snapshot() !== undefined) found.push(id);
+      }
+      return found;
     },
     async close() {
-      closed = true;
-      clearTimeout(timer);
-      const all = Array.from(slots.values(), ({ dataset }) => dataset);
+      const left = [...slots.values()].filter((slot) => --slot.owners === 0);
+      for (const slot of left) watch.drop(slot);
+      const all = left.map(({ dataset }) => dataset);
       const looks = all.filter((dataset) => dataset.isLooking()).map((dataset) => dataset.look());
       await settlesWithin(Promise.all(looks), CLOSE_TIMEOUT_MS);
       await Promise.all(all.map((dataset) => dataset.close()));
     },
+  };
+}
+
+/** Out of sight of the registry's own functions, which would keep the former one, and all before it, in memory. */
+function takeOverFrom(former: RegistryOptions["former"]): OpenOptions["takeOver"] {
+  return (config) => {
+    const slot = former?.slotOf(config);
+    if (slot !== undefined) slot.owners++;
+    return slot;
   };
 }

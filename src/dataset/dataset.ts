@@ -59,6 +59,13 @@ export interface Datasets {
    * @throws ZpublishError as `get`, and what keeps it from being opened.
    */
   open(id: string): DatasetSnapshot | Promise<DatasetSnapshot>;
+  /**
+   * The state by which it may be said that something is not there: one that was looked for after this call. Others may have
+   * told the client of a newer one: another process, another instance. The same state where it is `immutable`, or nobody looks
+   * for new metadata.
+   * @throws ZpublishError `source-unreadable` where it cannot be looked for.
+   */
+  lookBeforeAbsence(snapshot: DatasetSnapshot): Promise<DatasetSnapshot>;
   /** Whether `open` would answer this state at once. */
   isCurrent(snapshot: DatasetSnapshot): boolean;
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { DatasetConfig } from "../config/config.js";
 import { messageOf, ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
@@ -10,8 +11,13 @@ const HELD_RETRY_MS = 1_000;
 /** How soon a dataset that could not be opened is tried again: requests in between are answered with the same error. */
 const FAILED_RETRY_MS = 1_000;
 
+/** A dataset whose source may be open already, as the library's users have them. */
+export type GivenDataset = DatasetConfig & { readonly source?: Source };
+
 export interface KeptDatasetOptions {
   readonly cacheControl: string;
+  /** As in `SnapshotOptions`. */
+  readonly maxChunkBytes?: number | undefined;
   readonly log: Log;
   /** Called when a snapshot has taken another's place: what holds on to the old one should let go. */
   readonly onChange?: (() => void) | undefined;
@@ -39,16 +45,24 @@ export interface KeptDataset {
    */
   look(): Promise<void>;
   isLooking(): boolean;
+  /** Whether the last look failed: the state before is served on. */
+  hasFailed(): boolean;
+  /** Whether another dataset of that configuration would be the same, but for its `Cache-Control`. */
+  isOf(config: GivenDataset): boolean;
+  /** What is answered from now on, and by what is opened later. */
+  setCacheControl(value: string): void;
   close(): Promise<void>;
 }
 
 /** @param source Closed with the dataset. */
 export function createKeptDataset(
-  config: DatasetConfig,
+  config: GivenDataset,
   source: Source,
-  { cacheControl, log, onChange }: KeptDatasetOptions,
+  // By name: what else the caller has there would be kept in memory with the dataset.
+  { log, onChange, maxChunkBytes, cacheControl: cacheControlDefault }: KeptDatasetOptions,
 ): KeptDataset {
   const { id } = config;
+  let cacheControl = config.cacheControl ?? cacheControlDefault;
   let dataset: OpenDataset | undefined;
   /** Kept when it is done; when it failed, for a moment. */
   let opening: Promise<void> | undefined;
@@ -60,7 +74,8 @@ export function createKeptDataset(
 
   async function openNow(progress?: (arraysRead: number) => void): Promise<void> {
     try {
-      dataset = await openDataset(config, source, cacheControl, progress);
+      dataset = await openDataset(config, source, cacheControl, progress, maxChunkBytes);
+      dataset.setCacheControl(cacheControl);
     } catch (error) {
       setTimeout(() => {
         opening = undefined;
@@ -110,12 +125,25 @@ export function createKeptDataset(
     open,
     look,
     isLooking: () => looking !== undefined,
+    hasFailed: () => said !== undefined,
+    isOf: (other) => isSameDataset(config, other),
+    setCacheControl(value) {
+      cacheControl = value;
+      dataset?.setCacheControl(value);
+    },
     async close() {
       closed = true;
       clearTimeout(retry);
       await source.close();
     },
   };
+}
+
+/** Sources that were given are compared as objects: they may hold all data. */
+function isSameDataset(one: GivenDataset, other: GivenDataset): boolean {
+  const { source, cacheControl: _cacheControl, ...rest } = one;
+  const { source: otherSource, cacheControl: _otherCacheControl, ...otherRest } = other;
+  return source === otherSource && isDeepStrictEqual(rest, otherRest);
 }
 
 /** An error of one of many datasets: with its id before the message. */

@@ -28,23 +28,28 @@ export interface OpenDataset {
    * @throws ZpublishError where the source cannot be read; the state before is served on.
    */
   refresh(): Promise<RefreshResult>;
+  /** In a snapshot of its own, as the state is the same otherwise. */
+  setCacheControl(value: string): void;
   close(): Promise<void>;
 }
 
 /**
  * Reads a source and settles how it is served.
+ * @param cacheControl Where its configuration says none.
  * @param progress Called with the number of arrays read so far.
+ * @param maxChunkBytes As in `SnapshotOptions`.
  * @throws ZpublishError `invalid-metadata`, `source-unreadable` or `invalid-config`.
  */
 export async function openDataset(
   config: DatasetConfig,
   source: Source,
-  cacheControlDefault: string,
+  cacheControl: string,
   progress?: (arraysRead: number) => void,
+  maxChunkBytes?: number,
 ): Promise<OpenDataset> {
   const first = await source.readTree(progress);
   let { fingerprint } = first;
-  let snapshot = await runInSlices(snapshotSteps(config, first, cacheControlDefault));
+  let snapshot = await runInSlices(snapshotSteps(config, first, cacheControl, { maxChunkBytes }));
   let refusals = 0;
 
   return {
@@ -54,7 +59,11 @@ export async function openDataset(
       const current = await source.fingerprint();
       if (current === fingerprint) return "unchanged";
       const tree = await source.readTree();
-      const next = await runInSlices(snapshotSteps(config, tree, cacheControlDefault, { before: snapshot }));
+      const steps = snapshotSteps(config, tree, snapshot.cacheControl, {
+        before: snapshot,
+        maxChunkBytes,
+      });
+      const next = await runInSlices(steps);
       const isHalfWritten = next.refused.some(
         ({ path }) => snapshot.arrays.has(path) || snapshot.tree.groups.has(`/${path}`),
       );
@@ -67,9 +76,17 @@ export async function openDataset(
         !isDeepStrictEqual([next.refused, next.warnings], [snapshot.refused, snapshot.warnings]);
       // What is kept for a snapshot is kept on where there is nothing new.
       if (!changed) return "unchanged";
-      snapshot = next;
+      // It may have been set while the tree was being read.
+      snapshot = withCacheControl(next, snapshot.cacheControl);
       return "changed";
+    },
+    setCacheControl(value) {
+      snapshot = withCacheControl(snapshot, value);
     },
     close: () => source.close(),
   };
+}
+
+function withCacheControl(snapshot: DatasetSnapshot, cacheControl: string): DatasetSnapshot {
+  return snapshot.cacheControl === cacheControl ? snapshot : Object.freeze({ ...snapshot, cacheControl });
 }

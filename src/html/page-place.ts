@@ -22,12 +22,9 @@ export function placePage(html: string, place: PagePlace): string {
   return html.replaceAll(SERVICE_URL, escapeHtml(place.serviceUrl)).replaceAll(UP, escapeHtml(place.up));
 }
 
-/**
- * The place of a page below `/datasets/{dataset_id}/`.
- * @param rootPath Path prefix of the service, `""` or `/prefix`; a proxy's `X-Forwarded-Prefix` wins over it.
- */
-export function placeOf(request: Pick<RouteRequest, "rawPath" | "header">, rootPath: string): PagePlace {
-  return { serviceUrl: serviceUrlOf(request, rootPath), up: upOf(request.rawPath) };
+/** The place of a page below `/datasets/{dataset_id}/`. */
+export function placeOf({ rawPath, serviceUrl }: Pick<RouteRequest, "rawPath" | "serviceUrl">): PagePlace {
+  return { serviceUrl, up: upOf(rawPath) };
 }
 
 /**
@@ -37,26 +34,4 @@ function upOf(rawPath: string): string {
   let slashes = 0;
   for (let index = 0; index < rawPath.length; index++) if (rawPath.charCodeAt(index) === 0x2f) slashes++;
   return slashes <= 3 ? "./" : "../".repeat(slashes - 3);
-}
-
-const HOST = /^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?$/;
-const PREFIX = /^(?:\/[A-Za-z0-9._~-]+){0,16}\/?$/;
-
-/**
- * Only shown to people as an address to copy, never followed: headers that do not look like a host are ignored.
- * The first of several forwarded values is the client's.
- */
-function serviceUrlOf(request: Pick<RouteRequest, "header">, rootPath: string): string {
-  const host = firstMatching(HOST, request.header("x-forwarded-host"), request.header("host")) ?? "localhost";
-  const scheme = firstMatching(/^https?$/, request.header("x-forwarded-proto")) ?? "http";
-  const prefix = firstMatching(PREFIX, request.header("x-forwarded-prefix")) ?? rootPath;
-  return `${scheme}://${host}${prefix.replace(/\/$/, "")}`;
-}
-
-function firstMatching(pattern: RegExp, ...values: readonly (string | undefined)[]): string | undefined {
-  for (const value of values) {
-    const first = value?.split(",", 1)[0]?.trim();
-    if (first !== undefined && pattern.test(first)) return first;
-  }
-  return undefined;
 }

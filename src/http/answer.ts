@@ -6,6 +6,7 @@ import type { Exchange } from "./exchange.js";
 import { headerField } from "./header-field.js";
 import { locationWithSlash } from "./redirect.js";
 import type { Reply } from "./reply.js";
+import type { RouteCounts } from "./request-counts.js";
 import type { Route } from "./route.js";
 import type { Router } from "./router.js";
 import type { SeenPaths } from "./seen-paths.js";
@@ -27,6 +28,7 @@ export interface Answering {
 /** A reply, with what it takes to give it again. */
 interface KeptReply {
   readonly weight: Route["weight"];
+  readonly counts: RouteCounts;
   readonly reply: Reply & { isCurrent(): boolean };
 }
 
@@ -40,6 +42,7 @@ export function answer(exchange: Exchange, answering: Answering): void | Promise
   const { fullPath } = exchange;
   const known = kept.get(fullPath);
   if (known?.reply.isCurrent()) {
+    exchange.counts = known.counts;
     admit(exchange, known.weight);
     exchange.isRepeated = true;
     const pending = deliver(exchange, known.reply);
@@ -65,21 +68,20 @@ function answerAnew(exchange: Exchange, { router, rootPath, kept, seen }: Answer
   }
   const match = router.match(rawPath);
   if (match === undefined) throw new ZpublishError("not-found", "Not Found");
-  const { weight, handler } = match.route;
+  const { weight, handler, path } = match.route;
+  const counts = exchange.context.watch.counts.of(path);
+  exchange.counts = counts;
   admit(exchange, weight);
   exchange.rawPath = rawPath;
   exchange.params = match.params;
   const keep = (reply: Reply) => {
     const { fullPath } = exchange;
-    if (isReusable(reply) && seen.note(fullPath)) kept.set(fullPath, { weight, reply });
+    if (isReusable(reply) && seen.note(fullPath)) kept.set(fullPath, { weight, counts, reply });
   };
   return handle(exchange, handler, keep, MAX_ATTEMPTS);
 }
 
 function admit({ context }: Exchange, weight: Route["weight"]): void {
-  // Chunks are answered to the end: several clients take an error for absence, and read fill values.
-  if (context.draining && weight === "page")
-    throw new ZpublishError("draining", "The server is shutting down");
   context.load.admit(weight);
 }
 
@@ -175,10 +177,13 @@ function deliver(exchange: Exchange, reply: Reply): void | Promise<void> {
 }
 
 function redirect(exchange: Exchange): void {
-  const { fullPath, query, context } = exchange;
+  const { query, context } = exchange;
+  const { cacheControl, edge, rootPath } = context;
+  // Where a proxy took a prefix away, the client needs it. The host is the client's own affair.
+  const path = exchange.publicPrefix + exchange.fullPath.slice(rootPath.length);
   const fields =
-    headerField("Location", locationWithSlash(fullPath, query)) +
-    headerField("Cache-Control", context.cacheControl);
+    headerField("Location", locationWithSlash(path, query)) +
+    headerField("Cache-Control", edge.cacheControlOf(cacheControl));
   exchange.cork(() => {
     exchange.writeHead("301 Moved Permanently", fields);
     exchange.endHead(0);

@@ -1,5 +1,8 @@
 import { messageOf } from "../errors.js";
+import { requestFields } from "./access-log.js";
 import type { Exchange } from "./exchange.js";
+import type { Load } from "./load.js";
+import { Pace } from "./pace.js";
 import type { Body } from "./reply.js";
 
 /** Most bytes offered to the socket in one call; uWebSockets.js counts them in 32 bits. */
@@ -12,6 +15,10 @@ const MAX_REOPENS = 3;
  * clock anew, so it is tried this often, and this file decides when a client has stalled.
  */
 const RETRY_MS = 4_000;
+/** Where others have waited so long for the memory of bodies, clients that take theirs slowly are dropped for them. */
+const MAX_WAIT_MS = 10_000;
+/** Slowly: fewer bytes per second. The slowest first, and no more than it takes. */
+const SLOW_BYTES_PER_SECOND = 64 * 1_024;
 
 /** Part of a body on its way to a client. */
 export interface BodyTransfer {
@@ -24,6 +31,12 @@ export interface BodyTransfer {
   readonly reopen: () => Promise<Body>;
 }
 
+/** Counts of one server. */
+export interface SenderStats {
+  /** Dropped so far, as they were too slow. */
+  readonly clientsDropped: number;
+}
+
 /** Sends bodies as fast as clients take them, without copying them. */
 export interface BodySender {
   /**
@@ -33,6 +46,7 @@ export interface BodySender {
   send(transfer: BodyTransfer, first: Uint8Array): void;
   /** Stops looking after bodies on their way. */
   close(): void;
+  readonly stats: SenderStats;
 }
 
 interface Sending {
@@ -41,12 +55,16 @@ interface Sending {
   /** True while the body is being opened again. */
   reopening: boolean;
   reopens: number;
-  lastProgressMs: number;
+  readonly pace: Pace;
 }
 
-/** @param stallTimeoutMs A client that takes nothing for so long is dropped. */
-export function createBodySender(stallTimeoutMs: number): BodySender {
+/**
+ * @param load Where the memory of bodies is counted, and waited for.
+ * @param stallTimeoutMs A client that takes nothing for so long, or less than 1 KiB for each second of it, is dropped.
+ */
+export function createBodySender(load: Load, stallTimeoutMs: () => number): BodySender {
   const waiting = new Set<Sending>();
+  const stats = { clientsDropped: 0 };
   let timer: NodeJS.Timeout | undefined;
 
   function send(transfer: BodyTransfer, first: Uint8Array): void {
@@ -55,7 +73,8 @@ export function createBodySender(stallTimeoutMs: number): BodySender {
       exchange.endWith("");
       return;
     }
-    exchange.context.load.setBodyBytes(exchange, transfer.body.heldByteLength ?? byteLength);
+    exchange.byteLength = byteLength;
+    load.setBodyBytes(exchange, transfer.body.heldByteLength ?? byteLength);
     const begun = begin(transfer, first);
     if (begun === "all") return;
     const sending: Sending = {
@@ -63,7 +82,7 @@ export function createBodySender(stallTimeoutMs: number): BodySender {
       body: transfer.body,
       reopening: false,
       reopens: 0,
-      lastProgressMs: performance.now(),
+      pace: new Pace(exchange.res.getWriteOffset(), performance.now(), stallTimeoutMs()),
     };
     if (begun === "some" && (pump(sending) || exchange.over)) return;
     waiting.add(sending);
@@ -81,7 +100,7 @@ export function createBodySender(stallTimeoutMs: number): BodySender {
     // Writes what the socket takes at once and keeps none of the rest, unlike end() and write().
     const [ok, done] = exchange.res.tryEnd(view, byteLength);
     if (done) {
-      exchange.end();
+      exchange.endWhole();
       return "all";
     }
     return ok ? "some" : "full";
@@ -104,14 +123,13 @@ export function createBodySender(stallTimeoutMs: number): BodySender {
       );
       if (done) {
         waiting.delete(sending);
-        exchange.end();
+        exchange.endWhole();
         return true;
       }
       const sent = exchange.res.getWriteOffset();
       if (sent > offset) {
         offset = sent;
         sending.reopens = 0;
-        sending.lastProgressMs = performance.now();
       }
       if (!ok) return false;
       view = sending.body.read(start + offset);
@@ -151,7 +169,7 @@ export function createBodySender(stallTimeoutMs: number): BodySender {
         }
         sending.body = again;
         if (!exchange.over) {
-          exchange.context.load.setBodyBytes(exchange, again.heldByteLength ?? byteLength);
+          load.setBodyBytes(exchange, again.heldByteLength ?? byteLength);
         }
         resume(sending);
       },
@@ -163,8 +181,8 @@ export function createBodySender(stallTimeoutMs: number): BodySender {
     const { exchange } = sending.transfer;
     waiting.delete(sending);
     if (exchange.over) return;
-    const { fullPath, context } = exchange;
-    context.log.error({ err: error, path: fullPath }, `answer broken off: ${messageOf(error)}`);
+    const { context } = exchange;
+    context.log.error({ ...requestFields(exchange), err: error }, `answer broken off: ${messageOf(error)}`);
     exchange.drop();
   }
 
@@ -177,13 +195,35 @@ export function createBodySender(stallTimeoutMs: number): BodySender {
         continue;
       }
       resume(sending);
-      if (!exchange.over && !sending.reopening && nowMs - sending.lastProgressMs > stallTimeoutMs) {
-        waiting.delete(sending);
-        exchange.context.log.debug({ path: exchange.fullPath }, "client takes nothing: connection dropped");
-        exchange.drop();
-      }
+      if (exchange.over) continue;
+      sending.pace.look(exchange.res.getWriteOffset(), nowMs);
+      if (!sending.reopening && sending.pace.hasStalled(nowMs)) giveUp(sending, "it takes next to nothing");
     }
+    makeRoom();
     if (waiting.size === 0) stop();
+  }
+
+  /** A body that is taken slowly holds memory that others wait for: not for ever. */
+  function makeRoom(): void {
+    let short = load.shortage(MAX_WAIT_MS);
+    if (short === 0) return;
+    const rateOf = ({ pace }: Sending) => pace.rate ?? Number.POSITIVE_INFINITY;
+    const slow = [...waiting]
+      .filter((sending) => sending.transfer.exchange.bodyBytes > 0 && rateOf(sending) < SLOW_BYTES_PER_SECOND)
+      .sort((one, other) => rateOf(one) - rateOf(other));
+    for (const sending of slow) {
+      if (short <= 0) return;
+      short -= sending.transfer.exchange.bodyBytes;
+      giveUp(sending, "it takes its body slowly, and others wait for the memory");
+    }
+  }
+
+  function giveUp(sending: Sending, why: string): void {
+    const { exchange } = sending.transfer;
+    waiting.delete(sending);
+    exchange.context.log.debug(requestFields(exchange), `client dropped: ${why}`);
+    stats.clientsDropped += 1;
+    exchange.drop();
   }
 
   function stop(): void {
@@ -191,5 +231,5 @@ export function createBodySender(stallTimeoutMs: number): BodySender {
     timer = undefined;
   }
 
-  return { send, close: stop };
+  return { send, close: stop, stats };
 }

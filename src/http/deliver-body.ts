@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import { allowsRange, matchIfMatch, matchIfNoneMatch } from "./conditional.js";
-import type { Exchange } from "./exchange.js";
+import type { Exchange, ExchangeContext } from "./exchange.js";
 import { headerField } from "./header-field.js";
 import { KeptFields, type KeptLine, keepLine } from "./kept-fields.js";
 import { parseRange, type RangeRequest, resolveRange } from "./range.js";
@@ -77,6 +77,7 @@ function sendBody(
   if (first === undefined || (first.byteLength === 0 && part.byteLength > 0)) return false;
   // In the turn in which it was read: the view may be dead in the next.
   exchange.cork(() => {
+    exchange.bodyHeaders = body.headers;
     writeBodyHead(exchange, reply, body, range === undefined ? undefined : part);
     const reopen = () => reply.open(() => !exchange.over);
     const { start, byteLength } = part;
@@ -122,15 +123,15 @@ function sendNotModified(exchange: Exchange, reply: BodyReply): void {
 
 /** Header lines of a reply that do not depend on its body. There may be thousands: each is made when it is needed. */
 class BodyHead {
-  /** For which server's default they are. */
-  readonly defaultCacheControl: string;
+  /** For which site they are. */
+  readonly context: ExchangeContext;
   readonly #reply: BodyReply;
   #validators: KeptFields | undefined;
   #fields: KeptFields | undefined;
 
-  constructor(reply: BodyReply, defaultCacheControl: string) {
+  constructor(reply: BodyReply, context: ExchangeContext) {
     this.#reply = reply;
-    this.defaultCacheControl = defaultCacheControl;
+    this.context = context;
   }
 
   /** Of 304. */
@@ -148,10 +149,11 @@ class BodyHead {
   }
 
   #validatorLines(): string {
-    const { etag, cacheControl } = this.#reply;
+    const { edge, cacheControl: ofSite } = this.context;
+    const { etag, cacheControl = ofSite } = this.#reply;
     return (
       headerField("ETag", etag) +
-      headerField("Cache-Control", cacheControl ?? this.defaultCacheControl) +
+      headerField("Cache-Control", edge.cacheControlOf(cacheControl)) +
       headerField("Accept-Ranges", "bytes")
     );
   }
@@ -162,8 +164,8 @@ const heads = new WeakMap<BodyReply, BodyHead>();
 
 function headOf({ context, isRepeated }: Exchange, reply: BodyReply): BodyHead {
   const known = heads.get(reply);
-  if (known?.defaultCacheControl === context.cacheControl) return known;
-  const head = new BodyHead(reply, context.cacheControl);
+  if (known?.context === context) return known;
+  const head = new BodyHead(reply, context);
   if (isRepeated) heads.set(reply, head);
   return head;
 }

@@ -81,7 +81,8 @@ function send(
   range: RangeRequest | undefined,
 ): void {
   const { document } = reply;
-  const head = headOf(document, coding, reply.cacheControl ?? exchange.context.cacheControl);
+  const { cacheControl, edge } = exchange.context;
+  const head = headOf(document, coding, edge.cacheControlOf(reply.cacheControl ?? cacheControl));
   if (ifNoneMatch !== undefined && matchIfNoneMatch(ifNoneMatch, head.etag) !== "no-match") {
     exchange.writeKeptHead("304 Not Modified", head.validators);
     exchange.endBodiless();

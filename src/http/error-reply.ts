@@ -9,6 +9,8 @@ interface ErrorAnswer {
   readonly logLevel: "debug" | "warn" | "error";
   /** Seconds after which trying again may help. */
   readonly retryAfterSeconds?: number;
+  /** At random so many seconds more at most: those who are turned away at once are not to come again at once. */
+  readonly retrySpreadSeconds?: number;
 }
 
 const FAILURE = { status: "500 Internal Server Error", logLevel: "error" } as const;
@@ -41,6 +43,21 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
     detail: "Too many requests at once; try again later",
     logLevel: "warn",
     retryAfterSeconds: 1,
+    retrySpreadSeconds: 2,
+  },
+  "url-too-long": { status: "414 URI Too Long", logLevel: "debug" },
+  starting: {
+    status: "503 Service Unavailable",
+    detail: "The server is starting; try again later",
+    logLevel: "debug",
+    retryAfterSeconds: 1,
+  },
+  unauthorized: { status: "401 Unauthorized", logLevel: "debug" },
+  "timed-out": {
+    status: "503 Service Unavailable",
+    detail: "The answer took too long; try again later",
+    logLevel: "error",
+    retryAfterSeconds: 10,
   },
   draining: {
     status: "503 Service Unavailable",
@@ -77,9 +94,14 @@ export function errorReply(error: ZpublishError, id: () => string): ErrorReply {
     status: answer.status,
     body: JSON.stringify(hasId ? { detail, id: id() } : { detail }),
     logLevel: answer.logLevel,
-    retryAfterSeconds: answer.retryAfterSeconds,
+    retryAfterSeconds: retryAfter(answer),
     hasId,
   };
+}
+
+function retryAfter({ retryAfterSeconds, retrySpreadSeconds = 0 }: ErrorAnswer): number | undefined {
+  if (retryAfterSeconds === undefined) return undefined;
+  return retryAfterSeconds + Math.floor(Math.random() * (retrySpreadSeconds + 1));
 }
 
 /** As pydantic writes it, which is what users of Xpublish know. */

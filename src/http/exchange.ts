@@ -1,11 +1,21 @@
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
+import { randomUUID } from "node:crypto";
 import type { Log } from "../observe/log.js";
+import { parseTraceParent, type TraceParent } from "../observe/trace-parent.js";
+import { isLogged, logRequest } from "./access-log.js";
 import type { BodySender } from "./body-sender.js";
 import type { Cors } from "./cors.js";
+import { type Forwarded, forwardedOf } from "./forwarded.js";
 import { headerField } from "./header-field.js";
 import type { KeptFields, KeptLine } from "./kept-fields.js";
 import type { BodyTaker, Load } from "./load.js";
 import type { Body, RouteRequest } from "./reply.js";
+import { countRequest, type MethodLabel, type RouteCounts } from "./request-counts.js";
+import { isRequestId } from "./request-id.js";
+import type { RequestWatch } from "./request-watch.js";
+import { forwardedPrefix, serviceUrlOf } from "./service-url.js";
+import type { SiteEdge } from "./site-edge.js";
+import { joinVary } from "./vary.js";
 
 /** What all exchanges of one server share. */
 export interface ExchangeContext {
@@ -18,7 +28,13 @@ export interface ExchangeContext {
   /** Requests whose answer is not sent yet. */
   readonly open: Set<Exchange>;
   /** True: connections end with their current answer. */
-  draining: boolean;
+  readonly draining: boolean;
+  /** How requests come to this server. */
+  readonly scheme: "http" | "https";
+  /** Of the site: empty, or begins with a slash and ends without one. */
+  readonly rootPath: string;
+  readonly edge: SiteEdge;
+  readonly watch: RequestWatch;
 }
 
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
@@ -45,10 +61,33 @@ export class Exchange implements RouteRequest, BodyTaker {
   isRepeated = false;
   /** Of a body that is being made or on its way, counted by the load. */
   bodyBytes = 0;
+  methodLabel: MethodLabel;
+  /** Of the route, once that is known. */
+  counts: RouteCounts;
+  /** On the clock of `performance.now()`. */
+  readonly beganMs = performance.now();
+  /** When the answer began; 0: it did not, or within the callback of uWebSockets.js. */
+  firstByteMs = 0;
+  /** Of the answer, once it began; empty before. */
+  status = "";
+  /** Of the body that is sent. */
+  byteLength = 0;
+  /** Whether the whole answer was handed to uWebSockets.js or the system. */
+  isWhole = false;
+  /** Whether there will be a line in the access log. */
+  isLogged = false;
+  /** Of the body that is sent, where it has some. */
+  bodyHeaders: Body["headers"] | undefined;
   #isOpen = false;
   #body: Body | undefined;
   /** For CORS. */
   readonly #origin: string | undefined;
+  /** What a balancer or the client calls the request, or it was called here; empty: it has no name yet. */
+  #id: string;
+  /** Whether the answer says it. */
+  #tellsId: boolean;
+  #traceParent = "";
+  #forwarded: Forwarded | undefined;
   /** What uWebSockets.js gave, until it takes it back. */
   #request: HttpRequest | null;
   /** What was copied of it. */
@@ -62,7 +101,65 @@ export class Exchange implements RouteRequest, BodyTaker {
     this.fullPath = req.getUrl();
     this.rawPath = this.fullPath;
     this.#origin = context.cors.variesByOrigin ? req.getHeader("origin") : undefined;
+    this.methodLabel = method;
+    this.counts = context.watch.counts.unmatched;
+    const id = req.getHeader(context.edge.requestIdHeader);
+    this.#tellsId = id !== "" && isRequestId(id);
+    this.#id = this.#tellsId ? id : "";
+    const { accessLogShare } = context.edge;
+    if (accessLogShare > 0 && isLogged(this, accessLogShare)) this.noteForLog();
     context.load.begin();
+  }
+
+  /** The name of this request in the log, made up where nobody gave it one. */
+  get id(): string {
+    if (this.#id === "") this.#id = randomUUID();
+    return this.#id;
+  }
+
+  /** Has the request logged when it is over. To be called before it is: the client's address is gone with the connection. */
+  noteForLog(): void {
+    this.isLogged = true;
+    this.#forwarded ??= forwardedOf(this, this.context.edge.proxies);
+  }
+
+  /** Whether a balancer or the client has named it, or is told its name. */
+  get isNamed(): boolean {
+    return this.#tellsId;
+  }
+
+  /** Has the answer say what the request is called in the log, as it does anyhow where somebody gave it its name. */
+  tellId(): void {
+    this.#tellsId = true;
+  }
+
+  /** Where the request stands in a distributed trace, if it does. */
+  get traceParent(): TraceParent | undefined {
+    const header = this.#request === null ? this.#traceParent : this.#request.getHeader("traceparent");
+    return header === "" ? undefined : parseTraceParent(header);
+  }
+
+  /** Who asks, and whether through a proxy whose word counts. */
+  get forwarded(): Forwarded {
+    this.#forwarded ??= forwardedOf(this, this.context.edge.proxies);
+    return this.#forwarded;
+  }
+
+  get serviceUrl(): string {
+    const { scheme, rootPath } = this.context;
+    return serviceUrlOf({ scheme, rootPath, ...this.#place() });
+  }
+
+  /** The path under which clients see the service: a trusted proxy's, or the root path. */
+  get publicPrefix(): string {
+    const { rootPath } = this.context;
+    return forwardedPrefix({ rootPath, ...this.#place() }) ?? rootPath;
+  }
+
+  #place() {
+    const { trusted } = this.context.edge.proxies;
+    const isTrusted = !trusted.isEmpty && this.forwarded.isTrusted;
+    return { isTrusted, header: (name: string) => this.header(name) };
   }
 
   get query(): string {
@@ -81,12 +178,34 @@ export class Exchange implements RouteRequest, BodyTaker {
     return this.#kept.headers.get(name);
   }
 
+  /** A request header that is a list, of which there may be several: all of them, in their order. */
+  listHeader(name: string): string | undefined {
+    if (this.#request === null) return this.#kept?.headers.get(name);
+    const values: string[] = [];
+    this.#request.forEach((other, value) => {
+      if (other === name && value !== "") values.push(value);
+    });
+    return values.length === 0 ? undefined : values.join(",");
+  }
+
+  /** How often a header was sent, by its name in lower case. To be called before uWebSockets.js takes its request back. */
+  countHeader(name: string): number {
+    let count = 0;
+    this.#request?.forEach((other) => {
+      if (other === name) count += 1;
+    });
+    return count;
+  }
+
   /** Copies headers and query, for a handler that goes on after uWebSockets.js takes its request back. */
   keepHeaders(): void {
     if (this.#request === null) return;
     const headers = new Map<string, string>();
     this.#request.forEach((name, value) => {
-      if (value !== "" && !headers.has(name)) headers.set(name, value);
+      if (value === "") return;
+      const known = headers.get(name);
+      if (known === undefined) headers.set(name, value);
+      else if (name === "x-forwarded-for") headers.set(name, `${known},${value}`);
     });
     this.#kept = { headers, query: this.query };
   }
@@ -96,11 +215,16 @@ export class Exchange implements RouteRequest, BodyTaker {
    * once, and a set of them all, or an abort handler for each, would cost more than they do.
    */
   release(): void {
+    const request = this.#request;
     this.#request = null;
     if (this.over) return;
-    this.res.onAborted(() => this.end());
+    const { context, res } = this;
+    if (request !== null) this.#traceParent = request.getHeader("traceparent");
+    if (this.started) this.firstByteMs = performance.now();
+    res.onAborted(() => this.end());
     this.#isOpen = true;
-    this.context.open.add(this);
+    context.open.add(this);
+    context.watch.overdue.begin();
   }
 
   /** Notes from which body the answer is, in place of another: it is released when the answer is sent or given up. */
@@ -128,10 +252,12 @@ export class Exchange implements RouteRequest, BodyTaker {
    */
   writeHead(status: string, fields: string, vary = ""): void {
     const { context, res } = this;
-    let more = fields;
-    if (context.cors.variesByOrigin) more += headerField("Vary", vary === "" ? "Origin" : `${vary}, Origin`);
-    else if (vary !== "") more += headerField("Vary", vary);
+    const { edge } = context;
+    let more = fields + edge.fields;
+    const varies = joinVary(vary, edge.vary);
+    if (varies !== "") more += headerField("Vary", varies);
     if (context.draining) more += headerField("Connection", "close");
+    if (this.#tellsId) more += headerField("X-Request-Id", this.id);
     this.#writeStatus(status);
     // uWebSockets.js writes names and values as they are, so that one call into it writes all lines.
     res.writeHeader("X-Content-Type-Options", `nosniff${context.cors.fields(this.#origin)}${more}`);
@@ -148,10 +274,13 @@ export class Exchange implements RouteRequest, BodyTaker {
     // Uint8Array is as good as text, and need not be encoded; the types know ArrayBuffer only.
     this.res.writeHeader("X-Content-Type-Options", encoded as unknown as ArrayBuffer);
     if (more !== undefined) this.res.writeHeader(more.name, more.value as unknown as ArrayBuffer);
+    if (this.#tellsId) this.res.writeHeader("X-Request-Id", this.id);
   }
 
   #writeStatus(status: string): void {
     this.started = true;
+    this.status = status;
+    if (this.#request === null) this.firstByteMs = performance.now();
     // uWebSockets.js writes this one by itself.
     if (status !== "200 OK") this.res.writeStatus(status);
   }
@@ -167,18 +296,28 @@ export class Exchange implements RouteRequest, BodyTaker {
   /** Ends an answer that has neither body nor Content-Length: 204, 304. */
   endBodiless(): void {
     this.res.endWithoutBody();
-    this.end();
+    this.endWhole();
   }
 
   /** Ends an answer with a small body. */
   endWith(body: string | Uint8Array, closeConnection = false): void {
     this.res.end(body, closeConnection);
-    this.end();
+    this.byteLength = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
+    this.endWhole();
   }
 
   /** Drops the connection: the only way to say that an answer which has begun is not whole. */
   drop(): void {
-    if (!this.over) this.res.close();
+    if (this.over) return;
+    this.res.close();
+    // Nobody is told where it is dropped before its answer was waited for.
+    this.end();
+  }
+
+  /** The whole answer is sent. */
+  endWhole(): void {
+    this.isWhole = true;
+    this.end();
   }
 
   /** The answer is sent, or nobody waits for it any more. Called again by uWebSockets.js when the server closes. */
@@ -187,7 +326,11 @@ export class Exchange implements RouteRequest, BodyTaker {
     this.over = true;
     this.#body?.release?.();
     this.#body = undefined;
-    if (this.#isOpen) this.context.open.delete(this);
-    this.context.load.end(this);
+    const { context } = this;
+    if (this.#isOpen) context.open.delete(this);
+    context.load.end(this);
+    const nowMs = performance.now();
+    countRequest(this, nowMs);
+    if (this.isLogged) logRequest(this, nowMs);
   }
 }

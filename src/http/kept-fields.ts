@@ -1,5 +1,6 @@
 import type { ExchangeContext } from "./exchange.js";
 import { headerField } from "./header-field.js";
+import { joinVary } from "./vary.js";
 
 /** One header line or more, as one header whose value has the others behind it. */
 export interface KeptLine {
@@ -43,8 +44,11 @@ export class KeptFields {
   encoded(context: ExchangeContext): Uint8Array | undefined {
     if (context.draining || context.cors.variesByOrigin) return undefined;
     if (this.#bytes === undefined || this.#context !== context) {
-      const vary = this.vary === "" ? "" : headerField("Vary", this.vary);
-      this.#bytes = Buffer.from(`nosniff${context.cors.fields(undefined)}${this.text()}${vary}`, "latin1");
+      const { cors, edge } = context;
+      const varies = joinVary(this.vary, edge.vary);
+      const vary = varies === "" ? "" : headerField("Vary", varies);
+      const text = `nosniff${cors.fields(undefined)}${this.text()}${edge.fields}${vary}`;
+      this.#bytes = Buffer.from(text, "latin1");
       this.#context = context;
     }
     return this.#bytes;

@@ -5,13 +5,15 @@ import type { Route } from "./route.js";
 export interface LoadLimits {
   /** Requests being answered at once; more are turned away with 503. Default 16,384. */
   readonly maxRequestsInFlight: number;
-  /** The same for pages and metadata, which are shed first. Default 8,192. */
+  /** Beyond so many, of whatever kind, pages and metadata are turned away, which are shed first. Default 8,192. */
   readonly maxPagesInFlight: number;
   /**
    * Bytes of bodies that are being made, or that clients have not taken yet; beyond it, chunks wait until there is room.
    * Default 1 GiB.
    */
   readonly maxBodyBytesInFlight: number;
+  /** Whether no more chunks may wait to be made: pages, some of which show chunks, are turned away then. Default: never. */
+  readonly isSaturated?: () => boolean;
 }
 
 export const DEFAULT_LOAD_LIMITS: LoadLimits = {
@@ -28,6 +30,8 @@ export interface LoadStats {
   readonly bodyBytesInFlight: number;
   /** Chunk requests that wait for room. */
   readonly waiting: number;
+  /** Requests turned away so far. */
+  readonly shed: Readonly<Record<Route["weight"], number>>;
 }
 
 /** A request, as far as bodies are concerned. */
@@ -51,14 +55,30 @@ export interface Load {
    * is the request's own: those that are let in together must not find room for one only when all their bodies are there.
    */
   room(taker: BodyTaker, byteLength: number): Promise<void> | undefined;
+  /** Bytes that have to be given back for all to be let in who have waited for `waitedMs`; 0: nobody has. */
+  shortage(waitedMs: number): number;
   /** Resolves when nothing is in flight. */
   idle(): Promise<void>;
 }
 
+/** One who waits for room. */
+interface Waiting {
+  readonly byteLength: number;
+  readonly resolve: () => void;
+  readonly sinceMs: number;
+}
+
+/** @param limits Read whenever they are needed: they may change. */
 export function createLoad(limits: LoadLimits): Load {
-  const stats = { requests: 0, requestsInFlight: 0, bodyBytesInFlight: 0, waiting: 0 };
+  const stats = {
+    requests: 0,
+    requestsInFlight: 0,
+    bodyBytesInFlight: 0,
+    waiting: 0,
+    shed: { page: 0, chunk: 0 },
+  };
   // In order of arrival. A map, so that whoever goes away leaves nothing behind, wherever it stands.
-  const queue = new Map<BodyTaker, { readonly byteLength: number; readonly resolve: () => void }>();
+  const queue = new Map<BodyTaker, Waiting>();
   const idlers: (() => void)[] = [];
 
   function hasRoom(): boolean {
@@ -87,12 +107,19 @@ export function createLoad(limits: LoadLimits): Load {
   return {
     stats,
     admit(weight) {
-      const max = weight === "page" ? limits.maxPagesInFlight : limits.maxRequestsInFlight;
-      if (stats.requestsInFlight > Math.min(max, limits.maxRequestsInFlight)) {
+      const { maxRequestsInFlight, maxPagesInFlight } = limits;
+      const max = weight === "page" ? Math.min(maxPagesInFlight, maxRequestsInFlight) : maxRequestsInFlight;
+      if (stats.requestsInFlight > max) {
+        stats.shed[weight] += 1;
         throw new ZpublishError(
           "overloaded",
-          `${stats.requestsInFlight} requests in flight, at most ${max} are allowed`,
+          `${stats.requestsInFlight} requests in flight: expected at most ${max} where a ${weight} is asked for`,
         );
+      }
+      // Those that would only wait longer are chunks, which do.
+      if (weight === "page" && limits.isSaturated?.()) {
+        stats.shed.page += 1;
+        throw new ZpublishError("overloaded", "as many chunks wait to be made as may wait");
       }
     },
     begin() {
@@ -123,9 +150,19 @@ export function createLoad(limits: LoadLimits): Load {
         return undefined;
       }
       return new Promise<void>((resolve) => {
-        queue.set(taker, { byteLength, resolve });
+        queue.set(taker, { byteLength, resolve, sinceMs: performance.now() });
         stats.waiting = queue.size;
       });
+    },
+    shortage(waitedMs) {
+      const latestMs = performance.now() - waitedMs;
+      let wanted = 0;
+      for (const { byteLength, sinceMs } of queue.values()) {
+        if (sinceMs > latestMs) break;
+        // Who needs nothing is let in all the same only when there is room.
+        wanted += Math.max(1, byteLength);
+      }
+      return wanted === 0 ? 0 : Math.max(1, stats.bodyBytesInFlight + wanted - limits.maxBodyBytesInFlight);
     },
     idle() {
       return stats.requestsInFlight === 0

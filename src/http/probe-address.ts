@@ -1,6 +1,12 @@
 import { type AddressInfo, createServer } from "node:net";
 import { messageOf, ZpublishError } from "../errors.js";
 
+/** @throws ZpublishError `invalid-config` where it is no port. */
+export function checkPort(port: number): void {
+  if (Number.isInteger(port) && port >= 0 && port <= 65_535) return;
+  throw new ZpublishError("invalid-config", `Port: expected 0 to 65535, received ${port}`);
+}
+
 /**
  * Finds out whether an address can be listened on by this process alone: tries it, and lets it go. uWebSockets.js does
  * not say why it failed, and does not mind a port that others share.
@@ -34,6 +40,13 @@ const LISTEN_FAILURES: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: "this machine does not have that address",
   ENOTFOUND: "there is no host of that name",
 };
+
+const WILDCARDS: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "[::1]" };
+
+/** A host that one listens on as this machine can connect to it, before a colon and a port. */
+export function reachableHost(host: string): string {
+  return WILDCARDS[host] ?? bracketed(host);
+}
 
 /** A host as it stands before a colon and a port: an IPv6 address in brackets. */
 export function bracketed(host: string): string {

@@ -10,6 +10,11 @@ export interface RouteRequest {
   /** Without the question mark; empty where there is none. */
   readonly query: string;
   /**
+   * Absolute URL of the service as the client sees it, without a slash at its end: `https://data.example/prefix`. Only
+   * what proxies say that are trusted counts, besides the request's own `Host`.
+   */
+  readonly serviceUrl: string;
+  /**
    * A request header by lower-case name, the first of several; undefined where it was not sent, or is empty.
    * @throws Error once the request is answered.
    */

@@ -1,5 +1,5 @@
-import { randomUUID } from "node:crypto";
 import { messageOf, ZpublishError } from "../errors.js";
+import { requestFields } from "./access-log.js";
 import { ALLOWED_METHODS } from "./cors.js";
 import { errorReply } from "./error-reply.js";
 import type { Exchange } from "./exchange.js";
@@ -11,43 +11,51 @@ import { headerField } from "./header-field.js";
  * @param closeConnection Whether the connection ends with the answer.
  */
 export function sendError(exchange: Exchange, thrown: unknown, closeConnection = false): void {
-  const { log } = exchange.context;
+  const { log, edge, watch } = exchange.context;
   const error =
     thrown instanceof ZpublishError
       ? thrown
       : new ZpublishError("internal", messageOf(thrown), { cause: thrown });
   // Whoever has gone is not turned away: that others may have found no room is theirs to hear.
   if (exchange.over && error.code === "overloaded") return;
-  let id: string | undefined;
-  const reply = errorReply(error, () => {
-    id = randomUUID();
-    return id;
-  });
-  log[reply.logLevel](
-    { ...(id === undefined ? {} : { id, err: thrown }), code: error.code, path: exchange.fullPath },
-    error.message,
-  );
+  const reply = errorReply(error, () => exchange.id);
+  if (error.code === "overloaded") watch.turnedAway.note(error.message);
+  else if (log.isLevelEnabled(reply.logLevel)) {
+    const fields = { ...requestFields(exchange), code: error.code };
+    log[reply.logLevel](reply.hasId ? { ...fields, err: thrown } : fields, error.message);
+  }
   if (exchange.over) return;
   if (exchange.started) {
     exchange.drop();
     return;
   }
+  if (reply.status.startsWith("5")) {
+    exchange.tellId();
+    if (edge.accessLogShare > 0) exchange.noteForLog();
+  }
   let fields = headerField("Content-Type", "application/json");
   // Kept by nobody without asking again: an absent chunk may be written, a failure may pass, and a 404 that says
   // nothing may be kept by heuristics.
-  fields += headerField("Cache-Control", "no-cache");
+  fields += headerField("Cache-Control", edge.cacheControlOf("no-cache"));
   if (reply.retryAfterSeconds !== undefined)
     fields += headerField("Retry-After", String(reply.retryAfterSeconds));
   if (error.code === "method-not-allowed") fields += headerField("Allow", ALLOWED_METHODS);
   if (error.code === "range-not-satisfiable") {
     fields += headerField("Content-Range", `bytes */${error.details.byteLength ?? 0}`);
   }
+  if (error.code === "unauthorized") fields += headerField("WWW-Authenticate", challenge(error));
   const body = Buffer.from(reply.body, "utf8");
   exchange.cork(() => {
     exchange.writeHead(reply.status, fields);
     if (exchange.method === "HEAD") exchange.endHead(body.byteLength);
     else exchange.endWith(body, closeConnection);
   });
+}
+
+/** RFC 6750 §3: whoever brought no token is not told of an error. */
+function challenge(error: ZpublishError): string {
+  const scheme = 'Bearer realm="zpublish"';
+  return error.details.wasGiven === true ? `${scheme}, error="invalid_token"` : scheme;
 }
 
 /** The error that is answered 416. */

@@ -7,24 +7,25 @@ export type Uws = typeof import("uWebSockets.js") & {
   readonly _cfg?: (key: string) => void;
 };
 
-/** Bytes of request line and headers together that a client may send in pieces; more is answered 431. */
-const MAX_REQUEST_HEAD_BYTES = 16 * 1024;
+const DEFAULT_MAX_HEADER_BYTES = 16 * 1024;
 
 let loading: Promise<Uws> | undefined;
 
 /**
  * Loads uWebSockets.js, once per process. It is native code, so that this is where a system too old for it shows.
+ * @param maxHeaderBytes Request line and headers together that a client may send in pieces; more are answered 431. What the
+ * first call says holds for the process. Default 16 KiB.
  * @throws ZpublishError `unsupported`, in one line, with what to do.
  */
-export function loadUws(): Promise<Uws> {
-  loading ??= importUws();
+export function loadUws(maxHeaderBytes = DEFAULT_MAX_HEADER_BYTES): Promise<Uws> {
+  loading ??= importUws(maxHeaderBytes);
   return loading;
 }
 
-async function importUws(): Promise<Uws> {
+async function importUws(maxHeaderBytes: number): Promise<Uws> {
   // Read with getenv() when the library is loaded, 4 KiB by default: too little for a path parameter of the 1,024
   // bytes that are allowed, percent-encoded to three times that, beside ordinary headers.
-  process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(MAX_REQUEST_HEAD_BYTES);
+  process.env.UWS_HTTP_MAX_HEADERS_SIZE = String(maxHeaderBytes);
   let uws: Uws;
   try {
     // A CommonJS package: its exports are the default one, by name only what Node could guess.

@@ -2,25 +2,73 @@ import { resolve } from "node:path";
 import type { PluginConfig } from "../config/config.js";
 import { resolveLocation, resolveModule } from "../config/locate.js";
 import { optionConfig } from "../config/option-config.js";
-import { defaultValues, OPTIONS } from "../config/options.js";
+import { defaultValues, OPTIONS, type OptionKey, optionSpec } from "../config/options.js";
 import { BUILT_IN_PLUGINS, isBuiltIn } from "../config/select-plugins.js";
 import { createLog } from "../observe/log.js";
+import { createOneAtATime } from "../one-at-a-time.js";
 import type { Plugin } from "../plugins/plugin.js";
-import { openServer, type Server, type ServerConfig } from "../server.js";
+import { openServer } from "../server.js";
+import type { ServerConfig } from "../site/server-config.js";
 import type { Source } from "../source/source.js";
 import { type ServableTree, sourceOf } from "./data-tree.js";
 import { type CheckedServerOptions, checkServerOptions, type ServerOptions } from "./server-options.js";
+
+/** A server of a program that uses this package. */
+export interface Server {
+  /**
+   * Begins to accept connections.
+   * @throws ZpublishError `invalid-config` where host and port cannot be listened on.
+   */
+  listen(address?: { readonly host?: string; readonly port?: number }): Promise<{ readonly url: string }>;
+  /** Looks for new metadata of every dataset now. Never throws. */
+  refresh(): Promise<void>;
+  /**
+   * Publishes what other options say, from one moment to the next: no request fails, those in flight are answered as they
+   * began, and datasets whose options are the same stay open as they are. One after the other where several are asked for.
+   * @param options All of them, as `createServer` takes them; `log` is not looked at.
+   * @returns Names of options that were to be changed and stay as they are for as long as the server lives, such as `port`.
+   * @throws ZpublishError as `createServer`, and `draining` where the server closes: nothing has changed then.
+   */
+  reload(options: ServerOptions): Promise<readonly string[]>;
+  /**
+   * Goes on for `drainDelay`, but not ready, then stops accepting connections, finishes what is in flight for at most
+   * `drainTimeout`, and closes datasets, pool and cache. A tree that was given stays open.
+   */
+  close(): Promise<void>;
+}
 
 /**
  * Opens all datasets and prepares a server; `listen()` makes it accept connections.
  * @throws ZpublishError `invalid-config`, `invalid-metadata` or `source-unreadable`, naming the option or dataset.
  */
 export async function createServer(options: ServerOptions): Promise<Server> {
+  const { log = "warn" } = checkServerOptions(options);
+  const server = await openServer(configOf(options), { log: typeof log === "string" ? createLog(log) : log });
+  const oneAtATime = createOneAtATime();
+
+  return {
+    listen: server.listen,
+    refresh: server.refresh,
+    reload: (next) =>
+      oneAtATime(async () => {
+        const prepared = await server.prepare(configOf(next));
+        prepared.use();
+        return prepared.ignored;
+      }),
+    close: server.close,
+  };
+}
+
+function configOf(options: ServerOptions): ServerConfig {
   const checked = checkServerOptions(options);
   const { log = "warn", cache, plugins = BUILT_IN_PLUGINS, datasets, ...said } = checked;
-  const given = Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined));
+  const given = Object.fromEntries(
+    Object.entries(said)
+      .filter(([, value]) => value !== undefined)
+      .map(([key, value]) => [key, optionSpec(key as OptionKey).isPath ? resolve(String(value)) : value]),
+  );
   const { simd: _simd, processes: _processes, ...values } = optionConfig({ ...defaultValues({}), ...given });
-  const config: ServerConfig = {
+  return {
     ...values,
     cache:
       cache === undefined
@@ -33,7 +81,6 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     plugins: plugins.map(pluginOrConfig),
     logLevel: typeof log === "string" ? log : "info",
   };
-  return openServer(config, { log: typeof log === "string" ? createLog(log) : log });
 }
 
 /** Modules are looked for from the program's working directory: this package may be installed elsewhere. */
@@ -61,7 +108,14 @@ function datasetConfig({
   };
 }
 
-/** The source of a tree that was given; it stays open when the server closes, for whoever gave it. */
+const borrowedSources = new WeakMap<ServableTree, Source>();
+
+/**
+ * The source of a tree that was given; it stays open when the server closes, for whoever gave it. One object per tree, by
+ * which a reload tells that it is the same.
+ */
 function borrowed(tree: ServableTree): Source {
-  return { ...(sourceOf(tree) as Source), close: async () => {} };
+  const source = borrowedSources.get(tree) ?? { ...(sourceOf(tree) as Source), close: async () => {} };
+  borrowedSources.set(tree, source);
+  return source;
 }

@@ -8,6 +8,7 @@ import { byteSizeSchema, textSchema } from "../config/value-schemas.js";
 import { LOG_LEVELS, type Log, type LogLevel } from "../observe/log.js";
 import type { Plugin } from "../plugins/plugin.js";
 import { type ServableTree, sourceOf } from "./data-tree.js";
+import { type OperationOptions, operationShape } from "./operation-options.js";
 
 /** How one dataset is served; what is not said stays as stored. */
 export interface DatasetOptions {
@@ -22,7 +23,7 @@ export interface DatasetOptions {
   readonly variables?: Readonly<Record<string, EncodingConfig>>;
 }
 
-export interface ServerOptions {
+export interface ServerOptions extends OperationOptions {
   /** By dataset id: a location, a tree, or either with options. */
   readonly datasets: Readonly<Record<string, string | ServableTree | DatasetOptions>>;
   /** Names of built-in plugins, modules to load, or plugins. Default: the four built-in ones. */
@@ -94,6 +95,7 @@ const serverSchema = strictObject("an object of options", {
   cacheControl: OPTIONS.cacheControl.schema.optional(),
   title: OPTIONS.title.schema.optional(),
   skipInvalid: OPTIONS.skipInvalid.schema.optional(),
+  ...operationShape,
   log: z
     .custom<LogLevel | Log>(
       (value) =>
@@ -113,6 +115,11 @@ export function checkServerOptions(options: unknown): CheckedServerOptions {
   const problems = result.success ? [] : problemsOf(result.error, options, PLACE);
   const said = (options as Partial<ServerOptions> | null | undefined)?.datasets;
   const entries = typeof said === "object" && said !== null ? Object.entries(said) : [];
+  const { tlsCert, tlsKey } = result.data ?? {};
+  if ((tlsCert === undefined) !== (tlsKey === undefined)) {
+    const [given, missing] = tlsKey === undefined ? ["tlsCert", "tlsKey"] : ["tlsKey", "tlsCert"];
+    problems.push(`${PLACE}: ${given}: expected ${missing} with it, received none`);
+  }
   const datasets = entries.flatMap(([id, dataset]) => checkDataset(id, dataset, problems));
   if (!result.success || problems.length > 0) throw configError(problems);
   return { ...result.data, datasets };

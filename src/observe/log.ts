@@ -1,4 +1,5 @@
-import { destination, type Logger, pino } from "pino";
+import { type Logger, pino } from "pino";
+import { createLogSink, type LogSink } from "./log-sink.js";
 
 /** Structured log on standard error: standard output belongs to the line that says where the server is. */
 export type Log = Logger;
@@ -6,10 +7,13 @@ export type Log = Logger;
 export const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** A log that writes JSON lines to standard error. */
+const STANDARD_ERROR = 2;
+
+/** One for all logs of the process: each has its own memory, and looks after the process's end. */
+let sink: LogSink | undefined;
+
+/** A log that writes JSON lines to standard error. What is written is never waited for; see `log-sink.ts`. */
 export function createLog(level: LogLevel): Log {
-  return pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime },
-    destination({ fd: 2, sync: true }),
-  );
+  sink ??= createLogSink(STANDARD_ERROR);
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, sink);
 }

@@ -35,6 +35,7 @@ export const COMPONENTS = {
     "Accept-Ranges": { schema: { type: "string", const: "bytes" } },
     "Content-Range": { schema: { type: "string" } },
     Allow: { schema: { type: "string", const: "GET, HEAD, OPTIONS" } },
+    "WWW-Authenticate": { schema: { type: "string" } },
     Location: { schema: { type: "string" } },
     "Retry-After": { description: "Seconds", schema: { type: "string" } },
   },
@@ -44,12 +45,27 @@ export const COMPONENTS = {
     Range: headerParameter("Range", "One range of bytes: `bytes=0-99`, `bytes=100-`, `bytes=-100`"),
     IfRange: headerParameter("If-Range", "An ETag: where it is not current the whole is answered"),
   },
+  securitySchemes: {
+    bearer: { type: "http", scheme: "bearer", description: "A token, where the server asks for one" },
+    query: {
+      type: "apiKey",
+      in: "query",
+      name: "token",
+      description: "The same, for what can send no headers",
+    },
+  },
   responses: {
     MovedPermanently: {
       description: "To the same path with a slash behind it",
       headers: headers("Location"),
     },
     NotModified: { description: "What the client has is current", headers: headers("ETag", "Cache-Control") },
+    ...errorResponse(
+      "Unauthorized",
+      "Where tokens are asked for: there was no valid one",
+      "Detail",
+      "WWW-Authenticate",
+    ),
     ...errorResponse("NotFound", "No such dataset, group, variable or chunk", "Detail"),
     ...errorResponse(
       "MethodNotAllowed",

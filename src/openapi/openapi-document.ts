@@ -39,6 +39,8 @@ export function openApiDocument(routes: readonly Route[], info: ServiceInfo): Js
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: ".", description: "Where this document came from" }],
+    // A server may ask for a token or not, and the document is the same.
+    security: [{}, { bearer: [] }, { query: [] }],
     tags: [...tags].map((name) => ({ name })),
     paths,
     components: COMPONENTS,
@@ -129,6 +131,7 @@ function responses(
     answers.push(["304", reference("NotModified")]);
   }
   const suffix = body ? "" : "Head";
+  answers.push(["401", reference(`Unauthorized${suffix}`)]);
   if (hasParameters) answers.push(["404", reference(`NotFound${suffix}`)]);
   answers.push(["405", reference(`MethodNotAllowed${suffix}`)]);
   if (!redirects) {

@@ -5,7 +5,7 @@ import type { Route } from "../http/route.js";
 import type { Log } from "../observe/log.js";
 import type { PreviewService } from "../preview/preview.js";
 import type { Plugin, PluginContext } from "./plugin.js";
-import { createSnapshotMemo } from "./snapshot-memo.js";
+import type { SnapshotMemo } from "./snapshot-memo.js";
 
 /** What the composition root has for plugins. */
 export interface PluginParts {
@@ -14,6 +14,7 @@ export interface PluginParts {
   readonly previews: () => PreviewService;
   readonly plugins: readonly Plugin[];
   readonly routes: () => readonly Route[];
+  readonly memo: SnapshotMemo;
   readonly versions: Readonly<Record<string, string>>;
   readonly title: string;
   readonly rootPath: string;
@@ -22,7 +23,7 @@ export interface PluginParts {
 
 /** The bundle of dependencies that every plugin gets; services start when one first asks for them. */
 export function createPluginContext(parts: PluginParts): PluginContext {
-  const { memo, document } = createSnapshotMemo();
+  const { memo, document } = parts.memo;
   return {
     datasets: parts.datasets,
     get chunks() {

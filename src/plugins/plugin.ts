@@ -16,9 +16,13 @@ export interface Plugin {
   readonly version: string;
   /** Where its code comes from, as `/plugins` shows it: a module specifier, never a path of the machine. */
   readonly path: string;
-  /** Called once, before the server listens. A route another plugin has already is refused at start. */
+  /**
+   * Called before the server listens, and again when its configuration is reloaded: with another context, while requests in
+   * flight are still answered by the routes of the one before. A route another plugin has already is refused, at start and
+   * at a reload.
+   */
   routes(context: PluginContext): readonly Route[] | Promise<readonly Route[]>;
-  /** Called when the server closes. */
+  /** Called when the server closes, or does without the plugin after a reload, and its last request is answered. */
   close?(): Promise<void>;
 }
 
@@ -51,7 +55,7 @@ export interface PluginContext {
   ): Document | Promise<Document>;
   /** `value()` once per snapshot and key, kept as long as the snapshot lives. */
   memo<T>(snapshot: DatasetSnapshot, key: string, value: () => T): T;
-  /** All routes of the server, those of other plugins too; complete once the server listens. */
+  /** All routes of the server, those of other plugins too; complete once they are asked for. */
   routes(): readonly Route[];
   /** Title of the service, for pages. */
   readonly title: string;

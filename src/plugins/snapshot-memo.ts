@@ -5,7 +5,10 @@ import { beginInSlices } from "../sliced-work.js";
 import type { PluginContext } from "./plugin.js";
 
 /** What is kept for snapshots, by key; gone with them. */
-export function createSnapshotMemo(): Pick<PluginContext, "memo" | "document"> {
+export type SnapshotMemo = Pick<PluginContext, "memo" | "document">;
+
+/** A memo that keeps nothing yet. */
+export function createSnapshotMemo(): SnapshotMemo {
   const memos = new WeakMap<DatasetSnapshot, Map<string, unknown>>();
 
   function memo<T>(snapshot: DatasetSnapshot, key: string, value: () => T): T {

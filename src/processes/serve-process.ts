@@ -1,10 +1,12 @@
 import { setKernelUse } from "../codec/kernel/kernel-use.js";
 import type { Config } from "../config/config.js";
+import { limitsOfProcess } from "../engine/limits-of-process.js";
 import { errorToData, messageOf, ZpublishError } from "../errors.js";
 import { exitOnUncaught } from "../observe/exit-on-uncaught.js";
 import { createLog, type Log } from "../observe/log.js";
-import { openServer, type Server } from "../server.js";
-import type { FromProcess, ProcessCall, ProcessReply, ToProcess } from "./process-message.js";
+import type { ProcessMetrics } from "../observe/metrics.js";
+import { openServer, type PreparedReload, type Server } from "../server.js";
+import type { FromProcess, ProcessAnswer, ProcessCall, ProcessReply, ToProcess } from "./process-message.js";
 import { createTurnPool, type TurnPool } from "./turn-pool.js";
 
 /**
@@ -12,14 +14,17 @@ import { createTurnPool, type TurnPool } from "./turn-pool.js";
  * to do and when to make chunks. Signals of a terminal go to all processes of the program: the supervisor answers them for all.
  */
 
-/** Chunks that may wait for their turn, over all processes. */
-const MAX_WAITING = 16_384;
 const PROGRESS_INTERVAL_MS = 50;
 
 let log: Log | undefined;
 let server: Server | undefined;
+let prepared: { readonly reload: PreparedReload; readonly config: Config } | undefined;
 let turns: TurnPool | undefined;
 let closing: Promise<void> | undefined;
+/** Questions for the metrics of all processes. */
+const asking = new Map<number, (all: readonly ProcessMetrics[]) => void>();
+let lastQuestion = 0;
+const NOTHING: ProcessAnswer = {};
 
 // As in `main`: what a plugin prints may go to a reader that has seen enough.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -38,6 +43,11 @@ function send(message: FromProcess): void {
 }
 
 function receive(message: ToProcess): void {
+  if (message.kind === "metrics") {
+    asking.get(message.id)?.(message.all);
+    asking.delete(message.id);
+    return;
+  }
   if (message.kind !== "call") {
     turns?.receive(message);
     return;
@@ -45,7 +55,7 @@ function receive(message: ToProcess): void {
   const { id, call } = message;
   obey(call)
     .then(
-      (url): ProcessReply => ({ status: "done", ...(url === undefined ? {} : { url }) }),
+      (answer): ProcessReply => ({ status: "done", answer }),
       (error: unknown): ProcessReply => {
         // An error that says its code is for the operator; any other is a mistake of ours, and needs its stack.
         if (!(error instanceof ZpublishError)) log?.error({ err: error }, messageOf(error));
@@ -58,19 +68,35 @@ function receive(message: ToProcess): void {
     });
 }
 
-async function obey(call: ProcessCall): Promise<string | undefined> {
+async function obey(call: ProcessCall): Promise<ProcessAnswer> {
   switch (call.name) {
     case "open":
       await open(call.config, call.process, call.processes);
-      return undefined;
+      return NOTHING;
     case "listen":
-      return (await opened().listen({ port: call.port })).url;
+      return { url: (await opened().listen({ port: call.port })).url };
     case "refresh":
       await opened().refresh();
-      return undefined;
+      return NOTHING;
+    case "metrics":
+      return { families: await opened().metrics() };
+    case "prepare":
+      prepared = { reload: await opened().prepare(call.config), config: call.config };
+      return NOTHING;
+    case "use":
+      if (log !== undefined && prepared !== undefined) log.level = prepared.config.logLevel;
+      prepared?.reload.use();
+      prepared = undefined;
+      return NOTHING;
+    case "discard":
+      await prepared?.reload.discard();
+      prepared = undefined;
+      return NOTHING;
+    case "ping":
+      return NOTHING;
     case "close":
       await close();
-      return undefined;
+      return NOTHING;
   }
 }
 
@@ -97,9 +123,15 @@ async function open(config: Config, number: number, processes: number): Promise<
       process: number,
       processes,
       inTurn(pool) {
-        turns = createTurnPool({ pool, send, log: own, maxWaiting: Math.ceil(MAX_WAITING / processes) });
+        const { maxQueuedChunks } = limitsOfProcess(config.limits, processes);
+        turns = createTurnPool({ pool, send, log: own, maxWaiting: maxQueuedChunks });
         return turns;
       },
+      allMetrics: () =>
+        new Promise((resolve) => {
+          asking.set(++lastQuestion, resolve);
+          send({ kind: "ask-metrics", id: lastQuestion });
+        }),
     },
   });
 }

@@ -1,14 +1,25 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Config } from "../config/config.js";
+import type { OptionKey } from "../config/options.js";
 import { messageOf, ZpublishError } from "../errors.js";
+import { counter, gauge, type MetricFamily } from "../observe/metric-family.js";
+import { createOneAtATime } from "../one-at-a-time.js";
 import type { RunningServer, ServerParts } from "../server.js";
 import { settlesWithin } from "../settles-within.js";
+import { keepFixed } from "../site/keep-fixed.js";
+import { allMetrics } from "./all-metrics.js";
 import { createChunkTurns } from "./chunk-turns.js";
 import { claimPort } from "./claim-port.js";
+import { reloadProcesses } from "./reload-processes.js";
 import { createRestartPolicy } from "./restart-policy.js";
-import { type ServerProcess, startServerProcess } from "./server-process.js";
+import { type ServerProcess, type ServerProcessOptions, startServerProcess } from "./server-process.js";
 
 const FREE_PORT_ATTEMPTS = 5;
+
+export interface ProcessesParts extends Pick<ServerParts, "log" | "progress"> {
+  /** When a process hangs; others than the default only in tests. */
+  readonly watch?: ServerProcessOptions["watch"];
+}
 
 /**
  * Starts as many server processes as the configuration says, all on one port, and keeps them running. This process answers
@@ -16,25 +27,56 @@ const FREE_PORT_ATTEMPTS = 5;
  * @throws ZpublishError What a single server would throw: nothing is left running then.
  */
 export async function startProcesses(
-  config: Config,
-  { log, progress }: Pick<ServerParts, "log" | "progress">,
+  first: Config,
+  { log, progress, watch }: ProcessesParts,
 ): Promise<RunningServer> {
+  let config = first;
   refuseOtherSystems(config.processes);
   // At once, so that a port that is taken is found before anything is opened.
   let claim = config.port === 0 ? undefined : await claimPort(config.host, config.port);
+  const { admin } = config.observe;
+  const adminClaim = admin === null ? undefined : await claimPort(admin.host, admin.port);
   const slotsPerMember = workersPerProcess(config);
   const turns = createChunkTurns({ slots: config.workers, slotsPerMember });
-  const ofProcess: Config = { ...config, workers: slotsPerMember, refreshSeconds: 0 };
   const restarts = createRestartPolicy();
+  /** What changes the configuration, and what begins to serve: so that all who serve have the same. */
+  const oneAtATime = createOneAtATime();
   /** All there are, those too that do not listen yet. */
   const alive = new Set<ServerProcess>();
   /** Those that answer requests. */
   const serving = new Set<ServerProcess>();
   const stopped = new AbortController();
+  /** Processes that ended and were not told to. */
+  let ended = 0;
+  let refreshing = new AbortController();
+
+  /** What this process knows of all. */
+  function ownMetrics(): readonly MetricFamily[] {
+    return [
+      gauge("zpublish_processes", "Processes that answer requests.", serving.size),
+      counter("zpublish_process_restarts_total", "Processes that ended, and were replaced.", ended),
+      gauge("zpublish_turns_making", "Chunks being made, over all processes.", turns.stats.making),
+      gauge(
+        "zpublish_turns_waiting",
+        "Chunks that wait for their turn, over all processes.",
+        turns.stats.waiting,
+      ),
+    ];
+  }
+
+  function ofProcess(whole: Config): Config {
+    const { observe } = whole;
+    if (observe.admin === null || adminClaim === undefined) return { ...whole, workers: slotsPerMember };
+    const shared = { ...observe.admin, port: adminClaim.port };
+    return { ...whole, workers: slotsPerMember, observe: { ...observe, admin: shared } };
+  }
 
   async function open(number: number): Promise<ServerProcess> {
     const started: ServerProcess = startServerProcess({
       number,
+      watch,
+      allMetrics: () => allMetrics([...serving], ownMetrics),
+      onHang: () => log.error({ process: number }, "a server process hangs, and is ended"),
       onTurnMessage: (message) => turns.receive(started, message),
       onProgress: (said) => progress?.(said),
     });
@@ -45,7 +87,7 @@ export async function startProcesses(
       turns.leave(started);
     });
     try {
-      await started.open(ofProcess, config.processes);
+      await started.open(ofProcess(config), config.processes);
       return started;
     } catch (error) {
       started.kill();
@@ -80,18 +122,30 @@ export async function startProcesses(
     const { number } = kept;
     for (let reason = how; !stopped.signal.aborted; ) {
       log.error({ process: number, reason }, "a server process has ended; another takes its place");
+      ended++;
       await delay(restarts.delayMs(), undefined, { signal: stopped.signal }).catch(() => undefined);
       if (stopped.signal.aborted) return;
-      let next: ServerProcess | undefined;
       try {
-        next = await open(number);
-        await listen(next);
+        await replace(number);
         log.info({ process: number }, "the server process is replaced");
         return;
       } catch (error) {
-        next?.kill();
         reason = messageOf(error);
       }
+    }
+  }
+
+  async function replace(number: number): Promise<void> {
+    const openedWith = config;
+    const opened = await open(number);
+    try {
+      await oneAtATime(async () => {
+        if (config !== openedWith) await reloadProcesses([opened], ofProcess(config));
+        await listen(opened);
+      });
+    } catch (error) {
+      opened.kill();
+      throw error;
     }
   }
 
@@ -99,27 +153,46 @@ export async function startProcesses(
     await Promise.all([...serving].map((server) => server.refresh()));
   }
 
-  /** Counted from the end of the refresh before, or from when it had that long; all processes look at the same time. */
+  /**
+   * Counted from the end of the refresh before, or from when it had that long; all processes look at the same time. Takes
+   * the place of what was said before.
+   */
   async function refreshEvery(seconds: number): Promise<void> {
     const periodMs = seconds * 1000;
-    while (seconds > 0 && !stopped.signal.aborted) {
-      await delay(periodMs, undefined, { signal: stopped.signal }).catch(() => undefined);
+    refreshing.abort();
+    refreshing = new AbortController();
+    const { signal } = refreshing;
+    while (seconds > 0) {
+      await delay(periodMs, undefined, { signal, ref: false }).catch(() => undefined);
+      if (signal.aborted) return;
       await settlesWithin(refresh(), periodMs);
     }
+  }
+
+  async function reload(asked: Config): Promise<readonly OptionKey[]> {
+    if (stopped.signal.aborted) throw new ZpublishError("draining", "the server is shutting down");
+    const { config: next, ignored } = keepFixed(config, asked);
+    await reloadProcesses([...serving], ofProcess(next));
+    config = next;
+    if (!stopped.signal.aborted) void refreshEvery(config.refreshSeconds);
+    return ignored;
   }
 
   async function close(): Promise<void> {
     stopped.abort();
     claim?.release();
+    adminClaim?.release();
+    const { delayMs, timeoutMs } = config.drain;
     await Promise.all(
       [...alive].map(async (server) => {
         // What does not serve yet has nothing to finish.
         if (!serving.has(server)) server.kill();
-        else if (!(await server.close()))
+        else if (!(await server.close(delayMs + timeoutMs)))
           log.warn({ process: server.number }, "a server process hung, and was ended");
         await server.ended;
       }),
     );
+    refreshing.abort();
   }
 
   try {
@@ -131,10 +204,11 @@ export async function startProcesses(
     const url = await listenFirst(first);
     await Promise.all(others.map(listen));
     void refreshEvery(config.refreshSeconds);
-    return { url, refresh, close };
+    return { url, refresh, reload: (asked) => oneAtATime(() => reload(asked)), close };
   } catch (error) {
     stopped.abort();
     claim?.release();
+    adminClaim?.release();
     for (const server of alive) server.kill();
     throw error;
   }

@@ -14,6 +14,10 @@ const server: RunningServer = {
   async refresh() {
     process.stderr.write("refreshed\n");
   },
+  async reload() {
+    process.stderr.write("reloaded\n");
+    return [];
+  },
   async close() {
     process.stderr.write("closed\n");
     clearInterval(keepAlive);
@@ -70,7 +74,7 @@ const starts: Readonly<Record<string, StartServer>> = {
 
 const [how = "", ...argv] = process.argv.slice(2);
 try {
-  await runServe(resolveConfig({ argv: ["a=b", ...argv], env: {}, cwd: "/" }), starts[how]);
+  await runServe(() => resolveConfig({ argv: ["a=b", ...argv], env: {}, cwd: "/" }), starts[how]);
 } catch (error) {
   reportError(error);
   process.exit(exitCodeOf(error));

@@ -13,7 +13,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
     t.equal(run.stdout(), "zpublish ready on http://invented\n", "one line on standard output");
     run.child.kill(signal);
     t.equal(await run.ended, 0);
-    t.match(run.stderr(), /closed\n$/);
+    t.match(run.stderr(), /^closed$/m);
   });
 }
 
@@ -80,7 +80,7 @@ t.test("a mistake of ours is logged with its stack and exits with 1", async (t) 
   const run = runScript(INVENTED, ["with a mistake of ours"]);
   t.equal(await run.ended, 1);
   t.match(run.stderr(), /"stack":"TypeError: x is not a function/);
-  t.match(run.stderr(), /\nzpublish: x is not a function\n$/);
+  t.match(run.stderr(), /^zpublish: x is not a function$/m);
 });
 
 for (const how of ["with an error later", "with a rejection later"]) {

@@ -25,7 +25,7 @@ t.test("defaults hold where nothing is said", (t) => {
     workers: Math.max(1, availableParallelism() - 1),
     processes: 1,
     simd: true,
-    cache: { directory: "/home/me/.cache/zpublish", maxBytes: 10 * 1024 ** 3 },
+    cache: { directory: "/home/me/.cache/zpublish", maxBytes: 10 * 1024 ** 3, verifiedForMs: 10_000 },
     datasets: [],
     plugins: [
       { name: "dataset_info" },
@@ -88,6 +88,15 @@ t.test("a flag wins over a variable, a variable over the file, the file over the
   t.end();
 });
 
+t.test("the PROXY protocol is refused with several processes, and a certificate without its key", (t) => {
+  const resolve = (...argv: string[]) => resolveConfig({ argv, env: {}, cwd: "/" });
+  t.equal(resolve("--proxy-protocol").edge.proxyProtocol, true);
+  t.throws(() => resolve("--proxy-protocol", "--processes", "2"), /--processes 1 with it, received 2/);
+  t.throws(() => resolve("--tls-cert", "a.pem"), /--tls-cert: expected --tls-key with it, received none/);
+  t.throws(() => resolve("--tls-key", "a.pem"), /--tls-key: expected --tls-cert with it, received none/);
+  t.end();
+});
+
 t.test("every single-valued option can be said in all three places", (t) => {
   const said = {
     host: "::1",
@@ -95,6 +104,7 @@ t.test("every single-valued option can be said in all three places", (t) => {
     workers: 2,
     processes: 3,
     cacheSize: "2GiB",
+    cacheVerify: 2.5,
     rootPath: "a//b/",
     refresh: 0.5,
     corsOrigin: "https://example.org",
@@ -118,7 +128,6 @@ t.test("every single-valued option can be said in all three places", (t) => {
     drainDelay: 23,
     drainTimeout: 0.5,
     trustedProxies: "10.0.0.0/8,::1, loopback",
-    proxyProtocol: true,
     tlsCert: "/cert.pem",
     tlsKey: "/key.pem",
     tokenFile: "/tokens",
@@ -132,7 +141,7 @@ t.test("every single-valued option can be said in all three places", (t) => {
     port: 0,
     workers: 2,
     processes: 3,
-    cache: { directory: "/c", maxBytes: 2 * 1024 ** 3 },
+    cache: { directory: "/c", maxBytes: 2 * 1024 ** 3, verifiedForMs: 2_500 },
     rootPath: "/a/b",
     refreshSeconds: 0.5,
     corsOrigin: "https://example.org",
@@ -158,7 +167,7 @@ t.test("every single-valued option can be said in all three places", (t) => {
     drain: { delayMs: 23_000, timeoutMs: 500 },
     edge: {
       trustedProxies: ["10.0.0.0/8", "::1", "127.0.0.0/8", "::1/128"],
-      proxyProtocol: true,
+      proxyProtocol: false,
       tls: { certFile: "/cert.pem", keyFile: "/key.pem" },
       tokenFile: "/tokens",
     },

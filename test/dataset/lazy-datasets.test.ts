@@ -3,6 +3,7 @@ import { pino } from "pino";
 import t from "tap";
 import type { DatasetConfig } from "../../src/config/config.js";
 import { type DatasetRegistry, openDatasets } from "../../src/dataset/dataset-registry.js";
+import { createDatasetWatch } from "../../src/dataset/dataset-watch.js";
 import { ZpublishError } from "../../src/errors.js";
 import type { Source } from "../../src/source/source.js";
 import { type FakeSource, fakeSource, storedArray, storedTree, unreadable } from "./fake-source.js";
@@ -55,14 +56,19 @@ async function open(
     variables: {},
     ...(source === last ? more : {}),
   }));
+  const watch = createDatasetWatch();
   const registry = await openDatasets(configs, {
+    watch,
     cacheControl: "no-cache",
     skipInvalid,
     log: pino({ level: "debug" }, { write: (line: string) => lines.push(JSON.parse(line)) }),
     openSource: async ({ id }) => sources[Number(id.slice(1))] as Source,
   });
-  t.teardown(() => registry.close());
-  return { registry, sources: sources as CheckedSource[], lines };
+  t.teardown(() => {
+    watch.close();
+    return registry.close();
+  });
+  return { registry, watch, sources: sources as CheckedSource[], lines };
 }
 
 const LAST = `d${MANY - 1}`;
@@ -145,8 +151,8 @@ t.test("one that breaks before it is asked for fails by name, and is tried again
 });
 
 t.test("nobody asks: nothing is looked at, until SIGHUP, which looks at what is open", async (t) => {
-  const { registry, sources } = await open(t);
-  registry.refreshEvery(0.005);
+  const { registry, watch, sources } = await open(t);
+  watch.every(0.005);
   await sleep(60);
   t.same(new Set(sources.map(({ looks }) => looks)), new Set([0]));
   await registry.refresh();
@@ -155,10 +161,10 @@ t.test("nobody asks: nothing is looked at, until SIGHUP, which looks at what is 
 
 t.test("what was not asked for in a while is looked at before it is answered", async (t) => {
   const last = checkedSource();
-  const { registry } = await open(t, last);
+  const { registry, watch } = await open(t, last);
   const before = await registry.open(LAST);
   t.ok(registry.isCurrent(before));
-  registry.refreshEvery(0.01);
+  watch.every(0.01);
   const idle = async () => {
     const looks = last.looks;
     await sleep(200);
@@ -175,9 +181,9 @@ t.test("what was not asked for in a while is looked at before it is answered", a
 
 t.test("what is asked for is looked at meanwhile, and never waited for", async (t) => {
   const last = checkedSource();
-  const { registry } = await open(t, last);
+  const { registry, watch } = await open(t, last);
   await registry.open(LAST);
-  registry.refreshEvery(0.01);
+  watch.every(0.01);
   last.tree = treeOf(["x", "y"], "2");
   while (arraysOf(registry).length === 1) {
     t.equal(registry.ready(LAST), undefined);
@@ -188,9 +194,9 @@ t.test("what is asked for is looked at meanwhile, and never waited for", async (
 
 t.test("a look that hangs holds up no request for long: it is answered as it was", async (t) => {
   const last = checkedSource();
-  const { registry } = await open(t, last);
+  const { registry, watch } = await open(t, last);
   const before = await registry.open(LAST);
-  registry.refreshEvery(0.01);
+  watch.every(0.01);
   while (registry.isCurrent(before)) await sleep(300);
   let wake = () => {};
   last.fingerprint = () => new Promise((resolve) => (wake = () => resolve("1")));

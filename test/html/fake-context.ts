@@ -37,6 +37,7 @@ export function fakeContext(parts: FakeParts): PluginContext {
       ids: () => [...byId.keys()],
       get,
       open: get,
+      lookBeforeAbsence: async (snapshot) => snapshot,
       isCurrent: (snapshot) => byId.get(snapshot.id) === snapshot,
     },
     chunks: {

@@ -37,6 +37,7 @@ async function ask(
     params: match.params,
     rawPath,
     query,
+    serviceUrl: `http://${headers.host ?? "localhost"}`,
     header: (name) => headers[name],
   };
   return match.route.handler(request);

@@ -244,7 +244,9 @@ t.test("whoever makes a body can ask whether its client still waits", async (t) 
 t.test("a client that pauses is waited for, one that has stalled is dropped", async (t) => {
   const reply = bodyReplyOf(content, '"t"', { open: async () => volatileBody({ count: 0 }) });
   const patient = await startTestServer(t, [routeOf("/big", () => reply, "chunk")]);
-  const hasty = await startTestServer(t, [routeOf("/big", () => reply, "chunk")], { stallTimeoutMs: 3_000 });
+  const hasty = await startTestServer(t, [routeOf("/big", () => reply, "chunk")], {
+    limits: { stallTimeoutMs: 3_000 },
+  });
   const pausing = await openConnection(patient.port);
   const stalled = await openConnection(hasty.port);
   for (const connection of [pausing, stalled]) {

@@ -31,7 +31,8 @@ t.test("says where it listens", async (t) => {
     ["::1", "http://[::1]"],
     ["::", "http://[::1]"],
   ] as const) {
-    const server = createHttpServer({ routes, log: createTestLog().log });
+    const server = createHttpServer({ log: createTestLog().log });
+    server.use({ routes });
     t.teardown(() => server.close(0));
     const address = await server.listen(host, 0);
     t.strictSame(address, { host, port: address.port, url: `${url}:${address.port}` });
@@ -48,7 +49,7 @@ t.test("refuses an address it cannot have, and says why", async (t) => {
     ["127.0.0.1", 65_536, "Port: expected 0 to 65535, received 65536"],
     ["127.0.0.1", -1, "Port: expected 0 to 65535, received -1"],
   ] as const) {
-    const server = createHttpServer({ routes, log: createTestLog().log });
+    const server = createHttpServer({ log: createTestLog().log });
     await t.rejects(server.listen(host, on), { code: "invalid-config", message });
     await server.close();
   }
@@ -57,7 +58,7 @@ t.test("refuses an address it cannot have, and says why", async (t) => {
 t.test("a port is shared by servers that all agree to, and by no others", async (t) => {
   const { port } = await startTestServer(t, routes);
   const { log } = createTestLog();
-  const sharing = () => createHttpServer({ routes, log, sharesPort: true });
+  const sharing = () => createHttpServer({ log, sharesPort: true });
   await t.rejects(sharing().listen("127.0.0.1", port), { message: /in use by another program/ });
   const free = await probeAddress("127.0.0.1", 0);
   const servers = [sharing(), sharing()];
@@ -66,14 +67,15 @@ t.test("a port is shared by servers that all agree to, and by no others", async 
     t.equal((await server.listen("127.0.0.1", free)).port, free);
   }
   await t.rejects(probeAddress("127.0.0.1", free), { message: /in use by another program/ });
-  await t.rejects(createHttpServer({ routes, log }).listen("127.0.0.1", free), { code: "invalid-config" });
+  await t.rejects(createHttpServer({ log }).listen("127.0.0.1", free), { code: "invalid-config" });
 });
 
 t.test("refuses options that are no good", async (t) => {
   const { log } = createTestLog();
-  t.throws(() => createHttpServer({ routes: [...routes, ...routes], log }), { code: "invalid-config" });
-  t.throws(() => createHttpServer({ routes, log, corsOrigin: "a b" }), { code: "invalid-config" });
-  t.throws(() => createHttpServer({ routes, log, cacheControl: "a\r\nb" }), { code: "invalid-config" });
+  const server = createHttpServer({ log });
+  t.throws(() => server.use({ routes: [...routes, ...routes] }), { code: "invalid-config" });
+  t.throws(() => server.use({ routes, corsOrigin: "a b" }), { code: "invalid-config" });
+  t.throws(() => server.use({ routes, cacheControl: "a\r\nb" }), { code: "invalid-config" });
 });
 
 t.test("finishes what is under way when it closes, then drops every connection", async (t) => {
@@ -85,14 +87,15 @@ t.test("finishes what is under way when it closes, then drops every connection",
   await delay(50);
   const closed = server.close();
   t.equal(server.close(), closed, "closing twice is closing once");
+  await delay(20);
   await t.rejects(rawRequest(port, "/page"), /ECONNREFUSED/, "nobody new");
   second.send(requestText("/page"));
-  const shed = await second.answer();
-  t.equal(shed.status, 503, "pages are turned away");
-  t.match(shed.headers, { "retry-after": /^\d+$/, connection: "close" });
+  const page = await second.answer();
+  t.equal(page.status, 200, "what is asked on connections that are open is answered");
+  t.equal(page.headers.connection, "close");
   idle.send(requestText("/slow"));
   const late = await idle.answer();
-  t.equal(late.status, 200, "chunks are not");
+  t.equal(late.status, 200);
   t.equal(late.headers.connection, "close");
   t.equal((await busy.answer()).body.byteLength, 10);
   await closed;
@@ -124,8 +127,9 @@ t.test("waits no longer than it is told, and says so to whoever still waits", as
 t.test("a process with a closed server ends", async (t) => {
   const source = `
     import { createHttpServer } from ${JSON.stringify(new URL("../../src/http/server.js", import.meta.url).href)};
-    const log = { debug() {}, warn() {}, error() {} };
-    const server = createHttpServer({ routes: [], log });
+    const log = { isLevelEnabled: () => false };
+    const server = createHttpServer({ log });
+    server.use({ routes: [] });
     const { url } = await server.listen("127.0.0.1", 0);
     const response = await fetch(url + "/x");
     await response.text();

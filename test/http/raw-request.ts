@@ -12,6 +12,8 @@ export interface RawAnswer {
 /** A connection that sends what it is told and takes answers apart. */
 export interface RawConnection {
   readonly socket: Socket;
+  /** What has come and is not taken as an answer yet, as Latin-1. */
+  readonly received: () => string;
   /** True once the server has closed it. */
   readonly closed: () => boolean;
   send(text: string): void;
@@ -75,7 +77,14 @@ export async function openConnection(port: number): Promise<RawConnection> {
     return { status, headers, body };
   }
 
-  return { socket, closed: () => closed, send: (text) => void socket.write(text, "latin1"), answer };
+  const all = () => Buffer.concat([received, ...arrived]).toString("latin1");
+  return {
+    socket,
+    received: all,
+    closed: () => closed,
+    send: (text) => void socket.write(text, "latin1"),
+    answer,
+  };
 }
 
 export interface RawRequest {

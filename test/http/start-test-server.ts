@@ -1,6 +1,7 @@
 import { Writable } from "node:stream";
 import { pino } from "pino";
 import type { Test } from "tap";
+import type { HttpSite } from "../../src/http/http-site.js";
 import type { Body, BodyReply, Reply, RouteRequest } from "../../src/http/reply.js";
 import type { Route } from "../../src/http/route.js";
 import { createHttpServer, type HttpServer, type HttpServerOptions } from "../../src/http/server.js";
@@ -39,10 +40,11 @@ export function createTestLog(): { readonly log: Log; readonly lines: LogLine[] 
 export async function startTestServer(
   test: Pick<Test, "teardown">,
   routes: readonly Route[],
-  options: Partial<HttpServerOptions> = {},
+  options: Partial<HttpServerOptions & HttpSite> = {},
 ): Promise<TestServer> {
   const { log, lines } = createTestLog();
-  const server = createHttpServer({ routes, log, ...options });
+  const server = createHttpServer({ log, ...options });
+  server.use({ routes, ...options });
   const { port, url } = await server.listen("127.0.0.1", 0);
   test.teardown(() => server.close(0));
   return { server, port, url, lines };

@@ -112,13 +112,14 @@ t.test("operation ids are unique, tags declared, references resolve", async (t) 
 t.test("answers are those that apply", async (t) => {
   const { paths } = await document();
   const statuses = (path: string) => Object.keys(paths[path]?.get.responses ?? {});
-  t.strictSame(statuses("/versions"), ["200", "206", "304", "405", "412", "416", "500", "503"]);
-  t.strictSame(statuses("/datasets/{dataset_id}"), ["301", "404", "405", "422", "500", "503"]);
-  t.strictSame(statuses("/datasets/{dataset_id}/zarr"), ["301", "404", "405", "422", "500", "503"]);
+  t.strictSame(statuses("/versions"), ["200", "206", "304", "401", "405", "412", "416", "500", "503"]);
+  t.strictSame(statuses("/datasets/{dataset_id}"), ["301", "401", "404", "405", "422", "500", "503"]);
+  t.strictSame(statuses("/datasets/{dataset_id}/zarr"), ["301", "401", "404", "405", "422", "500", "503"]);
   t.strictSame(statuses("/datasets/{dataset_id}/groups").slice(0, 3), ["200", "206", "304"]);
   t.strictSame(statuses("/datasets/{dataset_id}/tree"), [
     "200",
     "304",
+    "401",
     "404",
     "405",
     "412",

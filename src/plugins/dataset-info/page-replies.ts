@@ -113,7 +113,7 @@ export function createPageReplies(context: PluginContext): PageReplies {
   return {
     async reply(snapshot, group, nested, request) {
       // Before anything is waited for: a request that was given up meanwhile has no headers any more.
-      const place = placeOf(request, context.rootPath);
+      const place = placeOf(request);
       const page = await current(snapshot, group, nested);
       const address = `${place.serviceUrl} ${place.up}`;
       let document = page.documents.get(address);

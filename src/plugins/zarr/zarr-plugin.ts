@@ -1,3 +1,4 @@
+import { chunkNotFound } from "../../chunk/chunk-not-found.js";
 import type { DatasetSnapshot } from "../../dataset/dataset.js";
 import { findGroup } from "../../dataset/find-group.js";
 import { ZpublishError } from "../../errors.js";
@@ -10,6 +11,7 @@ import type { JsonObject } from "../../model/json-value.js";
 import { normalNodePath } from "../../model/node-path.js";
 import { packageVersion } from "../../observe/package-version.js";
 import type { Steps } from "../../sliced-work.js";
+import { parseChunkKey } from "../../zarr/chunk-key.js";
 import { documentReply, jsonReply, largeJsonReply } from "../document-reply.js";
 import type { Plugin, PluginContext } from "../plugin.js";
 import { arrayListing, groupListing } from "./listing-entries.js";
@@ -50,16 +52,36 @@ function createRoutes(context: PluginContext): readonly Route[] {
         parameters: GROUP,
         ranged: true,
       },
-      handler({ params }) {
-        const snapshot = datasets.get(params.dataset_id as string);
-        return answer(snapshot, findGroup(snapshot, params.group_path ?? ""));
-      },
+      handler: handler((snapshot, params) => answer(snapshot, findGroup(snapshot, params.group_path ?? ""))),
     });
   }
 
+  /**
+   * A handler that answers by the dataset's state; and where that does not have what is asked for, by one that was looked
+   * for since: a client may have read of it elsewhere, and takes a 404 for fill values.
+   * @param mayBeNew Whether it is worth the look.
+   */
+  function handler(
+    answer: (snapshot: DatasetSnapshot, params: RouteRequest["params"]) => Reply | Promise<Reply>,
+    mayBeNew: (snapshot: DatasetSnapshot, params: RouteRequest["params"]) => boolean = isUnknownNode,
+  ): Route["handler"] {
+    return ({ params }) => {
+      const snapshot = datasets.get(params.dataset_id as string);
+      try {
+        return answer(snapshot, params);
+      } catch (error) {
+        const isAbsent = error instanceof ZpublishError && error.code === "not-found";
+        if (!isAbsent || !mayBeNew(snapshot, params)) throw error;
+        return datasets.lookBeforeAbsence(snapshot).then((newer) => {
+          if (newer === snapshot) throw error;
+          return answer(newer, params);
+        });
+      }
+    };
+  }
+
   /** `.zattrs` stands under groups and arrays alike, and an empty path is the root. */
-  function attributes({ params }: RouteRequest): Reply | Promise<Reply> {
-    const snapshot = datasets.get(params.dataset_id as string);
+  function attributes(snapshot: DatasetSnapshot, params: RouteRequest["params"]): Reply | Promise<Reply> {
     const path = normalNodePath(params.node_path ?? "");
     const array = snapshot.arrays.get(path);
     if (array !== undefined) return reply(snapshot, `${path} .zattrs`, () => array.zattrs);
@@ -67,14 +89,12 @@ function createRoutes(context: PluginContext): readonly Route[] {
     return reply(snapshot, `${group.path} .zattrs`, () => group.attrs);
   }
 
-  function arrayDocument({ params }: RouteRequest): Reply | Promise<Reply> {
-    const snapshot = datasets.get(params.dataset_id as string);
+  function arrayDocument(snapshot: DatasetSnapshot, params: RouteRequest["params"]): Reply | Promise<Reply> {
     const array = findArray(snapshot, normalNodePath(params.variable_path ?? ""));
     return reply(snapshot, `${array.plan.path} .zarray`, () => ({ ...array.document }));
   }
 
-  function listing({ params }: RouteRequest): Reply | Promise<Reply> {
-    const snapshot = datasets.get(params.dataset_id as string);
+  function listing(snapshot: DatasetSnapshot, params: RouteRequest["params"]): Reply | Promise<Reply> {
     const path = normalNodePath(params.node_path ?? "");
     const array = snapshot.arrays.get(path);
     const entries = array === undefined ? groupListing(findNode(snapshot, path)) : arrayListing(array);
@@ -91,12 +111,15 @@ function createRoutes(context: PluginContext): readonly Route[] {
   }
 
   /** A chunk; or a group asked for without its slash, which has the same shape. */
-  function chunk({ params }: RouteRequest): Reply | Promise<Reply> {
-    const snapshot = datasets.get(params.dataset_id as string);
+  function chunk(snapshot: DatasetSnapshot, params: RouteRequest["params"]): Reply | Promise<Reply> {
     const variablePath = normalNodePath(params.variable_path ?? "");
     const chunkKey = params.chunk_key as string;
     const array = snapshot.arrays.get(variablePath);
-    if (array !== undefined) return chunks.serve(snapshot, array, chunkKey);
+    if (array !== undefined) {
+      if (parseChunkKey(chunkKey, array.plan.served.gridShape) === undefined)
+        throw chunkNotFound(snapshot, array, chunkKey);
+      return chunks.serve(snapshot, array, chunkKey);
+    }
     const path = variablePath === "" ? chunkKey : `${variablePath}/${chunkKey}`;
     if (snapshot.tree.groups.has(`/${path}`) || snapshot.arrays.has(path)) {
       return { kind: "redirect", to: "with-slash" };
@@ -127,7 +150,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
         parameters: NODE,
         ranged: true,
       },
-      handler: attributes,
+      handler: handler(attributes),
     }),
     {
       path: `${STORE}/{variable_path:path}/.zarray`,
@@ -139,7 +162,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
         parameters: VARIABLE,
         ranged: true,
       },
-      handler: arrayDocument,
+      handler: handler(arrayDocument),
     },
     {
       path: STORE,
@@ -158,7 +181,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
         contentType: "text/html; charset=utf-8",
         parameters: NODE,
       },
-      handler: listing,
+      handler: handler(listing),
     }),
     {
       path: `${STORE}/{variable_path:path}/{chunk_key}`,
@@ -170,7 +193,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
         parameters: { ...VARIABLE, chunk_key: "Chunk indices joined by dots, `0.12.3`; `0` for a scalar" },
         ranged: true,
       },
-      handler: chunk,
+      handler: handler(chunk, (_snapshot, { chunk_key = "" }) => CANONICAL_KEY.test(chunk_key)),
     },
   ];
 }
@@ -209,7 +232,15 @@ function findArray(snapshot: DatasetSnapshot, path: string) {
   return array;
 }
 
+/** Whether a path names neither a group nor an array: clients ask for documents of either to find out which it is. */
+function isUnknownNode(snapshot: DatasetSnapshot, params: RouteRequest["params"]): boolean {
+  const path = normalNodePath(params.node_path ?? params.variable_path ?? params.group_path ?? "");
+  return !snapshot.arrays.has(path) && !snapshot.tree.groups.has(`/${path}`);
+}
+
 const CHUNK_KEY = /^\d+(?:\.\d+)*$/;
+/** What may name a chunk of some array. */
+const CANONICAL_KEY = /^(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*))*$/;
 
 /**
  * A chunk of an array that was served and is refused since is not absent: to a client that knows the array, that would

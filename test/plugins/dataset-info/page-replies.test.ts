@@ -13,12 +13,13 @@ function request(host = "h"): RouteRequest {
     params: {},
     rawPath: "/datasets/air/",
     query: "",
-    header: (name) => (name === "host" ? host : undefined),
+    serviceUrl: `http://${host}`,
+    header: () => undefined,
   };
 }
 
 function pages(values: PreviewService["values"]) {
-  return createPageReplies(fakeContext({ previews: values, rootPath: "/root" }));
+  return createPageReplies(fakeContext({ previews: values }));
 }
 
 async function html(reply: Promise<DocumentReply>): Promise<string> {
@@ -44,10 +45,10 @@ t.test("requests at the same time and soon after make one page", async (t) => {
   t.equal(asked, 4, "another address is the same page placed elsewhere");
 });
 
-t.test("the address to copy has the root path", async (t) => {
+t.test("the address to copy is the one the service has for its client", async (t) => {
   const { reply } = pages(async () => undefined);
   const air = airTemperature();
-  t.match(await html(reply(air, air.tree.root, false, request())), "http://h/root/datasets/air/zarr");
+  t.match(await html(reply(air, air.tree.root, false, request("h/root"))), "http://h/root/datasets/air/zarr");
 });
 
 t.test("a new state of the dataset is a new page at once", async (t) => {

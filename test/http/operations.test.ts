@@ -1,0 +1,106 @@
+import { gunzipSync } from "node:zlib";
+import t from "tap";
+import { createHealthOperations } from "../../src/http/health-operations.js";
+import { createHttpServer } from "../../src/http/server.js";
+import { jsonOf, rawRequest } from "./raw-request.js";
+import { bodyReplyOf, createTestLog, routeOf, startTestServer } from "./start-test-server.js";
+
+const report = { ready: true, checks: { metadata: "ok", pool: "ok" } };
+const readiness = { check: async () => report };
+const text = "# HELP up Whether it is up.\n# TYPE up gauge\nup 1\n".repeat(100);
+
+function metricsOf(render: () => Promise<string>) {
+  return { contentType: "text/plain; version=0.0.4; charset=utf-8", render };
+}
+
+t.test("who runs a server is told that it lives, whether it is ready, and how it fares", async (t) => {
+  const operations = createHealthOperations({ readiness, metrics: metricsOf(async () => text) });
+  const { port } = await startTestServer(t, [], { operations, rootPath: "/root" });
+  const alive = await rawRequest(port, "/healthz");
+  t.match(alive, {
+    status: 200,
+    headers: { "cache-control": "no-store", "content-type": "application/json" },
+  });
+  t.strictSame(jsonOf(alive), { status: "ok" });
+  const ready = await rawRequest(port, "/readyz");
+  t.equal(ready.status, 200);
+  t.strictSame(jsonOf(ready), report);
+  const metrics = await rawRequest(port, "/metrics");
+  t.match(metrics, { status: 200, headers: { "content-type": /^text\/plain; version=0\.0\.4/ } });
+  t.equal(metrics.body.toString(), text);
+  const compressed = await rawRequest(port, "/metrics", { headers: { "Accept-Encoding": "gzip" } });
+  t.equal(compressed.headers["content-encoding"], "gzip");
+  t.equal(gunzipSync(compressed.body).toString(), text);
+  for (const path of ["/healthz", "/readyz", "/metrics"]) {
+    const [get, head] = [await rawRequest(port, path), await rawRequest(port, path, { method: "HEAD" })];
+    t.match(head, { status: 200, headers: { "content-length": String(get.body.byteLength) } });
+    t.equal((await rawRequest(port, path, { method: "POST" })).status, 405);
+    t.equal((await rawRequest(port, `${path}?a=1`)).status, 200);
+  }
+  t.equal((await rawRequest(port, "/root/healthz")).status, 404);
+  t.equal((await rawRequest(port, "/healthz/")).status, 404);
+});
+
+t.test("a server that is not ready says why, and when to ask again", async (t) => {
+  const notReady = { ready: false, reason: "draining", checks: {} };
+  const operations = createHealthOperations({ readiness: { check: async () => notReady } });
+  const { port } = await startTestServer(t, [], { operations });
+  const answer = await rawRequest(port, "/readyz");
+  t.match(answer, { status: 503, headers: { "retry-after": "1", "cache-control": "no-store" } });
+  t.strictSame(jsonOf(answer), notReady);
+  t.equal((await rawRequest(port, "/healthz")).status, 200);
+  t.equal((await rawRequest(port, "/metrics")).status, 404, "not there where nobody wants it");
+});
+
+t.test("they are answered before there is a site", async (t) => {
+  const server = createHttpServer({
+    log: createTestLog().log,
+    operations: createHealthOperations({ readiness: { check: async () => ({ ...report, ready: false }) } }),
+  });
+  t.teardown(() => server.close(0));
+  const { port } = await server.listen("127.0.0.1", 0);
+  t.equal((await rawRequest(port, "/healthz")).status, 200);
+  t.equal((await rawRequest(port, "/readyz")).status, 503);
+  t.match(await rawRequest(port, "/datasets"), { status: 503, headers: { "retry-after": "1" } });
+});
+
+t.test("none is in the way of a route", async (t) => {
+  const operations = createHealthOperations({ readiness });
+  const own = routeOf("/healthz", () => bodyReplyOf(Buffer.from("own"), '"o"'));
+  const any = routeOf("/{name}", () => bodyReplyOf(Buffer.from("any"), '"a"'));
+  const { port } = await startTestServer(t, [own, any], { operations });
+  t.equal((await rawRequest(port, "/healthz")).body.toString(), "own");
+  t.strictSame(
+    jsonOf(await rawRequest(port, "/readyz")),
+    report,
+    "but a route for any name is not one of that name",
+  );
+  const rooted = await startTestServer(t, [own], { operations, rootPath: "/root" });
+  t.equal((await rawRequest(rooted.port, "/root/healthz")).body.toString(), "own");
+  t.strictSame(jsonOf(await rawRequest(rooted.port, "/healthz")), { status: "ok" });
+});
+
+t.test(
+  "metrics are made once for all who ask at a time, and a failure is an error like any other",
+  async (t) => {
+    let made = 0;
+    let isBroken = true;
+    const operations = createHealthOperations({
+      readiness,
+      metrics: metricsOf(async () => {
+        made += 1;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        if (isBroken) throw new Error("cannot read /proc/self/status");
+        return text;
+      }),
+    });
+    const { port } = await startTestServer(t, [], { operations });
+    const failed = await rawRequest(port, "/metrics");
+    t.equal(failed.status, 500);
+    t.notMatch(failed.body.toString(), "/proc");
+    isBroken = false;
+    const answers = await Promise.all(Array.from({ length: 5 }, () => rawRequest(port, "/metrics")));
+    t.ok(answers.every(({ status }) => status === 200));
+    t.equal(made, 2);
+  },
+);

@@ -1,0 +1,135 @@
+import { setTimeout as delay } from "node:timers/promises";
+import t from "tap";
+import { createDocument } from "../../src/http/create-document.js";
+import { createLoad, DEFAULT_LOAD_LIMITS } from "../../src/http/load.js";
+import { Pace } from "../../src/http/pace.js";
+import { eventually, openFiles } from "./open-files.js";
+import { openConnection, rawRequest, requestText } from "./raw-request.js";
+import { bodyOf, bodyReplyOf, routeOf, startTestServer } from "./start-test-server.js";
+
+const BODY_BYTES = 16 * 2 ** 20;
+const content = Buffer.alloc(BODY_BYTES, "0123456789abcdef");
+const document = createDocument("{}", "application/json");
+const routes = [
+  routeOf("/page", () => ({ kind: "document", document })),
+  routeOf("/held", () => bodyReplyOf(content, '"t"', { expectedByteLength: BODY_BYTES }), "chunk"),
+  routeOf(
+    "/view",
+    () => bodyReplyOf(content, '"t"', { atHand: () => ({ ...bodyOf(content), heldByteLength: 0 }) }),
+    "chunk",
+  ),
+];
+
+t.test("a client has stalled when it takes nothing, or next to nothing, for long", (t) => {
+  const TIMEOUT_MS = 60_000;
+  const LOOK_MS = 4_000;
+  /** When a client is dropped that takes bytes at this pace; undefined: not within the hour. */
+  function droppedAfterMs(takenBy: (ms: number) => number): number | undefined {
+    const pace = new Pace(0, 0, TIMEOUT_MS);
+    for (let ms = LOOK_MS; ms <= 3_600_000; ms += LOOK_MS) {
+      pace.look(Math.floor(takenBy(ms)), ms);
+      if (pace.hasStalled(ms)) return ms;
+    }
+    return undefined;
+  }
+  const perSecond = (bytes: number) => (ms: number) => (bytes * ms) / 1000;
+  t.equal(
+    droppedAfterMs(() => 0),
+    60_000 + LOOK_MS - 4_000,
+  );
+  t.equal(droppedAfterMs(perSecond(1 / 59)), 60_000, "a byte now and then is not enough");
+  t.equal(droppedAfterMs(perSecond(1_000)), 60_000);
+  t.equal(droppedAfterMs(perSecond(1_100)), undefined);
+  t.equal(
+    droppedAfterMs((ms) => Math.floor(ms / 50_000) * 100_000),
+    undefined,
+    "bursts are as good",
+  );
+  t.equal(
+    droppedAfterMs((ms) => 1e6 * Math.min(ms, 300_000)),
+    360_000,
+    "from when it stops",
+  );
+  t.end();
+});
+
+t.test("how short memory is, is what those need who have waited too long", async (t) => {
+  const load = createLoad({ ...DEFAULT_LOAD_LIMITS, maxBodyBytesInFlight: 100 });
+  const takers = [80, 30, 40].map((byteLength) => ({ byteLength, bodyBytes: 0 }));
+  for (const taker of takers) {
+    load.begin();
+    void load.room(taker, taker.byteLength);
+  }
+  t.equal(load.shortage(0), 80 + 30 + 40 - 100, "the second is let in with the first, the third waits");
+  t.equal(load.shortage(10_000), 0, "nobody has waited for so long");
+  for (const taker of takers) load.end(taker);
+  t.equal(load.shortage(0), 0);
+});
+
+t.test("clients that take bodies slowly do not keep others from theirs for ever", async (t) => {
+  const { port, server } = await startTestServer(t, routes, {
+    limits: { maxBodyBytesInFlight: 20 * BODY_BYTES },
+  });
+  const files = openFiles();
+  const slow = await Promise.all(
+    Array.from({ length: 200 }, async () => {
+      const connection = await openConnection(port);
+      connection.socket.pause();
+      connection.send(requestText("/held"));
+      return connection;
+    }),
+  );
+  t.ok(await eventually(() => server.stats.waiting === 180));
+  t.ok(server.stats.bodyBytesInFlight <= 20 * BODY_BYTES, "no more is held than there may be");
+  // One that takes its body at a fair pace is not among those that make room, though it is in the middle of it.
+  t.ok((await rawRequest(port, "/view")).body.equals(content), "what takes no memory is answered at once");
+  t.equal((await rawRequest(port, "/page")).status, 200);
+  // A place among those that are let in becomes free by and by; none would, for as long as a client may stall.
+  t.ok(await droppedBy(() => server.stats.clientsDropped >= 20));
+  t.ok(server.stats.bodyBytesInFlight <= 20 * BODY_BYTES);
+  for (const { socket } of slow) socket.destroy();
+  t.ok((await rawRequest(port, "/held")).body.equals(content));
+  t.ok(await eventually(() => server.stats.connections === 0));
+  t.match(server.stats, { requestsInFlight: 0, bodyBytesInFlight: 0, waiting: 0 });
+  t.ok(await eventually(() => (openFiles() ?? 0) <= (files ?? 0) + 2), "no file is left open");
+});
+
+/** Waits for what takes ten seconds and some. */
+async function droppedBy(holds: () => boolean): Promise<boolean> {
+  for (let tries = 0; tries < 12; tries += 1) if (await eventually(holds)) return true;
+  return false;
+}
+
+t.test("uWebSockets.js ends connections that send a request for ever, or none", async (t) => {
+  const { port, server } = await startTestServer(t, routes);
+  const begins: readonly (readonly [name: string, begin: string, drip: string])[] = [
+    ["nothing", "", ""],
+    ["a head that never ends", "GET /page HTTP/1.1\r\nHost: a\r\nX: ", "x"],
+    ["headers without end", "GET /page HTTP/1.1\r\nHost: a\r\n", "X: y\r\n"],
+    ["a request, then the next slowly", `${requestText("/page")}GET /page HTTP/1.1\r\nHost: `, "a"],
+    ["a body that nobody reads", "POST /page HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n", "x"],
+    [
+      "a body in chunks",
+      "POST /page HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+      "1\r\nx\r\n",
+    ],
+    ["a request that is read no answer of", requestText("/page"), ""],
+  ];
+  const dripping = await Promise.all(
+    Array.from({ length: 210 }, async (_, i) => {
+      const [name = "", begin = "", drip = ""] = begins[i % begins.length] ?? [];
+      const connection = await openConnection(port);
+      connection.send(begin);
+      return { name, drip, connection };
+    }),
+  );
+  t.equal((await rawRequest(port, "/page")).status, 200);
+  while (server.stats.connections > 0) {
+    for (const { drip, connection } of dripping)
+      if (drip !== "" && !connection.closed()) connection.send(drip);
+    await delay(500);
+  }
+  for (const { name, connection } of dripping) t.ok(await eventually(connection.closed), name);
+  t.match(server.stats, { requestsInFlight: 0, connections: 0 });
+  t.equal((await rawRequest(port, "/page")).status, 200);
+});

@@ -1,0 +1,156 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import t, { type Test } from "tap";
+
+const LOG = JSON.stringify(new URL("../../src/observe/log.js", import.meta.url).href);
+const EXIT = JSON.stringify(new URL("../../src/observe/exit-on-uncaught.js", import.meta.url).href);
+const SINK = JSON.stringify(new URL("../../src/observe/log-sink.js", import.meta.url).href);
+
+/** A program that logs, with nobody who reads its standard error until that is asked for. */
+function run(t: Test, source: string) {
+  const child = spawn(process.execPath, ["--input-type=module", "-e", source], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  t.teardown(() => child.kill("SIGKILL"));
+  const exited = once(child, "exit");
+  let stdout = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    stdout += text;
+  });
+  return {
+    exited,
+    kill: (signal: NodeJS.Signals) => child.kill(signal),
+    closeReader: () => child.stderr.destroy(),
+    stdout: () => stdout,
+    /** Begins to read; all that comes until the end, as lines. */
+    async lines(): Promise<{ msg: string; level: number; dropped?: number; n?: number }[]> {
+      let stderr = "";
+      for await (const text of child.stderr.setEncoding("utf8")) stderr += text;
+      return stderr
+        .trim()
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => JSON.parse(line));
+    },
+    async says(text: string): Promise<void> {
+      while (!stdout.includes(text)) await once(child.stdout, "data");
+    },
+  };
+}
+
+t.test("a reader that does not read holds nobody up, and is told later what was dropped", async (t) => {
+  const program = run(
+    t,
+    `import { createLog } from ${LOG};
+     import { logStats } from ${SINK};
+     const log = createLog("info");
+     let n = 0;
+     function turn() {
+       for (let i = 0; i < 200; i++) log.info({ n: n++, filling: "x".repeat(200) }, "line");
+       if (n < 20_000) setImmediate(turn);
+       else {
+         console.log("logged " + logStats.dropped);
+         // Until somebody reads again.
+         const wait = setInterval(() => {
+           const before = logStats.dropped;
+           log.info("the end");
+           if (logStats.dropped > before) return;
+           clearInterval(wait);
+         }, 20);
+       }
+     }
+     turn();`,
+  );
+  await program.says("logged ");
+  const dropped = Number(program.stdout().split(" ")[1]);
+  t.ok(dropped > 10_000, `${dropped} lines were dropped`);
+  const lines = await program.lines();
+  t.strictSame(await program.exited, [0, null]);
+  const told = lines.filter(({ dropped }) => dropped !== undefined);
+  t.ok(told.length > 0);
+  t.ok(told.reduce((sum, { dropped = 0 }) => sum + dropped, 0) >= dropped);
+  const numbers = lines.flatMap(({ n }) => (n === undefined ? [] : [n]));
+  t.strictSame(
+    numbers,
+    Array.from({ length: numbers.length }, (_, index) => index),
+    "the first ones, each whole",
+  );
+  t.ok(
+    lines.some(({ msg }) => msg === "the end"),
+    "and what is logged when it reads again",
+  );
+});
+
+t.test("a program whose log nobody reads ends all the same", async (t) => {
+  const program = run(
+    t,
+    `import { createLog } from ${LOG};
+     const log = createLog("info");
+     for (let n = 0; n < 5_000; n++) log.info({ filling: "x".repeat(200) }, "line");
+     process.exit(3);`,
+  );
+  t.strictSame(await program.exited, [3, null]);
+});
+
+t.test(
+  "what is logged before the end is written, at an exit and at an error that nobody caught",
+  async (t) => {
+    for (const [end, last] of [
+      ["process.exit(4);", "last"],
+      ["throw new Error('nobody caught it');", "internal error: nobody caught it"],
+      ["Promise.reject(new Error('nor this'));", "internal error: nor this"],
+      ["", "last"],
+    ] as const) {
+      const program = run(
+        t,
+        `import { createLog } from ${LOG};
+       import { exitOnUncaught } from ${EXIT};
+       const log = createLog("info");
+       exitOnUncaught(log);
+       for (let n = 0; n < 300; n++) log.info({ n, filling: "x".repeat(100) }, "line");
+       log.warn("last");
+       ${end}`,
+      );
+      const lines = await program.lines();
+      t.equal(lines.at(-1)?.msg, last);
+      t.equal(lines.filter(({ n }) => n !== undefined).length, 300);
+      t.strictSame(await program.exited, [end === "" ? 0 : end.includes("exit") ? 4 : 1, null]);
+    }
+  },
+);
+
+t.test("a fatal line is written whatever was dropped before it", async (t) => {
+  const program = run(
+    t,
+    `import { createLog } from ${LOG};
+     import { logStats } from ${SINK};
+     const log = createLog("info");
+     for (let n = 0; n < 20_000; n++) log.info({ filling: "x".repeat(200) }, "line");
+     log.fatal("the reason");
+     console.log("dropped " + logStats.dropped);
+     setTimeout(() => process.exit(1), 100);`,
+  );
+  await program.says("dropped ");
+  t.ok(Number(program.stdout().split(" ")[1]) > 0);
+  const lines = await program.lines();
+  t.ok(lines.some(({ msg, level }) => msg === "the reason" && level === 60));
+});
+
+t.test("a reader that has gone is no reason to end", async (t) => {
+  const program = run(
+    t,
+    `import { createLog } from ${LOG};
+     const log = createLog("info");
+     process.on("SIGUSR2", () => {
+       log.info("to nobody");
+       setTimeout(() => { log.info("to nobody"); console.log("alive"); process.exit(5); }, 20);
+     });
+     setInterval(() => undefined, 1_000);
+     console.log("ready");`,
+  );
+  await program.says("ready");
+  program.closeReader();
+  program.kill("SIGUSR2");
+  t.strictSame(await program.exited, [5, null]);
+  t.match(program.stdout(), "alive");
+});

@@ -1,0 +1,180 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import t from "tap";
+import { PROGRAM, runScript } from "../cli/run-program.js";
+import { newToken, startReloadable, writeArray } from "../reload/start-reloadable.js";
+import { makeDirectory } from "../source/write-store.js";
+import { until } from "./process-table.js";
+
+const skip = process.platform === "linux" ? false : "only Linux spreads connections";
+t.setTimeout(60_000);
+
+/** A plugin without which the server is not there, and which waits for a file. */
+async function writeLateGate(directory: string): Promise<{ readonly module: string; readonly file: string }> {
+  const [module, file] = [join(directory, "late.mjs"), join(directory, "gate-is-open")];
+  await writeFile(
+    module,
+    `import { existsSync } from "node:fs";
+     import { setTimeout as delay } from "node:timers/promises";
+     export default { name: "late", version: "1", path: "late", async routes() {
+       while (!existsSync(${JSON.stringify(file)})) await delay(10);
+       return [];
+     } };`,
+  );
+  return { module, file };
+}
+
+/** Where health and metrics are, as the log says. */
+function adminUrl(said: Readonly<Record<string, unknown>>[]): string {
+  return String(said[0]?.url);
+}
+
+t.test("metrics of all processes are answered by any, each with its number", { skip }, async (t) => {
+  const program = await startReloadable(t, {
+    processes: 3,
+    async config(directory) {
+      await writeArray(join(directory, "one"), 1);
+      return { datasets: { one: "one" } };
+    },
+  });
+  for (let count = 0; count < 30; count++) {
+    await fetch(`${program.url}/datasets`, { headers: { connection: "close" } });
+  }
+  const text = await (await fetch(`${program.url}/metrics`)).text();
+  let requests = 0;
+  for (const process of ["1", "2", "3"]) {
+    t.match(text, new RegExp(`^zpublish_ready\\{process="${process}"\\} `, "m"));
+    t.match(text, new RegExp(`^zpublish_datasets\\{process="${process}"\\} 1$`, "m"));
+    const line = new RegExp(
+      `^zpublish_http_requests_total\\{route="/datasets",[^}]*process="${process}"\\} (\\d+)$`,
+      "m",
+    );
+    requests += Number(line.exec(text)?.[1] ?? 0);
+  }
+  t.equal(requests, 30);
+  t.match(text, /^zpublish_processes\{process="supervisor"\} 3$/m);
+  t.match(text, /^zpublish_process_restarts_total\{process="supervisor"\} 0$/m);
+
+  process.kill(program.pids()[1] as number, "SIGKILL");
+  await program.run.says("the server process is replaced");
+  await until(async () =>
+    /^zpublish_process_restarts_total\{process="supervisor"\} 1$/m.test(
+      await (await fetch(`${program.url}/metrics`)).text(),
+    ),
+  );
+});
+
+t.test("a process that hangs is left out of the metrics of the others", { skip }, async (t) => {
+  const program = await startReloadable(t, {
+    processes: 2,
+    async config(directory) {
+      await writeArray(join(directory, "one"), 1);
+      return { datasets: { one: "one" }, adminPort: 0 };
+    },
+  });
+  const admin = adminUrl(program.said("are answered here"));
+  const [, second] = program.pids() as [number, number];
+  process.kill(second, "SIGSTOP");
+  t.teardown(() => {
+    try {
+      process.kill(second, "SIGCONT");
+    } catch {}
+  });
+  // Connections that the stopped process is given are not answered.
+  await until(async () => {
+    const answer = await fetch(`${admin}/metrics`, {
+      headers: { connection: "close" },
+      signal: AbortSignal.timeout(4_000),
+    }).catch(() => undefined);
+    const text = await answer?.text();
+    return text?.includes('zpublish_ready{process="1"}') === true && !text.includes('{process="2"}');
+  });
+  t.pass();
+});
+
+for (const processes of process.platform === "linux" ? [1, 2] : [1]) {
+  t.test(`health has a port of its own where that is asked for, with ${processes} processes`, async (t) => {
+    const program = await startReloadable(t, {
+      processes,
+      async config(directory) {
+        await writeArray(join(directory, "one"), 1);
+        return { datasets: { one: "one" }, adminPort: 0 };
+      },
+    });
+    const said = program.said("are answered here");
+    t.equal(said.length, processes);
+    const admin = adminUrl(said);
+    t.ok(
+      said.every(({ url }) => url === admin),
+      "the same for all processes",
+    );
+    for (const path of ["/healthz", "/readyz", "/metrics"]) {
+      t.equal((await fetch(admin + path)).status, 200, path);
+      t.equal((await fetch(program.url + path)).status, 404, `${path} on the port of all else`);
+    }
+    t.equal((await fetch(`${admin}/datasets`)).status, 404);
+  });
+
+  t.test(`who starts is alive and not ready, with ${processes} processes`, async (t) => {
+    const directory = await makeDirectory(t);
+    await writeArray(join(directory, "one"), 1);
+    const { module, file } = await writeLateGate(directory);
+    const run = runScript(PROGRAM, [
+      ...[
+        "serve",
+        join(directory, "one"),
+        "--no-cache",
+        "--port",
+        "0",
+        "--plugin",
+        module,
+        "--admin-port",
+        "0",
+      ],
+      ...["--processes", String(processes)],
+    ]);
+    t.teardown(async () => {
+      run.child.kill("SIGKILL");
+      await run.ended;
+    });
+    await run.says("are answered here");
+    const line = run
+      .stderr()
+      .split("\n")
+      .find((text) => text.includes("are answered here")) as string;
+    const { url } = JSON.parse(line) as { url: string };
+    t.equal((await fetch(`${url}/healthz`)).status, 200);
+    const answer = await fetch(`${url}/readyz`);
+    t.equal(answer.status, 503);
+    t.match(await answer.json(), { ready: false, reason: "starting" });
+    await writeFile(file, "");
+    await run.says("zpublish ready on ");
+    t.equal((await fetch(`${url}/readyz`)).status, 200);
+  });
+
+  t.test(`tokens are read again at HUP, with ${processes} processes`, async (t) => {
+    const [first, second] = [newToken(), newToken()];
+    const program = await startReloadable(t, {
+      processes,
+      async config(directory) {
+        await writeArray(join(directory, "one"), 1);
+        await writeFile(join(directory, "tokens"), `${first}\n`);
+        return { datasets: { one: "one" }, tokenFile: "tokens" };
+      },
+    });
+    const statusWith = async (token: string) => {
+      const headers = { authorization: `Bearer ${token}`, connection: "close" };
+      const answers = Array.from({ length: 8 }, () => fetch(`${program.url}/datasets`, { headers }));
+      return [...new Set((await Promise.all(answers)).map(({ status }) => status))];
+    };
+    t.same([await statusWith(first), await statusWith(second)], [[200], [401]]);
+    await writeFile(join(program.directory, "tokens"), `${second}\n`);
+    t.equal(await program.reload(), "reloaded");
+    t.same([await statusWith(first), await statusWith(second)], [[401], [200]]);
+    await writeFile(join(program.directory, "tokens"), "short\n");
+    t.equal(await program.reload(), "refused");
+    t.same(await statusWith(second), [200]);
+    t.notMatch(program.run.stderr(), first);
+    t.notMatch(program.run.stderr(), second);
+  });
+}
