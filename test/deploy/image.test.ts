@@ -1,0 +1,129 @@
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { cp, mkdir, readFile, symlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import t, { type Test } from "tap";
+import { resolveConfig } from "../../src/config/resolve-config.js";
+import { makeDirectory } from "../source/write-store.js";
+import { deployPath, deployText } from "./deploy-file.js";
+import { imageEnvironment, imageUser, readDockerfile } from "./dockerfile.js";
+import { prepareSite } from "./prepare-site.js";
+import { startInstances } from "./start-instances.js";
+import { startStandIns } from "./start-stand-ins.js";
+
+const checkout = join(dirname(deployPath("Dockerfile")), "../..");
+/** What `.dockerignore` lets through. */
+const context = deployText("Dockerfile.dockerignore")
+  .split("\n")
+  .filter((line) => line.startsWith("!"))
+  .map((line) => line.slice(1));
+
+t.test("the Dockerfile has stages on Debian trixie and ends as nobody in particular", (t) => {
+  const stages = readDockerfile();
+  t.equal(stages.length, 2);
+  for (const { from } of stages) t.equal(from, "node:$" + "{NODE_VERSION}-trixie-slim");
+  const last = stages.at(-1)?.instructions ?? [];
+  t.ok(imageUser().user > 0 && imageUser().group > 0, "by number, and not root");
+  const after = last.slice(last.findIndex(({ name }) => name === "USER"));
+  t.notOk(
+    after.some(({ name }) => name === "RUN" || name === "COPY"),
+    "nothing is put there afterwards",
+  );
+  for (const name of ["HEALTHCHECK", "ENTRYPOINT", "CMD", "STOPSIGNAL", "VOLUME"])
+    t.ok(
+      last.some((instruction) => instruction.name === name),
+      name,
+    );
+  t.match(deployText("Dockerfile.dockerignore"), /^\*$/m, "nothing is copied that is not named");
+  for (const { instructions } of stages) {
+    for (const { name, text } of instructions) {
+      if (name !== "COPY" || text.startsWith("--from=")) continue;
+      for (const path of text.split(/\s+/).slice(0, -1)) {
+        t.ok(existsSync(join(checkout, path)), `${path} is there`);
+        t.ok(path === "." || context.some((open) => path === open), `${path} is not ignored`);
+      }
+    }
+  }
+  t.end();
+});
+
+t.test("the image's variables are options, and its cache is where its user may write", (t) => {
+  const config = resolveConfig({ argv: [], env: imageEnvironment(), cwd: "/" });
+  t.equal(config.host, "0.0.0.0");
+  t.strictSame(config.observe.admin, { host: "0.0.0.0", port: 9001 });
+  const text = deployText("Dockerfile");
+  t.match(text, `EXPOSE ${config.port} ${config.observe.admin?.port}`);
+  const { user, group } = imageUser();
+  t.match(text, `chown ${user}:${group} ${config.cache?.directory}`);
+  t.match(text, `VOLUME ${config.cache?.directory}`);
+  t.end();
+});
+
+t.test(
+  "what the Dockerfile builds is a package that runs, from what .dockerignore leaves",
+  { timeout: 240_000 },
+  async (t) => {
+    const [build] = readDockerfile();
+    const directories: Record<string, string> = {
+      "/build": await makeDirectory(t),
+      "/package": join(await makeDirectory(t), "package"),
+    };
+    const inPlace = (text: string) =>
+      text.replaceAll(/(?<!\w)\/(build|package)(?![\w-])/g, (path) => directories[path] ?? path);
+    for (const path of context) {
+      const to = join(directories["/build"] ?? "", path);
+      await mkdir(dirname(to), { recursive: true });
+      await cp(join(checkout, path), to, { recursive: true });
+    }
+    // Dependencies are those that are here: to install them twice more takes a minute and a registry.
+    const installs = /npm ci [^&]*/;
+    await symlink(join(checkout, "node_modules"), join(directories["/build"] ?? "", "node_modules"));
+    let cwd = "/";
+    const ran: string[] = [];
+    for (const { name, text } of build?.instructions ?? []) {
+      if (name === "WORKDIR") cwd = directories[text] ?? text;
+      if (name !== "RUN" || text.startsWith("find ")) continue;
+      const command = inPlace(text).replace("npm cache clean --force", "true").replace(installs, "true ");
+      const run = spawnSync("/bin/sh", ["-c", command], { cwd, encoding: "utf8" });
+      t.equal(run.status, 0, `${text}\n${run.stdout}${run.stderr}`.slice(0, 2_000));
+      ran.push(text);
+    }
+    t.ok(
+      ran.some((text) => installs.test(text)),
+      "dependencies are those of the lock file",
+    );
+    const built = directories["/package"] ?? "";
+    await symlink(join(checkout, "node_modules"), join(built, "node_modules"));
+    const program = spawnSync(process.execPath, [join(built, "dist/src/zpublish.cjs"), "--version"], {
+      encoding: "utf8",
+    });
+    const { version } = JSON.parse(await readFile(join(checkout, "package.json"), "utf8")) as {
+      version: string;
+    };
+    t.match(program.stdout, version);
+    t.ok(existsSync(join(built, "dist/src/codec/kernel/kernel.wasm")));
+    t.ok(existsSync(join(built, "dist/workers")));
+  },
+);
+
+/** How the container's health check ends. */
+async function healthCheck(t: Test, env: Record<string, string>): Promise<number> {
+  const child = spawn(process.execPath, [deployPath("health-check.mjs")], { env, stdio: "ignore" });
+  t.teardown(() => child.kill("SIGKILL"));
+  const [code] = (await once(child, "close")) as [number];
+  return code;
+}
+
+t.test("the health check ends with 0 where a server lives and with 1 where none does", async (t) => {
+  const { datasets } = await prepareSite(t, { name: "noise", chunks: 1, chunkBytes: 2 ** 10 });
+  const [instance] = await startInstances(t, 1, { config: { datasets } });
+  const port = String(instance?.port);
+  t.equal(await healthCheck(t, { ZPUBLISH_PORT: port }), 0);
+  t.equal(await healthCheck(t, { ZPUBLISH_PORT: "1", ZPUBLISH_ADMIN_PORT: port }), 0, "the admin port first");
+  await instance?.end("SIGTERM");
+  t.equal(await healthCheck(t, { ZPUBLISH_PORT: port }), 1, "nobody there");
+  const [standIn] = await startStandIns(t, 1);
+  if (standIn !== undefined) standIn.conduct = 503;
+  t.equal(await healthCheck(t, { ZPUBLISH_PORT: String(standIn?.port) }), 1, "not well");
+});

@@ -1,0 +1,138 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Test } from "tap";
+import { rawRequest } from "../http/raw-request.js";
+import { makeDirectory } from "../source/write-store.js";
+import { deployText, fillIn } from "./deploy-file.js";
+import { freePort } from "./free-port.js";
+
+/** nginx or HAProxy, run by the example in `scripts/deploy/`. */
+export interface Balancer {
+  readonly name: "nginx" | "haproxy";
+  readonly port: number;
+  /** What it logged so far, accesses and errors. */
+  log(): Promise<string>;
+  /** Waits until it has logged something that matches, which is after it has answered. */
+  logged(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Ends it before the test's end. */
+  stop(): Promise<void>;
+}
+
+export interface BalancerOptions {
+  /** Ports of the three instances. */
+  readonly ports: readonly number[];
+  /** Further changes of the example, see {@link fillIn}. */
+  readonly changes?: Readonly<Record<string, string>>;
+}
+
+/** The three addresses of the examples, replaced by these ports of this machine. */
+function addresses(ports: readonly number[]): Record<string, string> {
+  return Object.fromEntries(ports.map((port, i) => [`192.0.2.1${i + 1}:9000`, `127.0.0.1:${port}`]));
+}
+
+/** Starts nginx with `nginx.conf` in the place where Debian's main file includes it. */
+export async function startNginx(t: Test, { ports, changes = {} }: BalancerOptions): Promise<Balancer> {
+  const directory = await makeDirectory(t);
+  const port = await freePort();
+  const site = fillIn(deployText("nginx.conf"), {
+    ...addresses(ports),
+    "listen 80;": `listen 127.0.0.1:${port};`,
+    "/var/log/nginx/": `${directory}/`,
+    ...changes,
+  });
+  await writeFile(join(directory, "zpublish.conf"), site);
+  // Workers of an nginx that root starts are another user.
+  await chmod(directory, 0o755);
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+    (name) => `${name}_temp_path ${directory}/${name};`,
+  );
+  await writeFile(
+    join(directory, "nginx.conf"),
+    `daemon off;
+worker_processes 2;
+pid ${directory}/nginx.pid;
+error_log stderr crit;
+events { worker_connections 1024; }
+http { gzip on; ${temporary.join(" ")} include ${directory}/zpublish.conf; }
+`,
+  );
+  const child = spawn("/usr/sbin/nginx", [
+    "-p",
+    directory,
+    "-c",
+    join(directory, "nginx.conf"),
+    "-e",
+    "stderr",
+  ]);
+  const running = await follow(t, "nginx", child, port);
+  return withLog(running, async () => {
+    const texts = ["access", "error"].map((kind) => readFile(join(directory, `zpublish.${kind}.log`)));
+    return (await Promise.all(texts)).join("") + running.output();
+  });
+}
+
+/** Starts HAProxy with `haproxy.cfg`. */
+export async function startHaproxy(t: Test, { ports, changes = {} }: BalancerOptions): Promise<Balancer> {
+  const directory = await makeDirectory(t);
+  const port = await freePort();
+  // Only root can become another user.
+  const asSomebodyElse = process.getuid?.() === 0 ? {} : { "    user haproxy\n    group haproxy\n": "" };
+  const config = fillIn(deployText("haproxy.cfg"), {
+    ...addresses(ports),
+    "bind :80\n": `bind 127.0.0.1:${port}\n`,
+    "log /dev/log local0": "log stdout format raw local0",
+    ...asSomebodyElse,
+    ...changes,
+  });
+  await mkdir(directory, { recursive: true });
+  await writeFile(join(directory, "haproxy.cfg"), config);
+  const child = spawn("/usr/sbin/haproxy", ["-db", "-f", join(directory, "haproxy.cfg")]);
+  const running = await follow(t, "haproxy", child, port);
+  return withLog(running, async () => running.output());
+}
+
+function withLog(running: Omit<Balancer, "log" | "logged">, log: Balancer["log"]): Balancer {
+  return {
+    ...running,
+    log,
+    async logged(pattern) {
+      for (;;) {
+        const match = pattern.exec(await log());
+        if (match !== null) return match;
+        await delay(20);
+      }
+    },
+  };
+}
+
+/** Waits until it answers, and ends it with the test. */
+async function follow(t: Test, name: Balancer["name"], child: ChildProcess, port: number) {
+  let output = "";
+  let hasEnded = false;
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+    });
+  }
+  const ended = once(child, "close").then(() => {
+    hasEnded = true;
+  });
+  async function stop(): Promise<void> {
+    // Both end at once then, and nginx takes its workers along.
+    if (!hasEnded) child.kill("SIGTERM");
+    await ended;
+  }
+  t.teardown(stop);
+  for (;;) {
+    if (hasEnded) throw new Error(`${name} does not start:\n${output}`);
+    const answers = await rawRequest(port, "/metrics").then(
+      () => true,
+      () => false,
+    );
+    if (answers) return { name, port, stop, output: () => output };
+    await delay(20);
+  }
+}
