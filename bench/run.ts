@@ -13,6 +13,11 @@ interface Program {
   readonly args: (options: BenchOptions) => readonly string[];
 }
 
+const MINUTES_AND_SEED: Program["args"] = ({ minutes, seed }) => [
+  ...["--minutes", String(minutes)],
+  ...(seed === undefined ? [] : ["--seed", String(seed)]),
+];
+
 const PROGRAMS: Readonly<Record<string, Program>> = {
   "cache-hit-ratio": {
     title:
@@ -21,10 +26,12 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
   },
   "fuzz-codecs": {
     title: "damaged chunks and noise for every decoder: refused, or decoded to the planned length",
-    args: ({ minutes, seed }) => [
-      ...["--minutes", String(minutes)],
-      ...(seed === undefined ? [] : ["--seed", String(seed)]),
-    ],
+    args: MINUTES_AND_SEED,
+  },
+  chaos: {
+    title:
+      "a server under load while workers die, sources change and fail, the cache is damaged and processes are killed: wrong bytes, failures, memory",
+    args: MINUTES_AND_SEED,
   },
 };
 
@@ -39,8 +46,8 @@ to bench/results. Nothing is asserted about time.
   --small          few chunks and datasets, and not the row of 50,000 variables unless it is named
   --peer URL       a running server that has the stores as /datasets/mib, /datasets/kib64, /datasets/many; repeatable
   --same-headers   one subject more in the rows: bare uWebSockets.js that sends zpublish's headers, too
-  --minutes N      length of fuzz-codecs (default 1)
-  --seed N         of fuzz-codecs, to try the same again (default: another one every time)
+  --minutes N      length of fuzz-codecs and chaos (default 1)
+  --seed N         of fuzz-codecs and chaos, to try the same again (default: another one every time)
 
 Rows: requests per second beside others (all, where nothing is named):
 ${list(Object.entries(ROWS).map(([name, { title }]) => [name, title]))}
