@@ -265,6 +265,7 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
       isWanted,
     );
     if (stored === undefined) {
+      refuseSudden(request, stamp);
       if (array.plan.absentIsAbsent) throw notFound();
       return undefined;
     }
@@ -286,7 +287,10 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
     const { array, coords, stamp, notFound } = request;
     const outcome = await makeChunk({ plan: array.plan, chunkCoords: coords, stamp }, isWanted);
     if (outcome.status === "failed") throw errorFromData(outcome.error);
-    if (outcome.status === "absent") throw notFound();
+    if (outcome.status === "absent") {
+      refuseSudden(request, stamp);
+      throw notFound();
+    }
     refuseOtherStamp(request, stamp, outcome.stamp);
     const { bytes, checksum, timings } = outcome;
     return {
@@ -321,6 +325,12 @@ function refuseOtherStamp({ array }: ChunkRequest, expected: string | undefined,
     "source-changed",
     `a chunk of '${array.plan.path}' changed while it was being read`,
   );
+}
+
+/** A file that was there a moment ago is not absent before somebody has looked again. A chunk within a shard may be. */
+function refuseSudden({ array }: ChunkRequest, stamp: string | undefined): void {
+  if (stamp === undefined || array.plan.source.kind !== "files") return;
+  throw new ZpublishError("source-changed", `a chunk of '${array.plan.path}' went while it was being read`);
 }
 
 /** Cheap where the stored bytes are the served ones; undefined asks for the body. */

@@ -157,6 +157,11 @@ t.test("a reply whose chunk changed before it was read does not go out under the
   const reply = await serve("0.0");
   await writeFile(file, "other bytes!");
   await t.rejects(reply.open(), { code: "source-changed" });
+  const gone = await setup(t, {
+    config: { encoding: { compressor: { id: "zstd", level: 1 } } },
+    makeChunk: async () => ({ status: "absent" }),
+  });
+  await t.rejects((await gone.serve("0.0")).open(), { code: "source-changed" }, "not absent yet");
   t.equal(cache.kept.size, 0);
 });
 

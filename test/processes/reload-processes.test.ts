@@ -168,7 +168,7 @@ t.test("a process whose event loop hangs is ended and replaced", { skip }, async
   const lines: string[] = [];
   const log = pino({}, { write: (line: string) => lines.push(line) });
   const before = new Set(childrenOf(process.pid));
-  const server = await startProcesses(config, { log, watch: { everyMs: 50, maxMissed: 40 } });
+  const server = await startProcesses(config, { log, watch: { everyMs: 100, maxMissed: 80 } });
   t.teardown(() => server.close());
   const started = childrenOf(process.pid).filter((pid) => !before.has(pid));
   t.equal(started.length, 2);
