@@ -1,13 +1,13 @@
 /**
  * Loaded before the program in a run of chaos that has to fail: a bit of a chunk that is read turns over now and then,
- * files are not closed, and a file that cannot be read is said not to be there.
+ * files are not closed, and chunks that are there are said not to be.
  */
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { isMainThread } from "node:worker_threads";
 
 const patched = fs as unknown as Record<string, unknown>;
-const { read, closeSync, open, openSync } = fs;
+const { read, closeSync, lstat, lstatSync } = fs;
 let reads = 0;
 let closes = 0;
 
@@ -24,20 +24,22 @@ if (isMainThread) {
   patched.closeSync = (fd: number) => {
     if (closes++ % 3 !== 0) closeSync(fd);
   };
-  patched.open = (path: string, flags: number, ...rest: unknown[]) => {
-    const callback = rest.at(-1) as (error: NodeJS.ErrnoException | null, fd?: number) => void;
-    open(path, flags, (error, fd) => callback(asAbsent(error), fd));
+  patched.lstat = (path: string, ...rest: unknown[]) => {
+    if (isDenied(path)) (rest.at(-1) as (error: Error) => void)(absent());
+    else (lstat as (...args: unknown[]) => void)(path, ...rest);
   };
-  patched.openSync = (path: string, flags: number) => {
-    try {
-      return openSync(path, flags);
-    } catch (error) {
-      throw asAbsent(error as NodeJS.ErrnoException);
-    }
+  patched.lstatSync = (path: string, ...rest: unknown[]) => {
+    if (isDenied(path)) throw absent();
+    return (lstatSync as (...args: unknown[]) => unknown)(path, ...rest);
   };
   syncBuiltinESMExports();
 }
 
-function asAbsent(error: NodeJS.ErrnoException | null): NodeJS.ErrnoException | null {
-  return error?.code === "EIO" ? Object.assign(error, { code: "ENOENT" }) : error;
+/** By turns of half a second, so that whoever looks again finds the same. */
+function isDenied(path: string): boolean {
+  return /flaky.*raw\/\d+\.0$/.test(path) && Math.floor(Date.now() / 500) % 2 === 0;
+}
+
+function absent(): NodeJS.ErrnoException {
+  return Object.assign(new Error("no such file"), { code: "ENOENT" });
 }
