@@ -183,8 +183,8 @@ t.test("the pool of one of several processes is asked without waiting for its tu
   const sent: unknown[] = [];
   const pool = openPool(t);
   const turns = createTurnPool({ pool, send: (message) => sent.push(message), log, maxWaiting: 10 });
-  t.match(await createBegun({ pool: () => turns }).check(), { ready: true });
-  t.equal(turns.stats.completed, 1);
+  t.match(await settled(createBegun({ pool: () => turns })), { ready: true });
+  t.ok(turns.stats.completed > 0);
   t.same(sent, []);
 });
 
