@@ -1,3 +1,4 @@
+import { measureZstd } from "../codec/zstd-frame.js";
 import type { ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import type { EncodingPlan } from "../zarr/encoding-plan.js";
@@ -24,15 +25,26 @@ export function checkStoredLength(
 }
 
 /**
- * Refuses a Blosc chunk that is shorter than its header says.
+ * Refuses a stored chunk that is not all of what its codec began, where that can be told without decoding it: it was cut
+ * short, or written over by halves.
  * @throws ZpublishError `corrupt-chunk`
  */
-export function checkStoredBlosc(
+export function checkStoredFrame(
   { document, plan }: ServedArray,
   chunkCoords: readonly number[],
   bytes: Uint8Array,
 ): void {
-  if (document.compressor?.id !== "blosc") return;
+  const id = document.compressor?.id;
+  if (id === "blosc") checkBlosc(plan, chunkCoords, bytes);
+  else if (id === "zstd" && measureZstd(bytes) === undefined)
+    throw corrupt(
+      plan,
+      chunkCoords,
+      `zstd: expected whole frames, received ${bytes.length} bytes that are not`,
+    );
+}
+
+function checkBlosc(plan: EncodingPlan, chunkCoords: readonly number[], bytes: Uint8Array): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const expected =
     bytes.length < BLOSC_HEADER_BYTES ? BLOSC_HEADER_BYTES : view.getUint32(BLOSC_LENGTH_OFFSET, true);

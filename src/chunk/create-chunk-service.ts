@@ -9,7 +9,7 @@ import type { StampLook } from "../source/chunk-source.js";
 import { storeOf } from "../source/store-of.js";
 import { turnOf } from "../turn.js";
 import { parseChunkKey } from "../zarr/chunk-key.js";
-import { checkStoredBlosc, checkStoredLength } from "./check-stored-chunk.js";
+import { checkStoredFrame, checkStoredLength } from "./check-stored-chunk.js";
 import { type ChunkAccess, chunkAccessOf, lookAtChunkNow, stampOfChunk } from "./chunk-access.js";
 import { chunkNotFound } from "./chunk-not-found.js";
 import type { ChunkOrigin, ChunkService } from "./chunk-service.js";
@@ -271,7 +271,7 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
     }
     refuseOtherStamp(request, stamp, stored.stamp);
     checkStoredLength(array.plan, coords, stored.bytes.length);
-    checkStoredBlosc(array, coords, stored.bytes);
+    checkStoredFrame(array, coords, stored.bytes);
     const { bytes } = stored;
     return {
       bytes,
@@ -317,7 +317,8 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
 }
 
 /**
- * The reply's ETag speaks of the stored bytes with one stamp: other bytes must not go out under it, nor into the cache.
+ * The reply's ETag speaks of the stored bytes with one stamp: other bytes must not go out under it, nor their length, nor
+ * into the cache.
  */
 function refuseOtherStamp({ array }: ChunkRequest, expected: string | undefined, read: string): void {
   if (expected === undefined || read === expected) return;
@@ -334,10 +335,16 @@ function refuseSudden({ array }: ChunkRequest, stamp: string | undefined): void 
 }
 
 /** Cheap where the stored bytes are the served ones; undefined asks for the body. */
-async function byteLengthOf({ array, access, coords, notFound }: ChunkRequest): Promise<number | undefined> {
+async function byteLengthOf(request: ChunkRequest): Promise<number | undefined> {
+  const { array, access, coords, stamp, notFound } = request;
   if (array.plan.kind !== "passthrough") return undefined;
-  const byteLength = await access.reader.byteLength(coords);
-  if (byteLength !== undefined) checkStoredLength(array.plan, coords, byteLength);
-  else if (array.plan.absentIsAbsent) throw notFound();
-  return byteLength;
+  const size = await access.reader.measure(coords);
+  if (size === undefined) {
+    refuseSudden(request, stamp);
+    if (array.plan.absentIsAbsent) throw notFound();
+    return undefined;
+  }
+  refuseOtherStamp(request, stamp, size.stamp);
+  checkStoredLength(array.plan, coords, size.byteLength);
+  return size.byteLength;
 }

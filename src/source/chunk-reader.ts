@@ -30,6 +30,6 @@ function openMemoryChunkReader(source: MemoryChunks): ChunkReader {
     stamp: async () => memoryStamp,
     lookNow: () => unchanging,
     read: async () => chunk,
-    byteLength: async () => source.byteLength,
+    measure: async () => ({ byteLength: source.byteLength, stamp: memoryStamp }),
   };
 }

@@ -73,8 +73,8 @@ export interface ChunkReader {
    * repeated). The caller owns `bytes`, except for memory sources, where it is a view of the shared array.
    */
   read(chunkCoords: readonly number[], options?: ReadOptions): Promise<StoredChunk | undefined>;
-  /** Byte length of the stored chunk without reading it; undefined where there is none. */
-  byteLength(chunkCoords: readonly number[]): Promise<number | undefined>;
+  /** How long the stored chunk is, without reading it; undefined where there is none. */
+  measure(chunkCoords: readonly number[]): Promise<StoredSize | undefined>;
 }
 
 /** What makes a read cheaper. */
@@ -90,6 +90,12 @@ export interface StampLook {
   readonly stamp: string;
   /** Whether a stamp now would be the same. Takes microseconds and never waits. */
   isUnchanged(): boolean;
+}
+
+/** Length of a stored chunk, and what {@link ChunkReader.stamp} was when it had that. */
+export interface StoredSize {
+  readonly byteLength: number;
+  readonly stamp: string;
 }
 
 export interface StoredChunk {

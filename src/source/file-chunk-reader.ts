@@ -33,9 +33,9 @@ export function openFileChunkReader(source: FileChunks, mayBlock: boolean): Chun
         files.read(path, use, options?.wasLookedAt),
       );
     },
-    async byteLength(chunkCoords) {
+    async measure(chunkCoords) {
       const stat = await statChunk(chunkCoords);
-      return stat === undefined ? undefined : Number(stat.size);
+      return stat === undefined ? undefined : { byteLength: Number(stat.size), stamp: stampOf(stat) };
     },
   };
 }

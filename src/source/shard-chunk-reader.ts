@@ -1,5 +1,5 @@
 import { encodeChunkKey } from "../zarr/chunk-key.js";
-import type { ChunkReader, ShardChunks, StoredChunk } from "./chunk-source.js";
+import type { ChunkReader, ShardChunks, StoredChunk, StoredSize } from "./chunk-source.js";
 import { findOrConfirmAbsence } from "./confirm-absence.js";
 import type { OpenFile } from "./open-file.js";
 import { readShardIndex, type ShardEntry, shardEntry } from "./shard-index.js";
@@ -60,7 +60,11 @@ export function openShardChunkReader(source: ShardChunks, mayBlock: boolean): Ch
       };
       return readShard(chunkCoords, use, options?.wasLookedAt);
     },
-    byteLength: (chunkCoords) => readShard(chunkCoords, async (_file, entry) => entry?.byteLength),
+    measure(chunkCoords) {
+      const use = async (file: OpenFile, entry: ShardEntry | undefined): Promise<StoredSize | undefined> =>
+        entry === undefined ? undefined : { byteLength: entry.byteLength, stamp: stampOf(file.stat) };
+      return readShard(chunkCoords, use);
+    },
   };
 }
 

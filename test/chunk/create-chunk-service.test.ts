@@ -165,6 +165,17 @@ t.test("a reply whose chunk changed before it was read does not go out under the
   t.equal(cache.kept.size, 0);
 });
 
+t.test("the length of a chunk that changed is not said under the old ETag", async (t) => {
+  const { serve, file } = await setup(t);
+  const reply = await serve("0.0");
+  await writeFile(file, "rewritten, and longer");
+  await t.rejects(Promise.resolve(reply.byteLength?.()), { code: "source-changed" });
+  const later = await serve("0.0");
+  t.equal(await later.byteLength?.(), 21);
+  await rm(file);
+  await t.rejects(Promise.resolve(later.byteLength?.()), { code: "source-changed" });
+});
+
 t.test("an immutable dataset is not looked at, so its ETag says nothing of files", async (t) => {
   const { serve, file } = await setup(t, { config: { immutable: true } });
   const before = await serve("0.0");
@@ -261,6 +272,17 @@ t.test("a stored chunk that its length betrays is a failure, not passed through"
     const opening = (await blosc.serve("0.0")).open();
     if (code === undefined) t.equal((await opening).byteLength, length);
     else await t.rejects(opening, { code });
+  }
+
+  const zstd = await setup(t, { stored: { codecs: [{ id: "zstd", level: 1 }] } });
+  // One frame that says it holds five bytes, in one block, the last one, as they are (RFC 8878, section 3.1.1).
+  const frame = Buffer.from("28b52ffd2005290000" + "0102030405", "hex");
+  for (const stored of [frame, Buffer.concat([frame, frame])]) {
+    await writeFile(zstd.file, stored);
+    t.equal((await (await zstd.serve("0.0")).open()).byteLength, stored.length);
+    await writeFile(zstd.file, stored.subarray(0, -1));
+    const problem = { code: "corrupt-chunk", message: /zstd: expected whole frames, received \d+ bytes/ };
+    await t.rejects((await zstd.serve("0.0")).open(), problem);
   }
 });
 

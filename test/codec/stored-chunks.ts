@@ -64,7 +64,10 @@ export async function readerOf(
       const chunk = chunks.get(coords.join("."));
       return chunk && { bytes: chunk.slice(), stamp: `s${coords.join(".")}` };
     },
-    byteLength: async (coords: readonly number[]) => chunks.get(coords.join("."))?.length,
+    async measure(coords: readonly number[]) {
+      const chunk = chunks.get(coords.join("."));
+      return chunk && { byteLength: chunk.length, stamp: `s${coords.join(".")}` };
+    },
   };
   return reader;
 }

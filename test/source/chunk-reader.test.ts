@@ -24,7 +24,7 @@ t.test("a chunk comes with its bytes, length and stamp", async (t) => {
   const chunk = await reader.read([1, 2]);
   t.equal(Buffer.from(chunk?.bytes ?? []).toString(), "chunk");
   t.equal(chunk?.bytes.buffer.byteLength, 5, "the memory is the caller's alone");
-  t.equal(await reader.byteLength([1, 2]), 5);
+  t.same(await reader.measure([1, 2]), { byteLength: 5, stamp: chunk?.stamp });
   t.equal(await reader.stamp([1, 2]), chunk?.stamp);
   t.match(chunk?.stamp, /^[0-9a-z]+\.5$/);
   t.equal((await reader.read([1, 3]))?.bytes.byteLength, 0);
@@ -37,7 +37,7 @@ t.test("an absent chunk is undefined", async (t) => {
     const reader = openChunkReader(files(root, { keyEncoding: { name: "v2", separator } }));
     t.equal(await reader.read([0, 7]), undefined);
     t.equal(await reader.stamp([0, 7]), undefined);
-    t.equal(await reader.byteLength([8, 7]), undefined);
+    t.equal(await reader.measure([8, 7]), undefined);
   }
 });
 
@@ -47,7 +47,7 @@ t.test("a store that is gone is a failure, not an absent chunk", async (t) => {
   const reader = openChunkReader(files(root));
   t.ok(await reader.read([0]));
   await rm(join(root, "v"), { recursive: true });
-  for (const ask of [reader.read, reader.stamp, reader.byteLength]) {
+  for (const ask of [reader.read, reader.stamp, reader.measure]) {
     await t.rejects(async () => void (await ask([0])), {
       code: "source-unreadable",
       message: /metadata of its array is no longer/,
@@ -60,7 +60,7 @@ t.test("what is no file is a failure, and never waited for", async (t) => {
   await writeFiles(root, { "v/.zarray": zarray });
   await mkdir(join(root, "v/0"));
   const reader = openChunkReader(files(root));
-  for (const ask of [reader.read, reader.stamp, reader.byteLength]) {
+  for (const ask of [reader.read, reader.stamp, reader.measure]) {
     const error = await ask([0]).catch((error: Error) => error);
     t.match(error, { code: "source-unreadable", message: "'v/0' expected a file, found a directory" });
   }
@@ -78,7 +78,7 @@ t.test("links inside of the store are followed, others refused by name", async (
   await symlink("4", join(root, "v/4"));
   const reader = openChunkReader(files(root));
   t.equal(Buffer.from((await reader.read([0]))?.bytes ?? []).toString(), "inside");
-  t.equal(await reader.byteLength([0]), 6);
+  t.equal((await reader.measure([0]))?.byteLength, 6);
   const nested = openChunkReader(files(root, { keyEncoding: { name: "v2", separator: "/" } }));
   const leaves = { code: "source-unreadable", message: /leaves the store/ };
   await t.rejects(reader.read([1]), {
@@ -189,8 +189,8 @@ t.test("inner chunks are found in their shard, wherever its index is", async (t)
         t.equal(await text(3, 4), "ggg");
         t.equal(await text(3, 5), "");
         t.equal(await text(9, 9), undefined);
-        t.equal(await reader.byteLength([0, 1]), 2);
-        t.equal(await reader.byteLength([1, 0]), undefined);
+        t.same(await reader.measure([0, 1]), { byteLength: 2, stamp: await reader.stamp([0, 1]) });
+        t.equal(await reader.measure([1, 0]), undefined);
         t.equal(await reader.stamp([0, 0]), (await reader.read([1, 1]))?.stamp);
         t.equal(await reader.stamp([9, 9]), undefined);
       }
@@ -251,7 +251,7 @@ t.test("an array in memory is its one chunk, shared", async (t) => {
   const chunk = await reader.read([0, 0]);
   t.same([...(chunk?.bytes ?? [])], [2, 3, 4, 5]);
   t.equal(chunk?.bytes.buffer, buffer);
-  t.equal(await reader.byteLength([0]), 4);
+  t.equal((await reader.measure([0]))?.byteLength, 4);
   t.equal(await reader.stamp([0]), chunk?.stamp);
 });
 
