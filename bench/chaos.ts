@@ -30,7 +30,7 @@ export function isClean({ tally, failures }: ChaosReport): boolean {
 
 /** The report as Markdown. */
 export function chaosText(report: ChaosReport, seed: number): string {
-  const { tally, events, before, after, notes, failures, processes, seconds } = report;
+  const { tally, events, before, after, descriptorKinds, notes, failures, processes, seconds } = report;
   const mib = (bytes: number) => formatNumber(bytes / 2 ** 20);
   const counts = <K>(map: ReadonlyMap<K, number>) =>
     [...map]
@@ -45,7 +45,7 @@ export function chaosText(report: ChaosReport, seed: number): string {
     `- ${tally.requests.toLocaleString("en-US")} requests; **wrong bytes ${tally.wrong}**, failed without an excuse ${tally.failed}.`,
     `- Latency: ${[50, 90, 99, 99.9].map((p) => `p${p} ${formatNumber(tally.latency(p))} ms`).join(", ")}.`,
     `- Memory: ${mib(before.memoryBytes)} MiB at the start, ${mib(after.memoryBytes)} MiB at the end (bound: ${mib(MEMORY_BOUND_BYTES * processes)} more).`,
-    `- File descriptors: ${before.descriptors} at the start, ${after.descriptors} at the end (bound: ${DESCRIPTOR_BOUND * processes} more).`,
+    `- File descriptors: ${before.descriptors} at the start, ${after.descriptors} at the end (bound: ${DESCRIPTOR_BOUND * processes} more): ${descriptorKinds}.`,
     "",
     ...markdownTable(["answer", "requests"], statuses),
     "",

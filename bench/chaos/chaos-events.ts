@@ -31,6 +31,10 @@ const KILL_TROUBLES = ["no answer", "broken off"] as const;
 const FLIPPED_BITS = 40;
 /** How long a chunk is kept away from workers that one has died of. */
 const KEPT_AWAY_MS = 62_000;
+/** A writer in place that pauses for longer cannot be told from one that has finished: times of files are in steps of up to so much. */
+const NOTICED_PAUSE_MS = 10;
+/** An excuse that is taken back. */
+const NEVER = Number.NEGATIVE_INFINITY;
 /** How long a worker is waited for that takes an order to die. */
 const DEATH_WAIT_MS = 3_000;
 
@@ -42,6 +46,8 @@ export interface Stage {
   readonly random: () => number;
   /** The next version of each file. */
   readonly versions: Map<string, number>;
+  /** Files that something happens to: nothing else may. */
+  readonly busyFiles: Set<string>;
   /** Notes what is to be in the report. */
   readonly note: (text: string) => void;
   /** What the configuration says. */
@@ -87,20 +93,38 @@ function pick<T>(random: () => number, list: readonly T[]): T {
   return list[Math.floor(random() * list.length)]!;
 }
 
-/** A file that may be written now. */
-function pickFile({ random }: Stage): { array: ChaosArray; file: number } {
+/** Does something to a file to which nothing else happens meanwhile. */
+async function withFile(
+  { random, busyFiles }: Stage,
+  use: (array: ChaosArray, file: number) => Promise<void>,
+): Promise<void> {
+  const { array, file } = pickFile(random, busyFiles);
+  const id = fileId(array, file);
+  busyFiles.add(id);
+  try {
+    await use(array, file);
+  } finally {
+    busyFiles.delete(id);
+  }
+}
+
+function pickFile(random: () => number, busy: ReadonlySet<string>): { array: ChaosArray; file: number } {
   for (;;) {
     const array = pick(
       random,
       CHAOS_ARRAYS.filter(({ isRewritten, dataset }) => isRewritten && dataset !== AWAY_DATASET),
     );
     const file = Math.floor(random() * fileCount(array));
-    if (!array.absentFiles.includes(file)) return { array, file };
+    if (!array.absentFiles.includes(file) && !busy.has(fileId(array, file))) return { array, file };
   }
 }
 
+function fileId(array: ChaosArray, file: number): string {
+  return `${array.number}/${file}`;
+}
+
 function nextVersion({ versions }: Stage, array: ChaosArray, file: number): number {
-  const id = `${array.number}/${file}`;
+  const id = fileId(array, file);
   const version = (versions.get(id) ?? 0) + 1;
   versions.set(id, version);
   return version;
@@ -116,9 +140,12 @@ async function write(stage: Stage, array: ChaosArray, file: number, mode: WriteM
   const version = nextVersion(stage, array, file);
   const settleChange = judge.file(array, file).begin(version);
   const settle = judge.excuse(`write (${mode})`, mode === "replace" ? ["503"] : ["500", "503"], isOf(array));
-  await store.write(array, file, version, mode);
+  const settlePause =
+    mode === "in place" ? judge.excuse("a writer in place paused", ["torn"], isOf(array)) : undefined;
+  const pausedMs = await store.write(array, file, version, mode);
   settleChange();
   settle(250);
+  settlePause?.(pausedMs > NOTICED_PAUSE_MS ? 250 : NEVER);
 }
 
 /** Files that are written again, all the time. */
@@ -126,10 +153,7 @@ export const REWRITES: readonly ChaosEvent[] = (["replace", "in place", "truncat
   (mode, i) => ({
     name: `chunk rewritten (${mode})`,
     weight: [6, 3, 1][i]!,
-    async happens(stage) {
-      const { array, file } = pickFile(stage);
-      await write(stage, array, file, mode);
-    },
+    happens: (stage) => withFile(stage, (array, file) => write(stage, array, file, mode)),
   }),
 );
 
@@ -138,29 +162,29 @@ export const EVENTS: readonly ChaosEvent[] = [
   {
     name: "chunk truncated for a while",
     weight: 6,
-    async happens(stage) {
-      const { judge, store, random } = stage;
-      const { array, file } = pickFile(stage);
-      const { size } = await stat(store.fileOf(array, file));
-      const settle = judge.file(array, file).begin(DAMAGED);
-      await store.truncate(array, file, Math.floor(random() * size));
-      settle();
-      await sleep(200 + random() * 600);
-      await write(stage, array, file, "replace");
-    },
+    happens: (stage) =>
+      withFile(stage, async (array, file) => {
+        const { judge, store, random } = stage;
+        const { size } = await stat(store.fileOf(array, file));
+        const settle = judge.file(array, file).begin(DAMAGED);
+        await store.truncate(array, file, Math.floor(random() * size));
+        settle();
+        await sleep(200 + random() * 600);
+        await write(stage, array, file, "replace");
+      }),
   },
   {
     name: "chunk removed for a while",
     weight: 6,
-    async happens(stage) {
-      const { judge, store, random } = stage;
-      const { array, file } = pickFile(stage);
-      const settle = judge.file(array, file).begin(ABSENT);
-      await store.remove(array, file);
-      settle();
-      await sleep(200 + random() * 600);
-      await write(stage, array, file, "replace");
-    },
+    happens: (stage) =>
+      withFile(stage, async (array, file) => {
+        const { judge, store, random } = stage;
+        const settle = judge.file(array, file).begin(ABSENT);
+        await store.remove(array, file);
+        settle();
+        await sleep(200 + random() * 600);
+        await write(stage, array, file, "replace");
+      }),
   },
   {
     name: "array of another length",
@@ -220,7 +244,9 @@ export const EVENTS: readonly ChaosEvent[] = [
       async happens({ judge, server, random }) {
         const file = join(server.faults, `source-${fault}`);
         const isFlaky = (key: ChaosKey) => key.dataset === FLAKY_DATASET;
-        const settle = judge.excuse(`source fails (${fault})`, ["500", "503"], isFlaky);
+        // A worker that waits too long for a file is ended, as for any other reason.
+        const lastsMs = fault === "slow" ? KEPT_AWAY_MS : 0;
+        const settle = judge.excuse(`source fails (${fault})`, ["500", "503"], isFlaky, lastsMs);
         await writeFile(file, "");
         await sleep(500 + random() * 2_000);
         await unlink(file);
@@ -232,7 +258,8 @@ export const EVENTS: readonly ChaosEvent[] = [
     name: "cache removed",
     weight: 1,
     async happens({ server }) {
-      await rm(server.cacheFolder, { recursive: true, force: true });
+      // The program may make its directory again meanwhile.
+      await rm(server.cacheFolder, { recursive: true, force: true, maxRetries: 5 });
     },
   },
   {
@@ -345,11 +372,11 @@ async function restart(
   settle(500);
 }
 
-/** What a poisonous chunk is answered with, always. */
+/** What a poisonous chunk is answered with, always; or nobody had tried it when its time was over. */
 export function excusePoison(judge: Judge): void {
   judge.excuse(
     "poisonous chunk",
-    ["500"],
+    ["500", "503"],
     ({ kind, dataset }) => kind === "chunk" && dataset === POISON_DATASET,
   );
 }

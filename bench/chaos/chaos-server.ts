@@ -85,6 +85,7 @@ export class ChaosServer {
       "cache-size": "16MiB",
       "chunk-timeout": CHUNK_TIMEOUT_SECONDS,
       "source-timeout": SOURCE_TIMEOUT_SECONDS,
+      "request-timeout": 30,
       "worker-memory": "64MiB",
       "drain-timeout": 5,
     };

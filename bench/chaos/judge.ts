@@ -16,7 +16,7 @@ import { now, type Span, Timeline } from "./timeline.js";
 export const DAMAGED = -2;
 
 /** What an event may do to a request. */
-export type Trouble = "no answer" | "broken off" | "500" | "503";
+export type Trouble = "no answer" | "broken off" | "500" | "503" | "torn";
 
 interface Excuse {
   readonly event: string;
@@ -97,7 +97,8 @@ export class Judge {
   /** Says what came of a request. Everything that happened until its end must be known. */
   judge(seen: Observation): Verdict {
     const key = CHAOS_KEYS[seen.key]!;
-    if (seen.wrong !== undefined) return { kind: "wrong", problem: `${key.url}: ${seen.wrong}` };
+    if (seen.wrong !== undefined)
+      return this.#excused(seen, key, "torn") ?? { kind: "wrong", problem: `${key.url}: ${seen.wrong}` };
     if (seen.status === 0) return this.#troubled(seen, key, seen.isBegun ? "broken off" : "no answer");
     if (seen.status === 500) return this.#isDamaged(seen, key) ? RIGHT : this.#troubled(seen, key, "500");
     if (seen.status === 503) return this.#troubled(seen, key, "503");
@@ -107,15 +108,17 @@ export class Judge {
   }
 
   #troubled(seen: Observation, key: ChaosKey, trouble: Trouble): Verdict {
+    return this.#excused(seen, key, trouble) ?? failed(seen, key, trouble);
+  }
+
+  #excused(seen: Observation, key: ChaosKey, trouble: Trouble): Verdict | undefined {
     const excuse = this.#excuses.find(
       ({ from, until, troubles, holdsFor }) =>
         from <= seen.until && until >= seen.from && troubles.has(trouble) && holdsFor(key),
     );
-    if (excuse !== undefined) {
-      if (excuse.lastsMs > 0) this.#goesOn(excuse, seen, key);
-      return { kind: "excused", trouble, event: excuse.event };
-    }
-    return failed(seen, key, trouble);
+    if (excuse === undefined) return undefined;
+    if (excuse.lastsMs > 0) this.#goesOn(excuse, seen, key);
+    return { kind: "excused", trouble, event: excuse.event };
   }
 
   #goesOn({ event, troubles, lastsMs }: Excuse, seen: Observation, key: ChaosKey): void {

@@ -32,8 +32,8 @@ const REWRITE_EVERY_MS = 40;
 const JUDGE_AFTER_MS = 1_500;
 /** Restarts happen within this share of a run, so that what leaks afterwards is seen. */
 const RESTARTS_UNTIL = 0.5;
-/** After the last client is gone. */
-const SETTLE_TIMEOUT_MS = 30_000;
+/** After the last client is gone: workers without work stay for a minute, with six descriptors each. */
+const SETTLE_TIMEOUT_MS = 90_000;
 /** What the end may hold more than the beginning. */
 export const MEMORY_BOUND_BYTES = 256 * 2 ** 20;
 export const DESCRIPTOR_BOUND = 24;
@@ -41,7 +41,7 @@ export const DESCRIPTOR_BOUND = 24;
 export interface ChaosOptions extends ChaosServerOptions {
   readonly seed: number;
   readonly seconds: number;
-  /** How long leftovers are waited for to go at the end. Default 30 s. */
+  /** How long leftovers are waited for to go at the end. Default 90 s. */
   readonly settleMs?: number;
   /** Whether the cache is damaged under the running program, too: see `LIVE_DAMAGE`. Default false. */
   readonly hasLiveDamage?: boolean;
@@ -86,6 +86,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     judge,
     random,
     versions: new Map(),
+    busyFiles: new Set(),
     note: (text) => {
       (text.startsWith("FAILED") ? failures : notes).push(text);
     },

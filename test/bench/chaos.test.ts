@@ -123,6 +123,19 @@ t.test("an event excuses the troubles that it may bring, where and while it may"
   t.equal(lasting.judge(seen(WIDE, 500)).kind, "failed");
 });
 
+t.test("bytes of two versions are excused only by a writer that paused", (t) => {
+  const judge = new Judge();
+  const torn = () => judge.judge(seen(RAW, 200, { wrong: "test" }));
+  t.equal(torn().kind, "wrong");
+  const settlePaused = judge.excuse("a pause", ["torn"], ({ dataset }) => dataset === "plain");
+  const settleOther = judge.excuse("none", ["torn"], ({ dataset }) => dataset === "again");
+  t.match(torn(), { kind: "excused", trouble: "torn", event: "a pause" });
+  settlePaused(Number.NEGATIVE_INFINITY);
+  t.equal(torn().kind, "wrong", "taken back, and not another's");
+  settleOther();
+  t.end();
+});
+
 const QUIET = { onProgress: () => {} };
 
 t.test("the program comes through half a minute of everything", async (t) => {
