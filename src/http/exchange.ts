@@ -1,5 +1,6 @@
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import { randomUUID } from "node:crypto";
+import type { LinkedList, ListEntry } from "../linked-list.js";
 import type { Log } from "../observe/log.js";
 import { parseTraceParent, type TraceParent } from "../observe/trace-parent.js";
 import { isLogged, logRequest } from "./access-log.js";
@@ -26,7 +27,7 @@ export interface ExchangeContext {
   readonly sender: BodySender;
   readonly log: Log;
   /** Requests whose answer is not sent yet. */
-  readonly open: Set<Exchange>;
+  readonly open: LinkedList<Exchange>;
   /** True: connections end with their current answer. */
   readonly draining: boolean;
   /** How requests come to this server. */
@@ -78,7 +79,8 @@ export class Exchange implements RouteRequest, BodyTaker {
   isLogged = false;
   /** Of the body that is sent, where it has some. */
   bodyHeaders: Body["headers"] | undefined;
-  #isOpen = false;
+  /** Among those whose answer is not sent yet. */
+  #place: ListEntry<Exchange> | undefined;
   #body: Body | undefined;
   /** For CORS. */
   readonly #origin: string | undefined;
@@ -147,16 +149,16 @@ export class Exchange implements RouteRequest, BodyTaker {
 
   get serviceUrl(): string {
     const { scheme, rootPath } = this.context;
-    return serviceUrlOf({ scheme, rootPath, ...this.#place() });
+    return serviceUrlOf({ scheme, rootPath, ...this.#whence() });
   }
 
   /** The path under which clients see the service: a trusted proxy's, or the root path. */
   get publicPrefix(): string {
     const { rootPath } = this.context;
-    return forwardedPrefix({ rootPath, ...this.#place() }) ?? rootPath;
+    return forwardedPrefix({ rootPath, ...this.#whence() }) ?? rootPath;
   }
 
-  #place() {
+  #whence() {
     const { trusted } = this.context.edge.proxies;
     const isTrusted = !trusted.isEmpty && this.forwarded.isTrusted;
     return { isTrusted, header: (name: string) => this.header(name) };
@@ -222,8 +224,7 @@ export class Exchange implements RouteRequest, BodyTaker {
     if (request !== null) this.#traceParent = request.getHeader("traceparent");
     if (this.started) this.firstByteMs = performance.now();
     res.onAborted(() => this.end());
-    this.#isOpen = true;
-    context.open.add(this);
+    this.#place = context.open.add(this);
     context.watch.overdue.begin();
   }
 
@@ -327,7 +328,7 @@ export class Exchange implements RouteRequest, BodyTaker {
     this.#body?.release?.();
     this.#body = undefined;
     const { context } = this;
-    if (this.#isOpen) context.open.delete(this);
+    if (this.#place !== undefined) context.open.remove(this.#place);
     context.load.end(this);
     const nowMs = performance.now();
     countRequest(this, nowMs);

@@ -1,4 +1,5 @@
 import { ZpublishError } from "../errors.js";
+import type { LinkedList } from "../linked-list.js";
 import type { Exchange } from "./exchange.js";
 import { sendError } from "./send-error.js";
 
@@ -18,7 +19,7 @@ export interface OverdueRequests {
  * @param open Requests whose answer is not sent yet, in the order in which they came.
  */
 export function createOverdueRequests(
-  open: ReadonlySet<Exchange>,
+  open: LinkedList<Exchange>,
   currentTimeoutMs: () => number,
 ): OverdueRequests {
   let timer: NodeJS.Timeout | undefined;

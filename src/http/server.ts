@@ -1,6 +1,7 @@
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import { setTimeout as delay } from "node:timers/promises";
 import { ZpublishError } from "../errors.js";
+import { LinkedList } from "../linked-list.js";
 import { createBodySender, type SenderStats } from "./body-sender.js";
 import type { ConnectionStats } from "./connection-limit.js";
 import { Exchange, type ExchangeContext } from "./exchange.js";
@@ -127,7 +128,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const load = createLoad(limits);
   const sender = createBodySender(load, () => limits.stallTimeoutMs);
   /** Requests whose answer is not sent yet, of whatever site. */
-  const open = new Set<Exchange>();
+  const open = new LinkedList<Exchange>();
   const watch = {
     counts: createRequestCounts(),
     overdue: createOverdueRequests(open, () => limits.requestTimeoutMs),

@@ -1,3 +1,4 @@
+import { LinkedList, type ListEntry } from "../linked-list.js";
 import { sourceTimeoutMs } from "./source-timeout.js";
 
 /** Something that is waited for, for a time. */
@@ -5,10 +6,12 @@ export interface Awaited {
   readonly deadline: number;
   /** Called once when its time is over. */
   readonly giveUp: () => void;
+  /** Among all that is waited for; undefined: not any more. */
+  place: ListEntry<Awaited> | undefined;
 }
 
 /** In the order in which they began, which is that of their deadlines while the time limit stays. */
-const awaited = new Set<Awaited>();
+const awaited = new LinkedList<Awaited>();
 let timer: NodeJS.Timeout | undefined;
 let timerAt = Number.POSITIVE_INFINITY;
 
@@ -17,15 +20,16 @@ let timerAt = Number.POSITIVE_INFINITY;
  * when it fires: one for each call cost more than half of what the call does.
  */
 export function giveUpInTime(giveUp: () => void): Awaited {
-  const added: Awaited = { deadline: performance.now() + sourceTimeoutMs(), giveUp };
-  awaited.add(added);
+  const added: Awaited = { deadline: performance.now() + sourceTimeoutMs(), giveUp, place: undefined };
+  added.place = awaited.add(added);
   if (added.deadline < timerAt) setTimer(added.deadline);
   return added;
 }
 
 /** It need not be given up any more. */
 export function settled(one: Awaited): void {
-  awaited.delete(one);
+  if (one.place !== undefined) awaited.remove(one.place);
+  one.place = undefined;
 }
 
 function setTimer(at: number): void {
@@ -47,6 +51,10 @@ function look(): void {
   if (next < Number.POSITIVE_INFINITY) setTimer(next);
   // After one more look for what has come: the loop may have stood still, and timers come first.
   setImmediate(() => {
-    for (const one of over) if (awaited.delete(one)) one.giveUp();
+    for (const one of over) {
+      if (one.place === undefined) continue;
+      settled(one);
+      one.giveUp();
+    }
   });
 }

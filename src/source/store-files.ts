@@ -110,20 +110,19 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
     if (directory === undefined) return undefined;
     const isLocal = fileSystemOf(directory.real).isLocal;
     const blockingDevice = isLocal && mayBlock ? directory.device : undefined;
-    const descriptor = { calls, isLocal, blockingDevice, reusesMemory: mayBlock };
     try {
       const atOnce = isLocal && (wasLookedAt || mayBlock);
       const fd = atOnce ? openSync(path, openFlags) : await openLater(path, directory.real);
-      return { ...descriptor, fd, directory: directory.real };
+      return { fd, directory: directory.real, calls, isLocal, blockingDevice, reusesMemory: mayBlock };
     } catch (error) {
       if (codeOf(error) !== "ELOOP") return absentOrThrow(error, label);
     }
     const target = await resolveLink(path, label);
     const at = dirname(target);
     const fd = await openLater(target, at).catch((error: unknown) => absentOrThrow(error, label));
-    return fd === undefined
-      ? undefined
-      : { ...descriptor, fd, directory: at, isLocal: fileSystemOf(at).isLocal };
+    if (fd === undefined) return undefined;
+    const isTargetLocal = fileSystemOf(at).isLocal;
+    return { fd, directory: at, calls, isLocal: isTargetLocal, blockingDevice, reusesMemory: mayBlock };
   }
 
   return {
