@@ -1,7 +1,7 @@
 /**
  * The real program under load while everything that can go wrong does:
  *
- *     node dist/bench/chaos.js [--minutes N] [--seconds N] [--processes N] [--seed N] [--only "cache,worker"] [--program zpublish.cjs] [--live-damage]
+ *     node dist/bench/chaos.js [--minutes N] [--seconds N] [--processes N] [--seed N] [--only "cache,worker"] [--program zpublish.cjs] [--live-damage] [--keep]
  *
  * Clients check every byte of every answer against what was true while it was asked for. Chunks are rewritten, cut off
  * and removed, arrays grow and shrink, a dataset goes away and comes back, workers die, chunks are poisonous, a source
@@ -14,12 +14,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { type ChaosReport, DESCRIPTOR_BOUND, MEMORY_BOUND_BYTES, runChaos } from "./chaos/run-chaos.js";
-import { killChildren } from "./children.js";
 import { createProgress } from "./progress.js";
 import { formatNumber, markdownTable } from "./report/markdown-cells.js";
+import { runProgram } from "./run-program.js";
 
 const DEFAULT_MINUTES = "1";
 
@@ -101,16 +100,4 @@ async function main(): Promise<void> {
   }
 }
 
-if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.once(signal, () => {
-      killChildren();
-      process.exit(1);
-    });
-  }
-  try {
-    await main();
-  } finally {
-    killChildren();
-  }
-}
+await runProgram(import.meta.url, main);

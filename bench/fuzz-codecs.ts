@@ -11,15 +11,14 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import type { CodecStep } from "../src/zarr/encoding-plan.js";
-import { killChildren } from "./children.js";
 import { packageRoot } from "./data/bench-data.js";
 import { DECODERS, type FuzzFailure } from "./fuzz/fuzz-batch.js";
 import { type FuzzReport, runFuzz } from "./fuzz/run-fuzz.js";
 import { createProgress } from "./progress.js";
 import { formatNumber, markdownTable } from "./report/markdown-cells.js";
+import { runProgram } from "./run-program.js";
 
 const FOLDER = join(packageRoot(), ".build", "fuzz");
 const DEFAULT_MINUTES = 1;
@@ -132,16 +131,4 @@ async function main(): Promise<void> {
   if (report.failures.length > 0) process.exitCode = 1;
 }
 
-if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.once(signal, () => {
-      killChildren();
-      process.exit(1);
-    });
-  }
-  try {
-    await main();
-  } finally {
-    killChildren();
-  }
-}
+await runProgram(import.meta.url, main);

@@ -6,6 +6,7 @@ import { EXPERIMENTS } from "./experiments/experiments.js";
 import { type BenchOptions, parseBenchOptions } from "./options.js";
 import { ROWS } from "./rows.js";
 import { runBenchmark, SCRATCH } from "./run-benchmark.js";
+import { EXIT_CODES } from "./run-program.js";
 
 /** A benchmark that is a program of its own; run only when named. */
 interface Program {
@@ -57,8 +58,6 @@ Programs, run where named:
 ${list(Object.entries(PROGRAMS).map(([name, { title }]) => [name, title]))}
 `;
 
-/** What `kill` and Ctrl-C give as exit codes. */
-const EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 for (const [signal, code] of Object.entries(EXIT_CODES)) {
   process.once(signal, () => {
     killChildren();
