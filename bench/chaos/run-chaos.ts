@@ -6,19 +6,15 @@ import { fileURLToPath } from "node:url";
 import { createRandom } from "../random.js";
 import { CHAOS_KEYS, POISON_DATASET } from "./chaos-arrays.js";
 import type { ChaosClientOrder } from "./chaos-client.js";
-import {
-  type ChaosEvent,
-  configDocument,
-  EVENTS,
-  excusePoison,
-  LIVE_DAMAGE,
-  REWRITES,
-  type Stage,
-} from "./chaos-events.js";
+import { EVENTS } from "./chaos-events.js";
 import { ChaosServer, type ChaosServerOptions, freePort, type Holdings } from "./chaos-server.js";
 import { ChaosStore } from "./chaos-store.js";
+import { excusePoison } from "./fault-events.js";
+import { REWRITES } from "./file-events.js";
 import { Judge } from "./judge.js";
 import type { Observation } from "./observation.js";
+import { LIVE_DAMAGE } from "./program-events.js";
+import { type ChaosEvent, configDocument, type Stage } from "./stage.js";
 import { Tally } from "./tally.js";
 import { now } from "./timeline.js";
 

@@ -1,0 +1,139 @@
+import { open, readdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { VISITOR_DATASET } from "./chaos-arrays.js";
+import { type ChaosEvent, configDocument, pick, type Stage } from "./stage.js";
+
+/** A reload that was asked for is done by then. */
+const RELOAD_GRACE_MS = 6_000;
+/** How long the end of a process may be felt. */
+const KILL_GRACE_MS = 1_500;
+/** What becomes of requests that are with a process when it is killed. */
+const KILL_TROUBLES = ["no answer", "broken off"] as const;
+/** Of each file that is damaged. */
+const FLIPPED_BITS = 40;
+
+/** What happens to the program, its configuration and its cache. */
+export const PROGRAM_EVENTS: readonly ChaosEvent[] = [
+  {
+    name: "cache removed",
+    weight: 1,
+    async happens({ server }) {
+      // The program may make its directory again meanwhile.
+      await rm(server.cacheFolder, { recursive: true, force: true, maxRetries: 5 });
+    },
+  },
+  {
+    name: "reload with another configuration",
+    weight: 4,
+    async happens(stage) {
+      const { judge, server, random } = stage;
+      const hasVisitor = random() < 0.7;
+      const visitorCoding = random() < 0.5 ? "zstd" : "gzip";
+      const settlePresence = judge.configured.get(VISITOR_DATASET)!.begin(hasVisitor);
+      const settleCoding = judge.coding.begin(visitorCoding);
+      stage.config = { hasVisitor, visitorCoding };
+      await server.writeConfig(configDocument(stage));
+      server.reload();
+      settlePresence(RELOAD_GRACE_MS);
+      settleCoding(RELOAD_GRACE_MS);
+      await sleep(1_500);
+    },
+  },
+  {
+    name: "reload with a configuration that is no good",
+    weight: 2,
+    async happens(stage) {
+      const { server, random } = stage;
+      const bad = ["{", '{"datasets": {"x": 5}}', '{"port": "many"}', '{"datasets": {"a": "/no/such"}}'];
+      await server.writeConfig(pick(random, bad));
+      server.reload();
+      await sleep(1_500);
+      await server.writeConfig(configDocument(stage));
+    },
+  },
+  {
+    name: "server process killed",
+    weight: 3,
+    async happens({ judge, server, random }) {
+      const pids = server.serverProcesses();
+      if (pids.length === 0) return;
+      const settle = judge.excuse("server process killed", KILL_TROUBLES);
+      process.kill(pick(random, pids), "SIGKILL");
+      settle(KILL_GRACE_MS);
+      await sleep(2_000);
+    },
+  },
+  {
+    name: "program killed and started again",
+    weight: 1,
+    isRestart: true,
+    happens: (stage) => restart(stage, "SIGKILL"),
+  },
+  {
+    name: "cache damaged while nobody runs",
+    weight: 1,
+    isRestart: true,
+    happens: (stage) =>
+      restart(stage, stage.random() < 0.5 ? "SIGKILL" : "SIGTERM", () => damageCache(stage)),
+  },
+  {
+    name: "program ended and started again",
+    weight: 1,
+    isRestart: true,
+    happens: (stage) => restart(stage, "SIGTERM"),
+  },
+];
+
+/**
+ * Damage under a running server, which has mapped the file: it may end by that (SIGBUS), and shows what has changed of
+ * values that it has verified before. Not part of a run unless it is asked for.
+ */
+export const LIVE_DAMAGE: ChaosEvent = {
+  name: "bytes of the cache flipped under the program",
+  weight: 2,
+  happens: damageCache,
+};
+
+/** Turns bits of the cache's files over. */
+async function damageCache({ server, random }: Stage): Promise<void> {
+  for (const file of await cacheFiles(server.cacheFolder)) {
+    const { size } = await stat(file);
+    const handle = await open(file, "r+");
+    try {
+      for (let i = 0; i < FLIPPED_BITS; i++) {
+        const at = Math.floor(random() * size);
+        const byte = Buffer.alloc(1);
+        await handle.read(byte, 0, 1, at);
+        byte[0]! ^= 1 << Math.floor(random() * 8);
+        await handle.write(byte, 0, 1, at);
+      }
+    } finally {
+      await handle.close();
+    }
+  }
+}
+
+/** Ends the program, and starts it again where it was. @param meanwhile What is done while nothing runs. */
+async function restart(
+  stage: Stage,
+  signal: "SIGTERM" | "SIGKILL",
+  meanwhile: () => Promise<void> = async () => {},
+): Promise<void> {
+  const { judge, server, note } = stage;
+  // What has begun is finished by a program that is asked to end.
+  const troubles = signal === "SIGTERM" ? (["no answer", "503"] as const) : KILL_TROUBLES;
+  const settle = judge.excuse(`program ended by ${signal}`, troubles);
+  const status = await server.end(signal);
+  const expected = signal === "SIGTERM" ? 0 : "SIGKILL";
+  if (status !== expected)
+    note(`FAILED: after ${signal}, expected to end with ${expected}, ended with ${status}`);
+  await meanwhile();
+  await server.start();
+  settle(500);
+}
+
+async function cacheFiles(folder: string): Promise<readonly string[]> {
+  const names = await readdir(folder, { recursive: true }).catch(() => [] as string[]);
+  return names.filter((name) => name.endsWith("data.mdb")).map((name) => join(folder, name));
+}
