@@ -10,11 +10,13 @@ import { storeOf } from "../source/store-of.js";
 import { turnOf } from "../turn.js";
 import { parseChunkKey } from "../zarr/chunk-key.js";
 import { checkStoredFrame, checkStoredLength } from "./check-stored-chunk.js";
-import { type ChunkAccess, chunkAccessOf, lookAtChunkNow, stampOfChunk } from "./chunk-access.js";
+import { chunkAccessOf, lookAtChunkNow, stampOfChunk } from "./chunk-access.js";
 import { chunkNotFound } from "./chunk-not-found.js";
+import { byteLengthOf, type ChunkRequest, refuseOtherStamp, refuseSudden } from "./chunk-request.js";
 import type { ChunkOrigin, ChunkService } from "./chunk-service.js";
 import { createGate } from "./create-gate.js";
 import { hitHeaders } from "./hit-headers.js";
+import { type MadeChunk, releaseMade } from "./made-chunk.js";
 import { createReadMemory } from "./read-memory.js";
 import { serverTiming } from "./server-timing.js";
 
@@ -42,34 +44,6 @@ export interface ChunkServiceParts {
 }
 
 const ALWAYS = () => true;
-
-/** A chunk that was made, and how. */
-interface MadeChunk {
-  readonly bytes: Uint8Array;
-  readonly origin: "PASS" | "MISS";
-  /** Milliseconds per stage. */
-  readonly timings: Readonly<Record<string, number>>;
-  /** Gives the memory back; undefined where it is not to be used again, and once that is done. */
-  giveBack?: (() => void) | undefined;
-  /** CRC-32, where it is known. */
-  readonly checksum?: number | undefined;
-  /** Bodies that read from it, and the cache. */
-  readers: number;
-}
-
-/** The request of one chunk, once it is known to name one. */
-interface ChunkRequest {
-  readonly array: ServedArray;
-  readonly access: ChunkAccess;
-  readonly coords: readonly number[];
-  /** Undefined: nothing stored behind it, or nobody looked because the dataset is immutable. */
-  readonly stamp: string | undefined;
-  readonly cacheKey: CacheKey;
-  readonly notFound: () => ZpublishError;
-  /** The turn of the event loop in which the cache did not have it, and the milliseconds it took to find that out. */
-  missedIn: number;
-  lookupMs: number;
-}
 
 /** The spine: key → stamp → reply; and when its body is asked for: cache → passthrough read or pool. */
 export function createChunkService(parts: ChunkServiceParts): ChunkService {
@@ -157,7 +131,7 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
     made.readers += 1;
     note(made.origin === "PASS" ? "pass" : "miss", made.bytes.length);
     return {
-      release: () => release(made),
+      release: () => releaseMade(made),
       byteLength: made.bytes.length,
       headers: [
         ["X-Cache", made.origin],
@@ -165,18 +139,6 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
       ],
       read: (offset) => (offset === 0 ? made.bytes : made.bytes.subarray(offset)),
     };
-  }
-
-  /** Gives memory back that nobody reads from. Not in this turn: others may have waited for the same chunk. */
-  function release(made: MadeChunk): void {
-    made.readers -= 1;
-    if (made.readers > 0 || made.giveBack === undefined) return;
-    setImmediate(() => {
-      if (made.readers > 0) return;
-      made.giveBack?.();
-      // Several may have been the last one in the same turn.
-      made.giveBack = undefined;
-    });
   }
 
   /** Made once for all who ask for it at the same time. */
@@ -246,7 +208,7 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
       return;
     }
     made.readers += 1;
-    const lent = { bytes, release: () => release(made) };
+    const lent = { bytes, release: () => releaseMade(made) };
     cache().put(cacheKey, checksum === undefined ? lent : { ...lent, checksum });
   }
 
@@ -265,11 +227,11 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
       isWanted,
     );
     if (stored === undefined) {
-      refuseSudden(request, stamp);
+      refuseSudden(request);
       if (array.plan.absentIsAbsent) throw notFound();
       return undefined;
     }
-    refuseOtherStamp(request, stamp, stored.stamp);
+    refuseOtherStamp(request, stored.stamp);
     checkStoredLength(array.plan, coords, stored.bytes.length);
     checkStoredFrame(array, coords, stored.bytes);
     const { bytes } = stored;
@@ -288,10 +250,10 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
     const outcome = await makeChunk({ plan: array.plan, chunkCoords: coords, stamp }, isWanted);
     if (outcome.status === "failed") throw errorFromData(outcome.error);
     if (outcome.status === "absent") {
-      refuseSudden(request, stamp);
+      refuseSudden(request);
       throw notFound();
     }
-    refuseOtherStamp(request, stamp, outcome.stamp);
+    refuseOtherStamp(request, outcome.stamp);
     const { bytes, checksum, timings } = outcome;
     return {
       bytes,
@@ -314,37 +276,4 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
       },
     },
   };
-}
-
-/**
- * The reply's ETag speaks of the stored bytes with one stamp: other bytes must not go out under it, nor their length, nor
- * into the cache.
- */
-function refuseOtherStamp({ array }: ChunkRequest, expected: string | undefined, read: string): void {
-  if (expected === undefined || read === expected) return;
-  throw new ZpublishError(
-    "source-changed",
-    `a chunk of '${array.plan.path}' changed while it was being read`,
-  );
-}
-
-/** A file that was there a moment ago is not absent before somebody has looked again. A chunk within a shard may be. */
-function refuseSudden({ array }: ChunkRequest, stamp: string | undefined): void {
-  if (stamp === undefined || array.plan.source.kind !== "files") return;
-  throw new ZpublishError("source-changed", `a chunk of '${array.plan.path}' went while it was being read`);
-}
-
-/** Cheap where the stored bytes are the served ones; undefined asks for the body. */
-async function byteLengthOf(request: ChunkRequest): Promise<number | undefined> {
-  const { array, access, coords, stamp, notFound } = request;
-  if (array.plan.kind !== "passthrough") return undefined;
-  const size = await access.reader.measure(coords);
-  if (size === undefined) {
-    refuseSudden(request, stamp);
-    if (array.plan.absentIsAbsent) throw notFound();
-    return undefined;
-  }
-  refuseOtherStamp(request, stamp, size.stamp);
-  checkStoredLength(array.plan, coords, size.byteLength);
-  return size.byteLength;
 }
