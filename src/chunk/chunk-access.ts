@@ -62,6 +62,12 @@ export async function stampOfChunk(
   return stamps.every((stamp) => stamp === undefined) ? undefined : combineStamps(stamps);
 }
 
+/** The stamp under which workers make a chunk of which nothing is stored. */
+export function absentStampOf({ plan }: ServedArray, chunkCoords: readonly number[]): string {
+  if (plan.kind !== "rechunk") return "";
+  return combineStamps(storedChunksOf(plan, chunkCoords).map(() => undefined));
+}
+
 /**
  * What {@link stampOfChunk} found, in a form that can be asked again at once; undefined where that may have to wait.
  */

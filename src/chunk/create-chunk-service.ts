@@ -80,6 +80,7 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
       access,
       coords,
       stamp,
+      wasLookedAt: !snapshot.immutable,
       cacheKey,
       notFound,
       missedIn: -1,
@@ -227,7 +228,7 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
       isWanted,
     );
     if (stored === undefined) {
-      refuseSudden(request);
+      await refuseSudden(request);
       if (array.plan.absentIsAbsent) throw notFound();
       return undefined;
     }
@@ -250,7 +251,7 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
     const outcome = await makeChunk({ plan: array.plan, chunkCoords: coords, stamp }, isWanted);
     if (outcome.status === "failed") throw errorFromData(outcome.error);
     if (outcome.status === "absent") {
-      refuseSudden(request);
+      await refuseSudden(request);
       throw notFound();
     }
     refuseOtherStamp(request, outcome.stamp);

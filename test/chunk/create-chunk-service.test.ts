@@ -11,6 +11,7 @@ import type { DatasetSnapshot, ServedArray } from "../../src/dataset/dataset.js"
 import { ZpublishError } from "../../src/errors.js";
 import { CHUNK_HEADROOM_BYTES, type ChunkOutcome, type ChunkTask } from "../../src/pool/chunk-task.js";
 import type { StoredArray } from "../../src/source/source.js";
+import { combineStamps } from "../../src/source/stamp-of.js";
 import { storedArray, storedTree } from "../dataset/fake-source.js";
 
 /** A cache that keeps all it is given in a Map. */
@@ -174,6 +175,34 @@ t.test("the length of a chunk that changed is not said under the old ETag", asyn
   t.equal(await later.byteLength?.(), 21);
   await rm(file);
   await t.rejects(Promise.resolve(later.byteLength?.()), { code: "source-changed" });
+});
+
+t.test("a chunk that comes is not what others that are not there are filled with", async (t) => {
+  const stored = { fill: { served: null, item: new Uint8Array(2), absentIsServed: false } };
+  const { serve, cache, directory } = await setup(t, {
+    stored,
+    makeChunk: async ({ chunkCoords }) =>
+      chunkCoords[1] === 2 ? encoded("another", "a stamp") : encoded("filled", ""),
+  });
+  const textOf = async (key: string) =>
+    Buffer.from((await (await serve(key)).open()).read(0) ?? []).toString();
+  const early = await serve("0.1");
+  await writeFile(join(directory, "0.1"), "just written");
+  await t.rejects(early.open(), { code: "source-changed" });
+  await t.rejects(Promise.resolve(early.byteLength?.()), { code: "source-changed" });
+  await t.rejects(textOf("0.2"), { code: "source-changed" }, "one that a worker has found");
+  t.equal(cache.kept.size, 0);
+  t.same([await textOf("1.1"), await textOf("0.1")], ["filled", "just written"]);
+
+  const rechunked = await setup(t, {
+    stored,
+    keeps: false,
+    config: { encoding: { chunks: [4, 2], compressor: null } },
+    makeChunk: async ({ chunkCoords }) =>
+      encoded("made", chunkCoords[1] === 1 ? combineStamps([undefined, undefined]) : "a stamp"),
+  });
+  await (await rechunked.serve("0.1")).open();
+  await t.rejects((await rechunked.serve("0.2")).open(), { code: "source-changed" });
 });
 
 t.test("an immutable dataset is not looked at, so its ETag says nothing of files", async (t) => {
