@@ -93,6 +93,8 @@ export async function openDatasets(
   async function prepare(slot: Slot): Promise<void> {
     if (slot.dataset.snapshot() === undefined) await watch.during(slot, () => open(slot));
     else await watch.lookFor(slot);
+    // Where that took long it may not be watched any more.
+    watch.ask(slot);
     slot.isFresh = true;
   }
 

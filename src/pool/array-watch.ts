@@ -127,7 +127,7 @@ export function createArrayWatches<T>(): ArrayWatches<T> {
     },
     get suspects() {
       let count = 0;
-      for (const { strikes } of watches.values()) if (strikes > 0) count++;
+      for (const watch of watches.values()) if (watch.strikes > 0 && !isDue(watch)) count++;
       return count;
     },
   };

@@ -203,7 +203,7 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
     let wakeAt: number | undefined;
     for (const task of running) {
       const { arrayKey } = task.queued;
-      if (places.aside >= threads) return undefined;
+      if (places.aside >= threads) break;
       if (task.place !== "shared" || !schedule.doOthersWait(arrayKey)) continue;
       const slowAt = task.startedAt + slowAfterMs;
       if (slowAt > now) {

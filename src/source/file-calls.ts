@@ -37,6 +37,8 @@ const MAX_PER_FILE_SYSTEM = Math.max(1, THREADS >> 1);
 const MAX_PER_STORE = Math.min(MAX_PER_FILE_SYSTEM, Math.max(2, THREADS >> 2));
 /** How soon it is tried again where other threads have begun all calls there may be. */
 const POLL_MS = 5;
+/** The same where calls of this thread say when they are done, unless they hang. */
+const SLOW_POLL_MS = 100;
 
 /** Calls under way, and how many of them were given up. */
 interface Tally {
@@ -245,11 +247,16 @@ function takeTurns(): void {
 
 /** Other threads do not say when they have done with a call. */
 function pollForOthers(): void {
-  if (polling !== undefined || queued.size === 0 || counts.foreign() < MAX_FOREIGN) return;
-  polling = setTimeout(() => {
-    polling = undefined;
-    takeTurns();
-  }, POLL_MS);
+  if (polling !== undefined || queued.size === 0) return;
+  // Others may have ended theirs since it was found that there are too many.
+  const isUpToOthers = counts.foreign() >= MAX_FOREIGN || underWay.size === 0;
+  polling = setTimeout(
+    () => {
+      polling = undefined;
+      takeTurns();
+    },
+    isUpToOthers ? POLL_MS : SLOW_POLL_MS,
+  );
 }
 
 function stateFor(queue: StoreQueue, fileSystem: string): "free" | "full" | "hanging" {
