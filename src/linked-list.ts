@@ -24,11 +24,6 @@ export class LinkedList<T> implements Iterable<T> {
     return this.#size;
   }
 
-  /** Of those that are there, the one that came first. */
-  get first(): T | undefined {
-    return this.#first?.value;
-  }
-
   /** @returns What takes it out again. */
   add(value: T): ListEntry<T> {
     const entry: ListEntry<T> = { value, previous: this.#last, next: undefined };

@@ -169,7 +169,6 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
     engine.readiness.drain();
     // For those who still send requests here.
     if (isListening) await delay(delayMs);
-    http.beginDrain();
     const cutOff = await http.close(timeoutMs);
     if (cutOff > 0) log.warn({ requests: cutOff }, "requests that were not finished in time are cut off");
     await closeParts();

@@ -2,9 +2,11 @@
  * Ends with 0 where zpublish answers /healthz, and with 1 where it does not, in three seconds. For a container's HEALTHCHECK:
  * the image has no curl. Asks the admin port where there is one.
  */
-const { ZPUBLISH_ADMIN_PORT, ZPUBLISH_PORT = "9000" } = process.env;
+const { ZPUBLISH_ADMIN_PORT, ZPUBLISH_PORT } = process.env;
+// An empty variable is none, as for the program.
+const port = ZPUBLISH_ADMIN_PORT || ZPUBLISH_PORT || "9000";
 try {
-  const response = await fetch(`http://127.0.0.1:${ZPUBLISH_ADMIN_PORT ?? ZPUBLISH_PORT}/healthz`, {
+  const response = await fetch(`http://127.0.0.1:${port}/healthz`, {
     signal: AbortSignal.timeout(3_000),
   });
   if (!response.ok) throw new Error(`/healthz: expected 200, received ${response.status}`);

@@ -17,6 +17,7 @@ import type { EncodePoolStats } from "../pool/pool-stats.js";
 import { defaultMemoryBudget } from "../pool/task-memory.js";
 import { createPreviewService } from "../preview/create-preview-service.js";
 import type { PreviewService } from "../preview/preview.js";
+import { settlesWithin } from "../settles-within.js";
 import type { Site } from "../site/open-site.js";
 import type { ServerConfig } from "../site/server-config.js";
 import { tryMetadata } from "../site/try-metadata.js";
@@ -24,6 +25,9 @@ import { setSourceTimeout } from "../source/source-timeout.js";
 import { limitsOfProcess } from "./limits-of-process.js";
 import { once } from "./once.js";
 import type { Sharing } from "./sharing.js";
+
+/** How long metrics are held up by the look whether the server is ready. */
+const METRICS_WAIT_MS = 1_000;
 
 /** What lives as long as a server, whatever it publishes: listeners, pool, cache, and what is seen of them. */
 export interface Engine {
@@ -124,8 +128,10 @@ export function createEngine(config: ServerConfig, { log, sharing, site }: Engin
     },
   };
 
-  const metrics = () =>
-    collectMetrics({
+  const metrics = async () => {
+    // Nobody may be asking /readyz. Where that takes long, it is as it was.
+    await settlesWithin(readiness.check(), METRICS_WAIT_MS);
+    return collectMetrics({
       http,
       limits,
       isReady: () => isReady,
@@ -134,6 +140,7 @@ export function createEngine(config: ServerConfig, { log, sharing, site }: Engin
       cache: () => cache?.stats,
       datasets: () => site()?.datasets.stats,
     });
+  };
   const http = createHttpServer({
     limits: {
       ...requestLimits(limits),

@@ -81,8 +81,9 @@ function answerAnew(exchange: Exchange, { router, rootPath, kept, seen }: Answer
   return handle(exchange, handler, keep, MAX_ATTEMPTS);
 }
 
-function admit({ context }: Exchange, weight: Route["weight"]): void {
-  context.load.admit(weight);
+function admit(exchange: Exchange, weight: Route["weight"]): void {
+  exchange.weight = weight;
+  exchange.context.load.admit(weight);
 }
 
 function isReusable(reply: Reply): reply is KeptReply["reply"] {

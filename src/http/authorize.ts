@@ -28,7 +28,7 @@ export function authorize(exchange: Exchange, tokens: Tokens): void {
  * The first `token` of a query, percent-decoded. A plus sign is itself, as tokens have some and no spaces.
  * @returns undefined where there is none, or it is no valid text.
  */
-export function queryToken(query: string): string | undefined {
+function queryToken(query: string): string | undefined {
   for (const pair of query.split("&")) {
     if (!pair.startsWith("token=")) continue;
     try {

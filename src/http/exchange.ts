@@ -14,6 +14,7 @@ import type { Body, RouteRequest } from "./reply.js";
 import { countRequest, type MethodLabel, type RouteCounts } from "./request-counts.js";
 import { isRequestId } from "./request-id.js";
 import type { RequestWatch } from "./request-watch.js";
+import type { Route } from "./route.js";
 import { forwardedPrefix, serviceUrlOf } from "./service-url.js";
 import type { SiteEdge } from "./site-edge.js";
 import { joinVary } from "./vary.js";
@@ -60,6 +61,8 @@ export class Exchange implements RouteRequest, BodyTaker {
   started = false;
   /** Whether the reply was kept of an earlier request, and what it takes to give it is worth keeping too. */
   isRepeated = false;
+  /** Of the route, once that is known. */
+  weight: Route["weight"] = "page";
   /** Of a body that is being made or on its way, counted by the load. */
   bodyBytes = 0;
   methodLabel: MethodLabel;

@@ -27,7 +27,7 @@ export interface PreparedSite {
   readonly edge: SiteEdge;
 }
 
-export const DEFAULT_CACHE_CONTROL = "public, max-age=0, must-revalidate";
+const DEFAULT_CACHE_CONTROL = "public, max-age=0, must-revalidate";
 /** Replies that are kept for later requests of their paths: about a kilobyte each. */
 const MAX_KEPT_REPLIES = 4_096;
 /** Fewer than are kept: whoever reads more paths than this one after the other asks for none of them again soon. */

@@ -13,10 +13,11 @@ export function addressText(bytes: Uint8Array): string {
   return shortForm(hex.match(/..../g)?.join(":") ?? "");
 }
 
-/** @param address Any form of an address. */
+/** @param address Any form of an address. The zone of one that holds on one link only (`%eth0`) is left out. */
 export function shortForm(address: string): string {
   if (!address.includes(":")) return address;
-  const short = new URL(`http://[${address}]`).hostname.slice(1, -1);
+  const [plain] = address.split("%", 1);
+  const short = new URL(`http://[${plain}]`).hostname.slice(1, -1);
   const mapped = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(short);
   if (mapped === null) return short;
   const [high = 0, low = 0] = mapped.slice(1).map((part) => Number.parseInt(part, 16));

@@ -107,7 +107,13 @@ export function createListeners(options: ListenersOptions, stallTimeoutMs: () =>
       },
     });
     const { host, port } = wanted;
-    front = await openProxyFront({ host, port, innerPort: main.port, limit, stallTimeoutMs });
+    try {
+      front = await openProxyFront({ host, port, innerPort: main.port, limit, stallTimeoutMs });
+    } catch (error) {
+      main.close();
+      main = undefined;
+      throw error;
+    }
     return front.port;
   }
 

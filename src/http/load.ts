@@ -30,8 +30,6 @@ export interface LoadStats {
   readonly bodyBytesInFlight: number;
   /** Chunk requests that wait for room. */
   readonly waiting: number;
-  /** Requests turned away so far. */
-  readonly shed: Readonly<Record<Route["weight"], number>>;
 }
 
 /** A request, as far as bodies are concerned. */
@@ -75,7 +73,6 @@ export function createLoad(limits: LoadLimits): Load {
     requestsInFlight: 0,
     bodyBytesInFlight: 0,
     waiting: 0,
-    shed: { page: 0, chunk: 0 },
   };
   // In order of arrival. A map, so that whoever goes away leaves nothing behind, wherever it stands.
   const queue = new Map<BodyTaker, Waiting>();
@@ -110,17 +107,14 @@ export function createLoad(limits: LoadLimits): Load {
       const { maxRequestsInFlight, maxPagesInFlight } = limits;
       const max = weight === "page" ? Math.min(maxPagesInFlight, maxRequestsInFlight) : maxRequestsInFlight;
       if (stats.requestsInFlight > max) {
-        stats.shed[weight] += 1;
         throw new ZpublishError(
           "overloaded",
           `${stats.requestsInFlight} requests in flight: expected at most ${max} where a ${weight} is asked for`,
         );
       }
       // Those that would only wait longer are chunks, which do.
-      if (weight === "page" && limits.isSaturated?.()) {
-        stats.shed.page += 1;
+      if (weight === "page" && limits.isSaturated?.())
         throw new ZpublishError("overloaded", "as many chunks wait to be made as may wait");
-      }
     },
     begin() {
       stats.requests += 1;

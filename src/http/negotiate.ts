@@ -23,6 +23,13 @@ export function negotiateCoding(acceptEncoding: string | undefined): ContentCodi
   return coding;
 }
 
+/** Whether an `Accept-Encoding` header allows gzip. */
+export function acceptsGzip(acceptEncoding: string | undefined): boolean {
+  if (acceptEncoding === undefined) return false;
+  const weights = parseWeights(acceptEncoding);
+  return (weights.get("gzip") ?? weights.get("x-gzip") ?? weights.get("*") ?? 0) > 0;
+}
+
 function chooseCoding(weights: ReadonlyMap<string, number>): ContentCoding | "identity" {
   const others = weights.get("*") ?? 0;
   const br = weights.get("br") ?? others;

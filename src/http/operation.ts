@@ -2,7 +2,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { Exchange } from "./exchange.js";
 import { headerField } from "./header-field.js";
-import { negotiateCoding } from "./negotiate.js";
+import { acceptsGzip } from "./negotiate.js";
 import type { Route } from "./route.js";
 import { sendError } from "./send-error.js";
 
@@ -52,7 +52,7 @@ export function operationsBeside(
 export function answerOperation(exchange: Exchange, operation: Operation): void {
   exchange.counts = exchange.context.watch.counts.of(operation.path);
   // Where it has to be waited for, the request is read before that.
-  const mayCompress = negotiateCoding(exchange.header("accept-encoding")) !== "identity";
+  const mayCompress = acceptsGzip(exchange.header("accept-encoding"));
   try {
     const answered = operation.answer();
     if (!(answered instanceof Promise)) {

@@ -49,6 +49,6 @@ export function reachableHost(host: string): string {
 }
 
 /** A host as it stands before a colon and a port: an IPv6 address in brackets. */
-export function bracketed(host: string): string {
+function bracketed(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }

@@ -38,7 +38,7 @@ export interface RequestCounts {
 }
 
 /** Stands for a status where the client went away before there was one, as nginx has it. */
-export const CLIENT_GONE = "499 Client Closed Request";
+const CLIENT_GONE = "499 Client Closed Request";
 
 export function createRequestCounts(): RequestCounts {
   const routes = new Map<string, RouteCounts>();

@@ -12,7 +12,7 @@ export interface Responding {
   /** Undefined: there is no site yet, and only operations are answered. */
   readonly answering: Answering | undefined;
   readonly operations: Operations;
-  /** A request other than GET whose body is longer has its connection closed, not its body read away. */
+  /** One of a method that is not allowed whose body is longer has its connection closed, not its body read away. */
   readonly maxRequestBodyBytes: number;
   /** Of path and query; a longer one is answered 414. */
   readonly maxUrlBytes: number;

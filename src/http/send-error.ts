@@ -19,7 +19,7 @@ export function sendError(exchange: Exchange, thrown: unknown, closeConnection =
   // Whoever has gone is not turned away: that others may have found no room is theirs to hear.
   if (exchange.over && error.code === "overloaded") return;
   const reply = errorReply(error, () => exchange.id);
-  if (error.code === "overloaded") watch.turnedAway.note(error.message);
+  if (error.code === "overloaded") watch.turnedAway.note(error.message, exchange.weight);
   else if (log.isLevelEnabled(reply.logLevel)) {
     const fields = { ...requestFields(exchange), code: error.code };
     log[reply.logLevel](reply.hasId ? { ...fields, err: thrown } : fields, error.message);

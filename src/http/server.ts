@@ -22,7 +22,7 @@ import { untilQuiet } from "./until-quiet.js";
 /** What a server is made of. */
 export interface HttpServerOptions extends ListenersOptions {
   readonly limits?: Partial<RequestLimits>;
-  /** A request other than GET whose body is longer has its connection closed, not its body read away. Default 1 MiB. */
+  /** One of a method that is not allowed whose body is longer has its connection closed, not its body read away. Default 1 MiB. */
   readonly maxRequestBodyBytes?: number;
   /** Where operations are answered; null, the default: beside the routes. */
   readonly admin?: { readonly host: string; readonly port: number } | null;
@@ -76,8 +76,6 @@ export interface HttpServer {
    * throws. Happens by itself, within seconds, when the files change.
    */
   reloadTls(): Promise<void>;
-  /** From now on connections end with their next answer. New ones are accepted still. */
-  beginDrain(): void;
   /**
    * Stops listening, answers what is asked on connections that are open until nobody asks any more, then drops them; the
    * listener of operations last.
@@ -179,7 +177,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   /** Requests of who runs the server are none that closing has to wait for. */
   function adminSite(): SiteInUse {
     const own: OwnParts = { load: createLoad(DEFAULT_LOAD_LIMITS), scheme: "http", operations };
-    return inUse({ routes: [], cacheControl: "no-store" }, true, own);
+    // No page of a browser on the same machine is to read them.
+    return inUse({ routes: [], cacheControl: "no-store", corsOrigin: "" }, true, own);
   }
 
   async function listen(host: string, port: number): Promise<HttpAddress> {
@@ -233,9 +232,6 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     listen,
     listenAdmin,
     reloadTls: () => listeners.reloadTls(),
-    beginDrain() {
-      draining = true;
-    },
     close(graceMs = DEFAULT_GRACE_MS) {
       closing ??= closeNow(graceMs);
       return closing;

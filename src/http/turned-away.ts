@@ -1,15 +1,22 @@
 import type { Log } from "../observe/log.js";
+import type { Route } from "./route.js";
 
 /** How often a line about requests that were turned away is written, at most. */
 const EVERY_MS = 1_000;
 
-/** Has the log say that requests are turned away, without a line for each: whoever asks too much must not fill it, too. */
+/**
+ * Counts requests that are turned away, and has the log say so, without a line for each: whoever asks too much must not fill
+ * it, too.
+ */
 export interface TurnedAway {
-  /** @param reason What the log says of it. */
-  note(reason: string): void;
+  readonly counts: Readonly<Record<Route["weight"], number>>;
+  /** @param reason What the log says of it. @param weight Of what was asked for. */
+  note(reason: string, weight: Route["weight"]): void;
 }
 
 export function createTurnedAway(log: Log): TurnedAway {
+  const counts = { page: 0, chunk: 0 };
+  /** Since the last line. */
   let count = 0;
   let reason = "";
   let timer: NodeJS.Timeout | undefined;
@@ -23,7 +30,9 @@ export function createTurnedAway(log: Log): TurnedAway {
   }
 
   return {
-    note(why) {
+    counts,
+    note(why, weight) {
+      counts[weight] += 1;
       count += 1;
       reason = why;
       // The first at once.

@@ -13,7 +13,7 @@ export interface Histogram {
 }
 
 /** Seconds, from a tenth of a millisecond to two minutes: from a chunk of the cache to one that is waited for. */
-export const DURATION_BOUNDS: readonly number[] = [
+const DURATION_BOUNDS: readonly number[] = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
   120,
 ];

@@ -91,8 +91,14 @@ export function createLogSink(fd: number): LogSink {
       if (code === "EAGAIN" || code === "EINTR") return 0;
       // No reader will come back, and there is nobody to tell.
       isGone = code === "EPIPE" || code === "EBADF";
+      noteDropped(bytes.toString("latin1").split("\n").length - 1);
       return bytes.byteLength;
     }
+  }
+
+  function noteDropped(lines: number): void {
+    if (!isGone) dropped += lines;
+    logStats.dropped += lines;
   }
 
   function sayDropped(): void {
@@ -116,8 +122,7 @@ export function createLogSink(fd: number): LogSink {
   return {
     write(line) {
       if (waitingBytes + batch.length + line.length > MAX_WAITING_CHARS && !line.startsWith(FATAL)) {
-        dropped += 1;
-        logStats.dropped += 1;
+        noteDropped(1);
         return;
       }
       batch += line;

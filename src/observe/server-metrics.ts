@@ -56,7 +56,7 @@ function aboutServer({ isReady, http }: MetricSources): MetricFamily[] {
     gauge("zpublish_build_info", "Always 1; its labels say what runs.", [[build, 1]]),
     gauge(
       "zpublish_ready",
-      "1 where the server was ready when that was last looked at, 0 where not.",
+      "1 where the server is ready, 0 where not; looked at for these metrics.",
       Number(isReady()),
     ),
     counter(
@@ -122,7 +122,7 @@ function requestsOf({ route, requests, ok }: RouteCounts): (readonly [Record<str
   return ok === 0 ? found : [[{ route, method: "GET", status: "200" }, ok], ...found];
 }
 
-function aboutLoad({ http: { stats }, limits }: MetricSources): MetricFamily[] {
+function aboutLoad({ http: { stats, watch }, limits }: MetricSources): MetricFamily[] {
   return [
     gauge("zpublish_connections", "Connections that are open.", stats.connections),
     gauge("zpublish_max_connections", "Bound of zpublish_connections.", stats.maxConnections),
@@ -149,8 +149,8 @@ function aboutLoad({ http: { stats }, limits }: MetricSources): MetricFamily[] {
       "zpublish_shed_requests_total",
       "Requests turned away with 503 at a bound; pages and metadata are shed before chunks.",
       [
-        [{ weight: "page" }, stats.shed.page],
-        [{ weight: "chunk" }, stats.shed.chunk],
+        [{ weight: "page" }, watch.turnedAway.counts.page],
+        [{ weight: "chunk" }, watch.turnedAway.counts.chunk],
       ],
     ),
     gauge(

@@ -4,8 +4,6 @@ export interface TraceParent {
   readonly traceId: string;
   /** Of the caller's span, 16 hexadecimal digits. */
   readonly parentId: string;
-  /** Whether the caller records it. */
-  readonly isSampled: boolean;
 }
 
 /** Version, trace id, parent id, flags, and what later versions may put behind them. */
@@ -21,8 +19,8 @@ export function parseTraceParent(header: string): TraceParent | undefined {
   if (header.length > MAX_LENGTH) return undefined;
   const match = FORMAT.exec(header);
   if (match === null) return undefined;
-  const [, version = "", traceId = "", parentId = "", flags = "", rest] = match;
+  const [, version = "", traceId = "", parentId = "", , rest] = match;
   if (version === "ff" || (version === "00" && rest !== undefined)) return undefined;
   if (/^0+$/.test(traceId) || /^0+$/.test(parentId)) return undefined;
-  return { traceId, parentId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 };
+  return { traceId, parentId };
 }

@@ -93,18 +93,6 @@ t.test("operations are answered when there is no room for anybody else", async (
   t.equal(server.stats.connections, 1);
 });
 
-t.test(
-  "connections end with their next answer before the server closes, those for operations too",
-  async (t) => {
-    const { port, server } = await startTestServer(t, routes, { admin: { host: "127.0.0.1", port: 0 } });
-    const admin = await server.listenAdmin();
-    const ports = [port, admin?.port ?? 0];
-    for (const each of ports) t.equal((await rawRequest(each, "/none")).headers.connection, undefined);
-    server.beginDrain();
-    for (const each of ports) t.equal((await rawRequest(each, "/none")).headers.connection, "close");
-  },
-);
-
 t.test("those who ask for operations may send no longer paths than others", async (t) => {
   const { server } = await startTestServer(t, routes, { admin: { host: "127.0.0.1", port: 0 } });
   const admin = await server.listenAdmin();

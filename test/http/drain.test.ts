@@ -76,21 +76,6 @@ t.test("clients that keep connections lose no request when the server takes its 
   t.match(server.stats, { requestsInFlight: 0, bodyBytesInFlight: 0, connections: 0 });
 });
 
-t.test("before it stops listening, connections end with their answers, and new ones are taken", async (t) => {
-  const { port, server } = await startTestServer(t, routes);
-  const connection = await openConnection(port);
-  connection.send(requestText("/page"));
-  t.equal((await connection.answer()).headers.connection, undefined);
-  server.beginDrain();
-  for (const path of ["/page", "/chunk", "/nothing"]) {
-    connection.send(requestText(path));
-    t.equal((await connection.answer()).headers.connection, "close", path);
-  }
-  const another = await openConnection(port);
-  another.send(requestText("/page"));
-  t.match(await another.answer(), { status: 200, headers: { connection: "close" } });
-});
-
 t.test("waits for nobody who is not there, and not long for who is silent", async (t) => {
   const alone = await startTestServer(t, routes);
   const beganMs = performance.now();

@@ -41,6 +41,7 @@ const HEADERS: readonly (readonly [name: string, header: string, client: string 
   ["version 2, a local socket", version2(1, 0x31, Array(216).fill(0)), undefined],
   ["version 1, IPv4", "PROXY TCP4 192.0.2.7 127.0.0.1 1234 80\r\n", "192.0.2.7"],
   ["version 1, IPv6", "PROXY TCP6 2001:0DB8::9 ::1 1234 80\r\n", "2001:db8::9"],
+  ["version 1, IPv6 of one link", "PROXY TCP6 fe80::1%eth0 ::1 1234 80\r\n", "fe80::1"],
   ["version 1, unknown", "PROXY UNKNOWN\r\n", undefined],
   ["none", "", undefined],
 ];

@@ -1,6 +1,9 @@
 import t from "tap";
+import { ZpublishError } from "../../src/errors.js";
 import { openConnection, rawRequest, requestText } from "./raw-request.js";
 import { bodyOf, bodyReplyOf, routeOf, startTestServer } from "./start-test-server.js";
+
+const overloaded = new ZpublishError("overloaded", "no more chunks may wait");
 
 function gate() {
   let open: () => void = () => undefined;
@@ -15,6 +18,11 @@ t.test("pages are turned away before chunks, chunks at the last, and who lives i
   const routes = [
     routeOf("/page", () => bodyReplyOf(Buffer.from("page"), '"p"')),
     routeOf("/chunk", () => bodyReplyOf(Buffer.from("chunk"), '"c"'), "chunk"),
+    routeOf(
+      "/full",
+      () => bodyReplyOf(Buffer.from(""), '"f"', { open: () => Promise.reject(overloaded) }),
+      "chunk",
+    ),
     routeOf(
       "/held",
       () =>
@@ -46,6 +54,8 @@ t.test("pages are turned away before chunks, chunks at the last, and who lives i
     Promise.all(["/page", "/chunk", "/healthz"].map(async (path) => (await rawRequest(port, path)).status));
 
   t.strictSame(await statuses(), [200, 200, 200]);
+  t.equal((await rawRequest(port, "/full")).status, 503);
+  t.match(server.watch.turnedAway.counts, { page: 0, chunk: 1 }, "wherever there was no room");
   await hold(4);
   const shed = await rawRequest(port, "/page");
   t.equal(shed.status, 503);
@@ -53,7 +63,7 @@ t.test("pages are turned away before chunks, chunks at the last, and who lives i
   t.equal((await rawRequest(port, "/chunk")).status, 200);
   await hold(6);
   t.strictSame(await statuses(), [503, 503, 200]);
-  t.match(server.stats.shed, { page: 2, chunk: 1 });
+  t.match(server.watch.turnedAway.counts, { page: 2, chunk: 2 });
   t.equal(lines.filter(({ code }) => code === "overloaded").length < 3, true, "not a line for each");
   t.match(
     lines.find(({ code }) => code === "overloaded"),

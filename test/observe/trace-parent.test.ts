@@ -4,17 +4,10 @@ import { parseTraceParent } from "../../src/observe/trace-parent.js";
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const PARENT = "b7ad6b7169203331";
 
-t.test("a traceparent of version 00 says trace, parent and whether it is recorded", async (t) => {
-  t.strictSame(parseTraceParent(`00-${TRACE}-${PARENT}-01`), {
-    traceId: TRACE,
-    parentId: PARENT,
-    isSampled: true,
-  });
-  t.strictSame(parseTraceParent(`00-${TRACE}-${PARENT}-02`), {
-    traceId: TRACE,
-    parentId: PARENT,
-    isSampled: false,
-  });
+t.test("a traceparent of version 00 says trace and parent", async (t) => {
+  for (const flags of ["01", "02"]) {
+    t.strictSame(parseTraceParent(`00-${TRACE}-${PARENT}-${flags}`), { traceId: TRACE, parentId: PARENT });
+  }
 });
 
 t.test("later versions are read as far as they are like it", async (t) => {
