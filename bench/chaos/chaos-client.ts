@@ -100,10 +100,10 @@ async function lookAtChunk(key: ChaosKey, body: Buffer): Promise<Found> {
   try {
     const { coding, bytes } = await decode(body, rowsPerChunk * items * 4);
     const finding = checkChunk(key, bytes);
-    if ("problem" in finding) return { status: 200, wrong: finding.problem };
+    if ("problem" in finding) return { status: 200, wrong: finding.problem, isContent: true };
     return { status: 200, coding, versions: finding.versions };
   } catch (error) {
-    return { status: 200, wrong: `cannot be decoded: ${(error as Error).message}` };
+    return { status: 200, wrong: `cannot be decoded: ${(error as Error).message}`, isContent: true };
   }
 }
 
@@ -139,7 +139,13 @@ function problemOf({ name, dataset }: ChaosKey, document: unknown): string | und
   return missing.length > 0 ? `${missing.join(", ")} not in ${name}` : undefined;
 }
 
-async function look(key: ChaosKey, answer: Answer, part: Known | undefined): Promise<Found> {
+/** @param asked ETag of `If-None-Match`. @param part What a part was asked of. */
+async function look(
+  key: ChaosKey,
+  answer: Answer,
+  asked: string | undefined,
+  part: Known | undefined,
+): Promise<Found> {
   const { status, headers, body } = answer;
   const tag = headers.etag;
   const missing = ["access-control-allow-origin", "x-content-type-options"].find(
@@ -148,6 +154,8 @@ async function look(key: ChaosKey, answer: Answer, part: Known | undefined): Pro
   if (missing !== undefined) return { status, wrong: `an answer without ${missing}` };
   if (status === 206) return lookAtPart(answer, part);
   if (status === 304) {
+    if (asked === undefined) return { status, wrong: "a 304 that nobody asked for" };
+    if (tag !== asked) return { status, wrong: `a 304 of ETag ${tag}, asked for ${asked}` };
     const versions = known.get(`${key.url} ${tag}`)?.versions;
     return { status, ...(versions === undefined ? {} : { versions }) };
   }
@@ -155,10 +163,11 @@ async function look(key: ChaosKey, answer: Answer, part: Known | undefined): Pro
   if (tag === undefined) return { status, wrong: "an answer without an ETag" };
   const digest = createHash("sha256").update(body).digest("base64");
   const same = known.get(`${key.url} ${tag}`);
+  const found = key.kind === "chunk" ? await lookAtChunk(key, body) : lookAtDocument(key, body);
+  if (found.wrong !== undefined) return found;
   if (same !== undefined && same.digest !== digest)
     return { status, wrong: `other bytes under ETag ${tag} than before` };
-  const found = key.kind === "chunk" ? await lookAtChunk(key, body) : lookAtDocument(key, body);
-  if (found.wrong !== undefined || same !== undefined) return found;
+  if (same !== undefined) return found;
   if (known.size >= MAX_KNOWN) known.delete(known.keys().next().value!);
   const kept = body.length <= MAX_KNOWN_BODY ? body : undefined;
   known.set(`${key.url} ${tag}`, { digest, versions: found.versions ?? [], body: kept });
@@ -205,7 +214,7 @@ async function observe(
     // What it says came before it was looked at.
     const until = now();
     const isMeasured = isHead && answer.status === 200;
-    found = isMeasured ? lookAtHead(key, answer) : await look(key, answer, part);
+    found = isMeasured ? lookAtHead(key, answer) : await look(key, answer, headers["If-None-Match"], part);
     return { key: keyNumber, from, until, ...found };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;

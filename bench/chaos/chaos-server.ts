@@ -1,6 +1,5 @@
 import { appendFileSync, existsSync, readdirSync, readlinkSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -126,6 +125,13 @@ export class ChaosServer {
     return status;
   }
 
+  /** Kills it where it still runs: so that it does not outlive a run that fails. */
+  async kill(): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || child.process.exitCode !== null || child.process.signalCode !== null) return;
+    await this.end("SIGKILL");
+  }
+
   /** HUP: look at configuration and datasets again. */
   reload(): void {
     process.kill(this.pid!, "SIGHUP");
@@ -170,16 +176,4 @@ function kill(pid: number): void {
   } catch {
     // It has ended meanwhile.
   }
-}
-
-/** A port that is free now, of those that outgoing connections do not get. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 }

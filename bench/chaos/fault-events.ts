@@ -27,12 +27,14 @@ export const FAULT_EVENTS: readonly ChaosEvent[] = [
         await writeFile(file, "");
         const deadline = now() + DEATH_WAIT_MS;
         while (existsSync(file) && now() < deadline) await sleep(20);
-        if (existsSync(file)) {
-          // Nothing was made meanwhile.
-          await unlink(file).catch(() => undefined);
-          note(`no worker took the order to die (${death})`);
-        }
+        // Gone where a worker has taken it; otherwise nothing was made meanwhile.
+        const isTaken = await unlink(file).then(
+          () => false,
+          () => true,
+        );
+        if (!isTaken) note(`no worker took the order to die (${death})`);
         settle(CHUNK_TIMEOUT_SECONDS * 1_000 + 1_500);
+        return isTaken ? undefined : false;
       },
     }),
   ),
@@ -42,7 +44,7 @@ export const FAULT_EVENTS: readonly ChaosEvent[] = [
       weight: 2,
       async happens({ judge, server, random }) {
         const file = join(server.faults, `source-${fault}`);
-        const isFlaky = (key: ChaosKey) => key.dataset === FLAKY_DATASET;
+        const isFlaky = ({ kind, dataset }: ChaosKey) => kind === "chunk" && dataset === FLAKY_DATASET;
         // A worker that waits too long for a file is ended, as for any other reason.
         const lastsMs = fault === "slow" ? KEPT_AWAY_MS : 0;
         const settle = judge.excuse(`source fails (${fault})`, ["500", "503"], isFlaky, lastsMs);

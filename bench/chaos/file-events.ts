@@ -1,6 +1,13 @@
 import { rename, stat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { AWAY_DATASET, CHAOS_ARRAYS, type ChaosArray, type ChaosKey, fileCount } from "./chaos-arrays.js";
+import {
+  AWAY_DATASET,
+  CHAOS_ARRAYS,
+  type ChaosArray,
+  type ChaosKey,
+  fileCount,
+  filesOf,
+} from "./chaos-arrays.js";
 import { REFRESH_SECONDS } from "./chaos-server.js";
 import type { WriteMode } from "./chaos-store.js";
 import { DAMAGED } from "./judge.js";
@@ -51,8 +58,9 @@ function nextVersion({ versions }: Stage, array: ChaosArray, file: number): numb
   return version;
 }
 
-function isOf(array: ChaosArray): (key: ChaosKey) => boolean {
-  return (key) => key.array === array && key.kind === "chunk";
+/** Of which keys a file is a part. */
+function isOf(array: ChaosArray, file: number): (key: ChaosKey) => boolean {
+  return (key) => key.array === array && key.kind === "chunk" && filesOf(key).includes(file);
 }
 
 /** A chunk that changes while it is read may be given up: 503, or 500 where it looked corrupt each time. */
@@ -60,9 +68,10 @@ async function write(stage: Stage, array: ChaosArray, file: number, mode: WriteM
   const { judge, store } = stage;
   const version = nextVersion(stage, array, file);
   const settleChange = judge.file(array, file).begin(version);
-  const settle = judge.excuse(`write (${mode})`, mode === "replace" ? ["503"] : ["500", "503"], isOf(array));
+  const isPart = isOf(array, file);
+  const settle = judge.excuse(`write (${mode})`, mode === "replace" ? ["503"] : ["500", "503"], isPart);
   const settlePause =
-    mode === "in place" ? judge.excuse("a writer in place paused", ["torn"], isOf(array)) : undefined;
+    mode === "in place" ? judge.excuse("a writer in place paused", ["torn"], isPart) : undefined;
   const pausedMs = await store.write(array, file, version, mode);
   settleChange();
   settle(250);

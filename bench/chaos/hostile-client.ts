@@ -1,7 +1,7 @@
 /**
  * A process of its own: clients that take answers slowly or not at all, go in the middle of them, and ask for nonsense, on
- * the port that is its first argument, seeded by the second one, until it is killed. What it is answered does not matter;
- * what becomes of others does.
+ * the port that is its first argument, seeded by the second one, until it is killed or its parent is gone. What it is
+ * answered does not matter; what becomes of others does.
  */
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -84,4 +84,5 @@ async function client(): Promise<void> {
   }
 }
 
+process.once("disconnect", () => process.exit(0));
 for (let i = 0; i < CLIENTS; i++) void client();

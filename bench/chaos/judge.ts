@@ -6,6 +6,7 @@ import {
   type ChaosKey,
   fileCount,
   filesOf,
+  POISON_DATASET,
   VISITOR_DATASET,
 } from "./chaos-arrays.js";
 import type { Observation } from "./observation.js";
@@ -36,6 +37,8 @@ export type Verdict =
   | { readonly kind: "wrong"; readonly problem: string };
 
 const RIGHT: Verdict = { kind: "right" };
+/** No event excuses an answer that took longer: the program's limits for chunks and sources are a tenth of it. */
+const SLOWEST_MS = 20_000;
 /** Of excuses that are over, this long is remembered. */
 const REMEMBERED_MS = 120_000;
 
@@ -97,8 +100,16 @@ export class Judge {
   /** Says what came of a request. Everything that happened until its end must be known. */
   judge(seen: Observation): Verdict {
     const key = CHAOS_KEYS[seen.key]!;
-    if (seen.wrong !== undefined)
-      return this.#excused(seen, key, "torn") ?? { kind: "wrong", problem: `${key.url}: ${seen.wrong}` };
+    const verdict = this.#judge(seen, key);
+    const isAcceptable = verdict.kind === "right" || verdict.kind === "excused";
+    return isAcceptable && isSlow(seen, key) ? failed(seen, key, "slow") : verdict;
+  }
+
+  #judge(seen: Observation, key: ChaosKey): Verdict {
+    if (seen.wrong !== undefined) {
+      const excused = seen.isContent === true ? this.#excused(seen, key, "torn") : undefined;
+      return excused ?? { kind: "wrong", problem: `${key.url}: ${seen.wrong}` };
+    }
     if (seen.status === 0) return this.#troubled(seen, key, seen.isBegun ? "broken off" : "no answer");
     if (seen.status === 500) return this.#isDamaged(seen, key) ? RIGHT : this.#troubled(seen, key, "500");
     if (seen.status === 503) return this.#troubled(seen, key, "503");
@@ -229,6 +240,11 @@ export class Judge {
 /** Arrays of a dataset whose length changes. */
 export function growing(dataset: string): readonly ChaosArray[] {
   return CHAOS_ARRAYS.filter((array) => array.dataset === dataset && array.fewestRows !== undefined);
+}
+
+/** What workers die of is tried again and again, each time until a limit. */
+function isSlow({ status, from, until }: Observation, { dataset }: ChaosKey): boolean {
+  return status !== 0 && dataset !== POISON_DATASET && until - from > SLOWEST_MS;
 }
 
 function failed(seen: Observation, key: ChaosKey, trouble: string): Verdict {

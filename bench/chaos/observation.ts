@@ -18,6 +18,8 @@ export interface Observation {
   readonly coding?: string;
   /** What was wrong with the answer itself, whatever was true at the time. */
   readonly wrong?: string;
+  /** Whether what is wrong is what a chunk holds. */
+  readonly isContent?: boolean;
   /** Of status 0: what became of the connection; of others: what the body says. */
   readonly detail?: string;
 }

@@ -57,11 +57,12 @@ export const PROGRAM_EVENTS: readonly ChaosEvent[] = [
     weight: 3,
     async happens({ judge, server, random }) {
       const pids = server.serverProcesses();
-      if (pids.length === 0) return;
+      if (pids.length === 0) return false;
       const settle = judge.excuse("server process killed", KILL_TROUBLES);
       process.kill(pick(random, pids), "SIGKILL");
       settle(KILL_GRACE_MS);
       await sleep(2_000);
+      return;
     },
   },
   {

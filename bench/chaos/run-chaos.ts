@@ -3,11 +3,12 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { freePort } from "../free-port.js";
 import { createRandom } from "../random.js";
 import { CHAOS_KEYS, POISON_DATASET } from "./chaos-arrays.js";
 import type { ChaosClientOrder } from "./chaos-client.js";
 import { EVENTS } from "./chaos-events.js";
-import { ChaosServer, type ChaosServerOptions, freePort, type Holdings } from "./chaos-server.js";
+import { ChaosServer, type ChaosServerOptions, type Holdings } from "./chaos-server.js";
 import { ChaosStore } from "./chaos-store.js";
 import { excusePoison } from "./fault-events.js";
 import { REWRITES } from "./file-events.js";
@@ -24,6 +25,7 @@ const CLIENTS = 2;
 const CONNECTIONS = 8;
 const PAUSE_MS = 12;
 const REWRITE_EVERY_MS = 40;
+const EVENT_EVERY_MS = 600;
 /** Observations are judged when what happened at the time is known: also that the program has ended by itself. */
 const JUDGE_AFTER_MS = 1_500;
 /** Restarts happen within this share of a run, so that what leaks afterwards is seen. */
@@ -63,12 +65,21 @@ export interface ChaosReport {
   readonly failures: readonly string[];
 }
 
-/** Serves, reads and breaks things for a while. */
+/** Serves, reads and breaks things for a while. Whatever it started has ended when it returns or throws. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+  const server = new ChaosServer(options, await freePort());
+  try {
+    return await runWith(server, options);
+  } finally {
+    server.onUnexpectedEnd = () => {};
+    await server.kill();
+  }
+}
+
+async function runWith(server: ChaosServer, options: ChaosOptions): Promise<ChaosReport> {
   const { folder, seconds, processes } = options;
   const random = createRandom(options.seed);
   const store = new ChaosStore(join(folder, "data"));
-  const server = new ChaosServer(options, await freePort());
   mkdirSync(server.faults, { recursive: true });
   const judge = new Judge();
   excusePoison(judge);
@@ -124,14 +135,16 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   async function happen(event: ChaosEvent): Promise<void> {
     await recovering;
     try {
-      await event.happens(stage);
+      if ((await event.happens(stage)) === false) return;
     } catch (error) {
       failures.push(`event "${event.name}": ${(error as Error).stack ?? error}`);
     }
     events.set(event.name, (events.get(event.name) ?? 0) + 1);
   }
 
-  async function lane(list: readonly ChaosEvent[], pauseMs: number): Promise<void> {
+  async function lane(list: readonly ChaosEvent[], pauseMs: number, number: number): Promise<void> {
+    // Of its own: what happens one after the other is said by the seed, whatever happens beside it.
+    const random = createRandom(options.seed * 10 + number);
     for (;;) {
       await sleep(random() * 2 * pauseMs);
       if (isOver || now() >= end) return;
@@ -147,8 +160,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const isAsked = ({ name }: ChaosEvent) => only.length === 0 || only.some((text) => name.includes(text));
   try {
     await Promise.all([
-      lane(REWRITES.filter(isAsked), REWRITE_EVERY_MS),
-      lane(possible.filter(isAsked), 600),
+      lane(REWRITES.filter(isAsked), REWRITE_EVERY_MS, 1),
+      lane(possible.filter(isAsked), EVENT_EVERY_MS, 2),
       sleep(seconds * 1_000),
     ]);
   } finally {
@@ -226,8 +239,12 @@ function startClients(seed: number, port: number, onSeen: (seen: readonly Observ
     async stop() {
       hostile.kill("SIGKILL");
       for (const { child } of clients) stopClient(child);
-      await Promise.all(clients.map(({ done }) => done));
-      for (const { child } of clients) child.disconnect();
+      try {
+        await Promise.all(clients.map(({ done }) => done));
+      } finally {
+        // Which ends them.
+        for (const { child } of clients) if (child.connected) child.disconnect();
+      }
     },
   };
 }

@@ -25,14 +25,16 @@ export interface ChaosConfig {
   readonly visitorCoding: "zstd" | "gzip";
 }
 
-/** One thing that happens; resolves when it is over. */
+/** One thing that happens. */
 export interface ChaosEvent {
   readonly name: string;
   /** How often, beside others. */
   readonly weight: number;
   /** Whether it starts the program anew: what leaks is then let go. */
   readonly isRestart?: boolean;
-  readonly happens: (stage: Stage) => Promise<void>;
+  /** Resolves when it is over; to false where there was nothing that it could have happened to. */
+  // biome-ignore lint/suspicious/noConfusingVoidType: what an async function without a result returns.
+  readonly happens: (stage: Stage) => Promise<void | false>;
 }
 
 /** The configuration file. */

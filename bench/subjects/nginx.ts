@@ -1,9 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startChild, stopChild } from "../children.js";
+import { freePort } from "../free-port.js";
 import { type Site, type Subject, storePath } from "./subject.js";
 
 /** Where distributions put nginx, which is not always on the path of a user. */
@@ -23,6 +23,7 @@ export const nginxSubject: Subject = {
   isRestartable: true,
   hasChunkCache: false,
   async start(site) {
+    // nginx cannot be asked which port it got; whoever takes this one in between makes the start fail with a message.
     const port = await freePort();
     const config = join(site.scratch, "nginx.conf");
     writeFileSync(config, configuration(site, port));
@@ -88,16 +89,4 @@ http {
   }
 }
 `;
-}
-
-/** nginx cannot be asked which port it got; whoever takes this one in between makes the start fail with a message. */
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
-    });
-  });
 }

@@ -20,22 +20,26 @@ export async function openSocket(port: number): Promise<Socket> {
   return socket;
 }
 
+/** A turn of waiting. */
+const TURN_MS = 10;
+
 /**
  * Sends pieces one after the other, and takes whatever comes back until the server closes the connection or has said
- * nothing for a while.
+ * nothing for a while: `quietMs`, and `patienceMs` before the first byte. Both are counted in turns rather than by the
+ * clock, so that a stall of this process is not taken for silence.
  */
 export async function exchangeRaw(
   port: number,
   pieces: readonly (string | Uint8Array)[],
-  { gapMs = 5, quietMs = 250, isHalfClosed = false } = {},
+  { gapMs = 5, quietMs = 250, patienceMs = 2_000, isHalfClosed = false } = {},
 ): Promise<Reply> {
   const socket = await openSocket(port);
   const parts: Buffer[] = [];
   let isClosed = false;
-  let lastAt = Date.now();
+  let quietTurns = 0;
   socket.on("data", (part) => {
     parts.push(part);
-    lastAt = Date.now();
+    quietTurns = 0;
   });
   socket.on("close", () => {
     isClosed = true;
@@ -44,10 +48,10 @@ export async function exchangeRaw(
     if (i > 0) await delay(gapMs);
     if (isClosed) break;
     socket.write(typeof piece === "string" ? Buffer.from(piece, "latin1") : piece);
-    lastAt = Date.now();
   }
   if (isHalfClosed) socket.end();
-  while (!isClosed && Date.now() - lastAt < quietMs) await delay(10);
+  const limit = () => (parts.length > 0 ? quietMs : Math.max(patienceMs, quietMs)) / TURN_MS;
+  for (quietTurns = 0; !isClosed && quietTurns < limit(); quietTurns++) await delay(TURN_MS);
   socket.destroy();
   const text = Buffer.concat(parts).toString("latin1");
   const statuses = [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));

@@ -1,5 +1,5 @@
 import t from "tap";
-import { openConnection, requestText } from "../http/raw-request.js";
+import { openConnection, type RawAnswer, rawRequest, requestText } from "../http/raw-request.js";
 import { startTarget } from "./attack-target.js";
 import { exchangeRaw, inLots } from "./raw-exchange.js";
 
@@ -26,7 +26,10 @@ t.test(
       if (statuses[0] !== 200 || !text.endsWith(chunk.body.toString("latin1")))
         t.fail(`split at ${at}: ${statuses} ${text.slice(0, 100)}`);
     }
-    t.equal(replies.length, request.length - 1);
+    t.ok(
+      replies.some(({ statuses }) => statuses[0] === 200),
+      "and some of them are answered",
+    );
     await target.isUnharmed(t);
   },
 );
@@ -54,34 +57,44 @@ t.test("requests in one packet are answered in their order", async (t) => {
   await target.isUnharmed(t);
 });
 
-t.test("what is pipelined behind a chunk that is not ready is answered rightly or not at all", async (t) => {
-  const behind = ["/datasets", "/datasets/air/info", "/datasets/big/zarr/field/1"];
-  const first = Array.from({ length: 60 }, (_, i) => `/datasets/again/zarr/air/${i + 1}.0.0`);
-  const results = await inLots(first, 30, async (path) => {
-    const connection = await openConnection(port);
-    const answers: { readonly path: string; readonly type: string | undefined; readonly status: number }[] =
-      [];
-    try {
-      connection.send([path, ...behind].map((each) => requestText(each)).join(""));
-      for (const each of [path, ...behind]) {
-        const { status, headers } = await connection.answer();
-        answers.push({ path: each, status, type: headers["content-type"] });
+t.test(
+  "what is pipelined behind a chunk is answered rightly, or not at all where that is not ready",
+  async (t) => {
+    const behind = ["/datasets", "/datasets/air/info", "/datasets/big/zarr/field/1"];
+    const first = Array.from({ length: 60 }, (_, i) => `/datasets/again/zarr/air/${i + 1}.0.0`);
+    const pipeline = async (path: string) => {
+      const connection = await openConnection(port);
+      const answers: (RawAnswer & { readonly path: string })[] = [];
+      try {
+        connection.send([path, ...behind].map((each) => requestText(each)).join(""));
+        for (const each of [path, ...behind]) answers.push({ path: each, ...(await connection.answer()) });
+      } catch {
+        // The connection was closed.
+      } finally {
+        connection.socket.destroy();
       }
-    } catch {
-      // The connection was closed.
-    } finally {
-      connection.socket.destroy();
+      return answers;
+    };
+    const cold = await inLots(first, 30, pipeline);
+    const alone = new Map<string, RawAnswer>();
+    // Several times, so that they are worth keeping in memory, where they are ready.
+    for (let round = 0; round < 3; round++)
+      for (const path of [...first, ...behind]) alone.set(path, await rawRequest(port, path));
+    const ready = await inLots(first, 30, pipeline);
+    for (const { path, status, headers, body } of [...cold, ...ready].flat()) {
+      const expected = alone.get(path)!;
+      const isRight =
+        status === 200 &&
+        headers["content-type"] === expected.headers["content-type"] &&
+        body.equals(expected.body);
+      if (!isRight) t.fail(`${path}: ${status} ${headers["content-type"]}, ${body.length} bytes`);
     }
-    return answers;
-  });
-  for (const { path, status, type } of results.flat()) {
-    const isChunk = /\d$/.test(path);
-    const isRight = status === 200 && type === (isChunk ? "application/octet-stream" : "application/json");
-    if (!isRight) t.fail(`${path}: ${status} ${type}`);
-  }
-  t.equal(results.length, first.length);
-  await target.isUnharmed(t);
-});
+    // Of those that are not ready, the server may close every connection.
+    const answered = ready.filter((answers) => answers.length > 0).length;
+    t.ok(answered > first.length / 2, `of ${first.length} that are ready, ${answered} are answered`);
+    await target.isUnharmed(t);
+  },
+);
 
 t.test("a hundred requests that never end hold nobody up", async (t) => {
   const request = requestText(PATH, { headers: { "X-Filler": "z".repeat(60) } });

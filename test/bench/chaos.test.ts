@@ -1,11 +1,14 @@
 import t from "tap";
 import { CHAOS_ARRAYS, CHAOS_KEYS, type ChaosArray, filesOf } from "../../bench/chaos/chaos-arrays.js";
+import { REWRITES } from "../../bench/chaos/file-events.js";
 import { DAMAGED, Judge } from "../../bench/chaos/judge.js";
 import type { Observation } from "../../bench/chaos/observation.js";
 import { ABSENT, checkChunk, rowValues } from "../../bench/chaos/row-values.js";
 import { runChaos } from "../../bench/chaos/run-chaos.js";
+import type { Stage } from "../../bench/chaos/stage.js";
 import { now } from "../../bench/chaos/timeline.js";
 import { chaosText, isClean } from "../../bench/chaos.js";
+import { killChildren } from "../../bench/children.js";
 import { makeDirectory } from "../source/write-store.js";
 
 t.setTimeout(240_000);
@@ -125,31 +128,81 @@ t.test("an event excuses the troubles that it may bring, where and while it may"
 
 t.test("bytes of two versions are excused only by a writer that paused", (t) => {
   const judge = new Judge();
-  const torn = () => judge.judge(seen(RAW, 200, { wrong: "test" }));
+  const torn = () => judge.judge(seen(RAW, 200, { wrong: "test", isContent: true }));
   t.equal(torn().kind, "wrong");
   const settlePaused = judge.excuse("a pause", ["torn"], ({ dataset }) => dataset === "plain");
   const settleOther = judge.excuse("none", ["torn"], ({ dataset }) => dataset === "again");
   t.match(torn(), { kind: "excused", trouble: "torn", event: "a pause" });
+  t.equal(judge.judge(seen(RAW, 200, { wrong: "test" })).kind, "wrong", "only of what a chunk holds");
   settlePaused(Number.NEGATIVE_INFINITY);
   t.equal(torn().kind, "wrong", "taken back, and not another's");
   settleOther();
   t.end();
 });
 
+t.test("nothing excuses an answer that took very long, but what workers die of", (t) => {
+  const judge = new Judge();
+  judge.excuse("test", ["no answer", "500", "503", "torn"]);
+  const after = (ms: number, key: number, status: number, more: Partial<Observation> = {}) => {
+    const until = now() + ms;
+    return judge.judge({ ...seen(key, status, more), until });
+  };
+  t.equal(after(19_000, RAW, 200).kind, "right");
+  t.equal(after(19_000, RAW, 500).kind, "excused");
+  for (const status of [200, 304, 500, 503])
+    t.match(after(21_000, RAW, status), { kind: "failed", trouble: "slow" }, `${status}`);
+  t.match(after(21_000, RAW, 200, { wrong: "test", isContent: true }), { kind: "failed", trouble: "slow" });
+  t.equal(after(21_000, RAW, 200, { wrong: "test" }).kind, "wrong", "which is worse");
+  t.equal(after(21_000, RAW, 0).kind, "excused", "no answer at all");
+  t.equal(after(21_000, keyOf("/datasets/poison/zarr/exit/0.0"), 500).kind, "excused");
+  t.end();
+});
+
+t.test("a write excuses the chunks that its file is a part of", async (t) => {
+  const judge = new Judge();
+  const busyFiles = new Set<string>();
+  let checked = false;
+  const write = async (array: ChaosArray, file: number) => {
+    for (const [i, key] of CHAOS_KEYS.entries()) {
+      const isPart = key.kind === "chunk" && key.array === array && filesOf(key).includes(file);
+      t.equal(judge.judge(seen(i, 503)).kind, isPart ? "excused" : "failed", key.url);
+    }
+    checked = true;
+    return 0;
+  };
+  const stage = { judge, busyFiles, versions: new Map(), random: () => 0.4, store: { write } };
+  await REWRITES[0]!.happens(stage as unknown as Stage);
+  t.ok(checked);
+});
+
 const QUIET = { onProgress: () => {} };
 
 t.test("the program comes through half a minute of everything", async (t) => {
+  t.teardown(killChildren);
   const folder = await makeDirectory(t);
   const report = await runChaos({ ...QUIET, seed: 4, seconds: 25, processes: 2, folder });
   const text = chaosText(report, 4);
   t.ok(isClean(report), text);
   t.ok(report.tally.requests > 1_000);
   t.ok(report.events.size > 6, "much has happened");
+  const happened = [...report.events.keys()];
+  t.ok(
+    happened.some((name) => name.startsWith("worker killed")),
+    "a worker was killed",
+    { happened },
+  );
+  const excused = [...report.tally.excused.keys()];
+  t.ok(
+    excused.some((reason) => reason.endsWith(": poisonous chunk")),
+    "workers died of chunks",
+    { excused },
+  );
   t.match(text, /wrong bytes 0/);
   t.notMatch(text, /NaN|undefined/);
 });
 
 t.test("wrong bytes, leaks, and failures said to be absence are found", async (t) => {
+  t.teardown(killChildren);
   const folder = await makeDirectory(t);
   const report = await runChaos({
     ...QUIET,
@@ -166,5 +219,9 @@ t.test("wrong bytes, leaks, and failures said to be absence are found", async (t
   t.ok(report.tally.wrong > 0, "wrong bytes");
   t.match(text, /WRONG: .*(?:item \d+: expected version|other bytes under)/);
   t.match(text, /failed: \/datasets\/flaky\/zarr\/raw\/\d+\.0: 404/);
-  t.match(report.failures, [/descriptors: expected at most/]);
+  t.ok(
+    report.failures.some((failure) => /descriptors: expected at most/.test(failure)),
+    "leaks",
+    { failures: report.failures },
+  );
 });

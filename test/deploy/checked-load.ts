@@ -27,7 +27,7 @@ export interface LoadResult {
 /** Clients that ask, each on a connection of its own that is kept, until they are told to stop. */
 export interface Load {
   readonly result: LoadResult;
-  /** Waits until so many more requests have been answered, or any client has ended by itself. */
+  /** Waits until so many more requests have come to an end, answered or failed. */
   more(requests: number): Promise<void>;
   stop(): Promise<LoadResult>;
 }

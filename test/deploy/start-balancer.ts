@@ -4,10 +4,10 @@ import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Test } from "tap";
+import { freePort } from "../../bench/free-port.js";
 import { rawRequest } from "../http/raw-request.js";
 import { makeDirectory } from "../source/write-store.js";
 import { deployText, fillIn } from "./deploy-file.js";
-import { freePort } from "./free-port.js";
 
 /** nginx or HAProxy, run by the example in `scripts/deploy/`. */
 export interface Balancer {

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Test } from "tap";
+import { freePort } from "../../bench/free-port.js";
 import { PROGRAM, type Run, runScript } from "../cli/run-program.js";
 import { openConnection, rawRequest } from "../http/raw-request.js";
 import { makeDirectory, writeFiles } from "../source/write-store.js";
-import { freePort } from "./free-port.js";
 
 /** One of several programs that serve the same, each with a cache of its own; its port outlives it. */
 export interface Instance {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from "node:http";
 import type { Test } from "tap";
-import { freePort } from "./free-port.js";
+import { freePort } from "../../bench/free-port.js";
 
 /** What a stand-in does with a request: answers, with this status, or closes the connection without a word. */
 export type Conduct = 200 | 500 | 503 | "hang up";

@@ -35,7 +35,7 @@ for (const processes of COUNTS) {
   };
 
   t.test(`TERM: not ready, served on, then finished, with ${processes} processes`, async (t) => {
-    const { program, openGate } = await startGated(t, ["--drain-delay", "3", "--drain-timeout", "60"]);
+    const { program, openGate } = await startGated(t, ["--drain-delay", "8", "--drain-timeout", "60"]);
     const { port, run } = program;
     const pids = program.pids();
     t.equal((await rawRequest(port, "/readyz")).status, 200);

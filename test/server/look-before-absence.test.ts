@@ -57,7 +57,7 @@ t.test("what another instance has told of is not said to be absent", async (t) =
   t.same(await text(await other.get("/datasets/d/zarr/v/1.0")), [200, "mnop"], "other dimensions");
 });
 
-t.test("a chunk file that comes is found without a look at metadata", async (t) => {
+t.test("a chunk file that comes is found where there was none", async (t) => {
   const location = await writeSmallStore(t);
   await writeFiles(location, { "s/.zarray": ARRAY });
   const { other } = await serveTwice(t, location);
@@ -78,7 +78,7 @@ t.test("a dataset that does not change, or is not looked at, is not looked at fo
   }
 });
 
-t.test("what is never there is 404 at once for many, at the cost of few looks", async (t) => {
+t.test("what is never there is 404 for many at once, each time", async (t) => {
   const location = await writeSmallStore(t);
   const { other } = await serveTwice(t, location);
   const keys = ["v/9", "nothing/0", "nothing/.zarray", "no/group/.zgroup", "v/0.0", "v/01", "zarr.json"];
