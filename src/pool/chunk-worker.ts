@@ -39,6 +39,10 @@ const START_TIMEOUT_MS = 30_000;
 /** What a task leaves behind is little; 48 by default, of which a thread takes as much as it is given. */
 const MAX_YOUNG_HEAP_MB = 6;
 
+/** How often a thread is told to end, at most, and after what time again: twice as long each time. */
+const MAX_TELLS = 4;
+const TELL_AGAIN_MS = 250;
+
 /** What is under way. */
 interface Attempt {
   readonly reject: (death: WorkerDeath) => void;
@@ -56,6 +60,8 @@ interface Attempt {
  *   it is ready without an error. In a pool of several, who cannot start is not told from who crashed. So each worker
  *   is a pool of one, which is thrown away with its thread.
  * - `destroy()` waits for the thread's end, without a limit.
+ * - Threads without a task wait in `Atomics.wait`, and now and then one that is told to end there goes on waiting (Node.js 20.20: ten in
+ *   half an hour in which workers died all the time). Told again, it ends.
  */
 export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
   const { filename, workerData, heapBytes, onIdleDeath } = options;
@@ -72,16 +78,20 @@ export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
       maxYoungGenerationSizeMb: MAX_YOUNG_HEAP_MB,
     },
   });
+  /** The one there is, or was last. */
+  let thread: Worker | undefined;
   let isAlive = false;
   let attempt: Attempt | undefined;
   let ending: Promise<void> | undefined;
 
   piscina.on("workerCreate", () => {
     isAlive = true;
+    thread = piscina.threads.at(-1);
     attempt?.begin();
   });
   piscina.on("workerDestroy", () => {
     isAlive = false;
+    if (thread !== undefined) void untilGone(thread);
     const lost = attempt;
     if (lost === undefined || lost.wasBegun) return;
     // An error that says why comes in this same turn, after this.
@@ -139,11 +149,37 @@ export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
 }
 
 async function endThreads(piscina: Piscina): Promise<void> {
-  const gone = piscina.threads.map(
-    (thread: Worker) => new Promise((resolve) => thread.once("exit", resolve)),
-  );
+  const gone = piscina.threads.map(untilGone);
   piscina.destroy().catch(() => undefined);
   await Promise.all(gone);
+}
+
+/** Threads that are told to end. */
+const ended = new WeakMap<Worker, Promise<void>>();
+
+/** Tells a thread to end until it has; one that waits for the system ends with its call only. */
+function untilGone(thread: Worker): Promise<void> {
+  // What Node.js says of one that has ended.
+  if (thread.threadId === -1) return Promise.resolve();
+  const known = ended.get(thread);
+  if (known !== undefined) return known;
+  const gone = new Promise<void>((resolve) => {
+    let timer: NodeJS.Timeout | undefined;
+    const tell = (afterMs: number, tells: number) => {
+      if (tells === 0) return;
+      timer = setTimeout(() => {
+        void thread.terminate();
+        tell(2 * afterMs, tells - 1);
+      }, afterMs).unref();
+    };
+    tell(TELL_AGAIN_MS, MAX_TELLS);
+    thread.once("exit", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+  ended.set(thread, gone);
+  return gone;
 }
 
 function deathOf(error: unknown): WorkerDeath {
