@@ -72,6 +72,14 @@ export async function runNumcodecs(
   }
 }
 
+/**
+ * Loads a codec before it is needed. Node.js 20 leaves a file's descriptor open where a thread dies while it imports it, so a worker
+ * imports nothing while it has to do with data that it may die of.
+ */
+export async function loadNumcodecs(name: NumcodecsName): Promise<void> {
+  await loadModule(name);
+}
+
 function loadModule(name: NumcodecsName): Promise<NumcodecsModule> {
   let module = modules.get(name);
   if (module === undefined) {

@@ -1,7 +1,7 @@
 import nodeZlib from "node:zlib";
 import { messageOf, ZpublishError } from "../errors.js";
 import { type Codec, checkDecodedLength, corrupt } from "./codec.js";
-import { checkEncodable, runNumcodecs } from "./numcodecs-module.js";
+import { checkEncodable, loadNumcodecs, runNumcodecs } from "./numcodecs-module.js";
 import { plainBytes } from "./plain-bytes.js";
 import { type Inflater, inflate } from "./zlib.js";
 import { measureZstd, withContentSize } from "./zstd-frame.js";
@@ -92,6 +92,9 @@ export const encodeZstd =
       throw new ZpublishError("codec-failed", `zstd: ${messageOf(error)}`, { cause: error });
     }
   });
+
+/** See {@link loadNumcodecs}; undefined where Node has zstd itself. */
+export const loadZstd = encodeZstd === undefined ? () => loadNumcodecs("zstd") : undefined;
 
 /** As `ZSTD_compressBound` or more: with less room zstd works block by block, which is slower and may be other bytes. */
 function compressBound(byteLength: number): number {

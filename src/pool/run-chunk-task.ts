@@ -1,8 +1,10 @@
 import { createDecodedCache, type DecodedCache } from "../codec/decoded-cache.js";
 import { type DecodedChunks, makeChunk } from "../codec/make-chunk.js";
+import { loadZstd } from "../codec/zstd.js";
 import { errorToData } from "../errors.js";
 import { openChunkReader } from "../source/chunk-reader.js";
 import type { ChunkReader, ChunkSource } from "../source/chunk-source.js";
+import type { CodecStep, EncodingPlan } from "../zarr/encoding-plan.js";
 import type { ChunkOutcome, ChunkTask } from "./chunk-task.js";
 
 /** Readers kept per thread: what they remember (the index of a shard) is worth keeping, but not for ever. */
@@ -48,10 +50,17 @@ export function createTaskRunner(
 
   return async ({ plan, chunkCoords }, into) => {
     try {
+      if (loadZstd !== undefined && usesZstd(plan)) await loadZstd();
       const { reader, decoded } = readerOf(plan.source);
       return await makeChunk(plan, chunkCoords, reader, { decoded, into, withChecksum });
     } catch (error) {
       return { status: "failed", error: errorToData(error) };
     }
   };
+}
+
+/** Itself, or within Blosc. */
+function usesZstd({ decode, encode }: EncodingPlan): boolean {
+  const isZstd = ({ codec }: CodecStep) => codec.id === "zstd" || codec.cname === "zstd";
+  return decode.some(isZstd) || encode.some(isZstd);
 }
