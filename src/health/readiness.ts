@@ -140,6 +140,8 @@ function createPoolCheck({
   let chunk: Promise<ProbeChunk> | undefined;
   let probe: { readonly begunAt: number; readonly made: Promise<void> } | undefined;
   let probedAt = Number.NEGATIVE_INFINITY;
+  /** Of a probe that failed when nobody waited for it any more: the next look says it. */
+  let failed: { readonly error: unknown } | undefined;
   let seen = 0;
 
   async function make(at: EncodePool): Promise<void> {
@@ -166,24 +168,34 @@ function createPoolCheck({
     const { stats } = asked;
     const before = seen;
     seen = stats.completed;
+    if (failed !== undefined) {
+      const { error } = failed;
+      failed = undefined;
+      throw explained(error, stats);
+    }
     const isDue = performance.now() - probedAt >= PROBE_INTERVAL_MS;
     if (!isDue && probe === undefined && seen > before && !stats.isBroken) return "ok";
     const { begunAt, made } = probe ?? begin(asked);
     try {
       if (await settlesWithin(made, PART_TIMEOUT_MS)) return "ok";
     } catch (error) {
-      // A pool that cannot make chunks says it as one that has too many to make.
-      if (!stats.isBroken) throw error;
-      throw new UnreadyError("expected a worker to start, none does", { cause: error });
+      throw explained(error, stats);
     }
     // Nobody may wait for it any more when it settles.
-    made.catch(() => undefined);
+    made.catch((error: unknown) => {
+      failed = { error };
+    });
     if (stats.completed > seen) return "busy";
     const waited = performance.now() - Math.max(begunAt, stats.completedAt);
     const patience = stats.running > 0 ? chunkTimeoutMs + IDLE_PATIENCE_MS : IDLE_PATIENCE_MS;
     if (waited < patience) return "busy";
     throw new UnreadyError(`expected a chunk to be made, none was for ${Math.round(waited / 1000)} s`);
   };
+}
+
+/** A pool that cannot make chunks says it as one that has too many to make. */
+function explained(error: unknown, { isBroken }: EncodePool["stats"]): unknown {
+  return isBroken ? new UnreadyError("expected a worker to start, none does", { cause: error }) : error;
 }
 
 /** Without the cache everything is served, more slowly; with one that gives other bytes nothing should be. */
