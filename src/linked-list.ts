@@ -12,8 +12,8 @@ export interface ListEntry<T> {
  *
  * A `Set` or a `Map` is not for that. V8 (11.3, of Node.js 20) makes a new table whenever one is full of what was deleted, and has the
  * old one point at it. Once one of these tables has been promoted by a full collection, all that follow, and what they held,
- * outlive every scavenge until the next full collection: with 32 at a time, adding and deleting took twice as long from
- * the first full collection on, and the main thread spent a quarter of its time on collecting.
+ * outlive every scavenge until the next full collection. A loop that does nothing but add one and delete the oldest of 32 took
+ * twice as long from a call of `gc()` on (`node --expose-gc`).
  */
 export class LinkedList<T> implements Iterable<T> {
   #first: ListEntry<T> | undefined;

@@ -26,14 +26,17 @@ export function negotiateCoding(acceptEncoding: string | undefined): ContentCodi
 /** Whether an `Accept-Encoding` header allows gzip. */
 export function acceptsGzip(acceptEncoding: string | undefined): boolean {
   if (acceptEncoding === undefined) return false;
-  const weights = parseWeights(acceptEncoding);
-  return (weights.get("gzip") ?? weights.get("x-gzip") ?? weights.get("*") ?? 0) > 0;
+  return gzipWeight(parseWeights(acceptEncoding)) > 0;
+}
+
+function gzipWeight(weights: ReadonlyMap<string, number>): number {
+  return weights.get("gzip") ?? weights.get("x-gzip") ?? weights.get("*") ?? 0;
 }
 
 function chooseCoding(weights: ReadonlyMap<string, number>): ContentCoding | "identity" {
   const others = weights.get("*") ?? 0;
   const br = weights.get("br") ?? others;
-  const gzip = weights.get("gzip") ?? weights.get("x-gzip") ?? others;
+  const gzip = gzipWeight(weights);
   // Acceptable unless it is excluded, but no more wanted than what was named, unless it was named too.
   const identity = weights.get("identity") ?? 0;
   if (br > 0 && br >= gzip && br >= identity) return "br";
