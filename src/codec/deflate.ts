@@ -1,6 +1,9 @@
 import nodeZlib from "node:zlib";
 import { messageOf, ZpublishError } from "../errors.js";
-import { plainBytes } from "./plain-bytes.js";
+import { createRecentMap } from "../recent-map.js";
+import { keepStream, type StreamRun } from "./kept-stream.js";
+
+const { constants, createDeflate, createGzip, deflateSync, gzipSync } = nodeZlib;
 
 /** Place of the operating system in a gzip header (RFC 1952, section 2.3.1). */
 const OS_PLACE = 9;
@@ -19,16 +22,35 @@ export type DeflateFormat = "zlib" | "gzip";
  * @throws ZpublishError `codec-failed`
  */
 export function deflate(format: DeflateFormat, bytes: Uint8Array, level: number): Uint8Array {
-  const options = { level, chunkSize: deflateBound(bytes.length) };
   try {
-    if (format === "zlib") return plainBytes(nodeZlib.deflateSync(bytes, options));
-    const encoded = nodeZlib.gzipSync(bytes, options);
+    const encoded = encoderOf(format, level)(bytes, { chunkSize: deflateBound(bytes.length) });
     // Node writes the system it was built for; numcodecs, as Python does, this.
-    encoded[OS_PLACE] = OS_UNKNOWN;
-    return plainBytes(encoded);
+    if (format === "gzip") encoded[OS_PLACE] = OS_UNKNOWN;
+    return encoded;
   } catch (error) {
     throw new ZpublishError("codec-failed", `${format}: ${messageOf(error)}`, { cause: error });
   }
+}
+
+/** Encoders that are kept: more than there are formats and levels. */
+const MAX_ENCODERS = 44;
+
+/** By format and level. */
+const encoders = createRecentMap<StreamRun>(MAX_ENCODERS);
+
+function encoderOf(format: DeflateFormat, level: number): StreamRun {
+  const key = `${format} ${level}`;
+  const known = encoders.get(key);
+  if (known !== undefined) return known;
+  const [create, sync] = format === "gzip" ? [createGzip, gzipSync] : [createDeflate, deflateSync];
+  const encoder = keepStream({
+    create: () => create({ level }),
+    finish: constants.Z_FINISH,
+    isReset: true,
+    runOnce: (bytes, options) => sync(bytes, { ...options, level }),
+  });
+  encoders.set(key, encoder);
+  return encoder;
 }
 
 /**

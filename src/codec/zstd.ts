@@ -1,9 +1,10 @@
 import nodeZlib from "node:zlib";
 import { messageOf, ZpublishError } from "../errors.js";
+import { createRecentMap } from "../recent-map.js";
 import { type Codec, checkDecodedLength, corrupt } from "./codec.js";
+import { keepStream, type StreamRun, type StreamRunOptions } from "./kept-stream.js";
 import { checkEncodable, loadNumcodecs, runNumcodecs } from "./numcodecs-module.js";
-import { plainBytes } from "./plain-bytes.js";
-import { type Inflater, inflate } from "./zlib.js";
+import { inflate } from "./zlib.js";
 import { measureZstd, withContentSize } from "./zstd-frame.js";
 
 /**
@@ -19,16 +20,36 @@ const MAX_LEVEL = 22;
 const LEVEL_PARAMETER = 100;
 const CONTENT_SIZE_PARAMETER = 200;
 
-/** Native from Node 22.15 on, which is later than the types this is built with. */
-interface NativeZstd {
-  readonly zstdCompressSync?: (
-    bytes: Uint8Array,
-    options: { params: Record<number, number>; pledgedSrcSize: number; chunkSize: number },
-  ) => Uint8Array;
-  readonly zstdDecompressSync?: Inflater;
+/** `ZSTD_e_end`. */
+const END = 2;
+
+/** Encoders of so many levels are kept. */
+const MAX_LEVELS = 8;
+
+interface ZstdOptions {
+  readonly params: Readonly<Record<number, number>>;
 }
 
-const { zstdCompressSync, zstdDecompressSync } = nodeZlib as unknown as NativeZstd;
+/** Native from Node 22.15 on, which is later than the types this is built with. */
+interface NativeZstd {
+  readonly createZstdCompress?: (options: ZstdOptions) => object;
+  readonly zstdCompressSync?: (bytes: Uint8Array, options: ZstdOptions & StreamRunOptions) => Uint8Array;
+  readonly createZstdDecompress?: () => object;
+  readonly zstdDecompressSync?: StreamRun;
+}
+
+const { createZstdCompress, zstdCompressSync, createZstdDecompress, zstdDecompressSync } =
+  nodeZlib as unknown as NativeZstd;
+
+const decompress =
+  createZstdDecompress &&
+  zstdDecompressSync &&
+  keepStream({
+    create: createZstdDecompress,
+    finish: END,
+    isReset: true,
+    runOnce: zstdDecompressSync,
+  });
 
 /**
  * `zstd` of numcodecs, by Node where it has its own, else by numcodecs.js. What they write differs, and so does which
@@ -47,9 +68,9 @@ export const zstd: Codec = {
     }
     if (max === 0) return new Uint8Array(0);
     // Not every Node that has zstd goes on behind the first frame.
-    if (zstdDecompressSync !== undefined && frames === 1) {
+    if (decompress !== undefined && frames === 1) {
       const decodedByteLength = min === max ? max : step.decodedByteLength;
-      return inflate("zstd", zstdDecompressSync, bytes, { ...step, decodedByteLength });
+      return inflate("zstd", decompress, bytes, { ...step, decodedByteLength });
     }
     // numcodecs.js allocates what may come out before it looks at what does.
     const known = min === max || planned === null ? bytes : withContentSize(bytes, planned);
@@ -77,21 +98,38 @@ export const zstd: Codec = {
  * @throws ZpublishError `codec-failed`
  */
 export const encodeZstd =
+  createZstdCompress &&
   zstdCompressSync &&
   ((bytes: Uint8Array, level: number): Uint8Array => {
     const known = level === -1 ? -2 : Math.min(Math.max(level, MIN_LEVEL), MAX_LEVEL);
     try {
-      return plainBytes(
-        zstdCompressSync(bytes, {
-          params: { [LEVEL_PARAMETER]: known, [CONTENT_SIZE_PARAMETER]: 1 },
-          pledgedSrcSize: bytes.length,
-          chunkSize: compressBound(bytes.length),
-        }),
-      );
+      let encoder = encoders.get(`${known}`);
+      if (encoder === undefined) {
+        encoder = keepEncoder(known, createZstdCompress, zstdCompressSync);
+        encoders.set(`${known}`, encoder);
+      }
+      return encoder(bytes, { chunkSize: compressBound(bytes.length) });
     } catch (error) {
       throw new ZpublishError("codec-failed", `zstd: ${messageOf(error)}`, { cause: error });
     }
   });
+
+/** By level. */
+const encoders = createRecentMap<StreamRun>(MAX_LEVELS);
+
+function keepEncoder(
+  level: number,
+  create: Required<NativeZstd>["createZstdCompress"],
+  sync: Required<NativeZstd>["zstdCompressSync"],
+): StreamRun {
+  const params = { [LEVEL_PARAMETER]: level, [CONTENT_SIZE_PARAMETER]: 1 };
+  return keepStream({
+    create: () => create({ params }),
+    finish: END,
+    isReset: false,
+    runOnce: (bytes, options) => sync(bytes, { ...options, params }),
+  });
+}
 
 /** See {@link loadNumcodecs}; undefined where Node has zstd itself. */
 export const loadZstd = encodeZstd === undefined ? () => loadNumcodecs("zstd") : undefined;

@@ -1,11 +1,10 @@
-import nodeZlib from "node:zlib";
 import type { CodecStep } from "../../zarr/encoding-plan.js";
 import { corrupt } from "../codec.js";
 import type { Kernel } from "../kernel/kernel.js";
 import { type KernelMemory, OWN_MEMORY } from "../kernel/kernel-memory.js";
 import { currentKernel } from "../kernel/kernel-use.js";
 import { decodeSnappyBlock } from "../plain/snappy-block.js";
-import { inflate } from "../zlib.js";
+import { inflate, inflateZlib } from "../zlib.js";
 import { zstd } from "../zstd.js";
 import { isSplittable } from "./blosc-blocks.js";
 import {
@@ -150,7 +149,7 @@ function fillBlock(
 }
 
 function decodeZlib({ encoded, decodedLength }: Stream): Uint8Array {
-  return inflate("blosc: zlib", nodeZlib.inflateSync, encoded, streamStep({ id: "zlib" }, decodedLength));
+  return inflate("blosc: zlib", inflateZlib, encoded, streamStep({ id: "zlib" }, decodedLength));
 }
 
 function decodeZstd({ encoded, decodedLength }: Stream): Uint8Array | Promise<Uint8Array> {
