@@ -90,7 +90,7 @@ export const OPTIONS = {
       "How long the checksum of a kept chunk is believed once it was looked at; 0: looked at each time",
     schema: secondsSchema(0, 86_400),
     fromText: asNumber,
-    defaultValue: () => 10,
+    defaultValue: () => 2,
   }),
   rootPath: option({
     placeholder: "path",

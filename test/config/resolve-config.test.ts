@@ -25,7 +25,7 @@ t.test("defaults hold where nothing is said", (t) => {
     workers: Math.max(1, availableParallelism() - 1),
     processes: 1,
     simd: true,
-    cache: { directory: "/home/me/.cache/zpublish", maxBytes: 10 * 1024 ** 3, verifiedForMs: 10_000 },
+    cache: { directory: "/home/me/.cache/zpublish", maxBytes: 10 * 1024 ** 3, verifiedForMs: 2_000 },
     datasets: [],
     plugins: [
       { name: "dataset_info" },
