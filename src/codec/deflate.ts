@@ -32,6 +32,9 @@ export function deflate(format: DeflateFormat, bytes: Uint8Array, level: number)
   }
 }
 
+/** Of zlib's encoder: twice what it refers back to (32 KiB). */
+const WINDOW_BYTES = 2 ** 16;
+
 /** Encoders that are kept: more than there are formats and levels. */
 const MAX_ENCODERS = 44;
 
@@ -47,6 +50,7 @@ function encoderOf(format: DeflateFormat, level: number): StreamRun {
     create: () => create({ level }),
     finish: constants.Z_FINISH,
     isReset: true,
+    windowBytes: WINDOW_BYTES,
     runOnce: (bytes, options) => sync(bytes, { ...options, level }),
   });
   encoders.set(key, encoder);

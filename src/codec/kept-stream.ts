@@ -19,6 +19,11 @@ export interface StreamKind {
   readonly finish: number;
   /** Whether to reset it behind each end. Zstandard's encoder would lose its options; but is as new behind a frame. */
   readonly isReset: boolean;
+  /**
+   * Bytes of earlier input that a reset leaves where the stream may see them: behind a shorter input, zlib's encoder looks a few bytes
+   * too far, and what it writes depends on them. Default 0.
+   */
+  readonly windowBytes?: number;
   /** The same by a stream of its own, for a Node.js whose streams are otherwise inside. */
   readonly runOnce: StreamRun;
 }
@@ -58,11 +63,14 @@ const MAX_KEPT_INPUT_BYTES = 2 ** 17;
  *   that end in `Sync` make one with each call, and a thread may end in the midst of any chunk.
  * - Making one costs as much as encoding or decoding 500 bytes.
  *
- * Keeps at most about 3 MiB (Zstandard's encoder); zlib's encoder has 256 KiB.
+ * Keeps at most about 3 MiB (Zstandard's encoder); zlib's encoder has 256 KiB. What comes out is what a new stream would give,
+ * whatever went before.
  */
 export function keepStream(kind: StreamKind): StreamRun {
-  const { create, finish, isReset, runOnce } = kind;
+  const { create, finish, isReset, windowBytes = 0, runOnce } = kind;
   let kept: StreamInside | undefined;
+  /** So much of the window is not zero any more. */
+  let usedBytes = 0;
   let failure: string | undefined;
 
   function open(): StreamInside | undefined {
@@ -75,11 +83,20 @@ export function keepStream(kind: StreamKind): StreamRun {
     return stream;
   }
 
+  /** Fills it with zeros, as it is at first: some 0.1 ms. */
+  function clearWindow(stream: StreamInside): void {
+    writeAll(stream, new Uint8Array(windowBytes), finish, { chunkSize: windowBytes }, () => failure);
+    stream._handle.reset();
+    usedBytes = 0;
+  }
+
   return (bytes, options) => {
     kept ??= open();
     if (kept === undefined) return runOnce(bytes, options);
     const stream = kept;
     failure = undefined;
+    if (bytes.length < usedBytes) clearWindow(stream);
+    usedBytes = Math.max(usedBytes, Math.min(bytes.length, windowBytes));
     let isAsNew = false;
     try {
       const written = writeAll(stream, bytes, finish, options, () => failure);
@@ -89,6 +106,7 @@ export function keepStream(kind: StreamKind): StreamRun {
       // After a failure a reset is not enough for Zstandard's decoder.
       if (!isAsNew) {
         kept = undefined;
+        usedBytes = 0;
         stream.close();
       } else if (isReset) stream._handle.reset();
     }
