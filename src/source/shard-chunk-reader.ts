@@ -19,9 +19,11 @@ interface ShardPlace {
 /** A reader of the inner chunks of shards. */
 export function openShardChunkReader(source: ShardChunks, mayBlock: boolean): ChunkReader {
   const files = createStoreFiles(source.root ?? source.directory, mayBlock);
+  // Metadata may be corrected while shards stay: other bytes of them are the index then.
+  const layout = [source.indexLocation, source.indexChecksum, ...source.chunksPerShard].join(" ");
 
   async function entryOf(file: OpenFile, place: ShardPlace): Promise<ShardEntry | undefined> {
-    const stamp = stampOf(file.stat);
+    const stamp = `${stampOf(file.stat)} ${layout}`;
     let entries = indexes.get(place.path, stamp);
     if (entries === undefined) {
       entries = await readShardIndex(file, source, place.key);

@@ -209,6 +209,20 @@ t.test("a rewritten shard is read by its new index", async (t) => {
   t.equal(await reader.read([1, 1]), undefined);
 });
 
+t.test("a shard is read by the index that its metadata say now, whoever read it by others", async (t) => {
+  const root = await makeDirectory(t);
+  const source = shard(root, { indexChecksum: false });
+  await writeFiles(root, { "v/c/0/0": writeShard(["a", "bb", "ccc", "dddd"], source) });
+  const first = async (corrected: Partial<ShardChunks>) => {
+    const chunk = await openChunkReader({ ...source, ...corrected }).read([0, 0]);
+    return Buffer.from(chunk?.bytes ?? []).toString();
+  };
+  t.equal(await first({ chunksPerShard: [1, 2] }), "ccc");
+  t.equal(await first({}), "a");
+  await t.rejects(first({ indexLocation: "start" }), { code: "corrupt-chunk" });
+  t.equal(await first({}), "a");
+});
+
 t.test("a damaged shard is corrupt, naming what is wrong", async (t) => {
   const root = await makeDirectory(t);
   const source = shard(root);
