@@ -1,5 +1,5 @@
 import type { Worker } from "node:worker_threads";
-import { Piscina } from "piscina";
+import { FixedQueue, Piscina } from "piscina";
 import { messageOf } from "../errors.js";
 import type { ChunkOutcome, WorkerData, WorkerTask } from "./chunk-task.js";
 import { WorkerDeath } from "./worker-death.js";
@@ -65,8 +65,10 @@ interface Attempt {
  */
 export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
   const { filename, workerData, heapBytes, onIdleDeath } = options;
+  const queue = new FixedQueue();
   const piscina = new Piscina<WorkerTask, ChunkOutcome>({
     filename,
+    taskQueue: queue,
     workerData,
     minThreads: 0,
     maxThreads: 1,
@@ -116,11 +118,21 @@ export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
         let timer: NodeJS.Timeout | undefined;
         const limit = (ms: number) => {
           clearTimeout(timer);
-          timer = setTimeout(() => {
-            const kind = current.wasBegun ? "timedOut" : "couldNotStart";
-            reject(new WorkerDeath(kind, `it took longer than ${ms} ms`));
-            end();
+          const own = setTimeout(() => {
+            // Where the loop stood still, the outcome may be there already: it is taken first.
+            setImmediate(() => {
+              if (timer !== own) return;
+              const kind = current.wasBegun ? "timedOut" : "couldNotStart";
+              reject(new WorkerDeath(kind, `it took longer than ${ms} ms`));
+              end();
+            });
           }, ms);
+          timer = own;
+        };
+        const settle = () => {
+          clearTimeout(timer);
+          timer = undefined;
+          attempt = undefined;
         };
         const current: Attempt = {
           reject,
@@ -132,16 +144,23 @@ export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
         };
         attempt = current;
         limit(isAlive ? timeoutMs : Math.max(timeoutMs, START_TIMEOUT_MS));
-        piscina
-          .run(task, task.into === undefined ? {} : { transferList: [task.into] })
+        const transferList = task.into === undefined ? [] : [task.into];
+        let outcome: Promise<ChunkOutcome>;
+        try {
+          outcome = piscina.run(task, { transferList });
+        } catch (error) {
+          // The system has no thread to give. The task is in the queue all the same, and nobody would hear of its end.
+          while (queue.size > 0) queue.shift();
+          settle();
+          reject(new WorkerDeath("couldNotStart", messageOf(error), error));
+          return;
+        }
+        outcome
           .then(resolve, (error: unknown) => {
             reject(deathOf(error));
             end();
           })
-          .finally(() => {
-            clearTimeout(timer);
-            attempt = undefined;
-          });
+          .finally(settle);
       });
     },
     end,

@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { crc32 } from "node:zlib";
@@ -367,6 +368,52 @@ export default () => ({ status: "absent" });`;
     }
   },
 );
+
+t.test("a system that has no thread to give costs no chunk its good name, and ends nothing", async (t) => {
+  const threads = createRequire(import.meta.url)("node:worker_threads") as { Worker: unknown };
+  const { Worker } = threads;
+  const pool = openPool(t);
+  t.teardown(() => {
+    threads.Worker = Worker;
+  });
+  threads.Worker = class {
+    constructor() {
+      // What Node.js throws where pthread_create fails.
+      throw Object.assign(new Error("Worker initialization failure: EAGAIN"), {
+        code: "ERR_WORKER_INIT_FAILED",
+      });
+    }
+  };
+  const directory = t.testdir();
+  await writeChunks(directory);
+  const source = { kind: "files", directory, keyEncoding: { name: "v2", separator: "." } } as const;
+  const task = { plan: { ...PLAN, source }, chunkCoords: [0, 0] };
+  const refused = await pool.makeChunk(task);
+  t.match(refused, { error: { code: "overloaded", message: "expected a worker to start, none does" } });
+  const { workerDeaths, quarantined } = pool.stats;
+  t.ok(workerDeaths.couldNotStart >= 3, `${workerDeaths.couldNotStart} starts`);
+  t.equal(quarantined, 0);
+  threads.Worker = Worker;
+  let outcome = await pool.makeChunk(task);
+  while (outcome.status === "failed" && outcome.error.code === "overloaded") {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    outcome = await pool.makeChunk(task);
+  }
+  t.match(outcome, { status: "encoded" });
+});
+
+t.test("a chunk that is there is taken, though its time was up while the loop stood still", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, threads: 1, taskTimeoutMs: 1_000 });
+  // So that there is a worker.
+  await pool.makeChunk(order(0));
+  const outcome = pool.makeChunk(order(10, "g/t", 300));
+  // From where timers are looked at before what has come.
+  await new Promise((resolve) => setImmediate(resolve));
+  const until = performance.now() + 2_000;
+  while (performance.now() < until);
+  t.not((await outcome).status, "failed");
+  t.equal(pool.stats.workerDeaths.timedOut, 0);
+});
 
 t.test("what looks whether chunks are made goes before all others", async (t) => {
   const pool = openPool(t, { workerFile: crashing, threads: 1 });
