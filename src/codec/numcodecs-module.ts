@@ -33,7 +33,7 @@ const MAX_REFUSALS = 500;
 const MAX_LEAKED_BYTES = 256 * 2 ** 20;
 
 /**
- * Whether this thread's WebAssembly heaps are damaged or have leaked much: a worker that finds so ends itself before its
+ * Whether this thread's WebAssembly heaps are damaged or have leaked much, or could not be loaded: a worker that finds so ends itself before its
  * next task, which is the only way to give the memory back.
  */
 export function isNumcodecsWornOut(): boolean {
@@ -81,12 +81,18 @@ export async function loadNumcodecs(name: NumcodecsName): Promise<void> {
 }
 
 function loadModule(name: NumcodecsName): Promise<NumcodecsModule> {
-  let module = modules.get(name);
+  const module = modules.get(name);
   if (module === undefined) {
     // The query makes another module of the same file, with a heap of its own.
     const query = reloads === 0 ? "" : `?${reloads}`;
-    module = import(`${import.meta.resolve(`numcodecs/${name}`)}${query}`) as Promise<NumcodecsModule>;
-    modules.set(name, module);
+    const loading = import(`${import.meta.resolve(`numcodecs/${name}`)}${query}`) as Promise<NumcodecsModule>;
+    modules.set(name, loading);
+    loading.catch(() => {
+      // For want of descriptors, say. Node.js may remember it: a worker ends before its next task.
+      modules.delete(name);
+      reloads++;
+    });
+    return loading;
   }
   return module;
 }
