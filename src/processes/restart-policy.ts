@@ -1,18 +1,19 @@
-/** How often, and how soon, processes that ended are replaced. */
+/** How soon something that ended or failed is tried again. */
 export interface RestartPolicy {
   /**
-   * How long to wait before the next is started: not at all, then longer and longer while they go on ending.
-   * @throws Error Where too many have ended: something is wrong that starting anew does not help.
+   * How long to wait before the next time: not at all, then longer and longer while it goes on.
+   * @throws Error Where that was too often: something is wrong that starting anew does not help.
    */
   delayMs(): number;
 }
 
 const PERIOD_MS = 60_000;
 const MAX_PER_PERIOD = 10;
-const FIRST_DELAY_MS = 100;
-const MAX_DELAY_MS = 5_000;
 
-/** @param now Milliseconds of any clock. */
+/**
+ * For one of the server processes: whatever ends each of them once at the same time ends none of them too often.
+ * @param now Milliseconds of any clock.
+ */
 export function createRestartPolicy(now: () => number = () => performance.now()): RestartPolicy {
   const ends: number[] = [];
   return {
@@ -21,11 +22,17 @@ export function createRestartPolicy(now: () => number = () => performance.now())
       while (ends.length > 0 && time - (ends[0] as number) > PERIOD_MS) ends.shift();
       ends.push(time);
       if (ends.length > MAX_PER_PERIOD) {
-        throw new Error(
-          `server processes have ended ${ends.length} times within ${PERIOD_MS / 1000} seconds`,
-        );
+        throw new Error(`a server process has ended ${ends.length} times within ${PERIOD_MS / 1000} seconds`);
       }
-      return ends.length === 1 ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (ends.length - 2));
+      return ends.length === 1 ? 0 : retryDelayMs(ends.length - 1);
     },
   };
+}
+
+const FIRST_DELAY_MS = 100;
+const MAX_DELAY_MS = 5_000;
+
+/** @param failures In a row: from 1. */
+export function retryDelayMs(failures: number): number {
+  return Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (failures - 1));
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Config } from "../config/config.js";
 import type { OptionKey } from "../config/options.js";
-import { messageOf, ZpublishError } from "../errors.js";
+import { ZpublishError } from "../errors.js";
 import { counter, gauge, type MetricFamily } from "../observe/metric-family.js";
 import { createOneAtATime } from "../one-at-a-time.js";
 import type { RunningServer, ServerParts } from "../server.js";
@@ -11,10 +11,12 @@ import { allMetrics } from "./all-metrics.js";
 import { createChunkTurns } from "./chunk-turns.js";
 import { claimPort } from "./claim-port.js";
 import { reloadProcesses } from "./reload-processes.js";
-import { createRestartPolicy } from "./restart-policy.js";
+import { createRestartPolicy, type RestartPolicy, retryDelayMs } from "./restart-policy.js";
 import { type ServerProcess, type ServerProcessOptions, startServerProcess } from "./server-process.js";
 
 const FREE_PORT_ATTEMPTS = 5;
+/** While none serves, a process is tried so often to be replaced: 16 seconds and what starting takes. */
+const MAX_FAILURES_OF_ALL = 10;
 
 export interface ProcessesParts extends Pick<ServerParts, "log" | "progress"> {
   /** When a process hangs; others than the default only in tests. */
@@ -38,7 +40,6 @@ export async function startProcesses(
   const adminClaim = admin === null ? undefined : await claimPort(admin.host, admin.port);
   const slotsPerMember = workersPerProcess(config);
   const turns = createChunkTurns({ slots: config.workers, slotsPerMember });
-  const restarts = createRestartPolicy();
   /** What changes the configuration, and what begins to serve: so that all who serve have the same. */
   const oneAtATime = createOneAtATime();
   /** All there are, those too that do not listen yet. */
@@ -46,7 +47,7 @@ export async function startProcesses(
   /** Those that answer requests. */
   const serving = new Set<ServerProcess>();
   const stopped = new AbortController();
-  /** Processes that ended and were not told to. */
+  /** Processes that had served, and ended without being told to. */
   let ended = 0;
   let refreshing = new AbortController();
 
@@ -54,7 +55,7 @@ export async function startProcesses(
   function ownMetrics(): readonly MetricFamily[] {
     return [
       gauge("zpublish_processes", "Processes that answer requests.", serving.size),
-      counter("zpublish_process_restarts_total", "Processes that ended, and were replaced.", ended),
+      counter("zpublish_process_restarts_total", "Processes that ended without being told to.", ended),
       gauge("zpublish_turns_making", "Chunks being made, over all processes.", turns.stats.making),
       gauge(
         "zpublish_turns_waiting",
@@ -95,10 +96,10 @@ export async function startProcesses(
     }
   }
 
-  async function listen(opened: ServerProcess): Promise<string> {
+  async function listen(opened: ServerProcess, restarts = createRestartPolicy()): Promise<string> {
     const url = await opened.listen(claim?.port ?? config.port);
     serving.add(opened);
-    void keep(opened);
+    void keep(opened, restarts);
     return url;
   }
 
@@ -116,32 +117,54 @@ export async function startProcesses(
     }
   }
 
-  /** Puts another in its place when it has ended, unless all are to end. */
-  async function keep(kept: ServerProcess): Promise<void> {
-    const how = await kept.ended;
+  /**
+   * Puts another in its place when it has ended, unless all are to end. What keeps a new one from starting (a store that is gone,
+   * say) need not keep the others from serving: it is tried again, as long as one of them does.
+   * @throws Error Which ends the program: where processes end too often, or none can be started.
+   */
+  async function keep(kept: ServerProcess, restarts: RestartPolicy): Promise<void> {
+    const reason = await kept.ended;
+    if (stopped.signal.aborted) return;
     const { number } = kept;
-    for (let reason = how; !stopped.signal.aborted; ) {
-      log.error({ process: number, reason }, "a server process has ended; another takes its place");
-      ended++;
-      await delay(restarts.delayMs(), undefined, { signal: stopped.signal }).catch(() => undefined);
-      if (stopped.signal.aborted) return;
+    ended++;
+    log.error({ process: number, reason }, "a server process has ended; another takes its place");
+    let delayMs: number;
+    try {
+      delayMs = restarts.delayMs();
+    } catch (error) {
+      // Those that serve finish what they have.
+      await close();
+      throw error;
+    }
+    await pause(delayMs);
+    for (let failures = 1; !stopped.signal.aborted; failures++) {
       try {
-        await replace(number);
+        await replace(number, restarts);
         log.info({ process: number }, "the server process is replaced");
         return;
       } catch (error) {
-        reason = messageOf(error);
+        if (stopped.signal.aborted) return;
+        log.error({ process: number, err: error }, "a server process could not be replaced");
+        if (serving.size === 0 && failures >= MAX_FAILURES_OF_ALL) {
+          await close();
+          throw error;
+        }
       }
+      await pause(retryDelayMs(failures));
     }
   }
 
-  async function replace(number: number): Promise<void> {
+  async function pause(ms: number): Promise<void> {
+    await delay(ms, undefined, { signal: stopped.signal }).catch(() => undefined);
+  }
+
+  async function replace(number: number, restarts: RestartPolicy): Promise<void> {
     const openedWith = config;
     const opened = await open(number);
     try {
       await oneAtATime(async () => {
         if (config !== openedWith) await reloadProcesses([opened], ofProcess(config));
-        await listen(opened);
+        await listen(opened, restarts);
       });
     } catch (error) {
       opened.kill();
@@ -171,6 +194,9 @@ export async function startProcesses(
 
   async function reload(asked: Config): Promise<readonly OptionKey[]> {
     if (stopped.signal.aborted) throw new ZpublishError("draining", "the server is shutting down");
+    if (serving.size === 0) {
+      throw new ZpublishError("internal", "no server process serves that could try the new configuration");
+    }
     const { config: next, ignored } = keepFixed(config, asked);
     await reloadProcesses([...serving], ofProcess(next));
     config = next;
@@ -202,7 +228,7 @@ export async function startProcesses(
       Array.from({ length: config.processes - 1 }, (_, index) => open(index + 2)),
     );
     const url = await listenFirst(first);
-    await Promise.all(others.map(listen));
+    await Promise.all(others.map((other) => listen(other)));
     void refreshEvery(config.refreshSeconds);
     return { url, refresh, reload: (asked) => oneAtATime(() => reload(asked)), close };
   } catch (error) {

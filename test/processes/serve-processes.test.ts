@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
+import { cp, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { PROGRAM, runScript } from "../cli/run-program.js";
@@ -138,6 +138,24 @@ for (const signal of ["SIGKILL", "SIGTERM"] as const) {
     t.equal(await program.run.ended, 0);
   });
 }
+
+t.test("what keeps a process from being replaced does not end the others", { skip }, async (t) => {
+  const location = await writeStore(t);
+  const gone = join(await makeDirectory(t), "gone.zarr");
+  await cp(location, gone, { recursive: true });
+  const program = await startProgram(t, location, { args: [gone] });
+  const [one, other] = program.processes() as [number, number];
+  const kept = await program.connectTo(other);
+  await rename(gone, `${gone}.away`);
+  process.kill(one, "SIGKILL");
+  await until(() => program.run.stderr().split("could not be replaced").length > 3);
+  t.equal((await ask(kept, "/datasets/noise/zarr/noise/1.0")).status, 200);
+  t.match((await ask(kept, "/metrics")).body.toString(), /^zpublish_process_restarts_total\S* 1$/m);
+  await rename(`${gone}.away`, gone);
+  await program.run.says("the server process is replaced");
+  program.run.child.kill("SIGTERM");
+  t.equal(await program.run.ended, 0);
+});
 
 t.test("a chunk whose process dies under it is made by another that waits for it", { skip }, async (t) => {
   const program = await startProgram(t, await writeStore(t), { args: ["--workers", "1"] });
