@@ -53,10 +53,12 @@ export interface ReadinessParts {
 
 /** One check serves all who ask so soon after. */
 const CHECK_INTERVAL_MS = 1_000;
-/** How long a check waits for one of its parts; then it says what it knows. */
-const PART_TIMEOUT_MS = 2_000;
+/** How long a check waits for one of its parts; then it says what it knows. Balancers may not wait longer than two seconds. */
+const PART_TIMEOUT_MS = 750;
 /** A pool that works is tried all the same after so long, and so is the cache, which counts what is looked up in it. */
 const PROBE_INTERVAL_MS = 10_000;
+/** For how long a failure is worth saying that nobody waited for. */
+const FAILURE_SAID_MS = 10_000;
 /** How long a chunk may wait while no worker has anything to do. */
 const IDLE_PATIENCE_MS = 5_000;
 
@@ -131,6 +133,14 @@ async function checkMetadata({ metadata }: ReadinessParts): Promise<string> {
   return said;
 }
 
+/** A chunk that is made to see whether one can be. */
+interface Probe {
+  readonly begunAt: number;
+  readonly made: Promise<void>;
+  /** Whether a look waits for it, and will say how it ends. */
+  isAwaited: boolean;
+}
+
 /** Load is no reason: a pool that makes chunks is a pool that works. */
 function createPoolCheck({
   pool,
@@ -138,10 +148,10 @@ function createPoolCheck({
   createProbe = createProbeChunk,
 }: ReadinessParts): () => Promise<string> {
   let chunk: Promise<ProbeChunk> | undefined;
-  let probe: { readonly begunAt: number; readonly made: Promise<void> } | undefined;
+  let probe: Probe | undefined;
   let probedAt = Number.NEGATIVE_INFINITY;
   /** Of a probe that failed when nobody waited for it any more: the next look says it. */
-  let failed: { readonly error: unknown } | undefined;
+  let failed: { readonly error: unknown; readonly at: number } | undefined;
   let seen = 0;
 
   async function make(at: EncodePool): Promise<void> {
@@ -153,13 +163,17 @@ function createPoolCheck({
     await (await chunk).make(at);
   }
 
-  function begin(at: EncodePool): { readonly begunAt: number; readonly made: Promise<void> } {
+  function begin(at: EncodePool): Probe {
     const made = make(at).finally(() => {
       probe = undefined;
       probedAt = performance.now();
     });
-    probe = { begunAt: performance.now(), made };
-    return probe;
+    const begun: Probe = { begunAt: performance.now(), made, isAwaited: false };
+    made.catch((error: unknown) => {
+      if (!begun.isAwaited) failed = { error, at: performance.now() };
+    });
+    probe = begun;
+    return begun;
   }
 
   return async () => {
@@ -168,23 +182,23 @@ function createPoolCheck({
     const { stats } = asked;
     const before = seen;
     seen = stats.completed;
-    if (failed !== undefined) {
-      const { error } = failed;
-      failed = undefined;
-      throw explained(error, stats);
+    const missed = failed;
+    failed = undefined;
+    if (missed !== undefined && performance.now() - missed.at < FAILURE_SAID_MS) {
+      throw explained(missed.error, stats);
     }
     const isDue = performance.now() - probedAt >= PROBE_INTERVAL_MS;
     if (!isDue && probe === undefined && seen > before && !stats.isBroken) return "ok";
-    const { begunAt, made } = probe ?? begin(asked);
+    const current = probe ?? begin(asked);
+    const { begunAt, made } = current;
+    current.isAwaited = true;
     try {
       if (await settlesWithin(made, PART_TIMEOUT_MS)) return "ok";
     } catch (error) {
       throw explained(error, stats);
+    } finally {
+      current.isAwaited = false;
     }
-    // Nobody may wait for it any more when it settles.
-    made.catch((error: unknown) => {
-      failed = { error };
-    });
     if (stats.completed > seen) return "busy";
     const waited = performance.now() - Math.max(begunAt, stats.completedAt);
     const patience = stats.running > 0 ? chunkTimeoutMs + IDLE_PATIENCE_MS : IDLE_PATIENCE_MS;

@@ -227,6 +227,40 @@ t.test("the chunk that is tried is made again where it could not be made", async
   t.match(await settled(readiness), { ready: true, checks: { pool: "ok" } });
 });
 
+t.test("what a chunk failed of that nobody waited for is said once", async (t) => {
+  const { stats } = openPool(t);
+  const pool: EncodePool = { makeChunk: () => new Promise(() => undefined), stats, close: async () => {} };
+  const fails: (() => void)[] = [];
+  const readiness = createBegun({
+    pool: () => pool,
+    createProbe: async () => ({
+      bytes: new Uint8Array(0),
+      make: () => new Promise((_, reject) => fails.push(() => reject(new Error("no memory")))),
+    }),
+  });
+  const look = async () => {
+    await pause(1_050);
+    return readiness.check();
+  };
+  t.match(await look(), { ready: true, checks: { pool: "busy" } });
+  fails[0]?.();
+  t.match(await look(), { ready: false, reason: "pool: internal" }, "by the next look");
+  t.match(await look(), { ready: true, checks: { pool: "busy" } }, "and by no other");
+  const third = look();
+  await pause(1_300);
+  fails[1]?.();
+  t.match(await third, { ready: false, reason: "pool: internal" }, "by the look that waited for it");
+  t.match(await look(), { ready: true, checks: { pool: "busy" } }, "and by no other");
+});
+
+t.test("a balancer that waits two seconds gets an answer, whatever takes its time", async (t) => {
+  const { stats } = openPool(t);
+  const pool: EncodePool = { makeChunk: () => new Promise(() => undefined), stats, close: async () => {} };
+  const readiness = createBegun({ pool: () => pool, metadata: () => new Promise(() => undefined) });
+  const first = await Promise.race([readiness.check(), pause(2_000)]);
+  t.match(first, { ready: true, checks: { metadata: "busy", pool: "busy" } });
+});
+
 t.test("what is said of metadata is what was found", async (t) => {
   const { json } = await startServer(t, { datasets: [] });
   t.match(await json("/readyz"), { ready: true, checks: { metadata: "none open" } });
