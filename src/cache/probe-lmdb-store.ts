@@ -22,6 +22,17 @@ const TIMEOUT_MS = 10_000;
 /** A walk over the bookkeeping is quick; of millions of entries the first are enough. */
 const ENTRIES_LOOKED_AT = 100_000;
 
+/** What a program brings upon itself. Any other signal is from outside, and says nothing of the store. */
+const SIGNALS_OF_A_CRASH: ReadonlySet<string> = new Set([
+  "SIGSEGV",
+  "SIGBUS",
+  "SIGABRT",
+  "SIGILL",
+  "SIGFPE",
+  "SIGTRAP",
+  "SIGSYS",
+]);
+
 /** Opens the store elsewhere first. About 100 ms. */
 export async function probeLmdbStore(
   directory: string,
@@ -43,13 +54,15 @@ export async function probeLmdbStore(
       resolve({ status: "blocked" });
     }, timeoutMs);
     child.on("error", () => {
-      // No process can be started here: nothing is learnt, and the file was found sound before.
+      // No process can be started here.
       clearTimeout(timer);
       resolve({ status: "sound" });
     });
     child.on("close", (code, signal) => {
       clearTimeout(timer);
-      if (code === 0) resolve({ status: "sound" });
+      // Where nothing is learnt, the file was found sound before.
+      const isFromOutside = signal !== null && !SIGNALS_OF_A_CRASH.has(signal);
+      if (code === 0 || isFromOutside) resolve({ status: "sound" });
       else
         resolve({
           status: "damaged",
