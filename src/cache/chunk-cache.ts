@@ -7,8 +7,9 @@ export interface ChunkCache {
   /**
    * The chunk kept under `key`, or undefined. The view is valid only until the caller returns to the event loop or
    * calls the cache again: copy what must live longer.
+   * @param isAgain Whether it is for a request that has asked before: it is no access, and is not counted. Default false.
    */
-  get(key: CacheKey): Uint8Array | undefined;
+  get(key: CacheKey, isAgain?: boolean): Uint8Array | undefined;
   /**
    * Notes that `key` was asked for and missed, and says whether its chunk is worth keeping. Cheap chunks (read, not
    * encoded) are kept from the second request on, costly ones at once, unless the cache is full of more wanted ones.

@@ -247,18 +247,19 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
   }
 
   return {
-    get(key) {
+    get(key, isAgain = false) {
       let found: Uint8Array | undefined;
       try {
         found = find(key);
       } catch (error) {
         failReading(error);
       }
+      if (found !== undefined) readErrorsInARow = 0;
+      if (isAgain) return found;
       if (found === undefined) {
         counts.misses++;
         return undefined;
       }
-      readErrorsInARow = 0;
       counts.hits++;
       policy?.noteHit(key);
       return found;

@@ -174,7 +174,7 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
       heldByteLength: 0,
       headers: hitHeaders(performance.now() - began),
       read(offset) {
-        const bytes = first ?? cache().get(cacheKey);
+        const bytes = first ?? cache().get(cacheKey, true);
         first = undefined;
         return offset === 0 ? bytes : bytes?.subarray(offset);
       },

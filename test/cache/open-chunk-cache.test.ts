@@ -50,6 +50,9 @@ t.test("a chunk is there at once, after it is written, and after a restart", asy
   await cache.settle();
   t.same(cache.get(keyOf(1)), chunkOf(1), "written");
   t.match(cache.stats, { hits: 2, misses: 1, puts: 1, drops: 0, errors: 0, maxBytes: 4 * MIB });
+  t.same(cache.get(keyOf(1), true), chunkOf(1), "again, for who has had it");
+  t.equal(cache.get(keyOf(2), true), undefined);
+  t.match(cache.stats, { hits: 2, misses: 1 }, "which is no access");
   t.ok(cache.stats.byteLength > chunkOf(1).length);
   await cache.close();
   const again = await open(t, directory);
