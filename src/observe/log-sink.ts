@@ -15,6 +15,11 @@ export const logStats = { dropped: 0 };
 const MAX_WAITING_CHARS = 2 ** 20;
 /** Written at once rather than at the end of the turn. */
 const MAX_BATCH_CHARS = 64 * 2 ** 10;
+/**
+ * Bytes that a pipe takes whole or not at all (POSIX: at least 512; Linux: 4,096). Several processes may write into one, and lines
+ * must not be torn.
+ */
+const PIPE_BUF = 4096;
 const RETRY_MS = 50;
 /** At the process's end a reader that is slow is waited for so long. */
 const MAX_EXIT_WAIT_MS = 1_000;
@@ -22,6 +27,7 @@ const EXIT_RETRY_MS = 10;
 
 /** How pino begins a line of level fatal. */
 const FATAL = '{"level":60,';
+const NEWLINE = 10;
 
 /**
  * A sink that is never waited for: whoever reads the log and does not go on reading must not stop the server. What is
@@ -29,7 +35,7 @@ const FATAL = '{"level":60,';
  * @param fd Of a pipe, a socket, a file or a terminal. Of the first two it is this process's standard error.
  */
 export function createLogSink(fd: number): LogSink {
-  makeNonBlocking(fd);
+  const isPipe = makeNonBlocking(fd);
   const waiting: Buffer[] = [];
   let waitingBytes = 0;
   /** Lines of this turn. */
@@ -51,7 +57,8 @@ export function createLogSink(fd: number): LogSink {
     if (batch === "") return;
     const bytes = Buffer.from(batch);
     batch = "";
-    waiting.push(bytes);
+    if (isPipe) waiting.push(...wholeLines(bytes, PIPE_BUF));
+    else waiting.push(bytes);
     waitingBytes += bytes.byteLength;
   }
 
@@ -136,16 +143,37 @@ export function createLogSink(fd: number): LogSink {
   };
 }
 
+/** Pieces of at most so many bytes that end where lines end; a longer line is one by itself. */
+function wholeLines(lines: Buffer, maxBytes: number): Buffer[] {
+  const pieces: Buffer[] = [];
+  for (let begin = 0; begin < lines.length; ) {
+    const last = lines.lastIndexOf(NEWLINE, begin + maxBytes - 1);
+    const end =
+      lines.length - begin <= maxBytes ? lines.length : last < begin ? lineEnd(lines, begin) : last + 1;
+    pieces.push(lines.subarray(begin, end));
+    begin = end;
+  }
+  return pieces;
+}
+
+function lineEnd(lines: Buffer, begin: number): number {
+  const at = lines.indexOf(NEWLINE, begin);
+  return at === -1 ? lines.length : at + 1;
+}
+
 /**
  * Has writes to a pipe or a socket that is full fail instead of waiting: there is no call for it, but Node.js does it when
  * it opens its own stream for standard error. (Files and terminals are always written to at once.)
+ * @returns Whether it is a pipe.
  */
-function makeNonBlocking(fd: number): void {
+function makeNonBlocking(fd: number): boolean {
   try {
     const stats = fstatSync(fd);
     if (fd === 2 && (stats.isFIFO() || stats.isSocket())) void process.stderr;
+    return stats.isFIFO();
   } catch {
     // Closed: writing will say so.
+    return false;
   }
 }
 

@@ -81,6 +81,50 @@ t.test("a reader that does not read holds nobody up, and is told later what was 
   );
 });
 
+/** Writes lines of many lengths while its reader falls behind. */
+const WRITER = `
+  import { createLog } from ${LOG};
+  const log = createLog("info");
+  let n = 0;
+  function turn() {
+    for (let i = 0; i < 50; i++) log.info({ n: n++, filling: "x".repeat((n * 37) % 700) }, "line");
+    if (n < 4_000) setTimeout(turn, 2);
+  }
+  turn();
+`;
+/** Passes on what it reads, slowly. */
+const SLOW_READER = `
+  for await (const bytes of process.stdin) {
+    process.stdout.write(bytes);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+`;
+
+t.test("several processes write whole lines into one pipe", async (t) => {
+  const node = `"${process.execPath}" --input-type=module -e`;
+  const shell = spawn(
+    "sh",
+    ["-c", `{ ${node} "$1" & ${node} "$1" & wait; } 2>&1 | ${node} "$2"`, "sh", WRITER, SLOW_READER],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
+  t.teardown(() => shell.kill("SIGKILL"));
+  let text = "";
+  for await (const piece of shell.stdout.setEncoding("utf8")) text += piece;
+  const lines = text.trim().split("\n");
+  const torn = lines.filter((line) => {
+    try {
+      JSON.parse(line);
+      return false;
+    } catch {
+      return true;
+    }
+  });
+  t.strictSame(torn, []);
+  t.ok(lines.length > 1_000, `${lines.length} lines`);
+});
+
 t.test("a program whose log nobody reads ends all the same", async (t) => {
   const program = run(
     t,
