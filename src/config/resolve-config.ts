@@ -59,20 +59,22 @@ function nonEmpty(text: string | undefined): string | undefined {
 }
 
 /**
- * Ours for tests, and what Kubernetes sets in every container beside a service that is called zpublish
- * (`ZPUBLISH_SERVICE_HOST`, `ZPUBLISH_PORT_9000_TCP`).
+ * Ours for tests, and what Kubernetes sets in every container beside a service whose name begins with `zpublish`
+ * (`ZPUBLISH_SERVICE_HOST`, `ZPUBLISH_ADMIN_PORT_9000_TCP`).
  */
-const FOREIGN_VARIABLE = /^ZPUBLISH_(REQUIRE|TEST|BENCH|SERVICE|PORT)_/;
+const FOREIGN_VARIABLE =
+  /^ZPUBLISH_((REQUIRE|TEST|BENCH)_|(.+_)?(SERVICE_HOST$|SERVICE_PORT($|_)|PORT_\d+_(TCP|UDP|SCTP)($|_)))/;
 
-/** It also puts an address, `tcp://10.0.0.1:9000`, into the variable of our port. */
-function isForeignValue(key: OptionKey, text: string | undefined): boolean {
-  return key === "port" && text !== undefined && /^(tcp|udp|sctp):\/\//.test(text);
+/** It also sets `ZPUBLISH_PORT` and `ZPUBLISH_ADMIN_PORT`, our own where services are called so, to an address. */
+function isForeignValue(name: string, text: string | undefined): boolean {
+  return name.endsWith("_PORT") && text !== undefined && /^(tcp|udp|sctp):\/\//.test(text);
 }
 
 function checkVariableNames(env: Environment, problems: Problem[]): void {
   const known = new Set<string>([...OPTION_KEYS.map(variableOf), ...Object.values(LIST_VARIABLES)]);
   for (const name of Object.keys(env).sort()) {
-    if (!name.startsWith("ZPUBLISH_") || known.has(name) || FOREIGN_VARIABLE.test(name)) continue;
+    if (!name.startsWith("ZPUBLISH_") || known.has(name)) continue;
+    if (FOREIGN_VARIABLE.test(name) || isForeignValue(name, env[name])) continue;
     problems.push(`${name}: unknown variable; expected one of ${[...known].join(", ")}`);
   }
 }
@@ -90,7 +92,7 @@ function resolveValues(
     const { schema, fromText, isPath, defaultValue } = optionSpec(key);
     const flag = said.values[key];
     const text = nonEmpty(env[variableOf(key)]);
-    const variable = isForeignValue(key, text) ? undefined : text;
+    const variable = isForeignValue(variableOf(key), text) ? undefined : text;
     const places: readonly (readonly [string, unknown, readonly PropertyKey[]])[] = [
       [flagOf(key), typeof flag === "string" ? fromText(flag) : flag, []],
       [variableOf(key), variable === undefined ? undefined : fromText(variable), []],

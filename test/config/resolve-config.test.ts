@@ -494,6 +494,14 @@ t.test("an unknown variable is refused, foreign ones are left alone", (t) => {
     ZPUBLISH_PROT: "1",
     ZPUBLISH_SERVICE_HOST: "10.0.0.1",
     ZPUBLISH_PORT_9000_TCP: "x",
+    // Of a service that is called zpublish-admin: the first would be ours otherwise.
+    ZPUBLISH_ADMIN_PORT: "tcp://10.0.0.1:9001",
+    ZPUBLISH_ADMIN_SERVICE_HOST: "10.0.0.1",
+    ZPUBLISH_ADMIN_SERVICE_PORT: "9001",
+    ZPUBLISH_ADMIN_SERVICE_PORT_HTTP: "9001",
+    ZPUBLISH_ADMIN_PORT_9001_TCP: "tcp://10.0.0.1:9001",
+    ZPUBLISH_ADMIN_PORT_9001_TCP_ADDR: "10.0.0.1",
+    ZPUBLISH_NODES_PORT: "tcp://10.0.0.2:80",
     ZPUBLISH_REQUIRE_CLIENTS: "1",
   };
   const problems = problemsOf(() => resolveConfig({ argv: [], env, cwd: "/" }));
