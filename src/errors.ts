@@ -32,6 +32,7 @@ export type ErrorCode =
   | "starting"
   /** Path and query are longer than is allowed. */
   | "url-too-long"
+  | "headers-too-long"
   /** Asked for without a token that lets one read. Details: `wasGiven`. */
   | "unauthorized"
   /** An answer did not begin in time; may be tried again. */

@@ -47,7 +47,7 @@ export function answer(exchange: Exchange, answering: Answering): void | Promise
     exchange.isRepeated = true;
     const pending = deliver(exchange, known.reply);
     if (pending === undefined) return undefined;
-    exchange.keepHeaders();
+    keepHeaders(exchange, pending);
     // Whatever it was that changed: from the beginning.
     return pending.catch((error: unknown) => {
       kept.delete(fullPath);
@@ -131,8 +131,18 @@ function callHandler(
     pending = deliver(exchange, reply);
   }
   // uWebSockets.js takes its request back when this returns.
-  if (pending !== undefined) exchange.keepHeaders();
+  if (pending !== undefined) keepHeaders(exchange, pending);
   return pending;
+}
+
+function keepHeaders(exchange: Exchange, pending: Promise<void>): void {
+  try {
+    exchange.keepHeaders();
+  } catch (error) {
+    // It is answered now; what comes of it later is nobody's.
+    pending.catch(() => undefined);
+    throw error;
+  }
 }
 
 /** Outside of uWebSockets.js's own callback, what is written has to be corked. */
@@ -184,7 +194,7 @@ function redirect(exchange: Exchange): void {
   const path = exchange.publicPrefix + exchange.fullPath.slice(rootPath.length);
   const fields =
     headerField("Location", locationWithSlash(path, query)) +
-    headerField("Cache-Control", edge.cacheControlOf(cacheControl));
+    headerField("Cache-Control", edge.cacheControlOfAddress(cacheControl));
   exchange.cork(() => {
     exchange.writeHead("301 Moved Permanently", fields);
     exchange.endHead(0);

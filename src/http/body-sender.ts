@@ -44,6 +44,8 @@ export interface BodySender {
    * @param first What `body.read(start)` gave in this turn of the loop.
    */
   send(transfer: BodyTransfer, first: Uint8Array): void;
+  /** The same of a body that is all there, and stays so. */
+  sendWhole(exchange: Exchange, bytes: Uint8Array): void;
   /** Stops looking after bodies on their way. */
   close(): void;
   readonly stats: SenderStats;
@@ -70,13 +72,33 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number): Body
   function send(transfer: BodyTransfer, first: Uint8Array): void {
     const { exchange, byteLength } = transfer;
     if (byteLength === 0) {
-      exchange.endWith("");
+      exchange.endEmpty();
       return;
     }
     exchange.byteLength = byteLength;
     load.setBodyBytes(exchange, transfer.body.heldByteLength ?? byteLength);
     const begun = begin(transfer, first);
-    if (begun === "all") return;
+    if (begun !== "all") goOn(transfer, begun);
+  }
+
+  /** What uWebSockets.js copies of an answer that the socket does not take has no bound, and is not seen from here. */
+  function sendWhole(exchange: Exchange, bytes: Uint8Array): void {
+    const { byteLength } = bytes;
+    if (byteLength > 0 && byteLength <= MAX_WRITE_BYTES) {
+      const [ok, done] = exchange.res.tryEnd(bytes, byteLength);
+      exchange.byteLength = byteLength;
+      if (done) {
+        exchange.endWhole();
+        return;
+      }
+      load.setBodyBytes(exchange, byteLength);
+      goOn(wholeOf(exchange, bytes), ok ? "some" : "full");
+    } else send(wholeOf(exchange, bytes), bytes);
+  }
+
+  /** Sends the rest whenever the socket takes more. */
+  function goOn(transfer: BodyTransfer, begun: "some" | "full"): void {
+    const { exchange } = transfer;
     const sending: Sending = {
       transfer,
       body: transfer.body,
@@ -231,5 +253,11 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number): Body
     timer = undefined;
   }
 
-  return { send, close: stop, stats };
+  return { send, sendWhole, close: stop, stats };
+}
+
+function wholeOf(exchange: Exchange, bytes: Uint8Array): BodyTransfer {
+  const { byteLength } = bytes;
+  const body: Body = { byteLength, headers: [], read: (offset) => bytes.subarray(offset) };
+  return { exchange, body, start: 0, byteLength, reopen: async () => body };
 }

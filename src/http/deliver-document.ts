@@ -6,7 +6,7 @@ import { headerField } from "./header-field.js";
 import { KeptFields } from "./kept-fields.js";
 import { negotiateCoding } from "./negotiate.js";
 import { parseRange, type RangeRequest, resolveRange } from "./range.js";
-import type { Body, DocumentReply } from "./reply.js";
+import type { DocumentReply } from "./reply.js";
 import { rangeNotSatisfiable } from "./send-error.js";
 
 const VARY = "Accept-Encoding";
@@ -15,12 +15,6 @@ const ETAG_SUFFIXES: Readonly<Record<ContentCoding | "identity", string>> = {
   br: "-br",
   gzip: "-gz",
 };
-
-/**
- * A document up to this long is handed to uWebSockets.js whole, which copies what the socket does not take at once: cheaper
- * than looking after it, and bounded.
- */
-const MAX_COPIED_BYTES = 16 * 1024;
 
 /**
  * Answers with a document: at once, unless it has to be compressed first.
@@ -82,7 +76,9 @@ function send(
 ): void {
   const { document } = reply;
   const { cacheControl, edge } = exchange.context;
-  const head = headOf(document, coding, edge.cacheControlOf(reply.cacheControl ?? cacheControl));
+  const asked = reply.cacheControl ?? cacheControl;
+  const kept = reply.quotesAddress ? edge.cacheControlOfAddress(asked) : edge.cacheControlOf(asked);
+  const head = headOf(document, coding, kept);
   if (ifNoneMatch !== undefined && matchIfNoneMatch(ifNoneMatch, head.etag) !== "no-match") {
     exchange.writeKeptHead("304 Not Modified", head.validators);
     exchange.endBodiless();
@@ -104,13 +100,7 @@ function send(
     exchange.endHead(byteLength);
     return;
   }
-  if (byteLength <= MAX_COPIED_BYTES) {
-    exchange.endWith(range === undefined ? bytes : bytes.subarray(start, start + byteLength));
-    return;
-  }
-  const body = bodyOf(bytes);
-  const transfer = { exchange, body, start, byteLength, reopen: async () => body };
-  exchange.context.sender.send(transfer, bytes.subarray(start));
+  exchange.endWith(range === undefined ? bytes : bytes.subarray(start, start + byteLength));
 }
 
 /** Header lines of a document in one coding. */
@@ -149,10 +139,6 @@ function headOf(document: Document, coding: ContentCoding | "identity", cacheCon
   };
   ofDocument.set(coding, head);
   return head;
-}
-
-function bodyOf(bytes: Uint8Array): Body {
-  return { byteLength: bytes.byteLength, headers: [], read: (offset) => bytes.subarray(offset) };
 }
 
 function withSuffix(etag: string, suffix: string): string {

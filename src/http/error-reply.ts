@@ -46,6 +46,7 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
     retrySpreadSeconds: 2,
   },
   "url-too-long": { status: "414 URI Too Long", logLevel: "debug" },
+  "headers-too-long": { status: "431 Request Header Fields Too Large", logLevel: "debug" },
   starting: {
     status: "503 Service Unavailable",
     detail: "The server is starting; try again later",

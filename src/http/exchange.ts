@@ -1,5 +1,6 @@
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import { randomUUID } from "node:crypto";
+import { ZpublishError } from "../errors.js";
 import type { LinkedList, ListEntry } from "../linked-list.js";
 import type { Log } from "../observe/log.js";
 import { parseTraceParent, type TraceParent } from "../observe/trace-parent.js";
@@ -37,6 +38,17 @@ export interface ExchangeContext {
   readonly rootPath: string;
   readonly edge: SiteEdge;
   readonly watch: RequestWatch;
+  /** Of the headers of a request that is kept while it waits. */
+  readonly maxHeaderBytes: number;
+}
+
+/** Of headers that are kept one by one: longer ones are none that make sense. */
+const MAX_HEADER_CHARS = 1_024;
+
+/** A header that may be kept; empty where there is none, or none that makes sense. */
+function shortHeader(request: HttpRequest, name: string): string {
+  const value = request.getHeader(name);
+  return value.length > MAX_HEADER_CHARS ? "" : value;
 }
 
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
@@ -105,7 +117,7 @@ export class Exchange implements RouteRequest, BodyTaker {
     this.method = method;
     this.fullPath = req.getUrl();
     this.rawPath = this.fullPath;
-    this.#origin = context.cors.variesByOrigin ? req.getHeader("origin") : undefined;
+    this.#origin = context.cors.variesByOrigin ? shortHeader(req, "origin") : undefined;
     this.methodLabel = method;
     this.counts = context.watch.counts.unmatched;
     const id = req.getHeader(context.edge.requestIdHeader);
@@ -202,16 +214,25 @@ export class Exchange implements RouteRequest, BodyTaker {
     return count;
   }
 
-  /** Copies headers and query, for a handler that goes on after uWebSockets.js takes its request back. */
+  /**
+   * Copies headers and query, for a handler that goes on after uWebSockets.js takes its request back.
+   * @throws ZpublishError `headers-too-long`: uWebSockets.js bounds only what comes in pieces.
+   */
   keepHeaders(): void {
     if (this.#request === null) return;
     const headers = new Map<string, string>();
+    let byteLength = 0;
     this.#request.forEach((name, value) => {
+      byteLength += name.length + value.length;
       if (value === "") return;
       const known = headers.get(name);
       if (known === undefined) headers.set(name, value);
       else if (name === "x-forwarded-for") headers.set(name, `${known},${value}`);
     });
+    const { maxHeaderBytes } = this.context;
+    if (byteLength > maxHeaderBytes) {
+      throw new ZpublishError("headers-too-long", `Headers: expected at most ${maxHeaderBytes} bytes`);
+    }
     this.#kept = { headers, query: this.query };
   }
 
@@ -224,7 +245,7 @@ export class Exchange implements RouteRequest, BodyTaker {
     this.#request = null;
     if (this.over) return;
     const { context, res } = this;
-    if (request !== null) this.#traceParent = request.getHeader("traceparent");
+    if (request !== null) this.#traceParent = shortHeader(request, "traceparent");
     if (this.started) this.firstByteMs = performance.now();
     res.onAborted(() => this.end());
     this.#place = context.open.add(this);
@@ -303,10 +324,21 @@ export class Exchange implements RouteRequest, BodyTaker {
     this.endWhole();
   }
 
-  /** Ends an answer with a small body. */
-  endWith(body: string | Uint8Array, closeConnection = false): void {
-    this.res.end(body, closeConnection);
-    this.byteLength = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
+  /** Ends an answer with a body that is all there: now, or when the client has taken it. */
+  endWith(bytes: Uint8Array): void {
+    this.context.sender.sendWhole(this, bytes);
+  }
+
+  /** Ends an answer with an empty body. */
+  endEmpty(): void {
+    this.res.end();
+    this.endWhole();
+  }
+
+  /** Ends an answer, and with it the connection: nothing that comes on it is answered any more. */
+  endAndClose(bytes: Uint8Array): void {
+    this.res.end(bytes, true);
+    this.byteLength = bytes.byteLength;
     this.endWhole();
   }
 

@@ -77,6 +77,7 @@ function send(exchange: Exchange, answer: OperationAnswer, compressed: Uint8Arra
   if (retryAfterSeconds !== undefined) fields += headerField("Retry-After", String(retryAfterSeconds));
   if (compressed !== undefined) fields += headerField("Content-Encoding", "gzip");
   exchange.writeHead(status, fields);
-  if (exchange.method === "HEAD") exchange.endHead(compressed?.byteLength ?? Buffer.byteLength(body));
-  else exchange.endWith(compressed ?? body);
+  const bytes = compressed ?? Buffer.from(body);
+  if (exchange.method === "HEAD") exchange.endHead(bytes.byteLength);
+  else exchange.endWith(bytes);
 }

@@ -32,6 +32,8 @@ export interface DocumentReply {
   readonly kind: "document";
   readonly document: Document;
   readonly cacheControl?: string;
+  /** Whether it holds {@link RouteRequest.serviceUrl}. Default false. */
+  readonly quotesAddress?: boolean;
   /** See {@link BodyReply.isCurrent}. */
   isCurrent?(): boolean;
 }

@@ -48,7 +48,8 @@ export function sendError(exchange: Exchange, thrown: unknown, closeConnection =
   exchange.cork(() => {
     exchange.writeHead(reply.status, fields);
     if (exchange.method === "HEAD") exchange.endHead(body.byteLength);
-    else exchange.endWith(body, closeConnection);
+    else if (closeConnection) exchange.endAndClose(body);
+    else exchange.endWith(body);
   });
 }
 

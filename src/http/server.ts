@@ -18,6 +18,7 @@ import { sendError } from "./send-error.js";
 import { createTurnedAway } from "./turned-away.js";
 import { untilAnswered } from "./until-answered.js";
 import { untilQuiet } from "./until-quiet.js";
+import { DEFAULT_MAX_HEADER_BYTES } from "./uws.js";
 
 /** What a server is made of. */
 export interface HttpServerOptions extends ListenersOptions {
@@ -155,6 +156,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       rootPath: answering.rootPath,
       edge,
       watch,
+      maxHeaderBytes: options.maxHeaderBytes ?? DEFAULT_MAX_HEADER_BYTES,
     };
     const responding: Responding = {
       answering: isSite ? answering : undefined,

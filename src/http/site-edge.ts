@@ -30,7 +30,14 @@ export interface SiteEdge {
   readonly fields: string;
   /** The `Cache-Control` to be sent in place of this one. */
   cacheControlOf(cacheControl: string): string;
+  /**
+   * The same for an answer that quotes the address by which it was asked for. Where a proxy's headers say that, caches do not know
+   * that it depends on them: they have to ask each time.
+   */
+  cacheControlOfAddress(cacheControl: string): string;
 }
+
+const ASK_EACH_TIME = "public, max-age=0, must-revalidate";
 
 /** Different ones are as many as datasets that have their own. */
 const MAX_REMEMBERED = 256;
@@ -44,25 +51,27 @@ export function createSiteEdge(options: EdgeOptions, variesByOrigin: boolean): S
   checkRequestIdHeader(requestIdHeader);
   const vary = [...(tokens === undefined ? [] : ["Authorization"]), ...(variesByOrigin ? ["Origin"] : [])];
   const remembered = new Map<string, string>();
+  const trusted = createAddressSet(options.trustedProxies ?? []);
+
+  function cacheControlOf(cacheControl: string): string {
+    if (tokens === undefined) return cacheControl;
+    let found = remembered.get(cacheControl);
+    if (found === undefined) {
+      found = privateCacheControl(cacheControl);
+      if (remembered.size < MAX_REMEMBERED) remembered.set(cacheControl, found);
+    }
+    return found;
+  }
+
   return {
     tokens,
-    proxies: {
-      trusted: createAddressSet(options.trustedProxies ?? []),
-      speakProxyProtocol: options.proxyProtocol ?? false,
-    },
+    proxies: { trusted, speakProxyProtocol: options.proxyProtocol ?? false },
     requestIdHeader,
     accessLogShare: options.accessLogShare ?? 0,
     vary: vary.join(", "),
     // A token in the query of a page would be told to whatever that page links to.
     fields: tokens === undefined ? "" : headerField("Referrer-Policy", "no-referrer"),
-    cacheControlOf(cacheControl) {
-      if (tokens === undefined) return cacheControl;
-      let found = remembered.get(cacheControl);
-      if (found === undefined) {
-        found = privateCacheControl(cacheControl);
-        if (remembered.size < MAX_REMEMBERED) remembered.set(cacheControl, found);
-      }
-      return found;
-    },
+    cacheControlOf,
+    cacheControlOfAddress: (cacheControl) => cacheControlOf(trusted.isEmpty ? cacheControl : ASK_EACH_TIME),
   };
 }

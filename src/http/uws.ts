@@ -7,7 +7,7 @@ export type Uws = typeof import("uWebSockets.js") & {
   readonly _cfg?: (key: string) => void;
 };
 
-const DEFAULT_MAX_HEADER_BYTES = 16 * 1024;
+export const DEFAULT_MAX_HEADER_BYTES = 16 * 1024;
 
 let loading: Promise<Uws> | undefined;
 

@@ -41,6 +41,8 @@ export interface Target {
   isServed(t: Test): Promise<void>;
   /** That, and that the attack has left no more memory and descriptors than the bounds allow, and logged no failure. */
   isUnharmed(t: Test): Promise<void>;
+  /** Whether it holds no more memory now than an attack may leave behind. */
+  isSmall(t: Test): void;
   /** Whether a text shows something of this machine. */
   revealed(text: string): string | undefined;
 }
@@ -137,6 +139,10 @@ export async function startTarget(t: Test, args: readonly string[] = []): Promis
       const failures = lines.filter((line) => Number(/"level":(\d+)/.exec(line)?.[1] ?? 60) >= 50);
       t.same(failures.slice(0, 5), [], "nothing failed");
       t.equal(run.child.exitCode, null, "the program runs on");
+    },
+    isSmall(t) {
+      const grown = holdingsOf(pid).memoryBytes - before.memoryBytes;
+      t.ok(grown <= MEMORY_BOUND_BYTES, "memory is within its bound", { grown });
     },
     revealed(text) {
       const tails = [

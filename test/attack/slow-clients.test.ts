@@ -43,6 +43,60 @@ t.test(
   },
 );
 
+t.test("who asks on and on and reads nothing gets no memory for it", async (t) => {
+  for (const path of ["/docs", "/datasets/air/info", "/healthz"]) {
+    const sockets = await openAll(8);
+    const requests = requestText(path).repeat(500);
+    for (const socket of sockets) socket.pause();
+    const asking = setInterval(() => {
+      for (const socket of sockets) {
+        if (!socket.destroyed && socket.writableLength === 0) socket.write(requests);
+      }
+    }, 10);
+    // Without a bound a gigabyte of answers waits by then.
+    await delay(3_000);
+    target.isSmall(t);
+    clearInterval(asking);
+    for (const socket of sockets) socket.destroy();
+    await target.isUnharmed(t);
+  }
+});
+
+t.test("who asks for much at once and reads it gets what is asked for", async (t) => {
+  const asked = 40;
+  const path = "/datasets/air/info";
+  const connection = await openConnection(port);
+  t.teardown(() => connection.socket.destroy());
+  connection.send(requestText(path).repeat(asked));
+  for (let i = 0; i < asked; i++) {
+    const { status, body } = await connection.answer();
+    if (status !== 200 || !body.equals(target.truth.get(path)!.body)) t.fail(`answer ${i}: ${status}`);
+  }
+  t.pass(`${asked} answers`);
+});
+
+t.test("headers that are too long are not kept while a request waits", async (t) => {
+  const headers = Object.fromEntries(
+    Array.from({ length: 60 }, (_, i) => [`X-Filler-${i}`, "y".repeat(800)]),
+  );
+  // In one piece, which uWebSockets.js takes whatever its length.
+  const answers = await inLots(
+    Array.from({ length: 40 }, (_, i) => i),
+    40,
+    async (i) => {
+      const connection = await openConnection(port);
+      connection.send(requestText(`/datasets/many/zarr/v${i}/0`, { headers }));
+      return connection.answer().finally(() => connection.socket.destroy());
+    },
+  );
+  // Where the system did not read it at once, it is the library's 431.
+  t.same(
+    answers.map(({ status }) => status).filter((status) => status !== 431),
+    [],
+  );
+  await target.isUnharmed(t);
+});
+
 t.test("a reader that begins late gets every byte", async (t) => {
   const connection = await openConnection(port);
   t.teardown(() => connection.socket.destroy());

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import t from "tap";
 import { createAddressSet } from "../../src/http/address-set.js";
+import { createDocument } from "../../src/http/create-document.js";
 import { lastUntrusted } from "../../src/http/forwarded.js";
 import { forwardedPrefix, serviceUrlOf } from "../../src/http/service-url.js";
 import { openConnection, type RawAnswer, rawRequest, requestText } from "./raw-request.js";
@@ -136,6 +137,25 @@ t.test("on the wire, forwarded headers count from trusted peers only", async (t)
     t.match(lines.at(-1), { msg: url });
     const redirected = await rawRequest(port, "/root/datasets/x?a=1", { headers });
     t.equal(redirected.headers.location, location);
+  }
+});
+
+t.test("what quotes an address that a proxy may name is asked for each time", async (t) => {
+  const long = "public, max-age=31536000, immutable";
+  const document = createDocument("<p>http://data.example</p>", "text/html");
+  const quoting = [
+    ...routes,
+    routeOf("/page", () => ({ kind: "document", document, cacheControl: long, quotesAddress: true })),
+    routeOf("/data", () => ({ kind: "document", document, cacheControl: long })),
+  ];
+  for (const [trustedProxies, expected] of [
+    [["127.0.0.1"], "public, max-age=0, must-revalidate"],
+    [[], long],
+  ] as const) {
+    const { port } = await startTestServer(t, quoting, { trustedProxies, cacheControl: long });
+    t.equal((await rawRequest(port, "/page")).headers["cache-control"], expected);
+    t.equal((await rawRequest(port, "/datasets/x")).headers["cache-control"], expected);
+    t.equal((await rawRequest(port, "/data")).headers["cache-control"], long);
   }
 });
 

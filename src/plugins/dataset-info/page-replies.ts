@@ -124,7 +124,7 @@ export function createPageReplies(context: PluginContext): PageReplies {
       }
       // A page without some of its values must not be kept by others for as long as a dataset's owner allows.
       const cacheControl = page.complete ? snapshot.cacheControl : "public, max-age=0, must-revalidate";
-      return { kind: "document", document, cacheControl };
+      return { kind: "document", document, cacheControl, quotesAddress: true };
     },
   };
 }
