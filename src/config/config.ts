@@ -96,7 +96,7 @@ export interface CacheConfig {
   /** Absolute. */
   readonly directory: string;
   readonly maxBytes: number;
-  /** How long the checksum of a kept chunk is believed once it was looked at; 0: looked at each time. Default 10,000. */
+  /** How long the checksum of a kept chunk is believed once it was looked at; 0: looked at each time. Default 2,000. */
   readonly verifiedForMs?: number;
 }
 

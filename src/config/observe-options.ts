@@ -28,7 +28,7 @@ export const OBSERVE_OPTIONS = {
   }),
   accessLog: option({
     placeholder: "share",
-    summary: "Share of requests that are logged, 0 to 1; failures are logged always",
+    summary: "Share of requests that are logged, 0 to 1; above 0, every 5xx is",
     schema: shareSchema,
     fromText: asNumber,
     defaultValue: () => 0,

@@ -28,7 +28,7 @@ export interface PreparedSite {
 }
 
 const DEFAULT_CACHE_CONTROL = "public, max-age=0, must-revalidate";
-/** Replies that are kept for later requests of their paths: about a kilobyte each. */
+/** Replies that are kept for later requests of their paths: two to four kilobytes each. */
 const MAX_KEPT_REPLIES = 4_096;
 /** Fewer than are kept: whoever reads more paths than this one after the other asks for none of them again soon. */
 const SEEN_PATHS = 2_048;

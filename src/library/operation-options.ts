@@ -54,7 +54,7 @@ export interface OperationOptions {
   readonly adminPort?: number;
   /** Address to listen on for that. Default `127.0.0.1`. */
   readonly adminHost?: string;
-  /** Share of requests that are logged, 0 to 1; failures are logged always. Default 0. */
+  /** Share of requests that are logged, 0 to 1; above 0, every 5xx is. Default 0. */
   readonly accessLog?: number;
   /** Header with the id that a balancer gave a request. Default `x-request-id`. */
   readonly requestIdHeader?: string;

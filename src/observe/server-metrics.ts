@@ -273,7 +273,11 @@ function aboutCache(stats: (ChunkCacheStats & CacheState) | undefined): MetricFa
       "Failures of the cache: a miss each, and never a failed request.",
       stats.errors,
     ),
-    gauge("zpublish_cache_bytes", "What it takes on disk, of all processes that share it.", stats.byteLength),
+    gauge(
+      "zpublish_cache_bytes",
+      "Pages in use in its file, of all processes that share it; the file takes 1.1 to 1.5 times as much, and never shrinks.",
+      stats.byteLength,
+    ),
     gauge("zpublish_cache_max_bytes", "Bound of zpublish_cache_bytes.", stats.maxBytes),
     gauge(
       "zpublish_cache_off",

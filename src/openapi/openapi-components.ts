@@ -73,11 +73,16 @@ export const COMPONENTS = {
       "Detail",
       "Allow",
     ),
-    ...errorResponse("PreconditionFailed", "If-Match names no current ETag", "Detail", "ETag"),
+    ...errorResponse("PreconditionFailed", "If-Match names no current ETag", "Detail"),
     ...errorResponse("RangeNotSatisfiable", "The range begins behind the end", "Detail", "Content-Range"),
     ...errorResponse("InvalidPath", "A path parameter is no valid string", "ValidationDetail"),
     ...errorResponse("InternalError", "The source is unreadable or corrupt, or a codec failed", "Detail"),
-    ...errorResponse("Unavailable", "Shutting down, or at a hard limit", "Detail", "Retry-After"),
+    ...errorResponse(
+      "Unavailable",
+      "Starting, shutting down or at a hard limit; no worker, no answer in time, or a source that kept changing",
+      "Detail",
+      "Retry-After",
+    ),
   },
 };
 

@@ -83,7 +83,7 @@ t.test("the times of Kubernetes leave a server the time that it takes to drain",
   const { delayMs, timeoutMs } = config.drain;
   const unreadyMs = readinessProbe.periodSeconds * readinessProbe.failureThreshold * 1_000;
   t.ok(delayMs >= unreadyMs + 10_000, "until it is known everywhere that it is not ready");
-  t.ok(pod.terminationGracePeriodSeconds * 1_000 >= delayMs + timeoutMs + 10_000, "and then to the end");
+  t.ok(pod.terminationGracePeriodSeconds * 1_000 >= delayMs + timeoutMs + 20_000, "and then to the end");
   t.ok(startupProbe.periodSeconds * startupProbe.failureThreshold >= 60);
   t.end();
 });

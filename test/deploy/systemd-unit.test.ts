@@ -49,7 +49,7 @@ t.test("the unit's options are options, and it waits until a server that drains 
   });
   const stopMs = Number(settings("TimeoutStopSec")[0]) * 1_000;
   t.ok(drain.delayMs >= 5_000, "a balancer looks each second, twice");
-  t.ok(stopMs >= drain.delayMs + drain.timeoutMs + 10_000, "cache and workers take ten seconds at most");
+  t.ok(stopMs >= drain.delayMs + drain.timeoutMs + 20_000, "closing takes up to twenty seconds");
   t.strictSame(settings("ExecReload"), ["/bin/kill -HUP $MAINPID"]);
   t.strictSame(settings("RestartPreventExitStatus"), ["2"], "the code of a wrong configuration");
   t.end();
