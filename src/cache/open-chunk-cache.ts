@@ -53,8 +53,9 @@ const FLUSH_INTERVAL_MS = 1_000;
  */
 const VERIFIED_FOR_MS = 2_000;
 const MARK_INTERVAL_MS = 60_000;
-/** After so many failures in one process the cache stays off. */
+/** After so many failures within an hour the cache stays off. */
 const REOPENINGS_MAX = 5;
+const REOPENINGS_PERIOD_MS = 3_600_000;
 /** Left free on the disk for others, and for lmdb's own pages: it prints to standard error when it finds none. */
 const DISK_RESERVE_BYTES = 16 * 1024 ** 2;
 
@@ -77,7 +78,8 @@ export async function openTendedChunkCache(
   let identity: string | undefined;
   /** The most that the file had: it never shrinks by itself. */
   let fileBytes = 0;
-  let reopenings = 0;
+  /** When it was opened again lately. */
+  let reopenings: number[] = [];
   let reopening: Promise<void> | undefined;
   let tending: Promise<void> | undefined;
   let markedAt = Date.now();
@@ -95,9 +97,13 @@ export async function openTendedChunkCache(
   /** @param isCut Closing what is open would read what is missing from the file. */
   async function reopen(reason: string, discard: boolean, isCut: boolean): Promise<void> {
     const detached = cache.detach();
-    if (++reopenings > REOPENINGS_MAX) {
+    const now = performance.now();
+    reopenings = [...reopenings.filter((at) => now - at < REOPENINGS_PERIOD_MS), now];
+    if (reopenings.length > REOPENINGS_MAX) {
       isOff = true;
-      log.warn(`chunk cache: ${reason}; it has been opened ${REOPENINGS_MAX} times and stays off now`);
+      log.warn(
+        `chunk cache: ${reason}; it has been opened ${REOPENINGS_MAX} times within an hour and stays off now`,
+      );
       if (!isCut) detached?.close().catch(() => {});
       return;
     }
