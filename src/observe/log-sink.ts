@@ -122,7 +122,7 @@ export function createLogSink(fd: number): LogSink {
       gather();
       const isAllWritten = pump() && dropped === 0;
       if (isAllWritten || performance.now() >= endAt) return;
-      if (waiting.length > 0) sleep(EXIT_RETRY_MS);
+      sleep(EXIT_RETRY_MS);
     }
   });
 
