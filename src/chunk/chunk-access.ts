@@ -3,7 +3,10 @@ import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { elementCount } from "../model/chunk-grid.js";
 import { openChunkReader } from "../source/chunk-reader.js";
 import type { ChunkReader, StampLook } from "../source/chunk-source.js";
+import { maxStoredByteLength } from "../source/max-stored-byte-length.js";
 import { combineStamps } from "../source/stamp-of.js";
+import { createSteps } from "../zarr/codec-steps.js";
+import type { CodecStep } from "../zarr/encoding-plan.js";
 import { storedChunksOf } from "../zarr/stored-chunks-of.js";
 
 /** Stored chunks whose stamps are looked up at a time for one served chunk. */
@@ -20,6 +23,8 @@ export interface ChunkAccess {
   readonly cachePrefix: string;
   /** What a chunk may take in memory: uncompressed, and a guess where items have no fixed size. */
   readonly expectedByteLength: number;
+  /** Of a stored chunk that is passed through: a longer one is damaged. Undefined: not known, or not passed through. */
+  readonly maxStoredByteLength: number | undefined;
 }
 
 const EXPECTED_ITEM_BYTES = 16;
@@ -37,10 +42,17 @@ export function chunkAccessOf(snapshot: DatasetSnapshot, array: ServedArray): Ch
       cachePrefix: `${snapshot.identity}\n${served}\n`,
       expectedByteLength:
         elementCount(array.plan.served.chunkShape) * (array.plan.itemSize || EXPECTED_ITEM_BYTES),
+      maxStoredByteLength:
+        array.plan.kind === "passthrough" ? maxStoredByteLength(array.plan, storedSteps(array)) : undefined,
     };
     accesses.set(array, access);
   }
   return access;
+}
+
+/** What is known of the bytes that the stored codecs hold, which a plan that passes chunks through does without. */
+function storedSteps({ stored, plan }: ServedArray): CodecStep[] {
+  return createSteps(stored, stored.codecs, plan.stored.chunkShape, plan.maxFilledByteLength);
 }
 
 /**

@@ -5,7 +5,7 @@ import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { errorFromData, ZpublishError } from "../errors.js";
 import type { Body, BodyReply } from "../http/reply.js";
 import { CHUNK_HEADROOM_BYTES, type ChunkOutcome, type ChunkTask } from "../pool/chunk-task.js";
-import type { StampLook } from "../source/chunk-source.js";
+import type { StampLook, StoredChunk } from "../source/chunk-source.js";
 import { storeOf } from "../source/store-of.js";
 import { turnOf } from "../turn.js";
 import { parseChunkKey } from "../zarr/chunk-key.js";
@@ -44,6 +44,22 @@ export interface ChunkServiceParts {
 }
 
 const ALWAYS = () => true;
+
+/**
+ * Says of a chunk that was too long to be read what is said of one that was read: that it is another one by now, or how
+ * long it should be, with the array's name. Any other error as it is.
+ */
+function nameLonger(error: unknown, request: ChunkRequest): unknown {
+  if (!(error instanceof ZpublishError)) return error;
+  const { received, stamp } = error.details;
+  if (error.code !== "corrupt-chunk" || typeof received !== "number" || typeof stamp !== "string")
+    return error;
+  const { array, coords } = request;
+  refuseOtherStamp(request, stamp);
+  checkStoredLength(array.plan, coords, received);
+  const { code, message, details } = error;
+  return new ZpublishError(code, `'${array.plan.path}': ${message}`, { details, cause: error });
+}
 
 /** The spine: key → stamp → reply; and when its body is asked for: cache → passthrough read or pool. */
 export function createChunkService(parts: ChunkServiceParts): ChunkService {
@@ -221,12 +237,21 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService {
     const { array, access, coords, stamp, notFound } = request;
     if (array.plan.kind !== "passthrough") return undefined;
     const began = performance.now();
-    const options = { wasLookedAt: stamp !== undefined, allocate: memory.take };
-    const stored = await reads.run(
-      storeOf(array.plan.source),
-      () => access.reader.read(coords, options),
-      isWanted,
-    );
+    const options = {
+      wasLookedAt: stamp !== undefined,
+      allocate: memory.take,
+      maxByteLength: access.maxStoredByteLength,
+    };
+    let stored: StoredChunk | undefined;
+    try {
+      stored = await reads.run(
+        storeOf(array.plan.source),
+        () => access.reader.read(coords, options),
+        isWanted,
+      );
+    } catch (error) {
+      throw nameLonger(error, request);
+    }
     if (stored === undefined) {
       await refuseSudden(request);
       if (array.plan.absentIsAbsent) throw notFound();

@@ -3,6 +3,7 @@ import { messageOf, ZpublishError } from "../errors.js";
 import { elementCount } from "../model/chunk-grid.js";
 import { CHUNK_HEADROOM_BYTES, type ChunkOutcome } from "../pool/chunk-task.js";
 import type { ChunkReader, StoredChunk } from "../source/chunk-source.js";
+import { maxStoredByteLength } from "../source/max-stored-byte-length.js";
 import { combineStamps } from "../source/stamp-of.js";
 import type { ChunkLayout, EncodingPlan } from "../zarr/encoding-plan.js";
 import { storedChunksOf } from "../zarr/stored-chunks-of.js";
@@ -202,7 +203,11 @@ function readStored(
   coords: readonly number[],
 ): Promise<StoredChunk | undefined> {
   const { allocate } = memory;
-  return timed(watch, "read", () => readNamed(plan, coords, reader.read(coords, { allocate })));
+  // Here, what is passed through is held in memory as what is made up is.
+  const maxByteLength = maxStoredByteLength(plan) ?? plan.maxFilledByteLength;
+  return timed(watch, "read", () =>
+    readNamed(plan, coords, reader.read(coords, { allocate, maxByteLength })),
+  );
 }
 
 /** Names the array and the chunk in what goes wrong while reading. */

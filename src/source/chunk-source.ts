@@ -83,6 +83,11 @@ export interface ReadOptions {
   readonly wasLookedAt?: boolean;
   /** Where the memory for the bytes comes from. Default: memory of their own. */
   readonly allocate?: (byteLength: number) => Uint8Array<ArrayBuffer>;
+  /**
+   * A longer chunk is refused before there is memory for it, as `corrupt-chunk`: see `max-stored-byte-length.ts`. Memory
+   * sources need none. Default: none, but what one read can take.
+   */
+  readonly maxByteLength?: number | undefined;
 }
 
 /** What a look at a stored chunk found. */

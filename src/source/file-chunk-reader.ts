@@ -1,13 +1,15 @@
 import { encodeChunkKey } from "../zarr/chunk-key.js";
 import type { ChunkReader, FileChunks, StoredChunk } from "./chunk-source.js";
 import { findOrConfirmAbsence } from "./confirm-absence.js";
+import { refuseLonger } from "./max-stored-byte-length.js";
 import type { OpenFile } from "./open-file.js";
 import { stampOf } from "./stamp-of.js";
 import { createStoreFiles } from "./store-files.js";
+import { readDirectories } from "./verified-directories.js";
 
 /** A reader of chunks that are one file each. */
 export function openFileChunkReader(source: FileChunks, mayBlock: boolean): ChunkReader {
-  const files = createStoreFiles(source.root ?? source.directory, mayBlock);
+  const files = createStoreFiles(source.root ?? source.directory, mayBlock, readDirectories);
 
   function statChunk(chunkCoords: readonly number[]) {
     const key = encodeChunkKey(chunkCoords, source.keyEncoding);
@@ -24,10 +26,12 @@ export function openFileChunkReader(source: FileChunks, mayBlock: boolean): Chun
       files.lookNow(`${source.directory}/${encodeChunkKey(chunkCoords, source.keyEncoding)}`),
     read(chunkCoords, options) {
       const key = encodeChunkKey(chunkCoords, source.keyEncoding);
-      const use = async (file: OpenFile): Promise<StoredChunk> => ({
-        bytes: await file.readBytes(0, Number(file.stat.size), options?.allocate),
-        stamp: stampOf(file.stat),
-      });
+      const use = async (file: OpenFile): Promise<StoredChunk> => {
+        const byteLength = Number(file.stat.size);
+        const stamp = stampOf(file.stat);
+        refuseLonger(byteLength, options?.maxByteLength, stamp, () => `chunk '${key}'`);
+        return { bytes: await file.readBytes(0, byteLength, options?.allocate), stamp };
+      };
       const path = `${source.directory}/${key}`;
       return findOrConfirmAbsence(files.calls, source, key, () =>
         files.read(path, use, options?.wasLookedAt),

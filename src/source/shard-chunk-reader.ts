@@ -1,11 +1,13 @@
 import { encodeChunkKey } from "../zarr/chunk-key.js";
 import type { ChunkReader, ShardChunks, StoredChunk, StoredSize } from "./chunk-source.js";
 import { findOrConfirmAbsence } from "./confirm-absence.js";
+import { refuseLonger } from "./max-stored-byte-length.js";
 import type { OpenFile } from "./open-file.js";
 import { readShardIndex, type ShardEntry, shardEntry } from "./shard-index.js";
 import { createShardIndexCache } from "./shard-index-cache.js";
 import { stampOf } from "./stamp-of.js";
 import { createStoreFiles } from "./store-files.js";
+import { readDirectories } from "./verified-directories.js";
 
 const indexes = createShardIndexCache();
 
@@ -18,7 +20,7 @@ interface ShardPlace {
 
 /** A reader of the inner chunks of shards. */
 export function openShardChunkReader(source: ShardChunks, mayBlock: boolean): ChunkReader {
-  const files = createStoreFiles(source.root ?? source.directory, mayBlock);
+  const files = createStoreFiles(source.root ?? source.directory, mayBlock, readDirectories);
   // Metadata may be corrected while shards stay: other bytes of them are the index then.
   const layout = [source.indexLocation, source.indexChecksum, ...source.chunksPerShard].join(" ");
 
@@ -57,8 +59,10 @@ export function openShardChunkReader(source: ShardChunks, mayBlock: boolean): Ch
     read(chunkCoords, options) {
       const use = async (file: OpenFile, entry: ShardEntry | undefined): Promise<StoredChunk | undefined> => {
         if (entry === undefined) return undefined;
-        const bytes = await file.readBytes(entry.offset, entry.byteLength, options?.allocate);
-        return { bytes, stamp: stampOf(file.stat) };
+        const { offset, byteLength } = entry;
+        const stamp = stampOf(file.stat);
+        refuseLonger(byteLength, options?.maxByteLength, stamp, () => labelInShard(chunkCoords, source));
+        return { bytes: await file.readBytes(offset, byteLength, options?.allocate), stamp };
       };
       return readShard(chunkCoords, use, options?.wasLookedAt);
     },
@@ -68,6 +72,11 @@ export function openShardChunkReader(source: ShardChunks, mayBlock: boolean): Ch
       return readShard(chunkCoords, use);
     },
   };
+}
+
+function labelInShard(chunkCoords: readonly number[], source: ShardChunks): string {
+  const { key, position } = placeInShard(chunkCoords, source);
+  return `shard '${key}': inner chunk ${position}`;
 }
 
 function placeInShard(chunkCoords: readonly number[], source: ShardChunks): ShardPlace {

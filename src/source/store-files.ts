@@ -10,10 +10,11 @@ import { realPathOf } from "./real-path.js";
 import { remainingSettleMs } from "./settle-time.js";
 import { stampOf } from "./stamp-of.js";
 import { codeOf, type Label, requireFile, unreadable } from "./unreadable-file.js";
+import { createDirectoryPool, type DirectoryPool, type VerifiedDirectory } from "./verified-directories.js";
 
 const maxTries = 5;
-/** Directories whose real path was checked, per store and thread. */
-const maxVerifiedDirectories = 4096;
+/** Verified directories of one look at a store's metadata, which is over soon. */
+const maxOwnDirectories = 4096;
 
 /** Never follows a link unseen, and never waits for the other end of a pipe. */
 const openFlags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
@@ -41,22 +42,20 @@ export interface StoreFiles {
   read<T>(path: string, use: (file: OpenFile) => Promise<T>, wasLookedAt?: boolean): Promise<T | undefined>;
 }
 
-interface VerifiedDirectory {
-  /** Real path. */
-  readonly real: string;
-  /** `st_dev` */
-  readonly device: bigint;
-}
-
 /**
  * @param root Absolute real path of the store.
  * @param mayBlock Whether this thread has nothing else to do while it reads: files of local file systems are then read
  * without handing it to another. Default false.
+ * @param directories Where directories that were verified are kept: with others', for files that are read for long. Default:
+ * by itself.
  */
-export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
+export function createStoreFiles(
+  root: string,
+  mayBlock = false,
+  directories: DirectoryPool = createDirectoryPool(maxOwnDirectories),
+): StoreFiles {
   const calls = createFileCalls(root);
-  /** Directories whose real path was checked. */
-  const verified = new Map<string, VerifiedDirectory>();
+  const verified = directories.open();
 
   /** Undefined where the directory is not there. */
   function verifyDirectory(
@@ -72,7 +71,6 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
     refuseOutside(root, real, label);
     const stat = await lstatLater(real, real).catch((error: unknown) => absentOrThrow(error, label));
     if (stat === undefined) return undefined;
-    if (verified.size >= maxVerifiedDirectories) verified.clear();
     const found = Object.freeze({ real, device: stat.dev });
     verified.set(directory, found);
     return found;

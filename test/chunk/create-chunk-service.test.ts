@@ -166,6 +166,22 @@ t.test("a reply whose chunk changed before it was read does not go out under the
   t.equal(cache.kept.size, 0);
 });
 
+t.test(
+  "a chunk that is too long to be read is named as one that was read, unless it is another by now",
+  async (t) => {
+    const { serve, file } = await setup(t);
+    const before = await serve("0.0");
+    await writeFile(file, Buffer.alloc(1024 ** 2 + 17));
+    await t.rejects(before.open(), { code: "source-changed" });
+    await t.rejects((await serve("0.0")).open(), {
+      code: "corrupt-chunk",
+      message: "'a': chunk '0.0': expected at most 1048592 stored bytes, received 1048593",
+    });
+    await writeFile(file, Buffer.alloc(1024 ** 2 + 16));
+    t.equal((await (await serve("0.0")).open()).byteLength, 1_048_592);
+  },
+);
+
 t.test("the length of a chunk that changed is not said under the old ETag", async (t) => {
   const { serve, file } = await setup(t);
   const reply = await serve("0.0");

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import t from "tap";
 import { crc32c } from "../../src/codec/crc32c.js";
 import { openChunkReader } from "../../src/source/chunk-reader.js";
-import type { FileChunks, ShardChunks } from "../../src/source/chunk-source.js";
+import type { ChunkSource, FileChunks, ShardChunks } from "../../src/source/chunk-source.js";
 import { makeDirectory, makeOld, writeFiles, zarray } from "./write-store.js";
 
 function files(root: string, changes: Partial<FileChunks> = {}): FileChunks {
@@ -221,6 +221,38 @@ t.test("a shard is read by the index that its metadata say now, whoever read it 
   t.equal(await first({}), "a");
   await t.rejects(first({ indexLocation: "start" }), { code: "corrupt-chunk" });
   t.equal(await first({}), "a");
+});
+
+t.test("a chunk that is longer than it may be is refused before there is memory for it", async (t) => {
+  const root = await makeDirectory(t);
+  const source = shard(root);
+  await writeFiles(root, {
+    "v/.zarray": zarray,
+    "v/0": "chunk",
+    "v/c/0/0": writeShard(["a", "bb", null, "dddd"], source),
+  });
+  let allocated = 0;
+  const allocate = (byteLength: number) => {
+    allocated += byteLength;
+    return new Uint8Array(byteLength);
+  };
+  const read = async (from: ChunkSource, coords: readonly number[], maxByteLength: number | undefined) =>
+    (await openChunkReader(from).read(coords, { allocate, maxByteLength }))?.bytes.length;
+  const stamp = await openChunkReader(files(root)).stamp([0]);
+  await t.rejects(read(files(root), [0], 4), {
+    code: "corrupt-chunk",
+    message: "chunk '0': expected at most 4 stored bytes, received 5",
+    details: { expected: 4, received: 5, stamp },
+  });
+  await t.rejects(read(source, [1, 1], 3), {
+    code: "corrupt-chunk",
+    message: "shard 'c/0/0': inner chunk 3: expected at most 3 stored bytes, received 4",
+  });
+  t.equal(allocated, 0);
+  t.equal(await read(files(root), [0], 5), 5);
+  t.equal(await read(files(root), [0], undefined), 5);
+  t.equal(await read(source, [0, 1], 3), 2, "whatever the length of its shard");
+  t.equal(await read(source, [1, 0], 0), undefined);
 });
 
 t.test("a damaged shard is corrupt, naming what is wrong", async (t) => {
