@@ -32,6 +32,7 @@ export type ErrorCode =
   | "starting"
   /** Path and query are longer than is allowed. */
   | "url-too-long"
+  /** The headers of a request that has to wait are longer than may be kept. */
   | "headers-too-long"
   /** Asked for without a token that lets one read. Details: `wasGiven`. */
   | "unauthorized"

@@ -1,7 +1,6 @@
 import nodeZlib from "node:zlib";
 import { messageOf, ZpublishError } from "../errors.js";
-import { createRecentMap } from "../recent-map.js";
-import { keepStream, type StreamRun } from "./kept-stream.js";
+import { keepStreams } from "./kept-stream.js";
 
 const { constants, createDeflate, createGzip, deflateSync, gzipSync } = nodeZlib;
 
@@ -23,7 +22,7 @@ export type DeflateFormat = "zlib" | "gzip";
  */
 export function deflate(format: DeflateFormat, bytes: Uint8Array, level: number): Uint8Array {
   try {
-    const encoded = encoderOf(format, level)(bytes, { chunkSize: deflateBound(bytes.length) });
+    const encoded = ENCODERS[format](level)(bytes, { chunkSize: deflateBound(bytes.length) });
     // Node writes the system it was built for; numcodecs, as Python does, this.
     if (format === "gzip") encoded[OS_PLACE] = OS_UNKNOWN;
     return encoded;
@@ -35,26 +34,22 @@ export function deflate(format: DeflateFormat, bytes: Uint8Array, level: number)
 /** Of zlib's encoder: twice what it refers back to (32 KiB). */
 const WINDOW_BYTES = 2 ** 16;
 
-/** Encoders that are kept: more than there are formats and levels. */
-const MAX_ENCODERS = 44;
+/** More than zlib has. */
+const MAX_LEVELS = 24;
 
-/** By format and level. */
-const encoders = createRecentMap<StreamRun>(MAX_ENCODERS);
+const ENCODERS = {
+  gzip: keepEncoders(createGzip, gzipSync),
+  zlib: keepEncoders(createDeflate, deflateSync),
+};
 
-function encoderOf(format: DeflateFormat, level: number): StreamRun {
-  const key = `${format} ${level}`;
-  const known = encoders.get(key);
-  if (known !== undefined) return known;
-  const [create, sync] = format === "gzip" ? [createGzip, gzipSync] : [createDeflate, deflateSync];
-  const encoder = keepStream({
+function keepEncoders(create: typeof createGzip | typeof createDeflate, sync: typeof gzipSync) {
+  return keepStreams(MAX_LEVELS, (level) => ({
     create: () => create({ level }),
     finish: constants.Z_FINISH,
     isReset: true,
     windowBytes: WINDOW_BYTES,
     runOnce: (bytes, options) => sync(bytes, { ...options, level }),
-  });
-  encoders.set(key, encoder);
-  return encoder;
+  }));
 }
 
 /**

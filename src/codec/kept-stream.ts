@@ -1,3 +1,5 @@
+import { createRecentMap } from "../recent-map.js";
+
 /** As the options of the functions of `node:zlib` whose names end in `Sync`. */
 export interface StreamRunOptions {
   /** Bytes of room at a time: with more than comes out, and be it one byte, there is one pass, and nothing is copied. */
@@ -110,6 +112,26 @@ export function keepStream(kind: StreamKind): StreamRun {
         stream.close();
       } else if (isReset) stream._handle.reset();
     }
+  };
+}
+
+/**
+ * One of each level that is asked for, as {@link keepStream}; those not asked for lately are forgotten.
+ * @param limit At most so many.
+ */
+export function keepStreams(
+  limit: number,
+  kindOf: (level: number) => StreamKind,
+): (level: number) => StreamRun {
+  const byLevel = createRecentMap<StreamRun>(limit);
+  return (level) => {
+    const key = String(level);
+    let run = byLevel.get(key);
+    if (run === undefined) {
+      run = keepStream(kindOf(level));
+      byLevel.set(key, run);
+    }
+    return run;
   };
 }
 

@@ -1,8 +1,7 @@
 import nodeZlib from "node:zlib";
 import { messageOf, ZpublishError } from "../errors.js";
-import { createRecentMap } from "../recent-map.js";
 import { type Codec, checkDecodedLength, corrupt } from "./codec.js";
-import { keepStream, type StreamRun, type StreamRunOptions } from "./kept-stream.js";
+import { keepStream, keepStreams, type StreamRun, type StreamRunOptions } from "./kept-stream.js";
 import { checkEncodable, loadNumcodecs, runNumcodecs } from "./numcodecs-module.js";
 import { inflate } from "./zlib.js";
 import { measureZstd, withContentSize } from "./zstd-frame.js";
@@ -88,6 +87,20 @@ export const zstd: Codec = {
   },
 };
 
+/** By level. */
+const encoderOf =
+  createZstdCompress &&
+  zstdCompressSync &&
+  keepStreams(MAX_LEVELS, (level) => {
+    const params = { [LEVEL_PARAMETER]: level, [CONTENT_SIZE_PARAMETER]: 1 };
+    return {
+      create: () => createZstdCompress({ params }),
+      finish: END,
+      isReset: false,
+      runOnce: (bytes, options) => zstdCompressSync(bytes, { ...options, params }),
+    };
+  });
+
 /**
  * Encodes one frame that says its content size, by Node; undefined where Node has no zstd. Then numcodecs.js encodes, which
  * takes levels of 0 and below for 1.
@@ -98,38 +111,15 @@ export const zstd: Codec = {
  * @throws ZpublishError `codec-failed`
  */
 export const encodeZstd =
-  createZstdCompress &&
-  zstdCompressSync &&
+  encoderOf &&
   ((bytes: Uint8Array, level: number): Uint8Array => {
     const known = level === -1 ? -2 : Math.min(Math.max(level, MIN_LEVEL), MAX_LEVEL);
     try {
-      let encoder = encoders.get(`${known}`);
-      if (encoder === undefined) {
-        encoder = keepEncoder(known, createZstdCompress, zstdCompressSync);
-        encoders.set(`${known}`, encoder);
-      }
-      return encoder(bytes, { chunkSize: compressBound(bytes.length) });
+      return encoderOf(known)(bytes, { chunkSize: compressBound(bytes.length) });
     } catch (error) {
       throw new ZpublishError("codec-failed", `zstd: ${messageOf(error)}`, { cause: error });
     }
   });
-
-/** By level. */
-const encoders = createRecentMap<StreamRun>(MAX_LEVELS);
-
-function keepEncoder(
-  level: number,
-  create: Required<NativeZstd>["createZstdCompress"],
-  sync: Required<NativeZstd>["zstdCompressSync"],
-): StreamRun {
-  const params = { [LEVEL_PARAMETER]: level, [CONTENT_SIZE_PARAMETER]: 1 };
-  return keepStream({
-    create: () => create({ params }),
-    finish: END,
-    isReset: false,
-    runOnce: (bytes, options) => sync(bytes, { ...options, params }),
-  });
-}
 
 /** See {@link loadNumcodecs}; undefined where Node has zstd itself. */
 export const loadZstd = encodeZstd === undefined ? () => loadNumcodecs("zstd") : undefined;

@@ -53,7 +53,7 @@ export const LIMIT_OPTIONS = {
   ),
   maxQueuedChunks: count("Chunks that wait for a worker, or for the disk", 10_000_000, 16_384),
   maxHeaderSize: size(
-    "Request line and headers that come in pieces; beyond it 431",
+    "Request line and headers that come in pieces, and headers of requests that wait; beyond it 431",
     4 * KIB,
     MIB,
     16 * KIB,

@@ -1,6 +1,7 @@
 import { ZpublishError } from "../errors.js";
 import { createRecentMap } from "../recent-map.js";
 import type { Answering } from "./answer.js";
+import { ASK_EACH_TIME } from "./ask-each-time.js";
 import { type Cors, createCors } from "./cors.js";
 import { isHeaderValue } from "./header-field.js";
 import type { Route } from "./route.js";
@@ -27,7 +28,6 @@ export interface PreparedSite {
   readonly edge: SiteEdge;
 }
 
-const DEFAULT_CACHE_CONTROL = "public, max-age=0, must-revalidate";
 /** Replies that are kept for later requests of their paths: two to four kilobytes each. */
 const MAX_KEPT_REPLIES = 4_096;
 /** Fewer than are kept: whoever reads more paths than this one after the other asks for none of them again soon. */
@@ -35,7 +35,7 @@ const SEEN_PATHS = 2_048;
 
 /** @throws ZpublishError `invalid-config` where routes conflict or an option is no good. */
 export function prepareSite(site: HttpSite): PreparedSite {
-  const { rootPath = "", cacheControl = DEFAULT_CACHE_CONTROL } = site;
+  const { rootPath = "", cacheControl = ASK_EACH_TIME } = site;
   if (rootPath !== "" && !/^(?:\/[A-Za-z0-9\-._~]+)+$/.test(rootPath)) {
     throw new ZpublishError(
       "invalid-config",

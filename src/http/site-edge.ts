@@ -1,4 +1,5 @@
 import { createAddressSet } from "./address-set.js";
+import { ASK_EACH_TIME } from "./ask-each-time.js";
 import type { Proxies } from "./forwarded.js";
 import { headerField } from "./header-field.js";
 import { privateCacheControl } from "./private-cache-control.js";
@@ -36,8 +37,6 @@ export interface SiteEdge {
    */
   cacheControlOfAddress(cacheControl: string): string;
 }
-
-const ASK_EACH_TIME = "public, max-age=0, must-revalidate";
 
 /** Different ones are as many as datasets that have their own. */
 const MAX_REMEMBERED = 256;

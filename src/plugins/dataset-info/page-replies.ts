@@ -1,6 +1,7 @@
 import type { DatasetSnapshot } from "../../dataset/dataset.js";
 import { datasetPageSteps } from "../../html/dataset-page.js";
 import { placeOf, placePage } from "../../html/page-place.js";
+import { ASK_EACH_TIME } from "../../http/ask-each-time.js";
 import type { Document } from "../../http/document.js";
 import type { DocumentReply, RouteRequest } from "../../http/reply.js";
 import type { Group } from "../../model/data-tree.js";
@@ -123,7 +124,7 @@ export function createPageReplies(context: PluginContext): PageReplies {
         page.documents.set(address, document);
       }
       // A page without some of its values must not be kept by others for as long as a dataset's owner allows.
-      const cacheControl = page.complete ? snapshot.cacheControl : "public, max-age=0, must-revalidate";
+      const cacheControl = page.complete ? snapshot.cacheControl : ASK_EACH_TIME;
       return { kind: "document", document, cacheControl, quotesAddress: true };
     },
   };
