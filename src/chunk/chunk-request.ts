@@ -1,6 +1,7 @@
 import type { CacheKey } from "../cache/cache-key.js";
 import type { ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
+import { refuseLonger } from "../source/max-stored-byte-length.js";
 import { checkStoredLength } from "./check-stored-chunk.js";
 import { absentStampOf, type ChunkAccess, stampOfChunk } from "./chunk-access.js";
 
@@ -51,5 +52,11 @@ export async function byteLengthOf(request: ChunkRequest): Promise<number | unde
   }
   refuseOtherStamp(request, size.stamp);
   checkStoredLength(array.plan, coords, size.byteLength);
+  refuseLonger(
+    size.byteLength,
+    access.maxStoredByteLength,
+    size.stamp,
+    () => `'${array.plan.path}' chunk ${coords.join(".")}`,
+  );
   return size.byteLength;
 }
