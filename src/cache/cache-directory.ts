@@ -49,27 +49,15 @@ export async function markInUse(storeDirectory: string): Promise<void> {
   }
 }
 
-/** The file that a store's data is in. */
-export interface StoreFile {
-  /** Tells whether it was removed or replaced. */
-  readonly identity: string;
-  readonly byteLength: number;
-}
-
-/** Undefined where there is none. @throws Error Where it cannot be looked at. */
-export async function fileOfStore(storeDirectory: string): Promise<StoreFile | undefined> {
+/** Tells whether a store's file was removed or replaced; undefined where there is none. @throws Error Where it cannot be looked at. */
+export async function identityOfStore(storeDirectory: string): Promise<string | undefined> {
   try {
-    const { dev, ino, size } = await stat(join(storeDirectory, DATA_FILE), { bigint: true });
-    return { identity: `${dev}:${ino}`, byteLength: Number(size) };
+    const { dev, ino } = await stat(join(storeDirectory, DATA_FILE), { bigint: true });
+    return `${dev}:${ino}`;
   } catch (error) {
     if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
     throw error;
   }
-}
-
-/** {@link StoreFile.identity}, undefined where there is no file. @throws Error Where it cannot be looked at. */
-export async function identityOfStore(storeDirectory: string): Promise<string | undefined> {
-  return (await fileOfStore(storeDirectory))?.identity;
 }
 
 /**

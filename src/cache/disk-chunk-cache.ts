@@ -14,12 +14,15 @@ export interface DiskChunkCacheOptions {
   readonly maxBytes: number;
   readonly pendingMaxBytes: number;
   readonly log: Log;
-  /** For how long a value is believed whose bytes were all looked at. */
+  /** For how long a value is believed whose bytes were all looked at, if nobody writes into the file. */
   readonly verifiedForMs: number;
   /** Whether so many more bytes can be written: asked before each batch. */
   hasRoomFor(byteLength: number): Promise<boolean>;
-  /** Called once when the store cannot be used any more; `attach` may follow. */
-  onBroken(reason: string): void;
+  /**
+   * Called once when the store cannot be used any more; `attach` may follow.
+   * @param isCut Whether closing it would read what is missing from its file.
+   */
+  onBroken(reason: string, isCut: boolean): void;
 }
 
 /** A chunk cache over a store that may come and go. */
@@ -58,7 +61,7 @@ const NOTHING_USED: StoreUsage = Object.freeze({ usedBytes: 0, fileBytes: 0, ent
 export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkCache {
   const { maxBytes, log } = options;
   const limits = cacheLimitsOf(maxBytes);
-  /** When all bytes of a value were checked last. */
+  /** When all bytes of a value were looked at last, of `performance.now()`. */
   const verified = createRecentMap<number>(VERIFIED_MAX);
   /** Given to `put` and not yet visible in the store. */
   const pending = new Map<string, PendingPut>();
@@ -97,33 +100,48 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     log.warn(text);
   }
 
-  function breakDown(reason: string): void {
+  function breakDown(reason: string, isCut = false): void {
     readErrorsInARow = 0;
-    if (store !== undefined) options.onBroken(reason);
+    if (store !== undefined) options.onBroken(reason, isCut);
+  }
+
+  /** The store, if there is one whose file is as long as it was: to be asked before anything is read from it. */
+  function readable(now = performance.now()): LmdbStore | undefined {
+    const cut = store?.dataFile.look(now);
+    if (cut === undefined) return store;
+    counts.errors++;
+    breakDown(cut, true);
+    return undefined;
   }
 
   function find(key: CacheKey): Uint8Array | undefined {
     const { bytes, id } = key;
     const waiting = pending.size === 0 ? undefined : pending.get(id);
     if (waiting !== undefined) return payloadOf(bytes, waiting.stored);
-    if (store === undefined) return undefined;
-    const stored = store.readInPlace(key) ?? store.read(key);
+    const now = performance.now();
+    const current = readable(now);
+    if (current === undefined) return undefined;
+    const stored = current.readInPlace(key) ?? current.read(key);
     if (stored === undefined) return undefined;
     const payload = payloadOf(bytes, stored);
-    if (payload === undefined || !isVerified(id, stored, payload)) {
-      counts.errors++;
-      // Not removed one by one: removing believes the damaged page's own word on how many pages to free.
-      breakDown("a stored chunk is not what was written");
-      return undefined;
-    }
-    return payload;
+    if (payload !== undefined && isAsWritten(current, id, stored, payload, now)) return payload;
+    counts.errors++;
+    // Not removed one by one: removing believes the damaged page's own word on how many pages to free.
+    breakDown("a stored chunk is not what was written");
+    return undefined;
   }
 
-  /** Looks at all bytes, unless that was done a moment ago. */
-  function isVerified(id: string, stored: Uint8Array, payload: Uint8Array): boolean {
-    const now = performance.now();
+  /** Looks at all bytes, unless that was done a moment ago and nobody wrote into the file since. */
+  function isAsWritten(
+    { dataFile }: LmdbStore,
+    id: string,
+    stored: Uint8Array,
+    payload: Uint8Array,
+    now: number,
+  ): boolean {
     const before = verified.get(id);
-    if (before !== undefined && now - before < options.verifiedForMs) return true;
+    if (before !== undefined && before >= dataFile.unchangedSince && now - before < options.verifiedForMs)
+      return true;
     if (!isIntact(stored, payload)) return false;
     verified.set(id, now);
     return true;
@@ -192,11 +210,12 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
 
   async function writePending(): Promise<void> {
     while (store !== undefined && pending.size > 0) {
-      const current = store;
+      const current = readable();
+      if (current === undefined) return;
       const { puts, byteLength } = nextBatch(current);
       if (puts.length === 0) continue;
       if (!(await options.hasRoomFor(byteLength))) throw new Error("no space left on device");
-      if (store !== current) continue;
+      if (store !== current || readable() !== current) continue;
       usage = current.usage();
       if (usage.fileBytes > limits.fileBytesMax) {
         breakDown(`its file has grown to ${usage.fileBytes} bytes, with a bound of ${maxBytes}`);
@@ -268,6 +287,7 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     admits(key, byteLength, cost) {
       if (policy === undefined || byteLength + STORED_HEADER_BYTES > limits.valueBytes) return false;
       try {
+        if (readable() === undefined) return false;
         return policy.admits(key, cost, usage.usedBytes + pendingBytes > limits.fullBytes);
       } catch (error) {
         failReading(error);
@@ -316,7 +336,7 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     },
 
     async flush() {
-      const current = store;
+      const current = readable();
       if (current === undefined || policy === undefined || isClosed || Date.now() < noWritesUntil) return;
       try {
         usage = current.usage();

@@ -29,6 +29,7 @@ import { randomFillSync } from "node:crypto";
 import { join } from "node:path";
 import { type Database, open, type RootDatabase } from "lmdb";
 import { CACHE_KEY_BYTES, type CacheKey } from "./cache-key.js";
+import { type DataFileWatch, watchDataFile } from "./data-file-watch.js";
 import { type CacheEntry, packEntryRecord, parseEntryRecord } from "./entry-record.js";
 import { createMappedValues } from "./mapped-values.js";
 import { putIdOf } from "./stored-value.js";
@@ -57,6 +58,8 @@ export interface LmdbStore extends EntryIndex {
   /** Frees what processes that died have left behind, so that their snapshots no longer keep pages. */
   freeStaleReaders(): void;
   close(): Promise<void>;
+  /** The file that all this is in. Not to be read from where {@link DataFileWatch.look} finds it cut. */
+  readonly dataFile: DataFileWatch;
 }
 
 /** What one transaction does. Buffers must not change until it settles. */
@@ -138,7 +141,8 @@ export function openLmdbStore(directory: string, options: { maxBytes: number; st
     const putIds = environment.openDB({ ...BINARY, name: "put-ids" });
     const info = environment.openDB({ ...BINARY, name: "info" });
     checkStamp(info, options.stamp);
-    return createStore(environment, values, records, putIds, info);
+    const dataFile = watchDataFile(dataFileOf(directory));
+    return createStore(environment, values, records, putIds, info, dataFile);
   } catch (error) {
     environment.close().catch(() => {});
     throw error;
@@ -164,6 +168,7 @@ function createStore(
   records: Database<Buffer, Uint8Array>,
   putIds: Database<Buffer, Uint8Array>,
   info: Database<Buffer, Uint8Array>,
+  dataFile: DataFileWatch,
 ): LmdbStore {
   const mapped = createMappedValues(values, putIds);
   const randomKey = Buffer.alloc(CACHE_KEY_BYTES);
@@ -237,6 +242,7 @@ function createStore(
   }
 
   return {
+    dataFile,
     readInPlace: mapped.read,
     read(key) {
       const found = values.getBinaryFast(key.bytes);
@@ -265,6 +271,7 @@ function createStore(
       environment.readerCheck();
     },
     async close() {
+      dataFile.close();
       if (lastWriteFailed) {
         await write({ puts: [], removes: [], scores: [], clock: clock() }).catch(() => {});
         // `close` waits for a flush of the failed write, which never comes: the end of the process closes it.

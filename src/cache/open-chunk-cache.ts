@@ -1,10 +1,9 @@
-import { statfs, truncate } from "node:fs/promises";
+import { statfs } from "node:fs/promises";
 import { messageOf } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import {
   cacheStamp,
   discardStore,
-  fileOfStore,
   identityOfStore,
   markInUse,
   prepareStoreDirectory,
@@ -31,7 +30,7 @@ export interface OpenChunkCacheOptions {
   readonly pendingMaxBytes?: number;
   /** How often notes on accesses are written and the directory is looked at. Default 1,000; 0: never. */
   readonly flushIntervalMs?: number;
-  /** For how long a chunk is believed whose bytes were all looked at. Default 2,000. */
+  /** For how long a chunk is believed whose bytes were all looked at, if nobody writes into the file. Default 2,000. */
   readonly verifiedForMs?: number;
   /** How long another process may hold the write lock before this one does without the cache. Default 10,000. */
   readonly lockTimeoutMs?: number;
@@ -76,8 +75,6 @@ export async function openTendedChunkCache(
   const stamp = cacheStamp(options.version);
   const storeDirectory = storeDirectoryOf(directory, stamp);
   let identity: string | undefined;
-  /** The most that the file had: it never shrinks by itself. */
-  let fileBytes = 0;
   /** When it was opened again lately. */
   let reopenings: number[] = [];
   let reopening: Promise<void> | undefined;
@@ -88,9 +85,7 @@ export async function openTendedChunkCache(
 
   async function openStore(): Promise<LmdbStore> {
     const opened = await openSoundStore(options, storeDirectory, stamp);
-    const file = await fileOfStore(storeDirectory);
-    identity = file?.identity;
-    fileBytes = file?.byteLength ?? 0;
+    identity = await identityOfStore(storeDirectory);
     return opened;
   }
 
@@ -124,7 +119,7 @@ export async function openTendedChunkCache(
     if (!isCut) detached?.close().catch(() => {});
   }
 
-  function startReopening(reason: string, discard: boolean, isCut = false): void {
+  function startReopening(reason: string, discard: boolean, isCut: boolean): void {
     reopening ??= reopen(reason, discard, isCut).finally(() => {
       reopening = undefined;
     });
@@ -144,7 +139,7 @@ export async function openTendedChunkCache(
     log,
     verifiedForMs: options.verifiedForMs ?? VERIFIED_FOR_MS,
     hasRoomFor,
-    onBroken: (reason) => startReopening(reason, true),
+    onBroken: (reason, isCut) => startReopening(reason, true, isCut),
   });
 
   try {
@@ -156,19 +151,10 @@ export async function openTendedChunkCache(
 
   async function tend(): Promise<void> {
     if (isOff || reopening !== undefined) return reopening;
-    const file = await fileOfStore(storeDirectory).catch(() => ({ identity, byteLength: fileBytes }));
-    if (file?.identity !== identity) {
-      startReopening("its directory was removed or replaced", false);
+    if ((await identityOfStore(storeDirectory).catch(() => identity)) !== identity) {
+      startReopening("its directory was removed or replaced", false, false);
       return reopening;
     }
-    // Reading what is missing ends the process (SIGBUS): seen here in time, unless somebody asked for it within the second.
-    if (file !== undefined && file.byteLength < fileBytes) {
-      // Zeros in its place, which are found wrong: lmdb reads the map once more when the process ends.
-      await truncate(dataFileOf(storeDirectory), fileBytes).catch(() => {});
-      startReopening(`its file was cut short, from ${fileBytes} to ${file.byteLength} bytes`, true, true);
-      return reopening;
-    }
-    fileBytes = file?.byteLength ?? 0;
     await cache.flush();
     if (Date.now() - markedAt < MARK_INTERVAL_MS) return;
     markedAt = Date.now();

@@ -87,7 +87,7 @@ export const OPTIONS = {
   cacheVerify: option({
     placeholder: "seconds",
     summary:
-      "How long the checksum of a kept chunk is believed once it was looked at; 0: looked at each time",
+      "How long the checksum of a kept chunk is believed once it was looked at, while nobody writes into the file; 0: looked at each time",
     schema: secondsSchema(0, 86_400),
     fromText: asNumber,
     defaultValue: () => 2,
