@@ -5,11 +5,11 @@
  *
  * Clients check every byte of every answer against what was true while it was asked for. Chunks are rewritten, cut off
  * and removed, arrays grow and shrink, a dataset goes away and comes back, workers die, chunks are poisonous, a source
- * fails or hangs, the cache is damaged and removed, configurations are reloaded, processes and the whole program killed
+ * fails or hangs, the cache is damaged (also chunks in it, under the program) and removed, configurations are reloaded, processes and the whole program killed
  * and started again; others connect and never read, go in the middle of an answer and ask for nonsense. Without
- * `--processes`, half of the time is with one process and half with two. `--live-damage` turns bits of the cache's file over
- * under the running program, too, which is known to end it now and then, and to show. Prints a report; ends with 1 where a byte was
- * wrong, a request failed that nothing excuses, or something leaked.
+ * `--processes`, half of the time is with one process and half with two. `--live-damage` turns bits of its trees over, too, under the
+ * running program, which is known to end it now and then. Prints a report; ends with 1 where a byte was wrong, a request failed that
+ * nothing excuses, or something leaked.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

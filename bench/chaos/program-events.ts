@@ -1,6 +1,8 @@
-import { open, readdir, rm, stat } from "node:fs/promises";
+import { readSync, writeSync } from "node:fs";
+import { open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { readPageSize } from "../../src/cache/lmdb-file.js";
 import { VISITOR_DATASET } from "./chaos-arrays.js";
 import { type ChaosEvent, configDocument, pick, type Stage } from "./stage.js";
 
@@ -12,6 +14,8 @@ const KILL_GRACE_MS = 1_500;
 const KILL_TROUBLES = ["no answer", "broken off"] as const;
 /** Of each file that is damaged. */
 const FLIPPED_BITS = 40;
+/** For a file that does not tell. */
+const SMALLEST_PAGE_BYTES = 4_096;
 
 /** What happens to the program, its configuration and its cache. */
 export const PROGRAM_EVENTS: readonly ChaosEvent[] = [
@@ -22,6 +26,11 @@ export const PROGRAM_EVENTS: readonly ChaosEvent[] = [
       // The program may make its directory again meanwhile.
       await rm(server.cacheFolder, { recursive: true, force: true, maxRetries: 5 });
     },
+  },
+  {
+    name: "chunks in the cache damaged under the program",
+    weight: 1,
+    happens: async (stage) => ((await damageChunks(stage)) ? undefined : false),
   },
   {
     name: "reload with another configuration",
@@ -87,8 +96,8 @@ export const PROGRAM_EVENTS: readonly ChaosEvent[] = [
 ];
 
 /**
- * Damage under a running server, which has mapped the file: it may end by that (SIGBUS), and shows what has changed of
- * values that it has verified before. Not part of a run unless it is asked for.
+ * Damage anywhere under a running server, which has mapped the file: it may end by that, where it is the trees that are hit. Not part
+ * of a run unless it is asked for.
  */
 export const LIVE_DAMAGE: ChaosEvent = {
   name: "bytes of the cache flipped under the program",
@@ -96,23 +105,55 @@ export const LIVE_DAMAGE: ChaosEvent = {
   happens: damageCache,
 };
 
-/** Turns bits of the cache's files over. */
+/** Turns bits of the cache's files over, anywhere. */
 async function damageCache({ server, random }: Stage): Promise<void> {
-  for (const file of await cacheFiles(server.cacheFolder)) {
-    const { size } = await stat(file);
-    const handle = await open(file, "r+");
+  await damageFiles(server.cacheFolder, random, () => true);
+}
+
+/**
+ * Turns bits of chunks over that are longer than a page, behind their first page: a program that has mapped the file finds its way
+ * in it as before.
+ * @returns Whether there was one.
+ */
+async function damageChunks({ server, random }: Stage): Promise<boolean> {
+  return (await damageFiles(server.cacheFolder, random, isWithinValue)) > 0;
+}
+
+/** Not of a tree, and not the first of a value: those begin with their number and have few flags (`mdb.c`, MDB_page). */
+function isWithinValue(page: Buffer, index: number): boolean {
+  return Number(page.readBigUInt64LE(0)) !== index || page.readUInt16LE(18) >= 0x100;
+}
+
+/** @returns How many bits were turned over. */
+async function damageFiles(
+  folder: string,
+  random: () => number,
+  mayDamage: (page: Buffer, index: number) => boolean,
+): Promise<number> {
+  let flipped = 0;
+  for (const path of await cacheFiles(folder)) {
+    // The program may put it away meanwhile.
+    const handle = await open(path, "r+").catch(() => undefined);
+    if (handle === undefined) continue;
     try {
+      const { size } = await handle.stat();
+      const pageSize = await readPageSize(handle).catch(() => SMALLEST_PAGE_BYTES);
+      const page = Buffer.alloc(pageSize);
       for (let i = 0; i < FLIPPED_BITS; i++) {
-        const at = Math.floor(random() * size);
-        const byte = Buffer.alloc(1);
-        await handle.read(byte, 0, 1, at);
-        byte[0]! ^= 1 << Math.floor(random() * 8);
-        await handle.write(byte, 0, 1, at);
+        const index = Math.floor((random() * size) / pageSize);
+        // At once, or the page may have become another one.
+        const byteLength = readSync(handle.fd, page, 0, pageSize, index * pageSize);
+        if (byteLength === 0 || !mayDamage(page, index)) continue;
+        const at = Math.floor(random() * byteLength);
+        page[at]! ^= 1 << Math.floor(random() * 8);
+        writeSync(handle.fd, page, at, 1, index * pageSize + at);
+        flipped++;
       }
     } finally {
       await handle.close();
     }
   }
+  return flipped;
 }
 
 /** Ends the program, and starts it again where it was. @param meanwhile What is done while nothing runs. */
