@@ -2,7 +2,7 @@ import { readSync, writeSync } from "node:fs";
 import { open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { readPageSize } from "../../src/cache/lmdb-file.js";
+import { PAGE_HEADER_BYTES, readPageSize } from "../../src/cache/lmdb-file.js";
 import { VISITOR_DATASET } from "./chaos-arrays.js";
 import { type ChaosEvent, configDocument, pick, type Stage } from "./stage.js";
 
@@ -16,6 +16,8 @@ const KILL_TROUBLES = ["no answer", "broken off"] as const;
 const FLIPPED_BITS = 40;
 /** For a file that does not tell. */
 const SMALLEST_PAGE_BYTES = 4_096;
+/** Of the first page of a value that takes several. */
+const FLAG_OVERFLOW = 4;
 
 /** What happens to the program, its configuration and its cache. */
 export const PROGRAM_EVENTS: readonly ChaosEvent[] = [
@@ -116,19 +118,31 @@ async function damageCache({ server, random }: Stage): Promise<void> {
  * @returns Whether there was one.
  */
 async function damageChunks({ server, random }: Stage): Promise<boolean> {
-  return (await damageFiles(server.cacheFolder, random, isWithinValue)) > 0;
+  return (await damageFiles(server.cacheFolder, random, isWithinChunk)) > 0;
 }
 
-/** Not of a tree, and not the first of a value: those begin with their number and have few flags (`mdb.c`, MDB_page). */
-function isWithinValue(page: Buffer, index: number): boolean {
-  return Number(page.readBigUInt64LE(0)) !== index || page.readUInt16LE(18) >= 0x100;
+/**
+ * Whether a page is not the first of a long value, but another one, and that value is a chunk. Pages that lmdb finds its way by, and the
+ * first of a value, begin with their number and have few flags; a value has its length in pages and its bytes next (`mdb.c`, MDB_page).
+ */
+function isWithinChunk(file: number, index: number, pageSize: number): boolean {
+  const head = Buffer.alloc(PAGE_HEADER_BYTES + 4);
+  for (let first = index; first > 1; first--) {
+    readSync(file, head, 0, head.length, first * pageSize);
+    const isHead = Number(head.readBigUInt64LE(0)) === first && head.readUInt16LE(18) < 0x100;
+    if (!isHead) continue;
+    const isChunk =
+      head.readUInt16LE(18) === FLAG_OVERFLOW && head.toString("latin1", PAGE_HEADER_BYTES + 1) === "cpz";
+    return isChunk && first < index && index < first + head.readUInt32LE(20);
+  }
+  return false;
 }
 
 /** @returns How many bits were turned over. */
 async function damageFiles(
   folder: string,
   random: () => number,
-  mayDamage: (page: Buffer, index: number) => boolean,
+  mayDamage: (file: number, index: number, pageSize: number) => boolean,
 ): Promise<number> {
   let flipped = 0;
   for (const path of await cacheFiles(folder)) {
@@ -141,9 +155,9 @@ async function damageFiles(
       const page = Buffer.alloc(pageSize);
       for (let i = 0; i < FLIPPED_BITS; i++) {
         const index = Math.floor((random() * size) / pageSize);
-        // At once, or the page may have become another one.
+        // All at once, or the page may have become another one.
         const byteLength = readSync(handle.fd, page, 0, pageSize, index * pageSize);
-        if (byteLength === 0 || !mayDamage(page, index)) continue;
+        if (byteLength === 0 || !mayDamage(handle.fd, index, pageSize)) continue;
         const at = Math.floor(random() * byteLength);
         page[at]! ^= 1 << Math.floor(random() * 8);
         writeSync(handle.fd, page, at, 1, index * pageSize + at);

@@ -55,9 +55,14 @@ export async function identityOfStore(storeDirectory: string): Promise<string | 
     const { dev, ino } = await stat(join(storeDirectory, DATA_FILE), { bigint: true });
     return `${dev}:${ino}`;
   } catch (error) {
-    if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
+    if (isMissing(error)) return undefined;
     throw error;
   }
+}
+
+/** Whether it is said of a file or directory that there is none. */
+export function isMissing(error: unknown): boolean {
+  return ["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "");
 }
 
 /**
@@ -66,7 +71,12 @@ export async function identityOfStore(storeDirectory: string): Promise<string | 
  */
 export async function discardStore(directory: string, storeDirectory: string): Promise<void> {
   const aside = join(directory, `${ASIDE_PREFIX}${process.pid}-${Date.now().toString(36)}`);
-  await rename(storeDirectory, aside);
+  try {
+    await rename(storeDirectory, aside);
+  } catch (error) {
+    if (isMissing(error)) return; // Another process was quicker.
+    throw error;
+  }
   rm(aside, { recursive: true, force: true }).catch(() => {}); // What stays is swept at the next opening.
 }
 

@@ -18,11 +18,8 @@ export interface DiskChunkCacheOptions {
   readonly verifiedForMs: number;
   /** Whether so many more bytes can be written: asked before each batch. */
   hasRoomFor(byteLength: number): Promise<boolean>;
-  /**
-   * Called once when the store cannot be used any more; `attach` may follow.
-   * @param isCut Whether closing it would read what is missing from its file.
-   */
-  onBroken(reason: string, isCut: boolean): void;
+  /** Called once when the store cannot be used any more; `attach` may follow. */
+  onBroken(reason: string): void;
 }
 
 /** A chunk cache over a store that may come and go. */
@@ -100,9 +97,9 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     log.warn(text);
   }
 
-  function breakDown(reason: string, isCut = false): void {
+  function breakDown(reason: string): void {
     readErrorsInARow = 0;
-    if (store !== undefined) options.onBroken(reason, isCut);
+    if (store !== undefined) options.onBroken(reason);
   }
 
   /** The store, if there is one whose file is as long as it was: to be asked before anything is read from it. */
@@ -110,11 +107,11 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     const cut = store?.dataFile.look(now);
     if (cut === undefined) return store;
     counts.errors++;
-    breakDown(cut, true);
+    breakDown(cut);
     return undefined;
   }
 
-  function find(key: CacheKey): Uint8Array | undefined {
+  function find(key: CacheKey, isAgain: boolean): Uint8Array | undefined {
     const { bytes, id } = key;
     const waiting = pending.size === 0 ? undefined : pending.get(id);
     if (waiting !== undefined) return payloadOf(bytes, waiting.stored);
@@ -124,24 +121,25 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     const stored = current.readInPlace(key) ?? current.read(key);
     if (stored === undefined) return undefined;
     const payload = payloadOf(bytes, stored);
-    if (payload !== undefined && isAsWritten(current, id, stored, payload, now)) return payload;
+    // A body goes out in pieces to whoever reads slowly: with a look at all of it for each of them, many could keep the loop busy.
+    const believedFrom = isAgain ? 0 : current.dataFile.unchangedSince;
+    if (payload !== undefined && isAsWritten(id, stored, payload, now, believedFrom)) return payload;
     counts.errors++;
     // Not removed one by one: removing believes the damaged page's own word on how many pages to free.
     breakDown("a stored chunk is not what was written");
     return undefined;
   }
 
-  /** Looks at all bytes, unless that was done a moment ago and nobody wrote into the file since. */
+  /** Looks at all bytes, unless that was done a moment ago, and after `believedFrom`. */
   function isAsWritten(
-    { dataFile }: LmdbStore,
     id: string,
     stored: Uint8Array,
     payload: Uint8Array,
     now: number,
+    believedFrom: number,
   ): boolean {
     const before = verified.get(id);
-    if (before !== undefined && before >= dataFile.unchangedSince && now - before < options.verifiedForMs)
-      return true;
+    if (before !== undefined && before >= believedFrom && now - before < options.verifiedForMs) return true;
     if (!isIntact(stored, payload)) return false;
     verified.set(id, now);
     return true;
@@ -269,7 +267,7 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     get(key, isAgain = false) {
       let found: Uint8Array | undefined;
       try {
-        found = find(key);
+        found = find(key, isAgain);
       } catch (error) {
         failReading(error);
       }
@@ -368,7 +366,7 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
         await withDeadline(this.detach()?.close() ?? Promise.resolve(), CLOSE_DEADLINE_MS);
       } catch (error) {
         isClosed = true;
-        this.detach();
+        this.detach()?.dataFile.close();
         log.warn(`chunk cache: it could not be closed properly: ${messageOf(error)}`);
       }
     },

@@ -5,7 +5,13 @@ import { type FileHandle, readFile } from "node:fs/promises";
  * Little-endian. A page begins with 24 bytes of header.
  */
 export const PAGE_HEADER_BYTES = 24;
-const META_BYTES = PAGE_HEADER_BYTES + 168;
+/** A page with what lmdb finds its way by: header, MDB_meta. */
+export const META_BYTES = PAGE_HEADER_BYTES + 168;
+/** Offsets in it. */
+export const META_PAGE_SIZE = 48;
+export const META_FREE_ROOT = 88;
+export const META_MAIN_ROOT = 136;
+export const META_TXNID = 152;
 const MAGIC = 0xbeefc0de;
 const DATA_VERSION = 2;
 const FLAG_META = 8;
@@ -44,7 +50,7 @@ export async function readPageSize(file: FileHandle): Promise<number> {
   if (first.readUInt32LE(24) !== MAGIC) throw new Damage("it does not begin like an LMDB file");
   const version = first.readUInt32LE(28) & 0xffff;
   if (version !== DATA_VERSION) throw new Damage(`data version ${DATA_VERSION} expected, found ${version}`);
-  const pageSize = first.readUInt32LE(48);
+  const pageSize = first.readUInt32LE(META_PAGE_SIZE);
   if (pageSize < 512 || pageSize > 65_536 || (pageSize & (pageSize - 1)) !== 0) {
     throw new Damage(`impossible page size ${pageSize}`);
   }
@@ -99,7 +105,7 @@ async function readMeta(file: FileHandle, position: number, isPage: boolean): Pr
     main: treeAt(page, 96, "main"),
     overlapping: (page.readUInt16LE(52) & OVERLAPPING_SYNC) !== 0,
     lastPage: uint64(page, 144),
-    txnid: uint64(page, 152),
+    txnid: uint64(page, META_TXNID),
     bootId: uint64(page, 160),
   };
 }

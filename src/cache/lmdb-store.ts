@@ -141,8 +141,14 @@ export function openLmdbStore(directory: string, options: { maxBytes: number; st
     const putIds = environment.openDB({ ...BINARY, name: "put-ids" });
     const info = environment.openDB({ ...BINARY, name: "info" });
     checkStamp(info, options.stamp);
-    const dataFile = watchDataFile(dataFileOf(directory));
-    return createStore(environment, values, records, putIds, info, dataFile);
+    return createStore(
+      environment,
+      values,
+      records,
+      putIds,
+      info,
+      watchDataFile(dataFileOf(directory), join(directory, LOCK_FILE)),
+    );
   } catch (error) {
     environment.close().catch(() => {});
     throw error;
@@ -271,7 +277,10 @@ function createStore(
       environment.readerCheck();
     },
     async close() {
+      const isCut = dataFile.look(performance.now()) !== undefined;
       dataFile.close();
+      // Closing reads from the file.
+      if (isCut) return;
       if (lastWriteFailed) {
         await write({ puts: [], removes: [], scores: [], clock: clock() }).catch(() => {});
         // `close` waits for a flush of the failed write, which never comes: the end of the process closes it.

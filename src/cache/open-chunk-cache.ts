@@ -1,10 +1,12 @@
 import { statfs } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import {
   cacheStamp,
   discardStore,
   identityOfStore,
+  isMissing,
   markInUse,
   prepareStoreDirectory,
   storeDirectoryOf,
@@ -48,13 +50,15 @@ const PENDING_MAX_BYTES = 16 * 1024 ** 2;
 const FLUSH_INTERVAL_MS = 1_000;
 /**
  * A disk may give back other bytes than it took. A look at all bytes takes as long as sending them: 200 chunks of 590 KB that are
- * asked for 40 times a second each cost 1 % more than without, and any at most twice as much.
+ * asked for 40 times a second each cost 1 % more than without, and any at most twice as much, as all do while chunks are being written.
  */
 const VERIFIED_FOR_MS = 2_000;
 const MARK_INTERVAL_MS = 60_000;
 /** After so many failures within an hour the cache stays off. */
 const REOPENINGS_MAX = 5;
 const REOPENINGS_PERIOD_MS = 3_600_000;
+const OPEN_ATTEMPTS_MAX = 5;
+const OPEN_PAUSE_MS = 20;
 /** Left free on the disk for others, and for lmdb's own pages: it prints to standard error when it finds none. */
 const DISK_RESERVE_BYTES = 16 * 1024 ** 2;
 
@@ -89,8 +93,19 @@ export async function openTendedChunkCache(
     return opened;
   }
 
-  /** @param isCut Closing what is open would read what is missing from the file. */
-  async function reopen(reason: string, discard: boolean, isCut: boolean): Promise<void> {
+  /** Another process that begins anew in the same instant may put away what this one has just made: once more, then. */
+  async function openReplaced(): Promise<LmdbStore> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await openStore();
+      } catch (error) {
+        if (!isMissing(error) || attempt === OPEN_ATTEMPTS_MAX) throw error;
+        await sleep(attempt * OPEN_PAUSE_MS * (1 + Math.random()));
+      }
+    }
+  }
+
+  async function reopen(reason: string, discard: boolean): Promise<void> {
     const detached = cache.detach();
     const now = performance.now();
     reopenings = [...reopenings.filter((at) => now - at < REOPENINGS_PERIOD_MS), now];
@@ -99,7 +114,7 @@ export async function openTendedChunkCache(
       log.warn(
         `chunk cache: ${reason}; it has been opened ${REOPENINGS_MAX} times within an hour and stays off now`,
       );
-      if (!isCut) detached?.close().catch(() => {});
+      detached?.close().catch(() => {});
       return;
     }
     log.warn(`chunk cache: ${reason}; it begins anew`);
@@ -108,7 +123,7 @@ export async function openTendedChunkCache(
       if (discard && identity !== undefined && (await identityOfStore(storeDirectory)) === identity) {
         await discardStore(directory, storeDirectory);
       }
-      const opened = await openStore();
+      const opened = await openReplaced();
       if (isClosed) await opened.close();
       else cache.attach(opened);
     } catch (error) {
@@ -116,11 +131,12 @@ export async function openTendedChunkCache(
       log.warn(`chunk cache: it cannot be opened again and stays off: ${messageOf(error)}`);
     }
     // Only now: requests of the event turn that found it broken may have held views. Not awaited: it may hang.
-    if (!isCut) detached?.close().catch(() => {});
+    detached?.close().catch(() => {});
   }
 
-  function startReopening(reason: string, discard: boolean, isCut: boolean): void {
-    reopening ??= reopen(reason, discard, isCut).finally(() => {
+  function startReopening(reason: string, discard: boolean): void {
+    if (isClosed) return;
+    reopening ??= reopen(reason, discard).finally(() => {
       reopening = undefined;
     });
   }
@@ -139,7 +155,7 @@ export async function openTendedChunkCache(
     log,
     verifiedForMs: options.verifiedForMs ?? VERIFIED_FOR_MS,
     hasRoomFor,
-    onBroken: (reason, isCut) => startReopening(reason, true, isCut),
+    onBroken: (reason) => startReopening(reason, true),
   });
 
   try {
@@ -152,7 +168,7 @@ export async function openTendedChunkCache(
   async function tend(): Promise<void> {
     if (isOff || reopening !== undefined) return reopening;
     if ((await identityOfStore(storeDirectory).catch(() => identity)) !== identity) {
-      startReopening("its directory was removed or replaced", false, false);
+      startReopening("its directory was removed or replaced", false);
       return reopening;
     }
     await cache.flush();

@@ -6,6 +6,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   truncateSync,
   writeSync,
 } from "node:fs";
@@ -64,9 +65,9 @@ interface Served {
   dataFile(): string;
 }
 
-async function serve(t: Test, cacheDir?: string): Promise<Served> {
+async function serve(t: Test, cacheDir?: string, args: readonly string[] = []): Promise<Served> {
   const directory = await prepareRows(t, CACHE_BYTES, cacheDir);
-  const { run, port } = await serveRows(directory);
+  const { run, port } = await serveRows(directory, args);
   t.teardown(async () => {
     run.child.kill("SIGKILL");
     await run.ended;
@@ -110,6 +111,18 @@ async function filled({ askAll }: Served): Promise<void> {
   while ((await askAll()) < ROWS) await sleep(20);
 }
 
+/** Until nothing is written any more: what is read or written at the moment of a cut ends the process. */
+async function quiet({ askAll, dataFile }: Served): Promise<void> {
+  await askAll();
+  let { mtimeMs } = statSync(dataFile());
+  for (let isWritten = true; isWritten; ) {
+    await sleep(2_500);
+    const now = statSync(dataFile()).mtimeMs;
+    isWritten = now !== mtimeMs;
+    mtimeMs = now;
+  }
+}
+
 t.test("a cache whose directory is removed under load begins anew, and says so once", async (t) => {
   const served = await serve(t);
   await filled(served);
@@ -123,8 +136,7 @@ t.test("a cache whose directory is removed under load begins anew, and says so o
 t.test("bytes that change in its file while it is in use are not served", async (t) => {
   const served = await serve(t);
   await filled(served);
-  // Until nothing is written any more, and all of it is believed.
-  await sleep(1_500);
+  await quiet(served);
   t.equal(await served.askAll(), ROWS);
   // In the middle of a page of every value, where no tree is.
   const file = readFileSync(served.dataFile());
@@ -142,17 +154,40 @@ t.test("bytes that change in its file while it is in use are not served", async 
   t.same(served.said(), ["chunk cache: a stored chunk is not what was written; it begins anew"]);
 });
 
-t.test("a file that is cut short costs chunks only", async (t) => {
-  const served = await serve(t);
-  await filled(served);
-  await served.askAll();
-  truncateSync(served.dataFile(), 100_000);
-  await served.askAll();
-  await filled(served);
-  t.match(served.said(), [/its file was cut short, from \d+ to 100000 bytes; it begins anew/]);
-  served.run.child.kill("SIGTERM");
-  t.equal(await served.run.ended, 0);
-});
+for (const byteLength of [100_000, 5_000, 0]) {
+  t.test(`a file that is cut short to ${byteLength} bytes costs chunks only`, async (t) => {
+    const served = await serve(t);
+    await filled(served);
+    await quiet(served);
+    truncateSync(served.dataFile(), byteLength);
+    await served.askAll();
+    await filled(served);
+    t.match(served.said(), [
+      new RegExp(`its file was cut short, from \\d+ to ${byteLength} bytes; it begins anew`),
+    ]);
+    served.run.child.kill("SIGTERM");
+    t.equal(await served.run.ended, 0);
+  });
+}
+
+for (const byteLength of [100_000, 0]) {
+  t.test(`two processes outlive that their file is cut short to ${byteLength} bytes`, async (t) => {
+    const served = await serve(t, undefined, ["--processes", "2"]);
+    await filled(served);
+    await quiet(served);
+    truncateSync(served.dataFile(), byteLength);
+    await served.askAll();
+    await sleep(1_500);
+    await filled(served);
+    t.notMatch(served.run.stderr(), /ended|stays off/);
+    t.match(
+      served.said().join("\n"),
+      new RegExp(`its file was cut short, from \\d+ to ${byteLength} bytes; it begins anew`),
+    );
+    served.run.child.kill("SIGTERM");
+    t.equal(await served.run.ended, 0);
+  });
+}
 
 t.test("on a full disk all is served, and it is said once", { skip }, async (t) => {
   const served = await serve(t, mountDisk(t, "size=4m"));
