@@ -2,7 +2,8 @@ import { readSync, writeSync } from "node:fs";
 import { open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { PAGE_HEADER_BYTES, readPageSize } from "../../src/cache/lmdb-file.js";
+import { FLAG_OVERFLOW, PAGE_HEADER_BYTES, readPageSize, uint64 } from "../../src/cache/lmdb-file.js";
+import { MAGIC } from "../../src/cache/stored-value.js";
 import { VISITOR_DATASET } from "./chaos-arrays.js";
 import { type ChaosEvent, configDocument, pick, type Stage } from "./stage.js";
 
@@ -16,8 +17,6 @@ const KILL_TROUBLES = ["no answer", "broken off"] as const;
 const FLIPPED_BITS = 40;
 /** For a file that does not tell. */
 const SMALLEST_PAGE_BYTES = 4_096;
-/** Of the first page of a value that takes several. */
-const FLAG_OVERFLOW = 4;
 
 /** What happens to the program, its configuration and its cache. */
 export const PROGRAM_EVENTS: readonly ChaosEvent[] = [
@@ -129,10 +128,9 @@ function isWithinChunk(file: number, index: number, pageSize: number): boolean {
   const head = Buffer.alloc(PAGE_HEADER_BYTES + 4);
   for (let first = index; first > 1; first--) {
     readSync(file, head, 0, head.length, first * pageSize);
-    const isHead = Number(head.readBigUInt64LE(0)) === first && head.readUInt16LE(18) < 0x100;
-    if (!isHead) continue;
-    const isChunk =
-      head.readUInt16LE(18) === FLAG_OVERFLOW && head.toString("latin1", PAGE_HEADER_BYTES + 1) === "cpz";
+    const flags = head.readUInt16LE(18);
+    if (uint64(head, 0) !== first || flags >= 0x100) continue;
+    const isChunk = flags === FLAG_OVERFLOW && head.readUInt32LE(PAGE_HEADER_BYTES) === MAGIC;
     return isChunk && first < index && index < first + head.readUInt32LE(20);
   }
   return false;

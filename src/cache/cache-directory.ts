@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdir, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { endianness } from "node:os";
 import { dirname, join } from "node:path";
+import { isMissing } from "../is-missing.js";
 import { DATA_FILE, LOCK_FILE } from "./lmdb-store.js";
 import { STORED_FORMAT } from "./stored-value.js";
 
@@ -58,11 +59,6 @@ export async function identityOfStore(storeDirectory: string): Promise<string | 
     if (isMissing(error)) return undefined;
     throw error;
   }
-}
-
-/** Whether it is said of a file or directory that there is none. */
-export function isMissing(error: unknown): boolean {
-  return ["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "");
 }
 
 /**

@@ -3,6 +3,7 @@ import { endianness } from "node:os";
 import {
   currentMeta,
   Damage,
+  FLAG_OVERFLOW,
   type LmdbTree,
   lastTransaction,
   PAGE_HEADER_BYTES,
@@ -20,7 +21,6 @@ import {
 const HEADER = PAGE_HEADER_BYTES;
 const FLAG_BRANCH = 1;
 const FLAG_LEAF = 2;
-const FLAG_OVERFLOW = 4;
 const NODE_BIG = 1;
 const NODE_SUBTREE = 2;
 const NO_PAGE = 2 ** 64;

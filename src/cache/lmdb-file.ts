@@ -15,6 +15,8 @@ export const META_TXNID = 152;
 const MAGIC = 0xbeefc0de;
 const DATA_VERSION = 2;
 const FLAG_META = 8;
+/** Of the first page of a value that takes several. */
+export const FLAG_OVERFLOW = 4;
 const OVERLAPPING_SYNC = 0x1000;
 
 /** One tree as its parent describes it. */

@@ -141,14 +141,7 @@ export function openLmdbStore(directory: string, options: { maxBytes: number; st
     const putIds = environment.openDB({ ...BINARY, name: "put-ids" });
     const info = environment.openDB({ ...BINARY, name: "info" });
     checkStamp(info, options.stamp);
-    return createStore(
-      environment,
-      values,
-      records,
-      putIds,
-      info,
-      watchDataFile(dataFileOf(directory), join(directory, LOCK_FILE)),
-    );
+    return createStore(directory, environment, values, records, putIds, info);
   } catch (error) {
     environment.close().catch(() => {});
     throw error;
@@ -169,14 +162,15 @@ function checkStamp(info: Database<Buffer, Uint8Array>, stamp: string): void {
 }
 
 function createStore(
+  directory: string,
   environment: RootDatabase<Buffer, Uint8Array>,
   values: Database<Buffer, Uint8Array>,
   records: Database<Buffer, Uint8Array>,
   putIds: Database<Buffer, Uint8Array>,
   info: Database<Buffer, Uint8Array>,
-  dataFile: DataFileWatch,
 ): LmdbStore {
   const mapped = createMappedValues(values, putIds);
+  const dataFile = watchDataFile(dataFileOf(directory), join(directory, LOCK_FILE));
   const randomKey = Buffer.alloc(CACHE_KEY_BYTES);
   let lastWriteFailed = false;
 

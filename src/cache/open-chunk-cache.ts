@@ -1,12 +1,12 @@
 import { statfs } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../errors.js";
+import { isMissing } from "../is-missing.js";
 import type { Log } from "../observe/log.js";
 import {
   cacheStamp,
   discardStore,
   identityOfStore,
-  isMissing,
   markInUse,
   prepareStoreDirectory,
   storeDirectoryOf,

@@ -15,8 +15,8 @@ export const PUT_ID_BYTES = 8;
 /** Goes up with every change to what is written, here or in `entry-record`. */
 export const STORED_FORMAT = 2;
 
-/** "zpc" and the format. */
-const MAGIC = 0x7a706300 | STORED_FORMAT;
+/** What a stored value begins with: "zpc" and the format. */
+export const MAGIC = 0x7a706300 | STORED_FORMAT;
 
 /**
  * A value ready to be written: header and a copy of `bytes`.

@@ -1,6 +1,7 @@
 import { type Stats, stat } from "node:fs";
 import { dirname } from "node:path";
 import { ZpublishError } from "../errors.js";
+import { isMissing } from "../is-missing.js";
 import type { ChunkFiles } from "./chunk-source.js";
 import type { FileCalls } from "./file-calls.js";
 import { codeOf } from "./unreadable-file.js";
@@ -16,9 +17,7 @@ async function confirmAbsence(calls: FileCalls, source: ChunkFiles, key: string)
   try {
     await calls.call<Stats>(dirname(metadataFile), (done) => stat(metadataFile, done));
   } catch (cause) {
-    const code = codeOf(cause);
-    const isGone = code === "ENOENT" || code === "ENOTDIR";
-    const problem = isGone ? "is no longer in the store" : `cannot be looked at (${code})`;
+    const problem = isMissing(cause) ? "is no longer in the store" : `cannot be looked at (${codeOf(cause)})`;
     throw new ZpublishError(
       "source-unreadable",
       `chunk '${key}' cannot be read: the metadata of its array ${problem}`,

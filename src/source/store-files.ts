@@ -2,6 +2,7 @@ import { type BigIntStats, close, constants, lstat, lstatSync, open, openSync } 
 import { dirname, relative, sep } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ZpublishError } from "../errors.js";
+import { isMissing } from "../is-missing.js";
 import type { StampLook } from "./chunk-source.js";
 import { createFileCalls, type FileCalls } from "./file-calls.js";
 import { fileSystemOf } from "./mount-table.js";
@@ -90,7 +91,7 @@ export function createStoreFiles(
   async function resolveLink(path: string, label: Label): Promise<string> {
     // A link to nothing is data that is not there now (not fetched, not mounted): no absent chunk.
     const real = await realPathOf(calls, path).catch((error: unknown) => {
-      if (isFailure(error) && codeOf(error) !== "ELOOP")
+      if (!isMissing(error) && codeOf(error) !== "ELOOP")
         throw unreadable(label, `cannot be read (${codeOf(error)})`, error);
       throw unreadable(label, `is a link that leads nowhere (${codeOf(error)})`);
     });
@@ -214,14 +215,8 @@ function refuseOutside(root: string, real: string, label: Label): void {
 }
 
 function absentOrThrow(error: unknown, label: Label): undefined {
-  if (!isFailure(error)) return undefined;
+  if (isMissing(error)) return undefined;
   throw unreadable(label, `cannot be read (${codeOf(error)})`, error);
-}
-
-/** Whether an error says something else than that there is nothing. */
-function isFailure(error: unknown): boolean {
-  const code = codeOf(error);
-  return code !== "ENOENT" && code !== "ENOTDIR";
 }
 
 function labelOf(root: string, path: string): string {

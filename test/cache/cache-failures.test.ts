@@ -215,6 +215,25 @@ t.test("a value that was read, and is damaged later, is found out at once", asyn
   t.match(options.lines, [/not what was written; it begins anew/]);
 });
 
+t.test("a body that goes out in pieces is looked at again after some time only", async (t) => {
+  const directory = t.testdir();
+  const options = { ...optionsFor(directory), verifiedForMs: 300 };
+  const cache = (await openTendedChunkCache(options))!;
+  t.teardown(() => cache.close());
+  cache.put(keyOf(3), chunkOf(3));
+  await cache.settle();
+  t.same(cache.get(keyOf(3)), chunkOf(3));
+  const path = join(storeIn(directory), "data.mdb");
+  const bytes = readFileSync(path);
+  bytes[bytes.indexOf(Buffer.from(chunkOf(3).subarray(100, 200)))]! ^= 1;
+  writeFileSync(path, bytes, { flag: "r+" });
+  t.equal(cache.get(keyOf(3), true)?.length, chunkOf(3).length);
+  await new Promise((resolve) => setTimeout(resolve, 310));
+  t.equal(cache.get(keyOf(3), true), undefined);
+  await cache.settle();
+  t.match(options.lines, [/not what was written; it begins anew/]);
+});
+
 t.test("a full disk costs chunks, not requests", { skip: NO_MOUNT }, async (t) => {
   const directory = smallDisk("2m");
   t.teardown(() => unmount(directory));

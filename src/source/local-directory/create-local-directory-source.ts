@@ -1,6 +1,7 @@
 import { opendir, type Stats, stat } from "node:fs";
 import { resolve } from "node:path";
 import { errorFromData, ZpublishError } from "../../errors.js";
+import { isMissing } from "../../is-missing.js";
 import { createFileCalls, type FileCalls } from "../file-calls.js";
 import { NoAnswerError } from "../no-answer.js";
 import { refusedName } from "../node-name.js";
@@ -115,11 +116,10 @@ async function realRoot(calls: FileCalls, location: string): Promise<string> {
     const root = await realPathOf(calls, resolve(location));
     if ((await calls.call<Stats>(root, (done) => stat(root, done))).isDirectory()) return root;
   } catch (cause) {
-    const code = codeOf(cause);
-    if (code === "ENOENT" || code === "ENOTDIR") {
+    if (isMissing(cause)) {
       throw new ZpublishError("invalid-metadata", `${location} does not exist`, { cause });
     }
-    throw new ZpublishError("source-unreadable", `${location} cannot be read (${code})`, { cause });
+    throw new ZpublishError("source-unreadable", `${location} cannot be read (${codeOf(cause)})`, { cause });
   }
   throw new ZpublishError(
     "invalid-metadata",

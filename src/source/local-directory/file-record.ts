@@ -1,4 +1,5 @@
 import { type BigIntStats, stat } from "node:fs";
+import { isMissing } from "../../is-missing.js";
 import type { FileCalls } from "../file-calls.js";
 import { NoAnswerError } from "../no-answer.js";
 import { codeOf } from "../unreadable-file.js";
@@ -19,8 +20,7 @@ export async function recordOf(calls: FileCalls, directory: string, path: string
     return recordOfStats(await calls.call<BigIntStats>(directory, (done) => stat(path, BIG_INTEGERS, done)));
   } catch (error) {
     if (error instanceof NoAnswerError) throw error;
-    const code = codeOf(error);
-    return code === "ENOENT" || code === "ENOTDIR" ? ABSENT : `!${code}`;
+    return isMissing(error) ? ABSENT : `!${codeOf(error)}`;
   }
 }
 

@@ -1,4 +1,5 @@
 import { type BigIntStats, close, constants, fstat, open, read } from "node:fs";
+import { isMissing } from "../../is-missing.js";
 import type { FileCalls } from "../file-calls.js";
 import { ABSENT, recordOfStats } from "./file-record.js";
 
@@ -34,7 +35,7 @@ export function readSmallFile(
 function readAtOnce(path: string, done: (found: SmallFile | typeof ABSENT | undefined) => void): void {
   open(path, OPEN_FLAGS, (error, fd) => {
     if (error !== null) {
-      done(error.code === "ENOENT" || error.code === "ENOTDIR" ? ABSENT : undefined);
+      done(isMissing(error) ? ABSENT : undefined);
       return;
     }
     const finish = (found: SmallFile | undefined): void => close(fd, () => done(found));
