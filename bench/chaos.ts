@@ -1,14 +1,13 @@
 /**
  * The real program under load while everything that can go wrong does:
  *
- *     node dist/bench/chaos.js [--minutes N] [--seconds N] [--processes N] [--seed N] [--only "cache,worker"] [--program zpublish.cjs] [--live-damage] [--keep]
+ *     node dist/bench/chaos.js [--minutes N] [--seconds N] [--processes N] [--seed N] [--only "cache,worker"] [--program zpublish.cjs] [--keep]
  *
  * Clients check every byte of every answer against what was true while it was asked for. Chunks are rewritten, cut off
  * and removed, arrays grow and shrink, a dataset goes away and comes back, workers die, chunks are poisonous, a source
- * fails or hangs, the cache is damaged (also chunks in it, under the program) and removed, configurations are reloaded, processes and the whole program killed
+ * fails or hangs, the cache is damaged and removed, configurations are reloaded, processes and the whole program killed
  * and started again; others connect and never read, go in the middle of an answer and ask for nonsense. Without
- * `--processes`, half of the time is with one process and half with two. `--live-damage` turns bits of its trees over, too, under the
- * running program, which is known to end it now and then. Prints a report; ends with 1 where a byte was wrong, a request failed that
+ * `--processes`, half of the time is with one process and half with two. Prints a report; ends with 1 where a byte was wrong, a request failed that
  * nothing excuses, or something leaked.
  */
 import { mkdtemp, rm } from "node:fs/promises";
@@ -70,7 +69,6 @@ async function main(): Promise<void> {
       seed: { type: "string" },
       only: { type: "string", default: "" },
       program: { type: "string" },
-      "live-damage": { type: "boolean", default: false },
       keep: { type: "boolean", default: false },
     },
   });
@@ -88,7 +86,6 @@ async function main(): Promise<void> {
       processes,
       folder,
       ...(values.program === undefined ? {} : { program: values.program }),
-      hasLiveDamage: values["live-damage"],
       only: values.only.split(",").filter((name) => name !== ""),
       onProgress: progress.update,
     });

@@ -21,8 +21,8 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
  * @throws Error where an answer is wrong.
  */
 export async function prepareSite(workload: Workload, scratch: string): Promise<Site> {
-  const { store, paths, serving } = workload;
-  const site: Site = { store, paths, serving, documents: new Map(), headers: {}, scratch };
+  const { store, paths, serving, withoutCache } = workload;
+  const site: Site = { store, paths, serving, withoutCache, documents: new Map(), headers: {}, scratch };
   const server = await zpublishSubject.start(site);
   try {
     await checkAgainstData(server.baseUrl, workload);
@@ -55,7 +55,8 @@ export async function checkSubject(
   if (!subject.isRestartable)
     await checkAgainstData(baseUrl, { ...workload, answers: peerAnswers(workload) });
   else for (const path of workload.paths) await checkSame(baseUrl, path, expectedBody(site, path));
-  if (subject.hasChunkCache && workload.answers === "stored" && !workload.isCold) {
+  const hasCache = subject.hasChunkCache && !workload.withoutCache;
+  if (hasCache && workload.answers === "stored" && !workload.isCold) {
     await warmCache(baseUrl, workload.paths);
   }
   return {};

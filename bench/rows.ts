@@ -17,6 +17,8 @@ export interface Workload {
   readonly connections: number;
   /** How zpublish serves the store; see `Site.serving`. */
   readonly serving: Readonly<Record<string, unknown>>;
+  /** Whether zpublish has no cache. Default false. */
+  readonly withoutCache?: boolean;
 }
 
 export interface Row {
@@ -57,6 +59,7 @@ const COLD = { isCold: true, connections: COLD_CONNECTIONS, serving: {} } as con
 const CACHED_GOALS = { nginx: 1.5, "bare uWebSockets.js": 0.9 } as const;
 const SMALL_ANSWER_GOALS = { nginx: 1.3, "bare uWebSockets.js": 0.9 } as const;
 const COLD_GOALS = { nginx: 0.9 } as const;
+const PASSTHROUGH_GOALS = { nginx: 0.8 } as const;
 
 const MIB_SIDE = 512;
 const KIB64_SIDE = 128;
@@ -94,6 +97,22 @@ export const ROWS: Readonly<Record<string, Row>> = {
         store,
         paths: store.chunkKeys.map((key) => storePath(store, key)),
         answers: "stored",
+      };
+    },
+  },
+  "passthrough-warm": {
+    title: "chunks of 1 MiB passed through in rotation, no cache, 8 clients",
+    isLarge: false,
+    goals: PASSTHROUGH_GOALS,
+    async open(size, onProgress) {
+      const store = await openMib(size, onProgress);
+      return {
+        ...WARM,
+        connections: COLD_CONNECTIONS,
+        store,
+        paths: store.chunkKeys.map((key) => storePath(store, key)),
+        answers: "stored",
+        withoutCache: true,
       };
     },
   },

@@ -2,9 +2,12 @@ import { readFile, writeFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { defaultTextOf, flagOf, OPTION_KEYS, optionSpec, variableOf } from "../src/config/options.js";
 
-/** What stands before and after the table in the README. */
+/** The lines before and after the table in the document. */
 const BEGIN = "<!-- options: made by npm run readme:options -->";
 const END = "<!-- /options -->";
+
+/** The document with the table, from the top of the repository. */
+export const OPTION_DOCUMENT = "src/config/README.md";
 
 /** Every option of `serve` as a Markdown table, from the one place that defines them. */
 export function optionTable(): string {
@@ -23,7 +26,7 @@ export function optionTable(): string {
       "`ZPUBLISH_DATASETS`",
       "`datasets`",
       "",
-      "What is published; all places add up. Variable: with commas",
+      "Datasets; those of all places add up. Variable: with commas",
     ],
     [
       "`--plugin <plugin>`",
@@ -32,7 +35,7 @@ export function optionTable(): string {
       "the built-in ones",
       "Loads a plugin: `NAME`, `MODULE` or `NAME=MODULE`",
     ],
-    ["`--no-plugin <name>`", "`ZPUBLISH_NO_PLUGIN`", "`plugins`", "", "Does without a plugin"],
+    ["`--no-plugin <name>`", "`ZPUBLISH_NO_PLUGIN`", "`plugins`", "", "Leaves out a plugin"],
     ["`--config <file>`", "`ZPUBLISH_CONFIG`", "", "", "JSON file with any of these options"],
   ];
   return [
@@ -49,7 +52,7 @@ function defaultCell(text: string): string {
   return text === "" ? "none" : /[ ~]/.test(text) ? text : `\`${text}\``;
 }
 
-/** The text with its table renewed; undefined where it has no place for one. */
+/** Returns a document with its table of options renewed; undefined if it has no place for one. */
 export function withOptionTable(text: string): string | undefined {
   const begin = text.indexOf(BEGIN);
   const end = text.indexOf(END, begin);
@@ -58,7 +61,7 @@ export function withOptionTable(text: string): string | undefined {
 }
 
 if (process.argv[1] !== undefined && pathToFileURL(process.argv[1]).href === import.meta.url) {
-  const file = process.argv[2] ?? "README.md";
+  const file = process.argv[2] ?? OPTION_DOCUMENT;
   const renewed = withOptionTable(await readFile(file, "utf8"));
   if (renewed === undefined) throw new Error(`expected ${BEGIN} and ${END} in ${file}, found none`);
   await writeFile(file, renewed);

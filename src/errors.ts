@@ -36,6 +36,8 @@ export type ErrorCode =
   | "headers-too-long"
   /** Asked for without a token that lets one read. Details: `wasGiven`. */
   | "unauthorized"
+  /** No request waits for the result any more. */
+  | "cancelled"
   /** An answer did not begin in time; may be tried again. */
   | "timed-out"
   | "internal";
@@ -83,4 +85,10 @@ export function errorFromData(data: ErrorData): ZpublishError {
 /** The message of anything thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** True if a system error means that a file or directory does not exist; false if it cannot be accessed. */
+export function isMissing(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code;
+  return code === "ENOENT" || code === "ENOTDIR";
 }

@@ -6,7 +6,9 @@ export type { DatasetSnapshot, Datasets, ServedArray } from "./dataset/dataset.j
 export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
 export type { Document } from "./http/document.js";
 export type { Body, BodyReply, DocumentReply, RedirectReply, Reply, RouteRequest } from "./http/reply.js";
-export type { Route, RouteOperation } from "./http/route.js";
+export type { Route, RouteOperation } from "./http/routing/route.js";
+export type { JsonObject, JsonValue } from "./json/json-value.js";
+export { stringifyJson } from "./json/stringify-json.js";
 export { createServer, type Server } from "./library/create-server.js";
 export {
   type CreateDataTreeOptions,
@@ -18,11 +20,9 @@ export type { GroupInput, VariableInput } from "./library/group-input.js";
 export type { DatasetOptions, ServerOptions } from "./library/server-options.js";
 export type { DataTree, Group, Variable } from "./model/data-tree.js";
 export type { DataType } from "./model/data-type.js";
-export type { JsonObject, JsonValue } from "./model/json-value.js";
-export { stringifyJson } from "./model/stringify-json.js";
 export type { Log, LogLevel } from "./observe/log.js";
 export type { Plugin, PluginContext, PluginModule } from "./plugins/plugin.js";
 export type { PreviewService, PreviewValues } from "./preview/preview.js";
 export type { CodecSpec } from "./zarr/codec-spec.js";
-export type { EncodingPlan } from "./zarr/encoding-plan.js";
-export type { ArrayDocument } from "./zarr/v2-documents.js";
+export type { EncodingPlan } from "./zarr/plan/encoding-plan.js";
+export type { ArrayDocument } from "./zarr/v2/array-document.js";

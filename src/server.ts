@@ -2,13 +2,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Config } from "./config/config.js";
 import type { OptionKey } from "./config/options.js";
 import type { OpenProgress } from "./dataset/dataset-registry.js";
-import { createDatasetWatch } from "./dataset/dataset-watch.js";
-import { createEngine } from "./engine/create-engine.js";
-import type { Sharing } from "./engine/sharing.js";
+import { createRefreshScheduler } from "./dataset/refresh-scheduler.js";
+import { createEngine, type EngineParts } from "./engine/create-engine.js";
+import type { SupervisorLink } from "./engine/supervisor-link.js";
 import { ZpublishError } from "./errors.js";
+import { settlesWithin } from "./event-loop/settles-within.js";
 import type { Log } from "./observe/log.js";
 import type { MetricFamily } from "./observe/metric-family.js";
-import { settlesWithin } from "./settles-within.js";
 import { keepFixed } from "./site/keep-fixed.js";
 import { openSite, type Site, type SiteParts } from "./site/open-site.js";
 import type { ServerConfig } from "./site/server-config.js";
@@ -16,8 +16,9 @@ import type { ServerConfig } from "./site/server-config.js";
 export interface ServerParts {
   readonly log: Log;
   readonly progress?: ((progress: OpenProgress) => void) | undefined;
-  /** Undefined: this server is alone. */
-  readonly sharing?: Sharing;
+  /** Undefined if this process is the only one. */
+  readonly supervisor?: SupervisorLink;
+  readonly createPool?: EngineParts["createPool"];
 }
 
 /** How long closing waits for a reload under way to be given up. */
@@ -63,7 +64,7 @@ export interface PreparedReload {
  * @throws ZpublishError `invalid-config`, `invalid-metadata` or `source-unreadable`.
  */
 export async function openServer(first: ServerConfig, parts: ServerParts): Promise<Server> {
-  const { log, sharing } = parts;
+  const { log, supervisor } = parts;
   let config = first;
   let site: Site | undefined;
   let reload: Promise<Site> | undefined;
@@ -71,22 +72,23 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
   let closing: Promise<void> | undefined;
   /** Sites whose last requests are being answered. */
   const leaving = new Set<Promise<void>>();
-  const watch = createDatasetWatch();
+  const scheduler = createRefreshScheduler();
   const engine = createEngine(config, {
     log,
-    sharing,
+    supervisor,
+    createPool: parts.createPool,
     site: () => site,
   });
   const { http } = engine;
   // All processes find out the same about what they open: the first says it.
-  const datasetLog = sharing === undefined || sharing.process === 1 ? log : log.child({});
+  const datasetLog = supervisor === undefined || supervisor.process === 1 ? log : log.child({});
   const siteParts: SiteParts = {
     log,
     datasetLog,
-    watch,
+    scheduler,
     chunks: engine.chunks,
     previews: engine.previews,
-    onChange: () => http.forgetReplies(),
+    onChange: () => engine.forgetChunks(),
     progress: parts.progress,
   };
 
@@ -109,8 +111,8 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
     const answered = http.use(next.http);
     site = next;
     next.datasets.begin();
-    // Of several processes, who keeps them together says when.
-    watch.every(next.config.refreshSeconds, sharing === undefined);
+    // With `--processes`, the supervisor triggers refreshes.
+    scheduler.every(next.config.refreshSeconds, supervisor === undefined);
     if (former === undefined) return;
     const left = answered.then(former.close);
     leaving.add(left);
@@ -152,7 +154,7 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
   }
 
   async function closeParts(): Promise<void> {
-    watch.close();
+    scheduler.close();
     // One that is being opened, or was and is not in use; a source may hang.
     const unused = reload?.then(
       (opened) => opened.close(),

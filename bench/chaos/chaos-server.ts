@@ -7,6 +7,8 @@ import { type Child, startChild, waitForLine } from "../children.js";
 import { processTree } from "../process-cost.js";
 import { readResidentMemory } from "../resident-memory.js";
 
+/** Less than all chunks take. */
+export const CACHE_BYTES = 16 * 2 ** 20;
 const PROGRAM = fileURLToPath(new URL("../../src/zpublish.cjs", import.meta.url));
 const PRELOAD = new URL("fault-preload.js", import.meta.url).href;
 const READY_TIMEOUT_MS = 60_000;
@@ -81,7 +83,7 @@ export class ChaosServer {
       processes,
       workers: 2,
       refresh: REFRESH_SECONDS,
-      "cache-size": "16MiB",
+      "cache-size": CACHE_BYTES,
       "chunk-timeout": CHUNK_TIMEOUT_SECONDS,
       "source-timeout": SOURCE_TIMEOUT_SECONDS,
       "request-timeout": 30,

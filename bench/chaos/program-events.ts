@@ -1,10 +1,13 @@
-import { readSync, writeSync } from "node:fs";
-import { open, readdir, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { FLAG_OVERFLOW, PAGE_HEADER_BYTES, readPageSize, uint64 } from "../../src/cache/lmdb-file.js";
-import { MAGIC } from "../../src/cache/stored-value.js";
+import { cacheStamp } from "../../src/cache/cache-directory.js";
+import { idOf } from "../../src/cache/cache-key.js";
+import { openLmdbStore } from "../../src/cache/lmdb-store.js";
+import { STORED_HEADER_BYTES } from "../../src/cache/stored-value.js";
+import { packageVersion } from "../../src/observe/package-version.js";
 import { VISITOR_DATASET } from "./chaos-arrays.js";
+import { CACHE_BYTES } from "./chaos-server.js";
 import { type ChaosEvent, configDocument, pick, type Stage } from "./stage.js";
 
 /** A reload that was asked for is done by then. */
@@ -13,10 +16,8 @@ const RELOAD_GRACE_MS = 6_000;
 const KILL_GRACE_MS = 1_500;
 /** What becomes of requests that are with a process when it is killed. */
 const KILL_TROUBLES = ["no answer", "broken off"] as const;
-/** Of each file that is damaged. */
+/** In each file that is damaged. */
 const FLIPPED_BITS = 40;
-/** For a file that does not tell. */
-const SMALLEST_PAGE_BYTES = 4_096;
 
 /** What happens to the program, its configuration and its cache. */
 export const PROGRAM_EVENTS: readonly ChaosEvent[] = [
@@ -27,11 +28,6 @@ export const PROGRAM_EVENTS: readonly ChaosEvent[] = [
       // The program may make its directory again meanwhile.
       await rm(server.cacheFolder, { recursive: true, force: true, maxRetries: 5 });
     },
-  },
-  {
-    name: "chunks in the cache damaged under the program",
-    weight: 1,
-    happens: async (stage) => ((await damageChunks(stage)) ? undefined : false),
   },
   {
     name: "reload with another configuration",
@@ -85,8 +81,8 @@ export const PROGRAM_EVENTS: readonly ChaosEvent[] = [
     name: "cache damaged while nobody runs",
     weight: 1,
     isRestart: true,
-    happens: (stage) =>
-      restart(stage, stage.random() < 0.5 ? "SIGKILL" : "SIGTERM", () => damageCache(stage)),
+    // After an orderly end, or the next start would begin with a new one.
+    happens: (stage) => restart(stage, "SIGTERM", () => damageCache(stage)),
   },
   {
     name: "program ended and started again",
@@ -96,76 +92,24 @@ export const PROGRAM_EVENTS: readonly ChaosEvent[] = [
   },
 ];
 
-/**
- * Damage anywhere under a running server, which has mapped the file: it may end by that, where it is the trees that are hit. Not part
- * of a run unless it is asked for.
- */
-export const LIVE_DAMAGE: ChaosEvent = {
-  name: "bytes of the cache flipped under the program",
-  weight: 2,
-  happens: damageCache,
-};
-
-/** Turns bits of the cache's files over, anywhere. */
+/** Flips a bit of some stored chunks. LMDB's own pages stay as they are: a damaged one may end the program. */
 async function damageCache({ server, random }: Stage): Promise<void> {
-  await damageFiles(server.cacheFolder, random, () => true);
-}
-
-/**
- * Turns bits of chunks over that are longer than a page, behind their first page: a program that has mapped the file finds its way
- * in it as before.
- * @returns Whether there was one.
- */
-async function damageChunks({ server, random }: Stage): Promise<boolean> {
-  return (await damageFiles(server.cacheFolder, random, isWithinChunk)) > 0;
-}
-
-/**
- * Whether a page is not the first of a long value, but another one, and that value is a chunk. Pages that lmdb finds its way by, and the
- * first of a value, begin with their number and have few flags; a value has its length in pages and its bytes next (`mdb.c`, MDB_page).
- */
-function isWithinChunk(file: number, index: number, pageSize: number): boolean {
-  const head = Buffer.alloc(PAGE_HEADER_BYTES + 4);
-  for (let first = index; first > 1; first--) {
-    readSync(file, head, 0, head.length, first * pageSize);
-    const flags = head.readUInt16LE(18);
-    if (uint64(head, 0) !== first || flags >= 0x100) continue;
-    const isChunk = flags === FLAG_OVERFLOW && head.readUInt32LE(PAGE_HEADER_BYTES) === MAGIC;
-    return isChunk && first < index && index < first + head.readUInt32LE(20);
+  for (const path of await cacheFiles(server.cacheFolder)) {
+    const bytes = await readFile(path);
+    const options = { maxBytes: CACHE_BYTES, stamp: cacheStamp(packageVersion) };
+    const store = openLmdbStore(dirname(path), options);
+    const places = store.sample(FLIPPED_BITS).map(({ key }) => {
+      const stored = store.read({ bytes: key, id: idOf(key) })!;
+      return (
+        bytes.indexOf(stored) +
+        STORED_HEADER_BYTES +
+        Math.floor(random() * (stored.length - STORED_HEADER_BYTES))
+      );
+    });
+    await store.close();
+    for (const at of places) bytes[at]! ^= 1 << Math.floor(random() * 8);
+    await writeFile(path, bytes);
   }
-  return false;
-}
-
-/** @returns How many bits were turned over. */
-async function damageFiles(
-  folder: string,
-  random: () => number,
-  mayDamage: (file: number, index: number, pageSize: number) => boolean,
-): Promise<number> {
-  let flipped = 0;
-  for (const path of await cacheFiles(folder)) {
-    // The program may put it away meanwhile.
-    const handle = await open(path, "r+").catch(() => undefined);
-    if (handle === undefined) continue;
-    try {
-      const { size } = await handle.stat();
-      const pageSize = await readPageSize(handle).catch(() => SMALLEST_PAGE_BYTES);
-      const page = Buffer.alloc(pageSize);
-      for (let i = 0; i < FLIPPED_BITS; i++) {
-        const index = Math.floor((random() * size) / pageSize);
-        // All at once, or the page may have become another one.
-        const byteLength = readSync(handle.fd, page, 0, pageSize, index * pageSize);
-        if (byteLength === 0 || !mayDamage(handle.fd, index, pageSize)) continue;
-        const at = Math.floor(random() * byteLength);
-        page[at]! ^= 1 << Math.floor(random() * 8);
-        writeSync(handle.fd, page, at, 1, index * pageSize + at);
-        flipped++;
-      }
-    } finally {
-      await handle.close();
-    }
-  }
-  return flipped;
 }
 
 /** Ends the program, and starts it again where it was. @param meanwhile What is done while nothing runs. */

@@ -14,7 +14,6 @@ import { excusePoison } from "./fault-events.js";
 import { REWRITES } from "./file-events.js";
 import { Judge } from "./judge.js";
 import type { Observation } from "./observation.js";
-import { LIVE_DAMAGE } from "./program-events.js";
 import { type ChaosEvent, configDocument, type Stage } from "./stage.js";
 import { Tally } from "./tally.js";
 import { now } from "./timeline.js";
@@ -41,8 +40,6 @@ export interface ChaosOptions extends ChaosServerOptions {
   readonly seconds: number;
   /** How long leftovers are waited for to go at the end. Default 90 s. */
   readonly settleMs?: number;
-  /** Whether the cache is damaged under the running program, too: see `LIVE_DAMAGE`. Default false. */
-  readonly hasLiveDamage?: boolean;
   /** Names of events must contain one of these; empty: all. */
   readonly only?: readonly string[];
   onProgress(done: number, detail: string): void;
@@ -156,12 +153,11 @@ async function runWith(server: ChaosServer, options: ChaosOptions): Promise<Chao
   }
 
   const { only = [] } = options;
-  const possible = options.hasLiveDamage === true ? [...EVENTS, LIVE_DAMAGE] : EVENTS;
   const isAsked = ({ name }: ChaosEvent) => only.length === 0 || only.some((text) => name.includes(text));
   try {
     await Promise.all([
       lane(REWRITES.filter(isAsked), REWRITE_EVERY_MS, 1),
-      lane(possible.filter(isAsked), EVENT_EVERY_MS, 2),
+      lane(EVENTS.filter(isAsked), EVENT_EVERY_MS, 2),
       sleep(seconds * 1_000),
     ]);
   } finally {

@@ -87,7 +87,10 @@ export async function checkCase(
   return {
     codecCase,
     chunks,
-    inputs: { encode: truth.files, decode: encoded.get(NATIVE) ?? encoded.get(OURS) ?? truth.files },
+    inputs: {
+      encode: truth.files,
+      decode: encoded.get(NATIVE) ?? encoded.get(OURS) ?? encoded.get(NUMCODECS_JS) ?? truth.files,
+    },
     subjects: {
       encode: subjects.filter((subject) => encoded.has(subject.name) && isIn(subject)),
       decode: subjects.filter((subject) => decoders.has(subject.name) && isIn(subject)),

@@ -1,12 +1,13 @@
 import nodeZlib from "node:zlib";
 import { CODECS } from "../../src/codec/codecs.js";
+import { currentKernel } from "../../src/codec/kernel/kernel.js";
 import type { KernelMemory, MemoryLease } from "../../src/codec/kernel/kernel-memory.js";
-import { currentKernel } from "../../src/codec/kernel/kernel-use.js";
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
-import { completeCodec } from "../../src/zarr/codec-rules.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
-import type { CodecStep } from "../../src/zarr/encoding-plan.js";
+import { completeCodec } from "../../src/zarr/plan/codec-rules.js";
+import type { CodecStep } from "../../src/zarr/plan/encoding-plan.js";
+import { encodedCodec } from "../../src/zarr/plan/served-codecs.js";
 import type { ChunksJob } from "./codec-job.js";
+import { loadNumcodecsJs } from "./numcodecs-js.js";
 
 type Run = (bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>;
 
@@ -96,21 +97,14 @@ function runnerIn(
   const own = CODECS[codec.id];
   if (own === undefined) return undefined;
   const decode: Run = (bytes) => decodeSteps(bytes, [step], "a chunk", memory());
-  return own.encode === undefined
+  return own.encode === undefined || encodedCodec(step.codec) !== step.codec
     ? { decode }
     : { decode, encode: (bytes) => encodeSteps(bytes, [step], "a chunk", memory()) };
 }
 
-/** The others that numcodecs.js has know no filters. */
-const NUMCODECS_IDS: readonly string[] = ["blosc", "lz4", "zstd", "gzip", "zlib"];
-
 async function numcodecsJs({ codec }: Chunks): Promise<CodecRunner | undefined> {
-  if (!NUMCODECS_IDS.includes(codec.id)) return undefined;
-  const { default: Codec } = (await import(`numcodecs/${codec.id}`)) as {
-    default: { fromConfig(config: CodecSpec): Required<CodecRunner> };
-  };
-  const made = Codec.fromConfig(codec);
-  return { decode: (bytes) => made.decode(bytes), encode: (bytes) => made.encode(bytes) };
+  const made = await loadNumcodecsJs(codec);
+  return made && { decode: (bytes) => made.decode(bytes), encode: (bytes) => made.encode(bytes) };
 }
 
 /** Newer than the types this is built with. */

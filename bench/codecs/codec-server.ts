@@ -1,18 +1,16 @@
 /**
- * A process of its own: `node codec-server.js RUNNER [kernel-off]` prints `ready` and answers jobs, a line of JSON each,
- * until its standard input ends. With `kernel-off`, the codecs do without the WebAssembly kernel.
+ * A process of its own: `node codec-server.js RUNNER` prints `ready` and answers jobs, a line of JSON each,
+ * until its standard input ends.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { setKernelUse } from "../../src/codec/kernel/kernel-use.js";
 import type { CodecAnswer, CodecJob } from "./codec-job.js";
 import { type CodecRunner, RUNNERS, type RunnerName } from "./codec-runners.js";
 
 type JobOf<Name extends CodecJob["job"]> = Extract<CodecJob, { readonly job: Name }>;
 
-const [name, kernel] = process.argv.slice(2);
+const [name] = process.argv.slice(2);
 const makeRunner = RUNNERS[name as RunnerName];
-setKernelUse(kernel !== "kernel-off");
 
 function readChunks(files: readonly string[]): Uint8Array[] {
   return files.map((file) => new Uint8Array(readFileSync(file)));

@@ -7,8 +7,6 @@ import { startNativeNumcodecs } from "./native-numcodecs.js";
 export const OURS = "zpublish";
 /** The same from and to memory that is not the kernel's. */
 export const OWN_MEMORY = "zpublish, own memory";
-/** The same with what is plain JavaScript, or numcodecs.js. */
-export const KERNEL_OFF = "zpublish, kernel off";
 /** What is installed with zpublish, called as its users do. */
 export const NUMCODECS_JS = "numcodecs.js";
 /** What Node.js has itself. */
@@ -26,8 +24,7 @@ export interface CodecSubject {
 
 const SERVER = fileURLToPath(new URL("codec-server.js", import.meta.url));
 
-const startRunner = (runner: RunnerName, ...args: readonly string[]) =>
-  startCodecProcess(process.execPath, [SERVER, runner, ...args]);
+const startRunner = (runner: RunnerName) => startCodecProcess(process.execPath, [SERVER, runner]);
 
 /**
  * Starts everybody who is there.
@@ -42,7 +39,6 @@ export async function startCodecSubjects(): Promise<{
   const subjects: CodecSubject[] = [];
   try {
     subjects.push({ name: OURS, process: await startRunner("ours") });
-    subjects.push({ name: KERNEL_OFF, process: await startRunner("ours", "kernel-off") });
     subjects.push({ name: OWN_MEMORY, process: await startRunner("ours, own memory"), isAside: true });
     subjects.push({ name: NUMCODECS_JS, process: await startRunner("numcodecs.js") });
     subjects.push({ name: NODE_ZLIB, process: await startRunner("node:zlib") });

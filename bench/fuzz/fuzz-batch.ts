@@ -1,26 +1,14 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { currentKernel, setKernelUse } from "../../src/codec/kernel/kernel-use.js";
+import { currentKernel } from "../../src/codec/kernel/kernel.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import { messageOf, ZpublishError } from "../../src/errors.js";
-import type { CodecStep } from "../../src/zarr/encoding-plan.js";
+import type { CodecStep } from "../../src/zarr/plan/encoding-plan.js";
 import { type Mutation, mutations } from "../../test/codec/mutate-chunk.js";
 import { createRandom } from "../random.js";
 import type { FuzzTarget, GoodChunk } from "./fuzz-targets.js";
 
 /** Decodes a chunk as the plan says. @returns Bytes that stay what they are. @throws ZpublishError */
 export type Decode = (bytes: Uint8Array, step: CodecStep) => Promise<Uint8Array>;
-
-/** Two ways to decode, by name, that must agree. */
-export interface Decoders {
-  readonly "kernel on": Decode;
-  readonly "kernel off": Decode;
-}
-
-/** As a worker decodes: from the kernel's memory into the kernel's memory, or without the kernel. */
-export const DECODERS: Decoders = {
-  "kernel on": (bytes, step) => decodeInLease(bytes, step, true),
-  "kernel off": (bytes, step) => decodeInLease(bytes, step, false),
-};
 
 /** What came of some damaged chunks; sums of two results are made by `addResults`. */
 export interface FuzzResult {
@@ -29,8 +17,6 @@ export interface FuzzResult {
   readonly decoded: number;
   /** As corrupt. */
   readonly refused: number;
-  /** Decoded with the kernel and refused without, or the other way round: no fault, since both are right about damage. */
-  readonly refusedByOne: number;
   readonly longestMs: number;
   readonly failures: readonly FuzzFailure[];
 }
@@ -53,7 +39,6 @@ export const NO_RESULT: FuzzResult = {
   inputs: 0,
   decoded: 0,
   refused: 0,
-  refusedByOne: 0,
   longestMs: 0,
   failures: [],
 };
@@ -66,14 +51,15 @@ const GUARD_BYTES = 64;
 const GUARD = 0xa5;
 
 /**
- * Decodes damaged copies of one of the target's chunks, with the kernel and without, and after them a good chunk.
+ * Decodes damaged copies of one of the target's chunks, and after them a good chunk.
+ * @param decode Default: as a worker decodes.
  * @param onInput Told each one before it is decoded.
  */
 export async function fuzzBatch(
   target: FuzzTarget,
   seed: number,
   count: number,
-  decoders: Decoders = DECODERS,
+  decode: Decode = decodeInLease,
   onInput: (input: Uint8Array) => void = () => undefined,
 ): Promise<FuzzResult> {
   const random = createRandom(seed);
@@ -86,14 +72,14 @@ export async function fuzzBatch(
     if (number % INPUTS_PER_TURN === 0) await nextTurn();
     const mutation = source.next().value;
     onInput(mutation.bytes);
-    const { problem, ...one } = await decodeDamaged(mutation, chunk.step, decoders);
+    const { problem, ...one } = await decodeDamaged(mutation, chunk.step, decode);
     const failures: FuzzFailure[] =
       problem === undefined
         ? []
         : [{ target: target.name, seed, number, ...mutation, problem, step: chunk.step }];
     result = addResults(result, { ...one, failures });
   }
-  const problem = await checkGood(chunk, decoders);
+  const problem = await checkGood(chunk, decode);
   if (problem === undefined) return result;
   const { encoded: bytes, step } = chunk;
   const failure = {
@@ -114,7 +100,6 @@ export function addResults(a: FuzzResult, b: FuzzResult): FuzzResult {
     inputs: a.inputs + b.inputs,
     decoded: a.decoded + b.decoded,
     refused: a.refused + b.refused,
-    refusedByOne: a.refusedByOne + b.refusedByOne,
     longestMs: Math.max(a.longestMs, b.longestMs),
     failures: b.failures.length === 0 ? a.failures : [...a.failures, ...b.failures],
   };
@@ -126,26 +111,20 @@ type Outcome = { readonly bytes: Uint8Array } | { readonly refusal: string } | {
 async function decodeDamaged(
   { bytes }: Mutation,
   step: CodecStep,
-  decoders: Decoders,
+  decode: Decode,
 ): Promise<Omit<FuzzResult, "failures"> & { readonly problem?: string }> {
   const began = performance.now();
   const original = bytes.slice();
-  const on = await outcomeOf(decoders["kernel on"], bytes, step);
+  const outcome = await outcomeOf(decode, bytes, step);
   const longestMs = performance.now() - began;
-  const off = await outcomeOf(decoders["kernel off"], bytes, step);
   const result = {
     inputs: 1,
-    decoded: "bytes" in on ? 1 : 0,
-    refused: "refusal" in on ? 1 : 0,
-    refusedByOne: "bytes" in on === "bytes" in off ? 0 : 1,
+    decoded: "bytes" in outcome ? 1 : 0,
+    refused: "refusal" in outcome ? 1 : 0,
     longestMs,
   };
   const problem =
-    problemOf(on, "kernel on") ??
-    problemOf(off, "kernel off") ??
-    ("bytes" in on && "bytes" in off && Buffer.compare(on.bytes, off.bytes) !== 0
-      ? "with the kernel it decodes to other bytes than without"
-      : undefined) ??
+    ("problem" in outcome ? outcome.problem : undefined) ??
     (Buffer.compare(bytes, original) === 0 ? undefined : "the input was changed") ??
     (longestMs > MAX_INPUT_MS ? `expected at most ${MAX_INPUT_MS} ms, took ${longestMs}` : undefined);
   return problem === undefined ? result : { ...result, problem };
@@ -171,24 +150,14 @@ async function outcomeOf(decode: Decode, bytes: Uint8Array, step: CodecStep): Pr
   };
 }
 
-function problemOf(outcome: Outcome, name: keyof Decoders): string | undefined {
-  return "problem" in outcome ? `${name}: ${outcome.problem}` : undefined;
+async function checkGood({ encoded, decoded, step }: GoodChunk, decode: Decode): Promise<string | undefined> {
+  const outcome = await outcomeOf(decode, new Uint8Array(encoded), step);
+  if ("bytes" in outcome && Buffer.compare(outcome.bytes, decoded) === 0) return undefined;
+  return `expected the bytes that were encoded, received ${"bytes" in outcome ? "others" : Object.values(outcome)[0]}`;
 }
 
-async function checkGood(
-  { encoded, decoded, step }: GoodChunk,
-  decoders: Decoders,
-): Promise<string | undefined> {
-  for (const name of ["kernel on", "kernel off"] as const) {
-    const outcome = await outcomeOf(decoders[name], new Uint8Array(encoded), step);
-    if ("bytes" in outcome && Buffer.compare(outcome.bytes, decoded) === 0) continue;
-    return `${name}: expected the bytes that were encoded, received ${"bytes" in outcome ? "others" : Object.values(outcome)[0]}`;
-  }
-  return undefined;
-}
-
-async function decodeInLease(bytes: Uint8Array, step: CodecStep, isOn: boolean): Promise<Uint8Array> {
-  setKernelUse(isOn);
+/** Decodes as a worker does: from the kernel's memory into the kernel's memory. */
+export async function decodeInLease(bytes: Uint8Array, step: CodecStep): Promise<Uint8Array> {
   const lease = currentKernel().lease();
   try {
     const place = lease.allocate(GUARD_BYTES + bytes.length);
@@ -204,6 +173,5 @@ async function decodeInLease(bytes: Uint8Array, step: CodecStep, isOn: boolean):
     return decoded.slice();
   } finally {
     lease.end();
-    setKernelUse(true);
   }
 }

@@ -1,11 +1,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CODECS } from "../../src/codec/codecs.js";
-import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
-import { codecRule, completeCodec } from "../../src/zarr/codec-rules.js";
+import { decodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
-import type { CodecStep } from "../../src/zarr/encoding-plan.js";
+import { codecRule, completeCodec } from "../../src/zarr/plan/codec-rules.js";
+import type { CodecStep } from "../../src/zarr/plan/encoding-plan.js";
 import { startNative } from "../codecs/codec-subjects.js";
+import { encodeChunk } from "../codecs/numcodecs-js.js";
 import { createRandom } from "../random.js";
 
 /** A decoder with what it is to decode. */
@@ -26,7 +27,7 @@ export interface GoodChunk {
 interface TargetRule {
   readonly codec: CodecSpec;
   readonly itemSize: number;
-  /** `ours`: encoded here. `native`: by native numcodecs. `raw`: any bytes of a length are a chunk. */
+  /** `ours`: by `encodeChunk`. `native`: by native numcodecs. `raw`: any bytes of a length are a chunk. */
   readonly from: "ours" | "native" | "raw";
 }
 
@@ -93,7 +94,7 @@ export async function createFuzzTargets(
           rule.from === "raw"
             ? decoded
             : rule.from === "ours" || "missing" in native
-              ? await encodeSteps(decoded, [step], rule.codec.id)
+              ? await encodeChunk(decoded, step)
               : await encodeNative(rule, decoded, native.ask, folder);
         chunks.push({
           encoded: new Uint8Array(encoded),

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import type { CodecStep } from "../../src/zarr/encoding-plan.js";
+import type { CodecStep } from "../../src/zarr/plan/encoding-plan.js";
 import { type Child, startChild, stopChild } from "../children.js";
 import { addResults, type FuzzFailure, type FuzzResult, NO_RESULT } from "./fuzz-batch.js";
 

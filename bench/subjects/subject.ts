@@ -25,6 +25,8 @@ export interface Site {
   readonly headers: Readonly<Record<string, string>>;
   /** How zpublish serves the store, as in its configuration file: empty for as stored. */
   readonly serving: Readonly<Record<string, unknown>>;
+  /** Whether zpublish has no cache. Default false. */
+  readonly withoutCache?: boolean | undefined;
 }
 
 export interface RunningSubject {

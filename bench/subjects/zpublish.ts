@@ -15,10 +15,11 @@ function createZpublish(name: string, settings: Readonly<Record<string, unknown>
     name,
     isRestartable: true,
     hasChunkCache: true,
-    start: ({ store, scratch, serving }) =>
+    start: ({ store, scratch, serving, withoutCache = false }) =>
       startZpublish({
         datasets: { [store.id]: { location: store.directory, ...settings, ...serving } },
         scratch,
+        args: withoutCache ? ["--no-cache"] : [],
       }),
   };
 }

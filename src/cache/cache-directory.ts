@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdir, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { endianness } from "node:os";
 import { dirname, join } from "node:path";
-import { isMissing } from "../is-missing.js";
+import { isMissing } from "../errors.js";
 import { DATA_FILE, LOCK_FILE } from "./lmdb-store.js";
 import { STORED_FORMAT } from "./stored-value.js";
 
@@ -63,9 +63,15 @@ export async function identityOfStore(storeDirectory: string): Promise<string | 
 
 /**
  * Moves a store out of the way, and deletes it in the background: processes that have it open lose nothing.
+ * @param identity The store that is meant: one that another process has replaced already stays.
  * @throws Error Where it cannot be moved.
  */
-export async function discardStore(directory: string, storeDirectory: string): Promise<void> {
+export async function discardStore(
+  directory: string,
+  storeDirectory: string,
+  identity: string | undefined,
+): Promise<void> {
+  if ((await identityOfStore(storeDirectory)) !== identity) return;
   const aside = join(directory, `${ASIDE_PREFIX}${process.pid}-${Date.now().toString(36)}`);
   try {
     await rename(storeDirectory, aside);

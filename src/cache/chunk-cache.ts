@@ -7,8 +7,7 @@ export interface ChunkCache {
   /**
    * The chunk kept under `key`, or undefined. The view is valid only until the caller returns to the event loop or
    * calls the cache again: copy what must live longer.
-   * @param isAgain Whether it is for a request that has asked before: it is no access, and is not counted, and its bytes are believed
-   *   although somebody has written into the file since. Default false.
+   * @param isAgain Whether it is for a request that has asked before: it is no access, and is not counted. Default false.
    */
   get(key: CacheKey, isAgain?: boolean): Uint8Array | undefined;
   /**

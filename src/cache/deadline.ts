@@ -1,4 +1,4 @@
-import { settlesWithin } from "../settles-within.js";
+import { settlesWithin } from "../event-loop/settles-within.js";
 
 /** Something took longer than it may. */
 export class DeadlineError extends Error {}

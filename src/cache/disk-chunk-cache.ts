@@ -1,21 +1,26 @@
+import { createRecentMap } from "../collections/recent-map.js";
 import { messageOf } from "../errors.js";
 import type { Log } from "../observe/log.js";
-import { createRecentMap } from "../recent-map.js";
 import { type CacheKey, idOf } from "./cache-key.js";
 import { cacheLimitsOf } from "./cache-limits.js";
 import { type CachePolicy, createCachePolicy } from "./cache-policy.js";
 import type { ChunkCache, ChunkCacheStats } from "./chunk-cache.js";
 import { DeadlineError, withDeadline } from "./deadline.js";
 import { isUnusable, type LmdbStore, type StorePut, type StoreUsage } from "./lmdb-store.js";
-import { isIntact, packInPlace, packStoredValue, payloadOf, STORED_HEADER_BYTES } from "./stored-value.js";
+import {
+  isIntact,
+  packInPlace,
+  packStoredValue,
+  payloadOf,
+  putNumberOf,
+  STORED_HEADER_BYTES,
+} from "./stored-value.js";
 
 /** What this stage needs to know of the place it stores in. */
 export interface DiskChunkCacheOptions {
   readonly maxBytes: number;
   readonly pendingMaxBytes: number;
   readonly log: Log;
-  /** For how long a value is believed whose bytes were all looked at, if nobody writes into the file. */
-  readonly verifiedForMs: number;
   /** Whether so many more bytes can be written: asked before each batch. */
   hasRoomFor(byteLength: number): Promise<boolean>;
   /** Called once when the store cannot be used any more; `attach` may follow. */
@@ -51,14 +56,13 @@ const WRITE_DEADLINE_MS = 30_000;
 const CLOSE_DEADLINE_MS = 5_000;
 const BACK_OFF_MS = 10_000;
 const SAY_AGAIN_MS = 3_600_000;
-const READ_ERRORS_IN_A_ROW_MAX = 16;
 const NOTHING_USED: StoreUsage = Object.freeze({ usedBytes: 0, fileBytes: 0, entries: 0, pageSize: 4_096 });
 
 /** The cache itself; opening, recovery and timers are `open-chunk-cache`'s. Begins without a store. */
 export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkCache {
   const { maxBytes, log } = options;
   const limits = cacheLimitsOf(maxBytes);
-  /** When all bytes of a value were looked at last, of `performance.now()`. */
+  /** The puts, by key, whose checksums were verified since the store was attached. */
   const verified = createRecentMap<number>(VERIFIED_MAX);
   /** Given to `put` and not yet visible in the store. */
   const pending = new Map<string, PendingPut>();
@@ -69,15 +73,12 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
   let writing: Promise<void> | undefined;
   let noWritesUntil = 0;
   let said = { text: "", at: Number.NEGATIVE_INFINITY };
-  let readErrorsInARow = 0;
   let isClosed = false;
   const counts = { hits: 0, misses: 0, puts: 0, drops: 0, evictions: 0, errors: 0 };
 
-  function failReading(error: unknown): void {
+  function fail(reason: string): void {
     counts.errors++;
-    // The first of a run says it; the others would only fill the log.
-    if (readErrorsInARow++ === 0) log.warn(`chunk cache: reading failed: ${messageOf(error)}`);
-    if (readErrorsInARow >= READ_ERRORS_IN_A_ROW_MAX) breakDown(`reading failed: ${messageOf(error)}`);
+    breakDown(reason);
   }
 
   /** What waits is given up, and nothing written for a while: the disk may have room again later. */
@@ -98,51 +99,26 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
   }
 
   function breakDown(reason: string): void {
-    readErrorsInARow = 0;
     if (store !== undefined) options.onBroken(reason);
   }
 
-  /** The store, if there is one whose file is as long as it was: to be asked before anything is read from it. */
-  function readable(now = performance.now()): LmdbStore | undefined {
-    const cut = store?.dataFile.look(now);
-    if (cut === undefined) return store;
-    counts.errors++;
-    breakDown(cut);
-    return undefined;
-  }
-
-  function find(key: CacheKey, isAgain: boolean): Uint8Array | undefined {
+  /** One lookup; the checksum is verified at the first read of each put. */
+  function find(key: CacheKey): Uint8Array | undefined {
     const { bytes, id } = key;
-    const waiting = pending.size === 0 ? undefined : pending.get(id);
-    if (waiting !== undefined) return payloadOf(bytes, waiting.stored);
-    const now = performance.now();
-    const current = readable(now);
-    if (current === undefined) return undefined;
-    const stored = current.readInPlace(key) ?? current.read(key);
+    const waiting = pending.get(id);
+    if (waiting !== undefined) return payloadOf(waiting.stored);
+    const stored = store?.read(key);
     if (stored === undefined) return undefined;
-    const payload = payloadOf(bytes, stored);
-    // A body goes out in pieces to whoever reads slowly: with a look at all of it for each of them, many could keep the loop busy.
-    const believedFrom = isAgain ? 0 : current.dataFile.unchangedSince;
-    if (payload !== undefined && isAsWritten(id, stored, payload, now, believedFrom)) return payload;
-    counts.errors++;
-    // Not removed one by one: removing believes the damaged page's own word on how many pages to free.
-    breakDown("a stored chunk is not what was written");
-    return undefined;
-  }
-
-  /** Looks at all bytes, unless that was done a moment ago, and after `believedFrom`. */
-  function isAsWritten(
-    id: string,
-    stored: Uint8Array,
-    payload: Uint8Array,
-    now: number,
-    believedFrom: number,
-  ): boolean {
-    const before = verified.get(id);
-    if (before !== undefined && before >= believedFrom && now - before < options.verifiedForMs) return true;
-    if (!isIntact(stored, payload)) return false;
-    verified.set(id, now);
-    return true;
+    const putNumber = putNumberOf(stored);
+    if (verified.get(id) !== putNumber) {
+      if (!isIntact(bytes, stored)) {
+        // Not removed one by one: removing believes the damaged page's own word on how many pages to free.
+        fail("a stored chunk is not what was written");
+        return undefined;
+      }
+      verified.set(id, putNumber);
+    }
+    return payloadOf(stored);
   }
 
   /** Lent memory is not given back: a write that hangs may still read it. */
@@ -208,12 +184,11 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
 
   async function writePending(): Promise<void> {
     while (store !== undefined && pending.size > 0) {
-      const current = readable();
-      if (current === undefined) return;
+      const current = store;
       const { puts, byteLength } = nextBatch(current);
       if (puts.length === 0) continue;
       if (!(await options.hasRoomFor(byteLength))) throw new Error("no space left on device");
-      if (store !== current || readable() !== current) continue;
+      if (store !== current) continue;
       usage = current.usage();
       if (usage.fileBytes > limits.fileBytesMax) {
         breakDown(`its file has grown to ${usage.fileBytes} bytes, with a bound of ${maxBytes}`);
@@ -267,11 +242,10 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     get(key, isAgain = false) {
       let found: Uint8Array | undefined;
       try {
-        found = find(key, isAgain);
+        found = find(key);
       } catch (error) {
-        failReading(error);
+        fail(`reading failed: ${messageOf(error)}`);
       }
-      if (found !== undefined) readErrorsInARow = 0;
       if (isAgain) return found;
       if (found === undefined) {
         counts.misses++;
@@ -285,10 +259,9 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     admits(key, byteLength, cost) {
       if (policy === undefined || byteLength + STORED_HEADER_BYTES > limits.valueBytes) return false;
       try {
-        if (readable() === undefined) return false;
         return policy.admits(key, cost, usage.usedBytes + pendingBytes > limits.fullBytes);
       } catch (error) {
-        failReading(error);
+        fail(`reading failed: ${messageOf(error)}`);
         return false;
       }
     },
@@ -334,7 +307,7 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     },
 
     async flush() {
-      const current = readable();
+      const current = store;
       if (current === undefined || policy === undefined || isClosed || Date.now() < noWritesUntil) return;
       try {
         usage = current.usage();
@@ -366,7 +339,7 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
         await withDeadline(this.detach()?.close() ?? Promise.resolve(), CLOSE_DEADLINE_MS);
       } catch (error) {
         isClosed = true;
-        this.detach()?.dataFile.close();
+        this.detach();
         log.warn(`chunk cache: it could not be closed properly: ${messageOf(error)}`);
       }
     },

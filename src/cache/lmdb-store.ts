@@ -8,8 +8,8 @@
  *   touches it. A longer value comes as a view of the map itself, valid until the read transaction is reset: by a
  *   timer of 0 ms, or in a microtask after a commit. Common denominator: until the caller returns to the event loop,
  *   awaits, or reads again.
- * - `getAsync` with binary keys crashes the process, every time (kriszyp/lmdb-js#340 too). Only `getBinaryFast` is used, and for often
- *   used values what `mapped-values` knows.
+ * - `getAsync` with binary keys crashes the process, every time (kriszyp/lmdb-js#340 too). Values are read by
+ *   `mapped-values`.
  * - A key longer than 1,978 bytes is refused and `close` after that crashes: keys here have a fixed length.
  * - The map grows by itself when it is full (so `mapSize` bounds nothing) and is then remapped under views of it:
  *   the map is made so large that this never happens. Address space, not memory.
@@ -23,25 +23,17 @@
  * - `getStats` is O(1): page counts that LMDB keeps with each transaction, hence right with any number of processes.
  * - Freed pages are reused only after the transaction that freed them is flushed and no reader needs them; the file
  *   never shrinks.
- * - A damaged page can crash the process (offsets are used unchecked): see `find-lmdb-damage`.
+ * - A damaged page can crash the process (offsets are used unchecked): see `crash-marker`.
  */
 import { randomFillSync } from "node:crypto";
-import { join } from "node:path";
 import { type Database, open, type RootDatabase } from "lmdb";
 import { CACHE_KEY_BYTES, type CacheKey } from "./cache-key.js";
-import { type DataFileWatch, watchDataFile } from "./data-file-watch.js";
 import { type CacheEntry, packEntryRecord, parseEntryRecord } from "./entry-record.js";
 import { createMappedValues } from "./mapped-values.js";
-import { putIdOf } from "./stored-value.js";
 import type { EntryIndex } from "./victim-pool.js";
 
 /** Values and their bookkeeping in one LMDB environment, shared with other processes. */
 export interface LmdbStore extends EntryIndex {
-  /**
-   * An often read value as it is stored, where it lies; undefined where it has to be copied: `read` it. Valid as
-   * long as that.
-   */
-  readInPlace(key: CacheKey): Uint8Array | undefined;
   /** The stored value: a view valid until the next read, await, or return to the event loop. */
   read(key: CacheKey): Uint8Array | undefined;
   has(key: Uint8Array): boolean;
@@ -58,8 +50,6 @@ export interface LmdbStore extends EntryIndex {
   /** Frees what processes that died have left behind, so that their snapshots no longer keep pages. */
   freeStaleReaders(): void;
   close(): Promise<void>;
-  /** The file that all this is in. Not to be read from where {@link DataFileWatch.look} finds it cut. */
-  readonly dataFile: DataFileWatch;
 }
 
 /** What one transaction does. Buffers must not change until it settles. */
@@ -138,19 +128,13 @@ export function openLmdbStore(directory: string, options: { maxBytes: number; st
   try {
     const values = environment.openDB({ ...BINARY, name: "values" });
     const records = environment.openDB({ ...BINARY, name: "records" });
-    const putIds = environment.openDB({ ...BINARY, name: "put-ids" });
     const info = environment.openDB({ ...BINARY, name: "info" });
     checkStamp(info, options.stamp);
-    return createStore(directory, environment, values, records, putIds, info);
+    return createStore(environment, values, records, info);
   } catch (error) {
     environment.close().catch(() => {});
     throw error;
   }
-}
-
-/** The data file of a store. */
-export function dataFileOf(directory: string): string {
-  return join(directory, DATA_FILE);
 }
 
 function checkStamp(info: Database<Buffer, Uint8Array>, stamp: string): void {
@@ -162,15 +146,11 @@ function checkStamp(info: Database<Buffer, Uint8Array>, stamp: string): void {
 }
 
 function createStore(
-  directory: string,
   environment: RootDatabase<Buffer, Uint8Array>,
   values: Database<Buffer, Uint8Array>,
   records: Database<Buffer, Uint8Array>,
-  putIds: Database<Buffer, Uint8Array>,
   info: Database<Buffer, Uint8Array>,
 ): LmdbStore {
-  const mapped = createMappedValues(values, putIds);
-  const dataFile = watchDataFile(dataFileOf(directory), join(directory, LOCK_FILE));
   const randomKey = Buffer.alloc(CACHE_KEY_BYTES);
   let lastWriteFailed = false;
 
@@ -200,12 +180,10 @@ function createStore(
   function applyBatch(batch: StoreBatch): void {
     for (const { key, stored, score } of batch.puts) {
       values.put(key, stored);
-      putIds.put(key, Buffer.from(putIdOf(stored)));
       records.put(key, packEntryRecord(score, stored.length));
     }
     for (const key of batch.removes) {
       values.remove(key);
-      putIds.remove(key);
       records.remove(key);
     }
     for (const { key, score, byteLength } of batch.scores) {
@@ -242,21 +220,15 @@ function createStore(
   }
 
   return {
-    dataFile,
-    readInPlace: mapped.read,
-    read(key) {
-      const found = values.getBinaryFast(key.bytes);
-      return found === undefined ? undefined : new Uint8Array(found.buffer, found.byteOffset, found.length);
-    },
+    read: createMappedValues(values),
     has: (key) => values.doesExist(key),
     entry,
     sample,
     usage() {
       const v = values.getStats() as PageCounts;
       const r = records.getStats() as PageCounts;
-      const p = putIds.getStats() as PageCounts;
       return {
-        usedBytes: (pagesOf(v) + pagesOf(r) + pagesOf(p)) * v.pageSize,
+        usedBytes: (pagesOf(v) + pagesOf(r)) * v.pageSize,
         fileBytes: (v.lastPageNumber + 1) * v.pageSize,
         entries: r.entryCount,
         pageSize: v.pageSize,
@@ -271,10 +243,6 @@ function createStore(
       environment.readerCheck();
     },
     async close() {
-      const isCut = dataFile.look(performance.now()) !== undefined;
-      dataFile.close();
-      // Closing reads from the file.
-      if (isCut) return;
       if (lastWriteFailed) {
         await write({ puts: [], removes: [], scores: [], clock: clock() }).catch(() => {});
         // `close` waits for a flush of the failed write, which never comes: the end of the process closes it.

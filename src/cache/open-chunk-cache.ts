@@ -1,7 +1,6 @@
 import { statfs } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { messageOf } from "../errors.js";
-import { isMissing } from "../is-missing.js";
+import { isMissing, messageOf } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import {
   cacheStamp,
@@ -13,11 +12,10 @@ import {
   sweepAbandonedStores,
 } from "./cache-directory.js";
 import type { ChunkCache } from "./chunk-cache.js";
+import { hasCrashMarker, writeCrashMarker } from "./crash-marker.js";
 import { createDiskChunkCache, type DiskChunkCache } from "./disk-chunk-cache.js";
-import { findLmdbDamage } from "./find-lmdb-damage.js";
-import { dataFileOf, type LmdbStore, openLmdbStore } from "./lmdb-store.js";
+import { isUnusable, type LmdbStore, openLmdbStore } from "./lmdb-store.js";
 import { createNullCache } from "./null-chunk-cache.js";
-import { probeLmdbStore } from "./probe-lmdb-store.js";
 
 /** How a cache is opened. */
 export interface OpenChunkCacheOptions {
@@ -32,10 +30,8 @@ export interface OpenChunkCacheOptions {
   readonly pendingMaxBytes?: number;
   /** How often notes on accesses are written and the directory is looked at. Default 1,000; 0: never. */
   readonly flushIntervalMs?: number;
-  /** For how long a chunk is believed whose bytes were all looked at, if nobody writes into the file. Default 2,000. */
-  readonly verifiedForMs?: number;
-  /** How long another process may hold the write lock before this one does without the cache. Default 10,000. */
-  readonly lockTimeoutMs?: number;
+  /** How long a store must have been open before the death of this process says nothing of it. Default 60,000. */
+  readonly provenAfterMs?: number;
 }
 
 /** A cache with what tests and benchmarks need beside: waiting, and looking after it by hand. */
@@ -48,12 +44,8 @@ export interface OpenChunkCache extends ChunkCache {
 
 const PENDING_MAX_BYTES = 16 * 1024 ** 2;
 const FLUSH_INTERVAL_MS = 1_000;
-/**
- * A disk may give back other bytes than it took. A look at all bytes takes as long as sending them: 200 chunks of 590 KB that are
- * asked for 40 times a second each cost 1 % more than without, and any at most twice as much, as all do while chunks are being written.
- */
-const VERIFIED_FOR_MS = 2_000;
 const MARK_INTERVAL_MS = 60_000;
+const PROVEN_AFTER_MS = 60_000;
 /** After so many failures within an hour the cache stays off. */
 const REOPENINGS_MAX = 5;
 const REOPENINGS_PERIOD_MS = 3_600_000;
@@ -63,9 +55,8 @@ const OPEN_PAUSE_MS = 20;
 const DISK_RESERVE_BYTES = 16 * 1024 ** 2;
 
 /**
- * Opens the chunk cache in `directory`. A damaged one is discarded; where none can be opened, everything is a miss,
- * which one warning says. Takes about 0.1 s where there is a cache already (see `probe-lmdb-store`), and up to two
- * seconds more for a large one on a slow disk.
+ * Opens the chunk cache in `directory`. A store that a process died with, or that LMDB refuses, is discarded. If none can be opened, every get
+ * is a miss, and one warning says so. Blocks while another process holds the write lock.
  */
 export async function openChunkCache(options: OpenChunkCacheOptions): Promise<ChunkCache> {
   return (await openTendedChunkCache(options)) ?? createNullCache();
@@ -75,7 +66,7 @@ export async function openChunkCache(options: OpenChunkCacheOptions): Promise<Ch
 export async function openTendedChunkCache(
   options: OpenChunkCacheOptions,
 ): Promise<OpenChunkCache | undefined> {
-  const { directory, maxBytes, log } = options;
+  const { directory, maxBytes, log, provenAfterMs = PROVEN_AFTER_MS } = options;
   const stamp = cacheStamp(options.version);
   const storeDirectory = storeDirectoryOf(directory, stamp);
   let identity: string | undefined;
@@ -83,26 +74,41 @@ export async function openTendedChunkCache(
   let reopenings: number[] = [];
   let reopening: Promise<void> | undefined;
   let tending: Promise<void> | undefined;
+  let removeMarker = async () => {};
+  let openedAt = 0;
   let markedAt = Date.now();
   let isClosed = false;
   let isOff = false;
 
+  /** Opens the store: a new one if a process died with this one, or LMDB refuses it. Tries again if another process discards it meanwhile. */
   async function openStore(): Promise<LmdbStore> {
-    const opened = await openSoundStore(options, storeDirectory, stamp);
-    identity = await identityOfStore(storeDirectory);
-    return opened;
-  }
-
-  /** Another process that begins anew in the same instant may put away what this one has just made: once more, then. */
-  async function openReplaced(): Promise<LmdbStore> {
     for (let attempt = 1; ; attempt++) {
+      const found = await identityOfStore(storeDirectory);
       try {
-        return await openStore();
+        if (await hasCrashMarker(storeDirectory)) {
+          log.warn("chunk cache: a process died soon after it had opened it; it begins anew");
+          await discardStore(directory, storeDirectory, found);
+        }
+        return await openMarked();
       } catch (error) {
-        if (!isMissing(error) || attempt === OPEN_ATTEMPTS_MAX) throw error;
+        if (attempt === OPEN_ATTEMPTS_MAX || !(isMissing(error) || isUnusable(error))) throw error;
+        if (isUnusable(error)) {
+          log.warn(`chunk cache: ${messageOf(error)}; it begins anew`);
+          await discardStore(directory, storeDirectory, found);
+        }
         await sleep(attempt * OPEN_PAUSE_MS * (1 + Math.random()));
       }
     }
+  }
+
+  async function openMarked(): Promise<LmdbStore> {
+    await prepareStoreDirectory(storeDirectory);
+    await removeMarker();
+    removeMarker = await writeCrashMarker(storeDirectory);
+    openedAt = performance.now();
+    const opened = openLmdbStore(storeDirectory, { maxBytes, stamp });
+    identity = await identityOfStore(storeDirectory);
+    return opened;
   }
 
   async function reopen(reason: string, discard: boolean): Promise<void> {
@@ -119,11 +125,8 @@ export async function openTendedChunkCache(
     }
     log.warn(`chunk cache: ${reason}; it begins anew`);
     try {
-      // Whoever has replaced the file already has discarded it, too.
-      if (discard && identity !== undefined && (await identityOfStore(storeDirectory)) === identity) {
-        await discardStore(directory, storeDirectory);
-      }
-      const opened = await openReplaced();
+      if (discard) await discardStore(directory, storeDirectory, identity);
+      const opened = await openStore();
       if (isClosed) await opened.close();
       else cache.attach(opened);
     } catch (error) {
@@ -153,7 +156,6 @@ export async function openTendedChunkCache(
     maxBytes,
     pendingMaxBytes: options.pendingMaxBytes ?? PENDING_MAX_BYTES,
     log,
-    verifiedForMs: options.verifiedForMs ?? VERIFIED_FOR_MS,
     hasRoomFor,
     onBroken: (reason) => startReopening(reason, true),
   });
@@ -162,6 +164,7 @@ export async function openTendedChunkCache(
     cache.attach(await openStore());
   } catch (error) {
     log.warn(`chunk cache: ${directory} cannot be used, every chunk will be made anew: ${messageOf(error)}`);
+    await removeMarker();
     return undefined;
   }
 
@@ -172,6 +175,7 @@ export async function openTendedChunkCache(
       return reopening;
     }
     await cache.flush();
+    if (performance.now() - openedAt >= provenAfterMs) await removeMarker();
     if (Date.now() - markedAt < MARK_INTERVAL_MS) return;
     markedAt = Date.now();
     await markInUse(storeDirectory).catch(() => {});
@@ -209,37 +213,7 @@ export async function openTendedChunkCache(
       await tending;
       await reopening;
       await cache.close();
+      await removeMarker();
     },
   };
-}
-
-/** Looks before it opens: a damaged file would end the process. @throws Error Where none can be opened. */
-async function openSoundStore(
-  options: OpenChunkCacheOptions,
-  storeDirectory: string,
-  stamp: string,
-): Promise<LmdbStore> {
-  const found = await identityOfStore(storeDirectory);
-  if (found !== undefined) {
-    const damage = await damageOf(options, storeDirectory, stamp);
-    if (damage !== undefined && (await identityOfStore(storeDirectory)) === found) {
-      options.log.warn(`chunk cache: ${storeDirectory} is damaged and begins anew: ${damage}`);
-      await discardStore(options.directory, storeDirectory);
-    }
-  }
-  await prepareStoreDirectory(storeDirectory);
-  return openLmdbStore(storeDirectory, { maxBytes: options.maxBytes, stamp });
-}
-
-/** @throws Error Where it cannot be read, or its lock is held. */
-async function damageOf(
-  { maxBytes, lockTimeoutMs }: OpenChunkCacheOptions,
-  storeDirectory: string,
-  stamp: string,
-): Promise<string | undefined> {
-  const damage = await findLmdbDamage(dataFileOf(storeDirectory));
-  if (damage !== undefined) return damage;
-  const outcome = await probeLmdbStore(storeDirectory, { maxBytes, stamp }, lockTimeoutMs);
-  if (outcome.status === "blocked") throw new Error("another process holds its lock and does not let go");
-  return outcome.status === "damaged" ? outcome.reason : undefined;
 }

@@ -1,19 +1,17 @@
-import { randomFillSync } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { CACHE_KEY_BYTES } from "./cache-key.js";
 
 /**
  * Layout of a value on disk, little-endian: magic with format number (4), payload length (4), CRC-32 of the payload
- * (4), the key (20), a number that no other put has (8), payload. 40 bytes keep the payload aligned for any item size.
+ * (4), the key (20), a random number that tells this put from others (4), zeros (4), payload. 40 bytes keep the payload
+ * aligned for any item size.
  */
 export const STORED_HEADER_BYTES = 40;
 
-const PUT_ID_OFFSET = 32;
-/** Bytes of a {@link putIdOf}. */
-export const PUT_ID_BYTES = 8;
+const PUT_NUMBER_OFFSET = 32;
 
 /** Goes up with every change to what is written, here or in `entry-record`. */
-export const STORED_FORMAT = 2;
+export const STORED_FORMAT = 3;
 
 /** What a stored value begins with: "zpc" and the format. */
 export const MAGIC = 0x7a706300 | STORED_FORMAT;
@@ -48,36 +46,32 @@ function writeHeader(stored: Buffer, key: Uint8Array, checksum: number): void {
   stored.writeUInt32LE(stored.length - STORED_HEADER_BYTES, 4);
   stored.writeUInt32LE(checksum, 8);
   stored.set(key, 12);
-  randomFillSync(stored, PUT_ID_OFFSET, PUT_ID_BYTES);
+  stored.writeUInt32LE(Math.floor(Math.random() * 2 ** 32), PUT_NUMBER_OFFSET);
+  stored.writeUInt32LE(0, PUT_NUMBER_OFFSET + 4);
 }
 
-/**
- * The payload of a stored value, without looking at every byte of it.
- * @returns A view into `stored`, or undefined where header, length or key are not what they must be.
- */
-export function payloadOf(key: Uint8Array, stored: Uint8Array): Uint8Array | undefined {
+/** The payload of a stored value: a view into `stored`. */
+export function payloadOf(stored: Uint8Array): Uint8Array {
+  return new Uint8Array(
+    stored.buffer,
+    stored.byteOffset + STORED_HEADER_BYTES,
+    stored.length - STORED_HEADER_BYTES,
+  );
+}
+
+/** The number that tells a stored value from others of its key. */
+export function putNumberOf(stored: Uint8Array): number {
+  return uint32At(stored, PUT_NUMBER_OFFSET);
+}
+
+/** Whether a stored value is the one that was written under `key`: reads all of it (4.4 GB/s measured). */
+export function isIntact(key: Uint8Array, stored: Uint8Array): boolean {
   const byteLength = stored.length - STORED_HEADER_BYTES;
-  if (byteLength < 0 || uint32At(stored, 0) !== MAGIC || uint32At(stored, 4) !== byteLength) return undefined;
+  if (byteLength < 0 || uint32At(stored, 0) !== MAGIC || uint32At(stored, 4) !== byteLength) return false;
   for (let i = 0; i < CACHE_KEY_BYTES; i++) {
-    if (stored[12 + i] !== key[i]) return undefined;
+    if (stored[12 + i] !== key[i]) return false;
   }
-  return new Uint8Array(stored.buffer, stored.byteOffset + STORED_HEADER_BYTES, byteLength);
-}
-
-/** What tells a stored value from any other, also of the same key: a view into `stored`. */
-export function putIdOf(stored: Uint8Array): Uint8Array {
-  return stored.subarray(PUT_ID_OFFSET, PUT_ID_OFFSET + PUT_ID_BYTES);
-}
-
-/** Whether the first bytes of `putId` are that of `stored`, at least {@link STORED_HEADER_BYTES} long. */
-export function hasPutId(stored: Uint8Array, putId: Uint8Array): boolean {
-  for (let i = 0; i < PUT_ID_BYTES; i++) if (stored[PUT_ID_OFFSET + i] !== putId[i]) return false;
-  return true;
-}
-
-/** Whether the payload is the one that was written: reads all of it (4.4 GB/s measured). */
-export function isIntact(stored: Uint8Array, payload: Uint8Array): boolean {
-  return crc32(payload) === uint32At(stored, 8);
+  return crc32(payloadOf(stored)) === uint32At(stored, 8);
 }
 
 function uint32At(bytes: Uint8Array, offset: number): number {

@@ -1,7 +1,7 @@
 import { measureZstd } from "../codec/zstd-frame.js";
 import type { ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
-import type { EncodingPlan } from "../zarr/encoding-plan.js";
+import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 
 /** Where the header of a Blosc chunk has the byte length of all of it (c-blosc, "Blosc Header Format"). */
 const BLOSC_LENGTH_OFFSET = 12;

@@ -1,25 +1,34 @@
+import type { CacheKey } from "../cache/cache-key.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { BodyReply } from "../http/reply.js";
+import type { ChunkVersion } from "./chunk-version.js";
+import type { ServedChunk } from "./locate-chunk.js";
 
-/** The spine of the service: a variable and a chunk key become a reply. */
+/** Turns a variable and a chunk key into a reply. */
 export interface ChunkService {
   /**
-   * The reply to a request for one chunk.
+   * Returns the reply to a request for one chunk.
    * @param chunkKey As it came: only the canonical form names a chunk.
-   * @throws ZpublishError `not-found` where the key is not canonical, outside the grid, or the chunk is absent.
+   * @throws ZpublishError `not-found` if the key is not canonical or outside the grid, or the chunk is absent.
    */
   serve(snapshot: DatasetSnapshot, array: ServedArray, chunkKey: string): BodyReply | Promise<BodyReply>;
   readonly stats: ChunkServiceStats;
 }
 
-/** How bodies were answered, and the bytes of the whole chunks behind them. */
+/** Numbers of answers by origin, and the bytes of the whole chunks behind them. */
 export interface ChunkServiceStats {
-  /** `hit`: from the cache; `pass`: as stored; `miss`: made. */
   readonly answered: Readonly<Record<ChunkOrigin, number>>;
   readonly bytes: Readonly<Record<ChunkOrigin, number>>;
-  /** Reads of chunks that are served as they are stored, which wait for others. */
+  /** Passthrough reads that wait for others. */
   readonly waitingReads: number;
 }
 
-/** Where a body came from: the cache, the source as it is stored, or the pool. */
+/** Where a body came from: the cache (`hit`), the source as it is stored (`pass`), or the pool (`miss`). */
 export type ChunkOrigin = "hit" | "pass" | "miss";
+
+/** A request for one version of a chunk. */
+export interface ChunkRequest {
+  readonly chunk: ServedChunk;
+  readonly version: ChunkVersion;
+  readonly cacheKey: CacheKey;
+}

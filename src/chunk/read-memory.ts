@@ -1,4 +1,4 @@
-import { CHUNK_HEADROOM_BYTES } from "../pool/chunk-task.js";
+import { CHUNK_HEADROOM_BYTES } from "../codec/made-chunk.js";
 
 /** Memory that reads use one after the other, instead of having the system clear new pages for each. */
 export interface ReadMemory {

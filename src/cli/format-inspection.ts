@@ -1,10 +1,15 @@
 import { formatByteSize } from "../config/byte-size.js";
-import type { CodecSpec } from "../zarr/codec-spec.js";
-import { formatShape, type InspectedGroup, type InspectedVariable, type Inspection } from "./inspect.js";
+import {
+  formatCodec,
+  formatShape,
+  type InspectedGroup,
+  type InspectedVariable,
+  type Inspection,
+} from "./inspect.js";
 
 const HEAD = ["variable", "type", "dimensions", "chunks", "codecs", "size", "served"] as const;
 
-/** The inspection as aligned text, a line per variable. Ends with a line break. */
+/** Writes an inspection as aligned text, one line per variable. */
 export function formatInspection({ location, groups, refused, warnings }: Inspection): string {
   const rows = groups.map(({ variables }) => variables.map(formatVariable));
   const widths = columnWidths([HEAD, ...rows.flat()]);
@@ -45,11 +50,6 @@ function formatVariable(variable: InspectedVariable): readonly string[] {
   ].map(printable);
 }
 
-/** `blosc(lz4)`, `zstd`: what tells codecs of one id apart at a glance. */
-function formatCodec({ id, cname }: CodecSpec): string {
-  return typeof cname === "string" ? `${id}(${cname})` : id;
-}
-
 function summaryOf(groups: readonly InspectedGroup[], refused: number): string {
   const variables = groups.flatMap((group) => group.variables);
   const passthrough = variables.filter(({ served }) => served === "passthrough").length;
@@ -75,7 +75,7 @@ function alignRow(row: readonly string[], widths: readonly number[]): string {
     .trimEnd();
 }
 
-/** Names come from a store: what could move a terminal's cursor is shown escaped. */
+/** Escapes characters in a name from a store that could move a terminal's cursor. */
 function printable(text: string): string {
   return text.replace(
     /\p{Cc}/gu,

@@ -1,11 +1,11 @@
 import { createSnapshot } from "../dataset/create-snapshot.js";
 import type { ServedArray } from "../dataset/dataset.js";
+import type { JsonObject } from "../json/json-value.js";
 import { elementCount } from "../model/chunk-grid.js";
-import type { JsonObject } from "../model/json-value.js";
 import type { Refusal, StoredTree } from "../source/source.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
 
-/** What is at a location and how it would be served, as `inspect --json` prints it. */
+/** Content of a location, and how it would be served, as `inspect --json` prints it. */
 export interface Inspection {
   readonly location: string;
   readonly groups: readonly InspectedGroup[];
@@ -13,12 +13,14 @@ export interface Inspection {
   readonly warnings: readonly string[];
 }
 
+/** One group of a location. */
 export interface InspectedGroup {
   readonly path: string;
   readonly attrs: JsonObject;
   readonly variables: readonly InspectedVariable[];
 }
 
+/** One variable of a group. */
 export interface InspectedVariable {
   readonly name: string;
   readonly path: string;
@@ -26,23 +28,23 @@ export interface InspectedVariable {
   readonly dtype: string;
   readonly dims: readonly string[];
   readonly shape: readonly number[];
-  /** Elements per axis of a chunk as stored. */
+  /** Elements per axis of a stored chunk. */
   readonly storedChunks: readonly number[];
-  /** Elements per axis of a shard; null where a chunk is a file of its own. */
+  /** Elements per axis of a shard; null if each chunk is a file. */
   readonly shards: readonly number[] | null;
-  /** Elements per axis of a chunk as served. */
+  /** Elements per axis of a served chunk. */
   readonly servedChunks: readonly number[];
-  /** In order of encoding, as stored. */
+  /** Stored codecs in order of encoding. */
   readonly codecs: readonly CodecSpec[];
-  /** Of the whole array, decoded; null for objects, whose size nobody knows. */
+  /** Decoded size of the whole array; null for objects, whose size is unknown. */
   readonly byteLength: number | null;
   readonly served: "passthrough" | "transcoded";
-  /** Why it is transcoded; null for passthrough. */
+  /** Reason of transcoding; null for passthrough. */
   readonly reason: string | null;
   readonly attrs: JsonObject;
 }
 
-/** Looks at a stored tree the way the server does when it opens one, with nothing asked for in a configuration. */
+/** Inspects a stored tree as the server would open it without any configured encoding. */
 export function inspectTree(location: string, tree: StoredTree): Inspection {
   const config = { id: "inspect", location, immutable: false, encoding: {}, variables: {} };
   const snapshot = createSnapshot(config, tree, "");
@@ -80,7 +82,9 @@ function inspectArray({ variable, plan, stored }: ServedArray): InspectedVariabl
 
 function shardShapeOf({ chunks, chunkShape }: ServedArray["stored"]): number[] | null {
   if (chunks.kind !== "shards") return null;
-  return chunkShape.map((length, axis) => length * (chunks.chunksPerShard[axis] as number));
+  return chunkShape.map((length, axis) =>
+    chunks.levels.reduce((product, level) => product * (level.chunksPerShard[axis] as number), length),
+  );
 }
 
 function transcodingReason({ kind, stored, served, decode, encode }: ServedArray["plan"]): string {
@@ -89,13 +93,18 @@ function transcodingReason({ kind, stored, served, decode, encode }: ServedArray
     reasons.push(`chunks ${formatShape(stored.chunkShape)} become ${formatShape(served.chunkShape)}`);
   }
   if (stored.axisOrder.join() !== served.axisOrder.join()) reasons.push("the order of axes changes");
-  const from = decode.map(({ codec }) => codec.id).join(", ") || "no codec";
-  const to = encode.map(({ codec }) => codec.id).join(", ") || "no codec";
+  const from = decode.map(({ codec }) => formatCodec(codec)).join(", ") || "no codec";
+  const to = encode.map(({ codec }) => formatCodec(codec)).join(", ") || "no codec";
   if (from !== to || reasons.length === 0) reasons.push(`${from} becomes ${to}`);
   return `${kind}: ${reasons.join("; ")}`;
 }
 
-/** `(1464, 25, 53)`; `()` for a scalar. */
+/** Writes a shape: `(1464, 25, 53)`, or `()` for a scalar. */
 export function formatShape(shape: readonly number[]): string {
   return `(${shape.join(", ")})`;
+}
+
+/** Writes a codec with its inner codec: `blosc(lz4)`, `zstd`. */
+export function formatCodec({ id, cname }: CodecSpec): string {
+  return typeof cname === "string" ? `${id}(${cname})` : id;
 }

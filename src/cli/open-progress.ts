@@ -1,30 +1,21 @@
+import type { OpenProgress } from "../dataset/dataset-registry.js";
 import type { Log } from "../observe/log.js";
 
-/** How far opening has come; see `startServer`. */
-export interface OpenProgress {
-  readonly opened: number;
-  readonly total: number;
-  /** The dataset that moved. */
-  readonly id: string;
-  /** Arrays of it read so far. */
-  readonly arrays: number;
-}
-
-/** Tells people how far the opening of datasets has come. */
+/** Reporter of the progress of opening datasets. */
 export interface ProgressReporter {
   update(progress: OpenProgress): void;
-  /** Takes the live line away. */
+  /** Removes the live line. */
   finish(): void;
 }
 
-/** A start quicker than this needs no progress. */
+/** Time until a live line is shown. */
 const QUIET_MS = 400;
 const LIVE_INTERVAL_MS = 100;
 const LOG_INTERVAL_MS = 3_000;
 
 /**
- * A live line where somebody looks at a terminal, else a log line every few seconds.
- * @param now milliseconds of any clock.
+ * Creates a reporter that updates a live line on a terminal, or else logs a line every few seconds.
+ * @param now Milliseconds of any clock.
  */
 export function createProgressReporter(
   stream: { readonly isTTY?: boolean; write(text: string): unknown },
@@ -42,7 +33,7 @@ export function createProgressReporter(
       if (!isLive) log.info(progress, "opening datasets");
       else {
         isShown = true;
-        // The cursor goes back to the beginning, so that a line of the log in between writes over this one.
+        // The cursor returns to the beginning, so that a line of the log overwrites this one.
         stream.write(`\x1b[K${describeProgress(progress)}\r`);
       }
     },

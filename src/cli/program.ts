@@ -7,11 +7,10 @@ import { EXIT_CODES, exitCodeOf, reportError } from "./report-error.js";
 import { runServe } from "./serve.js";
 
 /**
- * The program: parses the command line and runs its command. Resolves to the exit code, or to undefined where a
- * server now runs.
+ * Parses the command line and runs its command. Resolves to the exit code, or to undefined if a server runs now.
  *
- * What a command needs is loaded when it is run, so that help, version and mistakes answer at once and on any system.
- * @param argv the arguments without node and script.
+ * A command's modules are loaded when it runs, so that help, version and error messages are quick and work on any system.
+ * @param argv Arguments without node and script.
  */
 export async function runProgram(argv: readonly string[]): Promise<number | undefined> {
   let isServing = false;
@@ -27,7 +26,7 @@ export async function runProgram(argv: readonly string[]): Promise<number | unde
       return exitCodeOf(error);
     }
     if (error.exitCode === 0) return EXIT_CODES.done;
-    // Without a command commander has shown the help already, and has nothing more to say.
+    // Without a command, commander has shown the help already.
     if (error.code !== "commander.help") reportError(commandLineProblem(error));
     return EXIT_CODES.invalidCommandLine;
   }
@@ -56,7 +55,7 @@ function createProgram(onServing: () => void): Command {
       onServing();
     });
   const inspect = new Command("inspect")
-    .description("Show what is at a location, and how it would be served")
+    .description("Show the content of a location, and how it would be served")
     .argument("<location>", "a Zarr store")
     .option("--json", "as JSON")
     .helpOption("-h, --help", "Show this help")
@@ -65,7 +64,7 @@ function createProgram(onServing: () => void): Command {
       await runInspect(location, { json });
     });
   for (const command of [serve, inspect]) program.addCommand(command);
-  // Commander's own two lines would begin with "error:"; runProgram says it in one.
+  // Commander would write two lines that begin with "error:"; runProgram writes one.
   for (const command of [program, serve, inspect]) {
     command.exitOverride().configureOutput({ outputError: () => {} });
   }

@@ -5,19 +5,19 @@ import { messageOf, ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import type { RunningServer } from "../server.js";
 
+/** What a reload needs. */
 export interface ReloadParts {
   readonly server: Pick<RunningServer, "reload">;
   readonly log: Log;
-  /** What flags, variables and file say now. @throws ZpublishError what is wrong with it. */
+  /** Resolves flags, variables and file again. @throws ZpublishError `invalid-config` */
   readonly readConfig: () => Config;
   /** The configuration that is in use. */
   readonly current: Config;
 }
 
 /**
- * Reads the configuration again and puts it in the place of the one in use, whole or not at all, and says in the log what came
- * of it. Never rejects.
- * @returns What is in use now.
+ * Reads the configuration again, and replaces the one in use as a whole or not at all. Logs the result. Never rejects.
+ * @returns The configuration that is in use now.
  */
 export async function reloadConfig({ server, log, readConfig, current }: ReloadParts): Promise<Config> {
   log.info("reloading the configuration");
@@ -38,11 +38,11 @@ export async function reloadConfig({ server, log, readConfig, current }: ReloadP
       log.info("the server is closing: the configuration stays as it is");
       return current;
     }
-    // An error that says its code is for the operator; any other is a mistake of ours, and needs its stack.
+    // A ZpublishError is for the operator; any other error is a bug, and needs its stack.
     if (!(error instanceof ZpublishError))
       log.error({ err: error }, "the configuration could not be reloaded");
     for (const reason of messageOf(error).split("\n")) {
-      log.error({ reason }, "the new configuration is refused, the present one goes on");
+      log.error({ reason }, "the new configuration cannot be used; the present one stays");
     }
     return current;
   }

@@ -1,9 +1,9 @@
 import { messageOf, ZpublishError } from "../errors.js";
 
-/** How the program ends. */
+/** Exit codes of the program. */
 export const EXIT_CODES = { done: 0, failed: 1, invalidCommandLine: 2 } as const;
 
-/** 2 where the operator's words are wrong, 1 for everything else. */
+/** Chooses the exit code of an error: 2 if the configuration is wrong, else 1. */
 export function exitCodeOf(error: unknown): number {
   return error instanceof ZpublishError && error.code === "invalid-config"
     ? EXIT_CODES.invalidCommandLine

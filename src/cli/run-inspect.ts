@@ -1,15 +1,15 @@
 import { basename } from "node:path";
 import { resolveLocation } from "../config/locate.js";
-import type { JsonValue } from "../model/json-value.js";
-import { stringifyJson } from "../model/stringify-json.js";
+import type { JsonValue } from "../json/json-value.js";
+import { stringifyJson } from "../json/stringify-json.js";
 import { openSource } from "../source/open-source.js";
 import { formatInspection } from "./format-inspection.js";
 import { inspectTree } from "./inspect.js";
 import { createProgressReporter } from "./open-progress.js";
 
 /**
- * Prints what is at a location, as text or as JSON, on standard output.
- * @throws ZpublishError `invalid-metadata` or `source-unreadable` where nothing can be opened there.
+ * Prints the content of a location on standard output, as text or as JSON.
+ * @throws ZpublishError `invalid-metadata` or `source-unreadable` if the location cannot be opened.
  */
 export async function runInspect(location: string, { json }: { readonly json: boolean }): Promise<void> {
   const source = await openSource(resolveLocation(location, process.cwd()));

@@ -1,13 +1,12 @@
-import { setKernelUse } from "../codec/kernel/kernel-use.js";
 import type { Config } from "../config/config.js";
 import { isAwkwardInUrl } from "../config/dataset-id.js";
+import type { OpenProgress } from "../dataset/dataset-registry.js";
 import { messageOf, ZpublishError } from "../errors.js";
 import { exitOnUncaught } from "../observe/exit-on-uncaught.js";
 import { createLog, type Log } from "../observe/log.js";
 import type { RunningServer } from "../server.js";
-import { createProgressReporter, type OpenProgress } from "./open-progress.js";
+import { createProgressReporter } from "./open-progress.js";
 import { reloadConfig } from "./reload-config.js";
-import { createReloader } from "./reloader.js";
 import { EXIT_CODES } from "./report-error.js";
 
 export type { RunningServer };
@@ -19,11 +18,10 @@ export type StartServer = (
 ) => Promise<RunningServer>;
 
 /**
- * Runs a server until a signal ends it: prints one line with its URL on standard output when it is ready. TERM and
- * INT have it take its leave and exit with 0 (a second one exits at once), HUP reads the configuration again and looks for
- * new metadata.
- * @param readConfig What flags, variables and file say at that moment.
- * @throws ZpublishError where it cannot be started: `invalid-config`, or what kept a dataset from being opened.
+ * Runs a server until a signal ends it. Prints one line with its URL on standard output when it is ready. TERM and INT
+ * drain it and exit with 0 (a second one exits at once). HUP reads the configuration again and refreshes datasets.
+ * @param readConfig Resolves flags, variables and file again.
+ * @throws ZpublishError if the server cannot be started: `invalid-config`, or if a dataset cannot be opened.
  */
 export async function runServe(
   readConfig: () => Config,
@@ -43,7 +41,7 @@ export async function runServe(
     return server;
   } catch (error) {
     progress.finish();
-    // An error that says its code is for the operator; any other is a mistake of ours, and needs its stack.
+    // An error with a code is for the operator; any other error is a bug, and needs its stack.
     if (!(error instanceof ZpublishError) && (error as NodeJS.ErrnoException).code === undefined) {
       log.error({ err: error }, "the server could not be started");
     }
@@ -51,16 +49,15 @@ export async function runServe(
   }
 }
 
-/** Loaded here and not above, so that help and mistakes in a configuration need nothing native. */
+/** Starts the server. Imported here and not above, so that help and wrong configurations load nothing native. */
 const startRealServer: StartServer = async (config, parts) => {
   if (config.processes > 1) {
     return (await import("../processes/start-processes.js")).startProcesses(config, parts);
   }
-  if (!config.simd) setKernelUse(false);
   return (await import("../server.js")).startServer(config, parts);
 };
 
-/** That an address cannot be had is the machine's state, not a mistake in the operator's words: it exits with 1. */
+/** Whether the server cannot listen on its address. That depends on the machine, not on the configuration: exit code 1. */
 function isListenFailure(error: unknown): error is ZpublishError {
   return error instanceof ZpublishError && error.code === "invalid-config" && "port" in error.details;
 }
@@ -73,8 +70,8 @@ function warnOfIds({ datasets }: Config, log: Log): void {
 }
 
 /**
- * Takes over the signals at once, so that one that comes while datasets are opened is not lost: what changed since the
- * configuration was read is read again when there is a server.
+ * Handles signals from the start, so that none is lost while datasets are opened: after a HUP, the configuration is read
+ * again as soon as the server runs.
  */
 function handleSignals(
   log: Log,
@@ -86,7 +83,7 @@ function handleSignals(
   let isReloadMissed = false;
   let isStopping = false;
 
-  const reloader = createReloader(async () => {
+  const reload = onceAtATime(async () => {
     if (server === undefined || isStopping) return;
     const before = current;
     current = await reloadConfig({ server, log, readConfig, current });
@@ -111,12 +108,32 @@ function handleSignals(
   process.on("SIGINT", () => stop("SIGINT", 2));
   process.on("SIGHUP", () => {
     if (server === undefined) isReloadMissed = true;
-    else reloader.ask();
+    else reload();
   });
   return {
     serve(started) {
       server = started;
-      if (isReloadMissed) reloader.ask();
+      if (isReloadMissed) reload();
     },
+  };
+}
+
+/** Runs `work` when asked, never twice at a time: if asked while it runs, it runs once more. */
+function onceAtATime(work: () => Promise<void>): () => void {
+  let isRunning = false;
+  let isAsked = false;
+
+  async function run(): Promise<void> {
+    isRunning = true;
+    while (isAsked) {
+      isAsked = false;
+      await work();
+    }
+    isRunning = false;
+  }
+
+  return () => {
+    isAsked = true;
+    if (!isRunning) void run();
   };
 }

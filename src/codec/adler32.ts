@@ -5,9 +5,8 @@ const BLOCK_BYTES = 64;
 /**
  * Adler-32 (RFC 1950, section 8.2) of `bytes`, as an unsigned 32-bit integer.
  *
- * Of every word, its bytes 0 and 2 are added up as the halves of one number, and its bytes 1 and 3 as those of another: two
- * additions for four bytes. The second sum counts a byte once for itself and every byte behind it in its block, which is
- * four times for every later word, and as often as it stands before the end of its own.
+ * Bytes 0 and 2 of every word are added as the halves of one number, bytes 1 and 3 as those of another: two additions for
+ * four bytes. The second checksum counts a byte once for itself and for every byte behind it in its block.
  */
 export function adler32Of(bytes: Uint8Array): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

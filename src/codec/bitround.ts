@@ -1,7 +1,7 @@
 import type { Codec } from "./codec.js";
 
 /**
- * Filters that only drop bits when they encode (`bitround`, `quantize` within one type): decoding does nothing, and
- * what was decoded from them needs nothing done to be encoded again.
+ * `bitround`, and `quantize` within one type, which drop bits when they first encode: neither decoding nor encoding decoded
+ * items again has anything to do.
  */
 export const bitround: Codec = { decode: (bytes) => bytes, encode: (bytes) => bytes };

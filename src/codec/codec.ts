@@ -1,16 +1,16 @@
 import { ZpublishError } from "../errors.js";
-import type { CodecStep } from "../zarr/encoding-plan.js";
+import type { CodecStep } from "../zarr/plan/encoding-plan.js";
 import type { KernelMemory } from "./kernel/kernel-memory.js";
 
 /**
- * How one codec turns bytes into bytes. Implementations are pure, never change their input, and may return a view of
- * it, or of memory that they were given. What a configuration may be is settled before (`zarr/codec-rules.ts`); what
- * stored bytes may be is not.
+ * A codec: bytes to bytes. Implementations are pure and never change their input; they may return a view of it, or of the
+ * memory they were given. Options have been checked before (`zarr/plan/codec-rules.ts`), stored bytes have not.
  */
 export interface Codec {
   /**
-   * @param memory For the result, where the codec can use it; it is the caller's to give back. Default: memory of its own.
-   * @returns Bytes of `step.decodedByteLength`, at most of `step.maxDecodedByteLength`; the caller checks as well.
+   * Decodes stored bytes.
+   * @param memory For the result, if the codec can use it; the caller gives it back. Default: memory of its own.
+   * @returns `step.decodedByteLength` bytes, at most `step.maxDecodedByteLength`; the caller checks this too.
    * @throws ZpublishError `corrupt-chunk`
    */
   readonly decode: (
@@ -19,8 +19,8 @@ export interface Codec {
     memory?: KernelMemory,
   ) => Uint8Array | Promise<Uint8Array>;
   /**
-   * The same input gives the same output wherever `encoder-revision.ts` says the same of the codec. Absent where a codec is
-   * only decoded.
+   * Encodes bytes; absent if the codec is only decoded. The same input gives the same output on all machines for which
+   * `encoder-revision.ts` gives the same revision.
    * @throws ZpublishError `codec-failed`
    */
   readonly encode?: (
@@ -30,12 +30,29 @@ export interface Codec {
   ) => Uint8Array | Promise<Uint8Array>;
 }
 
-/** An error about stored bytes, without a name: whoever knows the chunk puts it in front. */
+/** Creates an error about stored bytes. `run-steps.ts` puts the name of the chunk before its message. */
 export function corrupt(message: string, cause?: unknown): ZpublishError {
   return new ZpublishError("corrupt-chunk", message, cause === undefined ? {} : { cause });
 }
 
-/** Refuses a decoded length, announced or found, that is not the one the plan expects. */
+/** The same bytes as a plain `Uint8Array`: V8 runs loops that also meet a `Buffer` more slowly. */
+export function plainBytes({ buffer, byteOffset, byteLength }: Uint8Array): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+/** Longest input of an encoder; longer ones have not been tested. */
+const MAX_ENCODE_BYTES = 512 * 2 ** 20;
+
+/** Checks the length of an input to encode. @throws ZpublishError `codec-failed` if it is too long. */
+export function checkEncodable(id: string, bytes: Uint8Array): void {
+  if (bytes.length <= MAX_ENCODE_BYTES) return;
+  throw new ZpublishError(
+    "codec-failed",
+    `${id}: expected at most ${MAX_ENCODE_BYTES} bytes to encode, received ${bytes.length}`,
+  );
+}
+
+/** Compares a decoded length, announced or real, with the plan. @throws ZpublishError `corrupt-chunk` if it differs. */
 export function checkDecodedLength(id: string, byteLength: number, step: CodecStep): void {
   const { decodedByteLength, maxDecodedByteLength } = step;
   if (decodedByteLength !== null && byteLength !== decodedByteLength) {

@@ -10,7 +10,7 @@ import { shuffle } from "./shuffle.js";
 import { zlib } from "./zlib.js";
 import { zstd } from "./zstd.js";
 
-/** Every codec with an implementation, by id. What has none can only be passed through. */
+/** Every codec with an implementation, by id. Chunks in other codecs can only be passed through. */
 export const CODECS: Readonly<Record<string, Codec>> = Object.freeze({
   adler32,
   bitround,

@@ -1,4 +1,4 @@
-import type { NumericType } from "../zarr/numeric-type.js";
+import type { NumericType } from "../zarr/plan/numeric-type.js";
 import type { KernelMemory } from "./kernel/kernel-memory.js";
 import {
   allocateItems,
@@ -12,11 +12,11 @@ import {
 } from "./numeric-view.js";
 
 /**
- * Items of one type as another, as a typed array stores them: integers wrap around, floats lose their fraction or round. By
- * the engine's own conversions, which are loops per pair of types; 64-bit integers by way of their words.
+ * Converts items from one type to another as typed arrays do: integers wrap around, floats lose their fraction or round.
+ * The engine's own conversions are loops per pair of types; 64-bit integers are converted by their words.
  * @param bytes In this machine's byte order; never changed.
  * @param memory For the result. Default: memory of its own.
- * @returns In this machine's byte order; `bytes` itself where there is nothing to convert.
+ * @returns In this machine's byte order; `bytes` itself if both types are the same.
  */
 export function convertItems(
   bytes: Uint8Array,

@@ -1,4 +1,9 @@
-import type { StridedAxis } from "./gather.js";
+/** One axis of a copy; strides in items. */
+export interface StridedAxis {
+  readonly length: number;
+  readonly sourceStride: number;
+  readonly targetStride: number;
+}
 
 /** Runs of fewer bytes are quicker item by item than as calls into the engine. */
 const MIN_RUN_BYTES = 64;
@@ -34,7 +39,7 @@ export function copyStrided(
   const wordsPerItem = itemSize / wordSize;
   const from = wordsOf(source, wordSize);
   const to = wordsOf(target, wordSize);
-  // The two axes of the tiles: the fastest of the target, and of the others the fastest of the source.
+  // The two axes of a tile: the fastest of the target, and among the others the fastest of the source.
   const others = axes.slice(0, -1);
   const column = others.length === 0 ? undefined : fastestOfSource(others);
   const rest = others.filter((axis) => axis !== column);
@@ -60,7 +65,7 @@ function copyRuns(
   });
 }
 
-/** Calls once per position of the outer axes: never per item. */
+/** Calls `visit` once per position of the outer axes, not per item. */
 function forEachOffset(
   axes: readonly StridedAxis[],
   sourceOffset: number,
@@ -94,7 +99,7 @@ function fastestOfSource(axes: readonly StridedAxis[]): StridedAxis {
   return axes.reduce((fastest, axis) => (axis.sourceStride < fastest.sourceStride ? axis : fastest));
 }
 
-/** Items of one word, tile by tile: a transposition that walks one side only misses the cache at every item. */
+/** Copies items of one word, tile by tile: a transposition row by row would miss the cache at every item. */
 function copyPlane(
   source: Words,
   sourceAt: number,
@@ -121,7 +126,7 @@ function copyPlane(
   }
 }
 
-/** Items of several words. */
+/** Copies items of several words. */
 function copyWidePlane(
   source: Words,
   sourceAt: number,

@@ -1,22 +1,23 @@
 /**
- * Decoded stored chunks of one thread, so that neighbouring served chunks do not decode the same one again. Bounded by
- * bytes; what was used longest ago goes first. Buffers are shared: nobody changes them.
+ * Decoded stored chunks of one thread, shared by neighbouring served chunks. Bounded by bytes; the least recently used are
+ * evicted. Callers must not change the buffers.
  */
 export interface DecodedCache {
-  /** Undefined: not kept. Whether its stamp still holds is for the caller to see. */
+  /** Returns a chunk, whose stamp the caller has to compare; undefined if there is none. */
   get(key: string): DecodedChunk | undefined;
-  /** Ignored where the chunk alone is larger than half of the bound. */
+  /** Adds a chunk, unless it is larger than half of the bound. */
   put(key: string, chunk: DecodedChunk): void;
   readonly byteLength: number;
 }
 
+/** The items of one stored chunk. */
 export interface DecodedChunk {
   readonly bytes: Uint8Array;
-  /** Of the stored bytes. */
+  /** Stamp of the stored bytes. */
   readonly stamp: string;
 }
 
-/** @param maxBytes Bytes of all decoded chunks together. */
+/** Creates an empty cache. @param maxBytes For all decoded chunks together. Default 64 MiB. */
 export function createDecodedCache(maxBytes: number = 64 * 2 ** 20): DecodedCache {
   const chunks = new Map<string, DecodedChunk>();
   let byteLength = 0;
@@ -30,7 +31,7 @@ export function createDecodedCache(maxBytes: number = 64 * 2 ** 20): DecodedCach
     get(key) {
       const chunk = chunks.get(key);
       if (chunk === undefined) return undefined;
-      // A map keeps the order of insertion.
+      // A map keeps the order of insertion: the first key is the least recently used.
       chunks.delete(key);
       chunks.set(key, chunk);
       return chunk;

@@ -1,5 +1,5 @@
-import { filterTypes } from "../zarr/numeric-filter-rules.js";
-import type { NumericType } from "../zarr/numeric-type.js";
+import { filterTypes } from "../zarr/plan/numeric-filter-rules.js";
+import type { NumericType } from "../zarr/plan/numeric-type.js";
 import type { Codec } from "./codec.js";
 import { convertItems } from "./convert-items.js";
 import { copyNativeBytes, swapToOrder } from "./numeric-view.js";
@@ -26,7 +26,7 @@ export const delta: Codec = {
   },
 };
 
-/** numpy adds up in a type that holds both; where that is an integer, adding in `dtype` comes to the same. */
+/** The type that sums are taken in. numpy takes one that holds both; if that is an integer, `dtype` gives the same. */
 function sumTypeOf(dtype: NumericType, astype: NumericType): NumericType {
   if (dtype.kind === "f" || astype.kind !== "f") return dtype;
   return dtype.itemSize < 4 ? astype : DOUBLE;

@@ -1,33 +1,32 @@
 import { createHash } from "node:crypto";
-import { stringifyJson } from "../model/stringify-json.js";
-import { createRecentMap } from "../recent-map.js";
-import { codecRule, completeCodec } from "../zarr/codec-rules.js";
+import { createRecentMap } from "../collections/recent-map.js";
+import { stringifyJson } from "../json/stringify-json.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
+import { codecRule, completeCodec } from "../zarr/plan/codec-rules.js";
 import type { InnerCodec } from "./blosc/blosc-blocks.js";
 import { innerCodecSpec } from "./blosc/inner-encoders.js";
 import { deflate } from "./deflate.js";
 import { createEncoderSample } from "./encoder-sample.js";
-import { isKernelUsed } from "./kernel/kernel-use.js";
 import { encodeZstd } from "./zstd.js";
 
-/** What a codec's bytes depend on besides the version of this package. */
+/** What the output of an encoder depends on besides the version of this package. */
 export interface EncoderTraits {
-  /** Implementation, version, machine: two that say the same are expected to write the same. Asked every time. */
+  /** Implementation, version and machine. Called each time. */
   readonly library: (codec: CodecSpec) => string;
   /**
-   * The encoder, where its library's word is not enough; absent: it is. Must not wait.
+   * The encoder, synchronous; absent if `library` is enough to tell its output apart.
    * @param codec With all options of its rule, and no others.
    */
   readonly encode?: (bytes: Uint8Array, codec: CodecSpec) => Uint8Array;
 }
 
-/** Results that are kept. */
+/** Maximum number of remembered results. */
 const MAX_KEPT = 256;
 
 /**
- * Makes what tells encoders apart: for each codec with traits, what its library says of itself and a checksum of what it
- * really writes for a fixed sample with the very options. That takes some milliseconds, and is done once for each.
- * @param traits By codec id. Codecs without are the same wherever this package's version is.
+ * Creates the function that tells encoders apart: by their library and the checksum of a fixed sample that they encode with the
+ * codec's options. Encoding the sample takes some milliseconds, once per codec and options.
+ * @param traits By codec id. Other codecs write the same with every copy of this package's version.
  */
 export function createEncoderRevision(
   traits: Readonly<Record<string, EncoderTraits>>,
@@ -52,13 +51,12 @@ export function createEncoderRevision(
 const NODE_ZLIB = `zlib ${process.versions.zlib} ${process.arch}`;
 
 /**
- * Part of the id of every plan that encodes with a codec whose bytes are not the same everywhere, and so of its chunks'
- * ETags and keys in the cache: an ETag is known before its chunk is, so what could write another chunk must have another.
- * Instances that write the same bytes (one version of Node on one kind of machine) say the same.
+ * Revision of a codec's encoder, which becomes part of plan ids, ETags and cache keys: an ETag is known before its chunk, so an
+ * encoder with other output must have another one. It is the same for one version of Node on one kind of machine.
  *
- * A version is not enough: Chromium's zlib, which Node has, hashes otherwise where the processor has CRC instructions, and
- * distributions build Node with a zlib of their own. A sample is not enough either, since it does not show everything.
- * @returns Empty where the version of this package says it all.
+ * A version alone is not enough: Chromium's zlib, which Node has, hashes differently if the processor has CRC instructions, and
+ * distributions build Node with a zlib of their own. A sample alone is not enough, since it does not show everything.
+ * @returns Empty if the encoder's output depends on the version of this package only.
  */
 export const encoderRevision: (codec: CodecSpec) => string = createEncoderRevision({
   gzip: {
@@ -70,19 +68,13 @@ export const encoderRevision: (codec: CodecSpec) => string = createEncoderRevisi
     encode: (bytes, { level }) => deflate("zlib", bytes, Number(level)),
   },
   zstd: zstdTraits(encodeZstd),
-  lz4: { library: kernelRevision },
   blosc: {
     library({ cname, clevel }) {
       const inner = innerCodecSpec(cname as InnerCodec, Number(clevel));
-      return `${kernelRevision()}${inner === undefined ? "" : encoderRevision(inner)}`;
+      return inner === undefined ? "" : encoderRevision(inner);
     },
   },
 });
-
-/** The kernel writes the same wherever it runs. */
-function kernelRevision(): string {
-  return isKernelUsed() ? "" : "without kernel ";
-}
 
 function zstdTraits(encode: typeof encodeZstd): EncoderTraits {
   if (encode === undefined) return { library: () => "numcodecs.js" };
@@ -92,7 +84,7 @@ function zstdTraits(encode: typeof encodeZstd): EncoderTraits {
   };
 }
 
-/** Whatever else a stored document says is not told apart. */
+/** The codec with the options of its rule, and no others. */
 function knownOptions(codec: CodecSpec): CodecSpec {
   const complete = completeCodec(codec);
   const keys = Object.keys(codecRule(codec.id)?.options ?? {});

@@ -1,10 +1,10 @@
-/** What deflate can look back at. Matches begin to be out of reach somewhat before. */
+/** The window of deflate. Matches begin to be out of reach somewhat before its end. */
 const WINDOW_BYTES = 32 * 1024;
 
 /**
- * Bytes that make an encoder show what it is like: how it hashes and how large its tables are, how deep it searches, whether
- * it takes matches of three bytes, what it reaches at the far end of its window, where it cuts blocks. Made of integers
- * only, so that they are the same wherever they are made.
+ * Creates bytes that show how an encoder works: its hashes and tables, how deep it searches, whether it takes matches of three
+ * bytes, how far back it reaches, and at which places it cuts blocks. Computed with integers only, so that every machine makes
+ * the same.
  * @returns 152 KiB, nearly five windows of deflate.
  */
 export function createEncoderSample(): Uint8Array {
@@ -21,7 +21,7 @@ export function createEncoderSample(): Uint8Array {
   fillPlanes(next(16), random);
   fillText(next(24), random);
   fillNoise(next(20), random);
-  // Zeros, as in a chunk that is partly outside of its array.
+  // 8 KiB stay zero, as in a chunk that is partly outside of its array.
   next(8);
   fillCopies(sample, end, random);
   return sample;
@@ -41,7 +41,7 @@ function createRandom(): Random {
   };
 }
 
-/** Many with the same beginning: chains longer than any level but the highest follows to their end. */
+/** Records with the same beginning: only the highest level follows their chains to the end. */
 function fillRecords(target: Uint8Array, random: Random): void {
   for (let i = 0; i < target.length; i++) {
     target[i] = i % 8 < 4 ? 0xa0 + (i % 8) : random(4);
@@ -77,12 +77,12 @@ function fillText(target: Uint8Array, random: Random): void {
   }
 }
 
-/** More of it than fits into a block of deflate, so that one is stored as it is. */
+/** Noise, more than fits into a block of deflate, so that one block is stored as it is. */
 function fillNoise(target: Uint8Array, random: Random): void {
   for (let i = 0; i < target.length; i++) target[i] = random(256);
 }
 
-/** What was there before, from 1 byte to a little more than a window ago, and a byte of noise between. */
+/** Copies of earlier bytes, from 1 byte to a little more than a window back, with a byte of noise between. */
 function fillCopies(sample: Uint8Array, begin: number, random: Random): void {
   for (let i = begin; i < sample.length; ) {
     const distance =

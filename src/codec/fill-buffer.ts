@@ -9,13 +9,13 @@ export function fillBuffer(target: Uint8Array, item: Uint8Array | null): void {
   }
   if (target.length === 0 || item.length === 0) return;
   target.set(item.subarray(0, target.length));
-  // What is filled doubles with every copy.
+  // Every copy doubles the filled part.
   for (let filled = item.length; filled < target.length; filled *= 2) {
     target.copyWithin(filled, 0, Math.min(filled, target.length - filled));
   }
 }
 
-/** Whether a fill item is all zero bytes, so that fresh memory is filled with it already. */
+/** Whether a fill item is all zeros, as fresh memory is. */
 export function isZero(item: Uint8Array | null): boolean {
   return item === null || item.every((byte) => byte === 0);
 }

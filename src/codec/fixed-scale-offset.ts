@@ -1,13 +1,13 @@
-import { filterTypes } from "../zarr/numeric-filter-rules.js";
+import { filterTypes } from "../zarr/plan/numeric-filter-rules.js";
 import type { Codec } from "./codec.js";
 import { allocateItems, bytesOf, type NumberView, nativeBytes, swapToOrder, viewOf } from "./numeric-view.js";
 
-/** Items of a block that is worked on at a time: 16 KiB, half of a first-level cache. */
+/** Items per block: 16 KiB, half of a first-level cache. */
 const BLOCK_ITEMS = 2048;
 
 /**
- * `fixedscaleoffset` of numcodecs, decoding only: `encoded / scale + offset` in the arithmetic of numpy, which is double
- * precision for integers, and single for single floats.
+ * `fixedscaleoffset` of numcodecs, decoding only: `encoded / scale + offset` in numpy's arithmetic, which has double precision
+ * for integers and single precision for single floats.
  */
 export const fixedScaleOffset: Codec = {
   decode(bytes, { codec }, memory) {
@@ -36,7 +36,7 @@ function scaleFloats(items: Float32Array, scale: number, offset: number): void {
   for (let i = 0; i < items.length; i++) items[i] = Math.fround(items[i]! / scale) + offset;
 }
 
-/** Integers in double precision, which a block of them is made of at a time. */
+/** Scales integers in double precision, block by block. */
 function scaleToFloats(from: NumberView, to: Float32Array, scale: number, offset: number): void {
   const block = new Float64Array(Math.min(BLOCK_ITEMS, from.length));
   for (let begin = 0; begin < from.length; begin += BLOCK_ITEMS) {

@@ -1,4 +1,4 @@
-import { copyStrided } from "./copy-strided.js";
+import { copyStrided, type StridedAxis } from "./copy-strided.js";
 
 /** A box of items inside a buffer: one chunk. Lengths, order and origin are per axis of the array. */
 export interface ChunkBox {
@@ -11,16 +11,16 @@ export interface ChunkBox {
 }
 
 /**
- * Copies the items that two chunks have in common from one to the other, whatever their axis orders.
- * @param shape Of the array: what lies outside is not copied.
+ * Copies the items that two chunks have in common from one to the other; their axis orders may differ.
+ * @param shape Shape of the array: items outside of it are not copied.
  */
 export function gather(source: ChunkBox, target: ChunkBox, shape: readonly number[], itemSize: number): void {
   copyCommon(source, target, shape, itemSize, itemStrides(source));
 }
 
 /**
- * Puts the fill item where a chunk would have been copied from.
- * @param region The absent chunk; its bytes are not looked at.
+ * Writes the fill item to the places that an absent chunk would have been copied to.
+ * @param region The absent chunk.
  */
 export function gatherFill(
   region: Omit<ChunkBox, "bytes">,
@@ -65,14 +65,7 @@ function copyCommon(
   copyStrided(source.bytes, sourceOffset, target.bytes, targetOffset, axes, itemSize);
 }
 
-/** One axis of a copy; strides in items. */
-export interface StridedAxis {
-  readonly length: number;
-  readonly sourceStride: number;
-  readonly targetStride: number;
-}
-
-/** Merges axes that lie together on both sides, so that runs are as long as they can be. */
+/** Adds an axis, merged with the last one if both lie together in source and target: long runs are faster. */
 function appendAxis(axes: StridedAxis[], axis: StridedAxis): void {
   if (axis.length === 1) return;
   const outer = axes.at(-1);
@@ -85,7 +78,7 @@ function appendAxis(axes: StridedAxis[], axis: StridedAxis): void {
   } else axes.push(axis);
 }
 
-/** Items from one position to the next along every axis. */
+/** Items between neighbours along every axis. */
 function itemStrides({ chunkShape, axisOrder }: ChunkBox): number[] {
   const strides = new Array<number>(chunkShape.length).fill(0);
   let stride = 1;

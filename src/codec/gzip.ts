@@ -1,20 +1,10 @@
 import nodeZlib from "node:zlib";
 import type { Codec } from "./codec.js";
 import { deflate } from "./deflate.js";
-import { keepStream } from "./kept-stream.js";
 import { inflate } from "./zlib.js";
 
-const { constants, createGunzip, gunzipSync } = nodeZlib;
-
-const gunzip = keepStream({
-  create: createGunzip,
-  finish: constants.Z_FINISH,
-  isReset: true,
-  runOnce: gunzipSync,
-});
-
-/** `gzip` of numcodecs (RFC 1952): any number of members, and zeros behind them. By Node both ways. */
+/** `gzip` of numcodecs (RFC 1952) by Node: any number of members, and zeros behind them. */
 export const gzip: Codec = {
-  decode: (bytes, step) => inflate("gzip", gunzip, bytes, step),
+  decode: (bytes, step) => inflate("gzip", nodeZlib.gunzipSync, bytes, step),
   encode: (bytes, { codec }) => deflate("gzip", bytes, Number(codec.level)),
 };

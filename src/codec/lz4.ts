@@ -1,7 +1,6 @@
-import { type Codec, checkDecodedLength, corrupt } from "./codec.js";
+import { type Codec, checkDecodedLength, checkEncodable, corrupt } from "./codec.js";
+import { currentKernel } from "./kernel/kernel.js";
 import { OWN_MEMORY } from "./kernel/kernel-memory.js";
-import { currentKernel } from "./kernel/kernel-use.js";
-import { checkEncodable, runNumcodecs } from "./numcodecs-module.js";
 
 const HEADER_BYTES = 4;
 /** `LZ4_ACCELERATION_MAX` */
@@ -16,7 +15,7 @@ export const lz4: Codec = {
     const byteLength = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
     checkDecodedLength("lz4", byteLength, step);
     const decoded = memory.allocate(byteLength);
-    // The block of no bytes is one token of zero.
+    // A block of no bytes is a single token of zero.
     const isEmpty = byteLength === 0 && bytes.length <= HEADER_BYTES + 1;
     if (!isEmpty && !currentKernel().decodeLz4(bytes.subarray(HEADER_BYTES), decoded)) {
       throw corrupt(`lz4: the block does not decode to the ${byteLength} bytes its header announces`);
@@ -25,18 +24,16 @@ export const lz4: Codec = {
   },
   encode(bytes, { codec }, memory = OWN_MEMORY) {
     checkEncodable("lz4", bytes);
-    const { encodeLz4 } = currentKernel();
-    // As LZ4 has it: what is too little is 1, what is too much the most there is.
+    // As in LZ4: too small a value is 1, too large a value the largest.
     const acceleration = Math.min(Math.max(1, codec.acceleration as number), MAX_ACCELERATION);
-    if (encodeLz4 === undefined) return runNumcodecs("lz4", "encode", { acceleration }, bytes);
     const target = memory.allocate(HEADER_BYTES + compressBound(bytes.length));
     new DataView(target.buffer, target.byteOffset).setUint32(0, bytes.length, true);
-    const length = encodeLz4(bytes, target.subarray(HEADER_BYTES), acceleration);
+    const length = currentKernel().encodeLz4(bytes, target.subarray(HEADER_BYTES), acceleration);
     return target.subarray(0, HEADER_BYTES + length);
   },
 };
 
-/** No block is longer (LZ4 block format: 255 literals cost one byte, and some room). */
+/** Upper bound of a block (LZ4 block format: 255 literals cost one byte, and some room). */
 function compressBound(byteLength: number): number {
   return byteLength + Math.floor(byteLength / 255) + 16;
 }

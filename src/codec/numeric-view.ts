@@ -1,8 +1,8 @@
-import type { NumericType } from "../zarr/numeric-type.js";
+import type { NumericType } from "../zarr/plan/numeric-type.js";
 import { corrupt } from "./codec.js";
 import { type KernelMemory, OWN_MEMORY } from "./kernel/kernel-memory.js";
 
-/** A typed array over numbers: 64-bit integers are not among them, see {@link wordsOf}. */
+/** A typed array of numbers; 64-bit integers are taken as words, see {@link wordsOf}. */
 export type NumberView =
   | Int8Array
   | Uint8Array
@@ -26,11 +26,12 @@ const VIEWS = {
 
 const IS_LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 
-/** Which word of a 64-bit integer is the lower one. */
+/** Index of the lower word of a 64-bit integer. */
 export const LOW_WORD = IS_LITTLE_ENDIAN ? 0 : 1;
+/** Index of the higher one. */
 export const HIGH_WORD = 1 - LOW_WORD;
 
-/** What 64-bit integers are worked on as. */
+/** The type that 64-bit integers are handled as. */
 export const WORD: NumericType = Object.freeze({
   kind: "i",
   itemSize: 4,
@@ -38,14 +39,14 @@ export const WORD: NumericType = Object.freeze({
   name: "i4",
 });
 
-/** Whether a type's items are 64-bit integers, which are worked on as two words each: `bigint`s are slow. */
+/** Whether a type is a 64-bit integer, which is handled as two words: `bigint`s are slow. */
 export function isWide(type: NumericType): boolean {
   return type.itemSize === 8 && type.kind !== "f";
 }
 
 /**
- * The bytes of items in this machine's byte order, at an address that views can begin at: `bytes` itself where it is so.
- * @throws ZpublishError `corrupt-chunk` where the bytes are no whole number of items.
+ * Returns items in this machine's byte order, aligned for views: `bytes` itself if it is both.
+ * @throws ZpublishError `corrupt-chunk` if the bytes are not a whole number of items.
  */
 export function nativeBytes(bytes: Uint8Array, type: NumericType, memory?: KernelMemory): Uint8Array {
   const isView = bytes.byteOffset % type.itemSize === 0 && !swaps(type);
@@ -54,7 +55,7 @@ export function nativeBytes(bytes: Uint8Array, type: NumericType, memory?: Kerne
   return bytes;
 }
 
-/** {@link nativeBytes} in memory of their own, to be changed. */
+/** As {@link nativeBytes}, in a copy that the caller may change. */
 export function copyNativeBytes(
   bytes: Uint8Array,
   type: NumericType,
@@ -66,7 +67,7 @@ export function copyNativeBytes(
   return swapToOrder(copy, type);
 }
 
-/** Swaps the items of bytes in place, where a type's byte order is not this machine's: from one to the other and back. */
+/** Swaps items in place if their type's byte order is not this machine's; the same call swaps them back. */
 export function swapToOrder(bytes: Uint8Array, type: NumericType): Uint8Array {
   if (!swaps(type)) return bytes;
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -76,18 +77,18 @@ export function swapToOrder(bytes: Uint8Array, type: NumericType): Uint8Array {
   return bytes;
 }
 
-/** The items of {@link nativeBytes}, which are no 64-bit integers. */
+/** The items of {@link nativeBytes}; not for 64-bit integers. */
 export function viewOf(bytes: Uint8Array, type: NumericType): NumberView {
   const View = VIEWS[`${type.kind}${type.itemSize}` as keyof typeof VIEWS];
   return new View(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length / type.itemSize);
 }
 
-/** Room for so many items; {@link bytesOf} are its bytes. */
+/** Allocates `count` items; {@link bytesOf} gives their bytes. */
 export function allocateItems(count: number, type: NumericType, memory?: KernelMemory): NumberView {
   return viewOf((memory ?? OWN_MEMORY).allocate(count * type.itemSize), type);
 }
 
-/** The bytes that an array of items lies in. */
+/** The bytes under a view. */
 export function bytesOf(items: NumberView): Uint8Array {
   return new Uint8Array(items.buffer, items.byteOffset, items.byteLength);
 }

@@ -1,5 +1,5 @@
 import { messageOf, ZpublishError } from "../errors.js";
-import type { CodecStep } from "../zarr/encoding-plan.js";
+import type { CodecStep } from "../zarr/plan/encoding-plan.js";
 import { checkDecodedLength, corrupt } from "./codec.js";
 import { CODECS } from "./codecs.js";
 import { type KernelMemory, OWN_MEMORY } from "./kernel/kernel-memory.js";
@@ -8,7 +8,7 @@ import { type KernelMemory, OWN_MEMORY } from "./kernel/kernel-memory.js";
  * Undoes codecs, outermost first, checking the length after each.
  * @param steps As in `EncodingPlan.decode`.
  * @param what The chunk, to begin error messages with: `'a/b' chunk 0.1`.
- * @param memory For what comes out, and what is in between. Default: memory of its own.
+ * @param memory For the result and for intermediate bytes. Default: memory of its own.
  * @returns Bytes that may be a view of the input, or of that memory.
  * @throws ZpublishError `corrupt-chunk`, or `codec-failed`.
  */
@@ -36,7 +36,7 @@ export async function decodeSteps(
  * @param steps As in `EncodingPlan.encode`.
  * @param memory As for {@link decodeSteps}.
  * @returns Bytes that may be a view of the input, or of that memory.
- * @throws ZpublishError `corrupt-chunk` where what was decoded has not the length that is to be encoded; `codec-failed`.
+ * @throws ZpublishError `corrupt-chunk` if the bytes do not have the length to be encoded; `codec-failed`.
  */
 export async function encodeSteps(
   bytes: Uint8Array,

@@ -1,13 +1,13 @@
-import type { NumericType } from "../zarr/numeric-type.js";
+import type { NumericType } from "../zarr/plan/numeric-type.js";
 import { HIGH_WORD, LOW_WORD, wordsOf } from "./numeric-view.js";
 
-// The loops below are alike and yet written out, one per class of typed array: V8 runs a loop that has met several of them
-// some fifty times slower, also where it is several closures of one text. Two's complement makes signed and unsigned
-// integers one arithmetic, so signed arrays stand for both.
+// The loops below are written out, one per class of typed array: V8 runs a loop that has met several of them some fifty times
+// slower, even if each is a closure of its own. Signed arrays stand for unsigned ones too, since two's complement makes the
+// arithmetic the same.
 
 /**
- * Replaces every item by the sum of it and all before it, in place, in the arithmetic of the type: integers wrap around,
- * floats round at every step.
+ * Replaces every item by the sum of it and all before it, in place and in the type's arithmetic: integers wrap around, floats
+ * round at every step.
  * @param bytes Whole items in this machine's byte order, aligned to their size.
  */
 export function sumUp(bytes: Uint8Array, type: NumericType): void {
@@ -22,7 +22,7 @@ export function sumUp(bytes: Uint8Array, type: NumericType): void {
   else sumWordPairs(wordsOf(bytes));
 }
 
-/** Replaces every integer but the first by its difference to the one before, in place: what {@link sumUp} undoes. */
+/** Replaces every integer but the first by its difference to the one before, in place; {@link sumUp} undoes it. */
 export function takeDifferences(bytes: Uint8Array, type: NumericType): void {
   const { buffer, byteOffset } = bytes as Uint8Array<ArrayBuffer>;
   const length = bytes.length / type.itemSize;
@@ -32,7 +32,7 @@ export function takeDifferences(bytes: Uint8Array, type: NumericType): void {
   else subtractWordPairs(wordsOf(bytes));
 }
 
-/** Four at a time, which is twice as fast where items are small. */
+/** Unrolled by four, which is twice as fast for small items. */
 function sumBytes(items: Int8Array): void {
   const whole = items.length & ~3;
   let sum = 0;
@@ -82,14 +82,14 @@ function sumWords(items: Int32Array): void {
 }
 
 function sumWordPairs(words: Int32Array): void {
-  // Looked up at every item where they are another module's.
+  // V8 looks up constants of another module at every item.
   const [atLow, atHigh] = [LOW_WORD, HIGH_WORD];
   let low = 0;
   let high = 0;
   for (let i = 0; i < words.length; i += 2) {
     const addend = words[i + atLow]!;
     const sum = (low + addend) | 0;
-    // The carry, without a branch that noise would mispredict: two top bits, or one that is gone in the sum.
+    // The carry without a branch, which noise would mispredict: both top bits, or one that the sum has lost.
     const carry = ((low & addend) | ((low | addend) & ~sum)) >>> 31;
     high = (high + words[i + atHigh]! + carry) | 0;
     low = sum;
@@ -98,7 +98,7 @@ function sumWordPairs(words: Int32Array): void {
   }
 }
 
-/** From the first item on, not from zero: a negative zero stays one. */
+/** Starts with the first item, not with zero, so that a negative zero stays negative. */
 function sumFloats(items: Float32Array): void {
   let sum = items.length === 0 ? 0 : items[0]!;
   for (let i = 1; i < items.length; i++) {
@@ -118,8 +118,8 @@ function sumDoubles(items: Float64Array): void {
 }
 
 /**
- * All that follows a NaN is one, but which of its many bit patterns is up to the processor, and to whether V8 has compiled
- * the loop yet. The same chunk is to be the same bytes.
+ * Gives all NaNs from the second item on one bit pattern. Which of the many comes out of a sum depends on the processor, and on whether V8 has
+ * compiled the loop; the same chunk must be the same bytes.
  */
 function fillNaN(items: Float32Array | Float64Array): void {
   items.fill(Number.NaN, Math.max(1, items.findIndex(Number.isNaN)));

@@ -1,16 +1,15 @@
 import { type Codec, corrupt } from "./codec.js";
-import type { Kernel } from "./kernel/kernel.js";
+import { currentKernel } from "./kernel/kernel.js";
 import { type KernelMemory, OWN_MEMORY } from "./kernel/kernel-memory.js";
-import { currentKernel } from "./kernel/kernel-use.js";
 
-/** `shuffle` of numcodecs: bytes of equal weight together. Lengths that are no multiple of `elementsize` are refused. */
+/** `shuffle` of numcodecs: bytes of equal weight lie together. Lengths must be multiples of `elementsize`. */
 export const shuffle: Codec = {
   decode: (bytes, { codec }, memory) => run("unshuffleBytes", bytes, codec.elementsize, memory),
   encode: (bytes, { codec }, memory) => run("shuffleBytes", bytes, codec.elementsize, memory),
 };
 
 function run(
-  operation: keyof Kernel & ("shuffleBytes" | "unshuffleBytes"),
+  operation: "shuffleBytes" | "unshuffleBytes",
   bytes: Uint8Array,
   elementSize: unknown,
   memory: KernelMemory = OWN_MEMORY,

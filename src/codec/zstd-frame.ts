@@ -3,19 +3,19 @@ const FRAME_MAGIC = 0xfd2fb528;
 const SKIPPABLE_MAGIC = 0x184d2a50;
 const MAX_BLOCK_BYTES = 128 * 1024;
 
-/** How many bytes a zstd input decodes to, without decoding it. */
+/** The decoded length of a zstd input, as far as it can be known without decoding. */
 export interface ZstdLength {
-  /** At least so many. */
+  /** Lower bound, in bytes. */
   readonly min: number;
-  /** At most so many: the same where every frame says its content size. */
+  /** Upper bound, in bytes; equal to `min` if every frame says its content size. */
   readonly max: number;
-  /** Frames, those that only skip bytes included. */
+  /** Number of frames, skippable ones included. */
   readonly frames: number;
 }
 
 /**
- * Walks the frames and blocks of a zstd input (RFC 8878, section 3.1), so that nothing is decoded that would not fit.
- * Undefined where it is no whole zstd input.
+ * Measures a zstd input by its frames and blocks (RFC 8878, section 3.1), so that nothing is decoded that would not fit.
+ * Undefined if it is not whole frames.
  */
 export function measureZstd(bytes: Uint8Array): ZstdLength | undefined {
   if (bytes.length === 0) return undefined;
@@ -47,12 +47,12 @@ export function measureZstd(bytes: Uint8Array): ZstdLength | undefined {
 const SIZE_FLAG_4 = 2 << 6;
 
 /**
- * The same frame with its content size in the header (RFC 8878, section 3.1.1.1): a decoder allocates no more than that, and
- * refuses what is longer or shorter.
+ * Returns the frame with its content size in the header (RFC 8878, section 3.1.1.1): a decoder then allocates no more than that,
+ * and refuses any other length.
  * @param bytes One frame without a content size.
  */
 export function withContentSize(bytes: Uint8Array, contentSize: number): Uint8Array {
-  // Behind the magic, the descriptor, the window's and the dictionary's.
+  // It follows the magic, the descriptor, the window descriptor and the dictionary id.
   const place = 4 + 1 + 1 + [0, 1, 2, 4][bytes[4]! & 3]!;
   const sized = new Uint8Array(bytes.length + 4);
   sized.set(bytes.subarray(0, place));

@@ -1,14 +1,13 @@
 import nodeZlib from "node:zlib";
 import { messageOf, ZpublishError } from "../errors.js";
-import { type Codec, checkDecodedLength, corrupt } from "./codec.js";
-import { keepStream, keepStreams, type StreamRun, type StreamRunOptions } from "./kept-stream.js";
-import { checkEncodable, loadNumcodecs, runNumcodecs } from "./numcodecs-module.js";
-import { inflate } from "./zlib.js";
+import { type Codec, checkDecodedLength, checkEncodable, corrupt, plainBytes } from "./codec.js";
+import { loadNumcodecsZstd, runNumcodecsZstd } from "./numcodecs-module.js";
+import { type InflateSync, inflate } from "./zlib.js";
 import { measureZstd, withContentSize } from "./zstd-frame.js";
 
 /**
- * Frames need not say their size, and their blocks only how much each may be: where the plan does not say it either, so much more
- * than it allows may be allocated.
+ * Bytes beyond the planned length that may be allocated if neither frame nor plan says the size. Blocks only say how much each may
+ * decode to.
  */
 const MAX_UNANNOUNCED_BYTES = 64 * 2 ** 20;
 
@@ -19,40 +18,20 @@ const MAX_LEVEL = 22;
 const LEVEL_PARAMETER = 100;
 const CONTENT_SIZE_PARAMETER = 200;
 
-/** `ZSTD_e_end`. */
-const END = 2;
-
-/** Encoders of so many levels are kept. */
-const MAX_LEVELS = 8;
-
-interface ZstdOptions {
-  readonly params: Readonly<Record<number, number>>;
-}
-
 /** Native from Node 22.15 on, which is later than the types this is built with. */
 interface NativeZstd {
-  readonly createZstdCompress?: (options: ZstdOptions) => object;
-  readonly zstdCompressSync?: (bytes: Uint8Array, options: ZstdOptions & StreamRunOptions) => Uint8Array;
-  readonly createZstdDecompress?: () => object;
-  readonly zstdDecompressSync?: StreamRun;
+  readonly zstdCompressSync?: (
+    bytes: Uint8Array,
+    options: { readonly params: Readonly<Record<number, number>>; readonly chunkSize: number },
+  ) => Uint8Array;
+  readonly zstdDecompressSync?: InflateSync;
 }
 
-const { createZstdCompress, zstdCompressSync, createZstdDecompress, zstdDecompressSync } =
-  nodeZlib as unknown as NativeZstd;
-
-const decompress =
-  createZstdDecompress &&
-  zstdDecompressSync &&
-  keepStream({
-    create: createZstdDecompress,
-    finish: END,
-    isReset: true,
-    runOnce: zstdDecompressSync,
-  });
+const { zstdCompressSync, zstdDecompressSync } = nodeZlib as unknown as NativeZstd;
 
 /**
- * `zstd` of numcodecs, by Node where it has its own, else by numcodecs.js. What they write differs, and so does which
- * levels they know (see {@link encodeZstd}); `encoder-revision.ts` tells their chunks apart.
+ * `zstd` of numcodecs, by Node if it has one, else by numcodecs.js. Both write different bytes and know different levels (see
+ * {@link encodeZstd}); `encoder-revision.ts` tells their chunks apart.
  */
 export const zstd: Codec = {
   async decode(bytes, step) {
@@ -66,15 +45,15 @@ export const zstd: Codec = {
       throw corrupt(`zstd: may decode to ${max} bytes, expected at most ${step.maxDecodedByteLength}`);
     }
     if (max === 0) return new Uint8Array(0);
-    // Not every Node that has zstd goes on behind the first frame.
-    if (decompress !== undefined && frames === 1) {
+    // Some versions of Node stop after the first frame without an error.
+    if (zstdDecompressSync !== undefined && frames === 1) {
       const decodedByteLength = min === max ? max : step.decodedByteLength;
-      return inflate("zstd", decompress, bytes, { ...step, decodedByteLength });
+      return inflate("zstd", zstdDecompressSync, bytes, { ...step, decodedByteLength });
     }
-    // numcodecs.js allocates what may come out before it looks at what does.
+    // numcodecs.js allocates the upper bound before it decodes.
     const known = min === max || planned === null ? bytes : withContentSize(bytes, planned);
     try {
-      return await runNumcodecs("zstd", "decode", {}, known);
+      return await runNumcodecsZstd("decode", known);
     } catch (error) {
       if (error instanceof ZpublishError) throw error;
       throw corrupt(`zstd: ${messageOf(error)}`, error);
@@ -83,48 +62,39 @@ export const zstd: Codec = {
   encode(bytes, { codec }) {
     if (encodeZstd !== undefined) return encodeZstd(bytes, Number(codec.level));
     checkEncodable("zstd", bytes);
-    return runNumcodecs("zstd", "encode", { level: codec.level }, bytes);
+    return runNumcodecsZstd("encode", bytes, { level: codec.level });
   },
 };
 
-/** By level. */
-const encoderOf =
-  createZstdCompress &&
-  zstdCompressSync &&
-  keepStreams(MAX_LEVELS, (level) => {
-    const params = { [LEVEL_PARAMETER]: level, [CONTENT_SIZE_PARAMETER]: 1 };
-    return {
-      create: () => createZstdCompress({ params }),
-      finish: END,
-      isReset: false,
-      runOnce: (bytes, options) => zstdCompressSync(bytes, { ...options, params }),
-    };
-  });
-
 /**
- * Encodes one frame that says its content size, by Node; undefined where Node has no zstd. Then numcodecs.js encodes, which
- * takes levels of 0 and below for 1.
+ * Encodes one frame with its content size by Node; undefined if Node has no zstd. Then numcodecs.js encodes, for which levels of 0
+ * and below are 1.
  *
- * The level is as zstd means it and numcodecs from 0.13 on: 0 is 3, below 0 is faster than 1. What is beyond
- * -131072 or 22 is as that. Node takes -1 for "not said", which would be 3: it is written as -2.
+ * Levels are those of zstd, and of numcodecs from 0.13 on: 0 is 3, levels below 0 are faster than 1, and levels out of bounds are
+ * -131072 or 22. Node takes -1 for "default", which is 3: -2 is used instead.
  * @returns A view of a longer buffer.
  * @throws ZpublishError `codec-failed`
  */
 export const encodeZstd =
-  encoderOf &&
+  zstdCompressSync &&
   ((bytes: Uint8Array, level: number): Uint8Array => {
     const known = level === -1 ? -2 : Math.min(Math.max(level, MIN_LEVEL), MAX_LEVEL);
     try {
-      return encoderOf(known)(bytes, { chunkSize: compressBound(bytes.length) });
+      return plainBytes(
+        zstdCompressSync(bytes, {
+          params: { [LEVEL_PARAMETER]: known, [CONTENT_SIZE_PARAMETER]: 1 },
+          chunkSize: compressBound(bytes.length),
+        }),
+      );
     } catch (error) {
       throw new ZpublishError("codec-failed", `zstd: ${messageOf(error)}`, { cause: error });
     }
   });
 
-/** See {@link loadNumcodecs}; undefined where Node has zstd itself. */
-export const loadZstd = encodeZstd === undefined ? () => loadNumcodecs("zstd") : undefined;
+/** As {@link loadNumcodecsZstd}; undefined if Node has zstd itself. */
+export const loadZstd = encodeZstd === undefined ? loadNumcodecsZstd : undefined;
 
-/** As `ZSTD_compressBound` or more: with less room zstd works block by block, which is slower and may be other bytes. */
+/** At least `ZSTD_compressBound`: with less room zstd works block by block, which is slower and may write other bytes. */
 function compressBound(byteLength: number): number {
   return byteLength + (byteLength >>> 8) + 128;
 }

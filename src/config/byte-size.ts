@@ -11,7 +11,7 @@ const UNITS: Readonly<Record<string, number>> = {
   tib: 2 ** 40,
 };
 
-/** `10GiB`, `512 MB`, `1.5TiB` or `1048576` as whole bytes; undefined where the text is none of these. */
+/** Parses `10GiB`, `512 MB`, `1.5TiB` or `1048576` into whole bytes; undefined if the text is none of these. */
 export function parseByteSize(text: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text.trim());
   if (match === null) return undefined;
@@ -21,7 +21,7 @@ export function parseByteSize(text: string): number | undefined {
   return Number.isSafeInteger(byteLength) ? byteLength : undefined;
 }
 
-/** Bytes for people to read: `0 B`, `512 B`, `1.5 KiB`, `10 GiB`. */
+/** Writes a number of bytes for people: `0 B`, `512 B`, `1.5 KiB`, `10 GiB`. */
 export function formatByteSize(byteLength: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let value = byteLength;

@@ -13,12 +13,12 @@ import { configError, describeValue, formatPath, type Problem, problemsOf } from
 import type { PluginChoice } from "./select-plugins.js";
 import { booleanSchema, textSchema } from "./value-schemas.js";
 
-/** What a configuration file says, its paths made absolute; single values are checked with those of other places. */
+/** Content of a configuration file, with absolute paths. Single values are not checked yet. */
 export interface ConfigFile {
-  /** As the operator wrote it, for messages. */
+  /** Name of the file as the operator wrote it, for messages. */
   readonly name: string;
   readonly directory: string;
-  /** Key of {@link "./options.js".OPTIONS} → what the file says, unchecked. */
+  /** Unchecked values by key of {@link "./options.js".OPTIONS}. */
   readonly values: Readonly<Record<string, unknown>>;
   /** In the order written. */
   readonly datasets: readonly DatasetConfig[];
@@ -42,7 +42,7 @@ const fileSchema = strictObject("a JSON object", {
 
 /**
  * Reads and checks a configuration file.
- * @throws ZpublishError `invalid-config`, a line for each problem.
+ * @throws ZpublishError `invalid-config`, with one line per problem.
  */
 export function readConfigFile(name: string, cwd: string): ConfigFile {
   const text = readText(name, cwd);
@@ -91,7 +91,7 @@ function parseJson(text: string, name: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    // V8 puts a piece of the text, with its line breaks, into some messages.
+    // Some of V8's messages contain a piece of the text, with its line breaks.
     const message = messageOf(error).replace(/\s+/g, " ");
     const position = /at position (\d+)/.exec(message)?.[1];
     if (position === undefined) throw configError([`${name}: expected JSON: ${message}`]);
@@ -108,7 +108,7 @@ function problemsOfKeys(object: JsonObjectKeys, name: string): Problem[] {
     const where = `${name}: ${formatPath([...object.path, key])}`;
     const first = lines.get(key);
     if (first !== undefined) problems.push(`${where}: used twice, in line ${first} and in line ${line}`);
-    // Objects here are plain ones, in which this key would be lost without a word.
+    // In the plain objects made here, this key would be lost silently.
     if (key === "__proto__") problems.push(`${where}: not possible as a key`);
     lines.set(key, line);
   }

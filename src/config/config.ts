@@ -1,90 +1,87 @@
 import type { LogLevel } from "../observe/log.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
 
-/** What the operator wants: argv over environment over file over defaults, validated. Frozen. */
+/** The validated configuration: argv over environment over file over defaults. Frozen. */
 export interface Config {
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
-  /** Threads of the pool; with several processes, those of them that work at a time. */
+  /** Worker threads, divided among the processes and rounded up. */
   readonly workers: number;
-  /** That answer requests on one port; 1: the one that was started. */
+  /** Number of processes that answer requests on one port. With 1, the process that was started does. */
   readonly processes: number;
-  /** Whether chunks are decoded and encoded with SIMD, in WebAssembly of our own. */
-  readonly simd: boolean;
   readonly cache: CacheConfig | null;
   /** In the order configured. */
   readonly datasets: readonly DatasetConfig[];
   readonly plugins: readonly PluginConfig[];
   /** Empty, or begins with a slash and ends without one. */
   readonly rootPath: string;
-  /** 0: never. */
+  /** Seconds between refreshes; 0 for none. */
   readonly refreshSeconds: number;
-  /** `*`, origins separated by commas, or empty: other origins may read nothing. */
+  /** `*`, origins separated by commas, or empty if no other origin may read. */
   readonly corsOrigin: string;
-  /** Default for datasets that say nothing. */
+  /** Default for datasets without their own. */
   readonly cacheControl: string;
   readonly logLevel: LogLevel;
   readonly skipInvalid: boolean;
   readonly title: string;
   readonly limits: LimitsConfig;
   readonly drain: DrainConfig;
-  readonly edge: EdgeConfig;
+  readonly access: AccessConfig;
   readonly observe: ObserveConfig;
 }
 
-/** The bounds of one server; with several processes, of all together. */
+/** Bounds of one server. Several processes share them. */
 export interface LimitsConfig {
   readonly maxConnections: number;
-  /** Being answered at once. */
+  /** Requests in flight. */
   readonly maxRequests: number;
-  /** The same of pages and metadata. */
+  /** Requests in flight from which on pages and metadata are shed. */
   readonly maxPages: number;
-  /** Bodies being made or not taken yet by clients. */
+  /** Bytes of bodies that are being made, or that clients have not received yet. */
   readonly maxResponseBytes: number;
-  /** Waiting for a worker, or for the disk. */
+  /** Chunks that wait for a worker, or for the disk. */
   readonly maxQueuedChunks: number;
-  /** Request line and headers. */
+  /** Length of a request line and its headers. */
   readonly maxHeaderBytes: number;
-  /** Path and query, as they come. */
+  /** Length of path and query, percent-encoded. */
   readonly maxUrlBytes: number;
-  /** Until an answer begins. */
+  /** Time until an answer begins. */
   readonly requestTimeoutMs: number;
-  /** That a client takes nothing of its answer. */
+  /** Time without progress after which a client that does not read its answer is dropped. */
   readonly stallTimeoutMs: number;
-  /** One chunk in a worker. */
+  /** Time of one chunk in a worker. */
   readonly chunkTimeoutMs: number;
-  /** One look at, or read from, a source. */
+  /** Time of one call to a source. */
   readonly sourceTimeoutMs: number;
   /** JavaScript heap of one worker. */
   readonly workerHeapBytes: number;
-  /** What a chunk that is not served as stored may decode to. */
+  /** Decoded size of a chunk that is not passed through. */
   readonly maxChunkBytes: number;
 }
 
-/** How a server takes its leave. */
+/** Times of draining a server. */
 export interface DrainConfig {
-  /** Not ready, but as before in all else. */
+  /** Time in which the server is not ready, but answers as before. */
   readonly delayMs: number;
-  /** Then, for what is in flight. */
+  /** Time for requests in flight after that. */
   readonly timeoutMs: number;
 }
 
-/** What stands between a server and the open network. */
-export interface EdgeConfig {
-  /** Addresses and networks (CIDR); words are replaced by what they stand for. */
+/** Access of clients, and trust in proxies. */
+export interface AccessConfig {
+  /** Addresses and networks (CIDR), without names such as `loopback`. */
   readonly trustedProxies: readonly string[];
-  readonly proxyProtocol: boolean;
-  /** Absolute paths of PEM files; null: plain HTTP. */
+  /** Absolute paths of PEM files; null for plain HTTP. */
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
-  /** Absolute; null: everybody may read. */
+  /** Absolute path; null if every client may read. */
   readonly tokenFile: string | null;
 }
 
-/** How a server is seen from outside. */
+/** Metrics, admin port and logging of requests. */
 export interface ObserveConfig {
   readonly metrics: boolean;
-  /** Null: health and metrics are on the port of all else. */
+  /** Listener of health and metrics; null if they are on the port of all other routes. */
   readonly admin: { readonly host: string; readonly port: number } | null;
   /** Share of requests that are logged, 0 to 1. */
   readonly accessLogShare: number;
@@ -92,37 +89,37 @@ export interface ObserveConfig {
   readonly requestIdHeader: string;
 }
 
+/** Place and size of the chunk cache. */
 export interface CacheConfig {
-  /** Absolute. */
+  /** Absolute path. */
   readonly directory: string;
   readonly maxBytes: number;
-  /** How long the checksum of a kept chunk is believed once it was looked at; 0: looked at each time. Default 2,000. */
-  readonly verifiedForMs?: number;
 }
 
 /** One plugin to load. */
 export interface PluginConfig {
-  /** A built-in plugin's name, or the name it is listed under in the file. */
+  /** Name of a built-in plugin, or the plugin's key in the file. */
   readonly name: string;
-  /** Module specifier or absolute path of a third party's plugin; undefined for built-in ones. */
+  /** Module specifier or absolute path of a third-party plugin; undefined for a built-in one. */
   readonly module?: string;
   readonly options?: unknown;
 }
 
+/** One dataset to publish. */
 export interface DatasetConfig {
   readonly id: string;
   readonly location: string;
   readonly cacheControl?: string;
   readonly immutable: boolean;
-  /** Holds for every array of the dataset. */
+  /** Encoding of every array of the dataset. */
   readonly encoding: EncodingConfig;
-  /** By variable path without a leading slash; over `encoding`. */
+  /** Encodings by variable path without a leading slash. They win over `encoding`. */
   readonly variables: Readonly<Record<string, EncodingConfig>>;
 }
 
-/** How an array is to be served; what is not said stays as stored. */
+/** Encoding of a served array; omitted parts stay as stored. */
 export interface EncodingConfig {
-  /** Elements per axis: by dimension name (dimensions not named stay as stored), or one per axis. -1: the whole axis. */
+  /** Elements per axis, by dimension name (others stay as stored), or one per axis. -1 means the whole axis. */
   readonly chunks?: Readonly<Record<string, number>> | readonly number[];
   readonly compressor?: CodecSpec | null;
   readonly filters?: readonly CodecSpec[] | null;

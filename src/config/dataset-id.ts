@@ -1,13 +1,12 @@
 import { basename, extname } from "node:path";
 
-/** As long as a path parameter may be. */
+/** Longest path parameter. */
 const MAX_ID_BYTES = 1_024;
 
-/** Why a text cannot be a dataset's id, as "expected …, received …" would go on; undefined where it can. */
+/** Says why a text cannot be a dataset's id, as "expected …, received …"; undefined if it can. */
 export function problemOfDatasetId(id: string): string | undefined {
   if (id === "") return "expected a non-empty id";
-  if (id === "." || id === "..")
-    return `expected an id that is no path segment of its own meaning, received "${id}"`;
+  if (id === "." || id === "..") return `expected an id other than "." and "..", received "${id}"`;
   if (id.includes("/")) return `expected an id without "/", received ${JSON.stringify(id)}`;
   if (/\p{Cc}/u.test(id)) return `expected an id without control characters, received ${JSON.stringify(id)}`;
   const bytes = Buffer.from(id, "utf8");
@@ -19,14 +18,14 @@ export function problemOfDatasetId(id: string): string | undefined {
   return undefined;
 }
 
-/** True where clients must percent-encode the id by hand, or a URL of it means something else. */
+/** Whether an id means something else in a URL unless clients percent-encode it. */
 export function isAwkwardInUrl(id: string): boolean {
   return /[#?%\\]/.test(id);
 }
 
 /**
- * The id of a dataset that was given none: the last name of its absolute location without the extension, `air` for
- * `/data/air.zarr/`. Empty where the location has no name (`/`).
+ * Derives the id of a dataset from its absolute location: the last name without the extension, `air` for
+ * `/data/air.zarr/`. Empty if the location has no name (`/`).
  */
 export function datasetIdOfLocation(location: string): string {
   const name = basename(location.startsWith("file:") ? decodePath(location) : location);

@@ -4,8 +4,8 @@ import type { EncodingConfig } from "./config.js";
 import { booleanSchema, cacheControlSchema, textSchema } from "./value-schemas.js";
 
 /**
- * An object that refuses keys it does not know.
- * @param what what is expected where something else than an object stands.
+ * Makes a schema of an object that rejects unknown keys.
+ * @param what Name of the object, for messages.
  */
 export function strictObject<S extends z.core.$ZodLooseShape>(what: string, shape: S) {
   const keys = Object.keys(shape).join(", ");
@@ -14,7 +14,7 @@ export function strictObject<S extends z.core.$ZodLooseShape>(what: string, shap
   });
 }
 
-/** Whether the codec exists and takes these settings is checked when the dataset opens. */
+/** A codec. Opening the dataset checks that it exists and has these options. */
 const codecSchema = z.custom<CodecSpec>(
   (value) =>
     typeof value === "object" &&
@@ -32,7 +32,7 @@ const chunkLengthSchema = z.custom<number>(
 
 const chunksError = "expected chunk lengths by dimension name, or an array of one per axis";
 
-/** Array or object is settled before its lengths are looked at: a union would say less of what is wrong. */
+/** Distinguishes array and object before it checks lengths: messages of a union would say less. */
 const chunksSchema = z
   .custom<Readonly<Record<string, unknown>> | readonly unknown[]>(
     (value) => typeof value === "object" && value !== null,
@@ -58,7 +58,7 @@ const encodingShape = {
 
 const encodingSchema = strictObject("an object of chunks, compressor, filters", encodingShape);
 
-/** What can be said of a dataset besides where it is. */
+/** Keys of a dataset besides its location. */
 export const datasetShape = {
   cacheControl: cacheControlSchema.optional(),
   immutable: booleanSchema.optional(),
@@ -68,13 +68,13 @@ export const datasetShape = {
     .optional(),
 };
 
-/** One dataset of the file in its long form; a text alone is short for `{"location": text}`. */
+/** One dataset of the file. A text alone is short for `{"location": text}`. */
 export const datasetSchema = strictObject("a location, or an object with one", {
   location: textSchema("a location"),
   ...datasetShape,
 });
 
-/** What was said of an encoding, without the keys that were not. */
+/** Copies a checked encoding without its undefined keys. */
 export function createEncodingConfig(said: z.output<typeof encodingSchema>): EncodingConfig {
   return {
     ...(said.chunks === undefined ? {} : { chunks: said.chunks }),

@@ -1,6 +1,6 @@
 /** The keys of one object of a JSON text, in the order they are written. */
 export interface JsonObjectKeys {
-  /** Where the object is: `[]` for the whole, `["datasets"]`, `["a", 0, "b"]`. */
+  /** Place of the object: `[]` for the whole, `["datasets"]`, `["a", 0, "b"]`. */
   readonly path: readonly (string | number)[];
   readonly keys: readonly { readonly key: string; readonly line: number }[];
 }
@@ -9,15 +9,15 @@ interface OpenContainer {
   readonly path: readonly (string | number)[];
   /** Null for an array. */
   readonly keys: { key: string; line: number }[] | null;
-  /** The key or index that the next value belongs to. */
+  /** Key or index of the next value. */
   current: string | number;
   expectsKey: boolean;
 }
 
 /**
- * All objects of a JSON text with their keys as written. `JSON.parse` forgets the order of keys that look like
- * integers and says nothing of a key that is there twice; a configuration's datasets need both.
- * @param text valid JSON: `JSON.parse` accepted it.
+ * Lists all objects of a JSON text with their keys as written. `JSON.parse` loses the order of keys that look like
+ * integers, and keys that are there twice; a configuration's datasets need both.
+ * @param text Valid JSON: `JSON.parse` accepted it.
  */
 export function readJsonKeys(text: string): JsonObjectKeys[] {
   const found: JsonObjectKeys[] = [];

@@ -3,16 +3,16 @@ import { createRequire } from "node:module";
 import { isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** An absolute path; a location with a scheme (`https://…`, `file:///…`) stays as it is. */
+/** Makes a path absolute; a location with a scheme (`https://…`, `file:///…`) stays as it is. */
 export function resolveLocation(location: string, directory: string): string {
   return /^[a-z][a-z0-9+.-]+:\/\//i.test(location) ? location : resolve(directory, location);
 }
 
 /**
- * What a plugin's `module` means: an absolute path where it is a `file:` URL, begins with `.` or `/`, exists below the
+ * Resolves a plugin's `module`: to an absolute path if it is a `file:` URL, begins with `.` or `/`, exists below the
  * directory, or is a package that is installed there; else a specifier, as it is. The program itself may be installed
  * elsewhere, where an `import` of the operator's package would not find it.
- * @throws TypeError for a `file:` URL that names no local file.
+ * @throws TypeError if a `file:` URL names no local file.
  */
 export function resolveModule(module: string, directory: string): string {
   if (module.startsWith("file:")) return fileURLToPath(module);
@@ -27,14 +27,14 @@ export function resolveModule(module: string, directory: string): string {
   }
 }
 
-/** True where a plugin's `module` is a file, whose name may name the plugin. */
+/** Whether a plugin's `module` is a file, whose name may name the plugin. */
 export function isModulePath(module: string): boolean {
   return /^(file:|\.|\/)|\.[cm]?js$/.test(module) || isAbsolute(module);
 }
 
 /**
- * Splits `ID=LOCATION`; the id is undefined where none is given. A location may hold `=` itself: text that exists as
- * it stands is a location, and so is text with a slash before its first `=`, since no id has one.
+ * Splits `ID=LOCATION`; the id is undefined if none is given. A location may contain `=` itself. So a text is a location
+ * if a file of that name exists, or if a slash is before its first `=`, since ids have no slash.
  */
 export function splitDatasetArgument(
   text: string,

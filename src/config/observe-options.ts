@@ -1,7 +1,7 @@
 import { asBoolean, asNumber, asText, option } from "./option-spec.js";
 import { booleanSchema, headerNameSchema, hostSchema, integerSchema, shareSchema } from "./value-schemas.js";
 
-/** How a server is seen from outside. */
+/** Options about metrics, the admin port and logging of requests. */
 export const OBSERVE_OPTIONS = {
   metrics: option({
     placeholder: null,
@@ -13,7 +13,7 @@ export const OBSERVE_OPTIONS = {
   adminPort: option({
     placeholder: "port",
     summary:
-      "A port of its own for /healthz, /readyz and /metrics, plain HTTP; 0 picks a free one. Default: the same port",
+      "Another port for /healthz, /readyz and /metrics, plain HTTP; 0 picks a free one. Default: the same port",
     schema: integerSchema(0, 65_535),
     fromText: asNumber,
     defaultValue: (): number | null => null,
@@ -21,7 +21,7 @@ export const OBSERVE_OPTIONS = {
   }),
   adminHost: option({
     placeholder: "host",
-    summary: "Address to listen on for that",
+    summary: "Address of --admin-port",
     schema: hostSchema,
     fromText: asText,
     defaultValue: () => "127.0.0.1",

@@ -2,21 +2,14 @@ import type { Config } from "./config.js";
 import type { OptionValues } from "./options.js";
 import { NAMED_NETWORKS } from "./value-schemas.js";
 
-/** The values of all options as the configuration they stand for. */
+/** Converts the values of all options to a configuration. */
 export function optionConfig(values: OptionValues): Omit<Config, "datasets" | "plugins"> {
   return {
     host: values.host,
     port: values.port,
     workers: values.workers,
     processes: values.processes,
-    simd: values.simd,
-    cache: values.cache
-      ? {
-          directory: values.cacheDir,
-          maxBytes: values.cacheSize,
-          verifiedForMs: values.cacheVerify * 1000,
-        }
-      : null,
+    cache: values.cache ? { directory: values.cacheDir, maxBytes: values.cacheSize } : null,
     rootPath: values.rootPath,
     refreshSeconds: values.refresh,
     corsOrigin: values.corsOrigin,
@@ -40,9 +33,8 @@ export function optionConfig(values: OptionValues): Omit<Config, "datasets" | "p
       maxChunkBytes: values.maxChunkSize,
     },
     drain: { delayMs: values.drainDelay * 1000, timeoutMs: values.drainTimeout * 1000 },
-    edge: {
+    access: {
       trustedProxies: networksOf(values.trustedProxies),
-      proxyProtocol: values.proxyProtocol,
       tls:
         values.tlsCert === null || values.tlsKey === null
           ? null

@@ -4,31 +4,32 @@ import type { z } from "zod";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * One option that is a single value. Its key in `OPTIONS` is its key in the file; flag (`cacheDir` →
- * `--cache-dir`) and variable (`ZPUBLISH_CACHE_DIR`) follow from it.
+ * One option that is a single value. Its key in `OPTIONS` is its key in the file. Flag (`cacheDir` → `--cache-dir`) and
+ * variable (`ZPUBLISH_CACHE_DIR`) derive from it.
  */
 export interface OptionSpec<T> {
-  /** What stands for the value in the help; null for a switch, which takes none on the command line. */
+  /** Placeholder of the value in the help; null for a switch, which has no value on the command line. */
   readonly placeholder: string | null;
   readonly summary: string;
   readonly schema: z.ZodType<T>;
-  /** The text of a flag or variable as the JSON value that `schema` takes. */
+  /** Converts the text of a flag or variable to the JSON value that `schema` checks. */
   readonly fromText: (text: string) => unknown;
   readonly defaultValue: (env: Environment) => T;
-  /** For help and README, where the default depends on the machine. */
+  /** Default in help and documents, if it depends on the machine. */
   readonly defaultText?: string;
-  /** True: a path, relative to the file that says it, or to the working directory. */
+  /** Whether the value is a path, relative to the configuration file, or to the working directory. */
   readonly isPath?: true;
 }
 
-/** A row of the table, its type taken from its schema. */
+/** Returns a row of the table, with its type from its schema. */
 export function option<T>(spec: OptionSpec<T>): OptionSpec<T> {
   return spec;
 }
 
+/** Leaves a text as it is. */
 export const asText = (text: string): unknown => text;
 
-/** Leaves a text that is no plain number to the schema, which then shows it as it was written. */
+/** Converts a plain number. Another text stays as it is, for the schema's message. */
 export const asNumber = (text: string): unknown =>
   /^[+-]?\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : text;
 
@@ -43,4 +44,5 @@ const BOOLEAN_WORDS: Readonly<Record<string, boolean>> = {
   off: false,
 };
 
+/** Converts `true`, `1`, `yes`, `on` and their opposites. Another text stays as it is, for the schema's message. */
 export const asBoolean = (text: string): unknown => BOOLEAN_WORDS[text.trim().toLowerCase()] ?? text;

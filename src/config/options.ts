@@ -1,7 +1,7 @@
 import { availableParallelism, homedir, tmpdir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import type { z } from "zod";
-import { EDGE_OPTIONS } from "./edge-options.js";
+import { ACCESS_OPTIONS } from "./access-options.js";
 import { LIMIT_OPTIONS } from "./limit-options.js";
 import { OBSERVE_OPTIONS } from "./observe-options.js";
 import { asBoolean, asNumber, asText, type Environment, type OptionSpec, option } from "./option-spec.js";
@@ -15,13 +15,12 @@ import {
   logLevelSchema,
   refreshSchema,
   rootPathSchema,
-  secondsSchema,
   textSchema,
 } from "./value-schemas.js";
 
 /**
- * Every option that is a single value: the one place from which flags, variables, keys of the file, help, and the
- * table of the README are derived.
+ * Every option that is a single value. Flags, variables, keys of the file, help and the table in this folder's `README.md`
+ * derive from it.
  */
 export const OPTIONS = {
   host: option({
@@ -53,13 +52,6 @@ export const OPTIONS = {
     fromText: asNumber,
     defaultValue: () => 1,
   }),
-  simd: option({
-    placeholder: null,
-    summary: "Decode and encode Blosc and LZ4 with SIMD; without it the same arrays, more slowly",
-    schema: booleanSchema,
-    fromText: asBoolean,
-    defaultValue: () => true,
-  }),
   cache: option({
     placeholder: null,
     summary: "Keep encoded chunks on disk",
@@ -69,7 +61,7 @@ export const OPTIONS = {
   }),
   cacheDir: option({
     placeholder: "directory",
-    summary: "Where they are kept; several servers may share it",
+    summary: "Directory of the chunk cache; several servers may share it",
     schema: textSchema("a directory"),
     fromText: asText,
     defaultValue: defaultCacheDirectory,
@@ -78,37 +70,29 @@ export const OPTIONS = {
   }),
   cacheSize: option({
     placeholder: "size",
-    summary: "How much is kept: 10GiB, 512MB, or a number of bytes",
+    summary: "Bound of the chunk cache: 10GiB, 512MB, or a number of bytes",
     schema: byteSizeSchema,
     fromText: asText,
     defaultValue: () => 10 * 2 ** 30,
     defaultText: "10GiB",
   }),
-  cacheVerify: option({
-    placeholder: "seconds",
-    summary:
-      "How long the checksum of a kept chunk is believed once it was looked at, while nobody writes into the file; 0: looked at each time",
-    schema: secondsSchema(0, 86_400),
-    fromText: asNumber,
-    defaultValue: () => 2,
-  }),
   rootPath: option({
     placeholder: "path",
-    summary: "Path before every route, where a proxy puts one",
+    summary: "Path before every route, if a proxy adds one",
     schema: rootPathSchema,
     fromText: asText,
     defaultValue: () => "",
   }),
   refresh: option({
     placeholder: "seconds",
-    summary: "How often to look for new metadata in the sources; 0: never",
+    summary: "Time between refreshes of datasets; 0 for none",
     schema: refreshSchema,
     fromText: asNumber,
     defaultValue: () => 5,
   }),
   corsOrigin: option({
     placeholder: "origins",
-    summary: "Whose pages may read from here: * for all, or origins with commas",
+    summary: "Origins whose pages may read: * for all, or a list with commas",
     schema: corsOriginSchema,
     fromText: asText,
     defaultValue: () => "*",
@@ -142,44 +126,47 @@ export const OPTIONS = {
     defaultValue: () => "zpublish",
   }),
   ...LIMIT_OPTIONS,
-  ...EDGE_OPTIONS,
+  ...ACCESS_OPTIONS,
   ...OBSERVE_OPTIONS,
 };
 
+/** Key of an option, as in the file. */
 export type OptionKey = keyof typeof OPTIONS;
+/** Checked values of all options. */
 export type OptionValues = { -readonly [K in OptionKey]: z.output<(typeof OPTIONS)[K]["schema"]> };
 
+/** All keys, in the order of the help. */
 export const OPTION_KEYS = Object.keys(OPTIONS) as readonly OptionKey[];
 
-/** What holds where nobody says anything. */
+/** Computes the defaults of all options. */
 export function defaultValues(env: Environment): OptionValues {
   return Object.fromEntries(
     OPTION_KEYS.map((key) => [key, optionSpec(key).defaultValue(env)]),
   ) as OptionValues;
 }
 
-/** What the table says of a key, whatever the type of its value. */
+/** Looks up an option, without the type of its value. */
 export function optionSpec(key: OptionKey): OptionSpec<unknown> {
   return OPTIONS[key] as OptionSpec<unknown>;
 }
 
-/** `cacheDir` → `--cache-dir` */
+/** Derives an option's flag: `cacheDir` → `--cache-dir`. */
 export function flagOf(key: string): string {
   return `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
-/** `cacheDir` → `ZPUBLISH_CACHE_DIR` */
+/** Derives an option's variable: `cacheDir` → `ZPUBLISH_CACHE_DIR`. */
 export function variableOf(key: string): string {
   return `ZPUBLISH_${key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 }
 
-/** As the help and the README show it. */
+/** Writes an option's default as the help and the table of options show it. */
 export function defaultTextOf(key: OptionKey): string {
   const spec = optionSpec(key);
   return spec.defaultText ?? String(spec.defaultValue({}));
 }
 
-/** The XDG base directory specification ignores relative values. */
+/** Chooses the default cache directory. The XDG base directory specification ignores relative values. */
 function defaultCacheDirectory(env: Environment): string {
   const xdg = env.XDG_CACHE_HOME;
   if (xdg !== undefined && isAbsolute(xdg)) return join(xdg, "zpublish");

@@ -4,14 +4,14 @@ import { ZpublishError } from "../errors.js";
 /** One line that says what is wrong and where. */
 export type Problem = string;
 
-/** A value for a message: JSON, cut to what fits in a line. */
+/** Writes a value as JSON for a message, at most 80 characters. */
 export function describeValue(value: unknown): string {
   if (value === undefined) return "nothing";
   const text = textOf(value);
   return text.length > 80 ? `${text.slice(0, 77)}…` : text;
 }
 
-/** A program, unlike a file, may also give what JSON has no text for: functions, NaN, big integers, cycles. */
+/** Writes a value as JSON, or as text if it has none. A program may give functions, NaN, big integers or cycles. */
 function textOf(value: unknown): string {
   if (typeof value === "number") return String(value);
   try {
@@ -22,8 +22,8 @@ function textOf(value: unknown): string {
 }
 
 /**
- * The lines of what zod found. `place` is put before every line: `--port`, `ZPUBLISH_PORT`, `config.json`.
- * A schema's messages are of the form "expected …"; what was received is added here.
+ * Converts zod's issues to lines. Each begins with `place`: `--port`, `ZPUBLISH_PORT`, `config.json`. A schema's messages
+ * have the form "expected …"; this adds what was received.
  */
 export function problemsOf(
   error: z.ZodError,
@@ -42,12 +42,12 @@ export function problemsOf(
   });
 }
 
-/** All problems as one error, a line each. */
+/** Makes one `invalid-config` error of problems, one line each. */
 export function configError(problems: readonly Problem[]): ZpublishError {
   return new ZpublishError("invalid-config", problems.join("\n"), { details: { problems: problems.length } });
 }
 
-/** `datasets.big.variables["a/b/t2m"].chunks[0]` */
+/** Writes the path of a value: `datasets.big.variables["a/b/t2m"].chunks[0]`. */
 export function formatPath(path: readonly PropertyKey[]): string {
   let text = "";
   for (const key of path) {

@@ -10,25 +10,25 @@ import { configError, describeValue, formatPath, type Problem, problemsOf } from
 import { type PluginChoice, parsePluginText, selectPlugins } from "./select-plugins.js";
 import { LIST_VARIABLES, parseServeArguments, type ServeArguments } from "./serve-command.js";
 
-/** Where a configuration comes from. */
+/** Sources of a configuration. */
 export interface ConfigInput {
   /** The arguments after `serve`. */
   readonly argv: readonly string[];
   readonly env: Environment;
-  /** What relative paths of arguments and variables are relative to. */
+  /** Base of relative paths in arguments and variables. */
   readonly cwd: string;
 }
 
 /**
- * What the operator wants: flag over variable over file over default. Datasets add up: those of the file, then of
- * the variable, then of the command line. Frozen through and through.
- * @throws ZpublishError `invalid-config`; every problem found is a line of the message, beginning with its place.
+ * Resolves the configuration: flag over variable over file over default. Datasets add up: those of the file, then of the
+ * variable, then of the command line. Deeply frozen.
+ * @throws ZpublishError `invalid-config`; each line of the message is a problem, and begins with its place.
  */
 export function resolveConfig(input: ConfigInput): Config {
   return resolveArguments(parseServeArguments(input.argv), input);
 }
 
-/** The same for a command line that is parsed already. */
+/** Resolves the configuration of a parsed command line. */
 export function resolveArguments(
   said: ServeArguments,
   { env, cwd }: Pick<ConfigInput, "env" | "cwd">,
@@ -40,11 +40,6 @@ export function resolveArguments(
   const values = resolveValues(said, env, cwd, file, problems);
   const datasets = resolveDatasets(said, env, cwd, file, problems);
   const plugins = selectPlugins(pluginChoices(said, env, cwd, file, problems), problems);
-  if (values.proxyProtocol && values.processes > 1) {
-    problems.push(
-      `${flagOf("proxyProtocol")}: expected ${flagOf("processes")} 1 with it, received ${values.processes}`,
-    );
-  }
   if ((values.tlsCert === null) !== (values.tlsKey === null)) {
     const [given, missing] = values.tlsKey === null ? ["tlsCert", "tlsKey"] : ["tlsKey", "tlsCert"];
     problems.push(`${flagOf(given)}: expected ${flagOf(missing)} with it, received none`);
@@ -53,19 +48,19 @@ export function resolveArguments(
   return deepFreeze({ ...optionConfig(values), datasets, plugins });
 }
 
-/** An empty variable is as good as none: that is how shells and compose files unset one. */
+/** Treats an empty variable as unset, as shells and compose files do. */
 function nonEmpty(text: string | undefined): string | undefined {
   return text === "" ? undefined : text;
 }
 
 /**
- * Ours for tests, and what Kubernetes sets in every container beside a service whose name begins with `zpublish`
- * (`ZPUBLISH_SERVICE_HOST`, `ZPUBLISH_ADMIN_PORT_9000_TCP`).
+ * Variables that are no options: those of tests, and those that Kubernetes sets in every container beside a service whose
+ * name begins with `zpublish` (`ZPUBLISH_SERVICE_HOST`, `ZPUBLISH_ADMIN_PORT_9000_TCP`).
  */
 const FOREIGN_VARIABLE =
   /^ZPUBLISH_((REQUIRE|TEST|BENCH)_|(.+_)?(SERVICE_HOST$|SERVICE_PORT($|_)|PORT_\d+_(TCP|UDP|SCTP)($|_)))/;
 
-/** It also sets `ZPUBLISH_PORT` and `ZPUBLISH_ADMIN_PORT`, our own where services are called so, to an address. */
+/** Whether Kubernetes set an option's variable: `ZPUBLISH_PORT` is an address if a service is called `zpublish`. */
 function isForeignValue(name: string, text: string | undefined): boolean {
   return name.endsWith("_PORT") && text !== undefined && /^(tcp|udp|sctp):\/\//.test(text);
 }
@@ -79,7 +74,7 @@ function checkVariableNames(env: Environment, problems: Problem[]): void {
   }
 }
 
-/** All places are checked, also where another one wins: a mistake is better found now than when that one goes. */
+/** Checks the values of all places, also those that another place overrides: a mistake is better found now. */
 function resolveValues(
   said: ServeArguments,
   env: Environment,

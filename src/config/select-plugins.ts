@@ -4,24 +4,25 @@ import type { PluginConfig } from "./config.js";
 import { isModulePath, resolveModule } from "./locate.js";
 import { describeValue, type Problem } from "./problem.js";
 
-/** Loaded unless switched off, in this order. */
+/** Plugins that are loaded unless switched off, in this order. */
 export const BUILT_IN_PLUGINS = ["dataset_info", "module_version", "plugin_info", "zarr"] as const;
+/** Name of a built-in plugin. */
 export type BuiltInPlugin = (typeof BUILT_IN_PLUGINS)[number];
 
-/** A plugin switched on or off in one place of the configuration. */
+/** A plugin that one place of the configuration switches on or off. */
 export interface PluginChoice {
   readonly name: string;
   readonly enabled: boolean;
-  /** Where that is said, for messages. */
+  /** That place, for messages. */
   readonly place: string;
-  /** Absolute path or package name of a third party's plugin. */
+  /** Absolute path or package name of a third-party plugin. */
   readonly module?: string;
   readonly options?: unknown;
 }
 
 /**
- * The plugins to load: the built-in ones, then those added, later choices over earlier ones. A choice whose name is
- * neither built in nor added before, and that says no module, goes to `problems`.
+ * Selects the plugins to load: the built-in ones, then added ones; later choices win over earlier ones.
+ * @param problems Gets a line for a choice without a module whose name is neither built in nor added before.
  */
 export function selectPlugins(choices: readonly PluginChoice[], problems: Problem[]): PluginConfig[] {
   const known = new Map<string, { config: PluginConfig; enabled: boolean }>();
@@ -51,8 +52,8 @@ export function selectPlugins(choices: readonly PluginChoice[], problems: Proble
 }
 
 /**
- * What `--plugin TEXT` means: a plugin's name, `NAME=MODULE`, or a module that is then named after its file. Text
- * of lower-case letters, digits and `_` alone is a name, so that a misspelt one is not taken for a package.
+ * Parses `--plugin TEXT`: a plugin's name, `NAME=MODULE`, or a module, named after its file. A text of lower-case letters,
+ * digits and `_` is a name, so that a misspelt name is not taken for a package.
  */
 export function parsePluginText(
   text: string,
@@ -86,7 +87,7 @@ function isPluginName(text: string): boolean {
   return /^[a-z][a-z0-9_]*$/.test(text);
 }
 
-/** True for the name of a plugin that comes with the package. */
+/** Whether a plugin comes with the package. */
 export function isBuiltIn(name: string): name is BuiltInPlugin {
   return (BUILT_IN_PLUGINS as readonly string[]).includes(name);
 }

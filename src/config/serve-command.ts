@@ -2,12 +2,12 @@ import { Command, CommanderError, Option } from "commander";
 import { defaultTextOf, flagOf, OPTION_KEYS, type OptionKey, optionSpec, variableOf } from "./options.js";
 import { configError } from "./problem.js";
 
-/** What the command line of `serve` says, as text, unchecked. */
+/** Arguments of `serve` as text, unchecked. */
 export interface ServeArguments {
   /** `[ID=]LOCATION`, in order. */
   readonly locations: readonly string[];
   readonly config: string | undefined;
-  /** In order, so that the last one said of a plugin counts. */
+  /** In order: the last choice for a plugin wins. */
   readonly plugins: readonly { readonly text: string; readonly enabled: boolean }[];
   /** Switches as booleans, the rest as text. */
   readonly values: Readonly<Partial<Record<OptionKey, string | boolean>>>;
@@ -22,12 +22,12 @@ Examples:
   zpublish serve now=/data/2024.zarr --port 8080   as dataset "now"
   zpublish serve --config zpublish.json --no-plugin module_version
 
-Signals: TERM and INT go on as before for --drain-delay, not ready, then finish
-what is being answered within --drain-timeout (a second one ends it at once);
-HUP reads options and file again and looks for new metadata.
+Signals: after TERM or INT the server answers as before for --drain-delay, but is
+not ready. Then it finishes requests in flight within --drain-timeout. A second
+signal ends it at once. HUP reads options and file again, and refreshes datasets.
 `;
 
-/** The `serve` command with all its options, for help and parsing; it does nothing by itself. */
+/** Creates the `serve` command with all its options, for help and parsing. It has no action. */
 export function createServeCommand(): Command {
   const command = new Command("serve")
     .description("Publish datasets over HTTP")
@@ -55,7 +55,7 @@ function addOption(command: Command, key: OptionKey): void {
     command.addOption(new Option(`${flag} <${placeholder}>`, summary + said));
     return;
   }
-  // Both ways of a switch, so that a flag can undo what a file or variable says; help shows the one that changes something.
+  // A flag for each state, so that it can override a file or variable. The help shows the one that changes the default.
   const isOn = defaultText === "true";
   const off = new Option(
     `--no-${flag.slice(2)}`,
@@ -64,10 +64,10 @@ function addOption(command: Command, key: OptionKey): void {
   command.addOption(new Option(flag, summary).hideHelp(isOn)).addOption(off.hideHelp(!isOn));
 }
 
-/** What a parsed `serve` command was told. */
+/** Reads the arguments of a parsed `serve` command. */
 export function argumentsOf(command: Command): ServeArguments {
   const { config, plugin, ...options } = command.opts<Record<string, unknown>>();
-  // Commander presets `true` for some switches; only what was really said counts.
+  // Commander presets `true` for some switches; only values from the command line count.
   const said = Object.entries(options).filter(([key]) => command.getOptionValueSource(key) === "cli");
   return {
     locations: command.args,
@@ -92,12 +92,12 @@ export function parseServeArguments(argv: readonly string[]): ServeArguments {
   return argumentsOf(command);
 }
 
-/** What commander says, in one line. */
+/** Writes commander's message in one line. */
 export function commandLineProblem(error: CommanderError): string {
   return error.message.replace(/^error: /, "").replace(/\s*\n\s*/g, " ");
 }
 
-/** The variables that are read besides those of {@link OPTION_KEYS}; lists are separated by commas. */
+/** Variables besides those of {@link OPTION_KEYS}; lists are separated by commas. */
 export const LIST_VARIABLES = {
   datasets: variableOf("datasets"),
   plugin: variableOf("plugin"),

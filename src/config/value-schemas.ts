@@ -4,8 +4,8 @@ import { LOG_LEVELS, type LogLevel } from "../observe/log.js";
 import { formatByteSize, parseByteSize } from "./byte-size.js";
 
 /**
- * What single values may be. Every message is of the form "expected …", and `problem.ts` adds what was received.
- * Flags and variables are turned into JSON values first (`options.ts`), so that one schema serves all three places.
+ * Schema of a single value. Messages have the form "expected …", and `problem.ts` adds what was received. Flags and
+ * variables become JSON values first (`options.ts`), so that one schema serves all three places.
  */
 function expected<T>(what: string, test: (value: unknown) => boolean): z.ZodType<T, T> {
   return z.custom<T>(test, { error: `expected ${what}` });
@@ -24,13 +24,15 @@ export function textSchema(what: string, maxLength = 4_096): z.ZodType<string, s
   );
 }
 
+/** An integer, both ends included. */
 export function integerSchema(min: number, max: number): z.ZodType<number, number> {
   return expected<number>(`an integer from ${min} to ${max}`, (value) => isIntegerIn(value, min, max));
 }
 
+/** `true` or `false`. */
 export const booleanSchema = expected<boolean>("true or false", (value) => typeof value === "boolean");
 
-/** A name or an address, brackets around IPv6 dropped. */
+/** A host name or address; brackets around IPv6 are removed. */
 export const hostSchema = expected<string>(
   "a host name or an address without scheme and port",
   (value) =>
@@ -39,19 +41,21 @@ export const hostSchema = expected<string>(
     !isHostWithPort(value),
 ).transform((value) => value.replace(/^\[(.*)\]$/, "$1"));
 
-/** One colon: `localhost:9000`. An IPv6 address has at least two. */
+/** Whether a host has a port, `localhost:9000`: an IPv6 address has at least two colons. */
 function isHostWithPort(host: string): boolean {
   return host.split(":").length === 2;
 }
 
-/** One day: beyond it a timer would rather be a signal. */
+/** One day. Longer periods are better served by SIGHUP. */
 const MAX_REFRESH_SECONDS = 86_400;
 
+/** Seconds between refreshes; 0 for none. */
 export const refreshSchema = expected<number>(
   `a number of seconds from 0 (never) to ${MAX_REFRESH_SECONDS}`,
   (value) => typeof value === "number" && value >= 0 && value <= MAX_REFRESH_SECONDS,
 );
 
+/** A number of seconds, both ends included. */
 export function secondsSchema(min: number, max: number): z.ZodType<number, number> {
   return expected<number>(
     `a number of seconds from ${min} to ${max}`,
@@ -59,7 +63,7 @@ export function secondsSchema(min: number, max: number): z.ZodType<number, numbe
   );
 }
 
-/** A share of all: 0 none, 1 all. */
+/** A share from 0 to 1. */
 export const shareSchema = expected<number>(
   "a number from 0 to 1",
   (value) => typeof value === "number" && value >= 0 && value <= 1,
@@ -67,12 +71,13 @@ export const shareSchema = expected<number>(
 
 const MIN_CACHE_BYTES = 2 ** 20;
 
+/** A size in bytes as a number or text, at least a mebibyte. */
 export const byteSizeSchema = expected<string | number>(
   "a size of at least 1MiB, such as 10GiB, 512MB or 1048576",
   (value) => (byteLengthOf(value) ?? 0) >= MIN_CACHE_BYTES,
 ).transform((value) => byteLengthOf(value) as number);
 
-/** A size in whole bytes, both ends included. */
+/** A size within bounds, both ends included; converted to bytes. */
 export function byteSizeFrom(minBytes: number, maxBytes: number): z.ZodType<number, string | number> {
   const [min, max] = [formatByteSize(minBytes), formatByteSize(maxBytes)];
   return expected<string | number>(`a size from ${min} to ${max}, such as 512MiB`, (value) => {
@@ -86,7 +91,7 @@ function byteLengthOf(value: unknown): number | undefined {
   return Number.isSafeInteger(value) ? (value as number) : undefined;
 }
 
-/** A path, normalised: empty, or with a slash before and none after it. */
+/** A path; normalised to begin with a slash and end without one, or to be empty. */
 export const rootPathSchema = expected<string>(
   "a path of letters, digits and -._~, such as /prefix",
   (value) => typeof value === "string" && value.split("/").every(isPlainSegment),
@@ -99,7 +104,7 @@ function isPlainSegment(segment: string): boolean {
   return /^[A-Za-z0-9\-._~]*$/.test(segment) && segment !== "." && segment !== "..";
 }
 
-/** `*`, or origins as browsers send them. A path or a slash after one would silently match no browser. */
+/** `*`, or origins as browsers send them. With a path or a slash at its end, an origin would match no browser. */
 export const corsOriginSchema = expected<string>(
   "*, origins such as https://example.org separated by commas (without a path), or nothing",
   (value) =>
@@ -122,13 +127,14 @@ function isOrigin(text: string): boolean {
   }
 }
 
-/** Value of a header: visible ASCII and single spaces or tabs, so that nobody can end the header with it. */
+/** Value of a header: visible ASCII and single spaces or tabs, so that it cannot end the header. */
 export const cacheControlSchema = expected<string>(
   "a Cache-Control value of visible ASCII characters, such as public, max-age=3600",
   (value) =>
     typeof value === "string" && value.length <= 1_024 && /^[\x21-\x7e]+([ \t][\x21-\x7e]+)*$/.test(value),
 );
 
+/** A level of the log. */
 export const logLevelSchema = expected<LogLevel>(`one of ${LOG_LEVELS.join(", ")}`, (value) =>
   (LOG_LEVELS as readonly unknown[]).includes(value),
 );
@@ -145,7 +151,7 @@ export const NAMED_NETWORKS: Readonly<Record<string, readonly string[]>> = {
   private: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fe80::/10"],
 };
 
-/** Addresses and networks with commas, each as it was written. */
+/** Addresses and networks, separated by commas. */
 export const trustedProxiesSchema = expected<string>(
   "addresses or networks separated by commas, such as 10.0.0.0/8, ::1, loopback, private, or nothing",
   (value) =>

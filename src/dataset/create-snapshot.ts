@@ -2,32 +2,32 @@ import { createHash } from "node:crypto";
 import { encoderRevision } from "../codec/encoder-revision.js";
 import type { DatasetConfig } from "../config/config.js";
 import { ZpublishError } from "../errors.js";
+import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
+import type { JsonObject } from "../json/json-value.js";
+import { stringifyJson } from "../json/stringify-json.js";
 import { dataTreeSteps, dimensionConflictSteps, type GroupContent } from "../model/create-data-tree.js";
 import type { Variable } from "../model/data-tree.js";
-import type { JsonObject } from "../model/json-value.js";
 import { nameDimensionsSteps } from "../model/name-dimensions.js";
-import { stringifyJson } from "../model/stringify-json.js";
-import { runNow, type Steps } from "../sliced-work.js";
-import type { Refusal, StoredArray, StoredTree } from "../source/source.js";
-import { createEncodingPlan } from "../zarr/create-encoding-plan.js";
+import type { Refusal, StoredTree } from "../source/source.js";
+import { dimensionsAttribute } from "../zarr/dimension-names.js";
+import { createEncodingPlan } from "../zarr/plan/create-encoding-plan.js";
+import type { StoredArray } from "../zarr/stored-array.js";
 import type { DatasetSnapshot, ServedArray } from "./dataset.js";
 import { resolveEncoding } from "./resolve-encoding.js";
 
-/** The name under which Zarr v2 keeps dimension names, by xarray's convention. */
-const DIMENSIONS_ATTRIBUTE = "_ARRAY_DIMENSIONS";
-
+/** Options of {@link createSnapshot}. */
 export interface SnapshotOptions {
-  /** What was served until now; undefined when the dataset is opened. */
+  /** The snapshot before; undefined when the dataset is opened. */
   readonly before?: DatasetSnapshot;
-  /** What a chunk that is not served as stored may decode to. Default 1 GiB. */
+  /** Largest decoded size of a chunk that is not passed through. Default 1 GiB. */
   readonly maxChunkBytes?: number | undefined;
 }
 
 /**
- * What is served of a stored tree: settles dimension names, encoding plans and documents, once. An array that cannot be
- * served as asked goes to `refused`, by name.
- * @throws ZpublishError `invalid-config` where `variables` names an array the tree does not have; with
- * `before` it went away, which is a warning and keeps nothing else from being served.
+ * Makes a snapshot of a stored tree: dimension names, encoding plans and documents. An array that cannot be served as asked
+ * goes to `refused`.
+ * @throws ZpublishError `invalid-config` if `variables` names an array that the tree does not have. With `before`, it
+ * was removed from the tree, which is only a warning.
  */
 export function createSnapshot(
   config: DatasetConfig,
@@ -38,18 +38,18 @@ export function createSnapshot(
   return runNow(snapshotSteps(config, tree, cacheControlDefault, options));
 }
 
-/** {@link createSnapshot} as work that can be interrupted. */
+/** {@link createSnapshot} in steps. */
 export function* snapshotSteps(
   config: DatasetConfig,
   tree: StoredTree,
   cacheControlDefault: string,
   { before, maxChunkBytes }: SnapshotOptions = {},
-): Steps<DatasetSnapshot> {
+): CooperativeTask<DatasetSnapshot> {
   const arrays = new Map<string, ServedArray>();
   const refused: Refusal[] = [...tree.refused];
   const warnings: string[] = [...tree.warnings];
   const contents: GroupContent[] = [];
-  /** Of all arrays, refused ones too. */
+  /** Names in all arrays, also in refused ones. */
   const dimNames = new Set<string>();
 
   for (const group of tree.groups) {
@@ -85,6 +85,7 @@ export function* snapshotSteps(
     if (before === undefined) throw new ZpublishError("invalid-config", problem);
     warnings.push(problem);
   }
+  warnings.push(...replacedCodecs(arrays));
 
   return Object.freeze({
     id: config.id,
@@ -106,7 +107,7 @@ function withdrawnOf(refused: readonly Refusal[], before: DatasetSnapshot | unde
   return new Set(refused.map(({ path }) => path).filter(wasServed));
 }
 
-/** @param before What was served of the path until now: need not be made again where the array is the same. */
+/** @param before The array of that path in the snapshot before: its parts are used again if the array is the same. */
 function serveArray(
   config: DatasetConfig,
   stored: StoredArray,
@@ -114,7 +115,7 @@ function serveArray(
   before: ServedArray | undefined,
   maxChunkBytes: number | undefined,
 ): ServedArray {
-  // Another object all the same: what is kept of an array elsewhere holds for its snapshot only.
+  // Another object all the same: caches that have the array as key are valid for its snapshot only.
   if (before?.stored === stored && isSameList(before.variable.dims, dims))
     return Object.freeze({ ...before });
   const target = {
@@ -125,7 +126,10 @@ function serveArray(
   };
   const ofVariable = Object.hasOwn(config.variables, stored.path) ? config.variables[stored.path] : undefined;
   const asked = resolveEncoding(target, config.encoding, ofVariable);
-  const { plan, document } = createEncodingPlan(stored, asked, { encoderRevision, maxChunkBytes });
+  const { plan, document, replacedCname } = createEncodingPlan(stored, asked, {
+    encoderRevision,
+    maxChunkBytes,
+  });
   const variable: Variable = Object.freeze({
     name: stored.name,
     path: stored.path,
@@ -135,16 +139,16 @@ function serveArray(
     dataType: stored.dataType,
     attrs: stored.attrs,
   });
-  const zattrs: JsonObject = { ...stored.attrs, [DIMENSIONS_ATTRIBUTE]: dims };
+  const zattrs: JsonObject = { ...stored.attrs, [dimensionsAttribute]: dims };
   const digest = digestOf(stringifyJson([stored.path, { ...document }, zattrs, plan.id]));
-  return Object.freeze({ variable, document, zattrs, plan, stored, digest });
+  return Object.freeze({ variable, document, zattrs, plan, replacedCname, stored, digest });
 }
 
 function isSameList(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((item, index) => item === b[index]);
 }
 
-/** One line for every path that `variables` names and the tree does not have. */
+/** Lists paths that `variables` names and the tree does not have, one line each. */
 function unknownVariables(
   config: DatasetConfig,
   arrays: ReadonlyMap<string, ServedArray>,
@@ -155,7 +159,7 @@ function unknownVariables(
     .map((path) => `variables: expected the path of an array (${some(arrays.keys())}), received '${path}'`);
 }
 
-/** One line for every dimension in the `chunks` of the dataset's `encoding` that no array has. */
+/** Lists dimensions in the `chunks` of the dataset's `encoding` that no array has, one line each. */
 function unknownDimensions(config: DatasetConfig, dimNames: ReadonlySet<string>): string[] {
   const { chunks = [] } = config.encoding;
   return Object.keys(Array.isArray(chunks) ? {} : chunks)
@@ -165,17 +169,34 @@ function unknownDimensions(config: DatasetConfig, dimNames: ReadonlySet<string>)
     );
 }
 
-/** The first of some names, for a message. */
+/** Lists inner codecs of Blosc that are not encoded, and so served as another, one line each. */
+function replacedCodecs(arrays: ReadonlyMap<string, ServedArray>): string[] {
+  const paths = new Map<string, string[]>();
+  for (const [path, { replacedCname }] of arrays) {
+    if (replacedCname === undefined) continue;
+    const others = paths.get(replacedCname);
+    if (others === undefined) paths.set(replacedCname, [path]);
+    else others.push(path);
+  }
+  return [...paths].map(
+    ([cname, of]) => `Blosc with ${cname} is decoded but not encoded: served with lz4 (${some(of)})`,
+  );
+}
+
+/** Joins the first of some names, for a message. */
 function some(names: Iterable<string>): string {
   const known = [...names];
   return `${known.slice(0, 8).join(", ")}${known.length > 8 ? ", …" : ""}`;
 }
 
-/** Hash of all metadata that is served and of how chunks are made: no path, no time, the same on every instance whose encoders write the same. */
+/**
+ * Hashes all served metadata and all plans. No path and no time goes in: the revision is the same on every instance whose
+ * encoders write the same bytes.
+ */
 function* revisionSteps(
   contents: readonly GroupContent[],
   arrays: ReadonlyMap<string, ServedArray>,
-): Steps<string> {
+): CooperativeTask<string> {
   const hash = createHash("sha256");
   for (const { path, attrs, variables } of contents) {
     hash.update(`${stringifyJson([path, attrs])}\n`);
@@ -187,7 +208,7 @@ function* revisionSteps(
   return hash.digest("hex").slice(0, 24);
 }
 
-/** 128 bits of a hash. */
+/** Hashes a text to 128 bits. */
 function digestOf(text: string): string {
   return createHash("sha256").update(text).digest().toString("base64url", 0, 16);
 }

@@ -1,34 +1,33 @@
 import type { DatasetConfig } from "../config/config.js";
 import { ZpublishError } from "../errors.js";
-import { settlesWithin } from "../settles-within.js";
+import { settlesWithin } from "../event-loop/settles-within.js";
 import type { DatasetSnapshot, Datasets } from "./dataset.js";
-import type { DatasetWatch, Slot } from "./dataset-watch.js";
-import { errorOfDataset } from "./kept-dataset.js";
+import { errorOfDataset } from "./dataset-handle.js";
 import { type OpenOptions, openAtStart } from "./open-at-start.js";
+import type { RefreshScheduler, Slot } from "./refresh-scheduler.js";
 
 export type { OpenProgress } from "./open-at-start.js";
 
-/** How long a request waits for a dataset that has to be opened first; as long as one chunk may take. */
+/** Time that a request waits until a dataset is open: as long as one chunk may take. */
 const OPEN_TIMEOUT_MS = 120_000;
-/** How long closing waits for looks under way: a source may hang. */
+/** Time that closing waits for refreshes under way: a source may hang. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
-/** The datasets of one configuration, kept fresh. */
+/** Registry of one configuration's datasets, which are refreshed. */
 export interface DatasetRegistry extends Datasets {
   /**
-   * What has to be waited for before a dataset is answered for: that it is opened, or looked at because nobody asked for
-   * it in a while. Undefined where there is nothing to wait for, or no such dataset.
-   * @throws ZpublishError what keeps it from being opened
+   * Prepares a dataset for a request: opens it, or refreshes it after a time without requests. Undefined if the request
+   * need not wait, or if there is no such dataset.
+   * @throws ZpublishError if it cannot be opened.
    */
   ready(id: string): Promise<void> | undefined;
   /**
-   * Looks at every open dataset once; failures are logged, never thrown. A look at a dataset that is under way already is
-   * joined.
+   * Refreshes every open dataset once; joins a refresh that is under way. Failures are logged, never thrown.
    */
   refresh(): Promise<void>;
-  /** From now on requests are answered from here: what was taken over from another registry is served as is said here. */
+  /** Applies this configuration's `Cache-Control` to all datasets, also to those taken over from another registry. */
   begin(): void;
-  /** What another registry would have to open anew; undefined where there is nothing of that configuration. */
+  /** Returns the slot of a configuration, for another registry to take over; undefined if there is none. */
   slotOf(config: DatasetConfig): Slot | undefined;
   readonly stats: DatasetStats;
   /** Ids of the first few datasets that are open. */
@@ -37,31 +36,32 @@ export interface DatasetRegistry extends Datasets {
   close(): Promise<void>;
 }
 
-/** Counts of one registry. */
+/** Counts of a registry's datasets. */
 export interface DatasetStats {
   readonly datasets: number;
-  /** Of these, those that have been read. */
+  /** Number of datasets that are open. */
   readonly open: number;
-  /** Looks for new metadata that failed: the last state is served on. Of all registries that had the same watch. */
-  readonly failedLooks: number;
+  /** Failed refreshes, of all registries with the same scheduler. The last state is still served after one. */
+  readonly failedRefreshes: number;
 }
 
+/** Options of {@link openDatasets}. */
 export interface RegistryOptions extends Omit<OpenOptions, "takeOver"> {
-  readonly watch: DatasetWatch;
-  /** Where datasets whose configuration is the same are taken over from, as they are. */
+  readonly scheduler: RefreshScheduler;
+  /** Registry from which datasets whose configuration is the same are taken over. */
   readonly former?: Pick<DatasetRegistry, "slotOf"> | undefined;
 }
 
 /**
- * Opens datasets; see {@link openAtStart} for which of them at once.
- * @throws ZpublishError of the first, in the order configured, that cannot be opened, unless `skipInvalid`; `invalid-config` where
- * two have one id.
+ * Opens the registry of a configuration; {@link openAtStart} tells which datasets are opened at once.
+ * @throws ZpublishError of the first dataset, in the order configured, that cannot be opened, unless `skipInvalid`;
+ * `invalid-config` if two have one id.
  */
 export async function openDatasets(
   configs: readonly DatasetConfig[],
   options: RegistryOptions,
 ): Promise<DatasetRegistry> {
-  const { watch, former, cacheControl } = options;
+  const { scheduler, former, cacheControl } = options;
   const opened = await openAtStart(configs, {
     ...options,
     takeOver: takeOverFrom(former),
@@ -78,9 +78,9 @@ export async function openDatasets(
   function ready(id: string): Promise<void> | undefined {
     const slot = slots.get(id);
     if (slot === undefined) return undefined;
-    watch.ask(slot);
+    scheduler.recordRequest(slot);
     if (slot.isFresh) return undefined;
-    if (watch.isLookedAt(slot) && slot.dataset.snapshot() !== undefined) {
+    if (scheduler.isCurrent(slot) && slot.dataset.snapshot() !== undefined) {
       slot.isFresh = true;
       return undefined;
     }
@@ -91,10 +91,10 @@ export async function openDatasets(
   }
 
   async function prepare(slot: Slot): Promise<void> {
-    if (slot.dataset.snapshot() === undefined) await watch.during(slot, () => open(slot));
-    else await watch.lookFor(slot);
-    // Where that took long it may not be watched any more.
-    watch.ask(slot);
+    if (slot.dataset.snapshot() === undefined) await scheduler.during(slot, () => open(slot));
+    else await scheduler.refreshForRequest(slot);
+    // If that took long, the scheduler may have removed it as idle.
+    scheduler.recordRequest(slot);
     slot.isFresh = true;
   }
 
@@ -117,7 +117,7 @@ export async function openDatasets(
 
   function get(id: string): DatasetSnapshot {
     const slot = slotOf(id);
-    watch.ask(slot);
+    scheduler.recordRequest(slot);
     return snapshotOf(slot);
   }
 
@@ -129,20 +129,14 @@ export async function openDatasets(
       const pending = ready(id);
       return pending === undefined ? snapshotOf(slot) : pending.then(() => snapshotOf(slot));
     },
-    async lookBeforeAbsence(snapshot) {
+    async refreshBeforeNotFound(snapshot) {
       const slot = slotOf(snapshot.id);
-      if (snapshot.immutable || !watch.isRefreshed) return snapshot;
-      await slot.absence.look();
+      if (snapshot.immutable || !scheduler.isRefreshed) return snapshot;
+      await slot.throttle.refresh();
       return snapshotOf(slot);
     },
-    isCurrent(snapshot) {
-      const slot = slots.get(snapshot.id);
-      if (slot === undefined || !slot.isFresh || slot.dataset.snapshot() !== snapshot) return false;
-      watch.askAgain(slot);
-      return true;
-    },
     ready,
-    refresh: () => watch.refresh([...slots.values()]),
+    refresh: () => scheduler.refresh([...slots.values()]),
     begin() {
       for (const config of configs)
         slots.get(config.id)?.dataset.setCacheControl(config.cacheControl ?? cacheControl);
@@ -154,7 +148,7 @@ export async function openDatasets(
     get stats() {
       let open = 0;
       for (const { dataset } of slots.values()) if (dataset.snapshot() !== undefined) open++;
-      return { datasets: slots.size, open, failedLooks: watch.failedLooks };
+      return { datasets: slots.size, open, failedRefreshes: scheduler.failedRefreshes };
     },
     someOpen(count) {
       const found: string[] = [];
@@ -166,16 +160,16 @@ export async function openDatasets(
     },
     async close() {
       const left = [...slots.values()].filter((slot) => --slot.owners === 0);
-      for (const slot of left) watch.drop(slot);
+      for (const slot of left) scheduler.remove(slot);
       const all = left.map(({ dataset }) => dataset);
-      const looks = all.filter((dataset) => dataset.isLooking()).map((dataset) => dataset.look());
-      await settlesWithin(Promise.all(looks), CLOSE_TIMEOUT_MS);
+      const refreshes = all.filter((dataset) => dataset.isRefreshing()).map((dataset) => dataset.refresh());
+      await settlesWithin(Promise.all(refreshes), CLOSE_TIMEOUT_MS);
       await Promise.all(all.map((dataset) => dataset.close()));
     },
   };
 }
 
-/** Out of sight of the registry's own functions, which would keep the former one, and all before it, in memory. */
+/** A separate function, so that the registry's closures do not retain the former one and all before it. */
 function takeOverFrom(former: RegistryOptions["former"]): OpenOptions["takeOver"] {
   return (config) => {
     const slot = former?.slotOf(config);

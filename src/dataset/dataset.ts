@@ -1,12 +1,13 @@
+import type { JsonObject } from "../json/json-value.js";
 import type { DataTree, Variable } from "../model/data-tree.js";
-import type { JsonObject } from "../model/json-value.js";
-import type { Refusal, StoredArray } from "../source/source.js";
-import type { EncodingPlan } from "../zarr/encoding-plan.js";
-import type { ArrayDocument } from "../zarr/v2-documents.js";
+import type { Refusal } from "../source/source.js";
+import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import type { StoredArray } from "../zarr/stored-array.js";
+import type { ArrayDocument } from "../zarr/v2/array-document.js";
 
 /**
- * One variable of one snapshot with everything a chunk request needs, made when the dataset opened. Frozen. Of an array
- * that has not changed, the next snapshot has another object of the same parts.
+ * One variable of one snapshot, with everything that a chunk request needs. Made when the dataset opens. Frozen. If the
+ * array does not change, the next snapshot has another object of the same parts.
  */
 export interface ServedArray {
   readonly variable: Variable;
@@ -15,57 +16,56 @@ export interface ServedArray {
   /** The `.zattrs` that is served: `_ARRAY_DIMENSIONS` included. */
   readonly zattrs: JsonObject;
   readonly plan: EncodingPlan;
-  /** As stored: what `inspect` and previews look at. */
+  /** Same as in `ServedCodecs`. */
+  readonly replacedCname: string | undefined;
+  /** The stored array, for `inspect` and previews. */
   readonly stored: StoredArray;
-  /** Hash of the path, both documents and the plan: what of the array goes into the dataset's revision. */
+  /** Hash of the path, both documents and the plan: the array's part of the dataset's revision. */
   readonly digest: string;
 }
 
-/** One state of a dataset. Requests hold on to the one they began with. Frozen. */
+/** One state of a dataset. A request uses the one that it began with. Frozen. */
 export interface DatasetSnapshot {
   readonly id: string;
-  /** Hash of all that is served as metadata; the same on every instance whose encoders write the same. Hexadecimal. */
+  /** Hash of all served metadata, hexadecimal. The same on every instance whose encoders write the same bytes. */
   readonly revision: string;
-  /** Identity of the source's place, for cache keys; see {@link "../source/source.js".StoredTree.identity}. */
+  /** Identity of the source's location, for cache keys; see {@link "../source/source.js".StoredTree.identity}. */
   readonly identity: string;
   readonly tree: DataTree;
   /** By variable path: `a/b/t2m`. */
   readonly arrays: ReadonlyMap<string, ServedArray>;
   readonly refused: readonly Refusal[];
-  /** Paths among `refused` of arrays that were served before: somebody may still ask for their chunks. */
+  /** Paths among `refused` of arrays that were served before: clients may still ask for their chunks. */
   readonly withdrawn: ReadonlySet<string>;
   readonly warnings: readonly string[];
   /** `Cache-Control` of everything under the dataset. */
   readonly cacheControl: string;
-  /** True: chunks are never rewritten in place, so that nobody looks whether they were. */
+  /** Whether chunks are never rewritten in place, so that requests need not check it. */
   readonly immutable: boolean;
   readonly location: string;
 }
 
 /**
- * The datasets of a server, as plugins see them. Not all need be open: one is opened, and what nobody asked for in a
- * while looked at again, before the handler of a route with its id as `dataset_id` is called.
+ * The datasets of a server, as plugins see them. Not all need be open. Before the server calls a route's handler, it opens
+ * the dataset with the id `dataset_id`, or refreshes it after a time without requests.
  */
 export interface Datasets {
   /** Ids in the order configured. */
   ids(): readonly string[];
   /**
-   * The current state: of the dataset whose route was called, or of another that is open.
-   * @throws ZpublishError `not-found`: `Dataset 'x' not found`; `internal` where it is not open.
+   * Returns the current snapshot of an open dataset, such as the one whose route was called.
+   * @throws ZpublishError `not-found`: `Dataset 'x' not found`; `internal` if it is not open.
    */
   get(id: string): DatasetSnapshot;
   /**
-   * The current state of any dataset, opened if need be: at once where it is open and was looked at in time.
-   * @throws ZpublishError as `get`, and what keeps it from being opened.
+   * Returns the current snapshot of any dataset: at once if it is open and fresh, else when it is.
+   * @throws ZpublishError `not-found`, or if it cannot be opened.
    */
   open(id: string): DatasetSnapshot | Promise<DatasetSnapshot>;
   /**
-   * The state by which it may be said that something is not there: one that was looked for after this call. Others may have
-   * told the client of a newer one: another process, another instance. The same state where it is `immutable`, or nobody looks
-   * for new metadata.
-   * @throws ZpublishError `source-unreadable` where it cannot be looked for.
+   * Refreshes a dataset before a request is answered with 404, and returns its snapshot. Another process or instance may
+   * have told the client of newer metadata. Returns the same snapshot if it is `immutable`, or if refreshing is off.
+   * @throws ZpublishError `source-unreadable` if the source cannot be read.
    */
-  lookBeforeAbsence(snapshot: DatasetSnapshot): Promise<DatasetSnapshot>;
-  /** Whether `open` would answer this state at once. */
-  isCurrent(snapshot: DatasetSnapshot): boolean;
+  refreshBeforeNotFound(snapshot: DatasetSnapshot): Promise<DatasetSnapshot>;
 }

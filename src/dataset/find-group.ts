@@ -4,8 +4,8 @@ import { normalNodePath } from "../model/node-path.js";
 import type { DatasetSnapshot } from "./dataset.js";
 
 /**
- * The group a path names. Leading, trailing and doubled slashes do not count, so that what `/groups` lists can be used
- * as it is; no segment at all is the root.
+ * Finds the group that a path names. Leading, trailing and doubled slashes do not count, so that paths from `/groups` can
+ * be used verbatim. A path without segments is the root.
  * @throws ZpublishError `not-found`: `Group 'a/b' not found in dataset 'x'`.
  */
 export function findGroup(snapshot: DatasetSnapshot, groupPath: string): Group {

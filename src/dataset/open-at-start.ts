@@ -3,52 +3,53 @@ import { messageOf, ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import type { Source } from "../source/source.js";
 import { workThrough } from "../source/work-through.js";
-import { createAbsenceLooks } from "./absence-looks.js";
-import type { Slot } from "./dataset-watch.js";
-import { createKeptDataset, errorOfDataset, type KeptDataset } from "./kept-dataset.js";
+import { createDatasetHandle, type DatasetHandle, errorOfDataset } from "./dataset-handle.js";
+import type { Slot } from "./refresh-scheduler.js";
+import { createRefreshThrottle } from "./refresh-throttle.js";
 
-/** Datasets opened at a time: enough to keep a disk busy, few enough to keep memory and file handles bounded. */
+/** Datasets that are opened at a time: enough to keep a disk busy, few enough to bound memory and file handles. */
 const OPEN_CONCURRENCY = 8;
 /**
- * Datasets that are read whole at start, the first ones: as many as the page of the service describes. Of any number, all
- * would take minutes.
+ * Number of datasets that are read at start, the first ones: as many as the page of the service describes. Reading all of
+ * many would take minutes.
  */
 const MAX_READ_AT_START = 100;
 
-/** How opening gets on. */
+/** Progress of opening datasets. */
 export interface OpenProgress {
   readonly opened: number;
   readonly total: number;
-  /** The dataset that moved. */
+  /** The dataset that made progress. */
   readonly id: string;
-  /** Arrays of it read so far. */
+  /** Number of its arrays that are read. */
   readonly arrays: number;
 }
 
+/** Options of {@link openAtStart}. */
 export interface OpenOptions {
   readonly cacheControl: string;
-  /** As in `SnapshotOptions`. */
+  /** Same as in `SnapshotOptions`. */
   readonly maxChunkBytes?: number | undefined;
-  /** A dataset that cannot be opened is a warning instead of an error. */
+  /** Whether a dataset that cannot be opened is a warning instead of an error. */
   readonly skipInvalid: boolean;
   readonly log: Log;
   readonly openSource: (config: DatasetConfig) => Promise<Source>;
   readonly progress?: ((progress: OpenProgress) => void) | undefined;
-  /** Called whenever a dataset is no longer what it was. */
+  /** Called whenever a dataset has a new snapshot. */
   readonly onChange?: (() => void) | undefined;
-  /** A dataset of that configuration that is there already, now also the caller's; undefined where it is to be opened. */
+  /** Returns the open dataset of a configuration, which the caller then owns too; undefined if it has to be opened. */
   readonly takeOver: (config: DatasetConfig) => Slot | undefined;
 }
 
 /**
- * Opens the first datasets, and those whose configuration names arrays or dimensions, since it may be wrong. Of the
- * others it is made sure that they can be opened; they are when somebody asks for them. What is taken over is left as it is.
- * @returns In the order configured.
- * @throws ZpublishError of the first, in the order configured, that cannot be opened, unless `skipInvalid`; `invalid-config` where
- * two have one id.
+ * Opens the first datasets, and those whose configuration names arrays or dimensions, since the names may be wrong. The
+ * others are only checked; the first request opens them. A dataset that is taken over stays as it is.
+ * @returns Slots in the order configured.
+ * @throws ZpublishError of the first dataset, in the order configured, that cannot be opened, unless `skipInvalid`;
+ * `invalid-config` if two have one id.
  */
 export async function openAtStart(configs: readonly DatasetConfig[], options: OpenOptions): Promise<Slot[]> {
-  refuseDuplicateIds(configs);
+  assertUniqueIds(configs);
   const { log, openSource, progress, skipInvalid, takeOver } = options;
   const total = configs.length;
   const slots = configs.map(takeOver);
@@ -57,9 +58,9 @@ export async function openAtStart(configs: readonly DatasetConfig[], options: Op
 
   async function openOne(config: DatasetConfig, index: number): Promise<void> {
     const { id } = config;
-    let dataset: KeptDataset | undefined;
+    let dataset: DatasetHandle | undefined;
     try {
-      dataset = createKeptDataset(config, await openSource(config), options);
+      dataset = createDatasetHandle(config, await openSource(config), options);
       slots[index] = createSlot(dataset);
       const isRead = index < MAX_READ_AT_START || namesParts(config);
       if (isRead) await dataset.open((arrays) => progress?.({ opened, total, id, arrays }));
@@ -88,18 +89,26 @@ export async function openAtStart(configs: readonly DatasetConfig[], options: Op
   return slots.filter((slot) => slot !== undefined);
 }
 
-function createSlot(dataset: KeptDataset): Slot {
-  const absence = createAbsenceLooks(dataset);
-  return { dataset, owners: 1, askedIn: 0, lookedIn: 0, isFresh: false, preparing: undefined, absence };
+function createSlot(dataset: DatasetHandle): Slot {
+  const throttle = createRefreshThrottle(dataset);
+  return {
+    dataset,
+    owners: 1,
+    requestedIn: 0,
+    refreshedIn: 0,
+    isFresh: false,
+    preparing: undefined,
+    throttle,
+  };
 }
 
-/** Whether a configuration says something that only a dataset as a whole can tell to be wrong. */
+/** Whether a configuration names arrays or dimensions, which can be checked only against the whole dataset. */
 function namesParts({ encoding, variables }: DatasetConfig): boolean {
   const { chunks } = encoding;
   return Object.keys(variables).length > 0 || (chunks !== undefined && !Array.isArray(chunks));
 }
 
-function refuseDuplicateIds(configs: readonly DatasetConfig[]): void {
+function assertUniqueIds(configs: readonly DatasetConfig[]): void {
   const locations = new Map<string, string>();
   for (const { id, location } of configs) {
     const other = locations.get(id);

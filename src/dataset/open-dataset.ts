@@ -1,16 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
 import type { DatasetConfig } from "../config/config.js";
-import { runInSlices } from "../sliced-work.js";
+import { runCooperatively } from "../event-loop/cooperative-task.js";
 import type { Source } from "../source/source.js";
 import { snapshotSteps } from "./create-snapshot.js";
 import type { DatasetSnapshot } from "./dataset.js";
 
-/** How many refreshes in a row must find something unreadable before it is withdrawn; see {@link OpenDataset.refresh}. */
+/** Refreshes in a row that must find something unreadable before it is withdrawn; see {@link OpenDataset.refresh}. */
 const REFUSALS_BEFORE_WITHDRAWAL = 3;
 
 /**
- * What a refresh found. `held`: something that was served cannot be understood, so the state before is served on; to be
- * looked at again soon.
+ * Result of a refresh. `held` means that something that was served cannot be understood. The state before is still served
+ * then, and the caller should refresh again soon.
  */
 export type RefreshResult = "unchanged" | "changed" | "held";
 
@@ -20,24 +20,24 @@ export interface OpenDataset {
   /** Changes in one step, from one complete state to the next. */
   snapshot(): DatasetSnapshot;
   /**
-   * Looks whether the source's metadata changed, and serves what it says now. `unchanged`: neither is what is served nor
-   * what is refused or warned of.
+   * Reads the source's metadata if they changed, and makes a new snapshot of them. Returns `unchanged` if arrays,
+   * attributes, refusals and warnings are the same.
    *
-   * Writers do not write metadata in one step: an array or a group that was served and cannot be understood now is
-   * most likely half written. So the state before is served on until the same is found three times.
-   * @throws ZpublishError where the source cannot be read; the state before is served on.
+   * Writers do not write metadata in one step: an array or group that was served and cannot be understood now is most
+   * likely half written. The state before is still served until three refreshes in a row find the same.
+   * @throws ZpublishError if the source cannot be read; the state before is still served.
    */
   refresh(): Promise<RefreshResult>;
-  /** In a snapshot of its own, as the state is the same otherwise. */
+  /** Makes a snapshot that differs only in its `Cache-Control`. */
   setCacheControl(value: string): void;
   close(): Promise<void>;
 }
 
 /**
- * Reads a source and settles how it is served.
- * @param cacheControl Where its configuration says none.
+ * Reads a source and makes the first snapshot of it.
+ * @param cacheControl Default of the configuration's.
  * @param progress Called with the number of arrays read so far.
- * @param maxChunkBytes As in `SnapshotOptions`.
+ * @param maxChunkBytes Same as in `SnapshotOptions`.
  * @throws ZpublishError `invalid-metadata`, `source-unreadable` or `invalid-config`.
  */
 export async function openDataset(
@@ -49,7 +49,7 @@ export async function openDataset(
 ): Promise<OpenDataset> {
   const first = await source.readTree(progress);
   let { fingerprint } = first;
-  let snapshot = await runInSlices(snapshotSteps(config, first, cacheControl, { maxChunkBytes }));
+  let snapshot = await runCooperatively(snapshotSteps(config, first, cacheControl, { maxChunkBytes }));
   let refusals = 0;
 
   return {
@@ -63,7 +63,7 @@ export async function openDataset(
         before: snapshot,
         maxChunkBytes,
       });
-      const next = await runInSlices(steps);
+      const next = await runCooperatively(steps);
       const isHalfWritten = next.refused.some(
         ({ path }) => snapshot.arrays.has(path) || snapshot.tree.groups.has(`/${path}`),
       );
@@ -74,9 +74,9 @@ export async function openDataset(
         next.revision !== snapshot.revision ||
         next.identity !== snapshot.identity ||
         !isDeepStrictEqual([next.refused, next.warnings], [snapshot.refused, snapshot.warnings]);
-      // What is kept for a snapshot is kept on where there is nothing new.
+      // Documents that were made for a snapshot stay valid with it.
       if (!changed) return "unchanged";
-      // It may have been set while the tree was being read.
+      // `setCacheControl` may have been called while the tree was read.
       snapshot = withCacheControl(next, snapshot.cacheControl);
       return "changed";
     },

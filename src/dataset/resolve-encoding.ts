@@ -1,20 +1,20 @@
 import type { EncodingConfig } from "../config/config.js";
 import { ZpublishError } from "../errors.js";
-import type { EncodingRequest } from "../zarr/create-encoding-plan.js";
+import type { EncodingRequest } from "../zarr/plan/create-encoding-plan.js";
 
-/** The array an encoding is asked for. */
+/** An array for which an encoding is asked. */
 export interface EncodingTarget {
   readonly path: string;
   readonly dims: readonly string[];
   readonly shape: readonly number[];
-  /** What dimensions keep that are not named. */
+  /** Chunk lengths of dimensions that are not named. */
   readonly chunkShape: readonly number[];
 }
 
 /**
- * What is asked of one array: the dataset's `encoding` below the variable's own, chunks by dimension name made
- * chunks by axis.
- * @throws ZpublishError `unsupported`, naming the array, where `chunks` do not fit its dimensions.
+ * Resolves the encoding that is asked of one array: the variable's own over the dataset's. Converts chunks by dimension
+ * name to chunks by axis.
+ * @throws ZpublishError `unsupported`, naming the array, if `chunks` do not fit its dimensions.
  */
 export function resolveEncoding(
   target: EncodingTarget,
@@ -23,7 +23,7 @@ export function resolveEncoding(
 ): EncodingRequest {
   const { chunks, ...codecs } = { ...ofDataset, ...ofVariable };
   if (chunks === undefined) return codecs;
-  // A dataset's `encoding` speaks of dimensions that not every array has; a variable's own must fit.
+  // A dataset's `encoding` may name dimensions that not every array has; a variable's own must fit.
   const mustFit = ofVariable?.chunks !== undefined;
   return { ...codecs, chunkShape: chunkShapeOf(target, chunks, mustFit) };
 }

@@ -2,63 +2,67 @@ import type { ChunkCache } from "../cache/chunk-cache.js";
 import { createNullCache } from "../cache/null-chunk-cache.js";
 import { openChunkCache } from "../cache/open-chunk-cache.js";
 import type { ChunkService } from "../chunk/chunk-service.js";
-import { type ChunkServiceParts, createChunkService } from "../chunk/create-chunk-service.js";
-import { isKernelUsed, kernelProblem } from "../codec/kernel/kernel-use.js";
+import { type ChunkServiceParts, createChunkService } from "../chunk/serve-chunk.js";
+import { compileKernel } from "../codec/kernel/wasm-instance.js";
 import type { LimitsConfig } from "../config/config.js";
+import { createHealthEndpoints } from "../health/health-endpoints.js";
+import { probeMetadata, probePool } from "../health/probe.js";
 import { createReadiness, type Readiness } from "../health/readiness.js";
-import { createHealthOperations } from "../http/health-operations.js";
-import { createHttpServer, type HttpServer, type RequestLimits } from "../http/server.js";
+import type { RequestLimits } from "../http/request-limits.js";
+import { createHttpServer, type HttpServer } from "../http/server.js";
 import type { Log } from "../observe/log.js";
 import type { MetricFamily } from "../observe/metric-family.js";
-import { collectMetrics, METRICS_CONTENT_TYPE, observeProcess, renderMetrics } from "../observe/metrics.js";
+import { METRICS_CONTENT_TYPE, observeProcess, processMetrics, renderMetrics } from "../observe/metrics.js";
 import { packageVersion } from "../observe/package-version.js";
 import { createEncodePool, type EncodePool } from "../pool/encode-pool.js";
 import type { EncodePoolStats } from "../pool/pool-stats.js";
 import { defaultMemoryBudget } from "../pool/task-memory.js";
 import { createPreviewService } from "../preview/create-preview-service.js";
 import type { PreviewService } from "../preview/preview.js";
-import { settlesWithin } from "../settles-within.js";
 import type { Site } from "../site/open-site.js";
 import type { ServerConfig } from "../site/server-config.js";
-import { tryMetadata } from "../site/try-metadata.js";
-import { setSourceTimeout } from "../source/source-timeout.js";
-import { limitsOfProcess } from "./limits-of-process.js";
-import { once } from "./once.js";
-import type { Sharing } from "./sharing.js";
+import { setSourceTimeout } from "../source/files/file-calls.js";
+import { type MetricSources, serverMetrics } from "./server-metrics.js";
+import type { SupervisorLink } from "./supervisor-link.js";
 
-/** How long metrics are held up by the look whether the server is ready. */
-const METRICS_WAIT_MS = 1_000;
-
-/** What lives as long as a server, whatever it publishes: listeners, pool, cache, and what is seen of them. */
+/** The parts that live as long as a server, whatever it publishes: listeners, pool, cache, metrics, readiness. */
 export interface Engine {
   readonly http: HttpServer;
-  /** Pool and cache start when somebody first asks for what needs them. */
+  /** Pool and cache start with the first call. */
   readonly chunks: () => ChunkService;
   readonly previews: () => PreviewService;
+  /** Releases chunks of old snapshots. */
+  forgetChunks(): void;
   readonly readiness: Readiness;
-  /** Bounds requests otherwise from now on. @param limits Of the whole server. */
+  /** Updates the request limits. @param limits Limits of all processes together. */
   limit(limits: LimitsConfig): void;
-  /** Resolves when what was asked for is there. */
+  /** Resolves when the cache is open, if it is needed. */
   started(): Promise<void>;
-  /** Of this process. */
+  /** Collects the metrics of this process. */
   metrics(): Promise<readonly MetricFamily[]>;
   /** Closes pool and cache. */
   close(): Promise<void>;
 }
 
+/** What an engine is made of, besides its configuration. */
 export interface EngineParts {
   readonly log: Log;
-  readonly sharing: Sharing | undefined;
-  /** What is answered with now; undefined before the first. */
+  /** Undefined if this process is the only one. */
+  readonly supervisor: SupervisorLink | undefined;
+  /** Creates the pool; another function only in tests. */
+  readonly createPool?: typeof createEncodePool | undefined;
+  /** The site that answers requests now; undefined before the first. */
   readonly site: () => Site | undefined;
 }
 
-/** @param config Only of what does not change while the server lives; see `keepFixed`. */
-export function createEngine(config: ServerConfig, { log, sharing, site }: EngineParts): Engine {
-  const problem = kernelProblem();
-  if (problem !== undefined)
-    log.warn({ err: problem }, "chunks are decoded and encoded without SIMD, slowly");
-  let limits = limitsOfProcess(config.limits, sharing?.processes ?? 1);
+/** Creates an engine; nothing is started yet. @param config Only what does not change at a reload counts. */
+export function createEngine(
+  config: ServerConfig,
+  { log, supervisor, createPool = createEncodePool, site }: EngineParts,
+): Engine {
+  // Workers need it: without SIMD the server does not start.
+  compileKernel();
+  let limits = limitsOfProcess(config.limits, supervisor?.processes ?? 1);
   setSourceTimeout(limits.sourceTimeoutMs);
   const closers: (() => Promise<void>)[] = [];
   /** What has to be there before the first request. */
@@ -66,22 +70,20 @@ export function createEngine(config: ServerConfig, { log, sharing, site }: Engin
   let cache: ChunkCache | undefined;
 
   const pool = once((): EncodePool => {
-    const alone = createEncodePool({
+    const created = createPool({
       threads: config.workers,
-      useKernel: isKernelUsed(),
       withChecksums: config.cache !== null,
       maxQueued: limits.maxQueuedChunks,
       taskTimeoutMs: limits.chunkTimeoutMs,
       sourceTimeoutMs: limits.sourceTimeoutMs,
       workerHeapBytes: limits.workerHeapBytes,
-      memoryBudgetBytes: defaultMemoryBudget(sharing?.processes),
+      memoryBudgetBytes: defaultMemoryBudget(supervisor?.processes),
       log,
     });
-    const created = sharing?.inTurn(alone) ?? alone;
     closers.push(() => created.close());
     return created;
   });
-  const chunks = once((): ChunkService => {
+  const chunks = once((): ReturnType<typeof createChunkService> => {
     if (config.cache !== null) {
       const opening = openChunkCache({ ...config.cache, version: packageVersion, log });
       starting.push(
@@ -94,52 +96,40 @@ export function createEngine(config: ServerConfig, { log, sharing, site }: Engin
     const none = createNullCache();
     return createChunkService({
       cache: () => cache ?? none,
-      makeChunk: (task, isWanted) => pool().makeChunk(task, isWanted),
+      makeChunk: (task, signal) => pool().makeChunk(task, signal),
       recycle: (bytes) => pool().recycle?.(bytes),
-      isCurrent: (snapshot) => site()?.datasets.isCurrent(snapshot) ?? false,
       maxWaitingReads: limits.maxQueuedChunks,
     } satisfies ChunkServiceParts);
   });
   const previews = once((): PreviewService => createPreviewService((task) => pool().makeChunk(task)));
 
-  /** What the last look at it found. */
-  let isReady = false;
-  const tried = createReadiness({
-    metadata() {
-      const used = site();
-      return used === undefined ? "none" : tryMetadata(used.routes, used.datasets);
+  const readiness = createReadiness({
+    probes: {
+      async metadata() {
+        const used = site();
+        return used === undefined ? "none" : probeMetadata(used.routes, used.datasets);
+      },
+      // A server without chunks needs no worker.
+      pool: () => probePool(chunks.made === undefined ? undefined : pool()),
     },
-    // Started if chunks are served at all.
-    pool: () => (chunks.made === undefined ? undefined : pool()),
-    cache: () => cache,
-    chunkTimeoutMs: limits.chunkTimeoutMs,
+    isPoolBroken: () => pool.made?.stats.isBroken ?? false,
+    cacheState: () => (cache === undefined ? "none" : cache.stats.isOff ? "off" : "ok"),
     log,
   });
-  const readiness: Readiness = {
-    ...tried,
-    async check() {
-      const report = await tried.check();
-      isReady = report.ready;
-      return report;
-    },
-    drain() {
-      isReady = false;
-      tried.drain();
-    },
-  };
 
   const metrics = async () => {
-    // Nobody may be asking /readyz. Where that takes long, it is as it was.
-    await settlesWithin(readiness.check(), METRICS_WAIT_MS);
-    return collectMetrics({
+    // Probes run even if only metrics are asked for.
+    void readiness.check();
+    const sources: MetricSources = {
       http,
       limits,
-      isReady: () => isReady,
+      isReady: () => readiness.isReady,
       pool: () => pool.made?.stats,
       chunks: () => chunks.made?.stats,
       cache: () => cache?.stats,
       datasets: () => site()?.datasets.stats,
-    });
+    };
+    return [...(await processMetrics()), ...serverMetrics(sources)];
   };
   const http = createHttpServer({
     limits: {
@@ -150,22 +140,21 @@ export function createEngine(config: ServerConfig, { log, sharing, site }: Engin
     },
     maxConnections: limits.maxConnections,
     maxHeaderBytes: limits.maxHeaderBytes,
-    tls: config.edge.tls,
-    proxyProtocol: config.edge.proxyProtocol,
+    tls: config.access.tls,
     admin: config.observe.admin,
-    operations: createHealthOperations({
+    endpoints: createHealthEndpoints({
       readiness,
       metrics: config.observe.metrics
         ? {
             contentType: METRICS_CONTENT_TYPE,
             render: async () =>
               renderMetrics(
-                sharing === undefined ? [{ families: await metrics() }] : await sharing.allMetrics(),
+                supervisor === undefined ? [{ families: await metrics() }] : await supervisor.allMetrics(),
               ),
           }
         : undefined,
     }),
-    sharesPort: sharing !== undefined,
+    sharesPort: supervisor !== undefined,
     log,
   });
   if (config.observe.metrics) observeProcess();
@@ -174,9 +163,10 @@ export function createEngine(config: ServerConfig, { log, sharing, site }: Engin
     http,
     chunks,
     previews,
+    forgetChunks: () => chunks.made?.forget(),
     readiness,
     limit(next) {
-      limits = limitsOfProcess(next, sharing?.processes ?? 1);
+      limits = limitsOfProcess(next, supervisor?.processes ?? 1);
       http.limit(requestLimits(limits));
     },
     metrics,
@@ -190,9 +180,9 @@ export function createEngine(config: ServerConfig, { log, sharing, site }: Engin
   };
 }
 
-/** Whether all that may wait for the workers do. */
+/** Whether the queue of the pool is full. */
 function isSaturated(stats: EncodePoolStats | undefined, maxQueued: number): boolean {
-  return stats !== undefined && stats.queued - stats.queuedSuspects >= maxQueued;
+  return stats !== undefined && stats.queued >= maxQueued;
 }
 
 function requestLimits(limits: LimitsConfig): Omit<RequestLimits, "isSaturated"> {
@@ -204,4 +194,27 @@ function requestLimits(limits: LimitsConfig): Omit<RequestLimits, "isSaturated">
     stallTimeoutMs: limits.stallTimeoutMs,
     requestTimeoutMs: limits.requestTimeoutMs,
   };
+}
+
+/** The share of one process: together the processes have the limits of one server. Limits per request or worker stay. */
+function limitsOfProcess(limits: LimitsConfig, processes: number): LimitsConfig {
+  const share = (whole: number): number => Math.ceil(whole / processes);
+  return {
+    ...limits,
+    maxConnections: share(limits.maxConnections),
+    maxRequests: share(limits.maxRequests),
+    maxPages: share(limits.maxPages),
+    maxResponseBytes: share(limits.maxResponseBytes),
+    maxQueuedChunks: share(limits.maxQueuedChunks),
+  };
+}
+
+/** A function that makes something at its first call, and whose `made` is undefined before that. */
+function once<T extends object>(make: () => T): { (): T; readonly made: T | undefined } {
+  let made: T | undefined;
+  const get = (): T => {
+    made ??= make();
+    return made;
+  };
+  return Object.defineProperty(get, "made", { get: () => made }) as ReturnType<typeof once<T>>;
 }

@@ -1,4 +1,4 @@
-import type { JsonObject } from "../model/json-value.js";
+import type { JsonObject } from "../json/json-value.js";
 import { formatAttribute } from "./format-json.js";
 import { formatCount } from "./format-number.js";
 import { type Markup, markup, NO_MARKUP } from "./markup.js";

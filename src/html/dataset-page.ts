@@ -1,7 +1,7 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
+import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
 import type { Group } from "../model/data-tree.js";
 import type { PreviewValues } from "../preview/preview.js";
-import { runNow, type Steps } from "../sliced-work.js";
 import { renderJsonLinks, renderUsage } from "./dataset-usage.js";
 import { encodePath, encodeSegment } from "./encode-path.js";
 import { formatCounted } from "./format-number.js";
@@ -32,7 +32,7 @@ export function renderDatasetPage(page: DatasetPage): string {
 }
 
 /** {@link renderDatasetPage} as work that can be interrupted. */
-export function* datasetPageSteps(page: DatasetPage): Steps<string> {
+export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
   const { snapshot, group, nested, previews, zarr, serviceTitle, serviceLinks } = page;
   const isRoot = group.path === "/";
   const view = { snapshot, previews, nested, budget: createPageBudget() };

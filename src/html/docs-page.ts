@@ -1,4 +1,4 @@
-import type { Route } from "../http/route.js";
+import type { Route } from "../http/routing/route.js";
 import { markup, trustedMarkup } from "./markup.js";
 
 /**

@@ -1,6 +1,6 @@
 import { isLosslessNumber } from "lossless-json";
-import { isJsonArray, type JsonValue } from "../model/json-value.js";
-import { stringifyJson } from "../model/stringify-json.js";
+import { isJsonArray, type JsonValue } from "../json/json-value.js";
+import { stringifyJson } from "../json/stringify-json.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
 
 /**

@@ -1,8 +1,8 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
+import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import { elementCount, gridShapeOf } from "../model/chunk-grid.js";
 import type { Group, Variable } from "../model/data-tree.js";
 import type { PreviewValues } from "../preview/preview.js";
-import type { Steps } from "../sliced-work.js";
 import { renderAttributes } from "./attribute-list.js";
 import { encodePath } from "./encode-path.js";
 import { formatByteLength, formatCount, formatCounted } from "./format-number.js";
@@ -22,7 +22,7 @@ export interface GroupView {
 }
 
 /** Everything in a group: dimensions, coordinates, data variables, attributes, child groups. */
-export function* groupSteps(view: GroupView, group: Group, headingLevel: number): Steps<Markup> {
+export function* groupSteps(view: GroupView, group: Group, headingLevel: number): CooperativeTask<Markup> {
   const coordinates = coordinatesOf(group);
   const dataVariables = [...group.variables.values()].filter(({ name }) => !group.coordinateNames.has(name));
   // In the order of the page: what comes first uses its budget first.
@@ -54,7 +54,7 @@ export function coordinatesOf(group: Group): Variable[] {
 }
 
 /** One line about groups: how many of what, bytes, chunks. */
-export function* factsSteps(groups: readonly Group[]): Steps<Markup> {
+export function* factsSteps(groups: readonly Group[]): CooperativeTask<Markup> {
   let variables = 0;
   let byteLength = 0;
   let chunks = 0;
@@ -95,7 +95,7 @@ function* variableSection(
   title: string,
   variables: readonly Variable[],
   headingLevel: number,
-): Steps<Markup> {
+): CooperativeTask<Markup> {
   if (variables.length === 0) return NO_MARKUP;
   const { budget, previews, snapshot } = view;
   const shown = variables.slice(0, budget.variables);
@@ -167,7 +167,7 @@ function groupSummary(group: Group): string {
 /** Groups deeper than this are links: folds within folds leave no room on a phone. */
 const MAX_NESTING = 24;
 
-function* nestedGroups(view: GroupView, group: Group, headingLevel: number): Steps<Markup> {
+function* nestedGroups(view: GroupView, group: Group, headingLevel: number): CooperativeTask<Markup> {
   const children = childGroups(view, group);
   const unfolded = headingLevel > MAX_NESTING ? [] : children.slice(0, Math.max(0, view.budget.groups));
   view.budget.groups -= unfolded.length;

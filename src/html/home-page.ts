@@ -1,7 +1,6 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
-import type { Route } from "../http/route.js";
-import type { Plugin } from "../plugins/plugin.js";
-import { runNow, type Steps } from "../sliced-work.js";
+import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
+import type { Route } from "../http/routing/route.js";
 import { encodeSegment } from "./encode-path.js";
 import { formatCount } from "./format-number.js";
 import { factsSteps, renderDimensions } from "./group-section.js";
@@ -15,7 +14,7 @@ export interface HomePage {
   readonly ids: readonly string[];
   /** By id: those of the datasets that are shown with details, the first ones. */
   readonly snapshots: ReadonlyMap<string, DatasetSnapshot>;
-  readonly plugins: readonly Pick<Plugin, "name" | "version" | "path">[];
+  readonly plugins: readonly { readonly name: string; readonly version: string; readonly path: string }[];
   readonly routes: readonly Route[];
   readonly versions: Readonly<Record<string, string>>;
 }
@@ -33,7 +32,7 @@ export function* homePageSteps({
   plugins,
   routes,
   versions,
-}: HomePage): Steps<string> {
+}: HomePage): CooperativeTask<string> {
   const brief = ids.filter((id) => !snapshots.has(id));
   const has = (path: string) => routes.some((route) => route.path === path);
   const pages = has("/datasets/{dataset_id}/");
@@ -78,7 +77,7 @@ const MAX_TITLE_CHARS = 200;
 /** Larger trees are not counted through for one line. */
 const MAX_COUNTED_GROUPS = 200;
 
-function* datasetSteps({ id, tree }: DatasetSnapshot, pages: boolean): Steps<Markup> {
+function* datasetSteps({ id, tree }: DatasetSnapshot, pages: boolean): CooperativeTask<Markup> {
   const { title } = tree.root.attrs;
   const shown = typeof title === "string" && title !== id ? title : "";
   const text = shown.length <= MAX_TITLE_CHARS ? shown : `${shown.slice(0, MAX_TITLE_CHARS)}…`;

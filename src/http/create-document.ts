@@ -1,7 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
-import type { Steps } from "../sliced-work.js";
+import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import type { ContentCoding, Document } from "./document.js";
 
 /** A document of at most so many bytes fits a packet or two anyhow, and is never compressed. */
@@ -43,7 +43,7 @@ const BLOCK_CHARS = 64 * 1024;
 export type DocumentPieces = Iterable<string | undefined>;
 
 /** {@link createDocument} of a text that is long, or takes long to make, as work that can be interrupted. */
-export function* documentSteps(pieces: DocumentPieces, contentType: string): Steps<Document> {
+export function* documentSteps(pieces: DocumentPieces, contentType: string): CooperativeTask<Document> {
   const hash = beginEtag(contentType);
   const blocks: Buffer[] = [];
   let byteLength = 0;
@@ -64,7 +64,7 @@ export function* documentSteps(pieces: DocumentPieces, contentType: string): Ste
   return documentOf(yield* joinSteps(blocks, byteLength), contentType, hash);
 }
 
-function* joinSteps(blocks: readonly Buffer[], byteLength: number): Steps<Uint8Array> {
+function* joinSteps(blocks: readonly Buffer[], byteLength: number): CooperativeTask<Uint8Array> {
   if (blocks.length === 1) return blocks[0] as Buffer;
   const bytes = Buffer.allocUnsafeSlow(byteLength);
   let offset = 0;

@@ -1,17 +1,17 @@
-/** Content codings that a document is kept in, besides as it is. */
+/** Content codings of the compressed forms of a document. */
 export type ContentCoding = "br" | "gzip";
 
-/** Bytes prepared to be sent often: with their ETag, and kept compressed once somebody accepted that. Immutable. */
+/** Immutable bytes to be sent often, with their ETag and, once a client accepts them, their compressed forms. */
 export interface Document {
   readonly contentType: string;
   readonly bytes: Uint8Array;
-  /** Strong, quoted, from the content: the same on every instance. */
+  /** Strong, quoted, computed from the content: the same on every instance. */
   readonly etag: string;
   /**
-   * The compressed form, made at the first call and kept; undefined where compression is not worth it (≤ 1 KiB, or no
+   * Returns the compressed form, made at the first call and kept; undefined if compression does not pay (up to 1 KiB, or no
    * gain). Never rejects.
    */
   encoded(coding: ContentCoding): Promise<Uint8Array | undefined>;
-  /** The compressed form if it is there already; undefined where it is not worth it, null where it is not made yet. */
+  /** Returns the compressed form if it is made already; undefined if compression does not pay, null if it is not made yet. */
   encodedNow(coding: ContentCoding): Uint8Array | undefined | null;
 }

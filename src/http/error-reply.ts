@@ -54,6 +54,12 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
     retryAfterSeconds: 1,
   },
   unauthorized: { status: "401 Unauthorized", logLevel: "debug" },
+  cancelled: {
+    status: "503 Service Unavailable",
+    detail: "The request was cancelled; try again",
+    logLevel: "debug",
+    retryAfterSeconds: 1,
+  },
   "timed-out": {
     status: "503 Service Unavailable",
     detail: "The answer took too long; try again later",

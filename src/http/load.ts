@@ -1,18 +1,17 @@
 import { ZpublishError } from "../errors.js";
-import type { Route } from "./route.js";
+import type { Route } from "./routing/route.js";
 
 /** Hard limits of one server. */
 export interface LoadLimits {
-  /** Requests being answered at once; more are turned away with 503. Default 16,384. */
+  /** Requests in flight; more are answered 503. Default 16,384. */
   readonly maxRequestsInFlight: number;
-  /** Beyond so many, of whatever kind, pages and metadata are turned away, which are shed first. Default 8,192. */
+  /** Requests in flight beyond which pages and metadata are shed. Default 8,192. */
   readonly maxPagesInFlight: number;
   /**
-   * Bytes of bodies that are being made, or that clients have not taken yet; beyond it, chunks wait until there is room.
-   * Default 1 GiB.
+   * Bytes of bodies that are being made or sent; beyond it, chunks wait for room. Default 1 GiB.
    */
   readonly maxBodyBytesInFlight: number;
-  /** Whether no more chunks may wait to be made: pages, some of which show chunks, are turned away then. Default: never. */
+  /** Whether the queue of chunks is full: then pages are shed, since some show chunks. Default: never. */
   readonly isSaturated?: () => boolean;
 }
 
@@ -32,41 +31,41 @@ export interface LoadStats {
   readonly waiting: number;
 }
 
-/** A request, as far as bodies are concerned. */
+/** A request that takes memory for its body. */
 export interface BodyTaker {
-  /** Of {@link LoadLimits.maxBodyBytesInFlight}, what is its own. Written by the load only. */
+  /** Its share of {@link LoadLimits.maxBodyBytesInFlight}. Written by the load only. */
   bodyBytes: number;
 }
 
-/** What a server is busy with, kept within its limits. */
+/** Requests and bodies in flight, kept within their limits. */
 export interface Load {
   readonly stats: LoadStats;
   /** @throws ZpublishError `overloaded` */
   admit(weight: Route["weight"]): void;
   begin(): void;
-  /** The request is answered, or nobody waits for it any more: what is its own is free, and it waits no longer. */
+  /** Ends a request: its bytes are free, and it waits no longer. */
   end(taker: BodyTaker): void;
-  /** How many bytes of bodies are the request's own, instead of what was so far. */
+  /** Sets the bytes that a request's body takes. */
   setBodyBytes(taker: BodyTaker, byteLength: number): void;
   /**
-   * Resolves when another body may be opened, first come first served; undefined: at once. From then on `byteLength`
-   * is the request's own: those that are let in together must not find room for one only when all their bodies are there.
+   * Reserves bytes for a body, first come first served; undefined if there is room at once. Reserved bytes count from then
+   * on, so that requests admitted together do not exceed the limit once their bodies are made.
    */
-  room(taker: BodyTaker, byteLength: number): Promise<void> | undefined;
-  /** Bytes that have to be given back for all to be let in who have waited for `waitedMs`; 0: nobody has. */
+  reserve(taker: BodyTaker, byteLength: number): Promise<void> | undefined;
+  /** Bytes to free so that every request waiting longer than `waitedMs` fits; 0 if none has. */
   shortage(waitedMs: number): number;
   /** Resolves when nothing is in flight. */
   idle(): Promise<void>;
 }
 
-/** One who waits for room. */
+/** A request that waits for room. */
 interface Waiting {
   readonly byteLength: number;
   readonly resolve: () => void;
   readonly sinceMs: number;
 }
 
-/** @param limits Read whenever they are needed: they may change. */
+/** Creates a load without requests. @param limits Read whenever they are needed: they may change. */
 export function createLoad(limits: LoadLimits): Load {
   const stats = {
     requests: 0,
@@ -74,7 +73,7 @@ export function createLoad(limits: LoadLimits): Load {
     bodyBytesInFlight: 0,
     waiting: 0,
   };
-  // In order of arrival. A map, so that whoever goes away leaves nothing behind, wherever it stands.
+  // In order of arrival. A map: a request that ends leaves from any place.
   const queue = new Map<BodyTaker, Waiting>();
   const idlers: (() => void)[] = [];
 
@@ -87,7 +86,7 @@ export function createLoad(limits: LoadLimits): Load {
     taker.bodyBytes = byteLength;
   }
 
-  function letIn(): void {
+  function admitWaiting(): void {
     for (const [taker, { byteLength, resolve }] of queue) {
       if (!hasRoom()) return;
       leaveQueue(taker);
@@ -109,12 +108,12 @@ export function createLoad(limits: LoadLimits): Load {
       if (stats.requestsInFlight > max) {
         throw new ZpublishError(
           "overloaded",
-          `${stats.requestsInFlight} requests in flight: expected at most ${max} where a ${weight} is asked for`,
+          `${stats.requestsInFlight} requests in flight: expected at most ${max} for a ${weight}`,
         );
       }
-      // Those that would only wait longer are chunks, which do.
+      // Chunks wait instead.
       if (weight === "page" && limits.isSaturated?.())
-        throw new ZpublishError("overloaded", "as many chunks wait to be made as may wait");
+        throw new ZpublishError("overloaded", "the queue of chunks is full");
     },
     begin() {
       stats.requests += 1;
@@ -127,17 +126,17 @@ export function createLoad(limits: LoadLimits): Load {
         const waiting = queue.get(taker);
         leaveQueue(taker);
         waiting?.resolve();
-        letIn();
+        admitWaiting();
       }
       if (stats.requestsInFlight === 0 && idlers.length > 0)
         for (const resolve of idlers.splice(0)) resolve();
     },
     setBodyBytes(taker, byteLength) {
       account(taker, byteLength);
-      if (queue.size > 0) letIn();
+      if (queue.size > 0) admitWaiting();
     },
-    room(taker, byteLength) {
-      // A request that is begun again has its room still: waiting for it would be waiting for itself.
+    reserve(taker, byteLength) {
+      // A request that is begun again still has its room: it would wait for itself.
       if (taker.bodyBytes > 0) return undefined;
       if (queue.size === 0 && hasRoom()) {
         account(taker, byteLength);
@@ -153,7 +152,7 @@ export function createLoad(limits: LoadLimits): Load {
       let wanted = 0;
       for (const { byteLength, sinceMs } of queue.values()) {
         if (sinceMs > latestMs) break;
-        // Who needs nothing is let in all the same only when there is room.
+        // A request that needs nothing is admitted only when there is room, too.
         wanted += Math.max(1, byteLength);
       }
       return wanted === 0 ? 0 : Math.max(1, stats.bodyBytesInFlight + wanted - limits.maxBodyBytesInFlight);

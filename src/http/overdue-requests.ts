@@ -1,22 +1,22 @@
+import type { LinkedList } from "../collections/linked-list.js";
 import { ZpublishError } from "../errors.js";
-import type { LinkedList } from "../linked-list.js";
 import type { Exchange } from "./exchange.js";
 import { sendError } from "./send-error.js";
 
-/** How often requests are looked at, at most. */
+/** Longest time between two checks. */
 const LOOK_MS = 1_000;
 
-/** Gives up requests whose answer does not begin in time. */
+/** Ends requests whose answer does not begin in time, with 503. */
 export interface OverdueRequests {
-  /** There is a request that waits for its answer: looks after it from now on. */
+  /** Starts the checks, if they are not running: a request waits for its answer. */
   begin(): void;
-  /** Requests given up so far. */
+  /** Requests ended so far. */
   readonly count: number;
 }
 
 /**
- * One timer for all requests, and none while nobody waits: a request that is answered at once costs nothing here.
- * @param open Requests whose answer is not sent yet, in the order in which they came.
+ * Creates the checks. All requests share one timer, which stops when none waits: a request that is answered at once costs nothing.
+ * @param open Requests whose answer is not sent yet, oldest first.
  */
 export function createOverdueRequests(
   open: LinkedList<Exchange>,
@@ -32,7 +32,7 @@ export function createOverdueRequests(
       if (exchange.beganMs > latestMs) break;
       if (exchange.started) continue;
       count += 1;
-      // From now on the request is over: what is made for it is not wanted any more, and is given up.
+      // This ends the request, and cancels the work for it.
       sendError(
         exchange,
         new ZpublishError("timed-out", `The answer did not begin within ${timeoutMs / 1_000} s`),

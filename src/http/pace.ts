@@ -1,19 +1,19 @@
-/** Bytes a client has to take for each second of the time after which it has stalled: a modem's tenth. */
+/** Slowest rate at which a client may read: a tenth of a modem's. */
 const MIN_BYTES_PER_SECOND = 1_024;
 
-/** How fast a client takes what it asked for, looked at now and then. */
+/** Rate at which a client reads its answer, measured from time to time. */
 export class Pace {
-  /** Of late, in bytes per second; undefined where it was not looked at yet. */
+  /** Recent rate in bytes per second; undefined before the first measurement. */
   rate: number | undefined;
   readonly #stallTimeoutMs: number;
   #sent: number;
   #lookedMs: number;
   #progressMs: number;
-  /** When the time that is looked at as a whole began, and what was sent by then. */
+  /** Begin of the current stall period, and the bytes sent by then. */
   #beganMs: number;
   #sentBefore: number;
 
-  /** @param sent Bytes the client has taken so far. @param stallTimeoutMs For {@link Pace.hasStalled}. */
+  /** @param sent Bytes the client has read so far. @param stallTimeoutMs See {@link Pace.hasStalled}. */
   constructor(sent: number, nowMs: number, stallTimeoutMs: number) {
     this.#stallTimeoutMs = stallTimeoutMs;
     this.#sent = sent;
@@ -23,17 +23,17 @@ export class Pace {
     this.#beganMs = nowMs;
   }
 
-  /** Notes what the client has taken by now. */
+  /** Measures the rate. @param sent Bytes the client has read by now. */
   look(sent: number, nowMs: number): void {
     const rate = ((sent - this.#sent) * 1_000) / Math.max(1, nowMs - this.#lookedMs);
-    // Half of it is what was before: what clients take comes in bursts.
+    // Averaged with the rate before: clients read in bursts.
     this.rate = this.rate === undefined ? rate : (this.rate + rate) / 2;
     if (sent > this.#sent) this.#progressMs = nowMs;
     this.#sent = sent;
     this.#lookedMs = nowMs;
   }
 
-  /** Whether it takes nothing, or next to nothing: not to be had a byte at a time, for ever. To be asked after each look. */
+  /** Whether the client read nothing for the stall time-out, or less than the slowest rate. To be called after each measurement. */
   hasStalled(nowMs: number): boolean {
     if (nowMs - this.#progressMs > this.#stallTimeoutMs) return true;
     const elapsedMs = nowMs - this.#beganMs;

@@ -1,96 +1,89 @@
 import type { Document } from "./document.js";
+import type { RepresentationHead } from "./representation-head.js";
 
 /** A request as a plugin sees it. */
 export interface RouteRequest {
   readonly method: "GET" | "HEAD";
   /** Percent-decoded path parameters by name; a `{name:path}` parameter keeps its slashes as they came. */
   readonly params: Readonly<Record<string, string>>;
-  /** As it came: percent-encoded, without query, root path removed. */
+  /** The path as it came: percent-encoded, without query, root path removed. */
   readonly rawPath: string;
-  /** Without the question mark; empty where there is none. */
+  /** Without the question mark; empty if there is none. */
   readonly query: string;
   /**
-   * Absolute URL of the service as the client sees it, without a slash at its end: `https://data.example/prefix`. Only
-   * what proxies say that are trusted counts, besides the request's own `Host`.
+   * Absolute URL of the service as the client sees it, without a slash at its end: `https://data.example/prefix`. Besides
+   * the request's own `Host`, only headers of trusted proxies count.
    */
   readonly serviceUrl: string;
+  /** Aborts when the request is over: answered, or its client has gone. */
+  readonly signal: AbortSignal;
   /**
-   * A request header by lower-case name, the first of several; undefined where it was not sent, or is empty.
+   * Reserves memory for a body that is about to be made; resolves, or is undefined, when there is room. What was reserved
+   * is free again when the answer is sent.
+   */
+  reserve(byteLength: number): Promise<void> | undefined;
+  /**
+   * Returns a request header by lower-case name, the first of several; undefined if it was not sent, or is empty.
    * @throws Error once the request is answered.
    */
   header(name: string): string | undefined;
 }
 
 /**
- * What a handler answers. HEAD, ranges, conditions, compression and CORS are the HTTP layer's work. A handler that
+ * What a handler answers with. HEAD, ranges, conditions, compression and CORS are the HTTP layer's work. A handler that
  * has nothing to answer throws a ZpublishError (`not-found`, …).
  */
 export type Reply = DocumentReply | BodyReply | RedirectReply;
 
-/** A page or metadata document, prepared before it was asked for. */
+/** A page or metadata document, prepared before it was requested. */
 export interface DocumentReply {
   readonly kind: "document";
   readonly document: Document;
   readonly cacheControl?: string;
-  /** Whether it holds {@link RouteRequest.serviceUrl}. Default false. */
+  /** Whether the document contains {@link RouteRequest.serviceUrl}. Default false. */
   readonly quotesAddress?: boolean;
-  /** See {@link BodyReply.isCurrent}. */
-  isCurrent?(): boolean;
 }
 
-/** A body that costs something to make, such as a chunk: made only when the request's conditions ask for it. */
+/** A representation whose body costs something to make, such as a chunk: made only if the request's conditions ask for it. */
 export interface BodyReply {
   readonly kind: "body";
   readonly contentType: string;
   /** Strong, with its quotes; known without making the body. */
   readonly etag: string;
   readonly cacheControl?: string;
+  /** Header lines of this reply, encoded once; for a reply that is returned more than once. */
+  readonly head?: RepresentationHead;
   /**
-   * Whether the handler would answer the same to the same path now. Where it is there, the reply is kept, and while it
-   * says yes, later requests of that path are answered with it without asking router and handler. Must not be there
-   * where the reply depends on anything of the request but its path.
+   * Makes the body. One that is returned at once is sent at once, so it may be a view that is valid in this turn only. One
+   * that takes memory should be made after `request.reserve`.
+   * @param request Once its `signal` aborts, anything may be thrown.
+   * @throws ZpublishError; `not-found` if the chunk is absent.
    */
-  isCurrent?(): boolean;
-  /** About as many bytes as the body has, before it is made: so much room is kept for it. Default 1 MiB. */
-  readonly expectedByteLength?: number;
-  /**
-   * The body where it is at hand and takes no memory (a view of a cache), so that it has to wait for nothing; undefined:
-   * `open()` it. What it reads first is read before anything else runs.
-   */
-  atHand?(): Body | undefined;
-  /**
-   * Makes the body.
-   * @param isWanted Whether the client still waits for it: where not, it need not be made, and anything may be thrown.
-   * @throws ZpublishError; `not-found` where the chunk is absent.
-   */
-  open(isWanted?: () => boolean): Promise<Body>;
-  /**
-   * Byte length for HEAD where it can be had for less than `open()`; undefined: `open()` it.
-   * @throws ZpublishError `not-found` where the chunk is absent.
-   */
-  byteLength?(): Promise<number | undefined>;
-  /** What `Body.headers` would be, for HEAD where `byteLength` is known. Default: none. */
-  headers?(): Body["headers"];
+  open(request: BodyClient): Body | Promise<Body>;
 }
 
+/** The client of a body that is made. */
+export type BodyClient = Pick<RouteRequest, "signal" | "reserve">;
+
+/** Bytes of an answer, read as fast as the client takes them. */
 export interface Body {
   readonly byteLength: number;
-  /** Bytes that are kept in memory until all is sent. Default: all; a view of a cache keeps none. */
+  /** Bytes that stay in memory until all is sent. Default: all; a view of a cache holds none. */
   readonly heldByteLength?: number;
-  /** Called once when nothing will be read from it any more, so that its memory can be used for another. */
+  /** Called once when nothing is read from the body any more, so that its memory can be used for another. */
   release?(): void;
   /** Extra headers: `Server-Timing`, `X-Cache`. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   /**
-   * The bytes from `offset` to the end, as a view that is valid only until the caller returns to the event loop: what
-   * the socket does not take at once is read again when it can take more, not copied. Undefined: no longer at hand
-   * (evicted meanwhile); `open()` the reply again, which gives the same bytes or throws.
+   * Returns the bytes from `offset` to the end, as a view that is valid until the caller returns to the event loop: what
+   * the socket does not take at once is read again later, not copied. Undefined if the body is gone (evicted meanwhile);
+   * then the reply is opened again, which gives the same bytes or throws.
    */
   read(offset: number): Uint8Array | undefined;
 }
 
+/** A redirect to the same path with a slash behind it (301); the HTTP layer adds root path and query. */
 export interface RedirectReply {
   readonly kind: "redirect";
-  /** 301 to the same path with a slash behind it: the HTTP layer knows prefix and query. */
   readonly to: "with-slash";
 }

@@ -1,9 +1,10 @@
 import { messageOf, ZpublishError } from "../errors.js";
-import { requestFields } from "./access-log.js";
-import { ALLOWED_METHODS } from "./cors.js";
 import { errorReply } from "./error-reply.js";
 import type { Exchange } from "./exchange.js";
-import { headerField } from "./header-field.js";
+import { ALLOWED_METHODS } from "./headers/cors.js";
+import { headerField } from "./headers/header-field.js";
+import { requestFields } from "./metrics/access-log.js";
+import { writeHead } from "./write-head.js";
 
 /**
  * Answers with an error, whatever was thrown, and logs it. Where an answer has begun already, the connection is
@@ -11,15 +12,15 @@ import { headerField } from "./header-field.js";
  * @param closeConnection Whether the connection ends with the answer.
  */
 export function sendError(exchange: Exchange, thrown: unknown, closeConnection = false): void {
-  const { log, edge, watch } = exchange.context;
+  const { log, access, metrics } = exchange.context;
   const error =
     thrown instanceof ZpublishError
       ? thrown
       : new ZpublishError("internal", messageOf(thrown), { cause: thrown });
-  // Whoever has gone is not turned away: that others may have found no room is theirs to hear.
-  if (exchange.over && error.code === "overloaded") return;
+  // A client that has disconnected does not count as rejected.
+  if (exchange.over && (error.code === "overloaded" || error.code === "cancelled")) return;
   const reply = errorReply(error, () => exchange.id);
-  if (error.code === "overloaded") watch.turnedAway.note(error.message, exchange.weight);
+  if (error.code === "overloaded") metrics.rejections.note(error.message, exchange.weight);
   else if (log.isLevelEnabled(reply.logLevel)) {
     const fields = { ...requestFields(exchange), code: error.code };
     log[reply.logLevel](reply.hasId ? { ...fields, err: thrown } : fields, error.message);
@@ -31,12 +32,12 @@ export function sendError(exchange: Exchange, thrown: unknown, closeConnection =
   }
   if (reply.status.startsWith("5")) {
     exchange.tellId();
-    if (edge.accessLogShare > 0) exchange.noteForLog();
+    if (access.accessLogShare > 0) exchange.noteForLog();
   }
   let fields = headerField("Content-Type", "application/json");
   // Kept by nobody without asking again: an absent chunk may be written, a failure may pass, and a 404 that says
   // nothing may be kept by heuristics.
-  fields += headerField("Cache-Control", edge.cacheControlOf("no-cache"));
+  fields += headerField("Cache-Control", access.cacheControlOf("no-cache"));
   if (reply.retryAfterSeconds !== undefined)
     fields += headerField("Retry-After", String(reply.retryAfterSeconds));
   if (error.code === "method-not-allowed") fields += headerField("Allow", ALLOWED_METHODS);
@@ -46,7 +47,7 @@ export function sendError(exchange: Exchange, thrown: unknown, closeConnection =
   if (error.code === "unauthorized") fields += headerField("WWW-Authenticate", challenge(error));
   const body = Buffer.from(reply.body, "utf8");
   exchange.cork(() => {
-    exchange.writeHead(reply.status, fields);
+    writeHead(exchange, reply.status, fields);
     if (exchange.method === "HEAD") exchange.endHead(body.byteLength);
     else if (closeConnection) exchange.endAndClose(body);
     else exchange.endWith(body);

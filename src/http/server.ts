@@ -1,44 +1,35 @@
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import { setTimeout as delay } from "node:timers/promises";
+import { LinkedList } from "../collections/linked-list.js";
 import { ZpublishError } from "../errors.js";
-import { LinkedList } from "../linked-list.js";
-import { createBodySender, type SenderStats } from "./body-sender.js";
-import type { ConnectionStats } from "./connection-limit.js";
-import { Exchange, type ExchangeContext } from "./exchange.js";
-import { type HttpSite, type PreparedSite, prepareSite } from "./http-site.js";
-import { createListeners, type Listeners, type ListenersOptions } from "./listeners.js";
-import { createLoad, DEFAULT_LOAD_LIMITS, type LoadLimits, type LoadStats } from "./load.js";
-import { type Operation, operationsBeside } from "./operation.js";
+import { type AdminEndpoint, adminEndpointsBeside } from "./admin-endpoint.js";
+import { type DispatchContext, dispatch } from "./dispatch.js";
+import { Exchange } from "./exchange.js";
+import type { ExchangeContext } from "./exchange-context.js";
+import { type HttpApp, type PreparedApp, prepareApp } from "./http-app.js";
+import type { ConnectionStats } from "./listening/connection-limit.js";
+import { drainConnections, drainRequests } from "./listening/drain-connections.js";
+import { createListeners, type Listeners, type ListenersOptions } from "./listening/listeners.js";
+import { reachableHost } from "./listening/probe-address.js";
+import { DEFAULT_MAX_HEADER_BYTES } from "./listening/uws.js";
+import { createLoad, DEFAULT_LOAD_LIMITS, type LoadStats } from "./load.js";
+import { createRejectionLog } from "./metrics/rejection-log.js";
+import { createRequestCounts } from "./metrics/request-counts.js";
+import type { RequestMetrics } from "./metrics/request-metrics.js";
 import { createOverdueRequests } from "./overdue-requests.js";
-import { reachableHost } from "./probe-address.js";
-import { createRequestCounts } from "./request-counts.js";
-import type { RequestWatch } from "./request-watch.js";
-import { type Responding, respond } from "./respond.js";
+import { DEFAULT_REQUEST_LIMITS, type RequestLimits } from "./request-limits.js";
 import { sendError } from "./send-error.js";
-import { createTurnedAway } from "./turned-away.js";
-import { untilAnswered } from "./until-answered.js";
-import { untilQuiet } from "./until-quiet.js";
-import { DEFAULT_MAX_HEADER_BYTES } from "./uws.js";
+import { createBodySender, type SenderStats } from "./stream-body.js";
 
-/** What a server is made of. */
+/** What a server listens with and is limited by. */
 export interface HttpServerOptions extends ListenersOptions {
   readonly limits?: Partial<RequestLimits>;
-  /** One of a method that is not allowed whose body is longer has its connection closed, not its body read away. Default 1 MiB. */
+  /** A request of another method with a longer body has its connection closed instead of its body read. Default 1 MiB. */
   readonly maxRequestBodyBytes?: number;
-  /** Where operations are answered; null, the default: beside the routes. */
+  /** Listener of the admin endpoints; null, the default: they are answered beside the routes. */
   readonly admin?: { readonly host: string; readonly port: number } | null;
-  /** What is asked of a server by those who run it; answered before there is a site, too. Default: nothing. */
-  readonly operations?: readonly Operation[];
-}
-
-/** What requests may take. */
-export interface RequestLimits extends LoadLimits {
-  /** Of path and query; a longer one is answered 414. Default 8 KiB. */
-  readonly maxUrlBytes: number;
-  /** A client that takes less than 1 KiB for each second of so long a time is dropped. Default 60 s. */
-  readonly stallTimeoutMs: number;
-  /** A request whose answer does not begin for so long is answered 503. Default 150 s. */
-  readonly requestTimeoutMs: number;
+  /** Endpoints for operators, answered while the server starts, too. Default: none. */
+  readonly endpoints?: readonly AdminEndpoint[];
 }
 
 /** Where a server listens. */
@@ -52,42 +43,37 @@ export interface HttpAddress {
 /** A server; listens once. */
 export interface HttpServer {
   /**
-   * Answers with this site from now on. Requests in flight are answered with the one they began with; replies that are
-   * kept go with theirs. Until the first one every request is answered 503.
-   * @returns When the last request of the site before is answered.
-   * @throws ZpublishError `invalid-config` where routes conflict or an option is no good: the present site stays.
+   * Answers with this app from now on. Requests in flight are answered with the one they began with. Until the first app
+   * every request is answered 503.
+   * @returns When the last request of the previous app is answered.
+   * @throws ZpublishError `invalid-config` if routes conflict or an option is invalid: the present app stays.
    */
-  use(site: HttpSite): Promise<void>;
-  /** Bounds requests otherwise from now on. What is not said stays. */
+  use(app: HttpApp): Promise<void>;
+  /** Updates the request limits; omitted ones keep their values. */
   limit(limits: Partial<RequestLimits>): void;
   /**
    * Begins to listen.
    * @param port 0 picks a free one.
-   * @throws ZpublishError `invalid-config` where the address cannot be had, `unsupported` where uWebSockets.js cannot be loaded.
+   * @throws ZpublishError `invalid-config` if the address cannot be listened on, `unsupported` if uWebSockets.js cannot be loaded.
    */
   listen(host: string, port: number): Promise<HttpAddress>;
   /**
-   * Begins to listen where operations are answered, if that is a place of its own: may be called before there is a site.
-   * @returns undefined where it is none.
+   * Begins to listen for admin endpoints, also before the first app.
+   * @returns undefined if they are answered beside the routes.
    * @throws ZpublishError as `listen` does.
    */
   listenAdmin(): Promise<HttpAddress | undefined>;
-  /**
-   * Looks whether there is another certificate, and uses it for connections from now on; one that is no good is logged. Never
-   * throws. Happens by itself, within seconds, when the files change.
-   */
+  /** See {@link TlsListener.reload}; does nothing without TLS. */
   reloadTls(): Promise<void>;
   /**
-   * Stops listening, answers what is asked on connections that are open until nobody asks any more, then drops them; the
-   * listener of operations last.
-   * @param graceMs How long to wait; what is not begun then is answered 503. Default 5,000.
-   * @returns How many requests were cut off.
+   * Stops listening, answers requests on open connections until none comes any more, then drops them; the listener of
+   * admin endpoints last.
+   * @param graceMs Time limit in milliseconds; requests not begun then are answered 503. Default 5,000.
+   * @returns Number of requests that were cut off.
    */
   close(graceMs?: number): Promise<number>;
-  /** Lets go of replies that are kept: for when they are not current any more, and hold what is old in memory. */
-  forgetReplies(): void;
   readonly stats: HttpServerStats;
-  readonly watch: RequestWatch;
+  readonly metrics: RequestMetrics;
 }
 
 /** Counts of one server. */
@@ -97,51 +83,44 @@ export interface HttpServerStats extends LoadStats, ConnectionStats, SenderStats
 }
 
 const DEFAULT_MAX_REQUEST_BODY_BYTES = 2 ** 20;
-const DEFAULT_REQUEST_LIMITS: RequestLimits = {
-  ...DEFAULT_LOAD_LIMITS,
-  maxUrlBytes: 8 * 1024,
-  stallTimeoutMs: 60_000,
-  requestTimeoutMs: 150_000,
-};
 const DEFAULT_GRACE_MS = 5_000;
 /** For what the kernel has not taken from uWebSockets.js yet when the last answer is written. */
 const FLUSH_MS = 50;
 
-/** A site, with what its exchanges share. */
-interface SiteInUse {
-  readonly answering: PreparedSite["answering"];
-  readonly responding: Responding;
+/** An app with what its requests share. */
+interface RunningApp {
+  readonly routing: PreparedApp["routing"];
+  readonly dispatching: DispatchContext;
   readonly context: ExchangeContext;
 }
 
-/** Of requests that come in by a listener of their own. */
-type OwnParts = Partial<
-  Pick<ExchangeContext, "load" | "scheme"> & { readonly operations: readonly Operation[] }
+/** What differs for the admin listener. */
+type AdminParts = Partial<
+  Pick<ExchangeContext, "load" | "scheme"> & { readonly endpoints: readonly AdminEndpoint[] }
 >;
 
-/** Makes a server without a site. It does not listen yet, and has loaded nothing native. */
+/** Creates a server without an app. It does not listen yet, and has loaded nothing native. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
-  const { log, admin = null, operations = [] } = options;
+  const { log, admin = null, endpoints = [] } = options;
   const maxRequestBodyBytes = options.maxRequestBodyBytes ?? DEFAULT_MAX_REQUEST_BODY_BYTES;
   const limits = { ...DEFAULT_REQUEST_LIMITS, ...options.limits };
   const load = createLoad(limits);
   const sender = createBodySender(load, () => limits.stallTimeoutMs);
-  /** Requests whose answer is not sent yet, of whatever site. */
+  /** Requests whose answer is not sent yet. */
   const open = new LinkedList<Exchange>();
-  const watch = {
+  const metrics = {
     counts: createRequestCounts(),
     overdue: createOverdueRequests(open, () => limits.requestTimeoutMs),
-    turnedAway: createTurnedAway(log),
+    rejections: createRejectionLog(log),
   };
-  const listeners = createListeners(options, () => limits.stallTimeoutMs);
+  const listeners = createListeners(options);
   const scheme = options.tls == null ? "http" : "https";
-  const atMain = admin === null ? operations : [];
+  const atMain = admin === null ? endpoints : [];
   let draining = false;
-  let site = inUse({ routes: [] }, false);
+  let app = run({ routes: [] }, false);
 
-  /** @param own What is another's than that of requests from everybody. */
-  function inUse(next: HttpSite, isSite: boolean, own: OwnParts = {}): SiteInUse {
-    const { answering, cors, cacheControl, edge } = prepareSite(next);
+  function run(next: HttpApp, isPublished: boolean, own: AdminParts = {}): RunningApp {
+    const { routing, cors, cacheControl, access } = prepareApp(next);
     const context: ExchangeContext = {
       cors,
       cacheControl,
@@ -153,56 +132,54 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
         return draining;
       },
       scheme: own.scheme ?? scheme,
-      rootPath: answering.rootPath,
-      edge,
-      watch,
+      rootPath: routing.rootPath,
+      access,
+      metrics,
       maxHeaderBytes: options.maxHeaderBytes ?? DEFAULT_MAX_HEADER_BYTES,
     };
-    const responding: Responding = {
-      answering: isSite ? answering : undefined,
-      operations: operationsBeside(own.operations ?? atMain, next.routes, answering.rootPath),
+    const dispatching: DispatchContext = {
+      routing: isPublished ? routing : undefined,
+      admin: adminEndpointsBeside(own.endpoints ?? atMain, next.routes, routing.rootPath),
       maxRequestBodyBytes,
       get maxUrlBytes() {
         return limits.maxUrlBytes;
       },
     };
-    return { answering, responding, context };
+    return { routing, dispatching, context };
   }
 
   let hasListened = false;
   let closing: Promise<number> | undefined;
 
-  function onRequest(res: HttpResponse, req: HttpRequest): void {
-    take(res, req, site);
-  }
-
-  /** Requests of who runs the server are none that closing has to wait for. */
-  function adminSite(): SiteInUse {
-    const own: OwnParts = { load: createLoad(DEFAULT_LOAD_LIMITS), scheme: "http", operations };
-    // No page of a browser on the same machine is to read them.
-    return inUse({ routes: [], cacheControl: "no-store", corsOrigin: "" }, true, own);
+  /** Admin requests have a load of their own: closing does not wait for them. */
+  function runAdmin(): RunningApp {
+    const own: AdminParts = { load: createLoad(DEFAULT_LOAD_LIMITS), scheme: "http", endpoints };
+    // A web page opened on the same machine must not read them.
+    return run({ routes: [], cacheControl: "no-store", corsOrigin: "" }, true, own);
   }
 
   async function listen(host: string, port: number): Promise<HttpAddress> {
     if (hasListened || closing !== undefined) throw new Error("A server listens once");
     hasListened = true;
-    const actualPort = await listeners.listen(host, port, onRequest).catch((error: unknown) => {
-      hasListened = false;
-      throw error;
-    });
+    const actualPort = await listeners
+      .listen(host, port, (res, req) => onRequest(res, req, app))
+      .catch((error: unknown) => {
+        hasListened = false;
+        throw error;
+      });
     if (closing !== undefined) {
       listeners.close();
       throw new ZpublishError("draining", "The server was closed while it began to listen");
     }
-    const { rootPath } = site.answering;
+    const { rootPath } = app.routing;
     return { host, port: actualPort, url: `${scheme}://${reachableHost(host)}:${actualPort}${rootPath}` };
   }
 
   async function listenAdmin(): Promise<HttpAddress | undefined> {
     if (admin === null) return undefined;
     const { host } = admin;
-    const operating = adminSite();
-    const port = await listeners.listenAdmin(host, admin.port, (res, req) => take(res, req, operating));
+    const operating = runAdmin();
+    const port = await listeners.listenAdmin(host, admin.port, (res, req) => onRequest(res, req, operating));
     const url = `http://${reachableHost(host)}:${port}`;
     log.info({ url }, "health and metrics are answered here");
     return { host, port, url };
@@ -211,7 +188,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   async function closeNow(graceMs: number): Promise<number> {
     draining = true;
     await listeners.stopAccepting();
-    await untilQuiet(load, () => listeners.stats.connections, graceMs);
+    await drainConnections(load, () => listeners.stats.connections, graceMs);
     const cutOff = [...open].filter((exchange) => exchange.context.load === load).length;
     // An answer that has begun can only be cut off; the others are told, so that a proxy asks another server.
     for (const exchange of [...open]) {
@@ -226,9 +203,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   return {
     use(next) {
-      const { context } = site;
-      site = inUse(next, true);
-      return untilAnswered(open, context);
+      const { context } = app;
+      app = run(next, true);
+      return drainRequests(open, context);
     },
     limit: (next) => void Object.assign(limits, next),
     listen,
@@ -238,22 +215,17 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       closing ??= closeNow(graceMs);
       return closing;
     },
-    forgetReplies: () => site.answering.kept.clear(),
     stats: statsOf([load.stats, listeners.stats, sender.stats], listeners),
-    watch,
+    metrics,
   };
 }
 
-/** Answers a request by a site, at once or later. */
-function take(
-  res: HttpResponse,
-  req: HttpRequest,
-  { context, responding }: Omit<SiteInUse, "answering">,
-): void {
+/** Answers one request, at once or later. */
+function onRequest(res: HttpResponse, req: HttpRequest, { context, dispatching }: RunningApp): void {
   const method = req.getCaseSensitiveMethod();
   const exchange = new Exchange(res, req, context, method === "HEAD" ? "HEAD" : "GET");
-  respond(exchange, method, responding);
-  exchange.release();
+  dispatch(exchange, method, dispatching);
+  exchange.detach();
 }
 
 /** The counts of all parts in one object, read when they are asked for. */

@@ -1,7 +1,7 @@
 import { isLosslessNumber } from "lossless-json";
-import type { JsonObject, JsonValue } from "../model/json-value.js";
+import type { JsonObject, JsonValue } from "../json/json-value.js";
 
-/** What keeps a value from being attributes, and where in it. */
+/** A reason why a value cannot be attributes. */
 export interface AttrsProblem {
   /** "expected …" */
   readonly message: string;
@@ -9,8 +9,8 @@ export interface AttrsProblem {
 }
 
 /**
- * A copy of attributes that a program gave: it may go on changing its own. Anything that JSON would leave out, or
- * write as an empty object without a word (a date, a typed array), is a problem.
+ * Copies attributes that a program gave, since it may change them later. A value that JSON would leave out or write as an
+ * empty object (a date, a typed array) is a problem.
  */
 export function copyAttrs(value: unknown): {
   readonly attrs: JsonObject;
@@ -49,6 +49,6 @@ function copy(
 function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
-  // Plain objects of another realm (a test runner's, say) have another Object.prototype, which has no prototype either.
+  // Plain objects of another realm, such as a test runner's, have another Object.prototype, which has no prototype either.
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }

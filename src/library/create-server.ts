@@ -4,8 +4,8 @@ import { resolveLocation, resolveModule } from "../config/locate.js";
 import { optionConfig } from "../config/option-config.js";
 import { defaultValues, OPTIONS, type OptionKey, optionSpec } from "../config/options.js";
 import { BUILT_IN_PLUGINS, isBuiltIn } from "../config/select-plugins.js";
+import { createOneAtATime } from "../event-loop/one-at-a-time.js";
 import { createLog } from "../observe/log.js";
-import { createOneAtATime } from "../one-at-a-time.js";
 import type { Plugin } from "../plugins/plugin.js";
 import { openServer } from "../server.js";
 import type { ServerConfig } from "../site/server-config.js";
@@ -17,22 +17,22 @@ import { type CheckedServerOptions, checkServerOptions, type ServerOptions } fro
 export interface Server {
   /**
    * Begins to accept connections.
-   * @throws ZpublishError `invalid-config` where host and port cannot be listened on.
+   * @throws ZpublishError `invalid-config` if the server cannot listen on host and port.
    */
   listen(address?: { readonly host?: string; readonly port?: number }): Promise<{ readonly url: string }>;
-  /** Looks for new metadata of every dataset now. Never throws. */
+  /** Reads new metadata of every dataset now. Never throws. */
   refresh(): Promise<void>;
   /**
-   * Publishes what other options say, from one moment to the next: no request fails, those in flight are answered as they
-   * began, and datasets whose options are the same stay open as they are. One after the other where several are asked for.
-   * @param options All of them, as `createServer` takes them; `log` is not looked at.
-   * @returns Names of options that were to be changed and stay as they are for as long as the server lives, such as `port`.
-   * @throws ZpublishError as `createServer`, and `draining` where the server closes: nothing has changed then.
+   * Replaces the server's options in one step. No request fails, requests in flight finish with the options they began
+   * with, and datasets whose options are the same stay open. Concurrent calls run one after the other.
+   * @param options All options, as for `createServer`; `log` is ignored.
+   * @returns Names of changed options that need a new server, such as `port`; they stay as they are.
+   * @throws ZpublishError as `createServer`, and `draining` if the server closes; nothing has changed then.
    */
   reload(options: ServerOptions): Promise<readonly string[]>;
   /**
-   * Goes on for `drainDelay`, but not ready, then stops accepting connections, finishes what is in flight for at most
-   * `drainTimeout`, and closes datasets, pool and cache. A tree that was given stays open.
+   * Answers as before for `drainDelay`, but is not ready. Then stops accepting connections, finishes requests in flight
+   * for at most `drainTimeout`, and closes datasets, pool and cache. Given trees stay open.
    */
   close(): Promise<void>;
 }
@@ -67,7 +67,7 @@ function configOf(options: ServerOptions): ServerConfig {
       .filter(([, value]) => value !== undefined)
       .map(([key, value]) => [key, optionSpec(key as OptionKey).isPath ? resolve(String(value)) : value]),
   );
-  const { simd: _simd, processes: _processes, ...values } = optionConfig({ ...defaultValues({}), ...given });
+  const { processes: _processes, ...values } = optionConfig({ ...defaultValues({}), ...given });
   return {
     ...values,
     cache:
@@ -83,7 +83,7 @@ function configOf(options: ServerOptions): ServerConfig {
   };
 }
 
-/** Modules are looked for from the program's working directory: this package may be installed elsewhere. */
+/** Resolves modules from the program's working directory, since this package may be installed elsewhere. */
 function pluginOrConfig(plugin: string | PluginConfig | Plugin): PluginConfig | Plugin {
   if (typeof plugin === "string") {
     return isBuiltIn(plugin)
@@ -111,8 +111,8 @@ function datasetConfig({
 const borrowedSources = new WeakMap<ServableTree, Source>();
 
 /**
- * The source of a tree that was given; it stays open when the server closes, for whoever gave it. One object per tree, by
- * which a reload tells that it is the same.
+ * Makes the source of a given tree, which stays open when the server closes. There is one object per tree, by which a
+ * reload recognises it.
  */
 function borrowed(tree: ServableTree): Source {
   const source = borrowedSources.get(tree) ?? { ...(sourceOf(tree) as Source), close: async () => {} };

@@ -7,27 +7,28 @@ import { openSource } from "../source/open-source.js";
 import type { Refusal, Source } from "../source/source.js";
 import { type GroupInput, readGroups } from "./group-input.js";
 
-/** A data tree that can be looked at and served; what {@link openDataTree} and {@link createDataTree} give. */
+/** A data tree that can be served, from {@link openDataTree} or {@link createDataTree}. */
 export interface ServableTree extends DataTree {
   readonly location: string;
-  /** What is in the location and cannot be served, by path. */
+  /** Arrays and groups of the location that cannot be served. */
   readonly refused: readonly Refusal[];
 }
 
+/** Options of {@link createDataTree}. */
 export interface CreateDataTreeOptions {
   /**
-   * What tells this state of the data from others, in ETags and cache keys; without it, a hash of all values,
-   * which takes about a second per GB.
+   * Version of the data, for ETags and cache keys. Default: a hash of all values, which takes about a second per GB.
    */
   readonly revision?: string;
 }
 
-/** The source behind a tree, kept aside: how data are stored is no part of the public interface. */
+/** Sources of trees. They are no part of the public interface. */
 const sources = new WeakMap<ServableTree, Source>();
 
 /**
  * Opens the Zarr store at a location: the path of a directory, or its `file:` URL.
- * @throws ZpublishError `invalid-config`, `invalid-metadata`, `source-unreadable`, or `unsupported` for another kind of location.
+ * @throws ZpublishError `invalid-config`, `invalid-metadata`, `source-unreadable`, or `unsupported` if it is another kind
+ * of location.
  */
 export async function openDataTree(location: string): Promise<ServableTree> {
   if (typeof location !== "string" || location === "") {
@@ -39,8 +40,8 @@ export async function openDataTree(location: string): Promise<ServableTree> {
 /**
  * Builds a data tree of typed arrays. Values are copied once into memory that workers share, unless they are in a
  * SharedArrayBuffer already.
- * @throws ZpublishError `invalid-metadata`, naming the group or variable, where something is not what it has to be, or
- * an array's data do not fit its shape or type.
+ * @throws ZpublishError `invalid-metadata`, naming the group or variable, if a value has the wrong type, or an array's data
+ * do not fit its shape or type.
  */
 export async function createDataTree(
   root: GroupInput,
@@ -50,7 +51,7 @@ export async function createDataTree(
   return servableTree(createMemorySource({ groups, ...(revision === undefined ? {} : { revision }) }));
 }
 
-/** The source of a tree that this module made. */
+/** Looks up the source of a tree that this module made; undefined for other objects. */
 export function sourceOf(tree: ServableTree): Source | undefined {
   return sources.get(tree);
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { strictObject } from "../config/dataset-schema.js";
 import { problemsOf } from "../config/problem.js";
 import { ZpublishError } from "../errors.js";
-import type { JsonObject } from "../model/json-value.js";
+import type { JsonObject } from "../json/json-value.js";
 import type { MemoryArray, MemoryGroup } from "../source/memory.js";
 import { printablePath } from "../source/node-name.js";
 import { copyAttrs } from "./copy-attrs.js";
@@ -40,7 +40,7 @@ const groupSchema = strictObject("a group with attrs, variables and groups", {
   groups: byNameSchema.optional(),
 });
 
-/** Only of what kind each value is; whether they hold together is settled where the source is made. */
+/** Checks only the type of each value. The memory source checks whether they fit together. */
 const variableSchema = strictObject("a variable with data and shape", {
   data: z.custom((value) => ArrayBuffer.isView(value), { error: "expected a typed array" }),
   shape: z.custom(Array.isArray, { error: "expected an array of lengths" }),
@@ -57,8 +57,8 @@ const variableSchema = strictObject("a variable with data and shape", {
 });
 
 /**
- * A tree of groups as a list: parents before children, siblings sorted, attributes copied.
- * @throws ZpublishError `invalid-metadata`, naming the group or variable, where something is not of the kind it has to be.
+ * Reads a tree of groups into a list: parents before children, siblings sorted, attributes copied.
+ * @throws ZpublishError `invalid-metadata`, naming the group or variable, if a value has the wrong type.
  */
 export function readGroups(root: unknown): MemoryGroup[] {
   return [...walk("/", root)];

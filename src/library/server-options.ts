@@ -8,23 +8,24 @@ import { byteSizeSchema, textSchema } from "../config/value-schemas.js";
 import { LOG_LEVELS, type Log, type LogLevel } from "../observe/log.js";
 import type { Plugin } from "../plugins/plugin.js";
 import { type ServableTree, sourceOf } from "./data-tree.js";
-import { type OperationOptions, operationShape } from "./operation-options.js";
+import { type RuntimeOptions, runtimeShape } from "./runtime-options.js";
 
-/** How one dataset is served; what is not said stays as stored. */
+/** A dataset and its encoding; omitted parts of an encoding stay as stored. */
 export interface DatasetOptions {
   /** A location, or a tree that was opened or built. */
   readonly source: string | ServableTree;
   readonly cacheControl?: string;
-  /** Promises that chunks are never rewritten in place. */
+  /** Whether chunks are never rewritten in place. */
   readonly immutable?: boolean;
-  /** Holds for every array. */
+  /** Encoding of every array. */
   readonly encoding?: EncodingConfig;
-  /** By variable path; over `encoding`. */
+  /** Encodings by variable path. They win over `encoding`. */
   readonly variables?: Readonly<Record<string, EncodingConfig>>;
 }
 
-export interface ServerOptions extends OperationOptions {
-  /** By dataset id: a location, a tree, or either with options. */
+/** Options of `createServer`. */
+export interface ServerOptions extends RuntimeOptions {
+  /** Locations, trees, or either with options, by dataset id. */
   readonly datasets: Readonly<Record<string, string | ServableTree | DatasetOptions>>;
   /** Names of built-in plugins, modules to load, or plugins. Default: the four built-in ones. */
   readonly plugins?: readonly (string | PluginConfig | Plugin)[];
@@ -32,26 +33,26 @@ export interface ServerOptions extends OperationOptions {
   readonly host?: string;
   /** Default 9000; 0 picks a free one. */
   readonly port?: number;
-  /** Threads of the pool. Default: one less than the machine has, at least one. */
+  /** Worker threads. Default: one less than the machine has processors, at least one. */
   readonly workers?: number;
-  /** Where encoded chunks are kept, and how many bytes of them (default 10 GiB). Default: nowhere. */
+  /** Directory and bytes (default 10 GiB) of the chunk cache. Default: no cache. */
   readonly cache?: { readonly directory: string; readonly maxBytes?: number };
-  /** Before every path, `/prefix`. Default: none. */
+  /** Path before every route, `/prefix`. Default: none. */
   readonly rootPath?: string;
-  /** Seconds between looks for new metadata; 0: never. Default 5. */
+  /** Seconds between refreshes of datasets; 0 for none. Default 5. */
   readonly refresh?: number;
-  /** Default `*`. */
+  /** Origins whose pages may read: `*`, or a list with commas. Default `*`. */
   readonly corsOrigin?: string;
-  /** Default `public, max-age=0, must-revalidate`. */
+  /** `Cache-Control` of datasets without their own. Default `public, max-age=0, must-revalidate`. */
   readonly cacheControl?: string;
   readonly title?: string;
-  /** A dataset that cannot be opened is a warning in the log instead of an error. Default false. */
+  /** Whether a dataset that cannot be opened is a warning in the log instead of an error. Default false. */
   readonly skipInvalid?: boolean;
   /** A level of the log on standard error, or a pino logger. Default `warn`. */
   readonly log?: LogLevel | Log;
 }
 
-/** Options that were checked; {@link DatasetOptions} of every dataset, in order. */
+/** Checked options, with {@link DatasetOptions} of every dataset, in order. */
 export type CheckedServerOptions = Omit<z.output<typeof serverSchema>, "datasets"> & {
   readonly datasets: readonly (Required<Omit<DatasetOptions, "cacheControl">> & {
     readonly id: string;
@@ -95,7 +96,7 @@ const serverSchema = strictObject("an object of options", {
   cacheControl: OPTIONS.cacheControl.schema.optional(),
   title: OPTIONS.title.schema.optional(),
   skipInvalid: OPTIONS.skipInvalid.schema.optional(),
-  ...operationShape,
+  ...runtimeShape,
   log: z
     .custom<LogLevel | Log>(
       (value) =>
@@ -107,8 +108,8 @@ const serverSchema = strictObject("an object of options", {
 });
 
 /**
- * Checks what a program gave to `createServer`, by the rules that hold for flags, variables and files.
- * @throws ZpublishError `invalid-config`; every problem is a line of the message.
+ * Checks the options of `createServer` by the rules of flags, variables and files.
+ * @throws ZpublishError `invalid-config`; each line of the message is a problem.
  */
 export function checkServerOptions(options: unknown): CheckedServerOptions {
   const result = serverSchema.safeParse(options);

@@ -1,9 +1,9 @@
-import { runNow, type Steps } from "../sliced-work.js";
+import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
+import type { JsonObject } from "../json/json-value.js";
 import type { DataTree, Group, Variable } from "./data-tree.js";
-import type { JsonObject } from "./json-value.js";
 import { nodeName } from "./node-path.js";
 
-/** A group before its place in the tree is known. */
+/** A group that has no place in a tree yet. */
 export interface GroupContent {
   readonly path: string;
   readonly attrs: JsonObject;
@@ -11,15 +11,15 @@ export interface GroupContent {
 }
 
 /**
- * The data tree of its groups: finds coordinates, dimensions and children.
- * @param contents Root first, parents before children, siblings sorted, as sources give them.
+ * Makes a data tree of its groups: finds coordinates, dimensions and children.
+ * @param contents Root first, parents before children, siblings sorted, as a source lists them.
  */
 export function createDataTree(contents: readonly GroupContent[]): DataTree {
   return runNow(dataTreeSteps(contents));
 }
 
-/** {@link createDataTree} as work that can be interrupted. */
-export function* dataTreeSteps(contents: readonly GroupContent[]): Steps<DataTree> {
+/** {@link createDataTree} in steps. */
+export function* dataTreeSteps(contents: readonly GroupContent[]): CooperativeTask<DataTree> {
   const childNames = new Map<string, string[]>(contents.map(({ path }) => [path, []]));
   for (const { path } of contents) {
     if (path !== "/") childNames.get(parentPath(path))?.push(nodeName(path));
@@ -42,13 +42,13 @@ export function* dataTreeSteps(contents: readonly GroupContent[]): Steps<DataTre
   return Object.freeze({ root, groups });
 }
 
-/** Dimensions over which two variables of a group disagree, one sentence each: xarray cannot open such a group. */
+/** Lists dimensions whose length differs between variables of a group, one sentence each. xarray cannot open such a group. */
 export function dimensionConflicts(content: GroupContent): string[] {
   return runNow(dimensionConflictSteps(content));
 }
 
-/** {@link dimensionConflicts} as work that can be interrupted. */
-export function* dimensionConflictSteps(content: GroupContent): Steps<string[]> {
+/** {@link dimensionConflicts} in steps. */
+export function* dimensionConflictSteps(content: GroupContent): CooperativeTask<string[]> {
   const seen = new Map<string, { length: number; by: string }>();
   const conflicts: string[] = [];
   for (const variable of content.variables) {
@@ -68,7 +68,7 @@ export function* dimensionConflictSteps(content: GroupContent): Steps<string[]> 
   return conflicts;
 }
 
-/** `/a/b` of `/a/b/c`; `/` of `/a`. */
+/** Returns the path of a group's parent: `/a/b` for `/a/b/c`, `/` for `/a`. */
 export function parentPath(path: string): string {
   return path.slice(0, path.lastIndexOf("/")) || "/";
 }
@@ -77,7 +77,7 @@ export function parentPath(path: string): string {
 function* membersOf({
   attrs,
   variables,
-}: GroupContent): Steps<Pick<Group, "variables" | "coordinateNames" | "dims">> {
+}: GroupContent): CooperativeTask<Pick<Group, "variables" | "coordinateNames" | "dims">> {
   const byName = new Map<string, Variable>();
   const dims = new Map<string, number>();
   const named = new Set<string>();

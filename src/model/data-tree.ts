@@ -1,7 +1,7 @@
+import type { JsonObject } from "../json/json-value.js";
 import type { DataType } from "./data-type.js";
-import type { JsonObject } from "./json-value.js";
 
-/** One array of a group, as clients see it: the stored form (xarray's `decode_cf=False`). Frozen. */
+/** One array of a group as clients see it, in its stored form (xarray's `decode_cf=False`). Frozen. */
 export interface Variable {
   readonly name: string;
   /** Path below the root without a leading slash, as in a Zarr store: `a/b/t2m`. */
@@ -10,7 +10,7 @@ export interface Variable {
   readonly dims: readonly string[];
   /** Elements per axis. */
   readonly shape: readonly number[];
-  /** Elements per axis of a chunk as served. `[]` for a scalar. */
+  /** Elements per axis of a served chunk. `[]` for a scalar. */
   readonly chunkShape: readonly number[];
   readonly dataType: DataType;
   /** Without `_ARRAY_DIMENSIONS`. */
@@ -24,7 +24,7 @@ export interface Group {
   /** Last segment of the path; empty for the root. */
   readonly name: string;
   readonly attrs: JsonObject;
-  /** By name, in the order of the source (sorted by name where it has none). */
+  /** By name, in the order of the source; sorted by name if it has no order. */
   readonly variables: ReadonlyMap<string, Variable>;
   /** Variables that are coordinates: named like their one dimension, or named by a `coordinates` attribute. */
   readonly coordinateNames: ReadonlySet<string>;

@@ -1,4 +1,4 @@
-import type { JsonValue } from "./json-value.js";
+import type { JsonValue } from "../json/json-value.js";
 
 /** numpy's kind characters; `O` is an object type, whose items have no fixed size. */
 export type DataTypeKind = "b" | "i" | "u" | "f" | "c" | "S" | "U" | "M" | "m" | "V" | "O";
@@ -8,7 +8,7 @@ export interface DataType {
   readonly kind: DataTypeKind;
   /** Bytes of one item; 0 for `O`. */
   readonly itemSize: number;
-  /** `|` where byte order means nothing (one-byte types, `S`, `V`, `O`). */
+  /** `|` if byte order means nothing (one-byte types, `S`, `V`, `O`). */
   readonly byteOrder: "<" | ">" | "|";
   /** As in `dtype` of a v2 `.zarray`: `"<f4"`, `"<M8[s]"`, or a list of fields for structured types. */
   readonly zarr: JsonValue;

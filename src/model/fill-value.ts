@@ -1,13 +1,13 @@
 import { ZpublishError } from "../errors.js";
+import { isJsonArray, type JsonValue, toBigInt, toNumber } from "../json/json-value.js";
+import { pythonFloat } from "../json/python-text.js";
+import { stringifyJson } from "../json/stringify-json.js";
 import type { DataType } from "./data-type.js";
 import { readHalf, readLongDouble, writeHalf, writeLongDouble } from "./float-bits.js";
-import { isJsonArray, type JsonValue, toBigInt, toNumber } from "./json-value.js";
-import { pythonFloat } from "./python-text.js";
-import { stringifyJson } from "./stringify-json.js";
 
 /** A fill value in both of its forms. */
 export interface FillValue {
-  /** One item in the type's byte order, owned by the caller; null: none (`null`, and every object type). */
+  /** One item in the type's byte order, owned by the caller; null for `null`, and for every object type. */
   readonly item: Uint8Array | null;
   /** As zarr-python writes it into `.zarray`. */
   readonly json: JsonValue;
@@ -23,19 +23,19 @@ const namedFloats: Readonly<Record<string, number>> = {
 };
 
 /**
- * Parses the `fill_value` of a v2 `.zarray`. Takes what zarr-python takes and other writers write: integral floats
+ * Parses the `fill_value` of a v2 `.zarray`. Accepts what zarr-python accepts and other writers write: integral floats
  * for integers, 0 and 1 for bool, a number for complex, 0 for strings and structured types.
- * @throws ZpublishError `invalid-metadata` where the value does not fit the type: nothing is wrapped or cut.
+ * @throws ZpublishError `invalid-metadata` if the value does not fit the type: nothing is wrapped or cut.
  */
 export function parseFillValue(value: JsonValue, type: DataType): FillValue {
-  // What an object type's fill value is, only its object codec knows.
+  // Only the object codec knows what the fill value of an object type means.
   if (value === null || type.kind === "O") return { item: null, json: value };
   const item = encodeFillItem(value, type);
   return { item, json: fillItemToJson(item, type) };
 }
 
 /**
- * The bytes of one item, from JSON as in a v2 `fill_value`.
+ * Encodes one item from JSON as in a v2 `fill_value`.
  * @throws ZpublishError `invalid-metadata`
  */
 export function encodeFillItem(value: JsonValue, type: DataType): Uint8Array {
@@ -68,7 +68,7 @@ export function encodeFillItem(value: JsonValue, type: DataType): Uint8Array {
   }
 }
 
-/** One item's bytes as zarr-python writes that fill value. The opposite of {@link encodeFillItem}. */
+/** Writes one item as zarr-python writes it as a fill value. The opposite of {@link encodeFillItem}. */
 export function fillItemToJson(item: Uint8Array, type: DataType): JsonValue {
   switch (type.kind) {
     case "b":
@@ -90,7 +90,7 @@ export function fillItemToJson(item: Uint8Array, type: DataType): JsonValue {
     case "U":
       return readText(item, type);
     case "S": {
-      // numpy's bytes end before their trailing zeros.
+      // numpy strips trailing zeros from bytes.
       let end = item.length;
       while (end > 0 && item[end - 1] === 0) end--;
       return Buffer.from(item.subarray(0, end)).toString("base64");
@@ -101,15 +101,14 @@ export function fillItemToJson(item: Uint8Array, type: DataType): JsonValue {
 }
 
 /**
- * Bytes of standard base64, undefined where the text is something else. (Buffer takes any text and skips what it
- * does not like.)
+ * Decodes standard base64; undefined if the text is something else. (Buffer accepts any text and skips other characters.)
  */
 export function decodeBase64(text: string): Uint8Array | undefined {
   const bytes = Buffer.from(text, "base64");
   return bytes.toString("base64") === text ? new Uint8Array(bytes) : undefined;
 }
 
-/** A JSON number, or the name of one that JSON has no literal for. */
+/** Reads a JSON number, or the name of one that JSON has no literal for; undefined if the value is neither. */
 export function floatOf(value: JsonValue): number | undefined {
   if (typeof value === "string") return Object.hasOwn(namedFloats, value) ? namedFloats[value] : undefined;
   return toNumber(value);
@@ -158,7 +157,7 @@ function readInteger(item: Uint8Array, type: DataType): JsonValue {
   return Number.isSafeInteger(number) ? number : integer;
 }
 
-/** Writes a float as wide as `item`; rounds as numpy does, except that nothing finite becomes infinite. */
+/** Writes a float as wide as `item`. Rounds as numpy does, but throws if a finite number would become infinite. */
 function writeFloat(item: Uint8Array, value: number, type: DataType): void {
   const view = new DataView(item.buffer, item.byteOffset, item.byteLength);
   const little = type.byteOrder !== ">";
@@ -213,7 +212,7 @@ function writeBytes(item: Uint8Array, value: JsonValue, type: DataType): void {
   if (toNumber(value) === 0) return;
   const bytes = typeof value === "string" ? decodeBase64(value) : undefined;
   if (bytes === undefined) throw mismatch("base64", value, type);
-  // zarr-python leaves the trailing zeros of `S` away; a structured or void item is always whole.
+  // zarr-python strips trailing zeros from `S`; a structured or void item is always whole.
   const fits = type.kind === "S" ? bytes.length <= item.length : bytes.length === item.length;
   if (!fits) {
     const bound = type.kind === "S" ? "at most " : "";

@@ -1,4 +1,4 @@
-/** Writes a half-precision float, rounded to nearest even; too large becomes infinite. */
+/** Writes a half-precision float, rounded to nearest even; infinite if the number is too large. */
 export function writeHalf(view: DataView, value: number, littleEndian: boolean): void {
   view.setUint16(0, halfBits(value), littleEndian);
 }
@@ -21,7 +21,7 @@ function halfBits(value: number): number {
   // 65520 is halfway between the largest finite half and the next power of two.
   if (magnitude >= 65520) return sign | 0x7c00;
   const exponent = Math.max(-14, Math.min(15, binaryExponent(magnitude)));
-  // In units of the last place; carries into the exponent by itself when it rounds up to 2048.
+  // In units of the last place. If it rounds up to 2048, it carries into the exponent by itself.
   const units = roundHalfToEven(magnitude / 2 ** (exponent - 10));
   return sign | ((exponent + 14) * 1024 + units);
 }
@@ -81,7 +81,7 @@ export function readLongDouble(item: Uint8Array, littleEndian: boolean): number 
     return mantissa << 1n === 1n << 64n ? sign * Number.POSITIVE_INFINITY : Number.NaN;
   }
   if (mantissa === 0n) return sign * 0;
-  // In two steps: 2^exponent alone may be out of a double's range where the product is not.
+  // In two steps: 2^exponent alone may be out of a double's range even if the product is not.
   const half = Math.trunc(exponent / 2);
   return sign * (Number(mantissa) / 2 ** 63) * 2 ** half * 2 ** (exponent - half);
 }

@@ -1,27 +1,28 @@
-import { runNow, type Steps } from "../sliced-work.js";
+import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
 
-/** What naming needs to know of an array of a group. */
+/** An array of a group whose dimensions may lack names. */
 export interface UnnamedArray {
   readonly name: string;
   readonly shape: readonly number[];
-  /** From the source; null where it names none (for the array, or for one axis). */
+  /** Names from the source; null if it names none (for the array, or for one axis). */
   readonly dimNames: readonly (string | null)[] | null;
 }
 
 /**
- * Dimension names for the arrays of one group, one list per array.
+ * Names the dimensions of the arrays of one group, one list per array.
  *
- * Names of the source are kept. An axis without one is called after its length, `dim_12`; the next axis of the same
- * length in the same array is `dim_12_1`. So two arrays never disagree about a dimension's length, anywhere in a tree,
- * and a name does not depend on which other arrays there are, except where it is taken: by another variable of
- * the group (xarray would take it for a coordinate) or by a dimension of the source of another length.
+ * Names from the source stay. An axis without one is called after its length, `dim_12`; the next axis of the same
+ * length in the same array is `dim_12_1`. So two arrays never disagree about a dimension's length, anywhere in a tree.
+ *
+ * A name does not depend on the other arrays unless it is taken: by another variable of the group, which xarray would
+ * take for a coordinate, or by a dimension of the source with another length.
  */
 export function nameDimensions(arrays: readonly UnnamedArray[]): string[][] {
   return runNow(nameDimensionsSteps(arrays));
 }
 
-/** {@link nameDimensions} as work that can be interrupted. */
-export function* nameDimensionsSteps(arrays: readonly UnnamedArray[]): Steps<string[][]> {
+/** {@link nameDimensions} in steps. */
+export function* nameDimensionsSteps(arrays: readonly UnnamedArray[]): CooperativeTask<string[][]> {
   const lengthsOfSource = new Map<string, Set<number>>();
   const variableNames = new Set<string>();
   for (const array of arrays) {

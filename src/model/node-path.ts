@@ -1,9 +1,9 @@
 /**
- * The path of a node without leading, trailing and doubled slashes: `a/b` of `/a//b/`, empty for the root. So Zarr stores
- * normalise keys, and so what `/groups` lists can be used as it is.
+ * Strips leading, trailing and doubled slashes from a node's path: `a/b` for `/a//b/`, empty for the root. Zarr stores
+ * normalise keys so, and paths that `/groups` lists can be used verbatim.
  */
 export function normalNodePath(path: string): string {
-  // Most are; a chunk's path passes here with every request.
+  // Most paths are normal, and every request for a chunk passes here.
   if (!path.startsWith("/") && !path.endsWith("/") && !path.includes("//")) return path;
   return path
     .split("/")
@@ -11,7 +11,7 @@ export function normalNodePath(path: string): string {
     .join("/");
 }
 
-/** Last segment of a node's path: `b` of `/a/b` and of `a/b`; empty for the root. */
+/** Returns the last segment of a node's path: `b` for `/a/b` and `a/b`, empty for the root. */
 export function nodeName(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }

@@ -1,7 +1,7 @@
 import { ZpublishError } from "../errors.js";
+import { isJsonArray, type JsonValue } from "../json/json-value.js";
+import { stringifyJson } from "../json/stringify-json.js";
 import type { DataType, DataTypeKind } from "./data-type.js";
-import { isJsonArray, type JsonValue } from "./json-value.js";
-import { stringifyJson } from "./stringify-json.js";
 import { maxItemSize, structuredDataType } from "./structured-data-type.js";
 
 /** What numpy can hold per kind: item sizes in bytes. `f16` and `c32` are the long double of x86-64. */
@@ -48,7 +48,7 @@ const aliases: Readonly<Record<string, string>> = {
   O: "|O",
 };
 
-/** Types by the text they were parsed from: thousands of arrays share a few. */
+/** Parsed types by their text: thousands of arrays share a few. */
 const knownTypes = new Map<string, DataType>();
 const maxKnownTypes = 1_000;
 
@@ -56,9 +56,9 @@ const plainType = /^([<>|=]?)([biufcSUVO])(\d{0,10})$/;
 const timeType = /^([<>|=]?)([Mm])8(?:\[(\d{0,10})(generic|[YMWDhms]|ms|[uμµ]s|[npfa]s)\])?$/;
 
 /**
- * Parses the `dtype` of a v2 `.zarray`: a type string (`"<f4"`, `"|S5"`, `"<M8[25us]"`) or a list of fields. Names and
- * texts come out as numpy's, type strings in numpy's canonical form (`"i1"` becomes `"|i1"`).
- * @throws ZpublishError `invalid-metadata` where it is no data type, `unsupported` where it is one nobody here knows.
+ * Parses the `dtype` of a v2 `.zarray`: a type string (`"<f4"`, `"|S5"`, `"<M8[25us]"`) or a list of fields. Names are
+ * numpy's, type strings are in numpy's canonical form (`"i1"` becomes `"|i1"`).
+ * @throws ZpublishError `invalid-metadata` if it is no data type, `unsupported` if the type is unknown here.
  */
 export function parseDataType(dtype: JsonValue): DataType {
   if (isJsonArray(dtype)) return structuredDataType(dtype, parseDataType);
@@ -134,7 +134,7 @@ function parseTimeType(text: string): DataType | undefined {
   };
 }
 
-/** What is not said is the machine's own order, and every machine this runs on is little-endian. */
+/** The byte order that a type string names. If it names none, it means the machine's, which is little-endian here. */
 function explicitOrder(order: string): "<" | ">" {
   return order === ">" ? ">" : "<";
 }

@@ -1,8 +1,8 @@
 import { ZpublishError } from "../errors.js";
+import { isJsonArray, type JsonValue, toNumber } from "../json/json-value.js";
+import { pythonString } from "../json/python-text.js";
+import { stringifyJson } from "../json/stringify-json.js";
 import type { DataType } from "./data-type.js";
-import { isJsonArray, type JsonValue, toNumber } from "./json-value.js";
-import { pythonString } from "./python-text.js";
-import { stringifyJson } from "./stringify-json.js";
 
 /** Larger than any real item by far, and small enough to make one; numpy's own bound is 2^31 - 1. */
 export const maxItemSize = 2 ** 28;
@@ -15,8 +15,8 @@ interface Field {
 }
 
 /**
- * The type of a list of fields `[name, dtype]` or `[name, dtype, shape]`, packed one after the other as numpy does
- * with such a list. A type with an object field anywhere is of kind `O`: its items have no fixed size.
+ * Makes the type of a list of fields `[name, dtype]` or `[name, dtype, shape]`, packed one after the other as in numpy.
+ * A type with an object field anywhere is of kind `O`: its items have no fixed size.
  * @param parseFieldType Parses the type of one field, which may be a list again.
  * @throws ZpublishError `invalid-metadata`
  */
@@ -65,7 +65,7 @@ function parseField(
   };
 }
 
-/** Subarray shape; a bare 1 means none, any other bare number one axis. */
+/** Parses a subarray shape. A bare 1 means none, any other bare number one axis. */
 function parseShape(shape: JsonValue | undefined): readonly number[] {
   if (shape === undefined) return [];
   const lengths = isJsonArray(shape) ? shape.map(toNumber) : [toNumber(shape)];
@@ -75,7 +75,7 @@ function parseShape(shape: JsonValue | undefined): readonly number[] {
   return isJsonArray(shape) || lengths[0] !== 1 ? (lengths as number[]) : [];
 }
 
-/** How numpy writes a field's type: `'<f4'`, `'?'`, `'i1'`, `'S5'`, `'M8'` with its order, nested fields as a list. */
+/** Writes a field's type as numpy does: `'<f4'`, `'?'`, `'i1'`, `'S5'`, `'M8'` with its order, nested fields as a list. */
 function shortText(type: DataType): string {
   if (isJsonArray(type.zarr)) return type.numpyStr;
   if (type.kind === "b") return "'?'";
@@ -83,7 +83,7 @@ function shortText(type: DataType): string {
   return `'${type.itemSize === 0 ? text.replace("0", "") : text}'`;
 }
 
-/** Bytes in numpy's memory, where an object is a pointer. */
+/** Bytes of an item in numpy's memory, in which an object is a pointer. */
 function numpyItemSize(type: DataType): number {
   if (type.kind !== "O") return type.itemSize;
   return type.numpyName === "object" ? 8 : Number(type.numpyName.slice("void".length)) / 8;

@@ -1,7 +1,7 @@
 import { messageOf } from "../errors.js";
 import type { Log } from "./log.js";
 
-/** Has an error that nobody caught logged, and the process end with 1: what it left behind is not to be trusted. */
+/** Logs uncaught errors, and ends the process with exit code 1: its state cannot be trusted any more. */
 export function exitOnUncaught(log: Log): void {
   const fail = (error: unknown): void => {
     log.fatal({ err: error }, `internal error: ${messageOf(error)}`);

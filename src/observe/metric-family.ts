@@ -1,8 +1,8 @@
 import type { Histogram } from "./histogram.js";
 
 /**
- * One metric with its values as plain data, which crosses processes: of the form that prom-client's `getMetricsAsJSON`
- * gives and its registry writes.
+ * One metric with its values, as plain data that can be sent between processes: the form of prom-client's
+ * `getMetricsAsJSON`, which its registry can write.
  */
 export interface MetricFamily {
   readonly name: string;
@@ -11,29 +11,30 @@ export interface MetricFamily {
   readonly values: readonly MetricSample[];
 }
 
+/** One value of a metric. */
 export interface MetricSample {
   readonly value: number;
   readonly labels: Readonly<Record<string, string | number>>;
-  /** Where it is not the family's: a histogram's `…_bucket`, `…_sum`, `…_count`. */
+  /** Name if it is not the family's: a histogram's `…_bucket`, `…_sum`, `…_count`. */
   readonly metricName?: string;
 }
 
 type Labels = MetricSample["labels"];
 
-/** Labels and what is measured under them; a number alone has none. */
+/** Values with their labels; a number alone has none. */
 export type Labelled<T> = T | readonly (readonly [labels: Labels, value: T])[];
 
-/** What only grows; its name ends in `_total`. */
+/** Creates a metric that only grows; its name ends in `_total`. */
 export function counter(name: string, help: string, value: Labelled<number>): MetricFamily {
   return { name, help, type: "counter", values: samples(value) };
 }
 
-/** What goes up and down. */
+/** Creates a metric that goes up and down. */
 export function gauge(name: string, help: string, value: Labelled<number>): MetricFamily {
   return { name, help, type: "gauge", values: samples(value) };
 }
 
-/** Observations in buckets, which count all up to their bound, as Prometheus has it. */
+/** Creates a histogram, whose buckets count all observations up to their bound, as Prometheus expects. */
 export function histogram(
   name: string,
   help: string,

@@ -1,24 +1,22 @@
 import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import type { MetricFamily } from "./metric-family.js";
-import { type MetricSources, serverMetrics } from "./server-metrics.js";
 
-/** Of `renderMetrics`. */
+/** Content type of what `renderMetrics` returns. */
 export const METRICS_CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
 
 /** The metrics of one process, or of one of several. */
 export interface ProcessMetrics {
-  /** Value of the label `process`; undefined: there is only one, and no label. */
+  /** Value of the label `process`; undefined if there is one process, which needs no label. */
   readonly process?: string;
   readonly families: readonly MetricFamily[];
 }
 
 /**
- * What observes the process: there is one of each in a process, however many servers it has, as what looks at garbage
- * collection and the event loop cannot be stopped.
+ * Metrics of the process, shared by all servers in it: the observers of garbage collection and event loop cannot be stopped.
  */
 let ofProcess: Registry | undefined;
 
-/** Gauges that are named as if they were counters; the same numbers are there by kind, without `_total`. */
+/** Gauges with names of counters; the same numbers exist by kind, without `_total`. */
 const MISNAMED = [
   "nodejs_active_handles_total",
   "nodejs_active_requests_total",
@@ -34,20 +32,18 @@ function processRegistry(): Registry {
   return ofProcess;
 }
 
-/** Begins to observe the process, for later {@link collectMetrics}. */
+/** Starts to observe the process, for {@link processMetrics}. */
 export function observeProcess(): void {
   processRegistry();
 }
 
-/** All metrics of a server and its process as they are now, as plain data. Never rejects for what a server does. */
-export async function collectMetrics(sources: MetricSources): Promise<readonly MetricFamily[]> {
-  const own = (await processRegistry().getMetricsAsJSON()) as unknown as MetricFamily[];
-  return [...own, ...serverMetrics(sources)];
+/** Returns the current metrics of this process: memory, event loop, garbage collection. */
+export async function processMetrics(): Promise<readonly MetricFamily[]> {
+  return (await processRegistry().getMetricsAsJSON()) as unknown as MetricFamily[];
 }
 
 /**
- * Metrics as text for Prometheus (format 0.0.4): every metric once, with the values of all processes. What only one
- * process says stands for that one.
+ * Writes metrics as text for Prometheus (format 0.0.4): every metric once, with the values of all processes that have it.
  */
 export function renderMetrics(processes: readonly ProcessMetrics[]): Promise<string> {
   const merged = new Map<string, MetricFamily & { values: MetricFamily["values"][number][] }>();
@@ -67,7 +63,7 @@ export function renderMetrics(processes: readonly ProcessMetrics[]): Promise<str
   }
   const registry = new Registry();
   for (const family of merged.values()) {
-    // A registry asks no more of a metric than this, whatever its types say.
+    // A registry uses no other members of a metric, whatever its types say.
     const metric = { name: family.name, get: async () => family };
     registry.registerMetric(metric as unknown as Metric);
   }

@@ -1,8 +1,8 @@
-/** Where a request stands in a distributed trace. */
+/** Position of a request in a distributed trace. */
 export interface TraceParent {
   /** 32 hexadecimal digits, lower case. */
   readonly traceId: string;
-  /** Of the caller's span, 16 hexadecimal digits. */
+  /** Id of the caller's span, 16 hexadecimal digits. */
   readonly parentId: string;
 }
 
@@ -11,9 +11,8 @@ const FORMAT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?
 const MAX_LENGTH = 512;
 
 /**
- * Understands a `traceparent` header (W3C Trace Context, level 1, §3.2): version 00 to the letter, later ones as far as
- * they are like it.
- * @returns undefined where it is none, or not valid: it is to be taken for none then.
+ * Parses a `traceparent` header (W3C Trace Context, level 1, §3.2): version 00 strictly, later ones as far as they agree with it.
+ * @returns undefined if the header is not valid, and so is to be ignored.
  */
 export function parseTraceParent(header: string): TraceParent | undefined {
   if (header.length > MAX_LENGTH) return undefined;

@@ -9,7 +9,7 @@ const PACKAGES = ["uWebSockets.js", "piscina", "zarrita", "numcodecs", "lmdb"];
 
 let versions: Readonly<Record<string, string>> | undefined;
 
-/** Versions of this package, of what it stands on, and of the system; read once. */
+/** Returns the versions of this package, its dependencies and the system; read once. */
 export function packageVersions(): Readonly<Record<string, string>> {
   versions ??= Object.freeze({
     zpublish: packageVersion,
@@ -26,8 +26,8 @@ export function packageVersions(): Readonly<Record<string, string>> {
 }
 
 /**
- * The version an installed package says of itself. Its manifest is looked for as Node does, by folder: the `exports` of several
- * packages hide it, and one is installed under another name than its own.
+ * Reads the version of an installed package from its manifest, found by folder as Node.js does: the `exports` of several packages
+ * hide it, and one is installed under another name than its own.
  */
 function installedVersion(name: string): string {
   const folders = createRequire(import.meta.url).resolve.paths(name) ?? [];

@@ -1,14 +1,14 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
+import { type CooperativeTask, startCooperatively } from "../event-loop/cooperative-task.js";
+import { settlesWithin } from "../event-loop/settles-within.js";
 import { renderDocsPage } from "../html/docs-page.js";
 import { type HomePage, homePageSteps } from "../html/home-page.js";
 import type { Document } from "../http/document.js";
 import type { DocumentReply } from "../http/reply.js";
-import type { Route } from "../http/route.js";
+import type { Route } from "../http/routing/route.js";
 import { packageVersion } from "../observe/package-version.js";
 import type { PluginContext } from "../plugins/plugin.js";
-import { settlesWithin } from "../settles-within.js";
-import { beginInSlices, type Steps } from "../sliced-work.js";
 import { createDocsAssets } from "./docs-assets.js";
 import { openApiDocument } from "./openapi-document.js";
 
@@ -92,7 +92,7 @@ function reply(document: Document): DocumentReply {
   return { kind: "document", document };
 }
 
-/** The home page, made anew only when the datasets it shows are others, or other states of the same. */
+/** Creates the home page, and again only when the datasets on it have changed. */
 function createHomeDocument(context: PluginContext): () => Document | Promise<Document> {
   let shownIds: readonly string[] = [];
   let shownState: string | undefined;
@@ -108,7 +108,7 @@ function createHomeDocument(context: PluginContext): () => Document | Promise<Do
     shownState = state;
     const { title, versions } = context;
     const page = { title, ids, snapshots, plugins: context.plugins(), routes: context.routes(), versions };
-    const made = beginInSlices(homeDocumentSteps(context, page));
+    const made = startCooperatively(homeDocumentSteps(context, page));
     shown = made;
     if (made instanceof Promise) {
       made.then(
@@ -132,7 +132,7 @@ function createHomeDocument(context: PluginContext): () => Document | Promise<Do
   };
 }
 
-function* homeDocumentSteps({ createDocument }: PluginContext, page: HomePage): Steps<Document> {
+function* homeDocumentSteps({ createDocument }: PluginContext, page: HomePage): CooperativeTask<Document> {
   return createDocument(yield* homePageSteps(page), HTML_TYPE);
 }
 
@@ -140,7 +140,7 @@ function isSameList(a: readonly string[], b: readonly string[]): boolean {
   return a === b || (a.length === b.length && a.every((item, index) => item === b[index]));
 }
 
-/** Those that can be had in time: the others are links only, like all further ones. */
+/** Returns the datasets that are ready in time; the others are only links. */
 function describedSnapshots(
   { datasets }: PluginContext,
   ids: readonly string[],

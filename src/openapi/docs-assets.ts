@@ -30,16 +30,15 @@ const START_FILE = "start.js";
 
 /** The assets of one version. */
 export interface DocsAssets {
-  /** Of all assets together: of swagger-ui-dist and of this package. */
+  /** Version of all assets together: of swagger-ui-dist and of this package. */
   readonly version: string;
   /**
-   * One asset, read at its first use and kept.
-   * @returns undefined where the name is none of the page's assets.
+   * Returns an asset, which is read at its first use; undefined if the page has none of that name.
    */
   read(name: string): Promise<Document | undefined>;
 }
 
-/** Makes the assets of `/docs`; the files are read when they are first asked for. */
+/** Creates the assets of `/docs`; files are read at their first use. */
 export function createDocsAssets(createDocument: PluginContext["createDocument"]): DocsAssets {
   const require = createRequire(import.meta.url);
   const packageFile = require.resolve("swagger-ui-dist/package.json");

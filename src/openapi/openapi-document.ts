@@ -1,4 +1,4 @@
-import type { Route } from "../http/route.js";
+import type { Route } from "../http/routing/route.js";
 import { COMPONENTS } from "./openapi-components.js";
 import { createTags } from "./route-tags.js";
 

@@ -1,8 +1,8 @@
-import type { Route } from "../http/route.js";
+import type { Route } from "../http/routing/route.js";
 
 /**
- * Makes what says under which heading a route stands: the first segment of its path (`datasets`), or below a parameter
- * the next one if more than one route goes on behind it (`zarr`, `groups`). `/` and its documents are `service`.
+ * Creates a function that returns the heading of a route: the first segment of its path (`datasets`), or the segment behind a
+ * parameter if several routes continue there (`zarr`, `groups`). `/` and its documents are `service`.
  * @param routes All routes.
  */
 export function createTags(routes: readonly Route[]): (route: Route) => string {
@@ -25,7 +25,7 @@ export function createTags(routes: readonly Route[]): (route: Route) => string {
   };
 }
 
-/** `/datasets/{dataset_id}/zarr` of a path that goes on behind it. */
+/** Returns `/datasets/{dataset_id}/zarr` of a longer path. */
 function roomOf(path: string): string | undefined {
   return /^(\/[^/{}]+\/\{[^}]+\}\/[^/{}]+)\/./.exec(path)?.[1];
 }

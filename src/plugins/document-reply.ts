@@ -1,28 +1,35 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
+import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import type { DocumentPieces } from "../http/create-document.js";
 import type { Document } from "../http/document.js";
 import type { DocumentReply } from "../http/reply.js";
-import type { JsonValue } from "../model/json-value.js";
-import { stringifyJsonPieces } from "../model/stringify-json.js";
-import type { Steps } from "../sliced-work.js";
+import type { JsonValue } from "../json/json-value.js";
+import { stringifyJsonPieces } from "../json/stringify-json.js";
 import type { PluginContext } from "./plugin.js";
 
-/** The reply with a document about a snapshot, made once per key; see {@link PluginContext.document}. */
+/**
+ * Replies with a document about a group or an array, made once per snapshot; see {@link PluginContext.document}.
+ * @param name What the document is; the same for all paths.
+ * @param path The group or array.
+ */
 export function documentReply(
   context: PluginContext,
   snapshot: DatasetSnapshot,
-  key: string,
+  name: string,
+  path: string,
   contentType: string,
   pieces: () => DocumentPieces,
 ): DocumentReply | Promise<DocumentReply> {
-  const { datasets } = context;
-  const reply = (document: Document): DocumentReply => ({
-    kind: "document",
-    document,
-    cacheControl: snapshot.cacheControl,
-    isCurrent: () => datasets.isCurrent(snapshot),
-  });
-  const made = context.document(snapshot, key, contentType, pieces);
+  // Two look-ups by strings that exist already: putting one key together costs more than the rest of the request.
+  const replies = context.memo(snapshot, name, () => new Map<string, DocumentReply>());
+  const known = replies.get(path);
+  if (known !== undefined) return known;
+  const reply = (document: Document): DocumentReply => {
+    const made: DocumentReply = { kind: "document", document, cacheControl: snapshot.cacheControl };
+    replies.set(path, made);
+    return made;
+  };
+  const made = context.document(snapshot, `${name} ${path}`, contentType, pieces);
   return made instanceof Promise ? made.then(reply) : reply(made);
 }
 
@@ -30,24 +37,26 @@ export function documentReply(
 export function jsonReply(
   context: PluginContext,
   snapshot: DatasetSnapshot,
-  key: string,
+  name: string,
+  path: string,
   content: () => JsonValue,
 ): DocumentReply | Promise<DocumentReply> {
-  return documentReply(context, snapshot, key, JSON_TYPE, () => stringifyJsonPieces(content()));
+  return documentReply(context, snapshot, name, path, JSON_TYPE, () => stringifyJsonPieces(content()));
 }
 
 /** The same with a JSON document whose content grows with a dataset. */
 export function largeJsonReply(
   context: PluginContext,
   snapshot: DatasetSnapshot,
-  key: string,
-  content: () => Steps<JsonValue>,
+  name: string,
+  path: string,
+  content: () => CooperativeTask<JsonValue>,
 ): DocumentReply | Promise<DocumentReply> {
-  return documentReply(context, snapshot, key, JSON_TYPE, () => jsonPieces(content()));
+  return documentReply(context, snapshot, name, path, JSON_TYPE, () => jsonPieces(content()));
 }
 
 const JSON_TYPE = "application/json";
 
-function* jsonPieces(content: Steps<JsonValue>): Generator<string | undefined, void, undefined> {
+function* jsonPieces(content: CooperativeTask<JsonValue>): Generator<string | undefined, void, undefined> {
   yield* stringifyJsonPieces(yield* content);
 }

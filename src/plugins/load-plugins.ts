@@ -19,7 +19,7 @@ const PLUGIN_NAME = /^[a-z][a-z0-9_]*$/;
 
 /**
  * Loads plugins, in order.
- * @throws ZpublishError `invalid-config` where a module cannot be loaded, is no plugin, or a name is used twice.
+ * @throws ZpublishError `invalid-config` if a module cannot be loaded or is no plugin, or a name is used twice.
  */
 export async function loadPlugins(wanted: readonly (PluginConfig | Plugin)[]): Promise<readonly Plugin[]> {
   const plugins: Plugin[] = [];
@@ -54,7 +54,7 @@ async function loadPlugin({ name, module, options }: PluginConfig): Promise<Plug
   }
 }
 
-/** @throws ZpublishError `invalid-config` where there is none of that name. */
+/** @throws ZpublishError `invalid-config` if there is none of that name. */
 function loadBuiltIn(name: string): Promise<PluginModule> {
   if (isBuiltIn(name)) return BUILT_IN[name]();
   throw new ZpublishError(

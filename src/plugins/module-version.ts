@@ -1,4 +1,4 @@
-import { stringifyJson } from "../model/stringify-json.js";
+import { stringifyJson } from "../json/stringify-json.js";
 import { packageVersion } from "../observe/package-version.js";
 import type { Plugin } from "./plugin.js";
 
@@ -19,7 +19,7 @@ const moduleVersionPlugin: Plugin = {
           schema: { type: "object", additionalProperties: { type: "string" } },
           ranged: true,
         },
-        handler: () => ({ kind: "document", document, isCurrent: () => true }),
+        handler: () => ({ kind: "document", document }),
       },
     ];
   },

@@ -1,13 +1,13 @@
 import type { ChunkService } from "../chunk/chunk-service.js";
 import type { Datasets } from "../dataset/dataset.js";
 import { createDocument } from "../http/create-document.js";
-import type { Route } from "../http/route.js";
+import type { Route } from "../http/routing/route.js";
 import type { Log } from "../observe/log.js";
 import type { PreviewService } from "../preview/preview.js";
 import type { Plugin, PluginContext } from "./plugin.js";
 import type { SnapshotMemo } from "./snapshot-memo.js";
 
-/** What the composition root has for plugins. */
+/** Parts of the server that a plugin's context is made of. */
 export interface PluginParts {
   readonly datasets: Datasets;
   readonly chunks: () => ChunkService;
@@ -21,7 +21,7 @@ export interface PluginParts {
   readonly log: Log;
 }
 
-/** The bundle of dependencies that every plugin gets; services start when one first asks for them. */
+/** Creates the context of plugins. Chunks and previews start at first use. */
 export function createPluginContext(parts: PluginParts): PluginContext {
   const { memo, document } = parts.memo;
   return {

@@ -1,6 +1,6 @@
 import type { Document } from "../http/document.js";
-import type { JsonObject } from "../model/json-value.js";
-import { stringifyJson } from "../model/stringify-json.js";
+import type { JsonObject } from "../json/json-value.js";
+import { stringifyJson } from "../json/stringify-json.js";
 import { packageVersion } from "../observe/package-version.js";
 import type { Plugin, PluginContext } from "./plugin.js";
 
@@ -24,7 +24,7 @@ const pluginInfoPlugin: Plugin = {
         // Made at the first request: other plugins may still load while this one gives its routes.
         handler() {
           document ??= context.createDocument(stringifyJson(pluginTable(context)), "application/json");
-          return { kind: "document", document, isCurrent: () => true };
+          return { kind: "document", document };
         },
       },
     ];

@@ -2,13 +2,12 @@ import type { ChunkService } from "../chunk/chunk-service.js";
 import type { DatasetSnapshot, Datasets } from "../dataset/dataset.js";
 import type { DocumentPieces } from "../http/create-document.js";
 import type { Document } from "../http/document.js";
-import type { Route } from "../http/route.js";
+import type { Route } from "../http/routing/route.js";
 import type { Log } from "../observe/log.js";
 import type { PreviewService } from "../preview/preview.js";
 
 /**
- * What gives the service its functions. A plugin names itself and returns routes; the built-in ones use nothing a
- * third party's could not.
+ * A named set of routes. Built-in plugins use only what other plugins can use.
  */
 export interface Plugin {
   /** Unique in a server: `[a-z][a-z0-9_]*`. */
@@ -17,16 +16,15 @@ export interface Plugin {
   /** Where its code comes from, as `/plugins` shows it: a module specifier, never a path of the machine. */
   readonly path: string;
   /**
-   * Called before the server listens, and again when its configuration is reloaded: with another context, while requests in
-   * flight are still answered by the routes of the one before. A route another plugin has already is refused, at start and
-   * at a reload.
+   * Called before the server listens, and with another context at each reload, while the former routes answer requests in flight.
+   * A route that another plugin has is refused.
    */
   routes(context: PluginContext): readonly Route[] | Promise<readonly Route[]>;
-  /** Called when the server closes, or does without the plugin after a reload, and its last request is answered. */
+  /** Called when the server closes or a reload drops the plugin, after its last request is answered. */
   close?(): Promise<void>;
 }
 
-/** A module of a plugin exports one as default, or a function that makes one of its configured options. */
+/** A module whose default export is a plugin, or a function that makes one from its configured options. */
 export type PluginModule = { readonly default: Plugin | ((options: unknown) => Plugin | Promise<Plugin>) };
 
 /** The dependencies a plugin gets. */
@@ -43,9 +41,9 @@ export interface PluginContext {
   /** Makes a document of bytes or text. */
   createDocument(content: Uint8Array | string, contentType: string): Document;
   /**
-   * A document about a snapshot: made once per key, however many ask, and kept as long as the snapshot lives. What takes
-   * longer than a few milliseconds is made while other requests are answered.
-   * @param pieces Makes the text; a large one not all at once. What it throws is thrown to all who wait.
+   * Returns a document about a snapshot, made once per key and kept as long as the snapshot. If that takes longer than a few
+   * milliseconds, other requests are answered in between.
+   * @param pieces Makes the text, a large one piece by piece. What it throws is thrown to all requests that wait.
    */
   document(
     snapshot: DatasetSnapshot,
@@ -53,13 +51,13 @@ export interface PluginContext {
     contentType: string,
     pieces: () => DocumentPieces,
   ): Document | Promise<Document>;
-  /** `value()` once per snapshot and key, kept as long as the snapshot lives. */
+  /** Returns `value()`, made once per snapshot and key and kept as long as the snapshot. */
   memo<T>(snapshot: DatasetSnapshot, key: string, value: () => T): T;
-  /** All routes of the server, those of other plugins too; complete once they are asked for. */
+  /** Returns all routes of the server, complete once it answers requests. */
   routes(): readonly Route[];
   /** Title of the service, for pages. */
   readonly title: string;
-  /** Before every path of the service as clients see it: empty, or `/prefix`. Routes do not hold it. */
+  /** Path before every route, empty or `/prefix`; templates do not contain it. */
   readonly rootPath: string;
   readonly log: Log;
 }

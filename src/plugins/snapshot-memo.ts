@@ -1,7 +1,7 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
+import { startCooperatively } from "../event-loop/cooperative-task.js";
 import { documentSteps } from "../http/create-document.js";
 import type { Document } from "../http/document.js";
-import { beginInSlices } from "../sliced-work.js";
 import type { PluginContext } from "./plugin.js";
 
 /** What is kept for snapshots, by key; gone with them. */
@@ -12,10 +12,16 @@ export function createSnapshotMemo(): SnapshotMemo {
   const memos = new WeakMap<DatasetSnapshot, Map<string, unknown>>();
 
   function memo<T>(snapshot: DatasetSnapshot, key: string, value: () => T): T {
-    const values = memos.get(snapshot) ?? new Map<string, unknown>();
-    memos.set(snapshot, values);
-    if (!values.has(key)) values.set(key, value());
-    return values.get(key) as T;
+    let values = memos.get(snapshot);
+    if (values === undefined) {
+      values = new Map();
+      memos.set(snapshot, values);
+    }
+    const known = values.get(key);
+    if (known !== undefined || values.has(key)) return known as T;
+    const made = value();
+    values.set(key, made);
+    return made;
   }
 
   return {
@@ -23,7 +29,7 @@ export function createSnapshotMemo(): SnapshotMemo {
     document(snapshot, key, contentType, pieces) {
       const kept = memo(snapshot, `document ${key}`, (): { made?: Document | Promise<Document> } => ({}));
       if (kept.made !== undefined) return kept.made;
-      const made = beginInSlices(documentSteps(pieces(), contentType));
+      const made = startCooperatively(documentSteps(pieces(), contentType));
       kept.made = made;
       if (made instanceof Promise) {
         made.then(

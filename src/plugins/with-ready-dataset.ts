@@ -1,9 +1,9 @@
 import type { DatasetRegistry } from "../dataset/dataset-registry.js";
-import type { Route } from "../http/route.js";
+import type { Route } from "../http/routing/route.js";
 
 /**
- * A route whose handler finds the dataset of its `dataset_id` open and fresh. Where there is something to wait for, it
- * is called later; a dataset that does not exist is the handler's affair.
+ * Wraps a route so that its handler finds the dataset of `dataset_id` open and refreshed, and is called later if that takes time.
+ * The handler answers for a dataset that does not exist.
  */
 export function withReadyDataset(route: Route, datasets: Pick<DatasetRegistry, "ready">): Route {
   if (!route.path.includes("{dataset_id}")) return route;

@@ -1,72 +1,81 @@
 import type { Worker } from "node:worker_threads";
 import { FixedQueue, Piscina } from "piscina";
 import { messageOf } from "../errors.js";
-import type { ChunkOutcome, WorkerData, WorkerTask } from "./chunk-task.js";
-import { WorkerDeath } from "./worker-death.js";
-import { WORN_OUT_EXIT_CODE } from "./worn-out-exit-code.js";
+import type { WorkerAnswer, WorkerData, WorkerTask } from "./chunk-task.js";
 
-/** One worker: a thread that is started with its first task, and ends after a minute without one. */
+/** One worker. Its thread starts with the first task and ends after a minute without one. */
 export interface ChunkWorker {
   /**
-   * Does one task; the next only when that has settled. After a rejection the worker is at its end: there is to be another.
-   * @param timeoutMs From when there is a thread for it; starting one may take half a minute.
-   * @throws WorkerDeath, and nothing else
+   * Runs one task; the next one only after this has settled. After a rejection the worker cannot be used any more.
+   * @param timeoutMs Time limit, counted from when the thread has started.
+   * @throws WorkerDeath, and nothing else.
    */
-  run(task: WorkerTask, timeoutMs: number): Promise<ChunkOutcome>;
-  /** Whether there is a thread that has started. */
+  run(task: WorkerTask, timeoutMs: number): Promise<WorkerAnswer>;
+  /** Whether its thread has started and not ended. */
   readonly isAlive: boolean;
   /**
-   * Ends the thread; does not wait for it. A task under way is rejected (`crashed`).
-   * @returns When the thread is gone, which may be never: one that waits for the system, in a read of a file system that
-   * does not answer, ends with that call only, whatever `terminate()` says.
+   * Terminates the thread; the running task is rejected.
+   * @returns Resolves when the thread has ended. A thread inside a system call, such as a read of a file system that hangs, ends
+   * only after that call.
    */
   end(): Promise<void>;
 }
 
+/** Why a worker ended while it had a task. `crashed` includes uncaught errors and `process.exit`. */
+export type DeathKind = "crashed" | "outOfMemory" | "timedOut" | "couldNotStart";
+
+/** The end of a worker. The message is for the log: it may contain paths of the machine. */
+export class WorkerDeath extends Error {
+  override readonly name = "WorkerDeath";
+  readonly kind: DeathKind;
+
+  constructor(kind: DeathKind, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.kind = kind;
+  }
+}
+
+/** What a worker is created with. */
 export interface ChunkWorkerOptions {
   /** The compiled worker. */
   readonly filename: string;
   readonly workerData: WorkerData;
-  /** JavaScript heap; chunks are array buffers, which do not count. */
+  /** Limit of the JavaScript heap. Chunks are array buffers, which do not count. */
   readonly heapBytes: number;
-  /** Called when the thread dies between two tasks. */
-  readonly onIdleDeath: (error: unknown) => void;
+  /** Called when the thread ends between two tasks; then again with the error if it crashed. */
+  readonly onIdleEnd: (error?: unknown) => void;
 }
 
 const IDLE_TIMEOUT_MS = 60_000;
-/** On a machine that is busy with anything else, a thread takes seconds to start: no reason to give up. */
+/** On a busy machine a thread takes seconds to start. */
 const START_TIMEOUT_MS = 30_000;
-/** What a task leaves behind is little; 48 by default, of which a thread takes as much as it is given. */
+/** A task leaves little behind; the default is 48, and a thread uses all it is given. */
 const MAX_YOUNG_HEAP_MB = 6;
+const TERMINATE_AGAIN_MS = 500;
 
-/** How often a thread is told to end, at most, and after what time again: twice as long each time. */
-const MAX_TELLS = 4;
-const TELL_AGAIN_MS = 250;
-
-/** What is under way. */
+/** A task under way. */
 interface Attempt {
-  readonly reject: (death: WorkerDeath) => void;
-  /** Called when there is a thread for it. */
-  readonly begin: () => void;
-  /** Whether a thread was there to begin it. */
-  wasBegun: boolean;
+  readonly timeoutMs: number;
+  /** Settles `run` and stops the timer. */
+  readonly fail: (kind: DeathKind, message: string, cause?: unknown) => void;
+  timer: NodeJS.Timeout | undefined;
+  /** Whether a thread was there to begin the task. */
+  hasBegun: boolean;
 }
 
 /**
- * The only file that knows piscina. What to know of version 5.3.2:
+ * Creates a worker. The only file that knows piscina (5.3.2):
  *
- * - Errors lose class and fields on the way out of a worker, and piscina's own have no code: workers return errors as data.
- * - A task in its queue waits for ever when the last worker dies and no further task arrives, or when a worker ends before
- *   it is ready without an error. In a pool of several, who cannot start is not told from who crashed. So each worker
- *   is a pool of one, which is thrown away with its thread.
- * - `destroy()` waits for the thread's end, without a limit.
- * - Threads without a task wait in `Atomics.wait`, and now and then one that is told to end there goes on waiting (Node.js 20.20: ten in
- *   half an hour in which workers died all the time). Told again, it ends.
+ * - Errors lose class and fields between threads, and piscina's own have no code: workers return errors as data.
+ * - A task in its queue waits for ever if the last worker dies and no other task arrives. In a pool of several workers, a failed
+ *   start cannot be told from a crash. So each worker is a pool of one thread, which is dropped with its thread.
+ * - With an AbortSignal it gives a worker one task at a time and ends the thread at an abort. So signals stay in our queue.
+ * - An idle thread waits in `Atomics.wait`; now and then one ignores `terminate()` there (Node.js 20.20), but obeys the next.
  */
 export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
-  const { filename, workerData, heapBytes, onIdleDeath } = options;
+  const { filename, workerData, heapBytes, onIdleEnd } = options;
   const queue = new FixedQueue();
-  const piscina = new Piscina<WorkerTask, ChunkOutcome>({
+  const piscina = new Piscina<WorkerTask, WorkerAnswer>({
     filename,
     taskQueue: queue,
     workerData,
@@ -80,33 +89,58 @@ export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
       maxYoungGenerationSizeMb: MAX_YOUNG_HEAP_MB,
     },
   });
-  /** The one there is, or was last. */
-  let thread: Worker | undefined;
   let isAlive = false;
   let attempt: Attempt | undefined;
   let ending: Promise<void> | undefined;
 
   piscina.on("workerCreate", () => {
     isAlive = true;
-    thread = piscina.threads.at(-1);
-    attempt?.begin();
+    if (attempt !== undefined) begin(attempt);
   });
   piscina.on("workerDestroy", () => {
     isAlive = false;
-    if (thread !== undefined) void untilGone(thread);
+    for (const thread of piscina.threads) terminateUntilGone(thread);
     const lost = attempt;
-    if (lost === undefined || lost.wasBegun) return;
-    // An error that says why comes in this same turn, after this.
-    queueMicrotask(() => lost.reject(new WorkerDeath("couldNotStart", "it ended while it started")));
+    if (lost === undefined) onIdleEnd();
+    // If it ended with an error, that is emitted next and says more.
+    else if (!lost.hasBegun) queueMicrotask(() => lost.fail("couldNotStart", "it ended while it started"));
   });
   piscina.on("error", (error: unknown) => {
-    if (attempt === undefined) onIdleDeath(error);
-    else attempt.reject(new WorkerDeath("couldNotStart", messageOf(error), error));
+    if (attempt === undefined) onIdleEnd(error);
+    else attempt.fail("couldNotStart", messageOf(error), error);
   });
 
+  function begin(current: Attempt): void {
+    current.hasBegun = true;
+    limit(current, current.timeoutMs);
+  }
+
+  function limit(current: Attempt, ms: number): void {
+    clearTimeout(current.timer);
+    const expire = () => {
+      if (current.timer !== timer) return;
+      current.fail(current.hasBegun ? "timedOut" : "couldNotStart", `it took longer than ${ms} ms`);
+      void end();
+    };
+    // If the event loop stood still, the answer may be there already: it is taken first.
+    const timer = setTimeout(() => setImmediate(expire), ms);
+    current.timer = timer;
+  }
+
   function end(): Promise<void> {
-    ending ??= endThreads(piscina);
+    ending ??= piscina.destroy().catch(() => undefined);
     return ending;
+  }
+
+  /** @throws Error if the system has no thread to give. */
+  function post(task: WorkerTask): Promise<WorkerAnswer> {
+    try {
+      return piscina.run(task, { transferList: task.into === undefined ? [] : [task.into] });
+    } catch (error) {
+      // The task is in the queue all the same; its promise would be rejected unhandled.
+      while (queue.size > 0) queue.shift();
+      throw error;
+    }
   }
 
   return {
@@ -114,96 +148,49 @@ export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
       return isAlive;
     },
     run(task, timeoutMs) {
-      return new Promise<ChunkOutcome>((resolve, reject) => {
-        let timer: NodeJS.Timeout | undefined;
-        const limit = (ms: number) => {
-          clearTimeout(timer);
-          const own = setTimeout(() => {
-            // Where the loop stood still, the outcome may be there already: it is taken first.
-            setImmediate(() => {
-              if (timer !== own) return;
-              const kind = current.wasBegun ? "timedOut" : "couldNotStart";
-              reject(new WorkerDeath(kind, `it took longer than ${ms} ms`));
-              end();
-            });
-          }, ms);
-          timer = own;
-        };
+      return new Promise<WorkerAnswer>((resolve, reject) => {
         const settle = () => {
-          clearTimeout(timer);
-          timer = undefined;
-          attempt = undefined;
+          clearTimeout(current.timer);
+          current.timer = undefined;
+          if (attempt === current) attempt = undefined;
         };
         const current: Attempt = {
-          reject,
-          begin() {
-            current.wasBegun = true;
-            limit(timeoutMs);
+          timeoutMs,
+          fail(kind, message, cause) {
+            settle();
+            reject(new WorkerDeath(kind, message, cause));
           },
-          wasBegun: isAlive,
+          timer: undefined,
+          hasBegun: false,
         };
         attempt = current;
-        limit(isAlive ? timeoutMs : Math.max(timeoutMs, START_TIMEOUT_MS));
-        const transferList = task.into === undefined ? [] : [task.into];
-        let outcome: Promise<ChunkOutcome>;
+        if (isAlive) begin(current);
+        else limit(current, Math.max(timeoutMs, START_TIMEOUT_MS));
         try {
-          outcome = piscina.run(task, { transferList });
+          post(task).then(
+            (answer) => {
+              settle();
+              resolve(answer);
+            },
+            (error: unknown) => current.fail(kindOf(error), messageOf(error), error),
+          );
         } catch (error) {
-          // The system has no thread to give. The task is in the queue all the same, and nobody would hear of its end.
-          while (queue.size > 0) queue.shift();
-          settle();
-          reject(new WorkerDeath("couldNotStart", messageOf(error), error));
-          return;
+          current.fail("couldNotStart", messageOf(error), error);
         }
-        outcome
-          .then(resolve, (error: unknown) => {
-            reject(deathOf(error));
-            end();
-          })
-          .finally(settle);
       });
     },
     end,
   };
 }
 
-async function endThreads(piscina: Piscina): Promise<void> {
-  const gone = piscina.threads.map(untilGone);
-  piscina.destroy().catch(() => undefined);
-  await Promise.all(gone);
+function terminateUntilGone(thread: Worker): void {
+  // Node.js says so of a thread that has ended.
+  if (thread.threadId === -1) return;
+  const timer = setInterval(() => void thread.terminate(), TERMINATE_AGAIN_MS).unref();
+  thread.once("exit", () => clearInterval(timer));
 }
 
-/** Threads that are told to end. */
-const ended = new WeakMap<Worker, Promise<void>>();
-
-/** Tells a thread to end until it has; one that waits for the system ends with its call only. */
-function untilGone(thread: Worker): Promise<void> {
-  // What Node.js says of one that has ended.
-  if (thread.threadId === -1) return Promise.resolve();
-  const known = ended.get(thread);
-  if (known !== undefined) return known;
-  const gone = new Promise<void>((resolve) => {
-    let timer: NodeJS.Timeout | undefined;
-    const tell = (afterMs: number, tells: number) => {
-      if (tells === 0) return;
-      timer = setTimeout(() => {
-        void thread.terminate();
-        tell(2 * afterMs, tells - 1);
-      }, afterMs).unref();
-    };
-    tell(TELL_AGAIN_MS, MAX_TELLS);
-    thread.once("exit", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
-  ended.set(thread, gone);
-  return gone;
-}
-
-function deathOf(error: unknown): WorkerDeath {
-  const message = messageOf(error);
-  if (message.endsWith(`code: ${WORN_OUT_EXIT_CODE}`)) return new WorkerDeath("wornOut", message);
-  const isOutOfMemory = (error as NodeJS.ErrnoException | null)?.code === "ERR_WORKER_OUT_OF_MEMORY";
-  return new WorkerDeath(isOutOfMemory ? "outOfMemory" : "crashed", message, error);
+function kindOf(error: unknown): DeathKind {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "ERR_WORKER_OUT_OF_MEMORY" ? "outOfMemory" : "crashed";
 }

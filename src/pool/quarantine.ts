@@ -1,19 +1,19 @@
-import { createRecentMap } from "../recent-map.js";
+import { createRecentMap } from "../collections/recent-map.js";
 
-/** Chunks that ended workers, for a time. */
+/** Chunks that are not tried for a while, because workers died over them. */
 export interface Quarantine {
-  /** Why a chunk is not to be tried; undefined: it may be. */
+  /** Why a chunk is in quarantine; undefined if it may be tried. */
   reasonFor(chunkId: string): string | undefined;
-  /** Keeps a chunk from being tried: for a short time at first, and for twice as long each time it comes again. */
+  /** Puts a chunk into quarantine: for a short time at first, then twice as long each time. */
   add(chunkId: string, reason: string): void;
 }
 
-/** Chunks known at most; of more, those are forgotten that were not asked for for longest. */
+/** Maximum entries; the least recently used are evicted. */
 const MAX_CHUNKS = 4_096;
-/** The first time may have been an accident: too much load, too little memory. */
+/** Short, because the first time may have been an accident of load or memory. */
 const FIRST_MS = 5_000;
 const MAX_MS = 60_000;
-/** How long after it came last a chunk is taken for one that never came. */
+/** Time after its last failure until a chunk counts as new. */
 const FORGET_AFTER_MS = 600_000;
 
 interface Quarantined {
@@ -22,7 +22,7 @@ interface Quarantined {
   readonly forMs: number;
 }
 
-/** Empty. @param now Milliseconds of a clock that only goes on; another only in tests. */
+/** Creates an empty quarantine. @param now Milliseconds of a monotonic clock; another one only in tests. */
 export function createQuarantine(now: () => number = () => performance.now()): Quarantine {
   const chunks = createRecentMap<Quarantined>(MAX_CHUNKS);
 

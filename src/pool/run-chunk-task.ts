@@ -1,21 +1,24 @@
+import type { DecodedChunks } from "../codec/decode-stored.js";
 import { createDecodedCache, type DecodedCache } from "../codec/decoded-cache.js";
-import { type DecodedChunks, makeChunk } from "../codec/make-chunk.js";
+import type { ChunkOutcome } from "../codec/made-chunk.js";
+import { makeChunk } from "../codec/make-chunk.js";
 import { loadZstd } from "../codec/zstd.js";
 import { errorToData } from "../errors.js";
 import { openChunkReader } from "../source/chunk-reader.js";
-import type { ChunkReader, ChunkSource } from "../source/chunk-source.js";
-import type { CodecStep, EncodingPlan } from "../zarr/encoding-plan.js";
-import type { ChunkOutcome, ChunkTask } from "./chunk-task.js";
+import type { ChunkReader, ChunkSource } from "../zarr/chunk-source.js";
+import type { CodecStep, EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import type { ChunkTask } from "./chunk-task.js";
 
-/** Readers kept per thread: what they remember (the index of a shard) is worth keeping, but not for ever. */
+/** Readers kept per thread, because they remember the index of a shard. */
 const MAX_READERS = 1024;
 
+/** What a task runner may use. */
 export interface TaskRunnerOptions {
-  /** Bounded memory for decoded chunks. Default: a cache with a bound of its own. */
+  /** Cache for decoded chunks. Default: a new one. */
   readonly cache?: DecodedCache;
-  /** Whether reading may hold up this thread. Default false. */
+  /** Whether reads may block this thread. Default false. */
   readonly mayBlock?: boolean;
-  /** Whether outcomes say the checksums of their bytes. Default false. */
+  /** Whether outcomes contain checksums. Default false. */
   readonly withChecksums?: boolean;
 }
 
@@ -25,9 +28,8 @@ interface KeptReader {
 }
 
 /**
- * Something that does chunk tasks one after the other, keeping readers and decoded chunks between them. A worker has
- * one; so has whoever does without workers.
- * @returns A function that never throws, and uses the memory it is given for the chunk where that fits: errors are data.
+ * Creates what runs chunk tasks one after the other, and keeps readers and decoded chunks between them. Each worker has one.
+ * @returns A function that never throws, because errors are data. It puts the chunk into the given memory if it fits.
  */
 export function createTaskRunner(
   options: TaskRunnerOptions = {},
@@ -36,7 +38,7 @@ export function createTaskRunner(
   const readers = new Map<string, KeptReader>();
 
   function readerOf(source: ChunkSource): KeptReader {
-    // Shared memory comes as another object every time, and opening it costs nothing.
+    // Shared memory arrives as another object every time, and opening it costs nothing.
     if (source.kind === "memory") return { reader: openChunkReader(source) };
     const sourceKey = JSON.stringify(source);
     let kept = readers.get(sourceKey);
@@ -59,7 +61,7 @@ export function createTaskRunner(
   };
 }
 
-/** Itself, or within Blosc. */
+/** Whether a step uses Zstandard, also within Blosc. */
 function usesZstd({ decode, encode }: EncodingPlan): boolean {
   const isZstd = ({ codec }: CodecStep) => codec.id === "zstd" || codec.cname === "zstd";
   return decode.some(isZstd) || encode.some(isZstd);

@@ -1,4 +1,4 @@
-import { type JsonObject, toNumber } from "../model/json-value.js";
+import { type JsonObject, toNumber } from "../json/json-value.js";
 import { CALENDARS, type Calendar, type CalendarDate } from "./calendar.js";
 
 /** Turns a number of a CF time variable into an ISO date, or `NaT`. */

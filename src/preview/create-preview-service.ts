@@ -1,9 +1,10 @@
 import { fillBuffer } from "../codec/fill-buffer.js";
+import type { ChunkOutcome } from "../codec/made-chunk.js";
 import { elementCount } from "../model/chunk-grid.js";
-import type { ChunkOutcome, ChunkTask } from "../pool/chunk-task.js";
-import type { StoredArray } from "../source/source.js";
-import { createEncodingPlan } from "../zarr/create-encoding-plan.js";
-import type { EncodingPlan } from "../zarr/encoding-plan.js";
+import type { ChunkTask } from "../pool/chunk-task.js";
+import { createEncodingPlan } from "../zarr/plan/create-encoding-plan.js";
+import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import type { StoredArray } from "../zarr/stored-array.js";
 import { cfTimeFormatter } from "./cf-time.js";
 import { formatItems, readNumbers } from "./format-items.js";
 import type { PreviewService } from "./preview.js";

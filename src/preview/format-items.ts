@@ -1,7 +1,7 @@
+import { isJsonArray, type JsonValue } from "../json/json-value.js";
+import { pythonFloatText, pythonString } from "../json/python-text.js";
 import type { DataType } from "../model/data-type.js";
-import { isJsonArray, type JsonValue } from "../model/json-value.js";
 import { parseDataType } from "../model/parse-data-type.js";
-import { pythonFloatText, pythonString } from "../model/python-text.js";
 import { formatDatetime, formatTimedelta } from "./format-numpy-time.js";
 import { pythonBytes } from "./python-bytes.js";
 

@@ -1,4 +1,4 @@
-import { pythonString } from "../model/python-text.js";
+import { pythonString } from "../json/python-text.js";
 import { pythonBytes } from "./python-bytes.js";
 
 const TEXT = new TextDecoder();

@@ -1,19 +1,19 @@
 import { createServer, type Server } from "node:net";
-import { listenFailure, probeAddress } from "../http/probe-address.js";
+import { listenFailure, probeAddress } from "../http/listening/probe-address.js";
 
-/** A port that this server's processes may share, and no other server's. */
+/** A port that only the processes of this server share. */
 export interface PortClaim {
   readonly port: number;
-  /** Lets another server have it as soon as nobody listens on it any more. */
+  /** Lets another server claim it once no process listens on it. */
   release(): void;
 }
 
 /**
- * Makes sure that a port is free, before processes listen on it that would share it with anybody. Two servers that start
- * in one instant would both find it free: so who looks holds a name meanwhile and until the end, an abstract socket of Linux, which
- * goes away with its process.
- * @param port 0 picks a free one; that somebody else picks it before it is listened on is unlikely, and not impossible.
- * @throws ZpublishError `invalid-config` where the address cannot be had, as `HttpServer.listen` throws it.
+ * Checks that a port is free, before processes listen on it with SO_REUSEPORT and would share it with any program. Two servers that
+ * start in one instant would both find it free. So it first binds a name, an abstract socket of Linux, which the system removes with
+ * the process.
+ * @param port 0 picks a free one, which another program may still take before this server listens on it.
+ * @throws ZpublishError `invalid-config` if the address is not available, as `HttpServer.listen` throws it.
  */
 export async function claimPort(host: string, port: number): Promise<PortClaim> {
   // uWebSockets.js does not share a port that it was not given by its number.
@@ -29,7 +29,7 @@ export async function claimPort(host: string, port: number): Promise<PortClaim> 
   return { port: claimed, release: () => void holder?.close() };
 }
 
-/** Undefined where the system has no such sockets: it stays with the look at the port. */
+/** Binds the name. Undefined if the system has no such sockets: then only the port is checked. */
 function hold(name: string): Promise<Server | "taken" | undefined> {
   return new Promise((resolve) => {
     const server = createServer((socket) => socket.destroy());

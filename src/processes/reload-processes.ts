@@ -2,19 +2,19 @@ import type { Config } from "../config/config.js";
 import { ZpublishError } from "../errors.js";
 import type { ServerProcess } from "./server-process.js";
 
-/** What a reload asks of a server process. */
+/** The part of a server process that a reload needs. */
 export type ReloadableProcess = Pick<ServerProcess, "prepare" | "use" | "discard" | "hasEnded">;
 
 /**
- * Has all processes take another configuration, or none of them. One that ends meanwhile, or is about to, is passed over: whoever
- * takes its place begins with the newest.
- * @throws ZpublishError what the first that refused it said.
+ * Applies another configuration to all processes, or to none. A process that ends meanwhile is passed over: its replacement starts
+ * with the newest configuration.
+ * @throws ZpublishError The reason of the first process that refused it.
  */
 export async function reloadProcesses(
   processes: readonly ReloadableProcess[],
   config: Config,
 ): Promise<void> {
-  // One alone first, as at start: what is wrong is found once.
+  // One alone first, as at start, so that a problem is logged once.
   for (const some of [processes.slice(0, 1), processes.slice(1)]) {
     const prepared = await Promise.allSettled(some.map((one) => one.prepare(config)));
     const index = prepared.findIndex(

@@ -1,8 +1,8 @@
-/** How soon something that ended or failed is tried again. */
+/** How soon a process that ended is started again. */
 export interface RestartPolicy {
   /**
-   * How long to wait before the next time: not at all, then longer and longer while it goes on.
-   * @throws Error Where that was too often: something is wrong that starting anew does not help.
+   * Counts an end and returns the pause before the next start: 0 at first, then longer each time.
+   * @throws Error If there were too many ends within a minute.
    */
   delayMs(): number;
 }
@@ -11,8 +11,8 @@ const PERIOD_MS = 60_000;
 const MAX_PER_PERIOD = 10;
 
 /**
- * For one of the server processes: whatever ends each of them once at the same time ends none of them too often.
- * @param now Milliseconds of any clock.
+ * Creates the policy of one process; each has its own, so that a fault that ends all of them once is no reason to give up.
+ * @param now Milliseconds of a monotonic clock; another one only in tests.
  */
 export function createRestartPolicy(now: () => number = () => performance.now()): RestartPolicy {
   const ends: number[] = [];
@@ -32,7 +32,7 @@ export function createRestartPolicy(now: () => number = () => performance.now())
 const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 5_000;
 
-/** @param failures In a row: from 1. */
+/** Returns the pause before the next attempt. @param failures Failures in a row, from 1. */
 export function retryDelayMs(failures: number): number {
   return Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (failures - 1));
 }

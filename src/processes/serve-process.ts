@@ -1,17 +1,14 @@
-import { setKernelUse } from "../codec/kernel/kernel-use.js";
 import type { Config } from "../config/config.js";
-import { limitsOfProcess } from "../engine/limits-of-process.js";
 import { errorToData, messageOf, ZpublishError } from "../errors.js";
 import { exitOnUncaught } from "../observe/exit-on-uncaught.js";
 import { createLog, type Log } from "../observe/log.js";
 import type { ProcessMetrics } from "../observe/metrics.js";
 import { openServer, type PreparedReload, type Server } from "../server.js";
 import type { FromProcess, ProcessAnswer, ProcessCall, ProcessReply, ToProcess } from "./process-message.js";
-import { createTurnPool, type TurnPool } from "./turn-pool.js";
 
 /**
- * The program of a server process: a whole server that shares its port with others, and is told by the supervisor what
- * to do and when to make chunks. Signals of a terminal go to all processes of the program: the supervisor answers them for all.
+ * The program of a server process: a whole server that shares its port with others and obeys the supervisor. A terminal
+ * sends its signals to all processes; the supervisor answers them for all.
  */
 
 const PROGRESS_INTERVAL_MS = 50;
@@ -19,9 +16,8 @@ const PROGRESS_INTERVAL_MS = 50;
 let log: Log | undefined;
 let server: Server | undefined;
 let prepared: { readonly reload: PreparedReload; readonly config: Config } | undefined;
-let turns: TurnPool | undefined;
 let closing: Promise<void> | undefined;
-/** Questions for the metrics of all processes. */
+/** Pending requests for the metrics of all processes. */
 const asking = new Map<number, (all: readonly ProcessMetrics[]) => void>();
 let lastQuestion = 0;
 const NOTHING: ProcessAnswer = {};
@@ -32,9 +28,9 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 });
 process.on("SIGINT", () => {});
 process.on("SIGHUP", () => {});
-// Of somebody who means this one: the supervisor puts another in its place.
+// A signal for this process alone: it finishes, and the supervisor replaces it.
 process.on("SIGTERM", () => void close().then(() => process.exit(0)));
-// Without the supervisor nobody makes chunks, or would end this.
+// Without the supervisor, nothing would end this process.
 process.on("disconnect", () => process.exit(1));
 process.on("message", (message) => receive(message as ToProcess));
 
@@ -48,16 +44,12 @@ function receive(message: ToProcess): void {
     asking.delete(message.id);
     return;
   }
-  if (message.kind !== "call") {
-    turns?.receive(message);
-    return;
-  }
   const { id, call } = message;
   obey(call)
     .then(
       (answer): ProcessReply => ({ status: "done", answer }),
       (error: unknown): ProcessReply => {
-        // An error that says its code is for the operator; any other is a mistake of ours, and needs its stack.
+        // An error with a code is for the operator. Any other is a bug: its stack is needed.
         if (!(error instanceof ZpublishError)) log?.error({ err: error }, messageOf(error));
         return { status: "failed", error: errorToData(error) };
       },
@@ -110,23 +102,17 @@ async function open(config: Config, number: number, processes: number): Promise<
   log = own;
   exitOnUncaught(own);
   let toldAt = 0;
-  if (!config.simd) setKernelUse(false);
   server = await openServer(config, {
     log: own,
     progress(progress) {
-      // The first speaks for all.
+      // The first process reports for all.
       if (number > 1 || performance.now() - toldAt < PROGRESS_INTERVAL_MS) return;
       toldAt = performance.now();
       send({ kind: "progress", progress });
     },
-    sharing: {
+    supervisor: {
       process: number,
       processes,
-      inTurn(pool) {
-        const { maxQueuedChunks } = limitsOfProcess(config.limits, processes);
-        turns = createTurnPool({ pool, send, log: own, maxWaiting: maxQueuedChunks });
-        return turns;
-      },
       allMetrics: () =>
         new Promise((resolve) => {
           asking.set(++lastQuestion, resolve);

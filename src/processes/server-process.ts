@@ -3,67 +3,59 @@ import { fileURLToPath } from "node:url";
 import type { Config } from "../config/config.js";
 import type { OpenProgress } from "../dataset/dataset-registry.js";
 import { errorFromData, ZpublishError } from "../errors.js";
+import { settlesWithin } from "../event-loop/settles-within.js";
 import type { MetricFamily } from "../observe/metric-family.js";
 import type { ProcessMetrics } from "../observe/metrics.js";
-import { settlesWithin } from "../settles-within.js";
-import type {
-  FromProcess,
-  ProcessAnswer,
-  ProcessCall,
-  ToProcess,
-  TurnFromProcess,
-  TurnToProcess,
-} from "./process-message.js";
+import type { FromProcess, ProcessAnswer, ProcessCall, ToProcess } from "./process-message.js";
 import { startWatchdog, type WatchdogOptions } from "./watchdog.js";
 
-/** One server process as the supervisor sees it. What it is told to do fails with the process. */
+/** One server process as the supervisor sees it. Calls are rejected when the process ends. */
 export interface ServerProcess {
-  /** 1 … the number of processes. */
+  /** From 1 to the number of processes. */
   readonly number: number;
-  /** Opens all datasets. @throws ZpublishError what kept it from that. */
+  /** Opens all datasets. @throws ZpublishError If that fails. */
   open(config: Config, processes: number): Promise<void>;
-  /** Begins to accept connections. @returns The URL. @throws ZpublishError `invalid-config`. */
+  /** Starts to accept connections. @returns The URL. @throws ZpublishError `invalid-config`. */
   listen(port: number): Promise<string>;
-  /** Opens what another configuration publishes, to be used or discarded. @throws ZpublishError what is wrong with it. */
+  /** Opens the datasets of another configuration, to be used or discarded. @throws ZpublishError What is wrong with it. */
   prepare(config: Config): Promise<void>;
-  /** Its metrics. @throws ZpublishError where it has ended. */
+  /** Collects its metrics. @throws ZpublishError If it has ended. */
   metrics(): Promise<readonly MetricFamily[]>;
-  /** Answers with what was prepared; does nothing where nothing was. */
+  /** Serves what was prepared; does nothing if nothing was. */
   use(): Promise<void>;
   discard(): Promise<void>;
-  /** Looks for new metadata; what goes wrong with that is in its log. A look under way is joined. */
+  /** Refreshes its datasets, or joins a refresh under way. Never rejects: failures are in its log. */
   refresh(): Promise<void>;
-  send(message: TurnToProcess): void;
   /**
-   * Takes its leave, and ends; it is made to end where it takes too long.
-   * @param drainMs What it has been told to take for that.
-   * @returns Whether it ended by itself.
+   * Drains and ends it; kills it if that takes too long.
+   * @param drainMs Its configured drain time.
+   * @returns Whether it ended without being killed.
    */
   close(drainMs: number): Promise<boolean>;
-  /** Ends it at once. */
+  /** Kills it at once. */
   kill(): void;
-  /** Resolves when it has ended, to how: `exit code 1`, `signal SIGSEGV`. Nothing comes from it afterwards. */
+  /** Resolves when it has ended, to the reason: `exit code 1`, `signal SIGSEGV`. No message comes from it afterwards. */
   readonly ended: Promise<string>;
   hasEnded(): boolean;
 }
 
+/** What a server process is started with. */
 export interface ServerProcessOptions {
   readonly number: number;
-  readonly onTurnMessage: (message: TurnFromProcess) => void;
   readonly onProgress: (progress: OpenProgress) => void;
-  /** It asks for the metrics of all processes. Never rejects. */
+  /** Called when it asks for the metrics of all processes. Never rejects. */
   readonly allMetrics: () => Promise<readonly ProcessMetrics[]>;
-  /** Its event loop turns no more; it is ended. */
+  /** Called when its event loop hangs, before it is killed. */
   readonly onHang: () => void;
-  /** When that is so; others than the default only in tests. */
+  /** When it counts as hanging; another setting only in tests. */
   readonly watch?: Pick<WatchdogOptions, "everyMs" | "maxMissed"> | undefined;
 }
 
-/** Longer than a server takes by its own limits when it has drained: looks at datasets 5 s, its cache 10 s. */
+/** Time after draining: more than a server's own limits for its datasets (5 s) and its cache (10 s). */
 const CLOSE_MARGIN_MS = 20_000;
-/** From when it has closed all. A call to a file system that has no answer may keep it. */
+/** Time to exit after it has closed; a call to a file system that hangs may keep it. */
 const EXIT_TIMEOUT_MS = 2_000;
-/** From SIGKILL on. Linux waits out what a FUSE program was asked: such a process stays, and nobody waits for it. */
+/** Time to end after SIGKILL. A process inside a call to a FUSE file system stays; the supervisor does not wait for it. */
 const KILL_TIMEOUT_MS = 2_000;
 
 const NOTHING = () => undefined;
@@ -73,13 +65,32 @@ interface Pending {
   readonly reject: (error: unknown) => void;
 }
 
-/** Starts a process, which then waits for what to do. */
+/** Time that a process has to return its metrics. */
+const METRICS_TIMEOUT_MS = 2_000;
+
+/** Collects the metrics of all processes that return them in time, and of the supervisor. Never rejects. */
+export async function collectMetrics(
+  processes: readonly Pick<ServerProcess, "number" | "metrics">[],
+  own: () => readonly MetricFamily[],
+): Promise<readonly ProcessMetrics[]> {
+  const collected: ProcessMetrics[] = [];
+  const asked = processes.map(async (process) => {
+    const families = await process.metrics().catch(() => undefined);
+    if (families !== undefined) collected.push({ process: String(process.number), families });
+  });
+  await settlesWithin(Promise.all(asked), METRICS_TIMEOUT_MS);
+  // A copy: later ones are not part of this answer.
+  const inTime = collected.toSorted((a, b) => Number(a.process) - Number(b.process));
+  return [...inTime, { process: "supervisor", families: own() }];
+}
+
+/** Starts a process, which then waits for calls. */
 export function startServerProcess(options: ServerProcessOptions): ServerProcess {
-  const { number, onTurnMessage, onProgress, onHang, allMetrics } = options;
+  const { number, onProgress, onHang, allMetrics } = options;
   const child = fork(fileURLToPath(new URL("./serve-process.js", import.meta.url)), [String(number)], {
-    // JSON would not do for bytes.
+    // JSON would lose undefined and NaN.
     serialization: "advanced",
-    // Read by libuv when its first thread starts, which is before any code of ours in `main`.
+    // libuv reads it when its first thread starts, before any code of `main`.
     env: { UV_THREADPOOL_SIZE: "16", ...process.env },
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
@@ -100,7 +111,7 @@ export function startServerProcess(options: ServerProcessOptions): ServerProcess
     };
     child.once("exit", (code, signal) => end(signal === null ? `exit code ${code}` : `signal ${signal}`));
     child.on("error", (error) => {
-      // One that never ran does not exit.
+      // A process that never ran emits no `exit`.
       if (child.pid === undefined) end(error.message);
     });
   });
@@ -115,7 +126,7 @@ export function startServerProcess(options: ServerProcessOptions): ServerProcess
   }
 
   function send(message: ToProcess): void {
-    // A channel that closes under it: that the process ends is told by `ended`.
+    // Errors of the channel are ignored: `ended` says that the process has ended.
     if (child.connected) child.send(message, () => {});
   }
 
@@ -143,8 +154,7 @@ export function startServerProcess(options: ServerProcessOptions): ServerProcess
     if (received.kind === "progress") onProgress(received.progress);
     else if (received.kind === "ask-metrics") {
       void allMetrics().then((all) => send({ kind: "metrics", id: received.id, all }));
-    } else if (received.kind !== "reply") onTurnMessage(received);
-    else {
+    } else {
       const { id, reply } = received;
       const found = pending.get(id);
       pending.delete(id);
@@ -156,7 +166,6 @@ export function startServerProcess(options: ServerProcessOptions): ServerProcess
   return {
     number,
     ended,
-    send,
     async open(config, processes) {
       await call({ name: "open", config, process: number, processes });
     },
@@ -176,7 +185,7 @@ export function startServerProcess(options: ServerProcessOptions): ServerProcess
       await call({ name: "discard" });
     },
     refresh() {
-      // Joined while it is under way, so that nothing piles up before a process that hangs.
+      // Calls do not pile up if the process hangs.
       refreshing ??= call({ name: "refresh" })
         .then(NOTHING, NOTHING)
         .finally(() => {

@@ -2,31 +2,35 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Config } from "../config/config.js";
 import type { OptionKey } from "../config/options.js";
 import { ZpublishError } from "../errors.js";
+import { createOneAtATime } from "../event-loop/one-at-a-time.js";
+import { settlesWithin } from "../event-loop/settles-within.js";
 import { counter, gauge, type MetricFamily } from "../observe/metric-family.js";
-import { createOneAtATime } from "../one-at-a-time.js";
 import type { RunningServer, ServerParts } from "../server.js";
-import { settlesWithin } from "../settles-within.js";
 import { keepFixed } from "../site/keep-fixed.js";
-import { allMetrics } from "./all-metrics.js";
-import { createChunkTurns } from "./chunk-turns.js";
 import { claimPort } from "./claim-port.js";
 import { reloadProcesses } from "./reload-processes.js";
 import { createRestartPolicy, type RestartPolicy, retryDelayMs } from "./restart-policy.js";
-import { type ServerProcess, type ServerProcessOptions, startServerProcess } from "./server-process.js";
+import {
+  collectMetrics,
+  type ServerProcess,
+  type ServerProcessOptions,
+  startServerProcess,
+} from "./server-process.js";
 
 const FREE_PORT_ATTEMPTS = 5;
-/** While none serves, a process is tried so often to be replaced: 16 seconds and what starting takes. */
+/** Attempts to replace a process while none serves: 16 seconds plus the time to start. */
 const MAX_FAILURES_OF_ALL = 10;
 
+/** What the supervisor needs besides the configuration. */
 export interface ProcessesParts extends Pick<ServerParts, "log" | "progress"> {
-  /** When a process hangs; others than the default only in tests. */
+  /** When a process counts as hanging; another setting only in tests. */
   readonly watch?: ServerProcessOptions["watch"];
 }
 
 /**
- * Starts as many server processes as the configuration says, all on one port, and keeps them running. This process answers
- * no request: it says whose turn it is to make a chunk, and when to look for new metadata.
- * @throws ZpublishError What a single server would throw: nothing is left running then.
+ * Starts the configured number of server processes on one port and keeps them running. This process, the supervisor, answers
+ * no request: it triggers refreshes and reloads.
+ * @throws ZpublishError What a single server would throw; no process is left running.
  */
 export async function startProcesses(
   first: Config,
@@ -34,58 +38,49 @@ export async function startProcesses(
 ): Promise<RunningServer> {
   let config = first;
   refuseOtherSystems(config.processes);
-  // At once, so that a port that is taken is found before anything is opened.
+  // First, so that a port that is taken is reported before any dataset is opened.
   let claim = config.port === 0 ? undefined : await claimPort(config.host, config.port);
   const { admin } = config.observe;
   const adminClaim = admin === null ? undefined : await claimPort(admin.host, admin.port);
-  const slotsPerMember = workersPerProcess(config);
-  const turns = createChunkTurns({ slots: config.workers, slotsPerMember });
-  /** What changes the configuration, and what begins to serve: so that all who serve have the same. */
+  const workers = Math.ceil(config.workers / config.processes);
+  /** Runs reloads and replacements one at a time, so that all serving processes have the same configuration. */
   const oneAtATime = createOneAtATime();
-  /** All there are, those too that do not listen yet. */
+  /** All processes, including those that do not listen yet. */
   const alive = new Set<ServerProcess>();
-  /** Those that answer requests. */
+  /** Processes that answer requests. */
   const serving = new Set<ServerProcess>();
   const stopped = new AbortController();
-  /** Processes that had served, and ended without being told to. */
+  /** Number of processes that served and ended unexpectedly. */
   let ended = 0;
   let refreshing = new AbortController();
 
-  /** What this process knows of all. */
+  /** Metrics of the supervisor. */
   function ownMetrics(): readonly MetricFamily[] {
     return [
       gauge("zpublish_processes", "Processes that answer requests.", serving.size),
       counter("zpublish_process_restarts_total", "Processes that ended without being told to.", ended),
-      gauge("zpublish_turns_making", "Chunks being made, over all processes.", turns.stats.making),
-      gauge(
-        "zpublish_turns_waiting",
-        "Chunks that wait for their turn, over all processes.",
-        turns.stats.waiting,
-      ),
     ];
   }
 
   function ofProcess(whole: Config): Config {
     const { observe } = whole;
-    if (observe.admin === null || adminClaim === undefined) return { ...whole, workers: slotsPerMember };
+    if (observe.admin === null || adminClaim === undefined) return { ...whole, workers };
     const shared = { ...observe.admin, port: adminClaim.port };
-    return { ...whole, workers: slotsPerMember, observe: { ...observe, admin: shared } };
+    return { ...whole, workers, observe: { ...observe, admin: shared } };
   }
 
   async function open(number: number): Promise<ServerProcess> {
     const started: ServerProcess = startServerProcess({
       number,
       watch,
-      allMetrics: () => allMetrics([...serving], ownMetrics),
+      allMetrics: () => collectMetrics([...serving], ownMetrics),
       onHang: () => log.error({ process: number }, "a server process hangs, and is ended"),
-      onTurnMessage: (message) => turns.receive(started, message),
       onProgress: (said) => progress?.(said),
     });
     alive.add(started);
     void started.ended.then(() => {
       alive.delete(started);
       serving.delete(started);
-      turns.leave(started);
     });
     try {
       await started.open(ofProcess(config), config.processes);
@@ -103,7 +98,7 @@ export async function startProcesses(
     return url;
   }
 
-  /** Where any free port will do, another program may be quicker to take the one that was found. */
+  /** If the operator left the port open, another program may take the one that was found: then it tries another. */
   async function listenFirst(opened: ServerProcess): Promise<string> {
     for (let attempt = 1; ; attempt++) {
       claim ??= await claimPort(config.host, 0);
@@ -118,9 +113,9 @@ export async function startProcesses(
   }
 
   /**
-   * Puts another in its place when it has ended, unless all are to end. What keeps a new one from starting (a store that is gone,
-   * say) need not keep the others from serving: it is tried again, as long as one of them does.
-   * @throws Error Which ends the program: where processes end too often, or none can be started.
+   * Replaces a process when it has ended, unless the server closes. If the replacement cannot start, because a store is gone, say,
+   * the supervisor retries as long as another process serves.
+   * @throws Error If processes end too often or none can be started; the program ends with it.
    */
   async function keep(kept: ServerProcess, restarts: RestartPolicy): Promise<void> {
     const reason = await kept.ended;
@@ -132,7 +127,7 @@ export async function startProcesses(
     try {
       delayMs = restarts.delayMs();
     } catch (error) {
-      // Those that serve finish what they have.
+      // The other processes finish their requests.
       await close();
       throw error;
     }
@@ -177,8 +172,8 @@ export async function startProcesses(
   }
 
   /**
-   * Counted from the end of the refresh before, or from when it had that long; all processes look at the same time. Takes
-   * the place of what was said before.
+   * Refreshes all processes at the same time, periodically. The period starts at the end of the previous refresh, or when that
+   * has taken a period. Replaces an earlier schedule.
    */
   async function refreshEvery(seconds: number): Promise<void> {
     const periodMs = seconds * 1000;
@@ -211,7 +206,7 @@ export async function startProcesses(
     const { delayMs, timeoutMs } = config.drain;
     await Promise.all(
       [...alive].map(async (server) => {
-        // What does not serve yet has nothing to finish.
+        // A process that does not serve yet has nothing to finish.
         if (!serving.has(server)) server.kill();
         else if (!(await server.close(delayMs + timeoutMs)))
           log.warn({ process: server.number }, "a server process hung, and was ended");
@@ -222,7 +217,7 @@ export async function startProcesses(
   }
 
   try {
-    // Alone, so that what is wrong is found, said and, in the cache, put right once.
+    // Alone, so that a problem with datasets or the cache is logged and repaired once.
     const first = await open(1);
     const others = await Promise.all(
       Array.from({ length: config.processes - 1 }, (_, index) => open(index + 2)),
@@ -238,14 +233,6 @@ export async function startProcesses(
     for (const server of alive) server.kill();
     throw error;
   }
-}
-
-/**
- * Workers that one process may have at work. Twice its share: connections, and with them work, are not spread evenly.
- * How many work at a time over all processes is settled by turns.
- */
-function workersPerProcess({ workers, processes }: Config): number {
-  return Math.min(workers, 2 * Math.ceil(workers / processes));
 }
 
 function refuseOtherSystems(processes: number): void {

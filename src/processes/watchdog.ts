@@ -1,5 +1,6 @@
+/** How a process is watched. */
 export interface WatchdogOptions {
-  /** Resolves when the process has answered; never, where it does not. */
+  /** Resolves when the process has answered. */
   readonly ping: () => Promise<void>;
   /** Called once. */
   readonly onHang: () => void;
@@ -9,16 +10,16 @@ export interface WatchdogOptions {
   readonly maxMissed?: number;
 }
 
-export const WATCH_EVERY_MS = 1_000;
-export const WATCH_MAX_MISSED = 30;
+const EVERY_MS = 1_000;
+const MAX_MISSED = 30;
 
 /**
- * Finds out that a process's event loop no longer turns. Counts beats of its own rather than time: where the whole
- * machine, or all processes, stood still for a while, nobody hangs.
- * @returns Stops it.
+ * Detects that the event loop of a process hangs. It counts its own ticks and not seconds, so that a suspended machine does not make all
+ * processes look hung.
+ * @returns A function that stops it.
  */
 export function startWatchdog(options: WatchdogOptions): () => void {
-  const { ping, onHang, everyMs = WATCH_EVERY_MS, maxMissed = WATCH_MAX_MISSED } = options;
+  const { ping, onHang, everyMs = EVERY_MS, maxMissed = MAX_MISSED } = options;
   let isAsked = false;
   let missed = 0;
   const timer = setInterval(() => {

@@ -11,8 +11,7 @@ const FIXED: readonly (readonly [Said, readonly string[]])[] = [
   ["port", ["port"]],
   ["workers", ["workers"]],
   ["processes", ["processes"]],
-  ["simd", ["simd"]],
-  [{ directory: "cacheDir", maxBytes: "cacheSize", verifiedForMs: "cacheVerify" }, ["cache"]],
+  [{ directory: "cacheDir", maxBytes: "cacheSize" }, ["cache"]],
   ["maxConnections", ["limits", "maxConnections"]],
   ["maxHeaderSize", ["limits", "maxHeaderBytes"]],
   ["maxQueuedChunks", ["limits", "maxQueuedChunks"]],
@@ -20,13 +19,12 @@ const FIXED: readonly (readonly [Said, readonly string[]])[] = [
   ["sourceTimeout", ["limits", "sourceTimeoutMs"]],
   ["workerMemory", ["limits", "workerHeapBytes"]],
   ["maxChunkSize", ["limits", "maxChunkBytes"]],
-  ["proxyProtocol", ["edge", "proxyProtocol"]],
-  [{ certFile: "tlsCert", keyFile: "tlsKey" }, ["edge", "tls"]],
+  [{ certFile: "tlsCert", keyFile: "tlsKey" }, ["access", "tls"]],
   ["metrics", ["observe", "metrics"]],
   [{ port: "adminPort", host: "adminHost" }, ["observe", "admin"]],
 ];
 
-type Options = Pick<Config, "limits" | "edge" | "observe">;
+type Options = Pick<Config, "limits" | "access" | "observe">;
 
 /**
  * What of another configuration can take effect without a restart.

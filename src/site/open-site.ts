@@ -1,11 +1,11 @@
 import type { ChunkService } from "../chunk/chunk-service.js";
+import type { GivenDataset } from "../dataset/dataset-handle.js";
 import { type DatasetRegistry, type OpenProgress, openDatasets } from "../dataset/dataset-registry.js";
-import type { DatasetWatch } from "../dataset/dataset-watch.js";
-import type { GivenDataset } from "../dataset/kept-dataset.js";
-import { type HttpSite, prepareSite } from "../http/http-site.js";
-import type { Route } from "../http/route.js";
-import { readTlsFiles } from "../http/tls-files.js";
-import { readTokenFile } from "../http/tokens.js";
+import type { RefreshScheduler } from "../dataset/refresh-scheduler.js";
+import { readTokenFile } from "../http/access/tokens.js";
+import { type HttpApp, prepareApp } from "../http/http-app.js";
+import { readTlsFiles } from "../http/listening/tls-files.js";
+import type { Route } from "../http/routing/route.js";
 import type { Log } from "../observe/log.js";
 import { packageVersions } from "../observe/versions.js";
 import { coreRoutes } from "../openapi/core-routes.js";
@@ -21,7 +21,7 @@ import { loadSitePlugins, type SitePlugins } from "./site-plugins.js";
 /** What one configuration publishes, and how: replaced whole while the server that answers with it goes on. */
 export interface Site {
   readonly config: ServerConfig;
-  readonly http: HttpSite;
+  readonly http: HttpApp;
   /** Those of `http`, which wait for a dataset to be ready, without that. */
   readonly routes: readonly Route[];
   readonly datasets: DatasetRegistry;
@@ -37,7 +37,7 @@ export interface SiteParts {
   readonly log: Log;
   /** What is said of datasets. */
   readonly datasetLog: Log;
-  readonly watch: DatasetWatch;
+  readonly scheduler: RefreshScheduler;
   /** Services start when one first asks for them. */
   readonly chunks: () => ChunkService;
   readonly previews: () => PreviewService;
@@ -53,7 +53,7 @@ export interface SiteParts {
  * it was.
  */
 export async function openSite(config: ServerConfig, parts: SiteParts, former?: Site): Promise<Site> {
-  const { log, watch } = parts;
+  const { log, scheduler } = parts;
   const closers: (() => Promise<void>)[] = [];
   async function close(): Promise<void> {
     for (const closer of closers.splice(0).toReversed()) {
@@ -62,9 +62,9 @@ export async function openSite(config: ServerConfig, parts: SiteParts, former?: 
   }
 
   try {
-    const { tokenFile } = config.edge;
+    const { tokenFile } = config.access;
     // Of a reload: what is in use is looked at again when the site is.
-    if (config.edge.tls !== null) await readTlsFiles(config.edge.tls);
+    if (config.access.tls !== null) await readTlsFiles(config.access.tls);
     const tokens = tokenFile === null ? undefined : await readTokenFile(tokenFile);
     const plugins = await loadSitePlugins(config.plugins, former?.plugins);
     closers.push(plugins.close);
@@ -75,7 +75,7 @@ export async function openSite(config: ServerConfig, parts: SiteParts, former?: 
       log: parts.datasetLog,
       progress: parts.progress,
       onChange: parts.onChange,
-      watch,
+      scheduler,
       former: former?.datasets,
       openSource: (dataset: GivenDataset) =>
         dataset.source === undefined ? openSource(dataset.location) : Promise.resolve(dataset.source),
@@ -83,20 +83,19 @@ export async function openSite(config: ServerConfig, parts: SiteParts, former?: 
     closers.push(datasets.close);
     const memo = memoOf(config, plugins.plugins, former);
     const routes = await routesOf(config, parts, { datasets, plugins: plugins.plugins, memo });
-    const { edge, observe } = config;
-    const http: HttpSite = {
+    const { access, observe } = config;
+    const http: HttpApp = {
       routes: routes.map((route) => withReadyDataset(route, datasets)),
       rootPath: config.rootPath,
       corsOrigin: config.corsOrigin,
       cacheControl: config.cacheControl,
       tokens,
-      trustedProxies: edge.trustedProxies,
-      proxyProtocol: edge.proxyProtocol,
+      trustedProxies: access.trustedProxies,
       requestIdHeader: observe.requestIdHeader,
       accessLogShare: observe.accessLogShare,
     };
     // What is wrong with it is to be found before it takes another's place.
-    prepareSite(http);
+    prepareApp(http);
     return { config, http, routes, datasets, plugins, memo, close };
   } catch (error) {
     await close();

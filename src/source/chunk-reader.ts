@@ -1,4 +1,4 @@
-import type { ChunkReader, ChunkSource, MemoryChunks, StampLook } from "./chunk-source.js";
+import type { ChunkReader, ChunkSource, MemoryChunks, StampLook } from "../zarr/chunk-source.js";
 import { openFileChunkReader } from "./file-chunk-reader.js";
 import { openShardChunkReader } from "./shard-chunk-reader.js";
 

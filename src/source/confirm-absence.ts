@@ -1,10 +1,8 @@
 import { type Stats, stat } from "node:fs";
-import { dirname } from "node:path";
-import { ZpublishError } from "../errors.js";
-import { isMissing } from "../is-missing.js";
-import type { ChunkFiles } from "./chunk-source.js";
-import type { FileCalls } from "./file-calls.js";
-import { codeOf } from "./unreadable-file.js";
+import { isMissing, ZpublishError } from "../errors.js";
+import type { ChunkFiles } from "../zarr/chunk-source.js";
+import type { FileCalls } from "./files/file-calls.js";
+import { codeOf } from "./files/unreadable-file.js";
 
 /**
  * Makes sure that a chunk is absent, rather than the whole store: an unmounted or deleted one answers "no such file"
@@ -15,7 +13,7 @@ async function confirmAbsence(calls: FileCalls, source: ChunkFiles, key: string)
   const { metadataFile } = source;
   if (metadataFile === undefined) return;
   try {
-    await calls.call<Stats>(dirname(metadataFile), (done) => stat(metadataFile, done));
+    await calls.call<Stats>((done) => stat(metadataFile, done));
   } catch (cause) {
     const problem = isMissing(cause) ? "is no longer in the store" : `cannot be looked at (${codeOf(cause)})`;
     throw new ZpublishError(

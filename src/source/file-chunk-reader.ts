@@ -1,15 +1,14 @@
 import { encodeChunkKey } from "../zarr/chunk-key.js";
-import type { ChunkReader, FileChunks, StoredChunk } from "./chunk-source.js";
+import type { ChunkReader, FileChunks, StoredChunk } from "../zarr/chunk-source.js";
+import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
 import { findOrConfirmAbsence } from "./confirm-absence.js";
-import { refuseLonger } from "./max-stored-byte-length.js";
-import type { OpenFile } from "./open-file.js";
+import type { OpenFile } from "./files/open-file.js";
+import { createStoreFiles } from "./files/store-files.js";
 import { stampOf } from "./stamp-of.js";
-import { createStoreFiles } from "./store-files.js";
-import { readDirectories } from "./verified-directories.js";
 
 /** A reader of chunks that are one file each. */
 export function openFileChunkReader(source: FileChunks, mayBlock: boolean): ChunkReader {
-  const files = createStoreFiles(source.root ?? source.directory, mayBlock, readDirectories);
+  const files = createStoreFiles(source.root ?? source.directory, mayBlock);
 
   function statChunk(chunkCoords: readonly number[]) {
     const key = encodeChunkKey(chunkCoords, source.keyEncoding);
@@ -22,14 +21,23 @@ export function openFileChunkReader(source: FileChunks, mayBlock: boolean): Chun
       const stat = await statChunk(chunkCoords);
       return stat === undefined ? undefined : stampOf(stat);
     },
-    lookNow: (chunkCoords) =>
-      files.lookNow(`${source.directory}/${encodeChunkKey(chunkCoords, source.keyEncoding)}`),
+    lookNow: (chunkCoords, wasLookedAt) =>
+      files.lookNow(`${source.directory}/${encodeChunkKey(chunkCoords, source.keyEncoding)}`, wasLookedAt),
+    readNow(chunkCoords, options) {
+      const path = `${source.directory}/${encodeChunkKey(chunkCoords, source.keyEncoding)}`;
+      return files.readNow(path, (file) => {
+        const byteLength = Number(file.stat.size);
+        const stamp = stampOf(file.stat);
+        assertStoredLength(byteLength, options?.maxByteLength, stamp, () => "chunk");
+        return { bytes: file.readBytes(0, byteLength, options?.allocate), stamp };
+      });
+    },
     read(chunkCoords, options) {
       const key = encodeChunkKey(chunkCoords, source.keyEncoding);
       const use = async (file: OpenFile): Promise<StoredChunk> => {
         const byteLength = Number(file.stat.size);
         const stamp = stampOf(file.stat);
-        refuseLonger(byteLength, options?.maxByteLength, stamp, () => `chunk '${key}'`);
+        assertStoredLength(byteLength, options?.maxByteLength, stamp, () => `chunk '${key}'`);
         return { bytes: await file.readBytes(0, byteLength, options?.allocate), stamp };
       };
       const path = `${source.directory}/${key}`;

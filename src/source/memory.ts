@@ -1,17 +1,18 @@
 import { createHash } from "node:crypto";
 import { ZpublishError } from "../errors.js";
+import type { JsonObject, JsonValue } from "../json/json-value.js";
+import { stringifyJson } from "../json/stringify-json.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { DataType } from "../model/data-type.js";
 import { parseFillValue } from "../model/fill-value.js";
-import type { JsonObject, JsonValue } from "../model/json-value.js";
 import { parseDataType } from "../model/parse-data-type.js";
-import { stringifyJson } from "../model/stringify-json.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
 import { dimensionsAttribute, parseDimensionNames, withoutDimensions } from "../zarr/dimension-names.js";
+import type { StoredArray } from "../zarr/stored-array.js";
 import { defaultServedChunks } from "./default-served-chunks.js";
 import { shareBytes, typeOfTypedArray } from "./memory-data.js";
 import { comparePaths, nameWarning, printablePath, refusedName } from "./node-name.js";
-import type { Source, StoredArray, StoredGroup, StoredTree } from "./source.js";
+import type { Source, StoredGroup, StoredTree } from "./source.js";
 
 /** A data tree in memory, as the library's user writes it. */
 export interface MemoryTree {

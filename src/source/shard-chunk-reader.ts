@@ -1,49 +1,85 @@
+import type { BigIntStats } from "node:fs";
 import { encodeChunkKey } from "../zarr/chunk-key.js";
-import type { ChunkReader, ShardChunks, StoredChunk, StoredSize } from "./chunk-source.js";
+import type { ChunkReader, ShardChunks, StoredChunk, StoredSize } from "../zarr/chunk-source.js";
+import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
 import { findOrConfirmAbsence } from "./confirm-absence.js";
-import { refuseLonger } from "./max-stored-byte-length.js";
-import type { OpenFile } from "./open-file.js";
-import { readShardIndex, type ShardEntry, shardEntry } from "./shard-index.js";
+import type { OpenFile } from "./files/open-file.js";
+import { createStoreFiles } from "./files/store-files.js";
+import { type ByteRange, findInShard, readShardIndex, type Shard } from "./shard-index.js";
 import { createShardIndexCache } from "./shard-index-cache.js";
 import { stampOf } from "./stamp-of.js";
-import { createStoreFiles } from "./store-files.js";
-import { readDirectories } from "./verified-directories.js";
 
 const indexes = createShardIndexCache();
 
 interface ShardPlace {
+  /** Store key of the shard's file. */
   readonly key: string;
   readonly path: string;
-  /** Of the inner chunk in its shard, in C order. */
-  readonly position: number;
+  /** Of the inner chunk in the shard of each level, in C order, outermost first. */
+  readonly positions: readonly number[];
 }
 
-/** A reader of the inner chunks of shards. */
-export function openShardChunkReader(source: ShardChunks, mayBlock: boolean): ChunkReader {
-  const files = createStoreFiles(source.root ?? source.directory, mayBlock, readDirectories);
-  // Metadata may be corrected while shards stay: other bytes of them are the index then.
-  const layout = [source.indexLocation, source.indexChecksum, ...source.chunksPerShard].join(" ");
+interface UnreadIndex {
+  readonly cacheKey: string;
+  readonly shard: Shard;
+}
 
-  async function entryOf(file: OpenFile, place: ShardPlace): Promise<ShardEntry | undefined> {
-    const stamp = `${stampOf(file.stat)} ${layout}`;
-    let entries = indexes.get(place.path, stamp);
-    if (entries === undefined) {
-      entries = await readShardIndex(file, source, place.key);
-      indexes.set(place.path, stamp, entries);
+/** A reader of the innermost chunks of shards. */
+export function openShardChunkReader(source: ShardChunks, mayBlock: boolean): ChunkReader {
+  const { levels } = source;
+  const files = createStoreFiles(source.root ?? source.directory, mayBlock);
+  // Metadata may be corrected while shards stay: other bytes of them are the index then.
+  const layout = JSON.stringify(levels);
+
+  /**
+   * Follows the index of every level to one innermost chunk.
+   * @returns Undefined if it is absent; the key of an index in the cache, and its shard, if that index has to be read.
+   */
+  function follow(
+    stat: BigIntStats,
+    { key, path, positions }: ShardPlace,
+    indexOf: (cacheKey: string) => DataView | undefined,
+  ): ByteRange | UnreadIndex | undefined {
+    let range: ByteRange = { offset: 0, byteLength: Number(stat.size) };
+    for (const [depth, level] of levels.entries()) {
+      const shard: Shard = { ...range, level, key, label: () => labelOf({ key, positions }, depth) };
+      const cacheKey = depth === 0 ? path : `${path} ${depth} ${range.offset}`;
+      const entries = indexOf(cacheKey);
+      if (entries === undefined) return { cacheKey, shard };
+      const chunk = findInShard(entries, positions[depth] as number, shard);
+      if (chunk === undefined) return undefined;
+      range = chunk;
     }
-    return shardEntry(entries, place.position, source, Number(file.stat.size), place.key);
+    return range;
   }
 
-  /** Runs `use` on the shard of a chunk; undefined where there is none. */
+  async function findChunk(file: OpenFile, place: ShardPlace): Promise<ByteRange | undefined> {
+    const version = versionOf(file.stat);
+    // The cache keeps no index that is very long.
+    const read = new Map<string, DataView>();
+    for (;;) {
+      const found = follow(file.stat, place, (key) => read.get(key) ?? indexes.get(key, version));
+      if (found === undefined || !("shard" in found)) return found;
+      const entries = await readShardIndex(file, found.shard);
+      read.set(found.cacheKey, entries);
+      indexes.set(found.cacheKey, version, entries);
+    }
+  }
+
+  function versionOf(stat: BigIntStats): string {
+    return `${stampOf(stat)} ${layout}`;
+  }
+
+  /** Runs `use` on the file of a chunk's shard; undefined if there is none. */
   async function readShard<T>(
     chunkCoords: readonly number[],
-    use: (file: OpenFile, entry: ShardEntry | undefined) => Promise<T>,
+    use: (file: OpenFile, chunk: ByteRange | undefined) => Promise<T>,
     wasLookedAt?: boolean,
   ): Promise<T | undefined> {
     const place = placeInShard(chunkCoords, source);
-    const useEntry = async (file: OpenFile) => ({ value: await use(file, await entryOf(file, place)) });
+    const useChunk = async (file: OpenFile) => ({ value: await use(file, await findChunk(file, place)) });
     const found = await findOrConfirmAbsence(files.calls, source, place.key, () =>
-      files.read(place.path, useEntry, wasLookedAt),
+      files.read(place.path, useChunk, wasLookedAt),
     );
     return found?.value;
   }
@@ -55,39 +91,64 @@ export function openShardChunkReader(source: ShardChunks, mayBlock: boolean): Ch
       const stat = await findOrConfirmAbsence(files.calls, source, place.key, look);
       return stat === undefined ? undefined : stampOf(stat);
     },
-    lookNow: (chunkCoords) => files.lookNow(placeInShard(chunkCoords, source).path),
+    lookNow: (chunkCoords, wasLookedAt) => files.lookNow(placeInShard(chunkCoords, source).path, wasLookedAt),
+    readNow(chunkCoords, options) {
+      const place = placeInShard(chunkCoords, source);
+      return files.readNow(place.path, ({ stat, readBytes }) => {
+        const version = versionOf(stat);
+        const found = follow(stat, place, (key) => indexes.get(key, version));
+        if (found === undefined || "shard" in found) return undefined;
+        const stamp = stampOf(stat);
+        assertStoredLength(found.byteLength, options?.maxByteLength, stamp, () => place.key);
+        return { bytes: readBytes(found.offset, found.byteLength, options?.allocate), stamp };
+      });
+    },
     read(chunkCoords, options) {
-      const use = async (file: OpenFile, entry: ShardEntry | undefined): Promise<StoredChunk | undefined> => {
-        if (entry === undefined) return undefined;
-        const { offset, byteLength } = entry;
+      const use = async (file: OpenFile, chunk: ByteRange | undefined): Promise<StoredChunk | undefined> => {
+        if (chunk === undefined) return undefined;
+        const { offset, byteLength } = chunk;
         const stamp = stampOf(file.stat);
-        refuseLonger(byteLength, options?.maxByteLength, stamp, () => labelInShard(chunkCoords, source));
+        assertStoredLength(byteLength, options?.maxByteLength, stamp, () =>
+          labelOfChunk(chunkCoords, source),
+        );
         return { bytes: await file.readBytes(offset, byteLength, options?.allocate), stamp };
       };
       return readShard(chunkCoords, use, options?.wasLookedAt);
     },
     measure(chunkCoords) {
-      const use = async (file: OpenFile, entry: ShardEntry | undefined): Promise<StoredSize | undefined> =>
-        entry === undefined ? undefined : { byteLength: entry.byteLength, stamp: stampOf(file.stat) };
+      const use = async (file: OpenFile, chunk: ByteRange | undefined): Promise<StoredSize | undefined> =>
+        chunk === undefined ? undefined : { byteLength: chunk.byteLength, stamp: stampOf(file.stat) };
       return readShard(chunkCoords, use);
     },
   };
 }
 
-function labelInShard(chunkCoords: readonly number[], source: ShardChunks): string {
-  const { key, position } = placeInShard(chunkCoords, source);
-  return `shard '${key}': inner chunk ${position}`;
+/** The shard of a level as messages name it: `shard 'c/0/0', inner shard 3`. */
+function labelOf({ key, positions }: Pick<ShardPlace, "key" | "positions">, depth: number): string {
+  const inner = positions.slice(0, depth).map((position) => `, inner shard ${position}`);
+  return `shard '${key}'${inner.join("")}`;
 }
 
-function placeInShard(chunkCoords: readonly number[], source: ShardChunks): ShardPlace {
-  const shardCoords: number[] = [];
-  let position = 0;
-  for (let axis = 0; axis < chunkCoords.length; axis++) {
-    const perShard = source.chunksPerShard[axis] as number;
-    const coordinate = chunkCoords[axis] as number;
-    shardCoords.push(Math.floor(coordinate / perShard));
-    position = position * perShard + (coordinate % perShard);
-  }
-  const key = encodeChunkKey(shardCoords, source.keyEncoding);
-  return { key, path: `${source.directory}/${key}`, position };
+function labelOfChunk(chunkCoords: readonly number[], source: ShardChunks): string {
+  const place = placeInShard(chunkCoords, source);
+  const last = place.positions.length - 1;
+  return `${labelOf(place, last)}: inner chunk ${place.positions[last]}`;
+}
+
+function placeInShard(
+  chunkCoords: readonly number[],
+  { levels, directory, keyEncoding }: ShardChunks,
+): ShardPlace {
+  const positions = levels.map(() => 0);
+  const shardCoords = chunkCoords.map((coordinate, axis) => {
+    let rest = coordinate;
+    for (let depth = levels.length - 1; depth >= 0; depth--) {
+      const perShard = levels[depth]?.chunksPerShard[axis] as number;
+      positions[depth] = (positions[depth] as number) * perShard + (rest % perShard);
+      rest = Math.floor(rest / perShard);
+    }
+    return rest;
+  });
+  const key = encodeChunkKey(shardCoords, keyEncoding);
+  return { key, path: `${directory}/${key}`, positions };
 }

@@ -1,36 +1,37 @@
-const maxIndexes = 64;
+/** Indexes of shards inside of shards are small and many. */
+const maxIndexes = 1024;
 const maxBytes = 8 * 1024 * 1024;
 
-/** The indexes read last in this thread, whatever their array: at most 64, at most 8 MiB together. */
+/** The indexes read last in this thread, whatever their array: at most 1,024, at most 8 MiB together. */
 export interface ShardIndexCache {
-  get(path: string, stamp: string): DataView | undefined;
+  get(key: string, stamp: string): DataView | undefined;
   /** Keeps an index, unless it is larger than the whole cache. */
-  set(path: string, stamp: string, entries: DataView): void;
+  set(key: string, stamp: string, entries: DataView): void;
 }
 
-/** A least-recently-used cache of one index per shard. */
+/** A least-recently-used cache with one index per shard. */
 export function createShardIndexCache(): ShardIndexCache {
   // A Map keeps insertion order: the first entry is the one used longest ago.
   const kept = new Map<string, { readonly stamp: string; readonly entries: DataView }>();
   let byteLength = 0;
 
-  function remove(path: string): void {
-    byteLength -= kept.get(path)?.entries.byteLength ?? 0;
-    kept.delete(path);
+  function remove(key: string): void {
+    byteLength -= kept.get(key)?.entries.byteLength ?? 0;
+    kept.delete(key);
   }
 
   return {
-    get(path, stamp) {
-      const found = kept.get(path);
+    get(key, stamp) {
+      const found = kept.get(key);
       if (found === undefined || found.stamp !== stamp) return undefined;
-      kept.delete(path);
-      kept.set(path, found);
+      kept.delete(key);
+      kept.set(key, found);
       return found.entries;
     },
-    set(path, stamp, entries) {
-      remove(path);
+    set(key, stamp, entries) {
+      remove(key);
       if (entries.byteLength > maxBytes) return;
-      kept.set(path, { stamp, entries });
+      kept.set(key, { stamp, entries });
       byteLength += entries.byteLength;
       for (const oldest of kept.keys()) {
         if (kept.size <= maxIndexes && byteLength <= maxBytes) break;

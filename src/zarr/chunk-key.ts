@@ -1,15 +1,14 @@
-import type { ChunkKeyEncoding } from "../source/chunk-source.js";
+import type { ChunkKeyEncoding } from "./chunk-source.js";
 
-/** The name of a stored chunk below its array, in the array's own key encoding. */
+/** Writes the name of a stored chunk below its array, in the array's own key encoding. */
 export function encodeChunkKey(chunkCoords: readonly number[], encoding: ChunkKeyEncoding): string {
   if (encoding.name === "v2") return chunkCoords.length === 0 ? "0" : chunkCoords.join(encoding.separator);
   return chunkCoords.length === 0 ? "c" : `c${encoding.separator}${chunkCoords.join(encoding.separator)}`;
 }
 
 /**
- * Coordinates of a served chunk from its key, `12.0.3`; a scalar's is `0`. Only the canonical key of a chunk inside
- * the grid is one (no sign, no leading zero, no other digits): undefined for everything else, so that a chunk has
- * one URL and one cache entry.
+ * Parses the key of a served chunk, `12.0.3`; a scalar's is `0`. Undefined unless it is the canonical key (no sign, no
+ * leading zero, no other digits) of a chunk inside the grid, so that a chunk has one URL and one cache entry.
  */
 export function parseChunkKey(text: string, gridShape: readonly number[]): number[] | undefined {
   const rank = gridShape.length;
@@ -27,7 +26,7 @@ export function parseChunkKey(text: string, gridShape: readonly number[]): numbe
       position++;
     }
     const length = position - start;
-    // Sixteen digits bound the work; the grid is smaller than 2^53, so that any wrong rounding is outside of it.
+    // Sixteen digits bound the work. The grid is smaller than 2^53, so a number that was rounded is outside of it.
     if (length === 0 || length > 16 || (length > 1 && text.charCodeAt(start) === 48)) return undefined;
     if (index >= (gridShape[axis] as number) || index > Number.MAX_SAFE_INTEGER) return undefined;
     coords[axis] = index;

@@ -1,8 +1,8 @@
-import type { JsonValue } from "../model/json-value.js";
+import type { JsonValue } from "../json/json-value.js";
 
 /**
  * One codec as numcodecs configures it and a v2 `.zarray` writes it: `{"id":"blosc","cname":"lz4",…}`.
- * Codecs that only Zarr v3 has appear here as well (`{"id":"crc32c"}`); a served array never has one of those.
+ * A stored array may also have a codec that only Zarr v3 knows (`{"id":"crc32c"}`); a served one never does.
  */
 export interface CodecSpec {
   readonly id: string;

@@ -1,13 +1,13 @@
-import { isJsonArray, type JsonObject, type JsonValue } from "../model/json-value.js";
+import { isJsonArray, type JsonObject, type JsonValue } from "../json/json-value.js";
 import { describeValue } from "./metadata-fields.js";
 
 /** The attribute in which xarray keeps dimension names in a v2 store. */
 export const dimensionsAttribute = "_ARRAY_DIMENSIONS";
 
 /**
- * Dimension names as a document gives them: one text per axis, none twice. `null` entries (v3) and empty texts name
- * nothing.
- * @returns null where they are missing or no names; then with a line for `warnings` unless they are missing.
+ * Parses a document's dimension names: one text per axis, none twice. `null` entries (v3) and empty texts name nothing.
+ * @param warnings Gets a line if there are names but they are not valid.
+ * @returns null if names are missing or not valid.
  */
 export function parseDimensionNames(
   names: JsonValue | undefined,
@@ -29,12 +29,12 @@ export function parseDimensionNames(
   return Object.freeze(names.map((name) => (name === "" ? null : (name as string | null))));
 }
 
-/** The attributes without the one that holds dimension names. */
+/** Returns attributes without the one that holds dimension names. */
 export function withoutDimensions(attrs: JsonObject): JsonObject {
   return withoutKey(attrs, dimensionsAttribute);
 }
 
-/** The object without one of its keys; itself where it has none such. */
+/** Returns an object without one of its keys; the object itself if it has no such key. */
 export function withoutKey(object: JsonObject, key: string): JsonObject {
   if (!Object.hasOwn(object, key)) return object;
   const { [key]: _left, ...rest } = object;

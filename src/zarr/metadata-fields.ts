@@ -1,8 +1,8 @@
 import { ZpublishError } from "../errors.js";
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, toBigInt } from "../model/json-value.js";
-import { stringifyJson } from "../model/stringify-json.js";
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, toBigInt } from "../json/json-value.js";
+import { stringifyJson } from "../json/stringify-json.js";
 
-/** `invalid-metadata` that says what was expected of a document and what it has; `undefined` reads as "nothing". */
+/** Makes an `invalid-metadata` error that says what was expected of a document and what was received. */
 export function invalidField(
   document: string,
   expected: string,
@@ -14,21 +14,27 @@ export function invalidField(
   );
 }
 
-/** A value as JSON for a message, cut where it is long. */
+/** Writes a value as JSON for a message, at most 120 characters; `undefined` reads "nothing". */
 export function describeValue(value: JsonValue | undefined): string {
   if (value === undefined) return "nothing";
   const text = stringifyJson(value);
   return text.length <= 120 ? text : `${text.slice(0, 117)}...`;
 }
 
-/** @throws ZpublishError `invalid-metadata` where the value is no JSON object. */
-export function requireObject(value: JsonValue | undefined, document: string, what: string): JsonObject {
+/**
+ * Narrows a value to a JSON object.
+ * @throws ZpublishError `invalid-metadata` if it is none.
+ */
+export function parseObject(value: JsonValue | undefined, document: string, what: string): JsonObject {
   if (!isJsonObject(value)) throw invalidField(document, `${what} to be an object`, value);
   return value;
 }
 
-/** @throws ZpublishError `invalid-metadata` where the value is no array. */
-export function requireArray(
+/**
+ * Narrows a value to an array.
+ * @throws ZpublishError `invalid-metadata` if it is none.
+ */
+export function parseArray(
   value: JsonValue | undefined,
   document: string,
   what: string,
@@ -38,10 +44,10 @@ export function requireArray(
 }
 
 /**
- * A list of integers from `least` to 2^53 - 1, of exactly `rank` entries where a rank is given.
+ * Parses a list of integers from `least` to 2^53 - 1, with exactly `rank` entries if a rank is given.
  * @throws ZpublishError `invalid-metadata`
  */
-export function requireIntegers(
+export function parseIntegers(
   value: JsonValue | undefined,
   document: string,
   what: string,
@@ -64,7 +70,7 @@ export function requireIntegers(
   );
 }
 
-/** Runs `parse`, and puts the document's name before the message of what it throws. */
+/** Runs `parse`, and puts the document's name before the message of an error that it throws. */
 export function withinDocument<T>(document: string, parse: () => T): T {
   try {
     return parse();

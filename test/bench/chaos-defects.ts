@@ -7,17 +7,21 @@ import { syncBuiltinESMExports } from "node:module";
 import { isMainThread } from "node:worker_threads";
 
 const patched = fs as unknown as Record<string, unknown>;
-const { read, closeSync, lstat, lstatSync } = fs;
+const { read, readSync, closeSync, lstat, lstatSync } = fs;
 let reads = 0;
 let closes = 0;
 
 if (isMainThread) {
+  patched.readSync = (fd: number, bytes: Uint8Array, offset: number, length: number, position: number) => {
+    const bytesRead = readSync(fd, bytes, offset, length, position);
+    damage(bytes, offset, length);
+    return bytesRead;
+  };
   patched.read = (fd: number, bytes: Uint8Array, offset: number, length: number, ...rest: unknown[]) => {
     const callback = rest.at(-1) as (error: Error | null, bytesRead: number) => void;
     const position = rest[0] as number;
     read(fd, bytes, offset, length, position, (error, bytesRead) => {
-      // As long as a chunk of `plain/raw`, and no document.
-      if (length === 16_384 && reads++ % 20 === 0) bytes[offset + 5]! ^= 4;
+      damage(bytes, offset, length);
       callback(error, bytesRead);
     });
   };
@@ -25,7 +29,7 @@ if (isMainThread) {
     if (closes++ % 3 !== 0) closeSync(fd);
   };
   patched.lstat = (path: string, ...rest: unknown[]) => {
-    if (isDenied(path)) (rest.at(-1) as (error: Error) => void)(absent());
+    if (isDenied(path)) process.nextTick(rest.at(-1) as (error: Error) => void, absent());
     else (lstat as (...args: unknown[]) => void)(path, ...rest);
   };
   patched.lstatSync = (path: string, ...rest: unknown[]) => {
@@ -33,6 +37,11 @@ if (isMainThread) {
     return (lstatSync as (...args: unknown[]) => unknown)(path, ...rest);
   };
   syncBuiltinESMExports();
+}
+
+/** Damages one of twenty reads that are as long as a chunk of `plain/raw`, and no document. */
+function damage(bytes: Uint8Array, offset: number, length: number): void {
+  if (length === 16_384 && reads++ % 20 === 0) bytes[offset + 5]! ^= 4;
 }
 
 /** By turns of half a second, so that whoever looks again finds the same. */

@@ -1,5 +1,5 @@
 /**
- * A process that shares a cache, for tests: `node cache-process.js DIRECTORY MAX_BYTES COMMAND FIRST COUNT`.
+ * A process that shares a cache, for tests: `node cache-process.js DIRECTORY MAX_BYTES COMMAND FIRST COUNT PROVEN_AFTER_MS`.
  * Chunks are made from their number, so that any process can tell whether one is right.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -42,12 +42,11 @@ export function startCacheProcess(
   command: Command,
   first: number,
   count: number,
+  provenAfterMs = 60_000,
 ): ChildProcess {
-  return spawn(
-    process.execPath,
-    [fileURLToPath(import.meta.url), directory, String(maxBytes), command, String(first), String(count)],
-    { stdio: ["ignore", "pipe", "pipe"] },
-  );
+  const program = fileURLToPath(import.meta.url);
+  const args = [program, directory, maxBytes, command, first, count, provenAfterMs].map(String);
+  return spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
 }
 
 /** Waits for its end. @returns The report, undefined where it did not come to that. */
@@ -67,15 +66,24 @@ export async function reportOf(
   return { ...(last.startsWith("{") ? { report: JSON.parse(last) as Report } : {}), signal, stderr };
 }
 
-async function run(directory: string, maxBytes: number, command: Command, first: number, count: number) {
+async function run(
+  directory: string,
+  maxBytes: number,
+  command: Command,
+  first: number,
+  count: number,
+  provenAfterMs: number,
+) {
   const cache = await openTendedChunkCache({
     directory,
     maxBytes,
     log: createLog("warn"),
     version: VERSION,
     flushIntervalMs: 50,
+    provenAfterMs,
   });
   if (cache === undefined) throw new Error("no cache");
+  await cache.tend();
   process.stdout.write("ready\n");
   const report: Report = { hits: 0, wrong: 0, stats: { errors: 0, puts: 0, byteLength: 0 } };
   for (let n = first; n < first + count; n++) {
@@ -98,6 +106,7 @@ async function run(directory: string, maxBytes: number, command: Command, first:
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const [directory, maxBytes, command, first, count] = process.argv.slice(2);
-  await run(directory!, Number(maxBytes), command as Command, Number(first), Number(count));
+  const [directory, maxBytes, command, ...numbers] = process.argv.slice(2);
+  const [first, count, provenAfterMs] = numbers.map(Number);
+  await run(directory!, Number(maxBytes), command as Command, first!, count!, provenAfterMs!);
 }

@@ -50,24 +50,23 @@ t.test("who tries again when it fails starts a new flight", async (t) => {
   t.equal(await again, "yes");
 });
 
-t.test("a flight is wanted for as long as one of those who asked wants it", async (t) => {
+t.test("a flight is cancelled when all who asked have gone, and the next begins another", async (t) => {
   const flights = createSingleFlight<string>();
-  const wanted = { first: true, second: true };
-  let isWanted = () => false;
-  const make = async (asked: () => boolean) => {
-    isWanted = asked;
+  const [first, second] = [new AbortController(), new AbortController()];
+  const signals: AbortSignal[] = [];
+  const make = async (signal: AbortSignal) => {
+    signals.push(signal);
     await new Promise((resolve) => setImmediate(resolve));
-    return "made";
+    return `made ${signals.length}`;
   };
-  const first = flights.run("a", make, () => wanted.first);
-  t.ok(isWanted());
-  wanted.first = false;
-  t.notOk(isWanted());
-  const second = flights.run("a", make, () => wanted.second);
-  t.ok(isWanted(), "whoever joins wants it again");
-  wanted.second = false;
-  t.notOk(isWanted());
-  const third = flights.run("a", make);
-  t.ok(isWanted(), "who says nothing wants it to the end");
-  t.same(await Promise.all([first, second, third]), ["made", "made", "made"]);
+  const results = [flights.run("a", make, first.signal), flights.run("a", make, second.signal)];
+  first.abort();
+  t.equal(signals[0]?.aborted, false);
+  second.abort();
+  t.equal(signals[0]?.aborted, true);
+  results.push(flights.run("a", make));
+  t.equal(signals.length, 2);
+  t.equal(signals[1]?.aborted, false, "a caller without a signal waits to the end");
+  t.same(await Promise.all(results), ["made 2", "made 2", "made 2"]);
+  t.equal(flights.size, 0);
 });

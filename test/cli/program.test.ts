@@ -1,7 +1,7 @@
 import t from "tap";
 import { flagOf, OPTION_KEYS } from "../../src/config/options.js";
 import { packageVersion } from "../../src/observe/package-version.js";
-import { runProgram } from "./run-program.js";
+import { PROGRAM, runProgram, runScript } from "./run-program.js";
 
 t.jobs = 2;
 
@@ -54,3 +54,17 @@ t.test("each mistake of a file and of the environment is a line of its own", asy
     /^zpublish: ZPUBLISH_HOTS: unknown variable; [^\n]*\nzpublish: ZPUBLISH_PORT: expected an integer from 0 to 65535, received "no"\n$/,
   );
 });
+
+t.test(
+  "without WebAssembly SIMD the program says so in one line and ends with exit code 1",
+  { skip: process.arch === "x64" ? false : "only V8 for x64 can be told to do without" },
+  async (t) => {
+    const store = t.testdir({ ".zgroup": '{"zarr_format":2}' });
+    for (const processes of ["1", "2"]) {
+      const args = [PROGRAM, "serve", store, "--port", "0", "--no-cache", "--processes", processes];
+      const run = runScript("--no-enable-sse4-1", args);
+      t.equal(await run.ended, 1);
+      t.match(run.stderr(), /^zpublish: expected WebAssembly with SIMD, [^\n]*\n$/);
+    }
+  },
+);

@@ -1,5 +1,6 @@
 import { createRandom } from "../../bench/random.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { NativeCase } from "./native-checks.js";
 import { SAMPLE_KINDS, type SampleKind, sampleOf } from "./sample-bytes.js";
 
 /** A chunk to be taken through Blosc: options, and what its bytes are like. */
@@ -12,8 +13,10 @@ export interface BloscCase {
   readonly seed: number;
 }
 
-/** Inner codecs that are encoded here; Snappy is only decoded. */
-export const ENCODED_CNAMES = ["lz4", "lz4hc", "blosclz", "zlib", "zstd"];
+/** Inner codecs that are encoded here. */
+export const ENCODED_CNAMES = ["lz4", "zlib", "zstd"];
+/** Inner codecs that are only decoded here. */
+export const DECODED_CNAMES = ["lz4hc", "blosclz", "snappy"];
 
 /** Typesizes: with loops of their own, odd ones, the last that is split (16), the last there is (255), one beyond it. */
 const ITEM_SIZES = [1, 2, 3, 4, 7, 8, 12, 16, 24, 32, 255, 300];
@@ -44,14 +47,20 @@ const HUGE_BYTE_LENGTH = 64 * 2 ** 20;
 const SLOW_ZSTD_LEVEL = 8;
 const MAX_SLOW_BYTES = 2 ** 17;
 
-/** The bytes of a case. */
-export function bytesOfCase({ kind, byteLength, itemSize, seed }: BloscCase): Uint8Array {
+function bytesOfCase({ kind, byteLength, itemSize, seed }: BloscCase): Uint8Array {
   return sampleOf(kind, byteLength, itemSize, seed);
 }
 
-/** A case in words. */
-export function labelOfCase({ codec, itemSize, kind, byteLength, seed }: BloscCase): string {
+function labelOfCase({ codec, itemSize, kind, byteLength, seed }: BloscCase): string {
   return `${JSON.stringify(codec)} of ${byteLength} ${kind} bytes in items of ${itemSize}, seed ${seed}`;
+}
+
+/** Cases as {@link NativeCase}. */
+export function* nativeCases(cases: Iterable<BloscCase>): Generator<NativeCase> {
+  for (const one of cases) {
+    const { codec, itemSize } = one;
+    yield { codec, itemSize, bytes: bytesOfCase(one), label: labelOfCase(one) };
+  }
 }
 
 /** Every small length with every level, shuffle and typesize; contents and block sizes take turns. */

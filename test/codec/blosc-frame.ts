@@ -62,6 +62,33 @@ export function bloscFrame(frame: BloscFrame): Uint8Array {
   ]);
 }
 
+/** An encoded stream of a Blosc chunk, and the decoded bytes that it stands for. */
+export interface FrameStream {
+  readonly stream: Uint8Array;
+  /** Begin and end. */
+  readonly place: readonly [number, number];
+}
+
+/** The encoded streams of a chunk that is as c-blosc writes it; those that are copies are left out. */
+export function* streamsOf(frame: Uint8Array): Generator<FrameStream> {
+  const view = Buffer.from(frame.buffer, frame.byteOffset, frame.length);
+  const [flags, typeSize] = [view[2]!, view[3]!];
+  if ((flags & FLAG.copied) !== 0) return;
+  const [byteLength, blockSize] = [view.readUInt32LE(4), view.readUInt32LE(8)];
+  for (let block = 0; block * blockSize < byteLength; block++) {
+    const begin = block * blockSize;
+    const blockLength = Math.min(blockSize, byteLength - begin);
+    const isSplit = (flags & FLAG.notSplit) === 0 && blockLength === blockSize;
+    const length = isSplit ? blockLength / typeSize : blockLength;
+    let from = view.readUInt32LE(HEADER_BYTES + 4 * block);
+    for (let at = begin; at < begin + blockLength; at += length) {
+      const stream = frame.subarray(from + 4, from + 4 + view.readUInt32LE(from));
+      if (stream.length < length) yield { stream, place: [at, at + length] };
+      from += 4 + stream.length;
+    }
+  }
+}
+
 /** One sequence of an LZ4 block: literals, then a match; without a distance, the last one. */
 export interface Lz4Sequence {
   readonly literals: Uint8Array;

@@ -1,4 +1,5 @@
 import t from "tap";
+import { encodeChunk } from "../../bench/codecs/numcodecs-js.js";
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
 import { measureZstd } from "../../src/codec/zstd-frame.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
@@ -18,7 +19,7 @@ const COMPRESSORS: CodecSpec[] = [
 ];
 
 async function encodedBy(codec: CodecSpec): Promise<Uint8Array> {
-  return encodeSteps(BYTES, [stepOf(codec, BYTES.length)], "");
+  return encodeChunk(BYTES, stepOf(codec, BYTES.length));
 }
 
 t.test("a truncated chunk is corrupt, by name", async (t) => {

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import t from "tap";
 import { fillBuffer } from "../../src/codec/fill-buffer.js";
 import { type ChunkBox, gather, gatherFill } from "../../src/codec/gather.js";
+import { effort } from "../effort.js";
 
 /** Where an item lies in a chunk, the slow way. */
 function itemIndex(box: ChunkBox, position: readonly number[]): number {
@@ -87,7 +88,7 @@ t.test("gathering equals copying item by item, for all shapes, chunks, orders an
       gatherSlowly(source, expected, shape, itemSize);
       return Buffer.compare(target.bytes, expected.bytes) === 0;
     }),
-    { numRuns: 1500 },
+    { numRuns: effort(15_000) },
   );
   t.pass();
 });
@@ -104,7 +105,7 @@ t.test("an absent region is filled, and nothing else", async (t) => {
       gatherSlowly(region, expected, shape, itemSize);
       return Buffer.compare(target.bytes, expected.bytes) === 0;
     }),
-    { numRuns: 500 },
+    { numRuns: effort(5_000) },
   );
   t.pass();
 });

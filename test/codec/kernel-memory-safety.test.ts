@@ -1,10 +1,12 @@
 import t from "tap";
+import { encodeChunk } from "../../bench/codecs/numcodecs-js.js";
 import { createRandom } from "../../bench/random.js";
-import { currentKernel } from "../../src/codec/kernel/kernel-use.js";
-import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
+import { currentKernel } from "../../src/codec/kernel/kernel.js";
+import { decodeSteps } from "../../src/codec/run-steps.js";
 import { ZpublishError } from "../../src/errors.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
-import type { CodecStep } from "../../src/zarr/encoding-plan.js";
+import type { CodecStep } from "../../src/zarr/plan/encoding-plan.js";
+import { effort } from "../effort.js";
 import { bloscFrame } from "./blosc-frame.js";
 import { DAMAGED_FRAMES } from "./damaged-frames.js";
 import { LZ4 } from "./hostile-frame.js";
@@ -18,7 +20,7 @@ import { UNUSUAL_FRAMES } from "./unusual-frames.js";
 t.setTimeout(240_000);
 
 /** Every mutation so many times, for each good chunk. */
-const ROUNDS = 12;
+const ROUNDS = effort(60);
 const BYTE_LENGTH = 6048;
 const ITEM_SIZES = [1, 2, 3, 4, 8, 16];
 
@@ -74,7 +76,7 @@ async function* cases(): AsyncGenerator<Case> {
     const itemSize = ITEM_SIZES[index % ITEM_SIZES.length]!;
     const step = stepOf(codec, BYTE_LENGTH, itemSize);
     const sample = sampleOf(SAMPLE_KINDS[index % SAMPLE_KINDS.length]!, BYTE_LENGTH, itemSize);
-    const encoded = await encodeSteps(sample, [step], "x");
+    const encoded = await encodeChunk(sample, step);
     const damaged = mutations(encoded, [], createRandom(index + 1));
     for (let turn = 0; turn < ROUNDS * MUTATION_KINDS.length; turn++) {
       const { kind, bytes } = damaged.next().value;

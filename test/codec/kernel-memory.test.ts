@@ -1,11 +1,10 @@
 import t from "tap";
 import { createRandom } from "../../bench/random.js";
-import { currentKernel } from "../../src/codec/kernel/kernel-use.js";
-import { createWasmKernel } from "../../src/codec/kernel/wasm-kernel.js";
+import { createKernel, currentKernel } from "../../src/codec/kernel/kernel.js";
 import { lz4 } from "../../src/codec/lz4.js";
 import { makeChunk } from "../../src/codec/make-chunk.js";
-import type { ChunkReader } from "../../src/source/chunk-source.js";
-import { createEncodingPlan } from "../../src/zarr/create-encoding-plan.js";
+import type { ChunkReader } from "../../src/zarr/chunk-source.js";
+import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import { storedArray } from "../zarr/stored-array.js";
 import { sampleBytes } from "./sample-bytes.js";
 import { stepOf } from "./step.js";
@@ -14,7 +13,7 @@ import { arrayBytes, readerOf } from "./stored-chunks.js";
 const MIB = 2 ** 20;
 
 t.test("memory that is leased lies in the kernel, and is used again", (t) => {
-  const kernel = createWasmKernel();
+  const kernel = createKernel();
   const first = kernel.lease();
   const a = first.allocate(1000);
   const b = first.allocate(1000);
@@ -28,7 +27,7 @@ t.test("memory that is leased lies in the kernel, and is used again", (t) => {
 });
 
 t.test("one lease at a time; others have memory of their own", (t) => {
-  const kernel = createWasmKernel();
+  const kernel = createKernel();
   const first = kernel.lease();
   const bytes = first.allocate(100).fill(7);
   const other = kernel.lease();
@@ -44,7 +43,7 @@ t.test("one lease at a time; others have memory of their own", (t) => {
 });
 
 t.test("going back to a mark gives back what came after", (t) => {
-  const { memory } = createWasmKernel();
+  const { memory } = createKernel();
   const kept = memory.allocate(10).fill(1);
   const mark = memory.mark();
   const place = memory.allocate(5000).byteOffset;
@@ -55,7 +54,7 @@ t.test("going back to a mark gives back what came after", (t) => {
 });
 
 t.test("what is kept is a copy of what lies in the kernel, and everything else as it is", (t) => {
-  const { memory } = createWasmKernel();
+  const { memory } = createKernel();
   const inside = memory.allocate(3).fill(5);
   const outside = new Uint8Array(3);
   t.equal(memory.keep(outside), outside);
@@ -67,7 +66,7 @@ t.test("what is kept is a copy of what lies in the kernel, and everything else a
 });
 
 t.test("memory grows to what was wanted once nothing is allocated, up to its bound", (t) => {
-  const kernel = createWasmKernel();
+  const kernel = createKernel();
   const first = kernel.lease();
   const small = first.allocate(10).fill(3);
   const large = first.allocate(20 * MIB);
@@ -89,7 +88,7 @@ t.test("memory grows to what was wanted once nothing is allocated, up to its bou
 });
 
 t.test("a lease ends once, and a mark is gone back to once", (t) => {
-  const kernel = createWasmKernel();
+  const kernel = createKernel();
   const first = kernel.lease();
   first.end();
   const second = kernel.lease();
@@ -104,7 +103,7 @@ t.test("a lease ends once, and a mark is gone back to once", (t) => {
 });
 
 t.test("a lease leaves room for work on what lies elsewhere", (t) => {
-  const kernel = createWasmKernel();
+  const kernel = createKernel();
   const lease = kernel.lease();
   const buffer = lease.allocate(1).buffer;
   while (lease.allocate(2 * MIB).buffer === buffer);
@@ -160,7 +159,7 @@ t.test(
 );
 
 t.test("operations give the same wherever source and target lie", (t) => {
-  const kernel = createWasmKernel();
+  const kernel = createKernel();
   const source = sampleBytes(80_000).smooth as Uint8Array;
   const expected = new Uint8Array(source.length);
   kernel.shuffleBytes(source, expected, 4);

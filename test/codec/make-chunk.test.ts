@@ -3,14 +3,15 @@ import fc from "fast-check";
 import t from "tap";
 import { createDecodedCache } from "../../src/codec/decoded-cache.js";
 import { gather } from "../../src/codec/gather.js";
+import { CHUNK_HEADROOM_BYTES } from "../../src/codec/made-chunk.js";
 import { makeChunk } from "../../src/codec/make-chunk.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import { ZpublishError } from "../../src/errors.js";
-import { CHUNK_HEADROOM_BYTES } from "../../src/pool/chunk-task.js";
-import { combineStamps } from "../../src/source/stamp-of.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
-import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/create-encoding-plan.js";
-import type { EncodingPlan } from "../../src/zarr/encoding-plan.js";
+import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/plan/create-encoding-plan.js";
+import type { EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
+import { combineStamps } from "../../src/zarr/plan/stored-chunks-of.js";
+import { effort } from "../effort.js";
 import { storedArray } from "../zarr/stored-array.js";
 import { arrayBytes, gridPositions, readerOf } from "./stored-chunks.js";
 
@@ -118,7 +119,7 @@ t.test("whatever the plan, clients read the same array, padded with fill", async
         );
       },
     ),
-    { numRuns: 300 },
+    { numRuns: effort(1_500) },
   );
   t.pass();
 });

@@ -66,6 +66,14 @@ t.test("what cannot be done is refused by name, and the rest is served", async (
   ]);
 });
 
+t.test("Blosc with an inner codec that is not encoded is a warning that names the arrays", async (t) => {
+  const compressor = { id: "blosc", cname: "lz4hc", clevel: 5, shuffle: 1, blocksize: 0 };
+  const { arrays, warnings } = createSnapshot(config({ encoding: { compressor } }), tree, "");
+  t.match(arrays.get("a")?.document.compressor, { ...compressor, cname: "lz4" });
+  t.same(warnings, ["Blosc with lz4hc is decoded but not encoded: served with lz4 (a, g/a)"]);
+  t.same(createSnapshot(config(), tree, "").warnings, []);
+});
+
 t.test("a variable that does not exist is an error that names those that do", async (t) => {
   t.throws(() => createSnapshot(config({ variables: { nope: {} } }), tree, ""), {
     code: "invalid-config",

@@ -1,7 +1,7 @@
 import type { DatasetSnapshot } from "../../src/dataset/dataset.js";
 import { ZpublishError } from "../../src/errors.js";
 import { createDocument } from "../../src/http/create-document.js";
-import type { Route } from "../../src/http/route.js";
+import type { Route } from "../../src/http/routing/route.js";
 import { createLog } from "../../src/observe/log.js";
 import type { PluginContext } from "../../src/plugins/plugin.js";
 import { createSnapshotMemo } from "../../src/plugins/snapshot-memo.js";
@@ -37,8 +37,7 @@ export function fakeContext(parts: FakeParts): PluginContext {
       ids: () => [...byId.keys()],
       get,
       open: get,
-      lookBeforeAbsence: async (snapshot) => snapshot,
-      isCurrent: (snapshot) => byId.get(snapshot.id) === snapshot,
+      refreshBeforeNotFound: async (snapshot) => snapshot,
     },
     chunks: {
       serve() {

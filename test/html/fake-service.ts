@@ -2,8 +2,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { errorToData } from "../../src/errors.js";
 import type { DocumentReply, Reply, RouteRequest } from "../../src/http/reply.js";
-import type { Route } from "../../src/http/route.js";
-import { createRouter, type Router } from "../../src/http/router.js";
+import type { Route } from "../../src/http/routing/route.js";
+import { createRouter, type Router } from "../../src/http/routing/router.js";
 
 /** A route table asked without a socket. */
 export interface FakeService {
@@ -39,6 +39,8 @@ async function ask(
     query,
     serviceUrl: `http://${headers.host ?? "localhost"}`,
     header: (name) => headers[name],
+    signal: new AbortController().signal,
+    reserve: () => undefined,
   };
   return match.route.handler(request);
 }

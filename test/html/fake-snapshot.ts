@@ -1,7 +1,7 @@
 import type { DatasetSnapshot, ServedArray } from "../../src/dataset/dataset.js";
+import type { JsonObject } from "../../src/json/json-value.js";
 import type { DataTree, Group, Variable } from "../../src/model/data-tree.js";
 import type { DataType, DataTypeKind } from "../../src/model/data-type.js";
-import type { JsonObject } from "../../src/model/json-value.js";
 import type { Refusal } from "../../src/source/source.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
 
@@ -114,6 +114,7 @@ function fakeArray(name: string, path: string, fake: FakeVariable): ServedArray 
   } as const;
   return {
     variable,
+    replacedCname: undefined,
     digest: "digest",
     document: {
       chunks: chunkShape,

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import t from "tap";
+import { runNow } from "../../src/event-loop/cooperative-task.js";
 import { createDocument, documentSteps } from "../../src/http/create-document.js";
-import { runNow } from "../../src/sliced-work.js";
 
 const TEXT = "the same words again and again. ".repeat(200);
 

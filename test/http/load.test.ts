@@ -28,7 +28,7 @@ t.test("lets bodies wait for room in order, and forgets nobody", async (t) => {
   load.setBodyBytes(first, 150);
   const takers = [1, 2, 3, 4].map((number) => {
     const taker = begin(load);
-    void load.room(taker, 60)?.then(() => order.push(number));
+    void load.reserve(taker, 60)?.then(() => order.push(number));
     return taker;
   });
   t.equal(load.stats.waiting, 4);
@@ -49,13 +49,13 @@ t.test("lets bodies wait for room in order, and forgets nobody", async (t) => {
 t.test("keeps room for bodies that are being made", async (t) => {
   const load = createLoad(LIMITS);
   const [a, b, c] = [begin(load), begin(load), begin(load)];
-  t.equal(load.room(a, 60), undefined);
-  t.equal(load.room(b, 60), undefined);
+  t.equal(load.reserve(a, 60), undefined);
+  t.equal(load.reserve(b, 60), undefined);
   let letIn = false;
-  void load.room(c, 60)?.then(() => {
+  void load.reserve(c, 60)?.then(() => {
     letIn = true;
   });
-  t.equal(load.room(a, 60), undefined, "a request that is begun again has its room still");
+  t.equal(load.reserve(a, 60), undefined, "a request that is begun again has its room still");
   load.setBodyBytes(a, 40);
   await Promise.resolve();
   t.notOk(letIn, "100 bytes are taken");

@@ -1,6 +1,6 @@
 import { gunzipSync } from "node:zlib";
 import t from "tap";
-import { createHealthOperations } from "../../src/http/health-operations.js";
+import { createHealthEndpoints } from "../../src/health/health-endpoints.js";
 import { createHttpServer } from "../../src/http/server.js";
 import { jsonOf, rawRequest } from "./raw-request.js";
 import { bodyReplyOf, createTestLog, routeOf, startTestServer } from "./start-test-server.js";
@@ -14,8 +14,8 @@ function metricsOf(render: () => Promise<string>) {
 }
 
 t.test("who runs a server is told that it lives, whether it is ready, and how it fares", async (t) => {
-  const operations = createHealthOperations({ readiness, metrics: metricsOf(async () => text) });
-  const { port } = await startTestServer(t, [], { operations, rootPath: "/root" });
+  const endpoints = createHealthEndpoints({ readiness, metrics: metricsOf(async () => text) });
+  const { port } = await startTestServer(t, [], { endpoints, rootPath: "/root" });
   const alive = await rawRequest(port, "/healthz");
   t.match(alive, {
     status: 200,
@@ -47,8 +47,8 @@ t.test("who runs a server is told that it lives, whether it is ready, and how it
 
 t.test("a server that is not ready says why, and when to ask again", async (t) => {
   const notReady = { ready: false, reason: "draining", checks: {} };
-  const operations = createHealthOperations({ readiness: { check: async () => notReady } });
-  const { port } = await startTestServer(t, [], { operations });
+  const endpoints = createHealthEndpoints({ readiness: { check: async () => notReady } });
+  const { port } = await startTestServer(t, [], { endpoints });
   const answer = await rawRequest(port, "/readyz");
   t.match(answer, { status: 503, headers: { "retry-after": "1", "cache-control": "no-store" } });
   t.strictSame(jsonOf(answer), notReady);
@@ -59,7 +59,7 @@ t.test("a server that is not ready says why, and when to ask again", async (t) =
 t.test("they are answered before there is a site", async (t) => {
   const server = createHttpServer({
     log: createTestLog().log,
-    operations: createHealthOperations({ readiness: { check: async () => ({ ...report, ready: false }) } }),
+    endpoints: createHealthEndpoints({ readiness: { check: async () => ({ ...report, ready: false }) } }),
   });
   t.teardown(() => server.close(0));
   const { port } = await server.listen("127.0.0.1", 0);
@@ -69,17 +69,17 @@ t.test("they are answered before there is a site", async (t) => {
 });
 
 t.test("none is in the way of a route", async (t) => {
-  const operations = createHealthOperations({ readiness });
+  const endpoints = createHealthEndpoints({ readiness });
   const own = routeOf("/healthz", () => bodyReplyOf(Buffer.from("own"), '"o"'));
   const any = routeOf("/{name}", () => bodyReplyOf(Buffer.from("any"), '"a"'));
-  const { port } = await startTestServer(t, [own, any], { operations });
+  const { port } = await startTestServer(t, [own, any], { endpoints });
   t.equal((await rawRequest(port, "/healthz")).body.toString(), "own");
   t.strictSame(
     jsonOf(await rawRequest(port, "/readyz")),
     report,
     "but a route for any name is not one of that name",
   );
-  const rooted = await startTestServer(t, [own], { operations, rootPath: "/root" });
+  const rooted = await startTestServer(t, [own], { endpoints, rootPath: "/root" });
   t.equal((await rawRequest(rooted.port, "/root/healthz")).body.toString(), "own");
   t.strictSame(jsonOf(await rawRequest(rooted.port, "/healthz")), { status: "ok" });
 });
@@ -89,7 +89,7 @@ t.test(
   async (t) => {
     let made = 0;
     let isBroken = true;
-    const operations = createHealthOperations({
+    const endpoints = createHealthEndpoints({
       readiness,
       metrics: metricsOf(async () => {
         made += 1;
@@ -98,7 +98,7 @@ t.test(
         return text;
       }),
     });
-    const { port } = await startTestServer(t, [], { operations });
+    const { port } = await startTestServer(t, [], { endpoints });
     const failed = await rawRequest(port, "/metrics");
     t.equal(failed.status, 500);
     t.notMatch(failed.body.toString(), "/proc");

@@ -37,7 +37,7 @@ t.test("pages are turned away before chunks, chunks at the last, and who lives i
   ];
   const { port, server, lines } = await startTestServer(t, routes, {
     limits: { maxRequestsInFlight: 6, maxPagesInFlight: 3 },
-    operations: [
+    endpoints: [
       {
         path: "/healthz",
         isOpen: true,
@@ -55,7 +55,7 @@ t.test("pages are turned away before chunks, chunks at the last, and who lives i
 
   t.strictSame(await statuses(), [200, 200, 200]);
   t.equal((await rawRequest(port, "/full")).status, 503);
-  t.match(server.watch.turnedAway.counts, { page: 0, chunk: 1 }, "wherever there was no room");
+  t.match(server.metrics.rejections.counts, { page: 0, chunk: 1 }, "wherever there was no room");
   await hold(4);
   const shed = await rawRequest(port, "/page");
   t.equal(shed.status, 503);
@@ -63,7 +63,7 @@ t.test("pages are turned away before chunks, chunks at the last, and who lives i
   t.equal((await rawRequest(port, "/chunk")).status, 200);
   await hold(6);
   t.strictSame(await statuses(), [503, 503, 200]);
-  t.match(server.watch.turnedAway.counts, { page: 2, chunk: 2 });
+  t.match(server.metrics.rejections.counts, { page: 2, chunk: 2 });
   t.equal(lines.filter(({ code }) => code === "overloaded").length < 3, true, "not a line for each");
   t.match(
     lines.find(({ code }) => code === "overloaded"),

@@ -6,11 +6,10 @@ import { createHttpServer } from "../../src/http/server.js";
 import { jsonOf, openConnection, rawRequest, requestText } from "./raw-request.js";
 import { createTestLog, routeOf } from "./start-test-server.js";
 
-function page(text: string): DocumentReply & { isCurrent(): boolean } {
+function page(text: string): DocumentReply {
   return {
     kind: "document",
     document: createDocument(`"${text}"`, "application/json"),
-    isCurrent: () => true,
   };
 }
 
@@ -43,7 +42,7 @@ t.test("another site takes its place at once; requests in flight keep theirs", a
     corsOrigin: "https://old.example",
   });
   const { port } = await server.listen("127.0.0.1", 0);
-  // Often enough for its reply to be kept.
+  // Often enough for its route to be remembered.
   for (let i = 0; i < 3; i += 1) t.equal(jsonOf(await rawRequest(port, "/page")), "old");
   const began = await openConnection(port);
   began.send(requestText("/late"));

@@ -12,10 +12,10 @@ const content = Buffer.alloc(BODY_BYTES, "0123456789abcdef");
 const document = createDocument("{}", "application/json");
 const routes = [
   routeOf("/page", () => ({ kind: "document", document })),
-  routeOf("/held", () => bodyReplyOf(content, '"t"', { expectedByteLength: BODY_BYTES }), "chunk"),
+  routeOf("/held", () => bodyReplyOf(content, '"t"'), "chunk"),
   routeOf(
     "/view",
-    () => bodyReplyOf(content, '"t"', { atHand: () => ({ ...bodyOf(content), heldByteLength: 0 }) }),
+    () => bodyReplyOf(content, '"t"', { open: () => ({ ...bodyOf(content), heldByteLength: 0 }) }),
     "chunk",
   ),
 ];
@@ -58,7 +58,7 @@ t.test("how short memory is, is what those need who have waited too long", async
   const takers = [80, 30, 40].map((byteLength) => ({ byteLength, bodyBytes: 0 }));
   for (const taker of takers) {
     load.begin();
-    void load.room(taker, taker.byteLength);
+    void load.reserve(taker, taker.byteLength);
   }
   t.equal(load.shortage(0), 80 + 30 + 40 - 100, "the second is let in with the first, the third waits");
   t.equal(load.shortage(10_000), 0, "nobody has waited for so long");

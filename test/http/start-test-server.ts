@@ -1,9 +1,9 @@
 import { Writable } from "node:stream";
 import { pino } from "pino";
 import type { Test } from "tap";
-import type { HttpSite } from "../../src/http/http-site.js";
+import type { HttpApp } from "../../src/http/http-app.js";
 import type { Body, BodyReply, Reply, RouteRequest } from "../../src/http/reply.js";
-import type { Route } from "../../src/http/route.js";
+import type { Route } from "../../src/http/routing/route.js";
 import { createHttpServer, type HttpServer, type HttpServerOptions } from "../../src/http/server.js";
 import type { Log } from "../../src/observe/log.js";
 
@@ -36,16 +36,16 @@ export function createTestLog(): { readonly log: Log; readonly lines: LogLine[] 
   return { log: pino({ level: "debug", base: null }, stream), lines };
 }
 
-/** A server of these routes on a free port, closed at the test's end. */
+/** A server of these routes on a free port of a host, 127.0.0.1 by default, closed at the test's end. */
 export async function startTestServer(
   test: Pick<Test, "teardown">,
   routes: readonly Route[],
-  options: Partial<HttpServerOptions & HttpSite> = {},
+  options: Partial<HttpServerOptions & HttpApp & { readonly host: string }> = {},
 ): Promise<TestServer> {
   const { log, lines } = createTestLog();
   const server = createHttpServer({ log, ...options });
   server.use({ routes, ...options });
-  const { port, url } = await server.listen("127.0.0.1", 0);
+  const { port, url } = await server.listen(options.host ?? "127.0.0.1", 0);
   test.teardown(() => server.close(0));
   return { server, port, url, lines };
 }
@@ -70,7 +70,10 @@ export function bodyReplyOf(bytes: Uint8Array, etag: string, more: Partial<BodyR
     kind: "body",
     contentType: "application/octet-stream",
     etag,
-    open: async () => bodyOf(bytes),
+    async open(request) {
+      await request.reserve(bytes.byteLength);
+      return bodyOf(bytes);
+    },
     ...more,
   };
 }

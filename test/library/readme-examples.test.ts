@@ -5,16 +5,16 @@ import t from "tap";
 import { resolveConfig } from "../../src/config/resolve-config.js";
 import { PROGRAM, runScript } from "../cli/run-program.js";
 
-/** The README beside the nearest package.json. */
-function readReadme(): string {
+/** A document, by its path from the nearest package.json. */
+function readDocument(file: string): string {
   let directory = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(directory, "package.json"))) directory = dirname(directory);
-  return readFileSync(join(directory, "README.md"), "utf8");
+  return readFileSync(join(directory, file), "utf8");
 }
 
 /** The first block of a language below a heading or sentence. */
-function exampleOf(after: string, language: string): string {
-  const text = readReadme();
+function exampleOf(after: string, language: string, file = "README.md"): string {
+  const text = readDocument(file);
   const from = text.indexOf(after);
   const found = new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, "s").exec(text.slice(from))?.[1];
   if (from === -1 || found === undefined) throw new Error(`expected a ${language} block below "${after}"`);
@@ -50,7 +50,7 @@ t.test("the library example of the README runs as printed", async (t) => {
 t.test("the plugin example of the README runs as printed, beside a package of any type", async (t) => {
   const code = exampleOf("## Plugins", "js");
   const file = /^\/\/ (\S+)\n/.exec(code)?.[1] as string;
-  const [command] = exampleOf("```js", "sh").split("\n") as [string];
+  const [command] = exampleOf("// count-plugin.mjs", "sh").split("\n") as [string];
   const args = command.split(" ").slice(1);
   t.ok(args.includes(`./${file}`));
   for (const type of ["module", "commonjs"]) {
@@ -67,12 +67,21 @@ t.test("the plugin example of the README runs as printed, beside a package of an
   }
 });
 
-t.test("the configuration example of the README is one", (t) => {
-  const cwd = t.testdir({ "zpublish.json": exampleOf("The file also says", "json") });
-  const config = resolveConfig({ argv: ["--config", "zpublish.json"], env: {}, cwd });
-  t.same(
-    config.datasets.map(({ id }) => id),
-    ["air", "big"],
-  );
-  t.end();
-});
+const CONFIGURATIONS = [
+  { file: "README.md", after: "The file also says", ids: ["air", "big"] },
+  { file: "src/config/README.md", after: "## Datasets in the file", ids: ["air", "big"] },
+  { file: "scripts/deploy/README.md", after: "On the instances", ids: ["air"] },
+  { file: "src/plugins/README.md", after: "# Plugins", ids: [] },
+];
+
+for (const { file, after, ids } of CONFIGURATIONS) {
+  t.test(`the configuration example of ${file} is one`, (t) => {
+    const cwd = t.testdir({ "zpublish.json": exampleOf(after, "json", file) });
+    const config = resolveConfig({ argv: ["--config", "zpublish.json"], env: {}, cwd });
+    t.same(
+      config.datasets.map(({ id }) => id),
+      ids,
+    );
+    t.end();
+  });
+}

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { LIMIT_OPTIONS } from "../../src/config/limit-options.js";
 import * as zpublish from "../../src/index.js";
-import { operationShape } from "../../src/library/operation-options.js";
+import { runtimeShape } from "../../src/library/runtime-options.js";
 
 async function treeOf(value: number): Promise<zpublish.ServableTree> {
   return zpublish.createDataTree({ variables: { v: { data: Uint8Array.of(value), shape: [1] } } });
@@ -125,5 +125,5 @@ t.test("bounds and the rest have the names and rules of the command line", async
   ] as const) {
     await t.rejects(zpublish.createServer({ datasets: {}, ...options }), { code: "invalid-config", message });
   }
-  t.ok(Object.keys(LIMIT_OPTIONS).every((key) => key in operationShape));
+  t.ok(Object.keys(LIMIT_OPTIONS).every((key) => key in runtimeShape));
 });

@@ -1,7 +1,7 @@
 import t from "tap";
+import type { JsonObject } from "../../src/json/json-value.js";
 import { createDataTree, dimensionConflicts, parentPath } from "../../src/model/create-data-tree.js";
 import type { Variable } from "../../src/model/data-tree.js";
-import type { JsonObject } from "../../src/model/json-value.js";
 
 const FLOAT32 = {
   kind: "f",

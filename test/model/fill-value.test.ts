@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { LosslessNumber } from "lossless-json";
 import t from "tap";
+import type { JsonValue } from "../../src/json/json-value.js";
+import { parseJson } from "../../src/json/parse-json.js";
+import { stringifyJson } from "../../src/json/stringify-json.js";
 import { encodeFillItem, fillItemToJson, parseFillValue } from "../../src/model/fill-value.js";
-import type { JsonValue } from "../../src/model/json-value.js";
 import { parseDataType } from "../../src/model/parse-data-type.js";
-import { parseJson } from "../../src/model/parse-json.js";
-import { stringifyJson } from "../../src/model/stringify-json.js";
 import { askPython } from "../ask-python.js";
 import { clientMissing } from "../require-client.js";
 

@@ -19,7 +19,7 @@ t.test("later versions are read as far as they are like it", async (t) => {
   }
 });
 
-t.test("what is not valid is none", async (t) => {
+t.test("an invalid header is ignored", async (t) => {
   for (const header of [
     "",
     "00",

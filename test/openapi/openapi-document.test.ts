@@ -1,5 +1,5 @@
 import t from "tap";
-import type { Route } from "../../src/http/route.js";
+import type { Route } from "../../src/http/routing/route.js";
 import { coreRoutes } from "../../src/openapi/core-routes.js";
 import { openApiDocument } from "../../src/openapi/openapi-document.js";
 import datasetInfo from "../../src/plugins/dataset-info/dataset-info-plugin.js";
@@ -37,9 +37,9 @@ interface OpenApi {
 const ZARR = "/datasets/{dataset_id}/zarr";
 const ZARR_ROUTES: readonly Route[] = [
   route(ZARR, "text/html"),
-  route(`${ZARR}/{node_path:path}/`, "text/html"),
+  route(`${ZARR}/{group_path:path}/`, "text/html"),
   route(`${ZARR}/{group_path:path}/.zmetadata`, "application/json", true),
-  route(`${ZARR}/{variable_path:path}/{chunk_key}`, "application/octet-stream", true),
+  route(`${ZARR}/{var:path}/{chunk}`, "application/octet-stream", true),
 ];
 
 function route(path: string, contentType: string, ranged = false): Route {
@@ -69,7 +69,7 @@ t.test("every path of the contract is there, slashes and all", async (t) => {
     "/datasets/{dataset_id}",
     "/datasets/{dataset_id}/",
     "/datasets/{dataset_id}/groups/{group_path}/keys",
-    "/datasets/{dataset_id}/zarr/{variable_path}/{chunk_key}",
+    "/datasets/{dataset_id}/zarr/{var}/{chunk}",
   ]) {
     t.ok(paths[path], path);
   }
@@ -127,7 +127,7 @@ t.test("answers are those that apply", async (t) => {
     "500",
     "503",
   ]);
-  t.ok(paths["/datasets/{dataset_id}/zarr/{variable_path}/{chunk_key}"]?.get.responses["206"]);
+  t.ok(paths["/datasets/{dataset_id}/zarr/{var}/{chunk}"]?.get.responses["206"]);
 });
 
 t.test("HEAD answers what GET does, without bodies", async (t) => {

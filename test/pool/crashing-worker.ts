@@ -1,9 +1,8 @@
 import { existsSync, openSync, writeFileSync } from "node:fs";
-import type { ChunkOutcome, WorkerTask } from "../../src/pool/chunk-task.js";
-import { WORN_OUT_EXIT_CODE } from "../../src/pool/worn-out-exit-code.js";
+import type { WorkerAnswer, WorkerTask } from "../../src/pool/chunk-task.js";
 
 /** A worker that does what the first coordinate says; the path is that of a file to remember something in. */
-export default async function makeChunk({ task: { plan, chunkCoords } }: WorkerTask): Promise<ChunkOutcome> {
+export default async function makeChunk({ task: { plan, chunkCoords } }: WorkerTask): Promise<WorkerAnswer> {
   switch (chunkCoords[0]) {
     case 1:
       throw new TypeError("thrown in a worker");
@@ -13,7 +12,7 @@ export default async function makeChunk({ task: { plan, chunkCoords } }: WorkerT
     case 3:
       if (!existsSync(plan.path)) {
         writeFileSync(plan.path, "");
-        process.exit(WORN_OUT_EXIT_CODE);
+        return { status: "worn-out" };
       }
       break;
     case 4:

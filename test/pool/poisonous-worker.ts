@@ -1,4 +1,5 @@
-import type { ChunkOutcome, WorkerTask } from "../../src/pool/chunk-task.js";
+import type { ChunkOutcome } from "../../src/codec/made-chunk.js";
+import type { WorkerTask } from "../../src/pool/chunk-task.js";
 import makeChunk from "../../workers/make-chunk.js";
 
 /** The real worker, but for arrays that are named after what becomes of it. */

@@ -1,6 +1,6 @@
 import t from "tap";
 import { defaultMemoryBudget, memoryOfTask } from "../../src/pool/task-memory.js";
-import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/create-encoding-plan.js";
+import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/plan/create-encoding-plan.js";
 import { storedArray } from "../zarr/stored-array.js";
 
 const MIB = 2 ** 20;

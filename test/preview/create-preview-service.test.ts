@@ -1,12 +1,13 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
+import type { ChunkOutcome } from "../../src/codec/made-chunk.js";
 import { encodeSteps } from "../../src/codec/run-steps.js";
 import type { ServedArray } from "../../src/dataset/dataset.js";
-import type { ChunkOutcome, ChunkTask } from "../../src/pool/chunk-task.js";
+import type { ChunkTask } from "../../src/pool/chunk-task.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
 import { createPreviewService } from "../../src/preview/create-preview-service.js";
-import type { StoredArray } from "../../src/source/source.js";
+import type { StoredArray } from "../../src/zarr/stored-array.js";
 import { stepOf } from "../codec/step.js";
 import { storedArray } from "../zarr/stored-array.js";
 

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import t from "tap";
-import type { JsonValue } from "../../src/model/json-value.js";
+import type { JsonValue } from "../../src/json/json-value.js";
 import { parseDataType } from "../../src/model/parse-data-type.js";
 import { formatItems } from "../../src/preview/format-items.js";
 import { clientMissing, PYTHON } from "../require-client.js";

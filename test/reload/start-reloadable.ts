@@ -81,7 +81,7 @@ export function newToken(): string {
 
 const OUTCOMES = {
   reloaded: "configuration reloaded",
-  refused: "is refused, the present one goes on",
+  refused: "cannot be used; the present one stays",
 } as const;
 
 export interface ReloadableOptions {

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
-import { optionTable, withOptionTable } from "../../scripts/option-table.js";
+import { OPTION_DOCUMENT, optionTable, withOptionTable } from "../../scripts/option-table.js";
 import { OPTION_KEYS } from "../../src/config/options.js";
 
 t.test("the table has a row for every option", (t) => {
@@ -19,10 +19,10 @@ t.test("the table has a row for every option", (t) => {
   t.end();
 });
 
-t.test("the README has the table that the program has", (t) => {
+t.test("the document of options has the table that the program has", (t) => {
   let directory = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(directory, "package.json"))) directory = dirname(directory);
-  const readme = readFileSync(join(directory, "README.md"), "utf8");
-  t.equal(withOptionTable(readme), readme, "npm run readme:options renews it");
+  const text = readFileSync(join(directory, OPTION_DOCUMENT), "utf8");
+  t.equal(withOptionTable(text), text, "npm run readme:options renews it");
   t.end();
 });

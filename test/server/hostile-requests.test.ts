@@ -3,6 +3,7 @@ import { request } from "node:http";
 import { join } from "node:path";
 import fc from "fast-check";
 import t, { type Test } from "tap";
+import { effort } from "../effort.js";
 import { startServer } from "./start-server.js";
 
 const SECRET = "what lies beside the store";
@@ -156,7 +157,7 @@ t.test("no request reads beside the store, is a failure, or stops the server", a
         throw new Error(`${method} ${encoded}: ${status} ${body}`);
       }
     }),
-    { numRuns: 1_500 },
+    { numRuns: effort(5_000) },
   );
   t.same(
     lines.filter(({ level }) => level >= 50),

@@ -1,11 +1,11 @@
 import t from "tap";
 import { createSnapshot } from "../../src/dataset/create-snapshot.js";
-import type { JsonValue } from "../../src/model/json-value.js";
-import { stringifyJson } from "../../src/model/stringify-json.js";
+import { runNow } from "../../src/event-loop/cooperative-task.js";
+import type { JsonValue } from "../../src/json/json-value.js";
+import { stringifyJson } from "../../src/json/stringify-json.js";
 import { datasetDict } from "../../src/plugins/dataset-info/dataset-dict.js";
 import { datasetSchema } from "../../src/plugins/dataset-info/dataset-schema.js";
 import { consolidatedMetadata } from "../../src/plugins/zarr/store-documents.js";
-import { runNow } from "../../src/sliced-work.js";
 import { fakeSource, storedArray, storedTree } from "../dataset/fake-source.js";
 import { startServer } from "./start-server.js";
 

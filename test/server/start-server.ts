@@ -1,8 +1,7 @@
 import type { Test } from "tap";
 import { optionConfig } from "../../src/config/option-config.js";
 import { defaultValues } from "../../src/config/options.js";
-import type { Sharing } from "../../src/engine/sharing.js";
-import { openServer, type Server } from "../../src/server.js";
+import { openServer, type Server, type ServerParts } from "../../src/server.js";
 import type { ServerConfig } from "../../src/site/server-config.js";
 import { createTestLog, type LogLine } from "../http/start-test-server.js";
 
@@ -22,12 +21,12 @@ export const ALL_PLUGINS = ["dataset_info", "module_version", "plugin_info", "za
 
 /**
  * The whole server on a free port, closed at the test's end.
- * @param sharing As one of several processes has it; with it a test may put another pool in the place of the server's.
+ * @param parts Another pool in the place of the server's.
  */
 export async function startServer(
   t: Pick<Test, "teardown">,
   config: Partial<ServerConfig>,
-  sharing?: Sharing,
+  parts: Pick<ServerParts, "createPool"> = {},
 ): Promise<RunningServer> {
   const { log, lines } = createTestLog();
   const server = await openServer(
@@ -43,7 +42,7 @@ export async function startServer(
       title: "test",
       ...config,
     },
-    { log, ...(sharing === undefined ? {} : { sharing }) },
+    { log, ...parts },
   );
   t.teardown(() => server.close());
   const { url } = await server.listen();

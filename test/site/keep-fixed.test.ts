@@ -5,13 +5,13 @@ import { defaultValues } from "../../src/config/options.js";
 import { keepFixed } from "../../src/site/keep-fixed.js";
 
 const defaults = optionConfig(defaultValues({}));
-const cache = { directory: "/cache", maxBytes: 1_000, verifiedForMs: 10_000 };
+const cache = { directory: "/cache", maxBytes: 1_000 };
 const tls = { certFile: "/tls.crt", keyFile: "/tls.key" };
 const admin = { host: "127.0.0.1", port: 1 };
 const current: Omit<Config, "datasets" | "plugins"> = {
   ...defaults,
   cache,
-  edge: { ...defaults.edge, tls },
+  access: { ...defaults.access, tls },
   observe: { ...defaults.observe, admin },
 };
 
@@ -26,7 +26,7 @@ t.test("of options that belong together those are named that were to be changed,
     ...current,
     port: current.port + 1,
     cache: { ...cache, maxBytes: 2_000 },
-    edge: { ...current.edge, tls: { ...tls, keyFile: "/other.key" } },
+    access: { ...current.access, tls: { ...tls, keyFile: "/other.key" } },
     observe: { ...current.observe, admin: { ...admin, port: 2 } },
   };
   const { config, ignored } = keepFixed(current, next);
@@ -39,10 +39,10 @@ t.test("all of them are named where they come or go together", (t) => {
   const next = {
     ...current,
     cache: null,
-    edge: { ...current.edge, tls: null },
+    access: { ...current.access, tls: null },
     observe: { ...current.observe, admin: null },
   };
-  const names = ["cacheDir", "cacheSize", "cacheVerify", "tlsCert", "tlsKey", "adminPort", "adminHost"];
+  const names = ["cacheDir", "cacheSize", "tlsCert", "tlsKey", "adminPort", "adminHost"];
   t.strictSame(keepFixed(current, next), { config: current, ignored: names });
   t.strictSame(keepFixed<typeof current>(next, current), { config: next, ignored: names });
   t.end();

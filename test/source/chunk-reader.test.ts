@@ -3,7 +3,7 @@ import { join } from "node:path";
 import t from "tap";
 import { crc32c } from "../../src/codec/crc32c.js";
 import { openChunkReader } from "../../src/source/chunk-reader.js";
-import type { ChunkSource, FileChunks, ShardChunks } from "../../src/source/chunk-source.js";
+import type { ChunkSource, FileChunks, ShardChunks, ShardLevel } from "../../src/zarr/chunk-source.js";
 import { makeDirectory, makeOld, writeFiles, zarray } from "./write-store.js";
 
 function files(root: string, changes: Partial<FileChunks> = {}): FileChunks {
@@ -95,6 +95,20 @@ t.test("links inside of the store are followed, others refused by name", async (
   await t.rejects(reader.read([4]), { code: "source-unreadable", message: /leads nowhere \(ELOOP\)/ });
 });
 
+t.test("a directory that one store contains is refused to another that a link leads out of", async (t) => {
+  const root = await makeDirectory(t);
+  await writeFiles(root, { "inner/.zgroup": "{}", "outside/0": "chunk" });
+  await symlink(join(root, "outside"), join(root, "inner/v"));
+  const directory = join(root, "inner/v");
+  const outer = openChunkReader(files(root, { directory, metadataFile: join(root, "inner/.zgroup") }));
+  const inner = openChunkReader(files(join(root, "inner"), { directory }));
+  t.ok(await outer.stamp([0]));
+  t.ok(await outer.read([0]));
+  await t.rejects(inner.stamp([0]), { message: "'v/0' is reached by a link that leaves the store" });
+  await t.rejects(inner.read([0]), { code: "source-unreadable", message: /leaves the store/ });
+  t.equal(inner.lookNow?.([0]), undefined);
+});
+
 t.test("a rewrite changes the stamp, however quick it is", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "v/.zarray": zarray });
@@ -136,12 +150,8 @@ t.test("what is read while it is rewritten is one state, whole", async (t) => {
   await writing;
 });
 
-function shard(root: string, changes: Partial<ShardChunks> = {}): ShardChunks {
+function level(changes: Partial<ShardLevel> = {}): ShardLevel {
   return {
-    kind: "shards",
-    directory: join(root, "v"),
-    root,
-    keyEncoding: { name: "default", separator: "/" },
     chunksPerShard: [2, 2],
     indexLocation: "end",
     indexChecksum: true,
@@ -150,21 +160,32 @@ function shard(root: string, changes: Partial<ShardChunks> = {}): ShardChunks {
   };
 }
 
+/** A source of shards, outermost level first. */
+function shard(root: string, ...levels: readonly Partial<ShardLevel>[]): ShardChunks {
+  return {
+    kind: "shards",
+    directory: join(root, "v"),
+    root,
+    keyEncoding: { name: "default", separator: "/" },
+    levels: (levels.length === 0 ? [{}] : levels).map(level),
+  };
+}
+
 /** A shard of the given chunks; null is an absent one. */
-function writeShard(chunks: readonly (string | null)[], source: ShardChunks): Buffer {
-  const indexLength = chunks.length * 16 + (source.indexChecksum ? 4 : 0);
-  let offset = source.indexLocation === "start" ? indexLength : 0;
+function writeShard(chunks: readonly (string | Buffer | null)[], layout: ShardLevel = level()): Buffer {
+  const indexLength = chunks.length * 16 + (layout.indexChecksum ? 4 : 0);
+  let offset = layout.indexLocation === "start" ? indexLength : 0;
   const index = Buffer.alloc(indexLength);
   const put = (value: bigint, at: number) =>
-    source.indexByteOrder === "<" ? index.writeBigUInt64LE(value, at) : index.writeBigUInt64BE(value, at);
+    layout.indexByteOrder === "<" ? index.writeBigUInt64LE(value, at) : index.writeBigUInt64BE(value, at);
   chunks.forEach((chunk, i) => {
     put(chunk === null ? 2n ** 64n - 1n : BigInt(offset), i * 16);
     put(chunk === null ? 2n ** 64n - 1n : BigInt(chunk.length), i * 16 + 8);
     offset += chunk?.length ?? 0;
   });
-  if (source.indexChecksum) index.writeUInt32LE(crc32c(index.subarray(0, -4)), indexLength - 4);
-  const body = Buffer.from(chunks.map((chunk) => chunk ?? "").join(""));
-  return Buffer.concat(source.indexLocation === "start" ? [index, body] : [body, index]);
+  if (layout.indexChecksum) index.writeUInt32LE(crc32c(index.subarray(0, -4)), indexLength - 4);
+  const body = Buffer.concat(chunks.map((chunk) => Buffer.from(chunk ?? "")));
+  return Buffer.concat(layout.indexLocation === "start" ? [index, body] : [body, index]);
 }
 
 t.test("inner chunks are found in their shard, wherever its index is", async (t) => {
@@ -172,10 +193,11 @@ t.test("inner chunks are found in their shard, wherever its index is", async (t)
     for (const indexChecksum of [true, false]) {
       for (const indexByteOrder of ["<", ">"] as const) {
         const root = await makeDirectory(t);
-        const source = shard(root, { indexLocation, indexChecksum, indexByteOrder });
+        const layout = level({ indexLocation, indexChecksum, indexByteOrder });
+        const source = shard(root, layout);
         await writeFiles(root, {
-          "v/c/0/0": writeShard(["a", "bb", null, "dddd"], source),
-          "v/c/1/2": writeShard(["e", "f", "ggg", ""], source),
+          "v/c/0/0": writeShard(["a", "bb", null, "dddd"], layout),
+          "v/c/1/2": writeShard(["e", "f", "ggg", ""], layout),
         });
         const reader = openChunkReader(source);
         const text = async (...coords: number[]) => {
@@ -198,23 +220,100 @@ t.test("inner chunks are found in their shard, wherever its index is", async (t)
   }
 });
 
+t.test("inner chunks of shards inside of shards are found through every index", async (t) => {
+  const root = await makeDirectory(t);
+  const outer = level({ chunksPerShard: [1, 2], indexLocation: "start" });
+  const inner = level({ indexByteOrder: ">", indexChecksum: false });
+  const source = shard(root, outer, inner);
+  const first = writeShard(["a", "bb", null, "dddd"], inner);
+  await writeFiles(root, {
+    "v/c/0/0": writeShard([first, writeShard(["e", "ff", "ggg", "h"], inner)], outer),
+    "v/c/1/0": writeShard([null, first], outer),
+  });
+  const reader = openChunkReader(source);
+  const expected = [
+    ["a", "bb", "e", "ff"],
+    [undefined, "dddd", "ggg", "h"],
+    [undefined, undefined, "a", "bb"],
+    [undefined, undefined, undefined, "dddd"],
+    [undefined],
+  ];
+  const read = async (coords: readonly number[]) => {
+    const chunk = await reader.read(coords);
+    t.equal((await reader.measure(coords))?.byteLength, chunk?.bytes.length);
+    return chunk && Buffer.from(chunk.bytes).toString();
+  };
+  for (const indexes of ["read", "cached"]) {
+    for (const [row, texts] of expected.entries()) {
+      for (const [column, text] of texts.entries()) {
+        t.equal(await read([row, column]), text, `${row}, ${column}, indexes ${indexes}`);
+      }
+    }
+  }
+  t.equal(await reader.stamp([0, 0]), (await reader.read([1, 3]))?.stamp, "the whole file's");
+
+  const layouts = [level({ chunksPerShard: [1, 3] }), level({ chunksPerShard: [2, 1] }), level()] as const;
+  const chunk = writeShard(["a", "b", "c", "d"], layouts[2]);
+  await writeFiles(root, {
+    "v/c/0/0": writeShard([null, writeShard([null, chunk], layouts[1]), null], layouts[0]),
+  });
+  const deep = openChunkReader(shard(root, ...layouts));
+  t.equal(Buffer.from((await deep.read([3, 2]))?.bytes ?? []).toString(), "c");
+  t.equal(await deep.read([1, 2]), undefined);
+  t.equal(await deep.read([3, 1]), undefined);
+});
+
+t.test("a damaged shard inside of a shard is corrupt, naming which", async (t) => {
+  const root = await makeDirectory(t);
+  const unchecked = level({ indexChecksum: false });
+  const good = writeShard(["a", "bb", null, "dddd"]);
+  const flipped = Buffer.from(good);
+  flipped[good.length - 30] = (flipped[good.length - 30] as number) ^ 1;
+  const outside = writeShard(["a", "bb", null, "dddd"], unchecked);
+  // Inside of the file, outside of its own shard.
+  outside.writeBigUInt64LE(71n, 7);
+  await writeFiles(root, {
+    "v/c/0/0": writeShard(["", flipped, good.subarray(0, 67), good]),
+    "v/c/1/0": writeShard([outside, good, good, good]),
+  });
+  const corrupt = (message: string) => ({ code: "corrupt-chunk", message, details: { key: "c/0/0" } });
+  const reader = openChunkReader(shard(root, {}, {}));
+  const expected = "expected at least the 68 bytes of its index, received";
+  await t.rejects(reader.read([0, 0]), corrupt(`shard 'c/0/0', inner shard 0: ${expected} 0 bytes`));
+  await t.rejects(reader.measure([2, 0]), corrupt(`shard 'c/0/0', inner shard 2: ${expected} 67 bytes`));
+  await t.rejects(reader.read([0, 2]), {
+    code: "corrupt-chunk",
+    message: /^shard 'c\/0\/0', inner shard 1: expected its index to have crc32c \d+, received \d+$/,
+  });
+  t.equal(Buffer.from((await reader.read([3, 3]))?.bytes ?? []).toString(), "dddd");
+  await t.rejects(openChunkReader(shard(root, {}, unchecked)).read([4, 0]), {
+    code: "corrupt-chunk",
+    message:
+      "shard 'c/1/0', inner shard 0: expected inner chunk 0 within its 71 bytes, received offset 71 and length 1",
+  });
+  await t.rejects(reader.read([3, 3], { maxByteLength: 3 }), {
+    code: "corrupt-chunk",
+    message: "shard 'c/0/0', inner shard 3: inner chunk 3: expected at most 3 stored bytes, received 4",
+  });
+});
+
 t.test("a rewritten shard is read by its new index", async (t) => {
   const root = await makeDirectory(t);
   const source = shard(root);
-  await writeFiles(root, { "v/c/0/0": writeShard(["a", "bb", null, "dddd"], source) });
+  await writeFiles(root, { "v/c/0/0": writeShard(["a", "bb", null, "dddd"]) });
   const reader = openChunkReader(source);
   t.equal((await reader.read([0, 1]))?.bytes.length, 2);
-  await writeFile(join(root, "v/c/0/0"), writeShard(["aaaa", "b", "c", null], source));
+  await writeFile(join(root, "v/c/0/0"), writeShard(["aaaa", "b", "c", null]));
   t.equal(Buffer.from((await reader.read([0, 1]))?.bytes ?? []).toString(), "b");
   t.equal(await reader.read([1, 1]), undefined);
 });
 
 t.test("a shard is read by the index that its metadata say now, whoever read it by others", async (t) => {
   const root = await makeDirectory(t);
-  const source = shard(root, { indexChecksum: false });
-  await writeFiles(root, { "v/c/0/0": writeShard(["a", "bb", "ccc", "dddd"], source) });
-  const first = async (corrected: Partial<ShardChunks>) => {
-    const chunk = await openChunkReader({ ...source, ...corrected }).read([0, 0]);
+  const layout = level({ indexChecksum: false });
+  await writeFiles(root, { "v/c/0/0": writeShard(["a", "bb", "ccc", "dddd"], layout) });
+  const first = async (corrected: Partial<ShardLevel>) => {
+    const chunk = await openChunkReader(shard(root, { ...layout, ...corrected })).read([0, 0]);
     return Buffer.from(chunk?.bytes ?? []).toString();
   };
   t.equal(await first({ chunksPerShard: [1, 2] }), "ccc");
@@ -229,7 +328,7 @@ t.test("a chunk that is longer than it may be is refused before there is memory 
   await writeFiles(root, {
     "v/.zarray": zarray,
     "v/0": "chunk",
-    "v/c/0/0": writeShard(["a", "bb", null, "dddd"], source),
+    "v/c/0/0": writeShard(["a", "bb", null, "dddd"]),
   });
   let allocated = 0;
   const allocate = (byteLength: number) => {
@@ -258,10 +357,10 @@ t.test("a chunk that is longer than it may be is refused before there is memory 
 t.test("a damaged shard is corrupt, naming what is wrong", async (t) => {
   const root = await makeDirectory(t);
   const source = shard(root);
-  const good = writeShard(["a", "bb", null, "dddd"], source);
+  const good = writeShard(["a", "bb", null, "dddd"]);
   const flipped = Buffer.from(good);
   flipped[good.length - 30] = (flipped[good.length - 30] as number) ^ 1;
-  const unchecked = shard(root, { indexChecksum: false });
+  const unchecked = level({ indexChecksum: false });
   const outside = writeShard(["a", "bb", null, "dddd"], unchecked);
   outside.writeBigUInt64LE(1000n, 7);
   const empty = Buffer.from(outside);
@@ -282,7 +381,7 @@ t.test("a damaged shard is corrupt, naming what is wrong", async (t) => {
     reader.read([2, 0]),
     corrupt(/expected at least the 68 bytes of its index, received 20 bytes/),
   );
-  const other = openChunkReader(unchecked);
+  const other = openChunkReader(shard(root, unchecked));
   await t.rejects(
     other.read([4, 0]),
     corrupt(/inner chunk 0 within its 71 bytes, received offset 1000 and length 1/),

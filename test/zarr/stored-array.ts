@@ -1,5 +1,5 @@
 import { parseDataType } from "../../src/model/parse-data-type.js";
-import type { StoredArray } from "../../src/source/source.js";
+import type { StoredArray } from "../../src/zarr/stored-array.js";
 
 /** A stored array of 10 by 12 floats in chunks of 4 by 5, but for what a test says otherwise. */
 export function storedArray(changes: Partial<StoredArray> & { readonly dtype?: string } = {}): StoredArray {

@@ -1,4 +1,4 @@
-import type { CodecStep } from "../../zarr/encoding-plan.js";
+import type { CodecStep } from "../../zarr/plan/encoding-plan.js";
 import { checkDecodedLength, corrupt } from "../codec.js";
 
 /*
@@ -7,23 +7,29 @@ import { checkDecodedLength, corrupt } from "../codec.js";
  *   0 format version   1 version of the inner format   2 flags   3 type size   4 nbytes   8 blocksize   12 cbytes
  */
 
+/** Length of the header. */
 export const HEADER_BYTES = 16;
 /** Version of the container that Blosc 1 writes; Blosc 2 writes 3 and up. */
 const FORMAT_VERSION = 2;
-/** Of every inner format there is. */
+/** Version of every inner format. */
 const INNER_VERSION = 1;
 
+/** Blocks are byte-shuffled. */
 export const FLAG_SHUFFLE = 0x01;
+/** The decoded bytes follow the header as they are. */
 export const FLAG_COPIED = 0x02;
+/** Blocks are bit-shuffled. */
 export const FLAG_BIT_SHUFFLE = 0x04;
+/** Blocks are one stream each. */
 export const FLAG_NOT_SPLIT = 0x10;
 const FLAG_RESERVED = 0x08;
 const FORMAT_SHIFT = 5;
 
-/** The top three bits of the flags. */
+/** Inner formats, in the order of their numbers in the top three bits of the flags. */
 export type InnerFormat = "blosclz" | "lz4" | "snappy" | "zlib" | "zstd";
 const INNER_FORMATS: readonly InnerFormat[] = ["blosclz", "lz4", "snappy", "zlib", "zstd"];
 
+/** What a header says, checked. */
 export interface BloscHeader {
   /** `FLAG_…`, without the inner format. */
   readonly flags: number;
@@ -36,7 +42,7 @@ export interface BloscHeader {
   readonly blockSize: number;
 }
 
-/** @throws ZpublishError `corrupt-chunk`, also for another decoded length than the step's. */
+/** Reads and checks a header. @throws ZpublishError `corrupt-chunk`, also if its decoded length is not the step's. */
 export function readHeader(bytes: Uint8Array, step: CodecStep): BloscHeader {
   if (bytes.length < HEADER_BYTES) {
     throw corrupt(`blosc: expected a header of ${HEADER_BYTES} bytes, received ${bytes.length}`);
@@ -69,7 +75,7 @@ export function readHeader(bytes: Uint8Array, step: CodecStep): BloscHeader {
   return { flags: flags & ((1 << FORMAT_SHIFT) - 1), innerFormat, typeSize, byteLength, blockSize };
 }
 
-/** @param encodedLength Bytes of the whole encoded chunk. */
+/** Writes a header. @param encodedLength Bytes of the whole encoded chunk. */
 export function writeHeader(target: Uint8Array, header: BloscHeader, encodedLength: number): void {
   const view = new DataView(target.buffer, target.byteOffset, HEADER_BYTES);
   view.setUint8(0, FORMAT_VERSION);

@@ -1,10 +1,10 @@
-import type { CodecStep } from "../../zarr/encoding-plan.js";
+import nodeZlib from "node:zlib";
+import type { CodecStep } from "../../zarr/plan/encoding-plan.js";
 import { corrupt } from "../codec.js";
-import type { Kernel } from "../kernel/kernel.js";
+import { currentKernel, type Kernel } from "../kernel/kernel.js";
 import { type KernelMemory, OWN_MEMORY } from "../kernel/kernel-memory.js";
-import { currentKernel } from "../kernel/kernel-use.js";
 import { decodeSnappyBlock } from "../plain/snappy-block.js";
-import { inflate, inflateZlib } from "../zlib.js";
+import { inflate } from "../zlib.js";
 import { zstd } from "../zstd.js";
 import { isSplittable } from "./blosc-blocks.js";
 import {
@@ -19,14 +19,14 @@ import {
 } from "./blosc-header.js";
 import { streamStep } from "./inner-encoders.js";
 
-/** A part of a block, encoded by itself. */
+/** A part of a block that is encoded by itself. */
 interface Stream {
-  /** As many bytes as decoded: they are a copy. */
+  /** A copy of the decoded bytes if there are as many. */
   readonly encoded: Uint8Array;
   readonly decodedLength: number;
 }
 
-/** Decodes into a place of its own; false where the stream is not whole or does not fill that exactly. */
+/** Decodes a stream into its place; false if the stream is not whole or does not fill the place exactly. */
 type DecodeInto = (kernel: Kernel, source: Uint8Array, target: Uint8Array) => boolean;
 
 const DECODE_INTO: Partial<Record<InnerFormat, DecodeInto>> = {
@@ -35,7 +35,7 @@ const DECODE_INTO: Partial<Record<InnerFormat, DecodeInto>> = {
   snappy: (_kernel, source, target) => decodeSnappyBlock(source, target),
 };
 
-/** Decodes to memory of its own: what is not at hand in the kernel. */
+/** Decodes a stream into memory of its own, for formats that the kernel does not know. */
 type DecodeApart = (stream: Stream) => Uint8Array | Promise<Uint8Array>;
 
 const DECODE_APART: Partial<Record<InnerFormat, DecodeApart>> = { zlib: decodeZlib, zstd: decodeZstd };
@@ -84,7 +84,7 @@ function damaged(block: number, blockCount: number): Error {
   return corrupt(`blosc: block ${block + 1} of ${blockCount} is damaged`);
 }
 
-/** The streams of a block, each behind its length; undefined where they do not fit. */
+/** Finds the streams of a block, each behind its length; undefined if they do not fit into the chunk. */
 function locateStreams(
   view: DataView,
   bytes: Uint8Array,
@@ -114,8 +114,8 @@ function isCopy({ encoded, decodedLength }: Stream): boolean {
 }
 
 /**
- * Puts the streams together and undoes the shuffle.
- * @param decoded Of each stream, where it was decoded apart; empty where not.
+ * Joins the streams of a block and undoes the shuffle.
+ * @param decoded The streams that were decoded into memory of their own; empty if none were.
  * @returns Whether the block is whole.
  */
 function fillBlock(
@@ -149,7 +149,7 @@ function fillBlock(
 }
 
 function decodeZlib({ encoded, decodedLength }: Stream): Uint8Array {
-  return inflate("blosc: zlib", inflateZlib, encoded, streamStep({ id: "zlib" }, decodedLength));
+  return inflate("blosc: zlib", nodeZlib.inflateSync, encoded, streamStep({ id: "zlib" }, decodedLength));
 }
 
 function decodeZstd({ encoded, decodedLength }: Stream): Uint8Array | Promise<Uint8Array> {

@@ -1,6 +1,5 @@
-import type { Kernel } from "../kernel/kernel.js";
+import { currentKernel, type Kernel } from "../kernel/kernel.js";
 import { type KernelMemory, OWN_MEMORY } from "../kernel/kernel-memory.js";
-import { currentKernel } from "../kernel/kernel-use.js";
 import { blockSizeOf, type InnerCodec, isSplit } from "./blosc-blocks.js";
 import {
   type BloscHeader,
@@ -13,10 +12,10 @@ import {
 } from "./blosc-header.js";
 import { type EncodeInto, type StreamEncoder, streamEncoder } from "./inner-encoders.js";
 
-/** Shorter chunks are copied. */
+/** Chunks of fewer bytes are copied. */
 const MIN_ENCODED_BYTES = 128;
 
-/** How a chunk is encoded. */
+/** Options of an encoded chunk. */
 export interface BloscOptions {
   readonly inner: InnerCodec;
   /** 0 to 9; 0: copied. */
@@ -28,16 +27,9 @@ export interface BloscOptions {
   readonly forcedBlockSize: number;
 }
 
-/** Whether this thread can encode so: without the kernel it can do less. */
-export function canEncodeBlosc({ inner, level, shuffle }: BloscOptions): boolean {
-  const kernel = currentKernel();
-  if (shuffle === "bit" && kernel.shuffleBits === undefined) return false;
-  return level === 0 || streamEncoder(kernel, inner, level) !== undefined;
-}
-
 /**
- * Encodes a Blosc 1 chunk as c-blosc 1.21 does with one thread: the same blocks, split the same way, and a copy where
- * that is no longer. At most a header longer than the bytes.
+ * Encodes a Blosc 1 chunk as c-blosc 1.21 does with one thread: the same blocks, split the same way, and copies if those are not
+ * longer. The chunk is at most a header longer than the bytes.
  */
 export async function encodeBlosc(
   bytes: Uint8Array,
@@ -49,7 +41,7 @@ export async function encodeBlosc(
   const shuffleFlag = shuffle === "byte" ? FLAG_SHUFFLE : shuffle === "bit" ? FLAG_BIT_SHUFFLE : 0;
   const header: BloscHeader = {
     flags: shuffleFlag | (isSplit(inner, typeSize, blockSize) ? 0 : FLAG_NOT_SPLIT),
-    innerFormat: inner === "lz4hc" ? "lz4" : inner,
+    innerFormat: inner,
     typeSize,
     byteLength: bytes.length,
     blockSize,
@@ -58,7 +50,7 @@ export async function encodeBlosc(
   const encoder =
     level === 0 || bytes.length < MIN_ENCODED_BYTES
       ? undefined
-      : streamEncoder(currentKernel(), inner, level, (header.flags & FLAG_NOT_SPLIT) === 0);
+      : streamEncoder(currentKernel(), inner, level);
   const length = encoder && (await encodeBlocks(bytes, header, encoder, target));
   if (length !== undefined) {
     writeHeader(target, header, length);
@@ -69,7 +61,7 @@ export async function encodeBlosc(
   return target;
 }
 
-/** @returns Bytes of the whole encoded chunk; undefined: they do not fit. */
+/** Encodes all blocks. @returns Bytes of the whole chunk; undefined if they do not fit into the target. */
 async function encodeBlocks(
   bytes: Uint8Array,
   header: BloscHeader,
@@ -96,14 +88,14 @@ async function encodeBlocks(
   return to;
 }
 
-/** Where a block goes, and in how many streams. */
+/** Number of streams of a block, and its place in the target. */
 interface BlockPlace {
   readonly streams: number;
   readonly target: Uint8Array;
   readonly begin: number;
 }
 
-/** Without a wait in between, in which others might take the kernel's memory, or give it back. */
+/** Encodes a block synchronously: in a wait, another task could allocate or release memory of the kernel. */
 function encodeInKernel(
   source: Uint8Array,
   header: BloscHeader,
@@ -151,7 +143,7 @@ function shuffleBlock(
   if (!isByteShuffled && !isBitShuffled) return source;
   const shuffled = memory.allocate(source.length);
   if (isByteShuffled) kernel.shuffleBytes(source, shuffled, typeSize);
-  else kernel.shuffleBits?.(source, shuffled, typeSize);
+  else kernel.shuffleBits(source, shuffled, typeSize);
   return shuffled;
 }
 
@@ -160,8 +152,8 @@ function streamLengthOf(block: Uint8Array, { streams }: BlockPlace): number {
 }
 
 /**
- * Puts the streams of a block behind each other, each behind its length.
- * @returns Where they end in the target; undefined: they do not fit.
+ * Writes the streams of a block one after the other, each behind its length.
+ * @returns The end of the last one; undefined if they do not fit into the target.
  */
 function placeStreams(block: Uint8Array, place: BlockPlace, encode: EncodeInto): number | undefined {
   const { target, begin } = place;
@@ -174,7 +166,7 @@ function placeStreams(block: Uint8Array, place: BlockPlace, encode: EncodeInto):
     if (free.length === 0) return undefined;
     let length = encode(stream, free);
     if (length === 0 || length === streamLength) {
-      // What cannot be made shorter is copied.
+      // A stream that does not get shorter is copied.
       if (free.length < streamLength) return undefined;
       free.set(stream);
       length = streamLength;

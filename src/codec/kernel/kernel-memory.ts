@@ -1,25 +1,25 @@
 /**
- * Memory that a chunk passes through on its way, used again for the next one. What it gives is not zeroed. A stack: what
- * was allocated after a mark is given back by going back to it.
+ * Memory for the steps of one chunk, used again for the next chunk and not zeroed. It is a stack: rewinding to a mark releases what
+ * was allocated after it.
  */
 export interface KernelMemory {
-  /** A view of so many bytes, at a multiple of 64; memory of their own where the kernel's has no room for them. */
+  /** Allocates bytes at a multiple of 64; outside of the kernel if it has no room. */
   allocate(byteLength: number): Uint8Array<ArrayBuffer>;
-  /** What is allocated now. */
+  /** The top of the stack. */
   mark(): number;
-  /** Gives back what was allocated since: nobody may look at it any more. */
+  /** Releases what was allocated since the mark; its views must not be used again. */
   rewind(mark: number): void;
-  /** Bytes that stay what they are: a copy of those that lie here, others as they are. */
+  /** Returns bytes that outlive the stack: a copy if they lie in it, else the bytes themselves. */
   keep(bytes: Uint8Array): Uint8Array;
 }
 
-/** Memory for one task that may wait in between. */
+/** Memory of one task, which may wait between its steps. */
 export interface MemoryLease extends KernelMemory {
-  /** Gives everything back. */
+  /** Releases everything. */
   end(): void;
 }
 
-/** Memory of the garbage collector's: nothing is used again, nothing to give back. */
+/** Memory of the garbage collector: nothing is used again, and nothing has to be released. */
 export const OWN_MEMORY: MemoryLease = Object.freeze({
   allocate: (byteLength: number) => new Uint8Array(byteLength),
   mark: () => 0,

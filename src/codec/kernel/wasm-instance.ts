@@ -1,9 +1,8 @@
 import { readFileSync } from "node:fs";
+import { messageOf, ZpublishError } from "../../errors.js";
 
-/** What `assembly/index.ts` exports. Places and lengths are bytes of the instance's memory; booleans are 0 and 1. */
+/** The exports of `assembly/index.ts`. Places and lengths are in bytes of the instance's memory; booleans are 0 and 1. */
 export interface KernelExports {
-  /** Memory that the encoders use at TABLE_BEGIN, at most. */
-  readonly TABLE_BYTES: { readonly value: number };
   decodeLz4(source: number, sourceEnd: number, target: number, targetEnd: number): number;
   encodeLz4(
     source: number,
@@ -13,37 +12,20 @@ export interface KernelExports {
     acceleration: number,
     table: number,
   ): number;
-  encodeLz4hc(
-    source: number,
-    length: number,
-    target: number,
-    capacity: number,
-    level: number,
-    tables: number,
-  ): number;
   decodeBlosclz(source: number, sourceEnd: number, target: number, targetEnd: number): number;
-  encodeBlosclz(
-    source: number,
-    length: number,
-    target: number,
-    capacity: number,
-    level: number,
-    isSplit: number,
-    table: number,
-  ): number;
   shuffleBytes(source: number, target: number, length: number, itemSize: number): void;
   unshuffleBytes(source: number, target: number, length: number, itemSize: number): void;
   shuffleBits(source: number, target: number, length: number, itemSize: number, scratch: number): void;
   unshuffleBits(source: number, target: number, length: number, itemSize: number, scratch: number): void;
 }
 
-/** The kernel with memory of its own, which never grows: views of it stay valid. */
+/** The kernel with its memory, which never grows, so that views of it stay valid. */
 export interface WasmInstance {
   readonly exports: KernelExports;
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** As much of the engine's interface as is used; TypeScript has it with the browser's only. */
+/** The part of `WebAssembly` that is used here; TypeScript declares it for browsers only. */
 interface WebAssemblyInterface {
   readonly Module: new (bytes: Uint8Array) => object;
   readonly Memory: new (size: { initial: number }) => { readonly buffer: ArrayBuffer };
@@ -55,29 +37,43 @@ const { WebAssembly } = globalThis as unknown as { readonly WebAssembly: WebAsse
 const PAGE_BYTES = 65_536;
 
 /**
- * Memory for the tables of encoders; what lies before it is the module's own data (`memoryBase` and `lowMemoryLimit` in
- * asconfig.json: the compiler sees to it).
+ * Begin of the LZ4 encoder's table. The module's own data lies before it (`memoryBase` and `lowMemoryLimit` in asconfig.json make
+ * the compiler check this).
  */
 export const TABLE_BEGIN = 4096;
-/** Of the largest, LZ4HC's. A place of their own, so that no encoding depends on room for them; unused, it is no memory. */
-const TABLE_BYTES = 262_144;
-/** From here on memory is free. LZ4HC needs it to be above the farthest that a match reaches back (65,535). */
+/** As in `assembly/lz4-encode.ts`. */
+const TABLE_BYTES = 16_384;
+/** Begin of free memory. */
 export const FREE_BEGIN = TABLE_BEGIN + TABLE_BYTES;
 
 let module: object | undefined;
 
 /**
- * @param byteLength Of free memory, at least.
- * @throws RangeError where there is not so much memory.
+ * Compiles the kernel, once per thread. V8 shares the code between threads.
+ * @throws ZpublishError `unsupported` if there is no SIMD.
  */
-export function createWasmInstance(byteLength: number): WasmInstance {
-  module ??= new WebAssembly.Module(readFileSync(new URL("./kernel.wasm", import.meta.url)));
-  const memory = new WebAssembly.Memory({ initial: Math.ceil((FREE_BEGIN + byteLength) / PAGE_BYTES) });
-  const exports = new WebAssembly.Instance(module, { env: { memory } }).exports as KernelExports;
-  if (exports.TABLE_BYTES.value !== TABLE_BYTES) {
-    throw new Error(
-      `expected a kernel with tables of ${TABLE_BYTES} bytes, received ${exports.TABLE_BYTES.value}`,
+export function compileKernel(): object {
+  if (module !== undefined) return module;
+  const code = readFileSync(new URL("./kernel.wasm", import.meta.url));
+  try {
+    module = new WebAssembly.Module(code);
+  } catch (error) {
+    throw new ZpublishError(
+      "unsupported",
+      `expected WebAssembly with SIMD, which Node.js ${process.versions.node} does not have on this machine: ${messageOf(error)}`,
+      { cause: error },
     );
   }
+  return module;
+}
+
+/**
+ * Creates an instance with at least so many bytes of free memory.
+ * @throws ZpublishError As {@link compileKernel}; RangeError if there is no memory.
+ */
+export function createWasmInstance(byteLength: number): WasmInstance {
+  const compiled = compileKernel();
+  const memory = new WebAssembly.Memory({ initial: Math.ceil((FREE_BEGIN + byteLength) / PAGE_BYTES) });
+  const exports = new WebAssembly.Instance(compiled, { env: { memory } }).exports as KernelExports;
   return { exports, bytes: new Uint8Array(memory.buffer) };
 }

@@ -1,48 +1,48 @@
 import type { KernelMemory } from "./kernel-memory.js";
 import { createWasmInstance, FREE_BEGIN, type WasmInstance } from "./wasm-instance.js";
 
-/** Behind everything that is allocated: encoders write up to 16 bytes too many. */
+/** Bytes behind every allocation: encoders write up to 16 bytes too many. */
 const SLACK_BYTES = 64;
 const ALIGNMENT = 64;
-/** Memory that is kept; what needs more gets memory of its own, which goes when it is done. */
+/** Upper bound of the stack; work that needs more gets memory of its own. */
 const MAX_KEPT_BYTES = 96 * 2 ** 20;
-/** Of that, for work on what lies elsewhere: chunks on their way do not take it. */
+/** Part of the stack that chunks leave free, for work on views that lie elsewhere. */
 const RESERVED_BYTES = 8 * 2 ** 20;
-/** Enough for chunks of 1 MiB, which then need no second instance. What is not touched takes no memory. */
+/** Enough for chunks of 1 MiB, so that they need no second instance. Untouched pages take no memory. */
 const INITIAL_BYTES = RESERVED_BYTES + 8 * 2 ** 20;
 
-/** The stack in the memory of an instance of the kernel, and the instance. */
+/** The stack in an instance's memory, and the instance. */
 export interface WasmMemory extends KernelMemory {
   /** Changes only while nothing is allocated. */
   readonly instance: WasmInstance;
-  /** The place of so many bytes; undefined: no room. */
+  /** Allocates bytes and returns their place; undefined if there is no room. */
   push(byteLength: number): number | undefined;
-  /** As `allocate`, but leaves what is reserved. */
+  /** As `allocate`, without the reserved part. */
   allocateLong(byteLength: number): Uint8Array<ArrayBuffer>;
 }
 
-/** How many bytes an allocation of so many takes. */
+/** Bytes of the stack that an allocation takes. */
 export function spaceFor(byteLength: number): number {
   return Math.ceil((byteLength + SLACK_BYTES) / ALIGNMENT) * ALIGNMENT;
 }
 
-/** Memory that begins with 16 MiB and grows to what was asked for, up to 96 MiB, once nothing is allocated. */
+/** Creates a stack of 16 MiB. It grows to what was asked for, up to 96 MiB, once nothing is allocated. */
 export function createWasmMemory(): WasmMemory {
   let instance = createWasmInstance(INITIAL_BYTES);
   let top = FREE_BEGIN;
-  /** Where the top would have been, had there been room. */
+  /** The highest top that was asked for. */
   let wanted = top;
   let canGrow = true;
 
-  /** A new instance, not more pages for the old one: that would end all views of it, also those nobody should have. */
+  /** Grows by a new instance: more pages for the old one would detach all views of it. */
   function grow(): void {
     const { length } = instance.bytes;
     if (wanted <= length || length >= MAX_KEPT_BYTES || !canGrow) return;
     try {
-      // Twice as much at least, so that slowly growing chunks do not do so every time.
+      // At least twice as much, so that slowly growing chunks do not grow it each time.
       instance = createWasmInstance(Math.min(Math.max(wanted, 2 * length), MAX_KEPT_BYTES) - FREE_BEGIN);
     } catch {
-      // The system has no more: what there is must do.
+      // The system has no more memory.
       canGrow = false;
     }
   }

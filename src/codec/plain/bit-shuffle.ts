@@ -1,6 +1,6 @@
 /**
  * Undoes Blosc's bit shuffle: row `8 * b + k` of the source holds bit `k` of byte `b` of every item, eight items to a
- * byte. Where the number of items is no multiple of eight, Blosc leaves the bytes as they are.
+ * byte. If the number of items is not a multiple of eight, Blosc leaves the bytes as they are.
  */
 export function unshuffleBits(source: Uint8Array, target: Uint8Array, itemSize: number): void {
   const count = Math.floor(source.length / itemSize);

@@ -12,7 +12,7 @@ export function decodeBlosclzBlock(source: Uint8Array, target: Uint8Array): bool
   let from = 0;
   let to = 0;
   if (from >= sourceEnd) return to === targetEnd;
-  // The top bits of the first byte say the format's level, not a match.
+  // The top bits of the first byte are the format's level, not a match.
   let control = source[from++]! & 31;
   for (;;) {
     if (control < 32) {

@@ -1,17 +1,7 @@
 /**
- * Byte shuffle: byte `b` of item `i` goes to position `b * count + i`, so that bytes of equal weight lie together.
- * Bytes behind the last whole item stay where they are.
+ * Undoes the byte shuffle: byte `b` of item `i` lies at `b * count + i` in the source. Bytes behind the last
+ * whole item are the same in both.
  */
-export function shuffleBytes(source: Uint8Array, target: Uint8Array, itemSize: number): void {
-  const count = Math.floor(source.length / itemSize);
-  for (let byte = 0; byte < itemSize; byte++) {
-    let to = byte * count;
-    for (let from = byte, end = count * itemSize; from < end; from += itemSize) target[to++] = source[from]!;
-  }
-  target.set(source.subarray(count * itemSize), count * itemSize);
-}
-
-/** The opposite of {@link shuffleBytes}. */
 export function unshuffleBytes(source: Uint8Array, target: Uint8Array, itemSize: number): void {
   const count = Math.floor(source.length / itemSize);
   const whole = count * itemSize;
@@ -31,7 +21,7 @@ export function unshuffleBytes(source: Uint8Array, target: Uint8Array, itemSize:
   target.set(source.subarray(whole), whole);
 }
 
-/** Items of whole 32-bit words: one store per word instead of four. */
+/** Undoes the shuffle of items of whole 32-bit words, with one store per word instead of four. */
 function unshuffleWords(source: Uint8Array, target: Uint8Array, count: number, wordsPerItem: number): void {
   const isAligned = target.byteOffset % 4 === 0 && IS_LITTLE_ENDIAN;
   const byteCount = count * wordsPerItem * 4;

@@ -1,9 +1,9 @@
-/** Below this many bytes a loop is quicker than a call into the engine. */
+/** Copies of fewer bytes are faster in a loop than by a call into the engine. */
 const SHORT_COPY = 32;
 
 /**
- * Copies `length` bytes to `to` from `distance` bytes before it, as LZ77 means it: where the two overlap, what was
- * just written repeats. The caller has checked both bounds.
+ * Copies `length` bytes to `to` from `distance` bytes before it, as in LZ77: if both overlap, the pattern
+ * repeats. The caller has checked the bounds.
  */
 export function copyMatch(target: Uint8Array, to: number, distance: number, length: number): void {
   if (length <= SHORT_COPY) {

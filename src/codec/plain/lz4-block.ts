@@ -1,13 +1,10 @@
 import { copyMatch } from "./copy-match.js";
 
-/** Below this many bytes a loop is quicker than a call into the engine. */
+/** Copies of fewer bytes are faster in a loop than by a call into the engine. */
 const SHORT_COPY = 64;
 
 /**
  * Decodes one LZ4 block.
- *
- * For where the kernel is not used (`--no-simd`), in place of numcodecs.js, whose decoders do not check their input:
- * corrupt bytes come out as garbage of the right length, or overwrite what other chunks of the thread are decoded with.
  * @returns Whether the block was whole and filled the target exactly.
  */
 export function decodeLz4Block(source: Uint8Array, target: Uint8Array): boolean {

@@ -1,6 +1,6 @@
+import { type CooperativeTask, runNow } from "../../event-loop/cooperative-task.js";
+import { type JsonObject, objectSteps } from "../../json/json-value.js";
 import type { Group, Variable } from "../../model/data-tree.js";
-import { type JsonObject, objectSteps } from "../../model/json-value.js";
-import { runNow, type Steps } from "../../sliced-work.js";
 
 /** A group as a dictionary without data, as xarray's `Dataset.to_dict(data=False)`. */
 export function datasetDict(group: Group): JsonObject {
@@ -8,7 +8,7 @@ export function datasetDict(group: Group): JsonObject {
 }
 
 /** {@link datasetDict} as work that can be interrupted. */
-export function* datasetDictSteps(group: Group): Steps<JsonObject> {
+export function* datasetDictSteps(group: Group): CooperativeTask<JsonObject> {
   const coords: [string, JsonObject][] = [];
   const dataVars: [string, JsonObject][] = [];
   for (const [name, variable] of group.variables) {

@@ -1,13 +1,13 @@
 import type { DatasetSnapshot } from "../../dataset/dataset.js";
 import { findGroup } from "../../dataset/find-group.js";
+import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { Document } from "../../http/document.js";
 import type { RouteRequest } from "../../http/reply.js";
-import type { Route, RouteOperation } from "../../http/route.js";
+import type { Route, RouteOperation } from "../../http/routing/route.js";
+import type { JsonValue } from "../../json/json-value.js";
+import { stringifyJson } from "../../json/stringify-json.js";
 import type { Group } from "../../model/data-tree.js";
-import type { JsonValue } from "../../model/json-value.js";
-import { stringifyJson } from "../../model/stringify-json.js";
 import { packageVersion } from "../../observe/package-version.js";
-import type { Steps } from "../../sliced-work.js";
 import { largeJsonReply } from "../document-reply.js";
 import type { Plugin, PluginContext } from "../plugin.js";
 import { datasetDictSteps } from "./dataset-dict.js";
@@ -39,7 +39,7 @@ interface GroupDocument {
   readonly name: string;
   readonly summary: string;
   readonly schema: Readonly<Record<string, unknown>>;
-  readonly content: (group: Group) => Steps<JsonValue>;
+  readonly content: (group: Group) => CooperativeTask<JsonValue>;
 }
 
 const GROUP_DOCUMENTS: readonly GroupDocument[] = [
@@ -72,14 +72,11 @@ function createRoutes(context: PluginContext): readonly Route[] {
     return datasets.get(params.dataset_id as string);
   }
 
-  function reply(snapshot: DatasetSnapshot, key: string, content: () => Steps<JsonValue>) {
-    return largeJsonReply(context, snapshot, `dataset_info ${key}`, content);
-  }
-
   const documentRoutes = GROUP_DOCUMENTS.flatMap(({ name, summary, schema, content }): Route[] => {
     const operation = { summary, schema, contentType: JSON_TYPE, ranged: true };
+    const memoName = `dataset_info ${name}`;
     const groupReply = (snapshot: DatasetSnapshot, group: Group) =>
-      reply(snapshot, `${name} ${group.path}`, () => content(group));
+      largeJsonReply(context, snapshot, memoName, group.path, () => content(group));
     return [
       {
         path: `${DATASET}/${name}`,
@@ -153,7 +150,9 @@ function createRoutes(context: PluginContext): readonly Route[] {
       },
       handler(request) {
         const snapshot = snapshotOf(request);
-        return reply(snapshot, "groups", () => listSteps(snapshot.tree.groups.keys()));
+        return largeJsonReply(context, snapshot, "dataset_info groups", "/", () =>
+          listSteps(snapshot.tree.groups.keys()),
+        );
       },
     },
     {
@@ -174,7 +173,7 @@ function page(summary: string, parameters: Readonly<Record<string, string>>): Ro
   return { summary, contentType: HTML_TYPE, parameters };
 }
 
-function* listSteps(names: Iterable<string>): Steps<JsonValue> {
+function* listSteps(names: Iterable<string>): CooperativeTask<JsonValue> {
   const list: string[] = [];
   for (const name of names) {
     yield;

@@ -1,6 +1,6 @@
+import { type CooperativeTask, runNow } from "../../event-loop/cooperative-task.js";
+import { type JsonObject, objectSteps } from "../../json/json-value.js";
 import type { Group } from "../../model/data-tree.js";
-import { type JsonObject, objectSteps } from "../../model/json-value.js";
-import { runNow, type Steps } from "../../sliced-work.js";
 
 /** A group's schema near NCO-JSON: dimensions, variables with types and attributes, global attributes. */
 export function datasetSchema(group: Group): JsonObject {
@@ -8,7 +8,7 @@ export function datasetSchema(group: Group): JsonObject {
 }
 
 /** {@link datasetSchema} as work that can be interrupted. */
-export function* datasetSchemaSteps(group: Group): Steps<JsonObject> {
+export function* datasetSchemaSteps(group: Group): CooperativeTask<JsonObject> {
   const variables: [string, JsonObject][] = [];
   for (const [name, { dataType, dims, attrs }] of group.variables) {
     yield;

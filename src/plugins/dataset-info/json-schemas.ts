@@ -17,7 +17,7 @@ const VARIABLE_DICT = {
 /** A list of names. */
 export const NAMES_SCHEMA = NAMES;
 
-/** Of `/dict`. */
+/** Schema of `/dict`. */
 export const DICT_SCHEMA = {
   type: "object",
   required: ["coords", "attrs", "dims", "data_vars"],
@@ -29,7 +29,7 @@ export const DICT_SCHEMA = {
   },
 };
 
-/** Of `/info`. */
+/** Schema of `/info`. */
 export const INFO_SCHEMA = {
   type: "object",
   required: ["dimensions", "variables", "global_attributes"],

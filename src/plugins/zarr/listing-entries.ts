@@ -1,8 +1,8 @@
 import type { ServedArray } from "../../dataset/dataset.js";
+import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
+import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import { elementCount } from "../../model/chunk-grid.js";
 import type { Group } from "../../model/data-tree.js";
-import type { Steps } from "../../sliced-work.js";
-import { sortSteps } from "../../sort-steps.js";
 
 /**
  * Chunks of an array that a listing may name. A listing names all or does not exist: GDAL takes what an existing
@@ -11,10 +11,10 @@ import { sortSteps } from "../../sort-steps.js";
 const MAX_LISTED_CHUNKS = 10_000;
 
 /** Entries of a group's listing: documents, then child groups and arrays with a slash behind them. There may be many. */
-export function* groupListing(group: Group): Steps<readonly string[]> {
+export function* groupListing(group: Group): CooperativeTask<readonly string[]> {
   const entries = [".zattrs", ".zgroup", ".zmetadata"];
   const names = [...group.childNames, ...group.variables.keys()];
-  for (const name of yield* sortSteps(names, compareNames)) {
+  for (const name of yield* sortCooperatively(names, compareNames)) {
     yield;
     entries.push(`${name}/`);
   }
@@ -30,12 +30,12 @@ function compareNames(a: string, b: string): number {
  * Entries of an array's listing: documents and the key of every chunk of its grid, absent ones included
  * (asking for one of those answers 404, which is what it means); undefined where there are too many.
  */
-export function arrayListing({ plan }: ServedArray): Steps<readonly string[]> | undefined {
+export function arrayListing({ plan }: ServedArray): CooperativeTask<readonly string[]> | undefined {
   const { gridShape } = plan.served;
   return elementCount(gridShape) > MAX_LISTED_CHUNKS ? undefined : chunkEntries(gridShape);
 }
 
-function* chunkEntries(gridShape: readonly number[]): Steps<readonly string[]> {
+function* chunkEntries(gridShape: readonly number[]): CooperativeTask<readonly string[]> {
   let keys: string[] = [""];
   for (const count of gridShape) {
     yield;

@@ -1,7 +1,7 @@
 import type { ServedArray } from "../../dataset/dataset.js";
+import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
+import type { JsonObject, JsonValue } from "../../json/json-value.js";
 import type { DataTree, Group } from "../../model/data-tree.js";
-import type { JsonObject, JsonValue } from "../../model/json-value.js";
-import type { Steps } from "../../sliced-work.js";
 
 /** `.zgroup` of every group (Zarr v2 specification, "Groups"). */
 export const GROUP_DOCUMENT: JsonObject = Object.freeze({ zarr_format: 2 });
@@ -14,7 +14,7 @@ export function* consolidatedMetadata(
   tree: DataTree,
   group: Group,
   arrays: ReadonlyMap<string, ServedArray>,
-): Steps<JsonObject> {
+): CooperativeTask<JsonObject> {
   const metadata: Record<string, JsonValue> = {};
   const below = group.path === "/" ? "/" : `${group.path}/`;
   for (const member of tree.groups.values()) {

@@ -1,17 +1,15 @@
-import { chunkNotFound } from "../../chunk/chunk-not-found.js";
 import type { DatasetSnapshot } from "../../dataset/dataset.js";
 import { findGroup } from "../../dataset/find-group.js";
 import { ZpublishError } from "../../errors.js";
+import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import { listingPieces } from "../../html/listing.js";
 import type { DocumentPieces } from "../../http/create-document.js";
 import type { Reply, RouteRequest } from "../../http/reply.js";
-import type { Route } from "../../http/route.js";
+import type { Route } from "../../http/routing/route.js";
+import type { JsonObject } from "../../json/json-value.js";
 import type { Group } from "../../model/data-tree.js";
-import type { JsonObject } from "../../model/json-value.js";
 import { normalNodePath } from "../../model/node-path.js";
 import { packageVersion } from "../../observe/package-version.js";
-import type { Steps } from "../../sliced-work.js";
-import { parseChunkKey } from "../../zarr/chunk-key.js";
 import { documentReply, jsonReply, largeJsonReply } from "../document-reply.js";
 import type { Plugin, PluginContext } from "../plugin.js";
 import { arrayListing, groupListing } from "./listing-entries.js";
@@ -33,8 +31,8 @@ export default zarrPlugin;
 function createRoutes(context: PluginContext): readonly Route[] {
   const { datasets, chunks } = context;
 
-  function reply(snapshot: DatasetSnapshot, key: string, content: () => JsonObject) {
-    return jsonReply(context, snapshot, `zarr ${key}`, content);
+  function reply(snapshot: DatasetSnapshot, name: string, path: string, content: () => JsonObject) {
+    return jsonReply(context, snapshot, name, path, content);
   }
 
   function groupDocument(
@@ -57,9 +55,9 @@ function createRoutes(context: PluginContext): readonly Route[] {
   }
 
   /**
-   * A handler that answers by the dataset's state; and where that does not have what is asked for, by one that was looked
-   * for since: a client may have read of it elsewhere, and takes a 404 for fill values.
-   * @param mayBeNew Whether it is worth the look.
+   * Creates a handler that answers from the dataset's snapshot. Before a 404 it refreshes the dataset: a client may know of a
+   * chunk from another instance, and takes a 404 for fill values.
+   * @param mayBeNew Whether the path could exist in a newer snapshot.
    */
   function handler(
     answer: (snapshot: DatasetSnapshot, params: RouteRequest["params"]) => Reply | Promise<Reply>,
@@ -72,7 +70,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
       } catch (error) {
         const isAbsent = error instanceof ZpublishError && error.code === "not-found";
         if (!isAbsent || !mayBeNew(snapshot, params)) throw error;
-        return datasets.lookBeforeAbsence(snapshot).then((newer) => {
+        return datasets.refreshBeforeNotFound(snapshot).then((newer) => {
           if (newer === snapshot) throw error;
           return answer(newer, params);
         });
@@ -80,22 +78,22 @@ function createRoutes(context: PluginContext): readonly Route[] {
     };
   }
 
-  /** `.zattrs` stands under groups and arrays alike, and an empty path is the root. */
+  /** Answers `.zattrs` of a group or an array; an empty path is the root. */
   function attributes(snapshot: DatasetSnapshot, params: RouteRequest["params"]): Reply | Promise<Reply> {
-    const path = normalNodePath(params.node_path ?? "");
+    const path = normalNodePath(params.group_path ?? "");
     const array = snapshot.arrays.get(path);
-    if (array !== undefined) return reply(snapshot, `${path} .zattrs`, () => array.zattrs);
+    if (array !== undefined) return reply(snapshot, "zarr .zattrs", path, () => array.zattrs);
     const group = findNode(snapshot, path);
-    return reply(snapshot, `${group.path} .zattrs`, () => group.attrs);
+    return reply(snapshot, "zarr .zattrs", group.path, () => group.attrs);
   }
 
   function arrayDocument(snapshot: DatasetSnapshot, params: RouteRequest["params"]): Reply | Promise<Reply> {
-    const array = findArray(snapshot, normalNodePath(params.variable_path ?? ""));
-    return reply(snapshot, `${array.plan.path} .zarray`, () => ({ ...array.document }));
+    const array = findArray(snapshot, normalNodePath(params.var ?? ""));
+    return reply(snapshot, "zarr .zarray", array.plan.path, () => ({ ...array.document }));
   }
 
   function listing(snapshot: DatasetSnapshot, params: RouteRequest["params"]): Reply | Promise<Reply> {
-    const path = normalNodePath(params.node_path ?? "");
+    const path = normalNodePath(params.group_path ?? "");
     const array = snapshot.arrays.get(path);
     const entries = array === undefined ? groupListing(findNode(snapshot, path)) : arrayListing(array);
     if (entries === undefined) {
@@ -105,21 +103,17 @@ function createRoutes(context: PluginContext): readonly Route[] {
       );
     }
     const title = `/datasets/${snapshot.id}/zarr/${path}`;
-    return documentReply(context, snapshot, `zarr listing ${path}`, HTML_TYPE, () =>
+    return documentReply(context, snapshot, "zarr listing", path, HTML_TYPE, () =>
       listingDocument(title, entries),
     );
   }
 
-  /** A chunk; or a group asked for without its slash, which has the same shape. */
+  /** Answers a chunk, or redirects if the path names a group or an array without its slash. */
   function chunk(snapshot: DatasetSnapshot, params: RouteRequest["params"]): Reply | Promise<Reply> {
-    const variablePath = normalNodePath(params.variable_path ?? "");
-    const chunkKey = params.chunk_key as string;
+    const variablePath = normalNodePath(params.var ?? "");
+    const chunkKey = params.chunk as string;
     const array = snapshot.arrays.get(variablePath);
-    if (array !== undefined) {
-      if (parseChunkKey(chunkKey, array.plan.served.gridShape) === undefined)
-        throw chunkNotFound(snapshot, array, chunkKey);
-      return chunks.serve(snapshot, array, chunkKey);
-    }
+    if (array !== undefined) return chunks.serve(snapshot, array, chunkKey);
     const path = variablePath === "" ? chunkKey : `${variablePath}/${chunkKey}`;
     if (snapshot.tree.groups.has(`/${path}`) || snapshot.arrays.has(path)) {
       return { kind: "redirect", to: "with-slash" };
@@ -133,15 +127,15 @@ function createRoutes(context: PluginContext): readonly Route[] {
       ".zmetadata",
       "Consolidated metadata of a group and everything below it",
       (snapshot, group) =>
-        largeJsonReply(context, snapshot, `zarr ${group.path} .zmetadata`, () =>
+        largeJsonReply(context, snapshot, "zarr .zmetadata", group.path, () =>
           consolidatedMetadata(snapshot.tree, group, snapshot.arrays),
         ),
     ),
     ...groupDocument(".zgroup", "Zarr v2 group document", (snapshot, group) =>
-      reply(snapshot, `${group.path} .zgroup`, () => GROUP_DOCUMENT),
+      reply(snapshot, "zarr .zgroup", group.path, () => GROUP_DOCUMENT),
     ),
     ...withRoot({
-      path: `${STORE}/{node_path:path}/.zattrs`,
+      path: `${STORE}/{group_path:path}/.zattrs`,
       weight: "page",
       operation: {
         summary: "Attributes of a group or an array, _ARRAY_DIMENSIONS included",
@@ -153,7 +147,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
       handler: handler(attributes),
     }),
     {
-      path: `${STORE}/{variable_path:path}/.zarray`,
+      path: `${STORE}/{var:path}/.zarray`,
       weight: "page",
       operation: {
         summary: "Zarr v2 array document",
@@ -174,7 +168,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
       },
     },
     ...withRoot({
-      path: `${STORE}/{node_path:path}/`,
+      path: `${STORE}/{group_path:path}/`,
       weight: "page",
       operation: {
         summary: "Listing of a group or an array, with relative links",
@@ -184,28 +178,28 @@ function createRoutes(context: PluginContext): readonly Route[] {
       handler: handler(listing),
     }),
     {
-      path: `${STORE}/{variable_path:path}/{chunk_key}`,
+      path: `${STORE}/{var:path}/{chunk}`,
       weight: "chunk",
       operation: {
         summary: "One encoded chunk",
         description: "A path that names a group or an array instead redirects to it with a slash.",
         contentType: "application/octet-stream",
-        parameters: { ...VARIABLE, chunk_key: "Chunk indices joined by dots, `0.12.3`; `0` for a scalar" },
+        parameters: { ...VARIABLE, chunk: "Chunk indices joined by dots, `0.12.3`; `0` for a scalar" },
         ranged: true,
       },
-      handler: handler(chunk, (_snapshot, { chunk_key = "" }) => CANONICAL_KEY.test(chunk_key)),
+      handler: handler(chunk, (_snapshot, { chunk: key = "" }) => CANONICAL_KEY.test(key)),
     },
   ];
 }
 
 const DATASET = { dataset_id: "Id of the dataset" };
 const GROUP = { ...DATASET, group_path: "Path of the group; empty for the root" };
-const VARIABLE = { ...DATASET, variable_path: "Path of the variable: `t2m`, `a/b/t2m`" };
-const NODE = { ...DATASET, node_path: "Path of a group or variable; empty for the root" };
+const VARIABLE = { ...DATASET, var: "Path of the variable: `t2m`, `a/b/t2m`" };
+const NODE = { ...DATASET, group_path: "Path of a group or variable; empty for the root" };
 
 /**
- * The route of every node and that of the root. The former takes an empty path too (`zarr//.zmetadata`), but an OpenAPI
- * description cannot say so.
+ * Returns a route for every group and one for the root. The former matches an empty path too (`zarr//.zmetadata`), which OpenAPI
+ * cannot express.
  */
 function withRoot(route: Route): Route[] {
   const { path, operation } = route;
@@ -213,11 +207,11 @@ function withRoot(route: Route): Route[] {
   return [{ ...route, path: path.replace(/\/\{\w+:path\}/, ""), operation: ofRoot }, route];
 }
 
-function* listingDocument(title: string, entries: Steps<readonly string[]>): DocumentPieces {
+function* listingDocument(title: string, entries: CooperativeTask<readonly string[]>): DocumentPieces {
   yield* listingPieces({ title, entries: yield* entries });
 }
 
-/** A group, where the path might have named an array as well. */
+/** Finds a group by a path that may also name an array. */
 function findNode(snapshot: DatasetSnapshot, path: string): Group {
   const group = snapshot.tree.groups.get(`/${path}`);
   if (group === undefined) throw notFound(snapshot, path);
@@ -232,19 +226,18 @@ function findArray(snapshot: DatasetSnapshot, path: string) {
   return array;
 }
 
-/** Whether a path names neither a group nor an array: clients ask for documents of either to find out which it is. */
+/** Whether a path names neither a group nor an array. Clients request documents of both to find out which it is. */
 function isUnknownNode(snapshot: DatasetSnapshot, params: RouteRequest["params"]): boolean {
-  const path = normalNodePath(params.node_path ?? params.variable_path ?? params.group_path ?? "");
+  const path = normalNodePath(params.group_path ?? params.var ?? "");
   return !snapshot.arrays.has(path) && !snapshot.tree.groups.has(`/${path}`);
 }
 
 const CHUNK_KEY = /^\d+(?:\.\d+)*$/;
-/** What may name a chunk of some array. */
+/** A key that some array may have. */
 const CANONICAL_KEY = /^(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*))*$/;
 
 /**
- * A chunk of an array that was served and is refused since is not absent: to a client that knows the array, that would
- * mean fill values.
+ * Throws for a chunk of an array that was served and is now refused: a client that knows the array would take 404 for fill values.
  * @throws ZpublishError `source-unreadable`
  */
 function refuseLostChunk(snapshot: DatasetSnapshot, variablePath: string, chunkKey: string): void {

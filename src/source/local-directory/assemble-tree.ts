@@ -1,8 +1,9 @@
 import { errorFromData } from "../../errors.js";
-import type { JsonObject } from "../../model/json-value.js";
-import type { Steps } from "../../sliced-work.js";
+import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
+import type { JsonObject } from "../../json/json-value.js";
+import type { StoredArray } from "../../zarr/stored-array.js";
 import { nameWarning } from "../node-name.js";
-import type { Refusal, StoredArray, StoredGroup } from "../source.js";
+import type { Refusal, StoredGroup } from "../source.js";
 import type { StoreNode } from "./parse-node.js";
 
 export interface AssembledTree {
@@ -24,7 +25,7 @@ interface Assembly {
  * @param nodes Parents before children, siblings by name: then groups come up in that order, too.
  * @throws ZpublishError where the root itself cannot be understood.
  */
-export function* assembleTree(nodes: readonly StoreNode[]): Steps<AssembledTree> {
+export function* assembleTree(nodes: readonly StoreNode[]): CooperativeTask<AssembledTree> {
   const assembly: Assembly = { groups: new Map(), refused: [], warnings: [] };
   /** The last node that nothing can be inside of: what is inside comes right behind it. */
   let closed: StoreNode | undefined;

@@ -1,8 +1,8 @@
 import { ZpublishError } from "../../errors.js";
-import type { TakeEntry } from "../../model/json-parser.js";
-import { isJsonObject, type JsonValue } from "../../model/json-value.js";
-import { parseJson, parseJsonAround } from "../../model/parse-json.js";
-import type { Steps } from "../../sliced-work.js";
+import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
+import type { TakeEntry } from "../../json/json-parser.js";
+import { isJsonObject, type JsonValue } from "../../json/json-value.js";
+import { parseJson, parseJsonAround } from "../../json/parse-json.js";
 import { invalidField } from "../../zarr/metadata-fields.js";
 import { type Document, type DocumentName, documentNames, type NodeDocuments } from "./node-documents.js";
 
@@ -34,7 +34,7 @@ type NodeRanges = Partial<Record<DocumentName, Range>>;
  * The nodes of a `.zmetadata`.
  * @throws ZpublishError `invalid-metadata`
  */
-export function* consolidatedNodes(text: string): Steps<ConsolidatedNodes> {
+export function* consolidatedNodes(text: string): CooperativeTask<ConsolidatedNodes> {
   const nodes = new Map<string, NodeRanges>();
   const json = yield* parse(text, (key, start, end) => {
     const slash = key.lastIndexOf("/");
@@ -57,7 +57,7 @@ export function* consolidatedNodes(text: string): Steps<ConsolidatedNodes> {
   };
 }
 
-function* parse(text: string, take: TakeEntry): Steps<JsonValue> {
+function* parse(text: string, take: TakeEntry): CooperativeTask<JsonValue> {
   try {
     return yield* parseJsonAround(text, "metadata", take);
   } catch (error) {

@@ -1,14 +1,11 @@
-import { opendir, type Stats, stat } from "node:fs";
+import { opendir, realpath, type Stats, stat } from "node:fs";
 import { resolve } from "node:path";
-import { errorFromData, ZpublishError } from "../../errors.js";
-import { isMissing } from "../../is-missing.js";
-import { createFileCalls, type FileCalls } from "../file-calls.js";
-import { NoAnswerError } from "../no-answer.js";
+import { errorFromData, isMissing, ZpublishError } from "../../errors.js";
+import { createFileCalls, type FileCalls, NoAnswerError } from "../files/file-calls.js";
+import { createStoreFiles } from "../files/store-files.js";
+import { codeOf } from "../files/unreadable-file.js";
 import { refusedName } from "../node-name.js";
-import { realPathOf } from "../real-path.js";
 import type { Source } from "../source.js";
-import { createStoreFiles } from "../store-files.js";
-import { codeOf } from "../unreadable-file.js";
 import { recordOf } from "./file-record.js";
 import { findChanges } from "./find-changes.js";
 import { describesNode, readNodeDocuments } from "./node-documents.js";
@@ -35,7 +32,6 @@ interface LatestRead {
  */
 export function createLocalDirectorySource(location: string): Source {
   const rootArrayName = arrayNameOf(location);
-  const calls = createFileCalls(resolve(location));
   let latest: LatestRead | undefined;
 
   /** What is known already of a store whose root is `root`. */
@@ -43,15 +39,16 @@ export function createLocalDirectorySource(location: string): Source {
     if (latest === undefined || latest.store.root !== root) return undefined;
     return {
       store: latest.store,
-      changed: latest.changed ?? (await findChanges(calls, latest.store.visited.values())),
+      changed: latest.changed ?? (await findChanges(createFileCalls(root), latest.store.visited.values())),
     };
   }
 
   return {
     location,
     check: answering(location, async () => {
-      const root = await realRoot(calls, location);
-      const { documents } = await readNodeDocuments(createStoreFiles(root), root);
+      const root = await realRoot(location);
+      const files = createStoreFiles(root);
+      const { documents } = await readNodeDocuments(files, root);
       if (!describesNode(documents)) {
         // `.zmetadata` alone may be a store, or an error that says what is there instead.
         await readStore({ location, root, rootArrayName }, () => undefined);
@@ -60,11 +57,11 @@ export function createLocalDirectorySource(location: string): Source {
       const { content } = parseNode({ path: "", directory: root, root, rootArrayName }, documents);
       await withinLocation(location, async () => {
         if (content.kind === "refused") throw errorFromData(content.error);
-        if (content.kind === "group") await checkListable(calls, root);
+        if (content.kind === "group") await checkListable(files.calls, root);
       });
     }),
     readTree: answering(location, async (progress?: (arraysRead: number) => void) => {
-      const root = await realRoot(calls, location);
+      const root = await realRoot(location);
       let arraysRead = 0;
       const store = await readStore(
         { location, root, rootArrayName },
@@ -75,7 +72,7 @@ export function createLocalDirectorySource(location: string): Source {
       return store.tree;
     }),
     fingerprint: answering(location, async () => {
-      const root = await realRoot(calls, location);
+      const root = await realRoot(location);
       if (latest === undefined) {
         const store = await readStore({ location, root, rootArrayName }, () => undefined);
         latest = { store, changed: nothing };
@@ -83,8 +80,9 @@ export function createLocalDirectorySource(location: string): Source {
       // Where the location is a link that leads elsewhere now, everything is new.
       if (latest.store.root !== root) return `moved:${root}`;
       const { visited, consolidatedRecord, tree } = latest.store;
+      const calls = createFileCalls(root);
       latest.changed = await findChanges(calls, visited.values());
-      const isConsolidatedSame = (await recordOf(calls, root, `${root}/.zmetadata`)) === consolidatedRecord;
+      const isConsolidatedSame = (await recordOf(calls, `${root}/.zmetadata`)) === consolidatedRecord;
       return latest.changed.size === 0 && isConsolidatedSame
         ? tree.fingerprint
         : `${tree.fingerprint}, changed`;
@@ -111,10 +109,12 @@ function answering<A extends unknown[], T>(
 }
 
 /** @throws ZpublishError `invalid-metadata` where there is no directory, `source-unreadable` where it cannot be reached. */
-async function realRoot(calls: FileCalls, location: string): Promise<string> {
+async function realRoot(location: string): Promise<string> {
+  const path = resolve(location);
+  const calls = createFileCalls(path);
   try {
-    const root = await realPathOf(calls, resolve(location));
-    if ((await calls.call<Stats>(root, (done) => stat(root, done))).isDirectory()) return root;
+    const root = await calls.call<string>((done) => realpath.native(path, done));
+    if ((await calls.call<Stats>((done) => stat(root, done))).isDirectory()) return root;
   } catch (cause) {
     if (isMissing(cause)) {
       throw new ZpublishError("invalid-metadata", `${location} does not exist`, { cause });
@@ -131,7 +131,7 @@ async function realRoot(calls: FileCalls, location: string): Promise<string> {
 async function checkListable(calls: FileCalls, directory: string): Promise<void> {
   try {
     // Not access(): that asks for the real user, who need not be the one that reads.
-    await calls.call<void>(directory, (done) =>
+    await calls.call<void>((done) =>
       opendir(directory, (error, opened) => {
         if (error === null) opened.close((failure) => done(failure ?? null));
         else done(error);

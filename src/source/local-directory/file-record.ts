@@ -1,8 +1,7 @@
 import { type BigIntStats, stat } from "node:fs";
-import { isMissing } from "../../is-missing.js";
-import type { FileCalls } from "../file-calls.js";
-import { NoAnswerError } from "../no-answer.js";
-import { codeOf } from "../unreadable-file.js";
+import { isMissing } from "../../errors.js";
+import { type FileCalls, NoAnswerError } from "../files/file-calls.js";
+import { codeOf } from "../files/unreadable-file.js";
 
 /** The record of a place where there is nothing. */
 export const ABSENT = "-";
@@ -12,12 +11,11 @@ const BIG_INTEGERS = { bigint: true } as const;
 /**
  * What a file or directory looks like: another text whenever it may hold something else. {@link ABSENT} where there is
  * nothing; what cannot be looked at has a record too.
- * @param directory Real path of the directory it is in, or of itself.
  * @throws NoAnswerError
  */
-export async function recordOf(calls: FileCalls, directory: string, path: string): Promise<string> {
+export async function recordOf(calls: FileCalls, path: string): Promise<string> {
   try {
-    return recordOfStats(await calls.call<BigIntStats>(directory, (done) => stat(path, BIG_INTEGERS, done)));
+    return recordOfStats(await calls.call<BigIntStats>((done) => stat(path, BIG_INTEGERS, done)));
   } catch (error) {
     if (error instanceof NoAnswerError) throw error;
     return isMissing(error) ? ABSENT : `!${codeOf(error)}`;

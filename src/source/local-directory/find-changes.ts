@@ -1,4 +1,4 @@
-import type { FileCalls } from "../file-calls.js";
+import type { FileCalls } from "../files/file-calls.js";
 import { workThrough } from "../work-through.js";
 import { recordOf } from "./file-record.js";
 import { documentNames } from "./node-documents.js";
@@ -24,9 +24,9 @@ export async function findChanges(
 
 async function hasChanged(calls: FileCalls, visited: VisitedDirectory): Promise<boolean> {
   const { directory, listing, records } = visited;
-  if (listing !== undefined && (await recordOf(calls, directory, directory)) !== listing.record) return true;
+  if (listing !== undefined && (await recordOf(calls, directory)) !== listing.record) return true;
   for (const name of watchedDocuments(visited)) {
-    const record = await recordOf(calls, directory, `${directory}/${name}`);
+    const record = await recordOf(calls, `${directory}/${name}`);
     if (record !== records[documentNames.indexOf(name)]) return true;
   }
   return false;

@@ -1,11 +1,9 @@
-import { type Dirent, lstat, readdir, type Stats, stat } from "node:fs";
+import { type Dirent, lstat, readdir, realpath, type Stats, stat } from "node:fs";
 import { sep } from "node:path";
-import { createSlice } from "../../sliced-work.js";
-import type { FileCalls } from "../file-calls.js";
-import { NoAnswerError } from "../no-answer.js";
+import { createSlice } from "../../event-loop/cooperative-task.js";
+import { type FileCalls, NoAnswerError } from "../files/file-calls.js";
+import { codeOf } from "../files/unreadable-file.js";
 import { refusedName } from "../node-name.js";
-import { realPathOf } from "../real-path.js";
-import { codeOf } from "../unreadable-file.js";
 import { recordOf } from "./file-record.js";
 import type { Child, Listing } from "./visited-directory.js";
 
@@ -31,14 +29,11 @@ export async function listDirectory(
   root: string,
   before: Listing | undefined,
 ): Promise<Listing> {
-  const record = await recordOf(calls, visit.directory, visit.directory);
+  const record = await recordOf(calls, visit.directory);
   if (before?.record === record && isPlain(before)) return before;
   let entries: Dirent[];
   try {
-    const { directory } = visit;
-    entries = await calls.call<Dirent[]>(directory, (done) =>
-      readdir(directory, { withFileTypes: true }, done),
-    );
+    entries = await calls.call<Dirent[]>((done) => readdir(visit.directory, { withFileTypes: true }, done));
   } catch (error) {
     if (error instanceof NoAnswerError) throw error;
     return { record, children: [], problem: `the directory cannot be listed (${codeOf(error)})` };
@@ -77,7 +72,7 @@ function nameProblem(
   // What is no UTF-8 comes from the system as U+FFFD, under which there is nothing.
   const { directory } = visit;
   return calls
-    .call<Stats>(directory, (done) => lstat(`${directory}/${entry.name}`, done))
+    .call<Stats>((done) => lstat(`${directory}/${entry.name}`, done))
     .then(
       () => refusedName(path),
       (error: unknown) => {
@@ -96,8 +91,8 @@ async function followLink(
 ): Promise<{ readonly directory: string } | { readonly reason: string } | undefined> {
   const path = `${visit.directory}/${entry.name}`;
   try {
-    const directory = await realPathOf(calls, path);
-    const found = await calls.call<Stats>(directory, (done) => stat(directory, done));
+    const directory = await calls.call<string>((done) => realpath.native(path, done));
+    const found = await calls.call<Stats>((done) => stat(directory, done));
     if (!found.isDirectory()) return undefined;
     if (!directory.startsWith(root.endsWith(sep) ? root : `${root}${sep}`) && directory !== root) {
       return { reason: "it is a link that leaves the store" };

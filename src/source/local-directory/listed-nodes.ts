@@ -1,4 +1,4 @@
-import type { Steps } from "../../sliced-work.js";
+import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import { printablePath, refusedName } from "../node-name.js";
 import type { Refusal } from "../source.js";
 import { type ConsolidatedNodes, type ListedTexts, listedDocuments } from "./consolidated-metadata.js";
@@ -21,7 +21,7 @@ export function* listedNodes(
   visited: ReadonlyMap<string, VisitedDirectory>,
   store: Omit<NodePlace, "path" | "directory">,
   before: ReadonlyMap<string, StoreNode>,
-): Steps<ListedNodes> {
+): CooperativeTask<ListedNodes> {
   const nodes: StoreNode[] = [];
   const refused: Refusal[] = [];
   for (const path of consolidated.paths) {

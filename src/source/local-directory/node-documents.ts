@@ -1,10 +1,10 @@
 import { isAscii } from "node:buffer";
 import { type ErrorData, errorToData, ZpublishError } from "../../errors.js";
-import type { JsonValue } from "../../model/json-value.js";
-import { parseJson, parseJsonAround } from "../../model/parse-json.js";
-import { runInSlices } from "../../sliced-work.js";
-import { NoAnswerError } from "../no-answer.js";
-import type { StoreFiles } from "../store-files.js";
+import { runCooperatively } from "../../event-loop/cooperative-task.js";
+import type { JsonValue } from "../../json/json-value.js";
+import { parseJson, parseJsonAround } from "../../json/parse-json.js";
+import { NoAnswerError } from "../files/file-calls.js";
+import type { StoreFiles } from "../files/store-files.js";
 import { ABSENT, recordOf } from "./file-record.js";
 import { readSmallFile } from "./read-small-file.js";
 
@@ -46,7 +46,7 @@ export async function readText(files: StoreFiles, directory: string, name: strin
   const small = await readSmallFile(files.calls, directory, name);
   if (small === ABSENT) return nothing;
   if (small !== undefined) return { record: small.record, found: textOf(small.bytes, name) };
-  const record = await recordOf(files.calls, directory, path);
+  const record = await recordOf(files.calls, path);
   return record === ABSENT ? nothing : { record, found: await readCarefully(files, path, name) };
 }
 
@@ -96,7 +96,7 @@ function parseDocument(text: string, name: string): Document | Promise<Document>
 async function parseLarge(text: string, name: string): Promise<Document> {
   try {
     // Nobody asks for it here, and it may be all that makes a document large.
-    return { json: await runInSlices(parseJsonAround(text, "consolidated_metadata")) };
+    return { json: await runCooperatively(parseJsonAround(text, "consolidated_metadata")) };
   } catch (error) {
     return { error: invalidDocument(name, errorToData(error).message) };
   }

@@ -1,10 +1,9 @@
 import { type ErrorData, errorFromData, errorToData, ZpublishError } from "../../errors.js";
-import type { JsonObject, JsonValue } from "../../model/json-value.js";
+import type { JsonObject, JsonValue } from "../../json/json-value.js";
 import { nodeName } from "../../model/node-path.js";
-import type { ParsedArray } from "../../zarr/array-place.js";
-import { checkV2Group, parseV2Array, parseV2Attributes } from "../../zarr/parse-v2.js";
-import { parseV3Array, parseV3Group, v3NodeType } from "../../zarr/parse-v3.js";
-import type { StoredArray } from "../source.js";
+import type { ParsedArray, StoredArray } from "../../zarr/stored-array.js";
+import { assertV2Group, parseV2Array, parseV2Attributes } from "../../zarr/v2/parse-v2.js";
+import { parseV3Array, parseV3Group, v3NodeType } from "../../zarr/v3/parse-v3.js";
 import type { ListedTexts } from "./consolidated-metadata.js";
 import { type DocumentName, describesArray, type NodeDocuments } from "./node-documents.js";
 
@@ -81,7 +80,7 @@ function parseContent(
 
 function groupAttributes(documents: NodeDocuments, isV2: boolean): JsonObject {
   if (!isV2 && documents["zarr.json"] !== undefined) return parseV3Group(jsonOf(documents, "zarr.json"));
-  if (documents[".zgroup"] !== undefined) checkV2Group(jsonOf(documents, ".zgroup"));
+  if (documents[".zgroup"] !== undefined) assertV2Group(jsonOf(documents, ".zgroup"));
   return parseV2Attributes(documents[".zattrs"] && jsonOf(documents, ".zattrs"));
 }
 

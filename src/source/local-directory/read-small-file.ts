@@ -1,6 +1,6 @@
 import { type BigIntStats, close, constants, fstat, open, read } from "node:fs";
-import { isMissing } from "../../is-missing.js";
-import type { FileCalls } from "../file-calls.js";
+import { isMissing } from "../../errors.js";
+import type { FileCalls } from "../files/file-calls.js";
 import { ABSENT, recordOfStats } from "./file-record.js";
 
 /** Longer files are read with more care. */
@@ -29,7 +29,7 @@ export function readSmallFile(
   directory: string,
   name: string,
 ): Promise<SmallFile | typeof ABSENT | undefined> {
-  return calls.call(directory, (done) => readAtOnce(`${directory}/${name}`, (found) => done(null, found)));
+  return calls.call((done) => readAtOnce(`${directory}/${name}`, (found) => done(null, found)));
 }
 
 function readAtOnce(path: string, done: (found: SmallFile | typeof ABSENT | undefined) => void): void {

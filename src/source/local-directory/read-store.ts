@@ -1,10 +1,10 @@
 import { readdir } from "node:fs";
 import { type ErrorData, errorToData, ZpublishError } from "../../errors.js";
-import { runInSlices, type Steps } from "../../sliced-work.js";
-import { sortSteps } from "../../sort-steps.js";
+import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
+import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
+import { createStoreFiles, type StoreFiles } from "../files/store-files.js";
 import { comparePaths, printablePath } from "../node-name.js";
 import type { Refusal, StoredTree } from "../source.js";
-import { createStoreFiles, type StoreFiles } from "../store-files.js";
 import { assembleTree } from "./assemble-tree.js";
 import { type ConsolidatedNodes, consolidatedNodes, noConsolidatedNodes } from "./consolidated-metadata.js";
 import { ABSENT, recordOf } from "./file-record.js";
@@ -76,7 +76,7 @@ export async function readStore(
   if (
     spare !== undefined &&
     consolidated.isSpare &&
-    (await runInSlices(hasLostNode(spare.visited, visited)))
+    (await runCooperatively(hasLostNode(spare.visited, visited)))
   ) {
     consolidated = await readConsolidated(files, root);
     visited = await walk();
@@ -87,11 +87,11 @@ export async function readStore(
     if (record === ABSENT) throw await noStore(files, location, root);
   }
   const listedBefore = earlier?.store.listed ?? new Map();
-  const listed = await runInSlices(listedNodes(consolidated.nodes, visited, place, listedBefore));
+  const listed = await runCooperatively(listedNodes(consolidated.nodes, visited, place, listedBefore));
   for (const { isArray } of listed.nodes) if (isArray) onArray();
-  const isUsed = listed.nodes.length > 0 || (await runInSlices(hasListedNode(visited)));
+  const isUsed = listed.nodes.length > 0 || (await runCooperatively(hasListedNode(visited)));
   const tree = await withinLocation(location, () =>
-    runInSlices(treeOf(root, consolidated, [...visited.values()], listed)),
+    runCooperatively(treeOf(root, consolidated, [...visited.values()], listed)),
   );
   return {
     root,
@@ -107,7 +107,7 @@ export async function readStore(
 function* hasLostNode(
   before: ReadonlyMap<string, VisitedDirectory>,
   now: ReadonlyMap<string, VisitedDirectory>,
-): Steps<boolean> {
+): CooperativeTask<boolean> {
   for (const [path, { node }] of before) {
     yield;
     if (node !== undefined && now.get(path)?.node === undefined) return true;
@@ -115,7 +115,7 @@ function* hasLostNode(
   return false;
 }
 
-function* hasListedNode(visited: ReadonlyMap<string, VisitedDirectory>): Steps<boolean> {
+function* hasListedNode(visited: ReadonlyMap<string, VisitedDirectory>): CooperativeTask<boolean> {
   for (const { node } of visited.values()) {
     yield;
     if (node?.listed !== undefined) return true;
@@ -139,10 +139,7 @@ async function readConsolidated(
   root: string,
   spareRecord?: string,
 ): Promise<Consolidated> {
-  if (
-    spareRecord !== undefined &&
-    (await recordOf(files.calls, root, `${root}/.zmetadata`)) === spareRecord
-  ) {
+  if (spareRecord !== undefined && (await recordOf(files.calls, `${root}/.zmetadata`)) === spareRecord) {
     return { record: spareRecord, nodes: noConsolidatedNodes, problem: undefined, isSpare: true };
   }
   const { record, found } = await readText(files, root, ".zmetadata");
@@ -150,7 +147,7 @@ async function readConsolidated(
   if (found === undefined) return none;
   if (typeof found !== "string") return { ...none, problem: found };
   try {
-    return { ...none, nodes: await runInSlices(consolidatedNodes(found)) };
+    return { ...none, nodes: await runCooperatively(consolidatedNodes(found)) };
   } catch (error) {
     return { ...none, problem: errorToData(error) };
   }
@@ -161,8 +158,8 @@ function* treeOf(
   { record, problem }: Consolidated,
   visited: readonly VisitedDirectory[],
   listed: ListedNodes,
-): Steps<StoredTree> {
-  const sorted = yield* sortSteps(visited, byPath);
+): CooperativeTask<StoredTree> {
+  const sorted = yield* sortCooperatively(visited, byPath);
   const refused: Refusal[] = [];
   const nodes: StoreNode[] = [];
   for (const { node, listing, path } of sorted) {
@@ -170,7 +167,8 @@ function* treeOf(
     if (node !== undefined) nodes.push(node);
     if (listing !== undefined) refused.push(...refusedIn(path, listing));
   }
-  const all = listed.nodes.length === 0 ? nodes : yield* sortSteps([...nodes, ...listed.nodes], byPath);
+  const all =
+    listed.nodes.length === 0 ? nodes : yield* sortCooperatively([...nodes, ...listed.nodes], byPath);
   const assembled = yield* assembleTree(all);
   const warnings = problem === undefined ? [] : [`${problem.message}; consolidated metadata is ignored`];
   return Object.freeze({
@@ -201,7 +199,7 @@ function hasRoot(visited: ReadonlyMap<string, VisitedDirectory>): boolean {
 }
 
 async function noStore(files: StoreFiles, location: string, root: string): Promise<ZpublishError> {
-  const names = (await files.calls.call<string[]>(root, (done) => readdir(root, done))).sort();
+  const names = (await files.calls.call<string[]>((done) => readdir(root, done))).sort();
   const shown = names.slice(0, 5).map(printablePath).join(", ");
   const found =
     names.length === 0 ? "nothing" : names.length > 5 ? `${shown} and ${names.length - 5} more` : shown;

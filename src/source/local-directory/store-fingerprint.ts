@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Steps } from "../../sliced-work.js";
+import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import { ABSENT } from "./file-record.js";
 import type { VisitedDirectory } from "./visited-directory.js";
 
@@ -23,7 +23,7 @@ export function* storeFingerprint(
   root: string,
   consolidated: string,
   sorted: readonly VisitedDirectory[],
-): Steps<StoreFingerprint> {
+): CooperativeTask<StoreFingerprint> {
   const identity = createHash("sha256").update(root);
   const fingerprint = createHash("sha256").update(root);
   let documents = `\0.zmetadata\0${consolidated}`;

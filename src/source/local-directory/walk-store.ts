@@ -1,6 +1,6 @@
 import { ZpublishError } from "../../errors.js";
 import { nodeName } from "../../model/node-path.js";
-import type { StoreFiles } from "../store-files.js";
+import type { StoreFiles } from "../files/store-files.js";
 import { workThrough } from "../work-through.js";
 import type { ConsolidatedNodes } from "./consolidated-metadata.js";
 import { listDirectory, type Visit } from "./list-directory.js";

@@ -1,5 +1,5 @@
 import t from "tap";
-import { stringifyJson } from "../../../src/model/stringify-json.js";
+import { stringifyJson } from "../../../src/json/stringify-json.js";
 import { datasetDict } from "../../../src/plugins/dataset-info/dataset-dict.js";
 import { datasetSchema } from "../../../src/plugins/dataset-info/dataset-schema.js";
 import { fakeSnapshot, fakeType } from "../../html/fake-snapshot.js";

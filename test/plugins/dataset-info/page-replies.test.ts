@@ -15,6 +15,8 @@ function request(host = "h"): RouteRequest {
     query: "",
     serviceUrl: `http://${host}`,
     header: () => undefined,
+    signal: new AbortController().signal,
+    reserve: () => undefined,
   };
 }
 

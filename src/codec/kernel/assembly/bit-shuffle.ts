@@ -6,7 +6,7 @@ const BLOCK_BYTES: usize = 128;
 
 /**
  * Blosc's bit shuffle: row `8 * b + k` of the target holds bit `k` of byte `b` of every item, eight items to a byte.
- * Where the number of items is no multiple of eight, the bytes stay as they are, as those behind the last whole item do.
+ * If the number of items is not a multiple of eight, all bytes stay, as those behind the last whole item do.
  * @param scratch Memory of the same length.
  */
 export function shuffleBits(source: usize, target: usize, length: usize, itemSize: usize, scratch: usize): void {
@@ -40,8 +40,8 @@ export function unshuffleBits(source: usize, target: usize, length: usize, itemS
 }
 
 /**
- * The bits of one plane of bytes (one byte of every item), taken apart: row `k` of the target holds bit `k` of each,
- * eight to a byte.
+ * Splits the bits of one plane of bytes (one byte of every item): row `k` of the target holds bit `k` of each, eight to a
+ * byte.
  * @param count Bytes of the plane, a multiple of 8.
  */
 function splitBits(source: usize, target: usize, count: usize): void {

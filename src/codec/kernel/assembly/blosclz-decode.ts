@@ -10,7 +10,7 @@ export function decodeBlosclz(source: usize, sourceEnd: usize, target: usize, ta
   let from = source;
   let to = target;
   if (from >= sourceEnd) return to == targetEnd;
-  // The top bits of the first byte say the format's level, not a match.
+  // The top bits of the first byte are the format's level, not a match.
   let control = <usize>load<u8>(from++) & 31;
   while (true) {
     if (control < 32) {
@@ -29,7 +29,7 @@ export function decodeBlosclz(source: usize, sourceEnd: usize, target: usize, ta
           if (from >= sourceEnd) return false;
           more = <usize>load<u8>(from++);
           length += more;
-          // Here, so that no number of bytes makes the sum wrap around.
+          // Checked here, so that the sum cannot wrap around.
           if (length > targetEnd - to) return false;
         } while (more == 255);
       }

@@ -5,8 +5,8 @@ const LANES: usize = 16;
 /** A line of the processor's cache. */
 const LINE_BYTES: usize = 64;
 /**
- * A line each of sixteen planes, on its way. Planes are a power of two apart more often than not, and then their lines
- * push one another out of the cache before they are full.
+ * One cache line of each of sixteen planes. Planes often lie a power of two apart; written directly, their lines would evict one
+ * another from the cache before they are full.
  */
 const LINES = memory.data(1024, 64);
 
@@ -47,7 +47,7 @@ function copyLines(from: usize, fromStep: usize, to: usize, toStep: usize): void
   }
 }
 
-/** Sixteen rows of sixteen bytes, so far from one another, become columns. */
+/** Transposes sixteen rows of sixteen bytes. */
 function transpose16(from: usize, fromStep: usize, to: usize, toStep: usize): void {
   const a = v128.load(from);
   const b = v128.load((from += fromStep));

@@ -1,12 +1,22 @@
-import { shuffle16, unshuffle16 } from "./byte-shuffle-16";
-import { high8, high16, high32, high64, low8, low16, low32, low64, storeItems8 } from "./interleave";
-
-/** Items that the vector loops take at a time. */
-const LANES: usize = 16;
+import { shuffleGroups, unshuffleGroups } from "./byte-shuffle-groups";
+import {
+  high8,
+  high16,
+  high32,
+  high64,
+  LANES,
+  low8,
+  low16,
+  low32,
+  low64,
+  storeItems8,
+  storePlanes,
+  transpose4,
+} from "./interleave";
 
 /**
  * Byte shuffle: byte `b` of item `i` goes to position `b * count + i`, so that bytes of equal weight lie together. Bytes
- * behind the last whole item stay where they are. Source and target are apart.
+ * behind the last whole item stay. Source and target must not overlap.
  */
 export function shuffleBytes(source: usize, target: usize, length: usize, itemSize: usize): void {
   const count = length / itemSize;
@@ -51,7 +61,7 @@ export function unshuffleBytes(source: usize, target: usize, length: usize, item
   memory.copy(target + count * itemSize, source + count * itemSize, length - count * itemSize);
 }
 
-/** So many bytes of an item, from its first, are moved by the vector loops. */
+/** Number of bytes of an item, from its first, that the vector loops move. */
 function bytesByVector(itemSize: usize): usize {
   return itemSize > 4 ? itemSize & ~3 : itemSize > 1 ? itemSize : 0;
 }
@@ -181,66 +191,6 @@ function unshuffle8(source: usize, target: usize, count: usize): void {
   }
 }
 
-/** Items of any other size above 4: sixteen bytes of them at a time, then four. */
-function shuffleGroups(source: usize, target: usize, count: usize, itemSize: usize): void {
-  let byte: usize = 0;
-  for (; byte + 16 <= itemSize; byte += 16) {
-    shuffle16(source + byte, target + byte * count, count, itemSize);
-  }
-  for (; byte + 4 <= itemSize; byte += 4) {
-    for (let i: usize = 0; i + LANES <= count; i += LANES) {
-      let from = source + i * itemSize + byte;
-      const a = transpose4(gather4(from, itemSize));
-      from += 4 * itemSize;
-      const b = transpose4(gather4(from, itemSize));
-      from += 4 * itemSize;
-      const c = transpose4(gather4(from, itemSize));
-      from += 4 * itemSize;
-      const d = transpose4(gather4(from, itemSize));
-      storePlanes(target + byte * count + i, count, a, b, c, d);
-    }
-  }
-}
-
-function unshuffleGroups(source: usize, target: usize, count: usize, itemSize: usize): void {
-  let byte: usize = 0;
-  for (; byte + 16 <= itemSize; byte += 16) {
-    unshuffle16(source + byte * count, target + byte, count, itemSize);
-  }
-  for (; byte + 4 <= itemSize; byte += 4) {
-    for (let i: usize = 0; i + LANES <= count; i += LANES) {
-      let plane = source + byte * count + i;
-      const a = v128.load(plane);
-      const b = v128.load((plane += count));
-      const c = v128.load((plane += count));
-      const d = v128.load((plane += count));
-      const abLow = low8(a, b);
-      const abHigh = high8(a, b);
-      const cdLow = low8(c, d);
-      const cdHigh = high8(c, d);
-      let to = target + i * itemSize + byte;
-      to = scatter4(to, itemSize, low16(abLow, cdLow));
-      to = scatter4(to, itemSize, high16(abLow, cdLow));
-      to = scatter4(to, itemSize, low16(abHigh, cdHigh));
-      scatter4(to, itemSize, high16(abHigh, cdHigh));
-    }
-  }
-}
-
-/** Sixteen bytes of each of four planes, from four vectors of which every lane is a plane. */
-// @ts-ignore: decorator
-@inline
-function storePlanes(to: usize, count: usize, a: v128, b: v128, c: v128, d: v128): void {
-  const low1 = low32(a, b);
-  const low2 = low32(c, d);
-  const high1 = high32(a, b);
-  const high2 = high32(c, d);
-  v128.store(to, low64(low1, low2));
-  v128.store((to += count), high64(low1, low2));
-  v128.store((to += count), low64(high1, high2));
-  v128.store(to + count, high64(high1, high2));
-}
-
 /** Four items of three bytes: every lane but the last becomes one byte of all of them. */
 // @ts-ignore: decorator
 @inline
@@ -248,21 +198,11 @@ function transpose3(items: v128): v128 {
   return i8x16.swizzle(items, i8x16(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11, 12, 13, 14, 15));
 }
 
-/** Four items of three bytes, from the beginnings of lanes; what comes behind them is of no account. */
+/** Four items of three bytes, from the beginnings of lanes, with four unused bytes behind them. */
 // @ts-ignore: decorator
 @inline
 function pack3(lanes: v128): v128 {
   return i8x16.swizzle(lanes, i8x16(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 7, 11, 15));
-}
-
-/**
- * Four items of four bytes: every lane becomes one byte of all of them. A swizzle, since V8 keeps its pattern in a
- * register; that of a shuffle it makes anew every time.
- */
-// @ts-ignore: decorator
-@inline
-function transpose4(items: v128): v128 {
-  return i8x16.swizzle(items, i8x16(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
 }
 
 /** Two items of eight bytes: every lane becomes one byte of both. */
@@ -270,25 +210,4 @@ function transpose4(items: v128): v128 {
 @inline
 function transpose8(items: v128): v128 {
   return i8x16.swizzle(items, i8x16(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
-}
-
-/** Four bytes of each of four items. */
-// @ts-ignore: decorator
-@inline
-function gather4(from: usize, itemSize: usize): v128 {
-  let lanes = v128.load_zero<u32>(from);
-  lanes = v128.load_lane<u32>((from += itemSize), lanes, 1);
-  lanes = v128.load_lane<u32>((from += itemSize), lanes, 2);
-  return v128.load_lane<u32>(from + itemSize, lanes, 3);
-}
-
-/** @returns Where the fifth item is. */
-// @ts-ignore: decorator
-@inline
-function scatter4(to: usize, itemSize: usize, lanes: v128): usize {
-  v128.store_lane<u32>(to, lanes, 0);
-  v128.store_lane<u32>((to += itemSize), lanes, 1);
-  v128.store_lane<u32>((to += itemSize), lanes, 2);
-  v128.store_lane<u32>((to += itemSize), lanes, 3);
-  return to + itemSize;
 }

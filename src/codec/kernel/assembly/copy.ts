@@ -1,4 +1,4 @@
-/** For distances 0 to 15, how sixteen bytes go on where a pattern of so many bytes repeats; for 16, the bytes as they are. */
+/** For distances 0 to 15, the sixteen bytes that follow a repeated pattern of that length; for 16, the bytes themselves. */
 const PATTERNS = memory.data<u8>([
   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -19,7 +19,7 @@ const PATTERNS = memory.data<u8>([
   0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
 ]);
 
-/** How the sixteen bytes behind those go on. */
+/** The sixteen bytes behind those. */
 const NEXT_PATTERNS = memory.data<u8>([
   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -40,15 +40,15 @@ const NEXT_PATTERNS = memory.data<u8>([
   0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
 ]);
 
-/** For distances 0 to 15, the most bytes up to sixteen that are whole patterns. */
+/** For distances 0 to 15, the number of bytes, at most sixteen, that are whole patterns. */
 const STEPS = memory.data<u8>([16, 16, 16, 15, 16, 15, 12, 14, 16, 9, 10, 11, 12, 13, 14, 15]);
 
-/** Above this, what the engine has for copies is quicker than a loop. */
+/** Above this many bytes, the engine's own copy is faster than a loop. */
 const LONG_COPY: usize = 512;
 
 /**
  * Copies `length` bytes to a higher address, at least 16 above, or to another buffer. Reads and writes up to 16 bytes
- * more. Where the two overlap, what was just written repeats.
+ * more. If both overlap, the pattern repeats.
  */
 // @ts-ignore: decorator
 @inline
@@ -61,7 +61,7 @@ export function copyForward(from: usize, to: usize, length: usize): void {
   } while (to < end);
 }
 
-/** Copies 64 bytes to at least 16 above: quicker than to predict how many of them are wanted. */
+/** Copies 64 bytes to at least 16 above, which is faster than a branch on how many are needed. */
 // @ts-ignore: decorator
 @inline
 function copy64(from: usize, to: usize): void {
@@ -88,8 +88,8 @@ function repeatShort(to: usize, distance: usize, length: usize): void {
 /**
  * Repeats the `distance` bytes before `to`, 16 to 64 of them, over `length` bytes. Writes up to 64 bytes more.
  *
- * Reads the pattern once: a load that reaches over two stores that were just done waits for both, so that a plain copy
- * of a long run goes at half a gigabyte a second.
+ * Reads the pattern once: a load that spans two recent stores waits for both, which would slow long runs to half a gigabyte a
+ * second.
  */
 function repeatLong(to: usize, distance: usize, length: usize): void {
   const from = to - distance;
@@ -99,7 +99,7 @@ function repeatLong(to: usize, distance: usize, length: usize): void {
   const d = v128.load(from, 48);
   const end = to + length;
   do {
-    // What is behind the pattern is written over by the next.
+    // The next pattern overwrites what lies behind this one.
     v128.store(to, a);
     v128.store(to, b, 16);
     if (distance > 32) {
@@ -111,7 +111,7 @@ function repeatLong(to: usize, distance: usize, length: usize): void {
 }
 
 /**
- * Copies 32 bytes from `distance` bytes before, whatever the distance, without a branch: nobody can predict which it is.
+ * Copies 32 bytes from `distance` bytes before, for any distance and without a branch, which would be mispredicted.
  */
 // @ts-ignore: decorator
 @inline
@@ -120,7 +120,7 @@ export function copyMatch32(to: usize, distance: usize): void {
   const row = (isShort ? distance : 16) << 4;
   const from = to - distance;
   v128.store(to, i8x16.swizzle(v128.load(from), v128.load(PATTERNS + row)));
-  // Of a short pattern, what was just written has at least one whole.
+  // The bytes just written hold at least one whole short pattern.
   const next = isShort ? to : from + 16;
   v128.store(to, i8x16.swizzle(v128.load(next), v128.load(NEXT_PATTERNS + row)), 16);
 }
@@ -133,18 +133,18 @@ export function copyApart(from: usize, to: usize, length: usize): void {
   else copyForward(from, to, length);
 }
 
-/** Bytes that the copies above may read or write beyond what they were asked for. */
+/** Bytes that the copies above may read or write too many. */
 export const OVERRUN: usize = 64;
 
 /**
- * Copies `length` bytes to `to` from `distance` bytes before it, as LZ77 means it: where the two overlap, what was just
- * written repeats. Never writes beyond `room` bytes, which are no fewer than the length.
+ * Copies `length` bytes to `to` from `distance` bytes before it, as in LZ77: if both overlap, the pattern repeats. Never writes
+ * beyond `room` bytes, which are at least the length.
  */
 // @ts-ignore: decorator
 @inline
 export function copyMatch(to: usize, distance: usize, length: usize, room: usize): void {
   const end = to + length;
-  // What ends too near for a copy that overruns goes byte by byte there.
+  // Byte by byte if there is no room for a copy that overruns.
   const bulk: usize = room >= length + OVERRUN ? length : room > OVERRUN ? room - OVERRUN : 0;
   if (bulk > 0) {
     if (distance < 16) repeatShort(to, distance, bulk);

@@ -5,7 +5,7 @@ const SHORT_SEQUENCE: usize = 48;
 
 /**
  * Decodes one LZ4 block (LZ4 block format description, "Compressed block format") and never reads or writes outside
- * the bounds: where there is no room for a copy that overruns, it goes byte by byte.
+ * the bounds: it copies byte by byte if there is no room for a copy that overruns.
  * @returns Whether the block was whole and filled the target exactly.
  */
 export function decodeLz4(source: usize, sourceEnd: usize, target: usize, targetEnd: usize): bool {
@@ -39,7 +39,7 @@ export function decodeLz4(source: usize, sourceEnd: usize, target: usize, target
           if (from >= sourceEnd) return false;
           more = <usize>load<u8>(from++);
           literals += more;
-          // Here, so that no number of bytes makes the sum wrap around.
+          // Checked here, so that the sum cannot wrap around.
           if (literals > targetEnd - to) return false;
         } while (more == 255);
       }

@@ -1,28 +1,26 @@
 import { copyApart } from "./copy";
-import {
-  countSame,
-  LAST_LITERALS,
-  MATCH_FIND_LIMIT,
-  MIN_MATCH,
-  putLastLiterals,
-  putLength,
-} from "./lz4-sequences";
+/** The shortest match, which a token counts as zero. */
+const MIN_MATCH: usize = 4;
+/** The last bytes of a block are literals (LZ4 block format description, "End of block conditions"). */
+const LAST_LITERALS: usize = 5;
+/** No match begins in this many last bytes. */
+const MATCH_FIND_LIMIT: usize = 12;
 
 const MAX_DISTANCE: usize = 65535;
-/** Up to here positions fit into sixteen bits, and the table holds twice as many. */
+/** Up to this length positions fit into sixteen bits, and the table holds twice as many. */
 const SMALL_LIMIT: usize = 65536 + MATCH_FIND_LIMIT - 1;
-/** A step grows by one for every so many (2^6) places without a match. */
+/** The search step grows by one for every 2^6 places without a match. */
 const SKIP_TRIGGER: u32 = 6;
 
-/** Positions by hash: 4096 of 32 bits, or 8192 of 16. */
-export const LZ4_TABLE_BYTES: usize = 16384;
+/** Positions by hash: 4096 of 32 bits, or 8192 of 16. As `TABLE_BYTES` of `wasm-instance.ts`. */
+const TABLE_BYTES: usize = 16384;
 
-/** @param small Whether positions are of sixteen bits. */
+/** Place in the table. @param small Whether positions have sixteen bits. */
 // @ts-ignore: decorator
 @inline
 function hashAt(position: usize, small: bool): usize {
   if (small) return <usize>((load<u32>(position) * 2654435761) >> 19) << 1;
-  // Of five bytes: of four there are more false candidates in a larger block.
+  // Five bytes: with four there are more false candidates in a larger block.
   return <usize>(((load<u64>(position) << 24) * 889523592379) >> 52) << 2;
 }
 
@@ -56,7 +54,7 @@ function encode(
   let anchor = source;
 
   if (length > MATCH_FIND_LIMIT) {
-    memory.fill(table, 0, LZ4_TABLE_BYTES);
+    memory.fill(table, 0, TABLE_BYTES);
     const lastStart = end - MATCH_FIND_LIMIT + 1;
     const matchLimit = end - LAST_LITERALS;
     let position = source;
@@ -128,7 +126,7 @@ function encode(
         putCandidate(table, hash, index, small);
         match = source + candidate;
         if ((!small && candidate + MAX_DISTANCE < index) || load<u32>(match) != load<u32>(position)) break;
-        // Another match right behind: a sequence without literals.
+        // Another match follows at once: a sequence without literals.
         token = to++;
         store<u8>(token, 0);
       }
@@ -140,13 +138,59 @@ function encode(
   return to == 0 ? 0 : to - target;
 }
 
+/** Number of bytes that are the same from two places on, up to a limit for the later one. */
+// @ts-ignore: decorator
+@inline
+function countSame(position: usize, match: usize, limit: usize): usize {
+  const begin = position;
+  while (position + 8 <= limit) {
+    const difference = load<u64>(position) ^ load<u64>(match);
+    if (difference != 0) return position - begin + <usize>(ctz(difference) >> 3);
+    position += 8;
+    match += 8;
+  }
+  while (position < limit && load<u8>(position) == load<u8>(match)) {
+    position++;
+    match++;
+  }
+  return position - begin;
+}
+
+/** Writes the rest of a length that does not fit into the four bits of its token. */
+// @ts-ignore: decorator
+@inline
+function putLength(to: usize, length: usize): usize {
+  while (length >= 255) {
+    store<u8>(to++, 255);
+    length -= 255;
+  }
+  store<u8>(to, <u8>length);
+  return to + 1;
+}
+
 /**
- * Encodes one LZ4 block: matches are looked for with a table of one position per hash, as the reference implementation
- * does, so that sizes are the same.
+ * Writes the last sequence of a block, which has literals only.
+ * @returns The place behind it; 0 if it does not fit.
+ */
+// @ts-ignore: decorator
+@inline
+function putLastLiterals(to: usize, limit: usize, anchor: usize, end: usize): usize {
+  const rest = end - anchor;
+  if (to + rest + 1 + (rest + 240) / 255 > limit) return 0;
+  if (rest >= 15) {
+    store<u8>(to++, 15 << 4);
+    to = putLength(to, rest - 15);
+  } else store<u8>(to++, <u8>(rest << 4));
+  memory.copy(to, anchor, rest);
+  return to + rest;
+}
+
+/**
+ * Encodes one LZ4 block. As in the reference implementation, a table holds one position per hash, so that sizes are the same.
  * @param capacity Bytes at the target; up to 16 more may be written.
- * @param acceleration 1 or more: how quickly to skip where no match is found.
- * @param table Memory of LZ4_TABLE_BYTES.
- * @returns Encoded bytes; 0: they would be more than the capacity.
+ * @param acceleration 1 or more: how fast to skip bytes without a match.
+ * @param table Memory of TABLE_BYTES.
+ * @returns Encoded bytes; 0 if they exceed the capacity.
  */
 export function encodeLz4(
   source: usize,

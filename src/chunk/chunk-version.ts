@@ -1,0 +1,119 @@
+import { ZpublishError } from "../errors.js";
+import { loopIteration } from "../event-loop/loop-iteration.js";
+import type { StampLook } from "../zarr/chunk-source.js";
+import { combineStamps, storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
+import type { ServedChunk } from "./locate-chunk.js";
+
+/** State of the stored bytes behind a served chunk, known without reading them. */
+export interface ChunkVersion {
+  /** False if the dataset is immutable: then nothing was looked up. */
+  readonly wasChecked: boolean;
+  /** Identifies the bytes; undefined if nothing is stored, or nothing was looked up. */
+  readonly token: string | undefined;
+}
+
+const IMMUTABLE: ChunkVersion = { wasChecked: false, token: undefined };
+const ABSENT: ChunkVersion = { wasChecked: true, token: undefined };
+
+/** Stored chunks looked up at a time for one served chunk. */
+const CONCURRENCY = 16;
+/** Stored chunks behind one served chunk that are looked up while the event loop waits. */
+const MAX_CHECKED_NOW = 8;
+
+/** True if nothing is stored behind a chunk. */
+export function isAbsent({ wasChecked, token }: ChunkVersion): boolean {
+  return wasChecked && token === undefined;
+}
+
+/** The version of a chunk if it can be told without waiting; else undefined. */
+export function versionNow(chunk: ServedChunk): ChunkVersion | undefined {
+  if (chunk.snapshot.immutable) {
+    chunk.version = IMMUTABLE;
+    return IMMUTABLE;
+  }
+  // One check serves all requests that came in the same iteration of the event loop.
+  const iteration = loopIteration();
+  if (chunk.checkedIn === iteration || chunk.check?.isUnchanged()) {
+    chunk.checkedIn = iteration;
+    return chunk.version;
+  }
+  chunk.check = checkNow(chunk);
+  if (chunk.check === undefined) return undefined;
+  chunk.checkedIn = iteration;
+  return remember(chunk, chunk.check.stamp);
+}
+
+/** Looks the version of a chunk up. @throws ZpublishError `source-unreadable` */
+export async function findVersion(chunk: ServedChunk): Promise<ChunkVersion> {
+  const token = await findToken(chunk);
+  chunk.check = undefined;
+  return remember(chunk, token);
+}
+
+/** The same object for the same version: the reply made for it is used again. */
+function remember(chunk: ServedChunk, token: string | undefined): ChunkVersion {
+  if (chunk.version === undefined || chunk.version.token !== token) {
+    chunk.version = token === undefined ? ABSENT : { wasChecked: true, token };
+    chunk.reply = undefined;
+  }
+  return chunk.version;
+}
+
+async function findToken({ array, access, coords }: ServedChunk): Promise<string | undefined> {
+  if (array.plan.kind !== "rechunk") return access.reader.stamp(coords);
+  const stored = storedChunksOf(array.plan, coords);
+  const tokens: (string | undefined)[] = [];
+  for (let from = 0; from < stored.length; from += CONCURRENCY) {
+    const some = stored.slice(from, from + CONCURRENCY);
+    tokens.push(...(await Promise.all(some.map((each) => access.reader.stamp(each)))));
+  }
+  return tokens.every((token) => token === undefined) ? undefined : combineStamps(tokens);
+}
+
+function checkNow({ array, access, coords, version }: ServedChunk): StampLook | undefined {
+  const wasChecked = version !== undefined;
+  if (array.plan.kind !== "rechunk") return access.reader.lookNow?.(coords, wasChecked);
+  const stored = storedChunksOf(array.plan, coords);
+  if (stored.length > MAX_CHECKED_NOW) return undefined;
+  const checks: StampLook[] = [];
+  for (const each of stored) {
+    const check = access.reader.lookNow?.(each, wasChecked);
+    if (check === undefined) return undefined;
+    checks.push(check);
+  }
+  return {
+    stamp: combineStamps(checks.map(({ stamp }) => stamp)),
+    isUnchanged: () => checks.every((check) => check.isUnchanged()),
+  };
+}
+
+/**
+ * Refuses stored bytes of another version than the ETag names: they must not be sent under it, nor cached.
+ * @param read Version that the bytes had when they were read.
+ * @throws ZpublishError `source-changed`
+ */
+export function assertVersion(chunk: ServedChunk, version: ChunkVersion, read: string): void {
+  if (!version.wasChecked || read === (version.token ?? absentToken(chunk))) return;
+  throw new ZpublishError(
+    "source-changed",
+    `a chunk of '${chunk.array.plan.path}' changed while it was being read`,
+  );
+}
+
+/** The token under which workers make a chunk that has nothing stored behind it. */
+function absentToken({ array, coords }: ServedChunk): string {
+  if (array.plan.kind !== "rechunk") return "";
+  return combineStamps(storedChunksOf(array.plan, coords).map(() => undefined));
+}
+
+/**
+ * Refuses the absence of a file that was there a moment ago, before it is looked up again. A chunk within a shard may be
+ * absent although the shard is there.
+ * @throws ZpublishError `source-changed`
+ */
+export async function assertStillAbsent(chunk: ServedChunk, version: ChunkVersion): Promise<void> {
+  const { plan } = chunk.array;
+  if (version.token === undefined || plan.source.kind === "memory") return;
+  if (plan.source.kind === "shards" && (await findToken(chunk)) === version.token) return;
+  throw new ZpublishError("source-changed", `a chunk of '${plan.path}' vanished while it was being read`);
+}

@@ -1,0 +1,93 @@
+import type { Limiter } from "../collections/limiter.js";
+import { ZpublishError } from "../errors.js";
+import { storeOf } from "../source/store-of.js";
+import type { ReadOptions, StoredChunk } from "../zarr/chunk-source.js";
+import { checkStoredFrame, checkStoredLength } from "./check-stored-chunk.js";
+import type { ChunkRequest } from "./chunk-service.js";
+import { assertStillAbsent, assertVersion } from "./chunk-version.js";
+import { chunkNotFound } from "./locate-chunk.js";
+import type { MadeChunk } from "./made-chunk.js";
+import type { ReadMemory } from "./read-memory.js";
+
+/**
+ * Reads the stored bytes of a chunk that is passed through; undefined if it has to be encoded.
+ * @param reads Bounds how many are read at a time.
+ * @throws ZpublishError `not-found` if it is absent; what reading failed with
+ */
+export async function readStoredChunk(
+  request: ChunkRequest,
+  signal: AbortSignal,
+  reads: Limiter,
+  memory: ReadMemory,
+): Promise<MadeChunk | undefined> {
+  const { chunk, version } = request;
+  const { array, access, coords, snapshot, key } = chunk;
+  if (array.plan.kind !== "passthrough") return undefined;
+  const began = performance.now();
+  const read = () => access.reader.read(coords, readOptions(request, memory));
+  const stored = await reads.run(storeOf(array.plan.source), read, signal).catch((error: unknown) => {
+    throw nameOverlong(error, request);
+  });
+  if (stored === undefined) {
+    await assertStillAbsent(chunk, version);
+    if (array.plan.absentIsAbsent) throw chunkNotFound(snapshot, array, key);
+    return undefined;
+  }
+  return passThrough(request, stored, memory, performance.now() - began);
+}
+
+/**
+ * Reads the stored bytes of a chunk that is passed through in this thread; undefined if {@link readStoredChunk} has to be
+ * asked: the chunk has to be encoded, or its store is not local or not quick at present.
+ * @throws ZpublishError `source-changed`, `corrupt-chunk`
+ */
+export function readStoredChunkNow(request: ChunkRequest, memory: ReadMemory): MadeChunk | undefined {
+  const { array, access, coords } = request.chunk;
+  if (array.plan.kind !== "passthrough") return undefined;
+  const began = performance.now();
+  const stored = access.reader.readNow?.(coords, readOptions(request, memory));
+  return stored && passThrough(request, stored, memory, performance.now() - began);
+}
+
+function readOptions({ chunk, version }: ChunkRequest, memory: ReadMemory): ReadOptions {
+  return {
+    wasLookedAt: version.token !== undefined,
+    allocate: memory.take,
+    maxByteLength: chunk.access.maxStoredByteLength,
+  };
+}
+
+/** @throws ZpublishError `source-changed`, `corrupt-chunk` */
+function passThrough(
+  { chunk, version }: ChunkRequest,
+  { bytes, stamp }: StoredChunk,
+  memory: ReadMemory,
+  readMs: number,
+): MadeChunk {
+  assertVersion(chunk, version, stamp);
+  checkStoredLength(chunk.array.plan, chunk.coords, bytes.length);
+  checkStoredFrame(chunk.array, chunk.coords, bytes);
+  return {
+    bytes,
+    origin: "PASS",
+    timings: { read: readMs },
+    // Other memory belongs to the source.
+    ...(memory.isTaken(bytes) ? { giveBack: () => memory.giveBack(bytes) } : {}),
+    readers: 0,
+  };
+}
+
+/** Gives the error of an overlong chunk, which was not read, the message of one that was; others stay as they are. */
+function nameOverlong(error: unknown, { chunk, version }: ChunkRequest): unknown {
+  if (!(error instanceof ZpublishError)) return error;
+  const { received, stamp } = error.details;
+  if (error.code !== "corrupt-chunk" || typeof received !== "number" || typeof stamp !== "string")
+    return error;
+  const { plan } = chunk.array;
+  assertVersion(chunk, version, stamp);
+  checkStoredLength(plan, chunk.coords, received);
+  return new ZpublishError(error.code, `'${plan.path}': ${error.message}`, {
+    details: error.details,
+    cause: error,
+  });
+}

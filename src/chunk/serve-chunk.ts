@@ -1,0 +1,170 @@
+import { type CacheKey, cacheKeyOf } from "../cache/cache-key.js";
+import type { ChunkCache } from "../cache/chunk-cache.js";
+import { createSingleFlight } from "../cache/single-flight.js";
+import type { ChunkOutcome } from "../codec/made-chunk.js";
+import { createLimiter } from "../collections/limiter.js";
+import { errorFromData, ZpublishError } from "../errors.js";
+import type { Body, BodyClient, BodyReply } from "../http/reply.js";
+import { RepresentationHead } from "../http/representation-head.js";
+import type { ChunkTask } from "../pool/chunk-task.js";
+import type { ChunkOrigin, ChunkRequest, ChunkService } from "./chunk-service.js";
+import {
+  assertStillAbsent,
+  assertVersion,
+  type ChunkVersion,
+  findVersion,
+  isAbsent,
+  versionNow,
+} from "./chunk-version.js";
+import { chunkNotFound, createChunkLocator, type ServedChunk } from "./locate-chunk.js";
+import { type MadeChunk, madeBody, offerToCache } from "./made-chunk.js";
+import { createReadMemory } from "./read-memory.js";
+import { readStoredChunk, readStoredChunkNow } from "./read-stored-chunk.js";
+import { hitHeaders } from "./server-timing.js";
+
+/** Passthrough reads at a time: six stores that hang leave the others waiting until `--source-timeout` is over. */
+const MAX_READS = 192;
+/** Passthrough reads of one store at a time: what libuv's threads can take. */
+const MAX_READS_PER_STORE = 32;
+/** Reads that may wait for that. Chunks wait rather than being turned away: many clients read an error as fill value. */
+const DEFAULT_MAX_WAITING_READS = 16_384;
+/** Memory of reads that is kept for the next ones. */
+const MAX_FREE_READ_BYTES = 8 * 1024 * 1024;
+
+/** Where served chunks come from when the cache has none. */
+export interface ChunkServiceParts {
+  readonly cache: () => ChunkCache;
+  readonly makeChunk: (task: ChunkTask, signal?: AbortSignal) => Promise<ChunkOutcome>;
+  /** Takes back the memory of what `makeChunk` made. Default: it is left to the garbage collector. */
+  readonly recycle?: (bytes: Uint8Array<ArrayBuffer>) => void;
+  /** Passthrough reads that may wait for others. */
+  readonly maxWaitingReads?: number;
+}
+
+/** The way of a chunk: key → version → ETag; when its body is opened: cache → stored bytes or worker pool → cache. */
+export function createChunkService(parts: ChunkServiceParts): ChunkService & { forget(): void } {
+  const { cache, makeChunk, recycle, maxWaitingReads = DEFAULT_MAX_WAITING_READS } = parts;
+  const locator = createChunkLocator();
+  const flights = createSingleFlight<MadeChunk>();
+  const reads = createLimiter({
+    maxRunning: MAX_READS,
+    maxPerKey: MAX_READS_PER_STORE,
+    maxWaiting: maxWaitingReads,
+  });
+  const memory = createReadMemory(MAX_FREE_READ_BYTES);
+  const answered = { hit: 0, pass: 0, miss: 0 };
+  const bytes = { hit: 0, pass: 0, miss: 0 };
+
+  function serve(...[snapshot, array, chunkKey]: Parameters<ChunkService["serve"]>) {
+    const chunk = locator.locate(snapshot, array, chunkKey);
+    const version = versionNow(chunk);
+    return version === undefined
+      ? findVersion(chunk).then((found) => represent(chunk, found))
+      : represent(chunk, version);
+  }
+
+  function represent(chunk: ServedChunk, version: ChunkVersion): BodyReply {
+    const { snapshot, array, access, key } = chunk;
+    if (chunk.reply !== undefined && chunk.version === version) return chunk.reply;
+    if (isAbsent(version) && array.plan.absentIsAbsent) throw chunkNotFound(snapshot, array, key);
+    const request = { chunk, version, cacheKey: cacheKeyFor(chunk, version) };
+    const fields = {
+      contentType: "application/octet-stream",
+      etag:
+        version.token === undefined ? `"${access.tag}-${key}"` : `"${access.tag}-${key}-${version.token}"`,
+      cacheControl: snapshot.cacheControl,
+    };
+    const reply: BodyReply = {
+      kind: "body",
+      ...fields,
+      head: new RepresentationHead(fields),
+      open: (client) => open(request, client),
+    };
+    if (chunk.version === version) chunk.reply = reply;
+    return reply;
+  }
+
+  function open(request: ChunkRequest, client: BodyClient): Body | Promise<Body> {
+    const began = performance.now();
+    const cached = cache().get(request.cacheKey);
+    const lookupMs = performance.now() - began;
+    if (cached !== undefined) return note("hit", cachedBody(request.cacheKey, cached, lookupMs));
+    const room = client.reserve(request.chunk.access.expectedByteLength);
+    const stored = room === undefined ? readStoredChunkNow(request, memory) : undefined;
+    if (stored === undefined) return makeOnce(request, client, lookupMs, room);
+    offerToCache(cache(), request.cacheKey, stored);
+    return note("pass", madeBody(stored, lookupMs));
+  }
+
+  /** Made once for all who ask for it at the same time. */
+  async function makeOnce(
+    request: ChunkRequest,
+    client: BodyClient,
+    lookupMs: number,
+    room: Promise<void> | undefined,
+  ): Promise<Body> {
+    await room;
+    if (client.signal.aborted) throw new ZpublishError("cancelled", "the client has gone");
+    const made = await flights.run(request.cacheKey.id, (signal) => make(request, signal), client.signal);
+    return note(made.origin === "PASS" ? "pass" : "miss", madeBody(made, lookupMs));
+  }
+
+  async function make(request: ChunkRequest, signal: AbortSignal): Promise<MadeChunk> {
+    const stored = await readStoredChunk(request, signal, reads, memory);
+    const made = stored ?? (await encode(request, signal));
+    offerToCache(cache(), request.cacheKey, made);
+    return made;
+  }
+
+  async function encode({ chunk, version }: ChunkRequest, signal: AbortSignal): Promise<MadeChunk> {
+    const { snapshot, array, coords, key } = chunk;
+    const outcome = await makeChunk({ plan: array.plan, chunkCoords: coords, stamp: version.token }, signal);
+    if (outcome.status === "failed") throw errorFromData(outcome.error);
+    if (outcome.status === "absent") {
+      await assertStillAbsent(chunk, version);
+      throw chunkNotFound(snapshot, array, key);
+    }
+    assertVersion(chunk, version, outcome.stamp);
+    const { bytes, checksum, timings } = outcome;
+    const giveBack = () => recycle?.(bytes);
+    return { bytes, checksum, origin: "MISS", timings: { ...timings }, giveBack, readers: 0 };
+  }
+
+  function cachedBody(cacheKey: CacheKey, found: Uint8Array, lookupMs: number): Body {
+    let first: Uint8Array | undefined = found;
+    return {
+      byteLength: found.length,
+      heldByteLength: 0,
+      headers: hitHeaders(lookupMs),
+      read(offset) {
+        // The view is valid in this turn only: later the cache is asked again.
+        const view = first ?? cache().get(cacheKey, true);
+        first = undefined;
+        return offset === 0 ? view : view?.subarray(offset);
+      },
+    };
+  }
+
+  function note(origin: ChunkOrigin, body: Body): Body {
+    answered[origin]++;
+    bytes[origin] += body.byteLength;
+    return body;
+  }
+
+  return {
+    serve,
+    forget: () => locator.forget(),
+    stats: {
+      answered,
+      bytes,
+      get waitingReads() {
+        return reads.waiting;
+      },
+    },
+  };
+}
+
+/** All chunks of an array with nothing stored behind them are the same bytes: they share one entry of the cache. */
+function cacheKeyFor({ access, key }: ServedChunk, version: ChunkVersion): CacheKey {
+  return cacheKeyOf(access.cachePrefix + (isAbsent(version) ? "fill" : `${key}\n${version.token ?? ""}`));
+}

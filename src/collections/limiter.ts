@@ -1,0 +1,159 @@
+import { ZpublishError } from "../errors.js";
+import { LinkedList, type ListEntry } from "./linked-list.js";
+
+/** A semaphore with fair keys: the jobs of a key run in order, keys take turns, and no key takes all places. */
+export interface Limiter {
+  /** Jobs that wait for a place. */
+  readonly waiting: number;
+  /**
+   * Runs a job at once if there is a place, otherwise when its turn comes.
+   * @param signal Takes a waiting job out of the queue; a running job is not interrupted.
+   * @param cost What the job takes of `maxCost`. Default 0: it waits for a place only.
+   * @throws ZpublishError `cancelled` if the signal is aborted before the job starts, `overloaded` if too many jobs wait;
+   * whatever the job throws.
+   */
+  run<T>(key: string, job: () => T | Promise<T>, signal?: AbortSignal, cost?: number): Promise<T>;
+}
+
+/** Bounds of a {@link Limiter}. */
+export interface LimiterOptions {
+  readonly maxRunning: number;
+  /** Running jobs of one key. Less than `maxRunning` leaves places for other keys when the jobs of one hang. */
+  readonly maxPerKey: number;
+  /** Waiting jobs of all keys. Beyond that, the key with the most waiting jobs loses its newest one. */
+  readonly maxWaiting: number;
+  /** Bound of the sum of the costs of running jobs; one job with a cost may always run. Default: none. */
+  readonly maxCost?: number;
+}
+
+interface Job {
+  readonly cost: number;
+  /** Starts it, or rejects it. */
+  readonly settle: (refusal?: ZpublishError) => void;
+}
+
+interface KeyQueue {
+  readonly key: string;
+  running: number;
+  readonly jobs: LinkedList<Job>;
+  /** Its place among the keys whose jobs wait; undefined if none does. */
+  turn: ListEntry<KeyQueue> | undefined;
+}
+
+/** Idle keys that stay in the map: V8 handles maps badly whose entries come and go (see `linked-list.ts`). */
+const MAX_IDLE = 64;
+
+/** Creates a limiter without any jobs. */
+export function createLimiter(options: LimiterOptions): Limiter {
+  const { maxRunning, maxPerKey, maxWaiting, maxCost = Number.POSITIVE_INFINITY } = options;
+  const queues = new Map<string, KeyQueue>();
+  const turns = new LinkedList<KeyQueue>();
+  let running = 0;
+  let waiting = 0;
+  let runningCost = 0;
+
+  function queueOf(key: string): KeyQueue {
+    const found = queues.get(key);
+    if (found !== undefined) return found;
+    const queue = { key, running: 0, jobs: new LinkedList<Job>(), turn: undefined };
+    queues.set(key, queue);
+    return queue;
+  }
+
+  function begin(queue: KeyQueue, cost: number): void {
+    queue.running++;
+    running++;
+    runningCost += cost;
+  }
+
+  function fits(cost: number): boolean {
+    return cost === 0 || runningCost === 0 || runningCost + cost <= maxCost;
+  }
+
+  /** Ends a job and starts those that have waited for what it leaves. */
+  function end(ended: KeyQueue, cost: number): void {
+    ended.running--;
+    running--;
+    runningCost -= cost;
+    while (running < maxRunning) if (!startNext()) break;
+    const isIdle = ended.running === 0 && ended.jobs.size === 0;
+    if (isIdle && queues.size > MAX_IDLE) queues.delete(ended.key);
+  }
+
+  /** Starts the next job that may run. A job that does not fit holds up all later ones with a cost, so that it fits one day. */
+  function startNext(): boolean {
+    let isFull = false;
+    for (const queue of turns) {
+      const job = queue.jobs.first;
+      if (job === undefined || queue.running >= maxPerKey) continue;
+      const { cost } = job.value;
+      isFull ||= !fits(cost);
+      if (isFull && cost > 0) continue;
+      begin(queue, cost);
+      settle(queue, job);
+      return true;
+    }
+    return false;
+  }
+
+  /** Takes a job out of its queue; the next turn of its key comes after those of the others. */
+  function settle(queue: KeyQueue, job: ListEntry<Job> | undefined, refusal?: ZpublishError): void {
+    if (job === undefined) return;
+    queue.jobs.remove(job);
+    waiting--;
+    if (queue.turn !== undefined) turns.remove(queue.turn);
+    queue.turn = queue.jobs.size > 0 ? turns.add(queue) : undefined;
+    job.value.settle(refusal);
+  }
+
+  /** Throws if no other key has more waiting jobs. */
+  function makeRoom(own: KeyQueue): void {
+    let longest = own;
+    for (const queue of turns) if (queue.jobs.size > longest.jobs.size) longest = queue;
+    const message = `expected at most ${maxWaiting} waiting jobs, received one more`;
+    const refusal = new ZpublishError("overloaded", message);
+    if (longest.jobs.size <= own.jobs.size + 1) throw refusal;
+    settle(longest, longest.jobs.last, refusal);
+  }
+
+  function wait(queue: KeyQueue, cost: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (waiting >= maxWaiting) makeRoom(queue);
+      const cancel = () => settle(queue, job, cancelled());
+      signal?.addEventListener("abort", cancel);
+      const job = queue.jobs.add({
+        cost,
+        settle(refusal) {
+          signal?.removeEventListener("abort", cancel);
+          if (refusal === undefined) resolve();
+          else reject(refusal);
+        },
+      });
+      waiting++;
+      queue.turn ??= turns.add(queue);
+    });
+  }
+
+  return {
+    get waiting() {
+      return waiting;
+    },
+    async run(key, job, signal, cost = 0) {
+      if (signal?.aborted) throw cancelled();
+      const queue = queueOf(key);
+      const isFree = running < maxRunning && queue.running < maxPerKey;
+      // A job with a cost must not overtake one that waits until it fits.
+      if (isFree && fits(cost) && (cost === 0 || waiting === 0)) begin(queue, cost);
+      else await wait(queue, cost, signal);
+      try {
+        return await job();
+      } finally {
+        end(queue, cost);
+      }
+    },
+  };
+}
+
+function cancelled(): ZpublishError {
+  return new ZpublishError("cancelled", "the job was cancelled before it started");
+}

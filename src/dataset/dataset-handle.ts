@@ -1,0 +1,172 @@
+import { isDeepStrictEqual } from "node:util";
+import type { DatasetConfig } from "../config/config.js";
+import { messageOf, ZpublishError } from "../errors.js";
+import type { Log } from "../observe/log.js";
+import type { Source } from "../source/source.js";
+import type { DatasetSnapshot } from "./dataset.js";
+import { type OpenDataset, openDataset } from "./open-dataset.js";
+
+/** Time until a dataset is refreshed again if something in it seems half written. */
+const HELD_RETRY_MS = 1_000;
+/** Time until a dataset that could not be opened is tried again. Requests in between get the same error. */
+const FAILED_RETRY_MS = 1_000;
+
+/** A configured dataset. Programs that use the library may give its source, open already. */
+export type GivenDataset = DatasetConfig & { readonly source?: Source };
+
+/** What all datasets of a configuration have in common. */
+export interface DatasetHandleOptions {
+  readonly cacheControl: string;
+  /** Same as in `SnapshotOptions`. */
+  readonly maxChunkBytes?: number | undefined;
+  readonly log: Log;
+  /** Called when a snapshot replaces another, so that references to the old one can be dropped. */
+  readonly onChange?: (() => void) | undefined;
+}
+
+/** A dataset with its source, which may not be read yet. */
+export interface DatasetHandle {
+  readonly id: string;
+  /** Undefined until it is open. */
+  snapshot(): DatasetSnapshot | undefined;
+  /**
+   * Checks that the dataset can be opened, and reads no more than that takes. Opens it if the source cannot tell.
+   * @throws ZpublishError what `open` would throw.
+   */
+  check(): Promise<void>;
+  /**
+   * Opens the dataset unless it is open. Concurrent calls share one opening.
+   * @param progress Called with the number of arrays read so far.
+   * @throws ZpublishError `invalid-metadata`, `source-unreadable` or `invalid-config`
+   */
+  open(progress?: (arraysRead: number) => void): Promise<void>;
+  /**
+   * Reads new metadata if the dataset is open; joins a refresh that is under way. Never throws: a failure is logged, once
+   * until it is over.
+   */
+  refresh(): Promise<void>;
+  isRefreshing(): boolean;
+  /** Whether the last refresh failed. The state before it is still served. */
+  hasFailed(): boolean;
+  /** Whether a dataset of that configuration would be the same, apart from its `Cache-Control`. */
+  isOf(config: GivenDataset): boolean;
+  /** Sets `Cache-Control` of the present snapshot and of later ones. */
+  setCacheControl(value: string): void;
+  close(): Promise<void>;
+}
+
+/**
+ * Creates the handle of a dataset.
+ * @param source Closed with the dataset.
+ */
+export function createDatasetHandle(
+  config: GivenDataset,
+  source: Source,
+  // By name, so that the closures below do not retain the caller's other options.
+  { log, onChange, maxChunkBytes, cacheControl: cacheControlDefault }: DatasetHandleOptions,
+): DatasetHandle {
+  const { id } = config;
+  let cacheControl = config.cacheControl ?? cacheControlDefault;
+  let dataset: OpenDataset | undefined;
+  /** The one opening; undefined again a moment after it failed. */
+  let opening: Promise<void> | undefined;
+  let refreshing: Promise<void> | undefined;
+  let retry: NodeJS.Timeout | undefined;
+  let closed = false;
+  /** Reason of the failure that was logged last, so that it is logged once and not every few seconds. */
+  let logged: string | undefined;
+
+  async function openNow(progress?: (arraysRead: number) => void): Promise<void> {
+    try {
+      dataset = await openDataset(config, source, cacheControl, progress, maxChunkBytes);
+      dataset.setCacheControl(cacheControl);
+    } catch (error) {
+      setTimeout(() => {
+        opening = undefined;
+      }, FAILED_RETRY_MS).unref();
+      throw error;
+    }
+    logFindings(dataset, log);
+  }
+
+  async function refreshNow(open: OpenDataset): Promise<void> {
+    try {
+      const before = open.snapshot();
+      const result = await open.refresh();
+      if (open.snapshot() !== before) onChange?.();
+      if (result === "changed") {
+        log.info({ dataset: id, revision: open.snapshot().revision }, "dataset refreshed");
+        logFindings(open, log, before);
+      }
+      if (result === "held" && !closed) retry = setTimeout(refresh, HELD_RETRY_MS).unref();
+      if (logged !== undefined) log.info({ dataset: id }, "dataset can be refreshed again");
+      logged = undefined;
+    } catch (error) {
+      const reason = messageOf(error);
+      if (logged === reason) return;
+      logged = reason;
+      log.warn({ dataset: id, reason }, "dataset cannot be refreshed; its last state is still served");
+    }
+  }
+
+  async function refresh(): Promise<void> {
+    if (dataset === undefined || closed) return;
+    refreshing ??= refreshNow(dataset).finally(() => {
+      refreshing = undefined;
+    });
+    await refreshing;
+  }
+
+  function open(progress?: (arraysRead: number) => void): Promise<void> {
+    opening ??= openNow(progress);
+    return opening;
+  }
+
+  return {
+    id,
+    snapshot: () => dataset?.snapshot(),
+    check: () => (source.check === undefined ? open() : source.check()),
+    open,
+    refresh,
+    isRefreshing: () => refreshing !== undefined,
+    hasFailed: () => logged !== undefined,
+    isOf: (other) => isSameDataset(config, other),
+    setCacheControl(value) {
+      cacheControl = value;
+      dataset?.setCacheControl(value);
+    },
+    async close() {
+      closed = true;
+      clearTimeout(retry);
+      await source.close();
+    },
+  };
+}
+
+/** Compares configurations. Given sources are compared by identity, since they may hold all data. */
+function isSameDataset(one: GivenDataset, other: GivenDataset): boolean {
+  const { source, cacheControl: _cacheControl, ...rest } = one;
+  const { source: otherSource, cacheControl: _otherCacheControl, ...otherRest } = other;
+  return source === otherSource && isDeepStrictEqual(rest, otherRest);
+}
+
+/** Returns an error with a dataset's id before the message. */
+export function errorOfDataset(id: string, error: ZpublishError): ZpublishError {
+  return new ZpublishError(error.code, `dataset '${id}': ${error.message}`, {
+    details: error.details,
+    cause: error,
+  });
+}
+
+/** Logs what cannot be served, and warnings; after a refresh only those that the state before had not. */
+function logFindings(dataset: OpenDataset, log: Log, before?: DatasetSnapshot): void {
+  const { refused, warnings } = dataset.snapshot();
+  const known = new Set(before?.warnings);
+  for (const { path, reason } of before?.refused ?? []) known.add(`${path}\n${reason}`);
+  for (const { path, reason } of refused) {
+    if (!known.has(`${path}\n${reason}`)) log.warn({ dataset: dataset.id, path, reason }, "refused");
+  }
+  for (const warning of warnings) {
+    if (!known.has(warning)) log.warn({ dataset: dataset.id }, warning);
+  }
+}

@@ -1,0 +1,137 @@
+import { settlesWithin } from "../event-loop/settles-within.js";
+import { workThrough } from "../source/work-through.js";
+import type { DatasetHandle } from "./dataset-handle.js";
+import type { RefreshThrottle } from "./refresh-throttle.js";
+
+/** Datasets that are refreshed at a time: enough to keep a disk busy, few enough to bound file handles. */
+const REFRESH_CONCURRENCY = 8;
+/** Periods without a request after which a dataset is refreshed only when a request comes. */
+const IDLE_PERIODS = 12;
+/** Longest wait of a request for the refresh of an idle dataset; then it is answered from the state before. */
+const REFRESH_TIMEOUT_MS = 5_000;
+
+/** A dataset, and when it was requested and refreshed. All registries that have the dataset share it. */
+export interface Slot {
+  readonly dataset: DatasetHandle;
+  /** Number of registries that have the dataset; it closes with the last of them. */
+  owners: number;
+  /** Period of the last request. */
+  requestedIn: number;
+  /** Period of the last refresh. */
+  refreshedIn: number;
+  /** Whether the dataset is open and refreshed in every period, so that requests need not wait. */
+  isFresh: boolean;
+  /** Opening or refreshing, shared by all requests that wait. */
+  preparing: Promise<void> | undefined;
+  /** Refreshes before answers with 404. */
+  readonly throttle: RefreshThrottle;
+}
+
+/** Scheduler of refreshes. It lives as long as a server, whatever datasets that has. */
+export interface RefreshScheduler {
+  /** Records a request: the dataset is refreshed in every period, for a while. */
+  recordRequest(slot: Slot): void;
+  /** Whether the dataset was refreshed in this period. */
+  isCurrent(slot: Slot): boolean;
+  /** Refreshes a dataset for a request that waits for it, up to a few seconds. Never throws. */
+  refreshForRequest(slot: Slot): Promise<void>;
+  /** Runs `work`, which opens the dataset, and counts it as a refresh. */
+  during(slot: Slot, work: () => Promise<void>): Promise<void>;
+  /** Refreshes datasets once; joins a refresh that is under way. Never throws. */
+  refresh(slots: readonly Slot[]): Promise<void>;
+  /** Stops refreshing a dataset. */
+  remove(slot: Slot): void;
+  /**
+   * Sets the time between two refreshes of requested datasets; 0 stops them.
+   * @param byItself Whether the scheduler keeps time itself. Otherwise its owner calls `refresh` that often. Default true.
+   */
+  every(seconds: number, byItself?: boolean): void;
+  /** Whether datasets are refreshed at all. */
+  readonly isRefreshed: boolean;
+  /** Number of refreshes that failed so far. */
+  readonly failedRefreshes: number;
+  close(): void;
+}
+
+/** Creates a scheduler that refreshes nothing until `every` is called. */
+export function createRefreshScheduler(): RefreshScheduler {
+  /** Requested lately: refreshed in every period. */
+  const requested = new Set<Slot>();
+  let periodMs = 0;
+  let isRefreshed = false;
+  let period = 0;
+  let timer: NodeJS.Timeout | undefined;
+  /** Count of calls of `every`: a chain of timers ends when a later call has started another. */
+  let round = 0;
+  let failedRefreshes = 0;
+
+  async function during(slot: Slot, work: () => Promise<void>): Promise<void> {
+    const begunIn = period;
+    await work();
+    slot.refreshedIn = begunIn;
+  }
+
+  async function refreshOne(slot: Slot): Promise<void> {
+    const begunIn = period;
+    await slot.dataset.refresh();
+    if (slot.dataset.hasFailed()) failedRefreshes++;
+    if (slot.dataset.snapshot() === undefined) return;
+    slot.refreshedIn = begunIn;
+    if (requested.has(slot)) slot.isFresh = true;
+  }
+
+  /** Refreshes requested datasets, and removes idle ones. */
+  async function refreshRequested(): Promise<void> {
+    for (const slot of requested) {
+      if (period - slot.requestedIn <= IDLE_PERIODS) continue;
+      requested.delete(slot);
+      slot.isFresh = false;
+    }
+    // A refresh that hangs must not take the place of others.
+    const due = [...requested].filter(({ dataset }) => !dataset.isRefreshing());
+    await workThrough(due, REFRESH_CONCURRENCY, refreshOne);
+  }
+
+  function schedule(ofRound: number): void {
+    if (ofRound !== round || periodMs === 0) return;
+    timer = setTimeout(async () => {
+      period++;
+      await settlesWithin(refreshRequested(), periodMs);
+      schedule(ofRound);
+    }, periodMs).unref();
+  }
+
+  function every(seconds: number, byItself = true): void {
+    clearTimeout(timer);
+    round++;
+    isRefreshed = seconds > 0;
+    periodMs = byItself ? seconds * 1000 : 0;
+    schedule(round);
+  }
+
+  return {
+    recordRequest(slot) {
+      slot.requestedIn = period;
+      requested.add(slot);
+    },
+    isCurrent: (slot) => slot.refreshedIn === period,
+    async refreshForRequest(slot) {
+      await settlesWithin(refreshOne(slot), Math.min(periodMs, REFRESH_TIMEOUT_MS));
+    },
+    during,
+    async refresh(slots) {
+      const joined = slots.filter(({ dataset }) => dataset.isRefreshing());
+      const others = slots.filter(({ dataset }) => !dataset.isRefreshing());
+      await Promise.all([...joined.map(refreshOne), workThrough(others, REFRESH_CONCURRENCY, refreshOne)]);
+    },
+    remove: (slot) => void requested.delete(slot),
+    every,
+    get failedRefreshes() {
+      return failedRefreshes;
+    },
+    get isRefreshed() {
+      return isRefreshed;
+    },
+    close: () => every(0),
+  };
+}

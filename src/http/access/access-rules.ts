@@ -1,0 +1,93 @@
+import { headerField } from "../headers/header-field.js";
+import { checkRequestIdHeader } from "../metrics/request-id.js";
+import { type AddressSet, createAddressSet } from "./address-set.js";
+import type { Tokens } from "./tokens.js";
+
+/** A `Cache-Control` with which caches keep an answer, and revalidate it at each request. */
+export const ASK_EACH_TIME = "public, max-age=0, must-revalidate";
+
+/** Who may read, which proxies are trusted, and which requests are logged, as operators configure it. */
+export interface AccessOptions {
+  /** Tokens that let a client read; undefined if none is needed. */
+  readonly tokens?: Tokens | undefined;
+  /** Addresses and networks of proxies whose `X-Forwarded-…` headers are believed. Default: none. */
+  readonly trustedProxies?: readonly string[];
+  /** Header with the id of a request, in lower case. Default: `x-request-id`. */
+  readonly requestIdHeader?: string;
+  /** Share of requests in the access log, from 0 (the default) to 1. */
+  readonly accessLogShare?: number;
+}
+
+/** {@link AccessOptions}, checked and prepared. */
+export interface AccessRules {
+  readonly tokens: Tokens | undefined;
+  /** Addresses of proxies whose `X-Forwarded-…` headers are believed. */
+  readonly trustedProxies: AddressSet;
+  readonly requestIdHeader: string;
+  readonly accessLogShare: number;
+  /** Request headers that every answer depends on, as `Vary` lists them; empty if there are none. */
+  readonly vary: string;
+  /** Header lines of every answer, each with its line break before it. */
+  readonly fields: string;
+  /** Returns the `Cache-Control` to send in place of this one. */
+  cacheControlOf(cacheControl: string): string;
+  /**
+   * Returns the same for an answer that contains the service's address. With trusted proxies that depends on headers caches do not
+   * know of, so that they have to revalidate each time.
+   */
+  cacheControlOfAddress(cacheControl: string): string;
+}
+
+/** More different values are not remembered; datasets may have their own. */
+const MAX_REMEMBERED = 256;
+
+/**
+ * Checks and prepares access options.
+ * @param variesByOrigin Whether answers depend on `Origin`.
+ * @throws ZpublishError `invalid-config`
+ */
+export function createAccessRules(options: AccessOptions, variesByOrigin: boolean): AccessRules {
+  const { tokens, requestIdHeader = "x-request-id" } = options;
+  checkRequestIdHeader(requestIdHeader);
+  const vary = [...(tokens === undefined ? [] : ["Authorization"]), ...(variesByOrigin ? ["Origin"] : [])];
+  const remembered = new Map<string, string>();
+  const trustedProxies = createAddressSet(options.trustedProxies ?? []);
+
+  function cacheControlOf(cacheControl: string): string {
+    if (tokens === undefined) return cacheControl;
+    let found = remembered.get(cacheControl);
+    if (found === undefined) {
+      found = privateCacheControl(cacheControl);
+      if (remembered.size < MAX_REMEMBERED) remembered.set(cacheControl, found);
+    }
+    return found;
+  }
+
+  return {
+    tokens,
+    trustedProxies,
+    requestIdHeader,
+    accessLogShare: options.accessLogShare ?? 0,
+    vary: vary.join(", "),
+    // A page would otherwise send the token in its query to the sites it links to.
+    fields: tokens === undefined ? "" : headerField("Referrer-Policy", "no-referrer"),
+    cacheControlOf,
+    cacheControlOfAddress: (cacheControl) =>
+      cacheControlOf(trustedProxies.isEmpty ? cacheControl : ASK_EACH_TIME),
+  };
+}
+
+/** Directives that let shared caches keep an answer (RFC 9111 §5.2.2), with their values. */
+const SHARED = /^(?:public|s-maxage(?:=.*)?|proxy-revalidate)$/i;
+const UNSHARED = /^(?:private|no-store)$/i;
+
+/** Returns a `Cache-Control` for answers that need a token: what it says to the client's own cache stays, shared caches keep nothing. */
+export function privateCacheControl(cacheControl: string): string {
+  const directives = cacheControl
+    .split(",")
+    .map((directive) => directive.trim())
+    .filter((directive) => directive !== "" && !SHARED.test(directive));
+  return directives.some((directive) => UNSHARED.test(directive))
+    ? directives.join(", ")
+    : ["private", ...directives].join(", ");
+}

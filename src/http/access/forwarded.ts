@@ -1,0 +1,66 @@
+import { isIP } from "node:net";
+import type { Exchange } from "../exchange.js";
+import type { AddressSet } from "./address-set.js";
+
+/** The client of a request, and whether a trusted proxy passed the request on. */
+export interface Forwarded {
+  /** Address of the client; empty if its connection is closed. */
+  readonly client: string;
+  /** Whether the request came from a trusted proxy, so that its headers about host, scheme and prefix are believed. */
+  readonly isTrusted: boolean;
+}
+
+/** Entries of `X-Forwarded-For` that are read, from the last. */
+const MAX_HOPS = 32;
+
+/** Finds the client of a request: the peer of the connection or, if that is a trusted proxy, the one in `X-Forwarded-For`. */
+export function forwardedOf(exchange: Exchange, trusted: AddressSet): Forwarded {
+  if (exchange.over) return { client: "", isTrusted: false };
+  const peer = addressText(new Uint8Array(exchange.res.getRemoteAddress()));
+  if (trusted.isEmpty || !trusted.has(peer)) return { client: peer, isTrusted: false };
+  const list = exchange.head.listHeader("x-forwarded-for");
+  return { client: list === undefined ? peer : lastUntrusted(list, peer, trusted), isTrusted: true };
+}
+
+/** The first twelve bytes of an IPv4 address within IPv6 (RFC 4291 §2.5.5.2), in hexadecimal. */
+const MAPPED = "00000000000000000000ffff";
+
+/**
+ * Writes an address of 4 or 16 bytes as text: IPv4 in dots, also if it is within IPv6; IPv6 in short form (RFC 5952). Empty if there
+ * are no bytes.
+ */
+function addressText(bytes: Uint8Array): string {
+  if (bytes.length === 4) return bytes.join(".");
+  if (bytes.length !== 16) return "";
+  const hex = Buffer.from(bytes).toString("hex");
+  if (hex.startsWith(MAPPED)) return bytes.subarray(12).join(".");
+  return new URL(`http://[${hex.match(/..../g)?.join(":")}]`).hostname.slice(1, -1);
+}
+
+/**
+ * Finds the client in `X-Forwarded-For`: the last address that no trusted proxy has. Entries before it may be made up.
+ * @param peer Address of the trusted proxy that sent the request; returned if the list has no usable entry.
+ */
+export function lastUntrusted(list: string, peer: string, trusted: AddressSet): string {
+  let client = peer;
+  let end = list.length;
+  for (let hops = 0; hops < MAX_HOPS && end > 0; hops++) {
+    const comma = list.lastIndexOf(",", end - 1);
+    const address = addressOf(list.slice(comma + 1, end).trim());
+    // A trusted proxy wrote no address (`unknown`): entries before this one cannot be believed.
+    if (address === undefined) return client;
+    client = address;
+    if (!trusted.has(address)) return client;
+    end = comma;
+  }
+  return client;
+}
+
+const WITH_PORT = /^(?:\[([^\]]+)\](?::\d{1,5})?|([\d.]+):\d{1,5})$/;
+
+/** Returns the address in an entry of the list, without port and brackets; undefined if it is none. */
+function addressOf(entry: string): string | undefined {
+  const match = WITH_PORT.exec(entry);
+  const address = match?.[1] ?? match?.[2] ?? entry;
+  return isIP(address) === 0 || address.length > 45 ? undefined : address;
+}

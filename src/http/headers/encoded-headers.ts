@@ -1,0 +1,60 @@
+import type { ExchangeContext } from "../exchange-context.js";
+import type { Body } from "../reply.js";
+import { headerField, joinVary } from "./header-field.js";
+
+/** Several header lines packed into one `writeHeader` call: the first name, and a value that contains the rest. */
+export interface PackedLines {
+  /** All lines, each with its line break before it. */
+  readonly text: string;
+  readonly name: string;
+  readonly value: Uint8Array;
+}
+
+/** Lists of headers that are sent often: they are frozen, and so packed once. */
+const packed = new WeakMap<Body["headers"], PackedLines>();
+
+/** Packs a body's headers; undefined if there are none. @throws ZpublishError as `headerField` does. */
+export function packLines(headers: Body["headers"]): PackedLines | undefined {
+  const known = packed.get(headers);
+  if (known !== undefined) return known;
+  const first = headers[0];
+  if (first === undefined) return undefined;
+  let text = "";
+  for (const [name, value] of headers) text += headerField(name, value);
+  const name = first[0];
+  const lines = { text, name, value: Buffer.from(text.slice(`\r\n${name}: `.length), "latin1") };
+  if (Object.isFrozen(headers)) packed.set(headers, lines);
+  return lines;
+}
+
+/** Header lines that are sent again and again, encoded once. uWebSockets.js would otherwise encode them for every answer. */
+export class EncodedHeaders {
+  /** Returns all lines, each with its line break before it. */
+  readonly text: (context: ExchangeContext) => string;
+  /** What the answer depends on besides the origin. */
+  readonly vary: string;
+  #bytes: Uint8Array | undefined;
+  #context: ExchangeContext | undefined;
+
+  constructor(text: (context: ExchangeContext) => string, vary = "") {
+    this.text = text;
+    this.vary = vary;
+  }
+
+  /**
+   * The value of the header `X-Content-Type-Options`, with all other lines behind it; undefined if answers differ: they
+   * depend on the origin, or the connection is to end.
+   */
+  encoded(context: ExchangeContext): Uint8Array | undefined {
+    if (context.draining || context.cors.variesByOrigin) return undefined;
+    if (this.#bytes === undefined || this.#context !== context) {
+      const { cors, access } = context;
+      const varies = joinVary(this.vary, access.vary);
+      const vary = varies === "" ? "" : headerField("Vary", varies);
+      const text = `nosniff${cors.fields(undefined)}${this.text(context)}${access.fields}${vary}`;
+      this.#bytes = Buffer.from(text, "latin1");
+      this.#context = context;
+    }
+    return this.#bytes;
+  }
+}

@@ -1,0 +1,63 @@
+import type { Exchange } from "../exchange.js";
+
+/** Hexadecimal digits of a trace id that are random (W3C Trace Context, level 2), and of how many values. */
+const RANDOM_DIGITS = 14;
+const RANDOM_VALUES = 2 ** 56;
+
+/** Logs a request that is over. @param nowMs Milliseconds since process start. */
+export function logRequest(exchange: Exchange, nowMs: number): void {
+  const { status, isWhole, context } = exchange;
+  const cache = exchange.bodyHeaders?.find(([name]) => name === "X-Cache")?.[1];
+  context.log.info(
+    {
+      ...requestFields(exchange),
+      status: status === "" ? 499 : Number(status.slice(0, 3)),
+      bytes: isWhole ? exchange.byteLength : undefined,
+      durationMs: roundMs(nowMs - exchange.beganMs),
+      route: exchange.counts.route,
+      client: exchange.forwarded.client,
+      cache,
+      isWhole: isWhole ? undefined : false,
+    },
+    "request",
+  );
+}
+
+/** Returns the fields of every log line about a request. The path is without its query, which may contain a token. */
+export function requestFields(exchange: Exchange): Readonly<Record<string, string | undefined>> {
+  const { traceParent } = exchange.head;
+  return {
+    id: exchange.id,
+    trace_id: traceParent?.traceId,
+    parent_span_id: traceParent?.parentId,
+    method: exchange.methodLabel,
+    path: exchange.head.path,
+  };
+}
+
+/**
+ * Whether a request is one of the share that is logged. It depends on its trace or its id if it has one, so that all servers on its
+ * way log the same requests.
+ */
+export function isLogged(exchange: Exchange, share: number): boolean {
+  if (share >= 1) return true;
+  const { traceParent } = exchange.head;
+  if (traceParent !== undefined) {
+    // As OpenTelemetry samples: those whose random part is large.
+    return Number.parseInt(traceParent.traceId.slice(-RANDOM_DIGITS), 16) >= (1 - share) * RANDOM_VALUES;
+  }
+  return (exchange.isNamed ? fractionOf(exchange.id) : Math.random()) >= 1 - share;
+}
+
+/** Hashes a text to a number from 0 up to 1: FNV-1a, its bits mixed as MurmurHash3 does at its end. */
+function fractionOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;
+}
+
+function roundMs(ms: number): number {
+  return Math.round(ms * 1_000) / 1_000;
+}

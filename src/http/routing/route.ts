@@ -1,0 +1,29 @@
+import type { Reply, RouteRequest } from "../reply.js";
+
+/**
+ * One route of the service. `path` is a template: `/datasets/{dataset_id}/zarr/{group_path:path}/.zmetadata`.
+ * `{name}` is exactly one non-empty segment; `{name:path}` is any number of segments, none included, empty ones
+ * included; one such per template. Static segments win over parameters, longer static endings over shorter.
+ */
+export interface Route {
+  readonly path: string;
+  readonly handler: (request: RouteRequest) => Reply | Promise<Reply>;
+  /** `page` is shed before `chunk` under load. */
+  readonly weight: "page" | "chunk";
+  /** Its entry in the OpenAPI document. */
+  readonly operation: RouteOperation;
+}
+
+/** What the OpenAPI document says about a route. */
+export interface RouteOperation {
+  readonly summary: string;
+  readonly description?: string;
+  /** Content type of the 200 answer. */
+  readonly contentType: string;
+  /** JSON Schema of the 200 answer, for JSON. */
+  readonly schema?: Readonly<Record<string, unknown>>;
+  /** Parameter name → description. */
+  readonly parameters?: Readonly<Record<string, string>>;
+  /** Whether ranges are useful and the answer may be 206 or 416. */
+  readonly ranged?: boolean;
+}

@@ -1,0 +1,135 @@
+import { ZpublishError } from "../errors.js";
+import type { Exchange } from "./exchange.js";
+import { matchIfMatch, matchIfNoneMatch, type TagMatch } from "./headers/conditional.js";
+import { type PackedLines, packLines } from "./headers/encoded-headers.js";
+import { headerField } from "./headers/header-field.js";
+import { type ByteRange, type RangeRequest, requestedRange, resolveRange } from "./headers/range.js";
+import type { Body, BodyReply } from "./reply.js";
+import type { RepresentationHead } from "./representation-head.js";
+import { rangeNotSatisfiable } from "./send-error.js";
+import { writeEncodedHead, writeHead } from "./write-head.js";
+
+/** What is sent: headers, and bytes that are at hand or made if the request's conditions ask for them. */
+export interface Representation {
+  readonly etag: string;
+  /** ETags that `If-Match` may name. Default: `etag`. */
+  readonly etags?: readonly string[];
+  readonly head: RepresentationHead;
+  /** All bytes, if they are at hand and never change, or what makes them. */
+  readonly content: Uint8Array | Pick<BodyReply, "open">;
+}
+
+/**
+ * Answers a request: conditions, then the body, then the range of it. The order of conditions is that of RFC 9110 §13.2.2.
+ * @param range What the request asks for of this representation; null if all of it. Default: what its headers say.
+ * @throws ZpublishError what the conditions demand, or what opening the body threw
+ */
+export function sendRepresentation(
+  exchange: Exchange,
+  what: Representation,
+  range?: RangeRequest | null,
+): void | Promise<void> {
+  const noneMatch = checkConditions(exchange, what);
+  const { content } = what;
+  if (noneMatch === "match" || (noneMatch === "any" && content instanceof Uint8Array)) {
+    sendNotModified(exchange, what);
+    return undefined;
+  }
+  const asked = range === undefined ? requestedRange(exchange, what.etag) : (range ?? undefined);
+  if (content instanceof Uint8Array) {
+    sendBytes(exchange, what, content, asked);
+    return undefined;
+  }
+  const send = (body: Body) => {
+    exchange.own(body);
+    if (exchange.over) return;
+    if (noneMatch === "any") sendNotModified(exchange, what);
+    else sendBody(exchange, what, body, () => content.open(exchange), asked);
+  };
+  const body = content.open(exchange);
+  if (body instanceof Promise) return body.then(send);
+  send(body);
+  return undefined;
+}
+
+/**
+ * Evaluates `If-Match` and `If-None-Match`. `any` is `If-None-Match: *`, which holds if the body can be opened.
+ * @throws ZpublishError `precondition-failed`
+ */
+function checkConditions(exchange: Exchange, { etag, etags = [etag] }: Representation): TagMatch {
+  const ifMatch = exchange.header("if-match");
+  if (ifMatch !== undefined && matchIfMatch(ifMatch, etags) === "no-match")
+    throw new ZpublishError("precondition-failed", "The resource is not the one that If-Match names");
+  const ifNoneMatch = exchange.header("if-none-match");
+  return ifNoneMatch === undefined ? "no-match" : matchIfNoneMatch(ifNoneMatch, etag);
+}
+
+function sendNotModified(exchange: Exchange, { head }: Representation): void {
+  exchange.cork(() => {
+    writeEncodedHead(exchange, "304 Not Modified", head.notModified);
+    exchange.endBodiless();
+  });
+}
+
+function sendBytes(
+  exchange: Exchange,
+  what: Representation,
+  bytes: Uint8Array,
+  range: RangeRequest | undefined,
+): void {
+  const part = partOf(bytes.byteLength, range);
+  exchange.cork(() => {
+    writeContentHead(exchange, what, bytes.byteLength, part);
+    if (exchange.method === "HEAD") exchange.endHead(bytes.byteLength);
+    else if (part === undefined) exchange.endWith(bytes);
+    else exchange.endWith(bytes.subarray(part.start, part.start + part.byteLength));
+  });
+}
+
+function sendBody(
+  exchange: Exchange,
+  what: Representation,
+  body: Body,
+  open: () => Body | Promise<Body>,
+  range: RangeRequest | undefined,
+): void {
+  exchange.bodyHeaders = body.headers;
+  const lines = packLines(body.headers);
+  const { byteLength } = body;
+  const part = partOf(byteLength, range);
+  const sent = part ?? { start: 0, byteLength };
+  // Read in the turn in which it is sent: a view may be invalid in the next.
+  const first = exchange.method === "HEAD" ? undefined : body.read(sent.start);
+  if (exchange.method === "GET" && (first === undefined || (first.byteLength === 0 && sent.byteLength > 0)))
+    throw new ZpublishError("source-changed", "The body was evicted before it could be sent");
+  exchange.cork(() => {
+    writeContentHead(exchange, what, byteLength, part, lines);
+    if (first === undefined) exchange.endHead(byteLength);
+    else exchange.context.sender.send({ exchange, body, ...sent, reopen: open }, first);
+  });
+}
+
+/** The part of `totalBytes` to send; undefined if all. @throws ZpublishError `range-not-satisfiable` */
+function partOf(totalBytes: number, range: RangeRequest | undefined): ByteRange | undefined {
+  if (range === undefined) return undefined;
+  const part = resolveRange(range, totalBytes);
+  if (part === undefined) throw rangeNotSatisfiable(totalBytes);
+  return part;
+}
+
+/** Writes the head of 200, or of 206 if a part is sent. */
+function writeContentHead(
+  exchange: Exchange,
+  { head }: Representation,
+  totalBytes: number,
+  part: ByteRange | undefined,
+  lines?: PackedLines,
+): void {
+  if (part === undefined) {
+    writeEncodedHead(exchange, "200 OK", head.ok, lines);
+    return;
+  }
+  const contentRange = `bytes ${part.start}-${part.start + part.byteLength - 1}/${totalBytes}`;
+  const fields = head.ok.text(exchange.context) + headerField("Content-Range", contentRange);
+  writeHead(exchange, "206 Partial Content", fields + (lines?.text ?? ""), head.ok.vary);
+}

@@ -1,0 +1,118 @@
+import { isLosslessNumber } from "lossless-json";
+import type { JsonObject, JsonValue } from "./json-value.js";
+
+/**
+ * Writes strict JSON (RFC 8259) with every digit. `NaN` and the infinities become the strings that zarr-python uses in a
+ * `fill_value`. The text is ASCII, since zarr-python 2 decodes metadata as that.
+ * @param indent Spaces per level; 0, the default, writes one line without spaces.
+ * @throws TypeError if something in it is no JSON value.
+ */
+export function stringifyJson(value: JsonValue, indent = 0): string {
+  return write(value, indent === 0 ? "" : " ".repeat(indent), indent === 0 ? "" : "\n");
+}
+
+/** Levels whose entries come in pieces of their own: the attributes of an array in a `.zmetadata`, and their entries. */
+const PIECES_DEPTH = 5;
+/** Length of a piece, in characters: short entries are joined up to about this. */
+const PIECE_CHARS = 4 * 1024;
+/** Longest list that is written in one piece. */
+const SHORT_LIST = 16;
+
+/**
+ * Writes the text of {@link stringifyJson} without indent in pieces, for large documents. Only deeply nested values and
+ * single strings are ever one long piece.
+ * @throws TypeError if something in it is no JSON value.
+ */
+export function* stringifyJsonPieces(value: JsonValue): Generator<string, void, undefined> {
+  yield* pieces(value, PIECES_DEPTH);
+}
+
+function* pieces(value: JsonValue, depth: number): Generator<string, void, undefined> {
+  if (depth === 0 || isShort(value)) {
+    yield write(value, "", "");
+    return;
+  }
+  const isList = Array.isArray(value);
+  const object = value as JsonObject;
+  const keys = isList ? undefined : Object.keys(object);
+  const count = keys?.length ?? (value as readonly JsonValue[]).length;
+  let text = isList ? "[" : "{";
+  for (let i = 0; i < count; i++) {
+    const key = keys?.[i];
+    const entry = (key === undefined ? (value as readonly JsonValue[])[i] : object[key]) as JsonValue;
+    text += (i === 0 ? "" : ",") + (key === undefined ? "" : `${writeString(key)}:`);
+    if (isShort(entry)) text += write(entry, "", "");
+    else {
+      for (const piece of pieces(entry, depth - 1)) {
+        text += piece;
+        if (text.length < PIECE_CHARS) continue;
+        yield text;
+        text = "";
+      }
+    }
+    if (text.length < PIECE_CHARS) continue;
+    yield text;
+    text = "";
+  }
+  yield text + (isList ? "]" : "}");
+}
+
+/** Whether writing a value takes next to no time. False for what is no JSON value. */
+function isShort(value: JsonValue): boolean {
+  if (typeof value !== "object" || value === null || isLosslessNumber(value)) return true;
+  if (!Array.isArray(value)) return false;
+  return value.length <= SHORT_LIST && value.every((item) => typeof item !== "object" || item === null);
+}
+
+function write(value: JsonValue, step: string, newline: string): string {
+  switch (typeof value) {
+    case "string":
+      return writeString(value);
+    case "number":
+      if (Number.isFinite(value)) return Object.is(value, -0) ? "-0.0" : String(value);
+      return Number.isNaN(value) ? '"NaN"' : value > 0 ? '"Infinity"' : '"-Infinity"';
+    case "bigint":
+    case "boolean":
+      return String(value);
+    case "object":
+      if (value === null) return "null";
+      if (isLosslessNumber(value)) return value.value;
+      if (Array.isArray(value)) return writeArray(value, step, newline);
+      return writeObject(value as JsonObject, step, newline);
+    default:
+      throw new TypeError(`expected a JSON value, received ${typeof value}`);
+  }
+}
+
+function writeString(value: string): string {
+  const text = JSON.stringify(value);
+  return NOT_ASCII.test(text) ? text.replace(EVERY_NOT_ASCII, escapeUnit) : text;
+}
+
+const NOT_ASCII = /[\u007f-\uffff]/;
+const EVERY_NOT_ASCII = /[\u007f-\uffff]/g;
+
+function escapeUnit(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
+
+function writeArray(array: readonly JsonValue[], step: string, newline: string): string {
+  if (array.length === 0) return "[]";
+  const inner = newline + step;
+  let text = "[";
+  for (let i = 0; i < array.length; i++) {
+    text += (i === 0 ? inner : `,${inner}`) + write(array[i] as JsonValue, step, inner);
+  }
+  return `${text}${newline}]`;
+}
+
+function writeObject(object: JsonObject, step: string, newline: string): string {
+  const inner = newline + step;
+  const colon = step === "" ? ":" : ": ";
+  let text = "";
+  for (const key of Object.keys(object)) {
+    const entry = writeString(key) + colon + write(object[key] as JsonValue, step, inner);
+    text += (text === "" ? inner : `,${inner}`) + entry;
+  }
+  return text === "" ? "{}" : `{${text}${newline}}`;
+}

@@ -1,0 +1,129 @@
+import { type BigIntStats, constants, fstat, fstatSync, read, readSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type FileCalls, NoAnswerError } from "./file-calls.js";
+import { remainingSettleMs } from "./settle-time.js";
+import { type Label, requireFile, unreadable } from "./unreadable-file.js";
+
+/** Never follows a link unseen, and never waits for the other end of a pipe. */
+export const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+
+/** An open file, and how it may be read. A descriptor: half the time of a FileHandle, and nothing left to the garbage collector. */
+export interface OpenDescriptor {
+  readonly fd: number;
+  readonly calls: FileCalls;
+  /** Whether looking at the file waits for nothing but this machine. */
+  readonly isLocal: boolean;
+  /** Device (`st_dev`) whose files this thread may wait for; a link may lead to another. Undefined: for none. */
+  readonly blockingDevice: bigint | undefined;
+  /** Whether memory that `allocate` gives is used again whatever becomes of the read. */
+  readonly reusesMemory: boolean;
+}
+
+/** Gives memory of at least, and a view of exactly, so many bytes. */
+export type Allocate = (byteLength: number) => Uint8Array<ArrayBuffer>;
+
+/** A file that is open for reading. */
+export interface OpenFile {
+  readonly stat: BigIntStats;
+  /** Reads exactly `byteLength` bytes into what `allocate` gives. Default: memory of their own. */
+  readBytes(offset: number, byteLength: number, allocate?: Allocate): Promise<Uint8Array<ArrayBuffer>>;
+}
+
+/** A file turned out shorter than it said: somebody writes it. */
+class FileChanged extends Error {}
+
+/** What is known of an open file of a local file system is in memory: it is not worth another thread. */
+function statOpen({ fd, calls, isLocal }: OpenDescriptor): BigIntStats | Promise<BigIntStats> {
+  if (isLocal) return fstatSync(fd, { bigint: true });
+  return calls.call<BigIntStats>((done) => fstat(fd, { bigint: true }, done));
+}
+
+/** @param error What the last use of it threw: while a call hangs the file stays open, or another would get its number. */
+export function closeWhenAnswered({ fd, calls }: OpenDescriptor, error: unknown): void {
+  const answered = error instanceof NoAnswerError ? error.answered : undefined;
+  if (answered === undefined) calls.close(fd);
+  else void answered.then(() => calls.close(fd));
+}
+
+/**
+ * Runs `use` on an open file.
+ * @returns Undefined where the file changed meanwhile.
+ * @throws ZpublishError `source-unreadable`, system errors, and what `use` throws of an unchanged file.
+ */
+export async function useUnchanged<T>(
+  descriptor: OpenDescriptor,
+  label: Label,
+  use: (file: OpenFile) => Promise<T>,
+): Promise<{ readonly value: T } | undefined> {
+  let stat = await statOpen(descriptor);
+  requireFile(stat, label);
+  const wait = remainingSettleMs(stat);
+  if (wait > 0) {
+    await sleep(wait);
+    stat = await statOpen(descriptor);
+  }
+  const mayBlock = stat.dev === descriptor.blockingDevice;
+  const file: OpenFile = {
+    stat,
+    readBytes: (offset, byteLength, allocate) =>
+      readBytes(descriptor, mayBlock, offset, byteLength, label, allocate),
+  };
+  try {
+    const value = await use(file);
+    return isSame(stat, await statOpen(descriptor)) ? { value } : undefined;
+  } catch (error) {
+    if (error instanceof FileChanged) return undefined;
+    if (error instanceof NoAnswerError) throw error;
+    // What looks corrupt may be half of an old file and half of a new one.
+    if (!isSame(stat, await statOpen(descriptor))) return undefined;
+    throw error;
+  }
+}
+
+/** Not from Buffer's pool: the caller may move the memory to another thread. */
+export function allocateOwn(byteLength: number): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Buffer.allocUnsafeSlow(byteLength).buffer as ArrayBuffer, 0, byteLength);
+}
+
+async function readBytes(
+  descriptor: OpenDescriptor,
+  mayBlock: boolean,
+  offset: number,
+  byteLength: number,
+  label: Label,
+  allocate: Allocate = allocateOwn,
+): Promise<Uint8Array<ArrayBuffer>> {
+  if (byteLength > 0x7fffffff)
+    throw unreadable(label, `has ${byteLength} bytes, more than one read can take`);
+  // A read that was given up may write into its memory at any time later.
+  const takesCopy = !mayBlock && descriptor.reusesMemory && allocate !== allocateOwn;
+  const bytes = (takesCopy ? allocateOwn : allocate)(byteLength);
+  let filled = 0;
+  while (filled < byteLength) {
+    const bytesRead = mayBlock
+      ? readSync(descriptor.fd, bytes, filled, byteLength - filled, offset + filled)
+      : await readSome(descriptor, bytes, filled, offset);
+    if (bytesRead === 0) throw new FileChanged();
+    filled += bytesRead;
+  }
+  if (!takesCopy) return bytes;
+  const copy = allocate(byteLength);
+  copy.set(bytes);
+  return copy;
+}
+
+function readSome(
+  { fd, calls }: OpenDescriptor,
+  bytes: Uint8Array,
+  filled: number,
+  offset: number,
+): Promise<number> {
+  return calls.call<number>((done) =>
+    read(fd, bytes, filled, bytes.byteLength - filled, offset + filled, done),
+  );
+}
+
+/** Whether a file has not been written between two looks at it. */
+export function isSame(a: BigIntStats, b: BigIntStats): boolean {
+  return a.mtimeNs === b.mtimeNs && a.size === b.size;
+}

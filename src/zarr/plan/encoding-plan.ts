@@ -1,0 +1,58 @@
+import type { ChunkSource } from "../chunk-source.js";
+import type { CodecSpec } from "../codec-spec.js";
+
+/**
+ * The plan by which the chunks of one served array are made from stored ones. It is made when the dataset opens, and is
+ * plain data that crosses threads; a request only looks it up.
+ *
+ * - `passthrough`: the stored bytes are the served bytes.
+ * - `recompress`: same grid, item order and type; the outer codecs differ. Needs bytes, not the type.
+ * - `rechunk`: items of a known size move between grids or axis orders. Needs the item size, not the type.
+ */
+export interface EncodingPlan {
+  readonly kind: "passthrough" | "recompress" | "rechunk";
+  /** Hash of all fields below that decide the served bytes, and of the version of the codecs. */
+  readonly id: string;
+  readonly path: string;
+  readonly shape: readonly number[];
+  /** Bytes of an item; 0 for object types (never in a `rechunk`). */
+  readonly itemSize: number;
+  /** One item; null for zero bytes. An item of an object type is as vlen-utf8 and vlen-bytes write it. */
+  readonly fillItem: Uint8Array | null;
+  /** Whether a served chunk whose stored chunks are all absent is absent itself. Otherwise it is served filled. */
+  readonly absentIsAbsent: boolean;
+  /** Largest filled chunk, in bytes before it is encoded. */
+  readonly maxFilledByteLength: number;
+  readonly source: ChunkSource;
+  /** Byte length of every stored chunk; null if it differs from chunk to chunk. */
+  readonly storedByteLength: number | null;
+  readonly stored: ChunkLayout;
+  readonly served: ChunkLayout;
+  /** Steps that decode stored bytes, in that order. Empty for passthrough. */
+  readonly decode: readonly CodecStep[];
+  /** Steps that encode after that, in order. Empty for passthrough. */
+  readonly encode: readonly CodecStep[];
+  /**
+   * Steps from raw items to served bytes, for filled chunks in any kind of plan. For object types, the steps behind the
+   * filter that makes bytes of their items.
+   */
+  readonly encodeAll: readonly CodecStep[];
+}
+
+/** Layout of stored or served chunks in memory and in their grid. */
+export interface ChunkLayout {
+  readonly chunkShape: readonly number[];
+  readonly gridShape: readonly number[];
+  readonly axisOrder: readonly number[];
+}
+
+/** One codec, and the bytes that it works on. Plain data: no lossless numbers, no big integers. */
+export interface CodecStep {
+  readonly codec: CodecSpec;
+  /** Byte length on the decoded side, against which input and output are checked; null if unknown. */
+  readonly decodedByteLength: number | null;
+  /** `decodedByteLength` if it is known, else a limit: nothing larger is ever allocated for the decoded side. */
+  readonly maxDecodedByteLength: number;
+  /** Item size on the decoded side, for codecs that need it (Blosc's typesize, shuffle); 1 if unknown. */
+  readonly itemSize: number;
+}

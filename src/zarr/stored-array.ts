@@ -1,0 +1,69 @@
+import type { JsonObject, JsonValue } from "../json/json-value.js";
+import type { DataType } from "../model/data-type.js";
+import type { ChunkFiles, ChunkSource } from "./chunk-source.js";
+import type { CodecSpec } from "./codec-spec.js";
+
+/**
+ * One array as stored, whatever the format version: a grid of chunks, each of which decodes through `codecs`
+ * to items in the order of `axisOrder`.
+ */
+export interface StoredArray {
+  readonly name: string;
+  /** Without a leading slash: `a/b/t2m`. */
+  readonly path: string;
+  readonly shape: readonly number[];
+  /** Elements per axis of a stored chunk; of an innermost chunk if chunks are sharded. */
+  readonly chunkShape: readonly number[];
+  readonly dataType: DataType;
+  /**
+   * Axes of the array from slowest to fastest varying in a decoded chunk: `[0,1,2]` is C order, `[2,1,0]` is F order.
+   */
+  readonly axisOrder: readonly number[];
+  /** In order of encoding: filters first, compressor last. */
+  readonly codecs: readonly CodecSpec[];
+  /** Number of codecs at the end of `codecs` that form the v2 compressor. The rest are filters. */
+  readonly compressorCount: 0 | 1;
+  readonly fill: StoredFill;
+  /** Names from the source; null if it names none (for the array, or for one axis). */
+  readonly dimNames: readonly (string | null)[] | null;
+  /** Without `_ARRAY_DIMENSIONS`. */
+  readonly attrs: JsonObject;
+  readonly chunks: ChunkSource;
+  /**
+   * Chunk shape to serve if the operator asks for none. In-memory arrays have it, since their one stored chunk is the
+   * whole array. Default: `chunkShape`.
+   */
+  readonly servedChunks?: readonly number[];
+  /** Compressor to serve if the operator asks for none; null for no compressor. Default: the stored one. */
+  readonly servedCompressor?: CodecSpec | null;
+}
+
+/** Meaning of absent chunks, and the `fill_value` that is served. */
+export interface StoredFill {
+  /** `fill_value` of the served `.zarray`, as zarr-python writes it. */
+  readonly served: JsonValue;
+  /**
+   * One item for padding and absent chunks, in the array's type and byte order; null for zero bytes. An item of a
+   * variable-length type is as vlen-utf8 and vlen-bytes write it: its length as little-endian uint32, then its bytes.
+   */
+  readonly item: Uint8Array | null;
+  /**
+   * Whether `served` says what an absent chunk means. It does not for a v3 array whose fill value is no missing-value
+   * mark to xarray. The server then answers absent chunks filled with `item` instead of as 404.
+   */
+  readonly absentIsServed: boolean;
+}
+
+/** Place of an array's documents, which do not contain it themselves. */
+export interface ArrayPlace {
+  readonly name: string;
+  /** Without a leading slash. */
+  readonly path: string;
+  readonly files: ChunkFiles;
+}
+
+/** An array, and warnings about its documents, one line each, without the array's path. */
+export interface ParsedArray {
+  readonly array: StoredArray;
+  readonly warnings: readonly string[];
+}

@@ -1,0 +1,138 @@
+import { isJsonObject, type JsonObject, type JsonValue, toBigInt } from "../../json/json-value.js";
+import type { ChunkKeyEncoding } from "../chunk-source.js";
+import { dimensionsAttribute, parseDimensionNames, withoutDimensions } from "../dimension-names.js";
+import { invalidField, parseArray, parseIntegers, parseObject } from "../metadata-fields.js";
+import type { ArrayPlace, ParsedArray } from "../stored-array.js";
+import { type CodecChain, parseCodecChain } from "./v3-codecs.js";
+import { parseV3DataType } from "./v3-data-type.js";
+import { assertKnownKeys, parseExtension, unsupported, v3Document } from "./v3-extension.js";
+import { serveV3Fill } from "./v3-fill-value.js";
+import { parseSharding } from "./v3-sharding.js";
+
+const arrayKeys = new Set([
+  "zarr_format",
+  "node_type",
+  "shape",
+  "data_type",
+  "chunk_grid",
+  "chunk_key_encoding",
+  "fill_value",
+  "codecs",
+  "attributes",
+  "dimension_names",
+  "storage_transformers",
+]);
+const groupKeys = new Set(["zarr_format", "node_type", "attributes", "consolidated_metadata"]);
+
+/**
+ * Tells whether a `zarr.json` describes an array or a group.
+ * @throws ZpublishError `invalid-metadata` if it is neither, or of another format version.
+ */
+export function v3NodeType(document: JsonValue): "array" | "group" {
+  const { zarr_format: format, node_type: type } = parseObject(document, v3Document, "the document");
+  if (toBigInt(format) !== 3n) throw invalidField(v3Document, "zarr_format to be 3", format);
+  if (type !== "array" && type !== "group") {
+    throw invalidField(v3Document, 'node_type to be "array" or "group"', type);
+  }
+  return type;
+}
+
+/**
+ * Parses a v3 group; returns its attributes.
+ * @throws ZpublishError `invalid-metadata`, `unsupported`
+ */
+export function parseV3Group(document: JsonValue): JsonObject {
+  const group = parseObject(document, v3Document, "the document");
+  assertKnownKeys(group, groupKeys);
+  return attributesOf(group);
+}
+
+/**
+ * Parses an array's `zarr.json` into the terms of v2.
+ * @throws ZpublishError `invalid-metadata`, `unsupported`; the message begins with the document's name.
+ */
+export function parseV3Array(place: ArrayPlace, value: JsonValue): ParsedArray {
+  const document = parseObject(value, v3Document, "the document");
+  assertKnownKeys(document, arrayKeys);
+  assertNoTransformers(document.storage_transformers);
+  const warnings: string[] = [];
+  const shape = parseIntegers(document.shape, v3Document, "shape", 0);
+  const rank = shape.length;
+  const gridChunk = parseGrid(document.chunk_grid, rank);
+  const keyEncoding = parseKeyEncoding(document.chunk_key_encoding);
+  const itemType = parseV3DataType(document.data_type, "<").dataType.zarr;
+  const outer = parseCodecChain(document.codecs, rank, itemType);
+  const { chunkShape, chain, levels } = parseSharding(outer, gridChunk, itemType);
+  const type = parseV3DataType(document.data_type, chain.byteOrder ?? "<");
+  const { dataType } = type;
+  assertSerializer(chain, dataType.byteOrder, type.objectCodec);
+  const attrs = attributesOf(document);
+  const names = document.dimension_names ?? undefined;
+  const dimNames = parseDimensionNames(names, rank, "dimension_names", warnings);
+  const isReadByXarray = rank === 0 || (dimNames?.every((name) => name !== null) ?? false);
+  const served = serveV3Fill(document.fill_value, type, withoutDimensions(attrs), isReadByXarray, warnings);
+  return {
+    array: {
+      name: place.name,
+      path: place.path,
+      shape,
+      chunkShape,
+      dataType,
+      axisOrder: chain.axisOrder,
+      codecs: chain.codecs,
+      compressorCount: chain.compressorCount,
+      fill: served.fill,
+      dimNames:
+        dimNames ?? parseDimensionNames(attrs[dimensionsAttribute], rank, dimensionsAttribute, warnings),
+      attrs: served.attrs,
+      chunks:
+        levels.length === 0
+          ? { kind: "files", ...place.files, keyEncoding }
+          : { kind: "shards", ...place.files, keyEncoding, levels },
+    },
+    warnings,
+  };
+}
+
+/** Asserts that the codec that makes bytes is one for the type: `bytes` for fixed sizes, with an endian unless items are bytes. */
+function assertSerializer(chain: CodecChain, byteOrder: string, objectCodec: string | null): void {
+  const expected = objectCodec ?? "bytes";
+  if (chain.serializer !== expected) {
+    throw unsupported(`the codec ${expected} for this data_type`, chain.serializer);
+  }
+  if (byteOrder !== "|" && chain.byteOrder === undefined) {
+    throw invalidField(v3Document, "the codec bytes to name an endian", undefined);
+  }
+}
+
+function parseGrid(value: JsonValue | undefined, rank: number): readonly number[] {
+  const grid = parseExtension(value, "chunk_grid");
+  if (grid.name !== "regular") throw unsupported("a regular chunk_grid", JSON.stringify(grid.name));
+  return parseIntegers(grid.configuration.chunk_shape, v3Document, "chunk_shape", 1, rank);
+}
+
+function parseKeyEncoding(value: JsonValue | undefined): ChunkKeyEncoding {
+  const { name, configuration } = parseExtension(value, "chunk_key_encoding");
+  if (name !== "default" && name !== "v2") {
+    throw unsupported("chunk_key_encoding default or v2", JSON.stringify(name));
+  }
+  const separator = configuration.separator ?? (name === "default" ? "/" : ".");
+  if (separator !== "." && separator !== "/") {
+    throw invalidField(v3Document, 'separator of chunk_key_encoding to be "." or "/"', separator);
+  }
+  return Object.freeze({ name, separator });
+}
+
+function assertNoTransformers(value: JsonValue | undefined): void {
+  if (value === undefined || value === null) return;
+  const [first] = parseArray(value, v3Document, "storage_transformers");
+  if (first === undefined) return;
+  const { name } = parseExtension(first, "every storage transformer");
+  throw unsupported("no storage_transformers", JSON.stringify(name));
+}
+
+function attributesOf(document: JsonObject): JsonObject {
+  const { attributes = {} } = document;
+  if (!isJsonObject(attributes)) throw invalidField(v3Document, "attributes to be an object", attributes);
+  return attributes;
+}

@@ -1,0 +1,195 @@
+import { isJsonArray, type JsonObject, type JsonValue, toBigInt } from "../../json/json-value.js";
+import { parseDataType } from "../../model/parse-data-type.js";
+import type { CodecSpec } from "../codec-spec.js";
+import { invalidField, parseArray } from "../metadata-fields.js";
+import { type Extension, parseExtension, unsupported, v3Document } from "./v3-extension.js";
+
+/** A chain of v3 codecs in the terms of v2. */
+export interface CodecChain {
+  /** The codec that makes bytes of an array. */
+  readonly serializer: "bytes" | "vlen-utf8" | "vlen-bytes" | "sharding_indexed";
+  /** Configuration of `sharding_indexed`; empty for the others. */
+  readonly sharding: JsonObject;
+  /** Byte order that the codec `bytes` names; undefined if it names none (one-byte types). */
+  readonly byteOrder: "<" | ">" | undefined;
+  /** Axes from slowest to fastest varying, after all transposes. */
+  readonly axisOrder: readonly number[];
+  /** Filters and compressor, without those that type and axis order express. */
+  readonly codecs: readonly CodecSpec[];
+  readonly compressorCount: 0 | 1;
+}
+
+/** Codecs of numcodecs that change an array, and need its item type. */
+const arrayFilters = new Set(["delta", "fixedscaleoffset", "quantize", "astype", "bitround", "packbits"]);
+const typedFilters = new Set(["delta", "fixedscaleoffset", "quantize"]);
+/** Codecs of numcodecs that change bytes: those that v2 calls compressors, and the others. */
+const byteCompressors = new Set(["blosc", "lz4", "zstd", "zlib", "gzip", "bz2", "lzma"]);
+const byteFilters = new Set(["shuffle", "crc32", "crc32c", "adler32", "fletcher32", "jenkins_lookup3"]);
+
+const bloscShuffles: Readonly<Record<string, number>> = { noshuffle: 0, shuffle: 1, bitshuffle: 2 };
+
+/** Core codecs from bytes to bytes, as numcodecs configures them. */
+const coreByteCodecs: Readonly<Record<string, (configuration: JsonObject) => CodecSpec>> = {
+  gzip: ({ level = 5 }) => ({ id: "gzip", level }),
+  // A frame says itself whether it has a checksum, and numcodecs before 0.13 knows no such key.
+  zstd: ({ level = 0 }) => ({ id: "zstd", level }),
+  blosc: (configuration) => ({
+    id: "blosc",
+    cname: configuration.cname ?? "lz4",
+    clevel: configuration.clevel ?? 5,
+    shuffle: bloscShuffle(configuration.shuffle),
+    blocksize: configuration.blocksize ?? 0,
+  }),
+  crc32c: () => ({ id: "crc32c" }),
+};
+
+/** State of parsing a chain: codecs of arrays first, then one serializer, then codecs of bytes. */
+interface Reading {
+  readonly rank: number;
+  readonly itemType: JsonValue;
+  serializer: CodecChain["serializer"] | undefined;
+  sharding: JsonObject;
+  byteOrder: "<" | ">" | undefined;
+  axisOrder: readonly number[];
+  isTransposed: boolean;
+  readonly filters: CodecSpec[];
+  readonly codecs: CodecSpec[];
+}
+
+/**
+ * Parses `codecs`.
+ * @param itemType The array's little-endian v2 dtype, for filters that do not name theirs.
+ * @throws ZpublishError `invalid-metadata`, `unsupported`
+ */
+export function parseCodecChain(value: JsonValue | undefined, rank: number, itemType: JsonValue): CodecChain {
+  const reading: Reading = {
+    rank,
+    itemType,
+    serializer: undefined,
+    sharding: {},
+    byteOrder: undefined,
+    axisOrder: Object.freeze(Array.from({ length: rank }, (_, axis) => axis)),
+    isTransposed: false,
+    filters: [],
+    codecs: [],
+  };
+  for (const codec of parseArray(value, v3Document, "codecs")) {
+    readCodec(parseExtension(codec, "every codec"), reading);
+  }
+  const { serializer } = reading;
+  if (serializer === undefined) {
+    throw invalidField(v3Document, "codecs to have one that makes bytes of an array, such as bytes", value);
+  }
+  if (reading.filters.length > 0 && (reading.isTransposed || reading.byteOrder === ">")) {
+    // Such a filter runs on values before they are transposed or swapped; in v2 it runs on the bytes that are stored.
+    const cause = reading.isTransposed ? "transpose" : "big-endian bytes";
+    throw unsupported(`no ${cause} beside a filter on values`, JSON.stringify(reading.filters[0]?.id));
+  }
+  const last = reading.codecs.at(-1);
+  return {
+    serializer,
+    sharding: reading.sharding,
+    byteOrder: reading.byteOrder,
+    axisOrder: reading.axisOrder,
+    codecs: Object.freeze([...reading.filters, ...reading.codecs]),
+    compressorCount: last !== undefined && byteCompressors.has(last.id) ? 1 : 0,
+  };
+}
+
+function readCodec(codec: Extension, reading: Reading): void {
+  const { name } = codec;
+  if (name === "transpose") {
+    assertStage(name, reading.serializer === undefined);
+    reading.axisOrder = transposed(codec, reading);
+    reading.isTransposed = true;
+  } else if (name === "bytes") {
+    assertStage(name, reading.serializer === undefined);
+    reading.serializer = name;
+    reading.byteOrder = parseEndian(codec);
+  } else if (name === "vlen-utf8" || name === "vlen-bytes" || name === "sharding_indexed") {
+    assertStage(name, reading.serializer === undefined);
+    reading.serializer = name;
+    if (name === "sharding_indexed") reading.sharding = codec.configuration;
+    else reading.codecs.push({ id: name });
+  } else if (Object.hasOwn(coreByteCodecs, name)) {
+    assertStage(name, reading.serializer !== undefined);
+    reading.codecs.push((coreByteCodecs[name] as (typeof coreByteCodecs)[string])(codec.configuration));
+  } else if (name.startsWith("numcodecs.")) {
+    readNumcodec(codec, name.slice("numcodecs.".length), reading);
+  } else if (codec.mustUnderstand) {
+    throw unsupported("a codec known here", JSON.stringify(name));
+  }
+}
+
+function readNumcodec(codec: Extension, id: string, reading: Reading): void {
+  if (byteCompressors.has(id) || byteFilters.has(id)) {
+    assertStage(codec.name, reading.serializer !== undefined);
+    reading.codecs.push({ ...codec.configuration, id });
+  } else if (arrayFilters.has(id)) {
+    assertStage(codec.name, reading.serializer === undefined);
+    reading.filters.push({ ...filterTypes(codec.configuration, id, reading.itemType), id });
+  } else if (codec.mustUnderstand) {
+    throw unsupported("a codec known here", JSON.stringify(codec.name));
+  }
+}
+
+/** v3 writes item types by name (`"float32"`) or not at all, numcodecs in v2 as type strings (`"<f4"`). */
+function filterTypes(configuration: JsonObject, id: string, itemType: JsonValue): JsonObject {
+  const types: Record<string, JsonValue> = {};
+  if (typedFilters.has(id) && configuration.dtype === undefined) types.dtype = itemType;
+  if (id === "astype" && configuration.decode_dtype === undefined) types.decode_dtype = itemType;
+  for (const key of ["dtype", "astype", "encode_dtype", "decode_dtype"]) {
+    const type = configuration[key];
+    if (type !== undefined && type !== null) types[key] = parseDataType(type).zarr;
+  }
+  return { ...configuration, ...types };
+}
+
+function assertStage(name: string, isRight: boolean): void {
+  if (isRight) return;
+  throw unsupported(
+    "codecs for arrays, then one that makes bytes, then codecs for bytes",
+    `${name} elsewhere`,
+  );
+}
+
+/** Composes a transpose: axis i of its output is axis `order[i]` of its input. */
+function transposed(codec: Extension, reading: Reading): readonly number[] {
+  const { order } = codec.configuration;
+  const { rank, axisOrder } = reading;
+  if (order === "C") return axisOrder;
+  // Early writers of v3 write "F" for all axes reversed.
+  if (order === "F") return Object.freeze([...axisOrder].reverse());
+  const axes = isJsonArray(order) ? order.map((axis) => Number(toBigInt(axis) ?? -1)) : [];
+  const isPermutation =
+    isJsonArray(order) &&
+    axes.length === rank &&
+    [...axes].sort((a, b) => a - b).every((axis, i) => axis === i);
+  if (!isPermutation) {
+    throw invalidField(v3Document, `order of transpose to be a permutation of ${rank} axes`, order);
+  }
+  return Object.freeze(axes.map((axis) => axisOrder[axis] as number));
+}
+
+/**
+ * Reads the byte order that a `bytes` codec names; undefined if it names none.
+ * @throws ZpublishError `invalid-metadata`
+ */
+export function parseEndian(codec: Extension): "<" | ">" | undefined {
+  const { endian } = codec.configuration;
+  if (endian === undefined || endian === null) return undefined;
+  if (endian === "little") return "<";
+  if (endian === "big") return ">";
+  throw invalidField(v3Document, 'endian of bytes to be "little" or "big"', endian);
+}
+
+function bloscShuffle(shuffle: JsonValue | undefined): JsonValue {
+  if (typeof shuffle === "string" && Object.hasOwn(bloscShuffles, shuffle)) {
+    return bloscShuffles[shuffle] as number;
+  }
+  throw invalidField(
+    v3Document,
+    `shuffle of blosc to be one of ${Object.keys(bloscShuffles).join(", ")}`,
+    shuffle,
+  );
+}

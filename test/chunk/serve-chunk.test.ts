@@ -1,0 +1,347 @@
+import { mkdir, rm, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { crc32 } from "node:zlib";
+import t, { type Test } from "tap";
+import type { ChunkCache } from "../../src/cache/chunk-cache.js";
+import { createNullCache } from "../../src/cache/null-chunk-cache.js";
+import { createChunkService } from "../../src/chunk/serve-chunk.js";
+import { CHUNK_HEADROOM_BYTES, type ChunkOutcome } from "../../src/codec/made-chunk.js";
+import type { DatasetConfig } from "../../src/config/config.js";
+import { createSnapshot } from "../../src/dataset/create-snapshot.js";
+import type { DatasetSnapshot, ServedArray } from "../../src/dataset/dataset.js";
+import { ZpublishError } from "../../src/errors.js";
+import type { ChunkTask } from "../../src/pool/chunk-task.js";
+import { combineStamps } from "../../src/zarr/plan/stored-chunks-of.js";
+import type { StoredArray } from "../../src/zarr/stored-array.js";
+import { storedArray, storedTree } from "../dataset/fake-source.js";
+
+/** A cache that keeps all it is given in a Map. */
+function mapCache(): ChunkCache & { readonly kept: Map<string, Uint8Array> } {
+  const kept = new Map<string, Uint8Array>();
+  return {
+    kept,
+    get: (key) => kept.get(key.id),
+    admits: () => true,
+    put(key, chunk) {
+      if (chunk instanceof Uint8Array) kept.set(key.id, chunk.slice());
+      else {
+        kept.set(key.id, chunk.bytes.slice());
+        chunk.release();
+      }
+    },
+    stats: createNullCache().stats,
+    async close() {},
+  };
+}
+
+interface Setup {
+  readonly config?: Partial<DatasetConfig>;
+  readonly stored?: Partial<StoredArray>;
+  readonly makeChunk?: (task: ChunkTask) => Promise<ChunkOutcome>;
+  readonly recycle?: (bytes: Uint8Array<ArrayBuffer>) => void;
+  readonly keeps?: boolean;
+}
+
+/** One int16 array of 4 × 6 in chunks of 2 × 2, stored in files: chunk 0.0 holds "stored bytes". */
+async function setup(t: Test, { config, stored, makeChunk, recycle, keeps = true }: Setup = {}) {
+  const directory = join(t.testdir({ array: { "0.0": "stored bytes" } }), "array");
+  const array = storedArray("a", {
+    chunks: { kind: "files", directory, keyEncoding: { name: "v2", separator: "." } },
+    ...stored,
+  });
+  const snapshot: DatasetSnapshot = createSnapshot(
+    { id: "d", location: "here", immutable: false, encoding: {}, variables: {}, ...config },
+    storedTree([{ path: "/", attrs: {}, arrays: [array] }]),
+    "no-cache",
+  );
+  const cache = mapCache();
+  const tasks: ChunkTask[] = [];
+  const service = createChunkService({
+    cache: () => ({ ...cache, admits: () => keeps }),
+    ...(recycle === undefined ? {} : { recycle }),
+    makeChunk: async (task) => {
+      tasks.push(task);
+      if (makeChunk === undefined) throw new Error("expected no task");
+      return makeChunk(task);
+    },
+  });
+  const served = snapshot.arrays.get("a") as ServedArray;
+  return {
+    cache,
+    tasks,
+    file: join(directory, "0.0"),
+    directory,
+    async serve(key: string) {
+      const reply = await service.serve(snapshot, served, key);
+      const open = async (signal = new AbortController().signal) =>
+        reply.open({ signal, reserve: () => undefined });
+      return { etag: reply.etag, open };
+    },
+  };
+}
+
+const header = (headers: readonly (readonly [string, string])[], name: string) =>
+  headers.find(([key]) => key === name)?.[1];
+
+const encoded = (text: string, stamp: string): ChunkOutcome => ({
+  status: "encoded",
+  bytes: new Uint8Array(Buffer.from(text)),
+  checksum: crc32(text),
+  stamp,
+  timings: { read: 1, decode: 2, encode: 3 },
+});
+
+t.test("stored bytes pass through, then come from the cache", async (t) => {
+  const { serve, cache } = await setup(t);
+  const reply = await serve("0.0");
+  t.match(reply.etag, /^"[0-9a-f]{20}-0\.0-[0-9a-z.]+"$/);
+  const first = await reply.open();
+  t.equal(Buffer.from(first.read(0) ?? []).toString(), "stored bytes");
+  t.equal(Buffer.from(first.read(7) ?? []).toString(), "bytes");
+  t.equal(header(first.headers, "X-Cache"), "PASS");
+  t.match(header(first.headers, "Server-Timing"), /read;dur=/);
+  t.equal(cache.kept.size, 1);
+  const second = await (await serve("0.0")).open();
+  t.equal(header(second.headers, "X-Cache"), "HIT");
+  t.equal(Buffer.from(second.read(0) ?? []).toString(), "stored bytes");
+  t.equal(second.byteLength, 12);
+  cache.kept.clear();
+  t.equal(second.read(0), undefined, "evicted meanwhile");
+});
+
+t.test("a cached chunk keeps no memory", async (t) => {
+  const { serve } = await setup(t);
+  await (await serve("0.0")).open();
+  const body = await (await serve("0.0")).open();
+  t.equal(body?.heldByteLength, 0);
+  t.equal(Buffer.from(body?.read(0) ?? []).toString(), "stored bytes");
+});
+
+t.test("a chunk whose clients have all gone is made again for the next one", async (t) => {
+  let stamp = "";
+  const pending: ((outcome: ChunkOutcome) => void)[] = [];
+  const { serve } = await setup(t, {
+    config: { encoding: { compressor: null } },
+    makeChunk: () => new Promise((resolve) => pending.push(resolve)),
+  });
+  const reply = await serve("0.0");
+  stamp = reply.etag.split("-").at(-1)?.slice(0, -1) as string;
+  const client = new AbortController();
+  const cancelled = reply.open(client.signal);
+  while (pending.length < 1) await nextTurn();
+  client.abort();
+  const next = reply.open();
+  while (pending.length < 2) await nextTurn();
+  const error = { code: "overloaded", message: "cancelled", details: {} } as const;
+  pending[0]?.({ status: "failed", error });
+  pending[1]?.(encoded("made", stamp));
+  await t.rejects(cancelled, { code: "overloaded" });
+  t.equal(Buffer.from((await next).read(0) ?? []).toString(), "made");
+});
+
+t.test("keys that are not canonical, outside the grid, or without a chunk are not found", async (t) => {
+  const { serve } = await setup(t);
+  for (const key of ["0", "0.0.0", "00.0", "+0.0", "0.3", "2.0", "0.1", "x", ""]) {
+    await t.rejects(serve(key), {
+      code: "not-found",
+      message: `Chunk '${key}' not found in variable 'a' of dataset 'd'`,
+    });
+  }
+});
+
+t.test("a chunk rewritten in place has another ETag and is not served from the cache", async (t) => {
+  const { serve, file } = await setup(t);
+  const before = await serve("0.0");
+  await before.open();
+  await writeFile(file, "other bytes!");
+  const after = await serve("0.0");
+  t.not(after.etag, before.etag);
+  const body = await after.open();
+  t.equal(Buffer.from(body.read(0) ?? []).toString(), "other bytes!");
+});
+
+t.test("a reply whose chunk changed before it was read does not go out under the old ETag", async (t) => {
+  const { serve, file, cache } = await setup(t);
+  const reply = await serve("0.0");
+  await writeFile(file, "other bytes!");
+  await t.rejects(reply.open(), { code: "source-changed" });
+  const gone = await setup(t, {
+    config: { encoding: { compressor: { id: "zstd", level: 1 } } },
+    makeChunk: async () => ({ status: "absent" }),
+  });
+  await t.rejects((await gone.serve("0.0")).open(), { code: "source-changed" }, "not absent yet");
+  t.equal(cache.kept.size, 0);
+});
+
+t.test(
+  "a chunk that is too long to be read is named as one that was read, unless it is another by now",
+  async (t) => {
+    const { serve, file } = await setup(t);
+    const before = await serve("0.0");
+    await writeFile(file, Buffer.alloc(1024 ** 2 + 17));
+    await t.rejects(before.open(), { code: "source-changed" });
+    await t.rejects((await serve("0.0")).open(), {
+      code: "corrupt-chunk",
+      message: "'a': chunk '0.0': expected at most 1048592 stored bytes, received 1048593",
+    });
+    await writeFile(file, Buffer.alloc(1024 ** 2 + 16));
+    t.equal((await (await serve("0.0")).open()).byteLength, 1_048_592);
+  },
+);
+
+t.test("a chunk that comes is not what others that are not there are filled with", async (t) => {
+  const stored = { fill: { served: null, item: new Uint8Array(2), absentIsServed: false } };
+  const { serve, cache, directory } = await setup(t, {
+    stored,
+    makeChunk: async ({ chunkCoords }) =>
+      chunkCoords[1] === 2 ? encoded("another", "a stamp") : encoded("filled", ""),
+  });
+  const textOf = async (key: string) =>
+    Buffer.from((await (await serve(key)).open()).read(0) ?? []).toString();
+  const early = await serve("0.1");
+  await writeFile(join(directory, "0.1"), "just written");
+  await t.rejects(early.open(), { code: "source-changed" });
+  await t.rejects(textOf("0.2"), { code: "source-changed" }, "one that a worker has found");
+  t.equal(cache.kept.size, 0);
+  t.same([await textOf("1.1"), await textOf("0.1")], ["filled", "just written"]);
+
+  const rechunked = await setup(t, {
+    stored,
+    keeps: false,
+    config: { encoding: { chunks: [4, 2], compressor: null } },
+    makeChunk: async ({ chunkCoords }) =>
+      encoded("made", chunkCoords[1] === 1 ? combineStamps([undefined, undefined]) : "a stamp"),
+  });
+  await (await rechunked.serve("0.1")).open();
+  await t.rejects((await rechunked.serve("0.2")).open(), { code: "source-changed" });
+});
+
+t.test("an immutable dataset is not looked at, so its ETag says nothing of files", async (t) => {
+  const { serve, file } = await setup(t, { config: { immutable: true } });
+  const before = await serve("0.0");
+  await utimes(file, 1, 1);
+  t.equal((await serve("0.0")).etag, before.etag);
+  await t.rejects((await serve("0.1")).open(), { code: "not-found" });
+});
+
+t.test("128 requests at once for a chunk that has to be made make it once", async (t) => {
+  let stamp = "";
+  const { serve, tasks } = await setup(t, {
+    config: { encoding: { compressor: null } },
+    makeChunk: async () => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return encoded("made", stamp);
+    },
+  });
+  const replies = await Promise.all(Array.from({ length: 128 }, () => serve("0.0")));
+  stamp = replies[0]?.etag.split("-").at(-1)?.slice(0, -1) as string;
+  const bodies = await Promise.all(replies.map((reply) => reply.open()));
+  t.equal(tasks.length, 1);
+  t.ok(bodies.every((body) => Buffer.from(body.read(0) ?? []).toString() === "made"));
+  t.match(
+    header(bodies[0]?.headers ?? [], "Server-Timing"),
+    /read;dur=1.000, decode;dur=2.000, encode;dur=3.000/,
+  );
+});
+
+t.test("a chunk that failed throws what the worker said, is not kept, and is tried again", async (t) => {
+  const { serve, tasks, cache } = await setup(t, {
+    config: { encoding: { compressor: null } },
+    makeChunk: async () => ({
+      status: "failed",
+      error: { code: "corrupt-chunk", message: "too short", details: {} },
+    }),
+  });
+  await t.rejects((await serve("0.0")).open(), new ZpublishError("corrupt-chunk", "too short"));
+  await t.rejects((await serve("0.0")).open(), { code: "corrupt-chunk" });
+  t.equal(tasks.length, 2);
+  t.equal(cache.kept.size, 0);
+});
+
+t.test(
+  "absent chunks that the document does not explain are served filled, from one cache entry",
+  async (t) => {
+    const { serve, tasks, cache, directory } = await setup(t, {
+      stored: { fill: { served: null, item: new Uint8Array(2), absentIsServed: false } },
+      makeChunk: async () => encoded("filled", ""),
+    });
+    await mkdir(directory, { recursive: true });
+    for (const key of ["0.1", "1.1"]) {
+      const body = await (await serve(key)).open();
+      t.equal(Buffer.from(body.read(0) ?? []).toString(), "filled");
+    }
+    t.equal(tasks.length, 1);
+    t.equal(cache.kept.size, 1);
+  },
+);
+
+t.test("a file that cannot be read is a failure, not an absence", async (t) => {
+  const { serve, file } = await setup(t);
+  await rm(file);
+  await mkdir(file);
+  await t.rejects(
+    serve("0.0").then((reply) => reply.open()),
+    { code: "source-unreadable" },
+  );
+});
+
+t.test("a stored chunk that its length betrays is a failure, not passed through", async (t) => {
+  const raw = await setup(t, { stored: { codecs: [], compressorCount: 0 } });
+  const message = "'a' chunk 0.0: expected 8 stored bytes, received 12";
+  await t.rejects((await raw.serve("0.0")).open(), { code: "corrupt-chunk", message });
+  t.equal(raw.cache.kept.size, 0);
+  await writeFile(raw.file, "8 bytes!");
+  t.equal((await (await raw.serve("0.0")).open()).byteLength, 8);
+
+  const empty = await setup(t);
+  await writeFile(empty.file, "");
+  await t.rejects((await empty.serve("0.0")).open(), { code: "corrupt-chunk", message: /received 0/ });
+
+  const blosc = await setup(t, {
+    stored: { codecs: [{ id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 }] },
+  });
+  for (const [length, code] of [
+    [24, undefined],
+    [23, "corrupt-chunk"],
+    [9, "corrupt-chunk"],
+  ] as const) {
+    const chunk = Buffer.alloc(24);
+    chunk.writeUInt32LE(24, 12);
+    await writeFile(blosc.file, chunk.subarray(0, length));
+    const opening = (await blosc.serve("0.0")).open();
+    if (code === undefined) t.equal((await opening).byteLength, length);
+    else await t.rejects(opening, { code });
+  }
+
+  const zstd = await setup(t, { stored: { codecs: [{ id: "zstd", level: 1 }] } });
+  // One frame that says it holds five bytes, in one block, the last one, as they are (RFC 8878, section 3.1.1).
+  const frame = Buffer.from("28b52ffd2005290000" + "0102030405", "hex");
+  for (const stored of [frame, Buffer.concat([frame, frame])]) {
+    await writeFile(zstd.file, stored);
+    t.equal((await (await zstd.serve("0.0")).open()).byteLength, stored.length);
+    await writeFile(zstd.file, stored.subarray(0, -1));
+    const problem = { code: "corrupt-chunk", message: /zstd: expected whole frames, received \d+ bytes/ };
+    await t.rejects((await zstd.serve("0.0")).open(), problem);
+  }
+});
+
+t.test("memory that several read from is taken back once, when the last is done", async (t) => {
+  for (const keeps of [true, false]) {
+    let taken = 0;
+    const bytes = new Uint8Array(new ArrayBuffer(128), CHUNK_HEADROOM_BYTES, 4);
+    const { serve } = await setup(t, {
+      config: { immutable: true, encoding: { compressor: null } },
+      makeChunk: async () => ({ ...encoded("made", "stamp"), bytes }) as ChunkOutcome,
+      recycle() {
+        taken++;
+      },
+      keeps,
+    });
+    const reply = await serve("0.0");
+    // Each is done before the next one reads: in between nobody does.
+    await Promise.all([1, 2, 3].map(async () => (await reply.open()).release?.()));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    t.equal(taken, 1, keeps ? "kept by the cache, too" : "not kept");
+  }
+});

@@ -1,0 +1,98 @@
+import { rm } from "node:fs/promises";
+import { chromium } from "playwright-core";
+import t from "tap";
+import { clientMissing } from "../require-client.js";
+import { CHROMIUM, CHROMIUM_ARGS, startPageServer } from "./browser-page.js";
+import {
+  type FixtureArray,
+  type FixtureStore,
+  makeTemporaryDirectory,
+  openFixtures,
+  type ReadBackJob,
+  readBack,
+  startServer,
+} from "./harness.js";
+import { checkCleanLog } from "./refusals.js";
+import { datasetId, datasetsOf, VARIANTS } from "./served-variants.js";
+import { readTrueItems, zarritaDifference } from "./true-values.js";
+import { readWithZarrita, type ZarritaValues } from "./zarrita-reader.js";
+
+const STORES = ["air.zarr", "tree.zarr"];
+t.setTimeout(120_000);
+
+/** As stored, and encoded by the pool. */
+const SMOKE_VARIANTS = VARIANTS.filter(({ name }) => name === "stored" || name === "zstd");
+
+// The long ring reads every store by every client; here each client reads a flat dataset and a tree.
+t.test(
+  "one client of each kind reads every value of a flat dataset and of a tree",
+  { skip: clientMissing("zarr", "xarray", "fsspec", "dask", "gdal", "chromium") },
+  async (t) => {
+    const fixtures = await openFixtures();
+    const directory = await makeTemporaryDirectory();
+    const server = await startServer({ datasets: datasetsOf(fixtures, STORES, SMOKE_VARIANTS), directory });
+    t.teardown(async () => {
+      await server.stop();
+      await rm(directory, { recursive: true, force: true });
+    });
+    const served = SMOKE_VARIANTS.flatMap((variant) =>
+      STORES.map((store) => ({ store, url: server.storeUrl(datasetId(store, variant)) })),
+    );
+    const differences = async (url: string, store: string, values: readonly ZarritaValues[]) => {
+      const found: string[] = [];
+      for (const each of values) {
+        const array = (fixtures.stores[store] as FixtureStore).arrays[each.path] as FixtureArray;
+        const expected = await readTrueItems(fixtures, array);
+        const problem = expected === undefined ? undefined : zarritaDifference(each, array, expected);
+        if (problem !== undefined) found.push(`${url} ${each.path}: ${problem}`);
+      }
+      return found;
+    };
+    const pathsOf = (store: string) => Object.keys((fixtures.stores[store] as FixtureStore).arrays);
+
+    await t.test("zarr-python, xarray and GDAL", async (t) => {
+      const jobs: ReadBackJob[] = served.flatMap(({ store, url }) => [
+        { client: "zarr", store, url, consolidated: true, refused: [] },
+        { client: "xarray", store, url, decode: true, consolidated: true, refused: [], group: "/" },
+        { client: "gdal", store, url, refused: [] },
+      ]);
+      const { compared, differences } = await readBack(fixtures, jobs);
+      t.same(differences.slice(0, 20), []);
+      t.ok(compared >= jobs.length, `${compared} arrays compared`);
+    });
+
+    await t.test("zarrita in Node.js", async (t) => {
+      for (const { store, url } of served)
+        t.same(await differences(url, store, await readWithZarrita(url, pathsOf(store), "v2")), []);
+    });
+
+    await t.test("zarrita in a page of another origin in Chromium", async (t) => {
+      const pageServer = await startPageServer();
+      const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS] });
+      t.teardown(async () => {
+        await browser.close();
+        await pageServer.close();
+      });
+      const page = await browser.newPage();
+      await page.goto(pageServer.url);
+      await page.waitForFunction(`document.title === "ready"`);
+      for (const { store, url } of served) {
+        const values = await page.evaluate(
+          ([url, paths, version]) =>
+            (
+              globalThis as unknown as {
+                readWithZarrita(
+                  url: string,
+                  paths: readonly string[],
+                  version: string,
+                ): Promise<ZarritaValues[]>;
+              }
+            ).readWithZarrita(url, paths, version),
+          [url, pathsOf(store), "consolidated"] as const,
+        );
+        t.same(await differences(url, store, values), []);
+      }
+    });
+    checkCleanLog(t, server);
+  },
+);

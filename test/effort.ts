@@ -1,0 +1,7 @@
+/** Effort of this run: 1 in the long ring, a tenth of it unless `ZPUBLISH_TEST_EFFORT` says otherwise. */
+const EFFORT = Number(process.env.ZPUBLISH_TEST_EFFORT ?? 0.1);
+
+/** Scales how often something is tried. @param count With effort 1. @returns At least 1. */
+export function effort(count: number): number {
+  return Math.max(1, Math.round(count * EFFORT));
+}

@@ -1,0 +1,144 @@
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
+import t from "tap";
+import { createDocument } from "../../../src/http/create-document.js";
+import { eventually } from "../open-files.js";
+import { openConnection, requestText } from "../raw-request.js";
+import { bodyReplyOf, routeOf, startTestServer } from "../start-test-server.js";
+
+const document = createDocument("{}", "application/json");
+const content = Buffer.alloc(300_000, "0123456789");
+const routes = [
+  routeOf("/page", () => ({ kind: "document", document })),
+  routeOf(
+    "/chunk",
+    async () => {
+      await delay(5);
+      return bodyReplyOf(content, '"t"');
+    },
+    "chunk",
+  ),
+];
+
+/** Asks without a pause on connections that are kept, until no new ones are accepted; says how each request ended. */
+const CLIENT = `
+  import { Agent, get } from "node:http";
+  const port = Number(process.argv[1]);
+  const agent = new Agent({ keepAlive: true, maxSockets: 8 });
+  const ended = { whole: 0, refused: 0, failed: 0 };
+  let isRefused = false;
+  function ask(path, byteLength) {
+    return new Promise((resolve) => {
+      const request = get({ host: "127.0.0.1", port, path, agent }, (response) => {
+        let received = 0;
+        response.on("data", (piece) => { received += piece.length; });
+        response.on("error", () => {});
+        response.on("close", () => {
+          response.statusCode === 200 && received === byteLength ? ended.whole++ : ended.failed++;
+          resolve();
+        });
+      });
+      request.on("error", (error) => {
+        if (error.code === "ECONNREFUSED") { isRefused = true; ended.refused++; }
+        else { ended.failed++; console.error(error.code, request.reusedSocket); }
+        resolve();
+      });
+    });
+  }
+  await ask("/page", 2);
+  console.log("ready");
+  await Promise.all(Array.from({ length: 8 }, async (_, i) => {
+    while (!isRefused) await (i % 2 === 0 ? ask("/page", 2) : ask("/chunk", 300000));
+  }));
+  console.log(JSON.stringify(ended));
+  agent.destroy();
+`;
+
+t.test("clients that keep connections lose no request when the server takes its leave", async (t) => {
+  const { port, server } = await startTestServer(t, routes);
+  const client = spawn(process.execPath, ["--input-type=module", "-e", CLIENT, String(port)], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  t.teardown(() => client.kill("SIGKILL"));
+  let errors = "";
+  client.stderr.on("data", (piece) => {
+    errors += piece;
+  });
+  const said = createInterface({ input: client.stdout })[Symbol.asyncIterator]();
+  await said.next();
+  await eventually(() => server.stats.requests > 100);
+  await server.close(5_000);
+  const ended = JSON.parse((await said.next()).value) as Record<string, number>;
+  t.ok(Number(ended.whole) > 100, JSON.stringify(ended));
+  // One that the kernel had taken, and the server not yet, when it stopped listening: as in any server.
+  t.ok(Number(ended.failed) <= 1, errors);
+  t.match(server.stats, { requestsInFlight: 0, bodyBytesInFlight: 0, connections: 0 });
+});
+
+t.test("does not wait without connections, and only shortly for idle ones", async (t) => {
+  const alone = await startTestServer(t, routes);
+  const beganMs = performance.now();
+  await alone.server.close(60_000);
+  const silent = await startTestServer(t, routes);
+  const connection = await openConnection(silent.port);
+  connection.send(requestText("/page"));
+  await connection.answer();
+  await silent.server.close(60_000);
+  t.ok(await eventually(() => connection.closed()));
+  t.ok(performance.now() - beganMs < 30_000, "not the minute that it may take");
+});
+
+t.test("operations are answered until all else is done", async (t) => {
+  const { port, server } = await startTestServer(t, routes, {
+    admin: { host: "127.0.0.1", port: 0 },
+    endpoints: [
+      {
+        path: "/readyz",
+        isOpen: true,
+        answer: () => ({ status: "503 Service Unavailable", contentType: "text/plain", body: "draining" }),
+      },
+    ],
+  });
+  const admin = await server.listenAdmin();
+  const connection = await openConnection(port);
+  connection.send(requestText("/chunk"));
+  await connection.answer();
+  const closed = server.close(5_000);
+  await delay(30);
+  t.equal(await (await fetch(`${admin?.url}/readyz`)).text(), "draining");
+  connection.socket.destroy();
+  await closed;
+  await t.rejects(fetch(`${admin?.url}/readyz`));
+});
+
+/** Connects and asks when told to, and says how many were answered once all have ended. */
+const WAITING_CLIENTS = `
+  import { connect } from "node:net";
+  const [port, count] = process.argv.slice(1).map(Number);
+  let answered = 0, ended = 0;
+  console.log("ready");
+  process.stdin.once("data", () => {
+    for (let i = 0; i < count; i += 1) {
+      const socket = connect(port, "127.0.0.1");
+      socket.on("error", () => {});
+      socket.once("data", (piece) => { if (/ 200 /.test(piece)) answered += 1; socket.destroy(); });
+      socket.once("close", () => { ended += 1; if (ended === count) { console.log(answered); process.exit(); } });
+      socket.write(${JSON.stringify(requestText("/page"))});
+    }
+  });
+`;
+
+t.test("clients that have connected when the server closes are answered", async (t) => {
+  const { port, server } = await startTestServer(t, routes);
+  const args = ["--input-type=module", "-e", WAITING_CLIENTS, String(port), "50"];
+  const client = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
+  t.teardown(() => client.kill("SIGKILL"));
+  const said = createInterface({ input: client.stdout })[Symbol.asyncIterator]();
+  await said.next();
+  await new Promise<void>((resolve) => client.stdin.write("go\n", () => resolve()));
+  // This process accepts no connection in that time: all wait to be accepted.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+  await server.close(5_000);
+  t.equal((await said.next()).value, "50");
+});

@@ -1,0 +1,395 @@
+import { execFileSync } from "node:child_process";
+import { closeSync, mkdirSync, openSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { crc32 } from "node:zlib";
+import fc from "fast-check";
+import { pino } from "pino";
+import t, { type Test } from "tap";
+import { elementCount } from "../../src/model/chunk-grid.js";
+import { createEncodePool, type EncodePool, type EncodePoolOptions } from "../../src/pool/encode-pool.js";
+import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
+import { memoryOfTask } from "../../src/pool/task-memory.js";
+import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
+import type { EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
+import { arrayBytes, gridPositions, readerOf } from "../codec/stored-chunks.js";
+import { effort } from "../effort.js";
+import { storedArray } from "../zarr/stored-array.js";
+
+function openPool(t: Test, options: Partial<EncodePoolOptions> = {}): EncodePool {
+  const pool = createEncodePool({
+    threads: 2,
+    withChecksums: true,
+    log: pino({ level: "silent" }),
+    ...options,
+  });
+  t.teardown(() => pool.close());
+  return pool;
+}
+
+const crashing = fileURLToPath(new URL("./crashing-worker.js", import.meta.url));
+
+const { plan: PLAN } = createEncodingPlan(storedArray(), { compressor: null });
+const plans = new Map<string, EncodingPlan>();
+
+/** What the crashing worker is to do, for an array of that path. */
+function order(number: number, path = "g/t", second = 0) {
+  const plan = plans.get(path) ?? { ...PLAN, path };
+  plans.set(path, plan);
+  return { plan, chunkCoords: [number, second] };
+}
+
+async function writeChunks(directory: string): Promise<void> {
+  const stored = storedArray();
+  const reader = await readerOf(stored, arrayBytes(stored.shape, 4));
+  mkdirSync(directory, { recursive: true });
+  for (const coords of gridPositions([3, 3])) {
+    const chunk = await reader.read(coords);
+    if (coords.join(".") !== "1.1" && chunk !== undefined)
+      writeFileSync(join(directory, coords.join(".")), chunk.bytes);
+  }
+}
+
+/** A worker starts within it on a busy machine, too: starting is part of a task's time. */
+const STUCK_AFTER_MS = 4_000;
+
+t.test("a worker gives the same as the same code inline", async (t) => {
+  const pool = openPool(t);
+  const inline = createTaskRunner({ withChecksums: true });
+  const directory = t.testdir();
+  await writeChunks(directory);
+  const source = { kind: "files", directory, keyEncoding: { name: "v2", separator: "." } } as const;
+  const buffer = new SharedArrayBuffer(480);
+  new Uint8Array(buffer).set(arrayBytes([10, 12], 4));
+  const memory = {
+    chunkShape: [10, 12],
+    codecs: [],
+    compressorCount: 0,
+    chunks: { kind: "memory", buffer, byteOffset: 0, byteLength: 480 },
+  } as const;
+
+  await fc.assert(
+    fc.asyncProperty(
+      fc.boolean(),
+      fc.option(fc.tuple(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 14 })), {
+        nil: undefined,
+      }),
+      fc.constantFrom<CodecSpec | null | undefined>(
+        undefined,
+        null,
+        { id: "zstd" },
+        { id: "lz4" },
+        { id: "blosc" },
+      ),
+      fc.boolean(),
+      async (isMemory, chunkShape, compressor, absentIsServed) => {
+        const stored = storedArray({
+          ...(isMemory ? memory : { chunks: source }),
+          fill: { served: null, item: new Uint8Array([1, 2, 3, 4]), absentIsServed },
+        });
+        const { plan } = createEncodingPlan(stored, { chunkShape, compressor });
+        for (const chunkCoords of [...gridPositions(plan.served.gridShape)].slice(0, 6)) {
+          const [a, b] = await Promise.all([
+            pool.makeChunk({ plan, chunkCoords }),
+            inline({ plan, chunkCoords }),
+          ]);
+          const { timings: _a, ...ours } = a as { timings?: unknown; status: string };
+          const { timings: _b, ...theirs } = b as { timings?: unknown; status: string };
+          t.notMatch(ours, { status: "failed" });
+          if (JSON.stringify(ours) !== JSON.stringify(theirs)) return false;
+        }
+        return true;
+      },
+    ),
+    { numRuns: effort(200) },
+  );
+});
+
+t.test("encoded bytes come as one whole buffer, with timings", async (t) => {
+  const pool = openPool(t);
+  const buffer = new SharedArrayBuffer(480);
+  const stored = storedArray({
+    chunkShape: [10, 12],
+    codecs: [],
+    chunks: { kind: "memory", buffer, byteOffset: 0, byteLength: 480 },
+  });
+  const { plan } = createEncodingPlan(stored, { compressor: { id: "blosc" } });
+  const made = await pool.makeChunk({ plan, chunkCoords: [0, 0] });
+  if (made.status !== "encoded") throw new Error(made.status);
+  t.equal(made.checksum, crc32(made.bytes));
+  const expected = Buffer.from(made.bytes);
+  for (let i = 0; i < 5; i++) {
+    const memory = made.bytes.buffer;
+    pool.recycle?.(made.bytes);
+    const again = await pool.makeChunk({ plan, chunkCoords: [0, 0] });
+    t.ok(
+      again.status === "encoded" && expected.equals(again.bytes),
+      "the same in memory that was used before",
+    );
+    t.ok(i > 0 || memory.byteLength === 0, "which is the worker's again");
+    if (again.status === "encoded") pool.recycle?.(again.bytes);
+  }
+  t.ok(made.bytes instanceof Uint8Array);
+  t.ok(Object.values(made.timings).every((duration) => duration >= 0));
+  t.ok(made.timings.encode > 0);
+  t.equal(elementCount(plan.served.chunkShape) * 4, 480);
+});
+
+t.test("errors come back with code and message", async (t) => {
+  const pool = openPool(t);
+  const directory = t.testdir({ "0.0": "this is no Blosc chunk at all" });
+  const stored = storedArray({
+    chunks: { kind: "files", directory, keyEncoding: { name: "v2", separator: "." } },
+  });
+  const { plan } = createEncodingPlan(stored, { compressor: null });
+  const outcome = await pool.makeChunk({ plan, chunkCoords: [0, 0] });
+  t.match(outcome, {
+    status: "failed",
+    error: {
+      code: "corrupt-chunk",
+      message: /^array 'g\/t': stored chunk 0\.0: blosc: expected format version 2/,
+    },
+  });
+});
+
+t.test(
+  "a chunk that crashes workers fails by name after two of them, and others notice nothing",
+  async (t) => {
+    const pool = openPool(t, { workerFile: crashing });
+    for (const [number, path] of [
+      [1, "thrown"],
+      [2, "exited"],
+      [5, "uncaught"],
+    ] as const) {
+      const poison = pool.makeChunk(order(number, path));
+      const others = await Promise.all([0, 0, 0, 0].map((ordinary) => pool.makeChunk(order(ordinary))));
+      for (const outcome of others) t.match(outcome, { status: "absent" });
+      t.match(await poison, {
+        status: "failed",
+        error: { code: "codec-failed", message: `array '${path}': the worker for chunk ${number}.0 crashed` },
+      });
+    }
+    t.match(pool.stats, { retried: 3, quarantined: 3, failed: 3, workerDeaths: { crashed: 6, timedOut: 0 } });
+  },
+);
+
+t.test("a chunk whose worker crashed by accident is made by another", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, threads: 1 });
+  t.match(await pool.makeChunk(order(9, join(t.testdir(), "seen"))), { status: "absent" });
+  t.match(pool.stats, { retried: 1, quarantined: 0, failed: 0, workerDeaths: { crashed: 1 } });
+});
+
+t.test("a chunk that killed workers is not tried again for a while, unless it is another", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, threads: 1 });
+  const task = { ...order(2), stamp: "a" };
+  t.match(await pool.makeChunk(task), { status: "failed" });
+  const { crashed } = pool.stats.workerDeaths;
+  t.match(await pool.makeChunk(task), {
+    error: { code: "codec-failed", message: /worker for chunk 2\.0 crashed; it is not tried again/ },
+  });
+  t.equal(pool.stats.workerDeaths.crashed, crashed, "no worker was asked");
+  t.match(await pool.makeChunk({ ...task, stamp: "b" }), { status: "failed" });
+  t.equal(pool.stats.workerDeaths.crashed, crashed + 2, "rewritten since, it is");
+});
+
+t.test("a worker that runs out of memory takes nothing else with it", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, threads: 1, workerHeapBytes: 64 * 2 ** 20 });
+  t.match(await pool.makeChunk(order(6, "hoarder")), {
+    status: "failed",
+    error: { code: "codec-failed", message: /ran out of memory/ },
+  });
+  t.equal(pool.stats.workerDeaths.outOfMemory, 2);
+  t.match(await pool.makeChunk(order(0)), { status: "absent" });
+});
+
+t.test("a worker that is worn out hands its task on", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, threads: 1 });
+  const file = join(t.testdir(), "seen");
+  t.match(await pool.makeChunk(order(3, file)), { status: "absent" });
+  t.match(pool.stats, { retried: 0, workerDeaths: { crashed: 0 } });
+});
+
+t.test("a worker that takes too long is ended, and its chunk not tried again", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, taskTimeoutMs: STUCK_AFTER_MS });
+  const failure = {
+    status: "failed",
+    error: { message: new RegExp(`exceeded the time limit of ${STUCK_AFTER_MS} ms`) },
+  };
+  const [waiting, looping] = await Promise.all([
+    pool.makeChunk(order(4, "waiting")),
+    pool.makeChunk(order(7, "looping")),
+  ]);
+  t.match(waiting, failure);
+  t.match(looping, failure);
+  t.match(await pool.makeChunk(order(7, "looping")), failure);
+  t.match(pool.stats, { retried: 0, quarantined: 2, workerDeaths: { timedOut: 2 } });
+  t.match(await pool.makeChunk(order(0)), { status: "absent" });
+});
+
+for (const threads of [1, 2]) {
+  t.test(`an array full of chunks that crash ${threads} workers takes turns with others`, async (t) => {
+    const pool = openPool(t, { workerFile: crashing, threads });
+    const poisoned = Array.from({ length: 30 }, (_, index) => pool.makeChunk(order(2, "poisoned", index)));
+    const others = Array.from({ length: 10 }, (_, index) => pool.makeChunk(order(0, "healthy", index)));
+    for (const outcome of await Promise.all(others)) t.match(outcome, { status: "absent" });
+    const { quarantined } = pool.stats;
+    t.ok(quarantined > 0 && quarantined <= 10 + threads, `${quarantined} of them were tried meanwhile`);
+    await pool.close();
+    for (const outcome of await Promise.all(poisoned)) t.match(outcome, { status: "failed" });
+  });
+}
+
+t.test("workers that wait for files for ever are replaced", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, taskTimeoutMs: STUCK_AFTER_MS });
+  const pipes = [1, 2].map((number) => join(t.testdir(), `pipe${number}`));
+  for (const pipe of pipes) execFileSync("mkfifo", [pipe]);
+  const stuck = await Promise.all(pipes.map((pipe) => pool.makeChunk(order(8, pipe))));
+  for (const outcome of stuck) t.match(outcome, { error: { message: /time limit/ } });
+  t.match(await pool.makeChunk(order(0)), { status: "absent" });
+  // Lets the threads end.
+  for (const pipe of pipes) closeSync(openSync(pipe, "w"));
+});
+
+t.test("tasks wait in line up to a limit", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, threads: 1, maxQueued: 3 });
+  const outcomes = Promise.all([0, 0, 0, 0, 0, 0].map((number) => pool.makeChunk(order(number))));
+  t.equal(pool.stats.queued, 3);
+  t.same(
+    (await outcomes).map((outcome) => (outcome.status === "failed" ? outcome.error.code : outcome.status)),
+    ["absent", "absent", "absent", "absent", "overloaded", "overloaded"],
+  );
+  t.equal(pool.stats.queued, 0);
+});
+
+t.test("a cancelled task leaves the queue at once, and makes room for others", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, threads: 1, maxQueued: 2, taskTimeoutMs: STUCK_AFTER_MS });
+  const controller = new AbortController();
+  const first = pool.makeChunk(order(4), controller.signal);
+  // Would end the worker, if it were begun.
+  const given = [2, 2].map((number) => pool.makeChunk(order(number), controller.signal));
+  t.match(await pool.makeChunk(order(0)), { error: { code: "overloaded" } });
+  t.equal(pool.stats.queued, 2);
+  controller.abort();
+  t.equal(pool.stats.queued, 0);
+  const next = [pool.makeChunk(order(0)), pool.makeChunk(order(0))];
+  t.equal(pool.stats.queued, 2, "there is room for those who wait");
+  for (const outcome of await Promise.all(given)) {
+    t.match(outcome, { status: "failed", error: { code: "cancelled" } });
+  }
+  t.match(await pool.makeChunk(order(2), controller.signal), { error: { code: "cancelled" } });
+  t.match(await first, { error: { code: "codec-failed" } }, "what has begun is not cancelled");
+  for (const outcome of await Promise.all(next)) t.match(outcome, { status: "absent" });
+  t.match(pool.stats, { failed: 2, workerDeaths: { crashed: 0, timedOut: 1 } }, "cancelled is not failed");
+});
+
+t.test("closing settles everything", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, threads: 1 });
+  const outcomes = [4, 0, 0].map((number) => pool.makeChunk(order(number)));
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  await pool.close();
+  for (const outcome of await Promise.all(outcomes)) {
+    t.match(outcome, { status: "failed", error: { code: "draining" } });
+  }
+  t.match(await pool.makeChunk(order(0)), { status: "failed", error: { code: "draining" } });
+});
+
+t.test(
+  "a worker that cannot start fails no task at once, is not tried in a loop, and again later",
+  async (t) => {
+    for (const problem of ["throw new Error('cannot start')", "process.exit(3)"]) {
+      const source = `import { existsSync } from "node:fs";
+if (!existsSync(new URL("./allowed", import.meta.url))) ${problem};
+export default () => ({ status: "absent" });`;
+      const directory = t.testdir({ "broken.mjs": source });
+      const pool = openPool(t, { workerFile: join(directory, "broken.mjs") });
+      const outcomes = await Promise.all([0, 0, 0].map((number) => pool.makeChunk(order(number))));
+      for (const outcome of outcomes) {
+        t.match(outcome, { error: { code: "overloaded", message: "expected a worker to start, none does" } });
+      }
+      t.ok(pool.stats.isBroken);
+      const { couldNotStart } = pool.stats.workerDeaths;
+      t.ok(couldNotStart >= 3 && couldNotStart <= 9, `${couldNotStart} starts`);
+      t.match(await pool.makeChunk(order(0)), { error: { code: "overloaded" } });
+      t.equal(pool.stats.workerDeaths.couldNotStart, couldNotStart, "not tried before a pause has gone by");
+      writeFileSync(join(directory, "allowed"), "");
+      let outcome = await pool.makeChunk(order(0));
+      while (outcome.status === "failed") {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        outcome = await pool.makeChunk(order(0));
+      }
+      t.match(outcome, { status: "absent" });
+      t.notOk(pool.stats.isBroken);
+    }
+  },
+);
+
+t.test("a system that has no thread to give costs no chunk its good name, and ends nothing", async (t) => {
+  const threads = createRequire(import.meta.url)("node:worker_threads") as { Worker: unknown };
+  const { Worker } = threads;
+  const pool = openPool(t);
+  t.teardown(() => {
+    threads.Worker = Worker;
+  });
+  threads.Worker = class {
+    constructor() {
+      // What Node.js throws where pthread_create fails.
+      throw Object.assign(new Error("Worker initialization failure: EAGAIN"), {
+        code: "ERR_WORKER_INIT_FAILED",
+      });
+    }
+  };
+  const directory = t.testdir();
+  await writeChunks(directory);
+  const source = { kind: "files", directory, keyEncoding: { name: "v2", separator: "." } } as const;
+  const task = { plan: { ...PLAN, source }, chunkCoords: [0, 0] };
+  const refused = await pool.makeChunk(task);
+  t.match(refused, { error: { code: "overloaded", message: "expected a worker to start, none does" } });
+  const { workerDeaths, quarantined } = pool.stats;
+  t.ok(workerDeaths.couldNotStart >= 3, `${workerDeaths.couldNotStart} starts`);
+  t.equal(quarantined, 0);
+  threads.Worker = Worker;
+  let outcome = await pool.makeChunk(task);
+  while (outcome.status === "failed" && outcome.error.code === "overloaded") {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    outcome = await pool.makeChunk(task);
+  }
+  t.match(outcome, { status: "encoded" });
+});
+
+t.test("a chunk that is there is taken, though its time was up while the loop stood still", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, threads: 1, taskTimeoutMs: 1_000 });
+  // So that there is a worker.
+  await pool.makeChunk(order(0));
+  const outcome = pool.makeChunk(order(10, "g/t", 300));
+  // From where timers are looked at before what has come.
+  await new Promise((resolve) => setImmediate(resolve));
+  const until = performance.now() + 2_000;
+  while (performance.now() < until);
+  t.not((await outcome).status, "failed");
+  t.equal(pool.stats.workerDeaths.timedOut, 0);
+});
+
+t.test("arrays take turns", async (t) => {
+  const pool = openPool(t, { workerFile: crashing, threads: 1 });
+  const finished: string[] = [];
+  const ask = async (path: string, index: number) => {
+    await pool.makeChunk(order(10, path, index));
+    finished.push(`${path}${index}`);
+  };
+  await Promise.all([ask("a", 1), ask("a", 2), ask("a", 3), ask("b", 1)]);
+  t.same(finished, ["a1", "a2", "b1", "a3"]);
+});
+
+t.test("chunks that need much memory wait for each other", async (t) => {
+  const memory = memoryOfTask(PLAN);
+  const pool = openPool(t, { workerFile: crashing, memoryBudgetBytes: 2 * memory });
+  const made = [1, 2].map((index) => pool.makeChunk(order(10, `large${index}`, 20)));
+  t.match(pool.stats, { running: 1, queued: 1 });
+  await Promise.all(made);
+  const small = openPool(t, { workerFile: crashing, memoryBudgetBytes: 4 * memory });
+  const both = [1, 2].map((index) => small.makeChunk(order(10, `small${index}`, 20)));
+  t.match(small.stats, { running: 2, queued: 0 });
+  await Promise.all(both);
+});

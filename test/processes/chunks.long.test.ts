@@ -1,0 +1,99 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import t from "tap";
+import { openConnection, type RawAnswer, requestText } from "../http/raw-request.js";
+import { until } from "./process-table.js";
+import { CHUNKS, type Program, startProgram, writeStore } from "./start-program.js";
+
+const skip = process.platform === "linux" ? false : "only Linux spreads connections";
+t.setTimeout(120_000);
+
+function chunkPath(index: number): string {
+  return `/datasets/noise/zarr/noise/${index}.0`;
+}
+
+async function askEach(program: Program, connections: number, path: string): Promise<RawAnswer[]> {
+  const opened = await Promise.all(Array.from({ length: connections }, () => openConnection(program.port)));
+  for (const connection of opened) connection.send(requestText(path));
+  const answers = await Promise.all(opened.map((connection) => connection.answer()));
+  for (const { socket } of opened) socket.destroy();
+  return answers;
+}
+
+t.test("a chunk that many ask for at once is made once in each process", { skip }, async (t) => {
+  const location = await writeStore(t);
+  for (const args of [[], ["--no-cache"]]) {
+    // Without a cache, whoever asks when it is made has it made again: it takes long enough for all to have asked.
+    const program = await startProgram(t, location, { args, level: 22 });
+    for (const index of [0, 1, 2]) {
+      const answers = await askEach(program, 128, chunkPath(index));
+      t.ok(answers.every(({ status }) => status === 200));
+      t.ok(answers.every(({ body }) => body.equals(answers[0]!.body)));
+      t.ok(answers.every(({ headers }) => headers.etag === answers[0]!.headers.etag));
+      const made = program.made().filter((chunk) => chunk === `noise ${index}.0`).length;
+      t.ok(made >= 1 && made <= program.processes().length, `chunk ${index} ${args} was made ${made} times`);
+    }
+    program.run.child.kill("SIGTERM");
+    t.equal(await program.run.ended, 0);
+  }
+});
+
+t.test("a chunk that one process has put into the cache is a hit in another", { skip }, async (t) => {
+  const program = await startProgram(t, await writeStore(t));
+  const [first, second] = await Promise.all(program.processes().map((pid) => program.connectTo(pid)));
+  const made: RawAnswer[] = [];
+  for (let index = 0; index < CHUNKS; index++) {
+    first!.send(requestText(chunkPath(index)));
+    made.push(await first!.answer());
+  }
+  t.ok(made.every(({ headers }) => headers["x-cache"] === "MISS"));
+  const writes = /^zpublish_cache_writes_total\{process="[12]"\} (\d+)$/gm;
+  await until(async () => {
+    const text = await (await fetch(`${program.url}/metrics`)).text();
+    return Math.max(...[...text.matchAll(writes)].map(([, count]) => Number(count))) >= CHUNKS;
+  });
+  for (const [index, { headers, body }] of made.entries()) {
+    second!.send(requestText(chunkPath(index)));
+    const found = await second!.answer();
+    t.equal(found.headers["x-cache"], "HIT");
+    t.equal(found.headers.etag, headers.etag);
+    t.ok(found.body.equals(body));
+  }
+});
+
+t.test("a chunk rewritten in place is not served stale by any process", { skip }, async (t) => {
+  const location = await writeStore(t);
+  const program = await startProgram(t, location);
+  const connections = await Promise.all(program.processes().map((pid) => program.connectTo(pid)));
+  const seen = new Set<string>();
+  for (let round = 0; round < 5; round++) {
+    await writeFile(join(location, "noise", "0.0"), Buffer.alloc(2 ** 18, round + 1));
+    for (const connection of connections) connection.send(requestText(chunkPath(0)));
+    const answers = await Promise.all(connections.map((connection) => connection.answer()));
+    for (const { status, headers, body } of answers) {
+      t.equal(status, 200);
+      t.equal(headers.etag, answers[0]!.headers.etag);
+      t.ok(body.equals(answers[0]!.body));
+    }
+    t.notOk(seen.has(answers[0]!.headers.etag as string));
+    seen.add(answers[0]!.headers.etag as string);
+  }
+});
+
+t.test("chunks that clients asked for and left are not made", { skip }, async (t) => {
+  const program = await startProgram(t, await writeStore(t), { args: ["--workers", "1", "--no-cache"] });
+  const leaving = await Promise.all(
+    Array.from({ length: CHUNKS - 1 }, async (_, index) => {
+      const connection = await openConnection(program.port);
+      connection.send(requestText(chunkPath(index)));
+      return connection;
+    }),
+  );
+  await until(() => program.made().length > 0);
+  for (const { socket } of leaving) socket.destroy();
+  await delay(20);
+  const [answer] = await askEach(program, 1, chunkPath(CHUNKS - 1));
+  t.equal(answer!.status, 200);
+  t.ok(program.made().length < CHUNKS, `${program.made().length} of ${CHUNKS} were made`);
+});

@@ -1,0 +1,270 @@
+import { once } from "node:events";
+import { cp, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { PROGRAM, runScript } from "../cli/run-program.js";
+import { openConnection, type RawConnection, requestText } from "../http/raw-request.js";
+import { makeDirectory, writeFiles } from "../source/write-store.js";
+import { isAlive, until } from "./process-table.js";
+import { CHUNKS, startProgram, writeStore } from "./start-program.js";
+
+const skip = process.platform === "linux" ? false : "only Linux spreads connections";
+t.setTimeout(120_000);
+
+/** Runs the program to an end that is expected, and ends it where it does not come. */
+async function runProgram(t: Test, args: readonly string[]) {
+  const run = runScript(PROGRAM, args);
+  t.teardown(() => void run.child.kill("SIGKILL"));
+  const code = await run.ended;
+  return { code, stdout: run.stdout(), stderr: run.stderr() };
+}
+
+async function ask(connection: RawConnection, path: string, headers: Record<string, string> = {}) {
+  connection.send(requestText(path, { headers }));
+  return connection.answer();
+}
+
+t.test("every process answers the same", { skip }, async (t) => {
+  const program = await startProgram(t, await writeStore(t), { processes: 3 });
+  const pids = program.processes();
+  t.equal(pids.length, 3);
+  const connections = await Promise.all(pids.map((pid) => program.connectTo(pid)));
+  const paths = [
+    ...["/", "/plugins", "/versions", "/datasets", "/openapi.json", "/docs", "/nothing"],
+    ...["/", "/keys", "/dict", "/info", "/tree", "/groups"].map((path) => `/datasets/noise${path}`),
+    ...["/datasets/noise", "/datasets/noise/zarr/", "/datasets/none/info", "/datasets/plain/zarr/noise/99.0"],
+    ...[".zmetadata", ".zgroup", ".zattrs", "noise/.zarray", "noise/.zattrs", "noise/3.0"].flatMap((key) => [
+      `/datasets/noise/zarr/${key}`,
+      `/datasets/plain/zarr/${key}`,
+    ]),
+  ];
+  for (const path of paths) {
+    const answers = [];
+    for (const connection of connections) answers.push(await ask(connection, path));
+    const [first, ...others] = answers.map(({ status, headers, body }) => {
+      const { date: _date, "server-timing": _timing, "x-cache": _cache, ...same } = headers;
+      return { status, headers: same, body: body.toString("base64") };
+    });
+    for (const other of others) t.strictSame(other, first, path);
+    const etag = answers[0]!.headers.etag;
+    if (etag === undefined) continue;
+    for (const connection of connections) {
+      t.equal((await ask(connection, path, { "If-None-Match": etag })).status, 304, `${path} again`);
+    }
+  }
+  t.notMatch(program.run.stderr(), /"level":[456]0/, "nothing to warn about");
+});
+
+t.test("what is wrong with a dataset at start is logged once", { skip }, async (t) => {
+  const location = await writeStore(t);
+  await writeFiles(location, { "broken/.zarray": { zarr_format: 2 } });
+  const program = await startProgram(t, location, { processes: 3 });
+  t.equal(program.run.stderr().match(/"dataset":"plain"[^\n]*"msg":"refused"/g)?.length, 1);
+  t.match(program.run.stderr(), /"process":1,"dataset":"plain"/);
+});
+
+t.test("connections are spread over all processes", { skip }, async (t) => {
+  const program = await startProgram(t, await writeStore(t));
+  const counts = new Map<number, number>();
+  for (let index = 0; index < 64; index++) {
+    const { pid } = await program.connect();
+    counts.set(pid, (counts.get(pid) ?? 0) + 1);
+  }
+  t.strictSame([...counts.keys()].sort(), program.processes().sort());
+  t.ok(
+    [...counts.values()].every((count) => count >= 8),
+    String([...counts.values()]),
+  );
+});
+
+t.test("SIGHUP reaches all processes, and so does the time that is configured", { skip }, async (t) => {
+  const location = await writeStore(t);
+  for (const args of [[], ["--refresh", "0.1"]]) {
+    const program = await startProgram(t, location, { args });
+    const connections = await Promise.all(program.processes().map((pid) => program.connectTo(pid)));
+    const titles = () =>
+      Promise.all(
+        connections.map(async (connection) => {
+          const { body } = await ask(connection, "/datasets/plain/zarr/.zattrs");
+          return (JSON.parse(body.toString()) as { title: string }).title;
+        }),
+      );
+    const title = `changed with ${args.length} arguments`;
+    t.notOk((await titles()).includes(title));
+    await writeFile(join(location, ".zattrs"), JSON.stringify({ title }));
+    if (args.length === 0) program.run.child.kill("SIGHUP");
+    await until(async () => (await titles()).every((found) => found === title));
+    // Each says so; the second may not have been heard yet.
+    await until(() => program.run.stderr().match(/"dataset":"plain"[^\n]*dataset refreshed/g)?.length === 2);
+    program.run.child.kill("SIGTERM");
+    t.equal(await program.run.ended, 0);
+  }
+});
+
+t.test("SIGTERM lets all processes finish, and leaves none behind", { skip }, async (t) => {
+  const program = await startProgram(t, await writeStore(t), { args: ["--workers", "1"] });
+  const pids = program.processes();
+  const connections = await Promise.all(
+    Array.from({ length: CHUNKS }, async (_, index) => {
+      const connection = await openConnection(program.port);
+      connection.send(requestText(`/datasets/noise/zarr/noise/${index}.0`));
+      return connection;
+    }),
+  );
+  await until(() => program.made().length > 0);
+  program.run.child.kill("SIGTERM");
+  const answers = await Promise.all(connections.map((connection) => connection.answer()));
+  t.ok(answers.every(({ status }) => status === 200));
+  t.equal(await program.run.ended, 0);
+  t.notOk(pids.some(isAlive));
+  await t.rejects(openConnection(program.port), /ECONNREFUSED/);
+});
+
+for (const signal of ["SIGKILL", "SIGTERM"] as const) {
+  t.test(`a process ended by ${signal} is replaced, and the others go on meanwhile`, { skip }, async (t) => {
+    const program = await startProgram(t, await writeStore(t));
+    const [one, other] = program.processes() as [number, number];
+    const kept = await program.connectTo(other);
+    process.kill(one, signal);
+    await program.run.says("another takes its place");
+    t.equal((await ask(kept, "/datasets/noise/zarr/noise/1.0")).status, 200);
+    await program.run.says("the server process is replaced");
+    t.equal((await ask(kept, "/datasets")).status, 200, "on the connection that was there");
+    const next = program.processes().find((pid) => pid !== other) as number;
+    t.not(next, one);
+    const connection = await program.connectTo(next);
+    t.equal((await ask(connection, "/datasets/noise/zarr/noise/2.0")).status, 200);
+    program.run.child.kill("SIGTERM");
+    t.equal(await program.run.ended, 0);
+  });
+}
+
+t.test("what keeps a process from being replaced does not end the others", { skip }, async (t) => {
+  const location = await writeStore(t);
+  const gone = join(await makeDirectory(t), "gone.zarr");
+  await cp(location, gone, { recursive: true });
+  const program = await startProgram(t, location, { args: [gone] });
+  const [one, other] = program.processes() as [number, number];
+  const kept = await program.connectTo(other);
+  await rename(gone, `${gone}.away`);
+  process.kill(one, "SIGKILL");
+  await until(() => program.run.stderr().split("could not be replaced").length > 3);
+  t.equal((await ask(kept, "/datasets/noise/zarr/noise/1.0")).status, 200);
+  t.match((await ask(kept, "/metrics")).body.toString(), /^zpublish_process_restarts_total\S* 1$/m);
+  await rename(`${gone}.away`, gone);
+  await program.run.says("the server process is replaced");
+  program.run.child.kill("SIGTERM");
+  t.equal(await program.run.ended, 0);
+});
+
+t.test("a chunk is answered by one process while another dies that makes chunks", { skip }, async (t) => {
+  const program = await startProgram(t, await writeStore(t), { args: ["--workers", "1"] });
+  const [one, other] = program.processes() as [number, number];
+  const dying = await program.connectTo(one);
+  const waiting = await program.connectTo(other);
+  for (let index = 0; index < CHUNKS; index++) {
+    (await program.connectTo(one)).send(requestText(`/datasets/noise/zarr/noise/${index}.0`));
+  }
+  dying.send(requestText("/datasets/noise/zarr/noise/0.0"));
+  waiting.send(requestText(`/datasets/noise/zarr/noise/${CHUNKS - 1}.0`));
+  process.kill(one, "SIGKILL");
+  t.equal((await waiting.answer()).status, 200);
+});
+
+t.test("without the process that was started no other goes on", { skip }, async (t) => {
+  const program = await startProgram(t, await writeStore(t));
+  const pids = program.processes();
+  program.run.child.kill("SIGKILL");
+  await program.run.ended;
+  await until(() => !pids.some(isAlive));
+  t.pass();
+});
+
+t.test("a second signal ends all processes at once", { skip }, async (t) => {
+  const program = await startProgram(t, await writeStore(t));
+  const pids = program.processes();
+  for (const pid of pids) process.kill(pid, "SIGSTOP");
+  program.run.child.kill("SIGTERM");
+  await program.run.says("closing");
+  const exit = once(program.run.child, "exit");
+  program.run.child.kill("SIGTERM");
+  t.equal((await exit)[0], 143);
+  for (const pid of pids) process.kill(pid, "SIGCONT");
+  await until(() => !pids.some(isAlive));
+});
+
+t.test(
+  "a port that is taken is one line and exit code 1, with processes and without",
+  { skip },
+  async (t) => {
+    const location = await writeStore(t);
+    const many = await startProgram(t, location);
+    const one = await startProgram(t, location, { processes: 1 });
+    for (const { port } of [many, one]) {
+      for (const processes of ["1", "2"]) {
+        const args = ["serve", location, "--no-cache", "--port", String(port), "--processes", processes];
+        const { code, stdout, stderr } = await runProgram(t, args);
+        const line = `zpublish: Cannot listen on 127.0.0.1:${port}: the port is in use by another program\n`;
+        t.strictSame({ code, stdout, stderr }, { code: 1, stdout: "", stderr: line });
+      }
+    }
+  },
+);
+
+t.test("of two that start at once on one port, one is refused", { skip }, async (t) => {
+  const location = await writeStore(t);
+  const { port, run } = await startProgram(t, location);
+  run.child.kill("SIGTERM");
+  await run.ended;
+  const args = ["--port", String(port)];
+  const started = await Promise.allSettled([
+    startProgram(t, location, { args }),
+    startProgram(t, location, { args }),
+  ]);
+  const refused = started.filter((result) => result.status === "rejected");
+  t.equal(refused.length, 1);
+  t.match(String(refused[0]?.reason), /the port is in use by another program/);
+});
+
+t.test("what keeps one process from starting is said as by a single one", { skip }, async (t) => {
+  const location = await writeStore(t);
+  const empty = await makeDirectory(t);
+  for (const args of [[empty], [location, "--plugin", "x=./none.mjs"], [location, "--host", "203.0.113.1"]]) {
+    const said = [];
+    for (const processes of ["1", "2"]) {
+      said.push(
+        await runProgram(t, ["serve", "--no-cache", "--port", "0", "--processes", processes, ...args]),
+      );
+    }
+    t.strictSame(said[1], said[0]);
+    t.not(said[0]!.code, 0);
+    t.match(said[0]!.stderr, /^zpublish: [^\n]+\n$/);
+  }
+});
+
+t.test("a number of processes that makes no sense is refused", async (t) => {
+  for (const processes of ["0", "257", "two"]) {
+    const { code, stderr } = await runProgram(t, ["serve", "x.zarr", "--processes", processes]);
+    t.equal(code, 2);
+    t.match(stderr, /^zpublish: --processes: expected an integer from 1 to 256, received [^\n]+\n$/);
+  }
+});
+
+t.test("a plugin is loaded in every process", { skip }, async (t) => {
+  const directory = await makeDirectory(t);
+  const module = join(directory, "who.mjs");
+  await writeFile(
+    module,
+    `export default {
+      name: "who", version: "1.0.0", path: "example/who",
+      routes: ({ createDocument }) => [{
+        path: "/who", weight: "page", operation: { summary: "who", contentType: "application/json" },
+        handler: () => ({ kind: "document", document: createDocument(String(process.pid), "application/json") }),
+      }],
+    };`,
+  );
+  const program = await startProgram(t, await writeStore(t), { args: ["--plugin", module] });
+  for (const pid of program.processes()) {
+    t.equal((await ask(await program.connectTo(pid), "/who")).body.toString(), String(pid));
+  }
+});

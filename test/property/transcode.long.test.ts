@@ -1,0 +1,169 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { pino } from "pino";
+import t from "tap";
+import { createNullCache } from "../../src/cache/null-chunk-cache.js";
+import { openTendedChunkCache } from "../../src/cache/open-chunk-cache.js";
+import type { ChunkService } from "../../src/chunk/chunk-service.js";
+import { createChunkService } from "../../src/chunk/serve-chunk.js";
+import type { ChunkOutcome } from "../../src/codec/made-chunk.js";
+import type { EncodingConfig } from "../../src/config/config.js";
+import { createSnapshot } from "../../src/dataset/create-snapshot.js";
+import type { DatasetSnapshot, ServedArray } from "../../src/dataset/dataset.js";
+import { ZpublishError } from "../../src/errors.js";
+import type { ChunkTask } from "../../src/pool/chunk-task.js";
+import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
+import { openSource } from "../../src/source/open-source.js";
+import { effort } from "../effort.js";
+import { arrayArbitrary, chainArbitrary, chunkShapeArbitrary, gridOf, writeStore } from "./random-store.js";
+import { configOf } from "./reference-codecs.js";
+import { readServed } from "./served-values.js";
+
+const RUNS = effort(150);
+const MAX_BYTES = 64 * 2 ** 20;
+
+/** An array, and what is asked of it. */
+const caseArbitrary = arrayArbitrary.chain((spec) =>
+  fc.record({
+    spec: fc.constant(spec),
+    chunks: fc.option(chunkShapeArbitrary(spec.shape), { nil: undefined }),
+    chain: fc.option(chainArbitrary, { nil: undefined }),
+  }),
+);
+
+type Case = typeof caseArbitrary extends fc.Arbitrary<infer T> ? T : never;
+
+t.setTimeout(240_000);
+
+/** Makes chunks in this thread. */
+function withoutPool(): (task: ChunkTask) => Promise<ChunkOutcome> {
+  const run = createTaskRunner();
+  return (task) => run(task);
+}
+
+t.test("whatever is asked for, a client reads the array as it was written", async (t) => {
+  const directory = await temporaryDirectory(t);
+  const cache = await openTendedChunkCache({
+    directory: join(directory, "cache"),
+    maxBytes: MAX_BYTES,
+    log: pino({ level: "silent" }),
+    version: "0.0.0-test",
+  });
+  if (cache === undefined) throw new Error("the cache did not open");
+  t.teardown(() => cache.close());
+  const service = createChunkService({
+    cache: () => cache,
+    makeChunk: withoutPool(),
+  });
+  let number = 0;
+  await fc.assert(
+    fc.asyncProperty(caseArbitrary, async (input) => {
+      const location = join(directory, `${number++}.zarr`);
+      const truth = await writeStore(location, input.spec);
+      const stored = await openStore(location, {});
+      const served = await openStore(location, encodingOf(input));
+      const isRechunked = served.array.plan.kind === "rechunk";
+
+      const passed = await readServed(stored.array, input.spec, fetcher(service, stored));
+      same(passed.values, truth, "passed through");
+      const fresh = await readServed(served.array, input.spec, fetcher(service, served));
+      same(fresh.values, truth, `transcoded (${served.array.plan.kind})`);
+      if (isRechunked && fresh.badPadding.length > 0) throw new Error(`padding of ${fresh.badPadding}`);
+      if (fresh.badLength.length > 0) throw new Error(`length of ${fresh.badLength}`);
+
+      await cache.settle();
+      await isTheSameAgain(service, served);
+      await rm(location, { recursive: true });
+    }),
+    { numRuns: RUNS },
+  );
+  const { hits, errors } = cache.stats;
+  // Of some cases all chunks are absent.
+  t.ok(hits > RUNS / 2, `${hits} chunks came from the cache`);
+  t.equal(errors, 0);
+});
+
+interface OpenedStore {
+  readonly snapshot: DatasetSnapshot;
+  readonly array: ServedArray;
+}
+
+function encodingOf({ spec, chunks, chain }: Case): EncodingConfig {
+  const codecs = chain && (configOf(chain, spec.type.itemSize) as EncodingConfig);
+  return { ...(chunks && { chunks }), ...codecs };
+}
+
+async function openStore(location: string, encoding: EncodingConfig): Promise<OpenedStore> {
+  const source = await openSource(location);
+  const tree = await source.readTree();
+  await source.close();
+  const config = { id: "d", location, immutable: false, encoding, variables: {} };
+  const snapshot = createSnapshot(config, tree, "no-cache");
+  const array = snapshot.arrays.get("a");
+  if (array === undefined) throw new Error(`refused: ${JSON.stringify(snapshot.refused)}`);
+  return { snapshot, array };
+}
+
+function fetcher(
+  service: ChunkService,
+  { snapshot, array }: OpenedStore,
+): (coords: readonly number[]) => Promise<Uint8Array | undefined> {
+  return async (coords) => (await fetchChunk(service, { snapshot, array }, coords))?.bytes;
+}
+
+interface Fetched {
+  readonly bytes: Uint8Array;
+  readonly state: string | undefined;
+  readonly etag: string;
+}
+
+/** One chunk as the HTTP layer would get it; undefined where that would be a 404. */
+async function fetchChunk(
+  service: ChunkService,
+  { snapshot, array }: OpenedStore,
+  coords: readonly number[],
+): Promise<Fetched | undefined> {
+  try {
+    const reply = await service.serve(snapshot, array, coords.join(".") || "0");
+    const body = await reply.open({ signal: new AbortController().signal, reserve: () => undefined });
+    const bytes = body.read(0);
+    if (bytes === undefined) throw new Error("the body is gone");
+    const state = body.headers.find(([name]) => name === "X-Cache")?.[1];
+    // The view is valid in this turn of the event loop only.
+    return { bytes: Uint8Array.from(bytes.subarray(0, body.byteLength)), state, etag: reply.etag };
+  } catch (error) {
+    if (error instanceof ZpublishError && error.code === "not-found") return undefined;
+    throw error;
+  }
+}
+
+/** Chunks from the cache, and chunks of a service that has none, are the same bytes under the same ETag. */
+async function isTheSameAgain(service: ChunkService, opened: OpenedStore): Promise<void> {
+  const { document } = opened.array;
+  const uncached = createChunkService({
+    cache: createNullCache,
+    makeChunk: withoutPool(),
+  });
+  for (const coords of gridOf(document.shape, document.chunks).slice(0, 12)) {
+    const cached = await fetchChunk(service, opened, coords);
+    const fresh = await fetchChunk(uncached, opened, coords);
+    if (cached?.etag !== fresh?.etag)
+      throw new Error(`ETag of ${coords}: ${cached?.etag} and ${fresh?.etag}`);
+    if (cached === undefined || fresh === undefined) continue;
+    same(cached.bytes, fresh.bytes, `chunk ${coords} from the cache (${cached.state})`);
+  }
+}
+
+function same(received: Uint8Array, expected: Uint8Array, what: string): void {
+  if (Buffer.compare(received, expected) === 0) return;
+  const first = received.findIndex((byte, index) => byte !== expected[index]);
+  throw new Error(`${what}: ${received.length} of ${expected.length} bytes, first difference at ${first}`);
+}
+
+async function temporaryDirectory(t: { teardown(run: () => Promise<void>): void }): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "zpublish-property-"));
+  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}

@@ -1,0 +1,79 @@
+import t, { type Test } from "tap";
+import { createSteps } from "../../../src/zarr/plan/codec-steps.js";
+import { createEncodingPlan, type EncodingRequest } from "../../../src/zarr/plan/create-encoding-plan.js";
+import { maxStoredByteLength } from "../../../src/zarr/plan/max-stored-byte-length.js";
+import type { StoredArray } from "../../../src/zarr/stored-array.js";
+import { storedArray } from "../stored-array.js";
+
+const MIB = 2 ** 20;
+const LIMIT = 64 * MIB;
+const zlib = { id: "zlib", level: 1 };
+const DELTA = { id: "delta", dtype: "<i2", astype: "<i8" };
+
+/** Of chunks of 4 by 5 items. */
+function boundOf(
+  stored: StoredArray,
+  asked: EncodingRequest = {},
+): readonly [kind: string, bound: number | undefined] {
+  const { plan } = createEncodingPlan(stored, asked, { maxChunkBytes: LIMIT });
+  const steps = createSteps(stored, stored.codecs, plan.stored.chunkShape, LIMIT);
+  return [plan.kind, maxStoredByteLength(plan, steps)];
+}
+
+const ZSTD = { compressor: { id: "zstd", level: 1 } };
+const NONE = { chunkShape: [2, 3], filters: null, compressor: null };
+
+/** All three kinds of plan have the same bound. */
+function boundOfAll(t: Test, stored: StoredArray): number | undefined {
+  const bounds = [boundOf(stored), boundOf(stored, ZSTD), boundOf(stored, NONE)];
+  const [, bound] = bounds[0] ?? [];
+  t.same(bounds, [
+    ["passthrough", bound],
+    ["recompress", bound],
+    ["rechunk", bound],
+  ]);
+  return bound;
+}
+
+t.test("bytes that are not compressed have the length that they should have", async (t) => {
+  const bare = (codecs: StoredArray["codecs"]) =>
+    boundOfAll(t, storedArray({ dtype: "<i2", codecs, compressorCount: 0 }));
+  t.equal(bare([]), 40);
+  t.equal(bare([{ id: "shuffle", elementsize: 2 }]), 40);
+  t.equal(bare([DELTA]), 160);
+  t.equal(bare([DELTA, { id: "crc32" }]), 164);
+});
+
+t.test("what is compressed may be twice what the compressor gets, and some more", async (t) => {
+  const compressed = (codecs: StoredArray["codecs"]) => boundOfAll(t, storedArray({ dtype: "<i2", codecs }));
+  t.equal(compressed([zlib]), 2 * 40 + MIB);
+  t.equal(compressed([DELTA, zlib]), 2 * 160 + MIB);
+});
+
+t.test("where it is compressed again, or behind a checksum, its items tell", async (t) => {
+  const bound = 2 * 8 * 40 + MIB;
+  const twice = storedArray({ dtype: "<i2", codecs: [zlib, { id: "gzip" }] });
+  t.same(boundOf(twice), ["passthrough", bound]);
+  t.same(boundOf(twice, ZSTD), ["recompress", bound]);
+  t.same(boundOf(twice, NONE), ["rechunk", bound]);
+  const v3 = storedArray({ dtype: "<i2", codecs: [zlib, { id: "crc32c" }], compressorCount: 0 });
+  t.same(boundOf(v3), ["recompress", bound]);
+  const large = storedArray({ ...v3, shape: [4 * MIB, 8], chunkShape: [4 * MIB, 8] });
+  t.same(boundOf(large), ["recompress", LIMIT + MIB], "but never more than may be decoded");
+});
+
+t.test("where nothing tells, what is decoded has its limit, and what is passed through none", async (t) => {
+  const texts = (compressor?: { readonly id: string }) =>
+    storedArray({
+      dtype: "|O",
+      codecs: [{ id: "vlen-utf8" }, ...(compressor === undefined ? [] : [compressor])],
+      compressorCount: compressor === undefined ? 0 : 1,
+      fill: { served: "", item: null, absentIsServed: true },
+    });
+  t.same(boundOf(texts(zlib)), ["passthrough", undefined]);
+  t.same(boundOf(texts(zlib), ZSTD), ["recompress", LIMIT + MIB]);
+  t.same(boundOf(texts(), ZSTD), ["recompress", LIMIT + MIB], "encoded as they are");
+  t.same(boundOf(storedArray({ codecs: [{ id: "somebody-elses" }] })), ["passthrough", undefined]);
+  const filtered = storedArray({ codecs: [{ id: "somebody-elses" }, zlib] });
+  t.same(boundOf(filtered), ["passthrough", undefined]);
+});
