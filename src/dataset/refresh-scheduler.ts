@@ -116,7 +116,7 @@ export function createRefreshScheduler(): RefreshScheduler {
     },
     isCurrent: (slot) => slot.refreshedIn === period,
     async refreshForRequest(slot) {
-      await settlesWithin(refreshOne(slot), Math.min(periodMs, REFRESH_TIMEOUT_MS));
+      await settlesWithin(refreshOne(slot), REFRESH_TIMEOUT_MS);
     },
     during,
     async refresh(slots) {

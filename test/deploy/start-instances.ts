@@ -75,7 +75,7 @@ async function createInstance(t: Test, { config, args = [] }: InstanceOptions): 
       run.child.kill("SIGHUP");
       for (;;) {
         const logged = run.stderr().slice(before);
-        if (/configuration reloaded|is refused/.test(logged)) return logged;
+        if (/configuration reloaded|cannot be used/.test(logged)) return logged;
         await delay(20);
       }
     },

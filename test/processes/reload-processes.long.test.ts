@@ -129,7 +129,7 @@ t.test("what one process refuses no process takes", { skip }, async (t) => {
   await writeFile(join(program.directory, "fail-in-3"), "");
   await program.write(configOf("second"));
   t.equal(await program.reload(), "refused");
-  t.match(program.said("is refused")[0]?.reason, "process 3 does not like it");
+  t.match(program.said("cannot be used")[0]?.reason, "process 3 does not like it");
   t.same(await answers(), ["1 first", "2 first", "3 first"]);
   await program.write(configOf("third"));
   await rm(join(program.directory, "fail-in-3"));
