@@ -82,12 +82,12 @@ const LONG = new Map([[/^src\/json\/json-parser\.ts$/, "one parser to a file"]])
 
 /** Beginnings of paths whose violations are still to be mended: the lists only ever shrink. */
 const KNOWN: Readonly<Record<"long" | "short" | "circles" | "undocumented", readonly string[]>> = {
-  long: ["src/cache/", "src/http/", "src/plugins/zarr/", "src/source/"],
+  long: ["src/cache/", "src/plugins/zarr/", "src/source/"],
   short: ["src/cache/", "src/observe/", "src/plugins/", "src/source/"],
-  circles: ["src/chunk/", "src/http/"],
+  circles: ["src/chunk/"],
   undocumented: [
     ...["src/cache/", "src/chunk/"],
-    ...["src/html/", "src/http/", "src/plugins/", "src/preview/"],
+    ...["src/html/", "src/plugins/", "src/preview/"],
     ...["src/source/", "src/server.ts"],
   ],
 };

@@ -18,7 +18,6 @@ const KNOWN: readonly string[] = [
   "src/chunk/",
   "src/collections/",
   "src/html/",
-  "src/http/",
   "src/preview/",
   "src/server.ts",
   "src/site/",

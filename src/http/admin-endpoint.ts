@@ -19,6 +19,7 @@ export interface AdminEndpoint {
   answer(): AdminAnswer | Promise<AdminAnswer>;
 }
 
+/** Answer of an admin endpoint. */
 export interface AdminAnswer {
   /** Status line without the version. */
   readonly status: string;

@@ -3,11 +3,12 @@ import { randomUUID } from "node:crypto";
 import type { ListEntry } from "../collections/linked-list.js";
 import { type Forwarded, forwardedOf } from "./access/forwarded.js";
 import { forwardedPrefix, serviceUrlOf } from "./access/service-url.js";
+import type { BodyReceiver } from "./body-receiver.js";
 import type { ExchangeContext } from "./exchange-context.js";
-import type { BodyTaker } from "./load.js";
 import { isLogged, logRequest } from "./metrics/access-log.js";
 import { countRequest, type MethodLabel, type RouteCounts } from "./metrics/request-counts.js";
 import { isRequestId } from "./metrics/request-id.js";
+import type { OpenRequest } from "./overdue-requests.js";
 import type { Body, RouteRequest } from "./reply.js";
 import { RequestHead } from "./request-head.js";
 import type { Route } from "./routing/route.js";
@@ -18,7 +19,7 @@ const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
  * One request and its answer. uWebSockets.js's response throws when it is touched after it was aborted or answered.
  * A class, so that all requests are objects of one shape.
  */
-export class Exchange implements RouteRequest, BodyTaker {
+export class Exchange implements RouteRequest, BodyReceiver, OpenRequest {
   readonly head: RequestHead;
   readonly method: "GET" | "HEAD";
   readonly res: HttpResponse;
@@ -50,14 +51,14 @@ export class Exchange implements RouteRequest, BodyTaker {
   /** Headers of the body that is sent, if it has any. */
   bodyHeaders: Body["headers"] | undefined;
   /** Entry among the requests whose answer is not sent yet. */
-  #place: ListEntry<Exchange> | undefined;
+  #place: ListEntry<OpenRequest> | undefined;
   #body: Body | undefined;
   /** The header `Origin`, if answers depend on it. */
   readonly origin: string | undefined;
   /** Request id: a proxy's, the client's, or made here; empty until it is needed. */
   #id: string;
-  /** Whether the answer carries the request id. */
-  #tellsId: boolean;
+  /** Whether the answer carries the request id: a proxy or the client sent one, or an error names it. */
+  isNamed: boolean;
   #abort: AbortController | undefined;
   #forwarded: Forwarded | undefined;
 
@@ -71,8 +72,8 @@ export class Exchange implements RouteRequest, BodyTaker {
     this.methodLabel = method;
     this.counts = context.metrics.counts.unmatched;
     const id = req.getHeader(context.access.requestIdHeader);
-    this.#tellsId = id !== "" && isRequestId(id);
-    this.#id = this.#tellsId ? id : "";
+    this.isNamed = id !== "" && isRequestId(id);
+    this.#id = this.isNamed ? id : "";
     const { accessLogShare } = context.access;
     if (accessLogShare > 0 && isLogged(this, accessLogShare)) this.noteForLog();
     context.load.begin();
@@ -90,19 +91,10 @@ export class Exchange implements RouteRequest, BodyTaker {
     void this.forwarded;
   }
 
-  /** Whether a proxy or the client sent a request id, or is told it. */
-  get isNamed(): boolean {
-    return this.#tellsId;
-  }
-
-  /** Has the answer carry the request id, as it does anyhow if the request had one. */
-  tellId(): void {
-    this.#tellsId = true;
-  }
-
   /** The client's address, and whether the request came through a trusted proxy. */
   get forwarded(): Forwarded {
-    this.#forwarded ??= forwardedOf(this, this.context.access.trustedProxies);
+    if (this.over && this.#forwarded === undefined) return { client: "", isTrusted: false };
+    this.#forwarded ??= forwardedOf(this.res, this.head, this.context.access.trustedProxies);
     return this.#forwarded;
   }
 

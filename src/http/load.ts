@@ -15,6 +15,7 @@ export interface LoadLimits {
   readonly isSaturated?: () => boolean;
 }
 
+/** Defaults of {@link LoadLimits}. */
 export const DEFAULT_LOAD_LIMITS: LoadLimits = {
   maxRequestsInFlight: 16_384,
   maxPagesInFlight: 8_192,

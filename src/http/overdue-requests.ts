@@ -1,10 +1,16 @@
 import type { LinkedList } from "../collections/linked-list.js";
 import { ZpublishError } from "../errors.js";
-import type { Exchange } from "./exchange.js";
-import { sendError } from "./send-error.js";
 
 /** Longest time between two checks. */
 const LOOK_MS = 1_000;
+
+/** A request whose answer is not sent yet. */
+export interface OpenRequest {
+  /** Milliseconds since process start. */
+  readonly beganMs: number;
+  /** Whether part of the answer is written. */
+  readonly started: boolean;
+}
 
 /** Ends requests whose answer does not begin in time, with 503. */
 export interface OverdueRequests {
@@ -17,10 +23,12 @@ export interface OverdueRequests {
 /**
  * Creates the checks. All requests share one timer, which stops when none waits: a request that is answered at once costs nothing.
  * @param open Requests whose answer is not sent yet, oldest first.
+ * @param end Answers a request with an error, which cancels the work for it.
  */
-export function createOverdueRequests(
-  open: LinkedList<Exchange>,
+export function createOverdueRequests<T extends OpenRequest>(
+  open: LinkedList<T>,
   currentTimeoutMs: () => number,
+  end: (request: T, error: ZpublishError) => void,
 ): OverdueRequests {
   let timer: NodeJS.Timeout | undefined;
   let count = 0;
@@ -32,11 +40,7 @@ export function createOverdueRequests(
       if (exchange.beganMs > latestMs) break;
       if (exchange.started) continue;
       count += 1;
-      // This ends the request, and cancels the work for it.
-      sendError(
-        exchange,
-        new ZpublishError("timed-out", `The answer did not begin within ${timeoutMs / 1_000} s`),
-      );
+      end(exchange, new ZpublishError("timed-out", `The answer did not begin within ${timeoutMs / 1_000} s`));
     }
     if (open.size > 0) return;
     clearInterval(timer);

@@ -1,4 +1,5 @@
 import type { Document } from "./document.js";
+import type { HeaderLines } from "./headers/header-field.js";
 import type { RepresentationHead } from "./representation-head.js";
 
 /** A request as a plugin sees it. */
@@ -73,7 +74,7 @@ export interface Body {
   /** Called once when nothing is read from the body any more, so that its memory can be used for another. */
   release?(): void;
   /** Extra headers: `Server-Timing`, `X-Cache`. */
-  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly headers: HeaderLines;
   /**
    * Returns the bytes from `offset` to the end, as a view that is valid until the caller returns to the event loop: what
    * the socket does not take at once is read again later, not copied. Undefined if the body is gone (evicted meanwhile);

@@ -1,5 +1,4 @@
-import type { ExchangeContext } from "./exchange-context.js";
-import { EncodedHeaders } from "./headers/encoded-headers.js";
+import { EncodedHeaders, type HeaderContext } from "./headers/encoded-headers.js";
 import { headerField } from "./headers/header-field.js";
 
 /** Header values of one representation. */
@@ -36,7 +35,7 @@ export class RepresentationHead {
   }
 }
 
-function validatorLines({ etag, cacheControl, quotesAddress }: HeadFields, context: ExchangeContext): string {
+function validatorLines({ etag, cacheControl, quotesAddress }: HeadFields, context: HeaderContext): string {
   const { access } = context;
   const asked = cacheControl ?? context.cacheControl;
   return (

@@ -10,6 +10,7 @@ export interface RequestLimits extends LoadLimits {
   readonly requestTimeoutMs: number;
 }
 
+/** Defaults of {@link RequestLimits}. */
 export const DEFAULT_REQUEST_LIMITS: RequestLimits = {
   ...DEFAULT_LOAD_LIMITS,
   maxUrlBytes: 8 * 1024,

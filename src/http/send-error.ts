@@ -7,8 +7,7 @@ import { requestFields } from "./metrics/access-log.js";
 import { writeHead } from "./write-head.js";
 
 /**
- * Answers with an error, whatever was thrown, and logs it. Where an answer has begun already, the connection is
- * dropped instead. Never throws.
+ * Answers with an error, whatever was thrown, and logs it. Drops the connection instead if an answer has begun. Never throws.
  * @param closeConnection Whether the connection ends with the answer.
  */
 export function sendError(exchange: Exchange, thrown: unknown, closeConnection = false): void {
@@ -31,12 +30,12 @@ export function sendError(exchange: Exchange, thrown: unknown, closeConnection =
     return;
   }
   if (reply.status.startsWith("5")) {
-    exchange.tellId();
+    exchange.isNamed = true;
     if (access.accessLogShare > 0) exchange.noteForLog();
   }
   let fields = headerField("Content-Type", "application/json");
-  // Kept by nobody without asking again: an absent chunk may be written, a failure may pass, and a 404 that says
-  // nothing may be kept by heuristics.
+  // Caches must revalidate: an absent chunk may be written, a failure may pass, and a 404 without this header may be stored
+  // by heuristics.
   fields += headerField("Cache-Control", access.cacheControlOf("no-cache"));
   if (reply.retryAfterSeconds !== undefined)
     fields += headerField("Retry-After", String(reply.retryAfterSeconds));
@@ -54,13 +53,13 @@ export function sendError(exchange: Exchange, thrown: unknown, closeConnection =
   });
 }
 
-/** RFC 6750 §3: whoever brought no token is not told of an error. */
+/** Returns the challenge. A client that sent no token gets no error code (RFC 6750 §3). */
 function challenge(error: ZpublishError): string {
   const scheme = 'Bearer realm="zpublish"';
   return error.details.wasGiven === true ? `${scheme}, error="invalid_token"` : scheme;
 }
 
-/** The error that is answered 416. */
+/** Creates the error that is answered 416. */
 export function rangeNotSatisfiable(byteLength: number): ZpublishError {
   return new ZpublishError(
     "range-not-satisfiable",

@@ -110,7 +110,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const open = new LinkedList<Exchange>();
   const metrics = {
     counts: createRequestCounts(),
-    overdue: createOverdueRequests(open, () => limits.requestTimeoutMs),
+    overdue: createOverdueRequests(open, () => limits.requestTimeoutMs, sendError),
     rejections: createRejectionLog(log),
   };
   const listeners = createListeners(options);

@@ -1,5 +1,5 @@
 import { messageOf } from "../errors.js";
-import type { Exchange } from "./exchange.js";
+import type { BodyReceiver } from "./body-receiver.js";
 import type { Load } from "./load.js";
 import { requestFields } from "./metrics/access-log.js";
 import { Pace } from "./pace.js";
@@ -7,46 +7,46 @@ import type { Body } from "./reply.js";
 
 /** Most bytes offered to the socket in one call; uWebSockets.js counts them in 32 bits. */
 const MAX_WRITE_BYTES = 2 ** 28;
-/** How often a body that is gone is opened again without a byte having been sent in between. */
+/** Times that an evicted body is opened again without a byte sent in between. */
 const MAX_REOPENS = 3;
 /**
- * uWebSockets.js drops a connection that took nothing for 10 s, and hears that it can take more only when a third of
- * the kernel's buffer is free: a megabyte, which is longer than that on a slow line. Each try to write starts its
- * clock anew, so it is tried this often, and this file decides when a client has stalled.
+ * Time between attempts to write. uWebSockets.js drops a connection after 10 s without a write, and reports that the socket
+ * can take more only when a third of the kernel's buffer is free: a megabyte, for which a slow line takes longer. Each
+ * attempt restarts its clock, so this file decides when a client has stalled.
  */
 const RETRY_MS = 4_000;
-/** Where others have waited so long for the memory of bodies, clients that take theirs slowly are dropped for them. */
+/** If a request has waited this long for memory, slow clients are dropped to free some. */
 const MAX_WAIT_MS = 10_000;
-/** Slowly: fewer bytes per second. The slowest first, and no more than it takes. */
+/** Rate below which a client is slow. The slowest are dropped first, and no more than needed. */
 const SLOW_BYTES_PER_SECOND = 64 * 1_024;
 
 /** Part of a body on its way to a client. */
 export interface BodyTransfer {
-  readonly exchange: Exchange;
+  readonly exchange: BodyReceiver;
   readonly body: Body;
   /** The part of the body to send. */
   readonly start: number;
   readonly byteLength: number;
-  /** Makes the same body again, where it is gone before it is sent. */
+  /** Makes the same body again if it is evicted before all of it is sent. */
   readonly reopen: () => Body | Promise<Body>;
 }
 
 /** Counts of one server. */
 export interface SenderStats {
-  /** Dropped so far, as they were too slow. */
+  /** Clients dropped because they were too slow. */
   readonly clientsDropped: number;
 }
 
 /** Sends bodies as fast as clients take them, without copying them. */
 export interface BodySender {
   /**
-   * Sends what `first` begins and what the body has behind it. To be called corked, with the head written.
-   * @param first What `body.read(start)` gave in this turn of the loop.
+   * Sends a body. To be called corked, with the head written.
+   * @param first Bytes that `body.read(start)` returned in this iteration of the event loop.
    */
   send(transfer: BodyTransfer, first: Uint8Array): void;
-  /** The same of a body that is all there, and stays so. */
-  sendWhole(exchange: Exchange, bytes: Uint8Array): void;
-  /** Stops looking after bodies on their way. */
+  /** Sends a body that is in memory and does not change. */
+  sendWhole(exchange: BodyReceiver, bytes: Uint8Array): void;
+  /** Stops the timer that retries and drops slow clients. */
   close(): void;
   readonly stats: SenderStats;
 }
@@ -61,8 +61,9 @@ interface Sending {
 }
 
 /**
- * @param load Where the memory of bodies is counted, and waited for.
- * @param stallTimeoutMs A client that takes nothing for so long, or less than 1 KiB for each second of it, is dropped.
+ * Creates a sender.
+ * @param load Counts the memory of bodies; other requests wait for it.
+ * @param stallTimeoutMs Time after which a client is dropped that took nothing, or less than 1 KiB per second of it.
  */
 export function createBodySender(load: Load, stallTimeoutMs: () => number): BodySender {
   const waiting = new Set<Sending>();
@@ -79,18 +80,18 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number): Body
     exchange.byteLength = byteLength;
     load.setBodyBytes(exchange, transfer.body.heldByteLength ?? byteLength);
     const begun = begin(transfer, first);
-    if (begun !== "all") goOn(transfer, begun);
+    if (begun !== "all") sendRest(transfer, begun);
   }
 
-  /** Not by `end`: what uWebSockets.js copies of an answer that the socket does not take has no bound. */
-  function sendWhole(exchange: Exchange, bytes: Uint8Array): void {
+  /** Does not use `end`: uWebSockets.js copies what the socket does not take, without a bound. */
+  function sendWhole(exchange: BodyReceiver, bytes: Uint8Array): void {
     const { byteLength } = bytes;
     const body: Body = { byteLength, headers: [], read: (offset) => bytes.subarray(offset) };
     send({ exchange, body, start: 0, byteLength, reopen: () => body }, bytes);
   }
 
   /** Sends the rest whenever the socket takes more. */
-  function goOn(transfer: BodyTransfer, begun: "some" | "full"): void {
+  function sendRest(transfer: BodyTransfer, begun: "some" | "full"): void {
     const { exchange } = transfer;
     const sending: Sending = {
       transfer,
@@ -108,11 +109,11 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number): Body
     });
   }
 
-  /** The first try, and nearly always the only one: whether the socket took all, all that it was given, or is full. */
+  /** Writes what the socket takes at once, nearly always all. `some`: it took `first`; `full`: less of it. */
   function begin({ exchange, byteLength }: BodyTransfer, first: Uint8Array): "all" | "some" | "full" {
     const length = Math.min(first.byteLength, byteLength, MAX_WRITE_BYTES);
     const view = length === first.byteLength ? first : first.subarray(0, length);
-    // Writes what the socket takes at once and keeps none of the rest, unlike end() and write().
+    // Keeps nothing of the rest, unlike end() and write().
     const [ok, done] = exchange.res.tryEnd(view, byteLength);
     if (done) {
       exchange.endWhole();
@@ -169,7 +170,7 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number): Body
       return;
     }
     sending.reopening = true;
-    // Whatever it does: what it throws at once is a rejection too.
+    // An async function, so that an error thrown at once is a rejection, too.
     (async () => open())().then(
       (again) => {
         sending.reopening = false;
@@ -183,9 +184,7 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number): Body
           return;
         }
         sending.body = again;
-        if (!exchange.over) {
-          load.setBodyBytes(exchange, again.heldByteLength ?? byteLength);
-        }
+        if (!exchange.over) load.setBodyBytes(exchange, again.heldByteLength ?? byteLength);
         resume(sending);
       },
       (error: unknown) => fail(sending, error),
@@ -212,14 +211,14 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number): Body
       resume(sending);
       if (exchange.over) continue;
       sending.pace.look(exchange.res.getWriteOffset(), nowMs);
-      if (!sending.reopening && sending.pace.hasStalled(nowMs)) giveUp(sending, "it takes next to nothing");
+      if (!sending.reopening && sending.pace.hasStalled(nowMs)) dropClient(sending, "it has stalled");
     }
-    makeRoom();
+    freeMemory();
     if (waiting.size === 0) stop();
   }
 
-  /** A body that is taken slowly holds memory that others wait for: not for ever. */
-  function makeRoom(): void {
+  /** Drops slow clients whose bodies hold memory that others wait for. */
+  function freeMemory(): void {
     let short = load.shortage(MAX_WAIT_MS);
     if (short === 0) return;
     const rateOf = ({ pace }: Sending) => pace.rate ?? Number.POSITIVE_INFINITY;
@@ -229,11 +228,11 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number): Body
     for (const sending of slow) {
       if (short <= 0) return;
       short -= sending.transfer.exchange.bodyBytes;
-      giveUp(sending, "it takes its body slowly, and others wait for the memory");
+      dropClient(sending, "it is slow, and others wait for the memory of its body");
     }
   }
 
-  function giveUp(sending: Sending, why: string): void {
+  function dropClient(sending: Sending, why: string): void {
     const { exchange } = sending.transfer;
     waiting.delete(sending);
     exchange.context.log.debug(requestFields(exchange), `client dropped: ${why}`);

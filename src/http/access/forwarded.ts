@@ -1,5 +1,6 @@
+import type { HttpResponse } from "uWebSockets.js";
 import { isIP } from "node:net";
-import type { Exchange } from "../exchange.js";
+import type { RequestHead } from "../request-head.js";
 import type { AddressSet } from "./address-set.js";
 
 /** The client of a request, and whether a trusted proxy passed the request on. */
@@ -14,11 +15,14 @@ export interface Forwarded {
 const MAX_HOPS = 32;
 
 /** Finds the client of a request: the peer of the connection or, if that is a trusted proxy, the one in `X-Forwarded-For`. */
-export function forwardedOf(exchange: Exchange, trusted: AddressSet): Forwarded {
-  if (exchange.over) return { client: "", isTrusted: false };
-  const peer = addressText(new Uint8Array(exchange.res.getRemoteAddress()));
+export function forwardedOf(
+  res: HttpResponse,
+  head: Pick<RequestHead, "listHeader">,
+  trusted: AddressSet,
+): Forwarded {
+  const peer = addressText(new Uint8Array(res.getRemoteAddress()));
   if (trusted.isEmpty || !trusted.has(peer)) return { client: peer, isTrusted: false };
-  const list = exchange.head.listHeader("x-forwarded-for");
+  const list = head.listHeader("x-forwarded-for");
   return { client: list === undefined ? peer : lastUntrusted(list, peer, trusted), isTrusted: true };
 }
 

@@ -1,6 +1,16 @@
-import type { ExchangeContext } from "../exchange-context.js";
-import type { Body } from "../reply.js";
-import { headerField, joinVary } from "./header-field.js";
+import type { AccessRules } from "../access/access-rules.js";
+import type { Cors } from "./cors.js";
+import { type HeaderLines, headerField, joinVary } from "./header-field.js";
+
+/** What the header lines of all answers of one app depend on. */
+export interface HeaderContext {
+  readonly cors: Cors;
+  /** `Cache-Control` of replies without one. */
+  readonly cacheControl: string;
+  readonly access: AccessRules;
+  /** Whether connections end with their current answer. */
+  readonly draining: boolean;
+}
 
 /** Several header lines packed into one `writeHeader` call: the first name, and a value that contains the rest. */
 export interface PackedLines {
@@ -11,10 +21,10 @@ export interface PackedLines {
 }
 
 /** Lists of headers that are sent often: they are frozen, and so packed once. */
-const packed = new WeakMap<Body["headers"], PackedLines>();
+const packed = new WeakMap<HeaderLines, PackedLines>();
 
 /** Packs a body's headers; undefined if there are none. @throws ZpublishError as `headerField` does. */
-export function packLines(headers: Body["headers"]): PackedLines | undefined {
+export function packLines(headers: HeaderLines): PackedLines | undefined {
   const known = packed.get(headers);
   if (known !== undefined) return known;
   const first = headers[0];
@@ -30,13 +40,13 @@ export function packLines(headers: Body["headers"]): PackedLines | undefined {
 /** Header lines that are sent again and again, encoded once. uWebSockets.js would otherwise encode them for every answer. */
 export class EncodedHeaders {
   /** Returns all lines, each with its line break before it. */
-  readonly text: (context: ExchangeContext) => string;
+  readonly text: (context: HeaderContext) => string;
   /** What the answer depends on besides the origin. */
   readonly vary: string;
   #bytes: Uint8Array | undefined;
-  #context: ExchangeContext | undefined;
+  #context: HeaderContext | undefined;
 
-  constructor(text: (context: ExchangeContext) => string, vary = "") {
+  constructor(text: (context: HeaderContext) => string, vary = "") {
     this.text = text;
     this.vary = vary;
   }
@@ -45,7 +55,7 @@ export class EncodedHeaders {
    * The value of the header `X-Content-Type-Options`, with all other lines behind it; undefined if answers differ: they
    * depend on the origin, or the connection is to end.
    */
-  encoded(context: ExchangeContext): Uint8Array | undefined {
+  encoded(context: HeaderContext): Uint8Array | undefined {
     if (context.draining || context.cors.variesByOrigin) return undefined;
     if (this.#bytes === undefined || this.#context !== context) {
       const { cors, access } = context;

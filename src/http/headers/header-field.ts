@@ -1,5 +1,8 @@
 import { ZpublishError } from "../../errors.js";
 
+/** Names and values of headers. */
+export type HeaderLines = readonly (readonly [name: string, value: string])[];
+
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const VALUE = /^[\t\x20-\x7e]*$/;
 

@@ -1,5 +1,4 @@
 import { createHistogram, type Histogram } from "../../observe/histogram.js";
-import type { Exchange } from "../exchange.js";
 
 /** Methods as metrics name them. */
 export const METHOD_LABELS = ["GET", "HEAD", "OPTIONS", "other"] as const;
@@ -23,6 +22,8 @@ export interface RouteCounts {
   brokenOff: number;
   /** Seconds until the answer began. */
   readonly firstByte: Histogram;
+  /** Seconds from the beginning to the end of an answer that the socket did not take at once; one histogram for all routes. */
+  readonly send: Histogram;
   /** Seconds until the whole answer was handed to the system, or the request ended. */
   readonly whole: Histogram;
 }
@@ -45,20 +46,22 @@ const CLIENT_GONE = "499 Client Closed Request";
 /** Creates counts that are all 0. */
 export function createRequestCounts(): RequestCounts {
   const routes = new Map<string, RouteCounts>();
+  const send = createHistogram();
   const of = (route: string) => {
     let counts = routes.get(route);
     if (counts === undefined) {
-      counts = createRouteCounts(route);
+      counts = createRouteCounts(route, send);
       routes.set(route, counts);
     }
     return counts;
   };
-  return { unmatched: of("unmatched"), of, all: () => routes.values(), send: createHistogram() };
+  return { unmatched: of("unmatched"), of, all: () => routes.values(), send };
 }
 
-function createRouteCounts(route: string): RouteCounts {
+function createRouteCounts(route: string, send: Histogram): RouteCounts {
   return {
     route,
+    send,
     requests: { GET: new Map(), HEAD: new Map(), OPTIONS: new Map(), other: new Map() },
     ok: 0,
     bytes: 0,
@@ -68,8 +71,22 @@ function createRouteCounts(route: string): RouteCounts {
   };
 }
 
+/** A request that is over, as it is counted. */
+export interface CountedRequest {
+  readonly counts: RouteCounts;
+  readonly methodLabel: MethodLabel;
+  /** Status line; empty if the answer never began. */
+  readonly status: string;
+  /** Milliseconds since process start. */
+  readonly beganMs: number;
+  /** When the answer began, in milliseconds since process start; 0 if not later than uWebSockets.js's callback. */
+  readonly firstByteMs: number;
+  readonly isWhole: boolean;
+  readonly byteLength: number;
+}
+
 /** Counts a request that is over. @param nowMs Milliseconds since process start. */
-export function countRequest(exchange: Exchange, nowMs: number): void {
+export function countRequest(exchange: CountedRequest, nowMs: number): void {
   const { counts, status, beganMs, firstByteMs, isWhole } = exchange;
   const seconds = (nowMs - beganMs) / 1_000;
   if (status === "200 OK" && exchange.methodLabel === "GET") counts.ok += 1;
@@ -87,5 +104,5 @@ export function countRequest(exchange: Exchange, nowMs: number): void {
     return;
   }
   counts.firstByte.observe((firstByteMs - beganMs) / 1_000);
-  exchange.context.metrics.counts.send.observe((nowMs - firstByteMs) / 1_000);
+  counts.send.observe((nowMs - firstByteMs) / 1_000);
 }
