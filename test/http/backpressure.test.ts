@@ -240,25 +240,3 @@ t.test("a body is made with a signal that aborts when the client has gone", asyn
     "a client that has gone was not rejected",
   );
 });
-
-t.test("a client that pauses is waited for, one that has stalled is dropped", async (t) => {
-  const reply = bodyReplyOf(content, '"t"', { open: async () => volatileBody({ count: 0 }) });
-  const patient = await startTestServer(t, [routeOf("/big", () => reply, "chunk")]);
-  const hasty = await startTestServer(t, [routeOf("/big", () => reply, "chunk")], {
-    limits: { stallTimeoutMs: 3_000 },
-  });
-  const pausing = await openConnection(patient.port);
-  const stalled = await openConnection(hasty.port);
-  for (const connection of [pausing, stalled]) {
-    connection.socket.pause();
-    connection.send(requestText("/big"));
-  }
-  // uWebSockets.js by itself drops a connection after ten to fourteen seconds.
-  await delay(17_000);
-  t.equal(hasty.server.stats.requestsInFlight, 0);
-  t.equal(patient.server.stats.requestsInFlight, 1);
-  pausing.socket.resume();
-  t.ok((await pausing.answer()).body.equals(content));
-  stalled.socket.resume();
-  await t.rejects(stalled.answer(), /connection closed/);
-});

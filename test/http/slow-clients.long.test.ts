@@ -1,8 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { createDocument } from "../../src/http/create-document.js";
-import { createLoad, DEFAULT_LOAD_LIMITS } from "../../src/http/load.js";
-import { Pace } from "../../src/http/pace.js";
 import { eventually, openFiles } from "./open-files.js";
 import { openConnection, rawRequest, requestText } from "./raw-request.js";
 import { bodyOf, bodyReplyOf, routeOf, startTestServer } from "./start-test-server.js";
@@ -19,52 +17,6 @@ const routes = [
     "chunk",
   ),
 ];
-
-t.test("a client has stalled when it takes nothing, or next to nothing, for long", (t) => {
-  const TIMEOUT_MS = 60_000;
-  const LOOK_MS = 4_000;
-  /** When a client is dropped that takes bytes at this pace; undefined: not within the hour. */
-  function droppedAfterMs(takenBy: (ms: number) => number): number | undefined {
-    const pace = new Pace(0, 0, TIMEOUT_MS);
-    for (let ms = LOOK_MS; ms <= 3_600_000; ms += LOOK_MS) {
-      pace.look(Math.floor(takenBy(ms)), ms);
-      if (pace.hasStalled(ms)) return ms;
-    }
-    return undefined;
-  }
-  const perSecond = (bytes: number) => (ms: number) => (bytes * ms) / 1000;
-  t.equal(
-    droppedAfterMs(() => 0),
-    60_000 + LOOK_MS - 4_000,
-  );
-  t.equal(droppedAfterMs(perSecond(1 / 59)), 60_000, "a byte now and then is not enough");
-  t.equal(droppedAfterMs(perSecond(1_000)), 60_000);
-  t.equal(droppedAfterMs(perSecond(1_100)), undefined);
-  t.equal(
-    droppedAfterMs((ms) => Math.floor(ms / 50_000) * 100_000),
-    undefined,
-    "bursts are as good",
-  );
-  t.equal(
-    droppedAfterMs((ms) => 1e6 * Math.min(ms, 300_000)),
-    360_000,
-    "from when it stops",
-  );
-  t.end();
-});
-
-t.test("how short memory is, is what those need who have waited too long", async (t) => {
-  const load = createLoad({ ...DEFAULT_LOAD_LIMITS, maxBodyBytesInFlight: 100 });
-  const takers = [80, 30, 40].map((byteLength) => ({ byteLength, bodyBytes: 0 }));
-  for (const taker of takers) {
-    load.begin();
-    void load.reserve(taker, taker.byteLength);
-  }
-  t.equal(load.shortage(0), 80 + 30 + 40 - 100, "the second is let in with the first, the third waits");
-  t.equal(load.shortage(10_000), 0, "nobody has waited for so long");
-  for (const taker of takers) load.end(taker);
-  t.equal(load.shortage(0), 0);
-});
 
 t.test("clients that take bodies slowly do not keep others from theirs for ever", async (t) => {
   const { port, server } = await startTestServer(t, routes, {
@@ -132,4 +84,25 @@ t.test("uWebSockets.js ends connections that send a request for ever, or none", 
   for (const { name, connection } of dripping) t.ok(await eventually(connection.closed), name);
   t.match(server.stats, { requestsInFlight: 0, connections: 0 });
   t.equal((await rawRequest(port, "/page")).status, 200);
+});
+
+t.test("a client that pauses is waited for, one that has stalled is dropped", async (t) => {
+  const patient = await startTestServer(t, [routeOf("/big", () => bodyReplyOf(content, '"t"'), "chunk")]);
+  const hasty = await startTestServer(t, [routeOf("/big", () => bodyReplyOf(content, '"t"'), "chunk")], {
+    limits: { stallTimeoutMs: 3_000 },
+  });
+  const pausing = await openConnection(patient.port);
+  const stalled = await openConnection(hasty.port);
+  for (const connection of [pausing, stalled]) {
+    connection.socket.pause();
+    connection.send(requestText("/big"));
+  }
+  // uWebSockets.js by itself drops a connection after ten to fourteen seconds.
+  await delay(17_000);
+  t.equal(hasty.server.stats.requestsInFlight, 0);
+  t.equal(patient.server.stats.requestsInFlight, 1);
+  pausing.socket.resume();
+  t.ok((await pausing.answer()).body.equals(content));
+  stalled.socket.resume();
+  await t.rejects(stalled.answer(), /connection closed/);
 });
