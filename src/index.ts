@@ -21,8 +21,8 @@ export type { DatasetOptions, ServerOptions } from "./library/server-options.js"
 export type { DataTree, Group, Variable } from "./model/data-tree.js";
 export type { DataType } from "./model/data-type.js";
 export type { Log, LogLevel } from "./observe/log.js";
+export type { PreviewService, PreviewValues } from "./pages/preview/preview.js";
 export type { Plugin, PluginContext, PluginModule } from "./plugins/plugin.js";
-export type { PreviewService, PreviewValues } from "./preview/preview.js";
 export type { CodecSpec } from "./zarr/codec-spec.js";
 export type { EncodingPlan } from "./zarr/plan/encoding-plan.js";
 export type { ArrayDocument } from "./zarr/v2/array-document.js";

@@ -17,10 +17,9 @@ const KNOWN: readonly string[] = [
   "src/cache/",
   "src/chunk/",
   "src/collections/",
-  "src/html/",
-  "src/preview/",
-  "src/server.ts",
-  "src/site/",
+  "src/http/",
+  "src/pages/",
+  "src/server/",
   "src/source/",
 ];
 

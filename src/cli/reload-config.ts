@@ -3,7 +3,7 @@ import type { Config, DatasetConfig } from "../config/config.js";
 import { flagOf } from "../config/options.js";
 import { messageOf, ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
-import type { RunningServer } from "../server.js";
+import type { RunningServer } from "../server/server.js";
 
 /** What a reload needs. */
 export interface ReloadParts {

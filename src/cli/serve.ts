@@ -4,7 +4,7 @@ import type { OpenProgress } from "../dataset/dataset-registry.js";
 import { messageOf, ZpublishError } from "../errors.js";
 import { exitOnUncaught } from "../observe/exit-on-uncaught.js";
 import { createLog, type Log } from "../observe/log.js";
-import type { RunningServer } from "../server.js";
+import type { RunningServer } from "../server/server.js";
 import { createProgressReporter } from "./open-progress.js";
 import { reloadConfig } from "./reload-config.js";
 import { EXIT_CODES } from "./report-error.js";
@@ -54,7 +54,7 @@ const startRealServer: StartServer = async (config, parts) => {
   if (config.processes > 1) {
     return (await import("../processes/start-processes.js")).startProcesses(config, parts);
   }
-  return (await import("../server.js")).startServer(config, parts);
+  return (await import("../server/server.js")).startServer(config, parts);
 };
 
 /** Whether the server cannot listen on its address. That depends on the machine, not on the configuration: exit code 1. */

@@ -4,7 +4,7 @@ import type { DocumentPieces } from "../http/create-document.js";
 import type { Document } from "../http/document.js";
 import type { Route } from "../http/routing/route.js";
 import type { Log } from "../observe/log.js";
-import type { PreviewService } from "../preview/preview.js";
+import type { PreviewService } from "../pages/preview/preview.js";
 
 /**
  * A named set of routes. Built-in plugins use only what other plugins can use.

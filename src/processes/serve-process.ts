@@ -3,7 +3,7 @@ import { errorToData, messageOf, ZpublishError } from "../errors.js";
 import { exitOnUncaught } from "../observe/exit-on-uncaught.js";
 import { createLog, type Log } from "../observe/log.js";
 import type { ProcessMetrics } from "../observe/metrics.js";
-import { openServer, type PreparedReload, type Server } from "../server.js";
+import { openServer, type PreparedReload, type Server } from "../server/server.js";
 import type { FromProcess, ProcessAnswer, ProcessCall, ProcessReply, ToProcess } from "./process-message.js";
 
 /**

@@ -5,7 +5,7 @@ import { openApiDocument } from "../../src/openapi/openapi-document.js";
 import datasetInfo from "../../src/plugins/dataset-info/dataset-info-plugin.js";
 import moduleVersion from "../../src/plugins/module-version.js";
 import pluginInfo from "../../src/plugins/plugin-info.js";
-import { fakeContext } from "../html/fake-context.js";
+import { fakeContext } from "../pages/fake-context.js";
 
 interface Operation {
   readonly operationId: string;

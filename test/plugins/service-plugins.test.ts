@@ -3,8 +3,8 @@ import { packageVersion } from "../../src/observe/package-version.js";
 import datasetInfo from "../../src/plugins/dataset-info/dataset-info-plugin.js";
 import moduleVersion from "../../src/plugins/module-version.js";
 import pluginInfo from "../../src/plugins/plugin-info.js";
-import { fakeContext } from "../html/fake-context.js";
-import { fakeService } from "../html/fake-service.js";
+import { fakeContext } from "../pages/fake-context.js";
+import { fakeService } from "../pages/fake-service.js";
 
 t.test("/versions is a flat object of strings", async (t) => {
   const { text } = fakeService(await moduleVersion.routes(fakeContext({})));

@@ -1,9 +1,9 @@
 import type { DatasetSnapshot, ServedArray } from "../../dataset/dataset.js";
 import { settlesWithin } from "../../event-loop/settles-within.js";
-import { coordinatesOf } from "../../html/group-section.js";
 import { elementCount } from "../../model/chunk-grid.js";
 import type { Group } from "../../model/data-tree.js";
-import type { PreviewService, PreviewValues } from "../../preview/preview.js";
+import { coordinatesOf } from "../../pages/group-section.js";
+import type { PreviewService, PreviewValues } from "../../pages/preview/preview.js";
 
 /** Coordinates of one page whose first values are shown. */
 const MAX_PREVIEWS = 32;

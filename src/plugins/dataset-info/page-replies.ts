@@ -1,11 +1,11 @@
 import type { DatasetSnapshot } from "../../dataset/dataset.js";
 import { runCooperatively } from "../../event-loop/cooperative-task.js";
-import { datasetPageSteps } from "../../html/dataset-page.js";
-import { placeOf, placePage } from "../../html/page-place.js";
 import { ASK_EACH_TIME } from "../../http/access/access-rules.js";
 import type { Document } from "../../http/document.js";
 import type { DocumentReply, RouteRequest } from "../../http/reply.js";
 import type { Group } from "../../model/data-tree.js";
+import { datasetPageSteps } from "../../pages/dataset-page.js";
+import { placeOf, placePage } from "../../pages/page-place.js";
 import type { PluginContext } from "../plugin.js";
 import { createPreviewCollector } from "./collect-previews.js";
 

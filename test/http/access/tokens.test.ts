@@ -1,9 +1,9 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { createHealthEndpoints } from "../../../src/health/health-endpoints.js";
 import { privateCacheControl } from "../../../src/http/access/access-rules.js";
 import { createTokens, readTokenFile } from "../../../src/http/access/tokens.js";
+import { createHealthEndpoints } from "../../../src/server/health-endpoints.js";
 import { makeDirectory } from "../../source/write-store.js";
 import { jsonOf, rawRequest } from "../raw-request.js";
 import { bodyReplyOf, routeOf, startTestServer } from "../start-test-server.js";

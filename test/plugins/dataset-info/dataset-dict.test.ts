@@ -2,7 +2,7 @@ import t from "tap";
 import { stringifyJson } from "../../../src/json/stringify-json.js";
 import { datasetDict } from "../../../src/plugins/dataset-info/dataset-dict.js";
 import { datasetSchema } from "../../../src/plugins/dataset-info/dataset-schema.js";
-import { fakeSnapshot, fakeType } from "../../html/fake-snapshot.js";
+import { fakeSnapshot, fakeType } from "../../pages/fake-snapshot.js";
 
 const GROUP = fakeSnapshot("x", {
   attrs: { title: "T", count: 9007199254740993n, missing: Number.NaN },

@@ -3,9 +3,9 @@ import type { DocumentReply } from "../../../src/http/reply.js";
 import type { Route } from "../../../src/http/routing/route.js";
 import { coreRoutes } from "../../../src/openapi/core-routes.js";
 import datasetInfoPlugin from "../../../src/plugins/dataset-info/dataset-info-plugin.js";
-import { fakeContext } from "../../html/fake-context.js";
-import { type FakeService, fakeService } from "../../html/fake-service.js";
-import { airTemperature, climateTree, samplePreviews } from "../../html/sample-datasets.js";
+import { fakeContext } from "../../pages/fake-context.js";
+import { type FakeService, fakeService } from "../../pages/fake-service.js";
+import { airTemperature, climateTree, samplePreviews } from "../../pages/sample-datasets.js";
 
 async function service(): Promise<FakeService> {
   const snapshots = [climateTree(), airTemperature()];

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
 import type { DocumentReply, RouteRequest } from "../../../src/http/reply.js";
+import type { PreviewService } from "../../../src/pages/preview/preview.js";
 import { createPageReplies } from "../../../src/plugins/dataset-info/page-replies.js";
-import type { PreviewService } from "../../../src/preview/preview.js";
-import { fakeContext } from "../../html/fake-context.js";
-import { fakeSnapshot } from "../../html/fake-snapshot.js";
-import { airTemperature } from "../../html/sample-datasets.js";
+import { fakeContext } from "../../pages/fake-context.js";
+import { fakeSnapshot } from "../../pages/fake-snapshot.js";
+import { airTemperature } from "../../pages/sample-datasets.js";
 
 function request(host = "h"): RouteRequest {
   return {

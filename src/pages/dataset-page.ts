@@ -1,0 +1,100 @@
+import type { DatasetSnapshot } from "../dataset/dataset.js";
+import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
+import type { Group } from "../model/data-tree.js";
+import { renderJsonLinks, renderUsage } from "./dataset-usage.js";
+import { encodePath, encodeSegment } from "./encode-path.js";
+import { formatCounted } from "./format-number.js";
+import { factsSteps, groupSteps } from "./group-section.js";
+import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
+import { type Crumb, renderPage } from "./page.js";
+import { createPageBudget } from "./page-budget.js";
+import { UP } from "./page-place.js";
+import type { PreviewValues } from "./preview/preview.js";
+
+/** What a page about a group shows. */
+export interface DatasetPage {
+  readonly snapshot: DatasetSnapshot;
+  readonly group: Group;
+  /** True: the groups below unfold in place (`/tree`). */
+  readonly nested: boolean;
+  readonly previews: ReadonlyMap<string, PreviewValues>;
+  /** False: no links into the Zarr store, which is not served. */
+  readonly zarr: boolean;
+  /** Title of the service. */
+  readonly serviceTitle: string;
+  /** What the service has at its root for the head line: `plugins`, `versions`, `docs`. */
+  readonly serviceLinks: readonly string[];
+}
+
+/** The page of one group of a dataset, or of its whole tree; to be placed by `placePage`. */
+export function renderDatasetPage(page: DatasetPage): string {
+  return runNow(datasetPageSteps(page));
+}
+
+/** {@link renderDatasetPage} as work that can be interrupted. */
+export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
+  const { snapshot, group, nested, previews, zarr, serviceTitle, serviceLinks } = page;
+  const isRoot = group.path === "/";
+  const view = { snapshot, previews, nested, budget: createPageBudget() };
+  const inside = nested ? [...snapshot.tree.groups.values()] : [group];
+  const groupPath = !isRoot && markup` <span class="path">${group.path}</span>`;
+  const treeMark = nested && markup` <span class="path">whole tree</span>`;
+  const usage = zarr && renderUsage(snapshot, group);
+  const facts = yield* factsSteps(inside);
+  const content = yield* groupSteps(view, group, 2);
+  return renderPage({
+    title: `${snapshot.id}${isRoot ? "" : ` ${group.path}`} · ${serviceTitle}`,
+    breadcrumb: breadcrumbOf(page),
+    links: serviceLinks.map((name) => ({
+      text: name,
+      link: trustedMarkup(`${UP}../../${encodeSegment(name)}`),
+    })),
+    main: markup`<h1><bdi>${snapshot.id}</bdi>${groupPath}${treeMark}</h1>
+${titleLine(group)}
+<p class="facts">${facts}</p>
+${renderJsonLinks(snapshot, group, nested)}
+${usage}
+${renderRefused(snapshot, group)}
+${content}`,
+  });
+}
+
+function titleLine({ attrs }: Group): Markup {
+  const title = [attrs.title, attrs.long_name].find((value) => typeof value === "string" && value !== "");
+  if (typeof title !== "string") return NO_MARKUP;
+  return markup`<p class="lead" dir="auto">${title.length <= 300 ? title : `${title.slice(0, 300)}…`}</p>`;
+}
+
+/** Segments of a deep path that are links each; those between are one. */
+const MAX_CRUMBS = 12;
+
+function breadcrumbOf({ snapshot, group, nested, serviceTitle }: DatasetPage): Crumb[] {
+  const crumbs: Crumb[] = [{ text: serviceTitle, link: trustedMarkup(`${UP}../../`) }];
+  const segments = group.path.split("/").filter((segment) => segment !== "");
+  const isRoot = segments.length === 0 && !nested;
+  crumbs.push(isRoot ? { text: snapshot.id } : { text: snapshot.id, link: trustedMarkup(UP) });
+  if (nested) crumbs.push({ text: "tree" });
+  let path = "";
+  for (const [index, segment] of segments.entries()) {
+    path += `/${segment}`;
+    if (index === segments.length - 1) crumbs.push({ text: segment });
+    else if (index < MAX_CRUMBS) {
+      crumbs.push({ text: segment, link: trustedMarkup(`${UP}groups${encodePath(path)}`) });
+    }
+  }
+  return crumbs;
+}
+
+const MAX_REFUSED = 500;
+
+/** What the source has below a group and is not served, with reasons. */
+function renderRefused(snapshot: DatasetSnapshot, group: Group): Markup {
+  const prefix = group.path === "/" ? "" : `${group.path.slice(1)}/`;
+  const refused = snapshot.refused.filter(({ path }) => path.startsWith(prefix));
+  if (refused.length === 0) return NO_MARKUP;
+  const rest = refused.length - MAX_REFUSED;
+  return markup`<section class="refused"><h2 class="head">Not served <span class="count">(${refused.length})</span></h2>
+<dl class="attrs">${refused.slice(0, MAX_REFUSED).map(({ path, reason }) => markup`<div><dt class="mono"><bdi>${path}</bdi></dt><dd>${reason}</dd></div>`)}</dl>${
+    rest > 0 && markup`<p>${formatCounted(rest, "more")}</p>`
+  }</section>`;
+}

@@ -1,0 +1,184 @@
+import type { DatasetSnapshot } from "../dataset/dataset.js";
+import type { CooperativeTask } from "../event-loop/cooperative-task.js";
+import { elementCount, gridShapeOf } from "../model/chunk-grid.js";
+import type { Group, Variable } from "../model/data-tree.js";
+import { renderAttributes } from "./attribute-list.js";
+import { encodePath } from "./encode-path.js";
+import { formatByteLength, formatCount, formatCounted } from "./format-number.js";
+import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
+import type { PageBudget } from "./page-budget.js";
+import { UP } from "./page-place.js";
+import type { PreviewValues } from "./preview/preview.js";
+import { isIndexCoordinate, renderVariableRow, variableByteLength } from "./variable-row.js";
+
+/** What one page about a dataset is made of. */
+export interface GroupView {
+  readonly snapshot: DatasetSnapshot;
+  /** First values by variable path, for as many variables as there are. */
+  readonly previews: ReadonlyMap<string, PreviewValues>;
+  readonly budget: PageBudget;
+  /** True: child groups unfold in place. False: they are links. */
+  readonly nested: boolean;
+}
+
+/** Everything in a group: dimensions, coordinates, data variables, attributes, child groups. */
+export function* groupSteps(view: GroupView, group: Group, headingLevel: number): CooperativeTask<Markup> {
+  const coordinates = coordinatesOf(group);
+  const dataVariables = [...group.variables.values()].filter(({ name }) => !group.coordinateNames.has(name));
+  // In the order of the page: what comes first uses its budget first.
+  const sections = [
+    renderDimensions(group),
+    yield* variableSection(view, "Coordinates", coordinates, headingLevel),
+    yield* variableSection(view, "Data variables", dataVariables, headingLevel),
+    attributeSection(view, group, headingLevel),
+    view.nested ? yield* nestedGroups(view, group, headingLevel) : groupLinks(view, group, headingLevel),
+  ];
+  return markup`${sections[0]}
+${sections[1]}
+${sections[2]}
+${sections[3]}
+${sections[4]}`;
+}
+
+/** Coordinates of a group as people look for them: those that index a dimension first, in order of the dimensions. */
+export function coordinatesOf(group: Group): Variable[] {
+  const coordinates: Variable[] = [];
+  for (const dim of group.dims.keys()) {
+    const variable = group.variables.get(dim);
+    if (variable !== undefined && isIndexCoordinate(variable)) coordinates.push(variable);
+  }
+  for (const variable of group.variables.values()) {
+    if (group.coordinateNames.has(variable.name) && !isIndexCoordinate(variable)) coordinates.push(variable);
+  }
+  return coordinates;
+}
+
+/** One line about groups: how many of what, bytes, chunks. */
+export function* factsSteps(groups: readonly Group[]): CooperativeTask<Markup> {
+  let variables = 0;
+  let byteLength = 0;
+  let chunks = 0;
+  for (const group of groups) {
+    variables += group.variables.size;
+    for (const variable of group.variables.values()) {
+      yield;
+      byteLength += variableByteLength(variable) ?? 0;
+      chunks += elementCount(gridShapeOf(variable.shape, variable.chunkShape));
+    }
+  }
+  const groupText = groups.length > 1 && markup`${formatCounted(groups.length, "group")} · `;
+  return markup`${groupText}${formatCounted(variables, "variable")} · <b>${formatByteLength(byteLength)}</b> uncompressed in ${formatCounted(chunks, "chunk")}`;
+}
+
+/** A group's dimensions as chips; those with an index coordinate bold. */
+export function renderDimensions(group: Group): Markup {
+  if (group.dims.size === 0) return NO_MARKUP;
+  const chips = [...group.dims].map(([dim, length]) => {
+    const variable = group.variables.get(dim);
+    const name = variable !== undefined && isIndexCoordinate(variable) ? markup`<b>${dim}</b>` : dim;
+    return markup`<li>${name}: ${length}</li>`;
+  });
+  return markup`<ul class="chips" aria-label="Dimensions">${chips}</ul>`;
+}
+
+function heading(level: number, text: string, count?: number): Markup {
+  const tag = trustedMarkup(`h${Math.min(level, 6)}`);
+  const counted = count !== undefined && markup` <span class="count">(${formatCount(count)})</span>`;
+  return markup`<${tag} class="head">${text}${counted}</${tag}>`;
+}
+
+/** Longer lists are laid out as they come into view; not shorter ones, of which print and find in page see everything. */
+const MANY_ROWS = 200;
+
+function* variableSection(
+  view: GroupView,
+  title: string,
+  variables: readonly Variable[],
+  headingLevel: number,
+): CooperativeTask<Markup> {
+  if (variables.length === 0) return NO_MARKUP;
+  const { budget, previews, snapshot } = view;
+  const shown = variables.slice(0, budget.variables);
+  budget.variables -= shown.length;
+  const rows: Markup[] = [];
+  for (const variable of shown) {
+    yield;
+    const array = snapshot.arrays.get(variable.path);
+    rows.push(renderVariableRow(variable, array, previews.get(variable.path), budget));
+  }
+  const rest = variables.length - shown.length;
+  return markup`<section><details class="fold" open><summary>${heading(headingLevel, title, variables.length)}</summary>
+${rows.length > 0 && markup`<ul class="${rows.length > MANY_ROWS ? "rows many" : "rows"}">${rows}</ul>`}${
+  rest > 0 &&
+  markup`<p class="muted">${formatCounted(rest, "more variable")}: see <code>keys</code> and <code>info</code>.</p>`
+}</details></section>`;
+}
+
+/** Few attributes stand open, many fold. */
+const OPEN_ATTRIBUTES = 12;
+
+function attributeSection({ budget }: GroupView, group: Group, headingLevel: number): Markup {
+  const count = Object.keys(group.attrs).length;
+  if (count === 0) return NO_MARKUP;
+  const open = count <= OPEN_ATTRIBUTES && trustedMarkup(" open");
+  return markup`<section><details class="fold"${open}><summary>${heading(headingLevel, "Attributes", count)}</summary><div class="panel">${renderAttributes(group.attrs, budget)}</div></details></section>`;
+}
+
+function childGroups({ snapshot }: GroupView, group: Group): Group[] {
+  const prefix = group.path === "/" ? "/" : `${group.path}/`;
+  return group.childNames
+    .map((name) => snapshot.tree.groups.get(prefix + name))
+    .filter((child) => child !== undefined);
+}
+
+function groupLink(group: Group, text: string): Markup {
+  return markup`<a href="${UP_LINK}groups${encodePath(group.path)}">${text}</a>`;
+}
+
+/** Escaping would show the mark of {@link UP} as text. */
+const UP_LINK = trustedMarkup(UP);
+
+function groupLinks(view: GroupView, group: Group, headingLevel: number): Markup {
+  const children = childGroups(view, group);
+  if (children.length === 0) return NO_MARKUP;
+  return markup`<section>${heading(headingLevel, "Groups", children.length)}${linkList(view, children)}</section>`;
+}
+
+function linkList({ budget }: GroupView, groups: readonly Group[]): Markup {
+  const shown = groups.slice(0, budget.groupLinks);
+  budget.groupLinks -= shown.length;
+  const rest = groups.length - shown.length;
+  return markup`<ul class="list">${shown.map(
+    (
+      child,
+    ) => markup`<li>${groupLink(child, child.name)} <span class="muted">${groupSummary(child)}</span></li>
+`,
+  )}</ul>${rest > 0 && markup`<p class="muted">${formatCounted(rest, "more group")}: see <code>groups</code>.</p>`}`;
+}
+
+/** `3 variables, 2 groups`. */
+function groupSummary(group: Group): string {
+  const parts: string[] = [];
+  if (group.variables.size > 0) parts.push(formatCounted(group.variables.size, "variable"));
+  if (group.childNames.length > 0) parts.push(formatCounted(group.childNames.length, "group"));
+  return parts.length === 0 ? "empty" : parts.join(", ");
+}
+
+/** Groups deeper than this are links: folds within folds leave no room on a phone. */
+const MAX_NESTING = 24;
+
+function* nestedGroups(view: GroupView, group: Group, headingLevel: number): CooperativeTask<Markup> {
+  const children = childGroups(view, group);
+  const unfolded = headingLevel > MAX_NESTING ? [] : children.slice(0, Math.max(0, view.budget.groups));
+  view.budget.groups -= unfolded.length;
+  const linked = children.slice(unfolded.length);
+  const sections: Markup[] = [];
+  for (const child of unfolded) {
+    const content = yield* groupSteps(view, child, headingLevel + 1);
+    sections.push(markup`<details class="group"${headingLevel === 2 && trustedMarkup(" open")}><summary>${heading(headingLevel, child.name)} <span class="muted">${groupSummary(child)}</span></summary>
+<p class="facts">${groupLink(child, child.path)}</p>
+${content}</details>
+`);
+  }
+  return markup`${sections}${linked.length > 0 && linkList(view, linked)}`;
+}

@@ -1,0 +1,161 @@
+import { fillBuffer } from "../../codec/fill-buffer.js";
+import type { ChunkOutcome } from "../../codec/made-chunk.js";
+import { elementCount } from "../../model/chunk-grid.js";
+import type { ChunkTask } from "../../pool/chunk-task.js";
+import { createEncodingPlan } from "../../zarr/plan/create-encoding-plan.js";
+import type { EncodingPlan } from "../../zarr/plan/encoding-plan.js";
+import type { StoredArray } from "../../zarr/stored-array.js";
+import { cfTimeFormatter } from "./cf-time.js";
+import { formatItems, readNumbers } from "./format-items.js";
+import type { PreviewService } from "./preview.js";
+import { formatVlenItems, isVlenFilter } from "./vlen-items.js";
+
+/** Values shown of the beginning and of the end. */
+const FIRST_COUNT = 6;
+const LAST_COUNT = 3;
+
+/** Stored chunks larger than this are not decoded for a look at a few of their values. */
+const MAX_CHUNK_BYTES = 64 * 2 ** 20;
+/** Longer texts are cut: a preview is one line of a page. */
+const MAX_TEXT_LENGTH = 200;
+
+/** Makes the served chunks of a plan: the pool's, or one that works inline. */
+export type MakeChunk = (task: ChunkTask) => Promise<ChunkOutcome>;
+
+/**
+ * Looks at values through plans of its own, which serve a few items bare: everything that reads and decodes happens where
+ * chunks are made.
+ */
+export function createPreviewService(makeChunk: MakeChunk): PreviewService {
+  return {
+    async values({ stored }) {
+      try {
+        const count = elementCount(stored.shape);
+        const first = range(0, Math.min(FIRST_COUNT, count));
+        const last = range(Math.max(first.length, count - LAST_COUNT), count);
+        const wanted = [...first, ...last];
+        const texts =
+          stored.dataType.kind === "O"
+            ? await readObjects(stored, wanted, makeChunk)
+            : await readItems(stored, wanted, makeChunk);
+        const short = texts?.map(shorten);
+        return short && { first: short.slice(0, first.length), last: short.slice(first.length) };
+      } catch {
+        // Whatever is wrong with the data is said where they are served; a page goes without.
+        return undefined;
+      }
+    },
+  };
+}
+
+/** @param wanted Positions in the flattened array (C order). */
+async function readItems(
+  stored: StoredArray,
+  wanted: readonly number[],
+  makeChunk: MakeChunk,
+): Promise<string[] | undefined> {
+  const { shape, dataType } = stored;
+  const rowLength = Math.min(FIRST_COUNT, shape.at(-1) ?? 1);
+  const chunkShape = shape.map((_, axis) => (axis === shape.length - 1 ? Math.max(1, rowLength) : 1));
+  const { plan } = createEncodingPlan(
+    stored,
+    { chunkShape, compressor: null, filters: null },
+    { maxChunkBytes: MAX_CHUNK_BYTES },
+  );
+  const { itemSize } = dataType;
+  const items = new Uint8Array(wanted.length * itemSize);
+  const chunks = new Map<string, Uint8Array>();
+  for (const [index, position] of wanted.entries()) {
+    const { chunkCoords, offset } = locate(plan, position);
+    const key = chunkCoords.join(".");
+    const bytes = chunks.get(key) ?? (await readChunk(plan, chunkCoords, makeChunk));
+    chunks.set(key, bytes);
+    items.set(bytes.subarray(offset * itemSize, (offset + 1) * itemSize), index * itemSize);
+  }
+  const formatTime = cfTimeFormatter(stored.attrs);
+  const numbers = formatTime && readNumbers(items, dataType);
+  return numbers && formatTime ? numbers.map(formatTime) : formatItems(items, dataType);
+}
+
+/** Objects have no size, so that their chunks can only be looked at as they are stored. */
+async function readObjects(
+  stored: StoredArray,
+  wanted: readonly number[],
+  makeChunk: MakeChunk,
+): Promise<string[] | undefined> {
+  const { plan, document } = createEncodingPlan(
+    stored,
+    { compressor: null },
+    { maxChunkBytes: MAX_CHUNK_BYTES },
+  );
+  const id = document.filters?.[0]?.id;
+  if (document.filters?.length !== 1 || !isVlenFilter(id)) return undefined;
+  const places = wanted.map((position) => locate(plan, position));
+  const texts: string[] = [];
+  const chunks = new Map<string, string[] | undefined>();
+  for (const { chunkCoords, offset } of places) {
+    const key = chunkCoords.join(".");
+    if (!chunks.has(key)) {
+      const offsets = places
+        .filter((place) => place.chunkCoords.join(".") === key)
+        .map((place) => place.offset);
+      const bytes = await readStoredObjects(plan, chunkCoords, makeChunk);
+      chunks.set(key, bytes && formatVlenItems(id, bytes, Math.max(...offsets) + 1));
+    }
+    const text = chunks.get(key)?.[offset];
+    if (text === undefined) return undefined;
+    texts.push(text);
+  }
+  return texts;
+}
+
+/** Undefined where the chunk is absent: what fills it has no bytes here. */
+async function readStoredObjects(
+  plan: EncodingPlan,
+  chunkCoords: readonly number[],
+  makeChunk: MakeChunk,
+): Promise<Uint8Array | undefined> {
+  const outcome = await makeChunk({ plan, chunkCoords });
+  return outcome.status === "encoded" ? outcome.bytes : undefined;
+}
+
+async function readChunk(
+  plan: EncodingPlan,
+  chunkCoords: readonly number[],
+  makeChunk: MakeChunk,
+): Promise<Uint8Array> {
+  const outcome = await makeChunk({ plan, chunkCoords });
+  if (outcome.status === "encoded") return outcome.bytes;
+  if (outcome.status === "failed") throw new Error(outcome.error.message);
+  const bytes = new Uint8Array(elementCount(plan.served.chunkShape) * plan.itemSize);
+  fillBuffer(bytes, plan.fillItem);
+  return bytes;
+}
+
+/** Which served chunk holds an item, and where in it. */
+function locate(
+  { shape, served }: EncodingPlan,
+  position: number,
+): { readonly chunkCoords: number[]; readonly offset: number } {
+  const coords: number[] = [];
+  let rest = position;
+  for (const length of shape.toReversed()) {
+    coords.unshift(rest % length);
+    rest = Math.floor(rest / length);
+  }
+  const chunkCoords = coords.map((index, axis) => Math.floor(index / served.chunkShape[axis]!));
+  let offset = 0;
+  for (const axis of served.axisOrder) {
+    const chunkLength = served.chunkShape[axis]!;
+    offset = offset * chunkLength + (coords[axis]! % chunkLength);
+  }
+  return { chunkCoords, offset };
+}
+
+function range(begin: number, end: number): number[] {
+  return Array.from({ length: Math.max(0, end - begin) }, (_, index) => begin + index);
+}
+
+function shorten(text: string): string {
+  return text.length <= MAX_TEXT_LENGTH ? text : `${text.slice(0, MAX_TEXT_LENGTH - 1)}…`;
+}

@@ -1,0 +1,220 @@
+import type { ChunkCache } from "../cache/chunk-cache.js";
+import { createNullCache } from "../cache/null-chunk-cache.js";
+import { openChunkCache } from "../cache/open-chunk-cache.js";
+import type { ChunkService } from "../chunk/chunk-service.js";
+import { type ChunkServiceParts, createChunkService } from "../chunk/serve-chunk.js";
+import { compileKernel } from "../codec/kernel/wasm-instance.js";
+import type { LimitsConfig } from "../config/config.js";
+import type { RequestLimits } from "../http/request-limits.js";
+import { createHttpServer, type HttpServer } from "../http/server.js";
+import type { Log } from "../observe/log.js";
+import type { MetricFamily } from "../observe/metric-family.js";
+import { METRICS_CONTENT_TYPE, observeProcess, processMetrics, renderMetrics } from "../observe/metrics.js";
+import { packageVersion } from "../observe/package-version.js";
+import { createPreviewService } from "../pages/preview/create-preview-service.js";
+import type { PreviewService } from "../pages/preview/preview.js";
+import { createEncodePool, type EncodePool } from "../pool/encode-pool.js";
+import type { EncodePoolStats } from "../pool/pool-stats.js";
+import { defaultMemoryBudget } from "../pool/task-memory.js";
+import { setSourceTimeout } from "../source/files/file-calls.js";
+import { createHealthEndpoints } from "./health-endpoints.js";
+import type { Site } from "./open-app.js";
+import { probeMetadata, probePool } from "./probe.js";
+import { createReadiness, type Readiness } from "./readiness.js";
+import type { ServerConfig } from "./server-config.js";
+import { type MetricSources, serverMetrics } from "./server-metrics.js";
+import type { SupervisorLink } from "./supervisor-link.js";
+
+/** The parts that live as long as a server, whatever it publishes: listeners, pool, cache, metrics, readiness. */
+export interface Engine {
+  readonly http: HttpServer;
+  /** Pool and cache start with the first call. */
+  readonly chunks: () => ChunkService;
+  readonly previews: () => PreviewService;
+  /** Releases chunks of old snapshots. */
+  forgetChunks(): void;
+  readonly readiness: Readiness;
+  /** Updates the request limits. @param limits Limits of all processes together. */
+  limit(limits: LimitsConfig): void;
+  /** Resolves when the cache is open, if it is needed. */
+  started(): Promise<void>;
+  /** Collects the metrics of this process. */
+  metrics(): Promise<readonly MetricFamily[]>;
+  /** Closes pool and cache. */
+  close(): Promise<void>;
+}
+
+/** What an engine is made of, besides its configuration. */
+export interface EngineParts {
+  readonly log: Log;
+  /** Undefined if this process is the only one. */
+  readonly supervisor: SupervisorLink | undefined;
+  /** Creates the pool; another function only in tests. */
+  readonly createPool?: typeof createEncodePool | undefined;
+  /** The site that answers requests now; undefined before the first. */
+  readonly site: () => Site | undefined;
+}
+
+/** Creates an engine; nothing is started yet. @param config Only what does not change at a reload counts. */
+export function createEngine(
+  config: ServerConfig,
+  { log, supervisor, createPool = createEncodePool, site }: EngineParts,
+): Engine {
+  // Workers need it: without SIMD the server does not start.
+  compileKernel();
+  let limits = limitsOfProcess(config.limits, supervisor?.processes ?? 1);
+  setSourceTimeout(limits.sourceTimeoutMs);
+  const closers: (() => Promise<void>)[] = [];
+  /** What has to be there before the first request. */
+  const starting: Promise<void>[] = [];
+  let cache: ChunkCache | undefined;
+
+  const pool = once((): EncodePool => {
+    const created = createPool({
+      threads: config.workers,
+      withChecksums: config.cache !== null,
+      maxQueued: limits.maxQueuedChunks,
+      taskTimeoutMs: limits.chunkTimeoutMs,
+      sourceTimeoutMs: limits.sourceTimeoutMs,
+      workerHeapBytes: limits.workerHeapBytes,
+      memoryBudgetBytes: defaultMemoryBudget(supervisor?.processes),
+      log,
+    });
+    closers.push(() => created.close());
+    return created;
+  });
+  const chunks = once((): ReturnType<typeof createChunkService> => {
+    if (config.cache !== null) {
+      const opening = openChunkCache({ ...config.cache, version: packageVersion, log });
+      starting.push(
+        opening.then((opened) => {
+          cache = opened;
+          closers.push(() => opened.close());
+        }),
+      );
+    }
+    const none = createNullCache();
+    return createChunkService({
+      cache: () => cache ?? none,
+      makeChunk: (task, signal) => pool().makeChunk(task, signal),
+      recycle: (bytes) => pool().recycle?.(bytes),
+      maxWaitingReads: limits.maxQueuedChunks,
+    } satisfies ChunkServiceParts);
+  });
+  const previews = once((): PreviewService => createPreviewService((task) => pool().makeChunk(task)));
+
+  const readiness = createReadiness({
+    probes: {
+      async metadata() {
+        const used = site();
+        return used === undefined ? "none" : probeMetadata(used.routes, used.datasets);
+      },
+      // A server without chunks needs no worker.
+      pool: () => probePool(chunks.made === undefined ? undefined : pool()),
+    },
+    isPoolBroken: () => pool.made?.stats.isBroken ?? false,
+    cacheState: () => (cache === undefined ? "none" : cache.stats.isOff ? "off" : "ok"),
+    log,
+  });
+
+  const metrics = async () => {
+    // Probes run even if only metrics are asked for.
+    void readiness.check();
+    const sources: MetricSources = {
+      http,
+      limits,
+      isReady: () => readiness.isReady,
+      pool: () => pool.made?.stats,
+      chunks: () => chunks.made?.stats,
+      cache: () => cache?.stats,
+      datasets: () => site()?.datasets.stats,
+    };
+    return [...(await processMetrics()), ...serverMetrics(sources)];
+  };
+  const http = createHttpServer({
+    limits: {
+      ...requestLimits(limits),
+      isSaturated: () =>
+        isSaturated(pool.made?.stats, limits.maxQueuedChunks) ||
+        (chunks.made?.stats.waitingReads ?? 0) >= limits.maxQueuedChunks,
+    },
+    maxConnections: limits.maxConnections,
+    maxHeaderBytes: limits.maxHeaderBytes,
+    tls: config.access.tls,
+    admin: config.observe.admin,
+    endpoints: createHealthEndpoints({
+      readiness,
+      metrics: config.observe.metrics
+        ? {
+            contentType: METRICS_CONTENT_TYPE,
+            render: async () =>
+              renderMetrics(
+                supervisor === undefined ? [{ families: await metrics() }] : await supervisor.allMetrics(),
+              ),
+          }
+        : undefined,
+    }),
+    sharesPort: supervisor !== undefined,
+    log,
+  });
+  if (config.observe.metrics) observeProcess();
+
+  return {
+    http,
+    chunks,
+    previews,
+    forgetChunks: () => chunks.made?.forget(),
+    readiness,
+    limit(next) {
+      limits = limitsOfProcess(next, supervisor?.processes ?? 1);
+      http.limit(requestLimits(limits));
+    },
+    metrics,
+    async started() {
+      await Promise.all(starting);
+    },
+    async close() {
+      await Promise.all(starting);
+      for (const closer of closers.splice(0).toReversed()) await closer();
+    },
+  };
+}
+
+/** Whether the queue of the pool is full. */
+function isSaturated(stats: EncodePoolStats | undefined, maxQueued: number): boolean {
+  return stats !== undefined && stats.queued >= maxQueued;
+}
+
+function requestLimits(limits: LimitsConfig): Omit<RequestLimits, "isSaturated"> {
+  return {
+    maxRequestsInFlight: limits.maxRequests,
+    maxPagesInFlight: limits.maxPages,
+    maxBodyBytesInFlight: limits.maxResponseBytes,
+    maxUrlBytes: limits.maxUrlBytes,
+    stallTimeoutMs: limits.stallTimeoutMs,
+    requestTimeoutMs: limits.requestTimeoutMs,
+  };
+}
+
+/** The share of one process: together the processes have the limits of one server. Limits per request or worker stay. */
+function limitsOfProcess(limits: LimitsConfig, processes: number): LimitsConfig {
+  const share = (whole: number): number => Math.ceil(whole / processes);
+  return {
+    ...limits,
+    maxConnections: share(limits.maxConnections),
+    maxRequests: share(limits.maxRequests),
+    maxPages: share(limits.maxPages),
+    maxResponseBytes: share(limits.maxResponseBytes),
+    maxQueuedChunks: share(limits.maxQueuedChunks),
+  };
+}
+
+/** A function that makes something at its first call, and whose `made` is undefined before that. */
+function once<T extends object>(make: () => T): { (): T; readonly made: T | undefined } {
+  let made: T | undefined;
+  const get = (): T => {
+    made ??= make();
+    return made;
+  };
+  return Object.defineProperty(get, "made", { get: () => made }) as ReturnType<typeof once<T>>;
+}

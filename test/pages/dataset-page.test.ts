@@ -1,0 +1,187 @@
+import t from "tap";
+import type { Group } from "../../src/model/data-tree.js";
+import { type DatasetPage, renderDatasetPage } from "../../src/pages/dataset-page.js";
+import { type FakeGroup, fakeSnapshot, fakeType } from "./fake-snapshot.js";
+import { airTemperature, climateTree } from "./sample-datasets.js";
+
+function render(page: Partial<DatasetPage> & Pick<DatasetPage, "snapshot">): string {
+  return renderDatasetPage({
+    group: page.snapshot.tree.root,
+    nested: false,
+    previews: new Map(),
+    zarr: true,
+    serviceTitle: "Service",
+    serviceLinks: ["docs"],
+    ...page,
+  });
+}
+
+function groupAt(snapshot: DatasetPage["snapshot"], path: string): Group {
+  return snapshot.tree.groups.get(path) as Group;
+}
+
+/** Start tags without an end tag of their own. */
+const VOID = new Set(["meta", "link", "br", "rect", "path"]);
+
+/** Unclosed or misnested tags of a page; none where it is well formed. */
+function misnested(html: string): string[] {
+  const open: string[] = [];
+  const wrong: string[] = [];
+  for (const [, slash, name = "", rest = ""] of html.matchAll(
+    /<(\/?)([a-z][a-z0-9]*)((?:"[^"]*"|[^">])*)>/g,
+  )) {
+    if (slash === "/") {
+      const last = open.pop();
+      if (last !== name) wrong.push(`</${name}> closes <${last}>`);
+    } else if (!VOID.has(name) && !rest.endsWith("/")) open.push(name);
+  }
+  return [...wrong, ...open.map((name) => `<${name}> is not closed`)];
+}
+
+function links(html: string): string[] {
+  return Array.from(html.matchAll(/<a href="([^"]*)"/g), ([, link]) => link as string);
+}
+
+t.test("a dataset's page shows what xarray's representation shows", async (t) => {
+  const html = render({
+    snapshot: airTemperature(),
+    previews: new Map([["lat", { first: ["75.0", "72.5"], last: ["15.0"] }]]),
+  });
+  for (const shown of [
+    "<b>time</b>: 2920",
+    "4x daily NMC reanalysis (1948)",
+    '<b class="name">lat</b>',
+    '<span class="name">land_mask</span>',
+    "(time, lat, lon)",
+    "int16",
+    "2,920 × 25 × 53",
+    "16 of 365 × 25 × 27, 481 KiB each",
+    "7.38 MiB",
+    "blosc (cname lz4, clevel 5, shuffle 1, blocksize 0)",
+    "shuffle (elementsize 4)",
+    "rechunked on the way out",
+    "4xDaily Air temperature at sigma level 995 [degK]",
+    '<span class="v">75.0</span> <span class="v">72.5</span> <span class="v">…</span> <span class="v">15.0</span>',
+    "cloud_top",
+    "codec &#39;jpeg2k&#39; is unknown",
+  ]) {
+    t.ok(html.includes(shown), shown);
+  }
+  t.strictSame(misnested(html), []);
+  t.notMatch(html, /<script|javascript:|\son[a-z]+=|NaN B|undefined/);
+});
+
+t.test("every link is relative but those of attributes", async (t) => {
+  const snapshot = climateTree();
+  for (const group of [snapshot.tree.root, groupAt(snapshot, "/model b/fine")]) {
+    for (const link of links(render({ snapshot, group }))) t.match(link, /^\ufdd1/, link);
+  }
+  const [external, ...others] = links(render({ snapshot: airTemperature() })).filter(
+    (link) => !link.startsWith("\ufdd1"),
+  );
+  t.equal(external, "http://www.esrl.noaa.gov/psd/data/gridded/data.ncep.reanalysis.html");
+  t.strictSame(others, []);
+});
+
+t.test(
+  "what to paste for each client has the address, a variable, and indices where they are needed",
+  async (t) => {
+    const html = render({ snapshot: airTemperature() });
+    t.ok(html.includes('xr.open_zarr("\ufdd0/datasets/air/zarr")'));
+    t.ok(html.includes("gdalinfo 'ZARR:\"/vsicurl/\ufdd0/datasets/air/zarr\":/air:0'"));
+    t.ok(html.includes("await zarr.get(array, [0, null, null]);"));
+    t.notMatch(html, "open_datatree");
+    t.match(render({ snapshot: climateTree() }), "open_datatree");
+  },
+);
+
+t.test("a group's page says where it is and links up and down", async (t) => {
+  const snapshot = climateTree();
+  const html = render({ snapshot, group: groupAt(snapshot, "/model b") });
+  t.match(html, '<h1><bdi>climate</bdi> <span class="path">/model b</span></h1>');
+  t.match(html, "\ufdd1groups/model%20b/coarse");
+  t.match(html, "\ufdd1groups/model%20b/keys");
+  t.match(html, "\ufdd0/datasets/climate/zarr/model%20b");
+  const deep = render({ snapshot, group: groupAt(snapshot, "/model b/fine") });
+  t.match(deep, '<a href="\ufdd1groups/model%20b"><bdi>model b</bdi></a>');
+  t.match(deep, '<li aria-current="page"><bdi>fine</bdi></li>');
+  t.strictSame(misnested(deep), []);
+});
+
+t.test("the tree nests every group", async (t) => {
+  const snapshot = climateTree();
+  const html = render({ snapshot, nested: true });
+  t.equal(html.split('<details class="group"').length - 1, 6);
+  t.match(html, "7 groups · 21 variables");
+  t.strictSame(misnested(html), []);
+});
+
+t.test("without the zarr plugin nothing points into the store", async (t) => {
+  t.notMatch(render({ snapshot: airTemperature(), zarr: false }), "/zarr");
+});
+
+t.test("a hostile dataset stays text", async (t) => {
+  const evil = `"><script>alert('x')</script><img src=x onerror=y>\u202e\u0000`;
+  const html = render({
+    snapshot: fakeSnapshot(
+      evil,
+      {
+        attrs: { [evil]: evil, title: evil, link: `http://x"><script>`, script: "javascript:alert(1)" },
+        variables: { [evil]: { dims: [evil], shape: [3], attrs: { long_name: evil, units: evil } } },
+        groups: { [evil]: {} },
+      },
+      { refused: [{ path: evil, reason: evil }] },
+    ),
+    previews: new Map([[evil, { first: [evil], last: [evil] }]]),
+    serviceTitle: evil,
+  });
+  t.notMatch(html, /<script|<img|\u202e/);
+  t.notOk(html.includes("\0"));
+  t.notMatch(html, /href="javascript/);
+  t.strictSame(misnested(html), []);
+});
+
+t.test("a long attribute folds, and is whole when unfolded", async (t) => {
+  const value = "0123456789 ".repeat(1000).trim();
+  const html = render({ snapshot: fakeSnapshot("x", { attrs: { value, short: "1" } }) });
+  t.match(
+    html,
+    `<details class="long"><summary>${value.slice(0, 300)}</summary><div>${value}</div></details>`,
+  );
+});
+
+t.test("thousands of variables and groups make a page that a browser shows", async (t) => {
+  const variable = { dims: ["y", "x"], shape: [1000, 1000], attrs: { units: "K", comment: "c".repeat(500) } };
+  const variables = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`v${index}`, variable]));
+  const flat = render({ snapshot: fakeSnapshot("flat", { variables }) });
+  t.ok(flat.length < 5_000_000, `${flat.length} characters`);
+  t.match(flat, "15,000 more variables");
+
+  const groups = Object.fromEntries(
+    Array.from({ length: 20_000 }, (_, index): [string, FakeGroup] => [
+      `g${index}`,
+      { variables: { a: { dims: [], shape: [], type: fakeType("i", 8) } } },
+    ]),
+  );
+  const wide = render({ snapshot: fakeSnapshot("wide", { groups }), nested: true });
+  t.ok(wide.length < 6_000_000, `${wide.length} characters`);
+  t.match(wide, "14,000 more groups");
+  t.strictSame(misnested(wide), []);
+});
+
+t.test("attributes of many megabytes are cut, and the page says so", async (t) => {
+  const attrs = Object.fromEntries(
+    Array.from({ length: 40 }, (_, index) => [`a${index}`, "x".repeat(1_000_000)]),
+  );
+  const html = render({ snapshot: fakeSnapshot("fat", { attrs }) });
+  t.ok(html.length < 5_000_000, `${html.length} characters`);
+  t.match(html, "800,000 more characters");
+});
+
+t.test("a tree as deep as paths can be is a page", async (t) => {
+  let group: FakeGroup = {};
+  for (let depth = 0; depth < 400; depth++) group = { groups: { g: group } };
+  const html = render({ snapshot: fakeSnapshot("deep", group), nested: true });
+  t.ok(html.split('<details class="group"').length < 40);
+  t.strictSame(misnested(html), []);
+});

@@ -1,0 +1,62 @@
+import type { DatasetSnapshot } from "../../src/dataset/dataset.js";
+import { ZpublishError } from "../../src/errors.js";
+import { createDocument } from "../../src/http/create-document.js";
+import type { Route } from "../../src/http/routing/route.js";
+import { createLog } from "../../src/observe/log.js";
+import type { PreviewService } from "../../src/pages/preview/preview.js";
+import type { PluginContext } from "../../src/plugins/plugin.js";
+import { createSnapshotMemo } from "../../src/plugins/snapshot-memo.js";
+
+export interface FakeParts {
+  readonly snapshots?: readonly DatasetSnapshot[];
+  readonly previews?: PreviewService["values"];
+  readonly plugins?: readonly string[];
+  readonly routes?: readonly Route[];
+  readonly title?: string;
+  readonly rootPath?: string;
+}
+
+/** The dependencies of a plugin without a server: datasets as given, previews as given, no chunks. */
+export function fakeContext(parts: FakeParts): PluginContext {
+  const {
+    snapshots = [],
+    previews,
+    plugins = ["dataset_info", "zarr"],
+    routes = [],
+    title = "zpublish",
+    rootPath = "",
+  } = parts;
+  const byId = new Map(snapshots.map((snapshot) => [snapshot.id, snapshot]));
+  function get(id: string): DatasetSnapshot {
+    const snapshot = byId.get(id);
+    if (snapshot === undefined) throw new ZpublishError("not-found", `Dataset '${id}' not found`);
+    return snapshot;
+  }
+  return {
+    datasets: {
+      ids: () => [...byId.keys()],
+      get,
+      open: get,
+      refreshBeforeNotFound: async (snapshot) => snapshot,
+    },
+    chunks: {
+      serve() {
+        throw new ZpublishError("internal", "no chunks in this test");
+      },
+      stats: {
+        answered: { hit: 0, pass: 0, miss: 0 },
+        bytes: { hit: 0, pass: 0, miss: 0 },
+        waitingReads: 0,
+      },
+    },
+    previews: { values: previews ?? (async () => undefined) },
+    plugins: () => plugins.map((name) => ({ name, version: "0.1.0", path: `zpublish/plugins/${name}` })),
+    versions: { zpublish: "0.1.0", node: "20.20.2", LANG: "C.UTF-8" },
+    createDocument,
+    ...createSnapshotMemo(),
+    routes: () => routes,
+    title,
+    rootPath,
+    log: createLog("silent"),
+  };
+}

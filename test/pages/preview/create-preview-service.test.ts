@@ -1,0 +1,156 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import t from "tap";
+import type { ChunkOutcome } from "../../../src/codec/made-chunk.js";
+import { encodeSteps } from "../../../src/codec/run-steps.js";
+import type { ServedArray } from "../../../src/dataset/dataset.js";
+import { createPreviewService } from "../../../src/pages/preview/create-preview-service.js";
+import type { ChunkTask } from "../../../src/pool/chunk-task.js";
+import { createTaskRunner } from "../../../src/pool/run-chunk-task.js";
+import type { StoredArray } from "../../../src/zarr/stored-array.js";
+import { stepOf } from "../../codec/step.js";
+import { storedArray } from "../../zarr/stored-array.js";
+
+const previews = createPreviewService(createTaskRunner());
+
+async function look(stored: StoredArray) {
+  return previews.values({ stored } as ServedArray);
+}
+
+/** An array in shared memory. */
+function inMemory(
+  shape: readonly number[],
+  dtype: string,
+  items: ArrayBufferView,
+  changes: Partial<StoredArray> = {},
+): StoredArray {
+  const buffer = new SharedArrayBuffer(items.byteLength);
+  new Uint8Array(buffer).set(new Uint8Array(items.buffer, items.byteOffset, items.byteLength));
+  return storedArray({
+    dtype,
+    shape,
+    chunkShape: shape,
+    codecs: [],
+    compressorCount: 0,
+    chunks: { kind: "memory", buffer, byteOffset: 0, byteLength: items.byteLength },
+    ...changes,
+  });
+}
+
+t.test("the first six and the last three values are shown, and no value twice", async (t) => {
+  const counting = (length: number) =>
+    inMemory(
+      [length],
+      "<i2",
+      new Int16Array(length).map((_, index) => index),
+    );
+  t.strictSame(await look(counting(100)), {
+    first: ["0", "1", "2", "3", "4", "5"],
+    last: ["97", "98", "99"],
+  });
+  t.strictSame(await look(counting(7)), { first: ["0", "1", "2", "3", "4", "5"], last: ["6"] });
+  t.strictSame(await look(counting(2)), { first: ["0", "1"], last: [] });
+  t.strictSame(await look(counting(0)), { first: [], last: [] });
+  t.strictSame(await look(inMemory([], "<f4", Float32Array.of(0.1))), { first: ["0.1"], last: [] });
+});
+
+t.test("more dimensions are read row by row", async (t) => {
+  const items = new Uint8Array(24).map((_, index) => index);
+  t.strictSame(await look(inMemory([3, 8], "|u1", items)), {
+    first: ["0", "1", "2", "3", "4", "5"],
+    last: ["21", "22", "23"],
+  });
+  t.strictSame(await look(inMemory([12, 2], "|u1", items)), {
+    first: ["0", "1", "2", "3", "4", "5"],
+    last: ["21", "22", "23"],
+  });
+  t.strictSame(await look(inMemory([2, 12], "|u1", items, { axisOrder: [1, 0] })), {
+    first: ["0", "2", "4", "6", "8", "10"],
+    last: ["19", "21", "23"],
+  });
+});
+
+t.test("CF times come as dates, packed values as they are stored", async (t) => {
+  const hours = Int32Array.of(0, 6, 12);
+  const units = "hours since 2000-01-01";
+  t.strictSame(await look(inMemory([3], "<i4", hours, { attrs: { units } })), {
+    first: ["2000-01-01T00:00:00", "2000-01-01T06:00:00", "2000-01-01T12:00:00"],
+    last: [],
+  });
+  const packed = inMemory([3], "<i4", hours, { attrs: { units: "K", scale_factor: 0.5 } });
+  t.strictSame(await look(packed), { first: ["0", "6", "12"], last: [] });
+  const times = inMemory([1], "<M8[s]", BigInt64Array.of(86_400n), { attrs: { units } });
+  t.strictSame(await look(times), { first: ["1970-01-02T00:00:00"], last: [] });
+});
+
+t.test("stored chunks are decoded, absent ones are fill", async (t) => {
+  const directory = t.testdir();
+  const stored = storedArray({
+    shape: [10],
+    chunkShape: [4],
+    chunks: { kind: "files", directory, keyEncoding: { name: "v2", separator: "." } },
+  });
+  const raw = new Uint8Array(Float32Array.of(1, 2.5, -0, 1e20).buffer);
+  const steps = stored.codecs.map((codec) => stepOf(codec, 16));
+  writeFileSync(join(directory, "0"), await encodeSteps(raw, steps, "x"));
+  t.strictSame(await look(stored), {
+    first: ["1.0", "2.5", "-0.0", "1e+20", "nan", "nan"],
+    last: ["nan", "nan", "nan"],
+  });
+});
+
+t.test("texts of any length are read from their chunks", async (t) => {
+  const directory = t.testdir();
+  const stored = storedArray({
+    dtype: "|O",
+    shape: [5],
+    chunkShape: [3],
+    codecs: [{ id: "vlen-utf8" }, { id: "zstd", level: 1 }],
+    fill: { served: "", item: null, absentIsServed: true },
+    chunks: { kind: "files", directory, keyEncoding: { name: "v2", separator: "." } },
+  });
+  const write = async (key: string, texts: string[]) => {
+    const parts = texts.map((text) => Buffer.from(text));
+    const header = (value: number) => Buffer.from(Uint32Array.of(value).buffer);
+    const raw = Buffer.concat([
+      header(parts.length),
+      ...parts.flatMap((part) => [header(part.length), part]),
+    ]);
+    writeFileSync(join(directory, key), await encodeSteps(raw, [stepOf({ id: "zstd" }, null)], "x"));
+  };
+  await write("0", ["a", "é'", ""]);
+  await write("1", ["x".repeat(500), "last", "padding"]);
+  const shown = await look(stored);
+  t.strictSame(shown?.first.slice(0, 3), ["'a'", `"é'"`, "''"]);
+  t.equal(shown?.first[3]?.length, 200, "long texts are cut");
+  t.equal(shown?.first[4], "'last'");
+  writeFileSync(join(directory, "0"), "no zstd");
+  t.equal(await look(stored), undefined);
+});
+
+t.test("what cannot be looked at is undefined, never an error", async (t) => {
+  t.equal(await look(storedArray({ codecs: [{ id: "lzma" }] })), undefined);
+  t.equal(
+    await look(storedArray({ chunkShape: [2 ** 13, 2 ** 13] })),
+    undefined,
+    "more than 64 MiB to decode",
+  );
+  t.equal(await look(storedArray({ dtype: "|O", codecs: [{ id: "pickle" }] })), undefined);
+  const failing = createPreviewService(async () => {
+    throw new Error("no worker");
+  });
+  t.equal(await failing.values({ stored: storedArray() } as ServedArray), undefined);
+});
+
+t.test("a look asks for few chunks, of few items each", async (t) => {
+  const tasks: ChunkTask[] = [];
+  const counting = createPreviewService(async (task): Promise<ChunkOutcome> => {
+    tasks.push(task);
+    return { status: "absent" };
+  });
+  await counting.values({
+    stored: storedArray({ shape: [1000, 1000], chunkShape: [100, 100] }),
+  } as ServedArray);
+  t.ok(tasks.length <= 3);
+  t.ok(tasks.every(({ plan }) => plan.served.chunkShape.join() === "1,6"));
+});

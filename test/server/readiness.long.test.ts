@@ -1,0 +1,178 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { pino } from "pino";
+import t, { type Test } from "tap";
+import { ZpublishError } from "../../src/errors.js";
+import { createEncodePool, type EncodePool, type EncodePoolOptions } from "../../src/pool/encode-pool.js";
+import { probePool } from "../../src/server/probe.js";
+import { createReadiness, type ReadinessParts, type ReadinessReport } from "../../src/server/readiness.js";
+import { createMemorySource } from "../../src/source/memory.js";
+import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
+import { createTestLog } from "../http/start-test-server.js";
+import { storedArray } from "../zarr/stored-array.js";
+import { startServer } from "./start-server.js";
+
+t.setTimeout(120_000);
+const log = pino({ level: "silent" });
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+function openPool(t: Test, options: Partial<EncodePoolOptions> = {}): EncodePool {
+  const pool = createEncodePool({ threads: 1, log, ...options });
+  t.teardown(() => pool.close());
+  return pool;
+}
+
+function createStarting(parts: Partial<ReadinessParts> = {}) {
+  return createReadiness({ probes: {}, isPoolBroken: () => false, cacheState: () => "none", log, ...parts });
+}
+
+function createBegun(parts: Partial<ReadinessParts>) {
+  const readiness = createStarting(parts);
+  readiness.begin();
+  return readiness;
+}
+
+function createWithPool(pool: EncodePool) {
+  return createBegun({
+    probes: { pool: () => probePool(pool) },
+    isPoolBroken: () => pool.stats.isBroken,
+  });
+}
+
+t.test("starting, ready, draining", async (t) => {
+  const readiness = createStarting({ probes: { metadata: async () => "none open" } });
+  t.same(await readiness.check(), { ready: false, reason: "starting", checks: {} });
+  readiness.begin();
+  t.notOk(readiness.isReady, "nothing was tried yet");
+  t.same(await readiness.check(), { ready: true, checks: { metadata: "none open", cache: "none" } });
+  t.ok(readiness.isReady);
+  readiness.drain();
+  t.notOk(readiness.isReady);
+  t.same(await readiness.check(), { ready: false, reason: "draining", checks: {} });
+  readiness.begin();
+  t.same(await readiness.check(), { ready: false, reason: "draining", checks: {} }, "for good");
+});
+
+t.test("probes run once at a time, and not again once they have passed", async (t) => {
+  let failures = 1;
+  let runs = 0;
+  const metadata = async () => {
+    runs++;
+    if (failures-- > 0) throw new Error("no memory");
+    return "ok";
+  };
+  const readiness = createBegun({ probes: { metadata } });
+  for (const reason of ["metadata: internal", undefined, undefined]) {
+    const reports = await Promise.all(Array.from({ length: 50 }, () => readiness.check()));
+    for (const report of reports) t.equal(report.reason, reason);
+  }
+  t.equal(runs, 2);
+});
+
+t.test("a chunk is made, and what keeps it from being made is the reason", async (t) => {
+  const pool = openPool(t);
+  t.match(await createWithPool(pool).check(), { ready: true, checks: { pool: "ok" } });
+  t.equal(pool.stats.completed, 1);
+
+  const directory = t.testdir({
+    "broken.mjs": `import { existsSync } from "node:fs";
+if (!existsSync(new URL("./allowed", import.meta.url))) throw new Error(import.meta.url);
+export { default } from ${JSON.stringify(new URL("../../workers/make-chunk.js", import.meta.url).href)};`,
+  });
+  const broken = openPool(t, { workerFile: join(directory, "broken.mjs") });
+  const readiness = createWithPool(broken);
+  t.same(await readiness.check(), {
+    ready: false,
+    reason: "pool: expected a worker to start, none does",
+    checks: {},
+  });
+  writeFileSync(join(directory, "allowed"), "");
+  while (!(await readiness.check()).ready) await pause(100);
+  t.pass("it starts again when it can");
+});
+
+t.test("a pool that breaks later is not ready until it can make a chunk again", async (t) => {
+  let isBroken = false;
+  const readiness = createBegun({
+    probes: { pool: async () => "ok" },
+    isPoolBroken: () => isBroken,
+  });
+  t.equal((await readiness.check()).ready, true);
+  isBroken = true;
+  t.notOk(readiness.isReady);
+  t.equal((await readiness.check()).reason, "pool: expected a worker to start, none does");
+  isBroken = false;
+  t.equal((await readiness.check()).ready, true);
+});
+
+t.test(
+  "what fails is logged when it begins to, when it fails otherwise, and when it works again",
+  async (t) => {
+    const { log, lines } = createTestLog();
+    let failure: Error | undefined = new Error("ENOENT: open '/somewhere/secret'");
+    const metadata = async () => {
+      if (failure !== undefined) throw failure;
+      return "ok";
+    };
+    const readiness = createBegun({ probes: { metadata }, log });
+    const checkTwice = async () => {
+      await readiness.check();
+      return readiness.check();
+    };
+    t.equal((await checkTwice()).reason, "metadata: internal");
+    failure = new ZpublishError("source-unreadable", "expected '/somewhere/secret' to be readable");
+    t.equal((await checkTwice()).reason, "metadata: source-unreadable");
+    failure = undefined;
+    t.equal((await checkTwice()).ready, true);
+    t.match(lines, [
+      { level: 50, part: "metadata", err: { message: "ENOENT: open '/somewhere/secret'" } },
+      { level: 50, part: "metadata", err: { message: "expected '/somewhere/secret' to be readable" } },
+      { level: 30, part: "metadata", msg: "a part of the server works again" },
+    ]);
+    t.equal(lines.length, 3);
+  },
+);
+
+t.test("load is no reason, and the chunk that is tried takes turns with others", async (t) => {
+  const workerFile = fileURLToPath(new URL("../pool/crashing-worker.js", import.meta.url));
+  const pool = openPool(t, { workerFile });
+  const { plan } = createEncodingPlan(storedArray(), { compressor: null });
+  const busy = Array.from({ length: 20 }, () => pool.makeChunk({ plan, chunkCoords: [10, 300] }));
+  t.match(await createWithPool(pool).check(), { ready: true });
+  t.ok(pool.stats.queued > 0, "before others were made that had waited");
+  await pool.close();
+  await Promise.all(busy);
+});
+
+t.test("a cache that is off is no reason", async (t) => {
+  t.match(await createBegun({ cacheState: () => "off" }).check(), { ready: true, checks: { cache: "off" } });
+});
+
+t.test("a balancer gets an answer in time, whatever takes long", async (t) => {
+  const readiness = createBegun({ probes: { metadata: () => new Promise(() => undefined) } });
+  const first = await Promise.race([readiness.check(), pause(5_000)]);
+  t.same(first, { ready: false, reason: "starting", checks: {} });
+});
+
+t.test("a server without datasets is ready", async (t) => {
+  const { json } = await startServer(t, { datasets: [] });
+  t.match(await json("/readyz"), { ready: true, checks: { metadata: "none open" } });
+});
+
+t.test("a server is ready after its probes, which clients do not see", async (t) => {
+  const source = createMemorySource({
+    groups: [{ path: "/", arrays: [{ name: "v", data: new Uint8Array(4), shape: [4] }] }],
+  });
+  const dataset = { id: "d", location: "memory", immutable: false, encoding: {}, variables: {}, source };
+  const { get, json } = await startServer(t, { datasets: [dataset] });
+  // Nobody has asked /readyz yet.
+  while (!/^zpublish_ready 1$/m.test(await (await get("/metrics")).text())) await pause(250);
+  const ready = await get("/readyz");
+  t.equal(ready.status, 200);
+  const report = (await ready.json()) as ReadinessReport;
+  t.same(report, { ready: true, checks: { metadata: "ok", pool: "ok", cache: "none" } });
+  t.same(await json("/datasets"), ["d"]);
+  const without = await startServer(t, { datasets: [dataset], plugins: [{ name: "plugin_info" }] });
+  t.match(await without.json("/readyz"), { ready: true, checks: { pool: "none" } });
+});

@@ -1,0 +1,49 @@
+import t from "tap";
+import type { Config } from "../../src/config/config.js";
+import { optionConfig } from "../../src/config/option-config.js";
+import { defaultValues } from "../../src/config/options.js";
+import { keepFixed } from "../../src/server/restart-only-options.js";
+
+const defaults = optionConfig(defaultValues({}));
+const cache = { directory: "/cache", maxBytes: 1_000 };
+const tls = { certFile: "/tls.crt", keyFile: "/tls.key" };
+const admin = { host: "127.0.0.1", port: 1 };
+const current: Omit<Config, "datasets" | "plugins"> = {
+  ...defaults,
+  cache,
+  access: { ...defaults.access, tls },
+  observe: { ...defaults.observe, admin },
+};
+
+t.test("what can change does, and nothing is named", (t) => {
+  const next = { ...current, title: "other", limits: { ...current.limits, maxRequests: 7 } };
+  t.strictSame(keepFixed(current, next), { config: next, ignored: [] });
+  t.end();
+});
+
+t.test("of options that belong together those are named that were to be changed, and all stay", (t) => {
+  const next = {
+    ...current,
+    port: current.port + 1,
+    cache: { ...cache, maxBytes: 2_000 },
+    access: { ...current.access, tls: { ...tls, keyFile: "/other.key" } },
+    observe: { ...current.observe, admin: { ...admin, port: 2 } },
+  };
+  const { config, ignored } = keepFixed(current, next);
+  t.strictSame(ignored, ["port", "cacheSize", "tlsKey", "adminPort"]);
+  t.strictSame(config, current);
+  t.end();
+});
+
+t.test("all of them are named where they come or go together", (t) => {
+  const next = {
+    ...current,
+    cache: null,
+    access: { ...current.access, tls: null },
+    observe: { ...current.observe, admin: null },
+  };
+  const names = ["cacheDir", "cacheSize", "tlsCert", "tlsKey", "adminPort", "adminHost"];
+  t.strictSame(keepFixed(current, next), { config: current, ignored: names });
+  t.strictSame(keepFixed<typeof current>(next, current), { config: next, ignored: names });
+  t.end();
+});
