@@ -37,7 +37,7 @@ export type ProcessCall =
   | { readonly name: "metrics" }
   /** Replies at once, to show that the event loop runs. */
   | { readonly name: "ping" }
-  /** Closes the server as `Server.close` does; the process ends after its reply. */
+  /** Closes the server as `ServerHandle.close` does; the process ends after its reply. */
   | { readonly name: "close" };
 
 /** The reply to a call. Errors are data, because they lose class and fields between processes. */

@@ -3,7 +3,7 @@ import { errorToData, messageOf, ZpublishError } from "../errors.js";
 import { exitOnUncaught } from "../observe/exit-on-uncaught.js";
 import { createLog, type Log } from "../observe/log.js";
 import type { ProcessMetrics } from "../observe/metrics.js";
-import { openServer, type PreparedReload, type Server } from "../server/server.js";
+import { openServer, type PreparedReload, type ServerHandle } from "../server/server.js";
 import type { FromProcess, ProcessAnswer, ProcessCall, ProcessReply, ToProcess } from "./process-message.js";
 
 /**
@@ -14,7 +14,7 @@ import type { FromProcess, ProcessAnswer, ProcessCall, ProcessReply, ToProcess }
 const PROGRESS_INTERVAL_MS = 50;
 
 let log: Log | undefined;
-let server: Server | undefined;
+let server: ServerHandle | undefined;
 let prepared: { readonly reload: PreparedReload; readonly config: Config } | undefined;
 let closing: Promise<void> | undefined;
 /** Pending requests for the metrics of all processes. */
@@ -92,7 +92,7 @@ async function obey(call: ProcessCall): Promise<ProcessAnswer> {
   }
 }
 
-function opened(): Server {
+function opened(): ServerHandle {
   if (server === undefined) throw new Error("expected a server that is open, received none");
   return server;
 }

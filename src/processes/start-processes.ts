@@ -5,7 +5,7 @@ import { ZpublishError } from "../errors.js";
 import { createOneAtATime } from "../event-loop/one-at-a-time.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import { counter, gauge, type MetricFamily } from "../observe/metric-family.js";
-import { keepFixed } from "../server/restart-only-options.js";
+import { keepRestartOnlyOptions } from "../server/restart-only-options.js";
 import type { RunningServer, ServerParts } from "../server/server.js";
 import { claimPort } from "./claim-port.js";
 import { reloadProcesses } from "./reload-processes.js";
@@ -192,7 +192,7 @@ export async function startProcesses(
     if (serving.size === 0) {
       throw new ZpublishError("internal", "no server process serves that could try the new configuration");
     }
-    const { config: next, ignored } = keepFixed(config, asked);
+    const { config: next, ignored } = keepRestartOnlyOptions(config, asked);
     await reloadProcesses([...serving], ofProcess(next));
     config = next;
     if (!stopped.signal.aborted) void refreshEvery(config.refreshSeconds);

@@ -3,31 +3,31 @@ import type { PluginConfig } from "../config/config.js";
 import { loadPlugins } from "../plugins/load-plugins.js";
 import type { Plugin } from "../plugins/plugin.js";
 
-/** The plugins of a site; sites that follow one another share those whose configuration is the same. */
-export interface SitePlugins {
+/** The plugins of an app; apps that follow one another share those whose configuration is the same. */
+export interface AppPlugins {
   /** In the order configured. */
   readonly plugins: readonly Plugin[];
   /** The plugin of that configuration; undefined where it is to be loaded. */
   pluginOf(config: PluginConfig | Plugin): Plugin | undefined;
-  /** Closes those that no other site has. @throws What a plugin throws; the others are closed all the same. */
+  /** Closes those that no other app has. @throws What a plugin throws; the others are closed all the same. */
   close(): Promise<void>;
 }
 
 /**
- * How many sites have each plugin. A module's plugin may be one object however often it is loaded, so that the object is what is
+ * How many apps have each plugin. A module's plugin may be one object however often it is loaded, so that the object is what is
  * counted.
  */
 const owners = new WeakMap<Plugin, number>();
 
 /**
- * Loads the plugins of a site, in order.
+ * Loads the plugins of an app, in order.
  * @param former Whose plugins are taken over where their configuration is the same, with what they keep.
  * @throws ZpublishError `invalid-config`, as `loadPlugins`.
  */
-export async function loadSitePlugins(
+export async function loadAppPlugins(
   configs: readonly (PluginConfig | Plugin)[],
-  former: SitePlugins | undefined,
-): Promise<SitePlugins> {
+  former: AppPlugins | undefined,
+): Promise<AppPlugins> {
   const plugins = await loadPlugins(takenOver(configs, former));
   for (const plugin of plugins) owners.set(plugin, (owners.get(plugin) ?? 0) + 1);
 
@@ -49,10 +49,10 @@ export async function loadSitePlugins(
   };
 }
 
-/** Out of sight of what is returned, which would keep the former site, and all before it, in memory. */
+/** Out of sight of what is returned, which would keep the former app, and all before it, in memory. */
 function takenOver(
   configs: readonly (PluginConfig | Plugin)[],
-  former: SitePlugins | undefined,
+  former: AppPlugins | undefined,
 ): readonly (PluginConfig | Plugin)[] {
   return configs.map((config) => former?.pluginOf(config) ?? config);
 }

@@ -18,7 +18,7 @@ import type { EncodePoolStats } from "../pool/pool-stats.js";
 import { defaultMemoryBudget } from "../pool/task-memory.js";
 import { setSourceTimeout } from "../source/files/file-calls.js";
 import { createHealthEndpoints } from "./health-endpoints.js";
-import type { Site } from "./open-app.js";
+import type { App } from "./open-app.js";
 import { probeMetadata, probePool } from "./probe.js";
 import { createReadiness, type Readiness } from "./readiness.js";
 import type { ServerConfig } from "./server-config.js";
@@ -26,7 +26,7 @@ import { type MetricSources, serverMetrics } from "./server-metrics.js";
 import type { SupervisorLink } from "./supervisor-link.js";
 
 /** The parts that live as long as a server, whatever it publishes: listeners, pool, cache, metrics, readiness. */
-export interface Engine {
+export interface Runtime {
   readonly http: HttpServer;
   /** Pool and cache start with the first call. */
   readonly chunks: () => ChunkService;
@@ -44,22 +44,22 @@ export interface Engine {
   close(): Promise<void>;
 }
 
-/** What an engine is made of, besides its configuration. */
-export interface EngineParts {
+/** What a runtime is made of, besides its configuration. */
+export interface RuntimeParts {
   readonly log: Log;
   /** Undefined if this process is the only one. */
   readonly supervisor: SupervisorLink | undefined;
   /** Creates the pool; another function only in tests. */
   readonly createPool?: typeof createEncodePool | undefined;
-  /** The site that answers requests now; undefined before the first. */
-  readonly site: () => Site | undefined;
+  /** The app that answers requests now; undefined before the first. */
+  readonly app: () => App | undefined;
 }
 
-/** Creates an engine; nothing is started yet. @param config Only what does not change at a reload counts. */
-export function createEngine(
+/** Creates a runtime; nothing is started yet. @param config Only what does not change at a reload counts. */
+export function createRuntime(
   config: ServerConfig,
-  { log, supervisor, createPool = createEncodePool, site }: EngineParts,
-): Engine {
+  { log, supervisor, createPool = createEncodePool, app }: RuntimeParts,
+): Runtime {
   // Workers need it: without SIMD the server does not start.
   compileKernel();
   let limits = limitsOfProcess(config.limits, supervisor?.processes ?? 1);
@@ -106,7 +106,7 @@ export function createEngine(
   const readiness = createReadiness({
     probes: {
       async metadata() {
-        const used = site();
+        const used = app();
         return used === undefined ? "none" : probeMetadata(used.routes, used.datasets);
       },
       // A server without chunks needs no worker.
@@ -127,7 +127,7 @@ export function createEngine(
       pool: () => pool.made?.stats,
       chunks: () => chunks.made?.stats,
       cache: () => cache?.stats,
-      datasets: () => site()?.datasets.stats,
+      datasets: () => app()?.datasets.stats,
     };
     return [...(await processMetrics()), ...serverMetrics(sources)];
   };

@@ -15,25 +15,25 @@ import { createPluginContext } from "../plugins/plugin-context.js";
 import { createSnapshotMemo, type SnapshotMemo } from "../plugins/snapshot-memo.js";
 import { withReadyDataset } from "../plugins/with-ready-dataset.js";
 import { openSource } from "../source/open-source.js";
-import { loadSitePlugins, type SitePlugins } from "./app-plugins.js";
+import { type AppPlugins, loadAppPlugins } from "./app-plugins.js";
 import type { ServerConfig } from "./server-config.js";
 
 /** What one configuration publishes, and how: replaced whole while the server that answers with it goes on. */
-export interface Site {
+export interface App {
   readonly config: ServerConfig;
   readonly http: HttpApp;
   /** Those of `http`, which wait for a dataset to be ready, without that. */
   readonly routes: readonly Route[];
   readonly datasets: DatasetRegistry;
-  readonly plugins: SitePlugins;
+  readonly plugins: AppPlugins;
   /** What is kept for snapshots. */
   readonly memo: SnapshotMemo;
-  /** Closes the datasets and plugins that no other site has. */
+  /** Closes the datasets and plugins that no other app has. */
   close(): Promise<void>;
 }
 
-/** What sites have of the server. */
-export interface SiteParts {
+/** What apps have of the server. */
+export interface AppParts {
   readonly log: Log;
   /** What is said of datasets. */
   readonly datasetLog: Log;
@@ -48,11 +48,11 @@ export interface SiteParts {
 
 /**
  * Opens datasets, loads plugins, and puts the routes together.
- * @param former The site whose place it takes: what is configured the same is taken over as it is.
+ * @param former The app whose place it takes: what is configured the same is taken over as it is.
  * @throws ZpublishError `invalid-config`, `invalid-metadata` or `source-unreadable`; nothing is left open then, and `former` is as
  * it was.
  */
-export async function openSite(config: ServerConfig, parts: SiteParts, former?: Site): Promise<Site> {
+export async function openApp(config: ServerConfig, parts: AppParts, former?: App): Promise<App> {
   const { log, scheduler } = parts;
   const closers: (() => Promise<void>)[] = [];
   async function close(): Promise<void> {
@@ -63,10 +63,10 @@ export async function openSite(config: ServerConfig, parts: SiteParts, former?: 
 
   try {
     const { tokenFile } = config.access;
-    // Of a reload: what is in use is looked at again when the site is.
+    // Of a reload: what is in use is looked at again when the app is.
     if (config.access.tls !== null) await readTlsFiles(config.access.tls);
     const tokens = tokenFile === null ? undefined : await readTokenFile(tokenFile);
-    const plugins = await loadSitePlugins(config.plugins, former?.plugins);
+    const plugins = await loadAppPlugins(config.plugins, former?.plugins);
     closers.push(plugins.close);
     const datasets = await openDatasets(config.datasets, {
       cacheControl: config.cacheControl,
@@ -105,7 +105,7 @@ export async function openSite(config: ServerConfig, parts: SiteParts, former?: 
 
 async function routesOf(
   config: ServerConfig,
-  { chunks, previews, log }: SiteParts,
+  { chunks, previews, log }: AppParts,
   own: {
     readonly datasets: DatasetRegistry;
     readonly plugins: readonly Plugin[];
@@ -129,7 +129,7 @@ async function routesOf(
 }
 
 /** Documents are made of snapshots, and of what their plugins are told: where that is the same, they are. */
-function memoOf(config: ServerConfig, plugins: readonly Plugin[], former: Site | undefined): SnapshotMemo {
+function memoOf(config: ServerConfig, plugins: readonly Plugin[], former: App | undefined): SnapshotMemo {
   const isSame =
     former !== undefined &&
     former.config.title === config.title &&

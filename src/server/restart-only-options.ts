@@ -30,7 +30,7 @@ type Options = Pick<Config, "limits" | "access" | "observe">;
  * What of another configuration can take effect without a restart.
  * @returns That, with the rest as it is now; and the options that were to be changed and cannot be.
  */
-export function keepFixed<T extends Options>(
+export function keepRestartOnlyOptions<T extends Options>(
   current: T,
   next: T,
 ): { readonly config: T; readonly ignored: readonly OptionKey[] } {

@@ -7,9 +7,9 @@ import { ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import type { Log } from "../observe/log.js";
 import type { MetricFamily } from "../observe/metric-family.js";
-import { createEngine, type EngineParts } from "./create-runtime.js";
-import { openSite, type Site, type SiteParts } from "./open-app.js";
-import { keepFixed } from "./restart-only-options.js";
+import { createRuntime, type RuntimeParts } from "./create-runtime.js";
+import { type App, type AppParts, openApp } from "./open-app.js";
+import { keepRestartOnlyOptions } from "./restart-only-options.js";
 import type { ServerConfig } from "./server-config.js";
 import type { SupervisorLink } from "./supervisor-link.js";
 
@@ -18,14 +18,14 @@ export interface ServerParts {
   readonly progress?: ((progress: OpenProgress) => void) | undefined;
   /** Undefined if this process is the only one. */
   readonly supervisor?: SupervisorLink;
-  readonly createPool?: EngineParts["createPool"];
+  readonly createPool?: RuntimeParts["createPool"];
 }
 
 /** How long closing waits for a reload under way to be given up. */
 const UNUSED_TIMEOUT_MS = 5_000;
 
 /** A server whose datasets are open. */
-export interface Server {
+export interface ServerHandle {
   /**
    * Begins to accept connections.
    * @throws ZpublishError `invalid-config` where host and port cannot be listened on.
@@ -60,43 +60,43 @@ export interface PreparedReload {
 }
 
 /**
- * The composition root: an engine that lives as long as the server, and a site that can be replaced.
+ * The composition root: a runtime that lives as long as the server, and an app that can be replaced.
  * @throws ZpublishError `invalid-config`, `invalid-metadata` or `source-unreadable`.
  */
-export async function openServer(first: ServerConfig, parts: ServerParts): Promise<Server> {
+export async function openServer(first: ServerConfig, parts: ServerParts): Promise<ServerHandle> {
   const { log, supervisor } = parts;
   let config = first;
-  let site: Site | undefined;
-  let reload: Promise<Site> | undefined;
+  let app: App | undefined;
+  let reload: Promise<App> | undefined;
   let isListening = false;
   let closing: Promise<void> | undefined;
-  /** Sites whose last requests are being answered. */
+  /** Apps whose last requests are being answered. */
   const leaving = new Set<Promise<void>>();
   const scheduler = createRefreshScheduler();
-  const engine = createEngine(config, {
+  const runtime = createRuntime(config, {
     log,
     supervisor,
     createPool: parts.createPool,
-    site: () => site,
+    app: () => app,
   });
-  const { http } = engine;
+  const { http } = runtime;
   // All processes find out the same about what they open: the first says it.
   const datasetLog = supervisor === undefined || supervisor.process === 1 ? log : log.child({});
-  const siteParts: SiteParts = {
+  const appParts: AppParts = {
     log,
     datasetLog,
     scheduler,
-    chunks: engine.chunks,
-    previews: engine.previews,
-    onChange: () => engine.forgetChunks(),
+    chunks: runtime.chunks,
+    previews: runtime.previews,
+    onChange: () => runtime.forgetChunks(),
     progress: parts.progress,
   };
 
-  async function open(next: ServerConfig, former?: Site): Promise<Site> {
+  async function open(next: ServerConfig, former?: App): Promise<App> {
     if (datasetLog !== log && log.isLevelEnabled("error")) datasetLog.level = "error";
     try {
-      const opened = await openSite(next, siteParts, former);
-      await engine.started().catch(async (error: unknown) => {
+      const opened = await openApp(next, appParts, former);
+      await runtime.started().catch(async (error: unknown) => {
         await opened.close();
         throw error;
       });
@@ -106,10 +106,10 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
     }
   }
 
-  function use(next: Site): void {
-    const former = site;
+  function use(next: App): void {
+    const former = app;
     const answered = http.use(next.http);
-    site = next;
+    app = next;
     next.datasets.begin();
     // With `--processes`, the supervisor triggers refreshes.
     scheduler.every(next.config.refreshSeconds, supervisor === undefined);
@@ -122,8 +122,8 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
   async function prepare(asked: ServerConfig): Promise<PreparedReload> {
     if (closing !== undefined) throw new ZpublishError("draining", "the server is shutting down");
     if (reload !== undefined) throw new Error("expected one reload at a time, received another");
-    const { config: next, ignored } = keepFixed(config, asked);
-    reload = open(next, site);
+    const { config: next, ignored } = keepRestartOnlyOptions(config, asked);
+    reload = open(next, app);
     const prepared = await reload.catch((error: unknown) => {
       reload = undefined;
       throw error;
@@ -144,7 +144,7 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
         config = next;
         datasetLog.level = log.level;
         use(prepared);
-        engine.limit(config.limits);
+        runtime.limit(config.limits);
         void http.reloadTls();
       },
       async discard() {
@@ -161,14 +161,14 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
       () => undefined,
     );
     if (unused !== undefined) await settlesWithin(unused, UNUSED_TIMEOUT_MS);
-    await site?.close();
+    await app?.close();
     await Promise.all(leaving);
-    await engine.close();
+    await runtime.close();
   }
 
   async function closeNow(): Promise<void> {
     const { delayMs, timeoutMs } = config.drain;
-    engine.readiness.drain();
+    runtime.readiness.drain();
     // For those who still send requests here.
     if (isListening) await delay(delayMs);
     const cutOff = await http.close(timeoutMs);
@@ -188,12 +188,12 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
     async listen({ host = config.host, port = config.port } = {}) {
       const address = await http.listen(host, port);
       isListening = true;
-      engine.readiness.begin();
+      runtime.readiness.begin();
       return address;
     },
-    metrics: engine.metrics,
+    metrics: runtime.metrics,
     async refresh() {
-      await site?.datasets.refresh();
+      await app?.datasets.refresh();
     },
     prepare,
     close() {
@@ -206,7 +206,7 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
 /** A server that listens, as the program has it. */
 export interface RunningServer {
   readonly url: string;
-  /** As {@link Server.refresh}. */
+  /** As {@link ServerHandle.refresh}. */
   refresh(): Promise<void>;
   /**
    * Takes another configuration, whole or not at all; not while another is being taken.
@@ -214,7 +214,7 @@ export interface RunningServer {
    * @throws ZpublishError what is wrong with it: the present one goes on.
    */
   reload(config: Config): Promise<readonly OptionKey[]>;
-  /** As {@link Server.close}. */
+  /** As {@link ServerHandle.close}. */
   close(): Promise<void>;
 }
 

@@ -2,7 +2,7 @@ import t from "tap";
 import type { Config } from "../../src/config/config.js";
 import { optionConfig } from "../../src/config/option-config.js";
 import { defaultValues } from "../../src/config/options.js";
-import { keepFixed } from "../../src/server/restart-only-options.js";
+import { keepRestartOnlyOptions } from "../../src/server/restart-only-options.js";
 
 const defaults = optionConfig(defaultValues({}));
 const cache = { directory: "/cache", maxBytes: 1_000 };
@@ -17,7 +17,7 @@ const current: Omit<Config, "datasets" | "plugins"> = {
 
 t.test("what can change does, and nothing is named", (t) => {
   const next = { ...current, title: "other", limits: { ...current.limits, maxRequests: 7 } };
-  t.strictSame(keepFixed(current, next), { config: next, ignored: [] });
+  t.strictSame(keepRestartOnlyOptions(current, next), { config: next, ignored: [] });
   t.end();
 });
 
@@ -29,7 +29,7 @@ t.test("of options that belong together those are named that were to be changed,
     access: { ...current.access, tls: { ...tls, keyFile: "/other.key" } },
     observe: { ...current.observe, admin: { ...admin, port: 2 } },
   };
-  const { config, ignored } = keepFixed(current, next);
+  const { config, ignored } = keepRestartOnlyOptions(current, next);
   t.strictSame(ignored, ["port", "cacheSize", "tlsKey", "adminPort"]);
   t.strictSame(config, current);
   t.end();
@@ -43,7 +43,7 @@ t.test("all of them are named where they come or go together", (t) => {
     observe: { ...current.observe, admin: null },
   };
   const names = ["cacheDir", "cacheSize", "tlsCert", "tlsKey", "adminPort", "adminHost"];
-  t.strictSame(keepFixed(current, next), { config: current, ignored: names });
-  t.strictSame(keepFixed<typeof current>(next, current), { config: next, ignored: names });
+  t.strictSame(keepRestartOnlyOptions(current, next), { config: current, ignored: names });
+  t.strictSame(keepRestartOnlyOptions<typeof current>(next, current), { config: next, ignored: names });
   t.end();
 });

@@ -1,12 +1,12 @@
 import type { Test } from "tap";
 import { optionConfig } from "../../src/config/option-config.js";
 import { defaultValues } from "../../src/config/options.js";
-import { openServer, type Server, type ServerParts } from "../../src/server/server.js";
+import { openServer, type ServerHandle, type ServerParts } from "../../src/server/server.js";
 import type { ServerConfig } from "../../src/server/server-config.js";
 import { createTestLog, type LogLine } from "../http/start-test-server.js";
 
 export interface RunningServer {
-  readonly server: Server;
+  readonly server: ServerHandle;
   readonly url: string;
   /** What was logged so far. */
   readonly lines: LogLine[];
