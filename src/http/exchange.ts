@@ -31,7 +31,7 @@ export class Exchange implements RouteRequest, BodyReceiver, OpenRequest {
   /** Part of the answer is written: there can be no other. */
   started = false;
   /** Priority of the route; `page` until it is known. */
-  weight: Route["weight"] = "page";
+  priority: Route["priority"] = "page";
   /** Bytes of a body that is being made or sent. Written by the load. */
   bodyBytes = 0;
   methodLabel: MethodLabel;

@@ -37,8 +37,8 @@ export function handleRequest(exchange: Exchange, routing: Routing): void | Prom
   }
   const { route, params } = matchPath(rawPath, routing);
   exchange.counts = exchange.context.metrics.counts.of(route.path);
-  exchange.weight = route.weight;
-  exchange.context.load.admit(route.weight);
+  exchange.priority = route.priority;
+  exchange.context.load.admit(route.priority);
   exchange.rawPath = rawPath;
   exchange.params = params;
   return attempt(exchange, route.handler, MAX_ATTEMPTS);

@@ -42,7 +42,7 @@ export interface BodyTaker {
 export interface Load {
   readonly stats: LoadStats;
   /** @throws ZpublishError `overloaded` */
-  admit(weight: Route["weight"]): void;
+  admit(priority: Route["priority"]): void;
   begin(): void;
   /** Ends a request: its bytes are free, and it waits no longer. */
   end(taker: BodyTaker): void;
@@ -103,17 +103,17 @@ export function createLoad(limits: LoadLimits): Load {
 
   return {
     stats,
-    admit(weight) {
+    admit(priority) {
       const { maxRequestsInFlight, maxPagesInFlight } = limits;
-      const max = weight === "page" ? Math.min(maxPagesInFlight, maxRequestsInFlight) : maxRequestsInFlight;
+      const max = priority === "page" ? Math.min(maxPagesInFlight, maxRequestsInFlight) : maxRequestsInFlight;
       if (stats.requestsInFlight > max) {
         throw new ZpublishError(
           "overloaded",
-          `${stats.requestsInFlight} requests in flight: expected at most ${max} for a ${weight}`,
+          `${stats.requestsInFlight} requests in flight: expected at most ${max} for a ${priority}`,
         );
       }
       // Chunks wait instead.
-      if (weight === "page" && limits.isSaturated?.())
+      if (priority === "page" && limits.isSaturated?.())
         throw new ZpublishError("overloaded", "the queue of chunks is full");
     },
     begin() {

@@ -19,7 +19,7 @@ export function sendError(exchange: Exchange, thrown: unknown, closeConnection =
   // A client that has disconnected does not count as rejected.
   if (exchange.over && (error.code === "overloaded" || error.code === "cancelled")) return;
   const reply = errorReply(error, () => exchange.id);
-  if (error.code === "overloaded") metrics.rejections.note(error.message, exchange.weight);
+  if (error.code === "overloaded") metrics.rejections.note(error.message, exchange.priority);
   else if (log.isLevelEnabled(reply.logLevel)) {
     const fields = { ...requestFields(exchange), code: error.code };
     log[reply.logLevel](reply.hasId ? { ...fields, err: thrown } : fields, error.message);

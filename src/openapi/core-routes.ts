@@ -29,7 +29,7 @@ export function coreRoutes(context: PluginContext): Route[] {
   return [
     {
       path: "/",
-      weight: "page",
+      priority: "page",
       operation: { summary: "What is published here, for people", contentType: HTML_TYPE },
       handler() {
         const document = home();
@@ -38,7 +38,7 @@ export function coreRoutes(context: PluginContext): Route[] {
     },
     {
       path: "/openapi.json",
-      weight: "page",
+      priority: "page",
       operation: {
         summary: "This API as OpenAPI 3.1",
         contentType: "application/json",
@@ -57,7 +57,7 @@ export function coreRoutes(context: PluginContext): Route[] {
     },
     {
       path: "/docs",
-      weight: "page",
+      priority: "page",
       operation: { summary: "This API to read and try", contentType: HTML_TYPE },
       handler() {
         docs ??= context.createDocument(
@@ -69,7 +69,7 @@ export function coreRoutes(context: PluginContext): Route[] {
     },
     {
       path: "/docs/{asset}",
-      weight: "page",
+      priority: "page",
       operation: {
         summary: "A file that the page to try the API needs",
         contentType: "application/octet-stream",

@@ -12,7 +12,7 @@ const moduleVersionPlugin: Plugin = {
     return [
       {
         path: "/versions",
-        weight: "page",
+        priority: "page",
         operation: {
           summary: "Versions of this package, its dependencies, Node.js and the system",
           contentType: "application/json",

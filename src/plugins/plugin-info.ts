@@ -14,7 +14,7 @@ const pluginInfoPlugin: Plugin = {
     return [
       {
         path: "/plugins",
-        weight: "page",
+        priority: "page",
         operation: {
           summary: "Every loaded plugin by name",
           contentType: "application/json",

@@ -77,16 +77,16 @@ function aboutLoad({ stats, metrics }: MeasuredHttp, limits: LimitsConfig): Metr
       "zpublish_http_max_requests_in_flight",
       "Bound of zpublish_http_requests_in_flight, by what is turned away beyond it.",
       [
-        [{ weight: "page" }, Math.min(limits.maxPages, limits.maxRequests)],
-        [{ weight: "chunk" }, limits.maxRequests],
+        [{ priority: "page" }, Math.min(limits.maxPages, limits.maxRequests)],
+        [{ priority: "chunk" }, limits.maxRequests],
       ],
     ),
     counter(
       "zpublish_shed_requests_total",
       "Requests turned away with 503 at a bound; pages and metadata are shed before chunks.",
       [
-        [{ weight: "page" }, metrics.rejections.counts.page],
-        [{ weight: "chunk" }, metrics.rejections.counts.chunk],
+        [{ priority: "page" }, metrics.rejections.counts.page],
+        [{ priority: "chunk" }, metrics.rejections.counts.chunk],
       ],
     ),
     gauge(

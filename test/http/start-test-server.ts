@@ -54,9 +54,9 @@ export async function startTestServer(
 export function routeOf(
   path: string,
   handler: (request: RouteRequest) => Reply | Promise<Reply>,
-  weight: Route["weight"] = "page",
+  priority: Route["priority"] = "page",
 ): Route {
-  return { path, handler, weight, operation: { summary: path, contentType: "application/json" } };
+  return { path, handler, priority, operation: { summary: path, contentType: "application/json" } };
 }
 
 /** A body that stays where it is. */

@@ -168,7 +168,7 @@ t.test("modules of plugins are looked for from the working directory", async (t)
     "count.mjs": `export default {
       name: "count", version: "1", path: "count",
       routes: ({ createDocument }) => [{
-        path: "/count", weight: "page", operation: { summary: "Count", contentType: "text/plain" },
+        path: "/count", priority: "page", operation: { summary: "Count", contentType: "text/plain" },
         handler: () => ({ kind: "document", document: createDocument("1", "text/plain") }),
       }],
     };`,

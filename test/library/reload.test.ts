@@ -77,7 +77,7 @@ t.test("a plugin stays while it is the same, and is closed when its last request
       return [
         {
           path: `/${name}`,
-          weight: "chunk",
+          priority: "chunk",
           operation: { summary: "", contentType: "text/plain" },
           async handler() {
             await gate;

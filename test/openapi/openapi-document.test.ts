@@ -44,7 +44,7 @@ const ZARR_ROUTES: readonly Route[] = [
 
 function route(path: string, contentType: string, ranged = false): Route {
   const operation = { summary: `Summary of ${path}`, contentType, ranged };
-  return { path, weight: "page", operation, handler: () => ({ kind: "redirect", to: "with-slash" }) };
+  return { path, priority: "page", operation, handler: () => ({ kind: "redirect", to: "with-slash" }) };
 }
 
 async function document(): Promise<OpenApi> {

@@ -91,7 +91,7 @@ async function writePlugin(directory: string): Promise<void> {
          if (existsSync(at("fail-in-" + number))) throw new Error("process " + number + " does not like it");
          while (existsSync(at("wait"))) await delay(10);
          const document = createDocument(number + " " + options, "text/plain");
-         return [{ path: "/picky", weight: "page", operation: { summary: "", contentType: "text/plain" },
+         return [{ path: "/picky", priority: "page", operation: { summary: "", contentType: "text/plain" },
            handler: () => ({ kind: "document", document }) }];
        },
      });`,

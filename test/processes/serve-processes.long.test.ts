@@ -258,7 +258,7 @@ t.test("a plugin is loaded in every process", { skip }, async (t) => {
     `export default {
       name: "who", version: "1.0.0", path: "example/who",
       routes: ({ createDocument }) => [{
-        path: "/who", weight: "page", operation: { summary: "who", contentType: "application/json" },
+        path: "/who", priority: "page", operation: { summary: "who", contentType: "application/json" },
         handler: () => ({ kind: "document", document: createDocument(String(process.pid), "application/json") }),
       }],
     };`,

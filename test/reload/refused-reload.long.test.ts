@@ -38,7 +38,7 @@ for (const processes of COUNTS) {
             "bad.mjs": `export default { name: "bad", version: "1", path: "bad",
             routes() { throw new Error("routes of bad"); } };`,
             "twice.mjs": `export default { name: "twice", version: "1", path: "twice",
-            routes: () => [{ path: "/datasets", weight: "page",
+            routes: () => [{ path: "/datasets", priority: "page",
               operation: { summary: "", contentType: "text/plain" }, handler: () => undefined }] };`,
           });
           return GOOD;
@@ -128,7 +128,7 @@ t.test("bounds of requests change", async (t) => {
   t.equal(await program.reload(), "reloaded");
   t.equal((await fetch(long)).status, 404);
   const metrics = await (await fetch(`${program.url}/metrics`)).text();
-  t.match(metrics, /^zpublish_http_max_requests_in_flight\{weight="chunk"\} 77$/m);
+  t.match(metrics, /^zpublish_http_max_requests_in_flight\{priority="chunk"\} 77$/m);
 });
 
 t.test("the level of the log changes, too", async (t) => {

@@ -63,7 +63,7 @@ export async function writeGate(
       export default {
         name: "gate", version: "1.0.0", path: "example/gate",
         routes: ({ createDocument }) => [{
-          path: "/gate", weight: "chunk", operation: { summary: "gate", contentType: "text/plain" },
+          path: "/gate", priority: "chunk", operation: { summary: "gate", contentType: "text/plain" },
           async handler() {
             while (!existsSync(${JSON.stringify(file)})) await delay(10);
             return { kind: "document", document: createDocument("open", "text/plain") };

@@ -108,7 +108,7 @@ t.test("a plugin of somebody else gets what the built-in ones get", async (t) =>
         routes: ({ datasets, createDocument }) => [
           {
             path: "/datasets/{dataset_id}/count",
-            weight: "page",
+            priority: "page",
             operation: { summary: "Number of variables", contentType: "application/json" },
             handler: ({ params }) => ({
               kind: "document",
@@ -133,7 +133,7 @@ t.test("names and routes used twice are refused at start", async (t) => {
   });
   const operation = { summary: "x", contentType: "text/plain" };
   const handler = () => ({ kind: "redirect", to: "with-slash" }) as const;
-  const routes = () => [{ path: "/datasets/{id}/info", weight: "page", operation, handler } as const];
+  const routes = () => [{ path: "/datasets/{id}/info", priority: "page", operation, handler } as const];
   await t.rejects(startServer(t, { plugins: [{ name: "dataset_info" }, { ...plugin, routes }] }), {
     code: "invalid-config",
     message: /datasets/,

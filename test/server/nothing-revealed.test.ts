@@ -119,7 +119,7 @@ t.test("an instance that is not ready says why without a path of the machine", a
     routes: () => [
       {
         path: "/datasets/{dataset_id}/info",
-        weight: "page",
+        priority: "page",
         operation: { summary: "What cannot be read", contentType: "application/json" },
         handler: async () => {
           await readFile(join(directory, "secret-place"));

@@ -68,7 +68,7 @@ t.test("what is counted is what Prometheus reads, in its units, by route templat
   t.equal(value("zpublish_http_response_bytes_total", { route: "/chunk/{key}" }), 30);
   t.equal(value("zpublish_http_request_duration_seconds_count", { route: "/chunk/{key}" }), 4);
   t.equal(value("zpublish_http_request_duration_seconds_bucket", { route: "/chunk/{key}", le: "+Inf" }), 4);
-  t.equal(value("zpublish_http_max_requests_in_flight", { weight: "chunk" }), limits.maxRequests);
+  t.equal(value("zpublish_http_max_requests_in_flight", { priority: "chunk" }), limits.maxRequests);
   t.equal(value("zpublish_max_connections", {}), 77, "what holds, not what was asked for");
   t.equal(value("zpublish_http_clients_dropped_total", {}), 3);
   t.equal(value("zpublish_pool_worker_restarts_total", { reason: "out_of_memory" }), 2);

@@ -6,9 +6,9 @@ const EVERY_MS = 1_000;
 
 /** Counts rejected requests and logs them, at most one line a second: a flood of requests must not fill the log. */
 export interface RejectionLog {
-  readonly counts: Readonly<Record<Route["weight"], number>>;
-  /** Counts a rejected request. @param reason Text for the log. @param weight Weight of its route. */
-  note(reason: string, weight: Route["weight"]): void;
+  readonly counts: Readonly<Record<Route["priority"], number>>;
+  /** Counts a rejected request. @param reason Text for the log. @param priority Priority of its route. */
+  note(reason: string, priority: Route["priority"]): void;
 }
 
 /** Creates a log of rejections without entries. */
@@ -29,8 +29,8 @@ export function createRejectionLog(log: Log): RejectionLog {
 
   return {
     counts,
-    note(why, weight) {
-      counts[weight] += 1;
+    note(why, priority) {
+      counts[priority] += 1;
       count += 1;
       reason = why;
       // The first at once.

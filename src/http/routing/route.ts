@@ -9,7 +9,7 @@ export interface Route {
   readonly path: string;
   readonly handler: (request: RouteRequest) => Reply | Promise<Reply>;
   /** `page` is shed before `chunk` under load. */
-  readonly weight: "page" | "chunk";
+  readonly priority: "page" | "chunk";
   /** Its entry in the OpenAPI document. */
   readonly operation: RouteOperation;
 }

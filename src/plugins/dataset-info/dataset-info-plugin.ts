@@ -80,7 +80,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     return [
       {
         path: `${DATASET}/${name}`,
-        weight: "page",
+        priority: "page",
         operation: { ...operation, description: "Of the root group.", parameters: DATASET_PARAMETERS },
         handler(request) {
           const snapshot = snapshotOf(request);
@@ -89,7 +89,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
       },
       {
         path: `${GROUP}/${name}`,
-        weight: "page",
+        priority: "page",
         operation: { ...operation, parameters: GROUP_PARAMETERS },
         handler(request) {
           const snapshot = snapshotOf(request);
@@ -102,7 +102,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
   return [
     {
       path: "/datasets",
-      weight: "page",
+      priority: "page",
       operation: {
         summary: "Ids of all datasets, in the order configured",
         contentType: JSON_TYPE,
@@ -113,7 +113,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     },
     {
       path: DATASET,
-      weight: "page",
+      priority: "page",
       operation: page("Redirects to the dataset's page", DATASET_PARAMETERS),
       handler(request) {
         snapshotOf(request);
@@ -122,7 +122,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     },
     {
       path: `${DATASET}/`,
-      weight: "page",
+      priority: "page",
       operation: page("A dataset for people: its root group", DATASET_PARAMETERS),
       handler(request) {
         const snapshot = snapshotOf(request);
@@ -131,7 +131,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     },
     {
       path: `${DATASET}/tree`,
-      weight: "page",
+      priority: "page",
       operation: page("A dataset for people: the whole tree of its groups", DATASET_PARAMETERS),
       handler(request) {
         const snapshot = snapshotOf(request);
@@ -140,7 +140,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     },
     {
       path: `${DATASET}/groups`,
-      weight: "page",
+      priority: "page",
       operation: {
         summary: "Paths of all groups, root first, parents before children",
         contentType: JSON_TYPE,
@@ -157,7 +157,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     },
     {
       path: GROUP,
-      weight: "page",
+      priority: "page",
       operation: page("One group for people", GROUP_PARAMETERS),
       handler(request) {
         const snapshot = snapshotOf(request);

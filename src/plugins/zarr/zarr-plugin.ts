@@ -42,7 +42,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
   ): Route[] {
     return withRoot({
       path: `${STORE}/{group_path:path}/${name}`,
-      weight: "page",
+      priority: "page",
       operation: {
         summary,
         contentType: JSON_TYPE,
@@ -136,7 +136,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     ),
     ...withRoot({
       path: `${STORE}/{group_path:path}/.zattrs`,
-      weight: "page",
+      priority: "page",
       operation: {
         summary: "Attributes of a group or an array, _ARRAY_DIMENSIONS included",
         contentType: JSON_TYPE,
@@ -148,7 +148,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     }),
     {
       path: `${STORE}/{var:path}/.zarray`,
-      weight: "page",
+      priority: "page",
       operation: {
         summary: "Zarr v2 array document",
         contentType: JSON_TYPE,
@@ -160,7 +160,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     },
     {
       path: STORE,
-      weight: "page",
+      priority: "page",
       operation: { summary: "Redirects to the store's listing", contentType: "text/html; charset=utf-8" },
       handler({ params }) {
         datasets.get(params.dataset_id as string);
@@ -169,7 +169,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     },
     ...withRoot({
       path: `${STORE}/{group_path:path}/`,
-      weight: "page",
+      priority: "page",
       operation: {
         summary: "Listing of a group or an array, with relative links",
         contentType: "text/html; charset=utf-8",
@@ -179,7 +179,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     }),
     {
       path: `${STORE}/{var:path}/{chunk}`,
-      weight: "chunk",
+      priority: "chunk",
       operation: {
         summary: "One encoded chunk",
         description: "A path that names a group or an array instead redirects to it with a slash.",
