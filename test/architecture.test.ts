@@ -72,6 +72,7 @@ const MIN_LINES = 30;
 /** Short files with one importer that stay, and why. */
 const SHORT = new Map([
   [/^src\/codec\/(blosc\/|plain\/)?[a-z0-9-]+\.ts$/, "one file per codec, and their table"],
+  [/^src\/plugins\/module-version\.ts$/, "one file per plugin, loaded on demand"],
   [/^src\/main\.ts$/, "entry point of the program"],
 ]);
 
@@ -80,14 +81,10 @@ const LONG = new Map([[/^src\/json\/json-parser\.ts$/, "one parser to a file"]])
 
 /** Beginnings of paths whose violations are still to be mended: the lists only ever shrink. */
 const KNOWN: Readonly<Record<"long" | "short" | "circles" | "undocumented", readonly string[]>> = {
-  long: ["src/cache/", "src/http/", "src/plugins/zarr/", "src/source/"],
-  short: ["src/cache/", "src/observe/", "src/plugins/", "src/source/"],
+  long: ["src/cache/", "src/http/", "src/source/"],
+  short: ["src/cache/", "src/observe/", "src/source/"],
   circles: ["src/chunk/", "src/http/"],
-  undocumented: [
-    ...["src/cache/", "src/chunk/"],
-    ...["src/http/", "src/pages/", "src/plugins/", "src/server/server.ts"],
-    "src/source/",
-  ],
+  undocumented: ["src/cache/", "src/chunk/", "src/http/", "src/source/"],
 };
 
 const files = readSources(["src", "workers"], /(?<!\.d)\.c?ts$/);

@@ -5,7 +5,7 @@ import { messageOf, ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import type { RunningServer } from "../server/server.js";
 
-/** What a reload needs. */
+/** Parts that a reload needs. */
 export interface ReloadParts {
   readonly server: Pick<RunningServer, "reload">;
   readonly log: Log;

@@ -57,7 +57,7 @@ const startRealServer: StartServer = async (config, parts) => {
   return (await import("../server/server.js")).startServer(config, parts);
 };
 
-/** Whether the server cannot listen on its address. That depends on the machine, not on the configuration: exit code 1. */
+/** Tells whether the server cannot listen on its address. That depends on the machine, not on the configuration: exit code 1. */
 function isListenFailure(error: unknown): error is ZpublishError {
   return error instanceof ZpublishError && error.code === "invalid-config" && "port" in error.details;
 }
@@ -70,8 +70,8 @@ function warnOfIds({ datasets }: Config, log: Log): void {
 }
 
 /**
- * Handles signals from the start, so that none is lost while datasets are opened: after a HUP, the configuration is read
- * again as soon as the server runs.
+ * Handles signals from the start, so that none is lost while datasets are opened. After a HUP at that time, the configuration
+ * is read again as soon as the server runs.
  */
 function handleSignals(
   log: Log,

@@ -46,7 +46,7 @@ export interface RuntimeOptions {
   readonly tlsKey?: string;
   /** File of bearer tokens, one per line; requests without one get 401. Default: no token is needed. */
   readonly tokenFile?: string;
-  /** Whether to answer `/metrics` for Prometheus. Default true. */
+  /** True if the server answers `/metrics` for Prometheus. Default true. */
   readonly metrics?: boolean;
   /** Another port for `/healthz`, `/readyz` and `/metrics`; 0 picks a free one. Default: the same port. */
   readonly adminPort?: number;

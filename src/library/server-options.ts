@@ -15,7 +15,7 @@ export interface DatasetOptions {
   /** A location, or a tree that was opened or built. */
   readonly source: string | ServableTree;
   readonly cacheControl?: string;
-  /** Whether chunks are never rewritten in place. */
+  /** True if chunks are never rewritten in place. */
   readonly immutable?: boolean;
   /** Encoding of every array. */
   readonly encoding?: EncodingConfig;
@@ -46,7 +46,7 @@ export interface ServerOptions extends RuntimeOptions {
   /** `Cache-Control` of datasets without their own. Default `public, max-age=0, must-revalidate`. */
   readonly cacheControl?: string;
   readonly title?: string;
-  /** Whether a dataset that cannot be opened is a warning in the log instead of an error. Default false. */
+  /** True if a dataset that cannot be opened is a warning in the log instead of an error. Default false. */
   readonly skipInvalid?: boolean;
   /** A level of the log on standard error, or a pino logger. Default `warn`. */
   readonly log?: LogLevel | Log;

@@ -16,14 +16,14 @@ const HTML_TYPE = "text/html; charset=utf-8";
 
 /** Datasets that the home page describes; further ones are links only. */
 const MAX_DESCRIBED_DATASETS = 100;
-/** How long the home page waits for datasets that have to be looked at first. */
+/** Milliseconds that the home page waits for datasets that have to be opened or refreshed first. */
 const DESCRIBE_TIMEOUT_MS = 1_000;
 
-/** Routes every server has whatever its plugins: the home page, the OpenAPI document, and the page to try it. */
+/** Creates the routes that no plugin adds: the home page, the OpenAPI document, and the page to try it. */
 export function coreRoutes(context: PluginContext): Route[] {
   const assets = createDocsAssets(context.createDocument);
   const home = createHomeDocument(context);
-  // Both are made at the first request, when the route table is complete.
+  // Made at the first request, when the route table is complete.
   let openApi: Document | undefined;
   let docs: Document | undefined;
   return [
@@ -79,7 +79,7 @@ export function coreRoutes(context: PluginContext): Route[] {
         const asset = params.asset as string;
         const document = await assets.read(asset);
         if (document === undefined) throw new ZpublishError("not-found", `Asset '${asset}' not found`);
-        // Under an address that names its version an asset never changes.
+        // A URL with the version names an asset that never changes.
         return query === `v=${assets.version}`
           ? { kind: "document", document, cacheControl: "public, max-age=31536000, immutable" }
           : reply(document);
@@ -92,7 +92,7 @@ function reply(document: Document): DocumentReply {
   return { kind: "document", document };
 }
 
-/** Creates the home page, and again only when the datasets on it have changed. */
+/** Returns a function that renders the home page, again only if its datasets have changed. */
 function createHomeDocument(context: PluginContext): () => Document | Promise<Document> {
   let shownIds: readonly string[] = [];
   let shownState: string | undefined;

@@ -12,7 +12,7 @@ const SWAGGER_FILES: Readonly<Record<string, string>> = {
   "favicon-32x32.png": "image/png",
 };
 
-/** Starts Swagger UI on the document beside the page; a file of its own, so that pages need no inline script. */
+/** Script that starts Swagger UI with the document beside the page. A separate file, so that the page needs no inline script. */
 const START_SCRIPT = `window.addEventListener("DOMContentLoaded", () => {
   SwaggerUIBundle({
     url: new URL("openapi.json", document.baseURI).href,
@@ -32,9 +32,7 @@ const START_FILE = "start.js";
 export interface DocsAssets {
   /** Version of all assets together: of swagger-ui-dist and of this package. */
   readonly version: string;
-  /**
-   * Returns an asset, which is read at its first use; undefined if the page has none of that name.
-   */
+  /** Returns an asset; undefined if the page has none of that name. */
   read(name: string): Promise<Document | undefined>;
 }
 

@@ -1,4 +1,4 @@
-/** What the operations of the OpenAPI document refer to: headers, header parameters, error answers. */
+/** Components of the OpenAPI document that its operations refer to: headers, header parameters, error answers. */
 export const COMPONENTS = {
   schemas: {
     Detail: {
@@ -40,29 +40,32 @@ export const COMPONENTS = {
     "Retry-After": { description: "Seconds", schema: { type: "string" } },
   },
   parameters: {
-    IfNoneMatch: headerParameter("If-None-Match", "Answers 304 where one of these ETags is current"),
-    IfMatch: headerParameter("If-Match", "Answers 412 where none of these ETags is current"),
+    IfNoneMatch: headerParameter("If-None-Match", "Answers 304 if one of these ETags is current"),
+    IfMatch: headerParameter("If-Match", "Answers 412 if none of these ETags is current"),
     Range: headerParameter("Range", "One range of bytes: `bytes=0-99`, `bytes=100-`, `bytes=-100`"),
-    IfRange: headerParameter("If-Range", "An ETag: where it is not current the whole is answered"),
+    IfRange: headerParameter("If-Range", "An ETag: if it is not current, the whole is answered"),
   },
   securitySchemes: {
-    bearer: { type: "http", scheme: "bearer", description: "A token, where the server asks for one" },
+    bearer: { type: "http", scheme: "bearer", description: "A token, if the server asks for one" },
     query: {
       type: "apiKey",
       in: "query",
       name: "token",
-      description: "The same, for what can send no headers",
+      description: "The same, for clients that cannot send headers",
     },
   },
   responses: {
     MovedPermanently: {
-      description: "To the same path with a slash behind it",
+      description: "To the same path with a slash at the end",
       headers: headers("Location"),
     },
-    NotModified: { description: "What the client has is current", headers: headers("ETag", "Cache-Control") },
+    NotModified: {
+      description: "The client's representation is current",
+      headers: headers("ETag", "Cache-Control"),
+    },
     ...errorResponse(
       "Unauthorized",
-      "Where tokens are asked for: there was no valid one",
+      "The server asks for a token, and received no valid one",
       "Detail",
       "WWW-Authenticate",
     ),
@@ -74,8 +77,8 @@ export const COMPONENTS = {
       "Allow",
     ),
     ...errorResponse("PreconditionFailed", "If-Match names no current ETag", "Detail"),
-    ...errorResponse("RangeNotSatisfiable", "The range begins behind the end", "Detail", "Content-Range"),
-    ...errorResponse("InvalidPath", "A path parameter is no valid string", "ValidationDetail"),
+    ...errorResponse("RangeNotSatisfiable", "The range begins after the end", "Detail", "Content-Range"),
+    ...errorResponse("InvalidPath", "A path parameter is not a valid string", "ValidationDetail"),
     ...errorResponse("InternalError", "The source is unreadable or corrupt, or a codec failed", "Detail"),
     ...errorResponse(
       "Unavailable",
@@ -94,7 +97,7 @@ function headers(...names: readonly string[]) {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** An error as GET answers it, and under `…Head` as HEAD does: without its body. */
+/** Describes an error as GET answers it, and under `…Head` as HEAD does, without a body. */
 function errorResponse(name: string, description: string, schema: string, ...headerNames: readonly string[]) {
   const answer = { description, ...(headerNames.length > 0 && { headers: headers(...headerNames) }) };
   const content = { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } };

@@ -2,7 +2,7 @@ import type { Route } from "../http/routing/route.js";
 import { COMPONENTS } from "./openapi-components.js";
 import { createTags } from "./route-tags.js";
 
-/** What the document says of the service itself. */
+/** Name and version of the service. */
 export interface ServiceInfo {
   readonly title: string;
   readonly version: string;
@@ -11,10 +11,10 @@ export interface ServiceInfo {
 type JsonSchemaObject = Readonly<Record<string, unknown>>;
 
 /**
- * OpenAPI 3.1 of a route table.
+ * Describes a route table as OpenAPI 3.1.
  *
- * The one server is `.`, the directory the document itself is in: right under any root path and behind any proxy.
- * A parameter that spans several segments is written like any other, since OpenAPI has no such thing, and says so.
+ * The only server is `.`, the directory of the document: correct with any root path and behind any proxy. OpenAPI has no
+ * parameters that span several segments, so only their description says it.
  */
 export function openApiDocument(routes: readonly Route[], info: ServiceInfo): JsonSchemaObject {
   const tagOf = createTags(routes);
@@ -24,7 +24,7 @@ export function openApiDocument(routes: readonly Route[], info: ServiceInfo): Js
   const tags = new Set<string>();
   for (const route of routes) {
     const path = route.path.replace(PARAMETER, "{$1}");
-    // Two templates that differ only in how far a parameter reaches are one path to OpenAPI: the first speaks for both.
+    // To OpenAPI, templates that differ only in the span of a parameter are one path: the first one describes both.
     if (Object.hasOwn(paths, path)) continue;
     const tag = tagOf(route);
     tags.add(tag);
@@ -38,8 +38,8 @@ export function openApiDocument(routes: readonly Route[], info: ServiceInfo): Js
       description: DESCRIPTION,
       license: { name: "MIT", identifier: "MIT" },
     },
-    servers: [{ url: ".", description: "Where this document came from" }],
-    // A server may ask for a token or not, and the document is the same.
+    servers: [{ url: ".", description: "The origin of this document" }],
+    // The document is the same whether the server asks for a token or not.
     security: [{}, { bearer: [] }, { query: [] }],
     tags: [...tags].map((name) => ({ name })),
     paths,
@@ -52,7 +52,7 @@ const DESCRIPTION =
   "Every path answers GET, HEAD and OPTIONS (CORS preflight), any other method 405. " +
   "A dataset's Zarr URL is `datasets/{dataset_id}/zarr`.";
 
-/** `{name}` or `{name:path}`. */
+/** A parameter: `{name}` or `{name:path}`. */
 const PARAMETER = /\{([^}:]+)(:path)?\}/g;
 
 function pathItem(
@@ -123,10 +123,7 @@ function responses(
   if (!redirects) {
     if (ranged) {
       const headers = { ...OK_HEADERS, "Content-Range": { $ref: "#/components/headers/Content-Range" } };
-      answers.push([
-        "206",
-        { description: "The part that was asked for", headers, ...partOf(body, mediaType) },
-      ]);
+      answers.push(["206", { description: "The requested part", headers, ...partOf(body, mediaType) }]);
     }
     answers.push(["304", reference("NotModified")]);
   }
@@ -170,7 +167,7 @@ function uniqueId(path: string, taken: Set<string>): string {
   return id;
 }
 
-/** Routes that only send to themselves with a slash: those for which the table has that one too. */
+/** Returns the paths that only redirect to the same path with a slash: the table has that one, too. */
 function redirectingPaths(routes: readonly Route[]): ReadonlySet<string> {
   const directories = new Set<string>();
   for (const { path } of routes) {

@@ -1,8 +1,8 @@
 import type { Route } from "../http/routing/route.js";
 
 /**
- * Creates a function that returns the heading of a route: the first segment of its path (`datasets`), or the segment behind a
- * parameter if several routes continue there (`zarr`, `groups`). `/` and its documents are `service`.
+ * Creates a function that returns the heading of a route: the first segment of its path (`datasets`). If several routes
+ * continue after a parameter, it is the segment there (`zarr`, `groups`). `/` and its documents are `service`.
  * @param routes All routes.
  */
 export function createTags(routes: readonly Route[]): (route: Route) => string {

@@ -4,13 +4,13 @@ import { formatCount } from "./format-number.js";
 import { type Markup, markup, NO_MARKUP } from "./markup.js";
 import type { PageBudget } from "./page-budget.js";
 
-/** Characters, and lines, of a value that are shown before it folds. */
+/** Characters and lines of a value that are shown before it folds. */
 const SHORT_CHARS = 300;
 const SHORT_LINES = 5;
 
 const WEB_ADDRESS = /^https?:\/\/[^\s<>"']+$/;
 
-/** Attributes as a description list; long values fold, and are whole when unfolded. No attributes: nothing. */
+/** Renders attributes as a description list; empty if there are none. Long values fold. */
 export function renderAttributes(attrs: JsonObject, budget: PageBudget): Markup {
   const names = Object.keys(attrs);
   if (names.length === 0) return NO_MARKUP;
@@ -34,7 +34,7 @@ function renderValue(value: string): Markup | string {
   return markup`<details class="long"><summary>${short}</summary><div>${value}</div></details>`;
 }
 
-/** The first lines of a value, cut where the fold begins. */
+/** Returns the part of a value that is shown before the fold: its first lines. */
 function startOf(value: string): string {
   let end = -1;
   for (let line = 0; line < SHORT_LINES; line++) {
@@ -42,6 +42,6 @@ function startOf(value: string): string {
     if (end === -1 || end > SHORT_CHARS) break;
   }
   if (end !== -1 && end <= SHORT_CHARS) return value.slice(0, end);
-  // A little more than the limit is not worth a fold.
+  // A fold is not worth it for a little more than the limit.
   return value.length <= SHORT_CHARS + 60 && end === -1 ? value : value.slice(0, SHORT_CHARS);
 }

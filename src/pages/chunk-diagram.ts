@@ -3,24 +3,23 @@ import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
 /** Pixels of the longest edge, and of the shortest as a share of it. */
 const LONGEST = 120;
 const SHORTEST_SHARE = 0.22;
-/** Lines drawn across an edge; more chunks than that are drawn as that many, since lines would merge. */
+/** Maximum of lines drawn across an edge. More would merge. */
 const MAX_LINES = 24;
-/** Longer names of dimensions are cut. */
+/** Maximum length of a dimension's name; the rest is cut. */
 const MAX_NAME_CHARS = 14;
-/** How far the third axis goes back, right and up, per pixel of its length. */
+/** Pixels by which the third axis goes right, and up, per pixel of its length. */
 const SLANT = 0.45;
 
 interface Edge {
   readonly name: string;
   readonly length: number;
-  /** Pixels. */
   readonly pixels: number;
-  /** Positions of chunk borders along the edge as shares of it, without its ends. */
+  /** Positions of chunk borders as shares of the edge, without its ends. */
   readonly borders: readonly number[];
 }
 
 /**
- * The last three axes of an array as a block cut into its chunks, as inline SVG; nothing for scalars and empty arrays.
+ * Draws the last three axes of an array as a block cut into its chunks, as inline SVG. Empty for scalars and empty arrays.
  * @param dims Names of the axes.
  */
 export function renderChunkDiagram(
@@ -51,8 +50,8 @@ export function renderChunkDiagram(
 }
 
 /**
- * Lengths differ by orders of magnitude: edges grow with the fourth root of their share of the face's longer edge, so
- * that the shortest can be seen.
+ * Computes one edge. It grows with the fourth root of its share of the face's longer edge: lengths differ by orders of
+ * magnitude, and the shortest stays visible.
  */
 function edgeOf(name: string, length: number, chunkLength: number, face: number): Edge {
   const share = Math.min(1.2, Math.max(SHORTEST_SHARE, (length / face) ** 0.25));
@@ -64,7 +63,7 @@ function edgeOf(name: string, length: number, chunkLength: number, face: number)
   return { name, length, pixels: Math.round(LONGEST * share), borders };
 }
 
-/** Front face, and with a third axis the top and the right side behind it. Numbers only: nothing to escape. */
+/** Draws the front face, and the top and right sides if there is a third axis. It writes only numbers: nothing to escape. */
 function block(x: Edge, y: Edge, z: Edge | undefined, depth: number): string {
   const w = x.pixels;
   const h = y.pixels;

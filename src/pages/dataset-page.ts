@@ -11,27 +11,27 @@ import { createPageBudget } from "./page-budget.js";
 import { UP } from "./page-place.js";
 import type { PreviewValues } from "./preview/preview.js";
 
-/** What a page about a group shows. */
+/** Content of a page about a group. */
 export interface DatasetPage {
   readonly snapshot: DatasetSnapshot;
   readonly group: Group;
-  /** True: the groups below unfold in place (`/tree`). */
+  /** True if the groups below unfold in place (`/tree`). */
   readonly nested: boolean;
   readonly previews: ReadonlyMap<string, PreviewValues>;
-  /** False: no links into the Zarr store, which is not served. */
+  /** True if the Zarr store is served and the page links into it. */
   readonly zarr: boolean;
   /** Title of the service. */
   readonly serviceTitle: string;
-  /** What the service has at its root for the head line: `plugins`, `versions`, `docs`. */
+  /** Routes at the root of the service that the header links to: `plugins`, `versions`, `docs`. */
   readonly serviceLinks: readonly string[];
 }
 
-/** The page of one group of a dataset, or of its whole tree; to be placed by `placePage`. */
+/** Renders the page of one group of a dataset, or of its whole tree. `placePage` completes it. */
 export function renderDatasetPage(page: DatasetPage): string {
   return runNow(datasetPageSteps(page));
 }
 
-/** {@link renderDatasetPage} as work that can be interrupted. */
+/** {@link renderDatasetPage} as a cooperative task. */
 export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
   const { snapshot, group, nested, previews, zarr, serviceTitle, serviceLinks } = page;
   const isRoot = group.path === "/";
@@ -65,7 +65,7 @@ function titleLine({ attrs }: Group): Markup {
   return markup`<p class="lead" dir="auto">${title.length <= 300 ? title : `${title.slice(0, 300)}…`}</p>`;
 }
 
-/** Segments of a deep path that are links each; those between are one. */
+/** Maximum of linked segments in a breadcrumb; of further segments it shows only the last. */
 const MAX_CRUMBS = 12;
 
 function breadcrumbOf({ snapshot, group, nested, serviceTitle }: DatasetPage): Crumb[] {
@@ -87,7 +87,7 @@ function breadcrumbOf({ snapshot, group, nested, serviceTitle }: DatasetPage): C
 
 const MAX_REFUSED = 500;
 
-/** What the source has below a group and is not served, with reasons. */
+/** Lists the nodes below a group that are not served, with reasons. */
 function renderRefused(snapshot: DatasetSnapshot, group: Group): Markup {
   const prefix = group.path === "/" ? "" : `${group.path.slice(1)}/`;
   const refused = snapshot.refused.filter(({ path }) => path.startsWith(prefix));

@@ -4,7 +4,7 @@ import { encodePath, encodeSegment } from "./encode-path.js";
 import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
 import { SERVICE_URL, UP } from "./page-place.js";
 
-/** How to open a group from elsewhere: its Zarr URL and what to paste for each client. */
+/** Renders the Zarr URL of a group, and code that opens it with each client. */
 export function renderUsage(snapshot: DatasetSnapshot, group: Group): Markup {
   const url = trustedMarkup(
     `${SERVICE_URL}/datasets/${encodeSegment(snapshot.id)}/zarr${group.path === "/" ? "" : encodePath(group.path)}`,
@@ -24,7 +24,7 @@ ${CLIENTS.map(
 )}</div></details></section>`;
 }
 
-/** Links to what programs read of a group, and to the whole tree unless this page is that. */
+/** Renders links to the JSON documents of a group, and to the whole tree unless this page shows it. */
 export function renderJsonLinks(snapshot: DatasetSnapshot, group: Group, nested: boolean): Markup {
   const base = trustedMarkup(group.path === "/" ? UP : `${UP}groups${encodePath(group.path)}/`);
   const tree = snapshot.tree.groups.size > 1 && !nested;
@@ -48,7 +48,7 @@ interface Client {
   readonly snippet: (usage: Usage) => Markup;
 }
 
-// A raster of GDAL has two dimensions: it wants an index for each of the others, and refuses an array without.
+// A raster of GDAL has two dimensions: it needs an index for each of the others, and refuses an array without.
 const CLIENTS: readonly Client[] = [
   {
     name: "xarray",
@@ -88,13 +88,13 @@ gdalinfo 'ZARR:"/vsicurl/${url}":/${variable.name}${trustedMarkup(":0".repeat(va
   },
 ];
 
-/** A selection of the last two axes, so that a first try fetches little. */
+/** Writes a selection of the last two axes, so that a first try fetches little. */
 function firstSelection({ shape }: Variable): Markup {
   if (shape.length < 3) return NO_MARKUP;
   return markup`, [${shape.map((_, axis) => (axis < shape.length - 2 ? "0" : "null")).join(", ")}]`;
 }
 
-/** The variable somebody is likely to want: the one with most dimensions that is no coordinate. */
+/** Picks the data variable with the most dimensions, the most likely one to be opened; a coordinate if there is none. */
 function largestVariable(group: Group): Variable | undefined {
   let largest: Variable | undefined;
   for (const variable of group.variables.values()) {

@@ -2,9 +2,9 @@ import type { Route } from "../http/routing/route.js";
 import { markup, trustedMarkup } from "./markup.js";
 
 /**
- * The page that shows the OpenAPI document with Swagger UI, and without scripts the list of routes.
- * Its links are relative to the directory `/docs` is in.
- * @param version Of the assets, part of their addresses so that browsers may keep them.
+ * Renders the page that shows the OpenAPI document with Swagger UI, or the list of routes if scripts are off. Its links are
+ * relative to the directory of `/docs`.
+ * @param version Version of the assets. It is part of their URLs, so that browsers can cache them.
  */
 export function renderDocsPage(title: string, routes: readonly Route[], version: string): string {
   const query = `?v=${encodeURIComponent(version)}`;
@@ -37,8 +37,8 @@ export function renderDocsPage(title: string, routes: readonly Route[], version:
 }
 
 /**
- * Swagger UI 5 has no dark form: its light one is inverted, with hues turned back. HEAD, which every route answers, is in
- * the document but not in the list, where it would double every line.
+ * Style of the page. Swagger UI 5 has no dark theme: its light one is inverted, with hues turned back. HEAD, which every
+ * route answers, is hidden because it would double every line.
  */
 const STYLE = trustedMarkup(
   `

@@ -1,12 +1,12 @@
 /**
- * One path segment as a relative link can hold it: percent-encoded UTF-8, quotes too (fsspec's link pattern ends at
- * either quote). Lone surrogates become U+FFFD instead of an exception.
+ * Percent-encodes a path segment for a relative link, quotes included: fsspec's link pattern ends at either quote. Lone
+ * surrogates become U+FFFD.
  */
 export function encodeSegment(segment: string): string {
   return encodeURIComponent(segment.replace(/\p{Cs}/gu, "\ufffd")).replace(/[!'()*]/g, percentEncode);
 }
 
-/** A path of segments between slashes, each encoded: `/a b/c` → `/a%20b/c`. */
+/** Percent-encodes each segment of a path: `/a b/c` → `/a%20b/c`. */
 export function encodePath(path: string): string {
   return path.split("/").map(encodeSegment).join("/");
 }

@@ -4,8 +4,8 @@ import { stringifyJson } from "../json/stringify-json.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
 
 /**
- * An attribute value as a person reads it: strings as they are, numbers with all their digits, lists of such with
- * commas between, anything else as JSON.
+ * Formats an attribute value for people: strings unquoted, numbers with all their digits, lists of numbers with commas,
+ * other values as JSON.
  */
 export function formatAttribute(value: JsonValue): string {
   const scalar = formatScalar(value);
@@ -18,7 +18,7 @@ export function formatAttribute(value: JsonValue): string {
   return compact.length <= 80 ? compact : stringifyJson(value, 2);
 }
 
-/** A codec on one line: `blosc (cname lz4, clevel 5, shuffle 1)`. */
+/** Formats a codec on one line: `blosc (cname lz4, clevel 5, shuffle 1)`. */
 export function formatCodec(codec: CodecSpec): string {
   const parameters = Object.entries(codec)
     .filter(([name]) => name !== "id")
@@ -26,7 +26,7 @@ export function formatCodec(codec: CodecSpec): string {
   return parameters.length === 0 ? codec.id : `${codec.id} (${parameters.join(", ")})`;
 }
 
-/** A fill value as its metadata document writes it: `"NaN"`, `0`, `null`. */
+/** Formats the fill value of a metadata document: `NaN`, `0`, `none`. */
 export function formatFillValue(value: JsonValue): string {
   return value === null ? "none" : (formatScalar(value) ?? stringifyJson(value));
 }

@@ -1,6 +1,6 @@
 const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"] as const;
 
-/** Bytes in binary units with three digits that count: `0 B`, `999 B`, `1.50 KiB`, `14.8 MiB`, `512 GiB`. */
+/** Formats bytes in binary units with three significant digits: `0 B`, `999 B`, `1.50 KiB`, `14.8 MiB`, `512 GiB`. */
 export function formatByteLength(byteLength: number): string {
   let value = byteLength;
   let unit = 0;
@@ -16,12 +16,12 @@ export function formatByteLength(byteLength: number): string {
 
 const THOUSANDS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
-/** A whole number with commas between thousands: `2,920`. */
+/** Formats a whole number with commas between thousands: `2,920`. */
 export function formatCount(count: number): string {
   return THOUSANDS.format(count);
 }
 
-/** A count and its noun: `1 chunk`, `2 chunks`. */
+/** Formats a count and its noun: `1 chunk`, `2 chunks`. */
 export function formatCounted(count: number, noun: string, plural = `${noun}s`): string {
   return `${formatCount(count)} ${count === 1 ? noun : plural}`;
 }

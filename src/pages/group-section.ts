@@ -11,21 +11,21 @@ import { UP } from "./page-place.js";
 import type { PreviewValues } from "./preview/preview.js";
 import { isIndexCoordinate, renderVariableRow, variableByteLength } from "./variable-row.js";
 
-/** What one page about a dataset is made of. */
+/** State that the sections of one page about a dataset share. */
 export interface GroupView {
   readonly snapshot: DatasetSnapshot;
-  /** First values by variable path, for as many variables as there are. */
+  /** First values by variable path, as far as they are known. */
   readonly previews: ReadonlyMap<string, PreviewValues>;
   readonly budget: PageBudget;
-  /** True: child groups unfold in place. False: they are links. */
+  /** True if child groups unfold in place, false if they are links. */
   readonly nested: boolean;
 }
 
-/** Everything in a group: dimensions, coordinates, data variables, attributes, child groups. */
+/** Renders the content of a group: dimensions, coordinates, data variables, attributes, child groups. */
 export function* groupSteps(view: GroupView, group: Group, headingLevel: number): CooperativeTask<Markup> {
   const coordinates = coordinatesOf(group);
   const dataVariables = [...group.variables.values()].filter(({ name }) => !group.coordinateNames.has(name));
-  // In the order of the page: what comes first uses its budget first.
+  // In the order of the page, so that upper sections use its budget first.
   const sections = [
     renderDimensions(group),
     yield* variableSection(view, "Coordinates", coordinates, headingLevel),
@@ -40,7 +40,7 @@ ${sections[3]}
 ${sections[4]}`;
 }
 
-/** Coordinates of a group as people look for them: those that index a dimension first, in order of the dimensions. */
+/** Returns the coordinates of a group: first those that index a dimension, in the order of the dimensions, then the others. */
 export function coordinatesOf(group: Group): Variable[] {
   const coordinates: Variable[] = [];
   for (const dim of group.dims.keys()) {
@@ -53,7 +53,7 @@ export function coordinatesOf(group: Group): Variable[] {
   return coordinates;
 }
 
-/** One line about groups: how many of what, bytes, chunks. */
+/** Renders one line about groups: counts of groups, variables and chunks, and bytes. */
 export function* factsSteps(groups: readonly Group[]): CooperativeTask<Markup> {
   let variables = 0;
   let byteLength = 0;
@@ -70,7 +70,7 @@ export function* factsSteps(groups: readonly Group[]): CooperativeTask<Markup> {
   return markup`${groupText}${formatCounted(variables, "variable")} · <b>${formatByteLength(byteLength)}</b> uncompressed in ${formatCounted(chunks, "chunk")}`;
 }
 
-/** A group's dimensions as chips; those with an index coordinate bold. */
+/** Renders the dimensions of a group as chips; those with an index coordinate are bold. */
 export function renderDimensions(group: Group): Markup {
   if (group.dims.size === 0) return NO_MARKUP;
   const chips = [...group.dims].map(([dim, length]) => {
@@ -87,7 +87,7 @@ function heading(level: number, text: string, count?: number): Markup {
   return markup`<${tag} class="head">${text}${counted}</${tag}>`;
 }
 
-/** Longer lists are laid out as they come into view; not shorter ones, of which print and find in page see everything. */
+/** Rows from which on a browser lays out a list only as it comes into view. Print and find in page see shorter lists whole. */
 const MANY_ROWS = 200;
 
 function* variableSection(
@@ -114,7 +114,7 @@ ${rows.length > 0 && markup`<ul class="${rows.length > MANY_ROWS ? "rows many" :
 }</details></section>`;
 }
 
-/** Few attributes stand open, many fold. */
+/** Maximum of attributes that are shown unfolded. */
 const OPEN_ATTRIBUTES = 12;
 
 function attributeSection({ budget }: GroupView, group: Group, headingLevel: number): Markup {
@@ -156,7 +156,7 @@ function linkList({ budget }: GroupView, groups: readonly Group[]): Markup {
   )}</ul>${rest > 0 && markup`<p class="muted">${formatCounted(rest, "more group")}: see <code>groups</code>.</p>`}`;
 }
 
-/** `3 variables, 2 groups`. */
+/** Formats the content of a group: `3 variables, 2 groups`. */
 function groupSummary(group: Group): string {
   const parts: string[] = [];
   if (group.variables.size > 0) parts.push(formatCounted(group.variables.size, "variable"));
@@ -164,7 +164,7 @@ function groupSummary(group: Group): string {
   return parts.length === 0 ? "empty" : parts.join(", ");
 }
 
-/** Groups deeper than this are links: folds within folds leave no room on a phone. */
+/** Depth from which on groups are links: nested folds leave no room on a phone. */
 const MAX_NESTING = 24;
 
 function* nestedGroups(view: GroupView, group: Group, headingLevel: number): CooperativeTask<Markup> {

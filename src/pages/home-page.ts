@@ -7,24 +7,24 @@ import { factsSteps, renderDimensions } from "./group-section.js";
 import { type Markup, markup } from "./markup.js";
 import { renderPage } from "./page.js";
 
-/** What the page of the service shows. */
+/** Content of the home page. */
 export interface HomePage {
   readonly title: string;
   /** All ids, in the order configured. */
   readonly ids: readonly string[];
-  /** By id: those of the datasets that are shown with details, the first ones. */
+  /** Snapshots by id, of the first datasets: those that are shown with details. */
   readonly snapshots: ReadonlyMap<string, DatasetSnapshot>;
   readonly plugins: readonly { readonly name: string; readonly version: string; readonly path: string }[];
   readonly routes: readonly Route[];
   readonly versions: Readonly<Record<string, string>>;
 }
 
-/** The page at `/`: what is published here. All its links are relative to the root of the service. */
+/** Renders the page at `/`, which lists datasets and routes. All its links are relative to the root of the service. */
 export function renderHomePage(page: HomePage): string {
   return runNow(homePageSteps(page));
 }
 
-/** {@link renderHomePage} as work that can be interrupted. */
+/** {@link renderHomePage} as a cooperative task. */
 export function* homePageSteps({
   title,
   ids,
@@ -74,7 +74,7 @@ function datasetLink(id: string, pages: boolean): Markup {
 }
 
 const MAX_TITLE_CHARS = 200;
-/** Larger trees are not counted through for one line. */
+/** Maximum of groups whose chunks are counted for one line. */
 const MAX_COUNTED_GROUPS = 200;
 
 function* datasetSteps({ id, tree }: DatasetSnapshot, pages: boolean): CooperativeTask<Markup> {
@@ -90,7 +90,7 @@ function* datasetSteps({ id, tree }: DatasetSnapshot, pages: boolean): Cooperati
 `;
 }
 
-/** Routes without parameters are links. */
+/** Renders one route, as a link if it has no parameters. */
 function renderRoute({ path, operation }: Route): Markup {
   const shown = path.replace(/:path\}/g, "}");
   const term = path.includes("{")

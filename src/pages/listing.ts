@@ -1,23 +1,23 @@
 import { encodePath, encodeSegment } from "./encode-path.js";
 import { type Markup, markup, trustedMarkup } from "./markup.js";
 
-/** What a directory page lists. */
+/** Content of a directory page. */
 export interface Listing {
   /** Path of the directory as clients know it, below any root path: `/datasets/air/zarr/`. */
   readonly title: string;
-  /** Names in the directory, those of directories with a slash behind: `air/`, `.zattrs`. */
+  /** Names in the directory. Those of directories end with a slash: `air/`, `.zattrs`. */
   readonly entries: readonly string[];
 }
 
 /**
- * A directory page that programs can read: one relative link per line, `<a href="name/">name/</a>`, and `../`.
+ * Renders a directory page that programs can read: one relative link per line, `<a href="name/">name/</a>`, and `../`.
  *
- * - GDAL (3.4 to 3.10, `ParseHTMLFileList`) takes a page for a listing only where its title is `Index of <path>` with
- *   the full path of the URL, or where what follows `: ` in the title is *part* of that path. The second form is used:
- *   it holds behind a proxy that adds a prefix too. The path is the encoded one. It reads the first `<a href="` of each line, and needs the newline.
- * - fsspec matches `<a … href="…"` and drops what begins with `http` and is no URL below the directory, so that
- *   a name beginning so has its first letter percent-encoded. It takes any text that looks like a URL for a link.
- * - neuroglancer reads the links of the page relative to it, one level deep.
+ * - GDAL (3.4 to 3.10, `ParseHTMLFileList`) accepts a title `Index of <path>` with the full encoded path of the URL, or a title
+ *   in which the text after `: ` is *part* of that path. The page uses the second form, which also works behind a proxy that
+ *   adds a prefix. GDAL reads the first `<a href="` of each line, and needs the newline.
+ * - fsspec matches `<a … href="…"`, and drops links that begin with `http` and are no URL below the directory. So the first
+ *   letter of such a name is percent-encoded. It takes any text that looks like a URL for a link.
+ * - neuroglancer reads the links relative to the page, one level deep.
  */
 export function renderListing(listing: Listing): string {
   return [...listingPieces(listing)].join("");

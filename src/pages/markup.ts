@@ -1,4 +1,4 @@
-/** Text that is HTML already. Made by {@link markup} and {@link trustedMarkup} only. */
+/** Text that is HTML already. Only {@link markup} and {@link trustedMarkup} make it. */
 export class Markup {
   readonly html: string;
 
@@ -11,12 +11,12 @@ export class Markup {
   }
 }
 
-/** What may stand in a {@link markup} template: text is escaped, markup is not, nothing (`undefined`, `false`) is nothing. */
+/** A value in a {@link markup} template. Text is escaped, markup is not; `undefined` and `false` are omitted. */
 export type MarkupValue = Markup | string | number | undefined | false | readonly MarkupValue[];
 
 /**
- * What has a meaning to HTML or would disturb a page: control characters, direction overrides (which reorder the text
- * around them), lone surrogates, and noncharacters, which {@link "./page-place.js"} keeps for itself.
+ * Characters that have a meaning in HTML or would disturb a page: control characters, direction overrides, which reorder the
+ * text around them, and lone surrogates. Noncharacters are reserved by {@link "./page-place.js"}.
  */
 const UNSAFE = /[&<>"'\p{Cc}\p{Cs}\p{Bidi_Control}\p{Noncharacter_Code_Point}\u2028\u2029\ufeff]/gu;
 
@@ -30,7 +30,7 @@ const REPLACEMENTS: Readonly<Record<string, string>> = {
   "\t": "\t",
 };
 
-/** Text as HTML, for element content and quoted attribute values; characters nobody should see act are shown as `\u202e`. */
+/** Escapes text for element content and quoted attribute values. Characters that would disturb a page become visible: `\u202e`. */
 export function escapeHtml(text: string): string {
   return text.replace(UNSAFE, replacementOf);
 }
@@ -41,7 +41,7 @@ function replacementOf(character: string): string {
   );
 }
 
-/** Tag of templates whose values are escaped unless they are markup: markup`<p>${text}</p>`. */
+/** Makes markup of a template whose values are escaped unless they are markup: markup`<p>${text}</p>`. */
 export function markup(strings: TemplateStringsArray, ...values: readonly MarkupValue[]): Markup {
   let html = strings[0] as string;
   for (let index = 0; index < values.length; index++) {
@@ -50,12 +50,12 @@ export function markup(strings: TemplateStringsArray, ...values: readonly Markup
   return new Markup(html);
 }
 
-/** Marks text of our own as markup. Never for anything that came from a dataset or a request. */
+/** Marks constant text as markup. Never used for text from a dataset or a request. */
 export function trustedMarkup(html: string): Markup {
   return new Markup(html);
 }
 
-/** Nothing. */
+/** Empty markup. */
 export const NO_MARKUP = new Markup("");
 
 function htmlOf(value: MarkupValue): string {

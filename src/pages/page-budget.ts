@@ -1,6 +1,6 @@
-/** Variables shown with all their details on one page, in folds; further ones are shown on one line each. */
+/** Variables shown with details on one page, in folds; further ones are one line each. */
 const MAX_DETAILED_VARIABLES = 1_000;
-/** Variables shown on one page; further ones are counted. */
+/** Variables shown on one page; further ones are only counted. */
 const MAX_VARIABLES = 5_000;
 /** Groups shown nested on one page; further ones are links. */
 const MAX_GROUPS = 1_000;
@@ -10,7 +10,7 @@ const MAX_GROUP_LINKS = 5_000;
 const MAX_ATTRIBUTE_CHARS = 4_000_000;
 const MAX_ATTRIBUTE_VALUE_CHARS = 200_000;
 
-/** What a page may still grow by, so that a tree of any size stays a page a browser shows. Counts down as a page is made. */
+/** Remaining content that a page may have, so that a browser can show a tree of any size. Counts down while a page is made. */
 export interface PageBudget {
   detailedVariables: number;
   variables: number;
@@ -20,7 +20,7 @@ export interface PageBudget {
   readonly attributeValueChars: number;
 }
 
-/** The budget of one page. */
+/** Creates the budget of one page. */
 export function createPageBudget(): PageBudget {
   return {
     detailedVariables: MAX_DETAILED_VARIABLES,

@@ -1,7 +1,7 @@
 import type { RouteRequest } from "../http/reply.js";
 import { escapeHtml } from "./markup.js";
 
-/** Where a page is seen from: what differs between requests for the same page. */
+/** Parts of a page that differ between requests for it. */
 export interface PagePlace {
   /** Absolute URL of the service as the client sees it, without a slash at its end: `https://data.example/prefix`. */
   readonly serviceUrl: string;
@@ -9,27 +9,25 @@ export interface PagePlace {
   readonly up: string;
 }
 
-/** Stands for {@link PagePlace.serviceUrl} in a page that is not placed yet; escaping keeps it out of all other text. */
+/** Placeholder of {@link PagePlace.serviceUrl} in a page that is not placed yet. Escaping removes it from all other text. */
 export const SERVICE_URL = "\ufdd0";
-/** Stands for {@link PagePlace.up} in the same way. */
+/** Placeholder of {@link PagePlace.up}. */
 export const UP = "\ufdd1";
 
 /**
- * A page made once, placed for one request.
- * @param html With {@link SERVICE_URL} and {@link UP} in it.
+ * Completes a page, which is made once, for one request.
+ * @param html Page with {@link SERVICE_URL} and {@link UP}.
  */
 export function placePage(html: string, place: PagePlace): string {
   return html.replaceAll(SERVICE_URL, escapeHtml(place.serviceUrl)).replaceAll(UP, escapeHtml(place.up));
 }
 
-/** The place of a page below `/datasets/{dataset_id}/`. */
+/** Returns the place of a page below `/datasets/{dataset_id}/`. */
 export function placeOf({ rawPath, serviceUrl }: Pick<RouteRequest, "rawPath" | "serviceUrl">): PagePlace {
   return { serviceUrl, up: upOf(rawPath) };
 }
 
-/**
- * One `../` per slash behind `/datasets/{id}/`, as browsers resolve links: doubled slashes count, encoded ones do not.
- */
+/** Returns a `../` per slash behind `/datasets/{id}/`. As in browsers, doubled slashes count and encoded ones do not. */
 function upOf(rawPath: string): string {
   let slashes = 0;
   for (let index = 0; index < rawPath.length; index++) if (rawPath.charCodeAt(index) === 0x2f) slashes++;

@@ -1,6 +1,6 @@
 import { trustedMarkup } from "./markup.js";
 
-/** The style sheet of all pages, inline: no second request, and nothing to find behind a root path. */
+/** The style sheet of all pages, inline: it needs no second request, and no URL that a root path would change. */
 export const PAGE_STYLE = trustedMarkup(
   `
 :root{color-scheme:light dark;--bg:#fff;--panel:#f5f7f9;--text:#1b2026;--muted:#57616c;--line:#d9dfe5;--accent:#0a5ca8;

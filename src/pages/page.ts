@@ -1,24 +1,25 @@
 import { type Markup, markup } from "./markup.js";
 import { PAGE_STYLE } from "./page-style.js";
 
-/** One page without its content type. */
+/** Content of an HTML page. */
 export interface Page {
-  /** Of the browser's tab. */
+  /** Title in the browser's tab. */
   readonly title: string;
-  /** From the service's page to this one; the last has no link. */
+  /** Links from the home page to this one; the last has no link. */
   readonly breadcrumb: readonly Crumb[];
-  /** Links at the end of the head line. */
+  /** Links at the end of the header. */
   readonly links: readonly Crumb[];
   readonly main: Markup;
 }
 
+/** A link in the header. */
 export interface Crumb {
   readonly text: string;
-  /** Relative, encoded; undefined: this page. */
+  /** Relative and encoded; undefined if it is this page. */
   readonly link?: Markup | string;
 }
 
-/** A whole HTML document: no script, nothing to fetch. */
+/** Renders a complete HTML document, without scripts and files to fetch. */
 export function renderPage({ title, breadcrumb, links, main }: Page): string {
   return markup`<!DOCTYPE html>
 <html lang="en">

@@ -9,21 +9,21 @@ import { type Markup, markup } from "./markup.js";
 import type { PageBudget } from "./page-budget.js";
 import type { PreviewValues } from "./preview/preview.js";
 
-/** Uncompressed bytes of a variable; undefined where items have no fixed size. */
+/** Returns the uncompressed bytes of a variable; undefined if items have no fixed size. */
 export function variableByteLength(variable: Variable): number | undefined {
   const { itemSize, kind } = variable.dataType;
   return kind === "O" ? undefined : elementCount(variable.shape) * itemSize;
 }
 
-/** True for a coordinate that indexes its dimension: a name that is its one dimension. */
+/** Tells whether a coordinate indexes its dimension: its only dimension has its name. */
 export function isIndexCoordinate(variable: Variable): boolean {
   return variable.dims.length === 1 && variable.dims[0] === variable.name;
 }
 
 /**
- * One variable as a list item: name, dimensions, type, first values (or what it is, its shape and chunks), and size on one
- * line, and while the page's budget lasts everything else in a fold.
- * @param array Undefined where the variable is described but not served.
+ * Renders a variable as a list item. One line has name, dimensions, type, first values (or description, shape and chunks) and
+ * size. A fold has everything else, while the page's budget lasts.
+ * @param array Undefined if the variable is described but not served.
  */
 export function renderVariableRow(
   variable: Variable,
@@ -50,14 +50,14 @@ function rowCells(variable: Variable, preview: PreviewValues | undefined): Marku
   return markup`${name}<span class="dims">(${variable.dims.join(", ")})</span><span class="type">${variable.dataType.numpyStr}</span>${values}<span class="size">${byteLength === undefined ? "" : formatByteLength(byteLength)}</span>`;
 }
 
-/** Shape and chunks in few characters: `2,920 × 25 × 53 in chunks of 100 × 25 × 53`. */
+/** Formats shape and chunks: `2,920 × 25 × 53 in chunks of 100 × 25 × 53`. */
 function layoutOf({ shape, chunkShape }: Variable): string {
   if (shape.length === 0) return "scalar";
   const isWhole = shape.every((length, axis) => length <= (chunkShape[axis] as number));
   return isWhole ? `${timesOf(shape)} in one chunk` : `${timesOf(shape)} in chunks of ${timesOf(chunkShape)}`;
 }
 
-/** What a person calls the variable: `Air temperature [K]`. */
+/** Describes a variable by its attributes: `Air temperature [K]`. */
 function describe({ attrs }: Variable): string {
   const label = [attrs.long_name, attrs.standard_name, attrs.description, attrs.title].find(
     (value) => typeof value === "string" && value !== "",
@@ -74,8 +74,8 @@ const EMPTY_FRACTION = /(T\d\d:\d\d:\d\d)\.0+$/;
 const PREVIEW_CHARS = 48;
 
 /**
- * First and last values as a row has room for: `75.0 72.5 70.0 … 17.5 15.0`. Days are shown as days where all of them
- * begin at midnight, fractions of seconds only where there are some.
+ * Formats as many first and last values as fit into a row: `75.0 72.5 70.0 … 17.5 15.0`. Times are shown as days if all are
+ * midnight, and without fractions of seconds that are zero.
  */
 export function formatPreview({ first, last }: PreviewValues): readonly string[] {
   const all = [...first, ...last];

@@ -9,7 +9,7 @@ import type { PluginContext } from "./plugin.js";
 
 /**
  * Replies with a document about a group or an array, made once per snapshot; see {@link PluginContext.document}.
- * @param name What the document is; the same for all paths.
+ * @param name Name of the document, the same for all paths.
  * @param path The group or array.
  */
 export function documentReply(
@@ -20,7 +20,7 @@ export function documentReply(
   contentType: string,
   pieces: () => DocumentPieces,
 ): DocumentReply | Promise<DocumentReply> {
-  // Two look-ups by strings that exist already: putting one key together costs more than the rest of the request.
+  // Two look-ups by existing strings: building one key costs more than the rest of the request.
   const replies = context.memo(snapshot, name, () => new Map<string, DocumentReply>());
   const known = replies.get(path);
   if (known !== undefined) return known;
@@ -33,7 +33,7 @@ export function documentReply(
   return made instanceof Promise ? made.then(reply) : reply(made);
 }
 
-/** The same with a JSON document. @param content What is at hand, or takes no time to make. */
+/** As {@link documentReply}, with a JSON document. @param content Returns content that takes no time to make. */
 export function jsonReply(
   context: PluginContext,
   snapshot: DatasetSnapshot,
@@ -44,7 +44,7 @@ export function jsonReply(
   return documentReply(context, snapshot, name, path, JSON_TYPE, () => stringifyJsonPieces(content()));
 }
 
-/** The same with a JSON document whose content grows with a dataset. */
+/** As {@link jsonReply}, if the content grows with a dataset. */
 export function largeJsonReply(
   context: PluginContext,
   snapshot: DatasetSnapshot,

@@ -5,9 +5,7 @@ import { BUILT_IN_PLUGINS, type BuiltInPlugin, isBuiltIn } from "../config/selec
 import { messageOf, ZpublishError } from "../errors.js";
 import type { Plugin, PluginModule } from "./plugin.js";
 
-/**
- * The built-in plugins. Imported when asked for: one that is switched off is not loaded.
- */
+/** The built-in plugins, imported on demand: one that is switched off is not loaded. */
 const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   dataset_info: () => import("./dataset-info/dataset-info-plugin.js"),
   module_version: () => import("./module-version.js"),
@@ -63,7 +61,7 @@ function loadBuiltIn(name: string): Promise<PluginModule> {
   );
 }
 
-/** A file of the machine is imported by its URL, anything else by its module specifier. */
+/** Imports a file by its URL, and any other module by its specifier. */
 function loadModule(module: string): Promise<PluginModule> {
   return import(isAbsolute(module) ? pathToFileURL(module).href : module);
 }
@@ -84,7 +82,7 @@ function checkPlugin(plugin: unknown, what: string): Plugin {
   );
 }
 
-/** Node says only `Unexpected token 'export'` of an ES module that it takes for CommonJS. */
+/** Adds a hint if Node.js takes an ES module for CommonJS, which it reports only as `Unexpected token 'export'`. */
 function hintAt(error: unknown): string {
   const isTakenForCommonJs = error instanceof SyntaxError && /export|import/.test(error.message);
   return isTakenForCommonJs

@@ -2,7 +2,7 @@ import { stringifyJson } from "../json/stringify-json.js";
 import { packageVersion } from "../observe/package-version.js";
 import type { Plugin } from "./plugin.js";
 
-/** Versions of this package, of what it runs on, and of the system, at `/versions`. */
+/** The plugin of `/versions`: versions of this package, its dependencies, Node.js and the system. */
 const moduleVersionPlugin: Plugin = {
   name: "module_version",
   version: packageVersion,

@@ -7,7 +7,7 @@ import type { PreviewService } from "../pages/preview/preview.js";
 import type { Plugin, PluginContext } from "./plugin.js";
 import type { SnapshotMemo } from "./snapshot-memo.js";
 
-/** Parts of the server that a plugin's context is made of. */
+/** Parts of the server that a plugin's context offers. */
 export interface PluginParts {
   readonly datasets: Datasets;
   readonly chunks: () => ChunkService;

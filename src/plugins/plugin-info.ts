@@ -4,7 +4,7 @@ import { stringifyJson } from "../json/stringify-json.js";
 import { packageVersion } from "../observe/package-version.js";
 import type { Plugin, PluginContext } from "./plugin.js";
 
-/** Every loaded plugin, where its code comes from and its version, at `/plugins`. */
+/** The plugin of `/plugins`: name, origin and version of every loaded plugin. */
 const pluginInfoPlugin: Plugin = {
   name: "plugin_info",
   version: packageVersion,
@@ -21,7 +21,7 @@ const pluginInfoPlugin: Plugin = {
           schema: PLUGINS_SCHEMA,
           ranged: true,
         },
-        // Made at the first request: other plugins may still load while this one gives its routes.
+        // Made at the first request: other plugins may still load when this one returns its routes.
         handler() {
           document ??= context.createDocument(stringifyJson(pluginTable(context)), "application/json");
           return { kind: "document", document };

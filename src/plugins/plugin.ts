@@ -13,26 +13,26 @@ export interface Plugin {
   /** Unique in a server: `[a-z][a-z0-9_]*`. */
   readonly name: string;
   readonly version: string;
-  /** Where its code comes from, as `/plugins` shows it: a module specifier, never a path of the machine. */
+  /** Origin of its code, as `/plugins` shows it: a module specifier, never a path of the machine. */
   readonly path: string;
   /**
-   * Called before the server listens, and with another context at each reload, while the former routes answer requests in flight.
-   * A route that another plugin has is refused.
+   * Returns its routes. The server calls it before it listens, and with another context at each reload, while the former routes
+   * answer requests in flight. It refuses a route that another plugin has.
    */
   routes(context: PluginContext): readonly Route[] | Promise<readonly Route[]>;
-  /** Called when the server closes or a reload drops the plugin, after its last request is answered. */
+  /** Closes the plugin, after its last request is answered: the server closes, or a reload drops the plugin. */
   close?(): Promise<void>;
 }
 
 /** A module whose default export is a plugin, or a function that makes one from its configured options. */
 export type PluginModule = { readonly default: Plugin | ((options: unknown) => Plugin | Promise<Plugin>) };
 
-/** The dependencies a plugin gets. */
+/** Dependencies of a plugin. */
 export interface PluginContext {
   readonly datasets: Datasets;
   /** Chunks as served. Pool and cache start at first use. */
   readonly chunks: ChunkService;
-  /** Decoded values of small or leading parts of variables, for people to look at. */
+  /** The first and last values of variables, decoded for people. */
   readonly previews: PreviewService;
   /** Names, versions and origins of all loaded plugins. */
   plugins(): readonly Pick<Plugin, "name" | "version" | "path">[];
@@ -43,7 +43,7 @@ export interface PluginContext {
   /**
    * Returns a document about a snapshot, made once per key and kept as long as the snapshot. If that takes longer than a few
    * milliseconds, other requests are answered in between.
-   * @param pieces Makes the text, a large one piece by piece. What it throws is thrown to all requests that wait.
+   * @param pieces Makes the text, a large one piece by piece. All requests that wait get its error.
    */
   document(
     snapshot: DatasetSnapshot,
@@ -57,7 +57,7 @@ export interface PluginContext {
   routes(): readonly Route[];
   /** Title of the service, for pages. */
   readonly title: string;
-  /** Path before every route, empty or `/prefix`; templates do not contain it. */
+  /** Prefix of all paths, empty or `/prefix`; templates do not contain it. */
   readonly rootPath: string;
   readonly log: Log;
 }

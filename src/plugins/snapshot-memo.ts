@@ -4,10 +4,10 @@ import { documentSteps } from "../http/create-document.js";
 import type { Document } from "../http/document.js";
 import type { PluginContext } from "./plugin.js";
 
-/** What is kept for snapshots, by key; gone with them. */
+/** Values and documents of snapshots by key. A snapshot that is no longer used releases them. */
 export type SnapshotMemo = Pick<PluginContext, "memo" | "document">;
 
-/** A memo that keeps nothing yet. */
+/** Creates an empty memo. */
 export function createSnapshotMemo(): SnapshotMemo {
   const memos = new WeakMap<DatasetSnapshot, Map<string, unknown>>();
 

@@ -1,4 +1,4 @@
-/** How soon a process that ended is started again. */
+/** Pauses before a process that ended is started again. */
 export interface RestartPolicy {
   /**
    * Counts an end and returns the pause before the next start: 0 at first, then longer each time.
@@ -11,7 +11,7 @@ const PERIOD_MS = 60_000;
 const MAX_PER_PERIOD = 10;
 
 /**
- * Creates the policy of one process; each has its own, so that a fault that ends all of them once is no reason to give up.
+ * Creates the policy of one process. Each has its own, so that a fault that ends all of them once does not end the program.
  * @param now Milliseconds of a monotonic clock; another one only in tests.
  */
 export function createRestartPolicy(now: () => number = () => performance.now()): RestartPolicy {

@@ -17,7 +17,7 @@ export interface ServerProcess {
   open(config: Config, processes: number): Promise<void>;
   /** Starts to accept connections. @returns The URL. @throws ZpublishError `invalid-config`. */
   listen(port: number): Promise<string>;
-  /** Opens the datasets of another configuration, to be used or discarded. @throws ZpublishError What is wrong with it. */
+  /** Opens the datasets of another configuration, to be used or discarded. @throws ZpublishError The problem with it. */
   prepare(config: Config): Promise<void>;
   /** Collects its metrics. @throws ZpublishError If it has ended. */
   metrics(): Promise<readonly MetricFamily[]>;
@@ -39,7 +39,7 @@ export interface ServerProcess {
   hasEnded(): boolean;
 }
 
-/** What a server process is started with. */
+/** Parts that a server process is started with. */
 export interface ServerProcessOptions {
   readonly number: number;
   readonly onProgress: (progress: OpenProgress) => void;
@@ -47,7 +47,7 @@ export interface ServerProcessOptions {
   readonly allMetrics: () => Promise<readonly ProcessMetrics[]>;
   /** Called when its event loop hangs, before it is killed. */
   readonly onHang: () => void;
-  /** When it counts as hanging; another setting only in tests. */
+  /** Settings of its watchdog; other ones only in tests. */
   readonly watch?: Pick<WatchdogOptions, "everyMs" | "maxMissed"> | undefined;
 }
 

@@ -21,16 +21,16 @@ const FREE_PORT_ATTEMPTS = 5;
 /** Attempts to replace a process while none serves: 16 seconds plus the time to start. */
 const MAX_FAILURES_OF_ALL = 10;
 
-/** What the supervisor needs besides the configuration. */
+/** Parts that the supervisor gets besides the configuration. */
 export interface ProcessesParts extends Pick<ServerParts, "log" | "progress"> {
-  /** When a process counts as hanging; another setting only in tests. */
+  /** Settings of the watchdogs; other ones only in tests. */
   readonly watch?: ServerProcessOptions["watch"];
 }
 
 /**
  * Starts the configured number of server processes on one port and keeps them running. This process, the supervisor, answers
  * no request: it triggers refreshes and reloads.
- * @throws ZpublishError What a single server would throw; no process is left running.
+ * @throws ZpublishError The error that a single server would throw; no process stays alive.
  */
 export async function startProcesses(
   first: Config,
@@ -98,7 +98,7 @@ export async function startProcesses(
     return url;
   }
 
-  /** If the operator left the port open, another program may take the one that was found: then it tries another. */
+  /** Has the first process listen. With port 0, another program may take the claimed port: then it claims another. */
   async function listenFirst(opened: ServerProcess): Promise<string> {
     for (let attempt = 1; ; attempt++) {
       claim ??= await claimPort(config.host, 0);

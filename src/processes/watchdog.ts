@@ -1,4 +1,4 @@
-/** How a process is watched. */
+/** Settings of a watchdog. */
 export interface WatchdogOptions {
   /** Resolves when the process has answered. */
   readonly ping: () => Promise<void>;

@@ -3,25 +3,24 @@ import type { PluginConfig } from "../config/config.js";
 import { loadPlugins } from "../plugins/load-plugins.js";
 import type { Plugin } from "../plugins/plugin.js";
 
-/** The plugins of an app; apps that follow one another share those whose configuration is the same. */
+/** The plugins of an app. Successive apps share plugins whose configuration is the same. */
 export interface AppPlugins {
   /** In the order configured. */
   readonly plugins: readonly Plugin[];
-  /** The plugin of that configuration; undefined where it is to be loaded. */
+  /** Returns the plugin of a configuration; undefined if it has to be loaded. */
   pluginOf(config: PluginConfig | Plugin): Plugin | undefined;
-  /** Closes those that no other app has. @throws What a plugin throws; the others are closed all the same. */
+  /** Closes the plugins that no other app uses. @throws The first error of a plugin, after all are closed. */
   close(): Promise<void>;
 }
 
 /**
- * How many apps have each plugin. A module's plugin may be one object however often it is loaded, so that the object is what is
- * counted.
+ * Number of apps per plugin. It counts objects, because a module may return the same object each time it is loaded.
  */
 const owners = new WeakMap<Plugin, number>();
 
 /**
  * Loads the plugins of an app, in order.
- * @param former Whose plugins are taken over where their configuration is the same, with what they keep.
+ * @param former Plugins of the app to be replaced. Those whose configuration is the same are taken over with their state.
  * @throws ZpublishError `invalid-config`, as `loadPlugins`.
  */
 export async function loadAppPlugins(
@@ -31,7 +30,7 @@ export async function loadAppPlugins(
   const plugins = await loadPlugins(takenOver(configs, former));
   for (const plugin of plugins) owners.set(plugin, (owners.get(plugin) ?? 0) + 1);
 
-  async function leave(plugin: Plugin): Promise<void> {
+  async function release(plugin: Plugin): Promise<void> {
     const left = (owners.get(plugin) ?? 1) - 1;
     owners.set(plugin, left);
     if (left === 0) await plugin.close?.();
@@ -43,13 +42,13 @@ export async function loadAppPlugins(
       return plugins[configs.findIndex((other) => isSamePlugin(config, other))];
     },
     async close() {
-      const closed = await Promise.allSettled(plugins.map(leave));
+      const closed = await Promise.allSettled(plugins.map(release));
       for (const result of closed) if (result.status === "rejected") throw result.reason;
     },
   };
 }
 
-/** Out of sight of what is returned, which would keep the former app, and all before it, in memory. */
+/** Replaces configurations by plugins of `former`. Separate, so that the returned closures do not retain `former` and all before. */
 function takenOver(
   configs: readonly (PluginConfig | Plugin)[],
   former: AppPlugins | undefined,
@@ -57,7 +56,7 @@ function takenOver(
   return configs.map((config) => former?.pluginOf(config) ?? config);
 }
 
-/** Plugins that are objects already are the same where they are the same object. */
+/** Compares plugins by identity, and configurations by value. */
 function isSamePlugin(one: PluginConfig | Plugin, other: PluginConfig | Plugin): boolean {
   return one === other || (!("routes" in one) && !("routes" in other) && isDeepStrictEqual(one, other));
 }

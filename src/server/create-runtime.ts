@@ -25,7 +25,7 @@ import type { ServerConfig } from "./server-config.js";
 import { type MetricSources, serverMetrics } from "./server-metrics.js";
 import type { SupervisorLink } from "./supervisor-link.js";
 
-/** The parts that live as long as a server, whatever it publishes: listeners, pool, cache, metrics, readiness. */
+/** The parts that live as long as a server: listeners, pool, cache, metrics, readiness. */
 export interface Runtime {
   readonly http: HttpServer;
   /** Pool and cache start with the first call. */
@@ -44,7 +44,7 @@ export interface Runtime {
   close(): Promise<void>;
 }
 
-/** What a runtime is made of, besides its configuration. */
+/** Parts that a runtime gets besides its configuration. */
 export interface RuntimeParts {
   readonly log: Log;
   /** Undefined if this process is the only one. */
@@ -65,7 +65,7 @@ export function createRuntime(
   let limits = limitsOfProcess(config.limits, supervisor?.processes ?? 1);
   setSourceTimeout(limits.sourceTimeoutMs);
   const closers: (() => Promise<void>)[] = [];
-  /** What has to be there before the first request. */
+  /** Parts that have to start before the first request. */
   const starting: Promise<void>[] = [];
   let cache: ChunkCache | undefined;
 
@@ -180,7 +180,7 @@ export function createRuntime(
   };
 }
 
-/** Whether the queue of the pool is full. */
+/** Tells whether the queue of the pool is full. */
 function isSaturated(stats: EncodePoolStats | undefined, maxQueued: number): boolean {
   return stats !== undefined && stats.queued >= maxQueued;
 }
@@ -196,7 +196,7 @@ function requestLimits(limits: LimitsConfig): Omit<RequestLimits, "isSaturated">
   };
 }
 
-/** The share of one process: together the processes have the limits of one server. Limits per request or worker stay. */
+/** Divides limits among processes, which together have those of one server. Limits per request or worker stay. */
 function limitsOfProcess(limits: LimitsConfig, processes: number): LimitsConfig {
   const share = (whole: number): number => Math.ceil(whole / processes);
   return {
@@ -209,7 +209,7 @@ function limitsOfProcess(limits: LimitsConfig, processes: number): LimitsConfig 
   };
 }
 
-/** A function that makes something at its first call, and whose `made` is undefined before that. */
+/** Returns a function that makes something at its first call. Its property `made` is undefined before that. */
 function once<T extends object>(make: () => T): { (): T; readonly made: T | undefined } {
   let made: T | undefined;
   const get = (): T => {

@@ -1,21 +1,21 @@
 import type { AdminEndpoint } from "../http/admin-endpoint.js";
 import type { Readiness } from "./readiness.js";
 
-/** What the endpoints about a server's health report. */
+/** Sources of the reports about a server's health. */
 export interface HealthParts {
   readonly readiness: Pick<Readiness, "check">;
-  /** Text of `/metrics`; undefined: there is none. */
+  /** Text of `/metrics`; undefined if there is no such endpoint. */
   readonly metrics?: { readonly contentType: string; readonly render: () => Promise<string> } | undefined;
 }
 
 const JSON_TYPE = "application/json";
-/** How long a text of metrics answers further requests: it takes some milliseconds to make. */
+/** Milliseconds for which a text of metrics answers further requests: it takes some milliseconds to make. */
 const METRICS_FRESH_MS = 250;
 
 const ALIVE = { status: "200 OK", contentType: JSON_TYPE, body: '{"status":"ok"}' };
 
 /**
- * Creates `/healthz`, which says that the event loop turns, `/readyz`, which says whether the server can answer requests,
+ * Creates `/healthz`, which shows that the event loop runs, `/readyz`, which reports whether the server can answer requests,
  * and `/metrics`. The first two need no token.
  */
 export function createHealthEndpoints({ readiness, metrics }: HealthParts): AdminEndpoint[] {
@@ -44,7 +44,7 @@ export function createHealthEndpoints({ readiness, metrics }: HealthParts): Admi
   return endpoints;
 }
 
-/** Makes a text once for all requests at the same time and soon after; a failure is not kept. */
+/** Makes a text once for all requests at the same time and soon after. A failure is not reused. */
 function onceInAWhile(make: () => Promise<string>, freshMs: number): () => Promise<string> {
   let made: Promise<string> | undefined;
   let staleAt = 0;

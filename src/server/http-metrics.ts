@@ -75,7 +75,7 @@ function aboutLoad({ stats, metrics }: MeasuredHttp, limits: LimitsConfig): Metr
     gauge("zpublish_http_requests_in_flight", "Requests being answered.", stats.requestsInFlight),
     gauge(
       "zpublish_http_max_requests_in_flight",
-      "Bound of zpublish_http_requests_in_flight, by what is turned away beyond it.",
+      "Bound of zpublish_http_requests_in_flight, by the priority of requests rejected beyond it.",
       [
         [{ priority: "page" }, Math.min(limits.maxPages, limits.maxRequests)],
         [{ priority: "chunk" }, limits.maxRequests],
@@ -83,7 +83,7 @@ function aboutLoad({ stats, metrics }: MeasuredHttp, limits: LimitsConfig): Metr
     ),
     counter(
       "zpublish_shed_requests_total",
-      "Requests turned away with 503 at a bound; pages and metadata are shed before chunks.",
+      "Requests rejected with 503 at a bound; pages and metadata are shed before chunks.",
       [
         [{ priority: "page" }, metrics.rejections.counts.page],
         [{ priority: "chunk" }, metrics.rejections.counts.chunk],

@@ -13,44 +13,43 @@ import type { PreviewService } from "../pages/preview/preview.js";
 import type { Plugin } from "../plugins/plugin.js";
 import { createPluginContext } from "../plugins/plugin-context.js";
 import { createSnapshotMemo, type SnapshotMemo } from "../plugins/snapshot-memo.js";
-import { withReadyDataset } from "../plugins/with-ready-dataset.js";
 import { openSource } from "../source/open-source.js";
 import { type AppPlugins, loadAppPlugins } from "./app-plugins.js";
 import type { ServerConfig } from "./server-config.js";
 
-/** What one configuration publishes, and how: replaced whole while the server that answers with it goes on. */
+/** The datasets, plugins and routes of one configuration. A reload replaces the app as a whole while the server runs. */
 export interface App {
   readonly config: ServerConfig;
   readonly http: HttpApp;
-  /** Those of `http`, which wait for a dataset to be ready, without that. */
+  /** The routes of `http`, but without waiting for a dataset to be ready. */
   readonly routes: readonly Route[];
   readonly datasets: DatasetRegistry;
   readonly plugins: AppPlugins;
-  /** What is kept for snapshots. */
+  /** Values and documents of snapshots. */
   readonly memo: SnapshotMemo;
-  /** Closes the datasets and plugins that no other app has. */
+  /** Closes the datasets and plugins that no other app uses. */
   close(): Promise<void>;
 }
 
-/** What apps have of the server. */
+/** Parts of the server that its apps use. */
 export interface AppParts {
   readonly log: Log;
-  /** What is said of datasets. */
+  /** Log of messages about datasets. */
   readonly datasetLog: Log;
   readonly scheduler: RefreshScheduler;
-  /** Services start when one first asks for them. */
+  /** Starts the service at the first call, as `previews` does. */
   readonly chunks: () => ChunkService;
   readonly previews: () => PreviewService;
-  /** A dataset is no longer what it was. */
+  /** Called when a dataset has changed. */
   readonly onChange: () => void;
   readonly progress?: ((progress: OpenProgress) => void) | undefined;
 }
 
 /**
- * Opens datasets, loads plugins, and puts the routes together.
- * @param former The app whose place it takes: what is configured the same is taken over as it is.
- * @throws ZpublishError `invalid-config`, `invalid-metadata` or `source-unreadable`; nothing is left open then, and `former` is as
- * it was.
+ * Opens datasets, loads plugins, and collects the routes.
+ * @param former The app to be replaced. Datasets and plugins whose configuration is the same are taken over.
+ * @throws ZpublishError `invalid-config`, `invalid-metadata` or `source-unreadable`. Nothing stays open then, and `former` is
+ * unchanged.
  */
 export async function openApp(config: ServerConfig, parts: AppParts, former?: App): Promise<App> {
   const { log, scheduler } = parts;
@@ -63,7 +62,7 @@ export async function openApp(config: ServerConfig, parts: AppParts, former?: Ap
 
   try {
     const { tokenFile } = config.access;
-    // Of a reload: what is in use is looked at again when the app is.
+    // Only checked here: the server reads them again when the app is used.
     if (config.access.tls !== null) await readTlsFiles(config.access.tls);
     const tokens = tokenFile === null ? undefined : await readTokenFile(tokenFile);
     const plugins = await loadAppPlugins(config.plugins, former?.plugins);
@@ -94,7 +93,7 @@ export async function openApp(config: ServerConfig, parts: AppParts, former?: Ap
       requestIdHeader: observe.requestIdHeader,
       accessLogShare: observe.accessLogShare,
     };
-    // What is wrong with it is to be found before it takes another's place.
+    // Finds errors before the app replaces another.
     prepareApp(http);
     return { config, http, routes, datasets, plugins, memo, close };
   } catch (error) {
@@ -128,7 +127,23 @@ async function routesOf(
   return routes;
 }
 
-/** Documents are made of snapshots, and of what their plugins are told: where that is the same, they are. */
+/**
+ * Wraps a route so that its handler finds the dataset of `dataset_id` open and refreshed, and is called later if that takes time.
+ * The handler answers for a dataset that does not exist.
+ */
+function withReadyDataset(route: Route, datasets: Pick<DatasetRegistry, "ready">): Route {
+  if (!route.path.includes("{dataset_id}")) return route;
+  const { handler } = route;
+  return {
+    ...route,
+    handler(request) {
+      const pending = datasets.ready(request.params.dataset_id as string);
+      return pending === undefined ? handler(request) : pending.then(() => handler(request));
+    },
+  };
+}
+
+/** Takes over the former memo if title, root path and plugins are the same: documents depend on nothing else but snapshots. */
 function memoOf(config: ServerConfig, plugins: readonly Plugin[], former: App | undefined): SnapshotMemo {
   const isSame =
     former !== undefined &&

@@ -6,7 +6,7 @@ import type { Log } from "../observe/log.js";
 export interface Readiness {
   /** Reports readiness. Until the probes have passed once, it runs them and waits for up to 4 s. Never rejects. */
   check(): Promise<ReadinessReport>;
-  /** Whether the server is ready by what is known now. */
+  /** True if the server is ready by the last results of the probes. Runs none. */
   readonly isReady: boolean;
   /** Lets the server become ready. */
   begin(): void;
@@ -14,7 +14,7 @@ export interface Readiness {
   drain(): void;
 }
 
-/** What `/readyz` answers. */
+/** The answer of `/readyz`. */
 export interface ReadinessReport {
   readonly ready: boolean;
   /** State of the server, or the part that fails and the code of its error. Messages of errors may name files: they are in the log. */
@@ -23,11 +23,11 @@ export interface ReadinessReport {
   readonly checks: Readonly<Record<string, string>>;
 }
 
-/** What readiness depends on. */
+/** Parts that readiness depends on. */
 export interface ReadinessParts {
-  /** What has to work before the server is ready, by part. Each resolves with a word about the part. */
+  /** Probes that have to pass before the server is ready, by part. Each resolves with a word about the part. */
   readonly probes: Readonly<Record<string, () => Promise<string>>>;
-  /** Whether no worker lives and none can be started. Probes are then run again: they make the pool try to start one. */
+  /** Tells whether no worker lives and none can be started. Probes are then run again: they make the pool try to start one. */
   readonly isPoolBroken: () => boolean;
   /** A word about the cache, which keeps no server from being ready. */
   readonly cacheState: () => string;

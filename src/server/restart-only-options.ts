@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from "node:util";
 import type { Config } from "../config/config.js";
 import type { OptionKey } from "../config/options.js";
 
-/** One option, or those of the parts of what stands there as a whole, or not at all. */
-type Said = OptionKey | Readonly<Record<string, OptionKey>>;
+/** The option of a value, or the option of each property of a value that is null or complete. */
+type OptionNames = OptionKey | Readonly<Record<string, OptionKey>>;
 
-/** What sockets, threads and files were opened with: where it is said, and where it stands in a configuration. */
-const FIXED: readonly (readonly [Said, readonly string[]])[] = [
+/** Options that sockets, threads and files were opened with, and the path of each in a configuration. */
+const RESTART_ONLY: readonly (readonly [OptionNames, readonly string[]])[] = [
   ["host", ["host"]],
   ["port", ["port"]],
   ["workers", ["workers"]],
@@ -27,8 +27,8 @@ const FIXED: readonly (readonly [Said, readonly string[]])[] = [
 type Options = Pick<Config, "limits" | "access" | "observe">;
 
 /**
- * What of another configuration can take effect without a restart.
- * @returns That, with the rest as it is now; and the options that were to be changed and cannot be.
+ * Keeps the current values of options that only a restart can change.
+ * @returns The next configuration with those values, and the names of options that it would have changed.
  */
 export function keepRestartOnlyOptions<T extends Options>(
   current: T,
@@ -36,9 +36,9 @@ export function keepRestartOnlyOptions<T extends Options>(
 ): { readonly config: T; readonly ignored: readonly OptionKey[] } {
   const ignored: OptionKey[] = [];
   let config = next;
-  for (const [said, path] of FIXED) {
+  for (const [names, path] of RESTART_ONLY) {
     const value = valueAt(current, path);
-    const changed = changedOptions(said, value, valueAt(next, path));
+    const changed = changedOptions(names, value, valueAt(next, path));
     if (changed.length === 0) continue;
     ignored.push(...changed);
     config = withValueAt(config, path, value) as T;
@@ -46,12 +46,12 @@ export function keepRestartOnlyOptions<T extends Options>(
   return { config, ignored };
 }
 
-function changedOptions(said: Said, value: unknown, next: unknown): readonly OptionKey[] {
+function changedOptions(names: OptionNames, value: unknown, next: unknown): readonly OptionKey[] {
   if (isDeepStrictEqual(value, next)) return [];
-  if (typeof said === "string") return [said];
-  // What is there on one side only has no parts to compare.
-  if (value === null || next === null) return Object.values(said);
-  return Object.entries(said)
+  if (typeof names === "string") return [names];
+  // Null has no properties to compare.
+  if (value === null || next === null) return Object.values(names);
+  return Object.entries(names)
     .filter(([part]) => !isDeepStrictEqual(valueAt(value, [part]), valueAt(next, [part])))
     .map(([, key]) => key);
 }

@@ -21,7 +21,7 @@ export interface MetricSources {
   readonly datasets: () => DatasetStats | undefined;
 }
 
-/** Whether a cache can be used, and what is in it. */
+/** State and content of a cache. */
 export interface CacheState {
   readonly isOff?: boolean;
   readonly entries?: number;
@@ -55,7 +55,7 @@ function aboutServer({ isReady, http }: MetricSources): MetricFamily[] {
     gauge("zpublish_build_info", "Always 1; its labels say what runs.", [[build, 1]]),
     gauge(
       "zpublish_ready",
-      "1 where the server is ready, 0 where not; looked at for these metrics.",
+      "1 if the server is ready, else 0; checked for these metrics.",
       Number(isReady()),
     ),
     counter(
@@ -104,7 +104,7 @@ function aboutChunks({ chunks, pool, http }: MetricSources): MetricFamily[] {
   ];
 }
 
-/** By what the pool calls them. */
+/** Label of each cause of death that the pool counts. */
 const REASONS = {
   crashed: "crashed",
   outOfMemory: "out_of_memory",
@@ -113,7 +113,7 @@ const REASONS = {
 } as const;
 
 function aboutPool({ pool, limits }: MetricSources): MetricFamily[] {
-  // What scales by them needs values before the first chunk is made.
+  // Autoscalers need values before the first chunk is made.
   const stats = pool() ?? IDLE_POOL_STATS;
   const deaths = Object.entries(REASONS) as [keyof typeof REASONS, string][];
   return [
@@ -124,7 +124,7 @@ function aboutPool({ pool, limits }: MetricSources): MetricFamily[] {
     histogram("zpublish_pool_wait_seconds", "Time that chunks waited for a worker.", [[{}, stats.wait]]),
     counter(
       "zpublish_pool_completed_tasks_total",
-      "Chunks that a worker came to an end with, well or with an error.",
+      "Chunks that a worker finished, with or without an error.",
       stats.completed,
     ),
     counter("zpublish_pool_failed_tasks_total", "Chunks that could not be made.", stats.failed),
@@ -135,7 +135,7 @@ function aboutPool({ pool, limits }: MetricSources): MetricFamily[] {
     ),
     counter(
       "zpublish_pool_worker_restarts_total",
-      "Workers that had to be replaced, by why.",
+      "Workers that had to be replaced, by reason.",
       deaths.map(([kind, reason]) => [{ reason }, stats.workerDeaths[kind]]),
     ),
     counter(
@@ -143,7 +143,7 @@ function aboutPool({ pool, limits }: MetricSources): MetricFamily[] {
       "Chunks not tried for a while, because workers died over them.",
       stats.quarantined,
     ),
-    gauge("zpublish_pool_broken", "1 where no worker lives and none can be started.", Number(stats.isBroken)),
+    gauge("zpublish_pool_broken", "1 if no worker lives and none can be started.", Number(stats.isBroken)),
   ];
 }
 
@@ -151,7 +151,7 @@ function aboutCache(stats: (ChunkCacheStats & CacheState) | undefined): MetricFa
   if (stats === undefined) return [];
   return [
     counter("zpublish_cache_hits_total", "Chunks found in the cache on disk.", stats.hits),
-    counter("zpublish_cache_misses_total", "Chunks looked for in it and not found.", stats.misses),
+    counter("zpublish_cache_misses_total", "Chunks not found in it.", stats.misses),
     counter("zpublish_cache_writes_total", "Chunks written to it.", stats.puts),
     counter(
       "zpublish_cache_dropped_writes_total",
@@ -172,7 +172,7 @@ function aboutCache(stats: (ChunkCacheStats & CacheState) | undefined): MetricFa
     gauge("zpublish_cache_max_bytes", "Bound of zpublish_cache_bytes.", stats.maxBytes),
     gauge(
       "zpublish_cache_off",
-      "1 where the cache cannot be used, and all chunks are made or read.",
+      "1 if the cache cannot be used, and all chunks are made or read.",
       Number(stats.isOff ?? false),
     ),
     ...(stats.entries === undefined ? [] : [gauge("zpublish_cache_entries", "Chunks in it.", stats.entries)]),

@@ -13,6 +13,7 @@ import { keepRestartOnlyOptions } from "./restart-only-options.js";
 import type { ServerConfig } from "./server-config.js";
 import type { SupervisorLink } from "./supervisor-link.js";
 
+/** Parts that a server gets besides its configuration. */
 export interface ServerParts {
   readonly log: Log;
   readonly progress?: ((progress: OpenProgress) => void) | undefined;
@@ -21,46 +22,47 @@ export interface ServerParts {
   readonly createPool?: RuntimeParts["createPool"];
 }
 
-/** How long closing waits for a reload under way to be given up. */
+/** Milliseconds that closing waits for a reload that is not in use. */
 const UNUSED_TIMEOUT_MS = 5_000;
 
 /** A server whose datasets are open. */
 export interface ServerHandle {
   /**
    * Begins to accept connections.
-   * @throws ZpublishError `invalid-config` where host and port cannot be listened on.
+   * @throws ZpublishError `invalid-config` if the server cannot listen on host and port.
    */
   listen(address?: { readonly host?: string; readonly port?: number }): Promise<{ readonly url: string }>;
-  /** Looks for new metadata of every dataset now. Never throws. */
+  /** Reads new metadata of every dataset now. Never throws. */
   refresh(): Promise<void>;
   /**
-   * Opens what another configuration publishes, besides what is published now: to be used or discarded, before another.
-   * @throws ZpublishError what is wrong with it: nothing has changed then; `draining` where the server closes.
+   * Opens the app of another configuration beside the current one. The caller uses or discards it before it prepares another.
+   * @throws ZpublishError The problem with the configuration, or `draining` if the server closes; nothing has changed then.
    */
   prepare(config: ServerConfig): Promise<PreparedReload>;
-  /** Metrics of this process. */
+  /** Collects the metrics of this process. */
   metrics(): Promise<readonly MetricFamily[]>;
   /**
-   * Takes its leave: not ready from now on, it goes on as before for the configured delay, then stops accepting connections,
-   * finishes what is in flight within the configured time, and closes datasets, pool and cache.
+   * Makes the server not ready, and answers as before for the configured delay. Then stops accepting connections, finishes
+   * requests in flight within the configured time, and closes datasets, pool and cache.
    */
   close(): Promise<void>;
 }
 
-/** Another configuration, ready to take the place of the present one. */
+/** The app of another configuration, ready to replace the current one. */
 export interface PreparedReload {
-  /** Options that were to be changed and stay as they are until a restart. */
+  /** Changed options that stay as they are until a restart. */
   readonly ignored: readonly OptionKey[];
   /**
-   * Takes its place at once. Requests in flight are answered as they began; what is left of it is closed after them.
-   * @throws ZpublishError `draining` where the server closes.
+   * Replaces the app at once. Requests in flight finish with the former app, which closes after them.
+   * @throws ZpublishError `draining` if the server closes.
    */
   use(): void;
+  /** Closes the prepared app instead. */
   discard(): Promise<void>;
 }
 
 /**
- * The composition root: a runtime that lives as long as the server, and an app that can be replaced.
+ * Opens a server: a runtime that lives as long as the server, and an app that a reload replaces.
  * @throws ZpublishError `invalid-config`, `invalid-metadata` or `source-unreadable`.
  */
 export async function openServer(first: ServerConfig, parts: ServerParts): Promise<ServerHandle> {
@@ -70,7 +72,7 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
   let reload: Promise<App> | undefined;
   let isListening = false;
   let closing: Promise<void> | undefined;
-  /** Apps whose last requests are being answered. */
+  /** Former apps, which close when their last requests are answered. */
   const leaving = new Set<Promise<void>>();
   const scheduler = createRefreshScheduler();
   const runtime = createRuntime(config, {
@@ -80,7 +82,7 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
     app: () => app,
   });
   const { http } = runtime;
-  // All processes find out the same about what they open: the first says it.
+  // All processes learn the same about datasets, so only the first logs it.
   const datasetLog = supervisor === undefined || supervisor.process === 1 ? log : log.child({});
   const appParts: AppParts = {
     log,
@@ -138,7 +140,7 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
     return {
       ignored,
       use() {
-        // It is closed with all else then.
+        // `closeParts` closes the prepared app then.
         if (closing !== undefined) throw new ZpublishError("draining", "the server is shutting down");
         if (!settle()) return;
         config = next;
@@ -155,7 +157,7 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
 
   async function closeParts(): Promise<void> {
     scheduler.close();
-    // One that is being opened, or was and is not in use; a source may hang.
+    // A prepared app that is not in use. Its source may hang.
     const unused = reload?.then(
       (opened) => opened.close(),
       () => undefined,
@@ -169,7 +171,7 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
   async function closeNow(): Promise<void> {
     const { delayMs, timeoutMs } = config.drain;
     runtime.readiness.drain();
-    // For those who still send requests here.
+    // Balancers send requests until they notice that the server is not ready.
     if (isListening) await delay(delayMs);
     const cutOff = await http.close(timeoutMs);
     if (cutOff > 0) log.warn({ requests: cutOff }, "requests that were not finished in time are cut off");
@@ -203,22 +205,22 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
   };
 }
 
-/** A server that listens, as the program has it. */
+/** A server that listens, as the command line uses it. */
 export interface RunningServer {
   readonly url: string;
   /** As {@link ServerHandle.refresh}. */
   refresh(): Promise<void>;
   /**
-   * Takes another configuration, whole or not at all; not while another is being taken.
-   * @returns Options that were to be changed and stay as they are until a restart.
-   * @throws ZpublishError what is wrong with it: the present one goes on.
+   * Replaces the configuration as a whole or not at all. One reload at a time.
+   * @returns Changed options that stay as they are until a restart.
+   * @throws ZpublishError The problem with the configuration; the current one stays in use.
    */
   reload(config: Config): Promise<readonly OptionKey[]>;
   /** As {@link ServerHandle.close}. */
   close(): Promise<void>;
 }
 
-/** Opens a server and listens where the configuration says. */
+/** Opens a server and listens on the configured address. */
 export async function startServer(config: Config, parts: ServerParts): Promise<RunningServer> {
   const server = await openServer(config, parts);
   try {

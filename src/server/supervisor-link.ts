@@ -1,6 +1,6 @@
 import type { ProcessMetrics } from "../observe/metrics.js";
 
-/** What a server process gets from its supervisor, with `--processes`. */
+/** Link of a server process to its supervisor, with `--processes`. */
 export interface SupervisorLink {
   /** Number of this process, from 1 to `processes`. The first logs what all of them find out about datasets. */
   readonly process: number;

@@ -1,7 +1,7 @@
 /** Year, month from 1, day from 1. Years are astronomical: there is a year 0. */
 export type CalendarDate = readonly [year: number, month: number, day: number];
 
-/** A way to count days. Days are counted from any day of the calendar's own, the same one for both directions. */
+/** Conversion between dates and numbers of days. Each calendar has its own day 0, the same one for both directions. */
 export interface Calendar {
   readonly daysOf: (date: CalendarDate) => number;
   readonly dateOf: (days: number) => CalendarDate;
@@ -14,7 +14,7 @@ const MONTH_STARTS = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365
 const GREGORIAN_BEGIN = -141427;
 const DAYS_PER_ERA = 146_097;
 
-/** Days since 1970-01-01, after Howard Hinnant's `days_from_civil`: years begin in March. */
+/** Returns days since 1970-01-01, after Howard Hinnant's `days_from_civil`: years begin in March. */
 function daysOfProlepticGregorian([year, month, day]: CalendarDate): number {
   const shifted = month <= 2 ? year - 1 : year;
   const era = Math.floor(shifted / 400);
@@ -23,7 +23,7 @@ function daysOfProlepticGregorian([year, month, day]: CalendarDate): number {
   return era * DAYS_PER_ERA + yearOfEra * 365 + leapDays + dayOfMarchYear(month, day) - 719_468;
 }
 
-/** The date of a number of days since 1970-01-01. */
+/** Returns the date of a number of days since 1970-01-01. */
 export function dateOfProlepticGregorian(days: number): CalendarDate {
   const shifted = days + 719_468;
   const era = Math.floor(shifted / DAYS_PER_ERA);
@@ -35,7 +35,7 @@ export function dateOfProlepticGregorian(days: number): CalendarDate {
   return dateInMarchYear(year + era * 400, dayOfYear);
 }
 
-/** Days since 1970-01-01 of the Gregorian calendar, so that both calendars count the same days. */
+/** Returns days since 1970-01-01 of the Gregorian calendar, so that both calendars have the same day 0. */
 function daysOfJulian([year, month, day]: CalendarDate): number {
   const shifted = month <= 2 ? year - 1 : year;
   return shifted * 365 + Math.floor(shifted / 4) + dayOfMarchYear(month, day) - 719_470;
@@ -60,7 +60,7 @@ function dateInMarchYear(year: number, dayOfYear: number): CalendarDate {
   return [month <= 2 ? year + 1 : year, month, day];
 }
 
-/** Years that all have the same months. */
+/** Creates a calendar whose years are all alike. */
 function fixedCalendar(monthStarts: readonly number[]): Calendar {
   const daysPerYear = monthStarts[12]!;
   return {
@@ -80,7 +80,7 @@ const PROLEPTIC_GREGORIAN: Calendar = {
   dateOf: dateOfProlepticGregorian,
 };
 
-/** Julian until 1582-10-04, Gregorian from the next day on, which is 1582-10-15. */
+/** The standard calendar: Julian until 1582-10-04, Gregorian from the next day on, which is 1582-10-15. */
 const STANDARD: Calendar = {
   daysOf(date) {
     const [year, month, day] = date;

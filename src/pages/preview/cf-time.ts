@@ -1,12 +1,12 @@
 import { type JsonObject, toNumber } from "../../json/json-value.js";
 import { CALENDARS, type Calendar, type CalendarDate } from "./calendar.js";
 
-/** Turns a number of a CF time variable into an ISO date, or `NaT`. */
+/** Formats a number of a CF time variable as an ISO date, or `NaT`. */
 export type CfTimeFormatter = (value: number | bigint) => string;
 
 const NANOSECONDS_PER_DAY = 86_400_000_000_000n;
 
-/** Nanoseconds, by the names UDUNITS gives them. Months and years are no fixed time, and stay numbers. */
+/** Nanoseconds by UDUNITS' name of a unit. Months and years have no fixed length, so their times stay numbers. */
 const UNITS: Readonly<Record<string, bigint>> = Object.freeze({
   ...named(NANOSECONDS_PER_DAY * 7n, ["week", "weeks"]),
   ...named(NANOSECONDS_PER_DAY, ["day", "days", "d"]),
@@ -22,12 +22,12 @@ const SINCE = /^\s*([a-z]+)\s+since\s+(.+?)\s*$/i;
 const REFERENCE =
   /^([+-]?\d{1,6})-(\d{1,2})-(\d{1,2})(?:(?:\s+|T)(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9})\d*)?)?)?)?\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?$/i;
 
-/** Beyond this many days dates are nothing that anybody means. */
+/** Largest number of days that is formatted as a date; further ones are not meant as dates. */
 const MAX_DAYS = 1e9;
 
 /**
- * The formatter of a time variable as the CF conventions (section 4.4) describe one: `units` "hours since 1900-01-01",
- * `calendar`. Undefined where its attributes describe none, or a packed one.
+ * Creates the formatter of a time variable from its attributes `units` ("hours since 1900-01-01") and `calendar`, by the CF
+ * conventions (section 4.4). Undefined if they describe no time, or a packed one.
  */
 export function cfTimeFormatter(attrs: JsonObject): CfTimeFormatter | undefined {
   const { units, calendar = "standard" } = attrs;
@@ -50,7 +50,7 @@ export function cfTimeFormatter(attrs: JsonObject): CfTimeFormatter | undefined 
   };
 }
 
-/** Nanoseconds since the calendar's first day. */
+/** Returns nanoseconds since the calendar's day 0; undefined if the text is no date of the calendar. */
 function parseReference(text: string, calendar: Calendar): bigint | undefined {
   const match = REFERENCE.exec(text);
   if (match === null) return undefined;
@@ -65,7 +65,7 @@ function parseReference(text: string, calendar: Calendar): bigint | undefined {
   const date: CalendarDate = [year, month, day];
   if (month < 1 || month > 12 || hour > 24 || minute > 59 || second > 60) return undefined;
   const days = calendar.daysOf(date);
-  // A day that the calendar does not have comes back as another.
+  // A day that the calendar does not have is converted to another.
   if (calendar.dateOf(days).some((part, index) => part !== date[index])) return undefined;
   const fraction = BigInt((match[7] ?? "").padEnd(9, "0"));
   const seconds = hour * 3600 + minute * 60 + second - zoneSeconds(match[8]);
@@ -80,8 +80,8 @@ function zoneSeconds(zone: string | undefined): number {
 }
 
 /**
- * Nanoseconds of a number of units that may have a fraction, rounded to what a float can tell apart: a tenth of a day is
- * 02:24:00, and not some nanoseconds beside it.
+ * Returns the nanoseconds of a number of units, rounded to the precision of a float: a tenth of a day is exactly
+ * 02:24:00.
  */
 function durationOf(value: number, unit: bigint): bigint {
   const whole = Math.trunc(value);

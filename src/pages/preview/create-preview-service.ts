@@ -10,21 +10,21 @@ import { formatItems, readNumbers } from "./format-items.js";
 import type { PreviewService } from "./preview.js";
 import { formatVlenItems, isVlenFilter } from "./vlen-items.js";
 
-/** Values shown of the beginning and of the end. */
+/** Values shown from the beginning and from the end. */
 const FIRST_COUNT = 6;
 const LAST_COUNT = 3;
 
-/** Stored chunks larger than this are not decoded for a look at a few of their values. */
+/** Maximum bytes of a chunk that is decoded for a preview. */
 const MAX_CHUNK_BYTES = 64 * 2 ** 20;
-/** Longer texts are cut: a preview is one line of a page. */
+/** Maximum length of a text; the rest is cut, because a preview is one line of a page. */
 const MAX_TEXT_LENGTH = 200;
 
-/** Makes the served chunks of a plan: the pool's, or one that works inline. */
+/** Makes a served chunk of a plan, in the pool or inline. */
 export type MakeChunk = (task: ChunkTask) => Promise<ChunkOutcome>;
 
 /**
- * Looks at values through plans of its own, which serve a few items bare: everything that reads and decodes happens where
- * chunks are made.
+ * Creates a preview service. It has plans of its own, which serve a few items uncompressed: `makeChunk` does all reading and
+ * decoding.
  */
 export function createPreviewService(makeChunk: MakeChunk): PreviewService {
   return {
@@ -41,14 +41,14 @@ export function createPreviewService(makeChunk: MakeChunk): PreviewService {
         const short = texts?.map(shorten);
         return short && { first: short.slice(0, first.length), last: short.slice(first.length) };
       } catch {
-        // Whatever is wrong with the data is said where they are served; a page goes without.
+        // Requests for the data report the error; a page is shown without the values.
         return undefined;
       }
     },
   };
 }
 
-/** @param wanted Positions in the flattened array (C order). */
+/** Reads items of fixed size. @param wanted Positions in the flattened array (C order). */
 async function readItems(
   stored: StoredArray,
   wanted: readonly number[],
@@ -77,7 +77,7 @@ async function readItems(
   return numbers && formatTime ? numbers.map(formatTime) : formatItems(items, dataType);
 }
 
-/** Objects have no size, so that their chunks can only be looked at as they are stored. */
+/** Reads objects. They have no fixed size, so their chunks are read in the stored grid. */
 async function readObjects(
   stored: StoredArray,
   wanted: readonly number[],
@@ -109,7 +109,7 @@ async function readObjects(
   return texts;
 }
 
-/** Undefined where the chunk is absent: what fills it has no bytes here. */
+/** Returns undefined if the chunk is absent or cannot be made: a fill value has no bytes here. */
 async function readStoredObjects(
   plan: EncodingPlan,
   chunkCoords: readonly number[],
@@ -132,7 +132,7 @@ async function readChunk(
   return bytes;
 }
 
-/** Which served chunk holds an item, and where in it. */
+/** Returns the served chunk that holds an item, and the item's position in it. */
 function locate(
   { shape, served }: EncodingPlan,
   position: number,

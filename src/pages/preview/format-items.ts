@@ -5,13 +5,13 @@ import { parseDataType } from "../../model/parse-data-type.js";
 import { formatDatetime, formatTimedelta } from "./format-numpy-time.js";
 import { pythonBytes } from "./python-bytes.js";
 
-/** One item as text. @param offset Of the item's first byte. */
+/** Formats one item. @param offset Offset of the item's first byte. */
 type ItemFormatter = (view: DataView, offset: number) => string;
 
 /**
- * Items as numpy prints them, each on its own: `1.5`, `nan`, `True`, `'abc'`, `2000-01-01T00:00:00`, `(1, 2.5)`.
+ * Formats items as numpy prints them one by one: `1.5`, `nan`, `True`, `'abc'`, `2000-01-01T00:00:00`, `(1, 2.5)`.
  * @param bytes Whole items, one after the other.
- * @returns Undefined for a type that has no text here: objects, and floats of more than 8 bytes.
+ * @returns Undefined for objects, and for floats of more than 8 bytes.
  */
 export function formatItems(bytes: Uint8Array, dataType: DataType): string[] | undefined {
   const format = formatterOf(dataType);
@@ -21,7 +21,7 @@ export function formatItems(bytes: Uint8Array, dataType: DataType): string[] | u
   return Array.from({ length: count }, (_, index) => format(view, index * dataType.itemSize));
 }
 
-/** The items of a number type as numbers; undefined for other types. 64-bit integers are `bigint`s. */
+/** Reads the items of a number type; undefined for other types. 64-bit integers are `bigint`s. */
 export function readNumbers(bytes: Uint8Array, dataType: DataType): (number | bigint)[] | undefined {
   const read = numberReaderOf(dataType);
   if (read === undefined) return undefined;
@@ -98,7 +98,7 @@ function numberReaderOf({ kind, itemSize, byteOrder }: DataType): NumberReader |
   }
 }
 
-/** IEEE 754 half precision, which DataView cannot read before Node 24. */
+/** Converts IEEE 754 half precision, which DataView cannot read before Node.js 24. */
 function halfToNumber(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >>> 10) & 31;
@@ -108,7 +108,7 @@ function halfToNumber(bits: number): number {
   return sign * (1024 + fraction) * 2 ** (exponent - 25);
 }
 
-/** The nearest half to a number of about its size, the even one of two: enough to find out which digits say it. */
+/** Rounds a number to half precision, ties to even. Precise enough to find the shortest digits. */
 function roundToHalf(value: number): number {
   const exponent = Math.max(-14, Math.floor(Math.log2(Math.abs(value))));
   const step = 2 ** (exponent - 10);
@@ -117,7 +117,7 @@ function roundToHalf(value: number): number {
   return (isOddTie ? steps - 1 : steps) * step;
 }
 
-/** The shortest decimal that reads back as the same float of that size, as Python and numpy write it. */
+/** Writes the shortest decimal that reads back as the same float of that size, as Python and numpy do. */
 function formatFloat(value: number, itemSize: number): string {
   if (Number.isNaN(value)) return "nan";
   if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
@@ -130,7 +130,7 @@ function formatFloat(value: number, itemSize: number): string {
   return pythonFloatText(value);
 }
 
-/** Rounds a tie to the even digit, as numpy does; `toPrecision` goes away from zero. */
+/** Rounds to a number of digits, ties to even as numpy does; `toPrecision` rounds ties away from zero. */
 function roundToDigits(value: number, digits: number): number {
   const [mantissa, exponent] = value.toExponential(60).split("e") as [string, string];
   const kept = mantissa.slice(0, mantissa.indexOf(".") + digits);
@@ -152,7 +152,7 @@ function complexFormatterOf({ itemSize, byteOrder }: DataType): ItemFormatter | 
   };
 }
 
-/** Python writes the parts of a complex number without `.0`. */
+/** Writes a part of a complex number without `.0`, as Python does. */
 function complexPart(value: number, itemSize: number): string {
   return formatFloat(value, itemSize).replace(/\.0$/, "");
 }
@@ -196,7 +196,7 @@ function bytesAt(view: DataView, offset: number, byteLength: number): Uint8Array
   return new Uint8Array(view.buffer, view.byteOffset + offset, byteLength);
 }
 
-/** numpy pads fixed-length items with zeros, and cannot tell them from zeros at the end of a value. */
+/** Removes trailing zeros: numpy pads fixed-length items with them, and cannot tell them from zeros of a value. */
 function withoutPadding(bytes: Uint8Array): Uint8Array {
   let end = bytes.length;
   while (end > 0 && bytes[end - 1] === 0) end--;
@@ -207,7 +207,7 @@ function rawBytes(bytes: Uint8Array): string {
   return `b'${[...bytes].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("")}'`;
 }
 
-/** UCS-4 of either byte order. What is no code point shows as the replacement character. */
+/** Reads UCS-4 of either byte order. Values that are no code point become U+FFFD. */
 function textAt(view: DataView, offset: number, { itemSize, byteOrder }: DataType): string {
   const codePoints = Array.from({ length: itemSize / 4 }, (_, index) =>
     view.getUint32(offset + index * 4, byteOrder !== ">"),

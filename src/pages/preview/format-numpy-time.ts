@@ -4,11 +4,12 @@ import { dateOfProlepticGregorian } from "./calendar.js";
 const NOT_A_TIME = -(2n ** 63n);
 
 interface ClockUnit {
-  /** How many of it are in a day; 0 for units of several days. */
+  /** Units per day. */
   readonly perDay: bigint;
   readonly name: string;
-  /** How much of `HH:MM:SS` and how many digits of a fraction it shows. */
+  /** Parts of `HH:MM:SS` that are shown. */
   readonly clockParts: number;
+  /** Digits of a fraction of a second that are shown. */
   readonly fractionDigits: number;
 }
 
@@ -34,8 +35,8 @@ function fraction(name: string, fractionDigits: number): ClockUnit {
 }
 
 /**
- * A `datetime64` as numpy writes it, as precise as its unit: `2000`, `2000-01`, `2000-01-01`, `2000-01-01T12`, ….
- * @param unit As in {@link "../model/data-type.js".DataType.timeUnit}.
+ * Formats a `datetime64` as numpy does, as precise as its unit: `2000`, `2000-01`, `2000-01-01`, `2000-01-01T12`, ….
+ * @param unit As in {@link "../../model/data-type.js".DataType.timeUnit}.
  */
 export function formatDatetime(value: bigint, unit: string): string {
   if (value === NOT_A_TIME) return "NaT";
@@ -53,7 +54,7 @@ export function formatDatetime(value: bigint, unit: string): string {
   return dateText(days) + clockText(counted - days * clock.perDay, clock);
 }
 
-/** A `timedelta64` as numpy writes one: `5 seconds`. */
+/** Formats a `timedelta64` as numpy does: `5 seconds`. */
 export function formatTimedelta(value: bigint, unit: string): string {
   if (value === NOT_A_TIME) return "NaT";
   const { base, count } = splitUnit(unit);
@@ -61,7 +62,7 @@ export function formatTimedelta(value: bigint, unit: string): string {
   return name === undefined ? String(value) : `${value * count} ${name}`;
 }
 
-/** `25us` is 25 of `us`. */
+/** Splits a unit into its base and its count: `25us` is 25 of `us`. */
 function splitUnit(unit: string): { readonly base: string; readonly count: bigint } {
   const [, digits, base] = /^(\d*)(.*)$/.exec(unit) as unknown as [string, string, string];
   return { base: base.replace("μ", "u").replace("µ", "u"), count: BigInt(digits || "1") };
@@ -81,7 +82,7 @@ function clockText(ticks: bigint, { perDay, clockParts, fractionDigits }: ClockU
   return fractionDigits === 0 ? text : `${text}.${pad(ticks % ticksPerSecond, fractionDigits)}`;
 }
 
-/** numpy writes years of at least four digits, and no sign but the minus. */
+/** Writes a year of at least four characters, as numpy does. */
 function yearText(year: number): string {
   const digits = String(Math.abs(year)).padStart(year < 0 ? 3 : 4, "0");
   return year < 0 ? `-${digits}` : digits;

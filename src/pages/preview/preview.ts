@@ -1,17 +1,18 @@
 import type { ServedArray } from "../../dataset/dataset.js";
 
-/** Decoded values for people to look at; never the way data is served. */
+/** Decodes a few values for people. Chunks are never served this way. */
 export interface PreviewService {
   /**
-   * The first (and last) values of a variable in C order, formatted as text the way numpy prints them
-   * (`1.5`, `nan`, `2000-01-01T00:00:00`, `'abc'`); undefined where its type or codec cannot be decoded or the source failed.
-   * CF times (`units: "hours since …"`) and `M8` come as ISO dates.
+   * Returns the first and last values of a variable in C order, formatted as numpy prints them (`1.5`, `nan`,
+   * `2000-01-01T00:00:00`, `'abc'`). CF times (`units: "hours since …"`) and `M8` are ISO dates. Undefined if the type or codec
+   * cannot be decoded or the source failed.
    */
   values(array: ServedArray): Promise<PreviewValues | undefined>;
 }
 
+/** The first and last values of a variable. */
 export interface PreviewValues {
   readonly first: readonly string[];
-  /** Empty where `first` is all there is. */
+  /** Empty if `first` has all values. */
   readonly last: readonly string[];
 }

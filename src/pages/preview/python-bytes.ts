@@ -1,6 +1,6 @@
 const NAMED_ESCAPES: Readonly<Record<number, string>> = { 9: "\\t", 10: "\\n", 13: "\\r", 92: "\\\\" };
 
-/** Python's `repr(bytes)`: `b'abc'`. */
+/** Writes bytes as Python's `repr` does: `b'abc'`. */
 export function pythonBytes(bytes: Uint8Array): string {
   const quote = bytes.includes(39) && !bytes.includes(34) ? '"' : "'";
   let text = `b${quote}`;

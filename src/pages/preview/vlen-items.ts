@@ -3,22 +3,22 @@ import { pythonBytes } from "./python-bytes.js";
 
 const TEXT = new TextDecoder();
 
-/** By the filter's id: how one item of its bytes is written. */
+/** Formatters of an item's bytes, by the filter's id. */
 const FORMATTERS: Readonly<Record<string, (bytes: Uint8Array) => string>> = {
   "vlen-utf8": (bytes) => pythonString(TEXT.decode(bytes)),
   "vlen-bytes": pythonBytes,
 };
 
-/** Whether items behind this filter can be looked at. */
+/** Tells whether {@link formatVlenItems} can format items of this filter. */
 export function isVlenFilter(id: string | undefined): id is string {
   return id !== undefined && Object.hasOwn(FORMATTERS, id);
 }
 
 /**
- * The first items of a chunk that numcodecs' `vlen-utf8` or `vlen-bytes` wrote: a count, then every item behind its
- * length (uint32, little-endian).
- * @param count Items wanted at most.
- * @returns Undefined where the bytes end too early.
+ * Formats the first items of a chunk of numcodecs' `vlen-utf8` or `vlen-bytes`: a count, then each item after its length
+ * (uint32, little-endian).
+ * @param count Maximum of items.
+ * @returns Undefined if the bytes end too early.
  */
 export function formatVlenItems(id: string, bytes: Uint8Array, count: number): string[] | undefined {
   const format = FORMATTERS[id];

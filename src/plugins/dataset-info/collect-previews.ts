@@ -8,50 +8,51 @@ import type { PreviewService, PreviewValues } from "../../pages/preview/preview.
 /** Coordinates of one page whose first values are shown. */
 const MAX_PREVIEWS = 32;
 /**
- * How long a page waits for them; it is shown without those that take longer. The first page of all waits for the pool
- * to start, which takes half a second.
+ * Milliseconds that a page waits for first values, and is then shown without those that are missing. The first page of all waits
+ * for the pool to start, which takes half a second.
  */
 const PREVIEW_TIMEOUT_MS = 1_000;
-/** Previews under way for all pages; beyond, pages are shown without. */
-const MAX_UNDER_WAY = 128;
-/** Larger chunks take too long to decode for a look. */
+/** Maximum of previews in progress for all pages; beyond, pages are shown without. */
+const MAX_IN_PROGRESS = 128;
+/** Maximum bytes of a chunk that is decoded for a preview; larger ones take too long. */
 const MAX_CHUNK_BYTES = 8 * 1024 * 1024;
 
-/** First values of coordinates, as many as came in time. */
+/** First values of coordinates, as far as they came in time. */
 export interface CollectedPreviews {
   /** By variable path. */
   readonly values: ReadonlyMap<string, PreviewValues>;
-  /** False where some did not come in time: asked again, they may. */
+  /** False if some did not come in time. Another attempt may have them. */
   readonly complete: boolean;
 }
 
+/** Collects the first values of the coordinates of groups. */
 export type CollectPreviews = (
   snapshot: DatasetSnapshot,
   groups: Iterable<Group>,
 ) => Promise<CollectedPreviews>;
 
 /**
- * Makes what gathers previews for pages: bounded in number per page, in time, and in number under way at once.
- * @param previews Asked for at the first page, since the service may start with it.
+ * Creates a collector of previews for pages, with bounds on their number per page, on time, and on previews in progress.
+ * @param previews Called at the first page, because the service may start then.
  */
 export function createPreviewCollector(previews: () => PreviewService): CollectPreviews {
-  let underWay = 0;
+  let inProgress = 0;
 
   async function preview(array: ServedArray, values: Map<string, PreviewValues>): Promise<void> {
-    underWay++;
+    inProgress++;
     try {
       const found = await previews().values(array);
       if (found !== undefined) values.set(array.variable.path, found);
     } catch {
-      // The service answers undefined for what cannot be decoded; a page never fails for want of a preview.
+      // A page never fails because of a preview.
     } finally {
-      underWay--;
+      inProgress--;
     }
   }
 
   return async (snapshot, groups) => {
     const arrays = previewableArrays(snapshot, groups);
-    const admitted = arrays.slice(0, Math.max(0, MAX_UNDER_WAY - underWay));
+    const admitted = arrays.slice(0, Math.max(0, MAX_IN_PROGRESS - inProgress));
     if (admitted.length === 0) return { values: new Map(), complete: arrays.length === 0 };
     const arriving = new Map<string, PreviewValues>();
     const all = Promise.all(admitted.map((array) => preview(array, arriving)));
@@ -73,6 +74,6 @@ function previewableArrays(snapshot: DatasetSnapshot, groups: Iterable<Group>): 
 }
 
 function isSmall({ stored }: ServedArray): boolean {
-  // Items of object types have no size: strings, mostly short.
+  // Items of object types, mostly short strings, have no fixed size.
   return elementCount(stored.chunkShape) * (stored.dataType.itemSize || 64) <= MAX_CHUNK_BYTES;
 }

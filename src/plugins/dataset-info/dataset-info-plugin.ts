@@ -10,8 +10,7 @@ import type { Group } from "../../model/data-tree.js";
 import { packageVersion } from "../../observe/package-version.js";
 import { largeJsonReply } from "../document-reply.js";
 import type { Plugin, PluginContext } from "../plugin.js";
-import { datasetDictSteps } from "./dataset-dict.js";
-import { datasetSchemaSteps } from "./dataset-schema.js";
+import { datasetDictSteps, datasetSchemaSteps } from "./group-documents.js";
 import { DICT_SCHEMA, INFO_SCHEMA, NAMES_SCHEMA } from "./json-schemas.js";
 import { createPageReplies } from "./page-replies.js";
 
@@ -25,7 +24,7 @@ const GROUP_PARAMETERS = {
   group_path: "Path of a group, as `groups` lists it: `/a/b` or `a/b`; empty for the root",
 };
 
-/** What datasets there are and what is in them, as JSON and as pages. */
+/** The plugin that describes datasets and their groups, as JSON and as pages. */
 const datasetInfoPlugin: Plugin = {
   name: "dataset_info",
   version: packageVersion,
@@ -34,7 +33,7 @@ const datasetInfoPlugin: Plugin = {
 };
 export default datasetInfoPlugin;
 
-/** A JSON document about a group: one table for the root's routes and every group's. */
+/** A JSON document about a group, the root included. */
 interface GroupDocument {
   readonly name: string;
   readonly summary: string;
@@ -182,7 +181,7 @@ function* listSteps(names: Iterable<string>): CooperativeTask<JsonValue> {
   return list;
 }
 
-/** The list of ids as a document that stays the same while they do, and so keeps its compressed forms. */
+/** Returns the list of ids as a document that stays the same while they do, and so keeps its compressed forms. */
 function createDatasetIds({ datasets, createDocument }: PluginContext): () => Document {
   let ids: readonly string[] | undefined;
   let text: string | undefined;

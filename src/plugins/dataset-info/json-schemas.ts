@@ -1,4 +1,4 @@
-/** JSON Schemas of what the plugin answers, for OpenAPI. */
+/** JSON Schemas of the plugin's documents, for OpenAPI. */
 
 const NAMES = { type: "array", items: { type: "string" } };
 const DIMENSIONS = { type: "object", additionalProperties: { type: "integer", minimum: 0 } };

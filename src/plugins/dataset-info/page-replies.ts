@@ -9,21 +9,21 @@ import { placeOf, placePage } from "../../pages/page-place.js";
 import type { PluginContext } from "../plugin.js";
 import { createPreviewCollector } from "./collect-previews.js";
 
-/** How long a page with first values is kept where chunks may be rewritten in place. */
+/** Milliseconds for which a page with first values is cached if chunks may be rewritten in place. */
 const PAGE_FRESH_MS = 3_000;
-/** How long a page is kept that some first values did not reach in time. */
+/** Milliseconds for which a page without some of its first values is cached. */
 const INCOMPLETE_FRESH_MS = 1_000;
-/** Characters of all pages kept. */
-const PAGES_MAX_CHARS = 32 * 1024 * 1024;
-/** Documents kept per page: one for each address it is asked for under. */
+/** Maximum bytes of all cached pages. */
+const MAX_CACHED_BYTES = 32 * 1024 * 1024;
+/** Maximum of documents per page: one for each address that clients use for it. */
 const MAX_PLACES = 4;
 
-/** Routes of other plugins that pages link to, where they are there. */
+/** Routes of other plugins that pages link to if the server has them. */
 const SERVICE_LINKS = ["plugins", "versions", "docs"];
 
-/** Pages for people, each made once and kept while it is fresh. */
+/** Pages for people, each made once and cached while it is fresh. */
 export interface PageReplies {
-  /** The page of a group, or with `nested` of the tree below it. */
+  /** Replies with the page of a group, or with `nested` of the tree below it. */
   reply(
     snapshot: DatasetSnapshot,
     group: Group,
@@ -32,32 +32,32 @@ export interface PageReplies {
   ): Promise<DocumentReply>;
 }
 
-interface KeptPage {
+interface CachedPage {
   readonly snapshot: DatasetSnapshot;
   readonly page: Promise<MadePage>;
-  /** On the clock of `performance.now()`; infinite while it is made. */
+  /** Milliseconds since process start; infinite while the page is made. */
   staleAt: number;
-  charCount: number;
+  byteLength: number;
 }
 
 interface MadePage {
   readonly html: string;
   readonly complete: boolean;
-  /** By address; the same content makes the same document whenever it is made. */
+  /** Documents by address. Equal content makes equal documents, so dropping one is harmless. */
   readonly documents: Map<string, Document>;
 }
 
-/** Makes {@link PageReplies}. */
+/** Creates {@link PageReplies}. */
 export function createPageReplies(context: PluginContext): PageReplies {
   const collectPreviews = createPreviewCollector(() => context.previews);
-  // In order of use, least recently used first.
-  const kept = new Map<string, KeptPage>();
-  let keptChars = 0;
+  /** Least recently used first. */
+  const cached = new Map<string, CachedPage>();
+  let cachedBytes = 0;
 
-  function drop(key: string, page: KeptPage): void {
-    if (kept.get(key) !== page) return;
-    kept.delete(key);
-    keptChars -= page.charCount;
+  function drop(key: string, page: CachedPage): void {
+    if (cached.get(key) !== page) return;
+    cached.delete(key);
+    cachedBytes -= page.byteLength;
   }
 
   async function make(snapshot: DatasetSnapshot, group: Group, nested: boolean): Promise<MadePage> {
@@ -75,22 +75,22 @@ export function createPageReplies(context: PluginContext): PageReplies {
     return { html, complete: previews.complete, documents: new Map() };
   }
 
-  function keep(key: string, snapshot: DatasetSnapshot, page: Promise<MadePage>): KeptPage {
-    const entry: KeptPage = { snapshot, page, staleAt: Number.POSITIVE_INFINITY, charCount: 0 };
-    kept.set(key, entry);
+  function add(key: string, snapshot: DatasetSnapshot, page: Promise<MadePage>): CachedPage {
+    const entry: CachedPage = { snapshot, page, staleAt: Number.POSITIVE_INFINITY, byteLength: 0 };
+    cached.set(key, entry);
     page.then(
       ({ html, complete }) => {
-        if (kept.get(key) !== entry) return;
-        entry.charCount = html.length * 2;
-        keptChars += entry.charCount;
+        if (cached.get(key) !== entry) return;
+        entry.byteLength = html.length * 2;
+        cachedBytes += entry.byteLength;
         const freshMs = complete
           ? snapshot.immutable
             ? Number.POSITIVE_INFINITY
             : PAGE_FRESH_MS
           : INCOMPLETE_FRESH_MS;
         entry.staleAt = performance.now() + freshMs;
-        for (const [oldKey, oldPage] of kept) {
-          if (keptChars <= PAGES_MAX_CHARS) break;
+        for (const [oldKey, oldPage] of cached) {
+          if (cachedBytes <= MAX_CACHED_BYTES) break;
           drop(oldKey, oldPage);
         }
       },
@@ -101,19 +101,19 @@ export function createPageReplies(context: PluginContext): PageReplies {
 
   function current(snapshot: DatasetSnapshot, group: Group, nested: boolean): Promise<MadePage> {
     const key = `${snapshot.id}\n${nested ? "tree" : "group"}\n${group.path}`;
-    const known = kept.get(key);
+    const known = cached.get(key);
     if (known !== undefined && known.snapshot === snapshot && performance.now() < known.staleAt) {
-      kept.delete(key);
-      kept.set(key, known);
+      cached.delete(key);
+      cached.set(key, known);
       return known.page;
     }
     if (known !== undefined) drop(key, known);
-    return keep(key, snapshot, make(snapshot, group, nested)).page;
+    return add(key, snapshot, make(snapshot, group, nested)).page;
   }
 
   return {
     async reply(snapshot, group, nested, request) {
-      // Before anything is waited for: a request that was given up meanwhile has no headers any more.
+      // Before the first `await`: a request that is cancelled meanwhile has no headers any more.
       const place = placeOf(request);
       const page = await current(snapshot, group, nested);
       const address = `${place.serviceUrl} ${place.up}`;
@@ -123,7 +123,7 @@ export function createPageReplies(context: PluginContext): PageReplies {
         if (page.documents.size >= MAX_PLACES) page.documents.clear();
         page.documents.set(address, document);
       }
-      // A page without some of its values must not be kept by others for as long as a dataset's owner allows.
+      // Other caches must not keep an incomplete page for as long as the dataset's configuration allows.
       const cacheControl = page.complete ? snapshot.cacheControl : ASK_EACH_TIME;
       return { kind: "document", document, cacheControl, quotesAddress: true };
     },

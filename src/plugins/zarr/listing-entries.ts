@@ -5,12 +5,12 @@ import { elementCount } from "../../model/chunk-grid.js";
 import type { Group } from "../../model/data-tree.js";
 
 /**
- * Chunks of an array that a listing may name. A listing names all or does not exist: GDAL takes what an existing
- * listing leaves out for absent, and so for fill values.
+ * Maximum of chunks in an array's listing. A longer one does not exist: GDAL takes chunks that a listing leaves out for absent,
+ * and so for fill values.
  */
 const MAX_LISTED_CHUNKS = 10_000;
 
-/** Entries of a group's listing: documents, then child groups and arrays with a slash behind them. There may be many. */
+/** Lists a group: documents, then child groups and arrays with a slash at the end. */
 export function* groupListing(group: Group): CooperativeTask<readonly string[]> {
   const entries = [".zattrs", ".zgroup", ".zmetadata"];
   const names = [...group.childNames, ...group.variables.keys()];
@@ -21,14 +21,14 @@ export function* groupListing(group: Group): CooperativeTask<readonly string[]> 
   return entries;
 }
 
-/** By UTF-16 code units. */
+/** Compares by UTF-16 code units. */
 function compareNames(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
 /**
- * Entries of an array's listing: documents and the key of every chunk of its grid, absent ones included
- * (asking for one of those answers 404, which is what it means); undefined where there are too many.
+ * Lists an array: documents and the key of every chunk of its grid, including absent ones, which are answered 404. Undefined if
+ * there are too many.
  */
 export function arrayListing({ plan }: ServedArray): CooperativeTask<readonly string[]> | undefined {
   const { gridShape } = plan.served;

@@ -3,12 +3,12 @@ import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { JsonObject, JsonValue } from "../../json/json-value.js";
 import type { DataTree, Group } from "../../model/data-tree.js";
 
-/** `.zgroup` of every group (Zarr v2 specification, "Groups"). */
+/** The document `.zgroup` of every group (Zarr v2 specification, "Groups"). */
 export const GROUP_DOCUMENT: JsonObject = Object.freeze({ zarr_format: 2 });
 
 /**
- * Consolidated metadata of a group and everything below it, keys relative to the group
- * (the de facto standard of zarr-python's `consolidate_metadata`).
+ * Writes consolidated metadata of a group and everything below it, with keys relative to the group (the de facto standard of
+ * zarr-python's `consolidate_metadata`).
  */
 export function* consolidatedMetadata(
   tree: DataTree,

@@ -19,7 +19,7 @@ const STORE = "/datasets/{dataset_id}/zarr";
 const JSON_TYPE = "application/json";
 const HTML_TYPE = "text/html; charset=utf-8";
 
-/** Every dataset, and every group of it, as a Zarr v2 store. */
+/** The plugin that serves every dataset, and every group of it, as a Zarr v2 store. */
 const zarrPlugin: Plugin = {
   name: "zarr",
   version: packageVersion,
@@ -97,10 +97,8 @@ function createRoutes(context: PluginContext): readonly Route[] {
     const array = snapshot.arrays.get(path);
     const entries = array === undefined ? groupListing(findNode(snapshot, path)) : arrayListing(array);
     if (entries === undefined) {
-      throw new ZpublishError(
-        "not-found",
-        `Variable '${path}' of dataset '${snapshot.id}' has too many chunks to list`,
-      );
+      const message = `Variable '${path}' of dataset '${snapshot.id}' has too many chunks to list`;
+      throw new ZpublishError("not-found", message);
     }
     const title = `/datasets/${snapshot.id}/zarr/${path}`;
     return documentReply(context, snapshot, "zarr listing", path, HTML_TYPE, () =>
@@ -161,7 +159,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     {
       path: STORE,
       priority: "page",
-      operation: { summary: "Redirects to the store's listing", contentType: "text/html; charset=utf-8" },
+      operation: { summary: "Redirects to the store's listing", contentType: HTML_TYPE },
       handler({ params }) {
         datasets.get(params.dataset_id as string);
         return { kind: "redirect", to: "with-slash" };
@@ -172,7 +170,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
       priority: "page",
       operation: {
         summary: "Listing of a group or an array, with relative links",
-        contentType: "text/html; charset=utf-8",
+        contentType: HTML_TYPE,
         parameters: NODE,
       },
       handler: handler(listing),
@@ -218,26 +216,24 @@ function findNode(snapshot: DatasetSnapshot, path: string): Group {
   return group;
 }
 
-function findArray(snapshot: DatasetSnapshot, path: string) {
-  const array = snapshot.arrays.get(path);
-  if (array === undefined) {
-    throw new ZpublishError("not-found", `Variable '${path}' not found in dataset '${snapshot.id}'`);
-  }
-  return array;
+function findArray({ id, arrays }: DatasetSnapshot, path: string) {
+  const array = arrays.get(path);
+  if (array !== undefined) return array;
+  throw new ZpublishError("not-found", `Variable '${path}' not found in dataset '${id}'`);
 }
 
-/** Whether a path names neither a group nor an array. Clients request documents of both to find out which it is. */
+/** Tells whether a path names neither a group nor an array. Clients request documents of both to find out which it is. */
 function isUnknownNode(snapshot: DatasetSnapshot, params: RouteRequest["params"]): boolean {
   const path = normalNodePath(params.group_path ?? params.var ?? "");
   return !snapshot.arrays.has(path) && !snapshot.tree.groups.has(`/${path}`);
 }
 
 const CHUNK_KEY = /^\d+(?:\.\d+)*$/;
-/** A key that some array may have. */
+/** A chunk key that an array may have. */
 const CANONICAL_KEY = /^(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*))*$/;
 
 /**
- * Throws for a chunk of an array that was served and is now refused: a client that knows the array would take 404 for fill values.
+ * Throws for a chunk of an array that was served and is now refused. A client that knows the array would take 404 for fill values.
  * @throws ZpublishError `source-unreadable`
  */
 function refuseLostChunk(snapshot: DatasetSnapshot, variablePath: string, chunkKey: string): void {

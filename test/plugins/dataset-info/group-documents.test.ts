@@ -1,7 +1,6 @@
 import t from "tap";
 import { stringifyJson } from "../../../src/json/stringify-json.js";
-import { datasetDict } from "../../../src/plugins/dataset-info/dataset-dict.js";
-import { datasetSchema } from "../../../src/plugins/dataset-info/dataset-schema.js";
+import { datasetDict, datasetSchema } from "../../../src/plugins/dataset-info/group-documents.js";
 import { fakeSnapshot, fakeType } from "../../pages/fake-snapshot.js";
 
 const GROUP = fakeSnapshot("x", {
