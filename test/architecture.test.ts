@@ -81,10 +81,10 @@ const LONG = new Map([[/^src\/json\/json-parser\.ts$/, "one parser to a file"]])
 
 /** Beginnings of paths whose violations are still to be mended: the lists only ever shrink. */
 const KNOWN: Readonly<Record<"long" | "short" | "circles" | "undocumented", readonly string[]>> = {
-  long: ["src/cache/", "src/http/", "src/source/"],
-  short: ["src/cache/", "src/observe/", "src/source/"],
-  circles: ["src/chunk/", "src/http/"],
-  undocumented: ["src/cache/", "src/chunk/", "src/http/", "src/source/"],
+  long: ["src/cache/", "src/source/"],
+  short: ["src/cache/", "src/source/"],
+  circles: ["src/chunk/"],
+  undocumented: ["src/cache/", "src/chunk/", "src/source/"],
 };
 
 const files = readSources(["src", "workers"], /(?<!\.d)\.c?ts$/);

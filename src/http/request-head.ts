@@ -1,6 +1,6 @@
 import type { HttpRequest } from "uWebSockets.js";
 import { ZpublishError } from "../errors.js";
-import { parseTraceParent, type TraceParent } from "../observe/trace-parent.js";
+import { parseTraceParent, type TraceParent } from "./metrics/request-id.js";
 
 /** Longest header that is copied one by one, in characters; a longer one makes no sense. */
 const MAX_HEADER_CHARS = 1_024;
