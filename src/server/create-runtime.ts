@@ -1,6 +1,5 @@
-import type { ChunkCache } from "../cache/chunk-cache.js";
-import { createNullCache } from "../cache/null-chunk-cache.js";
-import { openChunkCache } from "../cache/open-chunk-cache.js";
+import { type ChunkCache, createNullCache } from "../cache/chunk-cache.js";
+import { openChunkCache } from "../cache/lmdb/open-chunk-cache.js";
 import type { ChunkService } from "../chunk/chunk-service.js";
 import { type ChunkServiceParts, createChunkService } from "../chunk/serve-chunk.js";
 import { compileKernel } from "../codec/kernel/wasm-instance.js";

@@ -1,5 +1,14 @@
-import { idOf } from "./cache-key.js";
-import type { CacheEntry } from "./entry-record.js";
+import { idOf } from "../cache-key.js";
+
+/** An entry of the cache as eviction sees it. */
+export interface CacheEntry {
+  /** 20 bytes, owned by the holder. */
+  readonly key: Uint8Array;
+  /** Access score: see `access-sketch`. */
+  readonly score: number;
+  /** Length of the stored value. */
+  readonly byteLength: number;
+}
 
 /** What eviction needs to know of the entries kept. */
 export interface EntryIndex {

@@ -1,5 +1,5 @@
 /**
- * The only file that knows lmdb (3.5.6). What was learnt about it, from its source and by trying:
+ * The environment of LMDB (lmdb 3.5.6). Traps of lmdb, learnt from its source and by trying:
  *
  * - `getBinaryFast` copies a value of up to 16 MiB into one buffer that all databases of the thread share, and returns
  *   that buffer with its own `length` property overwritten: `byteLength` is still 16 MiB, and native code that is
@@ -9,7 +9,7 @@
  *   timer of 0 ms, or in a microtask after a commit. Common denominator: until the caller returns to the event loop,
  *   awaits, or reads again.
  * - `getAsync` with binary keys crashes the process, every time (kriszyp/lmdb-js#340 too). Values are read by
- *   `mapped-values`.
+ *   `stored-value`.
  * - A key longer than 1,978 bytes is refused and `close` after that crashes: keys here have a fixed length.
  * - The map grows by itself when it is full (so `mapSize` bounds nothing) and is then remapped under views of it:
  *   the map is made so large that this never happens. Address space, not memory.
@@ -25,12 +25,11 @@
  *   never shrinks.
  * - A damaged page can crash the process (offsets are used unchecked): see `crash-marker`.
  */
-import { randomFillSync } from "node:crypto";
 import { type Database, open, type RootDatabase } from "lmdb";
-import { CACHE_KEY_BYTES, type CacheKey } from "./cache-key.js";
-import { type CacheEntry, packEntryRecord, parseEntryRecord } from "./entry-record.js";
-import { createMappedValues } from "./mapped-values.js";
-import type { EntryIndex } from "./victim-pool.js";
+import type { CacheKey } from "../cache-key.js";
+import type { CacheEntry, EntryIndex } from "../policy/victim-pool.js";
+import { createEntryIndex, packEntryRecord } from "./entry-records.js";
+import { createValueReader } from "./stored-value.js";
 
 /** Values and their bookkeeping in one LMDB environment, shared with other processes. */
 export interface LmdbStore extends EntryIndex {
@@ -151,30 +150,8 @@ function createStore(
   records: Database<Buffer, Uint8Array>,
   info: Database<Buffer, Uint8Array>,
 ): LmdbStore {
-  const randomKey = Buffer.alloc(CACHE_KEY_BYTES);
+  const { entry, sample } = createEntryIndex(records);
   let lastWriteFailed = false;
-
-  function entry(key: Uint8Array): CacheEntry | undefined {
-    const record = records.getBinaryFast(key);
-    return record === undefined ? undefined : parseEntryRecord(key, record);
-  }
-
-  function sample(limit: number): CacheEntry[] {
-    randomFillSync(randomKey);
-    const found = collect({ start: randomKey, limit });
-    // Past the last key: begin again, or small caches would see their first keys too rarely.
-    return found.length < limit ? found.concat(collect({ limit: limit - found.length })) : found;
-  }
-
-  function collect(range: { start?: Uint8Array; limit: number }): CacheEntry[] {
-    const found: CacheEntry[] = [];
-    for (const { key, value } of records.getRange(range)) {
-      const parsed =
-        key.length === CACHE_KEY_BYTES ? parseEntryRecord(Uint8Array.from(key), value) : undefined;
-      if (parsed !== undefined) found.push(parsed);
-    }
-    return found;
-  }
 
   /** The values are copied by lmdb's own thread. */
   function applyBatch(batch: StoreBatch): void {
@@ -220,7 +197,7 @@ function createStore(
   }
 
   return {
-    read: createMappedValues(values),
+    read: createValueReader(values),
     has: (key) => values.doesExist(key),
     entry,
     sample,

@@ -6,11 +6,11 @@ import { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
 import t, { type Test } from "tap";
-import { createRandom } from "../../bench/random.js";
-import { cacheStamp } from "../../src/cache/cache-directory.js";
-import { openLmdbStore } from "../../src/cache/lmdb-store.js";
-import { openChunkCache, openTendedChunkCache } from "../../src/cache/open-chunk-cache.js";
-import { packStoredValue } from "../../src/cache/stored-value.js";
+import { createRandom } from "../../../bench/random.js";
+import { cacheStamp } from "../../../src/cache/lmdb/cache-directory.js";
+import { openLmdbStore } from "../../../src/cache/lmdb/lmdb-store.js";
+import { openChunkCache, openTendedChunkCache } from "../../../src/cache/lmdb/open-chunk-cache.js";
+import { packStoredValue } from "../../../src/cache/lmdb/stored-value.js";
 import { chunkOf, keyOf, type Report, reportOf, startCacheProcess, VERSION } from "./cache-process.js";
 
 const MAX_BYTES = 16 * 1024 ** 2;

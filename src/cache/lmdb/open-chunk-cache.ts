@@ -1,7 +1,8 @@
 import { statfs } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { isMissing, messageOf } from "../errors.js";
-import type { Log } from "../observe/log.js";
+import { isMissing, messageOf } from "../../errors.js";
+import type { Log } from "../../observe/log.js";
+import { type ChunkCache, createNullCache } from "../chunk-cache.js";
 import {
   cacheStamp,
   discardStore,
@@ -11,11 +12,9 @@ import {
   storeDirectoryOf,
   sweepAbandonedStores,
 } from "./cache-directory.js";
-import type { ChunkCache } from "./chunk-cache.js";
 import { hasCrashMarker, writeCrashMarker } from "./crash-marker.js";
 import { createDiskChunkCache, type DiskChunkCache } from "./disk-chunk-cache.js";
 import { isUnusable, type LmdbStore, openLmdbStore } from "./lmdb-store.js";
-import { createNullCache } from "./null-chunk-cache.js";
 
 /** How a cache is opened. */
 export interface OpenChunkCacheOptions {

@@ -1,8 +1,6 @@
-import { addAccesses, clockStep } from "./access-score.js";
-import { createAccessSketch } from "./access-sketch.js";
-import { type CacheKey, keyOfId } from "./cache-key.js";
-import type { CacheEntry } from "./entry-record.js";
-import { createVictimPool, type EntryIndex } from "./victim-pool.js";
+import { type CacheKey, keyOfId } from "../cache-key.js";
+import { addAccesses, clockStep, createAccessSketch } from "./access-sketch.js";
+import { type CacheEntry, createVictimPool, type EntryIndex } from "./victim-pool.js";
 
 /** What to keep and what to drop. Knows no disk: entries are seen through an {@link EntryIndex}. */
 export interface CachePolicy {

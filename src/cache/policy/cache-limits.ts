@@ -35,3 +35,24 @@ export function cacheLimitsOf(maxBytes: number): CacheLimits {
     sketchWidth: 2 ** Math.min(18, Math.max(10, Math.ceil(Math.log2(maxBytes / 16_384)))),
   };
 }
+
+/** With fewer entries their average size says little. */
+const MIN_ENTRIES_FOR_AVERAGE = 64;
+
+/**
+ * Estimates the entries of the full cache from the average size so far, and at first from usual chunks. By the entries of a
+ * cache that still fills, the clock would run so fast that a chunk asked for twice counts as asked for once.
+ */
+export function entriesWhenFull(
+  { maxBytes, sketchWidth }: CacheLimits,
+  { entries, usedBytes }: { readonly entries: number; readonly usedBytes: number },
+): number {
+  if (entries < MIN_ENTRIES_FOR_AVERAGE) return sketchWidth / 2;
+  return Math.max(entries, Math.min(entries * (maxBytes / usedBytes), sketchWidth));
+}
+
+/** Estimates the bytes on disk of a value. */
+export function bytesOnDisk(byteLength: number, pageSize: number): number {
+  // Small values share pages, about two thirds full.
+  return byteLength < pageSize / 4 ? byteLength * 1.5 : Math.ceil((byteLength + 24) / pageSize) * pageSize;
+}

@@ -1,14 +1,14 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { cacheHitRatio, fifoHitRatio, withScans, zipfLoad } from "../../bench/cache-hit-ratio.js";
-import { createNullCache } from "../../src/cache/null-chunk-cache.js";
+import { cacheHitRatio, fifoHitRatio, withScans, zipfLoad } from "../../../bench/cache-hit-ratio.js";
+import { createNullCache } from "../../../src/cache/chunk-cache.js";
 import {
   type OpenChunkCache,
   type openChunkCache,
   openTendedChunkCache,
-} from "../../src/cache/open-chunk-cache.js";
-import { createLog } from "../../src/observe/log.js";
+} from "../../../src/cache/lmdb/open-chunk-cache.js";
+import { createLog } from "../../../src/observe/log.js";
 import { chunkOf, keyOf } from "./cache-process.js";
 
 const log = createLog("silent");

@@ -1,0 +1,168 @@
+import { createRecentMap } from "../../collections/recent-map.js";
+import { messageOf } from "../../errors.js";
+import type { Log } from "../../observe/log.js";
+import type { CacheKey } from "../cache-key.js";
+import type { ChunkCache, ChunkCacheStats } from "../chunk-cache.js";
+import { cacheLimitsOf } from "../policy/cache-limits.js";
+import { type CachePolicy, createCachePolicy } from "../policy/cache-policy.js";
+import type { LmdbStore } from "./lmdb-store.js";
+import { createStoreWriter, type StoreWriter, withDeadline } from "./store-writer.js";
+import { isIntact, payloadOf, putNumberOf, STORED_HEADER_BYTES } from "./stored-value.js";
+
+/** What a cache needs to know of the disk it stores on. */
+export interface DiskChunkCacheOptions {
+  readonly maxBytes: number;
+  /** Bound of the bytes that wait to be written. */
+  readonly pendingMaxBytes: number;
+  readonly log: Log;
+  /** Tells if the disk takes so many more bytes; called before each batch. */
+  hasRoomFor(byteLength: number): Promise<boolean>;
+  /** Called when the store cannot be used any more; `attach` may follow. */
+  onBroken(reason: string): void;
+}
+
+/** A chunk cache over a store that may come and go. */
+export interface DiskChunkCache extends ChunkCache {
+  /** Gives the cache a store. It has none at first, and every get is a miss. */
+  attach(store: LmdbStore): void;
+  /** Takes the store away: every get is a miss until the next `attach`. */
+  detach(): LmdbStore | undefined;
+  /** Writes the scores of entries that were read; called about once a second. */
+  flush(): Promise<void>;
+  /** Waits until everything given to `put` is written or dropped. */
+  settle(): Promise<void>;
+}
+
+/** A store, and what works on it until `detach`. */
+interface AttachedStore {
+  readonly store: LmdbStore;
+  readonly policy: CachePolicy;
+  readonly writer: StoreWriter;
+}
+
+const MAX_VERIFIED = 131_072;
+const CLOSE_DEADLINE_MS = 5_000;
+/** Milliseconds until the same failure of writing is logged again: a disk that is nearly full fails and works by turns. */
+const REPEAT_WARNING_MS = 3_600_000;
+
+/** Creates a cache without a store. Opening, recovery and timers are in `open-chunk-cache`. */
+export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkCache {
+  const { maxBytes, log } = options;
+  const limits = cacheLimitsOf(maxBytes);
+  /** Put numbers by key of the values whose checksums were verified since the store was attached. */
+  const verified = createRecentMap<number>(MAX_VERIFIED);
+  const counts = { hits: 0, misses: 0, puts: 0, drops: 0, evictions: 0, errors: 0 };
+  let attached: AttachedStore | undefined;
+  let lastWarning = { text: "", at: Number.NEGATIVE_INFINITY };
+
+  function fail(reason: string): void {
+    counts.errors++;
+    if (attached !== undefined) options.onBroken(reason);
+  }
+
+  function warnOfWriting(problem: string): void {
+    const text = `chunk cache: writing failed: ${problem}`;
+    const now = performance.now();
+    if (text === lastWarning.text && now - lastWarning.at < REPEAT_WARNING_MS) return;
+    lastWarning = { text, at: now };
+    log.warn(text);
+  }
+
+  /** Looks a chunk up. Its checksum is verified at the first read of each put. */
+  function find({ store, writer }: AttachedStore, key: CacheKey): Uint8Array | undefined {
+    const { bytes, id } = key;
+    const waiting = writer.pending.get(id);
+    if (waiting !== undefined) return payloadOf(waiting.stored);
+    const stored = store.read(key);
+    if (stored === undefined) return undefined;
+    const putNumber = putNumberOf(stored);
+    if (verified.get(id) !== putNumber) {
+      if (!isIntact(bytes, stored)) {
+        // The entry is not removed alone: lmdb would free as many pages as the damaged page says.
+        fail("a stored chunk is not what was written");
+        return undefined;
+      }
+      verified.set(id, putNumber);
+    }
+    return payloadOf(stored);
+  }
+
+  return {
+    get(key, isAgain = false) {
+      let found: Uint8Array | undefined;
+      try {
+        found = attached && find(attached, key);
+      } catch (error) {
+        fail(`reading failed: ${messageOf(error)}`);
+      }
+      if (isAgain) return found;
+      if (found === undefined) {
+        counts.misses++;
+        return undefined;
+      }
+      counts.hits++;
+      attached?.policy.noteHit(key);
+      return found;
+    },
+
+    admits(key, byteLength, cost) {
+      if (attached === undefined || byteLength + STORED_HEADER_BYTES > limits.valueBytes) return false;
+      try {
+        return attached.policy.admits(key, cost, attached.writer.isFull);
+      } catch (error) {
+        fail(`reading failed: ${messageOf(error)}`);
+        return false;
+      }
+    },
+
+    put(key, chunk) {
+      if (attached !== undefined) attached.writer.put(key, chunk);
+      else if (!(chunk instanceof Uint8Array)) chunk.release();
+    },
+
+    get stats(): ChunkCacheStats {
+      const { usedBytes = 0, entries = 0 } = attached?.writer.usage ?? {};
+      return { ...counts, byteLength: usedBytes, maxBytes, entries, isOff: attached === undefined };
+    },
+
+    attach(store) {
+      verified.clear();
+      const policy = createCachePolicy(store, limits.sketchWidth);
+      const { pendingMaxBytes, hasRoomFor, onBroken } = options;
+      const writer = createStoreWriter(store, {
+        ...{ policy, limits, pendingMaxBytes, counts, hasRoomFor, onBroken },
+        onFailedWrite: warnOfWriting,
+      });
+      attached = { store, policy, writer };
+    },
+
+    detach() {
+      const detached = attached;
+      attached = undefined;
+      detached?.writer.stop();
+      verified.clear();
+      return detached?.store;
+    },
+
+    async flush() {
+      await attached?.writer.flush();
+    },
+
+    async settle() {
+      await attached?.writer.settle();
+    },
+
+    async close() {
+      try {
+        await withDeadline(
+          this.settle().then(() => this.flush()),
+          CLOSE_DEADLINE_MS,
+        );
+        await withDeadline(this.detach()?.close() ?? Promise.resolve(), CLOSE_DEADLINE_MS);
+      } catch (error) {
+        this.detach();
+        log.warn(`chunk cache: it could not be closed properly: ${messageOf(error)}`);
+      }
+    },
+  };
+}

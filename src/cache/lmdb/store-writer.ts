@@ -1,0 +1,236 @@
+import { messageOf } from "../../errors.js";
+import { settlesWithin } from "../../event-loop/settles-within.js";
+import { type CacheKey, idOf } from "../cache-key.js";
+import type { ChunkCacheStats, LentChunk } from "../chunk-cache.js";
+import { bytesOnDisk, type CacheLimits, entriesWhenFull } from "../policy/cache-limits.js";
+import type { CachePolicy } from "../policy/cache-policy.js";
+import { isUnusable, type LmdbStore, type StorePut, type StoreUsage } from "./lmdb-store.js";
+import { packInPlace, packStoredValue, STORED_HEADER_BYTES } from "./stored-value.js";
+
+/** Writes into one store in the background: chunks in batches, with the evictions that make room for them, and scores. */
+export interface StoreWriter {
+  /** Puts that are not visible in the store yet, by the id of their key. */
+  readonly pending: ReadonlyMap<string, StorePut>;
+  /** Use of the store at the last transaction of this process. */
+  readonly usage: StoreUsage;
+  /** True if something must be evicted for the next chunk. */
+  readonly isFull: boolean;
+  /** Keeps a chunk, or drops it and counts that. */
+  put(key: CacheKey, chunk: Uint8Array | LentChunk): void;
+  /** Writes the clock, and the scores that have changed. */
+  flush(): Promise<void>;
+  /** Waits until everything given to `put` is written or dropped. */
+  settle(): Promise<void>;
+  /** Drops what waits. Nothing is reported after that, even if a write is under way. */
+  stop(): void;
+}
+
+/** What a {@link StoreWriter} decides by, and whom it tells. */
+export interface StoreWriterOptions {
+  readonly policy: CachePolicy;
+  readonly limits: CacheLimits;
+  readonly pendingMaxBytes: number;
+  /** Counts of the cache, which outlive a store. */
+  readonly counts: { -readonly [name in "puts" | "drops" | "evictions" | "errors"]: ChunkCacheStats[name] };
+  hasRoomFor(byteLength: number): Promise<boolean>;
+  /** Called when the store cannot be used any more. */
+  onBroken(reason: string): void;
+  /** Called when a write failed that may succeed later, on a disk that has room again. */
+  onFailedWrite(problem: string): void;
+}
+
+/** A put that is not written yet. */
+interface PendingPut extends StorePut {
+  readonly release: (() => void) | undefined;
+}
+
+/** Puts that may wait whatever their size. */
+const PENDING_MIN_PUTS = 3;
+const BATCH_MAX_PUTS = 512;
+/** Pages by which the index may grow with one batch. */
+const INDEX_PAGES_PER_BATCH = 8;
+const VICTIMS_PER_BATCH_MAX = 4_096;
+const WRITE_DEADLINE_MS = 30_000;
+/** Milliseconds without writes after a failed one. */
+const BACK_OFF_MS = 10_000;
+/** Below this movement of the clock, in its own unit, a write can wait. */
+const CLOCK_STEP_MIN = 0.05;
+
+/** Creates the writer of a store, and moves the policy to the clock that the store has. */
+export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions): StoreWriter {
+  const { policy, limits, counts, pendingMaxBytes } = options;
+  const pending = new Map<string, PendingPut>();
+  let pendingBytes = 0;
+  let usage = store.usage();
+  let writing: Promise<void> | undefined;
+  let noWritesUntil = 0;
+  let isStopped = false;
+  policy.endPeriod(store.clock(), entriesWhenFull(limits, usage));
+
+  /** Drops what waits, and backs off: the disk may have room again later. Of a store that was taken away nothing is said. */
+  function failWriting(error: unknown): void {
+    if (isStopped) return;
+    counts.errors++;
+    drop();
+    noWritesUntil = Date.now() + BACK_OFF_MS;
+    if (error instanceof DeadlineError || isUnusable(error)) options.onBroken(messageOf(error));
+    else options.onFailedWrite(messageOf(error));
+  }
+
+  /** Does not release lent memory: a write that hangs may still read it. */
+  function drop(): void {
+    counts.drops += pending.size;
+    pending.clear();
+    pendingBytes = 0;
+  }
+
+  /** Forgets a put that is not written, or is visible in the store. */
+  function forget(put: PendingPut): void {
+    if (!pending.delete(idOf(put.key))) return;
+    pendingBytes -= put.stored.length;
+    put.release?.();
+  }
+
+  /** The front of the queue, as much as one transaction takes. */
+  function nextBatch(): { puts: PendingPut[]; byteLength: number } {
+    const puts: PendingPut[] = [];
+    let byteLength = 0;
+    for (const put of pending.values()) {
+      if (puts.length === BATCH_MAX_PUTS || byteLength >= limits.batchBytes) break;
+      if (store.has(put.key)) {
+        forget(put); // Another process was quicker.
+        continue;
+      }
+      puts.push(put);
+      byteLength += bytesOnDisk(put.stored.length, usage.pageSize);
+    }
+    return { puts, byteLength };
+  }
+
+  /** Takes as many victims as must go so that `incoming` more bytes fit. */
+  function chooseVictims(incoming: number): Uint8Array[] {
+    const isFileTight = usage.fileBytes + incoming > limits.fileBytesTight;
+    const limit = isFileTight ? limits.usedBytesWhenTight : limits.maxBytes;
+    const victims: Uint8Array[] = [];
+    let excess = usage.usedBytes + incoming + INDEX_PAGES_PER_BATCH * usage.pageSize - limit;
+    while (excess > 0 && victims.length < VICTIMS_PER_BATCH_MAX) {
+      const victim = policy.takeVictim();
+      if (victim === undefined) break;
+      victims.push(victim.key);
+      excess -= bytesOnDisk(victim.byteLength, usage.pageSize);
+    }
+    return victims;
+  }
+
+  async function writePending(): Promise<void> {
+    while (pending.size > 0) {
+      const { puts, byteLength } = nextBatch();
+      if (puts.length === 0) continue;
+      if (!(await options.hasRoomFor(byteLength))) throw new Error("no space left on device");
+      if (isStopped) return;
+      usage = store.usage();
+      if (usage.fileBytes > limits.fileBytesMax) {
+        options.onBroken(
+          `its file has grown to ${usage.fileBytes} bytes, with a bound of ${limits.maxBytes}`,
+        );
+        return;
+      }
+      if (usage.fileBytes > limits.fileBytesTight) store.freeStaleReaders();
+      const removes = chooseVictims(byteLength);
+      try {
+        await writeBatch(puts, removes);
+      } finally {
+        policy.forgetTaken();
+      }
+    }
+  }
+
+  async function writeBatch(puts: PendingPut[], removes: Uint8Array[]): Promise<void> {
+    await withDeadline(store.write({ puts, removes, scores: [], clock: undefined }), WRITE_DEADLINE_MS);
+    if (isStopped) return;
+    counts.puts += puts.length;
+    counts.evictions += removes.length;
+    for (const put of puts) forget(put);
+    if (usage.fileBytes > limits.fileBytesFlushed) await withDeadline(store.flushed(), WRITE_DEADLINE_MS);
+    if (!isStopped) usage = store.usage();
+  }
+
+  function mayPut({ id }: CacheKey, byteLength: number): boolean {
+    if (byteLength + STORED_HEADER_BYTES > limits.valueBytes || pending.has(id)) return false;
+    // A few may be large: a chunk larger than the bound would never be kept otherwise.
+    const hasRoom = pending.size < PENDING_MIN_PUTS || pendingBytes + byteLength <= pendingMaxBytes;
+    if (Date.now() >= noWritesUntil && hasRoom) return true;
+    counts.drops++;
+    return false;
+  }
+
+  function startWriting(): void {
+    writing ??= Promise.resolve()
+      .then(writePending)
+      .catch(failWriting)
+      .finally(() => {
+        writing = undefined;
+        if (pending.size > 0) startWriting();
+      });
+  }
+
+  return {
+    pending,
+    get usage() {
+      return usage;
+    },
+    get isFull() {
+      return usage.usedBytes + pendingBytes > limits.fullBytes;
+    },
+
+    put(key, chunk) {
+      const lent = chunk instanceof Uint8Array ? undefined : chunk;
+      const bytes = chunk instanceof Uint8Array ? chunk : chunk.bytes;
+      if (!mayPut(key, bytes.length)) {
+        lent?.release();
+        return;
+      }
+      const stored =
+        lent === undefined ? packStoredValue(key.bytes, bytes) : packInPlace(key.bytes, bytes, lent.checksum);
+      const release = lent && (() => lent.release());
+      pending.set(key.id, { key: key.bytes, stored, score: policy.scoreOf(key), release });
+      pendingBytes += stored.length;
+      startWriting();
+    },
+
+    async flush() {
+      if (isStopped || Date.now() < noWritesUntil) return;
+      try {
+        usage = store.usage();
+        const before = store.clock();
+        const { clock, changed } = policy.endPeriod(before, entriesWhenFull(limits, usage));
+        // Below the bound nothing is evicted, so the clock can wait.
+        if (changed.length === 0 && clock - before < CLOCK_STEP_MIN) return;
+        await withDeadline(store.write({ puts: [], removes: [], scores: changed, clock }), WRITE_DEADLINE_MS);
+      } catch (error) {
+        failWriting(error);
+      }
+    },
+
+    async settle() {
+      while (writing !== undefined) await writing;
+    },
+
+    stop() {
+      isStopped = true;
+      drop();
+    },
+  };
+}
+
+/** A write took longer than its deadline. */
+class DeadlineError extends Error {}
+
+/**
+ * Waits for a write, but not for ever: lmdb can leave one unsettled (see `lmdb-store`).
+ * @throws DeadlineError if it is not done in time. It goes on, and its later failure is ignored.
+ */
+export async function withDeadline(write: Promise<void>, deadlineMs: number): Promise<void> {
+  if (await settlesWithin(write, deadlineMs)) return;
+  throw new DeadlineError(`a write did not finish within ${deadlineMs / 1000} s`);
+}
