@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { cacheKeyOf } from "../src/cache/cache-key.js";
-import { openTendedChunkCache } from "../src/cache/lmdb/open-chunk-cache.js";
+import { openMaintainedChunkCache } from "../src/cache/lmdb/open-chunk-cache.js";
 import { createLog } from "../src/observe/log.js";
 import { createRandom } from "./random.js";
 
@@ -112,7 +112,7 @@ export function bestHitRatio(load: Load, capacity: number): number {
 /** The real cache in a new directory below the system's temporary one. */
 export async function cacheHitRatio(load: Load, maxBytes: number, cost: "read" | "encode"): Promise<number> {
   const directory = await mkdtemp(join(tmpdir(), "zpublish-bench-"));
-  const cache = await openTendedChunkCache({
+  const cache = await openMaintainedChunkCache({
     directory,
     maxBytes,
     log: createLog("warn"),
@@ -128,7 +128,7 @@ export async function cacheHitRatio(load: Load, maxBytes: number, cost: "read" |
       if (cache.get(key) !== undefined) hits++;
       else if (cache.admits(key, CHUNK_BYTES, cost)) cache.put(key, chunkBytes);
       if (i % TURN === TURN - 1) await cache.settle();
-      if (i % PERIOD === PERIOD - 1) await cache.tend();
+      if (i % PERIOD === PERIOD - 1) await cache.maintain();
     }
     return hits / load.length;
   } finally {

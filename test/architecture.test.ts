@@ -21,28 +21,26 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   dataset: ["codec", "config", "json", "model", "observe", "source", "zarr"],
   http: ["observe"],
   chunk: ["cache", "codec", "dataset", "http", "model", "pool", "source", "zarr"],
-  health: ["dataset", "http", "observe", "pool", "source", "zarr"],
-  preview: ["codec", "dataset", "json", "model", "pool", "zarr"],
-  html: ["dataset", "http", "json", "model", "preview", "zarr"],
-  plugins: ["chunk", "config", "dataset", "html", "http", "json", "model", "observe", "preview"],
-  openapi: ["dataset", "html", "http", "observe", "plugins"],
-  site: ["chunk", "config", "dataset", "http", "observe", "openapi", "plugins", "preview", "source"],
-  engine: [
+  pages: ["codec", "dataset", "http", "json", "model", "pool", "zarr"],
+  plugins: ["chunk", "config", "dataset", "http", "json", "model", "observe", "pages"],
+  openapi: ["dataset", "http", "observe", "pages", "plugins"],
+  server: [
     "cache",
     "chunk",
     "codec",
     "config",
-    "health",
+    "dataset",
     "http",
     "observe",
+    "openapi",
+    "pages",
+    "plugins",
     "pool",
-    "preview",
-    "site",
     "source",
+    "zarr",
   ],
-  server: ["config", "dataset", "engine", "observe", "site"],
-  processes: ["config", "dataset", "http", "observe", "server", "site"],
-  library: ["config", "dataset", "json", "model", "observe", "plugins", "server", "site", "source"],
+  processes: ["config", "dataset", "http", "observe", "server"],
+  library: ["config", "dataset", "json", "model", "observe", "plugins", "server", "source"],
   cli: ["config", "dataset", "json", "model", "observe", "processes", "server", "source", "zarr"],
   // The public API, listed by hand: re-exports from wherever it is.
   index: [
@@ -54,8 +52,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "library",
     "model",
     "observe",
+    "pages",
     "plugins",
-    "preview",
     "zarr",
   ],
   main: ["cli"],
@@ -74,6 +72,7 @@ const MIN_LINES = 30;
 /** Short files with one importer that stay, and why. */
 const SHORT = new Map([
   [/^src\/codec\/(blosc\/|plain\/)?[a-z0-9-]+\.ts$/, "one file per codec, and their table"],
+  [/^src\/plugins\/module-version\.ts$/, "one file per plugin, loaded on demand"],
   [/^src\/main\.ts$/, "entry point of the program"],
 ]);
 
@@ -82,14 +81,10 @@ const LONG = new Map([[/^src\/json\/json-parser\.ts$/, "one parser to a file"]])
 
 /** Beginnings of paths whose violations are still to be mended: the lists only ever shrink. */
 const KNOWN: Readonly<Record<"long" | "short" | "circles" | "undocumented", readonly string[]>> = {
-  long: ["src/http/", "src/plugins/zarr/", "src/source/"],
-  short: ["src/observe/", "src/plugins/", "src/source/"],
-  circles: ["src/chunk/", "src/http/"],
-  undocumented: [
-    ...["src/cache/", "src/chunk/"],
-    ...["src/html/", "src/http/", "src/plugins/", "src/preview/"],
-    ...["src/source/", "src/server.ts"],
-  ],
+  long: ["src/source/"],
+  short: ["src/source/"],
+  circles: ["src/chunk/"],
+  undocumented: ["src/chunk/", "src/source/"],
 };
 
 const files = readSources(["src", "workers"], /(?<!\.d)\.c?ts$/);

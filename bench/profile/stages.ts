@@ -53,7 +53,7 @@ const OWNERS: readonly Rule[] = [
   {
     stage: "keep",
     file: /\/src\/cache\//,
-    functionName: /^(put|admits|pack\w*|write\w*|flush\w*|tend\w*|applyBatch|nextBatch|settle)$/,
+    functionName: /^(put|admits|pack\w*|write\w*|flush\w*|maintain|applyBatch|nextBatch|settle)$/,
   },
   {
     stage: "look-up",

@@ -1,52 +1,51 @@
 import type { CacheKey } from "./cache-key.js";
 
-/**
- * Encoded chunks on disk. Every failure inside is a miss and a log line, never a failed request.
- */
+/** Encoded chunks on disk. A failure of the cache is a miss and a log line, never a failed request. */
 export interface ChunkCache {
   /**
-   * The chunk kept under `key`, or undefined. The view is valid only until the caller returns to the event loop or
-   * calls the cache again: copy what must live longer.
-   * @param isAgain Whether it is for a request that has asked before: it is no access, and is not counted. Default false.
+   * Returns the chunk cached under `key`, undefined if there is none. The view is valid until the caller returns to the event
+   * loop or calls the cache again.
+   * @param isAgain True if the same request has read the chunk before: that is no access, and is not counted. Default false.
    */
   get(key: CacheKey, isAgain?: boolean): Uint8Array | undefined;
   /**
-   * Notes that `key` was asked for and missed, and says whether its chunk is worth keeping. Cheap chunks (read, not
-   * encoded) are kept from the second request on, costly ones at once, unless the cache is full of more wanted ones.
+   * Records a miss of `key`, and tells if its chunk is worth caching. Chunks that are only read are cached from the second
+   * request on, encoded ones at once, unless the cache is full of chunks with higher scores.
    */
   admits(key: CacheKey, byteLength: number, cost: "read" | "encode"): boolean;
-  /** Keeps a chunk, written in the background. Never throws. */
-  put(key: CacheKey, chunk: Uint8Array | LentChunk): void;
+  /** Caches a chunk, which is written in the background. Never throws. */
+  put(key: CacheKey, chunk: Uint8Array | ReleasableChunk): void;
   readonly stats: ChunkCacheStats;
   /** Waits for writes under way. */
   close(): Promise<void>;
 }
 
+/** Counts since the cache was opened, and its size now. */
 export interface ChunkCacheStats {
   readonly hits: number;
   readonly misses: number;
   /** Chunks written. */
   readonly puts: number;
-  /** Chunks given to `put` and not written: the queue was full, or the disk. */
+  /** Chunks given to `put` and not written, because the queue or the disk was full, or writing failed. */
   readonly drops: number;
   readonly evictions: number;
   readonly errors: number;
-  /** Bytes that the chunks of all processes sharing the cache take on disk: whole pages, index included. */
+  /** Bytes on disk of the chunks of all processes that share the cache: whole pages, index included. */
   readonly byteLength: number;
   readonly maxBytes: number;
-  /** Chunks kept, by all processes that share the cache. */
+  /** Cached chunks of all processes that share the cache. */
   readonly entries: number;
-  /** Whether every get is a miss now: there is no cache, or it could not be opened, or broke and is not back yet. */
+  /** True while every get is a miss: there is no cache, it could not be opened, or it broke and is not open again yet. */
   readonly isOff: boolean;
 }
 
-/** A chunk whose memory the cache may use while it writes it, instead of copying it. */
-export interface LentChunk {
-  /** Must not change until `release`. The 40 bytes before them in their buffer are the cache's. */
+/** A chunk that the cache writes from the caller's memory, without a copy. */
+export interface ReleasableChunk {
+  /** Must not change until `release`. The cache also uses the 40 bytes before them in their buffer. */
   readonly bytes: Uint8Array;
-  /** CRC-32 of `bytes` (`crc32` of node:zlib), where it is known. */
+  /** CRC-32 of `bytes` (`crc32` of node:zlib), if known. */
   readonly checksum?: number;
-  /** Called once when the memory is not needed any more; not at all where writing failed. */
+  /** Called once when the cache is done with the memory; never if writing failed. */
   release(): void;
 }
 
@@ -63,7 +62,7 @@ const EMPTY: ChunkCacheStats = Object.freeze({
   isOff: true,
 });
 
-/** A cache that keeps nothing: for `--no-cache`, and where no cache can be opened. */
+/** Creates a cache without chunks, for `--no-cache` and if no cache can be opened. */
 export function createNullCache(): ChunkCache {
   return {
     get: () => undefined,

@@ -1,10 +1,10 @@
-/** See {@link createSingleFlight}. */
+/** Requests for one key that share one making of its value. */
 export interface SingleFlight<T> {
   /**
-   * Returns the result of `make`, shared by all who ask for the same key while it is under way.
-   * @param make Gets a signal that aborts when all who asked have gone.
+   * Returns the result of `make`, shared by all calls for the same key while it is under way.
+   * @param make Gets a signal that aborts when all callers have gone.
    * @param signal Aborts when the caller has gone. Default: never.
-   * @throws What `make` threw, to all who waited; the next call tries again.
+   * @throws what `make` throws, to all callers; the next call tries again.
    */
   run(key: string, make: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T>;
   /** Keys under way. */
@@ -17,7 +17,7 @@ interface Flight<T> {
   waiting: number;
 }
 
-/** One flight per key: concurrent calls share one promise, which is forgotten once settled or cancelled. */
+/** Creates a single flight without flights. The promise of a key is forgotten once it settles or is cancelled. */
 export function createSingleFlight<T>(): SingleFlight<T> {
   const flights = new Map<string, Flight<T>>();
 
@@ -29,7 +29,7 @@ export function createSingleFlight<T>(): SingleFlight<T> {
     const controller = new AbortController();
     const flight = { result: start(() => make(controller.signal)), controller, waiting: 0 };
     flights.set(key, flight);
-    // Registered before any caller's own continuation: a caller that tries again after a failure begins another flight.
+    // Registered before any continuation of a caller, so that a caller which tries again after a failure begins another flight.
     flight.result.then(
       () => forget(key, flight),
       () => forget(key, flight),
@@ -57,7 +57,7 @@ export function createSingleFlight<T>(): SingleFlight<T> {
   };
 }
 
-/** A throw before the first await becomes a rejection like any other. */
+/** Turns a throw before the first await into a rejection. */
 async function start<T>(make: () => Promise<T>): Promise<T> {
   return make();
 }

@@ -14,7 +14,7 @@ t.test("concurrent calls for one key share one flight", async (t) => {
   t.equal(await flights.run("a", make), 3, "a settled flight is forgotten");
 });
 
-t.test("a failure reaches all who wait, and the next call tries again", async (t) => {
+t.test("a failure reaches all callers, and the next call tries again", async (t) => {
   const flights = createSingleFlight<string>();
   let made = 0;
   const make = async () => {
@@ -31,7 +31,7 @@ t.test("a failure reaches all who wait, and the next call tries again", async (t
   t.equal(await flights.run("a", make), "yes");
 });
 
-t.test("a throw before the first await is a rejection and is forgotten, too", async (t) => {
+t.test("a throw before the first await is a rejection, and is forgotten", async (t) => {
   const flights = createSingleFlight<string>();
   await t.rejects(
     flights.run("a", () => {
@@ -42,7 +42,7 @@ t.test("a throw before the first await is a rejection and is forgotten, too", as
   t.equal(flights.size, 0);
 });
 
-t.test("who tries again when it fails starts a new flight", async (t) => {
+t.test("a caller that tries again after a failure starts a new flight", async (t) => {
   const flights = createSingleFlight<string>();
   const again = flights
     .run("a", () => Promise.reject(new Error("no")))
@@ -50,7 +50,7 @@ t.test("who tries again when it fails starts a new flight", async (t) => {
   t.equal(await again, "yes");
 });
 
-t.test("a flight is cancelled when all who asked have gone, and the next begins another", async (t) => {
+t.test("a flight is cancelled when all callers have gone, and the next call begins another", async (t) => {
   const flights = createSingleFlight<string>();
   const [first, second] = [new AbortController(), new AbortController()];
   const signals: AbortSignal[] = [];

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { pino } from "pino";
 import t from "tap";
 import { createNullCache } from "../../src/cache/chunk-cache.js";
-import { openTendedChunkCache } from "../../src/cache/lmdb/open-chunk-cache.js";
+import { openMaintainedChunkCache } from "../../src/cache/lmdb/open-chunk-cache.js";
 import type { ChunkService } from "../../src/chunk/chunk-service.js";
 import { createChunkService } from "../../src/chunk/serve-chunk.js";
 import type { ChunkOutcome } from "../../src/codec/made-chunk.js";
@@ -45,7 +45,7 @@ function withoutPool(): (task: ChunkTask) => Promise<ChunkOutcome> {
 
 t.test("whatever is asked for, a client reads the array as it was written", async (t) => {
   const directory = await temporaryDirectory(t);
-  const cache = await openTendedChunkCache({
+  const cache = await openMaintainedChunkCache({
     directory: join(directory, "cache"),
     maxBytes: MAX_BYTES,
     log: pino({ level: "silent" }),

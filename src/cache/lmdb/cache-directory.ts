@@ -7,39 +7,39 @@ import { DATA_FILE, LOCK_FILE } from "./lmdb-store.js";
 import { STORED_FORMAT } from "./stored-value.js";
 
 /**
- * Names in the cache directory. Each version keeps its chunks in a sub-directory of its own, so that two versions that
- * run side by side (a rolling update) never read or clear each other's. What is not named like this is not touched.
+ * Prefix of all names in the cache directory; other names are not touched. Each version of the package has its own
+ * sub-directory, so that versions that run side by side (a rolling update) never read or delete each other's chunks.
  */
 const PREFIX = "zpublish-chunks-";
 const ASIDE_PREFIX = `${PREFIX}aside-`;
-/** Touched by every process that uses a sub-directory, more often than {@link ABANDONED_AFTER_MS}. */
+/** File that every process touches which uses the sub-directory, more often than {@link ABANDONED_AFTER_MS}. */
 const IN_USE_FILE = "in-use";
 const ABANDONED_AFTER_MS = 5 * 60_000;
-/** More than lmdb needs for the readers that `lmdb-store` allows. */
+/** Size of the lock file: more than lmdb needs for the readers that `lmdb-store` allows. */
 const LOCK_FILE_BYTES = 128 * 1024;
 
-/** What the values of a cache mean: equal stamps may read each other's. */
+/** Makes the stamp of a cache. Processes with equal stamps read each other's values. */
 export function cacheStamp(version: string): string {
   return JSON.stringify({ zpublish: version, format: STORED_FORMAT, byteOrder: endianness() });
 }
 
-/** The sub-directory for chunks of one stamp. */
+/** Returns the path of the sub-directory for one stamp. */
 export function storeDirectoryOf(directory: string, stamp: string): string {
   return join(directory, PREFIX + createHash("sha256").update(stamp).digest("hex").slice(0, 16));
 }
 
 /**
- * Makes the directory of a store where there is none.
- * @throws Error Where nothing can be written there.
+ * Makes the directory of a store, unless it exists.
+ * @throws Error if nothing can be written there.
  */
 export async function prepareStoreDirectory(storeDirectory: string): Promise<void> {
   await makeDirectories(storeDirectory);
-  // On a full disk lmdb would extend its lock file, map it, and die of SIGBUS: zeros written here fail like any write.
-  await writeUnlessThere(join(storeDirectory, LOCK_FILE), Buffer.alloc(LOCK_FILE_BYTES));
+  // On a full disk lmdb would extend its lock file, map it, and die of SIGBUS. Zeros written here fail like any write.
+  await writeUnlessPresent(join(storeDirectory, LOCK_FILE), Buffer.alloc(LOCK_FILE_BYTES));
   await markInUse(storeDirectory);
 }
 
-/** Tells other versions that the directory is in use. @throws Error Where nothing can be written there. */
+/** Marks the directory as in use, for other versions. @throws Error if nothing can be written there. */
 export async function markInUse(storeDirectory: string): Promise<void> {
   const path = join(storeDirectory, IN_USE_FILE);
   const now = new Date();
@@ -50,7 +50,7 @@ export async function markInUse(storeDirectory: string): Promise<void> {
   }
 }
 
-/** Tells whether a store's file was removed or replaced; undefined where there is none. @throws Error Where it cannot be looked at. */
+/** Returns the identity of a store's file, which differs if it was replaced; undefined if there is none. @throws Error if `stat` fails. */
 export async function identityOfStore(storeDirectory: string): Promise<string | undefined> {
   try {
     const { dev, ino } = await stat(join(storeDirectory, DATA_FILE), { bigint: true });
@@ -62,9 +62,9 @@ export async function identityOfStore(storeDirectory: string): Promise<string | 
 }
 
 /**
- * Moves a store out of the way, and deletes it in the background: processes that have it open lose nothing.
- * @param identity The store that is meant: one that another process has replaced already stays.
- * @throws Error Where it cannot be moved.
+ * Moves a store aside, and deletes it in the background. Processes that have it open lose nothing.
+ * @param identity Identity of the store to discard: one that another process has put in its place stays.
+ * @throws Error if it cannot be moved.
  */
 export async function discardStore(
   directory: string,
@@ -79,10 +79,10 @@ export async function discardStore(
     if (isMissing(error)) return; // Another process was quicker.
     throw error;
   }
-  rm(aside, { recursive: true, force: true }).catch(() => {}); // What stays is swept at the next opening.
+  rm(aside, { recursive: true, force: true }).catch(() => {}); // What remains is deleted at the next opening.
 }
 
-/** Deletes stores of other versions that nobody uses any more, and remains of discarded ones. Never throws. */
+/** Deletes stores of other versions that no process uses, and remains of discarded ones. Never throws. */
 export async function sweepAbandonedStores(directory: string, storeDirectory: string): Promise<void> {
   try {
     for (const name of await readdir(directory)) {
@@ -93,7 +93,7 @@ export async function sweepAbandonedStores(directory: string, storeDirectory: st
       }
     }
   } catch {
-    // Space that stays taken; tried again later.
+    // The space stays occupied until the next call.
   }
 }
 
@@ -102,7 +102,7 @@ async function isAbandoned(storeDirectory: string): Promise<boolean> {
   return Date.now() - used.mtimeMs > ABANDONED_AFTER_MS;
 }
 
-/** Not `recursive: true`: that never returns where the system answers ENOENT to everything, as below /proc. */
+/** Makes a directory and its parents. `recursive: true` never returns if the system answers ENOENT to everything, as below /proc. */
 async function makeDirectories(path: string): Promise<void> {
   try {
     await mkdir(path);
@@ -122,7 +122,7 @@ async function makeDirectory(path: string): Promise<void> {
   });
 }
 
-async function writeUnlessThere(path: string, bytes: Buffer): Promise<void> {
+async function writeUnlessPresent(path: string, bytes: Buffer): Promise<void> {
   try {
     await writeFile(path, bytes, { flag: "wx" });
   } catch (error) {

@@ -2,11 +2,11 @@ import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /**
- * A file beside a store that exists from before LMDB opens the store until the store has worked for a while. LMDB ends the process on a damaged
- * page, so the marker of a process that died means: the store may be damaged.
+ * Name of crash markers. The file is written beside a store before LMDB opens it, and removed when the store has worked for a
+ * while. LMDB ends the process on a damaged page, so the marker of a dead process means that the store may be damaged.
  */
 const PREFIX = "opened-by-";
-/** Age at which a marker counts even though its process id is in use: by another process, since its own would have removed it. */
+/** Age at which a marker counts even if its process id is in use: its own process would have removed it. */
 const MAX_AGE_MS = 120_000;
 
 /** Markers of this process, which may open several caches. */
@@ -15,7 +15,7 @@ let written = 0;
 
 /**
  * Writes this process's marker into a store's directory.
- * @returns Removes the marker, if it has not yet; never throws.
+ * @returns A function that removes the marker once, and never throws.
  * @throws Error if nothing can be written there.
  */
 export async function writeCrashMarker(storeDirectory: string): Promise<() => Promise<void>> {
@@ -30,7 +30,7 @@ export async function writeCrashMarker(storeDirectory: string): Promise<() => Pr
   };
 }
 
-/** Whether a process died soon after it had opened the store. Markers of live processes do not count. */
+/** Tells if a process died soon after it had opened the store. Markers of live processes do not count. */
 export async function hasCrashMarker(storeDirectory: string): Promise<boolean> {
   const names = await readdir(storeDirectory).catch(() => []);
   return names.some((name) => name.startsWith(PREFIX) && !own.has(name) && isLeft(name));

@@ -101,7 +101,7 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
         return undefined;
       }
       counts.hits++;
-      attached?.policy.noteHit(key);
+      attached?.policy.recordHit(key);
       return found;
     },
 

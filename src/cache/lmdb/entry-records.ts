@@ -14,7 +14,7 @@ export function packEntryRecord(score: number, byteLength: number): Buffer {
   return record;
 }
 
-/** Creates the view that eviction has of the entries in a database of records. */
+/** Creates the index of the entries in a database of records. */
 export function createEntryIndex(records: Database<Buffer, Uint8Array>): EntryIndex {
   const randomKey = Buffer.alloc(CACHE_KEY_BYTES);
 

@@ -4,23 +4,22 @@
  * - `getBinaryFast` copies a value of up to 16 MiB into one buffer that all databases of the thread share, and returns
  *   that buffer with its own `length` property overwritten: `byteLength` is still 16 MiB, and native code that is
  *   handed the Buffer sends all of it. The true view is `new Uint8Array(b.buffer, b.byteOffset, b.length)`, valid until
- *   the next read of any database in this thread (`sample` and `entry` below included); no commit or event turn
- *   touches it. A longer value comes as a view of the map itself, valid until the read transaction is reset: by a
- *   timer of 0 ms, or in a microtask after a commit. Common denominator: until the caller returns to the event loop,
- *   awaits, or reads again.
- * - `getAsync` with binary keys crashes the process, every time (kriszyp/lmdb-js#340 too). Values are read by
- *   `stored-value`.
+ *   the next read of any database in this thread (`sample` and `entry` below included). No commit and no iteration of
+ *   the event loop touches it. A longer value comes as a view of the map itself, valid until the read transaction is
+ *   reset: by a timer of 0 ms, or in a microtask after a commit. So both are valid until the caller returns to the event
+ *   loop, awaits, or reads again.
+ * - `getAsync` with binary keys crashes the process, every time (kriszyp/lmdb-js#340 too). `stored-value` reads values.
  * - A key longer than 1,978 bytes is refused and `close` after that crashes: keys here have a fixed length.
  * - The map grows by itself when it is full (so `mapSize` bounds nothing) and is then remapped under views of it:
- *   the map is made so large that this never happens. Address space, not memory.
- * - A failed commit rejects with an error whose `commitError` is another promise, rejected too: not handling both ends
- *   the process. So does its batching by event turn, which makes a promise that it gives to nobody: that is switched
- *   off, and `batch` used. It also prints the error to standard error by itself.
+ *   the map is made so large that this never happens. That takes address space, not memory.
+ * - A failed commit rejects with an error whose `commitError` is another promise, rejected too. Unless both are handled,
+ *   the process ends. `eventTurnBatching` makes a promise that no caller gets: it is off, and `batch` is used instead. lmdb
+ *   also prints the error to standard error.
  * - If a write transaction cannot begin, the promise never settles and a mutex stays locked (`WriteWorker::Write`
  *   returns early): callers need a deadline, and such an environment must be abandoned, not closed.
- * - Opening an environment takes the write lock, synchronously: it hangs for as long as another process holds that.
+ * - Opening an environment takes the write lock, synchronously: it hangs while another process holds the lock.
  * - After a failed commit `close` and `flushed` never settle, until another commit succeeds.
- * - `getStats` is O(1): page counts that LMDB keeps with each transaction, hence right with any number of processes.
+ * - `getStats` is O(1): LMDB stores page counts with each transaction, so they are right with any number of processes.
  * - Freed pages are reused only after the transaction that freed them is flushed and no reader needs them; the file
  *   never shrinks.
  * - A damaged page can crash the process (offsets are used unchecked): see `crash-marker`.
@@ -31,44 +30,48 @@ import type { CacheEntry, EntryIndex } from "../policy/victim-pool.js";
 import { createEntryIndex, packEntryRecord } from "./entry-records.js";
 import { createValueReader } from "./stored-value.js";
 
-/** Values and their bookkeeping in one LMDB environment, shared with other processes. */
+/** Values and their records in one LMDB environment, shared with other processes. */
 export interface LmdbStore extends EntryIndex {
-  /** The stored value: a view valid until the next read, await, or return to the event loop. */
+  /** Reads a stored value: a view that is valid until the next read, await, or return to the event loop. */
   read(key: CacheKey): Uint8Array | undefined;
   has(key: Uint8Array): boolean;
+  /** Returns the use of the store at its last transaction, of any process. */
   usage(): StoreUsage;
-  /** The clock all processes share; 0 in a new store. */
+  /** Reads the clock that all processes share; 0 in a new store. */
   clock(): number;
   /**
    * Applies all of `batch` in one transaction.
-   * @returns Settles when it is visible to all processes. May never settle: see the head of this file.
+   * @returns A promise that settles when it is visible to all processes. May never settle: see the head of this file.
    */
   write(batch: StoreBatch): Promise<void>;
-  /** Settles when all that was written is on the disk, and pages freed before can be used again. May never settle. */
+  /** Waits until all writes are on the disk, and pages freed before can be reused. May never settle. */
   flushed(): Promise<void>;
-  /** Frees what processes that died have left behind, so that their snapshots no longer keep pages. */
+  /** Frees the read transactions of dead processes, so that their pages can be reused. */
   freeStaleReaders(): void;
   close(): Promise<void>;
 }
 
-/** What one transaction does. Buffers must not change until it settles. */
+/** Changes of one transaction. Buffers must not change until it settles. */
 export interface StoreBatch {
   readonly puts: readonly StorePut[];
   readonly removes: readonly Uint8Array[];
-  /** Entries whose score changed; those no longer there are passed over. */
+  /** Entries whose score changed; those that are gone are skipped. */
   readonly scores: readonly CacheEntry[];
+  /** New clock; undefined if it does not change. */
   readonly clock: number | undefined;
 }
 
+/** A value to be written. */
 export interface StorePut {
   readonly key: Uint8Array;
+  /** Header and payload: see `stored-value`. */
   readonly stored: Buffer;
   readonly score: number;
 }
 
-/** In bytes, whole pages. */
+/** Use of a store: bytes of whole pages. */
 export interface StoreUsage {
-  /** Pages that hold something: what the bound is about. */
+  /** Pages in use, which the bound of the operator limits. */
   readonly usedBytes: number;
   /** High-water mark of the file. */
   readonly fileBytes: number;
@@ -88,10 +91,10 @@ const STAMP_KEY = Buffer.from("stamp");
 const MAP_BYTES_MIN = 64 * 1024 ** 3;
 const MAX_READERS = 1024;
 
-/** The store's own content is in the way, so that discarding it helps. */
+/** The content of the store is unusable, so that discarding it helps. */
 class UnusableStoreError extends Error {}
 
-/** Whether opening failed for what is in the file, and not for the system around it (rights, space, memory). */
+/** Tells if an error is about the content of the file, not the system around it (rights, space, memory). */
 export function isUnusable(error: unknown): boolean {
   if (error instanceof UnusableStoreError) return true;
   // LMDB's own codes are negative, the system's positive.
@@ -109,8 +112,8 @@ interface PageCounts {
 
 /**
  * Opens the store in `directory`, or makes it. Blocks while another process writes.
- * @param stamp What the values mean; a store made under another one is not opened.
- * @throws Error Where it cannot be opened, or has another stamp; see {@link isUnusable}.
+ * @param options `stamp`: version of the values. A store with another stamp is not opened.
+ * @throws Error if it cannot be opened, or has another stamp: see {@link isUnusable}.
  */
 export function openLmdbStore(directory: string, options: { maxBytes: number; stamp: string }): LmdbStore {
   const environment = open({
@@ -119,8 +122,8 @@ export function openLmdbStore(directory: string, options: { maxBytes: number; st
     noSubdir: false,
     maxDbs: 8,
     maxReaders: MAX_READERS,
-    // 16 KiB was 1.6 times faster than 4 KiB for chunks; a small bound would be eaten by half empty pages.
     eventTurnBatching: false,
+    // For chunks, 16 KiB was 1.6 times faster than 4 KiB. With a small bound, half empty pages would take too much of it.
     pageSize: options.maxBytes >= 64 * 1024 ** 2 ? 16_384 : 4_096,
     mapSize: Math.max(MAP_BYTES_MIN, options.maxBytes * 4),
   }) as RootDatabase<Buffer, Uint8Array>;
@@ -153,7 +156,7 @@ function createStore(
   const { entry, sample } = createEntryIndex(records);
   let lastWriteFailed = false;
 
-  /** The values are copied by lmdb's own thread. */
+  /** Queues the writes of a batch. lmdb's own thread copies the values. */
   function applyBatch(batch: StoreBatch): void {
     for (const { key, stored, score } of batch.puts) {
       values.put(key, stored);
@@ -185,7 +188,7 @@ function createStore(
       try {
         applyBatch(batch);
       } catch (error) {
-        // Thrown through lmdb, it would leave a promise behind that nobody handles.
+        // Thrown through lmdb, it would leave a promise behind that is not handled.
         failure = error;
       }
     });
@@ -222,7 +225,7 @@ function createStore(
     async close() {
       if (lastWriteFailed) {
         await write({ puts: [], removes: [], scores: [], clock: clock() }).catch(() => {});
-        // `close` waits for a flush of the failed write, which never comes: the end of the process closes it.
+        // `close` would wait for a flush of the failed write, which never comes. The end of the process closes the store.
         if (lastWriteFailed) return;
       }
       await environment.close();
@@ -234,7 +237,7 @@ function pagesOf(counts: PageCounts): number {
   return counts.treeBranchPageCount + counts.treeLeafPageCount + counts.overflowPages;
 }
 
-/** What a failed commit failed for; handles the second promise, too. */
+/** Returns the reason of a failed commit, and handles the second promise. */
 async function reasonOf(error: unknown): Promise<unknown> {
   const behind = error instanceof Error && "commitError" in error ? error.commitError : undefined;
   if (!(behind instanceof Promise)) return error;

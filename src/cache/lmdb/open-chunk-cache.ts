@@ -16,83 +16,86 @@ import { hasCrashMarker, writeCrashMarker } from "./crash-marker.js";
 import { createDiskChunkCache, type DiskChunkCache } from "./disk-chunk-cache.js";
 import { isUnusable, type LmdbStore, openLmdbStore } from "./lmdb-store.js";
 
-/** How a cache is opened. */
+/** Options of {@link openChunkCache}. */
 export interface OpenChunkCacheOptions {
-  /** Made where it is absent; may be shared by processes, also of different versions. */
+  /** Made if it is absent; several processes may share it, also of different versions. */
   readonly directory: string;
-  /** Bound of what is kept; the file takes up to 1.3 times as much. */
+  /** Bound of the cached chunks, index included. The file takes at most 1.5 times as much. */
   readonly maxBytes: number;
   readonly log: Log;
-  /** Of this package: a cache of another one is never read. */
+  /** Version of this package: a cache of another version is never read. */
   readonly version: string;
-  /** Chunks waiting to be written; beyond it they are dropped. Default 16 MiB. */
+  /** Bytes of chunks that may wait to be written; beyond that, chunks are dropped. Default 16 MiB. */
   readonly pendingMaxBytes?: number;
-  /** How often notes on accesses are written and the directory is looked at. Default 1,000; 0: never. */
+  /** Milliseconds between writes of scores and checks of the directory. Default 1,000; 0: never. */
   readonly flushIntervalMs?: number;
-  /** How long a store must have been open before the death of this process says nothing of it. Default 60,000. */
+  /** Milliseconds after which an open store counts as sound, even if this process dies. Default 60,000. */
   readonly provenAfterMs?: number;
 }
 
-/** A cache with what tests and benchmarks need beside: waiting, and looking after it by hand. */
-export interface OpenChunkCache extends ChunkCache {
-  /** Waits until everything given to `put` is written, and accesses are noted. */
+/** A cache that is maintained by a timer, or by tests and benchmarks themselves. */
+export interface MaintainedChunkCache extends ChunkCache {
+  /** Waits until the cache is reopened, if it is broken, and everything given to `put` is written. */
   settle(): Promise<void>;
-  /** What the timer does: writes notes on accesses, and reopens the cache where its file is gone. */
-  tend(): Promise<void>;
+  /** Does the work of the timer: writes scores, and reopens the cache if its file is gone. */
+  maintain(): Promise<void>;
 }
 
 const PENDING_MAX_BYTES = 16 * 1024 ** 2;
 const FLUSH_INTERVAL_MS = 1_000;
 const MARK_INTERVAL_MS = 60_000;
 const PROVEN_AFTER_MS = 60_000;
-/** After so many failures within an hour the cache stays off. */
+/** Failures within an hour after which the cache stays off. */
 const REOPENINGS_MAX = 5;
 const REOPENINGS_PERIOD_MS = 3_600_000;
 const OPEN_ATTEMPTS_MAX = 5;
 const OPEN_PAUSE_MS = 20;
-/** Left free on the disk for others, and for lmdb's own pages: it prints to standard error when it finds none. */
+/** Space on the disk for other programs, and for lmdb's own pages: it prints to standard error if there is none. */
 const DISK_RESERVE_BYTES = 16 * 1024 ** 2;
 
 /**
- * Opens the chunk cache in `directory`. A store that a process died with, or that LMDB refuses, is discarded. If none can be opened, every get
- * is a miss, and one warning says so. Blocks while another process holds the write lock.
+ * Opens the chunk cache in `directory`. A store is discarded if a process died with it, or LMDB refuses it. If no store can be
+ * opened, every get is a miss, and one warning is logged. Blocks while another process holds the write lock.
  */
 export async function openChunkCache(options: OpenChunkCacheOptions): Promise<ChunkCache> {
-  return (await openTendedChunkCache(options)) ?? createNullCache();
+  return (await openMaintainedChunkCache(options)) ?? createNullCache();
 }
 
-/** {@link openChunkCache} with more handles; undefined where none can be opened. */
-export async function openTendedChunkCache(
+/** Opens the chunk cache as {@link openChunkCache} does, with more handles; undefined if it cannot be opened. */
+export async function openMaintainedChunkCache(
   options: OpenChunkCacheOptions,
-): Promise<OpenChunkCache | undefined> {
+): Promise<MaintainedChunkCache | undefined> {
   const { directory, maxBytes, log, provenAfterMs = PROVEN_AFTER_MS } = options;
   const stamp = cacheStamp(options.version);
   const storeDirectory = storeDirectoryOf(directory, stamp);
   let identity: string | undefined;
-  /** When it was opened again lately. */
+  /** Milliseconds since process start of the reopenings within the last hour. */
   let reopenings: number[] = [];
   let reopening: Promise<void> | undefined;
-  let tending: Promise<void> | undefined;
+  let maintaining: Promise<void> | undefined;
   let removeMarker = async () => {};
   let openedAt = 0;
   let markedAt = Date.now();
   let isClosed = false;
   let isOff = false;
 
-  /** Opens the store: a new one if a process died with this one, or LMDB refuses it. Tries again if another process discards it meanwhile. */
+  /**
+   * Opens the store, or a new one if a process died with it or LMDB refuses it. Tries again if another process discards it
+   * meanwhile.
+   */
   async function openStore(): Promise<LmdbStore> {
     for (let attempt = 1; ; attempt++) {
       const found = await identityOfStore(storeDirectory);
       try {
         if (await hasCrashMarker(storeDirectory)) {
-          log.warn("chunk cache: a process died soon after it had opened it; it begins anew");
+          log.warn("chunk cache: a process died soon after it had opened it; it starts over");
           await discardStore(directory, storeDirectory, found);
         }
         return await openMarked();
       } catch (error) {
         if (attempt === OPEN_ATTEMPTS_MAX || !(isMissing(error) || isUnusable(error))) throw error;
         if (isUnusable(error)) {
-          log.warn(`chunk cache: ${messageOf(error)}; it begins anew`);
+          log.warn(`chunk cache: ${messageOf(error)}; it starts over`);
           await discardStore(directory, storeDirectory, found);
         }
         await sleep(attempt * OPEN_PAUSE_MS * (1 + Math.random()));
@@ -122,7 +125,7 @@ export async function openTendedChunkCache(
       detached?.close().catch(() => {});
       return;
     }
-    log.warn(`chunk cache: ${reason}; it begins anew`);
+    log.warn(`chunk cache: ${reason}; it starts over`);
     try {
       if (discard) await discardStore(directory, storeDirectory, identity);
       const opened = await openStore();
@@ -132,7 +135,7 @@ export async function openTendedChunkCache(
       isOff = true;
       log.warn(`chunk cache: it cannot be opened again and stays off: ${messageOf(error)}`);
     }
-    // Only now: requests of the event turn that found it broken may have held views. Not awaited: it may hang.
+    // Only now, because requests of the iteration that found it broken may have held views. Not awaited, because it may hang.
     detached?.close().catch(() => {});
   }
 
@@ -145,7 +148,7 @@ export async function openTendedChunkCache(
 
   async function hasRoomFor(byteLength: number): Promise<boolean> {
     const space = await statfs(storeDirectory).catch(() => undefined);
-    // The directory is gone: `tend` will see it, and until then the open file still takes writes.
+    // The directory is gone. Until `maintain` finds out, the open file still takes writes.
     if (space === undefined) return true;
     const { bavail, bsize } = space;
     return bavail * bsize >= byteLength + Math.min(DISK_RESERVE_BYTES, maxBytes / 8);
@@ -162,12 +165,12 @@ export async function openTendedChunkCache(
   try {
     cache.attach(await openStore());
   } catch (error) {
-    log.warn(`chunk cache: ${directory} cannot be used, every chunk will be made anew: ${messageOf(error)}`);
+    log.warn(`chunk cache: ${directory} cannot be used, every chunk will be made again: ${messageOf(error)}`);
     await removeMarker();
     return undefined;
   }
 
-  async function tend(): Promise<void> {
+  async function maintain(): Promise<void> {
     if (isOff || reopening !== undefined) return reopening;
     if ((await identityOfStore(storeDirectory).catch(() => identity)) !== identity) {
       startReopening("its directory was removed or replaced", false);
@@ -181,16 +184,16 @@ export async function openTendedChunkCache(
     await sweepAbandonedStores(directory, storeDirectory);
   }
 
-  function startTending(): void {
-    tending ??= tend()
+  function startMaintaining(): void {
+    maintaining ??= maintain()
       .catch((error: unknown) => log.debug(`chunk cache: ${messageOf(error)}`))
       .finally(() => {
-        tending = undefined;
+        maintaining = undefined;
       });
   }
 
   const intervalMs = options.flushIntervalMs ?? FLUSH_INTERVAL_MS;
-  const timer = intervalMs > 0 ? setInterval(startTending, intervalMs).unref() : undefined;
+  const timer = intervalMs > 0 ? setInterval(startMaintaining, intervalMs).unref() : undefined;
   sweepAbandonedStores(directory, storeDirectory);
 
   return {
@@ -204,12 +207,12 @@ export async function openTendedChunkCache(
       await reopening;
       await cache.settle();
     },
-    tend,
+    maintain,
     async close() {
       if (isClosed) return;
       isClosed = true;
       clearInterval(timer);
-      await tending;
+      await maintaining;
       await reopening;
       await cache.close();
       await removeMarker();

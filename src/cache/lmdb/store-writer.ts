@@ -1,7 +1,7 @@
 import { messageOf } from "../../errors.js";
 import { settlesWithin } from "../../event-loop/settles-within.js";
 import { type CacheKey, idOf } from "../cache-key.js";
-import type { ChunkCacheStats, LentChunk } from "../chunk-cache.js";
+import type { ChunkCacheStats, ReleasableChunk } from "../chunk-cache.js";
 import { bytesOnDisk, type CacheLimits, entriesWhenFull } from "../policy/cache-limits.js";
 import type { CachePolicy } from "../policy/cache-policy.js";
 import { isUnusable, type LmdbStore, type StorePut, type StoreUsage } from "./lmdb-store.js";
@@ -15,17 +15,17 @@ export interface StoreWriter {
   readonly usage: StoreUsage;
   /** True if something must be evicted for the next chunk. */
   readonly isFull: boolean;
-  /** Keeps a chunk, or drops it and counts that. */
-  put(key: CacheKey, chunk: Uint8Array | LentChunk): void;
+  /** Queues a chunk, or drops it and counts that. */
+  put(key: CacheKey, chunk: Uint8Array | ReleasableChunk): void;
   /** Writes the clock, and the scores that have changed. */
   flush(): Promise<void>;
   /** Waits until everything given to `put` is written or dropped. */
   settle(): Promise<void>;
-  /** Drops what waits. Nothing is reported after that, even if a write is under way. */
+  /** Drops all waiting puts. Nothing is reported after that, even if a write is under way. */
   stop(): void;
 }
 
-/** What a {@link StoreWriter} decides by, and whom it tells. */
+/** Options and callbacks of a {@link StoreWriter}. */
 export interface StoreWriterOptions {
   readonly policy: CachePolicy;
   readonly limits: CacheLimits;
@@ -53,10 +53,10 @@ const VICTIMS_PER_BATCH_MAX = 4_096;
 const WRITE_DEADLINE_MS = 30_000;
 /** Milliseconds without writes after a failed one. */
 const BACK_OFF_MS = 10_000;
-/** Below this movement of the clock, in its own unit, a write can wait. */
+/** Units of the clock from which its advance is written. */
 const CLOCK_STEP_MIN = 0.05;
 
-/** Creates the writer of a store, and moves the policy to the clock that the store has. */
+/** Creates the writer of a store, and advances the policy to the store's clock. */
 export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions): StoreWriter {
   const { policy, limits, counts, pendingMaxBytes } = options;
   const pending = new Map<string, PendingPut>();
@@ -67,7 +67,7 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
   let isStopped = false;
   policy.endPeriod(store.clock(), entriesWhenFull(limits, usage));
 
-  /** Drops what waits, and backs off: the disk may have room again later. Of a store that was taken away nothing is said. */
+  /** Drops all waiting puts, and backs off: the disk may have room again later. After `stop` nothing is reported. */
   function failWriting(error: unknown): void {
     if (isStopped) return;
     counts.errors++;
@@ -91,7 +91,7 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
     put.release?.();
   }
 
-  /** The front of the queue, as much as one transaction takes. */
+  /** Returns the front of the queue, as much as one transaction takes. */
   function nextBatch(): { puts: PendingPut[]; byteLength: number } {
     const puts: PendingPut[] = [];
     let byteLength = 0;
@@ -107,7 +107,7 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
     return { puts, byteLength };
   }
 
-  /** Takes as many victims as must go so that `incoming` more bytes fit. */
+  /** Takes victims until `incoming` more bytes fit. */
   function chooseVictims(incoming: number): Uint8Array[] {
     const isFileTight = usage.fileBytes + incoming > limits.fileBytesTight;
     const limit = isFileTight ? limits.usedBytesWhenTight : limits.maxBytes;
@@ -157,7 +157,7 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
 
   function mayPut({ id }: CacheKey, byteLength: number): boolean {
     if (byteLength + STORED_HEADER_BYTES > limits.valueBytes || pending.has(id)) return false;
-    // A few may be large: a chunk larger than the bound would never be kept otherwise.
+    // A few may be large: a chunk larger than the bound would never be written otherwise.
     const hasRoom = pending.size < PENDING_MIN_PUTS || pendingBytes + byteLength <= pendingMaxBytes;
     if (Date.now() >= noWritesUntil && hasRoom) return true;
     counts.drops++;
@@ -204,7 +204,7 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
         usage = store.usage();
         const before = store.clock();
         const { clock, changed } = policy.endPeriod(before, entriesWhenFull(limits, usage));
-        // Below the bound nothing is evicted, so the clock can wait.
+        // While there is room nothing is evicted, so the clock can wait.
         if (changed.length === 0 && clock - before < CLOCK_STEP_MIN) return;
         await withDeadline(store.write({ puts: [], removes: [], scores: changed, clock }), WRITE_DEADLINE_MS);
       } catch (error) {
@@ -227,8 +227,8 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
 class DeadlineError extends Error {}
 
 /**
- * Waits for a write, but not for ever: lmdb can leave one unsettled (see `lmdb-store`).
- * @throws DeadlineError if it is not done in time. It goes on, and its later failure is ignored.
+ * Waits for a write until its deadline, since lmdb may never settle one (see `lmdb-store`).
+ * @throws DeadlineError if it is not done in time; its later failure is ignored.
  */
 export async function withDeadline(write: Promise<void>, deadlineMs: number): Promise<void> {
   if (await settlesWithin(write, deadlineMs)) return;

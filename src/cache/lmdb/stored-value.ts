@@ -5,23 +5,23 @@ import { createRecentMap } from "../../collections/recent-map.js";
 import { CACHE_KEY_BYTES, type CacheKey } from "../cache-key.js";
 
 /**
- * Layout of a value on disk, little-endian: magic with format number (4), payload length (4), CRC-32 of the payload
- * (4), the key (20), a random number that tells this put from others (4), zeros (4), payload. 40 bytes keep the payload
- * aligned for any item size.
+ * Length of the header of a stored value, little-endian: magic with format number (4 bytes), payload length (4), CRC-32 of
+ * the payload (4), key (20), put number (4), zeros (4). The payload follows; 40 bytes align it for any item size.
  */
 export const STORED_HEADER_BYTES = 40;
 
+/** Offset of the put number, a random number that tells puts of one key apart. */
 const PUT_NUMBER_OFFSET = 32;
 
 /** Rises with every change of what is written, here or in `entry-records`. */
 export const STORED_FORMAT = 3;
 
-/** What a stored value begins with: "zpc" and the format. */
-export const MAGIC = 0x7a706300 | STORED_FORMAT;
+/** First four bytes of a stored value: "zpc" and the format. */
+const MAGIC = 0x7a706300 | STORED_FORMAT;
 
 /**
- * A value ready to be written: header and a copy of `bytes`.
- * @returns Memory of its own, not from Buffer's pool: it is read by another thread.
+ * Packs a chunk for writing: header and a copy of `bytes`.
+ * @returns Memory of its own, not from Buffer's pool, because another thread reads it.
  */
 export function packStoredValue(key: Uint8Array, bytes: Uint8Array): Buffer {
   const stored = Buffer.allocUnsafeSlow(STORED_HEADER_BYTES + bytes.length);
@@ -31,8 +31,8 @@ export function packStoredValue(key: Uint8Array, bytes: Uint8Array): Buffer {
 }
 
 /**
- * The same without a copy, where the memory before `bytes`, {@link STORED_HEADER_BYTES} of it, is free for the header.
- * @param checksum CRC-32 of `bytes`, where it is known.
+ * Packs a chunk for writing without a copy. The header goes into the {@link STORED_HEADER_BYTES} before `bytes`.
+ * @param checksum CRC-32 of `bytes`, if known.
  * @returns A view of the memory of `bytes`.
  */
 export function packInPlace(key: Uint8Array, bytes: Uint8Array, checksum = crc32(bytes)): Buffer {
@@ -53,7 +53,7 @@ function writeHeader(stored: Buffer, key: Uint8Array, checksum: number): void {
   stored.writeUInt32LE(0, PUT_NUMBER_OFFSET + 4);
 }
 
-/** The payload of a stored value: a view into `stored`. */
+/** Returns the payload of a stored value, as a view. */
 export function payloadOf(stored: Uint8Array): Uint8Array {
   return new Uint8Array(
     stored.buffer,
@@ -62,12 +62,12 @@ export function payloadOf(stored: Uint8Array): Uint8Array {
   );
 }
 
-/** The number that tells a stored value from others of its key. */
+/** Returns the number that tells a stored value from others of its key. */
 export function putNumberOf(stored: Uint8Array): number {
   return uint32At(stored, PUT_NUMBER_OFFSET);
 }
 
-/** Whether a stored value is the one that was written under `key`: reads all of it (4.4 GB/s measured). */
+/** Tells if a stored value is the one that was written under `key`. Reads all of it (4.4 GB/s measured). */
 export function isIntact(key: Uint8Array, stored: Uint8Array): boolean {
   const byteLength = stored.length - STORED_HEADER_BYTES;
   if (byteLength < 0 || uint32At(stored, 0) !== MAGIC || uint32At(stored, 4) !== byteLength) return false;
@@ -85,16 +85,16 @@ function uint32At(bytes: Uint8Array, offset: number): number {
 }
 
 /**
- * Often read values are read where they lie in LMDB's map instead of being copied.
+ * Reads a stored value, undefined if there is none. Often read values are not copied, but read in place, by a view of LMDB's map.
  *
- * A view of the map outlives the transaction it was made in, and LMDB gives the pages of removed values to others. But LMDB
- * never changes a page that is in use: a transaction writes a copy, with its own number. So while the leaf page that leads
- * to a value has the number it had when the view was made, no process has removed, replaced or moved the value. LMDB
- * compares that number when it looks the key up (`ifNotTxnId`), and the lookup's read transaction keeps the pages.
+ * A view of the map outlives the transaction it was made in, and LMDB reuses the pages of removed values. But LMDB never changes
+ * a page that is in use: a transaction writes a copy, with its own number. So while the leaf page that leads to a value has the
+ * number it had when the view was made, no process has removed, replaced or moved the value. LMDB compares that number when it
+ * looks the key up (`ifNotTxnId`), and the read transaction of the look-up protects the pages.
  */
 export type ReadValue = (key: CacheKey) => Uint8Array | undefined;
 
-/** What lmdb exports, and what a database has, besides what the types say. */
+/** Exports of lmdb that its types lack. */
 interface Untyped {
   getLastTxnId(): number;
   readonly nativeAddon: {
@@ -102,6 +102,7 @@ interface Untyped {
     getSharedByBinary(database: number, keyByteLength: number): Buffer | undefined;
   };
 }
+/** A database with members that lmdb's types lack. */
 type OpenDatabase = Database<Buffer, Uint8Array> & {
   readonly dbAddress: number;
   writeKey(key: Uint8Array, target: Uint8Array, start: number): number;
@@ -109,9 +110,9 @@ type OpenDatabase = Database<Buffer, Uint8Array> & {
   getBinaryFast(key: Uint8Array, options?: { readonly ifNotTxnId: number }): Buffer | undefined;
 };
 
-/** What is known of a value while its leaf page stays. */
+/** A value that was read, while its leaf page stays the same. */
 interface KnownValue {
-  /** The number of its leaf page. */
+  /** Number of its leaf page. */
   readonly ifNotTxnId: number;
   reads: number;
   view: Uint8Array | undefined;
@@ -119,7 +120,7 @@ interface KnownValue {
 
 /** Smaller values may share a page with others, and are copied fast. */
 const MIN_BYTES = 16 * 1024;
-/** From here on lmdb does not copy. */
+/** From this size on lmdb does not copy. */
 const MAX_BYTES = 16 * 1024 ** 2;
 /** Making a view takes as long as copying half a megabyte. */
 const READS_BEFORE_VIEW = 3;
@@ -127,7 +128,7 @@ const MAX_VALUES = 2_048;
 
 const { getLastTxnId, nativeAddon } = lmdb as unknown as Untyped;
 
-/** Creates the lookup in a database of values. What it returns is valid until the next read, await, or return to the event loop. */
+/** Creates the reader of a database of values. Its views are valid until the next read, await, or return to the event loop. */
 export function createValueReader(database: Database<Buffer, Uint8Array>): ReadValue {
   const values = database as OpenDatabase;
   const keyBuffer = keyBufferOf(values);
@@ -152,7 +153,7 @@ export function createValueReader(database: Database<Buffer, Uint8Array>): ReadV
   };
 }
 
-/** Returns the buffer that lmdb reads keys from, which it does not export: caught while lmdb writes a key. */
+/** Returns the buffer that lmdb reads keys from. lmdb does not export it, so it is caught while lmdb writes a key. */
 function keyBufferOf(database: OpenDatabase): Uint8Array {
   const { writeKey } = database;
   let keyBuffer: Uint8Array | undefined;

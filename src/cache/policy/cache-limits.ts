@@ -1,27 +1,27 @@
-/** What follows from the one bound that the operator sets. Bytes. */
+/** Limits that follow from the bound of the operator, in bytes. */
 export interface CacheLimits {
   readonly maxBytes: number;
-  /** A larger value is not kept. */
+  /** Larger values are not cached. */
   readonly valueBytes: number;
-  /** From here on a chunk must be more wanted than another to be kept. */
+  /** Size from which a chunk is only cached if its score is higher than another's. */
   readonly fullBytes: number;
-  /** Of one transaction: pages it frees are not reused before the next but one, so they must not pile up. */
+  /** Bound of one transaction: its freed pages are not reused before the next but one, so they must not pile up. */
   readonly batchBytes: number;
-  /** When the file is larger, each write waits until the disk has it, so that freed pages can be used. */
+  /** If the file is larger, each write waits until it is on the disk, so that freed pages can be reused. */
   readonly fileBytesFlushed: number;
-  /** When the file is larger, more is evicted: {@link usedBytesWhenTight}. */
+  /** If the file is larger, more is evicted: see {@link usedBytesWhenTight}. */
   readonly fileBytesTight: number;
   readonly usedBytesWhenTight: number;
-  /** When the file is larger, the cache begins anew. */
+  /** If the file is larger, the cache starts over. */
   readonly fileBytesMax: number;
-  /** Cells per row of the sketch of accesses: about two per entry, if chunks are of 32 KiB. 32 KiB to 8 MiB of memory. */
+  /** Cells per row of the access sketch: about two per entry with chunks of 32 KiB. The sketch takes 32 KiB to 8 MiB. */
   readonly sketchWidth: number;
 }
 
-/** Pages that any environment has: they count with a small bound. */
+/** Pages that every environment has, which count if the bound is small. */
 const FILE_SLACK_BYTES = 1024 ** 2;
 
-/** The limits of a cache of `maxBytes`. */
+/** Computes the limits of a cache of `maxBytes`. */
 export function cacheLimitsOf(maxBytes: number): CacheLimits {
   return {
     maxBytes,
@@ -40,8 +40,8 @@ export function cacheLimitsOf(maxBytes: number): CacheLimits {
 const MIN_ENTRIES_FOR_AVERAGE = 64;
 
 /**
- * Estimates the entries of the full cache from the average size so far, and at first from usual chunks. By the entries of a
- * cache that still fills, the clock would run so fast that a chunk asked for twice counts as asked for once.
+ * Estimates the entries of the full cache from their average size so far, and at first from chunks of usual size. With the few
+ * entries of a cache that still fills, the clock would advance so fast that a second request of a chunk counts as a first one.
  */
 export function entriesWhenFull(
   { maxBytes, sketchWidth }: CacheLimits,

@@ -2,65 +2,67 @@ import { type CacheKey, keyOfId } from "../cache-key.js";
 import { addAccesses, clockStep, createAccessSketch } from "./access-sketch.js";
 import { type CacheEntry, createVictimPool, type EntryIndex } from "./victim-pool.js";
 
-/** What to keep and what to drop. Knows no disk: entries are seen through an {@link EntryIndex}. */
+/** Admission and eviction. The policy knows no disk: it sees entries through an {@link EntryIndex}. */
 export interface CachePolicy {
-  /** Notes that `key` was found. */
-  noteHit(key: CacheKey): void;
-  /** Notes that `key` was not found; see `ChunkCache.admits`. @param isFull Something must go for it. */
+  /** Records a hit. */
+  recordHit(key: CacheKey): void;
+  /** Records a miss, and tells if the chunk is worth caching: see `ChunkCache.admits`. @param isFull True if another must go. */
   admits(key: CacheKey, cost: "read" | "encode", isFull: boolean): boolean;
-  /** Score of a new entry. */
+  /** Returns the score of a new entry. */
   scoreOf(key: CacheKey): number;
+  /** See {@link VictimPool.take}. */
   takeVictim(): CacheEntry | undefined;
+  /** See {@link VictimPool.forgetTaken}. */
   forgetTaken(): void;
   /**
-   * Ends a period: moves the clock and says which entries' scores should be rewritten. Hits too few to matter are kept
-   * for the next period.
+   * Ends a period: advances the clock, and returns the entries whose scores should be written. Hits that change a score too
+   * little count for the next period.
    * @param clock The clock that all processes share, as last written.
    */
   endPeriod(clock: number, entries: number): PolicyPeriod;
 }
 
+/** Changes of a period, to be written for all processes. */
 export interface PolicyPeriod {
-  /** To be written for the other processes. */
   readonly clock: number;
+  /** Entries with new scores. */
   readonly changed: readonly CacheEntry[];
 }
 
-/** Bounds of what the policy keeps in memory, and of what one period writes. */
-const NOTED_KEYS_MAX = 16_384;
-const CHANGES_PER_PERIOD_MAX = 2_048;
-/** Each takes about a microsecond of the event loop. */
-const LOOKS_PER_PERIOD_MAX = 4_096;
-/** A score is rewritten when it is off by this much (log2 of accesses): an often used entry is not written each time. */
+/** Keys with hits in memory. */
+const MAX_HIT_KEYS = 16_384;
+const MAX_CHANGES_PER_PERIOD = 2_048;
+/** Keys with hits whose scores are checked in a period. A check occupies the event loop for about a microsecond. */
+const MAX_CHECKS_PER_PERIOD = 4_096;
+/** Error of a stored score (log2 of accesses) from which it is rewritten: an often read entry is not written each time. */
 const SCORE_TOLERANCE = 0.25;
-/** How much more wanted than the least wanted entry a chunk must be: a chunk asked for once does not displace another. */
+/** Score by which a chunk must exceed the lowest entry, so that a chunk requested once does not displace another. */
 const ADMISSION_MARGIN = 0.5;
-
-/** How long a first request is remembered, in units of the clock: then the next one is a first one again. */
+/** Units of the clock after which a first request is forgotten, so that the next one is a first request again. */
 const REMEMBERED_HALF_LIVES = 4;
 
-/** Hits of one entry. */
-interface HitNote {
-  /** Those that the sketch has seen: all until the last period. */
-  seen: number;
-  unseen: number;
+/** Hits of one entry since its score was last written. */
+interface EntryHits {
+  /** Hits that are in the sketch: those of former periods. */
+  inSketch: number;
+  /** Hits of this period. */
+  fresh: number;
 }
 
-/** A policy over the entries of `index`. @param sketchWidth Power of two, about twice the entries the cache can hold. */
+/** Creates a policy over the entries of `index`. @param sketchWidth Power of two, about twice the entries of a full cache. */
 export function createCachePolicy(index: EntryIndex, sketchWidth: number): CachePolicy {
   const sketch = createAccessSketch(sketchWidth);
   const victims = createVictimPool(index);
-  /** Hits since the entry's score was last written. */
-  const noted = new Map<string, HitNote>();
+  const hitsById = new Map<string, EntryHits>();
   let clock = 0;
   let accesses = 0;
 
   return {
-    noteHit({ id }) {
+    recordHit({ id }) {
       accesses++;
-      const note = noted.get(id);
-      if (note !== undefined) note.unseen++;
-      else if (noted.size < NOTED_KEYS_MAX) noted.set(id, { seen: 0, unseen: 1 });
+      const hits = hitsById.get(id);
+      if (hits !== undefined) hits.fresh++;
+      else if (hitsById.size < MAX_HIT_KEYS) hitsById.set(id, { inSketch: 0, fresh: 1 });
     },
     admits({ bytes }, cost, isFull) {
       accesses++;
@@ -76,29 +78,29 @@ export function createCachePolicy(index: EntryIndex, sketchWidth: number): Cache
       clock = Math.max(clock, sharedClock) + clockStep(accesses, entries);
       accesses = 0;
       const changed: CacheEntry[] = [];
-      let looks = Math.min(noted.size, LOOKS_PER_PERIOD_MAX);
-      for (const [id, note] of noted) {
-        if (looks-- === 0 || changed.length === CHANGES_PER_PERIOD_MAX) break;
+      let checks = Math.min(hitsById.size, MAX_CHECKS_PER_PERIOD);
+      for (const [id, hits] of hitsById) {
+        if (checks-- === 0 || changed.length === MAX_CHANGES_PER_PERIOD) break;
         const key = keyOfId(id);
-        if (note.unseen > 0) sketch.add(key, clock, note.unseen);
-        note.seen += note.unseen;
-        note.unseen = 0;
+        if (hits.fresh > 0) sketch.add(key, clock, hits.fresh);
+        hits.inSketch += hits.fresh;
+        hits.fresh = 0;
         const entry = index.entry(key);
         if (entry === undefined) {
-          noted.delete(id);
+          hitsById.delete(id);
           continue;
         }
-        const score = addAccesses(entry.score, clock, note.seen);
-        noted.delete(id);
+        const score = addAccesses(entry.score, clock, hits.inSketch);
+        hitsById.delete(id);
         if (score - entry.score < SCORE_TOLERANCE) {
-          // To the end, so that every note is looked at in its turn.
-          noted.set(id, note);
+          // Moved to the end of the map, so that the next period checks others first.
+          hitsById.set(id, hits);
           continue;
         }
         changed.push({ key, score, byteLength: entry.byteLength });
       }
-      // Full of hits that do not matter yet: better to forget them than not to see new ones.
-      if (noted.size >= NOTED_KEYS_MAX) noted.clear();
+      // The map is full of entries with few hits: forgetting them is better than missing hits of others.
+      if (hitsById.size >= MAX_HIT_KEYS) hitsById.clear();
       return { clock, changed };
     },
   };

@@ -2,7 +2,7 @@ import { idOf } from "../cache-key.js";
 
 /** An entry of the cache as eviction sees it. */
 export interface CacheEntry {
-  /** 20 bytes, owned by the holder. */
+  /** 20 bytes, owned by the holder of the entry. */
   readonly key: Uint8Array;
   /** Access score: see `access-sketch`. */
   readonly score: number;
@@ -10,39 +10,39 @@ export interface CacheEntry {
   readonly byteLength: number;
 }
 
-/** What eviction needs to know of the entries kept. */
+/** The entries of a cache, as eviction sees them. */
 export interface EntryIndex {
-  /** Up to `limit` entries that follow a random key. Keys are hashes, so this is a random sample. */
+  /** Returns up to `limit` entries that follow a random key: a random sample, since keys are hashes. */
   sample(limit: number): CacheEntry[];
-  /** The entry now, undefined where it is gone. */
+  /** Returns the current state of an entry, undefined if it is gone. */
   entry(key: Uint8Array): CacheEntry | undefined;
 }
 
-/** Finds the least wanted entries without an order kept over all of them. */
+/** Candidates for eviction: entries with low scores, found without an order over all entries. */
 export interface VictimPool {
-  /** Score of the entry that would go next; Infinity where there is none to compare with. */
+  /** Returns the score of the entry that would be evicted next, Infinity if there is none. */
   lowestScore(): number;
-  /** The next entry to remove, undefined where there is none. It is not named again before {@link forgetTaken}. */
+  /** Takes the next entry to evict, undefined if there is none. It is not returned again before {@link forgetTaken}. */
   take(): CacheEntry | undefined;
-  /** Called once the removal of what was taken is visible (or failed). */
+  /** Called when the removal of the taken entries is visible, or failed. */
   forgetTaken(): void;
 }
 
 const SAMPLE_SIZE = 8;
 const POOL_SIZE = 64;
-/** Takes that {@link VictimPool.lowestScore} may be old. */
-const LOOKS_PER_SAMPLE = 16;
+/** Calls of {@link VictimPool.lowestScore} for which one sample is used. */
+const CALLS_PER_SAMPLE = 16;
 
 /**
- * Sampled eviction with a pool of the best candidates so far (as Redis does): samples of 8 approach the true minimum,
- * because the low ones of earlier samples stay in the pool.
+ * Creates an empty pool. As in Redis, samples of 8 approach the true minimum, because the lowest entries of earlier samples
+ * stay in the pool.
  */
 export function createVictimPool(index: EntryIndex): VictimPool {
   /** Ascending by score. */
   const pool: CacheEntry[] = [];
   const pooled = new Set<string>();
   const taken = new Set<string>();
-  let looks = 0;
+  let calls = 0;
 
   function insert(entry: CacheEntry, id: string): void {
     let at = pool.length;
@@ -60,7 +60,7 @@ export function createVictimPool(index: EntryIndex): VictimPool {
     }
   }
 
-  /** Removes from the front what is gone, and reorders what was used since it was sampled. */
+  /** Removes entries from the front that are gone, and reorders those whose score has changed since they were sampled. */
   function settleFront(): CacheEntry | undefined {
     for (let attempt = 0; attempt < POOL_SIZE; attempt++) {
       const front = pool[0];
@@ -77,12 +77,12 @@ export function createVictimPool(index: EntryIndex): VictimPool {
 
   return {
     lowestScore() {
-      if (pool.length === 0 || looks++ % LOOKS_PER_SAMPLE === 0) refill();
+      if (pool.length === 0 || calls++ % CALLS_PER_SAMPLE === 0) refill();
       return settleFront()?.score ?? Number.POSITIVE_INFINITY;
     },
     take() {
       refill();
-      // A first sample alone is no minimum to speak of.
+      // The minimum of a first sample alone would be far from the true one.
       for (let more = 0; more < 3 && pool.length < POOL_SIZE / 4; more++) refill();
       const victim = settleFront();
       if (victim === undefined) return undefined;

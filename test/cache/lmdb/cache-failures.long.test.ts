@@ -9,14 +9,14 @@ import t, { type Test } from "tap";
 import { createRandom } from "../../../bench/random.js";
 import { cacheStamp } from "../../../src/cache/lmdb/cache-directory.js";
 import { openLmdbStore } from "../../../src/cache/lmdb/lmdb-store.js";
-import { openChunkCache, openTendedChunkCache } from "../../../src/cache/lmdb/open-chunk-cache.js";
+import { openChunkCache, openMaintainedChunkCache } from "../../../src/cache/lmdb/open-chunk-cache.js";
 import { packStoredValue } from "../../../src/cache/lmdb/stored-value.js";
 import { chunkOf, keyOf, type Report, reportOf, startCacheProcess, VERSION } from "./cache-process.js";
 
 const MAX_BYTES = 16 * 1024 ** 2;
 const CHUNKS = 120;
 
-/** A file system of its own. */
+/** Mounts a small file system. */
 function smallDisk(size: string): string {
   const directory = mkdtempSync(join(tmpdir(), "zpublish-test-"));
   execFileSync("mount", ["-t", "tmpfs", "-o", `size=${size}`, "none", directory], { stdio: "ignore" });
@@ -39,7 +39,7 @@ function whyNoMount(): string | false {
 
 const NO_MOUNT = whyNoMount();
 
-/** A log whose lines can be looked at. */
+/** Creates a log with its lines. */
 function createTestLog() {
   const lines: string[] = [];
   const stream = new Writable({
@@ -110,7 +110,7 @@ t.test(
       const second = await reportOf(startCacheProcess(directory, MAX_BYTES, "mix", 0, CHUNKS));
       t.match(second, { signal: null, report: { wrong: 0 } }, `${name}, the next process: ${second.stderr}`);
       if (first.signal !== null)
-        t.match(second.stderr, /a process died soon after it had opened it; it begins anew/);
+        t.match(second.stderr, /a process died soon after it had opened it; it starts over/);
       const third = await reportOf(startCacheProcess(directory, MAX_BYTES, "read", 0, CHUNKS));
       t.match(third, { signal: null, stderr: "", report: { wrong: 0 } });
       t.ok((third.report?.hits ?? 0) > 0, `${name}: the cache works again`);
@@ -132,23 +132,23 @@ t.test("a damaged lock file is no obstacle", async (t) => {
   t.match({ report, signal }, { signal: null, report: { wrong: 0 } }, stderr);
 });
 
-t.test("where no cache can be opened, everything is a miss and one line says so", async (t) => {
+t.test("if no cache can be opened, every get is a miss and one line is logged", async (t) => {
   const directory = join(t.testdir({ file: "" }), "file");
   for (const path of [directory, "/proc/none/such"]) {
     const options = optionsFor(path);
     const cache = await openChunkCache(options);
     t.equal(options.lines.length, 1);
-    t.match(options.lines[0], /cannot be used, every chunk will be made anew/);
+    t.match(options.lines[0], /cannot be used, every chunk will be made again/);
     cache.put(keyOf(1), chunkOf(1));
     t.equal(cache.get(keyOf(1)), undefined);
     await cache.close();
   }
 });
 
-t.test("a cache whose directory is removed while it runs goes on, and begins anew", async (t) => {
+t.test("a cache whose directory is removed while it runs continues, and starts over", async (t) => {
   const directory = join(t.testdir(), "cache");
   const options = optionsFor(directory);
-  const cache = (await openTendedChunkCache(options))!;
+  const cache = (await openMaintainedChunkCache(options))!;
   t.teardown(() => cache.close());
   cache.put(keyOf(1), chunkOf(1));
   await cache.settle();
@@ -156,7 +156,7 @@ t.test("a cache whose directory is removed while it runs goes on, and begins ane
   t.same(cache.get(keyOf(1)), chunkOf(1));
   cache.put(keyOf(2), chunkOf(2));
   await cache.settle();
-  await cache.tend();
+  await cache.maintain();
   t.equal(cache.get(keyOf(1)), undefined);
   cache.put(keyOf(1), chunkOf(1));
   await cache.settle();
@@ -165,9 +165,9 @@ t.test("a cache whose directory is removed while it runs goes on, and begins ane
   t.equal(options.lines.length, 1);
 });
 
-t.test("a chunk damaged on the disk is a miss at its first read, and the cache begins anew", async (t) => {
+t.test("a chunk damaged on the disk is a miss at its first read, and the cache starts over", async (t) => {
   const directory = t.testdir();
-  const before = (await openTendedChunkCache(optionsFor(directory)))!;
+  const before = (await openMaintainedChunkCache(optionsFor(directory)))!;
   for (let n = 0; n < 20; n++) before.put(keyOf(n), chunkOf(n));
   await before.settle();
   await before.close();
@@ -176,21 +176,21 @@ t.test("a chunk damaged on the disk is a miss at its first read, and the cache b
   bytes[bytes.indexOf(Buffer.from(chunkOf(5).subarray(100, 200)))]! ^= 1;
   writeFileSync(path, bytes);
   const options = optionsFor(directory);
-  const cache = (await openTendedChunkCache(options))!;
+  const cache = (await openMaintainedChunkCache(options))!;
   t.teardown(() => cache.close());
   t.same(cache.get(keyOf(4)), chunkOf(4));
   t.equal(cache.get(keyOf(5)), undefined);
   await cache.settle();
-  t.match(options.lines, [/not what was written; it begins anew/]);
+  t.match(options.lines, [/not what was written; it starts over/]);
   cache.put(keyOf(5), chunkOf(5));
   await cache.settle();
   t.same(cache.get(keyOf(5)), chunkOf(5));
 });
 
-t.test("the checksum of a chunk that was verified counts again when the chunk is replaced", async (t) => {
+t.test("the checksum of a verified chunk is verified again when the chunk is replaced", async (t) => {
   const directory = t.testdir();
   const options = optionsFor(directory);
-  const cache = (await openTendedChunkCache(options))!;
+  const cache = (await openMaintainedChunkCache(options))!;
   t.teardown(() => cache.close());
   cache.put(keyOf(5), chunkOf(5));
   await cache.settle();
@@ -203,14 +203,14 @@ t.test("the checksum of a chunk that was verified counts again when the chunk is
   await other.close();
   t.equal(cache.get(keyOf(5)), undefined);
   await cache.settle();
-  t.match(options.lines, [/not what was written; it begins anew/]);
+  t.match(options.lines, [/not what was written; it starts over/]);
 });
 
 t.test("a full disk costs chunks, not requests", { skip: NO_MOUNT }, async (t) => {
   const directory = smallDisk("2m");
   t.teardown(() => unmount(directory));
   const options = { ...optionsFor(directory), maxBytes: 4 * 1024 ** 2 };
-  const cache = (await openTendedChunkCache(options))!;
+  const cache = (await openMaintainedChunkCache(options))!;
   for (let n = 0; n < 200; n++) {
     cache.put(keyOf(n), chunkOf(n));
     if (n % 8 === 7) await cache.settle();
@@ -226,10 +226,10 @@ t.test("a full disk costs chunks, not requests", { skip: NO_MOUNT }, async (t) =
   await cache.close();
 });
 
-t.test("a failed commit rejects, and what was there can be read", { skip: NO_MOUNT }, async (t) => {
+t.test("a failed commit rejects, and former values can be read", { skip: NO_MOUNT }, async (t) => {
   const directory = smallDisk("1m");
   t.teardown(() => unmount(directory));
-  // lmdb says it on its own, too.
+  // lmdb prints it, too.
   const { error } = console;
   console.error = () => {};
   t.teardown(() => {
@@ -255,23 +255,23 @@ t.test("a failed commit rejects, and what was there can be read", { skip: NO_MOU
   await store.close();
 });
 
-t.test("a store made under another stamp is not opened", async (t) => {
+t.test("a store with another stamp is not opened", async (t) => {
   const root = t.testdir();
   const directory = join(root, "one");
   await openLmdbStore(directory, { maxBytes: MAX_BYTES, stamp: "one" }).close();
   t.throws(() => openLmdbStore(directory, { maxBytes: MAX_BYTES, stamp: "two" }), /expected two, found one/);
-  // Copied below the name of another version by hand.
+  // Copied by hand into the directory of another version.
   const cache = await makeCache(t, join(root, "two"));
   copyFileSync(join(directory, "data.mdb"), join(storeIn(cache), "data.mdb"));
   const options = optionsFor(cache);
   await (await openChunkCache(options)).close();
-  t.match(options.lines, [/made by another version.*; it begins anew/]);
+  t.match(options.lines, [/made by another version.*; it starts over/]);
 });
 
 t.test("while another process holds the write lock, reads go on, and writes wait", async (t) => {
   const directory = t.testdir();
   const options = optionsFor(directory);
-  const cache = (await openTendedChunkCache(options))!;
+  const cache = (await openMaintainedChunkCache(options))!;
   cache.put(keyOf(1), chunkOf(1));
   await cache.settle();
   const holder = spawn(

@@ -5,12 +5,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { type CacheKey, cacheKeyOf } from "../../../src/cache/cache-key.js";
-import { openTendedChunkCache } from "../../../src/cache/lmdb/open-chunk-cache.js";
+import { openMaintainedChunkCache } from "../../../src/cache/lmdb/open-chunk-cache.js";
 import { createLog } from "../../../src/observe/log.js";
 
 export const VERSION = "1.2.3-test";
 
-/** 4 to 44 kB that no other number gives. */
+/** Makes the chunk of a number: 4 to 44 kB that differ from all others. */
 export function chunkOf(number: number): Uint8Array {
   const byteLength = 4_000 + ((number * 7919) % 40_000);
   const bytes = new Uint8Array(byteLength);
@@ -28,14 +28,14 @@ export function keyOf(number: number): CacheKey {
 
 export type Command = "write" | "read" | "mix";
 
-/** What a process says at its end. */
+/** Counts that a process prints at its end. */
 export interface Report {
   hits: number;
   wrong: number;
   stats: { errors: number; puts: number; byteLength: number };
 }
 
-/** Starts one; stdout carries `ready` and then the report as JSON. */
+/** Starts a process, which prints `ready`, and then the report as JSON. */
 export function startCacheProcess(
   directory: string,
   maxBytes: number,
@@ -49,7 +49,7 @@ export function startCacheProcess(
   return spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
 }
 
-/** Waits for its end. @returns The report, undefined where it did not come to that. */
+/** Waits for the end of a process. The report is absent if it was not printed. */
 export async function reportOf(
   child: ChildProcess,
 ): Promise<{ report?: Report; signal: string | null; stderr: string }> {
@@ -74,7 +74,7 @@ async function run(
   count: number,
   provenAfterMs: number,
 ) {
-  const cache = await openTendedChunkCache({
+  const cache = await openMaintainedChunkCache({
     directory,
     maxBytes,
     log: createLog("warn"),
@@ -83,7 +83,7 @@ async function run(
     provenAfterMs,
   });
   if (cache === undefined) throw new Error("no cache");
-  await cache.tend();
+  await cache.maintain();
   process.stdout.write("ready\n");
   const report: Report = { hits: 0, wrong: 0, stats: { errors: 0, puts: 0, byteLength: 0 } };
   for (let n = first; n < first + count; n++) {
@@ -99,7 +99,7 @@ async function run(
     if (n % 64 === 63) await cache.settle();
   }
   await cache.settle();
-  await cache.tend();
+  await cache.maintain();
   report.stats = cache.stats;
   await cache.close();
   process.stdout.write(`${JSON.stringify(report)}\n`);

@@ -17,7 +17,7 @@ function unmount(directory: string): void {
   execFileSync("umount", ["-l", directory]);
 }
 
-/** Why there can be no file system of a test's own, for tap's `skip`; false where there can be. */
+/** Tells for tap's `skip` why no file system can be mounted; false if one can. */
 function mountMissing(): string | false {
   const directory = mkdtempSync(join(tmpdir(), "zpublish-disk-"));
   try {
@@ -36,7 +36,7 @@ function mountMissing(): string | false {
 
 const skip = mountMissing();
 
-/** A file system of its own. */
+/** Mounts a file system until the end of the test. */
 function mountDisk(t: Test, options: string): string {
   const directory = mkdtempSync(join(tmpdir(), "zpublish-disk-"));
   t.teardown(() => rmSync(directory, { recursive: true, force: true }));
@@ -47,11 +47,11 @@ function mountDisk(t: Test, options: string): string {
 
 interface Served {
   readonly run: Run;
-  /** Asks for all rows, some at a time; how many were in the cache. A wrong answer fails the test. */
+  /** Requests all rows, some at a time. A wrong answer fails the test. @returns Rows that were in the cache. */
   askAll(): Promise<number>;
-  /** What the program said about its cache. */
+  /** Lines about the cache in the log of the program. */
   said(): string[];
-  /** The file with the chunks. */
+  /** Path of the file with the chunks. */
   dataFile(): string;
 }
 
@@ -96,31 +96,31 @@ async function serve(t: Test, cacheDir?: string, args: readonly string[] = []): 
   };
 }
 
-/** Until all of it comes from the cache. */
+/** Requests all rows until all come from the cache. */
 async function filled({ askAll }: Served): Promise<void> {
   while ((await askAll()) < ROWS) await sleep(20);
 }
 
-t.test("a cache whose directory is removed under load begins anew, and says so once", async (t) => {
+t.test("a cache whose directory is removed under load starts over, and logs it once", async (t) => {
   const served = await serve(t);
   await filled(served);
   rmSync(join(served.dataFile(), "../.."), { recursive: true });
   while (served.said().length === 0) await served.askAll();
   await filled(served);
-  t.same(served.said(), ["chunk cache: its directory was removed or replaced; it begins anew"]);
+  t.same(served.said(), ["chunk cache: its directory was removed or replaced; it starts over"]);
   t.ok(readFileSync(served.dataFile()).length > 0);
 });
 
-t.test("on a full disk all is served, and it is said once", { skip }, async (t) => {
+t.test("on a full disk all is served, and it is logged once", { skip }, async (t) => {
   const served = await serve(t, mountDisk(t, "size=4m"));
   for (let i = 0; i < 4; i++) await served.askAll();
   t.match(served.said(), [/writing failed: no space left/]);
   t.equal(served.said().length, 1);
 });
 
-t.test("on a disk that cannot be written to all is served, and it is said once", { skip }, async (t) => {
+t.test("on a read-only disk all is served, and it is logged once", { skip }, async (t) => {
   const served = await serve(t, mountDisk(t, "ro"));
   for (let i = 0; i < 2; i++) t.equal(await served.askAll(), 0);
-  t.match(served.said(), [/cannot be used, every chunk will be made anew: EROFS/]);
+  t.match(served.said(), [/cannot be used, every chunk will be made again: EROFS/]);
   t.equal(served.said().length, 1);
 });

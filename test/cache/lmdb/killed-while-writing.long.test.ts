@@ -10,18 +10,18 @@ import { EXPECTED_ROWS, prepareRows, ROW_BYTES, ROWS, serveRows } from "./serve-
 const KILLS = 4 + effort(18);
 const KILLS_OF_SEVERAL = 1 + effort(5);
 
-/** A third of all chunks: the others push out what is there. */
+/** A third of all chunks fits: the others displace them. */
 const CACHE_BYTES = (ROWS * ROW_BYTES) / 3;
 const CONNECTIONS = 8;
 
 interface Tally {
   hits: number;
   misses: number;
-  /** What was answered and must not have been. */
+  /** Descriptions of wrong answers. */
   readonly wrong: string[];
 }
 
-/** Asks for one row after the other until the server is gone, or `until` says so. Some rows are asked for more often. */
+/** Requests one row after the other until the server is gone, or `until` is true. Some rows are requested more often. */
 async function hammer(port: number, random: () => number, tally: Tally, until: () => boolean): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   try {
@@ -39,7 +39,7 @@ async function hammer(port: number, random: () => number, tally: Tally, until: (
       else tally.misses++;
     }
   } catch (error) {
-    // Killed in the middle of an answer: there was none.
+    // Killed during an answer: there was none.
     if (!["ECONNRESET", "ECONNREFUSED", "EPIPE"].includes((error as NodeJS.ErrnoException).code ?? ""))
       throw error;
   } finally {
@@ -47,7 +47,7 @@ async function hammer(port: number, random: () => number, tally: Tally, until: (
   }
 }
 
-/** Waits until so many more rows were answered; starting takes longest. Not where that is to be the moment of the kill. */
+/** Waits until so many more rows were answered, since starting takes longest. Not called if the kill is to hit the start. */
 async function answered(tally: Tally, more: number): Promise<void> {
   const enough = tally.hits + tally.misses + more;
   for (let waitedMs = 0; tally.hits + tally.misses < enough && waitedMs < 20_000; waitedMs += 10)
@@ -78,7 +78,7 @@ t.test(`killed ${KILLS} times while it writes its cache, it never answers a wron
   }
   t.same(tally.wrong, []);
   t.ok(tally.hits > KILLS && tally.misses > KILLS, `${tally.hits} hits, ${tally.misses} misses`);
-  for (const line of said) t.match(line, /a process died soon after it had opened it; it begins anew/);
+  for (const line of said) t.match(line, /a process died soon after it had opened it; it starts over/);
 });
 
 t.test("killed one by one or all at once, several processes never answer a wrong byte", async (t) => {
@@ -89,7 +89,7 @@ t.test("killed one by one or all at once, several processes never answer a wrong
     const { run, port } = await serveRows(directory, ["--processes", "2"]);
     const pid = run.child.pid as number;
     let isOver = false;
-    // Whose process is killed asks the other.
+    // A client whose process is killed asks the other one.
     const asking = Array.from({ length: CONNECTIONS }, async () => {
       while (!isOver) await hammer(port, random, tally, () => isOver);
     });
@@ -103,7 +103,7 @@ t.test("killed one by one or all at once, several processes never answer a wrong
     isOver = true;
     await Promise.all(asking);
     run.child.kill("SIGKILL");
-    // Those that were being started in place of others end when they find themselves alone.
+    // Processes that were being started as replacements end when their parent is gone.
     await run.ended;
   }
   t.same(tally.wrong, []);

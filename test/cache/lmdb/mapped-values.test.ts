@@ -30,7 +30,7 @@ async function put(store: LmdbStore, number: number, payload = chunkOf(number)):
 const remove = (store: LmdbStore, number: number) =>
   store.write({ puts: [], removes: [keyOf(number).bytes], scores: [], clock: undefined });
 
-/** A copy of what the store reads, undefined if there is nothing. */
+/** Copies what the store reads; undefined if there is nothing. */
 function read(store: LmdbStore, number: number): Buffer | undefined {
   const key = keyOf(number);
   const stored = store.read(key);
@@ -39,15 +39,15 @@ function read(store: LmdbStore, number: number): Buffer | undefined {
   return Buffer.from(payloadOf(stored));
 }
 
-/** Reads it so often that it is read in place. */
+/** Reads a value so often that it is read in place. */
 function readOften(store: LmdbStore, number: number): void {
   for (let i = 0; i < 6; i++) read(store, number);
 }
 
-/** Lets the read transaction of this turn end. */
-const turn = () => new Promise((resolve) => setTimeout(resolve, 5));
+/** Lets the read transaction of this iteration of the event loop end. */
+const endRead = () => new Promise((resolve) => setTimeout(resolve, 5));
 
-t.test("an often read value is read where it lies until its page changes", async (t) => {
+t.test("an often read value is read in place until its page changes", async (t) => {
   const store = openStore(t);
   await put(store, 1);
   t.not(store.read(keyOf(1)), store.read(keyOf(1)), "copied at first");
@@ -55,10 +55,10 @@ t.test("an often read value is read where it lies until its page changes", async
   const view = store.read(keyOf(1));
   t.equal(store.read(keyOf(1)), view, "the same view again");
   t.ok(read(store, 1)?.equals(chunkOf(1)));
-  await turn();
+  await endRead();
   t.equal(store.read(keyOf(1)), view, "also in another transaction");
   await put(store, 2);
-  t.not(store.read(keyOf(1)), view, "another value came into the page that leads to it");
+  t.not(store.read(keyOf(1)), view, "another value was put into the page that leads to it");
   t.ok(read(store, 1)?.equals(chunkOf(1)));
 });
 
@@ -69,7 +69,7 @@ t.test("small values are always copied", async (t) => {
   t.not(store.read(keyOf(1)), store.read(keyOf(1)));
 });
 
-t.test("an often read value that is larger than what lmdb copies is read right", async (t) => {
+t.test("an often read value that is too large for lmdb to copy is read right", async (t) => {
   const store = openStore(t);
   const payload = chunkOf(1, 17 * 1024 ** 2);
   await put(store, 1, payload);
@@ -86,27 +86,27 @@ t.test(
       const number = round % 20;
       await remove(store, number);
       t.equal(read(store, number), undefined);
-      await turn();
-      // Others take its pages, in part.
+      await endRead();
+      // Other values take some of its pages.
       for (let other = 0; other < 3; other++) {
         const payload = chunkOf(100 + round * 3 + other, LARGE - 30_000 * other);
         await put(store, 100 + round * 3 + other, payload);
-        await turn();
+        await endRead();
       }
       const again = chunkOf(number + round + 1, LARGE + round);
       await put(store, number, again);
-      await turn();
+      await endRead();
       for (let reads = 0; reads < 6; reads++) {
         if (!read(store, number)?.equals(again)) t.fail(`round ${round}: wrong bytes`);
       }
       await remove(store, 100 + round * 3);
-      await turn();
+      await endRead();
     }
     t.pass("all reads were right");
   },
 );
 
-t.test("more values than views are kept are all read right", async (t) => {
+t.test("all values are read right if there are more than views", async (t) => {
   const store = openStore(t);
   const count = 2_500;
   const payload = (number: number) => chunkOf(number, 17_000);
@@ -121,7 +121,7 @@ t.test("more values than views are kept are all read right", async (t) => {
     for (let number = round; number < count; number += 1 + round) {
       if (!read(store, number)?.equals(payload(number))) t.fail(`${number}`);
     }
-    await turn();
+    await endRead();
   }
   t.pass("all reads were right");
 });

@@ -4,9 +4,9 @@ import t, { type Test } from "tap";
 import { cacheHitRatio, fifoHitRatio, withScans, zipfLoad } from "../../../bench/cache-hit-ratio.js";
 import { createNullCache } from "../../../src/cache/chunk-cache.js";
 import {
-  type OpenChunkCache,
+  type MaintainedChunkCache,
   type openChunkCache,
-  openTendedChunkCache,
+  openMaintainedChunkCache,
 } from "../../../src/cache/lmdb/open-chunk-cache.js";
 import { createLog } from "../../../src/observe/log.js";
 import { chunkOf, keyOf } from "./cache-process.js";
@@ -15,7 +15,7 @@ const log = createLog("silent");
 const MIB = 1024 ** 2;
 
 async function open(t: Test, directory: string, options: Partial<Parameters<typeof openChunkCache>[0]> = {}) {
-  const cache = await openTendedChunkCache({
+  const cache = await openMaintainedChunkCache({
     directory,
     maxBytes: 4 * MIB,
     log,
@@ -28,7 +28,7 @@ async function open(t: Test, directory: string, options: Partial<Parameters<type
   return cache;
 }
 
-async function fill(cache: OpenChunkCache, first: number, count: number): Promise<void> {
+async function fill(cache: MaintainedChunkCache, first: number, count: number): Promise<void> {
   for (let n = first; n < first + count; n++) {
     cache.put(keyOf(n), chunkOf(n));
     if (n % 16 === 15) await cache.settle();
@@ -41,7 +41,7 @@ function fileBytesIn(directory: string): number {
   return statSync(join(directory, store, "data.mdb")).size;
 }
 
-t.test("a chunk is there at once, after it is written, and after a restart", async (t) => {
+t.test("a chunk is found at once, after it is written, and after a restart", async (t) => {
   const directory = t.testdir();
   const cache = await open(t, directory);
   t.equal(cache.get(keyOf(1)), undefined);
@@ -50,16 +50,16 @@ t.test("a chunk is there at once, after it is written, and after a restart", asy
   await cache.settle();
   t.same(cache.get(keyOf(1)), chunkOf(1), "written");
   t.match(cache.stats, { hits: 2, misses: 1, puts: 1, drops: 0, errors: 0, maxBytes: 4 * MIB });
-  t.same(cache.get(keyOf(1), true), chunkOf(1), "again, for who has had it");
+  t.same(cache.get(keyOf(1), true), chunkOf(1), "read again by the same request");
   t.equal(cache.get(keyOf(2), true), undefined);
-  t.match(cache.stats, { hits: 2, misses: 1 }, "which is no access");
+  t.match(cache.stats, { hits: 2, misses: 1 }, "that is no access");
   t.ok(cache.stats.byteLength > chunkOf(1).length);
   await cache.close();
   const again = await open(t, directory);
   t.same(again.get(keyOf(1)), chunkOf(1));
 });
 
-t.test("what is put is copied, and what is got is exactly as long as the chunk", async (t) => {
+t.test("a chunk is copied when it is put, and comes back with its exact length", async (t) => {
   const cache = await open(t, t.testdir());
   const bytes = chunkOf(2);
   cache.put(keyOf(2), bytes);
@@ -90,13 +90,13 @@ t.test("a view holds until the next get, over commits of this process in between
   }
 });
 
-t.test("the bound holds, what is often asked for stays, and the file stays near the bound", async (t) => {
+t.test("the bound holds, often requested chunks stay, and the file stays near the bound", async (t) => {
   const directory = t.testdir();
   const cache = await open(t, directory, { maxBytes: 8 * MIB });
   await fill(cache, 0, 20);
   for (let round = 0; round < 60; round++) {
     for (let n = 0; n < 20; n++) cache.get(keyOf(n));
-    if (round % 4 === 0) await cache.tend();
+    if (round % 4 === 0) await cache.maintain();
     await fill(cache, 1_000 + round * 40, 40);
     t.ok(cache.stats.byteLength <= 8 * MIB, `round ${round}: ${cache.stats.byteLength} bytes`);
   }
@@ -110,7 +110,7 @@ t.test("the bound holds, what is often asked for stays, and the file stays near 
   t.equal(cache.stats.errors, 0);
 });
 
-t.test("a smaller bound is kept to from the next write on", async (t) => {
+t.test("a smaller bound holds from the next write on", async (t) => {
   const directory = t.testdir();
   const large = await open(t, directory, { maxBytes: 8 * MIB });
   await fill(large, 0, 200);
@@ -120,7 +120,7 @@ t.test("a smaller bound is kept to from the next write on", async (t) => {
   t.ok(small.stats.byteLength <= 6 * MIB);
 });
 
-t.test("a chunk larger than an eighth of the bound is not kept", async (t) => {
+t.test("a chunk larger than an eighth of the bound is not cached", async (t) => {
   const cache = await open(t, t.testdir());
   const large = new Uint8Array(MIB / 2);
   t.equal(cache.admits(keyOf(1), large.length, "encode"), false);
@@ -129,7 +129,7 @@ t.test("a chunk larger than an eighth of the bound is not kept", async (t) => {
   t.equal(cache.admits(keyOf(2), 1_000, "encode"), true);
 });
 
-t.test("what waits to be written is bounded, and what is beyond it is dropped and counted", async (t) => {
+t.test("the chunks that wait to be written are bounded, and others are dropped and counted", async (t) => {
   const cache = await open(t, t.testdir(), { pendingMaxBytes: 100_000 });
   for (let n = 0; n < 20; n++) cache.put(keyOf(n), new Uint8Array(30_000).fill(n));
   await cache.settle();
@@ -167,7 +167,7 @@ t.test("closing twice is no failure, and a closed cache is a miss", async (t) =>
   cache.put(keyOf(0), chunkOf(0));
 });
 
-t.test("no cache is a cache that keeps nothing", async (t) => {
+t.test("the null cache has no chunks", async (t) => {
   const cache = createNullCache();
   t.equal(cache.admits(keyOf(1), 1, "encode"), false);
   cache.put(keyOf(1), chunkOf(1));

@@ -7,7 +7,7 @@ export const ROWS = 192;
 export const ROW_BYTES = 48 * 1024;
 const ROWS_PER_STORED_CHUNK = 16;
 
-/** What the array holds, as no part of the program computes it. */
+/** Makes a row of the array, independently of the program. */
 function rowOf(row: number): Buffer {
   const bytes = Buffer.alloc(ROW_BYTES);
   for (let i = 0; i < ROW_BYTES; i += 4)
@@ -15,10 +15,10 @@ function rowOf(row: number): Buffer {
   return bytes;
 }
 
-/** Each is one served chunk, `ROW.0`. */
+/** Rows of the array. Each is one served chunk, `ROW.0`. */
 export const EXPECTED_ROWS = Array.from({ length: ROWS }, (_, row) => rowOf(row));
 
-/** A store whose chunks are made of others, and a configuration for it. */
+/** Writes a store that is rechunked, and a configuration for it. */
 export async function prepareRows(t: Test, cacheSize: number, cacheDir = "cache"): Promise<string> {
   const directory = await makeDirectory(t);
   const chunks = Array.from({ length: ROWS / ROWS_PER_STORED_CHUNK }, (_, n): [string, Buffer] => [
@@ -38,7 +38,7 @@ export async function prepareRows(t: Test, cacheSize: number, cacheDir = "cache"
   return directory;
 }
 
-/** Runs the program on them. */
+/** Runs the program on the rows. */
 export async function serveRows(
   directory: string,
   args: readonly string[] = [],

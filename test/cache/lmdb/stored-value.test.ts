@@ -18,7 +18,7 @@ t.test("keys have one length and differ with their parts", async (t) => {
   t.equal(cacheKeyOf("é\0".repeat(10_000)).bytes.length, CACHE_KEY_BYTES);
 });
 
-t.test("what is packed comes back, also empty", async (t) => {
+t.test("a packed chunk is unpacked the same, also if it is empty", async (t) => {
   for (const payload of [bytes, new Uint8Array(0)]) {
     const stored = packStoredValue(key, payload);
     t.same(payloadOf(stored), payload);
@@ -34,12 +34,12 @@ t.test("a payload is a view as long as the chunk, also in byteLength", async (t)
   t.equal(found.buffer, inLarger.buffer);
 });
 
-t.test("another key, length, format or a changed byte is noticed", async (t) => {
+t.test("another key, length or format, or a changed byte, is detected", async (t) => {
   const stored = packStoredValue(key, bytes);
   t.notOk(isIntact(cacheKeyOf("other").bytes, stored));
   t.notOk(isIntact(key, stored.subarray(0, stored.length - 1)));
   t.notOk(isIntact(key, stored.subarray(0, 10)));
-  // The put's number, behind them, says nothing of the content.
+  // The put number, which follows, does not depend on the content.
   for (let i = 0; i < 32; i++) {
     const changed = Uint8Array.from(stored);
     changed[i]! ^= 1;

@@ -53,7 +53,7 @@ function policyHitRatio(load: Load, capacity: number, cost: "read" | "encode"): 
     const key = cacheKeyOf(`policy\0${chunk}`);
     if (memory.index.entry(key.bytes) !== undefined) {
       hits++;
-      policy.noteHit(key);
+      policy.recordHit(key);
     } else if (policy.admits(key, cost, memory.size() >= capacity)) {
       while (memory.size() >= capacity) memory.delete(policy.takeVictim()!.key);
       policy.forgetTaken();
@@ -67,7 +67,7 @@ function policyHitRatio(load: Load, capacity: number, cost: "read" | "encode"): 
   return hits / load.length;
 }
 
-t.test("on skewed loads it finds more than first-in first-out and least recently used do", async (t) => {
+t.test("on skewed loads it has more hits than first-in first-out and least recently used", async (t) => {
   for (const exponent of [0.7, 0.9, 1.1]) {
     const load = zipfLoad(20_000, 5_000, exponent, 11);
     const ours = policyHitRatio(load, 250, "encode");
@@ -81,20 +81,20 @@ t.test("on skewed loads it finds more than first-in first-out and least recently
   }
 });
 
-t.test("scans do not push out what is asked for again and again", async (t) => {
+t.test("scans do not displace chunks that are requested again and again", async (t) => {
   const load = withScans(zipfLoad(20_000, 5_000, 0.9, 12), 2_000, 1_000);
   const ours = policyHitRatio(load, 250, "encode");
   t.ok(ours > fifoHitRatio(load, 250) + 0.02);
   t.ok(ours > lruHitRatio(load, 250));
 });
 
-t.test("it follows a load that moves on", async (t) => {
+t.test("it follows a load that moves", async (t) => {
   const load = withShifts(zipfLoad(20_000, 5_000, 0.9, 13), 4, 1_000);
   t.ok(policyHitRatio(load, 250, "encode") > fifoHitRatio(load, 250));
 });
 
 t.test(
-  "while there is room, costly chunks are kept at once and cheap ones from the second request on",
+  "while there is room, encoded chunks are cached at once and read ones from the second request on",
   async (t) => {
     const policy = createCachePolicy(createMemoryIndex(1).index, 1024);
     t.equal(policy.admits(cacheKeyOf("a"), "encode", false), true);
@@ -104,7 +104,7 @@ t.test(
 );
 
 t.test(
-  "in a full cache of wanted chunks a chunk asked for once is not admitted, until it is wanted too",
+  "a full cache of often requested chunks admits a chunk only once it is requested often, too",
   async (t) => {
     const memory = createMemoryIndex(1);
     const policy = createCachePolicy(memory.index, 1024);
@@ -117,15 +117,15 @@ t.test(
   },
 );
 
-t.test("scores of often used entries are not rewritten for every access", async (t) => {
+t.test("the score of an often read entry is not rewritten for every access", async (t) => {
   const memory = createMemoryIndex(1);
   const policy = createCachePolicy(memory.index, 1024);
   const key = cacheKeyOf("a");
   memory.set({ key: key.bytes, score: 10, byteLength: 1 });
-  policy.noteHit(key);
+  policy.recordHit(key);
   const first = policy.endPeriod(0, 1000);
   t.same(first.changed, []);
-  for (let i = 0; i < 1000; i++) policy.noteHit(key);
+  for (let i = 0; i < 1000; i++) policy.recordHit(key);
   const second = policy.endPeriod(first.clock, 1000);
   t.equal(second.changed.length, 1, "the first hit was not forgotten");
   t.ok(second.changed[0]!.score > 10.9);
@@ -155,7 +155,7 @@ t.test("the sketch never underestimates", async (t) => {
 });
 
 t.test(
-  "victims are near the least wanted, are not named twice, and gone or used ones are passed over",
+  "victims have low scores, are not returned twice, and entries that are gone or used since are skipped",
   async (t) => {
     const memory = createMemoryIndex(5);
     const pool = createVictimPool(memory.index);
