@@ -21,7 +21,7 @@ const air: InspectedVariable = {
   attrs: {},
 };
 
-t.test("an inspection is a table of each group, what is refused, warnings and a sum", (t) => {
+t.test("an inspection is a table of each group, refused arrays, warnings and a sum", (t) => {
   const text = formatInspection({
     location: "data/air.zarr",
     groups: [

@@ -17,7 +17,7 @@ t.test("inspect shows a flat v2 store, whose chunks are passed through", async (
   t.match(stdout, /\n1 group, 4 variables, [^\n]*: 4 passthrough, 0 transcoded, 0 refused\n$/);
 });
 
-t.test("inspect shows a v3 tree with shards, and --json says the same", async (t) => {
+t.test("inspect shows a v3 tree with shards, and --json has the same content", async (t) => {
   const { climate } = await makeDemoData(join(t.testdir(), "demo"));
   const text = await runProgram(["inspect", climate]);
   t.equal(text.code, 0, text.stderr);
@@ -51,7 +51,7 @@ t.test("inspect shows a v3 tree with shards, and --json says the same", async (t
   );
 });
 
-t.test("what is no dataset is one clear line and exit code 1", async (t) => {
+t.test("a location without a dataset is one clear line and exit code 1", async (t) => {
   const cwd = t.testdir({ empty: {}, "corrupt.zarr": { ".zgroup": "{" } });
   for (const location of ["absent.zarr", "empty", "corrupt.zarr"]) {
     const { code, stdout, stderr } = await runProgram(["inspect", location], { cwd });

@@ -17,7 +17,7 @@ function setUp(isTTY: boolean) {
   return { written, logged, reporter, update };
 }
 
-t.test("a terminal gets one line that changes, is written over by the log, and goes at the end", (t) => {
+t.test("a terminal gets one line that changes, is overwritten by the log, and is removed at the end", (t) => {
   const { written, logged, reporter, update } = setUp(true);
   update(100, 1);
   t.strictSame(written, [], "a quick start stays quiet");

@@ -5,20 +5,20 @@ import { fileURLToPath } from "node:url";
 /** The compiled program. */
 export const PROGRAM = fileURLToPath(new URL("../../src/zpublish.cjs", import.meta.url));
 
-/** A program that ran, or runs. */
+/** A program that runs or has run. */
 export interface Run {
   readonly child: ChildProcess;
   stdout(): string;
   stderr(): string;
-  /** Waits until the text is on standard output or error. Rejects where the program ends first. */
+  /** Waits until the text is on standard output or error. Rejects if the program ends first. */
   says(text: string): Promise<void>;
   /** Exit code, or the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals>;
-  /** The same, without waiting for those that it started and that still hold its output. */
+  /** As `ended`, without waiting for its child processes that still hold its output. */
   readonly exited: Promise<number | NodeJS.Signals>;
 }
 
-/** Runs a script in a process of its own, with an environment that has none of our variables but those given. */
+/** Runs a script in its own process. Its environment has no variables of the service but those given. */
 export function runScript(
   script: string,
   args: readonly string[],

@@ -3,7 +3,7 @@ import t from "tap";
 import { makeDemoData } from "../../scripts/demo-data.js";
 import { PROGRAM, type Run, runProgram, runScript } from "./run-program.js";
 
-/** Starts the program on a free port and waits until it says where it is. */
+/** Starts the program on a free port and waits until it prints its URL. */
 async function serve(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -20,7 +20,7 @@ async function stop(run: Run): Promise<number | NodeJS.Signals> {
   return run.ended;
 }
 
-t.test("what is named on the command line is served, until a signal comes", async (t) => {
+t.test("locations on the command line are served until a signal comes", async (t) => {
   const { air, climate } = await makeDemoData(join(t.testdir(), "demo"));
   const { run, url } = await serve([air, `ocean=${climate}`, "--root-path", "prefix/"]);
   t.match(url, /^http:\/\/127\.0\.0\.1:\d+\/prefix$/);
@@ -30,7 +30,7 @@ t.test("what is named on the command line is served, until a signal comes", asyn
   t.equal(await stop(run), 0);
 });
 
-t.test("variables and a file configure a server too", async (t) => {
+t.test("variables and a file configure a server, too", async (t) => {
   const cwd = t.testdir();
   const { air } = await makeDemoData(join(cwd, "demo"));
   const { run, url } = await serve([], {

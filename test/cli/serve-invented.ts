@@ -1,6 +1,6 @@
 /**
- * `serve` around a server that is invented: what the first argument says happens. For tests of signals and failures
- * that a real server cannot be brought to at will.
+ * Runs `serve` with a fake server, which behaves as the first argument says. For tests of signals and failures that a real
+ * server cannot be made to show.
  */
 import { exitCodeOf, reportError } from "../../src/cli/report-error.js";
 import { type RunningServer, runServe, type StartServer } from "../../src/cli/serve.js";

@@ -45,7 +45,7 @@ t.test("SIGHUP refreshes, every time", async (t) => {
   t.equal(await run.ended, 0);
 });
 
-t.test("a refresh that fails is logged, and the server goes on", async (t) => {
+t.test("a refresh that fails is logged, and the server keeps running", async (t) => {
   const run = runScript(INVENTED, ["failing to refresh"]);
   await run.says("ready");
   run.child.kill("SIGHUP");
@@ -76,7 +76,7 @@ t.test("a dataset that cannot be opened is one clear line and exit code 1", asyn
   t.equal(run.stderr(), "zpublish: dataset 'a': expected a Zarr store, found nothing\n");
 });
 
-t.test("a mistake of ours is logged with its stack and exits with 1", async (t) => {
+t.test("a bug is logged with its stack and exits with 1", async (t) => {
   const run = runScript(INVENTED, ["with a mistake of ours"]);
   t.equal(await run.ended, 1);
   t.match(run.stderr(), /"stack":"TypeError: x is not a function/);

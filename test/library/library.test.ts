@@ -13,7 +13,7 @@ t.test("the package exports this, and nothing else", async (t) => {
   ]);
 });
 
-t.test("a tree of typed arrays is built, looked at and served", async (t) => {
+t.test("a tree of typed arrays is built, inspected and served", async (t) => {
   const tree = await zpublish.createDataTree({
     attrs: { title: "from memory" },
     variables: { t2m: { data: Float32Array.from([0, 1, 2, 3, 4, 5]), shape: [2, 3], dims: ["y", "x"] } },
@@ -65,7 +65,7 @@ t.test("a store is opened, and served by its location as well", async (t) => {
   }
 });
 
-t.test("what cannot be opened or served is said", async (t) => {
+t.test("errors name what cannot be opened or served", async (t) => {
   await t.rejects(zpublish.openDataTree(t.testdir({})), { code: "invalid-metadata" });
   await t.rejects(zpublish.createServer({ datasets: { "a/b": "x" } }), { code: "invalid-config" });
   await t.rejects(zpublish.createDataTree({ variables: { a: { data: new Uint8Array(3), shape: [4] } } }), {
@@ -77,7 +77,7 @@ t.test("what cannot be opened or served is said", async (t) => {
   });
 });
 
-/** Programs without types say such things too. */
+/** Options that a program without types may pass. */
 const BAD_OPTIONS: readonly (readonly [options: object, message: RegExp])[] = [
   [{ prot: 1 }, /unknown key "prot"; expected one of datasets, plugins, .*port/],
   [{ port: 99_999 }, /^createServer: port: expected an integer from 0 to 65535, received 99999$/],
@@ -117,13 +117,13 @@ for (const [options, message] of BAD_OPTIONS) {
   });
 }
 
-t.test("createServer tells all mistakes at once, each in a line", async (t) => {
+t.test("createServer reports all mistakes at once, each on a line", async (t) => {
   const options = { datasets: { "a/b": "x" }, port: -1, refresh: "5" } as unknown as zpublish.ServerOptions;
   const error = (await zpublish.createServer(options).catch((error: unknown) => error)) as Error;
   t.equal(error.message.split("\n").length, 3);
 });
 
-/** What is no tree, and where that is. */
+/** Values that are no tree, and the place that the error names. */
 const BAD_TREES: readonly (readonly [tree: unknown, message: RegExp])[] = [
   [undefined, /'\/': expected a group with attrs, variables and groups, received nothing/],
   [{ variable: {} }, /'\/': unknown key "variable"; expected one of attrs, variables, groups/],

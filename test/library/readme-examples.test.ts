@@ -5,14 +5,14 @@ import t from "tap";
 import { resolveConfig } from "../../src/config/resolve-config.js";
 import { PROGRAM, runScript } from "../cli/run-program.js";
 
-/** A document, by its path from the nearest package.json. */
+/** Reads a document by its path from the nearest package.json. */
 function readDocument(file: string): string {
   let directory = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(directory, "package.json"))) directory = dirname(directory);
   return readFileSync(join(directory, file), "utf8");
 }
 
-/** The first block of a language below a heading or sentence. */
+/** Returns the first block of a language below a heading or sentence. */
 function exampleOf(after: string, language: string, file = "README.md"): string {
   const text = readDocument(file);
   const from = text.indexOf(after);
@@ -32,7 +32,7 @@ const ZARRAY = {
   compressor: null,
 };
 const store = () => ({ ".zgroup": '{"zarr_format": 2}', a: { ".zarray": JSON.stringify(ZARRAY) } });
-/** The stores that the examples name. */
+/** Writes the stores that the examples name. */
 const data = () => ({ data: { "air.zarr": store(), "sst.zarr": store() } });
 
 t.test("the library example of the README runs as printed", async (t) => {

@@ -15,7 +15,7 @@ async function start(options: zpublish.ServerOptions) {
   return { server, get: (path: string) => fetch(url + path) };
 }
 
-t.test("a library's server takes other options while it runs", async (t) => {
+t.test("a library's server applies other options while it runs", async (t) => {
   const [one, two] = [await treeOf(1), await treeOf(2)];
   const { server, get } = await start({ datasets: { one } });
   const before = await get("/datasets/one/zarr/v/0");
@@ -33,7 +33,7 @@ t.test("a library's server takes other options while it runs", async (t) => {
   t.match(await (await get("/")).text(), "other");
   t.same(await server.reload({ datasets: { two }, workers: 1 }), []);
   t.equal((await get("/datasets/one/zarr/v/0")).status, 404);
-  t.same([...one.root.variables.keys()], ["v"], "a tree that was given stays whoever's it is");
+  t.same([...one.root.variables.keys()], ["v"], "a given tree stays open");
 });
 
 t.test("options that cannot change are named", async (t) => {
@@ -45,14 +45,14 @@ t.test("options that cannot change are named", async (t) => {
   ]);
 });
 
-t.test("options that are no good are refused, and nothing changes", async (t) => {
+t.test("invalid options are refused, and nothing changes", async (t) => {
   const { server, get } = await start({ datasets: { one: await treeOf(1) } });
   await t.rejects(server.reload({ datasets: { "a/b": "x" } }), { code: "invalid-config" });
   await t.rejects(server.reload({ datasets: { none: "/no/such/store" } }), /dataset 'none'/);
   t.same(await (await get("/datasets")).json(), ["one"]);
 });
 
-t.test("several reloads come one after the other, the last one holds", async (t) => {
+t.test("concurrent reloads run one after the other, and the last one stays", async (t) => {
   const { server, get } = await start({ datasets: {} });
   const trees = await Promise.all([1, 2, 3].map(treeOf));
   const reloads = trees.map((tree, index) =>
@@ -113,7 +113,7 @@ t.test("after close() nothing is reloaded", async (t) => {
   await t.rejects(server.reload({ datasets: {} }), { code: "draining" });
 });
 
-t.test("bounds and the rest have the names and rules of the command line", async (t) => {
+t.test("options have the names and rules of the command line", async (t) => {
   const { server } = await start({ datasets: {}, maxRequests: 10, maxHeaderSize: "8KiB", drainTimeout: 1 });
   await server.close();
   for (const [options, message] of [

@@ -33,7 +33,7 @@ t.test("the home page shows datasets, endpoints, plugins and versions with relat
   t.notMatch(html, /href="\/|href="http|<script/);
 });
 
-t.test("ten thousand datasets are all linked, and only the first looked into", async (t) => {
+t.test("ten thousand datasets are all linked, and only the first are described", async (t) => {
   const snapshots = Array.from({ length: 10_000 }, (_, index) => fakeSnapshot(`d ${index}`, {}));
   const { text, get } = await service(snapshots);
   const started = performance.now();

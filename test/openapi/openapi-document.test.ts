@@ -33,7 +33,7 @@ interface OpenApi {
   readonly paths: Readonly<Record<string, PathItem>>;
 }
 
-/** As the zarr plugin's. */
+/** Routes like those of the zarr plugin. */
 const ZARR = "/datasets/{dataset_id}/zarr";
 const ZARR_ROUTES: readonly Route[] = [
   route(ZARR, "text/html"),
@@ -52,7 +52,7 @@ async function document(): Promise<OpenApi> {
   const routes = [...coreRoutes(context), ...ZARR_ROUTES];
   for (const plugin of [datasetInfo, moduleVersion, pluginInfo])
     routes.push(...(await plugin.routes(context)));
-  // As it goes over the wire: what is undefined is not there.
+  // As clients get it: JSON has no undefined.
   return JSON.parse(JSON.stringify(openApiDocument(routes, { title: "Test", version: "1.2.3" }))) as OpenApi;
 }
 
@@ -130,7 +130,7 @@ t.test("answers are those that apply", async (t) => {
   t.ok(paths["/datasets/{dataset_id}/zarr/{var}/{chunk}"]?.get.responses["206"]);
 });
 
-t.test("HEAD answers what GET does, without bodies", async (t) => {
+t.test("HEAD has the answers of GET, without bodies", async (t) => {
   const { paths } = await document();
   for (const { get, head } of Object.values(paths)) {
     t.strictSame(Object.keys(head.responses), Object.keys(get.responses));
@@ -138,7 +138,7 @@ t.test("HEAD answers what GET does, without bodies", async (t) => {
   }
 });
 
-t.test("the server is where the document is, whatever the root path", async (t) => {
+t.test("the server is the directory of the document, whatever the root path", async (t) => {
   const [server] = (await document()).servers;
   t.equal(new URL(server?.url ?? "", "http://h/prefix/openapi.json").pathname, "/prefix/");
 });

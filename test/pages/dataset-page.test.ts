@@ -20,10 +20,10 @@ function groupAt(snapshot: DatasetPage["snapshot"], path: string): Group {
   return snapshot.tree.groups.get(path) as Group;
 }
 
-/** Start tags without an end tag of their own. */
+/** Elements without an end tag. */
 const VOID = new Set(["meta", "link", "br", "rect", "path"]);
 
-/** Unclosed or misnested tags of a page; none where it is well formed. */
+/** Returns unclosed or misnested tags of a page; none if it is well formed. */
 function misnested(html: string): string[] {
   const open: string[] = [];
   const wrong: string[] = [];
@@ -83,19 +83,16 @@ t.test("every link is relative but those of attributes", async (t) => {
   t.strictSame(others, []);
 });
 
-t.test(
-  "what to paste for each client has the address, a variable, and indices where they are needed",
-  async (t) => {
-    const html = render({ snapshot: airTemperature() });
-    t.ok(html.includes('xr.open_zarr("\ufdd0/datasets/air/zarr")'));
-    t.ok(html.includes("gdalinfo 'ZARR:\"/vsicurl/\ufdd0/datasets/air/zarr\":/air:0'"));
-    t.ok(html.includes("await zarr.get(array, [0, null, null]);"));
-    t.notMatch(html, "open_datatree");
-    t.match(render({ snapshot: climateTree() }), "open_datatree");
-  },
-);
+t.test("code for each client has the address, a variable, and indices if they are needed", async (t) => {
+  const html = render({ snapshot: airTemperature() });
+  t.ok(html.includes('xr.open_zarr("\ufdd0/datasets/air/zarr")'));
+  t.ok(html.includes("gdalinfo 'ZARR:\"/vsicurl/\ufdd0/datasets/air/zarr\":/air:0'"));
+  t.ok(html.includes("await zarr.get(array, [0, null, null]);"));
+  t.notMatch(html, "open_datatree");
+  t.match(render({ snapshot: climateTree() }), "open_datatree");
+});
 
-t.test("a group's page says where it is and links up and down", async (t) => {
+t.test("a group's page shows its path and links up and down", async (t) => {
   const snapshot = climateTree();
   const html = render({ snapshot, group: groupAt(snapshot, "/model b") });
   t.match(html, '<h1><bdi>climate</bdi> <span class="path">/model b</span></h1>');

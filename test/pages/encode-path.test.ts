@@ -1,14 +1,14 @@
 import t from "tap";
 import { encodePath, encodeSegment } from "../../src/pages/encode-path.js";
 
-t.test("what has a meaning in a URL or ends a link is encoded", async (t) => {
+t.test("characters that have a meaning in a URL or end a link are encoded", async (t) => {
   t.equal(encodeSegment("a b"), "a%20b");
   t.equal(encodeSegment("a/b"), "a%2Fb");
   t.equal(encodeSegment("x:y?#%&'\"(1)"), "x%3Ay%3F%23%25%26%27%22%281%29");
   t.equal(encodeSegment("é日"), "%C3%A9%E6%97%A5");
 });
 
-t.test("any name comes back as it was", async (t) => {
+t.test("any name is the same after decoding", async (t) => {
   for (const name of ["a'b", "日本", "100%", "-_.~", "a+b"]) {
     t.equal(decodeURIComponent(encodeSegment(name)), name);
   }

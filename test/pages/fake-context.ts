@@ -16,7 +16,7 @@ export interface FakeParts {
   readonly rootPath?: string;
 }
 
-/** The dependencies of a plugin without a server: datasets as given, previews as given, no chunks. */
+/** Creates the context of a plugin without a server: given datasets and previews, no chunks. */
 export function fakeContext(parts: FakeParts): PluginContext {
   const {
     snapshots = [],

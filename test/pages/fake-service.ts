@@ -5,11 +5,11 @@ import type { DocumentReply, Reply, RouteRequest } from "../../src/http/reply.js
 import type { Route } from "../../src/http/routing/route.js";
 import { createRouter, type Router } from "../../src/http/routing/router.js";
 
-/** A route table asked without a socket. */
+/** A route table that answers without a socket. */
 export interface FakeService {
-  /** The reply to a GET. @throws what the handler throws; an Error where no route has the path. */
+  /** Returns the reply to a GET. @throws The error of the handler, or an Error if no route has the path. */
   get(path: string, headers?: Readonly<Record<string, string>>): Promise<Reply>;
-  /** The text of a document. */
+  /** Returns the text of a document. */
   text(path: string, headers?: Readonly<Record<string, string>>): Promise<string>;
 }
 
@@ -45,7 +45,7 @@ async function ask(
   return match.route.handler(request);
 }
 
-/** The same on a port, below a root path; only as much HTTP as a browser or a client's listing needs. */
+/** Serves a route table on a port, below a root path, with only as much HTTP as a browser or a client's listing needs. */
 export async function listen(
   routes: readonly Route[],
   rootPath = "",

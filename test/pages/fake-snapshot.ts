@@ -5,13 +5,13 @@ import type { DataType, DataTypeKind } from "../../src/model/data-type.js";
 import type { Refusal } from "../../src/source/source.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
 
-/** A variable in short. */
+/** A variable in few fields. */
 export interface FakeVariable {
   readonly dims: readonly string[];
   readonly shape: readonly number[];
-  /** The whole shape where it is not given. */
+  /** Default: the whole shape. */
   readonly chunks?: readonly number[];
-  /** `float32` where it is not given. */
+  /** Default: `float32`. */
   readonly type?: DataType;
   readonly attrs?: JsonObject;
   readonly coordinate?: boolean;
@@ -26,7 +26,7 @@ export interface FakeGroup {
   readonly groups?: Readonly<Record<string, FakeGroup>>;
 }
 
-/** A data type by numpy's kind and size: `fakeType("f", 4)`. */
+/** Creates a data type by numpy's kind and size: `fakeType("f", 4)`. */
 export function fakeType(kind: DataTypeKind, itemSize: number, byteOrder: "<" | ">" = "<"): DataType {
   const names: Partial<Record<DataTypeKind, string>> = {
     f: "float",
@@ -42,7 +42,7 @@ export function fakeType(kind: DataTypeKind, itemSize: number, byteOrder: "<" | 
   return { kind, itemSize, byteOrder, zarr, numpyName, numpyStr: native ? numpyName : zarr };
 }
 
-/** A snapshot as an opened dataset gives it; its chunks cannot be read. */
+/** Creates a snapshot whose chunks cannot be read. */
 export function fakeSnapshot(
   id: string,
   root: FakeGroup,

@@ -25,12 +25,12 @@ t.test("there is one relative link per line, and no other but the parent's", asy
   t.ok(html.endsWith("\n"));
 });
 
-t.test("what is listed is escaped", async (t) => {
+t.test("names are escaped", async (t) => {
   const html = renderListing({ title: "/datasets/<b>/zarr/", entries: ["<script>/"] });
   t.notMatch(html, /<script>|<b>/);
 });
 
-t.test("Python and GDAL list it, behind a path prefix too", async (t) => {
+t.test("Python and GDAL list it, also behind a path prefix", async (t) => {
   const server = createServer((request, response) => {
     const path = request.url?.replace(/^\/prefix/, "") ?? "";
     if (!path.endsWith("/zarr/")) {
@@ -65,7 +65,7 @@ t.test("Python and GDAL list it, behind a path prefix too", async (t) => {
   }
 });
 
-/** The JSON list that a program prints. */
+/** Returns the JSON list that a program prints. */
 async function python(program: string, url: string): Promise<string[]> {
   const { stdout } = await run(PYTHON, ["-c", program, url]);
   return JSON.parse(stdout) as string[];

@@ -9,7 +9,7 @@ t.test("values of a template are escaped, markup in it is not", async (t) => {
   );
 });
 
-t.test("nothing is written for what is not there, but zero is", async (t) => {
+t.test("undefined and false are omitted, zero is not", async (t) => {
   t.equal(markup`[${undefined}${false}${[]}${NO_MARKUP}${0}${""}]`.html, "[0]");
 });
 

@@ -5,7 +5,7 @@ function at(rawPath: string) {
   return placeOf({ rawPath, serviceUrl: "http://h" });
 }
 
-t.test("the way up is one step per slash behind the dataset's, doubled ones too", async (t) => {
+t.test("the way up is one step per slash after the dataset's, also for doubled ones", async (t) => {
   const expected = {
     "/datasets/x/": "./",
     "/datasets/x/tree": "./",
@@ -21,7 +21,7 @@ t.test("the way up is one step per slash behind the dataset's, doubled ones too"
   }
 });
 
-t.test("a page is placed by putting both in", async (t) => {
+t.test("a placed page has both values", async (t) => {
   const html = `<a href="${UP}tree">${SERVICE_URL}/datasets</a>`;
   t.equal(placePage(html, { serviceUrl: "http://h", up: "../" }), '<a href="../tree">http://h/datasets</a>');
 });

@@ -117,7 +117,7 @@ t.test("pages in a browser", { skip: clientMissing("chromium") }, async (t) => {
   });
 });
 
-/** Collects what a page reports, and what it asks of anybody else. */
+/** Collects errors of a page, and its requests to other hosts. */
 function watch(page: Page, serviceUrl: string): string[] {
   const problems: string[] = [];
   page.on("console", (message) => {
@@ -133,7 +133,7 @@ function watch(page: Page, serviceUrl: string): string[] {
 
 const OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
 
-/** Runs in the page: texts whose color is too near to what is behind them, by WCAG's formula. */
+/** Returns texts whose contrast to their background is too low by WCAG's formula. Runs in the page. */
 const FAINT_TEXTS = `(() => {
   const rgb = (color) => (color.match(/[\\d.]+/g) ?? []).map(Number);
   const luminance = ([r, g, b]) => {

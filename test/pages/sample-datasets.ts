@@ -4,7 +4,7 @@ import { type FakeGroup, fakeSnapshot, fakeType } from "./fake-snapshot.js";
 
 const BLOSC = { id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 };
 
-/** A flat dataset as the one xarray's tutorial begins with, in reanalysis size. */
+/** A flat dataset like the first one of xarray's tutorial, in reanalysis size. */
 export function airTemperature(): DatasetSnapshot {
   return fakeSnapshot(
     "air",
@@ -102,7 +102,7 @@ export function airTemperature(): DatasetSnapshot {
   );
 }
 
-/** A tree: models, each with runs in two resolutions. */
+/** A tree of models, each with runs in two resolutions. */
 export function climateTree(): DatasetSnapshot {
   const run = (step: number): FakeGroup => ({
     attrs: { resolution: `${step} degree`, source: "spectral model" },

@@ -22,17 +22,17 @@ t.test("first and last values have an ellipsis between", async (t) => {
   t.strictSame(formatPreview({ first: ["'a'", "'b'"], last: [] }), ["'a'", "'b'"]);
 });
 
-t.test("days are shown as days where all times are midnight", async (t) => {
+t.test("times are shown as days if all are midnight", async (t) => {
   const first = ["2000-01-01T00:00:00.000000000", "2000-01-02T00:00:00.000000000", "NaT"];
   t.strictSame(formatPreview({ first, last: [] }), ["2000-01-01", "2000-01-02", "NaT"]);
 });
 
-t.test("fractions of seconds are shown where there are some", async (t) => {
+t.test("fractions of seconds are shown unless they are zero", async (t) => {
   const first = ["2000-01-01T06:00:00.000", "2000-01-01T06:00:00.500"];
   t.strictSame(formatPreview({ first, last: [] }), ["2000-01-01T06:00:00", "2000-01-01T06:00:00.500"]);
 });
 
-t.test("as many values are shown as a row has room for, and always the first and the last", async (t) => {
+t.test("as many values are shown as fit into a row, and always the first and the last", async (t) => {
   const first = ["2013-01-01T00:00:00", "2013-01-01T06:00:00", "2013-01-01T12:00:00"];
   const last = ["2014-12-31T12:00:00", "2014-12-31T18:00:00"];
   t.strictSame(formatPreview({ first, last }), ["2013-01-01T00:00:00", "…", "2014-12-31T18:00:00"]);

@@ -6,7 +6,7 @@ import { fakeSnapshot } from "../pages/fake-snapshot.js";
 const SNAPSHOT = fakeSnapshot("x", {});
 const OTHER = fakeSnapshot("x", {});
 
-/** Takes longer than a slice. */
+/** A document that takes longer than one slice of a cooperative task. */
 function* slowPieces(made: string[], failure?: Error): DocumentPieces {
   made.push("begun");
   for (let i = 0; i < 20; i++) {
@@ -17,7 +17,7 @@ function* slowPieces(made: string[], failure?: Error): DocumentPieces {
   if (failure !== undefined) throw failure;
 }
 
-t.test("a document is made once per snapshot and key, at once where it is small", async (t) => {
+t.test("a document is made once per snapshot and key, at once if it is small", async (t) => {
   const { document } = createSnapshotMemo();
   let made = 0;
   const pieces = () => [String(++made)];
@@ -30,7 +30,7 @@ t.test("a document is made once per snapshot and key, at once where it is small"
   t.equal(made, 3);
 });
 
-t.test("a large one is made once for all who wait, while the event loop runs", async (t) => {
+t.test("a large document is made once for all that wait, while the event loop runs", async (t) => {
   const { document } = createSnapshotMemo();
   const made: string[] = [];
   setImmediate(() => made.push("loop"));
@@ -41,10 +41,10 @@ t.test("a large one is made once for all who wait, while the event loop runs", a
   t.equal(first, second);
   t.equal(Buffer.from(first?.bytes ?? []).toString(), "0 1 2 3 4 5 6 7 8 9 11 12 13 14 15 16 17 18 19 ");
   t.same(made, ["begun", "loop"]);
-  t.equal(ask(), first, "and then at hand");
+  t.equal(ask(), first, "and then in the memo");
 });
 
-t.test("one that fails is made again for the next who asks", async (t) => {
+t.test("a document that fails is made again for the next request", async (t) => {
   const { document } = createSnapshotMemo();
   const made: string[] = [];
   await t.rejects(

@@ -21,10 +21,10 @@ async function askEach(program: Program, connections: number, path: string): Pro
   return answers;
 }
 
-t.test("a chunk that many ask for at once is made once in each process", { skip }, async (t) => {
+t.test("a chunk that many clients request at once is made once in each process", { skip }, async (t) => {
   const location = await writeStore(t);
   for (const args of [[], ["--no-cache"]]) {
-    // Without a cache, whoever asks when it is made has it made again: it takes long enough for all to have asked.
+    // Without a cache, a request after it is made makes it again: it takes long enough for all requests to arrive.
     const program = await startProgram(t, location, { args, level: 22 });
     for (const index of [0, 1, 2]) {
       const answers = await askEach(program, 128, chunkPath(index));
@@ -81,7 +81,7 @@ t.test("a chunk rewritten in place is not served stale by any process", { skip }
   }
 });
 
-t.test("chunks that clients asked for and left are not made", { skip }, async (t) => {
+t.test("chunks whose clients have left are not made", { skip }, async (t) => {
   const program = await startProgram(t, await writeStore(t), { args: ["--workers", "1", "--no-cache"] });
   const leaving = await Promise.all(
     Array.from({ length: CHUNKS - 1 }, async (_, index) => {

@@ -9,7 +9,7 @@ import { until } from "./process-table.js";
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
 t.setTimeout(60_000);
 
-/** A plugin without which the server is not there, and which waits for a file. */
+/** Writes a plugin that waits for a file, and the server with it. */
 async function writeLateGate(directory: string): Promise<{ readonly module: string; readonly file: string }> {
   const [module, file] = [join(directory, "late.mjs"), join(directory, "gate-is-open")];
   await writeFile(
@@ -24,7 +24,7 @@ async function writeLateGate(directory: string): Promise<{ readonly module: stri
   return { module, file };
 }
 
-/** Where health and metrics are, as the log says. */
+/** Returns the address of health and metrics in the log. */
 function adminUrl(said: Readonly<Record<string, unknown>>[]): string {
   return String(said[0]?.url);
 }
@@ -93,7 +93,7 @@ t.test("a process that hangs is left out of the metrics of the others", { skip }
 });
 
 for (const processes of process.platform === "linux" ? [1, 2] : [1]) {
-  t.test(`health has a port of its own where that is asked for, with ${processes} processes`, async (t) => {
+  t.test(`health has its own port if configured, with ${processes} processes`, async (t) => {
     const program = await startReloadable(t, {
       processes,
       async config(directory) {
@@ -115,7 +115,7 @@ for (const processes of process.platform === "linux" ? [1, 2] : [1]) {
     t.equal((await fetch(`${admin}/datasets`)).status, 404);
   });
 
-  t.test(`who starts is alive and not ready, with ${processes} processes`, async (t) => {
+  t.test(`a server that starts is alive and not ready, with ${processes} processes`, async (t) => {
     const directory = await makeDirectory(t);
     await writeArray(join(directory, "one"), 1);
     const { module, file } = await writeLateGate(directory);

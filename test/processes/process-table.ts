@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { type RawConnection, requestText } from "../http/raw-request.js";
 
-/** Ids of the processes that a process has started. Linux. */
+/** Returns ids of the processes that a process has started. Linux. */
 export function childrenOf(pid: number): number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8")
     .trim()
@@ -11,7 +11,7 @@ export function childrenOf(pid: number): number[] {
     .map(Number);
 }
 
-/** Whether a process is there, and no zombie. */
+/** Tells whether a process is alive, and no zombie. */
 export function isAlive(pid: number): boolean {
   try {
     return !readFileSync(`/proc/${pid}/stat`, "utf8").includes(") Z ");
@@ -20,12 +20,12 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Waits until something is so. */
+/** Waits until a condition is true. */
 export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await isSo())) await delay(20);
 }
 
-/** Which of some processes has the other end of a connection to `port`. Asks for something, so that it is accepted. */
+/** Returns the process that has the other end of a connection to `port`. Sends a request, so that it is accepted. */
 export async function processOfConnection(
   pids: readonly number[],
   port: number,

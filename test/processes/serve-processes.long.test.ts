@@ -11,7 +11,7 @@ import { CHUNKS, startProgram, writeStore } from "./start-program.js";
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
 t.setTimeout(120_000);
 
-/** Runs the program to an end that is expected, and ends it where it does not come. */
+/** Runs the program until it ends as expected, and kills it if it does not. */
 async function runProgram(t: Test, args: readonly string[]) {
   const run = runScript(PROGRAM, args);
   t.teardown(() => void run.child.kill("SIGKILL"));
@@ -55,7 +55,7 @@ t.test("every process answers the same", { skip }, async (t) => {
   t.notMatch(program.run.stderr(), /"level":[456]0/, "nothing to warn about");
 });
 
-t.test("what is wrong with a dataset at start is logged once", { skip }, async (t) => {
+t.test("a problem with a dataset at start is logged once", { skip }, async (t) => {
   const location = await writeStore(t);
   await writeFiles(location, { "broken/.zarray": { zarr_format: 2 } });
   const program = await startProgram(t, location, { processes: 3 });
@@ -77,7 +77,7 @@ t.test("connections are spread over all processes", { skip }, async (t) => {
   );
 });
 
-t.test("SIGHUP reaches all processes, and so does the time that is configured", { skip }, async (t) => {
+t.test("SIGHUP reaches all processes, and so do periodic refreshes", { skip }, async (t) => {
   const location = await writeStore(t);
   for (const args of [[], ["--refresh", "0.1"]]) {
     const program = await startProgram(t, location, { args });
@@ -94,14 +94,14 @@ t.test("SIGHUP reaches all processes, and so does the time that is configured", 
     await writeFile(join(location, ".zattrs"), JSON.stringify({ title }));
     if (args.length === 0) program.run.child.kill("SIGHUP");
     await until(async () => (await titles()).every((found) => found === title));
-    // Each says so; the second may not have been heard yet.
+    // Each logs it; the line of the second may not have arrived yet.
     await until(() => program.run.stderr().match(/"dataset":"plain"[^\n]*dataset refreshed/g)?.length === 2);
     program.run.child.kill("SIGTERM");
     t.equal(await program.run.ended, 0);
   }
 });
 
-t.test("SIGTERM lets all processes finish, and leaves none behind", { skip }, async (t) => {
+t.test("SIGTERM lets all processes finish, and leaves none alive", { skip }, async (t) => {
   const program = await startProgram(t, await writeStore(t), { args: ["--workers", "1"] });
   const pids = program.processes();
   const connections = await Promise.all(
@@ -121,7 +121,7 @@ t.test("SIGTERM lets all processes finish, and leaves none behind", { skip }, as
 });
 
 for (const signal of ["SIGKILL", "SIGTERM"] as const) {
-  t.test(`a process ended by ${signal} is replaced, and the others go on meanwhile`, { skip }, async (t) => {
+  t.test(`a process ended by ${signal} is replaced, and the others serve meanwhile`, { skip }, async (t) => {
     const program = await startProgram(t, await writeStore(t));
     const [one, other] = program.processes() as [number, number];
     const kept = await program.connectTo(other);
@@ -129,7 +129,7 @@ for (const signal of ["SIGKILL", "SIGTERM"] as const) {
     await program.run.says("another takes its place");
     t.equal((await ask(kept, "/datasets/noise/zarr/noise/1.0")).status, 200);
     await program.run.says("the server process is replaced");
-    t.equal((await ask(kept, "/datasets")).status, 200, "on the connection that was there");
+    t.equal((await ask(kept, "/datasets")).status, 200, "on the existing connection");
     const next = program.processes().find((pid) => pid !== other) as number;
     t.not(next, one);
     const connection = await program.connectTo(next);
@@ -139,7 +139,7 @@ for (const signal of ["SIGKILL", "SIGTERM"] as const) {
   });
 }
 
-t.test("what keeps a process from being replaced does not end the others", { skip }, async (t) => {
+t.test("a process that cannot be replaced does not end the others", { skip }, async (t) => {
   const location = await writeStore(t);
   const gone = join(await makeDirectory(t), "gone.zarr");
   await cp(location, gone, { recursive: true });
@@ -157,7 +157,7 @@ t.test("what keeps a process from being replaced does not end the others", { ski
   t.equal(await program.run.ended, 0);
 });
 
-t.test("a chunk is answered by one process while another dies that makes chunks", { skip }, async (t) => {
+t.test("a process answers chunks while another dies that makes chunks", { skip }, async (t) => {
   const program = await startProgram(t, await writeStore(t), { args: ["--workers", "1"] });
   const [one, other] = program.processes() as [number, number];
   const dying = await program.connectTo(one);
@@ -171,7 +171,7 @@ t.test("a chunk is answered by one process while another dies that makes chunks"
   t.equal((await waiting.answer()).status, 200);
 });
 
-t.test("without the process that was started no other goes on", { skip }, async (t) => {
+t.test("without the supervisor no process stays alive", { skip }, async (t) => {
   const program = await startProgram(t, await writeStore(t));
   const pids = program.processes();
   program.run.child.kill("SIGKILL");
@@ -226,7 +226,7 @@ t.test("of two that start at once on one port, one is refused", { skip }, async 
   t.match(String(refused[0]?.reason), /the port is in use by another program/);
 });
 
-t.test("what keeps one process from starting is said as by a single one", { skip }, async (t) => {
+t.test("a process that cannot start fails with the message of a single one", { skip }, async (t) => {
   const location = await writeStore(t);
   const empty = await makeDirectory(t);
   for (const args of [[empty], [location, "--plugin", "x=./none.mjs"], [location, "--host", "203.0.113.1"]]) {
@@ -242,7 +242,7 @@ t.test("what keeps one process from starting is said as by a single one", { skip
   }
 });
 
-t.test("a number of processes that makes no sense is refused", async (t) => {
+t.test("an invalid number of processes is refused", async (t) => {
   for (const processes of ["0", "257", "two"]) {
     const { code, stderr } = await runProgram(t, ["serve", "x.zarr", "--processes", processes]);
     t.equal(code, 2);

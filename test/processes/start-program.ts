@@ -6,7 +6,7 @@ import { openConnection, type RawConnection } from "../http/raw-request.js";
 import { makeDirectory, writeFiles, zgroup } from "../source/write-store.js";
 import { childrenOf, processOfConnection } from "./process-table.js";
 
-/** The program with several processes, and what tests ask of it. */
+/** The program with several processes, for tests. */
 export interface Program {
   readonly run: Run;
   readonly url: string;
@@ -14,9 +14,9 @@ export interface Program {
   readonly pid: number;
   /** Ids of the server processes. */
   processes(): number[];
-  /** A connection that is with one process. */
+  /** Opens a connection to one process. */
   connectTo(pid: number): Promise<RawConnection>;
-  /** A connection, and with which process it is. */
+  /** Opens a connection, and returns it with its process. */
   connect(): Promise<{ readonly connection: RawConnection; readonly pid: number }>;
   /** Chunks that were made so far, by `path coords`. */
   made(): string[];
@@ -25,11 +25,11 @@ export interface Program {
 /** Chunks of the store of {@link writeStore}: 256 KiB as stored, made in some ten milliseconds. */
 export const CHUNKS = 24;
 
-/** A store with an array `noise` of {@link CHUNKS} chunks in a row. */
+/** Writes a store with an array `noise` of {@link CHUNKS} chunks in a row. */
 export async function writeStore(t: Test): Promise<string> {
   const location = join(await makeDirectory(t), "noise.zarr");
   const chunks = Array.from({ length: CHUNKS }, (_, index): [string, Uint8Array] => {
-    // Half of it compresses.
+    // Half of the bytes compress.
     const bytes = Buffer.alloc(2 ** 18, index);
     randomBytes(2 ** 17).copy(bytes);
     return [`noise/${index}.0`, bytes];
@@ -56,11 +56,11 @@ export async function writeStore(t: Test): Promise<string> {
 export interface ProgramOptions {
   readonly args?: readonly string[];
   readonly processes?: number;
-  /** Of Zstandard: how long a chunk takes. */
+  /** Level of Zstandard, by which a chunk takes longer. */
   readonly level?: number;
 }
 
-/** Starts it with the dataset `noise` recompressed and as it is stored (`plain`); ended with the test. */
+/** Starts the program with the dataset `noise` recompressed and as stored (`plain`). The test ends it. */
 export async function startProgram(
   t: Test,
   location: string,

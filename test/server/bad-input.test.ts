@@ -19,7 +19,7 @@ function arrayFiles(changes: object = {}) {
   return { ".zarray": JSON.stringify({ ...ARRAY, ...changes }), "0": gzipSync(Int32Array.of(1, 2)) };
 }
 
-/** A store with arrays as told, and a good one. */
+/** Writes a store with the given arrays and a valid one. */
 function writeStore(test: Test, arrays: Record<string, object>): string {
   return test.testdir({ ".zgroup": '{"zarr_format":2}', good: arrayFiles(), ...arrays });
 }
@@ -48,7 +48,7 @@ t.test("an array that cannot be understood is refused by name, and the rest is s
 });
 
 t.test(
-  "a compressor nobody knows is passed through, and refused only where it would have to be decoded",
+  "an unknown compressor is passed through, and refused only if it would have to be decoded",
   async (t) => {
     const location = writeStore(t, { odd: arrayFiles({ compressor: { id: "mystery", level: 9 } }) });
     const datasets = [datasetAt("stored", location), datasetAt("plain", location, TRANSCODED)];
@@ -87,12 +87,12 @@ t.test(
   },
 );
 
-t.test("a store that goes away is a failure, never an absence", async (t) => {
+t.test("a store that disappears is a failure, never an absence", async (t) => {
   const location = writeStore(t, {});
   const { get, server, json } = await startServer(t, { datasets: [datasetAt("d", location)] });
   t.equal((await get("/datasets/d/zarr/good/1")).status, 404, "absent");
   rmSync(location, { recursive: true });
-  t.equal((await get("/datasets/d/zarr/good/1")).status, 500, "nobody knows");
+  t.equal((await get("/datasets/d/zarr/good/1")).status, 500, "unknown");
   await server.refresh();
   t.same(await json("/datasets/d/keys"), ["good"], "its metadata are still served");
 });
@@ -105,7 +105,7 @@ t.test("links within a store are followed", async (t) => {
   t.equal((await get("/datasets/d/zarr/copy/1")).status, 200);
 });
 
-t.test("what is no store, or not there, is said with its place", async (t) => {
+t.test("errors name a location that is no store or does not exist", async (t) => {
   const open = (location: string) => startServer(t, { datasets: [datasetAt("d", location)] });
   await t.rejects(open(t.testdir({ "readme.txt": "hello" })), {
     code: "invalid-metadata",

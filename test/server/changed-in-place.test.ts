@@ -7,7 +7,7 @@ import { startServer } from "./start-server.js";
 
 const CHUNK = "/datasets/d/zarr/v/0";
 
-/** One array of bytes in two chunks of 8, uncompressed. */
+/** Writes one array of bytes in two chunks of 8, uncompressed. */
 async function serve(t: Test, served: object = {}, cache = true) {
   const directory = t.testdir({ store: { v: {} }, cache: {} });
   const location = join(directory, "store");
@@ -39,7 +39,7 @@ async function ask(connection: RawConnection, headers = "") {
   return connection.answer();
 }
 
-/** Until it is answered in the shortest way there is. */
+/** Requests it until it takes the shortest way. */
 async function askOften(connection: RawConnection) {
   for (let i = 0; i < 8; i++) await ask(connection);
 }
@@ -56,7 +56,7 @@ for (const [title, served] of [
         let etag: string | undefined;
         for (let round = 0; round < 40; round++) {
           const content = `round ${String(round).padStart(2, "0")}`;
-          // In place and of one length; or another file in its place, as zarr-python does.
+          // In place with the same length, or by another file, as zarr-python does.
           if (round % 2 === 0) await writeFile(file, content);
           else {
             await writeFile(`${file}.new`, content);
@@ -76,7 +76,7 @@ for (const [title, served] of [
   }
 }
 
-t.test("an often asked chunk that goes is absent, and one that comes is there", async (t) => {
+t.test("a warm chunk that is removed is absent, and one that is written is served", async (t) => {
   const { file, connection } = await serve(t);
   await askOften(connection);
   await unlink(file);
@@ -85,7 +85,7 @@ t.test("an often asked chunk that goes is absent, and one that comes is there", 
   t.equal((await ask(connection)).body.toString(), "again...");
 });
 
-t.test("an often asked chunk of a store that goes is a failure, not absent", async (t) => {
+t.test("a warm chunk of a store that disappears is a failure, not absent", async (t) => {
   const { location, connection } = await serve(t);
   await askOften(connection);
   await rm(location, { recursive: true });
@@ -93,7 +93,7 @@ t.test("an often asked chunk of a store that goes is a failure, not absent", asy
   await mkdir(location);
 });
 
-t.test("a link in place of an often asked chunk is followed within the store only", async (t) => {
+t.test("a link in place of a warm chunk is followed within the store only", async (t) => {
   const { directory, location, file, connection } = await serve(t);
   await askOften(connection);
   await unlink(file);

@@ -13,7 +13,7 @@ const { limits } = optionConfig(defaultValues({}));
 const gzip = { id: "gzip", level: 1 };
 
 t.test(
-  "what would decode to more than is allowed is refused, and what need not be decoded is served",
+  "chunks that would decode to more than the limit are refused, and those that need no decoding are served",
   async (t) => {
     const location = join(await makeDirectory(t), "store");
     const large = { ...zarray, shape: [8_192], chunks: [8_192] };
@@ -59,11 +59,15 @@ t.test(
       lines.some((line) => /"path":"large".*at most 4096 bytes/.test(JSON.stringify(line))),
       "named in the log, with the reason",
     );
-    t.equal((await bytes("bomb/0"))[0], 500, "what shows in the bytes only is found when they are decoded");
+    t.equal(
+      (await bytes("bomb/0"))[0],
+      500,
+      "a size that only the bytes show is found when they are decoded",
+    );
   },
 );
 
-t.test("the limit changes neither bytes nor what they are known by", async (t) => {
+t.test("the limit changes neither bytes nor ETags", async (t) => {
   const asked = { compressor: null };
   const plans = [2 ** 20, 2 ** 30].map((maxChunkBytes) =>
     createEncodingPlan(storedArray(), asked, { maxChunkBytes }),

@@ -4,7 +4,7 @@ import { startServer } from "./start-server.js";
 
 const DATASETS = [datasetOf("flat", flatSource()), datasetOf("nested", nestedSource())];
 
-t.test("programs see what is in a dataset", async (t) => {
+t.test("programs get the content of a dataset", async (t) => {
   const { json } = await startServer(t, { datasets: DATASETS });
   t.same(await json("/datasets"), ["flat", "nested"]);
   t.same(new Set((await json("/datasets/flat/keys")) as string[]), new Set(["t", "x", "y", "crs"]));
@@ -28,7 +28,7 @@ t.test("programs see what is in a dataset", async (t) => {
   });
 });
 
-t.test("what /groups returns is usable verbatim, and suffixes win", async (t) => {
+t.test("paths of /groups are usable verbatim, and suffixes win", async (t) => {
   const { get, json } = await startServer(t, { datasets: DATASETS });
   t.same(await json("/datasets/nested/groups//a/b/keys"), ["v"]);
   t.same(await json("/datasets/nested/groups/a/b/keys"), ["v"]);
@@ -48,7 +48,7 @@ t.test("what /groups returns is usable verbatim, and suffixes win", async (t) =>
   t.same(await missing.json(), { detail: "Group 'a/x' not found in dataset 'nested'" });
 });
 
-t.test("plugins and versions are told", async (t) => {
+t.test("plugins and versions are listed", async (t) => {
   const { json } = await startServer(t, { datasets: DATASETS });
   const plugins = (await json("/plugins")) as Record<string, { path: string; version: string }>;
   t.same(Object.keys(plugins), ["dataset_info", "module_version", "plugin_info", "zarr"]);
@@ -71,7 +71,7 @@ t.test("plugins and versions are told", async (t) => {
   }
 });
 
-t.test("people see pages", async (t) => {
+t.test("people get pages", async (t) => {
   const { get } = await startServer(t, { datasets: DATASETS });
   for (const path of ["/", "/datasets/flat/", "/datasets/nested/tree", "/docs"]) {
     const answer = await get(path);
@@ -97,7 +97,7 @@ t.test("without the zarr plugin, everything below /zarr is an ordinary 404", asy
   t.same(Object.keys((await json("/plugins")) as object), ["dataset_info", "plugin_info"]);
 });
 
-t.test("a plugin of somebody else gets what the built-in ones get", async (t) => {
+t.test("another plugin gets the context of the built-in ones", async (t) => {
   const { json } = await startServer(t, {
     datasets: DATASETS,
     plugins: [

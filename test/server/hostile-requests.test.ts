@@ -8,7 +8,7 @@ import { startServer } from "./start-server.js";
 
 const SECRET = "what lies beside the store";
 
-/** A store of one array beside a file that nobody may read; the path as it is, no client tidies it up. */
+/** Serves a store beside a secret file. Paths are sent as they are: no client normalizes them. */
 async function setup(test: Test) {
   const root = test.testdir({
     "secret.txt": SECRET,
@@ -145,7 +145,7 @@ const headers = fc.dictionary(
   { maxKeys: 3 },
 );
 
-t.test("no request reads beside the store, is a failure, or stops the server", async (t) => {
+t.test("no request reads outside of the store, fails, or stops the server", async (t) => {
   const { send, lines } = await setup(t);
   const method = fc.constantFrom("GET", "GET", "GET", "HEAD", "OPTIONS", "POST", "DELETE");
   await fc.assert(

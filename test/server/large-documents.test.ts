@@ -20,7 +20,7 @@ const TREE = storedTree([
   },
 ]);
 
-t.test("documents too large for one turn of the loop have the bytes they would have otherwise", async (t) => {
+t.test("documents too large for one iteration of the loop have the same bytes", async (t) => {
   const source = { ...fakeSource(TREE), location: "here" };
   const { url, get } = await startServer(t, { datasets: [{ ...CONFIG, source }] });
   const { tree, arrays } = createSnapshot(CONFIG, TREE, "");
@@ -36,7 +36,7 @@ t.test("documents too large for one turn of the loop have the bytes they would h
       const response = await fetch(`${url}/datasets/large/${path}`, { headers });
       return { response, body: await response.text() };
     };
-    // Asked for at once, before it is there: made once, and compressed for those who want that.
+    // Concurrent requests before it is made: made once, and compressed for clients that accept it.
     const answers = await Promise.all(
       ["identity", "br", "gzip", "identity"].map((coding) => ask({ "accept-encoding": coding })),
     );
@@ -56,7 +56,7 @@ t.test("documents too large for one turn of the loop have the bytes they would h
   t.equal((await get("/datasets/large/")).status, 200);
 });
 
-t.test("a client that gives up while one is made costs nobody else theirs", async (t) => {
+t.test("a client that leaves while a document is made does not affect other clients", async (t) => {
   const source = { ...fakeSource(TREE), location: "here" };
   const { url, json } = await startServer(t, { datasets: [{ ...CONFIG, source }] });
   const impatient = new AbortController();

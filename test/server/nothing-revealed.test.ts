@@ -12,7 +12,7 @@ import { ALL_PLUGINS, startServer } from "./start-server.js";
 
 const TOKEN = "a-token-that-nobody-may-read-in-a-log";
 
-/** A store with chunks that can be read, that are damaged, that are absent, and that cannot be read. */
+/** Writes a store with chunks that are intact, damaged, absent, and unreadable. */
 async function writeStore(t: Test): Promise<string> {
   const location = join(await makeDirectory(t), "secret-place.zarr");
   const zarray = {
@@ -90,7 +90,7 @@ t.test("no answer to any request reveals a path of the machine", async (t) => {
       ]) {
         const answer = await rawRequest(port, path, request);
         statuses.add(answer.status);
-        // Of the page's assets, what others have written is their own.
+        // Assets of the page are by others, and may contain such texts.
         const text =
           JSON.stringify(answer.headers) + (path.startsWith("/docs/") ? "" : answer.body.toString("latin1"));
         for (const secret of secrets) {
@@ -159,7 +159,7 @@ t.test("an instance that is not ready says why without a path of the machine", a
   t.ok(JSON.stringify(metadata.lines).includes("secret-place"), "the log does say where");
 });
 
-t.test("a token is in no line of the log, wherever it stood in a request", async (t) => {
+t.test("a token is in no line of the log, wherever it is in a request", async (t) => {
   const location = await writeStore(t);
   const directory = await makeDirectory(t);
   const tokenFile = join(directory, "tokens");

@@ -70,7 +70,7 @@ t.test("probes run once at a time, and not again once they have passed", async (
   t.equal(runs, 2);
 });
 
-t.test("a chunk is made, and what keeps it from being made is the reason", async (t) => {
+t.test("a chunk is made, and the error that prevents it is the reason", async (t) => {
   const pool = openPool(t);
   t.match(await createWithPool(pool).check(), { ready: true, checks: { pool: "ok" } });
   t.equal(pool.stats.completed, 1);
@@ -107,7 +107,7 @@ t.test("a pool that breaks later is not ready until it can make a chunk again", 
 });
 
 t.test(
-  "what fails is logged when it begins to, when it fails otherwise, and when it works again",
+  "a part is logged when it fails, when it fails for another reason, and when it works again",
   async (t) => {
     const { log, lines } = createTestLog();
     let failure: Error | undefined = new Error("ENOENT: open '/somewhere/secret'");
@@ -134,7 +134,7 @@ t.test(
   },
 );
 
-t.test("load is no reason, and the chunk that is tried takes turns with others", async (t) => {
+t.test("load is no reason, and the probe's chunk is queued with others", async (t) => {
   const workerFile = fileURLToPath(new URL("../pool/crashing-worker.js", import.meta.url));
   const pool = openPool(t, { workerFile });
   const { plan } = createEncodingPlan(storedArray(), { compressor: null });
@@ -149,7 +149,7 @@ t.test("a cache that is off is no reason", async (t) => {
   t.match(await createBegun({ cacheState: () => "off" }).check(), { ready: true, checks: { cache: "off" } });
 });
 
-t.test("a balancer gets an answer in time, whatever takes long", async (t) => {
+t.test("a balancer gets an answer in time, even if a probe is slow", async (t) => {
   const readiness = createBegun({ probes: { metadata: () => new Promise(() => undefined) } });
   const first = await Promise.race([readiness.check(), pause(5_000)]);
   t.same(first, { ready: false, reason: "starting", checks: {} });
@@ -166,7 +166,7 @@ t.test("a server is ready after its probes, which clients do not see", async (t)
   });
   const dataset = { id: "d", location: "memory", immutable: false, encoding: {}, variables: {}, source };
   const { get, json } = await startServer(t, { datasets: [dataset] });
-  // Nobody has asked /readyz yet.
+  // There was no request for /readyz yet.
   while (!/^zpublish_ready 1$/m.test(await (await get("/metrics")).text())) await pause(250);
   const ready = await get("/readyz");
   t.equal(ready.status, 200);

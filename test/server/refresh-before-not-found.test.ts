@@ -16,7 +16,7 @@ async function writeSmallStore(t: Test): Promise<string> {
   return location;
 }
 
-/** Two instances that look for new metadata by themselves in an hour. */
+/** Starts two instances whose own refreshes are an hour away. */
 async function serveTwice(t: Test, location: string, dataset: object = {}, refreshSeconds = 3_600) {
   const config = {
     refreshSeconds,
@@ -29,7 +29,7 @@ async function serveTwice(t: Test, location: string, dataset: object = {}, refre
 
 const text = async (response: Response) => [response.status, await response.text()];
 
-t.test("what another instance has told of is not said to be absent", async (t) => {
+t.test("a change that another instance has served is not absent", async (t) => {
   const location = await writeSmallStore(t);
   const { one, other } = await serveTwice(t, location);
   t.equal((await other.get("/datasets/d/zarr/v/2")).status, 404);
@@ -45,7 +45,7 @@ t.test("what another instance has told of is not said to be absent", async (t) =
   await one.server.refresh();
   t.match(await one.json("/datasets/d/zarr/v/.zarray"), { shape: [6] });
   t.same(await text(await other.get("/datasets/d/zarr/v/2")), [200, "ef"], "an array that has grown");
-  t.match(await other.json("/datasets/d/zarr/v/.zarray"), { shape: [6] }, "which is told from then on");
+  t.match(await other.json("/datasets/d/zarr/v/.zarray"), { shape: [6] }, "which is served from then on");
 
   await writeFiles(location, { "new/.zarray": ARRAY, "new/0": "kl", "h/.zgroup": zgroup });
   t.same(await text(await other.get("/datasets/d/zarr/new/0")), [200, "kl"], "a new variable");
@@ -57,7 +57,7 @@ t.test("what another instance has told of is not said to be absent", async (t) =
   t.same(await text(await other.get("/datasets/d/zarr/v/1.0")), [200, "mnop"], "other dimensions");
 });
 
-t.test("a chunk file that comes is found where there was none", async (t) => {
+t.test("a chunk file that is written later is found", async (t) => {
   const location = await writeSmallStore(t);
   await writeFiles(location, { "s/.zarray": ARRAY });
   const { other } = await serveTwice(t, location);
@@ -66,7 +66,7 @@ t.test("a chunk file that comes is found where there was none", async (t) => {
   t.same(await text(await other.get("/datasets/d/zarr/s/1")), [200, "xy"]);
 });
 
-t.test("a dataset that does not change, or is not looked at, is not looked at for that either", async (t) => {
+t.test("a dataset that is immutable, or without refreshes, is not refreshed for that either", async (t) => {
   for (const [dataset, seconds] of [
     [{ immutable: true }, 3_600],
     [{}, 0],
@@ -78,7 +78,7 @@ t.test("a dataset that does not change, or is not looked at, is not looked at fo
   }
 });
 
-t.test("what is never there is 404 for many at once, each time", async (t) => {
+t.test("a path that never exists is 404 for many requests at once, each time", async (t) => {
   const location = await writeSmallStore(t);
   const { other } = await serveTwice(t, location);
   const keys = ["v/9", "nothing/0", "nothing/.zarray", "no/group/.zgroup", "v/0.0", "v/01", "zarr.json"];
@@ -88,7 +88,7 @@ t.test("what is never there is 404 for many at once, each time", async (t) => {
   }
 });
 
-t.test("a source that cannot be looked at is a failure, not an absence", async (t) => {
+t.test("a source that cannot be refreshed is a failure, not an absence", async (t) => {
   const location = await writeSmallStore(t);
   const { other } = await serveTwice(t, location);
   const { rename } = await import("node:fs/promises");
@@ -101,7 +101,7 @@ t.test("a source that cannot be looked at is a failure, not an absence", async (
 });
 
 t.test(
-  "each of several processes looks, whoever is asked",
+  "each of several processes refreshes",
   { skip: process.platform === "linux" ? false : "only Linux spreads connections" },
   async (t) => {
     const location = await writeStore(t);

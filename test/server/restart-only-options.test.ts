@@ -15,13 +15,13 @@ const current: Omit<Config, "datasets" | "plugins"> = {
   observe: { ...defaults.observe, admin },
 };
 
-t.test("what can change does, and nothing is named", (t) => {
+t.test("options that can change do, and none is named", (t) => {
   const next = { ...current, title: "other", limits: { ...current.limits, maxRequests: 7 } };
   t.strictSame(keepRestartOnlyOptions(current, next), { config: next, ignored: [] });
   t.end();
 });
 
-t.test("of options that belong together those are named that were to be changed, and all stay", (t) => {
+t.test("of options that belong together, the changed ones are named, and all stay", (t) => {
   const next = {
     ...current,
     port: current.port + 1,
@@ -35,7 +35,7 @@ t.test("of options that belong together those are named that were to be changed,
   t.end();
 });
 
-t.test("all of them are named where they come or go together", (t) => {
+t.test("all of them are named if they are added or removed together", (t) => {
   const next = {
     ...current,
     cache: null,

@@ -2,7 +2,7 @@ import type { DatasetConfig } from "../../src/config/config.js";
 import { createMemorySource } from "../../src/source/memory.js";
 import type { Source } from "../../src/source/source.js";
 
-/** A flat dataset in memory: int16 `t` over (y, x), its coordinates, a scalar; 3 × 5 in chunks of 2 × 2. */
+/** Creates a flat dataset in memory: int16 `t` over (y, x), its coordinates, a scalar; 3 × 5 in chunks of 2 × 2. */
 export function flatSource(): Source {
   return createMemorySource({
     location: "flat",
@@ -36,7 +36,7 @@ export function flatSource(): Source {
   });
 }
 
-/** A tree of groups in memory: `/`, `/a`, `/a/b`, `/c`, each with a variable `v` but the root. */
+/** Creates a tree of groups in memory: `/`, `/a`, `/a/b`, `/c`, each with a variable `v` but the root. */
 export function nestedSource(): Source {
   const arrays = [{ name: "v", data: Uint8Array.of(1, 2, 3), shape: [3], compressor: null }];
   return createMemorySource({

@@ -54,7 +54,7 @@ async function sources(t: Parameters<typeof startTestServer>[0]): Promise<Metric
   };
 }
 
-t.test("what is counted is what Prometheus reads, in its units, by route template", async (t) => {
+t.test("Prometheus reads all counts in its units, by route template", async (t) => {
   const from = await sources(t);
   for (const key of ["0", "1", "2?token=abc", "%ff"]) await rawRequest(from.port, `/chunk/${key}`);
   await rawRequest(from.port, "/nowhere/in/particular");
@@ -69,7 +69,7 @@ t.test("what is counted is what Prometheus reads, in its units, by route templat
   t.equal(value("zpublish_http_request_duration_seconds_count", { route: "/chunk/{key}" }), 4);
   t.equal(value("zpublish_http_request_duration_seconds_bucket", { route: "/chunk/{key}", le: "+Inf" }), 4);
   t.equal(value("zpublish_http_max_requests_in_flight", { priority: "chunk" }), limits.maxRequests);
-  t.equal(value("zpublish_max_connections", {}), 77, "what holds, not what was asked for");
+  t.equal(value("zpublish_max_connections", {}), 77, "the limit in effect, not the configured one");
   t.equal(value("zpublish_http_clients_dropped_total", {}), 3);
   t.equal(value("zpublish_pool_worker_restarts_total", { reason: "out_of_memory" }), 2);
   t.equal(value("zpublish_pool_wait_seconds_bucket", { le: "0.00025" }), 1);
@@ -98,14 +98,14 @@ t.test("what is counted is what Prometheus reads, in its units, by route templat
     "no cache, no metrics of it",
   );
   t.notMatch(text, /particular|token|%ff/, "no label comes from a request");
-  // promtool says more about names and units than any test of ours.
+  // promtool checks more about names and units than a test could.
   if (spawnSync("promtool", ["--version"]).error === undefined) {
     const checked = spawnSync("promtool", ["check", "metrics"], { input: text, encoding: "utf8" });
     t.equal(checked.status, 0, checked.stderr + checked.stdout);
   }
 });
 
-t.test("a pool that nobody has needed yet has values: zeros", async (t) => {
+t.test("a pool that has not started has values: zeros", async (t) => {
   const from = { ...(await sources(t)), pool: () => undefined, chunks: () => undefined };
   const { value } = parseMetrics(await renderMetrics([{ families: await collectMetrics(from) }]));
   for (const name of [
@@ -126,7 +126,7 @@ t.test("a pool that nobody has needed yet has values: zeros", async (t) => {
 
 t.test("metrics of several processes are one text, each with its own label", async (t) => {
   const families = await collectMetrics(await sources(t));
-  // As they come from another process.
+  // As they arrive from another process.
   const others = structuredClone(families);
   const text = await renderMetrics([
     { process: "1", families },
@@ -140,7 +140,7 @@ t.test("metrics of several processes are one text, each with its own label", asy
   }
 });
 
-t.test("observing the process keeps no process from ending", async (t) => {
+t.test("observing the process does not keep it alive", async (t) => {
   const file = JSON.stringify(new URL("../../src/observe/metrics.js", import.meta.url).href);
   const source = `import { observeProcess } from ${file}; observeProcess(); console.log("observed");`;
   const output = execFileSync(process.execPath, ["--input-type=module", "-e", source], {

@@ -8,9 +8,9 @@ import { createTestLog, type LogLine } from "../http/start-test-server.js";
 export interface RunningServer {
   readonly server: ServerHandle;
   readonly url: string;
-  /** What was logged so far. */
+  /** Lines of the log so far. */
   readonly lines: LogLine[];
-  /** GET, with nothing a browser would add. */
+  /** Sends a GET without the headers of a browser. */
   get(path: string, headers?: Record<string, string>): Promise<Response>;
   json(path: string): Promise<unknown>;
 }
@@ -20,8 +20,8 @@ export const ALL_PLUGINS = ["dataset_info", "module_version", "plugin_info", "za
 }));
 
 /**
- * The whole server on a free port, closed at the test's end.
- * @param parts Another pool in the place of the server's.
+ * Starts a complete server on a free port, which closes at the end of the test.
+ * @param parts Another pool instead of the server's.
  */
 export async function startServer(
   t: Pick<Test, "teardown">,

@@ -61,7 +61,7 @@ t.test("chunks are whole, and padded with the fill value", async (t) => {
   t.same([...y], [0n, 2n ** 60n, -1n]);
 });
 
-t.test("what names no chunk, array or group is 404", async (t) => {
+t.test("paths that name no chunk, array or group are 404", async (t) => {
   const { get } = await startServer(t, { datasets: DATASETS });
   const keys = [
     "00.0",
@@ -98,7 +98,7 @@ t.test("what names no chunk, array or group is 404", async (t) => {
   t.same(await unknown.json(), { detail: "Dataset 'x' not found" });
 });
 
-t.test("directories list what is in them, and redirect to their slash", async (t) => {
+t.test("directories list their content, and redirect to their slash", async (t) => {
   const { get } = await startServer(t, { datasets: DATASETS, rootPath: "/pre" });
   for (const path of ["/datasets/flat", FLAT, `${NESTED}/a`, `${NESTED}/a/b`, `${FLAT}/t`]) {
     const answer = await get(path);
@@ -147,7 +147,7 @@ t.test("the same request has the same bytes and ETag on another instance", async
   }
 });
 
-t.test("a cache is warm after a restart, and not believed for other data", async (t) => {
+t.test("a cache is warm after a restart, and not used for other data", async (t) => {
   const cache = { directory: t.testdir(), maxBytes: 2 ** 26 };
   const first = await startServer(t, { datasets: DATASETS, cache });
   const before = await first.get(`${FLAT}/t/0.0`);

@@ -46,7 +46,7 @@ t.test("dates are those of cftime, in every calendar", { skip }, async (t) => {
   t.pass(`${cases.length} dates`);
 });
 
-t.test("calendars are their own opposite over centuries", async (t) => {
+t.test("dates become days and the same dates again over centuries", async (t) => {
   for (const [name, calendar] of Object.entries(CALENDARS)) {
     let wrong = 0;
     let previous = "";
@@ -59,7 +59,7 @@ t.test("calendars are their own opposite over centuries", async (t) => {
   }
 });
 
-t.test("fractions show as times of day, missing values as NaT", async (t) => {
+t.test("fractions are times of day, missing values NaT", async (t) => {
   const format = cfTimeFormatter({ units: "days since 1800-01-01", _FillValue: -999, missing_value: 1e20 });
   t.equal(format?.(73_000.1), "1999-11-14T02:24:00");
   t.equal(format?.(0.5), "1800-01-01T12:00:00");
@@ -70,7 +70,7 @@ t.test("fractions show as times of day, missing values as NaT", async (t) => {
   t.equal(cfTimeFormatter({ units: "days since 1970-01-01" })?.(2n ** 62n), String(2n ** 62n), "no date");
 });
 
-t.test("what describes no time of CF is left alone", async (t) => {
+t.test("attributes that describe no CF time have no formatter", async (t) => {
   for (const attrs of [
     {},
     { units: "K" },

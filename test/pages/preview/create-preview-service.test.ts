@@ -70,7 +70,7 @@ t.test("more dimensions are read row by row", async (t) => {
   });
 });
 
-t.test("CF times come as dates, packed values as they are stored", async (t) => {
+t.test("CF times are dates, packed values are as stored", async (t) => {
   const hours = Int32Array.of(0, 6, 12);
   const units = "hours since 2000-01-01";
   t.strictSame(await look(inMemory([3], "<i4", hours, { attrs: { units } })), {
@@ -83,7 +83,7 @@ t.test("CF times come as dates, packed values as they are stored", async (t) => 
   t.strictSame(await look(times), { first: ["1970-01-02T00:00:00"], last: [] });
 });
 
-t.test("stored chunks are decoded, absent ones are fill", async (t) => {
+t.test("stored chunks are decoded, absent ones have the fill value", async (t) => {
   const directory = t.testdir();
   const stored = storedArray({
     shape: [10],
@@ -128,7 +128,7 @@ t.test("texts of any length are read from their chunks", async (t) => {
   t.equal(await look(stored), undefined);
 });
 
-t.test("what cannot be looked at is undefined, never an error", async (t) => {
+t.test("values that cannot be read are undefined, never an error", async (t) => {
   t.equal(await look(storedArray({ codecs: [{ id: "lzma" }] })), undefined);
   t.equal(
     await look(storedArray({ chunkShape: [2 ** 13, 2 ** 13] })),
@@ -142,7 +142,7 @@ t.test("what cannot be looked at is undefined, never an error", async (t) => {
   t.equal(await failing.values({ stored: storedArray() } as ServedArray), undefined);
 });
 
-t.test("a look asks for few chunks, of few items each", async (t) => {
+t.test("a preview needs few chunks, of few items each", async (t) => {
   const tasks: ChunkTask[] = [];
   const counting = createPreviewService(async (task): Promise<ChunkOutcome> => {
     tasks.push(task);

@@ -5,7 +5,7 @@ import { parseDataType } from "../../../src/model/parse-data-type.js";
 import { formatItems } from "../../../src/pages/preview/format-items.js";
 import { clientMissing, PYTHON } from "../../require-client.js";
 
-/** Items as numpy prints them one by one; types whose text is settled here are left out. */
+/** Prints items one by one as numpy does. */
 const SCRIPT = `
 import base64, json, sys
 import numpy
@@ -17,7 +17,7 @@ for dtype, data in json.load(sys.stdin):
 json.dump(answers, sys.stdout)
 `;
 
-/** Bytes that are many different numbers in every width, the special ones of IEEE 754 among them. */
+/** Bytes of many different numbers in every width, including the special ones of IEEE 754. */
 function patterns(): Uint8Array {
   const floats = [
     0,
@@ -96,7 +96,7 @@ t.test("items read as numpy prints them", { skip: clientMissing("numcodecs") }, 
   }
 });
 
-t.test("structured items are tuples, raw ones bytes, and what has no text is undefined", async (t) => {
+t.test("structured items are tuples, raw ones bytes, and objects undefined", async (t) => {
   const dtype: JsonValue = [
     ["a", "<i2"],
     ["b", "|S2"],

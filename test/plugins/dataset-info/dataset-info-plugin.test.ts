@@ -20,13 +20,13 @@ t.test("/datasets lists ids in the order configured", async (t) => {
   t.equal(await text("/datasets"), '["climate","air"]');
 });
 
-t.test("a dataset without its slash redirects, one that is not there does not", async (t) => {
+t.test("a dataset without its slash redirects, an unknown one does not", async (t) => {
   const { get } = await service();
   t.strictSame(await get("/datasets/air"), { kind: "redirect", to: "with-slash" });
   await t.rejects(get("/datasets/none"), { code: "not-found", message: "Dataset 'none' not found" });
 });
 
-t.test("/groups lists every group with a slash in front, parents first", async (t) => {
+t.test("/groups lists every group with a leading slash, parents first", async (t) => {
   const { text } = await service();
   t.equal(await text("/datasets/air/groups"), '["/"]');
   t.equal(
@@ -35,7 +35,7 @@ t.test("/groups lists every group with a slash in front, parents first", async (
   );
 });
 
-t.test("what /groups lists is usable as it is, and extra slashes do not count", async (t) => {
+t.test("paths of /groups are usable as they are, and extra slashes do not count", async (t) => {
   const { text, get } = await service();
   const expected = '["time","lat","lon","tas","pr"]';
   for (const path of ["model-a/fine", "/model-a/fine", "model-a/fine/", "//model-a//fine//"]) {
@@ -71,7 +71,7 @@ t.test("documents are made once per snapshot and carry its cache control", async
   t.equal(((await get("/datasets")) as DocumentReply).document, ids.document);
 });
 
-t.test("pages resolve to the same places however their path is spelled", async (t) => {
+t.test("links of a page resolve to the same URLs however its path is written", async (t) => {
   const { text } = await service();
   const headers = { host: "data.example" };
   for (const path of ["groups/model-a/fine", "groups//model-a/fine", "groups/model-a/fine/"]) {

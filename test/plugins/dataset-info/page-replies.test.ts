@@ -47,13 +47,13 @@ t.test("requests at the same time and soon after make one page", async (t) => {
   t.equal(asked, 4, "another address is the same page placed elsewhere");
 });
 
-t.test("the address to copy is the one the service has for its client", async (t) => {
+t.test("the Zarr URL has the address that the client uses", async (t) => {
   const { reply } = pages(async () => undefined);
   const air = airTemperature();
   t.match(await html(reply(air, air.tree.root, false, request("h/root"))), "http://h/root/datasets/air/zarr");
 });
 
-t.test("a new state of the dataset is a new page at once", async (t) => {
+t.test("a new snapshot has a new page at once", async (t) => {
   const { reply } = pages(async () => undefined);
   const before = fakeSnapshot("x", { attrs: { title: "before" } });
   const after = fakeSnapshot("x", { attrs: { title: "after" } });
@@ -62,7 +62,7 @@ t.test("a new state of the dataset is a new page at once", async (t) => {
 });
 
 t.test(
-  "a page does not wait for slow previews, nor fail with failing ones, and is not kept for long",
+  "a page does not wait for slow previews, nor fail with failing ones, and is not cached for long",
   async (t) => {
     let asked = 0;
     const { reply } = pages(({ variable }) => {
@@ -84,7 +84,7 @@ t.test(
   },
 );
 
-t.test("no more than 32 previews are asked for, and none of large chunks", async (t) => {
+t.test("a page needs at most 32 previews, and none of large chunks", async (t) => {
   const asked: string[] = [];
   const { reply } = pages(async ({ variable }) => {
     asked.push(variable.name);

@@ -6,7 +6,7 @@ import { fakeSnapshot } from "../../pages/fake-snapshot.js";
 
 const ROOT = { variables: { x: { dims: ["x"], shape: [3] } } };
 
-t.test("a chunk of an array that is refused since it was served is a failure, not absent", async (t) => {
+t.test("a chunk of an array that was served and is now refused is a failure, not absent", async (t) => {
   const refused = [
     { path: "g/lost", reason: "half written" },
     { path: "never", reason: "no codec" },
@@ -19,7 +19,7 @@ t.test("a chunk of an array that is refused since it was served is a failure, no
   }
 });
 
-t.test("the root's documents have routes of their own, and doubled slashes lead there too", async (t) => {
+t.test("the root's documents have their own routes, and doubled slashes reach them, too", async (t) => {
   const routes = await zarrPlugin.routes(fakeContext({ snapshots: [fakeSnapshot("d", ROOT)] }));
   const store = "/datasets/{dataset_id}/zarr";
   const { text } = fakeService(routes);
