@@ -34,7 +34,7 @@ export interface PreparedApp {
 /** Recent paths whose route is remembered: some hundred bytes each. */
 const MAX_REMEMBERED_PATHS = 4_096;
 
-/** @throws ZpublishError `invalid-config` if routes conflict or an option is invalid. */
+/** @throws ZpublishError `invalid-config` if routes conflict, or one of them or an option is invalid. */
 export function prepareApp(app: HttpApp): PreparedApp {
   const { rootPath = "", cacheControl = ASK_EACH_TIME } = app;
   if (rootPath !== "" && !/^(?:\/[A-Za-z0-9\-._~]+)+$/.test(rootPath)) {
@@ -48,6 +48,15 @@ export function prepareApp(app: HttpApp): PreparedApp {
     throw new ZpublishError(
       "invalid-config",
       `Cache-Control: expected printable ASCII, received ${received}`,
+    );
+  }
+  for (const { path, priority } of app.routes) {
+    // TypeScript does not check the routes of plugins.
+    if (priority === "page" || priority === "chunk") continue;
+    const received = JSON.stringify(priority);
+    throw new ZpublishError(
+      "invalid-config",
+      `Route '${path}': expected priority 'page' or 'chunk', received ${received}`,
     );
   }
   const cors = createCors(app.corsOrigin ?? "*");

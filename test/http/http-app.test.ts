@@ -13,7 +13,7 @@ function page(text: string): DocumentReply {
   };
 }
 
-t.test("a server may listen before it has a site, and says that it starts", async (t) => {
+t.test("a server may listen before it has an app, and says that it starts", async (t) => {
   const server = createHttpServer({ log: createTestLog().log });
   t.teardown(() => server.close(0));
   const { port } = await server.listen("127.0.0.1", 0);
@@ -25,7 +25,7 @@ t.test("a server may listen before it has a site, and says that it starts", asyn
   t.equal(jsonOf(await rawRequest(port, "/page")), "here");
 });
 
-t.test("another site takes its place at once; requests in flight keep theirs", async (t) => {
+t.test("another app takes over at once; requests in flight keep theirs", async (t) => {
   const server = createHttpServer({ log: createTestLog().log });
   t.teardown(() => server.close(0));
   let go = () => {};
@@ -65,7 +65,7 @@ t.test("another site takes its place at once; requests in flight keep theirs", a
   );
 });
 
-t.test("a site that is no good changes nothing", async (t) => {
+t.test("an invalid app changes nothing", async (t) => {
   const server = createHttpServer({ log: createTestLog().log });
   t.teardown(() => server.close(0));
   server.use({ routes: [routeOf("/page", () => page("old"))] });
@@ -73,6 +73,11 @@ t.test("a site that is no good changes nothing", async (t) => {
   t.throws(() => server.use({ routes: [], rootPath: "no" }), {
     code: "invalid-config",
     message: /received 'no'/,
+  });
+  const route = { ...routeOf("/page", () => page("new")), priority: undefined };
+  t.throws(() => server.use({ routes: [route as never] }), {
+    code: "invalid-config",
+    message: /Route '\/page': expected priority 'page' or 'chunk', received undefined/,
   });
   t.equal(jsonOf(await rawRequest(port, "/page")), "old");
 });
