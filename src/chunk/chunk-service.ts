@@ -1,8 +1,5 @@
-import type { CacheKey } from "../cache/cache-key.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { BodyReply } from "../http/reply.js";
-import type { ChunkVersion } from "./chunk-version.js";
-import type { ServedChunk } from "./locate-chunk.js";
 
 /** Turns a variable and a chunk key into a reply. */
 export interface ChunkService {
@@ -25,10 +22,3 @@ export interface ChunkServiceStats {
 
 /** Where a body came from: the cache (`hit`), the source as it is stored (`pass`), or the pool (`miss`). */
 export type ChunkOrigin = "hit" | "pass" | "miss";
-
-/** A request for one version of a chunk. */
-export interface ChunkRequest {
-  readonly chunk: ServedChunk;
-  readonly version: ChunkVersion;
-  readonly cacheKey: CacheKey;
-}

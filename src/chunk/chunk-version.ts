@@ -1,16 +1,7 @@
 import { ZpublishError } from "../errors.js";
-import { loopIteration } from "../event-loop/loop-iteration.js";
 import type { StampLook } from "../zarr/chunk-source.js";
 import { combineStamps, storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
-import type { ServedChunk } from "./locate-chunk.js";
-
-/** State of the stored bytes behind a served chunk, known without reading them. */
-export interface ChunkVersion {
-  /** False if the dataset is immutable: then nothing was looked up. */
-  readonly wasChecked: boolean;
-  /** Identifies the bytes; undefined if nothing is stored, or nothing was looked up. */
-  readonly token: string | undefined;
-}
+import type { ChunkVersion, ServedChunk } from "./served-chunk.js";
 
 const IMMUTABLE: ChunkVersion = { wasChecked: false, token: undefined };
 const ABSENT: ChunkVersion = { wasChecked: true, token: undefined };
@@ -19,6 +10,8 @@ const ABSENT: ChunkVersion = { wasChecked: true, token: undefined };
 const CONCURRENCY = 16;
 /** Stored chunks behind one served chunk that are looked up while the event loop waits. */
 const MAX_CHECKED_NOW = 8;
+/** Calls of {@link loopIteration} within one iteration after which it counts as another. */
+const MAX_CALLS = 512;
 
 /** True if nothing is stored behind a chunk. */
 export function isAbsent({ wasChecked, token }: ChunkVersion): boolean {
@@ -116,4 +109,32 @@ export async function assertStillAbsent(chunk: ServedChunk, version: ChunkVersio
   if (version.token === undefined || plan.source.kind === "memory") return;
   if (plan.source.kind === "shards" && (await findToken(chunk)) === version.token) return;
   throw new ZpublishError("source-changed", `a chunk of '${plan.path}' vanished while it was being read`);
+}
+
+let iteration = 0;
+let calls = 0;
+let isScheduled = false;
+
+function endIteration(): void {
+  iteration += 1;
+  calls = 0;
+  isScheduled = false;
+}
+
+/**
+ * The number of the current iteration of the event loop. What is found out in an iteration holds for every request that
+ * the loop received in it: they had all begun to arrive before. (With very many at once libuv polls again within an
+ * iteration, so the number also goes up after {@link MAX_CALLS} calls.)
+ */
+function loopIteration(): number {
+  if (!isScheduled) {
+    isScheduled = true;
+    // Runs behind the phase in which sockets are read.
+    setImmediate(endIteration);
+  }
+  if (++calls > MAX_CALLS) {
+    iteration += 1;
+    calls = 0;
+  }
+  return iteration;
 }

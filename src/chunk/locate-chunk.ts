@@ -2,46 +2,13 @@ import { createHash } from "node:crypto";
 import { createRecentMap } from "../collections/recent-map.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
-import type { BodyReply } from "../http/reply.js";
 import { elementCount } from "../model/chunk-grid.js";
 import { openChunkReader } from "../source/chunk-reader.js";
 import { parseChunkKey } from "../zarr/chunk-key.js";
-import type { ChunkReader, StampLook } from "../zarr/chunk-source.js";
 import { createSteps } from "../zarr/plan/codec-steps.js";
 import type { CodecStep } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
-import type { ChunkVersion } from "./chunk-version.js";
-
-/** What all chunks of one array share while its snapshot lives. */
-export interface ChunkAccess {
-  readonly reader: ChunkReader;
-  /** First part of every ETag: the same on every instance whose encoders write the same. */
-  readonly tag: string;
-  /** First part of every cache key: identifies the place of the data, too. */
-  readonly cachePrefix: string;
-  /** Estimated bytes of a chunk in memory: uncompressed, and a guess if items have no fixed size. */
-  readonly expectedByteLength: number;
-  /** Greatest length of a stored chunk that is passed through; undefined if it is not known, or not passed through. */
-  readonly maxStoredByteLength: number | undefined;
-}
-
-/** One chunk of a served array: resolved at its first request, remembered for the next. */
-export interface ServedChunk {
-  readonly snapshot: DatasetSnapshot;
-  readonly array: ServedArray;
-  readonly access: ChunkAccess;
-  /** Canonical: `0.12.3`. */
-  readonly key: string;
-  readonly coords: readonly number[];
-  /** Checks without waiting whether `version` still holds; undefined if that takes an asynchronous look. */
-  check: StampLook | undefined;
-  /** Iteration of the event loop in which `version` was checked without waiting; -1 if never. */
-  checkedIn: number;
-  /** Version of the stored bytes at the last request. */
-  version: ChunkVersion | undefined;
-  /** Reply for `version`. */
-  reply: BodyReply | undefined;
-}
+import type { ChunkAccess, ServedChunk } from "./served-chunk.js";
 
 /** Bytes assumed for an item that has no fixed size. */
 const EXPECTED_ITEM_BYTES = 16;

@@ -1,7 +1,6 @@
 import type { CacheKey } from "../cache/cache-key.js";
 import type { ChunkCache } from "../cache/chunk-cache.js";
 import type { Body } from "../http/reply.js";
-import { serverTiming } from "./server-timing.js";
 
 /** A chunk that was read or encoded, and how. */
 export interface MadeChunk {
@@ -55,4 +54,18 @@ function releaseMade(made: MadeChunk): void {
     // Several may have been the last one in the same turn.
     made.giveBack = undefined;
   });
+}
+
+/**
+ * `Server-Timing` of the stages that ran (W3C Server Timing), durations in milliseconds.
+ * @param timings Milliseconds by stage; stages of exactly 0 did not run.
+ */
+export function serverTiming(timings: Readonly<Record<string, number>>): string {
+  let header = "";
+  for (const stage in timings) {
+    const duration = timings[stage] as number;
+    if (duration === 0) continue;
+    header += `${header === "" ? "" : ", "}${stage};dur=${duration.toFixed(3)}`;
+  }
+  return header;
 }

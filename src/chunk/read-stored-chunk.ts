@@ -3,11 +3,11 @@ import { ZpublishError } from "../errors.js";
 import { storeOf } from "../source/store-of.js";
 import type { ReadOptions, StoredChunk } from "../zarr/chunk-source.js";
 import { checkStoredFrame, checkStoredLength } from "./check-stored-chunk.js";
-import type { ChunkRequest } from "./chunk-service.js";
 import { assertStillAbsent, assertVersion } from "./chunk-version.js";
 import { chunkNotFound } from "./locate-chunk.js";
 import type { MadeChunk } from "./made-chunk.js";
 import type { ReadMemory } from "./read-memory.js";
+import type { ChunkRequest } from "./served-chunk.js";
 
 /**
  * Reads the stored bytes of a chunk that is passed through; undefined if it has to be encoded.

@@ -7,20 +7,13 @@ import { errorFromData, ZpublishError } from "../errors.js";
 import type { Body, BodyClient, BodyReply } from "../http/reply.js";
 import { RepresentationHead } from "../http/representation-head.js";
 import type { ChunkTask } from "../pool/chunk-task.js";
-import type { ChunkOrigin, ChunkRequest, ChunkService } from "./chunk-service.js";
-import {
-  assertStillAbsent,
-  assertVersion,
-  type ChunkVersion,
-  findVersion,
-  isAbsent,
-  versionNow,
-} from "./chunk-version.js";
-import { chunkNotFound, createChunkLocator, type ServedChunk } from "./locate-chunk.js";
-import { type MadeChunk, madeBody, offerToCache } from "./made-chunk.js";
+import type { ChunkOrigin, ChunkService } from "./chunk-service.js";
+import { assertStillAbsent, assertVersion, findVersion, isAbsent, versionNow } from "./chunk-version.js";
+import { chunkNotFound, createChunkLocator } from "./locate-chunk.js";
+import { type MadeChunk, madeBody, offerToCache, serverTiming } from "./made-chunk.js";
 import { createReadMemory } from "./read-memory.js";
 import { readStoredChunk, readStoredChunkNow } from "./read-stored-chunk.js";
-import { hitHeaders } from "./server-timing.js";
+import type { ChunkRequest, ChunkVersion, ServedChunk } from "./served-chunk.js";
 
 /** Passthrough reads at a time: six stores that hang leave the others waiting until `--source-timeout` is over. */
 const MAX_READS = 192;
@@ -30,6 +23,8 @@ const MAX_READS_PER_STORE = 32;
 const DEFAULT_MAX_WAITING_READS = 16_384;
 /** Memory of reads that is kept for the next ones. */
 const MAX_FREE_READ_BYTES = 8 * 1024 * 1024;
+/** Look-ups up to this many microseconds, nearly all, share their header lines. */
+const SHARED_MICROSECONDS = 1_000;
 
 /** Where served chunks come from when the cache has none. */
 export interface ChunkServiceParts {
@@ -167,4 +162,20 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
 /** All chunks of an array with nothing stored behind them are the same bytes: they share one entry of the cache. */
 function cacheKeyFor({ access, key }: ServedChunk, version: ChunkVersion): CacheKey {
   return cacheKeyOf(access.cachePrefix + (isAbsent(version) ? "fill" : `${key}\n${version.token ?? ""}`));
+}
+
+const shared: Body["headers"][] = [];
+
+/** Headers of a chunk found in the cache: frozen, one list per microsecond. @param lookupMs Duration of the look-up. */
+function hitHeaders(lookupMs: number): Body["headers"] {
+  const microseconds = Math.round(lookupMs * 1_000);
+  let headers = shared[microseconds];
+  if (headers === undefined) {
+    headers = Object.freeze([
+      Object.freeze(["X-Cache", "HIT"] as const),
+      Object.freeze(["Server-Timing", serverTiming({ cache: Math.max(microseconds, 1) / 1_000 })] as const),
+    ]);
+    if (microseconds < SHARED_MICROSECONDS) shared[microseconds] = headers;
+  }
+  return headers;
 }
