@@ -3,14 +3,14 @@ import type { ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 
-/** Where the header of a Blosc chunk has the byte length of all of it (c-blosc, "Blosc Header Format"). */
+/** Offset of the byte length of a whole Blosc chunk in its header (c-blosc, "Blosc Header Format"). */
 const BLOSC_LENGTH_OFFSET = 12;
 const BLOSC_HEADER_BYTES = 16;
 
 /**
- * Refuses a stored chunk that was cut short, or is another array's, as far as its length tells: what is passed through
- * is never decoded here, and some clients read what is missing as zeros, or beyond the end.
- * @param byteLength Of the stored chunk.
+ * Refuses a stored chunk of the wrong length: it was cut short, or belongs to another array. Chunks that are passed through
+ * are not decoded here, and some clients read missing bytes as zeros, or read beyond the end.
+ * @param byteLength Length of the stored chunk.
  * @throws ZpublishError `corrupt-chunk`
  */
 export function checkStoredLength(
@@ -25,8 +25,8 @@ export function checkStoredLength(
 }
 
 /**
- * Refuses a stored chunk that is not all of what its codec began, where that can be told without decoding it: it was cut
- * short, or written over by halves.
+ * Refuses a stored chunk whose frame is incomplete, if its codec tells that without decoding: it was cut short, or
+ * partly overwritten.
  * @throws ZpublishError `corrupt-chunk`
  */
 export function checkStoredFrame(

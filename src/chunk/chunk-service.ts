@@ -5,14 +5,14 @@ import type { BodyReply } from "../http/reply.js";
 export interface ChunkService {
   /**
    * Returns the reply to a request for one chunk.
-   * @param chunkKey As it came: only the canonical form names a chunk.
+   * @param chunkKey Key as the client sent it: only the canonical form names a chunk.
    * @throws ZpublishError `not-found` if the key is not canonical or outside the grid, or the chunk is absent.
    */
   serve(snapshot: DatasetSnapshot, array: ServedArray, chunkKey: string): BodyReply | Promise<BodyReply>;
   readonly stats: ChunkServiceStats;
 }
 
-/** Numbers of answers by origin, and the bytes of the whole chunks behind them. */
+/** Counts of answers by origin, and the bytes of the whole chunks behind them. */
 export interface ChunkServiceStats {
   readonly answered: Readonly<Record<ChunkOrigin, number>>;
   readonly bytes: Readonly<Record<ChunkOrigin, number>>;
@@ -20,5 +20,5 @@ export interface ChunkServiceStats {
   readonly waitingReads: number;
 }
 
-/** Where a body came from: the cache (`hit`), the source as it is stored (`pass`), or the pool (`miss`). */
+/** Origin of a body: the cache (`hit`), the source as it is stored (`pass`), or the pool (`miss`). */
 export type ChunkOrigin = "hit" | "pass" | "miss";

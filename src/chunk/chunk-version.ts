@@ -18,7 +18,7 @@ export function isAbsent({ wasChecked, token }: ChunkVersion): boolean {
   return wasChecked && token === undefined;
 }
 
-/** The version of a chunk if it can be told without waiting; else undefined. */
+/** Checks the version of a chunk; undefined if that has to wait. */
 export function versionNow(chunk: ServedChunk): ChunkVersion | undefined {
   if (chunk.snapshot.immutable) {
     chunk.version = IMMUTABLE;
@@ -36,14 +36,14 @@ export function versionNow(chunk: ServedChunk): ChunkVersion | undefined {
   return remember(chunk, chunk.check.stamp);
 }
 
-/** Looks the version of a chunk up. @throws ZpublishError `source-unreadable` */
+/** Looks up the version of a chunk. @throws ZpublishError `source-unreadable` */
 export async function findVersion(chunk: ServedChunk): Promise<ChunkVersion> {
   const token = await findToken(chunk);
   chunk.check = undefined;
   return remember(chunk, token);
 }
 
-/** The same object for the same version: the reply made for it is used again. */
+/** Remembers the version of a chunk. Equal versions are one object, so that the reply made for it is used again. */
 function remember(chunk: ServedChunk, token: string | undefined): ChunkVersion {
   if (chunk.version === undefined || chunk.version.token !== token) {
     chunk.version = token === undefined ? ABSENT : { wasChecked: true, token };
@@ -81,7 +81,7 @@ function checkNow({ array, access, coords, version }: ServedChunk): StampLook | 
 }
 
 /**
- * Refuses stored bytes of another version than the ETag names: they must not be sent under it, nor cached.
+ * Refuses stored bytes of another version than the ETag names: they must not be sent under it, and not be cached.
  * @param read Version that the bytes had when they were read.
  * @throws ZpublishError `source-changed`
  */
@@ -93,15 +93,15 @@ export function assertVersion(chunk: ServedChunk, version: ChunkVersion, read: s
   );
 }
 
-/** The token under which workers make a chunk that has nothing stored behind it. */
+/** Returns the token under which workers make a chunk that has nothing stored behind it. */
 function absentToken({ array, coords }: ServedChunk): string {
   if (array.plan.kind !== "rechunk") return "";
   return combineStamps(storedChunksOf(array.plan, coords).map(() => undefined));
 }
 
 /**
- * Refuses the absence of a file that was there a moment ago, before it is looked up again. A chunk within a shard may be
- * absent although the shard is there.
+ * Refuses the absence of a file that was there when its version was checked. A chunk within a shard may be absent although the
+ * shard is there, so the shard's version is looked up again.
  * @throws ZpublishError `source-changed`
  */
 export async function assertStillAbsent(chunk: ServedChunk, version: ChunkVersion): Promise<void> {
@@ -122,14 +122,14 @@ function endIteration(): void {
 }
 
 /**
- * The number of the current iteration of the event loop. What is found out in an iteration holds for every request that
- * the loop received in it: they had all begun to arrive before. (With very many at once libuv polls again within an
- * iteration, so the number also goes up after {@link MAX_CALLS} calls.)
+ * Returns the number of the current iteration of the event loop. A check holds for all requests that the loop received in the
+ * iteration: they had begun to arrive before it. With very many requests libuv polls again within an iteration, so the
+ * number also rises after {@link MAX_CALLS} calls.
  */
 function loopIteration(): number {
   if (!isScheduled) {
     isScheduled = true;
-    // Runs behind the phase in which sockets are read.
+    // Runs after the phase in which sockets are read.
     setImmediate(endIteration);
   }
   if (++calls > MAX_CALLS) {

@@ -12,17 +12,18 @@ import type { ChunkAccess, ServedChunk } from "./served-chunk.js";
 
 /** Bytes assumed for an item that has no fixed size. */
 const EXPECTED_ITEM_BYTES = 16;
-/** Chunks that are remembered: about a kilobyte each. */
+/** Chunks that are remembered, about a kilobyte each. */
 const MAX_REMEMBERED = 4_096;
 
 /** Finds chunks by key, and remembers them. */
 export interface ChunkLocator {
   /** @throws ZpublishError `not-found` if the key is not canonical, or outside the grid */
   locate(snapshot: DatasetSnapshot, array: ServedArray, chunkKey: string): ServedChunk;
-  /** Lets go of remembered chunks, and so of the snapshots they belong to. */
+  /** Forgets all chunks, and so the snapshots that they belong to. */
   forget(): void;
 }
 
+/** Creates a locator that remembers no chunk yet. */
 export function createChunkLocator(): ChunkLocator {
   const recent = createRecentMap<ServedChunk>(MAX_REMEMBERED);
   return {
@@ -51,7 +52,7 @@ export function createChunkLocator(): ChunkLocator {
   };
 }
 
-/** The error of a key that names no chunk of an array, or an absent one. */
+/** Creates the error for a key that names no chunk of an array, or an absent one. */
 export function chunkNotFound(
   snapshot: DatasetSnapshot,
   { plan }: ServedArray,
@@ -83,7 +84,7 @@ function accessOf(snapshot: DatasetSnapshot, array: ServedArray): ChunkAccess {
   return access;
 }
 
-/** Steps of the stored codecs. They bound the length of what they hold; a plan for passthrough has none of its own. */
+/** Returns the steps of the stored codecs, which bound the length of a chunk. A plan for passthrough has no steps. */
 function storedSteps({ stored, plan }: ServedArray): CodecStep[] {
   return createSteps(stored, stored.codecs, plan.stored.chunkShape, plan.maxFilledByteLength);
 }

@@ -8,15 +8,15 @@ export interface MadeChunk {
   readonly origin: "PASS" | "MISS";
   /** Milliseconds per stage. */
   readonly timings: Readonly<Record<string, number>>;
-  /** Returns the memory for reuse; undefined if it is not to be used again, or was returned. */
-  giveBack?: (() => void) | undefined;
+  /** Releases the memory for reuse; undefined if it is not reused, or was released. */
+  releaseMemory?: (() => void) | undefined;
   /** CRC-32, if known. */
   readonly checksum?: number | undefined;
-  /** Bodies that read from it, and the cache. */
+  /** Number of bodies that read from it, and the cache while it writes. */
   readers: number;
 }
 
-/** A body that reads from a made chunk. @param lookupMs Duration of the cache look-up before it was made. */
+/** Creates a body that reads from a made chunk. @param lookupMs Duration of the cache look-up before it was made. */
 export function madeBody(made: MadeChunk, lookupMs: number): Body {
   made.readers += 1;
   return {
@@ -30,34 +30,34 @@ export function madeBody(made: MadeChunk, lookupMs: number): Body {
   };
 }
 
-/** Offers a made chunk to the cache, which uses the chunk's memory while it writes, instead of a copy. */
+/** Offers a made chunk to the cache, which writes it from the chunk's memory, without a copy. */
 export function offerToCache(cache: ChunkCache, key: CacheKey, made: MadeChunk): void {
   const { bytes, checksum, origin } = made;
   if (!cache.admits(key, bytes.length, origin === "PASS" ? "read" : "encode")) return;
   // Memory that belongs to the source must not be written to.
-  if (made.giveBack === undefined) {
+  if (made.releaseMemory === undefined) {
     cache.put(key, bytes);
     return;
   }
   made.readers += 1;
-  const lent = { bytes, release: () => releaseMade(made) };
-  cache.put(key, checksum === undefined ? lent : { ...lent, checksum });
+  const offered = { bytes, release: () => releaseMade(made) };
+  cache.put(key, checksum === undefined ? offered : { ...offered, checksum });
 }
 
-/** Not in this turn of the event loop: others may have waited for the same chunk. */
+/** Ends one reading of a chunk. Its memory is released in a later iteration of the event loop: others may have waited for it. */
 function releaseMade(made: MadeChunk): void {
   made.readers -= 1;
-  if (made.readers > 0 || made.giveBack === undefined) return;
+  if (made.readers > 0 || made.releaseMemory === undefined) return;
   setImmediate(() => {
     if (made.readers > 0) return;
-    made.giveBack?.();
-    // Several may have been the last one in the same turn.
-    made.giveBack = undefined;
+    made.releaseMemory?.();
+    // Several readers may have been the last one in the same iteration.
+    made.releaseMemory = undefined;
   });
 }
 
 /**
- * `Server-Timing` of the stages that ran (W3C Server Timing), durations in milliseconds.
+ * Formats the header `Server-Timing` (W3C Server Timing) of the stages that ran.
  * @param timings Milliseconds by stage; stages of exactly 0 did not run.
  */
 export function serverTiming(timings: Readonly<Record<string, number>>): string {

@@ -1,31 +1,26 @@
 import { CHUNK_HEADROOM_BYTES } from "../codec/made-chunk.js";
 
-/** Memory that reads use one after the other, instead of having the system clear new pages for each. */
+/** Memory that reads use one after the other, so that the system need not clear new pages for each. */
 export interface ReadMemory {
-  /**
-   * As much as asked for, behind {@link CHUNK_HEADROOM_BYTES} that are free; of whoever took it until it is given back.
-   */
-  take(byteLength: number): Uint8Array<ArrayBuffer>;
-  /** Whether bytes are what `take` gave, and not given back. */
-  isTaken(bytes: Uint8Array): boolean;
-  /**
-   * What `take` gave, once nobody looks at it any more. Not giving it back costs its
-   * reuse only, and giving it back again is no harm.
-   */
-  giveBack(bytes: Uint8Array): void;
+  /** Returns memory behind {@link CHUNK_HEADROOM_BYTES} free bytes. The caller owns it until `release`. */
+  acquire(byteLength: number): Uint8Array<ArrayBuffer>;
+  /** Tells if `acquire` returned these bytes, and they are not released. */
+  isAcquired(bytes: Uint8Array): boolean;
+  /** Takes back memory that is no longer read. Without that it is not reused; a second release of it does nothing. */
+  release(bytes: Uint8Array): void;
 }
 
-/** Pieces are multiples of this, so that chunks of about one size share them. */
+/** Unit of the lengths of pieces, so that chunks of about one size share them. */
 const PIECE_BYTES = 16 * 1024;
 
-/** @param maxBytes Of memory kept for later; more is left to the garbage collector. */
+/** Creates memory without any pieces. @param maxBytes Bound of free memory; the garbage collector gets the rest. */
 export function createReadMemory(maxBytes: number): ReadMemory {
   const free: ArrayBuffer[] = [];
-  const taken = new WeakSet<Uint8Array>();
+  const acquired = new WeakSet<Uint8Array>();
   let freeBytes = 0;
 
   function takeFree(byteLength: number): ArrayBuffer | undefined {
-    // The latest first: what was used last is in the processor's cache.
+    // The latest first: it is in the processor's cache.
     for (let i = free.length - 1; i >= 0; i--) {
       const buffer = free[i] as ArrayBuffer;
       if (buffer.byteLength < byteLength || buffer.byteLength > 2 * byteLength + PIECE_BYTES) continue;
@@ -37,20 +32,20 @@ export function createReadMemory(maxBytes: number): ReadMemory {
   }
 
   return {
-    take(byteLength) {
+    acquire(byteLength) {
       const needed = CHUNK_HEADROOM_BYTES + byteLength;
       const roundedUp = Math.ceil(needed / PIECE_BYTES) * PIECE_BYTES;
       const buffer = takeFree(needed) ?? (Buffer.allocUnsafeSlow(roundedUp).buffer as ArrayBuffer);
       const bytes = new Uint8Array(buffer, CHUNK_HEADROOM_BYTES, byteLength);
-      taken.add(bytes);
+      acquired.add(bytes);
       return bytes;
     },
-    isTaken: (bytes) => taken.has(bytes),
-    giveBack(bytes) {
-      if (!taken.delete(bytes)) return;
+    isAcquired: (bytes) => acquired.has(bytes),
+    release(bytes) {
+      if (!acquired.delete(bytes)) return;
       const buffer = bytes.buffer as ArrayBuffer;
       if (buffer.byteLength > maxBytes) return;
-      // Of another size than what is asked for now, it would be in the way for ever.
+      // The oldest go: of a size that is no longer requested, they would stay for ever.
       while (freeBytes + buffer.byteLength > maxBytes) freeBytes -= (free.shift() as ArrayBuffer).byteLength;
       free.push(buffer);
       freeBytes += buffer.byteLength;

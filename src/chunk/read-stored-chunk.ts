@@ -11,8 +11,8 @@ import type { ChunkRequest } from "./served-chunk.js";
 
 /**
  * Reads the stored bytes of a chunk that is passed through; undefined if it has to be encoded.
- * @param reads Bounds how many are read at a time.
- * @throws ZpublishError `not-found` if it is absent; what reading failed with
+ * @param reads Limiter of concurrent reads.
+ * @throws ZpublishError `not-found` if it is absent; the error of a failed read
  */
 export async function readStoredChunk(
   request: ChunkRequest,
@@ -37,8 +37,8 @@ export async function readStoredChunk(
 }
 
 /**
- * Reads the stored bytes of a chunk that is passed through in this thread; undefined if {@link readStoredChunk} has to be
- * asked: the chunk has to be encoded, or its store is not local or not quick at present.
+ * Reads the stored bytes of a chunk that is passed through, without waiting. Undefined if the chunk has to be encoded, or if its
+ * store is not local or not quick at present: then {@link readStoredChunk} reads it.
  * @throws ZpublishError `source-changed`, `corrupt-chunk`
  */
 export function readStoredChunkNow(request: ChunkRequest, memory: ReadMemory): MadeChunk | undefined {
@@ -52,7 +52,7 @@ export function readStoredChunkNow(request: ChunkRequest, memory: ReadMemory): M
 function readOptions({ chunk, version }: ChunkRequest, memory: ReadMemory): ReadOptions {
   return {
     wasLookedAt: version.token !== undefined,
-    allocate: memory.take,
+    allocate: memory.acquire,
     maxByteLength: chunk.access.maxStoredByteLength,
   };
 }
@@ -72,12 +72,12 @@ function passThrough(
     origin: "PASS",
     timings: { read: readMs },
     // Other memory belongs to the source.
-    ...(memory.isTaken(bytes) ? { giveBack: () => memory.giveBack(bytes) } : {}),
+    ...(memory.isAcquired(bytes) ? { releaseMemory: () => memory.release(bytes) } : {}),
     readers: 0,
   };
 }
 
-/** Gives the error of an overlong chunk, which was not read, the message of one that was; others stay as they are. */
+/** Gives the error of an overlong chunk, which was not read, the message of one that was read. Other errors stay as they are. */
 function nameOverlong(error: unknown, { chunk, version }: ChunkRequest): unknown {
   if (!(error instanceof ZpublishError)) return error;
   const { received, stamp } = error.details;

@@ -15,28 +15,31 @@ import { createReadMemory } from "./read-memory.js";
 import { readStoredChunk, readStoredChunkNow } from "./read-stored-chunk.js";
 import type { ChunkRequest, ChunkVersion, ServedChunk } from "./served-chunk.js";
 
-/** Passthrough reads at a time: six stores that hang leave the others waiting until `--source-timeout` is over. */
+/** Passthrough reads at a time. If six stores hang, others wait until `--source-timeout` is over. */
 const MAX_READS = 192;
 /** Passthrough reads of one store at a time: what libuv's threads can take. */
 const MAX_READS_PER_STORE = 32;
-/** Reads that may wait for that. Chunks wait rather than being turned away: many clients read an error as fill value. */
+/** Reads that may wait for that. Chunks wait and are not refused, because many clients read an error as fill values. */
 const DEFAULT_MAX_WAITING_READS = 16_384;
-/** Memory of reads that is kept for the next ones. */
+/** Memory of reads that stays for the next ones. */
 const MAX_FREE_READ_BYTES = 8 * 1024 * 1024;
 /** Look-ups up to this many microseconds, nearly all, share their header lines. */
 const SHARED_MICROSECONDS = 1_000;
 
-/** Where served chunks come from when the cache has none. */
+/** Sources of served chunks: the cache, and the pool. */
 export interface ChunkServiceParts {
   readonly cache: () => ChunkCache;
   readonly makeChunk: (task: ChunkTask, signal?: AbortSignal) => Promise<ChunkOutcome>;
-  /** Takes back the memory of what `makeChunk` made. Default: it is left to the garbage collector. */
+  /** Takes back the memory of a chunk that `makeChunk` made. Default: the garbage collector gets it. */
   readonly recycle?: (bytes: Uint8Array<ArrayBuffer>) => void;
-  /** Passthrough reads that may wait for others. */
+  /** Bound of passthrough reads that wait for others. */
   readonly maxWaitingReads?: number;
 }
 
-/** The way of a chunk: key → version → ETag; when its body is opened: cache → stored bytes or worker pool → cache. */
+/**
+ * Creates the service that serves chunks: key → version → ETag, and when the body is opened, cache → stored bytes or worker
+ * pool → cache. `forget` drops all located chunks, and so their snapshots.
+ */
 export function createChunkService(parts: ChunkServiceParts): ChunkService & { forget(): void } {
   const { cache, makeChunk, recycle, maxWaitingReads = DEFAULT_MAX_WAITING_READS } = parts;
   const locator = createChunkLocator();
@@ -83,15 +86,15 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
     const began = performance.now();
     const cached = cache().get(request.cacheKey);
     const lookupMs = performance.now() - began;
-    if (cached !== undefined) return note("hit", cachedBody(request.cacheKey, cached, lookupMs));
+    if (cached !== undefined) return count("hit", cachedBody(request.cacheKey, cached, lookupMs));
     const room = client.reserve(request.chunk.access.expectedByteLength);
     const stored = room === undefined ? readStoredChunkNow(request, memory) : undefined;
     if (stored === undefined) return makeOnce(request, client, lookupMs, room);
     offerToCache(cache(), request.cacheKey, stored);
-    return note("pass", madeBody(stored, lookupMs));
+    return count("pass", madeBody(stored, lookupMs));
   }
 
-  /** Made once for all who ask for it at the same time. */
+  /** Makes a chunk once for all concurrent requests. */
   async function makeOnce(
     request: ChunkRequest,
     client: BodyClient,
@@ -101,7 +104,7 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
     await room;
     if (client.signal.aborted) throw new ZpublishError("cancelled", "the client has gone");
     const made = await flights.run(request.cacheKey.id, (signal) => make(request, signal), client.signal);
-    return note(made.origin === "PASS" ? "pass" : "miss", madeBody(made, lookupMs));
+    return count(made.origin === "PASS" ? "pass" : "miss", madeBody(made, lookupMs));
   }
 
   async function make(request: ChunkRequest, signal: AbortSignal): Promise<MadeChunk> {
@@ -121,8 +124,8 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
     }
     assertVersion(chunk, version, outcome.stamp);
     const { bytes, checksum, timings } = outcome;
-    const giveBack = () => recycle?.(bytes);
-    return { bytes, checksum, origin: "MISS", timings: { ...timings }, giveBack, readers: 0 };
+    const releaseMemory = () => recycle?.(bytes);
+    return { bytes, checksum, origin: "MISS", timings: { ...timings }, releaseMemory, readers: 0 };
   }
 
   function cachedBody(cacheKey: CacheKey, found: Uint8Array, lookupMs: number): Body {
@@ -132,7 +135,7 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
       heldByteLength: 0,
       headers: hitHeaders(lookupMs),
       read(offset) {
-        // The view is valid in this turn only: later the cache is asked again.
+        // The view is valid in this iteration of the event loop only: later the cache is read again.
         const view = first ?? cache().get(cacheKey, true);
         first = undefined;
         return offset === 0 ? view : view?.subarray(offset);
@@ -140,7 +143,7 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
     };
   }
 
-  function note(origin: ChunkOrigin, body: Body): Body {
+  function count(origin: ChunkOrigin, body: Body): Body {
     answered[origin]++;
     bytes[origin] += body.byteLength;
     return body;
@@ -159,14 +162,14 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
   };
 }
 
-/** All chunks of an array with nothing stored behind them are the same bytes: they share one entry of the cache. */
+/** Makes the cache key of a chunk. Chunks of an array without stored bytes are equal, and share one entry of the cache. */
 function cacheKeyFor({ access, key }: ServedChunk, version: ChunkVersion): CacheKey {
   return cacheKeyOf(access.cachePrefix + (isAbsent(version) ? "fill" : `${key}\n${version.token ?? ""}`));
 }
 
 const shared: Body["headers"][] = [];
 
-/** Headers of a chunk found in the cache: frozen, one list per microsecond. @param lookupMs Duration of the look-up. */
+/** Returns the headers of a cached chunk: frozen, one list per microsecond. @param lookupMs Duration of the look-up. */
 function hitHeaders(lookupMs: number): Body["headers"] {
   const microseconds = Math.round(lookupMs * 1_000);
   let headers = shared[microseconds];

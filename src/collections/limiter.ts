@@ -8,9 +8,9 @@ export interface Limiter {
   /**
    * Runs a job at once if there is a place, otherwise when its turn comes.
    * @param signal Takes a waiting job out of the queue; a running job is not interrupted.
-   * @param cost What the job takes of `maxCost`. Default 0: it waits for a place only.
+   * @param cost Part of `maxCost` that the job takes. Default 0: it waits for a place only.
    * @throws ZpublishError `cancelled` if the signal is aborted before the job starts, `overloaded` if too many jobs wait;
-   * whatever the job throws.
+   * what the job throws.
    */
   run<T>(key: string, job: () => T | Promise<T>, signal?: AbortSignal, cost?: number): Promise<T>;
 }
@@ -18,17 +18,17 @@ export interface Limiter {
 /** Bounds of a {@link Limiter}. */
 export interface LimiterOptions {
   readonly maxRunning: number;
-  /** Running jobs of one key. Less than `maxRunning` leaves places for other keys when the jobs of one hang. */
+  /** Running jobs of one key. A bound below `maxRunning` leaves places for other keys if the jobs of one hang. */
   readonly maxPerKey: number;
   /** Waiting jobs of all keys. Beyond that, the key with the most waiting jobs loses its newest one. */
   readonly maxWaiting: number;
-  /** Bound of the sum of the costs of running jobs; one job with a cost may always run. Default: none. */
+  /** Bound of the total cost of running jobs; one job with a cost may always run. Default: none. */
   readonly maxCost?: number;
 }
 
 interface Job {
   readonly cost: number;
-  /** Starts it, or rejects it. */
+  /** Starts the job, or rejects it. */
   readonly settle: (refusal?: ZpublishError) => void;
 }
 
@@ -36,14 +36,14 @@ interface KeyQueue {
   readonly key: string;
   running: number;
   readonly jobs: LinkedList<Job>;
-  /** Its place among the keys whose jobs wait; undefined if none does. */
+  /** Place among the keys whose jobs wait; undefined if none waits. */
   turn: ListEntry<KeyQueue> | undefined;
 }
 
-/** Idle keys that stay in the map: V8 handles maps badly whose entries come and go (see `linked-list.ts`). */
+/** Idle keys that stay in the map: V8 is slow with maps whose entries come and go (see `linked-list.ts`). */
 const MAX_IDLE = 64;
 
-/** Creates a limiter without any jobs. */
+/** Creates a limiter without jobs. */
 export function createLimiter(options: LimiterOptions): Limiter {
   const { maxRunning, maxPerKey, maxWaiting, maxCost = Number.POSITIVE_INFINITY } = options;
   const queues = new Map<string, KeyQueue>();
@@ -70,7 +70,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     return cost === 0 || runningCost === 0 || runningCost + cost <= maxCost;
   }
 
-  /** Ends a job and starts those that have waited for what it leaves. */
+  /** Ends a job, and starts waiting ones in its place. */
   function end(ended: KeyQueue, cost: number): void {
     ended.running--;
     running--;
@@ -80,7 +80,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     if (isIdle && queues.size > MAX_IDLE) queues.delete(ended.key);
   }
 
-  /** Starts the next job that may run. A job that does not fit holds up all later ones with a cost, so that it fits one day. */
+  /** Starts the next job that may run. A job that does not fit holds up all later ones with a cost, so that it fits eventually. */
   function startNext(): boolean {
     let isFull = false;
     for (const queue of turns) {
@@ -96,7 +96,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     return false;
   }
 
-  /** Takes a job out of its queue; the next turn of its key comes after those of the others. */
+  /** Takes a job out of its queue. The next turn of its key comes after those of the other keys. */
   function settle(queue: KeyQueue, job: ListEntry<Job> | undefined, refusal?: ZpublishError): void {
     if (job === undefined) return;
     queue.jobs.remove(job);
@@ -106,7 +106,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     job.value.settle(refusal);
   }
 
-  /** Throws if no other key has more waiting jobs. */
+  /** Rejects the newest job of the key with the most waiting jobs. @throws ZpublishError `overloaded` if no other key has more */
   function makeRoom(own: KeyQueue): void {
     let longest = own;
     for (const queue of turns) if (queue.jobs.size > longest.jobs.size) longest = queue;

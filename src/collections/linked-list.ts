@@ -1,4 +1,4 @@
-/** What was added, and its place. Whoever has it can take it out. */
+/** A value in a list, and its place, by which it is removed. */
 export interface ListEntry<T> {
   readonly value: T;
   /** The list's own. */
@@ -8,12 +8,13 @@ export interface ListEntry<T> {
 }
 
 /**
- * Things in the order in which they were added, of which each can be taken out: for what comes and goes with every request.
+ * A list of values in the order in which they were added, each of which can be removed. It is made for values that come and go
+ * with every request.
  *
- * A `Set` or a `Map` is not for that. V8 (11.3, of Node.js 20) makes a new table whenever one is full of what was deleted, and has the
- * old one point at it. Once one of these tables has been promoted by a full collection, all that follow, and what they held,
- * outlive every scavenge until the next full collection. A loop that does nothing but add one and delete the oldest of 32 took
- * twice as long from a call of `gc()` on (`node --expose-gc`).
+ * A `Set` or a `Map` is slow at that. V8 (11.3, of Node.js 20) makes a new table whenever one is full of deleted entries, and the
+ * old table points at the new one. Once a full collection has promoted one of these tables, all that follow outlive every scavenge
+ * until the next full collection, with the values they held. A loop that adds one value and deletes the oldest of 32 took twice
+ * as long after a call of `gc()` (`node --expose-gc`).
  */
 export class LinkedList<T> implements Iterable<T> {
   #first: ListEntry<T> | undefined;
@@ -34,7 +35,7 @@ export class LinkedList<T> implements Iterable<T> {
     return this.#last;
   }
 
-  /** @returns What takes it out again. */
+  /** Adds a value at the end. @returns the entry by which it is removed */
   add(value: T): ListEntry<T> {
     const entry: ListEntry<T> = { value, previous: this.#last, next: undefined };
     if (this.#last === undefined) this.#first = entry;
@@ -44,20 +45,20 @@ export class LinkedList<T> implements Iterable<T> {
     return entry;
   }
 
-  /** @param entry Of this list, and not taken out before. */
+  /** Removes an entry, which must be in this list. */
   remove(entry: ListEntry<T>): void {
     const { previous, next } = entry;
     if (previous === undefined) this.#first = next;
     else previous.next = next;
     if (next === undefined) this.#last = previous;
     else next.previous = previous;
-    // What is old and gone must not keep alive what came after it.
+    // A removed entry must not keep later ones alive.
     entry.previous = undefined;
     entry.next = undefined;
     this.#size--;
   }
 
-  /** The oldest first. What it is at may be taken out meanwhile, but nothing else. */
+  /** Iterates from the oldest value. The current value may be removed meanwhile, but no other. */
   *[Symbol.iterator](): Iterator<T> {
     for (let entry = this.#first; entry !== undefined; ) {
       const { next } = entry;

@@ -1,4 +1,4 @@
-/** A map that forgets what was not set or found for long, in bounded memory. */
+/** A map of bounded size that forgets keys which were not set or found for a long time. */
 export interface RecentMap<V> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
@@ -9,8 +9,8 @@ export interface RecentMap<V> {
 }
 
 /**
- * A map of at most `limit` keys. Two generations: the older is dropped as a whole when the younger is half of the
- * limit, and what is found in the older moves to the younger. Cheaper than an order kept at every access.
+ * Creates a map of at most `limit` keys, in two generations. When the younger one has half of the limit, the older one is
+ * dropped. A key that is found in the older one moves to the younger. That is cheaper than an order updated at every access.
  */
 export function createRecentMap<V>(limit: number): RecentMap<V> {
   const generation = Math.max(1, limit >>> 1);

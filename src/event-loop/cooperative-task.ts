@@ -1,10 +1,10 @@
 /**
- * Work that can be interrupted: it yields wherever the event loop may run, and returns its result. A generator serves
- * callers that can wait and callers that cannot.
+ * A task that yields when the event loop may run, and returns its result. Being a generator, it serves callers that can wait and
+ * callers that cannot.
  */
 export type CooperativeTask<T> = Generator<undefined, T, undefined>;
 
-/** Milliseconds that a task occupies the event loop at a time, and so delays requests. The interruptions cost 0.5 %. */
+/** Milliseconds for which a task occupies the event loop at a time, and delays requests. The interruptions cost 0.5 %. */
 const SLICE_MS = 4;
 
 /** Runs the whole task now. @throws what the task throws */
@@ -34,10 +34,11 @@ export function startCooperatively<T>(steps: CooperativeTask<T>): T | Promise<T>
   return done === undefined ? yieldToLoop().then(() => runCooperatively(steps)) : done.value;
 }
 
-/** Time that code without a {@link CooperativeTask} has in an iteration of the event loop. */
+/** Time in an iteration of the event loop, for code that is no {@link CooperativeTask}. */
 export interface Slice {
+  /** Tells if the code should wait for the next slice. */
   isOver(): boolean;
-  /** Resolves in an iteration that has time again. All callers share it. */
+  /** Waits for the next slice. All callers share it. */
   next(): Promise<void>;
 }
 
@@ -57,7 +58,7 @@ export function createSlice(): Slice {
   };
 }
 
-/** Undefined if one slice was not enough. */
+/** Runs a task for one slice; undefined if that was not enough. */
 function runSlice<T>(steps: CooperativeTask<T>): { readonly value: T } | undefined {
   const end = performance.now() + SLICE_MS;
   do {
@@ -69,7 +70,7 @@ function runSlice<T>(steps: CooperativeTask<T>): { readonly value: T } | undefin
 
 const waiting: (() => void)[] = [];
 
-/** Resumes one task per iteration of the loop, in order: the slices of several would add up. */
+/** Waits for an iteration of the loop. One task resumes per iteration, in order, because the slices of several would add up. */
 function yieldToLoop(): Promise<void> {
   return new Promise((resolve) => {
     waiting.push(resolve);

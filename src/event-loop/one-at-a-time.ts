@@ -1,7 +1,7 @@
 /** Runs jobs one after the other, in the order given; a failed job does not stop those after it. */
 export type OneAtATime = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** Creates a queue without any jobs. */
+/** Creates a queue without jobs. */
 export function createOneAtATime(): OneAtATime {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {

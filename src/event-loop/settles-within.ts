@@ -1,12 +1,12 @@
 /**
  * Waits for `work`, for at most `timeoutMs` milliseconds.
- * @returns False if it is not done then; its later failure is ignored.
- * @throws What `work` throws in time.
+ * @returns False if it is not done by then; its later failure is ignored.
+ * @throws what `work` throws in time
  */
 export async function settlesWithin(work: Promise<unknown>, timeoutMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {
-    // After one more poll for events: timers come first when the loop was blocked.
+    // After one more poll for events, because timers run first if the loop was blocked.
     timer = setTimeout(() => setImmediate(resolve, false), timeoutMs);
   });
   try {

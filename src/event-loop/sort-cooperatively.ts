@@ -1,9 +1,9 @@
 import type { CooperativeTask } from "./cooperative-task.js";
 
-/** Items sorted or merged in one step, which takes a fraction of a millisecond. */
+/** Items that are sorted or merged in one step, which takes a fraction of a millisecond. */
 const STEP_ITEMS = 512;
 
-/** Sorts items in steps of a bounded number. Stable. @returns A new array. */
+/** Sorts items stably, a bounded number per step. @returns A new array. */
 export function* sortCooperatively<T>(
   items: readonly T[],
   compare: (a: T, b: T) => number,

@@ -9,7 +9,7 @@ t.setTimeout(120_000);
 const MIB = 2 ** 20;
 const SPARSE_BYTES = 600 * MIB;
 const ITEMS = 64 * 1024;
-/** Nothing that could be made shorter. */
+/** Random values, which no codec makes shorter. */
 const noise = Buffer.from(Array.from({ length: ITEMS }, (_, n) => Math.floor(Math.sin(n * n) * 1e9) & 0xff));
 const zeros = Buffer.alloc(100_000);
 

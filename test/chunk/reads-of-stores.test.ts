@@ -29,7 +29,7 @@ t.test(
     await writeFiles(mount.behind, storeFiles("a", 1));
     await writeFiles(local, storeFiles("b", 2));
     const server = await createServer({
-      // Nothing is looked at before it is read: all of them wait for reads.
+      // No version is checked before a read: all requests wait for reads.
       datasets: {
         a: { source: join(mount.directory, "a"), immutable: true },
         b: { source: join(local, "b") },
@@ -57,9 +57,9 @@ t.test(
     for (const key of [0, 1, 2]) {
       t.match(await get(`/datasets/b/zarr/v/${key}`), { status: 200, bytes: Buffer.alloc(4_000, 2) });
     }
-    t.equal(answered, 0, "while all of the other's wait");
+    t.equal(answered, 0, "while all of the other store wait");
     t.ok(((await metric("zpublish_chunk_reads_waiting")) ?? 0) > 0);
     await mount.fail();
-    t.same(new Set(await Promise.all(hanging)), new Set([200]), "and are answered when it goes on");
+    t.same(new Set(await Promise.all(hanging)), new Set([200]), "answered when the store continues");
   },
 );

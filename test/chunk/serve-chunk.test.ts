@@ -1,6 +1,6 @@
 import { mkdir, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextIteration } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import t, { type Test } from "tap";
 import { type ChunkCache, createNullCache } from "../../src/cache/chunk-cache.js";
@@ -15,7 +15,7 @@ import { combineStamps } from "../../src/zarr/plan/stored-chunks-of.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
 import { storedArray, storedTree } from "../dataset/fake-source.js";
 
-/** A cache that keeps all it is given in a Map. */
+/** Creates a cache in a Map. */
 function mapCache(): ChunkCache & { readonly kept: Map<string, Uint8Array> } {
   const kept = new Map<string, Uint8Array>();
   return {
@@ -109,7 +109,7 @@ t.test("stored bytes pass through, then come from the cache", async (t) => {
   t.equal(second.read(0), undefined, "evicted meanwhile");
 });
 
-t.test("a cached chunk keeps no memory", async (t) => {
+t.test("a cached chunk holds no memory", async (t) => {
   const { serve } = await setup(t);
   await (await serve("0.0")).open();
   const body = await (await serve("0.0")).open();
@@ -117,7 +117,7 @@ t.test("a cached chunk keeps no memory", async (t) => {
   t.equal(Buffer.from(body?.read(0) ?? []).toString(), "stored bytes");
 });
 
-t.test("a chunk whose clients have all gone is made again for the next one", async (t) => {
+t.test("a chunk whose clients have all gone is made again for the next client", async (t) => {
   let stamp = "";
   const pending: ((outcome: ChunkOutcome) => void)[] = [];
   const { serve } = await setup(t, {
@@ -128,10 +128,10 @@ t.test("a chunk whose clients have all gone is made again for the next one", asy
   stamp = reply.etag.split("-").at(-1)?.slice(0, -1) as string;
   const client = new AbortController();
   const cancelled = reply.open(client.signal);
-  while (pending.length < 1) await nextTurn();
+  while (pending.length < 1) await nextIteration();
   client.abort();
   const next = reply.open();
-  while (pending.length < 2) await nextTurn();
+  while (pending.length < 2) await nextIteration();
   const error = { code: "overloaded", message: "cancelled", details: {} } as const;
   pending[0]?.({ status: "failed", error });
   pending[1]?.(encoded("made", stamp));
@@ -160,7 +160,7 @@ t.test("a chunk rewritten in place has another ETag and is not served from the c
   t.equal(Buffer.from(body.read(0) ?? []).toString(), "other bytes!");
 });
 
-t.test("a reply whose chunk changed before it was read does not go out under the old ETag", async (t) => {
+t.test("a chunk that changed before it was read is not sent under the old ETag", async (t) => {
   const { serve, file, cache } = await setup(t);
   const reply = await serve("0.0");
   await writeFile(file, "other bytes!");
@@ -189,7 +189,7 @@ t.test(
   },
 );
 
-t.test("a chunk that comes is not what others that are not there are filled with", async (t) => {
+t.test("a chunk that appears meanwhile is not cached as the fill values of absent ones", async (t) => {
   const stored = { fill: { served: null, item: new Uint8Array(2), absentIsServed: false } };
   const { serve, cache, directory } = await setup(t, {
     stored,
@@ -216,15 +216,18 @@ t.test("a chunk that comes is not what others that are not there are filled with
   await t.rejects((await rechunked.serve("0.2")).open(), { code: "source-changed" });
 });
 
-t.test("an immutable dataset is not looked at, so its ETag says nothing of files", async (t) => {
-  const { serve, file } = await setup(t, { config: { immutable: true } });
-  const before = await serve("0.0");
-  await utimes(file, 1, 1);
-  t.equal((await serve("0.0")).etag, before.etag);
-  await t.rejects((await serve("0.1")).open(), { code: "not-found" });
-});
+t.test(
+  "the version of an immutable dataset is not checked, so its ETag does not depend on files",
+  async (t) => {
+    const { serve, file } = await setup(t, { config: { immutable: true } });
+    const before = await serve("0.0");
+    await utimes(file, 1, 1);
+    t.equal((await serve("0.0")).etag, before.etag);
+    await t.rejects((await serve("0.1")).open(), { code: "not-found" });
+  },
+);
 
-t.test("128 requests at once for a chunk that has to be made make it once", async (t) => {
+t.test("128 concurrent requests for a chunk make it once", async (t) => {
   let stamp = "";
   const { serve, tasks } = await setup(t, {
     config: { encoding: { compressor: null } },
@@ -244,7 +247,7 @@ t.test("128 requests at once for a chunk that has to be made make it once", asyn
   );
 });
 
-t.test("a chunk that failed throws what the worker said, is not kept, and is tried again", async (t) => {
+t.test("a chunk that failed throws the error of the worker, is not cached, and is tried again", async (t) => {
   const { serve, tasks, cache } = await setup(t, {
     config: { encoding: { compressor: null } },
     makeChunk: async () => ({
@@ -285,7 +288,7 @@ t.test("a file that cannot be read is a failure, not an absence", async (t) => {
   );
 });
 
-t.test("a stored chunk that its length betrays is a failure, not passed through", async (t) => {
+t.test("a stored chunk of the wrong length is a failure, not passed through", async (t) => {
   const raw = await setup(t, { stored: { codecs: [], compressorCount: 0 } });
   const message = "'a' chunk 0.0: expected 8 stored bytes, received 12";
   await t.rejects((await raw.serve("0.0")).open(), { code: "corrupt-chunk", message });
@@ -325,22 +328,22 @@ t.test("a stored chunk that its length betrays is a failure, not passed through"
   }
 });
 
-t.test("memory that several read from is taken back once, when the last is done", async (t) => {
+t.test("memory that several readers share is released once, after the last", async (t) => {
   for (const keeps of [true, false]) {
-    let taken = 0;
+    let recycled = 0;
     const bytes = new Uint8Array(new ArrayBuffer(128), CHUNK_HEADROOM_BYTES, 4);
     const { serve } = await setup(t, {
       config: { immutable: true, encoding: { compressor: null } },
       makeChunk: async () => ({ ...encoded("made", "stamp"), bytes }) as ChunkOutcome,
       recycle() {
-        taken++;
+        recycled++;
       },
       keeps,
     });
     const reply = await serve("0.0");
-    // Each is done before the next one reads: in between nobody does.
+    // Each is done before the next one reads: in between there is no reader.
     await Promise.all([1, 2, 3].map(async () => (await reply.open()).release?.()));
     await new Promise((resolve) => setTimeout(resolve, 20));
-    t.equal(taken, 1, keeps ? "kept by the cache, too" : "not kept");
+    t.equal(recycled, 1, keeps ? "cached" : "not cached");
   }
 });

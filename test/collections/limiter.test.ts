@@ -3,7 +3,7 @@ import { createLimiter, type Limiter, type LimiterOptions } from "../../src/coll
 
 const settled = () => new Promise(setImmediate);
 
-/** Jobs that end when they are told to. */
+/** Jobs that end when the test ends them. */
 function jobsIn(limiter: Limiter) {
   const running: { key: string; end: () => void }[] = [];
   const refused: string[] = [];
@@ -88,7 +88,7 @@ t.test("a cancelled job leaves the queue at once and takes no place", async (t) 
   t.equal(jobs.refused.length, 3, "a signal that was aborted before");
 });
 
-t.test("a running job is not cancelled, and gives back one place", async (t) => {
+t.test("a running job is not cancelled, and leaves one place", async (t) => {
   const { limiter, jobs } = limit({ maxRunning: 1 });
   const controller = new AbortController();
   jobs.start("a");
@@ -141,7 +141,7 @@ t.test(
   },
 );
 
-t.test("what ends may leave room for several jobs", async (t) => {
+t.test("a job that ends may leave room for several", async (t) => {
   const { jobs } = limit({ maxCost: 10 });
   jobs.start("a", 1, undefined, 10);
   jobs.start("b", 3, undefined, 5);
@@ -149,7 +149,7 @@ t.test("what ends may leave room for several jobs", async (t) => {
   t.equal(jobs.running(), "bb");
 });
 
-t.test("a job that fails gives its place back", async (t) => {
+t.test("a job that fails leaves its place", async (t) => {
   const { limiter } = limit({ maxRunning: 1 });
   const fail = () => {
     throw new Error("no");
@@ -162,7 +162,7 @@ t.test("a job that fails gives its place back", async (t) => {
   t.equal(await limiter.run("a", () => 1), 1);
 });
 
-t.test("whatever comes and goes, bounds hold and no job is lost", async (t) => {
+t.test("in any order of events, bounds hold and no job is lost", async (t) => {
   const { limiter } = limit({ maxRunning: 5, maxPerKey: 2, maxWaiting: 10_000 });
   const running = new Map<string, number>();
   let all = 0;

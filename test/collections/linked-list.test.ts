@@ -1,7 +1,7 @@
 import t from "tap";
 import { LinkedList, type ListEntry } from "../../src/collections/linked-list.js";
 
-t.test("things are in the order in which they came, whatever is taken out", (t) => {
+t.test("values stay in the order in which they were added, whichever are removed", (t) => {
   const list = new LinkedList<number>();
   t.same([...list], []);
   const entries = new Map<number, ListEntry<number>>();
@@ -24,7 +24,7 @@ t.test("things are in the order in which they came, whatever is taken out", (t) 
   t.end();
 });
 
-t.test("what an iteration is at may be taken out", (t) => {
+t.test("the current value of an iteration may be removed", (t) => {
   const list = new LinkedList<string>();
   const entries = ["a", "b", "c"].map((value) => list.add(value));
   const seen: unknown[] = [];
@@ -37,7 +37,7 @@ t.test("what an iteration is at may be taken out", (t) => {
   t.end();
 });
 
-t.test("what is taken out leads nowhere", (t) => {
+t.test("a removed entry refers to no other", (t) => {
   const list = new LinkedList<number>();
   const [, second] = [1, 2, 3].map((value) => list.add(value));
   list.remove(second!);

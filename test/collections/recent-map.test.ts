@@ -1,7 +1,7 @@
 import t from "tap";
 import { createRecentMap } from "../../src/collections/recent-map.js";
 
-t.test("is bounded and keeps what is found again", async (t) => {
+t.test("is bounded, and keys that are found again stay", async (t) => {
   const map = createRecentMap<number>(8);
   map.set("kept", -1);
   for (let i = 0; i < 100; i++) {

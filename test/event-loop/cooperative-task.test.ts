@@ -18,7 +18,7 @@ function* counting(count: number, stepMs: number, log: string[] = [], name = "")
   return count;
 }
 
-// biome-ignore lint/correctness/useYield: work that fails before it can be interrupted.
+// biome-ignore lint/correctness/useYield: a task that fails before it can be interrupted.
 function* failing(): CooperativeTask<never> {
   throw new RangeError("no");
 }
@@ -28,7 +28,7 @@ function* failingLater(): CooperativeTask<never> {
   throw new RangeError("later");
 }
 
-t.test("gives the same however it is done", async (t) => {
+t.test("all ways to run a task give the same result", async (t) => {
   t.equal(runNow(counting(3, 0)), 3);
   t.equal(await runCooperatively(counting(3, 0)), 3);
   t.equal(startCooperatively(counting(3, 0)), 3, "at once where it is little");
@@ -46,21 +46,21 @@ t.test("lets the event loop run in between", async (t) => {
   t.ok(at > 0 && at < log.length - 1, "neither before nor behind it all");
 });
 
-t.test("several pieces of work take turns", async (t) => {
+t.test("several tasks take turns", async (t) => {
   const log: string[] = [];
   await Promise.all(["a", "b", "c"].map((name) => runCooperatively(counting(20, 1, log, name))));
   t.equal(log.length, 60);
   t.ok(log.lastIndexOf("a") > log.indexOf("c"), "none is done before the others begin");
 });
 
-t.test("fails as the work does", async (t) => {
+t.test("fails as the task does", async (t) => {
   t.throws(() => runNow(failing()), RangeError);
   t.throws(() => startCooperatively(failing()), RangeError);
   await t.rejects(runCooperatively(failing()), RangeError);
   await t.rejects(async () => startCooperatively(failingLater()), { message: "later" });
 });
 
-t.test("a slice is over after a while, and all who wait have the next one", async (t) => {
+t.test("a slice is over after a while, and all callers share the next one", async (t) => {
   const slice = createSlice();
   t.notOk(slice.isOver());
   runNow(counting(20, 1));

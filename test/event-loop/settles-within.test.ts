@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { settlesWithin } from "../../src/event-loop/settles-within.js";
 
-t.test("says whether work was done in time", async (t) => {
+t.test("tells if work was done in time", async (t) => {
   t.equal(await settlesWithin(Promise.resolve("done"), 1_000), true);
   t.equal(await settlesWithin(delay(200), 5), false);
 });

@@ -11,7 +11,7 @@ t.test("sorts as an array sorts itself, equal items in their order", async (t) =
   }
 });
 
-t.test("yields while it merges, and leaves what it is given as it was", async (t) => {
+t.test("yields while it merges, and does not change its input", async (t) => {
   const items = Object.freeze(Array.from({ length: 4096 }, (_, index) => -index));
   const steps = sortCooperatively(items, (a, b) => a - b);
   let yields = 0;
