@@ -1,8 +1,8 @@
 import type { DatasetConfig } from "../config/config.js";
 import { messageOf, ZpublishError } from "../errors.js";
+import { workThrough } from "../event-loop/work-through.js";
 import type { Log } from "../observe/log.js";
 import type { Source } from "../source/source.js";
-import { workThrough } from "../source/work-through.js";
 import { createDatasetHandle, type DatasetHandle, errorOfDataset } from "./dataset-handle.js";
 import type { Slot } from "./refresh-scheduler.js";
 import { createRefreshThrottle } from "./refresh-throttle.js";

@@ -1,5 +1,5 @@
 import { settlesWithin } from "../event-loop/settles-within.js";
-import { workThrough } from "../source/work-through.js";
+import { workThrough } from "../event-loop/work-through.js";
 import type { DatasetHandle } from "./dataset-handle.js";
 import type { RefreshThrottle } from "./refresh-throttle.js";
 

@@ -2,7 +2,7 @@ import { resolveLocation } from "../config/locate.js";
 import { configError, describeValue } from "../config/problem.js";
 import { createSnapshot } from "../dataset/create-snapshot.js";
 import type { DataTree } from "../model/data-tree.js";
-import { createMemorySource } from "../source/memory.js";
+import { createMemorySource } from "../source/memory/memory-source.js";
 import { openSource } from "../source/open-source.js";
 import type { Refusal, Source } from "../source/source.js";
 import { type GroupInput, readGroups } from "./group-input.js";

@@ -3,7 +3,8 @@ import { strictObject } from "../config/dataset-schema.js";
 import { problemsOf } from "../config/problem.js";
 import { ZpublishError } from "../errors.js";
 import type { JsonObject } from "../json/json-value.js";
-import type { MemoryArray, MemoryGroup } from "../source/memory.js";
+import type { MemoryArray } from "../source/memory/memory-array.js";
+import type { MemoryGroup } from "../source/memory/memory-source.js";
 import { printablePath } from "../source/node-name.js";
 import { copyAttrs } from "./copy-attrs.js";
 

@@ -2,7 +2,7 @@ import type { DatasetRegistry } from "../dataset/dataset-registry.js";
 import { errorFromData } from "../errors.js";
 import type { Route } from "../http/routing/route.js";
 import type { EncodePool } from "../pool/encode-pool.js";
-import { createMemorySource } from "../source/memory.js";
+import { createMemorySource } from "../source/memory/memory-source.js";
 import { createEncodingPlan } from "../zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 

@@ -1,6 +1,6 @@
 import type { ChunkReader, ChunkSource, MemoryChunks, StampLook } from "../zarr/chunk-source.js";
-import { openFileChunkReader } from "./file-chunk-reader.js";
-import { openShardChunkReader } from "./shard-chunk-reader.js";
+import { openFileChunkReader } from "./chunks/file-chunk-reader.js";
+import { openShardChunkReader } from "./chunks/shard-chunk-reader.js";
 
 /**
  * A reader of an array's stored chunks. Opens nothing until it is asked; there is nothing to close.
@@ -32,4 +32,11 @@ function openMemoryChunkReader(source: MemoryChunks): ChunkReader {
     read: async () => chunk,
     measure: async () => ({ byteLength: source.byteLength, stamp: memoryStamp }),
   };
+}
+
+/**
+ * Returns the place of a source's bytes, as far as one bad place is told from others: most likely one mount. Empty for memory.
+ */
+export function storeOf(source: ChunkSource): string {
+  return source.kind === "memory" ? "" : (source.root ?? source.directory);
 }

@@ -26,11 +26,10 @@ export function refusedName(path: string): string | undefined {
   return undefined;
 }
 
-/** A line about a name that many clients cannot ask for; undefined where there is nothing to say. */
-export function nameWarning(path: string): string | undefined {
+/** Adds a warning if many clients cannot ask for the name of a node. */
+export function warnOfName(path: string, warnings: string[]): void {
   const found = /[#?%]/.exec(nodeName(path));
-  if (found === null) return undefined;
-  return `'${path}': many clients cannot ask for a name with "${found[0]}"`;
+  if (found !== null) warnings.push(`'${path}': many clients cannot ask for a name with "${found[0]}"`);
 }
 
 /** A path for a message: control characters escaped, and cut where it is too long to be read. */

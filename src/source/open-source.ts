@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { ZpublishError } from "../errors.js";
-import { createLocalDirectorySource } from "./local-directory/create-local-directory-source.js";
+import { createDirectorySource } from "./directory/directory-source.js";
 import type { Source } from "./source.js";
 
 /**
@@ -9,7 +9,7 @@ import type { Source } from "./source.js";
  */
 export async function openSource(location: string): Promise<Source> {
   const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(location)?.[1]?.toLowerCase();
-  if (scheme === undefined) return createLocalDirectorySource(location);
+  if (scheme === undefined) return createDirectorySource(location);
   if (scheme !== "file") {
     throw new ZpublishError(
       "unsupported",
@@ -17,7 +17,7 @@ export async function openSource(location: string): Promise<Source> {
     );
   }
   try {
-    return createLocalDirectorySource(fileURLToPath(location));
+    return createDirectorySource(fileURLToPath(location));
   } catch (cause) {
     throw new ZpublishError("invalid-metadata", `expected a file URL of this machine, received ${location}`, {
       cause,

@@ -3,7 +3,7 @@ import type { StoredArray } from "../zarr/stored-array.js";
 
 /**
  * The contract of an input: something that opens a location and tells what is in it. One file or folder per kind
- * (`local-directory/`, `memory.ts`). A source does all input I/O of its kind and knows nothing of how data is served.
+ * (`directory/`, `memory/`). A source does all input I/O of its kind and knows nothing of how data is served.
  */
 export interface Source {
   /** As the operator wrote it, for messages. */

@@ -7,7 +7,7 @@ import { ZpublishError } from "../../src/errors.js";
 import { createEncodePool, type EncodePool, type EncodePoolOptions } from "../../src/pool/encode-pool.js";
 import { probePool } from "../../src/server/probe.js";
 import { createReadiness, type ReadinessParts, type ReadinessReport } from "../../src/server/readiness.js";
-import { createMemorySource } from "../../src/source/memory.js";
+import { createMemorySource } from "../../src/source/memory/memory-source.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import { createTestLog } from "../http/start-test-server.js";
 import { storedArray } from "../zarr/stored-array.js";

@@ -1,5 +1,5 @@
 import type { DatasetConfig } from "../../src/config/config.js";
-import { createMemorySource } from "../../src/source/memory.js";
+import { createMemorySource } from "../../src/source/memory/memory-source.js";
 import type { Source } from "../../src/source/source.js";
 
 /** Creates a flat dataset in memory: int16 `t` over (y, x), its coordinates, a scalar; 3 × 5 in chunks of 2 × 2. */

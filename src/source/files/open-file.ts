@@ -1,7 +1,7 @@
 import { type BigIntStats, constants, fstat, fstatSync, read, readSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type FileCalls, NoAnswerError } from "./file-calls.js";
-import { remainingSettleMs } from "./settle-time.js";
+import { isSameVersion, remainingSettleMs } from "./file-version.js";
 import { type Label, requireFile, unreadable } from "./unreadable-file.js";
 
 /** Never follows a link unseen, and never waits for the other end of a pipe. */
@@ -70,12 +70,12 @@ export async function useUnchanged<T>(
   };
   try {
     const value = await use(file);
-    return isSame(stat, await statOpen(descriptor)) ? { value } : undefined;
+    return isSameVersion(stat, await statOpen(descriptor)) ? { value } : undefined;
   } catch (error) {
     if (error instanceof FileChanged) return undefined;
     if (error instanceof NoAnswerError) throw error;
     // What looks corrupt may be half of an old file and half of a new one.
-    if (!isSame(stat, await statOpen(descriptor))) return undefined;
+    if (!isSameVersion(stat, await statOpen(descriptor))) return undefined;
     throw error;
   }
 }
@@ -121,9 +121,4 @@ function readSome(
   return calls.call<number>((done) =>
     read(fd, bytes, filled, bytes.byteLength - filled, offset + filled, done),
   );
-}
-
-/** Whether a file has not been written between two looks at it. */
-export function isSame(a: BigIntStats, b: BigIntStats): boolean {
-  return a.mtimeNs === b.mtimeNs && a.size === b.size;
 }

@@ -1,7 +1,7 @@
 import { type BigIntStats, closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { MAX_DIRECT_BYTES } from "./direct-reads.js";
-import { type Allocate, allocateOwn, isSame, OPEN_FLAGS } from "./open-file.js";
-import { remainingSettleMs } from "./settle-time.js";
+import { isSameVersion, remainingSettleMs } from "./file-version.js";
+import { type Allocate, allocateOwn, OPEN_FLAGS } from "./open-file.js";
 
 /** A file that is open for reading by this thread itself. */
 export interface FileNow {
@@ -26,7 +26,7 @@ export function useNow<T>(path: string, device: bigint, use: (file: FileNow) => 
     const stat = fstatSync(fd, BIG_INTEGERS);
     if (!stat.isFile() || stat.dev !== device || remainingSettleMs(stat) > 0) return undefined;
     const value = use({ stat, readBytes: readBytes.bind(undefined, fd) });
-    return isSame(stat, fstatSync(fd, BIG_INTEGERS)) ? value : undefined;
+    return isSameVersion(stat, fstatSync(fd, BIG_INTEGERS)) ? value : undefined;
   } catch {
     return undefined;
   } finally {

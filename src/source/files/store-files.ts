@@ -1,12 +1,11 @@
-import { type BigIntStats, lstat, lstatSync, open, openSync, realpath } from "node:fs";
-import { dirname, relative, sep } from "node:path";
+import { type BigIntStats, lstatSync, open, openSync } from "node:fs";
+import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createRecentMap } from "../../collections/recent-map.js";
-import { isMissing, ZpublishError } from "../../errors.js";
+import { ZpublishError } from "../../errors.js";
 import type { StampLook } from "../../zarr/chunk-source.js";
-import { stampOf } from "../stamp-of.js";
 import { directReadsOf, sourceReadSeconds } from "./direct-reads.js";
 import { createFileCalls, type FileCalls } from "./file-calls.js";
+import { remainingSettleMs, stampOf } from "./file-version.js";
 import {
   closeWhenAnswered,
   OPEN_FLAGS,
@@ -15,20 +14,10 @@ import {
   useUnchanged,
 } from "./open-file.js";
 import { type FileNow, useNow } from "./read-now.js";
-import { remainingSettleMs } from "./settle-time.js";
-import { codeOf, type Label, requireFile, unreadable } from "./unreadable-file.js";
+import { createStorePaths } from "./store-paths.js";
+import { absentOrThrow, codeOf, type Label, requireFile, unreadable } from "./unreadable-file.js";
 
 const MAX_TRIES = 5;
-
-/** A directory whose real path was looked up. */
-interface KnownDirectory {
-  readonly real: string;
-  /** `st_dev` */
-  readonly device: bigint;
-}
-
-/** By path, for all stores of this thread: 330 bytes each for paths of 100 characters. */
-const knownDirectories = createRecentMap<KnownDirectory>(8_192);
 
 /**
  * Reads the files of one store. Nothing outside of it is opened: a path whose real path is elsewhere is refused.
@@ -65,43 +54,8 @@ export interface StoreFiles {
  */
 export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
   const calls = createFileCalls(root);
-  const prefix = root.endsWith(sep) ? root : `${root}${sep}`;
+  const paths = createStorePaths(root, calls);
   const direct = directReadsOf(root);
-  let rootDevice: bigint | undefined;
-
-  /** Device of a directory if this thread may look at files in it; undefined if other machines or programs may be asked. */
-  function localDeviceOf(directory: KnownDirectory | undefined): bigint | undefined {
-    return calls.isLocal && directory?.device === rootDevice ? rootDevice : undefined;
-  }
-
-  function isWithinStore(real: string): boolean {
-    return real === root || real.startsWith(prefix);
-  }
-
-  function assertWithinStore(real: string, label: Label): void {
-    if (!isWithinStore(real)) throw unreadable(label, "is reached by a link that leaves the store");
-  }
-
-  function knownDirectory(directory: string): KnownDirectory | undefined {
-    const known = knownDirectories.get(directory);
-    return rootDevice !== undefined && known !== undefined && isWithinStore(known.real) ? known : undefined;
-  }
-
-  /** Undefined if the directory is not there. */
-  async function verifyDirectory(directory: string, label: Label): Promise<KnownDirectory | undefined> {
-    try {
-      const real = await realPathOf(directory);
-      assertWithinStore(real, label);
-      const { dev: device } = await lstatLater(real);
-      rootDevice = real === root ? device : (await lstatLater(root)).dev;
-      const found = { real, device };
-      knownDirectories.set(directory, found);
-      return found;
-    } catch (error) {
-      if (error instanceof ZpublishError) throw error;
-      return absentOrThrow(error, label);
-    }
-  }
 
   /** The same, for a look that may wait for a disk. */
   function statNow(path: string): BigIntStats | undefined {
@@ -110,35 +64,15 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
 
   /** What `lstat` says of a file of a local file system; undefined if it has to be looked at with more care. */
   function lstatInMemory(path: string): BigIntStats | undefined {
-    const device = localDeviceOf(knownDirectory(dirname(path)));
+    const device = paths.localDeviceOf(paths.verified(dirname(path)));
     if (device === undefined) return undefined;
     const stat = lstatNow(path);
     // Another file system may have been mounted there.
     return stat?.isFile() && stat.dev === device && remainingSettleMs(stat) === 0 ? stat : undefined;
   }
 
-  function realPathOf(path: string): Promise<string> {
-    return calls.call<string>((done) => realpath.native(path, done));
-  }
-
-  function lstatLater(path: string): Promise<BigIntStats> {
-    return calls.call<BigIntStats>((done) => lstat(path, { bigint: true }, done));
-  }
-
   function openLater(path: string): Promise<number> {
     return calls.call<number>((done) => open(path, OPEN_FLAGS, done), calls.close);
-  }
-
-  /** Where a link leads to. */
-  async function resolveLink(path: string, label: Label): Promise<string> {
-    // A link to nothing is data that is not there now (not fetched, not mounted): no absent chunk.
-    const real = await realPathOf(path).catch((error: unknown) => {
-      if (!isMissing(error) && codeOf(error) !== "ELOOP")
-        throw unreadable(label, `cannot be read (${codeOf(error)})`, error);
-      throw unreadable(label, `is a link that leads nowhere (${codeOf(error)})`);
-    });
-    assertWithinStore(real, label);
-    return real;
   }
 
   async function openPath(
@@ -147,9 +81,9 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
     wasLookedAt: boolean,
   ): Promise<OpenDescriptor | undefined> {
     const at = dirname(path);
-    const directory = knownDirectory(at) ?? (await verifyDirectory(at, label));
+    const directory = paths.verified(at) ?? (await paths.verify(at, label));
     if (directory === undefined) return undefined;
-    const device = localDeviceOf(directory);
+    const device = paths.localDeviceOf(directory);
     const isLocal = device !== undefined;
     const blockingDevice = mayBlock ? device : undefined;
     try {
@@ -158,7 +92,7 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
     } catch (error) {
       if (codeOf(error) !== "ELOOP") return absentOrThrow(error, label);
     }
-    const target = await resolveLink(path, label);
+    const target = await paths.resolveLink(path, label);
     const fd = await openLater(target).catch((error: unknown) => absentOrThrow(error, label));
     if (fd === undefined) return undefined;
     // Its directory may be on another file system.
@@ -168,17 +102,17 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
   return {
     calls,
     async stat(path) {
-      const label = () => labelOf(root, path);
-      const at = dirname(path);
+      const label = () => paths.labelOf(path);
       const now = statNow(path);
       if (now !== undefined) return now;
-      if ((knownDirectory(at) ?? (await verifyDirectory(at, label))) === undefined) return undefined;
+      const at = dirname(path);
+      if ((paths.verified(at) ?? (await paths.verify(at, label))) === undefined) return undefined;
       let target = path;
       for (let attempt = 1; ; attempt++) {
-        const stat = await lstatLater(target).catch((error: unknown) => absentOrThrow(error, label));
+        const stat = await paths.lstat(target).catch((error: unknown) => absentOrThrow(error, label));
         if (stat === undefined) return undefined;
         if (stat.isSymbolicLink() && attempt < MAX_TRIES) {
-          target = await resolveLink(path, label);
+          target = await paths.resolveLink(path, label);
           continue;
         }
         requireFile(stat, label);
@@ -208,13 +142,13 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
     },
 
     readNow(path, use) {
-      const device = localDeviceOf(knownDirectory(dirname(path)));
+      const device = paths.localDeviceOf(paths.verified(dirname(path)));
       if (device === undefined || !direct.isQuick) return undefined;
       return direct.run(() => useNow(path, device, use), sourceReadSeconds.direct);
     },
 
     async read(path, use, wasLookedAt = false) {
-      const label = () => labelOf(root, path);
+      const label = () => paths.labelOf(path);
       const beganMs = performance.now();
       for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
         const descriptor = await openPath(path, label, wasLookedAt);
@@ -250,13 +184,4 @@ function lstatNow(path: string): BigIntStats | undefined {
   } catch {
     return undefined;
   }
-}
-
-function absentOrThrow(error: unknown, label: Label): undefined {
-  if (isMissing(error)) return undefined;
-  throw unreadable(label, `cannot be read (${codeOf(error)})`, error);
-}
-
-function labelOf(root: string, path: string): string {
-  return relative(root, path).split(sep).join("/");
 }

@@ -1,5 +1,5 @@
 import type { BigIntStats } from "node:fs";
-import { ZpublishError } from "../../errors.js";
+import { isMissing, ZpublishError } from "../../errors.js";
 
 /** How messages name a file; put together where there is something to say of it. */
 export type Label = () => string;
@@ -20,4 +20,10 @@ export function requireFile(stat: BigIntStats, label: Label): void {
 export function codeOf(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === "string" ? code : "unknown error";
+}
+
+/** Returns undefined if the error says that there is no such file. @throws ZpublishError `source-unreadable` for any other error. */
+export function absentOrThrow(error: unknown, label: Label): undefined {
+  if (isMissing(error)) return undefined;
+  throw unreadable(label, `cannot be read (${codeOf(error)})`, error);
 }

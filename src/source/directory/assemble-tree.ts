@@ -2,7 +2,7 @@ import { errorFromData } from "../../errors.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { JsonObject } from "../../json/json-value.js";
 import type { StoredArray } from "../../zarr/stored-array.js";
-import { nameWarning } from "../node-name.js";
+import { warnOfName } from "../node-name.js";
 import type { Refusal, StoredGroup } from "../source.js";
 import type { StoreNode } from "./parse-node.js";
 
@@ -95,11 +95,6 @@ function addGroupWithoutMetadata(path: string, assembly: Assembly): void {
   if (path === "") return;
   assembly.warnings.push(`'${path}': a group without metadata of its own`);
   warnOfName(path, assembly.warnings);
-}
-
-function warnOfName(path: string, warnings: string[]): void {
-  const warning = nameWarning(path);
-  if (warning !== undefined) warnings.push(warning);
 }
 
 function parentOf(path: string): string {

@@ -1,13 +1,13 @@
 import type { BigIntStats } from "node:fs";
-import { encodeChunkKey } from "../zarr/chunk-key.js";
-import type { ChunkReader, ShardChunks, StoredChunk, StoredSize } from "../zarr/chunk-source.js";
-import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
+import { encodeChunkKey } from "../../zarr/chunk-key.js";
+import type { ChunkReader, ShardChunks, StoredChunk, StoredSize } from "../../zarr/chunk-source.js";
+import { assertStoredLength } from "../../zarr/plan/max-stored-byte-length.js";
+import { stampOf } from "../files/file-version.js";
+import type { OpenFile } from "../files/open-file.js";
+import { createStoreFiles } from "../files/store-files.js";
 import { findOrConfirmAbsence } from "./confirm-absence.js";
-import type { OpenFile } from "./files/open-file.js";
-import { createStoreFiles } from "./files/store-files.js";
 import { type ByteRange, findInShard, readShardIndex, type Shard } from "./shard-index.js";
 import { createShardIndexCache } from "./shard-index-cache.js";
-import { stampOf } from "./stamp-of.js";
 
 const indexes = createShardIndexCache();
 

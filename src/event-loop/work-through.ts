@@ -1,4 +1,4 @@
-import { createSlice } from "../event-loop/cooperative-task.js";
+import { createSlice } from "./cooperative-task.js";
 
 /**
  * Does a piece of work for every item, a number of them at a time, and for those that come up meanwhile. Keeps the event

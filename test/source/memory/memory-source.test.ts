@@ -1,5 +1,6 @@
 import t from "tap";
-import { createMemorySource, type MemoryArray } from "../../src/source/memory.js";
+import type { MemoryArray } from "../../../src/source/memory/memory-array.js";
+import { createMemorySource } from "../../../src/source/memory/memory-source.js";
 
 const array: MemoryArray = { name: "v", data: new Float32Array(6), shape: [2, 3], dims: ["y", "x"] };
 const tree = async (...arrays: MemoryArray[]) =>

@@ -1,5 +1,5 @@
 import t from "tap";
-import { remainingSettleMs } from "../../../src/source/files/settle-time.js";
+import { remainingSettleMs } from "../../../src/source/files/file-version.js";
 
 /** Of a file that was written so many milliseconds ago. @param clockNs What its file system's times are multiples of. */
 function remaining(agoMs: number, clockNs: bigint): number {

@@ -1,8 +1,8 @@
 import { type Stats, stat } from "node:fs";
-import { isMissing, ZpublishError } from "../errors.js";
-import type { ChunkFiles } from "../zarr/chunk-source.js";
-import type { FileCalls } from "./files/file-calls.js";
-import { codeOf } from "./files/unreadable-file.js";
+import { isMissing, ZpublishError } from "../../errors.js";
+import type { ChunkFiles } from "../../zarr/chunk-source.js";
+import type { FileCalls } from "../files/file-calls.js";
+import { codeOf } from "../files/unreadable-file.js";
 
 /**
  * Makes sure that a chunk is absent, rather than the whole store: an unmounted or deleted one answers "no such file"

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import t from "tap";
-import { workThrough } from "../../src/source/work-through.js";
+import { workThrough } from "../../src/event-loop/work-through.js";
 
 t.test("does everything, and what comes up meanwhile, so many at a time", async (t) => {
   const done: number[] = [];

@@ -1,9 +1,9 @@
-import { crc32c } from "../codec/crc32c.js";
-import { ZpublishError } from "../errors.js";
-import { elementCount } from "../model/chunk-grid.js";
-import type { ShardLevel } from "../zarr/chunk-source.js";
-import type { OpenFile } from "./files/open-file.js";
-import type { Label } from "./files/unreadable-file.js";
+import { crc32c } from "../../codec/crc32c.js";
+import { ZpublishError } from "../../errors.js";
+import { elementCount } from "../../model/chunk-grid.js";
+import type { ShardLevel } from "../../zarr/chunk-source.js";
+import type { OpenFile } from "../files/open-file.js";
+import type { Label } from "../files/unreadable-file.js";
 
 const entryBytes = 16;
 const checksumBytes = 4;

@@ -2,13 +2,13 @@ import { chmod, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import t from "tap";
 import { openChunkReader } from "../../../src/source/chunk-reader.js";
-import { createLocalDirectorySource } from "../../../src/source/local-directory/create-local-directory-source.js";
+import { createDirectorySource } from "../../../src/source/directory/directory-source.js";
 import type { StoredTree } from "../../../src/source/source.js";
 import { askPython } from "../../ask-python.js";
 import { clientMissing } from "../../require-client.js";
 import { makeDirectory, v3Array, v3Group, writeFiles, zarray, zgroup } from "../write-store.js";
 
-const read = (root: string) => createLocalDirectorySource(root).readTree();
+const read = (root: string) => createDirectorySource(root).readTree();
 const groupPaths = (tree: StoredTree) => tree.groups.map((group) => group.path);
 const arrayPaths = (tree: StoredTree) =>
   tree.groups.flatMap((group) => group.arrays.map((array) => array.path));
@@ -54,7 +54,7 @@ t.test("says how many arrays are read", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { ".zgroup": zgroup, "a/.zarray": zarray, "b/.zarray": zarray });
   const seen: number[] = [];
-  await createLocalDirectorySource(root).readTree((arraysRead) => seen.push(arraysRead));
+  await createDirectorySource(root).readTree((arraysRead) => seen.push(arraysRead));
   t.same(seen, [1, 2]);
 });
 
@@ -305,10 +305,10 @@ t.test("the fingerprint changes with the metadata, and only with it", async (t) 
     "g/v/.zarray": zarray,
     "w/zarr.json": v3Array,
   });
-  const source = createLocalDirectorySource(root);
+  const source = createDirectorySource(root);
   const tree = await source.readTree();
   t.equal(await source.fingerprint(), tree.fingerprint);
-  t.equal(await createLocalDirectorySource(root).fingerprint(), tree.fingerprint);
+  t.equal(await createDirectorySource(root).fingerprint(), tree.fingerprint);
   await writeFiles(root, { "g/v/0": "chunk", "w/c/0": "chunk" });
   t.equal(await source.fingerprint(), tree.fingerprint, "chunks are no metadata");
 
@@ -356,7 +356,7 @@ t.test("what has not changed since it was read is not read again", async (t) => 
     "g/w/zarr.json": v3Array,
     "other/0": "ab",
   });
-  const source = createLocalDirectorySource(root);
+  const source = createDirectorySource(root);
   const arraysOf = (tree: StoredTree) =>
     Object.fromEntries(tree.groups.flatMap(({ arrays }) => arrays.map((array) => [array.path, array])));
   const first = arraysOf(await source.readTree());
@@ -395,7 +395,7 @@ t.test("what .zmetadata lists is found in it when it loses its own documents lat
   };
   const documents = { ".zgroup": zgroup, "a/.zarray": zarray, "b/.zarray": zarray };
   await writeFiles(root, { ...documents, ".zmetadata": { metadata } });
-  const source = createLocalDirectorySource(root);
+  const source = createDirectorySource(root);
   await source.readTree();
   await writeFiles(root, { "a/.zattrs": { new: 1 }, "c/.zarray": zarray });
   t.same(arrayPaths(await source.readTree()), ["a", "b", "c"], "not used");
@@ -419,7 +419,7 @@ t.test("a look finds what changed in an array, whatever was read of it", async (
     "v/.zarray": zarray,
     "w/zarr.json": v3Array,
   });
-  const source = createLocalDirectorySource(root);
+  const source = createDirectorySource(root);
   for (const name of ["v/.zattrs", "listed/.zattrs", "listed/.zarray", "w/zarr.json", ".zattrs"]) {
     const { fingerprint } = await source.readTree();
     t.equal(await source.fingerprint(), fingerprint, `before ${name}`);
@@ -450,7 +450,7 @@ t.test("large documents are understood like small ones", async (t) => {
 
 t.test("to check a store is not to read it, and finds what reading would throw", async (t) => {
   const root = await makeDirectory(t);
-  const check = (path: string) => createLocalDirectorySource(join(root, path)).check?.();
+  const check = (path: string) => createDirectorySource(join(root, path)).check?.();
   await writeFiles(root, {
     "v2/.zgroup": zgroup,
     "v2/broken/.zarray": "{",
@@ -502,7 +502,7 @@ t.test("a location that leads elsewhere now is another place", async (t) => {
   await writeFiles(parent, { "one/.zgroup": zgroup, "two/.zgroup": zgroup });
   const location = join(parent, "current");
   await symlink("one", location);
-  const source = createLocalDirectorySource(location);
+  const source = createDirectorySource(location);
   const first = await source.readTree();
   await symlink("two", `${location}.new`);
   await rename(`${location}.new`, location);

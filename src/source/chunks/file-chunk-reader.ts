@@ -1,10 +1,10 @@
-import { encodeChunkKey } from "../zarr/chunk-key.js";
-import type { ChunkReader, FileChunks, StoredChunk } from "../zarr/chunk-source.js";
-import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
+import { encodeChunkKey } from "../../zarr/chunk-key.js";
+import type { ChunkReader, FileChunks, StoredChunk } from "../../zarr/chunk-source.js";
+import { assertStoredLength } from "../../zarr/plan/max-stored-byte-length.js";
+import { stampOf } from "../files/file-version.js";
+import type { OpenFile } from "../files/open-file.js";
+import { createStoreFiles } from "../files/store-files.js";
 import { findOrConfirmAbsence } from "./confirm-absence.js";
-import type { OpenFile } from "./files/open-file.js";
-import { createStoreFiles } from "./files/store-files.js";
-import { stampOf } from "./stamp-of.js";
 
 /** A reader of chunks that are one file each. */
 export function openFileChunkReader(source: FileChunks, mayBlock: boolean): ChunkReader {

@@ -2,9 +2,9 @@ import { appendFileSync } from "node:fs";
 import { symlink, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { openChunkReader } from "../../src/source/chunk-reader.js";
-import type { ChunkReader, FileChunks, ShardChunks, StoredChunk } from "../../src/zarr/chunk-source.js";
-import { makeDirectory, writeFiles, zarray } from "./write-store.js";
+import { openChunkReader } from "../../../src/source/chunk-reader.js";
+import type { ChunkReader, FileChunks, ShardChunks, StoredChunk } from "../../../src/zarr/chunk-source.js";
+import { makeDirectory, writeFiles, zarray } from "../write-store.js";
 
 function files(root: string, changes: Partial<FileChunks> = {}): FileChunks {
   const directory = join(root, "v");

@@ -30,7 +30,7 @@ interface LatestRead {
  * named after the directory without its extension. Does no I/O until it is asked.
  * @param location As the operator wrote it; relative to the working directory.
  */
-export function createLocalDirectorySource(location: string): Source {
+export function createDirectorySource(location: string): Source {
   const rootArrayName = arrayNameOf(location);
   let latest: LatestRead | undefined;
 
