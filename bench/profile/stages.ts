@@ -20,7 +20,7 @@ export const STAGE_TITLES: Readonly<Record<Stage, string>> = {
   parse:
     "parse: native code outside of JavaScript (uWebSockets.js receives and parses, small answers leave, poll)",
   route: "route: method, path, headers, limits, handler",
-  "look-up": "look-up: chunk key, variable, plan, stamp and keys of it",
+  "look-up": "look-up: chunk key, variable, plan, version and keys of it",
   cache: "cache: look for the chunk",
   read: "read: the stored file",
   decode: "decode",
@@ -58,7 +58,7 @@ const OWNERS: readonly Rule[] = [
   {
     stage: "look-up",
     file: /\/src\/(chunk|source)\//,
-    functionName: /^(stat|statChunk|lstat\w*|stamp\w*|look\w*)$/,
+    functionName: /^(stat|statChunk|lstat\w*|version\w*)$/,
   },
 ];
 

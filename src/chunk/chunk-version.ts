@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
-import type { StampLook } from "../zarr/chunk-source.js";
-import { combineStamps, storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
+import type { VersionCheck } from "../zarr/chunk-source.js";
+import { combineVersions, storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
 import type { ChunkVersion, ServedChunk } from "./served-chunk.js";
 
 const IMMUTABLE: ChunkVersion = { wasChecked: false, token: undefined };
@@ -33,7 +33,7 @@ export function versionNow(chunk: ServedChunk): ChunkVersion | undefined {
   chunk.check = checkNow(chunk);
   if (chunk.check === undefined) return undefined;
   chunk.checkedIn = iteration;
-  return remember(chunk, chunk.check.stamp);
+  return remember(chunk, chunk.check.version);
 }
 
 /** Looks up the version of a chunk. @throws ZpublishError `source-unreadable` */
@@ -53,29 +53,29 @@ function remember(chunk: ServedChunk, token: string | undefined): ChunkVersion {
 }
 
 async function findToken({ array, access, coords }: ServedChunk): Promise<string | undefined> {
-  if (array.plan.kind !== "rechunk") return access.reader.stamp(coords);
+  if (array.plan.kind !== "rechunk") return access.reader.version(coords);
   const stored = storedChunksOf(array.plan, coords);
   const tokens: (string | undefined)[] = [];
   for (let from = 0; from < stored.length; from += CONCURRENCY) {
     const some = stored.slice(from, from + CONCURRENCY);
-    tokens.push(...(await Promise.all(some.map((each) => access.reader.stamp(each)))));
+    tokens.push(...(await Promise.all(some.map((each) => access.reader.version(each)))));
   }
-  return tokens.every((token) => token === undefined) ? undefined : combineStamps(tokens);
+  return tokens.every((token) => token === undefined) ? undefined : combineVersions(tokens);
 }
 
-function checkNow({ array, access, coords, version }: ServedChunk): StampLook | undefined {
+function checkNow({ array, access, coords, version }: ServedChunk): VersionCheck | undefined {
   const wasChecked = version !== undefined;
-  if (array.plan.kind !== "rechunk") return access.reader.lookNow?.(coords, wasChecked);
+  if (array.plan.kind !== "rechunk") return access.reader.versionNow?.(coords, wasChecked);
   const stored = storedChunksOf(array.plan, coords);
   if (stored.length > MAX_CHECKED_NOW) return undefined;
-  const checks: StampLook[] = [];
+  const checks: VersionCheck[] = [];
   for (const each of stored) {
-    const check = access.reader.lookNow?.(each, wasChecked);
+    const check = access.reader.versionNow?.(each, wasChecked);
     if (check === undefined) return undefined;
     checks.push(check);
   }
   return {
-    stamp: combineStamps(checks.map(({ stamp }) => stamp)),
+    version: combineVersions(checks.map(({ version }) => version)),
     isUnchanged: () => checks.every((check) => check.isUnchanged()),
   };
 }
@@ -96,7 +96,7 @@ export function assertVersion(chunk: ServedChunk, version: ChunkVersion, read: s
 /** Returns the token under which workers make a chunk that has nothing stored behind it. */
 function absentToken({ array, coords }: ServedChunk): string {
   if (array.plan.kind !== "rechunk") return "";
-  return combineStamps(storedChunksOf(array.plan, coords).map(() => undefined));
+  return combineVersions(storedChunksOf(array.plan, coords).map(() => undefined));
 }
 
 /**

@@ -51,7 +51,7 @@ export function readStoredChunkNow(request: ChunkRequest, memory: ReadMemory): M
 
 function readOptions({ chunk, version }: ChunkRequest, memory: ReadMemory): ReadOptions {
   return {
-    wasLookedAt: version.token !== undefined,
+    wasChecked: version.token !== undefined,
     allocate: memory.acquire,
     maxByteLength: chunk.access.maxStoredByteLength,
   };
@@ -60,11 +60,11 @@ function readOptions({ chunk, version }: ChunkRequest, memory: ReadMemory): Read
 /** @throws ZpublishError `source-changed`, `corrupt-chunk` */
 function passThrough(
   { chunk, version }: ChunkRequest,
-  { bytes, stamp }: StoredChunk,
+  { bytes, version: readVersion }: StoredChunk,
   memory: ReadMemory,
   readMs: number,
 ): MadeChunk {
-  assertVersion(chunk, version, stamp);
+  assertVersion(chunk, version, readVersion);
   checkStoredLength(chunk.array.plan, chunk.coords, bytes.length);
   checkStoredFrame(chunk.array, chunk.coords, bytes);
   return {
@@ -80,11 +80,11 @@ function passThrough(
 /** Gives the error of an overlong chunk, which was not read, the message of one that was read. Other errors stay as they are. */
 function nameOverlong(error: unknown, { chunk, version }: ChunkRequest): unknown {
   if (!(error instanceof ZpublishError)) return error;
-  const { received, stamp } = error.details;
-  if (error.code !== "corrupt-chunk" || typeof received !== "number" || typeof stamp !== "string")
+  const { received, version: readVersion } = error.details;
+  if (error.code !== "corrupt-chunk" || typeof received !== "number" || typeof readVersion !== "string")
     return error;
   const { plan } = chunk.array;
-  assertVersion(chunk, version, stamp);
+  assertVersion(chunk, version, readVersion);
   checkStoredLength(plan, chunk.coords, received);
   return new ZpublishError(error.code, `'${plan.path}': ${error.message}`, {
     details: error.details,

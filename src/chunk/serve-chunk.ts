@@ -116,13 +116,16 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
 
   async function encode({ chunk, version }: ChunkRequest, signal: AbortSignal): Promise<MadeChunk> {
     const { snapshot, array, coords, key } = chunk;
-    const outcome = await makeChunk({ plan: array.plan, chunkCoords: coords, stamp: version.token }, signal);
+    const outcome = await makeChunk(
+      { plan: array.plan, chunkCoords: coords, version: version.token },
+      signal,
+    );
     if (outcome.status === "failed") throw errorFromData(outcome.error);
     if (outcome.status === "absent") {
       await assertStillAbsent(chunk, version);
       throw chunkNotFound(snapshot, array, key);
     }
-    assertVersion(chunk, version, outcome.stamp);
+    assertVersion(chunk, version, outcome.version);
     const { bytes, checksum, timings } = outcome;
     const releaseMemory = () => recycle?.(bytes);
     return { bytes, checksum, origin: "MISS", timings: { ...timings }, releaseMemory, readers: 0 };

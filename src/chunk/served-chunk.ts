@@ -1,7 +1,7 @@
 import type { CacheKey } from "../cache/cache-key.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { BodyReply } from "../http/reply.js";
-import type { ChunkReader, StampLook } from "../zarr/chunk-source.js";
+import type { ChunkReader, VersionCheck } from "../zarr/chunk-source.js";
 
 /** One chunk of a served array: resolved at its first request, remembered for the next. */
 export interface ServedChunk {
@@ -12,7 +12,7 @@ export interface ServedChunk {
   readonly key: string;
   readonly coords: readonly number[];
   /** Checks without waiting if `version` still holds; undefined if that takes an asynchronous check. */
-  check: StampLook | undefined;
+  check: VersionCheck | undefined;
   /** Iteration of the event loop in which `version` was checked without waiting; -1 if never. */
   checkedIn: number;
   /** Version of the stored bytes at the last request. */

@@ -45,7 +45,7 @@ export async function decodeStored(
   const key = isKept ? `${decoded.sourceKey}\n${plan.id}\n${coords.join(".")}` : "";
   const kept = isKept ? decoded.cache.get(key) : undefined;
   if (kept !== undefined) {
-    if ((await readStamp(input, coords)) === kept.stamp) return kept;
+    if ((await readVersion(input, coords)) === kept.version) return kept;
   }
 
   const stored = await readStored(input, coords);
@@ -56,8 +56,8 @@ export async function decodeStored(
   if (bytes.length !== expected) {
     throw new ZpublishError("corrupt-chunk", `${name} has ${bytes.length} bytes, expected ${expected}`);
   }
-  if (!isKept) return { bytes, stamp: stored.stamp };
-  const chunk = { bytes: memory.keep(bytes), stamp: stored.stamp };
+  if (!isKept) return { bytes, version: stored.version };
+  const chunk = { bytes: memory.keep(bytes), version: stored.version };
   decoded.cache.put(key, chunk);
   return chunk;
 }
@@ -76,14 +76,14 @@ export function readStored(
 }
 
 /**
- * Reads the stamp of a stored chunk. That of an absent chunk is its shard's, if there is one, else undefined; it is to be read after
+ * Reads the version of a stored chunk. That of an absent chunk is its shard's, if there is one, else undefined; it is to be read after
  * the chunk, so that a chunk written in between shows as a change.
  */
-export function readStamp(
+export function readVersion(
   { plan, reader, timings }: ChunkInput,
   coords: readonly number[],
 ): Promise<string | undefined> {
-  return timed(timings, "read", () => readNamed(plan, coords, reader.stamp(coords)));
+  return timed(timings, "read", () => readNamed(plan, coords, reader.version(coords)));
 }
 
 /** Names a stored chunk and its array, for messages. */

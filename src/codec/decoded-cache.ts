@@ -3,7 +3,7 @@
  * evicted. Callers must not change the buffers.
  */
 export interface DecodedCache {
-  /** Returns a chunk, whose stamp the caller has to compare; undefined if there is none. */
+  /** Returns a chunk, whose version the caller has to compare; undefined if there is none. */
   get(key: string): DecodedChunk | undefined;
   /** Adds a chunk, unless it is larger than half of the bound. */
   put(key: string, chunk: DecodedChunk): void;
@@ -13,8 +13,8 @@ export interface DecodedCache {
 /** The items of one stored chunk. */
 export interface DecodedChunk {
   readonly bytes: Uint8Array;
-  /** Stamp of the stored bytes. */
-  readonly stamp: string;
+  /** Version of the stored bytes. */
+  readonly version: string;
 }
 
 /** Creates an empty cache. @param maxBytes For all decoded chunks together. Default 64 MiB. */

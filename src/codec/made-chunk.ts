@@ -14,8 +14,8 @@ export type MadeChunk =
       readonly bytes: Uint8Array<ArrayBuffer>;
       /** CRC-32 of `bytes`; undefined unless it was asked for. */
       readonly checksum: number | undefined;
-      /** Combined stamp of the stored chunks that were read, as `stampOf` in `source/` makes it. */
-      readonly stamp: string;
+      /** Combined version of the stored chunks that were read. */
+      readonly version: string;
       readonly timings: ChunkTimings;
     }
   | { readonly status: "absent" };

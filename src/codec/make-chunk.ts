@@ -3,14 +3,14 @@ import { ZpublishError } from "../errors.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { ChunkReader } from "../zarr/chunk-source.js";
 import type { ChunkLayout, EncodingPlan } from "../zarr/plan/encoding-plan.js";
-import { combineStamps, storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
+import { combineVersions, storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
 import {
   type ChunkInput,
   chunkName,
   type DecodedChunks,
   decodeStored,
-  readStamp,
   readStored,
+  readVersion,
   storedChunkName,
   timed,
 } from "./decode-stored.js";
@@ -63,11 +63,11 @@ export async function makeChunk(
 async function makeRecompressed(job: ChunkJob, chunkCoords: readonly number[]): Promise<MadeChunk> {
   const { plan, memory, timings } = job;
   const stored = await readStored(job, chunkCoords);
-  if (stored === undefined) return makeAbsent(job, (await readStamp(job, chunkCoords)) ?? "");
+  if (stored === undefined) return makeAbsent(job, (await readVersion(job, chunkCoords)) ?? "");
   const name = storedChunkName(plan, chunkCoords);
   const inner = await timed(timings, "decode", () => decodeSteps(stored.bytes, plan.decode, name, memory));
   const bytes = await timed(timings, "encode", () => encodeSteps(inner, plan.encode, name, memory));
-  return encoded(job, bytes, stored.stamp);
+  return encoded(job, bytes, stored.version);
 }
 
 async function makeRechunked(
@@ -78,7 +78,7 @@ async function makeRechunked(
   const { plan, memory, timings } = job;
   const { shape, served, itemSize } = plan;
   const regions = storedChunksOf(plan, chunkCoords);
-  const stamps: (string | undefined)[] = [];
+  const versions: (string | undefined)[] = [];
   const absent: (readonly number[])[] = [];
   const raw = memory.allocate(elementCount(served.chunkShape) * itemSize);
   let target: ChunkBox | undefined;
@@ -87,12 +87,12 @@ async function makeRechunked(
     const mark = memory.mark();
     const chunk = await decodeStored(job, coords, decoded);
     if (chunk === undefined) {
-      stamps.push(await readStamp(job, coords));
+      versions.push(await readVersion(job, coords));
       absent.push(coords);
       memory.rewind(mark);
       continue;
     }
-    stamps.push(chunk.stamp);
+    versions.push(chunk.version);
     const began = performance.now();
     target ??= { bytes: cleared(raw, plan, chunkCoords), ...boxOf(served, chunkCoords) };
     gather({ bytes: chunk.bytes, ...boxOf(plan.stored, coords) }, target, shape, itemSize);
@@ -100,15 +100,15 @@ async function makeRechunked(
     timings.decode += performance.now() - began;
   }
 
-  const stamp = combineStamps(stamps);
-  if (target === undefined) return makeAbsent(job, stamp);
+  const version = combineVersions(versions);
+  if (target === undefined) return makeAbsent(job, version);
   // At the edge of the array the whole buffer is filled already.
   if (!isZero(plan.fillItem) && plan.fillItem !== null && !passesEdge(plan, chunkCoords)) {
     for (const coords of absent) gatherFill(boxOf(plan.stored, coords), target, shape, plan.fillItem);
   }
   const name = `${storedChunkName(plan, regions[0] ?? [])} for served chunk ${chunkName(chunkCoords)}`;
   const bytes = await timed(timings, "encode", () => encodeSteps(raw, plan.encode, name, memory));
-  return encoded(job, bytes, stamp);
+  return encoded(job, bytes, version);
 }
 
 /** Clears memory that held other bytes: with the fill item at the edge of the array, else with zeros. */
@@ -118,7 +118,7 @@ function cleared(bytes: Uint8Array, plan: EncodingPlan, chunkCoords: readonly nu
 }
 
 /** Makes a chunk that has nothing stored behind it: absent, or nothing but fill. */
-async function makeAbsent(job: ChunkJob, stamp: string): Promise<MadeChunk> {
+async function makeAbsent(job: ChunkJob, version: string): Promise<MadeChunk> {
   const { plan, memory, timings } = job;
   if (plan.absentIsAbsent) return { status: "absent" };
   const itemCount = elementCount(plan.served.chunkShape);
@@ -139,7 +139,7 @@ async function makeAbsent(job: ChunkJob, stamp: string): Promise<MadeChunk> {
   const bytes = await timed(timings, "encode", () =>
     encodeSteps(raw, plan.encodeAll, `array '${plan.path}': filled chunk`, memory),
   );
-  return encoded(job, bytes, stamp);
+  return encoded(job, bytes, version);
 }
 
 function boxOf(layout: ChunkLayout, coords: readonly number[]): Omit<ChunkBox, "bytes"> {
@@ -156,7 +156,7 @@ function passesEdge({ shape, served }: EncodingPlan, coords: readonly number[]):
 const BUFFER_STEP_BYTES = 16 * 1024;
 
 /** Puts the bytes into a buffer of their own, which can be moved to another thread. */
-function encoded({ timings, into, withChecksum }: ChunkJob, bytes: Uint8Array, stamp: string): MadeChunk {
+function encoded({ timings, into, withChecksum }: ChunkJob, bytes: Uint8Array, version: string): MadeChunk {
   const needed = CHUNK_HEADROOM_BYTES + bytes.length;
   const fits =
     into !== undefined && into.byteLength >= needed && into.byteLength <= 2 * needed + BUFFER_STEP_BYTES;
@@ -164,5 +164,5 @@ function encoded({ timings, into, withChecksum }: ChunkJob, bytes: Uint8Array, s
   const placed = new Uint8Array(buffer, CHUNK_HEADROOM_BYTES, bytes.length);
   placed.set(bytes);
   const checksum = withChecksum ? crc32(placed) : undefined;
-  return { status: "encoded", bytes: placed, checksum, stamp, timings };
+  return { status: "encoded", bytes: placed, checksum, version, timings };
 }

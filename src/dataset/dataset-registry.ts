@@ -26,7 +26,7 @@ export interface DatasetRegistry extends Datasets {
    */
   refresh(): Promise<void>;
   /** Applies this configuration's `Cache-Control` to all datasets, also to those taken over from another registry. */
-  begin(): void;
+  applyCacheControl(): void;
   /** Returns the slot of a configuration, for another registry to take over; undefined if there is none. */
   slotOf(config: DatasetConfig): Slot | undefined;
   readonly stats: DatasetStats;
@@ -137,7 +137,7 @@ export async function openDatasets(
     },
     ready,
     refresh: () => scheduler.refresh([...slots.values()]),
-    begin() {
+    applyCacheControl() {
       for (const config of configs)
         slots.get(config.id)?.dataset.setCacheControl(config.cacheControl ?? cacheControl);
     },

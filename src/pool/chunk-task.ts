@@ -6,8 +6,8 @@ export interface ChunkTask {
   readonly plan: EncodingPlan;
   /** Position in the served grid. */
   readonly chunkCoords: readonly number[];
-  /** Stamp of the stored bytes, if the caller knows it. The quarantine treats another stamp as another chunk. */
-  readonly stamp?: string | undefined;
+  /** Version of the stored bytes, if the caller knows it. The quarantine treats another version as another chunk. */
+  readonly version?: string | undefined;
 }
 
 /** Settings that a worker gets when it starts. */

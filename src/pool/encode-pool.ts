@@ -189,9 +189,9 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
   return {
     stats: counts,
     async makeChunk(task, signal) {
-      const { plan, chunkCoords, stamp } = task;
+      const { plan, chunkCoords, version } = task;
       const arrayKey = arrayKeyOf(plan);
-      const chunkId = `${arrayKey}${chunkCoords.join(".")}\n${stamp ?? ""}`;
+      const chunkId = `${arrayKey}${chunkCoords.join(".")}\n${version ?? ""}`;
       const queuedAt = performance.now();
       const begin = async (): Promise<ChunkOutcome> => {
         counts.wait.observe((performance.now() - queuedAt) / 1000);

@@ -9,7 +9,7 @@ import type { ChunkReader, ChunkSource } from "../zarr/chunk-source.js";
 import type { CodecStep, EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import type { ChunkTask } from "./chunk-task.js";
 
-/** Readers kept per thread, because they remember the index of a shard. */
+/** Readers cached per thread, because they remember the index of a shard. */
 const MAX_READERS = 1024;
 
 /** What a task runner may use. */
@@ -22,7 +22,7 @@ export interface TaskRunnerOptions {
   readonly withChecksums?: boolean;
 }
 
-interface KeptReader {
+interface CachedReader {
   readonly reader: ChunkReader;
   readonly decoded?: DecodedChunks;
 }
@@ -35,19 +35,19 @@ export function createTaskRunner(
   options: TaskRunnerOptions = {},
 ): (task: ChunkTask, into?: ArrayBuffer) => Promise<ChunkOutcome> {
   const { cache = createDecodedCache(), mayBlock = false, withChecksums: withChecksum } = options;
-  const readers = new Map<string, KeptReader>();
+  const readers = new Map<string, CachedReader>();
 
-  function readerOf(source: ChunkSource): KeptReader {
+  function readerOf(source: ChunkSource): CachedReader {
     // Shared memory arrives as another object every time, and opening it costs nothing.
     if (source.kind === "memory") return { reader: openChunkReader(source) };
     const sourceKey = JSON.stringify(source);
-    let kept = readers.get(sourceKey);
-    if (kept === undefined) {
-      kept = { reader: openChunkReader(source, mayBlock), decoded: { cache, sourceKey } };
+    let cached = readers.get(sourceKey);
+    if (cached === undefined) {
+      cached = { reader: openChunkReader(source, mayBlock), decoded: { cache, sourceKey } };
     } else readers.delete(sourceKey);
-    readers.set(sourceKey, kept);
+    readers.set(sourceKey, cached);
     if (readers.size > MAX_READERS) readers.delete(readers.keys().next().value as string);
-    return kept;
+    return cached;
   }
 
   return async ({ plan, chunkCoords }, into) => {

@@ -85,13 +85,13 @@ export function createWorkerSet(createWorker: (onIdleEnd: () => void) => ChunkWo
 
   async function pause(ms: number): Promise<void> {
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(lookAgain, ms);
-      function lookAgain() {
+      const timer = setTimeout(wake, ms);
+      function wake() {
         clearTimeout(timer);
-        waiting.delete(lookAgain);
+        waiting.delete(wake);
         resolve();
       }
-      waiting.add(lookAgain);
+      waiting.add(wake);
     });
   }
 
@@ -110,7 +110,7 @@ export function createWorkerSet(createWorker: (onIdleEnd: () => void) => ChunkWo
     release(worker) {
       recordStart(worker);
       idle.push(worker);
-      for (const lookAgain of waiting) lookAgain();
+      for (const wake of waiting) wake();
     },
     discard(worker, hasStarted) {
       if (hasStarted) recordStart(worker);
@@ -125,7 +125,7 @@ export function createWorkerSet(createWorker: (onIdleEnd: () => void) => ChunkWo
     },
     async close() {
       isClosed = true;
-      for (const lookAgain of waiting) lookAgain();
+      for (const wake of waiting) wake();
       await settlesWithin(Promise.all([...all].map((worker) => worker.end())), CLOSE_TIMEOUT_MS);
     },
   };

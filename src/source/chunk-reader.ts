@@ -1,4 +1,4 @@
-import type { ChunkReader, ChunkSource, MemoryChunks, StampLook } from "../zarr/chunk-source.js";
+import type { ChunkReader, ChunkSource, MemoryChunks, VersionCheck } from "../zarr/chunk-source.js";
 import { openFileChunkReader } from "./chunks/file-chunk-reader.js";
 import { openShardChunkReader } from "./chunks/shard-chunk-reader.js";
 
@@ -18,19 +18,19 @@ export function openChunkReader(source: ChunkSource, mayBlock = false): ChunkRea
 }
 
 /** Shared memory never changes: its identity is in the source's. */
-const memoryStamp = "0";
-const unchanging: StampLook = Object.freeze({ stamp: memoryStamp, isUnchanged: () => true });
+const MEMORY_VERSION = "0";
+const unchanging: VersionCheck = Object.freeze({ version: MEMORY_VERSION, isUnchanged: () => true });
 
 function openMemoryChunkReader(source: MemoryChunks): ChunkReader {
   const chunk = Object.freeze({
     bytes: new Uint8Array(source.buffer, source.byteOffset, source.byteLength),
-    stamp: memoryStamp,
+    version: MEMORY_VERSION,
   });
   return {
-    stamp: async () => memoryStamp,
-    lookNow: () => unchanging,
+    version: async () => MEMORY_VERSION,
+    versionNow: () => unchanging,
     read: async () => chunk,
-    measure: async () => ({ byteLength: source.byteLength, stamp: memoryStamp }),
+    measure: async () => ({ byteLength: source.byteLength, version: MEMORY_VERSION }),
   };
 }
 

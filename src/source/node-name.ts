@@ -10,7 +10,7 @@ const documentNames: ReadonlySet<string> = new Set([".zarray", ".zattrs", ".zgro
  * Why a node cannot be served under its path, undefined where it can.
  * @param path Without a leading slash.
  */
-export function refusedName(path: string): string | undefined {
+export function nameProblem(path: string): string | undefined {
   for (const segment of path.split("/")) {
     if (segment === "" || segment === "." || segment === "..") {
       return `expected a name, received ${JSON.stringify(segment)}`;

@@ -66,59 +66,59 @@ export interface MemoryChunks {
  */
 export interface ChunkReader {
   /**
-   * What identifies the stored bytes behind a chunk without reading them (modification time and size of its file),
-   * or undefined where there is nothing. Of a shard it is the whole shard's. Short, of `[0-9a-z.]`.
-   * Waits out the clock tick in which a file was modified, so that a rewrite always changes the stamp.
+   * Returns what identifies the stored bytes of a chunk (modification time and size of its file) without reading them;
+   * undefined if there is no file. A chunk in a shard has the version of the whole shard. Short, of `[0-9a-z.]`.
+   * Waits out the clock tick in which a file was modified, so that a rewrite always changes the version.
    */
-  stamp(chunkCoords: readonly number[]): Promise<string | undefined>;
+  version(chunkCoords: readonly number[]): Promise<string | undefined>;
   /**
-   * The same at once, and a way to look again. Undefined if that might have to wait (for another machine, a slow disk, a
-   * link, a file just written), and if there is nothing.
-   * @param wasLookedAt Whether the chunk was looked at before, so that a look waits for no disk. Default false.
+   * Returns the version at once, and a way to check it again. Undefined if that might have to wait (for another machine, a
+   * slow disk, a link, a file just written), and if there is no file.
+   * @param wasChecked Whether the chunk was checked before, so that a check waits for no disk. Default false.
    */
-  lookNow?(chunkCoords: readonly number[], wasLookedAt?: boolean): StampLook | undefined;
+  versionNow?(chunkCoords: readonly number[], wasChecked?: boolean): VersionCheck | undefined;
   /**
-   * What `read` gives, at once: from a local file system only, while it answers quickly. Undefined if `read` has to be
-   * asked, which also says what is wrong.
+   * Reads a chunk at once, from a local file system that answers quickly. Undefined if the caller has to call `read`, which
+   * also tells what is wrong.
    */
   readNow?(chunkCoords: readonly number[], options?: ReadOptions): StoredChunk | undefined;
   /**
-   * The stored bytes, and the stamp they had before and after the read (a read during which the stamp changed is
-   * repeated). The caller owns `bytes`, except for memory sources, where it is a view of the shared array.
+   * Reads a chunk, and the version that it had before and after the read; if the version changed, reads again. The caller
+   * owns `bytes`, unless the source is in memory: then they are a view of the shared array.
    */
   read(chunkCoords: readonly number[], options?: ReadOptions): Promise<StoredChunk | undefined>;
-  /** How long the stored chunk is, without reading it; undefined where there is none. */
+  /** Returns the length of the stored chunk without reading it; undefined if there is none. */
   measure(chunkCoords: readonly number[]): Promise<StoredSize | undefined>;
 }
 
-/** What makes a read cheaper. */
+/** Options of a read. */
 export interface ReadOptions {
-  /** The chunk was looked at just now, so that opening its file waits for no disk. Default false. */
-  readonly wasLookedAt?: boolean;
-  /** Where the memory for the bytes comes from. Default: memory of their own. */
+  /** Whether the chunk was checked just now, so that opening its file waits for no disk. Default false. */
+  readonly wasChecked?: boolean;
+  /** Allocates the memory for the bytes. Default: memory of their own. */
   readonly allocate?: (byteLength: number) => Uint8Array<ArrayBuffer>;
   /**
-   * A longer chunk is refused before there is memory for it, as `corrupt-chunk`: see `max-stored-byte-length.ts`. Memory
-   * sources need none. Default: none, but what one read can take.
+   * Maximum length of the stored chunk; a longer one is refused as `corrupt-chunk` before memory is allocated (see
+   * `max-stored-byte-length.ts`). Memory sources ignore it. Default: what one read can take.
    */
   readonly maxByteLength?: number | undefined;
 }
 
-/** What a look at a stored chunk found. */
-export interface StampLook {
-  readonly stamp: string;
-  /** Whether a stamp now would be the same. Takes microseconds and never waits. */
+/** The version of a stored chunk, and a way to check it. */
+export interface VersionCheck {
+  readonly version: string;
+  /** Whether the version is still the same. Takes microseconds and never waits. */
   isUnchanged(): boolean;
 }
 
-/** Length of a stored chunk, and what {@link ChunkReader.stamp} was when it had that. */
+/** Length of a stored chunk, and its version when it had that length. */
 export interface StoredSize {
   readonly byteLength: number;
-  readonly stamp: string;
+  readonly version: string;
 }
 
 /** Bytes of a stored chunk. */
 export interface StoredChunk {
   readonly bytes: Uint8Array;
-  readonly stamp: string;
+  readonly version: string;
 }

@@ -27,7 +27,7 @@ t.test("native code counts for whoever called it", (t) => {
   t.end();
 });
 
-t.test("what is written into the cache is not the look-up in it, and a stamp is no read", (t) => {
+t.test("what is written into the cache is not the look-up in it, and a version is no read", (t) => {
   const put = [
     frame("put", own("cache/lmdb/disk-chunk-cache.js")),
     frame("make", own("chunk/serve-chunk.js")),

@@ -11,7 +11,7 @@ import { createSnapshot } from "../../src/dataset/create-snapshot.js";
 import type { DatasetSnapshot, ServedArray } from "../../src/dataset/dataset.js";
 import { ZpublishError } from "../../src/errors.js";
 import type { ChunkTask } from "../../src/pool/chunk-task.js";
-import { combineStamps } from "../../src/zarr/plan/stored-chunks-of.js";
+import { combineVersions } from "../../src/zarr/plan/stored-chunks-of.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
 import { storedArray, storedTree } from "../dataset/fake-source.js";
 
@@ -83,11 +83,11 @@ async function setup(t: Test, { config, stored, makeChunk, recycle, keeps = true
 const header = (headers: readonly (readonly [string, string])[], name: string) =>
   headers.find(([key]) => key === name)?.[1];
 
-const encoded = (text: string, stamp: string): ChunkOutcome => ({
+const encoded = (text: string, version: string): ChunkOutcome => ({
   status: "encoded",
   bytes: new Uint8Array(Buffer.from(text)),
   checksum: crc32(text),
-  stamp,
+  version,
   timings: { read: 1, decode: 2, encode: 3 },
 });
 
@@ -118,14 +118,14 @@ t.test("a cached chunk holds no memory", async (t) => {
 });
 
 t.test("a chunk whose clients have all gone is made again for the next client", async (t) => {
-  let stamp = "";
+  let version = "";
   const pending: ((outcome: ChunkOutcome) => void)[] = [];
   const { serve } = await setup(t, {
     config: { encoding: { compressor: null } },
     makeChunk: () => new Promise((resolve) => pending.push(resolve)),
   });
   const reply = await serve("0.0");
-  stamp = reply.etag.split("-").at(-1)?.slice(0, -1) as string;
+  version = reply.etag.split("-").at(-1)?.slice(0, -1) as string;
   const client = new AbortController();
   const cancelled = reply.open(client.signal);
   while (pending.length < 1) await nextIteration();
@@ -134,7 +134,7 @@ t.test("a chunk whose clients have all gone is made again for the next client", 
   while (pending.length < 2) await nextIteration();
   const error = { code: "overloaded", message: "cancelled", details: {} } as const;
   pending[0]?.({ status: "failed", error });
-  pending[1]?.(encoded("made", stamp));
+  pending[1]?.(encoded("made", version));
   await t.rejects(cancelled, { code: "overloaded" });
   t.equal(Buffer.from((await next).read(0) ?? []).toString(), "made");
 });
@@ -194,7 +194,7 @@ t.test("a chunk that appears meanwhile is not cached as the fill values of absen
   const { serve, cache, directory } = await setup(t, {
     stored,
     makeChunk: async ({ chunkCoords }) =>
-      chunkCoords[1] === 2 ? encoded("another", "a stamp") : encoded("filled", ""),
+      chunkCoords[1] === 2 ? encoded("another", "a version") : encoded("filled", ""),
   });
   const textOf = async (key: string) =>
     Buffer.from((await (await serve(key)).open()).read(0) ?? []).toString();
@@ -210,7 +210,7 @@ t.test("a chunk that appears meanwhile is not cached as the fill values of absen
     keeps: false,
     config: { encoding: { chunks: [4, 2], compressor: null } },
     makeChunk: async ({ chunkCoords }) =>
-      encoded("made", chunkCoords[1] === 1 ? combineStamps([undefined, undefined]) : "a stamp"),
+      encoded("made", chunkCoords[1] === 1 ? combineVersions([undefined, undefined]) : "a version"),
   });
   await (await rechunked.serve("0.1")).open();
   await t.rejects((await rechunked.serve("0.2")).open(), { code: "source-changed" });
@@ -228,16 +228,16 @@ t.test(
 );
 
 t.test("128 concurrent requests for a chunk make it once", async (t) => {
-  let stamp = "";
+  let version = "";
   const { serve, tasks } = await setup(t, {
     config: { encoding: { compressor: null } },
     makeChunk: async () => {
       await new Promise((resolve) => setTimeout(resolve, 20));
-      return encoded("made", stamp);
+      return encoded("made", version);
     },
   });
   const replies = await Promise.all(Array.from({ length: 128 }, () => serve("0.0")));
-  stamp = replies[0]?.etag.split("-").at(-1)?.slice(0, -1) as string;
+  version = replies[0]?.etag.split("-").at(-1)?.slice(0, -1) as string;
   const bodies = await Promise.all(replies.map((reply) => reply.open()));
   t.equal(tasks.length, 1);
   t.ok(bodies.every((body) => Buffer.from(body.read(0) ?? []).toString() === "made"));
@@ -334,7 +334,7 @@ t.test("memory that several readers share is released once, after the last", asy
     const bytes = new Uint8Array(new ArrayBuffer(128), CHUNK_HEADROOM_BYTES, 4);
     const { serve } = await setup(t, {
       config: { immutable: true, encoding: { compressor: null } },
-      makeChunk: async () => ({ ...encoded("made", "stamp"), bytes }) as ChunkOutcome,
+      makeChunk: async () => ({ ...encoded("made", "version"), bytes }) as ChunkOutcome,
       recycle() {
         recycled++;
       },

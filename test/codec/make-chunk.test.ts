@@ -10,7 +10,7 @@ import { ZpublishError } from "../../src/errors.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
 import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
-import { combineStamps } from "../../src/zarr/plan/stored-chunks-of.js";
+import { combineVersions } from "../../src/zarr/plan/stored-chunks-of.js";
 import { effort } from "../effort.js";
 import { storedArray } from "../zarr/stored-array.js";
 import { arrayBytes, gridPositions, readerOf } from "./stored-chunks.js";
@@ -162,12 +162,12 @@ t.test(
     const decoded = { cache: createDecodedCache(), sourceKey: "x" };
     for (let row = 0; row < 4; row++) {
       const made = await makeChunk(plan, [row, 0], reader, { decoded });
-      t.match(made, { status: "encoded", stamp: combineStamps(["s0.0", "s0.1", "s0.2"]) });
+      t.match(made, { status: "encoded", version: combineVersions(["s0.0", "s0.1", "s0.2"]) });
     }
     t.equal(reader.reads, 3);
     t.equal(decoded.cache.byteLength, 3 * 80);
-    await makeChunk(plan, [0, 0], { ...reader, stamp: async () => "new" }, { decoded });
-    t.equal(reader.reads, 6, "another stamp is another chunk");
+    await makeChunk(plan, [0, 0], { ...reader, version: async () => "new" }, { decoded });
+    t.equal(reader.reads, 6, "another version is another chunk");
   },
 );
 
@@ -208,15 +208,15 @@ t.test("an absent chunk of texts is filled in the form of their filter", async (
   t.equal(made.bytes.length, 4 + 20 * 5);
 });
 
-t.test("a chunk that is absent from a shard has the stamp of the shard", async (t) => {
+t.test("a chunk that is absent from a shard has the version of the shard", async (t) => {
   const fill = { served: null, item: null, absentIsServed: false };
   const stored = storedArray({ fill });
   const reader = await readerOf(stored, arrayBytes([10, 12], 4), ([row]) => row === 0);
-  const sharded = { ...reader, stamp: async () => "shard" };
+  const sharded = { ...reader, version: async () => "shard" };
   const kept = await makeChunk(createEncodingPlan(stored, {}).plan, [0, 0], sharded);
-  t.match(kept, { status: "encoded", stamp: "shard" });
+  t.match(kept, { status: "encoded", version: "shard" });
   const rechunked = await makeChunk(createEncodingPlan(stored, { chunkShape: [8, 5] }).plan, [0, 0], sharded);
-  t.match(rechunked, { status: "encoded", stamp: combineStamps(["shard", "s1.0"]) });
+  t.match(rechunked, { status: "encoded", version: combineVersions(["shard", "s1.0"]) });
 });
 
 t.test(
@@ -224,7 +224,10 @@ t.test(
   async (t) => {
     const shared = new Uint8Array(new SharedArrayBuffer(500), 20, 480).fill(3);
     const stored = storedArray({ chunkShape: [10, 12], codecs: [], compressorCount: 0 });
-    const reader = { ...(await readerOf(stored, shared)), read: async () => ({ bytes: shared, stamp: "0" }) };
+    const reader = {
+      ...(await readerOf(stored, shared)),
+      read: async () => ({ bytes: shared, version: "0" }),
+    };
     for (const asked of [{}, { chunkShape: [5, 12] }, { compressor: { id: "blosc", clevel: 0 } }]) {
       const { plan } = createEncodingPlan(stored, asked);
       const made = await makeChunk(plan, [0, 0], reader);
@@ -248,7 +251,7 @@ t.test(
 t.test("errors name the array and the stored chunk", async (t) => {
   const stored = storedArray();
   const reader = await readerOf(stored, arrayBytes([10, 12], 4));
-  const short = { ...reader, read: async () => ({ bytes: new Uint8Array(20), stamp: "x" }) };
+  const short = { ...reader, read: async () => ({ bytes: new Uint8Array(20), version: "x" }) };
   const { plan } = createEncodingPlan(stored, RAW);
   await t.rejects(makeChunk(plan, [0, 0], short), {
     code: "corrupt-chunk",
@@ -275,7 +278,7 @@ t.test("errors name the array and the stored chunk", async (t) => {
 
 t.test("the cache of decoded chunks keeps to its bound", async (t) => {
   const cache = createDecodedCache(100);
-  const chunk = (byteLength: number) => ({ bytes: new Uint8Array(byteLength), stamp: "s" });
+  const chunk = (byteLength: number) => ({ bytes: new Uint8Array(byteLength), version: "s" });
   for (const key of ["a", "b", "c"]) cache.put(key, chunk(30));
   cache.get("a");
   cache.put("d", chunk(30));

@@ -57,16 +57,16 @@ export async function readerOf(
   }
   const reader = {
     reads: 0,
-    stamp: async (coords: readonly number[]) =>
+    version: async (coords: readonly number[]) =>
       chunks.has(coords.join(".")) ? `s${coords.join(".")}` : undefined,
     async read(coords: readonly number[]) {
       reader.reads++;
       const chunk = chunks.get(coords.join("."));
-      return chunk && { bytes: chunk.slice(), stamp: `s${coords.join(".")}` };
+      return chunk && { bytes: chunk.slice(), version: `s${coords.join(".")}` };
     },
     async measure(coords: readonly number[]) {
       const chunk = chunks.get(coords.join("."));
-      return chunk && { byteLength: chunk.length, stamp: `s${coords.join(".")}` };
+      return chunk && { byteLength: chunk.length, version: `s${coords.join(".")}` };
     },
   };
   return reader;

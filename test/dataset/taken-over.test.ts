@@ -41,7 +41,7 @@ t.test("what is configured the same is taken over as it is, however much there i
   t.equal(opened.length, 10_000);
   const second = await open([...many.toReversed(), config("new")], first);
   t.same(opened.slice(10_000), ["at new"]);
-  second.begin();
+  second.applyCacheControl();
   await first.close();
   t.equal(second.get("d7").revision, snapshot.revision);
   t.equal(second.ids().length, 10_001);
@@ -84,7 +84,7 @@ t.test("another Cache-Control opens nothing, and holds from the moment it is in 
   const first = await open([config("a"), config("b", { cacheControl: "own" })]);
   const second = await open([config("a"), config("b", { cacheControl: "other" })], first, "second");
   t.same([first.get("a").cacheControl, first.get("b").cacheControl], ["first", "own"]);
-  second.begin();
+  second.applyCacheControl();
   t.same([second.get("a").cacheControl, second.get("b").cacheControl], ["second", "other"]);
   t.equal(opened.length, 2);
 });
@@ -93,7 +93,7 @@ t.test("and outlives a refresh", async (t) => {
   const { sources, open } = createHistory();
   const first = await open([config("a", { cacheControl: "own" })]);
   const second = await open([config("a")], first, "second");
-  second.begin();
+  second.applyCacheControl();
   const source = sources.get("at a") as FakeSource;
   source.tree = storedTree([{ path: "/", attrs: {}, arrays: [storedArray("y")] }], { fingerprint: "2" });
   await second.refresh();

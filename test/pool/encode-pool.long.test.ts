@@ -183,14 +183,14 @@ t.test("a chunk whose worker crashed by accident is made by another", async (t) 
 
 t.test("a chunk that killed workers is not tried again for a while, unless it is another", async (t) => {
   const pool = openPool(t, { workerFile: crashing, threads: 1 });
-  const task = { ...order(2), stamp: "a" };
+  const task = { ...order(2), version: "a" };
   t.match(await pool.makeChunk(task), { status: "failed" });
   const { crashed } = pool.stats.workerDeaths;
   t.match(await pool.makeChunk(task), {
     error: { code: "codec-failed", message: /worker for chunk 2\.0 crashed; it is not tried again/ },
   });
   t.equal(pool.stats.workerDeaths.crashed, crashed, "no worker was asked");
-  t.match(await pool.makeChunk({ ...task, stamp: "b" }), { status: "failed" });
+  t.match(await pool.makeChunk({ ...task, version: "b" }), { status: "failed" });
   t.equal(pool.stats.workerDeaths.crashed, crashed + 2, "rewritten since, it is");
 });
 

@@ -17,16 +17,16 @@ function files(root: string, changes: Partial<FileChunks> = {}): FileChunks {
   };
 }
 
-t.test("a chunk comes with its bytes, length and stamp", async (t) => {
+t.test("a chunk comes with its bytes, length and version", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "v/.zarray": zarray, "v/1.2": "chunk", "v/1.3": "" });
   const reader = openChunkReader(files(root));
   const chunk = await reader.read([1, 2]);
   t.equal(Buffer.from(chunk?.bytes ?? []).toString(), "chunk");
   t.equal(chunk?.bytes.buffer.byteLength, 5, "the memory is the caller's alone");
-  t.same(await reader.measure([1, 2]), { byteLength: 5, stamp: chunk?.stamp });
-  t.equal(await reader.stamp([1, 2]), chunk?.stamp);
-  t.match(chunk?.stamp, /^[0-9a-z]+\.5$/);
+  t.same(await reader.measure([1, 2]), { byteLength: 5, version: chunk?.version });
+  t.equal(await reader.version([1, 2]), chunk?.version);
+  t.match(chunk?.version, /^[0-9a-z]+\.5$/);
   t.equal((await reader.read([1, 3]))?.bytes.byteLength, 0);
 });
 
@@ -36,7 +36,7 @@ t.test("an absent chunk is undefined", async (t) => {
   for (const separator of [".", "/"] as const) {
     const reader = openChunkReader(files(root, { keyEncoding: { name: "v2", separator } }));
     t.equal(await reader.read([0, 7]), undefined);
-    t.equal(await reader.stamp([0, 7]), undefined);
+    t.equal(await reader.version([0, 7]), undefined);
     t.equal(await reader.measure([8, 7]), undefined);
   }
 });
@@ -47,7 +47,7 @@ t.test("a store that is gone is a failure, not an absent chunk", async (t) => {
   const reader = openChunkReader(files(root));
   t.ok(await reader.read([0]));
   await rm(join(root, "v"), { recursive: true });
-  for (const ask of [reader.read, reader.stamp, reader.measure]) {
+  for (const ask of [reader.read, reader.version, reader.measure]) {
     await t.rejects(async () => void (await ask([0])), {
       code: "source-unreadable",
       message: /metadata of its array is no longer/,
@@ -60,7 +60,7 @@ t.test("what is no file is a failure, and never waited for", async (t) => {
   await writeFiles(root, { "v/.zarray": zarray });
   await mkdir(join(root, "v/0"));
   const reader = openChunkReader(files(root));
-  for (const ask of [reader.read, reader.stamp, reader.measure]) {
+  for (const ask of [reader.read, reader.version, reader.measure]) {
     const error = await ask([0]).catch((error: Error) => error);
     t.match(error, { code: "source-unreadable", message: "'v/0' expected a file, found a directory" });
   }
@@ -85,9 +85,9 @@ t.test("links inside of the store are followed, others refused by name", async (
     ...leaves,
     message: "'v/1' is reached by a link that leaves the store",
   });
-  await t.rejects(reader.stamp([1]), leaves);
+  await t.rejects(reader.version([1]), leaves);
   await t.rejects(nested.read([3, 0]), leaves);
-  await t.rejects(nested.stamp([3, 0]), leaves);
+  await t.rejects(nested.version([3, 0]), leaves);
   await t.rejects(reader.read([2]), {
     code: "source-unreadable",
     message: /a link that leads nowhere \(ENOENT\)/,
@@ -102,27 +102,27 @@ t.test("a directory that one store contains is refused to another that a link le
   const directory = join(root, "inner/v");
   const outer = openChunkReader(files(root, { directory, metadataFile: join(root, "inner/.zgroup") }));
   const inner = openChunkReader(files(join(root, "inner"), { directory }));
-  t.ok(await outer.stamp([0]));
+  t.ok(await outer.version([0]));
   t.ok(await outer.read([0]));
-  await t.rejects(inner.stamp([0]), { message: "'v/0' is reached by a link that leaves the store" });
+  await t.rejects(inner.version([0]), { message: "'v/0' is reached by a link that leaves the store" });
   await t.rejects(inner.read([0]), { code: "source-unreadable", message: /leaves the store/ });
-  t.equal(inner.lookNow?.([0]), undefined);
+  t.equal(inner.versionNow?.([0]), undefined);
 });
 
-t.test("a rewrite changes the stamp, however quick it is", async (t) => {
+t.test("a rewrite changes the version, however quick it is", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "v/.zarray": zarray });
   const path = join(root, "v/0");
   const reader = openChunkReader(files(root));
-  const stamps = new Set<string | undefined>();
+  const versions = new Set<string | undefined>();
   for (let i = 0; i < 10; i++) {
     await writeFile(path, String(i));
     const chunk = await reader.read([0]);
     t.equal(Buffer.from(chunk?.bytes ?? []).toString(), String(i));
-    stamps.add(chunk?.stamp);
-    t.equal(await reader.stamp([0]), chunk?.stamp);
+    versions.add(chunk?.version);
+    t.equal(await reader.version([0]), chunk?.version);
   }
-  t.equal(stamps.size, 10);
+  t.equal(versions.size, 10);
 });
 
 t.test("what is read while it is rewritten is one state, whole", async (t) => {
@@ -211,10 +211,10 @@ t.test("inner chunks are found in their shard, wherever its index is", async (t)
         t.equal(await text(3, 4), "ggg");
         t.equal(await text(3, 5), "");
         t.equal(await text(9, 9), undefined);
-        t.same(await reader.measure([0, 1]), { byteLength: 2, stamp: await reader.stamp([0, 1]) });
+        t.same(await reader.measure([0, 1]), { byteLength: 2, version: await reader.version([0, 1]) });
         t.equal(await reader.measure([1, 0]), undefined);
-        t.equal(await reader.stamp([0, 0]), (await reader.read([1, 1]))?.stamp);
-        t.equal(await reader.stamp([9, 9]), undefined);
+        t.equal(await reader.version([0, 0]), (await reader.read([1, 1]))?.version);
+        t.equal(await reader.version([9, 9]), undefined);
       }
     }
   }
@@ -250,7 +250,7 @@ t.test("inner chunks of shards inside of shards are found through every index", 
       }
     }
   }
-  t.equal(await reader.stamp([0, 0]), (await reader.read([1, 3]))?.stamp, "the whole file's");
+  t.equal(await reader.version([0, 0]), (await reader.read([1, 3]))?.version, "the whole file's");
 
   const layouts = [level({ chunksPerShard: [1, 3] }), level({ chunksPerShard: [2, 1] }), level()] as const;
   const chunk = writeShard(["a", "b", "c", "d"], layouts[2]);
@@ -337,11 +337,11 @@ t.test("a chunk that is longer than it may be is refused before there is memory 
   };
   const read = async (from: ChunkSource, coords: readonly number[], maxByteLength: number | undefined) =>
     (await openChunkReader(from).read(coords, { allocate, maxByteLength }))?.bytes.length;
-  const stamp = await openChunkReader(files(root)).stamp([0]);
+  const version = await openChunkReader(files(root)).version([0]);
   await t.rejects(read(files(root), [0], 4), {
     code: "corrupt-chunk",
     message: "chunk '0': expected at most 4 stored bytes, received 5",
-    details: { expected: 4, received: 5, stamp },
+    details: { expected: 4, received: 5, version },
   });
   await t.rejects(read(source, [1, 1], 3), {
     code: "corrupt-chunk",
@@ -397,14 +397,14 @@ t.test("an array in memory is its one chunk, shared", async (t) => {
   t.same([...(chunk?.bytes ?? [])], [2, 3, 4, 5]);
   t.equal(chunk?.bytes.buffer, buffer);
   t.equal((await reader.measure([0]))?.byteLength, 4);
-  t.equal(await reader.stamp([0]), chunk?.stamp);
+  t.equal(await reader.version([0]), chunk?.version);
 });
 
-t.test("files that were not touched keep their stamp", async (t) => {
+t.test("files that were not touched keep their version", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "v/.zarray": zarray, "v/0": "x" });
-  const first = await openChunkReader(files(root)).stamp([0]);
-  t.equal(await openChunkReader(files(root)).stamp([0]), first);
+  const first = await openChunkReader(files(root)).version([0]);
+  t.equal(await openChunkReader(files(root)).version([0]), first);
   const { mtimeNs, size } = await stat(join(root, "v/0"), { bigint: true });
   t.equal(first, `${mtimeNs.toString(36)}.${size.toString(36)}`);
 });

@@ -157,7 +157,7 @@ t.test(
     for (const code of ["EIO", "ESTALE", "EACCES", "ETIMEDOUT", "ENXIO"]) {
       for (const operation of ["getattr", "open", "read"]) {
         await mount.fail();
-        // Another stamp: the cache does not have it.
+        // Another version: the cache does not have it.
         await makeOld(join(mount.behind, "v/0"));
         await mount.fail(`${code} ${operation} /v/0`);
         await checkFailure(t, server, mount.directory, `${code} of ${operation}`);

@@ -27,16 +27,16 @@ async function confirmAbsence(calls: FileCalls, source: ChunkFiles, key: string)
 /**
  * Looks for something that may be absent, and once more after the store was found to be there: it may have been replaced between
  * two looks, and be there again.
- * @throws ZpublishError `source-unreadable` where the array's metadata is gone too, and what `look` throws.
+ * @throws ZpublishError `source-unreadable` where the array's metadata is gone too, and what `find` throws.
  */
 export async function findOrConfirmAbsence<T>(
   calls: FileCalls,
   source: ChunkFiles,
   key: string,
-  look: () => Promise<T | undefined>,
+  find: () => Promise<T | undefined>,
 ): Promise<T | undefined> {
-  const found = await look();
+  const found = await find();
   if (found !== undefined || source.metadataFile === undefined) return found;
   await confirmAbsence(calls, source, key);
-  return look();
+  return find();
 }

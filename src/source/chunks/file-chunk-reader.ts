@@ -1,7 +1,7 @@
 import { encodeChunkKey } from "../../zarr/chunk-key.js";
 import type { ChunkReader, FileChunks, StoredChunk } from "../../zarr/chunk-source.js";
 import { assertStoredLength } from "../../zarr/plan/max-stored-byte-length.js";
-import { stampOf } from "../files/file-version.js";
+import { versionOf } from "../files/file-version.js";
 import type { OpenFile } from "../files/open-file.js";
 import { createStoreFiles } from "../files/store-files.js";
 import { findOrConfirmAbsence } from "./confirm-absence.js";
@@ -17,37 +17,35 @@ export function openFileChunkReader(source: FileChunks, mayBlock: boolean): Chun
   }
 
   return {
-    async stamp(chunkCoords) {
+    async version(chunkCoords) {
       const stat = await statChunk(chunkCoords);
-      return stat === undefined ? undefined : stampOf(stat);
+      return stat === undefined ? undefined : versionOf(stat);
     },
-    lookNow: (chunkCoords, wasLookedAt) =>
-      files.lookNow(`${source.directory}/${encodeChunkKey(chunkCoords, source.keyEncoding)}`, wasLookedAt),
+    versionNow: (chunkCoords, wasChecked) =>
+      files.versionNow(`${source.directory}/${encodeChunkKey(chunkCoords, source.keyEncoding)}`, wasChecked),
     readNow(chunkCoords, options) {
       const path = `${source.directory}/${encodeChunkKey(chunkCoords, source.keyEncoding)}`;
       return files.readNow(path, (file) => {
         const byteLength = Number(file.stat.size);
-        const stamp = stampOf(file.stat);
-        assertStoredLength(byteLength, options?.maxByteLength, stamp, () => "chunk");
-        return { bytes: file.readBytes(0, byteLength, options?.allocate), stamp };
+        const version = versionOf(file.stat);
+        assertStoredLength(byteLength, options?.maxByteLength, version, () => "chunk");
+        return { bytes: file.readBytes(0, byteLength, options?.allocate), version };
       });
     },
     read(chunkCoords, options) {
       const key = encodeChunkKey(chunkCoords, source.keyEncoding);
       const use = async (file: OpenFile): Promise<StoredChunk> => {
         const byteLength = Number(file.stat.size);
-        const stamp = stampOf(file.stat);
-        assertStoredLength(byteLength, options?.maxByteLength, stamp, () => `chunk '${key}'`);
-        return { bytes: await file.readBytes(0, byteLength, options?.allocate), stamp };
+        const version = versionOf(file.stat);
+        assertStoredLength(byteLength, options?.maxByteLength, version, () => `chunk '${key}'`);
+        return { bytes: await file.readBytes(0, byteLength, options?.allocate), version };
       };
       const path = `${source.directory}/${key}`;
-      return findOrConfirmAbsence(files.calls, source, key, () =>
-        files.read(path, use, options?.wasLookedAt),
-      );
+      return findOrConfirmAbsence(files.calls, source, key, () => files.read(path, use, options?.wasChecked));
     },
     async measure(chunkCoords) {
       const stat = await statChunk(chunkCoords);
-      return stat === undefined ? undefined : { byteLength: Number(stat.size), stamp: stampOf(stat) };
+      return stat === undefined ? undefined : { byteLength: Number(stat.size), version: versionOf(stat) };
     },
   };
 }

@@ -2,7 +2,7 @@ import type { BigIntStats } from "node:fs";
 import { encodeChunkKey } from "../../zarr/chunk-key.js";
 import type { ChunkReader, ShardChunks, StoredChunk, StoredSize } from "../../zarr/chunk-source.js";
 import { assertStoredLength } from "../../zarr/plan/max-stored-byte-length.js";
-import { stampOf } from "../files/file-version.js";
+import { versionOf } from "../files/file-version.js";
 import type { OpenFile } from "../files/open-file.js";
 import { createStoreFiles } from "../files/store-files.js";
 import { findOrConfirmAbsence } from "./confirm-absence.js";
@@ -54,70 +54,71 @@ export function openShardChunkReader(source: ShardChunks, mayBlock: boolean): Ch
   }
 
   async function findChunk(file: OpenFile, place: ShardPlace): Promise<ByteRange | undefined> {
-    const version = versionOf(file.stat);
+    const indexVersion = indexVersionOf(file.stat);
     // The cache keeps no index that is very long.
     const read = new Map<string, DataView>();
     for (;;) {
-      const found = follow(file.stat, place, (key) => read.get(key) ?? indexes.get(key, version));
+      const found = follow(file.stat, place, (key) => read.get(key) ?? indexes.get(key, indexVersion));
       if (found === undefined || !("shard" in found)) return found;
       const entries = await readShardIndex(file, found.shard);
       read.set(found.cacheKey, entries);
-      indexes.set(found.cacheKey, version, entries);
+      indexes.set(found.cacheKey, indexVersion, entries);
     }
   }
 
-  function versionOf(stat: BigIntStats): string {
-    return `${stampOf(stat)} ${layout}`;
+  function indexVersionOf(stat: BigIntStats): string {
+    return `${versionOf(stat)} ${layout}`;
   }
 
   /** Runs `use` on the file of a chunk's shard; undefined if there is none. */
   async function readShard<T>(
     chunkCoords: readonly number[],
     use: (file: OpenFile, chunk: ByteRange | undefined) => Promise<T>,
-    wasLookedAt?: boolean,
+    wasChecked?: boolean,
   ): Promise<T | undefined> {
     const place = placeInShard(chunkCoords, source);
     const useChunk = async (file: OpenFile) => ({ value: await use(file, await findChunk(file, place)) });
     const found = await findOrConfirmAbsence(files.calls, source, place.key, () =>
-      files.read(place.path, useChunk, wasLookedAt),
+      files.read(place.path, useChunk, wasChecked),
     );
     return found?.value;
   }
 
   return {
-    async stamp(chunkCoords) {
+    async version(chunkCoords) {
       const place = placeInShard(chunkCoords, source);
-      const look = () => files.stat(place.path);
-      const stat = await findOrConfirmAbsence(files.calls, source, place.key, look);
-      return stat === undefined ? undefined : stampOf(stat);
+      const find = () => files.stat(place.path);
+      const stat = await findOrConfirmAbsence(files.calls, source, place.key, find);
+      return stat === undefined ? undefined : versionOf(stat);
     },
-    lookNow: (chunkCoords, wasLookedAt) => files.lookNow(placeInShard(chunkCoords, source).path, wasLookedAt),
+    versionNow: (chunkCoords, wasChecked) =>
+      files.versionNow(placeInShard(chunkCoords, source).path, wasChecked),
     readNow(chunkCoords, options) {
       const place = placeInShard(chunkCoords, source);
       return files.readNow(place.path, ({ stat, readBytes }) => {
-        const version = versionOf(stat);
-        const found = follow(stat, place, (key) => indexes.get(key, version));
+        const indexVersion = indexVersionOf(stat);
+        const found = follow(stat, place, (key) => indexes.get(key, indexVersion));
         if (found === undefined || "shard" in found) return undefined;
-        const stamp = stampOf(stat);
-        assertStoredLength(found.byteLength, options?.maxByteLength, stamp, () => place.key);
-        return { bytes: readBytes(found.offset, found.byteLength, options?.allocate), stamp };
+        const version = versionOf(stat);
+        assertStoredLength(found.byteLength, options?.maxByteLength, version, () => place.key);
+        return { bytes: readBytes(found.offset, found.byteLength, options?.allocate), version };
       });
     },
     read(chunkCoords, options) {
       const use = async (file: OpenFile, chunk: ByteRange | undefined): Promise<StoredChunk | undefined> => {
         if (chunk === undefined) return undefined;
         const { offset, byteLength } = chunk;
-        const stamp = stampOf(file.stat);
-        assertStoredLength(byteLength, options?.maxByteLength, stamp, () =>
+        const version = versionOf(file.stat);
+        assertStoredLength(byteLength, options?.maxByteLength, version, () =>
           labelOfChunk(chunkCoords, source),
         );
-        return { bytes: await file.readBytes(offset, byteLength, options?.allocate), stamp };
+        return { bytes: await file.readBytes(offset, byteLength, options?.allocate), version };
       };
-      return readShard(chunkCoords, use, options?.wasLookedAt);
+      return readShard(chunkCoords, use, options?.wasChecked);
     },
     measure(chunkCoords) {
       const use = async (file: OpenFile, chunk: ByteRange | undefined): Promise<StoredSize | undefined> =>
-        chunk === undefined ? undefined : { byteLength: chunk.byteLength, stamp: stampOf(file.stat) };
+        chunk === undefined ? undefined : { byteLength: chunk.byteLength, version: versionOf(file.stat) };
       return readShard(chunkCoords, use);
     },
   };

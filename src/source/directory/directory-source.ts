@@ -4,7 +4,7 @@ import { errorFromData, isMissing, ZpublishError } from "../../errors.js";
 import { createFileCalls, type FileCalls, NoAnswerError } from "../files/file-calls.js";
 import { createStoreFiles } from "../files/store-files.js";
 import { codeOf } from "../files/unreadable-file.js";
-import { refusedName } from "../node-name.js";
+import { nameProblem } from "../node-name.js";
 import type { Source } from "../source.js";
 import { recordOf } from "./file-record.js";
 import { findChanges } from "./find-changes.js";
@@ -45,7 +45,7 @@ export function createDirectorySource(location: string): Source {
 
   return {
     location,
-    check: answering(location, async () => {
+    check: reportNoAnswer(location, async () => {
       const root = await realRoot(location);
       const files = createStoreFiles(root);
       const { documents } = await readNodeDocuments(files, root);
@@ -57,10 +57,10 @@ export function createDirectorySource(location: string): Source {
       const { content } = parseNode({ path: "", directory: root, root, rootArrayName }, documents);
       await withinLocation(location, async () => {
         if (content.kind === "refused") throw errorFromData(content.error);
-        if (content.kind === "group") await checkListable(files.calls, root);
+        if (content.kind === "group") await assertListable(files.calls, root);
       });
     }),
-    readTree: answering(location, async (progress?: (arraysRead: number) => void) => {
+    readTree: reportNoAnswer(location, async (progress?: (arraysRead: number) => void) => {
       const root = await realRoot(location);
       let arraysRead = 0;
       const store = await readStore(
@@ -71,7 +71,7 @@ export function createDirectorySource(location: string): Source {
       latest = { store, changed: undefined };
       return store.tree;
     }),
-    fingerprint: answering(location, async () => {
+    fingerprint: reportNoAnswer(location, async () => {
       const root = await realRoot(location);
       if (latest === undefined) {
         const store = await readStore({ location, root, rootArrayName }, () => undefined);
@@ -92,7 +92,7 @@ export function createDirectorySource(location: string): Source {
 }
 
 /** Work whose failure for want of an answer is the location's: nothing is known of what is in it. */
-function answering<A extends unknown[], T>(
+function reportNoAnswer<A extends unknown[], T>(
   location: string,
   work: (...args: A) => Promise<T>,
 ): (...args: A) => Promise<T> {
@@ -128,7 +128,7 @@ async function realRoot(location: string): Promise<string> {
 }
 
 /** @throws ZpublishError `source-unreadable` */
-async function checkListable(calls: FileCalls, directory: string): Promise<void> {
+async function assertListable(calls: FileCalls, directory: string): Promise<void> {
   try {
     // Not access(): that asks for the real user, who need not be the one that reads.
     await calls.call<void>((done) =>
@@ -147,5 +147,5 @@ async function checkListable(calls: FileCalls, directory: string): Promise<void>
 function arrayNameOf(location: string): string {
   const base = resolve(location).split(/[\\/]/).at(-1) ?? "";
   const name = base.replace(/(?<=.)\.[^.]*$/, "");
-  return name === "" || refusedName(name) !== undefined ? fallbackArrayName : name;
+  return name === "" || nameProblem(name) !== undefined ? fallbackArrayName : name;
 }

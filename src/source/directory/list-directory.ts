@@ -3,7 +3,7 @@ import { sep } from "node:path";
 import { createSlice } from "../../event-loop/cooperative-task.js";
 import { type FileCalls, NoAnswerError } from "../files/file-calls.js";
 import { codeOf } from "../files/unreadable-file.js";
-import { refusedName } from "../node-name.js";
+import { nameProblem } from "../node-name.js";
 import { recordOf } from "./file-record.js";
 import type { Child, Listing } from "./visited-directory.js";
 
@@ -44,7 +44,7 @@ export async function listDirectory(
     if (slice.isOver()) await slice.next();
     if (!entry.isDirectory() && !entry.isSymbolicLink()) continue;
     const path = visit.path === "" ? entry.name : `${visit.path}/${entry.name}`;
-    const found = nameProblem(calls, visit, entry, path);
+    const found = entryProblem(calls, visit, entry, path);
     const problem = found instanceof Promise ? await found : found;
     if (problem !== undefined) children.push({ path, reason: problem });
     else if (entry.isDirectory()) children.push({ path, directory: `${visit.directory}/${entry.name}` });
@@ -62,19 +62,19 @@ function isPlain({ children, problem }: Listing): boolean {
 }
 
 /** Why nothing can be asked for under a name. */
-function nameProblem(
+function entryProblem(
   calls: FileCalls,
   visit: Visit,
   entry: Dirent,
   path: string,
 ): string | undefined | Promise<string | undefined> {
-  if (!entry.name.includes("\ufffd")) return refusedName(path);
+  if (!entry.name.includes("\ufffd")) return nameProblem(path);
   // What is no UTF-8 comes from the system as U+FFFD, under which there is nothing.
   const { directory } = visit;
   return calls
     .call<Stats>((done) => lstat(`${directory}/${entry.name}`, done))
     .then(
-      () => refusedName(path),
+      () => nameProblem(path),
       (error: unknown) => {
         if (error instanceof NoAnswerError) throw error;
         return "the name is no valid UTF-8";

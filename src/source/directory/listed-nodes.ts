@@ -1,5 +1,5 @@
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
-import { printablePath, refusedName } from "../node-name.js";
+import { nameProblem, printablePath } from "../node-name.js";
 import type { Refusal } from "../source.js";
 import { type ConsolidatedNodes, type ListedTexts, listedDocuments } from "./consolidated-metadata.js";
 import { documentNames, type NodeDocuments } from "./node-documents.js";
@@ -27,7 +27,7 @@ export function* listedNodes(
   for (const path of consolidated.paths) {
     yield;
     if (visited.get(path)?.node !== undefined) continue;
-    const problem = refusedName(path);
+    const problem = nameProblem(path);
     if (problem !== undefined) refused.push({ path: printablePath(path), reason: problem });
     else {
       const place = { ...store, path, directory: `${store.root}/${path}` };
@@ -39,18 +39,18 @@ export function* listedNodes(
 
 /**
  * The node of documents that `.zmetadata` lists.
- * @param beside Documents in the directory that make no node by themselves.
+ * @param loneAttributes Documents in the directory that make no node by themselves.
  * @param before What it was with the same beside it; given back where the same is listed.
  */
 export function listedNode(
   place: NodePlace,
   texts: ListedTexts,
-  beside: NodeDocuments,
+  loneAttributes: NodeDocuments,
   before: StoreNode | undefined,
 ): StoreNode {
   const known = before?.listed;
   if (known !== undefined && documentNames.every((name) => known[name] === texts[name])) {
     return before as StoreNode;
   }
-  return parseNode(place, { ...listedDocuments(texts), ...beside }, texts);
+  return parseNode(place, { ...listedDocuments(texts), ...loneAttributes }, texts);
 }

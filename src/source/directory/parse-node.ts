@@ -51,7 +51,7 @@ export function parseNode(place: NodePlace, documents: NodeDocuments, listed?: L
     isArray: describesArray(documents),
     listed,
     content: parseContent(place, documents, isV2, listed !== undefined),
-    warnings: oddities(place.path, documents, isV2),
+    warnings: documentConflicts(place.path, documents, isV2),
   };
 }
 
@@ -106,7 +106,7 @@ function jsonOf(documents: NodeDocuments, name: DocumentName): JsonValue {
   throw errorFromData(document.error);
 }
 
-function oddities(path: string, documents: NodeDocuments, isV2: boolean): readonly string[] {
+function documentConflicts(path: string, documents: NodeDocuments, isV2: boolean): readonly string[] {
   const warnings: string[] = [];
   if (isV2 && documents["zarr.json"] !== undefined) {
     warnings.push(`'${path === "" ? "/" : path}': metadata of Zarr v2 and v3 at one place; v2 is served`);

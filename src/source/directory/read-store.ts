@@ -27,7 +27,7 @@ export interface ReadStore {
   /** What `.zmetadata` looked like. */
   readonly consolidatedRecord: string;
   /** Whether `.zmetadata` was understood, and every node that it lists has documents of its own. */
-  readonly isConsolidatedSpare: boolean;
+  readonly isConsolidatedRedundant: boolean;
 }
 
 /** What a store was when it was read before. */
@@ -59,8 +59,8 @@ export async function readStore(
 ): Promise<ReadStore> {
   const { location, root } = place;
   const files = createStoreFiles(root);
-  const spare = earlier?.store.isConsolidatedSpare === true ? earlier.store : undefined;
-  let consolidated = await readConsolidated(files, root, spare?.consolidatedRecord);
+  const redundant = earlier?.store.isConsolidatedRedundant === true ? earlier.store : undefined;
+  let consolidated = await readConsolidated(files, root, redundant?.consolidatedRecord);
   const walk = () =>
     withinLocation(location, () =>
       walkStore({
@@ -74,9 +74,9 @@ export async function readStore(
     );
   let visited = await walk();
   if (
-    spare !== undefined &&
-    consolidated.isSpare &&
-    (await runCooperatively(hasLostNode(spare.visited, visited)))
+    redundant !== undefined &&
+    consolidated.isRedundant &&
+    (await runCooperatively(hasLostNode(redundant.visited, visited)))
   ) {
     consolidated = await readConsolidated(files, root);
     visited = await walk();
@@ -99,7 +99,7 @@ export async function readStore(
     visited,
     listed: new Map(listed.nodes.map((node) => [node.path, node])),
     consolidatedRecord: record,
-    isConsolidatedSpare: problem === undefined && !isUsed,
+    isConsolidatedRedundant: problem === undefined && !isUsed,
   };
 }
 
@@ -130,20 +130,23 @@ interface Consolidated {
   /** Why it is ignored. */
   readonly problem: ErrorData | undefined;
   /** It is what it was when nothing of it was used, and so not read again. */
-  readonly isSpare: boolean;
+  readonly isRedundant: boolean;
 }
 
-/** @param spareRecord What it looked like when nothing of it was used; undefined: it is to be read in any case. */
+/** @param redundantRecord What it looked like when nothing of it was used; undefined: it is to be read in any case. */
 async function readConsolidated(
   files: StoreFiles,
   root: string,
-  spareRecord?: string,
+  redundantRecord?: string,
 ): Promise<Consolidated> {
-  if (spareRecord !== undefined && (await recordOf(files.calls, `${root}/.zmetadata`)) === spareRecord) {
-    return { record: spareRecord, nodes: noConsolidatedNodes, problem: undefined, isSpare: true };
+  if (
+    redundantRecord !== undefined &&
+    (await recordOf(files.calls, `${root}/.zmetadata`)) === redundantRecord
+  ) {
+    return { record: redundantRecord, nodes: noConsolidatedNodes, problem: undefined, isRedundant: true };
   }
   const { record, found } = await readText(files, root, ".zmetadata");
-  const none = { record, nodes: noConsolidatedNodes, problem: undefined, isSpare: false };
+  const none = { record, nodes: noConsolidatedNodes, problem: undefined, isRedundant: false };
   if (found === undefined) return none;
   if (typeof found !== "string") return { ...none, problem: found };
   try {
@@ -195,7 +198,7 @@ function refusedIn(path: string, { children, problem }: Listing): Refusal[] {
 function hasRoot(visited: ReadonlyMap<string, VisitedDirectory>): boolean {
   const root = visited.get("");
   if (root === undefined) return false;
-  return root.beside === undefined || describesNode(root.node?.listed ?? {});
+  return root.loneAttributes === undefined || describesNode(root.node?.listed ?? {});
 }
 
 async function noStore(files: StoreFiles, location: string, root: string): Promise<ZpublishError> {

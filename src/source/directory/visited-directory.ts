@@ -11,7 +11,7 @@ export interface VisitedDirectory {
   /** What each document looked like before it was read, in the order of `documentNames`. */
   readonly records: readonly string[];
   /** The documents where they make no node by themselves; else undefined: they are in the node. */
-  readonly beside: NodeDocuments | undefined;
+  readonly loneAttributes: NodeDocuments | undefined;
   /** Undefined where nothing describes the directory. */
   readonly node: StoreNode | undefined;
   /** Undefined where it was not looked into: arrays, and what is hidden. */

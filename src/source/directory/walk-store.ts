@@ -66,38 +66,39 @@ async function visitDirectory(visit: Visit, options: WalkOptions): Promise<Visit
   const { path, directory } = visit;
   const known = options.before.get(path);
   const earlier = known?.directory === directory ? known : undefined;
-  const kept = earlier !== undefined && !options.changed.has(earlier) ? earlier : undefined;
-  if (kept?.node !== undefined && kept.beside === undefined) return kept;
-  const { records, beside, node: own } = kept ?? (await readOwn(visit, options));
-  const node = beside === undefined ? own : nodeBeside(visit, beside, kept?.node, options);
+  const unchanged = earlier !== undefined && !options.changed.has(earlier) ? earlier : undefined;
+  if (unchanged?.node !== undefined && unchanged.loneAttributes === undefined) return unchanged;
+  const { records, loneAttributes, node: own } = unchanged ?? (await readOwn(visit, options));
+  const node =
+    loneAttributes === undefined ? own : nodeOfAttributes(visit, loneAttributes, unchanged?.node, options);
   // A hidden directory without metadata is no part of a store: .git, .ipynb_checkpoints.
   const isClosed = node?.isArray || (node === undefined && nodeName(path).startsWith("."));
   const listing = isClosed
     ? undefined
     : await listDirectory(options.files.calls, visit, options.root, earlier?.listing);
-  return { path, directory, records, beside, node, listing };
+  return { path, directory, records, loneAttributes, node, listing };
 }
 
 /** The documents in a directory, and what they make by themselves. */
 async function readOwn(
   { path, directory }: Visit,
   { files, root, rootArrayName }: WalkOptions,
-): Promise<Pick<VisitedDirectory, "records" | "beside" | "node">> {
+): Promise<Pick<VisitedDirectory, "records" | "loneAttributes" | "node">> {
   const { records, documents } = await readNodeDocuments(files, directory);
-  if (!describesNode(documents)) return { records, beside: documents, node: undefined };
+  if (!describesNode(documents)) return { records, loneAttributes: documents, node: undefined };
   const node = parseNode({ path, directory, root, rootArrayName }, documents);
-  return { records, beside: undefined, node };
+  return { records, loneAttributes: undefined, node };
 }
 
 /** What `.zmetadata` says of a directory, and what is in it that makes no node by itself. */
-function nodeBeside(
+function nodeOfAttributes(
   { path, directory }: Visit,
-  beside: NodeDocuments,
+  loneAttributes: NodeDocuments,
   before: StoreNode | undefined,
   { consolidated, root, rootArrayName }: WalkOptions,
 ): StoreNode | undefined {
   const place = { path, directory, root, rootArrayName };
   const listed = consolidated.get(path);
-  if (listed !== undefined) return listedNode(place, listed, beside, before);
-  return Object.keys(beside).length === 0 ? undefined : parseNode(place, beside);
+  if (listed !== undefined) return listedNode(place, listed, loneAttributes, before);
+  return Object.keys(loneAttributes).length === 0 ? undefined : parseNode(place, loneAttributes);
 }

@@ -17,11 +17,11 @@ export interface FileCalls {
   /** Whether the store is on a local file system, as far as was known when it was opened. */
   readonly isLocal: boolean;
   /**
-   * @param begin Begins a call of `node:fs`; may begin others after it, one at a time, before it is done.
+   * @param start Begins a call of `node:fs`; may start others after it, one at a time, before it is done.
    * @param onLate Receives a result that came after the time limit, to release what it holds.
    * @throws NoAnswerError, and what the call failed with.
    */
-  call<T>(begin: (done: Done<T>) => void, onLate?: (result: T) => void): Promise<T>;
+  call<T>(start: (done: Done<T>) => void, onLate?: (result: T) => void): Promise<T>;
   /** Closes a descriptor that was only read from, now or later: nothing can be lost. */
   close(fd: number): void;
 }
@@ -75,22 +75,22 @@ export function createFileCalls(store: string): FileCalls {
   const isLocal = isOnLocalFileSystem(store);
   return {
     isLocal,
-    call(begin, onLate) {
+    call(start, onLate) {
       return new Promise((resolve, reject) => {
         if ((hanging.get(store) ?? 0) >= MAX_PER_STORE) {
           reject(new NoAnswerError("calls before have had no answer yet"));
           return;
         }
-        const start = () => startTimed(store, begin, onLate, resolve, reject);
-        if (isLocal) void start();
+        const run = () => startTimed(store, start, onLate, resolve, reject);
+        if (isLocal) void run();
         else {
           const controller = new AbortController();
           const timer = setTimeout(() => controller.abort(), timeoutMs);
-          const startInTime = () => {
+          const runInTime = () => {
             clearTimeout(timer);
-            return start();
+            return run();
           };
-          limiter.run(store, startInTime, controller.signal).catch(() => reject(noAnswer()));
+          limiter.run(store, runInTime, controller.signal).catch(() => reject(noAnswer()));
         }
       });
     },
@@ -108,14 +108,14 @@ function noAnswer(answered?: Promise<void>): NoAnswerError {
 /** @returns When the call is answered. */
 function startTimed<T>(
   store: string,
-  begin: (done: Done<T>) => void,
+  start: (done: Done<T>) => void,
   onLate: ((result: T) => void) | undefined,
   resolve: (result: T) => void,
   reject: (error: Error) => void,
 ): Promise<void> {
   let state: "waiting" | "hanging" | "answered" = "waiting";
   const answered = new Promise<void>((end) => {
-    begin((error, result) => {
+    start((error, result) => {
       clearTimeout(timer);
       if (state === "hanging") {
         countHanging(store, -1);
@@ -126,13 +126,13 @@ function startTimed<T>(
       end();
     });
   });
-  function giveUp(): void {
+  function expire(): void {
     if (state !== "waiting") return;
     state = "hanging";
     countHanging(store, 1);
     reject(noAnswer(answered));
   }
   // Looks once more for an answer: the event loop may have stood still, and timers come first.
-  const timer = setTimeout(() => setImmediate(giveUp), timeoutMs);
+  const timer = setTimeout(() => setImmediate(expire), timeoutMs);
   return answered;
 }

@@ -12,8 +12,8 @@ const COARSE_SETTLE_MS = 2_000;
 const NS_PER_MS = 1_000_000n;
 const NS_PER_S = 1_000_000_000n;
 
-/** The stamp of a file: modification time in nanoseconds and byte length, both in base 36. */
-export function stampOf(stat: BigIntStats): string {
+/** The version of a file: modification time in nanoseconds and byte length, both in base 36. */
+export function versionOf(stat: BigIntStats): string {
   return `${stat.mtimeNs.toString(36)}.${stat.size.toString(36)}`;
 }
 

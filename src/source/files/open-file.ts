@@ -2,7 +2,7 @@ import { type BigIntStats, constants, fstat, fstatSync, read, readSync } from "n
 import { setTimeout as sleep } from "node:timers/promises";
 import { type FileCalls, NoAnswerError } from "./file-calls.js";
 import { isSameVersion, remainingSettleMs } from "./file-version.js";
-import { type Label, requireFile, unreadable } from "./unreadable-file.js";
+import { assertFile, type Label, unreadable } from "./unreadable-file.js";
 
 /** Never follows a link unseen, and never waits for the other end of a pipe. */
 export const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
@@ -56,7 +56,7 @@ export async function useUnchanged<T>(
   use: (file: OpenFile) => Promise<T>,
 ): Promise<{ readonly value: T } | undefined> {
   let stat = await statOpen(descriptor);
-  requireFile(stat, label);
+  assertFile(stat, label);
   const wait = remainingSettleMs(stat);
   if (wait > 0) {
     await sleep(wait);

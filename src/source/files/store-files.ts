@@ -2,10 +2,10 @@ import { type BigIntStats, lstatSync, open, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ZpublishError } from "../../errors.js";
-import type { StampLook } from "../../zarr/chunk-source.js";
+import type { VersionCheck } from "../../zarr/chunk-source.js";
 import { directReadsOf, sourceReadSeconds } from "./direct-reads.js";
 import { createFileCalls, type FileCalls } from "./file-calls.js";
-import { remainingSettleMs, stampOf } from "./file-version.js";
+import { remainingSettleMs, versionOf } from "./file-version.js";
 import {
   closeWhenAnswered,
   OPEN_FLAGS,
@@ -15,7 +15,7 @@ import {
 } from "./open-file.js";
 import { type FileNow, useNow } from "./read-now.js";
 import { createStorePaths } from "./store-paths.js";
-import { absentOrThrow, codeOf, type Label, requireFile, unreadable } from "./unreadable-file.js";
+import { absentOrThrow, assertFile, codeOf, type Label, unreadable } from "./unreadable-file.js";
 
 const MAX_TRIES = 5;
 
@@ -32,7 +32,7 @@ export interface StoreFiles {
    * What `stat` found, looked at again without waiting: of a file of a local file system only, whose directory has been
    * verified and which is neither a link nor fresh; undefined for everything else.
    */
-  lookNow(path: string, wasLookedAt?: boolean): StampLook | undefined;
+  versionNow(path: string, wasChecked?: boolean): VersionCheck | undefined;
   /**
    * Runs `use` on the open file without another thread, if the file is on a local file system that has been quick of late.
    * @returns Undefined if it has to be asked for by {@link read}, which says what is wrong, too.
@@ -40,11 +40,11 @@ export interface StoreFiles {
   readNow<T>(path: string, use: (file: FileNow) => T): T | undefined;
   /**
    * Runs `use` on the open file, again when the file changed meanwhile (at most five times).
-   * @param wasLookedAt Whether `stat` was asked just now, so that opening it waits for no disk. Default false.
+   * @param wasChecked Whether `stat` was asked just now, so that opening it waits for no disk. Default false.
    * @returns Undefined where there is no such file.
    * @throws ZpublishError `source-unreadable`, and what `use` throws of an unchanged file.
    */
-  read<T>(path: string, use: (file: OpenFile) => Promise<T>, wasLookedAt?: boolean): Promise<T | undefined>;
+  read<T>(path: string, use: (file: OpenFile) => Promise<T>, wasChecked?: boolean): Promise<T | undefined>;
 }
 
 /**
@@ -71,14 +71,14 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
     return stat?.isFile() && stat.dev === device && remainingSettleMs(stat) === 0 ? stat : undefined;
   }
 
-  function openLater(path: string): Promise<number> {
+  function openAsync(path: string): Promise<number> {
     return calls.call<number>((done) => open(path, OPEN_FLAGS, done), calls.close);
   }
 
   async function openPath(
     path: string,
     label: Label,
-    wasLookedAt: boolean,
+    wasChecked: boolean,
   ): Promise<OpenDescriptor | undefined> {
     const at = dirname(path);
     const directory = paths.verified(at) ?? (await paths.verify(at, label));
@@ -87,13 +87,13 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
     const isLocal = device !== undefined;
     const blockingDevice = mayBlock ? device : undefined;
     try {
-      const fd = isLocal && (wasLookedAt || mayBlock) ? openSync(path, OPEN_FLAGS) : await openLater(path);
+      const fd = isLocal && (wasChecked || mayBlock) ? openSync(path, OPEN_FLAGS) : await openAsync(path);
       return { fd, calls, isLocal, blockingDevice, reusesMemory: mayBlock };
     } catch (error) {
       if (codeOf(error) !== "ELOOP") return absentOrThrow(error, label);
     }
     const target = await paths.resolveLink(path, label);
-    const fd = await openLater(target).catch((error: unknown) => absentOrThrow(error, label));
+    const fd = await openAsync(target).catch((error: unknown) => absentOrThrow(error, label));
     if (fd === undefined) return undefined;
     // Its directory may be on another file system.
     return { fd, calls, isLocal: false, blockingDevice, reusesMemory: mayBlock };
@@ -115,19 +115,19 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
           target = await paths.resolveLink(path, label);
           continue;
         }
-        requireFile(stat, label);
+        assertFile(stat, label);
         const wait = remainingSettleMs(stat);
         if (wait === 0 || attempt >= MAX_TRIES) return stat;
         await sleep(wait);
       }
     },
 
-    lookNow(path, wasLookedAt = false) {
-      const stat = wasLookedAt ? lstatInMemory(path) : statNow(path);
+    versionNow(path, wasChecked = false) {
+      const stat = wasChecked ? lstatInMemory(path) : statNow(path);
       if (stat === undefined) return undefined;
       const { mtimeNs, size, dev } = stat;
       return {
-        stamp: stampOf(stat),
+        version: versionOf(stat),
         isUnchanged() {
           const now = lstatNow(path);
           return (
@@ -147,11 +147,11 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
       return direct.run(() => useNow(path, device, use), sourceReadSeconds.direct);
     },
 
-    async read(path, use, wasLookedAt = false) {
+    async read(path, use, wasChecked = false) {
       const label = () => paths.labelOf(path);
       const beganMs = performance.now();
       for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
-        const descriptor = await openPath(path, label, wasLookedAt);
+        const descriptor = await openPath(path, label, wasChecked);
         if (descriptor === undefined) return undefined;
         let failure: unknown;
         try {
@@ -172,7 +172,7 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
   };
 }
 
-const lookNowOptions = { bigint: true, throwIfNoEntry: false } as const;
+const LSTAT_OPTIONS = { bigint: true, throwIfNoEntry: false } as const;
 
 /**
  * Blocks, but for microseconds: what was looked at before is in memory. 2.2 µs of CPU, where the asynchronous form takes
@@ -180,7 +180,7 @@ const lookNowOptions = { bigint: true, throwIfNoEntry: false } as const;
  */
 function lstatNow(path: string): BigIntStats | undefined {
   try {
-    return lstatSync(path, lookNowOptions);
+    return lstatSync(path, LSTAT_OPTIONS);
   } catch {
     return undefined;
   }

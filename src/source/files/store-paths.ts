@@ -54,7 +54,7 @@ export function createStorePaths(root: string, calls: FileCalls): StorePaths {
     return calls.call<string>((done) => realpath.native(path, done));
   }
 
-  function lstatLater(path: string): Promise<BigIntStats> {
+  function lstatAsync(path: string): Promise<BigIntStats> {
     return calls.call<BigIntStats>((done) => lstat(path, { bigint: true }, done));
   }
 
@@ -67,8 +67,8 @@ export function createStorePaths(root: string, calls: FileCalls): StorePaths {
       try {
         const real = await realPathOf(directory);
         assertWithinStore(real, label);
-        const { dev: device } = await lstatLater(real);
-        rootDevice = real === root ? device : (await lstatLater(root)).dev;
+        const { dev: device } = await lstatAsync(real);
+        rootDevice = real === root ? device : (await lstatAsync(root)).dev;
         const found = { real, device };
         verifiedDirectories.set(directory, found);
         return found;
@@ -89,7 +89,7 @@ export function createStorePaths(root: string, calls: FileCalls): StorePaths {
       assertWithinStore(real, label);
       return real;
     },
-    lstat: lstatLater,
+    lstat: lstatAsync,
     labelOf: (path) => relative(root, path).split(sep).join("/"),
   };
 }

@@ -11,7 +11,7 @@ export function unreadable(label: Label, problem: string, cause?: unknown): Zpub
 }
 
 /** @throws ZpublishError `source-unreadable` where it is none. */
-export function requireFile(stat: BigIntStats, label: Label): void {
+export function assertFile(stat: BigIntStats, label: Label): void {
   if (stat.isFile()) return;
   throw unreadable(label, `expected a file, found ${stat.isDirectory() ? "a directory" : "something else"}`);
 }

@@ -7,7 +7,7 @@ import { parseDataType } from "../../model/parse-data-type.js";
 import type { CodecSpec } from "../../zarr/codec-spec.js";
 import { dimensionsAttribute, parseDimensionNames, withoutDimensions } from "../../zarr/dimension-names.js";
 import type { StoredArray } from "../../zarr/stored-array.js";
-import { printablePath, refusedName, warnOfName } from "../node-name.js";
+import { nameProblem, printablePath, warnOfName } from "../node-name.js";
 import { shareBytes, typeOfTypedArray } from "./memory-data.js";
 
 /** An array in memory, as the library's user describes it. */
@@ -52,11 +52,11 @@ const defaultCompressor: CodecSpec = Object.freeze({
  */
 export function storeArray(array: MemoryArray, group: string, warnings: string[]): StoredArray {
   const path = group === "" ? array.name : `${group}/${array.name}`;
-  const problem = array.name.includes("/") ? "expected a name without a slash" : refusedName(path);
+  const problem = array.name.includes("/") ? "expected a name without a slash" : nameProblem(path);
   if (problem !== undefined) throw invalid(path, problem);
   warnOfName(path, warnings);
   const { shape } = array;
-  requireLengths(path, "shape", shape, shape.length, 0);
+  assertLengths(path, "shape", shape, shape.length, 0);
   const dataType = dataTypeOf(array, path);
   const byteLength = elementCount(shape) * dataType.itemSize;
   if (array.data.byteLength !== byteLength) {
@@ -65,7 +65,7 @@ export function storeArray(array: MemoryArray, group: string, warnings: string[]
       `expected ${byteLength} bytes of data for shape [${shape}] of ${dataType.numpyStr}, received ${array.data.byteLength}`,
     );
   }
-  if (array.chunks !== undefined) requireLengths(path, "chunks", array.chunks, shape.length, 1);
+  if (array.chunks !== undefined) assertLengths(path, "chunks", array.chunks, shape.length, 1);
   const fill = within(path, () => parseFillValue(array.fillValue ?? null, dataType));
   const attrs = array.attrs ?? {};
   return Object.freeze({
@@ -129,7 +129,7 @@ function defaultServedChunks(shape: readonly number[], itemSize: number): number
   return chunks;
 }
 
-function requireLengths(
+function assertLengths(
   path: string,
   what: string,
   lengths: readonly number[],

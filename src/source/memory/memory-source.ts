@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { JsonObject } from "../../json/json-value.js";
 import { stringifyJson } from "../../json/stringify-json.js";
 import type { StoredArray } from "../../zarr/stored-array.js";
-import { comparePaths, refusedName, warnOfName } from "../node-name.js";
+import { comparePaths, nameProblem, warnOfName } from "../node-name.js";
 import type { Source, StoredGroup, StoredTree } from "../source.js";
 import { invalid, type MemoryArray, storeArray } from "./memory-array.js";
 
@@ -55,7 +55,7 @@ function storeTree(tree: MemoryTree, location: string): StoredTree {
     warnOfName(path, warnings);
   }
   addParents(groups);
-  refuseConflicts(groups);
+  assertNoConflicts(groups);
   const sorted = [...groups.values()].sort((a, b) =>
     a.path === "/" ? -1 : b.path === "/" ? 1 : comparePaths(a.path, b.path),
   );
@@ -78,7 +78,7 @@ function addParents(groups: Map<string, StoredGroup>): void {
   }
 }
 
-function refuseConflicts(groups: ReadonlyMap<string, StoredGroup>): void {
+function assertNoConflicts(groups: ReadonlyMap<string, StoredGroup>): void {
   const seen = new Set<string>();
   for (const group of groups.values()) {
     for (const { path } of group.arrays) {
@@ -92,7 +92,7 @@ function refuseConflicts(groups: ReadonlyMap<string, StoredGroup>): void {
 /** Without slashes at the ends; empty for the root. */
 function normalPath(path: string): string {
   const normal = path.replace(/^\/+|\/+$/g, "");
-  const problem = normal === "" ? undefined : refusedName(normal);
+  const problem = normal === "" ? undefined : nameProblem(normal);
   if (problem !== undefined) throw invalid(path, problem);
   return normal;
 }

@@ -53,19 +53,19 @@ function soundLength(held: number): number {
 
 /**
  * Asserts that a stored chunk is not longer than it may be, before memory is allocated for it.
- * @param stamp The chunk's stamp now, for callers that have an older one.
- * @throws ZpublishError `corrupt-chunk`; details: `expected` at most, `received`, and `stamp`.
+ * @param version The chunk's version now, for callers that have an older one.
+ * @throws ZpublishError `corrupt-chunk`; details: `expected` at most, `received`, and `version`.
  */
 export function assertStoredLength(
   received: number,
   expected: number | undefined,
-  stamp: string,
+  version: string,
   label: () => string,
 ): void {
   if (expected === undefined || received <= expected) return;
   throw new ZpublishError(
     "corrupt-chunk",
     `${label()}: expected at most ${expected} stored bytes, received ${received}`,
-    { details: { expected, received, stamp } },
+    { details: { expected, received, version } },
   );
 }

@@ -24,13 +24,13 @@ export function storedChunksOf(plan: EncodingPlan, chunkCoords: readonly number[
 }
 
 /**
- * Combines the stamps of the stored chunks that a served chunk is made of: a hash, or the stamp of a single chunk.
- * @param stamps In the order of the chunks; undefined for an absent one.
- * @returns Text of `[0-9a-z.]`, at most 32 characters unless a single stamp is longer.
+ * Combines the versions of the stored chunks that a served chunk is made of: a hash, or the version of a single chunk.
+ * @param versions In the order of the chunks; undefined for an absent one.
+ * @returns Text of `[0-9a-z.]`, at most 32 characters unless a single version is longer.
  */
-export function combineStamps(stamps: readonly (string | undefined)[]): string {
-  if (stamps.length === 1) return stamps[0] ?? "absent";
+export function combineVersions(versions: readonly (string | undefined)[]): string {
+  if (versions.length === 1) return versions[0] ?? "absent";
   const hash = createHash("sha256");
-  for (const stamp of stamps) hash.update(stamp === undefined ? "-," : `${stamp},`);
+  for (const version of versions) hash.update(version === undefined ? "-," : `${version},`);
   return hash.digest("hex").slice(0, 20);
 }

@@ -30,7 +30,7 @@ t.test("a chunk is read at once as it is read otherwise, once its directory is k
     const read = await reader.read([key]);
     const now = reader.readNow?.([key]);
     t.ok(now !== undefined);
-    t.same([textOf(now), now?.stamp], [textOf(read), read?.stamp]);
+    t.same([textOf(now), now?.version], [textOf(read), read?.version]);
   }
   const memory = new Uint8Array(5);
   const allocate = (byteLength: number) => memory.subarray(0, byteLength);
@@ -87,12 +87,12 @@ t.test("an inner chunk is read at once when the indexes of its shards are known"
   const shard = Buffer.concat([Buffer.from(index.buffer), Buffer.from("abb")]);
   await writeFiles(root, { "v/c/0": shard, "v/c/1": shard });
   const reader = openChunkReader(source);
-  await reader.stamp([0]);
+  await reader.version([0]);
   t.equal(reader.readNow?.([0]), undefined, "its index has to be read");
   await reader.read([0]);
   for (const key of [0, 1, 2]) {
     const [now, read] = [reader.readNow?.([key]), await reader.read([key])];
-    t.same([textOf(now), now?.stamp], [textOf(read), read?.stamp]);
+    t.same([textOf(now), now?.version], [textOf(read), read?.version]);
   }
   t.equal(textOf(reader.readNow?.([2])), "bb");
   t.equal(reader.readNow?.([2], { maxByteLength: 1 }), undefined);
