@@ -14,7 +14,7 @@ const FAILED_RETRY_MS = 1_000;
 /** A configured dataset. Programs that use the library may give its source, open already. */
 export type GivenDataset = DatasetConfig & { readonly source?: Source };
 
-/** What all datasets of a configuration have in common. */
+/** Options that all datasets of a configuration share. */
 export interface DatasetHandleOptions {
   readonly cacheControl: string;
   /** Same as in `SnapshotOptions`. */
@@ -46,9 +46,9 @@ export interface DatasetHandle {
    */
   refresh(): Promise<void>;
   isRefreshing(): boolean;
-  /** Whether the last refresh failed. The state before it is still served. */
+  /** Tells whether the last refresh failed. The state before it is still served. */
   hasFailed(): boolean;
-  /** Whether a dataset of that configuration would be the same, apart from its `Cache-Control`. */
+  /** Tells whether a dataset of that configuration would be the same, apart from its `Cache-Control`. */
   isOf(config: GivenDataset): boolean;
   /** Sets `Cache-Control` of the present snapshot and of later ones. */
   setCacheControl(value: string): void;

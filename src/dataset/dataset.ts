@@ -40,7 +40,7 @@ export interface DatasetSnapshot {
   readonly warnings: readonly string[];
   /** `Cache-Control` of everything under the dataset. */
   readonly cacheControl: string;
-  /** Whether chunks are never rewritten in place, so that requests need not check it. */
+  /** True if chunks are never rewritten in place, so that requests need not check it. */
   readonly immutable: boolean;
   readonly location: string;
 }

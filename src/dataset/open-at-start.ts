@@ -30,7 +30,7 @@ export interface OpenOptions {
   readonly cacheControl: string;
   /** Same as in `SnapshotOptions`. */
   readonly maxChunkBytes?: number | undefined;
-  /** Whether a dataset that cannot be opened is a warning instead of an error. */
+  /** True if a dataset that cannot be opened is a warning instead of an error. */
   readonly skipInvalid: boolean;
   readonly log: Log;
   readonly openSource: (config: DatasetConfig) => Promise<Source>;
@@ -102,7 +102,7 @@ function createSlot(dataset: DatasetHandle): Slot {
   };
 }
 
-/** Whether a configuration names arrays or dimensions, which can be checked only against the whole dataset. */
+/** Tells whether a configuration names arrays or dimensions, which can be checked only against the whole dataset. */
 function namesParts({ encoding, variables }: DatasetConfig): boolean {
   const { chunks } = encoding;
   return Object.keys(variables).length > 0 || (chunks !== undefined && !Array.isArray(chunks));

@@ -19,7 +19,7 @@ export interface Slot {
   requestedIn: number;
   /** Period of the last refresh. */
   refreshedIn: number;
-  /** Whether the dataset is open and refreshed in every period, so that requests need not wait. */
+  /** True if the dataset is open and refreshed in every period, so that requests need not wait. */
   isFresh: boolean;
   /** Opening or refreshing, shared by all requests that wait. */
   preparing: Promise<void> | undefined;
@@ -31,7 +31,7 @@ export interface Slot {
 export interface RefreshScheduler {
   /** Records a request: the dataset is refreshed in every period, for a while. */
   recordRequest(slot: Slot): void;
-  /** Whether the dataset was refreshed in this period. */
+  /** Tells whether the dataset was refreshed in this period. */
   isCurrent(slot: Slot): boolean;
   /** Refreshes a dataset for a request that waits for it, up to a few seconds. Never throws. */
   refreshForRequest(slot: Slot): Promise<void>;
@@ -46,7 +46,7 @@ export interface RefreshScheduler {
    * @param byItself Whether the scheduler keeps time itself. Otherwise its owner calls `refresh` that often. Default true.
    */
   every(seconds: number, byItself?: boolean): void;
-  /** Whether datasets are refreshed at all. */
+  /** True if datasets are refreshed at all. */
   readonly isRefreshed: boolean;
   /** Number of refreshes that failed so far. */
   readonly failedRefreshes: number;

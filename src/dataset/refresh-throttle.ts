@@ -8,7 +8,7 @@ export interface RefreshTarget {
   /** Reads new metadata, or joins a refresh that is under way. Never throws. */
   refresh(): Promise<void>;
   isRefreshing(): boolean;
-  /** Whether the last refresh failed. */
+  /** Tells whether the last refresh failed. */
   hasFailed(): boolean;
 }
 

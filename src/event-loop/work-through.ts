@@ -1,11 +1,12 @@
 import { createSlice } from "./cooperative-task.js";
 
 /**
- * Does a piece of work for every item, a number of them at a time, and for those that come up meanwhile. Keeps the event
- * loop no longer than a slice where there is nothing to wait for.
+ * Works on every item, several at a time, and on items that are added meanwhile. Occupies the event loop for no longer than a
+ * slice, even if there is nothing to wait for.
  * @param limit Items at a time.
- * @param work Gets what takes further items, which come before the rest of those there are. They are asked for one by one.
- * @throws what the work threw first; nothing was begun after that.
+ * @param work Receives an item, and a function that adds further ones, which come before the remaining ones. Iterables are read
+ * one item at a time.
+ * @throws The first error of `work`. No item is started after it.
  */
 export async function workThrough<T>(
   first: Iterable<T>,
@@ -19,7 +20,7 @@ export async function workThrough<T>(
   const failures: unknown[] = [];
   let running = 0;
 
-  function take(): { readonly item: T } | undefined {
+  function nextItem(): { readonly item: T } | undefined {
     if (failures.length > 0) return undefined;
     for (let items = waiting.at(-1); items !== undefined; items = waiting.at(-1)) {
       const { done, value } = items.next();
@@ -38,18 +39,18 @@ export async function workThrough<T>(
         failures.push(error);
       }
       running--;
-      begin();
+      startMore();
     }
-    function begin(): void {
+    function startMore(): void {
       while (running < limit) {
-        const found = take();
+        const found = nextItem();
         if (found === undefined) break;
         running++;
         void run(found.item);
       }
       if (running === 0) resolve();
     }
-    begin();
+    startMore();
   });
   if (failures.length > 0) throw failures[0];
 }

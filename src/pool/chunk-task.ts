@@ -12,7 +12,7 @@ export interface ChunkTask {
 
 /** Settings that a worker gets when it starts. */
 export interface WorkerData {
-  /** Whether it computes a checksum of each chunk, for the cache. */
+  /** True if it computes a checksum of each chunk, for the cache. */
   readonly withChecksums: boolean;
   /** Time limit of one call to a source. */
   readonly sourceTimeoutMs: number;

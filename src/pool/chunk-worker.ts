@@ -11,7 +11,7 @@ export interface ChunkWorker {
    * @throws WorkerDeath, and nothing else.
    */
   run(task: WorkerTask, timeoutMs: number): Promise<WorkerAnswer>;
-  /** Whether its thread has started and not ended. */
+  /** True if its thread has started and not ended. */
   readonly isAlive: boolean;
   /**
    * Terminates the thread; the running task is rejected.
@@ -35,7 +35,7 @@ export class WorkerDeath extends Error {
   }
 }
 
-/** What a worker is created with. */
+/** Options of {@link createChunkWorker}. */
 export interface ChunkWorkerOptions {
   /** The compiled worker. */
   readonly filename: string;
@@ -59,7 +59,7 @@ interface Attempt {
   /** Settles `run` and stops the timer. */
   readonly fail: (kind: DeathKind, message: string, cause?: unknown) => void;
   timer: NodeJS.Timeout | undefined;
-  /** Whether a thread was there to begin the task. */
+  /** True if a thread was there to begin the task. */
   hasBegun: boolean;
 }
 

@@ -14,13 +14,14 @@ import { createWorkerSet } from "./worker-set.js";
 /** Threads that make chunks. `README.md` says what happens when they die. */
 export interface EncodePool {
   /**
-   * Makes one served chunk in a worker; arrays take turns. Never rejects. The outcome is failed with `overloaded` if too many tasks wait
-   * or no worker can start, `draining` after `close`, `cancelled`, and `codec-failed` if workers died over the chunk.
+   * Makes one served chunk in a worker; arrays take turns. Never rejects. The outcome fails with `overloaded` if too many tasks
+   * wait or no worker can start, and with `codec-failed` if workers died over the chunk. It fails with `draining` after `close`,
+   * and with `cancelled` after an abort.
    * @param signal Takes the task out of the queue; a task that has begun is finished.
    */
   makeChunk(task: ChunkTask, signal?: AbortSignal): Promise<ChunkOutcome>;
   /**
-   * Takes over the memory of a chunk for a later one: the garbage collector needs 6 ms for every 64 MB that is left to it.
+   * Takes over the memory of a chunk for a later one. The garbage collector would need 6 ms for every 64 MB.
    * @param bytes The bytes of an outcome, which the caller no longer reads.
    */
   recycle?(bytes: Uint8Array<ArrayBuffer>): void;
@@ -43,7 +44,7 @@ export interface EncodePoolOptions {
   readonly memoryBudgetBytes?: number;
   /** Time limit of one call to a source in a worker. */
   readonly sourceTimeoutMs?: number;
-  /** Whether workers compute checksums, for the cache. Default false. */
+  /** True if workers compute checksums, for the cache. Default false. */
   readonly withChecksums?: boolean;
   readonly log: Log;
   /** The compiled worker; another one only in tests. */

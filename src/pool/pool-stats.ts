@@ -9,7 +9,7 @@ interface PoolState {
   readonly running: number;
   /** Workers with a running thread. */
   readonly threads: number;
-  /** Whether workers repeatedly failed to start and none is alive. */
+  /** True if workers repeatedly failed to start and none is alive. */
   readonly isBroken: boolean;
 }
 

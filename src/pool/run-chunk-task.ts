@@ -12,13 +12,13 @@ import type { ChunkTask } from "./chunk-task.js";
 /** Readers cached per thread, because they remember the index of a shard. */
 const MAX_READERS = 1024;
 
-/** What a task runner may use. */
+/** Options of {@link createTaskRunner}. */
 export interface TaskRunnerOptions {
   /** Cache for decoded chunks. Default: a new one. */
   readonly cache?: DecodedCache;
-  /** Whether reads may block this thread. Default false. */
+  /** True if reads may block this thread. Default false. */
   readonly mayBlock?: boolean;
-  /** Whether outcomes contain checksums. Default false. */
+  /** True if outcomes contain checksums. Default false. */
   readonly withChecksums?: boolean;
 }
 
@@ -61,7 +61,7 @@ export function createTaskRunner(
   };
 }
 
-/** Whether a step uses Zstandard, also within Blosc. */
+/** Tells whether a step uses Zstandard, also within Blosc. */
 function usesZstd({ decode, encode }: EncodingPlan): boolean {
   const isZstd = ({ codec }: CodecStep) => codec.id === "zstd" || codec.cname === "zstd";
   return decode.some(isZstd) || encode.some(isZstd);

@@ -10,8 +10,8 @@ const WITH_HEAP: ReadonlySet<string> = new Set(["zstd"]);
 const estimates = new WeakMap<EncodingPlan, number>();
 
 /**
- * Estimates the memory that making one chunk may take, besides what a worker has anyway: incompressible stored bytes, the output
- * of each codec (none is released before the end), and the copy that leaves the worker.
+ * Estimates the memory that making one chunk may take, besides what a worker has anyway. It is the sum of incompressible stored
+ * bytes, the output of each codec (none is released before the end), and the copy that leaves the worker.
  */
 export function memoryOfTask(plan: EncodingPlan): number {
   const known = estimates.get(plan);

@@ -15,7 +15,7 @@ export interface WorkerSet {
   discard(worker: ChunkWorker, hasStarted: boolean): void;
   /** Workers with a running thread. */
   readonly alive: number;
-  /** Whether workers repeatedly failed to start and none is alive. */
+  /** True if workers repeatedly failed to start and none is alive. */
   readonly isBroken: boolean;
   /** Ends all workers. */
   close(): Promise<void>;

@@ -3,8 +3,8 @@ import { openFileChunkReader } from "./chunks/file-chunk-reader.js";
 import { openShardChunkReader } from "./chunks/shard-chunk-reader.js";
 
 /**
- * A reader of an array's stored chunks. Opens nothing until it is asked; there is nothing to close.
- * @param mayBlock Whether reading may hold up this thread, as it may a worker's. Default false.
+ * Opens a reader of an array's stored chunks. It does no I/O before its first call, and need not be closed.
+ * @param mayBlock Whether reads may block this thread, such as a worker's. Default false.
  */
 export function openChunkReader(source: ChunkSource, mayBlock = false): ChunkReader {
   switch (source.kind) {
@@ -17,7 +17,7 @@ export function openChunkReader(source: ChunkSource, mayBlock = false): ChunkRea
   }
 }
 
-/** Shared memory never changes: its identity is in the source's. */
+/** Version of all shared memory, which never changes. The source's identity tells one memory from another. */
 const MEMORY_VERSION = "0";
 const unchanging: VersionCheck = Object.freeze({ version: MEMORY_VERSION, isUnchanged: () => true });
 
@@ -34,9 +34,7 @@ function openMemoryChunkReader(source: MemoryChunks): ChunkReader {
   };
 }
 
-/**
- * Returns the place of a source's bytes, as far as one bad place is told from others: most likely one mount. Empty for memory.
- */
+/** Returns the directory of a source's store, most likely one mount, so that callers can bound reads per store; empty for memory. */
 export function storeOf(source: ChunkSource): string {
   return source.kind === "memory" ? "" : (source.root ?? source.directory);
 }

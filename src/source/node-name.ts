@@ -1,13 +1,13 @@
 import { nodeName } from "../model/node-path.js";
 
-/** Bytes of UTF-8 that a request's path parameter may have. */
-const maxPathBytes = 1024;
+/** Maximum length of a request's path parameter in UTF-8. */
+const MAX_PATH_BYTES = 1024;
 
-/** Names that documents of the Zarr v2 store have beside the nodes of a group. */
-const documentNames: ReadonlySet<string> = new Set([".zarray", ".zattrs", ".zgroup", ".zmetadata"]);
+/** Names of documents in a Zarr v2 store, which nodes of a group cannot have. */
+const DOCUMENT_NAMES: ReadonlySet<string> = new Set([".zarray", ".zattrs", ".zgroup", ".zmetadata"]);
 
 /**
- * Why a node cannot be served under its path, undefined where it can.
+ * Returns why a node cannot be served under its path; undefined if it can.
  * @param path Without a leading slash.
  */
 export function nameProblem(path: string): string | undefined {
@@ -15,13 +15,13 @@ export function nameProblem(path: string): string | undefined {
     if (segment === "" || segment === "." || segment === "..") {
       return `expected a name, received ${JSON.stringify(segment)}`;
     }
-    if (documentNames.has(segment)) return `${segment} is the name of a document`;
+    if (DOCUMENT_NAMES.has(segment)) return `${segment} is the name of a document`;
   }
   if (/\p{Cc}/u.test(path)) return "the name has control characters, which no request can have";
   if (/\p{Cs}/u.test(path)) return "the name is no valid Unicode";
   const byteLength = Buffer.byteLength(path);
-  if (byteLength > maxPathBytes) {
-    return `expected a path of at most ${maxPathBytes} bytes, received ${byteLength}`;
+  if (byteLength > MAX_PATH_BYTES) {
+    return `expected a path of at most ${MAX_PATH_BYTES} bytes, received ${byteLength}`;
   }
   return undefined;
 }
@@ -32,7 +32,7 @@ export function warnOfName(path: string, warnings: string[]): void {
   if (found !== null) warnings.push(`'${path}': many clients cannot ask for a name with "${found[0]}"`);
 }
 
-/** A path for a message: control characters escaped, and cut where it is too long to be read. */
+/** Returns a path for a message: with control characters escaped, and cut to 200 characters. */
 export function printablePath(path: string): string {
   const text = path.replace(/[\p{Cc}\p{Cs}]/gu, (character) => {
     const code = (character.codePointAt(0) as number).toString(16);
@@ -41,14 +41,14 @@ export function printablePath(path: string): string {
   return text.length <= 200 ? text : `${text.slice(0, 197)}...`;
 }
 
-/** Order of paths in a tree: parents before children, siblings by name in UTF-16 code units. */
+/** Compares paths of a tree: parents before children, siblings by name in UTF-16 code units. */
 export function comparePaths(a: string, b: string): number {
   const left = sortKey(a);
   const right = sortKey(b);
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-/** No name has a null character: below it, a parent comes before its children and they before its next sibling. */
+/** Returns a path with null characters, which no name has, for slashes. So children come before their parent's next sibling. */
 function sortKey(path: string): string {
   return path.includes("/") ? path.replaceAll("/", "\0") : path;
 }

@@ -4,7 +4,7 @@ import { createDirectorySource } from "./directory/directory-source.js";
 import type { Source } from "./source.js";
 
 /**
- * Opens a location: the path of a directory, or its `file:` URL. Its metadata is read by `readTree`.
+ * Opens a location: the path of a directory, or its `file:` URL. `readTree` then reads its metadata.
  * @throws ZpublishError `unsupported` for other kinds of location.
  */
 export async function openSource(location: string): Promise<Source> {

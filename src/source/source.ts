@@ -2,55 +2,59 @@ import type { JsonObject } from "../json/json-value.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 
 /**
- * The contract of an input: something that opens a location and tells what is in it. One file or folder per kind
- * (`directory/`, `memory/`). A source does all input I/O of its kind and knows nothing of how data is served.
+ * The contract of an input: it opens a location, and yields a tree of groups and arrays. Each kind has a folder (`directory/`,
+ * `memory/`). A source does all input of its kind, and does not know how data is served.
  */
 export interface Source {
-  /** As the operator wrote it, for messages. */
+  /** The location as the operator wrote it, for messages. */
   readonly location: string;
   /**
-   * Makes sure that there is a dataset, without reading more than that takes: what it does not throw, `readTree` would
-   * not throw now either. Where it is missing, only `readTree` can tell.
+   * Checks that there is a dataset, and reads no more than that takes. If it does not throw, `readTree` would not throw now.
+   * Without this function only `readTree` can tell.
    * @throws ZpublishError what `readTree` would throw.
    */
   check?(): Promise<void>;
   /**
-   * Reads all metadata. What has not changed since it was read last is the same objects as then.
-   * @throws ZpublishError `invalid-metadata` or `source-unreadable` where the root is no dataset. A single array or
-   * group that cannot be understood goes to `refused` instead.
+   * Reads all metadata. Arrays that have not changed since the last call are the same objects.
+   * @param progress Called with the number of arrays read so far.
+   * @throws ZpublishError `invalid-metadata` or `source-unreadable` if the root is not a dataset. A single array or group that
+   * cannot be understood goes to `refused` instead.
    */
   readTree(progress?: (arraysRead: number) => void): Promise<StoredTree>;
   /**
-   * A cheap text that changes whenever `readTree` might answer differently (names, sizes and modification times of
-   * metadata files); undefined for a source that never changes.
+   * Returns a text that changes whenever the result of `readTree` may change, such as a hash of names, sizes and modification
+   * times. It costs less than `readTree`. Undefined for a source that never changes.
    * @throws ZpublishError `source-unreadable`
    */
   fingerprint(): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
-/** What a source found. Plain, frozen. */
+/** The groups and arrays of a source: plain data, frozen. */
 export interface StoredTree {
   /** Every group, root (`path` "/") first, parents before children, siblings sorted by name. */
   readonly groups: readonly StoredGroup[];
-  /** What was found and cannot be served, by path without a leading slash. */
+  /** Arrays and groups that cannot be served. */
   readonly refused: readonly Refusal[];
-  /** Said at open and in `inspect`, one line each. */
+  /** Warnings for the log and `inspect`, one line each. */
   readonly warnings: readonly string[];
   /**
-   * Identity of the place and its metadata files (realpath, modification times; for memory a hash of the content):
-   * part of every cache key, never shown, never in an ETag.
+   * Identity of the location and its metadata files: real path and modification times, or a hash of the content of memory. It is
+   * part of every cache key, never shown, and never in an ETag.
    */
   readonly identity: string;
   /** Same as {@link Source.fingerprint}, taken before reading. */
   readonly fingerprint: string | undefined;
 }
 
+/** An array or group that cannot be served, and why. */
 export interface Refusal {
+  /** Without a leading slash. */
   readonly path: string;
   readonly reason: string;
 }
 
+/** A group of a source. */
 export interface StoredGroup {
   readonly path: string;
   readonly attrs: JsonObject;

@@ -16,7 +16,7 @@ const tree = storedTree([
   { path: "/g", attrs: {}, arrays: [storedArray("g/a", { dimNames: null })] },
 ]);
 
-t.test("what is not asked for stays as stored", async (t) => {
+t.test("arrays without an encoding are served as stored", async (t) => {
   const { arrays, refused } = createSnapshot(config(), tree, "no-store");
   t.same(refused, []);
   t.same([...arrays.keys()], ["a", "b", "g/a"]);
@@ -36,7 +36,7 @@ t.test("what is not asked for stays as stored", async (t) => {
   t.same(arrays.get("g/a")?.zattrs, { _ARRAY_DIMENSIONS: ["dim_4", "dim_6"] });
 });
 
-t.test("chunks by name are for the dimensions an array has; a variable's own come first", async (t) => {
+t.test("chunks by name apply to the dimensions that an array has; a variable's own come first", async (t) => {
   const { arrays } = createSnapshot(
     config({ encoding: { chunks: { axis1: -1, other: 3 } }, variables: { a: { chunks: [4, 3] } } }),
     storedTree([
@@ -53,7 +53,7 @@ t.test("chunks by name are for the dimensions an array has; a variable's own com
   t.equal(arrays.get("c")?.plan.kind, "rechunk");
 });
 
-t.test("what cannot be done is refused by name, and the rest is served", async (t) => {
+t.test("an array that cannot be served as asked is refused by name, and the rest is served", async (t) => {
   const asked = config({
     encoding: { compressor: { id: "zstd", level: 1 } },
     variables: { a: { chunks: { z: 1 } } },
@@ -74,7 +74,7 @@ t.test("Blosc with an inner codec that is not encoded is a warning that names th
   t.same(createSnapshot(config(), tree, "").warnings, []);
 });
 
-t.test("a variable that does not exist is an error that names those that do", async (t) => {
+t.test("a variable that does not exist is an error that names existing ones", async (t) => {
   t.throws(() => createSnapshot(config({ variables: { nope: {} } }), tree, ""), {
     code: "invalid-config",
     message: "variables: expected the path of an array (a, b, g/a), received 'nope'",
@@ -89,7 +89,7 @@ t.test("the revision tells metadata and encoding apart, and nothing else", async
   t.not(revision(config(), storedTree([{ path: "/", attrs: { title: "y" }, arrays: [] }])), plain);
 });
 
-t.test("a dimension to chunk that no array has is an error that names those there are", async (t) => {
+t.test("a dimension in chunks that no array has is an error that names existing ones", async (t) => {
   t.throws(() => createSnapshot(config({ encoding: { chunks: { nope: 3 } } }), tree, ""), {
     code: "invalid-config",
     message:

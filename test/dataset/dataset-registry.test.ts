@@ -51,52 +51,58 @@ t.test("a dataset that cannot be opened is an error by name, and closes what was
   t.ok(good.closed);
 });
 
-t.test("or a warning, if that is asked for", async (t) => {
+t.test("or a warning with skipInvalid", async (t) => {
   const { opening, lines } = open({ bad: unreadable(), good: oneArray("x") }, { skipInvalid: true });
   const registry = await opening;
   t.same(registry.ids(), ["good"]);
   t.match(lines, [{ level: 40, dataset: "bad", msg: "dataset skipped" }]);
 });
 
-t.test("an id used twice is refused with both places", async (t) => {
+t.test("an id used twice is refused with both locations", async (t) => {
   await t.rejects(open({ a: oneArray("x") }, { ids: ["a", "a"] }).opening, {
     code: "invalid-config",
     message: /'at a' and for 'at a'/,
   });
 });
 
-t.test("new metadata are served after a refresh; requests hold on to what they began with", async (t) => {
-  const source = oneArray("x");
-  const registry = await open({ d: source }).opening;
-  const before = registry.get("d");
-  await registry.refresh();
-  t.equal(registry.get("d"), before, "nothing changed");
-  t.equal(source.reads, 1, "and nothing was read");
-  source.tree = storedTree([{ path: "/", attrs: {}, arrays: [storedArray("x"), storedArray("y")] }], {
-    fingerprint: "2",
-  });
-  await registry.refresh();
-  t.same([...registry.get("d").arrays.keys()], ["x", "y"]);
-  t.same([...before.arrays.keys()], ["x"]);
-  t.not(registry.get("d").revision, before.revision);
-});
+t.test(
+  "new metadata is served after a refresh; a request has the snapshot with which it began",
+  async (t) => {
+    const source = oneArray("x");
+    const registry = await open({ d: source }).opening;
+    const before = registry.get("d");
+    await registry.refresh();
+    t.equal(registry.get("d"), before, "nothing changed");
+    t.equal(source.reads, 1, "and nothing was read");
+    source.tree = storedTree([{ path: "/", attrs: {}, arrays: [storedArray("x"), storedArray("y")] }], {
+      fingerprint: "2",
+    });
+    await registry.refresh();
+    t.same([...registry.get("d").arrays.keys()], ["x", "y"]);
+    t.same([...before.arrays.keys()], ["x"]);
+    t.not(registry.get("d").revision, before.revision);
+  },
+);
 
-t.test("an array that cannot be understood all at once is served on until that lasts", async (t) => {
-  const source = oneArray("x");
-  const registry = await open({ d: source }).opening;
-  source.tree = storedTree([{ path: "/", attrs: {}, arrays: [] }], {
-    fingerprint: "2",
-    refused: [{ path: "x", reason: "half written" }],
-  });
-  await registry.refresh();
-  await registry.refresh();
-  t.ok(registry.get("d").arrays.has("x"));
-  await registry.refresh();
-  t.notOk(registry.get("d").arrays.has("x"));
-  t.same(registry.get("d").refused, [{ path: "x", reason: "half written" }]);
-});
+t.test(
+  "an array that cannot be understood any more is still served until three refreshes find so",
+  async (t) => {
+    const source = oneArray("x");
+    const registry = await open({ d: source }).opening;
+    source.tree = storedTree([{ path: "/", attrs: {}, arrays: [] }], {
+      fingerprint: "2",
+      refused: [{ path: "x", reason: "half written" }],
+    });
+    await registry.refresh();
+    await registry.refresh();
+    t.ok(registry.get("d").arrays.has("x"));
+    await registry.refresh();
+    t.notOk(registry.get("d").arrays.has("x"));
+    t.same(registry.get("d").refused, [{ path: "x", reason: "half written" }]);
+  },
+);
 
-t.test("what a refresh finds is said, and what was said before is not said again", async (t) => {
+t.test("findings of a refresh are logged once", async (t) => {
   const source = oneArray("x");
   source.tree = { ...source.tree, warnings: ["odd"], refused: [{ path: "y", reason: "no codec" }] };
   const { opening, lines } = open({ d: source });
@@ -118,23 +124,26 @@ t.test("what a refresh finds is said, and what was said before is not said again
   t.equal(lines.length, before + 3);
 });
 
-t.test("a source that fails is said once, its last state served on, and its return said", async (t) => {
-  const source = oneArray("x");
-  const { opening, lines } = open({ d: source });
-  const registry = await opening;
-  source.failure = unreadable("gone");
-  await registry.refresh();
-  await registry.refresh();
-  t.ok(registry.get("d").arrays.has("x"));
-  source.failure = undefined;
-  await registry.refresh();
-  t.same(
-    lines.map(({ msg }) => msg),
-    ["dataset cannot be refreshed; its last state is still served", "dataset can be refreshed again"],
-  );
-});
+t.test(
+  "a source that fails is logged once, its last state is still served, and its recovery is logged",
+  async (t) => {
+    const source = oneArray("x");
+    const { opening, lines } = open({ d: source });
+    const registry = await opening;
+    source.failure = unreadable("gone");
+    await registry.refresh();
+    await registry.refresh();
+    t.ok(registry.get("d").arrays.has("x"));
+    source.failure = undefined;
+    await registry.refresh();
+    t.same(
+      lines.map(({ msg }) => msg),
+      ["dataset cannot be refreshed; its last state is still served", "dataset can be refreshed again"],
+    );
+  },
+);
 
-t.test("refreshing goes on by itself until the registry closes", async (t) => {
+t.test("datasets are refreshed in every period until the registry closes", async (t) => {
   const source = oneArray("x");
   const { opening, scheduler } = open({ d: source });
   const registry = await opening;
@@ -146,7 +155,7 @@ t.test("refreshing goes on by itself until the registry closes", async (t) => {
   t.ok(source.closed);
 });
 
-t.test("what seems half written is looked at again soon, also where nobody refreshes", async (t) => {
+t.test("a dataset that seems half written is refreshed again soon, also with --refresh 0", async (t) => {
   const source = oneArray("x");
   const registry = await open({ d: source }).opening;
   source.tree = storedTree([{ path: "/", attrs: {}, arrays: [storedArray("y")] }], {
@@ -162,7 +171,7 @@ t.test("what seems half written is looked at again soon, also where nobody refre
   await registry.close();
 });
 
-t.test("a source that hangs keeps no other dataset waiting", async (t) => {
+t.test("a source that hangs does not delay other datasets", async (t) => {
   const [hanging, source] = [oneArray("x"), oneArray("x")];
   const { opening, scheduler } = open({ hanging, d: source });
   const registry = await opening;

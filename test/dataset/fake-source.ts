@@ -5,7 +5,7 @@ import type { StoredArray } from "../../src/zarr/stored-array.js";
 /** A source whose tree a test sets, and can change or break while it is open. */
 export interface FakeSource extends Source {
   tree: StoredTree;
-  /** What the next look throws. */
+  /** Error that the next refresh throws. */
   failure: ZpublishError | undefined;
   reads: number;
   closed: boolean;

@@ -11,20 +11,20 @@ import { type FakeSource, fakeSource, storedArray, storedTree, unreadable } from
 /** A source that can be checked without being read. */
 interface CheckedSource extends FakeSource {
   checks: number;
-  looks: number;
+  refreshes: number;
 }
 
 function checkedSource(path = "x"): CheckedSource {
   const source = fakeSource(treeOf([path], "1")) as CheckedSource;
   const { fingerprint } = source;
   source.checks = 0;
-  source.looks = 0;
+  source.refreshes = 0;
   source.check = async () => {
     source.checks++;
     if (source.failure !== undefined) throw source.failure;
   };
   source.fingerprint = () => {
-    source.looks++;
+    source.refreshes++;
     return fingerprint();
   };
   return source;
@@ -38,7 +38,7 @@ function treeOf(paths: readonly string[], fingerprint: string) {
 
 const MANY = 120;
 
-/** Many datasets of which the last one, `d119`, is looked at. */
+/** Many datasets, of which tests request the last one, `d119`. */
 async function open(
   t: { teardown(run: () => Promise<void>): void },
   last: Source = checkedSource(),
@@ -77,7 +77,7 @@ function arraysOf(registry: DatasetRegistry): string[] {
   return [...registry.get(LAST).arrays.keys()];
 }
 
-t.test("of many datasets the first are read at start, the others checked", async (t) => {
+t.test("of many datasets the first are read at start, and the others are checked", async (t) => {
   const { registry, sources } = await open(t);
   t.equal(registry.ids().length, MANY);
   t.same(
@@ -87,7 +87,7 @@ t.test("of many datasets the first are read at start, the others checked", async
   t.throws(() => registry.get(LAST), { code: "internal", message: /'d119' to be open/ });
 });
 
-t.test("one that is asked for is read then, once for all who ask", async (t) => {
+t.test("the first request opens a dataset, and simultaneous ones share that", async (t) => {
   const last = checkedSource();
   last.tree = { ...last.tree, refused: [{ path: "y", reason: "no codec" }] };
   const { registry, lines } = await open(t, last);
@@ -96,9 +96,9 @@ t.test("one that is asked for is read then, once for all who ask", async (t) => 
   t.equal(first, second);
   t.equal(last.reads, 1);
   t.equal(registry.get(LAST), first);
-  t.equal(registry.open(LAST), first, "and is at hand from then on");
+  t.equal(registry.open(LAST), first, "and it is open from then on");
   t.equal(registry.ready(LAST), undefined);
-  t.match(lines, [{ level: 40, dataset: LAST, msg: "refused" }], "what is odd about it is said now");
+  t.match(lines, [{ level: 40, dataset: LAST, msg: "refused" }], "its refusals are logged now");
 });
 
 t.test(
@@ -118,7 +118,7 @@ t.test(
   },
 );
 
-t.test("one that cannot be opened is an error at start, however many there are, or a warning", async (t) => {
+t.test("a dataset that cannot be opened is an error at start, also among many, or a warning", async (t) => {
   const broken = checkedSource();
   broken.failure = unreadable("no such store");
   await t.rejects(open(t, broken), { code: "source-unreadable", message: "dataset 'd119': no such store" });
@@ -129,7 +129,7 @@ t.test("one that cannot be opened is an error at start, however many there are, 
   t.throws(() => registry.open(LAST), { code: "not-found" });
 });
 
-t.test("one that breaks before it is asked for fails by name, and is tried again", async (t) => {
+t.test("a dataset that breaks before its first request fails by name, and is tried again", async (t) => {
   const last = checkedSource();
   const { registry } = await open(t, last);
   last.failure = unreadable("gone");
@@ -150,21 +150,21 @@ t.test("one that breaks before it is asked for fails by name, and is tried again
   t.same(arrays, ["x"]);
 });
 
-t.test("nobody asks: nothing is looked at, until SIGHUP, which looks at what is open", async (t) => {
+t.test("without requests nothing is refreshed until SIGHUP, which refreshes open datasets", async (t) => {
   const { registry, scheduler, sources } = await open(t);
   scheduler.every(0.005);
   await sleep(60);
-  t.same(new Set(sources.map(({ looks }) => looks)), new Set([0]));
+  t.same(new Set(sources.map(({ refreshes }) => refreshes)), new Set([0]));
   await registry.refresh();
-  t.equal(sources.filter(({ looks }) => looks === 1).length, 100);
+  t.equal(sources.filter(({ refreshes }) => refreshes === 1).length, 100);
 });
 
-/** Waits until a source is not looked at any more. */
-async function idle(source: { readonly looks: number }): Promise<void> {
-  for (let looks = -1; looks !== source.looks; await sleep(200)) looks = source.looks;
+/** Waits until a source is not refreshed any more. */
+async function idle(source: { readonly refreshes: number }): Promise<void> {
+  for (let refreshes = -1; refreshes !== source.refreshes; await sleep(200)) refreshes = source.refreshes;
 }
 
-t.test("what was not asked for in a while is looked at before it is answered", async (t) => {
+t.test("an idle dataset is refreshed before a request is answered", async (t) => {
   const last = checkedSource();
   const { registry, scheduler } = await open(t, last);
   const before = await registry.open(LAST);
@@ -177,7 +177,7 @@ t.test("what was not asked for in a while is looked at before it is answered", a
   t.not(after, before);
 });
 
-t.test("what is asked for is looked at meanwhile, and never waited for", async (t) => {
+t.test("a requested dataset is refreshed in every period, and requests never wait for that", async (t) => {
   const last = checkedSource();
   const { registry, scheduler } = await open(t, last);
   await registry.open(LAST);
@@ -187,10 +187,10 @@ t.test("what is asked for is looked at meanwhile, and never waited for", async (
     t.equal(registry.ready(LAST), undefined);
     await sleep(2);
   }
-  t.pass("served without anybody having waited");
+  t.pass("served without a wait");
 });
 
-t.test("a look that hangs holds up no request for long: it is answered as it was", async (t) => {
+t.test("a refresh that hangs delays no request for long: it is answered from the state before", async (t) => {
   const last = checkedSource();
   const { registry, scheduler } = await open(t, last);
   const before = await registry.open(LAST);
@@ -203,7 +203,7 @@ t.test("a look that hangs holds up no request for long: it is answered as it was
   wake();
 });
 
-t.test("an unknown dataset is nobody's to wait for", async (t) => {
+t.test("a request for an unknown dataset does not wait", async (t) => {
   const { registry } = await open(t);
   t.equal(registry.ready("nope"), undefined);
   t.throws(() => registry.open("nope"), { code: "not-found", message: "Dataset 'nope' not found" });

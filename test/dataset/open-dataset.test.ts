@@ -9,7 +9,7 @@ function config(more: Partial<DatasetConfig> = {}): DatasetConfig {
 
 const both = storedTree([{ path: "/", attrs: {}, arrays: [storedArray("x"), storedArray("y")] }]);
 
-t.test("a configured variable that goes away is a warning, and what else is new is served", async (t) => {
+t.test("a configured variable that is removed is a warning, and other changes are served", async (t) => {
   const source = fakeSource(both);
   const dataset = await openDataset(config({ variables: { y: { chunks: [4, 6] } } }), source, "");
   source.tree = storedTree([{ path: "/", attrs: { title: "new" }, arrays: [storedArray("x")] }], {
@@ -21,26 +21,29 @@ t.test("a configured variable that goes away is a warning, and what else is new 
   t.same(dataset.snapshot().warnings, ["variables: expected the path of an array (x), received 'y'"]);
 });
 
-t.test("a configured variable that was never there is an error", async (t) => {
+t.test("a configured variable that never existed is an error", async (t) => {
   await t.rejects(openDataset(config({ variables: { nope: {} } }), fakeSource(both), ""), {
     code: "invalid-config",
     message: "variables: expected the path of an array (x, y), received 'nope'",
   });
 });
 
-t.test("a group that cannot be understood all at once is served on until that lasts", async (t) => {
-  const root = { path: "/", attrs: {}, arrays: [storedArray("x")] };
-  const source = fakeSource(storedTree([root, { path: "/g", attrs: { a: 1 }, arrays: [] }]));
-  const dataset = await openDataset(config(), source, "");
-  source.tree = storedTree([root], { fingerprint: "2", refused: [{ path: "g", reason: "half written" }] });
-  t.equal(await dataset.refresh(), "held");
-  t.equal(await dataset.refresh(), "held");
-  t.ok(dataset.snapshot().tree.groups.has("/g"));
-  t.equal(await dataset.refresh(), "changed");
-  t.notOk(dataset.snapshot().tree.groups.has("/g"));
-});
+t.test(
+  "a group that cannot be understood any more is still served until three refreshes find so",
+  async (t) => {
+    const root = { path: "/", attrs: {}, arrays: [storedArray("x")] };
+    const source = fakeSource(storedTree([root, { path: "/g", attrs: { a: 1 }, arrays: [] }]));
+    const dataset = await openDataset(config(), source, "");
+    source.tree = storedTree([root], { fingerprint: "2", refused: [{ path: "g", reason: "half written" }] });
+    t.equal(await dataset.refresh(), "held");
+    t.equal(await dataset.refresh(), "held");
+    t.ok(dataset.snapshot().tree.groups.has("/g"));
+    t.equal(await dataset.refresh(), "changed");
+    t.notOk(dataset.snapshot().tree.groups.has("/g"));
+  },
+);
 
-t.test("what is refused since it was served is known, until it is served again", async (t) => {
+t.test("an array that was served and is now refused is withdrawn until it is served again", async (t) => {
   const source = fakeSource({ ...both, refused: [{ path: "never", reason: "no codec" }] });
   const dataset = await openDataset(config(), source, "");
   t.same(dataset.snapshot().withdrawn, new Set());
@@ -51,7 +54,7 @@ t.test("what is refused since it was served is known, until it is served again",
     ],
   });
   source.tree = { ...broken, fingerprint: "2" };
-  for (let look = 0; look < 3; look++) await dataset.refresh();
+  for (let refreshes = 0; refreshes < 3; refreshes++) await dataset.refresh();
   t.same(dataset.snapshot().withdrawn, new Set(["y"]));
   source.tree = { ...broken, fingerprint: "3" };
   await dataset.refresh();

@@ -2,7 +2,7 @@ import t from "tap";
 import { createRefreshThrottle, type RefreshTarget } from "../../src/dataset/refresh-throttle.js";
 import { until } from "../processes/process-table.js";
 
-/** A dataset whose refreshes end when they are told to. */
+/** A dataset whose refreshes end when the test says so. */
 function createTarget() {
   const ends: (() => void)[] = [];
   let refreshing: Promise<void> | undefined;
@@ -29,7 +29,7 @@ function createTarget() {
     fail: () => {
       hasFailed = true;
     },
-    /** Ends a look as soon as one is under way. */
+    /** Ends a refresh as soon as one is under way. */
     async end() {
       await until(() => ends.length > 0);
       ends.shift()?.();
@@ -47,7 +47,7 @@ t.test("requests before a refresh begins share it; later ones wait for another",
   for (const name of ["c", "d"]) ask(name);
   await end();
   await until(() => begun() === 2);
-  t.same(done, ["a", "b"], "what was written since may not be in that refresh");
+  t.same(done, ["a", "b"], "that refresh may miss what was written since");
   await end();
   await until(() => done.length === 4);
   t.equal(begun(), 2);

@@ -5,7 +5,7 @@ import { type DatasetRegistry, openDatasets } from "../../src/dataset/dataset-re
 import { createRefreshScheduler } from "../../src/dataset/refresh-scheduler.js";
 import { type FakeSource, fakeSource, storedArray, storedTree, unreadable } from "./fake-source.js";
 
-/** Registries that follow one another, over sources that say how often they were opened. */
+/** Successive registries, over sources that count how often they were opened. */
 function createHistory() {
   const opened: string[] = [];
   const sources = new Map<string, FakeSource>();
@@ -33,7 +33,7 @@ function config(id: string, more: Partial<DatasetConfig> = {}): DatasetConfig {
   return { id, location: `at ${id}`, immutable: false, encoding: {}, variables: {}, ...more };
 }
 
-t.test("what is configured the same is taken over as it is, however much there is", async (t) => {
+t.test("datasets whose configuration is the same are taken over as they are, also many", async (t) => {
   const { opened, open } = createHistory();
   const many = Array.from({ length: 10_000 }, (_, index) => config(`d${index}`));
   const first = await open(many);
@@ -49,15 +49,15 @@ t.test("what is configured the same is taken over as it is, however much there i
   await second.close();
 });
 
-t.test("with its snapshot, and with what was found out about it", async (t) => {
+t.test("a dataset is taken over with its snapshot and its findings", async (t) => {
   const { open } = createHistory();
   const first = await open([config("a")]);
   const snapshot = await first.open("a");
   const second = await open([config("a")], first);
-  t.equal(second.open("a"), snapshot, "without another look");
+  t.equal(second.open("a"), snapshot, "without another refresh");
 });
 
-t.test("what is configured otherwise is opened anew, beside what is there", async (t) => {
+t.test("a dataset whose configuration differs is opened beside the former one", async (t) => {
   const { opened, sources, open } = createHistory();
   const first = await open([config("a"), config("b"), config("c")]);
   const before = first.get("b");
@@ -70,7 +70,7 @@ t.test("what is configured otherwise is opened anew, beside what is there", asyn
     first,
   );
   t.same(opened.slice(3).sort(), ["at a", "at c", "elsewhere"]);
-  t.equal(first.get("b"), before, "requests in flight see what they saw");
+  t.equal(first.get("b"), before, "requests in flight have the same snapshot");
   t.not(second.get("b"), before);
   const old = sources.get("at b");
   t.notOk(old?.closed);
@@ -79,17 +79,20 @@ t.test("what is configured otherwise is opened anew, beside what is there", asyn
   t.notOk(sources.get("elsewhere")?.closed);
 });
 
-t.test("another Cache-Control opens nothing, and holds from the moment it is in use", async (t) => {
-  const { opened, open } = createHistory();
-  const first = await open([config("a"), config("b", { cacheControl: "own" })]);
-  const second = await open([config("a"), config("b", { cacheControl: "other" })], first, "second");
-  t.same([first.get("a").cacheControl, first.get("b").cacheControl], ["first", "own"]);
-  second.applyCacheControl();
-  t.same([second.get("a").cacheControl, second.get("b").cacheControl], ["second", "other"]);
-  t.equal(opened.length, 2);
-});
+t.test(
+  "another Cache-Control opens nothing, and applies from the moment the registry is in use",
+  async (t) => {
+    const { opened, open } = createHistory();
+    const first = await open([config("a"), config("b", { cacheControl: "own" })]);
+    const second = await open([config("a"), config("b", { cacheControl: "other" })], first, "second");
+    t.same([first.get("a").cacheControl, first.get("b").cacheControl], ["first", "own"]);
+    second.applyCacheControl();
+    t.same([second.get("a").cacheControl, second.get("b").cacheControl], ["second", "other"]);
+    t.equal(opened.length, 2);
+  },
+);
 
-t.test("and outlives a refresh", async (t) => {
+t.test("another Cache-Control outlives a refresh", async (t) => {
   const { sources, open } = createHistory();
   const first = await open([config("a", { cacheControl: "own" })]);
   const second = await open([config("a")], first, "second");
@@ -101,7 +104,7 @@ t.test("and outlives a refresh", async (t) => {
   t.equal(second.get("a").cacheControl, "second");
 });
 
-t.test("a registry that cannot be opened leaves the former as it was", async (t) => {
+t.test("a registry that cannot be opened leaves the former one unchanged", async (t) => {
   const { sources, open } = createHistory();
   const first = await open([config("a")]);
   await t.rejects(open([config("a"), config("n"), config("bad", { location: "nowhere" })], first), {
@@ -126,7 +129,7 @@ t.test("a dataset in several registries is closed with the last of them", async 
   t.ok(sources.get("at a")?.closed);
 });
 
-t.test("a registry counts what is open, and what could not be looked at", async (t) => {
+t.test("a registry counts open datasets and failed refreshes", async (t) => {
   const { sources, open } = createHistory();
   const registry = await open([config("a"), config("b")]);
   t.same(registry.stats, { datasets: 2, open: 2, failedRefreshes: 0 });

@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import t from "tap";
 import { workThrough } from "../../src/event-loop/work-through.js";
 
-t.test("does everything, and what comes up meanwhile, so many at a time", async (t) => {
+t.test("works on all items, and on those added meanwhile, with a limit", async (t) => {
   const done: number[] = [];
   let running = 0;
   let most = 0;
@@ -20,7 +20,7 @@ t.test("does everything, and what comes up meanwhile, so many at a time", async 
   t.equal(most, 2);
 });
 
-t.test("nothing to do is done at once; work need not wait for anything", async (t) => {
+t.test("no items settle at once, and work may be synchronous", async (t) => {
   await workThrough([], 4, () => void t.fail());
   let sum = 0;
   await workThrough(Array.from({ length: 10_000 }).keys(), 4, (item) => {
@@ -29,7 +29,7 @@ t.test("nothing to do is done at once; work need not wait for anything", async (
   t.equal(sum, (10_000 * 9_999) / 2);
 });
 
-t.test("begins nothing after a failure, and waits for what was begun", async (t) => {
+t.test("starts no item after a failure, and waits for those that have started", async (t) => {
   const begun: number[] = [];
   const ended: number[] = [];
   const working = workThrough([1, 2, 3, 4], 2, async (item) => {
@@ -43,7 +43,7 @@ t.test("begins nothing after a failure, and waits for what was begun", async (t)
   t.same([begun, ended], [[1, 2], [2]]);
 });
 
-t.test("keeps the event loop no longer than a slice", async (t) => {
+t.test("occupies the event loop for no longer than a slice", async (t) => {
   const log: string[] = [];
   setImmediate(() => log.push("loop"));
   await workThrough(Array.from({ length: 30 }), 1, () => {

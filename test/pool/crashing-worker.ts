@@ -1,7 +1,7 @@
 import { existsSync, openSync, writeFileSync } from "node:fs";
 import type { WorkerAnswer, WorkerTask } from "../../src/pool/chunk-task.js";
 
-/** A worker that does what the first coordinate says; the path is that of a file to remember something in. */
+/** A worker that does what the first coordinate says. The array's path is that of a file, which tells whether it ran before. */
 export default async function makeChunk({ task: { plan, chunkCoords } }: WorkerTask): Promise<WorkerAnswer> {
   switch (chunkCoords[0]) {
     case 1:
@@ -31,7 +31,7 @@ export default async function makeChunk({ task: { plan, chunkCoords } }: WorkerT
     case 7:
       for (;;);
     case 8:
-      // Nobody writes into it: the thread waits in the system, where nothing ends it.
+      // Without a writer: the thread waits in a system call, where it cannot be terminated.
       openSync(plan.path, "r");
       break;
     case 9:

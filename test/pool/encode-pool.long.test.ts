@@ -34,7 +34,7 @@ const crashing = fileURLToPath(new URL("./crashing-worker.js", import.meta.url))
 const { plan: PLAN } = createEncodingPlan(storedArray(), { compressor: null });
 const plans = new Map<string, EncodingPlan>();
 
-/** What the crashing worker is to do, for an array of that path. */
+/** Creates a task that tells the crashing worker what to do. */
 function order(number: number, path = "g/t", second = 0) {
   const plan = plans.get(path) ?? { ...PLAN, path };
   plans.set(path, plan);
@@ -52,10 +52,10 @@ async function writeChunks(directory: string): Promise<void> {
   }
 }
 
-/** A worker starts within it on a busy machine, too: starting is part of a task's time. */
+/** Time limit that is long enough for a worker to start on a busy machine. */
 const STUCK_AFTER_MS = 4_000;
 
-t.test("a worker gives the same as the same code inline", async (t) => {
+t.test("a worker makes the same chunk as the same code in this thread", async (t) => {
   const pool = openPool(t);
   const inline = createTaskRunner({ withChecksums: true });
   const directory = t.testdir();
@@ -107,7 +107,7 @@ t.test("a worker gives the same as the same code inline", async (t) => {
   );
 });
 
-t.test("encoded bytes come as one whole buffer, with timings", async (t) => {
+t.test("encoded bytes are one whole buffer, with timings", async (t) => {
   const pool = openPool(t);
   const buffer = new SharedArrayBuffer(480);
   const stored = storedArray({
@@ -128,7 +128,7 @@ t.test("encoded bytes come as one whole buffer, with timings", async (t) => {
       again.status === "encoded" && expected.equals(again.bytes),
       "the same in memory that was used before",
     );
-    t.ok(i > 0 || memory.byteLength === 0, "which is the worker's again");
+    t.ok(i > 0 || memory.byteLength === 0, "it was moved to the worker");
     if (again.status === "encoded") pool.recycle?.(again.bytes);
   }
   t.ok(made.bytes instanceof Uint8Array);
@@ -181,7 +181,7 @@ t.test("a chunk whose worker crashed by accident is made by another", async (t) 
   t.match(pool.stats, { retried: 1, quarantined: 0, failed: 0, workerDeaths: { crashed: 1 } });
 });
 
-t.test("a chunk that killed workers is not tried again for a while, unless it is another", async (t) => {
+t.test("a chunk that killed workers is not tried again for a while, unless it was rewritten", async (t) => {
   const pool = openPool(t, { workerFile: crashing, threads: 1 });
   const task = { ...order(2), version: "a" };
   t.match(await pool.makeChunk(task), { status: "failed" });
@@ -189,12 +189,12 @@ t.test("a chunk that killed workers is not tried again for a while, unless it is
   t.match(await pool.makeChunk(task), {
     error: { code: "codec-failed", message: /worker for chunk 2\.0 crashed; it is not tried again/ },
   });
-  t.equal(pool.stats.workerDeaths.crashed, crashed, "no worker was asked");
+  t.equal(pool.stats.workerDeaths.crashed, crashed, "no worker tried it");
   t.match(await pool.makeChunk({ ...task, version: "b" }), { status: "failed" });
-  t.equal(pool.stats.workerDeaths.crashed, crashed + 2, "rewritten since, it is");
+  t.equal(pool.stats.workerDeaths.crashed, crashed + 2, "the rewritten chunk is tried");
 });
 
-t.test("a worker that runs out of memory takes nothing else with it", async (t) => {
+t.test("a worker that runs out of memory affects no other", async (t) => {
   const pool = openPool(t, { workerFile: crashing, threads: 1, workerHeapBytes: 64 * 2 ** 20 });
   t.match(await pool.makeChunk(order(6, "hoarder")), {
     status: "failed",
@@ -204,14 +204,14 @@ t.test("a worker that runs out of memory takes nothing else with it", async (t) 
   t.match(await pool.makeChunk(order(0)), { status: "absent" });
 });
 
-t.test("a worker that is worn out hands its task on", async (t) => {
+t.test("the task of a worn-out worker is made by another", async (t) => {
   const pool = openPool(t, { workerFile: crashing, threads: 1 });
   const file = join(t.testdir(), "seen");
   t.match(await pool.makeChunk(order(3, file)), { status: "absent" });
   t.match(pool.stats, { retried: 0, workerDeaths: { crashed: 0 } });
 });
 
-t.test("a worker that takes too long is ended, and its chunk not tried again", async (t) => {
+t.test("a worker that takes too long is terminated, and its chunk is not tried again", async (t) => {
   const pool = openPool(t, { workerFile: crashing, taskTimeoutMs: STUCK_AFTER_MS });
   const failure = {
     status: "failed",
@@ -241,7 +241,7 @@ for (const threads of [1, 2]) {
   });
 }
 
-t.test("workers that wait for files for ever are replaced", async (t) => {
+t.test("workers that hang in a read are replaced", async (t) => {
   const pool = openPool(t, { workerFile: crashing, taskTimeoutMs: STUCK_AFTER_MS });
   const pipes = [1, 2].map((number) => join(t.testdir(), `pipe${number}`));
   for (const pipe of pipes) execFileSync("mkfifo", [pipe]);
@@ -252,7 +252,7 @@ t.test("workers that wait for files for ever are replaced", async (t) => {
   for (const pipe of pipes) closeSync(openSync(pipe, "w"));
 });
 
-t.test("tasks wait in line up to a limit", async (t) => {
+t.test("tasks wait in the queue up to a limit", async (t) => {
   const pool = openPool(t, { workerFile: crashing, threads: 1, maxQueued: 3 });
   const outcomes = Promise.all([0, 0, 0, 0, 0, 0].map((number) => pool.makeChunk(order(number))));
   t.equal(pool.stats.queued, 3);
@@ -267,19 +267,19 @@ t.test("a cancelled task leaves the queue at once, and makes room for others", a
   const pool = openPool(t, { workerFile: crashing, threads: 1, maxQueued: 2, taskTimeoutMs: STUCK_AFTER_MS });
   const controller = new AbortController();
   const first = pool.makeChunk(order(4), controller.signal);
-  // Would end the worker, if it were begun.
+  // It would end the worker if it began.
   const given = [2, 2].map((number) => pool.makeChunk(order(number), controller.signal));
   t.match(await pool.makeChunk(order(0)), { error: { code: "overloaded" } });
   t.equal(pool.stats.queued, 2);
   controller.abort();
   t.equal(pool.stats.queued, 0);
   const next = [pool.makeChunk(order(0)), pool.makeChunk(order(0))];
-  t.equal(pool.stats.queued, 2, "there is room for those who wait");
+  t.equal(pool.stats.queued, 2, "there is room for waiting tasks");
   for (const outcome of await Promise.all(given)) {
     t.match(outcome, { status: "failed", error: { code: "cancelled" } });
   }
   t.match(await pool.makeChunk(order(2), controller.signal), { error: { code: "cancelled" } });
-  t.match(await first, { error: { code: "codec-failed" } }, "what has begun is not cancelled");
+  t.match(await first, { error: { code: "codec-failed" } }, "a task that has begun is finished");
   for (const outcome of await Promise.all(next)) t.match(outcome, { status: "absent" });
   t.match(pool.stats, { failed: 2, workerDeaths: { crashed: 0, timedOut: 1 } }, "cancelled is not failed");
 });
@@ -312,7 +312,7 @@ export default () => ({ status: "absent" });`;
       const { couldNotStart } = pool.stats.workerDeaths;
       t.ok(couldNotStart >= 3 && couldNotStart <= 9, `${couldNotStart} starts`);
       t.match(await pool.makeChunk(order(0)), { error: { code: "overloaded" } });
-      t.equal(pool.stats.workerDeaths.couldNotStart, couldNotStart, "not tried before a pause has gone by");
+      t.equal(pool.stats.workerDeaths.couldNotStart, couldNotStart, "not tried before the pause is over");
       writeFileSync(join(directory, "allowed"), "");
       let outcome = await pool.makeChunk(order(0));
       while (outcome.status === "failed") {
@@ -325,51 +325,57 @@ export default () => ({ status: "absent" });`;
   },
 );
 
-t.test("a system that has no thread to give costs no chunk its good name, and ends nothing", async (t) => {
-  const threads = createRequire(import.meta.url)("node:worker_threads") as { Worker: unknown };
-  const { Worker } = threads;
-  const pool = openPool(t);
-  t.teardown(() => {
+t.test(
+  "if the system cannot create a thread, no chunk goes into quarantine and the process does not end",
+  async (t) => {
+    const threads = createRequire(import.meta.url)("node:worker_threads") as { Worker: unknown };
+    const { Worker } = threads;
+    const pool = openPool(t);
+    t.teardown(() => {
+      threads.Worker = Worker;
+    });
+    threads.Worker = class {
+      constructor() {
+        // The error of Node.js if pthread_create fails.
+        throw Object.assign(new Error("Worker initialization failure: EAGAIN"), {
+          code: "ERR_WORKER_INIT_FAILED",
+        });
+      }
+    };
+    const directory = t.testdir();
+    await writeChunks(directory);
+    const source = { kind: "files", directory, keyEncoding: { name: "v2", separator: "." } } as const;
+    const task = { plan: { ...PLAN, source }, chunkCoords: [0, 0] };
+    const refused = await pool.makeChunk(task);
+    t.match(refused, { error: { code: "overloaded", message: "expected a worker to start, none does" } });
+    const { workerDeaths, quarantined } = pool.stats;
+    t.ok(workerDeaths.couldNotStart >= 3, `${workerDeaths.couldNotStart} starts`);
+    t.equal(quarantined, 0);
     threads.Worker = Worker;
-  });
-  threads.Worker = class {
-    constructor() {
-      // What Node.js throws where pthread_create fails.
-      throw Object.assign(new Error("Worker initialization failure: EAGAIN"), {
-        code: "ERR_WORKER_INIT_FAILED",
-      });
+    let outcome = await pool.makeChunk(task);
+    while (outcome.status === "failed" && outcome.error.code === "overloaded") {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      outcome = await pool.makeChunk(task);
     }
-  };
-  const directory = t.testdir();
-  await writeChunks(directory);
-  const source = { kind: "files", directory, keyEncoding: { name: "v2", separator: "." } } as const;
-  const task = { plan: { ...PLAN, source }, chunkCoords: [0, 0] };
-  const refused = await pool.makeChunk(task);
-  t.match(refused, { error: { code: "overloaded", message: "expected a worker to start, none does" } });
-  const { workerDeaths, quarantined } = pool.stats;
-  t.ok(workerDeaths.couldNotStart >= 3, `${workerDeaths.couldNotStart} starts`);
-  t.equal(quarantined, 0);
-  threads.Worker = Worker;
-  let outcome = await pool.makeChunk(task);
-  while (outcome.status === "failed" && outcome.error.code === "overloaded") {
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    outcome = await pool.makeChunk(task);
-  }
-  t.match(outcome, { status: "encoded" });
-});
+    t.match(outcome, { status: "encoded" });
+  },
+);
 
-t.test("a chunk that is there is taken, though its time was up while the loop stood still", async (t) => {
-  const pool = openPool(t, { workerFile: crashing, threads: 1, taskTimeoutMs: 1_000 });
-  // So that there is a worker.
-  await pool.makeChunk(order(0));
-  const outcome = pool.makeChunk(order(10, "g/t", 300));
-  // From where timers are looked at before what has come.
-  await new Promise((resolve) => setImmediate(resolve));
-  const until = performance.now() + 2_000;
-  while (performance.now() < until);
-  t.not((await outcome).status, "failed");
-  t.equal(pool.stats.workerDeaths.timedOut, 0);
-});
+t.test(
+  "a chunk that arrived is taken, even if its time was over while the event loop stood still",
+  async (t) => {
+    const pool = openPool(t, { workerFile: crashing, threads: 1, taskTimeoutMs: 1_000 });
+    // Starts a worker.
+    await pool.makeChunk(order(0));
+    const outcome = pool.makeChunk(order(10, "g/t", 300));
+    // From this phase the loop runs timers before it receives messages.
+    await new Promise((resolve) => setImmediate(resolve));
+    const until = performance.now() + 2_000;
+    while (performance.now() < until);
+    t.not((await outcome).status, "failed");
+    t.equal(pool.stats.workerDeaths.timedOut, 0);
+  },
+);
 
 t.test("arrays take turns", async (t) => {
   const pool = openPool(t, { workerFile: crashing, threads: 1 });

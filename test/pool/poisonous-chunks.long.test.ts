@@ -11,7 +11,7 @@ const CHUNKS = 12;
 const TIMEOUT_MS = 3_000;
 t.setTimeout(280_000);
 
-/** Arrays of the same content, of which some end the worker that makes their chunks. */
+/** Arrays of the same content. Some end the worker that makes their chunks. */
 function datasets() {
   const arrays = [...POISONOUS, "healthy", "other"].map((name, at) => ({
     name,

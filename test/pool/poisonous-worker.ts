@@ -2,7 +2,7 @@ import type { ChunkOutcome } from "../../src/codec/made-chunk.js";
 import type { WorkerTask } from "../../src/pool/chunk-task.js";
 import makeChunk from "../../workers/make-chunk.js";
 
-/** The real worker, but for arrays that are named after what becomes of it. */
+/** The real worker, except for arrays whose name tells how it ends. */
 export default async function makePoisonousChunk(asked: WorkerTask): Promise<unknown> {
   switch (asked.task.plan.path) {
     case "exits":

@@ -11,7 +11,7 @@ function create() {
   return {
     clock,
     quarantine,
-    /** Puts a chunk into it; how long it is refused then. */
+    /** Puts a chunk into quarantine. @returns Milliseconds for which it is refused. */
     refusedFor(chunkId: string): number {
       quarantine.add(chunkId, `because of ${chunkId}`);
       const addedAt = clock.ms;
@@ -30,7 +30,7 @@ t.test("a chunk is refused for 5 s at first, and for twice as long each time, up
   );
 });
 
-t.test("a chunk of other bytes begins anew, and others are not refused", async (t) => {
+t.test("a chunk with another version counts as new, and other chunks are not refused", async (t) => {
   const { quarantine, refusedFor } = create();
   for (let time = 0; time < 5; time++) refusedFor("a\n1");
   quarantine.add("a\n1", "again");
@@ -39,19 +39,22 @@ t.test("a chunk of other bytes begins anew, and others are not refused", async (
   t.equal(refusedFor("a\n2"), 5 * SECOND);
 });
 
-t.test("a chunk that has not come for ten minutes is forgotten, whoever asked for it", async (t) => {
-  const { clock, quarantine, refusedFor } = create();
-  refusedFor("a");
-  quarantine.add("a", "again");
-  for (let minute = 0; minute < 9; minute++) {
-    clock.ms += MINUTE;
-    quarantine.reasonFor("a");
-  }
-  t.equal(refusedFor("a"), 20 * SECOND);
-  quarantine.add("a", "again");
-  for (let minute = 0; minute < 10; minute++) {
-    clock.ms += MINUTE;
-    quarantine.reasonFor("a");
-  }
-  t.equal(refusedFor("a"), 5 * SECOND);
-});
+t.test(
+  "a chunk counts as new ten minutes after its last failure, even if it was requested meanwhile",
+  async (t) => {
+    const { clock, quarantine, refusedFor } = create();
+    refusedFor("a");
+    quarantine.add("a", "again");
+    for (let minute = 0; minute < 9; minute++) {
+      clock.ms += MINUTE;
+      quarantine.reasonFor("a");
+    }
+    t.equal(refusedFor("a"), 20 * SECOND);
+    quarantine.add("a", "again");
+    for (let minute = 0; minute < 10; minute++) {
+      clock.ms += MINUTE;
+      quarantine.reasonFor("a");
+    }
+    t.equal(refusedFor("a"), 5 * SECOND);
+  },
+);

@@ -55,7 +55,7 @@ t.test("a store that is gone is a failure, not an absent chunk", async (t) => {
   }
 });
 
-t.test("what is no file is a failure, and never waited for", async (t) => {
+t.test("anything but a file is a failure, and is not waited for", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "v/.zarray": zarray });
   await mkdir(join(root, "v/0"));
@@ -66,7 +66,7 @@ t.test("what is no file is a failure, and never waited for", async (t) => {
   }
 });
 
-t.test("links inside of the store are followed, others refused by name", async (t) => {
+t.test("links within the store are followed, others are refused by name", async (t) => {
   const outside = await makeDirectory(t);
   const root = await makeDirectory(t);
   await writeFiles(outside, { secret: "secret", "dir/0": "secret" });
@@ -95,7 +95,7 @@ t.test("links inside of the store are followed, others refused by name", async (
   await t.rejects(reader.read([4]), { code: "source-unreadable", message: /leads nowhere \(ELOOP\)/ });
 });
 
-t.test("a directory that one store contains is refused to another that a link leads out of", async (t) => {
+t.test("a directory in one store is refused to another store whose link leads there", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "inner/.zgroup": "{}", "outside/0": "chunk" });
   await symlink(join(root, "outside"), join(root, "inner/v"));
@@ -125,7 +125,7 @@ t.test("a rewrite changes the version, however quick it is", async (t) => {
   t.equal(versions.size, 10);
 });
 
-t.test("what is read while it is rewritten is one state, whole", async (t) => {
+t.test("a chunk that is read while it is rewritten has one whole state", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "v/.zarray": zarray });
   const path = join(root, "v/0");
@@ -188,7 +188,7 @@ function writeShard(chunks: readonly (string | Buffer | null)[], layout: ShardLe
   return Buffer.concat(layout.indexLocation === "start" ? [index, body] : [body, index]);
 }
 
-t.test("inner chunks are found in their shard, wherever its index is", async (t) => {
+t.test("inner chunks are found whether the index is at the start or end of their shard", async (t) => {
   for (const indexLocation of ["start", "end"] as const) {
     for (const indexChecksum of [true, false]) {
       for (const indexByteOrder of ["<", ">"] as const) {
@@ -220,7 +220,7 @@ t.test("inner chunks are found in their shard, wherever its index is", async (t)
   }
 });
 
-t.test("inner chunks of shards inside of shards are found through every index", async (t) => {
+t.test("inner chunks of nested shards are found through every index", async (t) => {
   const root = await makeDirectory(t);
   const outer = level({ chunksPerShard: [1, 2], indexLocation: "start" });
   const inner = level({ indexByteOrder: ">", indexChecksum: false });
@@ -263,14 +263,14 @@ t.test("inner chunks of shards inside of shards are found through every index", 
   t.equal(await deep.read([3, 1]), undefined);
 });
 
-t.test("a damaged shard inside of a shard is corrupt, naming which", async (t) => {
+t.test("a damaged shard within a shard is corrupt, and the error names it", async (t) => {
   const root = await makeDirectory(t);
   const unchecked = level({ indexChecksum: false });
   const good = writeShard(["a", "bb", null, "dddd"]);
   const flipped = Buffer.from(good);
   flipped[good.length - 30] = (flipped[good.length - 30] as number) ^ 1;
   const outside = writeShard(["a", "bb", null, "dddd"], unchecked);
-  // Inside of the file, outside of its own shard.
+  // Within the file, but outside of its own shard.
   outside.writeBigUInt64LE(71n, 7);
   await writeFiles(root, {
     "v/c/0/0": writeShard(["", flipped, good.subarray(0, 67), good]),
@@ -308,21 +308,24 @@ t.test("a rewritten shard is read by its new index", async (t) => {
   t.equal(await reader.read([1, 1]), undefined);
 });
 
-t.test("a shard is read by the index that its metadata say now, whoever read it by others", async (t) => {
-  const root = await makeDirectory(t);
-  const layout = level({ indexChecksum: false });
-  await writeFiles(root, { "v/c/0/0": writeShard(["a", "bb", "ccc", "dddd"], layout) });
-  const first = async (corrected: Partial<ShardLevel>) => {
-    const chunk = await openChunkReader(shard(root, { ...layout, ...corrected })).read([0, 0]);
-    return Buffer.from(chunk?.bytes ?? []).toString();
-  };
-  t.equal(await first({ chunksPerShard: [1, 2] }), "ccc");
-  t.equal(await first({}), "a");
-  await t.rejects(first({ indexLocation: "start" }), { code: "corrupt-chunk" });
-  t.equal(await first({}), "a");
-});
+t.test(
+  "a shard is read by the index of its present metadata, even if an index of earlier metadata is cached",
+  async (t) => {
+    const root = await makeDirectory(t);
+    const layout = level({ indexChecksum: false });
+    await writeFiles(root, { "v/c/0/0": writeShard(["a", "bb", "ccc", "dddd"], layout) });
+    const first = async (corrected: Partial<ShardLevel>) => {
+      const chunk = await openChunkReader(shard(root, { ...layout, ...corrected })).read([0, 0]);
+      return Buffer.from(chunk?.bytes ?? []).toString();
+    };
+    t.equal(await first({ chunksPerShard: [1, 2] }), "ccc");
+    t.equal(await first({}), "a");
+    await t.rejects(first({ indexLocation: "start" }), { code: "corrupt-chunk" });
+    t.equal(await first({}), "a");
+  },
+);
 
-t.test("a chunk that is longer than it may be is refused before there is memory for it", async (t) => {
+t.test("a chunk that is too long is refused before memory is allocated for it", async (t) => {
   const root = await makeDirectory(t);
   const source = shard(root);
   await writeFiles(root, {
@@ -354,7 +357,7 @@ t.test("a chunk that is longer than it may be is refused before there is memory 
   t.equal(await read(source, [1, 0], 0), undefined);
 });
 
-t.test("a damaged shard is corrupt, naming what is wrong", async (t) => {
+t.test("a damaged shard is corrupt, and the error says why", async (t) => {
   const root = await makeDirectory(t);
   const source = shard(root);
   const good = writeShard(["a", "bb", null, "dddd"]);
@@ -400,7 +403,7 @@ t.test("an array in memory is its one chunk, shared", async (t) => {
   t.equal(await reader.version([0]), chunk?.version);
 });
 
-t.test("files that were not touched keep their version", async (t) => {
+t.test("files that are not modified have the same version", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "v/.zarray": zarray, "v/0": "x" });
   const first = await openChunkReader(files(root)).version([0]);

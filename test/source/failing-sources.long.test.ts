@@ -48,7 +48,7 @@ async function checkSound(t: Test, { get }: RunningServer): Promise<void> {
   t.equal((await get("/datasets/d/zarr/v/1")).status, 404, "an absent chunk is absent");
 }
 
-t.test("what takes a chunk's place and is no file is a failure, and nothing waits for it", async (t) => {
+t.test("anything but a file in place of a chunk is a failure, and is not waited for", async (t) => {
   const location = await makeDirectory(t);
   await writeFiles(location, FILES);
   const server = await serve(t, location);
@@ -75,7 +75,7 @@ t.test("what takes a chunk's place and is no file is a failure, and nothing wait
   await checkSound(t, server);
 });
 
-t.test("an array or a store that goes is a failure, also for chunks that were absent", async (t) => {
+t.test("an array or a store that is removed is a failure, also for absent chunks", async (t) => {
   const parent = await makeDirectory(t);
   const location = join(parent, "store");
   for (const gone of ["v/.zarray", "v", "."]) {
@@ -89,7 +89,7 @@ t.test("an array or a store that goes is a failure, also for chunks that were ab
   }
 });
 
-t.test("metadata that is cut short or half written is not believed: the last state is served", async (t) => {
+t.test("if metadata is cut short or half written, the last state is served", async (t) => {
   const location = await makeDirectory(t);
   await writeFiles(location, FILES);
   const server = await serve(t, location);
@@ -112,7 +112,7 @@ t.test("a chunk cut short is a failure, and so is one that is longer", async (t)
   }
 });
 
-t.test("a store that is replaced again and again is never a missing chunk, nor a mixture", async (t) => {
+t.test("a store that is replaced again and again never yields a missing chunk, nor a mixture", async (t) => {
   const parent = await makeDirectory(t);
   const location = join(parent, "store");
   const generation = (n: number) => ({ ...FILES, "v/0": Buffer.alloc(8, 97 + (n % 26)) });
@@ -121,7 +121,7 @@ t.test("a store that is replaced again and again is never a missing chunk, nor a
   let isDone = false;
   const writing = (async () => {
     for (let n = 1; !isDone; n++) {
-      // In place, and by another directory; there is none for a moment.
+      // In place, and with another directory: for a moment there is none.
       await writeFile(join(location, "v/0"), generation(n)["v/0"]);
       await writeFiles(`${location}.new`, generation(n + 1));
       await rename(location, `${location}.old`);
@@ -170,13 +170,13 @@ t.test(
     t.equal(
       (await server.get("/datasets/d/zarr/v/1")).status,
       500,
-      "absent, but nobody knows whether the array is there",
+      "absent, but it is unknown whether the array exists",
     );
     await mount.fail("slow:0.1 * /v/*");
     await checkSound(t, server);
-    // The program behind it ends: ENOTCONN for all of it.
+    // The FUSE program ends: every call fails with ENOTCONN.
     await mount.end();
-    await checkFailure(t, server, mount.directory, "nobody answers for it any more");
+    await checkFailure(t, server, mount.directory, "the file system has no program any more");
     t.equal((await server.get("/datasets/d/zarr/v/1")).status, 500);
   },
 );

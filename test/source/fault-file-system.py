@@ -1,18 +1,18 @@
 """
-A file system (FUSE) that shows a directory, read-only, and fails as it is told to.
+A read-only FUSE file system that shows a directory, and fails by rules.
 
     fault-file-system.py DIRECTORY MOUNT_POINT RULES
 
 RULES is a file with one rule per line, read again at every operation: `FAULT OPERATION PATH`. OPERATION is getattr,
-open, read, readdir, or * for all; PATH is a shell pattern for the path from the root, which begins with /. The first rule that fits counts. FAULT:
+open, read, readdir, or * for all; PATH is a shell pattern for the path from the root, which begins with /. The first rule that matches counts. FAULT:
 
-    hang         nothing is answered until the rule is gone
-    slow:0.2     answered after that many seconds
-    short:5      a read gets at most so many bytes from the beginning of the file
+    hang         no answer until the rule is removed
+    slow:0.2     an answer after that many seconds
+    short:5      a read yields at most that many bytes from the beginning of the file
     EIO, ESTALE  any name of an error
 
-Prints a line when it is mounted, and ends when it is unmounted, or when the process is gone that started it: what hangs here
-would keep others for ever.
+Prints a line when it is mounted. Ends when it is unmounted, or when the process that started it has ended: calls that hang here
+would keep other processes for ever.
 """
 import errno
 import fnmatch
@@ -84,7 +84,7 @@ class FaultFileSystem(fuse.Operations):
         os.close(fh)
 
 
-# Times in nanoseconds; nothing remembered by the kernel, so that every look comes here.
+# Times in nanoseconds. The kernel caches nothing, so that every call comes here.
 FaultFileSystem.use_ns = True
 fuse.FUSE(
     FaultFileSystem(),

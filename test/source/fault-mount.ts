@@ -7,24 +7,24 @@ import { fileURLToPath } from "node:url";
 import type { Test } from "tap";
 import { PYTHON } from "../require-client.js";
 
-/** Beside the TypeScript it was compiled from. */
+/** The program, which lies beside the TypeScript file. */
 const SCRIPT = fileURLToPath(new URL(import.meta.url))
   .replace(/\/(\.build\/[^/]+|dist)\/test\//, "/test/")
   .replace(/fault-mount\.js$/, "fault-file-system.py");
 
-/** A directory seen through a file system that fails as it is told to. */
+/** A directory behind a file system that fails by rules. */
 export interface FaultMount {
-  /** What to read from. */
+  /** The mount point, to read from. */
   readonly directory: string;
-  /** What is in it, to write to; on a local file system. */
+  /** The directory behind it, to write to; on a local file system. */
   readonly behind: string;
-  /** Rules as `fault-file-system.py` has them: `hang read /a/*`; in force at once, until the next call. */
+  /** Sets the rules of `fault-file-system.py`, such as `hang read /a/*`. They hold at once, until the next call. */
   fail(...rules: readonly string[]): Promise<void>;
-  /** Ends the program behind it, with calls under way: those are answered then, with an error. */
+  /** Ends the FUSE program. Calls under way then fail. */
   end(): Promise<void>;
 }
 
-/** Why there can be no such file system, for tap's `skip`; false where there can be. */
+/** Reason why such a file system cannot be mounted, for tap's `skip`; false if it can. */
 export function faultMountMissing(): string | false {
   const problem = whyMissing();
   if (problem !== false && process.env.ZPUBLISH_REQUIRE_CLIENTS === "1") {
@@ -42,7 +42,7 @@ function whyMissing(): string | false {
   return false;
 }
 
-/** Mounts one, unmounted when the test ends. */
+/** Mounts one, and unmounts it when the test ends. */
 export async function mountFaults(t: Pick<Test, "teardown">): Promise<FaultMount> {
   const [behind = "", directory = "", own = ""] = await Promise.all(
     ["behind", "mount", "rules"].map((name) => mkdtemp(join(tmpdir(), `zpublish-${name}-`))),

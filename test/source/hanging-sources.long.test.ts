@@ -8,7 +8,7 @@ import { makeDirectory, writeFiles, zarray, zgroup } from "./write-store.js";
 const skip = faultMountMissing();
 const CHUNKS = 8;
 
-/** Bytes of one chunk; `store` tells those of one store from those of another. */
+/** Returns the bytes of a chunk, which differ between stores. */
 function chunkOf(store: number, chunk: number): Uint8Array {
   return Buffer.alloc(4_000, 16 * store + chunk);
 }
@@ -30,7 +30,7 @@ interface Served {
 }
 
 /**
- * The program with stores `a` (and `recoded`, the same recompressed) and `c` on a file system that fails, and `b` on a
+ * Starts the program with stores `a` (and `recoded`, the same recompressed) and `c` on a file system that fails, and `b` on a
  * local one.
  */
 async function serve(t: Test, threads = 16, args: readonly string[] = []): Promise<Served> {
@@ -77,7 +77,7 @@ function prefixed<T>(prefix: string, files: Readonly<Record<string, T>>): Record
   return Object.fromEntries(Object.entries(files).map(([name, content]) => [`${prefix}/${name}`, content]));
 }
 
-/** Every chunk of a store that is served as it is stored, as it must be. */
+/** Checks every chunk of a store that is served as it is stored. */
 async function checkWhole(t: Test, { get }: Served, id: string, store: number): Promise<void> {
   const answers = await Promise.all(Array.from({ length: CHUNKS }, (_, n) => get(`${id}/zarr/v/${n}`)));
   for (const [n, { status, bytes }] of answers.entries()) {
@@ -87,7 +87,7 @@ async function checkWhole(t: Test, { get }: Served, id: string, store: number): 
   }
 }
 
-/** Until it answers 200 again. */
+/** Waits until a path answers 200 again. */
 async function recovered({ get }: Served, path: string): Promise<void> {
   while ((await get(path)).status !== 200) await sleep(50);
 }
@@ -112,11 +112,11 @@ for (const operation of ["getattr", "open", "read", "*"]) {
         }
       })();
       const keys = Array.from({ length: CHUNKS }, (_, n) => `a/zarr/v/${n}`);
-      // Each twice, and once more when it is known that nothing answers.
+      // Each twice, and once more after the server has noticed that the store does not answer.
       for (const _ of [1, 2]) {
         const answers = await Promise.all([...keys, ...keys].map(get));
         for (const { status, bytes } of answers) {
-          // What the cache has without looking at the source is right, whatever happens to that.
+          // A chunk that the cache serves without checking the source is right.
           if (status !== 200 || !keys.some((_, n) => bytes.equals(chunkOf(1, n)))) {
             t.equal(status, 500, bytes.toString());
             t.notMatch(bytes.toString(), mount.directory);
@@ -137,12 +137,12 @@ for (const operation of ["getattr", "open", "read", "*"]) {
   );
 }
 
-t.test("with several processes the program ends with 0 though calls hang", { skip }, async (t) => {
+t.test("with several processes the program exits with 0, even if calls hang", { skip }, async (t) => {
   const { mount, get, run } = await serve(t, 4, ["--processes", "2"]);
   await mount.fail("hang * /a/v/*");
   t.equal((await get("a/zarr/v/0")).status, 500);
   run.child.kill("SIGTERM");
   t.equal(await run.exited, 0);
-  // Its processes are kept by what they asked the mount, and with them their standard error.
+  // Calls to the mount keep its processes from ending, and so their standard error open.
   await mount.end();
 });

@@ -13,7 +13,7 @@ t.test("opens directories, by path or file URL", async (t) => {
   }
 });
 
-t.test("refuses other places", async (t) => {
+t.test("refuses other locations", async (t) => {
   await t.rejects(openSource("s3://bucket/a.zarr"), {
     code: "unsupported",
     message: "expected the path of a local directory, received s3://bucket/a.zarr",

@@ -10,7 +10,7 @@ import { makeDirectory, makeOld, writeFiles, zarray, zgroup } from "./write-stor
 const CHUNKS = 6;
 const chunkOf = (key: number) => Buffer.alloc(4_000, key + 1);
 
-/** Why there can be no ext4 whose disk is a file of a file system that fails; false where there can be. */
+/** Reason why an ext4 on a file of a failing file system cannot be mounted; false if it can. */
 function slowDiskMissing(): string | false {
   const why = faultMountMissing();
   if (why !== false) return why;
@@ -20,7 +20,7 @@ function slowDiskMissing(): string | false {
     : "skipped, because mkfs.ext4 is not there";
 }
 
-/** A store on an ext4 of its own, whose disk is as slow as rules of the mount for `/disk` say. */
+/** Creates a store on an ext4 of its own. Rules of the mount for `/disk` make its disk slow. */
 async function mountSlowDisk(t: Test, mount: FaultMount): Promise<string> {
   const content = await makeDirectory(t);
   const directory = await makeDirectory(t);
@@ -35,7 +35,7 @@ async function mountSlowDisk(t: Test, mount: FaultMount): Promise<string> {
   return directory;
 }
 
-/** Reads so far, by way: those of this process, since `/metrics` may repeat a text that is some time old. */
+/** Counts the reads of this process by their way. `/metrics` may repeat an older text. */
 function readsByWay(): { direct: number; threads: number } {
   const count = (way: "direct" | "threads") =>
     sourceReadSeconds[way].counts.reduce((sum, each) => sum + each, 0);
@@ -48,7 +48,7 @@ t.test(
   async (t) => {
     const mount = await mountFaults(t);
     const location = await mountSlowDisk(t, mount);
-    // In memory from now on, as are all inodes.
+    // From now on in memory, like all inodes.
     for (const key of [0, 1]) t.ok(chunkOf(key).equals(await readFile(join(location, `v/${key}`))));
     for (let key = 2; key < CHUNKS; key++) await stat(join(location, `v/${key}`));
     const server = await startServer(t, {

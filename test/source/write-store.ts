@@ -3,14 +3,14 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Test } from "tap";
 
-/** An empty directory that is removed after the test; its real path. */
+/** Creates an empty directory, which is removed after the test. @returns Its real path. */
 export async function makeDirectory(t: Test): Promise<string> {
   const directory = await realpath(await mkdtemp(join(tmpdir(), "zpublish-source-")));
   t.teardown(() => rm(directory, { recursive: true, force: true }));
   return directory;
 }
 
-/** Writes files by path below `directory`; objects as JSON. They look a minute old, so that nothing waits for them. */
+/** Writes files by path below `directory`; objects as JSON. Their times are a minute ago, so that no read waits for them. */
 export async function writeFiles(
   directory: string,
   files: Readonly<Record<string, string | Uint8Array | object>>,

@@ -5,17 +5,17 @@ import type { FileCalls } from "../files/file-calls.js";
 import { codeOf } from "../files/unreadable-file.js";
 
 /**
- * Makes sure that a chunk is absent, rather than the whole store: an unmounted or deleted one answers "no such file"
- * for everything, which a client would take for fill values.
- * @throws ZpublishError `source-unreadable` where the array's metadata is gone too.
+ * Asserts that the array's metadata exists. If not, the whole store is absent rather than the chunk. A store that is unmounted
+ * or deleted has no files at all, which clients would read as fill values.
+ * @throws ZpublishError `source-unreadable`
  */
-async function confirmAbsence(calls: FileCalls, source: ChunkFiles, key: string): Promise<void> {
+async function assertMetadataExists(calls: FileCalls, source: ChunkFiles, key: string): Promise<void> {
   const { metadataFile } = source;
   if (metadataFile === undefined) return;
   try {
     await calls.call<Stats>((done) => stat(metadataFile, done));
   } catch (cause) {
-    const problem = isMissing(cause) ? "is no longer in the store" : `cannot be looked at (${codeOf(cause)})`;
+    const problem = isMissing(cause) ? "is no longer in the store" : `cannot be read (${codeOf(cause)})`;
     throw new ZpublishError(
       "source-unreadable",
       `chunk '${key}' cannot be read: the metadata of its array ${problem}`,
@@ -25,9 +25,9 @@ async function confirmAbsence(calls: FileCalls, source: ChunkFiles, key: string)
 }
 
 /**
- * Looks for something that may be absent, and once more after the store was found to be there: it may have been replaced between
- * two looks, and be there again.
- * @throws ZpublishError `source-unreadable` where the array's metadata is gone too, and what `find` throws.
+ * Calls `find`, and if it finds nothing, checks that the array's metadata exists and calls it again: the store may have been
+ * replaced in between.
+ * @throws ZpublishError `source-unreadable` if the metadata does not exist either; what `find` throws
  */
 export async function findOrConfirmAbsence<T>(
   calls: FileCalls,
@@ -37,6 +37,6 @@ export async function findOrConfirmAbsence<T>(
 ): Promise<T | undefined> {
   const found = await find();
   if (found !== undefined || source.metadataFile === undefined) return found;
-  await confirmAbsence(calls, source, key);
+  await assertMetadataExists(calls, source, key);
   return find();
 }

@@ -6,7 +6,7 @@ import type { OpenFile } from "../files/open-file.js";
 import { createStoreFiles } from "../files/store-files.js";
 import { findOrConfirmAbsence } from "./confirm-absence.js";
 
-/** A reader of chunks that are one file each. */
+/** Opens a reader of chunks that are one file each. */
 export function openFileChunkReader(source: FileChunks, mayBlock: boolean): ChunkReader {
   const files = createStoreFiles(source.root ?? source.directory, mayBlock);
 

@@ -11,29 +11,31 @@ import { createShardIndexCache } from "./shard-index-cache.js";
 
 const indexes = createShardIndexCache();
 
+/** The place of an inner chunk in nested shards. */
 interface ShardPlace {
   /** Store key of the shard's file. */
   readonly key: string;
   readonly path: string;
-  /** Of the inner chunk in the shard of each level, in C order, outermost first. */
+  /** Position in the shard of each level, in C order; outermost level first. */
   readonly positions: readonly number[];
 }
 
+/** An index that has to be read. */
 interface UnreadIndex {
   readonly cacheKey: string;
   readonly shard: Shard;
 }
 
-/** A reader of the innermost chunks of shards. */
+/** Opens a reader of the innermost chunks of shards. */
 export function openShardChunkReader(source: ShardChunks, mayBlock: boolean): ChunkReader {
   const { levels } = source;
   const files = createStoreFiles(source.root ?? source.directory, mayBlock);
-  // Metadata may be corrected while shards stay: other bytes of them are the index then.
+  // Metadata may be corrected while shards stay the same; then other bytes of them are the index.
   const layout = JSON.stringify(levels);
 
   /**
    * Follows the index of every level to one innermost chunk.
-   * @returns Undefined if it is absent; the key of an index in the cache, and its shard, if that index has to be read.
+   * @returns Undefined if the chunk is absent; an index if that has to be read first.
    */
   function follow(
     stat: BigIntStats,
@@ -55,7 +57,7 @@ export function openShardChunkReader(source: ShardChunks, mayBlock: boolean): Ch
 
   async function findChunk(file: OpenFile, place: ShardPlace): Promise<ByteRange | undefined> {
     const indexVersion = indexVersionOf(file.stat);
-    // The cache keeps no index that is very long.
+    // Very long indexes are not cached.
     const read = new Map<string, DataView>();
     for (;;) {
       const found = follow(file.stat, place, (key) => read.get(key) ?? indexes.get(key, indexVersion));
@@ -66,11 +68,12 @@ export function openShardChunkReader(source: ShardChunks, mayBlock: boolean): Ch
     }
   }
 
+  /** Returns the version under which an index is cached. */
   function indexVersionOf(stat: BigIntStats): string {
     return `${versionOf(stat)} ${layout}`;
   }
 
-  /** Runs `use` on the file of a chunk's shard; undefined if there is none. */
+  /** Runs `use` on the file of a chunk's shard; undefined if there is no file. */
   async function readShard<T>(
     chunkCoords: readonly number[],
     use: (file: OpenFile, chunk: ByteRange | undefined) => Promise<T>,
@@ -124,7 +127,7 @@ export function openShardChunkReader(source: ShardChunks, mayBlock: boolean): Ch
   };
 }
 
-/** The shard of a level as messages name it: `shard 'c/0/0', inner shard 3`. */
+/** Returns the name of a level's shard for messages: `shard 'c/0/0', inner shard 3`. */
 function labelOf({ key, positions }: Pick<ShardPlace, "key" | "positions">, depth: number): string {
   const inner = positions.slice(0, depth).map((position) => `, inner shard ${position}`);
   return `shard '${key}'${inner.join("")}`;

@@ -1,17 +1,18 @@
-/** Indexes of shards inside of shards are small and many. */
-const maxIndexes = 1024;
-const maxBytes = 8 * 1024 * 1024;
+/** Bound for many small indexes, such as those of shards within shards. */
+const MAX_INDEXES = 1024;
+const MAX_BYTES = 8 * 1024 * 1024;
 
-/** The indexes read last in this thread, whatever their array: at most 1,024, at most 8 MiB together. */
+/** The shard indexes read last in this thread, of all arrays: at most 1,024, and at most 8 MiB together. */
 export interface ShardIndexCache {
+  /** Returns an index if it has that version; else undefined. */
   get(key: string, version: string): DataView | undefined;
-  /** Keeps an index, unless it is larger than the whole cache. */
+  /** Caches an index, unless it is larger than the whole cache. */
   set(key: string, version: string, entries: DataView): void;
 }
 
-/** A least-recently-used cache with one index per shard. */
+/** Creates a least-recently-used cache with one index per shard. */
 export function createShardIndexCache(): ShardIndexCache {
-  // A Map keeps insertion order: the first entry is the one used longest ago.
+  // A Map is in insertion order: the first entry is the least recently used.
   const cached = new Map<string, { readonly version: string; readonly entries: DataView }>();
   let byteLength = 0;
 
@@ -30,11 +31,11 @@ export function createShardIndexCache(): ShardIndexCache {
     },
     set(key, version, entries) {
       remove(key);
-      if (entries.byteLength > maxBytes) return;
+      if (entries.byteLength > MAX_BYTES) return;
       cached.set(key, { version, entries });
       byteLength += entries.byteLength;
       for (const oldest of cached.keys()) {
-        if (cached.size <= maxIndexes && byteLength <= maxBytes) break;
+        if (cached.size <= MAX_INDEXES && byteLength <= MAX_BYTES) break;
         remove(oldest);
       }
     },

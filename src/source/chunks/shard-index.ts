@@ -5,10 +5,10 @@ import type { ShardLevel } from "../../zarr/chunk-source.js";
 import type { OpenFile } from "../files/open-file.js";
 import type { Label } from "../files/unreadable-file.js";
 
-const entryBytes = 16;
-const checksumBytes = 4;
-/** Both numbers of an entry that has no chunk. */
-const emptyEntry = 2n ** 64n - 1n;
+const ENTRY_BYTES = 16;
+const CHECKSUM_BYTES = 4;
+/** Offset and length of an absent chunk. */
+const NO_CHUNK = 2n ** 64n - 1n;
 
 /** A range of bytes in a file. */
 export interface ByteRange {
@@ -16,7 +16,7 @@ export interface ByteRange {
   readonly byteLength: number;
 }
 
-/** One shard: a file, or a chunk of the shard around it. */
+/** One shard: a file, or a chunk of an outer shard. */
 export interface Shard extends ByteRange {
   readonly level: ShardLevel;
   /** Store key of the file. */
@@ -32,7 +32,7 @@ export interface Shard extends ByteRange {
 export async function readShardIndex(file: OpenFile, shard: Shard): Promise<DataView> {
   const { level } = shard;
   const byteLength =
-    elementCount(level.chunksPerShard) * entryBytes + (level.indexChecksum ? checksumBytes : 0);
+    elementCount(level.chunksPerShard) * ENTRY_BYTES + (level.indexChecksum ? CHECKSUM_BYTES : 0);
   if (shard.byteLength < byteLength) {
     throw corrupt(
       shard,
@@ -42,7 +42,7 @@ export async function readShardIndex(file: OpenFile, shard: Shard): Promise<Data
   const start = level.indexLocation === "start" ? 0 : shard.byteLength - byteLength;
   const bytes = await file.readBytes(shard.offset + start, byteLength);
   if (!level.indexChecksum) return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const entries = new DataView(bytes.buffer, bytes.byteOffset, byteLength - checksumBytes);
+  const entries = new DataView(bytes.buffer, bytes.byteOffset, byteLength - CHECKSUM_BYTES);
   const stored = new DataView(bytes.buffer, bytes.byteOffset + entries.byteLength).getUint32(0, true);
   const actual = crc32c(bytes.subarray(0, entries.byteLength));
   if (stored !== actual) {
@@ -52,15 +52,15 @@ export async function readShardIndex(file: OpenFile, shard: Shard): Promise<Data
 }
 
 /**
- * The place of one inner chunk in the file; undefined if it is absent.
- * @param position Of the chunk in its shard, in C order.
- * @throws ZpublishError `corrupt-chunk` if it lies outside of the shard.
+ * Finds the place of an inner chunk in the file; undefined if the chunk is absent.
+ * @param position Position of the chunk in its shard, in C order.
+ * @throws ZpublishError `corrupt-chunk` if the place is outside of the shard.
  */
 export function findInShard(entries: DataView, position: number, shard: Shard): ByteRange | undefined {
   const little = shard.level.indexByteOrder === "<";
-  const offset = entries.getBigUint64(position * entryBytes, little);
-  const byteLength = entries.getBigUint64(position * entryBytes + 8, little);
-  if (offset === emptyEntry && byteLength === emptyEntry) return undefined;
+  const offset = entries.getBigUint64(position * ENTRY_BYTES, little);
+  const byteLength = entries.getBigUint64(position * ENTRY_BYTES + 8, little);
+  if (offset === NO_CHUNK && byteLength === NO_CHUNK) return undefined;
   if (offset + byteLength > BigInt(shard.byteLength)) {
     throw corrupt(
       shard,

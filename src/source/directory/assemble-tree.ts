@@ -6,6 +6,7 @@ import { warnOfName } from "../node-name.js";
 import type { Refusal, StoredGroup } from "../source.js";
 import type { StoreNode } from "./parse-node.js";
 
+/** Groups and arrays of a store. */
 export interface AssembledTree {
   readonly groups: readonly StoredGroup[];
   readonly refused: readonly Refusal[];
@@ -13,21 +14,20 @@ export interface AssembledTree {
 }
 
 interface Assembly {
-  /** By path without a leading slash; the root's is empty. In the order in which they are served. */
+  /** By path without a leading slash, empty for the root; in the order in which they are served. */
   readonly groups: Map<string, { readonly attrs: JsonObject; readonly arrays: StoredArray[] }>;
   readonly refused: Refusal[];
   readonly warnings: string[];
 }
 
 /**
- * Makes groups and arrays of the nodes that were found. A node that cannot be understood is refused, with all below
- * it; the others go on.
- * @param nodes Parents before children, siblings by name: then groups come up in that order, too.
- * @throws ZpublishError where the root itself cannot be understood.
+ * Makes groups and arrays of nodes. A node that cannot be understood is refused, with everything below it.
+ * @param nodes Parents before children, siblings by name. Groups are in the same order.
+ * @throws ZpublishError if the root itself cannot be understood.
  */
 export function* assembleTree(nodes: readonly StoreNode[]): CooperativeTask<AssembledTree> {
   const assembly: Assembly = { groups: new Map(), refused: [], warnings: [] };
-  /** The last node that nothing can be inside of: what is inside comes right behind it. */
+  /** The last array or refused node. The nodes inside of it follow it directly. */
   let closed: StoreNode | undefined;
   for (const node of nodes) {
     yield;
@@ -48,7 +48,7 @@ export function* assembleTree(nodes: readonly StoreNode[]): CooperativeTask<Asse
   return { groups, refused: assembly.refused, warnings: assembly.warnings };
 }
 
-/** @throws ZpublishError where it is the root and cannot be understood. */
+/** Adds one node. @throws ZpublishError if it is the root and cannot be understood. */
 function addNode({ path, content, warnings }: StoreNode, assembly: Assembly): void {
   assembly.warnings.push(...warnings);
   if (content.kind === "refused") {
@@ -79,7 +79,7 @@ function reasonInside({ path, content }: StoreNode): string {
     : `it is inside of '${path}', which is refused`;
 }
 
-/** Groups between the root and a node that have no metadata of their own, which zarr-python once left out. */
+/** Adds the groups between the root and a node that have no metadata, since old versions of zarr-python wrote none. */
 function addParents(path: string, assembly: Assembly): void {
   if (path === "") return;
   let slash = -1;

@@ -6,21 +6,21 @@ import { parseJson, parseJsonAround } from "../../json/parse-json.js";
 import { invalidField } from "../../zarr/metadata-fields.js";
 import { type Document, type DocumentName, documentNames, type NodeDocuments } from "./node-documents.js";
 
-/** Texts of the documents of one node that `.zmetadata` lists. */
+/** Texts of one node's documents in `.zmetadata`. */
 export type ListedTexts = Readonly<Partial<Record<DocumentName, string>>>;
 
 /**
- * What `.zmetadata` lists. Most stores have each document in a file as well, which is then the truth: so a document is
- * looked at only when somebody asks for it.
+ * The nodes that `.zmetadata` lists. Most stores have each document in a file too, and that one counts. So a listed document is
+ * parsed only if it is needed.
  */
 export interface ConsolidatedNodes {
-  /** Of all nodes, without a leading slash; the root's is empty. */
+  /** Paths of all nodes, without a leading slash; empty for the root. */
   readonly paths: Iterable<string>;
-  /** Undefined where the node is not listed. */
+  /** Undefined if the node is not listed. */
   get(path: string): ListedTexts | undefined;
 }
 
-/** Of a store without one. */
+/** The nodes of a store without `.zmetadata`. */
 export const noConsolidatedNodes: ConsolidatedNodes = Object.freeze({ paths: [], get: () => undefined });
 
 interface Range {
@@ -31,7 +31,7 @@ interface Range {
 type NodeRanges = Partial<Record<DocumentName, Range>>;
 
 /**
- * The nodes of a `.zmetadata`.
+ * Finds the nodes of a `.zmetadata`.
  * @throws ZpublishError `invalid-metadata`
  */
 export function* consolidatedNodes(text: string): CooperativeTask<ConsolidatedNodes> {
@@ -75,12 +75,12 @@ function textsOf(text: string, ranges: Readonly<NodeRanges>): ListedTexts {
   return texts;
 }
 
-/** A part of a string keeps the whole in memory; a copy does not. */
+/** Copies a text, since a slice of a string retains the whole string. */
 function copyText(text: string): string {
   return Buffer.from(text).toString();
 }
 
-/** The documents themselves: their texts were checked with the whole. */
+/** Parses documents. Their texts are known to be JSON, since the whole was parsed. */
 export function listedDocuments(texts: ListedTexts): NodeDocuments {
   const documents: Partial<Record<DocumentName, Document>> = {};
   for (const name of documentNames) {

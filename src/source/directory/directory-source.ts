@@ -13,28 +13,28 @@ import { parseNode } from "./parse-node.js";
 import { type EarlierRead, type ReadStore, readStore, withinLocation } from "./read-store.js";
 import type { VisitedDirectory } from "./visited-directory.js";
 
-/** Name of the variable where the store is a single array and its directory's name is none. */
-const fallbackArrayName = "data";
+/** Name of the variable if the store is a single array and its directory's name cannot be served. */
+const FALLBACK_ARRAY_NAME = "data";
 
-const nothing: ReadonlySet<VisitedDirectory> = new Set();
+const NO_CHANGES: ReadonlySet<VisitedDirectory> = new Set();
 
-/** What was read last. */
+/** The last read of the store. */
 interface LatestRead {
   readonly store: ReadStore;
-  /** What the last look since then found changed; undefined where nobody looked. */
+  /** Directories that changed since then, as the last fingerprint found; undefined if none was taken. */
   changed: ReadonlySet<VisitedDirectory> | undefined;
 }
 
 /**
- * A Zarr store, v2 or v3, in a local directory. A store that is a single array becomes a flat dataset of one variable,
- * named after the directory without its extension. Does no I/O until it is asked.
+ * Creates the source of a Zarr store, v2 or v3, in a local directory, without any I/O. A store that is a single array becomes a
+ * flat dataset of one variable, named after the directory without its extension.
  * @param location As the operator wrote it; relative to the working directory.
  */
 export function createDirectorySource(location: string): Source {
   const rootArrayName = arrayNameOf(location);
   let latest: LatestRead | undefined;
 
-  /** What is known already of a store whose root is `root`. */
+  /** Returns the last read, if the root is still the same, and what changed since. */
   async function earlierRead(root: string): Promise<EarlierRead | undefined> {
     if (latest === undefined || latest.store.root !== root) return undefined;
     return {
@@ -50,7 +50,7 @@ export function createDirectorySource(location: string): Source {
       const files = createStoreFiles(root);
       const { documents } = await readNodeDocuments(files, root);
       if (!describesNode(documents)) {
-        // `.zmetadata` alone may be a store, or an error that says what is there instead.
+        // There may be a `.zmetadata` alone. If not, the error of `readStore` lists what is there.
         await readStore({ location, root, rootArrayName }, () => undefined);
         return;
       }
@@ -75,9 +75,9 @@ export function createDirectorySource(location: string): Source {
       const root = await realRoot(location);
       if (latest === undefined) {
         const store = await readStore({ location, root, rootArrayName }, () => undefined);
-        latest = { store, changed: nothing };
+        latest = { store, changed: NO_CHANGES };
       }
-      // Where the location is a link that leads elsewhere now, everything is new.
+      // If the location is a link that now leads elsewhere, everything is new.
       if (latest.store.root !== root) return `moved:${root}`;
       const { visited, consolidatedRecord, tree } = latest.store;
       const calls = createFileCalls(root);
@@ -91,7 +91,7 @@ export function createDirectorySource(location: string): Source {
   };
 }
 
-/** Work whose failure for want of an answer is the location's: nothing is known of what is in it. */
+/** Returns `work` with errors that name the location if the file system does not answer. */
 function reportNoAnswer<A extends unknown[], T>(
   location: string,
   work: (...args: A) => Promise<T>,
@@ -108,7 +108,10 @@ function reportNoAnswer<A extends unknown[], T>(
   };
 }
 
-/** @throws ZpublishError `invalid-metadata` where there is no directory, `source-unreadable` where it cannot be reached. */
+/**
+ * Finds the real path of a location.
+ * @throws ZpublishError `invalid-metadata` if there is no directory, `source-unreadable` if it cannot be reached.
+ */
 async function realRoot(location: string): Promise<string> {
   const path = resolve(location);
   const calls = createFileCalls(path);
@@ -127,10 +130,10 @@ async function realRoot(location: string): Promise<string> {
   );
 }
 
-/** @throws ZpublishError `source-unreadable` */
+/** Asserts that a directory can be listed. @throws ZpublishError `source-unreadable` */
 async function assertListable(calls: FileCalls, directory: string): Promise<void> {
   try {
-    // Not access(): that asks for the real user, who need not be the one that reads.
+    // Not access(2), which checks the real user rather than the effective one.
     await calls.call<void>((done) =>
       opendir(directory, (error, opened) => {
         if (error === null) opened.close((failure) => done(failure ?? null));
@@ -147,5 +150,5 @@ async function assertListable(calls: FileCalls, directory: string): Promise<void
 function arrayNameOf(location: string): string {
   const base = resolve(location).split(/[\\/]/).at(-1) ?? "";
   const name = base.replace(/(?<=.)\.[^.]*$/, "");
-  return name === "" || nameProblem(name) !== undefined ? fallbackArrayName : name;
+  return name === "" || nameProblem(name) !== undefined ? FALLBACK_ARRAY_NAME : name;
 }

@@ -3,14 +3,14 @@ import { isMissing } from "../../errors.js";
 import { type FileCalls, NoAnswerError } from "../files/file-calls.js";
 import { codeOf } from "../files/unreadable-file.js";
 
-/** The record of a place where there is nothing. */
+/** Record of a path without a file. */
 export const ABSENT = "-";
 
 const BIG_INTEGERS = { bigint: true } as const;
 
 /**
- * What a file or directory looks like: another text whenever it may hold something else. {@link ABSENT} where there is
- * nothing; what cannot be looked at has a record too.
+ * Returns the record of a file or directory: a text that changes whenever the content may have changed. {@link ABSENT} if there
+ * is nothing; `!` and the error's code if `stat` fails.
  * @throws NoAnswerError
  */
 export async function recordOf(calls: FileCalls, path: string): Promise<string> {
@@ -22,13 +22,13 @@ export async function recordOf(calls: FileCalls, path: string): Promise<string> 
   }
 }
 
-/** The record of what was looked at; of a directory it begins with `d`. */
+/** Returns the record of a file or directory from its stats; a directory's begins with `d`. */
 export function recordOfStats(found: BigIntStats): string {
   const inode = found.ino.toString(36);
   const time = found.mtimeNs.toString(36);
-  // Joined rather than concatenated: that would keep every part of it in memory.
-  // Sizes of directories are no sign of anything; their modification times say that names came or went.
+  // Joined, since a concatenated string retains all its parts.
+  // A directory's size says nothing; its modification time changes when names are added or removed.
   if (found.isDirectory()) return ["d", inode, time].join(".");
-  // The inode too: a file that was replaced within one tick of the clock keeps time and size.
+  // With the inode: a file that is replaced within one tick of the clock may have the same time and size.
   return ["f", inode, found.size.toString(36), time].join(".");
 }

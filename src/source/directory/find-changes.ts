@@ -4,11 +4,11 @@ import { recordOf } from "./file-record.js";
 import { documentNames } from "./node-documents.js";
 import { type VisitedDirectory, watchedDocuments } from "./visited-directory.js";
 
-/** Directories looked at at once. */
+/** Directories that are checked at a time. */
 const CONCURRENCY = 16;
 
 /**
- * Looks at all that decides what a store holds, and tells the directories in which something is different.
+ * Checks all directories and metadata documents of a store, and returns the directories in which something changed.
  * @throws NoAnswerError
  */
 export async function findChanges(

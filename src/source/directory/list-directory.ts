@@ -7,20 +7,20 @@ import { nameProblem } from "../node-name.js";
 import { recordOf } from "./file-record.js";
 import type { Child, Listing } from "./visited-directory.js";
 
-/** A directory on the way of a walk. */
+/** A directory that a walk visits. */
 export interface Visit {
   /** Without a leading slash; empty for the root. */
   readonly path: string;
   /** Real path. */
   readonly directory: string;
-  /** The directory it was found in, to see links that lead back; undefined for the root. */
+  /** The directory in which it was found, to detect links that lead back; undefined for the root. */
   readonly parent: Visit | undefined;
 }
 
 /**
- * The directories in a directory, links followed.
+ * Lists the directories in a directory, following links.
  * @param root Real path of the store.
- * @param before What was in it; given back where nothing has come or gone.
+ * @param before The listing before; returned again if nothing was added or removed.
  * @throws NoAnswerError
  */
 export async function listDirectory(
@@ -56,12 +56,12 @@ export async function listDirectory(
   return { record, children };
 }
 
-/** Whether nothing was wrong: what was may have been put right elsewhere. */
+/** Tells whether a listing has no problems. Others are made again, since a problem may have been solved elsewhere. */
 function isPlain({ children, problem }: Listing): boolean {
   return problem === undefined && children.every((child) => "directory" in child);
 }
 
-/** Why nothing can be asked for under a name. */
+/** Returns why an entry cannot be served under its name; undefined if it can. */
 function entryProblem(
   calls: FileCalls,
   visit: Visit,
@@ -69,7 +69,7 @@ function entryProblem(
   path: string,
 ): string | undefined | Promise<string | undefined> {
   if (!entry.name.includes("\ufffd")) return nameProblem(path);
-  // What is no UTF-8 comes from the system as U+FFFD, under which there is nothing.
+  // Node.js puts U+FFFD for what is not UTF-8, and under such a name there is no file.
   const { directory } = visit;
   return calls
     .call<Stats>((done) => lstat(`${directory}/${entry.name}`, done))
@@ -82,7 +82,7 @@ function entryProblem(
     );
 }
 
-/** Where a link leads to, or why that is refused; undefined where it is no directory. */
+/** Follows a link: the real path of its directory, or why it is refused; undefined if it does not lead to a directory. */
 async function followLink(
   calls: FileCalls,
   visit: Visit,

@@ -6,15 +6,15 @@ import { documentNames, type NodeDocuments } from "./node-documents.js";
 import { type NodePlace, parseNode, type StoreNode } from "./parse-node.js";
 import type { VisitedDirectory } from "./visited-directory.js";
 
-/** Nodes that only `.zmetadata` knows. */
+/** Nodes that only `.zmetadata` has. */
 export interface ListedNodes {
   readonly nodes: readonly StoreNode[];
   readonly refused: readonly Refusal[];
 }
 
 /**
- * The nodes of `.zmetadata` for which the walk found no directory.
- * @param before Nodes of the walk before, by path: what says the same is the same object.
+ * Makes the nodes of `.zmetadata` for which the walk found no node.
+ * @param before Nodes of the walk before, by path. A node whose documents are the same is the same object.
  */
 export function* listedNodes(
   consolidated: ConsolidatedNodes,
@@ -38,9 +38,9 @@ export function* listedNodes(
 }
 
 /**
- * The node of documents that `.zmetadata` lists.
- * @param loneAttributes Documents in the directory that make no node by themselves.
- * @param before What it was with the same beside it; given back where the same is listed.
+ * Makes a node of the documents that `.zmetadata` lists.
+ * @param loneAttributes Documents in the directory that make no node by themselves. They count before the listed ones.
+ * @param before The node before, with the same `loneAttributes`; returned again if the listed documents are the same.
  */
 export function listedNode(
   place: NodePlace,

@@ -8,46 +8,47 @@ import type { StoreFiles } from "../files/store-files.js";
 import { ABSENT, recordOf } from "./file-record.js";
 import { readSmallFile } from "./read-small-file.js";
 
-/** Far beyond any metadata document, and within what a string can hold. */
-const maxDocumentBytes = 256 * 1024 * 1024;
+/** Far longer than any metadata document, and within the length of a string. */
+const MAX_DOCUMENT_BYTES = 256 * 1024 * 1024;
 /** Longer documents are parsed in slices. */
-const maxCharsAtOnce = 64 * 1024;
+const MAX_CHARS_AT_ONCE = 64 * 1024;
 
-/** Strict UTF-8; a byte order mark stays, for the parser to refuse. */
+/** Strict decoder. It keeps a byte order mark, so that the parser refuses it. */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Names of the documents that a node can have. */
 export const documentNames = [".zarray", ".zgroup", ".zattrs", "zarr.json"] as const;
+/** Name of a metadata document. */
 export type DocumentName = (typeof documentNames)[number];
 
-/** A document that is there: understood as JSON, or why it is not. */
+/** A document that exists: its JSON, or why it cannot be understood. */
 export type Document = { readonly json: JsonValue } | { readonly error: ErrorData };
 
-/** The documents of one node by name; those that are not there are missing. */
+/** The documents of one node by name, without those that do not exist. */
 export type NodeDocuments = Readonly<Partial<Record<DocumentName, Document>>>;
 
-/** A place where a document may be, as it was read. */
+/** The result of reading a document. */
 export interface ReadText {
-  /** What the file looked like before it was read; see `recordOf`. */
+  /** Record of the file before it was read; see `recordOf`. */
   readonly record: string;
-  /** Its text, or why it cannot be read; undefined where there is none. */
+  /** Its text, or why it cannot be read; undefined if it does not exist. */
   readonly found: string | ErrorData | undefined;
 }
 
-const nothing: ReadText = Object.freeze({ record: ABSENT, found: undefined });
+const NO_DOCUMENT: ReadText = Object.freeze({ record: ABSENT, found: undefined });
 
 /**
  * Reads the text of one metadata document.
  * @param directory Real path of a directory in the store.
- * @throws NoAnswerError, and nothing else: that says nothing of the document.
+ * @throws NoAnswerError, and nothing else: a missing answer tells nothing about the document.
  */
 export async function readText(files: StoreFiles, directory: string, name: string): Promise<ReadText> {
   const path = `${directory}/${name}`;
   const small = await readSmallFile(files.calls, directory, name);
-  if (small === ABSENT) return nothing;
+  if (small === ABSENT) return NO_DOCUMENT;
   if (small !== undefined) return { record: small.record, found: textOf(small.bytes, name) };
   const record = await recordOf(files.calls, path);
-  return record === ABSENT ? nothing : { record, found: await readCarefully(files, path, name) };
+  return record === ABSENT ? NO_DOCUMENT : { record, found: await readCarefully(files, path, name) };
 }
 
 async function readCarefully(
@@ -58,8 +59,8 @@ async function readCarefully(
   try {
     const bytes = await files.read(path, async (file) => {
       const byteLength = Number(file.stat.size);
-      if (byteLength <= maxDocumentBytes) return file.readBytes(0, byteLength);
-      return invalidDocument(name, `expected at most ${maxDocumentBytes} bytes, received ${byteLength}`);
+      if (byteLength <= MAX_DOCUMENT_BYTES) return file.readBytes(0, byteLength);
+      return invalidDocument(name, `expected at most ${MAX_DOCUMENT_BYTES} bytes, received ${byteLength}`);
     });
     return bytes instanceof Uint8Array ? textOf(bytes, name) : bytes;
   } catch (error) {
@@ -69,7 +70,7 @@ async function readCarefully(
 }
 
 function textOf(bytes: Uint8Array, name: string): string | ErrorData {
-  // What zarr-python writes; half a millisecond per megabyte, where decoding takes as long as parsing.
+  // ASCII is what zarr-python writes. This takes 0.5 ms per megabyte; decoding takes as long as parsing.
   if (isAscii(bytes)) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
   try {
     return utf8.decode(bytes);
@@ -78,14 +79,14 @@ function textOf(bytes: Uint8Array, name: string): string | ErrorData {
   }
 }
 
-/** What is wrong with a document. */
+/** Returns the error of a document that cannot be understood. */
 export function invalidDocument(name: string, problem: string): ErrorData {
   return { code: "invalid-metadata", message: `${name}: ${problem}`, details: {} };
 }
 
-/** A document of its text: in slices, where it is long. */
+/** Parses a document, in slices if it is long. */
 function parseDocument(text: string, name: string): Document | Promise<Document> {
-  if (text.length > maxCharsAtOnce) return parseLarge(text, name);
+  if (text.length > MAX_CHARS_AT_ONCE) return parseLarge(text, name);
   try {
     return { json: parseJson(text) };
   } catch (error) {
@@ -95,7 +96,7 @@ function parseDocument(text: string, name: string): Document | Promise<Document>
 
 async function parseLarge(text: string, name: string): Promise<Document> {
   try {
-    // Nobody asks for it here, and it may be all that makes a document large.
+    // `consolidated_metadata` is not used, and may be most of a large document.
     return { json: await runCooperatively(parseJsonAround(text, "consolidated_metadata")) };
   } catch (error) {
     return { error: invalidDocument(name, errorToData(error).message) };
@@ -121,13 +122,13 @@ export async function readNodeDocuments(files: StoreFiles, directory: string): P
   return { records: read.map(({ record }) => record), documents };
 }
 
-/** Whether documents make a node by themselves: attributes alone do not. */
+/** Tells whether documents make a node by themselves. Attributes alone do not. */
 export function describesNode(documents: Readonly<Partial<Record<DocumentName, unknown>>>): boolean {
   return (documents[".zarray"] ?? documents[".zgroup"] ?? documents["zarr.json"]) !== undefined;
 }
 
 /**
- * Whether documents make their directory an array, whose inside is never listed: chunks may be millions. A document
+ * Tells whether documents make their directory an array. It is never listed then, since it may contain millions of chunks. A document
  * that cannot be understood counts as an array's.
  */
 export function describesArray(documents: NodeDocuments): boolean {

@@ -7,30 +7,30 @@ import { parseV3Array, parseV3Group, v3NodeType } from "../../zarr/v3/parse-v3.j
 import type { ListedTexts } from "./consolidated-metadata.js";
 import { type DocumentName, describesArray, type NodeDocuments } from "./node-documents.js";
 
-/** One directory of a store that has metadata, by itself or in `.zmetadata`. */
+/** A node of a store: a directory with metadata, of its own or in `.zmetadata`. */
 export interface StoreNode {
   /** Without a leading slash; empty for the root. */
   readonly path: string;
-  /** Whether it is taken for an array, understood or not. */
+  /** True if it counts as an array, even if it cannot be understood. */
   readonly isArray: boolean;
-  /** What `.zmetadata` says of it, where it has no documents of its own; else undefined. */
+  /** Its documents in `.zmetadata`, if it has none of its own; else undefined. */
   readonly listed: ListedTexts | undefined;
   readonly content: NodeContent;
-  /** Said whatever else: what is odd about which documents there are. */
+  /** Warnings of documents that conflict. They apply to refused nodes too. */
   readonly warnings: readonly string[];
 }
 
-/** What the documents of a node say. */
+/** Content of a node: an array, a group, or why it is refused. */
 export type NodeContent =
   | { readonly kind: "array"; readonly array: StoredArray; readonly warnings: readonly string[] }
   | { readonly kind: "group"; readonly attrs: JsonObject }
   | { readonly kind: "refused"; readonly error: ErrorData };
 
-/** Where a node was found. */
+/** The place of a node. */
 export interface NodePlace {
   /** Without a leading slash; empty for the root. */
   readonly path: string;
-  /** Real path of the directory. It need not exist where only `.zmetadata` knows the node. */
+  /** Real path of the directory. It need not exist if only `.zmetadata` has the node. */
   readonly directory: string;
   /** Real path of the store. */
   readonly root: string;
@@ -38,11 +38,11 @@ export interface NodePlace {
   readonly rootArrayName: string;
 }
 
-const none: readonly never[] = Object.freeze([]);
+const NONE: readonly never[] = Object.freeze([]);
 
 /**
- * Understands the documents of a node; what cannot be understood is refused.
- * @param listed Where they come from `.zmetadata`.
+ * Parses the documents of a node. If that fails, the node is refused.
+ * @param listed The same documents as texts, if they come from `.zmetadata`.
  */
 export function parseNode(place: NodePlace, documents: NodeDocuments, listed?: ListedTexts): StoreNode {
   const isV2 = documents[".zarray"] !== undefined || documents[".zgroup"] !== undefined;
@@ -70,7 +70,7 @@ function parseContent(
     return {
       kind: "array",
       array: Object.freeze(array),
-      warnings: warnings.length === 0 ? none : warnings.map((warning) => `'${array.path}': ${warning}`),
+      warnings: warnings.length === 0 ? NONE : warnings.map((warning) => `'${array.path}': ${warning}`),
     };
   } catch (error) {
     if (!(error instanceof ZpublishError)) throw error;
@@ -98,7 +98,7 @@ function parseArray(
   return parseV2Array(place, jsonOf(documents, ".zarray"), zattrs);
 }
 
-/** The JSON of a document that is there. @throws ZpublishError where it could not be read. */
+/** Returns the JSON of a document that exists. @throws ZpublishError if it could not be read. */
 function jsonOf(documents: NodeDocuments, name: DocumentName): JsonValue {
   const document = documents[name];
   if (document === undefined) throw new ZpublishError("internal", `expected ${name}, received nothing`);
@@ -114,5 +114,5 @@ function documentConflicts(path: string, documents: NodeDocuments, isV2: boolean
   if (documents[".zarray"] !== undefined && documents[".zgroup"] !== undefined) {
     warnings.push(`'${path === "" ? "/" : path}': an array and a group at one place; the array is served`);
   }
-  return warnings.length === 0 ? none : warnings;
+  return warnings.length === 0 ? NONE : warnings;
 }

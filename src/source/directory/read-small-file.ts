@@ -3,25 +3,25 @@ import { isMissing } from "../../errors.js";
 import type { FileCalls } from "../files/file-calls.js";
 import { ABSENT, recordOfStats } from "./file-record.js";
 
-/** Longer files are read with more care. */
+/** Longer files are read by `StoreFiles`. */
 const MAX_BYTES = 64 * 1024;
-/** A file younger than this may be written again without looking different; see `store-files.ts`. */
+/** A younger file may be written again without another modification time; see `file-version.ts`. */
 const SETTLE_MS = 20n;
 
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 const BIG_INTEGERS = { bigint: true } as const;
 
-/** A small file, and what it looked like before and after it was read. */
+/** A small file, and its record, which was the same before and after the read. */
 export interface SmallFile {
   readonly record: string;
   readonly bytes: Buffer;
 }
 
 /**
- * Reads a file in as few calls as it takes, without promises between them: half of what opening a store costs. Whatever
- * is out of the ordinary (a link, a long file, a fresh one, one that changes or cannot be read) is left to `StoreFiles`.
+ * Reads a file with as few calls as possible and no promises between them, which halves the time to open a store. Unusual files
+ * are left to `StoreFiles`: links, long or fresh files, files that change or cannot be read.
  * @param directory Real path of a directory in the store.
- * @returns {@link ABSENT} where there is nothing; undefined where it is to be read with more care.
+ * @returns {@link ABSENT} if there is no file; undefined if `StoreFiles` has to read it.
  * @throws NoAnswerError
  */
 export function readSmallFile(

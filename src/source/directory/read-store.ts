@@ -15,42 +15,42 @@ import { storeFingerprint } from "./store-fingerprint.js";
 import type { Listing, VisitedDirectory } from "./visited-directory.js";
 import { walkStore } from "./walk-store.js";
 
-/** A store as it was read, kept so that what has not changed need not be read again. */
+/** A store as it was read. The next read takes over what has not changed. */
 export interface ReadStore {
   /** Real path. */
   readonly root: string;
   readonly tree: StoredTree;
   /** By path. */
   readonly visited: ReadonlyMap<string, VisitedDirectory>;
-  /** Nodes that only `.zmetadata` knows, by path. */
+  /** Nodes that only `.zmetadata` has, by path. */
   readonly listed: ReadonlyMap<string, StoreNode>;
-  /** What `.zmetadata` looked like. */
+  /** Record of `.zmetadata`. */
   readonly consolidatedRecord: string;
-  /** Whether `.zmetadata` was understood, and every node that it lists has documents of its own. */
+  /** True if `.zmetadata` was understood, and every node that it lists has documents of its own. */
   readonly isConsolidatedRedundant: boolean;
 }
 
-/** What a store was when it was read before. */
+/** An earlier read of a store. */
 export interface EarlierRead {
   readonly store: ReadStore;
-  /** What of it has changed since. */
+  /** Directories that have changed since. */
   readonly changed: ReadonlySet<VisitedDirectory>;
 }
 
-/** Where a store is. */
+/** The place of a store. */
 export interface StorePlace {
   /** As the operator wrote it, for messages. */
   readonly location: string;
   /** Real path. */
   readonly root: string;
-  /** Name of its array where it is a single one. */
+  /** Name of the array, if the store is a single one. */
   readonly rootArrayName: string;
 }
 
 /**
- * Reads all metadata of a store: in slices, since there may be very much of it.
+ * Reads all metadata of a store, in slices, since there may be very much.
  * @param onArray Called for every array that is found.
- * @throws ZpublishError `invalid-metadata` or `source-unreadable` where the root is no dataset.
+ * @throws ZpublishError `invalid-metadata` or `source-unreadable` if the root is not a dataset.
  */
 export async function readStore(
   place: StorePlace,
@@ -103,7 +103,7 @@ export async function readStore(
   };
 }
 
-/** Whether a directory has no node any more, which `.zmetadata` may list. */
+/** Tells whether a directory has lost its node, which `.zmetadata` may list. */
 function* hasLostNode(
   before: ReadonlyMap<string, VisitedDirectory>,
   now: ReadonlyMap<string, VisitedDirectory>,
@@ -127,13 +127,13 @@ function* hasListedNode(visited: ReadonlyMap<string, VisitedDirectory>): Coopera
 interface Consolidated {
   readonly record: string;
   readonly nodes: ConsolidatedNodes;
-  /** Why it is ignored. */
+  /** Why it is ignored; undefined if it is not. */
   readonly problem: ErrorData | undefined;
-  /** It is what it was when nothing of it was used, and so not read again. */
+  /** True if it was not read again, because it has not changed and nothing of it was used before. */
   readonly isRedundant: boolean;
 }
 
-/** @param redundantRecord What it looked like when nothing of it was used; undefined: it is to be read in any case. */
+/** Reads `.zmetadata`, unless its record is `redundantRecord`, the one with which nothing of it was used. */
 async function readConsolidated(
   files: StoreFiles,
   root: string,
@@ -194,13 +194,14 @@ function refusedIn(path: string, { children, problem }: Listing): Refusal[] {
   return refused;
 }
 
-/** Whether something says that there is a store: attributes alone do not. */
+/** Tells whether the root has documents of a node. Attributes alone are not enough. */
 function hasRoot(visited: ReadonlyMap<string, VisitedDirectory>): boolean {
   const root = visited.get("");
   if (root === undefined) return false;
   return root.loneAttributes === undefined || describesNode(root.node?.listed ?? {});
 }
 
+/** Returns the error for a directory that is not a store. */
 async function noStore(files: StoreFiles, location: string, root: string): Promise<ZpublishError> {
   const names = (await files.calls.call<string[]>((done) => readdir(root, done))).sort();
   const shown = names.slice(0, 5).map(printablePath).join(", ");
@@ -212,7 +213,7 @@ async function noStore(files: StoreFiles, location: string, root: string): Promi
   );
 }
 
-/** Runs `work`, and puts the location before the message of what it throws. */
+/** Runs `work`, and adds the location to the message of its error. */
 export async function withinLocation<T>(location: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

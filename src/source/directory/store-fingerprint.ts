@@ -3,21 +3,22 @@ import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import { ABSENT } from "./file-record.js";
 import type { VisitedDirectory } from "./visited-directory.js";
 
-/** Characters that are hashed at a time: one call for each record would take longer than the hash. */
+/** Characters that are hashed at a time. One call for each record would take longer than hashing. */
 const BATCH_CHARS = 32 * 1024;
 
+/** Hashes that tell whether a store's metadata has changed. */
 export interface StoreFingerprint {
-  /** Hash of everything that was looked at. */
+  /** Hash of the records of all documents and directories. */
   readonly fingerprint: string;
-  /** Hash of the documents, directories left out: a file beside the documents changes only those. */
+  /** Hash of the documents' records alone: a file that is added beside them changes only the directory's. */
   readonly identity: string;
 }
 
 /**
- * Hashes what files and directories of a store's metadata looked like, each before it was read.
- * @param root Real path of the store, part of both.
+ * Hashes the records of a store's metadata documents and directories, each from before it was read.
+ * @param root Real path of the store; part of both hashes.
  * @param consolidated The record of `.zmetadata`.
- * @param sorted In an order that depends on the paths only: a walk meets them in any.
+ * @param sorted Sorted by path, since a walk visits directories in any order.
  */
 export function* storeFingerprint(
   root: string,

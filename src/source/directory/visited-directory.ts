@@ -2,40 +2,40 @@ import { ABSENT } from "./file-record.js";
 import { type DocumentName, documentNames, type NodeDocuments } from "./node-documents.js";
 import type { StoreNode } from "./parse-node.js";
 
-/** A directory of a store as a walk found it: kept for the next one, which reads again only what has changed. */
+/** A directory of a store as a walk found it. The next walk reads only what has changed since. */
 export interface VisitedDirectory {
   /** Without a leading slash; empty for the root. */
   readonly path: string;
   /** Real path. */
   readonly directory: string;
-  /** What each document looked like before it was read, in the order of `documentNames`. */
+  /** Record of each document before it was read, in the order of `documentNames`. */
   readonly records: readonly string[];
-  /** The documents where they make no node by themselves; else undefined: they are in the node. */
+  /** Its documents if they make no node by themselves: at most `.zattrs`. Otherwise undefined, since the node has them. */
   readonly loneAttributes: NodeDocuments | undefined;
-  /** Undefined where nothing describes the directory. */
+  /** Undefined if no document describes the directory. */
   readonly node: StoreNode | undefined;
-  /** Undefined where it was not looked into: arrays, and what is hidden. */
+  /** Undefined if the directory was not listed: arrays, and hidden directories without metadata. */
   readonly listing: Listing | undefined;
 }
 
-/** What is in a directory. */
+/** The directories in a directory. */
 export interface Listing {
-  /** What the directory looked like before it was listed. */
+  /** Record of the directory before it was listed. */
   readonly record: string;
   readonly children: readonly Child[];
-  /** Why it cannot be listed. */
+  /** Why the directory cannot be listed; undefined if it can. */
   readonly problem?: string;
 }
 
-/** A directory in another: its real path, or why it is refused. */
+/** A directory in another one: its real path, or why it is refused. */
 export type Child = ({ readonly directory: string } | { readonly reason: string }) & {
-  /** From the root of the store. */
+  /** Path from the root of the store. */
   readonly path: string;
 };
 
 /**
- * Names of the documents that decide what a directory is, now or when they appear: creating one in a group's directory
- * changes the directory itself, which is looked at as well.
+ * Returns the names of documents to check for changes. Those that a group may get are left out: creating one changes the
+ * directory, which is checked too.
  */
 export function watchedDocuments({ records, node }: VisitedDirectory): DocumentName[] {
   return documentNames.filter((name, index) => {

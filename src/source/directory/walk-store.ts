@@ -9,11 +9,12 @@ import { describesNode, type NodeDocuments, readNodeDocuments } from "./node-doc
 import { parseNode, type StoreNode } from "./parse-node.js";
 import type { Child, VisitedDirectory } from "./visited-directory.js";
 
-/** Directories that are read at once. */
-const concurrency = 16;
-/** Bounds the walk of a place that holds much else than arrays. */
-const maxDirectories = 250_000;
+/** Directories that are read at a time. */
+const CONCURRENCY = 16;
+/** Bound for a location that contains much else than arrays. */
+const MAX_DIRECTORIES = 250_000;
 
+/** Options of {@link walkStore}. */
 export interface WalkOptions {
   /** Real path. */
   readonly root: string;
@@ -21,29 +22,28 @@ export interface WalkOptions {
   readonly rootArrayName: string;
   readonly files: StoreFiles;
   readonly consolidated: ConsolidatedNodes;
-  /** What the walk before found, by path; empty for the first. */
+  /** Directories that the walk before visited, by path; empty for the first walk. */
   readonly before: ReadonlyMap<string, VisitedDirectory>;
-  /** What of that is different now. */
+  /** Directories among them that have changed since. */
   readonly changed: ReadonlySet<VisitedDirectory>;
   readonly onArray: () => void;
 }
 
 /**
- * Reads the metadata documents of a store, directory by directory, never looking into an array. Individual documents
- * are the truth; `.zmetadata` fills in for directories that have none. What has not changed since the walk before is
- * not read again: the same objects.
- * @returns Every directory by path, in no order.
- * @throws ZpublishError `source-unreadable` where the root cannot be listed or there are too many directories.
+ * Reads the metadata documents of a store, directory by directory, without listing arrays. `.zmetadata` only counts for
+ * directories without documents of their own. Directories that have not changed since the walk before are the same objects.
+ * @returns Every directory by path, in no particular order.
+ * @throws ZpublishError `source-unreadable` if the root cannot be listed or there are too many directories.
  */
 export async function walkStore(options: WalkOptions): Promise<Map<string, VisitedDirectory>> {
   const visited = new Map<string, VisitedDirectory>();
   const root: Visit = { path: "", directory: options.root, parent: undefined };
-  let begun = 0;
-  await workThrough([root], concurrency, async (visit, add) => {
-    if (++begun > maxDirectories) {
+  let visits = 0;
+  await workThrough([root], CONCURRENCY, async (visit, add) => {
+    if (++visits > MAX_DIRECTORIES) {
       throw new ZpublishError(
         "source-unreadable",
-        `expected at most ${maxDirectories} directories in a store, received more`,
+        `expected at most ${MAX_DIRECTORIES} directories in a store, received more`,
       );
     }
     const found = await visitDirectory(visit, options);
@@ -71,7 +71,7 @@ async function visitDirectory(visit: Visit, options: WalkOptions): Promise<Visit
   const { records, loneAttributes, node: own } = unchanged ?? (await readOwn(visit, options));
   const node =
     loneAttributes === undefined ? own : nodeOfAttributes(visit, loneAttributes, unchanged?.node, options);
-  // A hidden directory without metadata is no part of a store: .git, .ipynb_checkpoints.
+  // A hidden directory without metadata does not belong to the store: .git, .ipynb_checkpoints.
   const isClosed = node?.isArray || (node === undefined && nodeName(path).startsWith("."));
   const listing = isClosed
     ? undefined
@@ -79,7 +79,7 @@ async function visitDirectory(visit: Visit, options: WalkOptions): Promise<Visit
   return { path, directory, records, loneAttributes, node, listing };
 }
 
-/** The documents in a directory, and what they make by themselves. */
+/** Reads the documents in a directory, and the node that they make by themselves. */
 async function readOwn(
   { path, directory }: Visit,
   { files, root, rootArrayName }: WalkOptions,
@@ -90,7 +90,7 @@ async function readOwn(
   return { records, loneAttributes: undefined, node };
 }
 
-/** What `.zmetadata` says of a directory, and what is in it that makes no node by itself. */
+/** Makes the node of a directory without a node of its own: from `.zmetadata`, and from its attributes. */
 function nodeOfAttributes(
   { path, directory }: Visit,
   loneAttributes: NodeDocuments,

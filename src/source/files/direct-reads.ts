@@ -1,37 +1,36 @@
 import { openSync, readSync } from "node:fs";
 import { createHistogram, type Histogram } from "../../observe/histogram.js";
 
-/**
- * Milliseconds from which on a read by the server's thread is slow; 590 KB from memory take a tenth of one. Slow reads of a
- * store may hold the thread for one part in {@link PAUSE_FACTOR} of the time, and {@link FREE_MS} before that; then its reads
- * go by libuv's threads for a while.
- */
+/** Longer reads by the server's thread are slow; 590 KB from memory take a tenth of a millisecond. */
 const SLOW_MS = 4;
+/** Time for which libuv's threads read a store after a slow read, in multiples of the time that the read took. */
 const PAUSE_FACTOR = 200;
+/** Time that slow reads of a store may take before its first pause. */
 const FREE_MS = 50;
 
-/** Longer reads go by libuv's threads in any case: these take a millisecond and a half from memory. */
+/** Longer reads are always made by libuv's threads; one of this length takes 1.5 ms from memory. */
 export const MAX_DIRECT_BYTES = 8 * 1024 * 1024;
 
-/** Seconds that reads of stored chunks took in this thread, by their way. */
+/** Seconds per read of a stored chunk: by this thread itself, and by libuv's threads for it. */
 export const sourceReadSeconds: Readonly<Record<"direct" | "threads", Histogram>> = {
   direct: createHistogram(),
   threads: createHistogram(),
 };
 
-/** Whether a store is quick enough for the server's thread to read from it by itself. */
+/** Reads of one store by this thread itself. */
 export interface DirectReads {
+  /** True if the store is quick enough at present. */
   readonly isQuick: boolean;
   /**
-   * Runs a read, or a look at a file, by this thread and notes whether it was slow.
-   * @param seconds Receives how long it took.
+   * Runs a read or a check of a file, and notes whether it was slow.
+   * @param seconds Histogram that receives its duration.
    */
   run<T>(read: () => T, seconds?: Histogram): T;
 }
 
 const stores = new Map<string, { pausedUntilMs: number }>();
 
-/** @param store Absolute real path of the store: all readers of one share what is known of it. */
+/** Returns the state of a store, which all its readers share. @param store Absolute real path of the store. */
 export function directReadsOf(store: string): DirectReads {
   const state = stores.get(store) ?? { pausedUntilMs: Number.NEGATIVE_INFINITY };
   stores.set(store, state);
@@ -48,7 +47,7 @@ export function directReadsOf(store: string): DirectReads {
         const endMs = performance.now();
         seconds?.observe((endMs - beganMs) / 1_000);
         if (endMs - beganMs > SLOW_MS) {
-          // That other threads had the processor says nothing of the disk.
+          // Time in which other threads had the processor does not count: the disk was not slow.
           const slowMs = endMs - beganMs - (processorWaitMs() - waitedMs);
           const freeFromMs = endMs - PAUSE_FACTOR * FREE_MS;
           if (slowMs > SLOW_MS)
@@ -64,7 +63,7 @@ const text = Buffer.alloc(64);
 const SPACE = 0x20;
 const ZERO = 0x30;
 
-/** Milliseconds that this thread has been ready to run and waited for a processor; 0 if the system does not tell. */
+/** Returns the milliseconds that this thread was ready to run and waited for a processor; 0 if the system does not tell. */
 function processorWaitMs(): number {
   try {
     schedulerFile ??= openSync("/proc/thread-self/schedstat", "r");

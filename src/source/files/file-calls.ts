@@ -3,21 +3,22 @@ import { isMainThread } from "node:worker_threads";
 import { createLimiter } from "../../collections/limiter.js";
 import { isOnLocalFileSystem } from "./local-file-systems.js";
 
-/** What functions of `node:fs` call when they are done. */
+/** Callback of functions of `node:fs`. */
 export type Done<T> = (error: Error | null, result: T) => void;
 
 /**
  * Calls to the file system for one store, each with a time limit.
  *
- * A call that the system does not answer (a network drive that is gone, a FUSE program that hangs) cannot be cancelled: it
- * keeps one of libuv's threads until it is answered. A store that is not local has therefore a few calls at a time, and is
- * refused more while all of them hang.
+ * A call that the system does not answer cannot be cancelled: it occupies one of libuv's threads until it is answered. A network
+ * drive may be gone, a FUSE program may hang. So a store that is not local has few calls at a time, and further ones
+ * fail while all of them hang.
  */
 export interface FileCalls {
-  /** Whether the store is on a local file system, as far as was known when it was opened. */
+  /** True if the store was on a local file system when it was opened. */
   readonly isLocal: boolean;
   /**
-   * @param start Begins a call of `node:fs`; may start others after it, one at a time, before it is done.
+   * Makes a call.
+   * @param start Starts a call of `node:fs`; may start others after it, one at a time, before it is done.
    * @param onLate Receives a result that came after the time limit, to release what it holds.
    * @throws NoAnswerError, and what the call failed with.
    */
@@ -26,11 +27,11 @@ export interface FileCalls {
   close(fd: number): void;
 }
 
-/** A file system did not answer a call within the time limit, or has not answered the calls before. */
+/** Error of a file system that did not answer a call within the time limit, or has not answered the calls before. */
 export class NoAnswerError extends Error {
-  /** The place where other errors have the system's code, which messages show. */
+  /** The message, since other errors have the system's code here and messages show that. */
   readonly code: string;
-  /** Resolves when the call is answered after all: until then its memory is in use. Undefined if it never began. */
+  /** Resolves when the call is answered; until then its memory is in use. Undefined if the call never started. */
   readonly answered: Promise<void> | undefined;
 
   constructor(problem: string, answered?: Promise<void>) {
@@ -50,9 +51,9 @@ export function setSourceTimeout(ms: number): void {
   timeoutMs = ms;
 }
 
-/** libuv's own default. All threads of the process share its threads. */
+/** Size of libuv's thread pool, which all threads of the process share; 4 is libuv's own default. */
 const THREADS = Number.parseInt(process.env.UV_THREADPOOL_SIZE ?? "", 10) || 4;
-/** A worker reads one chunk after the other. */
+/** Calls at a time for a store that is not local. A worker reads one chunk after the other. */
 const MAX_PER_STORE = isMainThread ? Math.max(2, THREADS >> 2) : 1;
 
 const limiter = createLimiter({
@@ -61,7 +62,7 @@ const limiter = createLimiter({
   maxWaiting: Number.POSITIVE_INFINITY,
 });
 
-/** Calls beyond their time limit that are not answered yet, by store. */
+/** Number of calls beyond their time limit that are not answered yet, by store. */
 const hanging = new Map<string, number>();
 
 function countHanging(store: string, by: 1 | -1): void {
@@ -70,7 +71,7 @@ function countHanging(store: string, by: 1 | -1): void {
   else hanging.delete(store);
 }
 
-/** @param store Absolute real path of the store: looks now whether it is local. */
+/** Creates the calls of a store, and finds out whether it is local. @param store Absolute real path of the store. */
 export function createFileCalls(store: string): FileCalls {
   const isLocal = isOnLocalFileSystem(store);
   return {
@@ -105,7 +106,7 @@ function noAnswer(answered?: Promise<void>): NoAnswerError {
   return new NoAnswerError(`no answer within ${timeoutMs / 1000} s`, answered);
 }
 
-/** @returns When the call is answered. */
+/** Starts a call and its time limit. @returns Resolves when the call is answered. */
 function startTimed<T>(
   store: string,
   start: (done: Done<T>) => void,
@@ -132,7 +133,7 @@ function startTimed<T>(
     countHanging(store, 1);
     reject(noAnswer(answered));
   }
-  // Looks once more for an answer: the event loop may have stood still, and timers come first.
+  // An answer that is there already is taken first: the event loop may have stood still, and it runs timers before callbacks.
   const timer = setTimeout(() => setImmediate(expire), timeoutMs);
   return answered;
 }

@@ -12,17 +12,17 @@ const COARSE_SETTLE_MS = 2_000;
 const NS_PER_MS = 1_000_000n;
 const NS_PER_S = 1_000_000_000n;
 
-/** The version of a file: modification time in nanoseconds and byte length, both in base 36. */
+/** Returns the version of a file: modification time in nanoseconds and byte length, both in base 36. */
 export function versionOf(stat: BigIntStats): string {
   return `${stat.mtimeNs.toString(36)}.${stat.size.toString(36)}`;
 }
 
-/** Whether a file was not written between two calls of `stat`. */
+/** Tells whether a file was not written between two calls of `stat`. */
 export function isSameVersion(a: BigIntStats, b: BigIntStats): boolean {
   return a.mtimeNs === b.mtimeNs && a.size === b.size;
 }
 
-/** Milliseconds until a file is so old that another write must change its time; 0 for times in the future. */
+/** Returns the milliseconds until a file is so old that another write must change its time; 0 for times in the future. */
 export function remainingSettleMs({ mtimeNs }: Pick<BigIntStats, "mtimeNs">): number {
   const age = Date.now() - Number(mtimeNs / NS_PER_MS);
   // On a finer clock, one time in a billion is a whole second.

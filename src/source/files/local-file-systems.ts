@@ -1,22 +1,23 @@
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** File systems that wait for no other machine and for no program. */
+/** File systems that wait neither for another machine nor for a program. */
 const LOCAL_TYPES: ReadonlySet<string> = new Set(
   "ext2 ext3 ext4 xfs btrfs f2fs zfs bcachefs tmpfs ramfs rootfs overlay squashfs erofs iso9660".split(" "),
 );
 
-/** A store may have thousands of arrays, and a machine thousands of mounts. */
+/** Time until the table is read again. A store may have thousands of arrays, and a machine thousands of mounts. */
 const MAX_AGE_MS = 1_000;
 
-/** Whether the file system at each mount point is local. */
+/** By mount point, whether its file system is local. */
 let mounts: ReadonlyMap<string, boolean> = new Map();
+/** Milliseconds since process start. */
 let readAtMs = Number.NEGATIVE_INFINITY;
 
 /**
- * Whether a directory is on a local file system. Looks at the kernel's table of mounts, at most a second old: a question to
- * the file system itself, as statfs(2) is, could hang. False where there is no such table.
- * @param directory Absolute, without links.
+ * Finds out whether a directory is on a local file system, from the kernel's table of mounts, at most a second old. A call to
+ * the file system itself, such as statfs(2), could hang. False if the system has no such table.
+ * @param directory Absolute path without links.
  */
 export function isOnLocalFileSystem(directory: string): boolean {
   const now = performance.now();
@@ -40,8 +41,8 @@ function readMountInfo(): string {
 }
 
 /**
- * Whether the file system at each mount point is local (proc(5), "/proc/pid/mountinfo"). The last of several mounts at one
- * point counts, since it hides the others.
+ * Parses `/proc/self/mountinfo` (proc(5)): by mount point, whether its file system is local. The last of several mounts at
+ * one point counts, since it hides the others.
  */
 export function parseMountInfo(text: string): Map<string, boolean> {
   const found = new Map<string, boolean>();
@@ -50,7 +51,7 @@ export function parseMountInfo(text: string): Map<string, boolean> {
     const mountPoint = fields[4];
     const type = fields[fields.indexOf("-", 6) + 1];
     if (mountPoint === undefined || type === undefined) continue;
-    // Blanks and the like are written as three octal digits.
+    // White space and backslashes are written as three octal digits.
     const path = mountPoint.replace(/\\([0-7]{3})/g, (_, digits: string) =>
       String.fromCharCode(Number.parseInt(digits, 8)),
     );

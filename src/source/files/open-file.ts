@@ -4,41 +4,47 @@ import { type FileCalls, NoAnswerError } from "./file-calls.js";
 import { isSameVersion, remainingSettleMs } from "./file-version.js";
 import { assertFile, type Label, unreadable } from "./unreadable-file.js";
 
-/** Never follows a link unseen, and never waits for the other end of a pipe. */
+/** Flags of open(2) that neither follow a link nor wait for the other end of a pipe. */
 export const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
-/** An open file, and how it may be read. A descriptor: half the time of a FileHandle, and nothing left to the garbage collector. */
+/**
+ * An open file, and how it may be read. A descriptor takes half the time of a FileHandle, and leaves nothing to the garbage
+ * collector.
+ */
 export interface OpenDescriptor {
   readonly fd: number;
   readonly calls: FileCalls;
-  /** Whether looking at the file waits for nothing but this machine. */
+  /** True if `fstat` waits for nothing but this machine. */
   readonly isLocal: boolean;
-  /** Device (`st_dev`) whose files this thread may wait for; a link may lead to another. Undefined: for none. */
+  /** Device (`st_dev`) whose files this thread may wait for, since a link may lead to another; undefined if there is none. */
   readonly blockingDevice: bigint | undefined;
-  /** Whether memory that `allocate` gives is used again whatever becomes of the read. */
+  /** True if the caller uses memory from `allocate` again even if the read fails. */
   readonly reusesMemory: boolean;
 }
 
-/** Gives memory of at least, and a view of exactly, so many bytes. */
+/** Returns a view of exactly `byteLength` bytes; its buffer may be longer. */
 export type Allocate = (byteLength: number) => Uint8Array<ArrayBuffer>;
 
 /** A file that is open for reading. */
 export interface OpenFile {
   readonly stat: BigIntStats;
-  /** Reads exactly `byteLength` bytes into what `allocate` gives. Default: memory of their own. */
+  /** Reads exactly `byteLength` bytes into memory from `allocate`. Default: memory of their own. */
   readBytes(offset: number, byteLength: number, allocate?: Allocate): Promise<Uint8Array<ArrayBuffer>>;
 }
 
-/** A file turned out shorter than it said: somebody writes it. */
+/** Error of a file that is shorter than `fstat` said: it is being written. */
 class FileChanged extends Error {}
 
-/** What is known of an open file of a local file system is in memory: it is not worth another thread. */
+/** Calls `fstat`, in this thread if the file system is local: the answer is in memory. */
 function statOpen({ fd, calls, isLocal }: OpenDescriptor): BigIntStats | Promise<BigIntStats> {
   if (isLocal) return fstatSync(fd, { bigint: true });
   return calls.call<BigIntStats>((done) => fstat(fd, { bigint: true }, done));
 }
 
-/** @param error What the last use of it threw: while a call hangs the file stays open, or another would get its number. */
+/**
+ * Closes a file. If a call hangs, closes it when the call is answered: another file could get the descriptor's number.
+ * @param error What the last use of the file threw.
+ */
 export function closeWhenAnswered({ fd, calls }: OpenDescriptor, error: unknown): void {
   const answered = error instanceof NoAnswerError ? error.answered : undefined;
   if (answered === undefined) calls.close(fd);
@@ -47,8 +53,8 @@ export function closeWhenAnswered({ fd, calls }: OpenDescriptor, error: unknown)
 
 /**
  * Runs `use` on an open file.
- * @returns Undefined where the file changed meanwhile.
- * @throws ZpublishError `source-unreadable`, system errors, and what `use` throws of an unchanged file.
+ * @returns Undefined if the file changed meanwhile.
+ * @throws ZpublishError `source-unreadable`, system errors, and what `use` throws for an unchanged file.
  */
 export async function useUnchanged<T>(
   descriptor: OpenDescriptor,
@@ -74,13 +80,13 @@ export async function useUnchanged<T>(
   } catch (error) {
     if (error instanceof FileChanged) return undefined;
     if (error instanceof NoAnswerError) throw error;
-    // What looks corrupt may be half of an old file and half of a new one.
+    // Bytes that seem corrupt may be half of an old file and half of a new one.
     if (!isSameVersion(stat, await statOpen(descriptor))) return undefined;
     throw error;
   }
 }
 
-/** Not from Buffer's pool: the caller may move the memory to another thread. */
+/** Allocates memory outside of Buffer's pool, so that the caller may move it to another thread. */
 export function allocateOwn(byteLength: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(Buffer.allocUnsafeSlow(byteLength).buffer as ArrayBuffer, 0, byteLength);
 }
@@ -95,7 +101,7 @@ async function readBytes(
 ): Promise<Uint8Array<ArrayBuffer>> {
   if (byteLength > 0x7fffffff)
     throw unreadable(label, `has ${byteLength} bytes, more than one read can take`);
-  // A read that was given up may write into its memory at any time later.
+  // A read that hangs may write into its memory at any later time.
   const takesCopy = !mayBlock && descriptor.reusesMemory && allocate !== allocateOwn;
   const bytes = (takesCopy ? allocateOwn : allocate)(byteLength);
   let filled = 0;

@@ -6,18 +6,18 @@ import { type Allocate, allocateOwn, OPEN_FLAGS } from "./open-file.js";
 /** A file that is open for reading by this thread itself. */
 export interface FileNow {
   readonly stat: BigIntStats;
-  /** Reads exactly `byteLength` bytes into what `allocate` gives. @throws if there are fewer. */
+  /** Reads exactly `byteLength` bytes into memory from `allocate`. @throws Error if there are fewer. */
   readBytes(offset: number, byteLength: number, allocate?: Allocate): Uint8Array<ArrayBuffer>;
 }
 
 const BIG_INTEGERS = { bigint: true } as const;
 
 /**
- * Runs `use` on a file of a local file system, without another thread: 590 KB from memory take a fifth of the time that
- * waking one costs with the read.
+ * Runs `use` on a file of a local file system without another thread. With one, which has to wake up, a read of 590 KB from
+ * memory takes five times as long.
  * @param device `st_dev` that the file must have.
- * @returns Undefined if anything is unusual, so that the file has to be read with more care: it is missing, a link, freshly
- * written, changed meanwhile, unreadable, or `use` threw.
+ * @returns Undefined if `StoreFiles.read` has to read the file, because anything is unusual: it is missing, a link, fresh,
+ * unreadable, changed meanwhile, or `use` threw.
  */
 export function useNow<T>(path: string, device: bigint, use: (file: FileNow) => T): T | undefined {
   let fd: number | undefined;

@@ -19,50 +19,51 @@ import { absentOrThrow, assertFile, codeOf, type Label, unreadable } from "./unr
 
 const MAX_TRIES = 5;
 
-/**
- * Reads the files of one store. Nothing outside of it is opened: a path whose real path is elsewhere is refused.
- * Errors name files relative to the store.
- */
+/** Reader of the files of one store. It opens nothing outside of it; errors name files relative to the store. */
 export interface StoreFiles {
-  /** How else the store's file system may be asked. */
+  /** Other calls to the store's file system. */
   readonly calls: FileCalls;
-  /** What `lstat` says, once the file is no longer fresh; undefined where there is none. @throws ZpublishError `source-unreadable` */
+  /**
+   * Calls `lstat`, and waits until the file is no longer fresh; undefined if there is no file.
+   * @throws ZpublishError `source-unreadable`
+   */
   stat(path: string): Promise<BigIntStats | undefined>;
   /**
-   * What `stat` found, looked at again without waiting: of a file of a local file system only, whose directory has been
-   * verified and which is neither a link nor fresh; undefined for everything else.
+   * Returns the version of a file without waiting; undefined if it is a link or fresh, not on a local file system, or if its
+   * directory has not been verified.
+   * @param wasChecked Whether the file was checked before, so that its metadata is in memory. Default false.
    */
   versionNow(path: string, wasChecked?: boolean): VersionCheck | undefined;
   /**
-   * Runs `use` on the open file without another thread, if the file is on a local file system that has been quick of late.
-   * @returns Undefined if it has to be asked for by {@link read}, which says what is wrong, too.
+   * Runs `use` on the open file without another thread, if the file is on a local file system that is quick at present.
+   * @returns Undefined if the caller has to call {@link read}, which also tells what is wrong.
    */
   readNow<T>(path: string, use: (file: FileNow) => T): T | undefined;
   /**
-   * Runs `use` on the open file, again when the file changed meanwhile (at most five times).
-   * @param wasChecked Whether `stat` was asked just now, so that opening it waits for no disk. Default false.
-   * @returns Undefined where there is no such file.
-   * @throws ZpublishError `source-unreadable`, and what `use` throws of an unchanged file.
+   * Runs `use` on the open file, and again if the file changed meanwhile, at most five times.
+   * @param wasChecked Whether the file was checked just now, so that opening it waits for no disk. Default false.
+   * @returns Undefined if there is no such file.
+   * @throws ZpublishError `source-unreadable`, and what `use` throws for an unchanged file.
    */
   read<T>(path: string, use: (file: OpenFile) => Promise<T>, wasChecked?: boolean): Promise<T | undefined>;
 }
 
 /**
+ * Creates the reader of a store's files.
  * @param root Absolute real path of the store.
- * @param mayBlock Whether this thread has nothing else to do while it reads: it then reads files of local file systems
- * itself. Default false.
+ * @param mayBlock Whether this thread may block, and so reads files of local file systems itself. Default false.
  */
 export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
   const calls = createFileCalls(root);
   const paths = createStorePaths(root, calls);
   const direct = directReadsOf(root);
 
-  /** The same, for a look that may wait for a disk. */
+  /** Same as {@link lstatInMemory}, if the metadata may have to come from a disk. */
   function statNow(path: string): BigIntStats | undefined {
     return direct.isQuick ? direct.run(() => lstatInMemory(path)) : undefined;
   }
 
-  /** What `lstat` says of a file of a local file system; undefined if it has to be looked at with more care. */
+  /** Calls `lstat` for a file of a local file system; undefined if `stat` has to check the file with more care. */
   function lstatInMemory(path: string): BigIntStats | undefined {
     const device = paths.localDeviceOf(paths.verified(dirname(path)));
     if (device === undefined) return undefined;
@@ -175,8 +176,8 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
 const LSTAT_OPTIONS = { bigint: true, throwIfNoEntry: false } as const;
 
 /**
- * Blocks, but for microseconds: what was looked at before is in memory. 2.2 µs of CPU, where the asynchronous form takes
- * 20 of two threads.
+ * Calls `lstat` in this thread; undefined if it fails. It blocks for microseconds if the metadata is in memory: 2.2 µs of CPU,
+ * while the asynchronous form takes 20 µs of two threads.
  */
 function lstatNow(path: string): BigIntStats | undefined {
   try {

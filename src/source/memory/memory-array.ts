@@ -14,21 +14,21 @@ import { shareBytes, typeOfTypedArray } from "./memory-data.js";
 export interface MemoryArray {
   readonly name: string;
   /**
-   * Items in C order. Copied once into shared memory, unless it lies in a SharedArrayBuffer already: that is shared,
-   * and must not be written to any more.
+   * Items in C order. They are copied once into shared memory, unless they are in a SharedArrayBuffer: that is shared, and
+   * must not be written to any more.
    */
   readonly data: ArrayBufferView;
   /**
-   * numpy type string of the items where a typed array does not say it: `"|b1"`, `"<M8[s]"`, `"|S5"`, `"<U4"`, `"<c8"`;
-   * `data` is then their raw bytes. Default: the type of the typed array.
+   * numpy type string of the items, if a typed array has no such type: `"|b1"`, `"<M8[s]"`, `"|S5"`, `"<U4"`, `"<c8"`. Then
+   * `data` contains their raw bytes. Default: the type of the typed array.
    */
   readonly dtype?: JsonValue;
   /** Elements per axis; `[]` for a scalar. */
   readonly shape: readonly number[];
-  /** One name per axis. Default: names are made up when the dataset opens. */
+  /** One name per axis. Default: names are invented when the dataset opens. */
   readonly dims?: readonly string[];
   readonly attrs?: JsonObject;
-  /** Mark of missing values, as in a v2 `.zarray`. Default null: none. */
+  /** Value of missing items, as in a v2 `.zarray`. Default: null, which is none. */
   readonly fillValue?: JsonValue;
   /** Elements per axis of a chunk as served. Default: about a mebibyte. */
   readonly chunks?: readonly number[];
@@ -36,7 +36,7 @@ export interface MemoryArray {
   readonly compressor?: CodecSpec | null;
 }
 
-const defaultCompressor: CodecSpec = Object.freeze({
+const DEFAULT_COMPRESSOR: CodecSpec = Object.freeze({
   id: "blosc",
   cname: "lz4",
   clevel: 5,
@@ -98,9 +98,9 @@ function dataTypeOf(array: MemoryArray, path: string): DataType {
   return dataType;
 }
 
-/** Blosc takes no items without bytes. */
+/** Returns Blosc with LZ4, or null for items without bytes, which Blosc does not accept. */
 function defaultCompressorOf(dataType: DataType): CodecSpec | null {
-  return dataType.itemSize === 0 ? null : defaultCompressor;
+  return dataType.itemSize === 0 ? null : DEFAULT_COMPRESSOR;
 }
 
 function dimensionsOf(array: MemoryArray, path: string): readonly (string | null)[] | null {
@@ -144,6 +144,7 @@ function assertLengths(
   );
 }
 
+/** Runs `work`, and adds the path to the message of its error. */
 function within<T>(path: string, work: () => T): T {
   try {
     return work();

@@ -1,7 +1,7 @@
 import { endianness } from "node:os";
 
-/** numpy kind and size of the items of each typed array. Clamping is no type of numpy's. */
-const itemTypes: Readonly<Record<string, string>> = {
+/** Kind and size of the items of each typed array, as numpy names them. It has no clamped type. */
+const ITEM_TYPES: Readonly<Record<string, string>> = {
   Int8Array: "i1",
   Uint8Array: "u1",
   Buffer: "u1",
@@ -16,21 +16,21 @@ const itemTypes: Readonly<Record<string, string>> = {
   Float64Array: "f8",
 };
 
-/** The v2 dtype of a typed array, in the machine's byte order; undefined for other views. */
+/** Returns the v2 dtype of a typed array, in the machine's byte order; undefined for other views. */
 export function typeOfTypedArray(data: ArrayBufferView): string | undefined {
   const { name } = data.constructor;
-  if (!Object.hasOwn(itemTypes, name)) return undefined;
-  return `${endianness() === "LE" ? "<" : ">"}${itemTypes[name]}`;
+  if (!Object.hasOwn(ITEM_TYPES, name)) return undefined;
+  return `${endianness() === "LE" ? "<" : ">"}${ITEM_TYPES[name]}`;
 }
 
-/** Bytes that every thread sees. */
+/** Bytes in memory that all threads share. */
 export interface SharedBytes {
   readonly buffer: SharedArrayBuffer;
   readonly byteOffset: number;
   readonly byteLength: number;
 }
 
-/** The bytes of a view in shared memory: where they are if that is shared, a copy otherwise. */
+/** Returns the bytes of a view in shared memory: the same memory if it is shared, else a copy. */
 export function shareBytes(data: ArrayBufferView): SharedBytes {
   const { buffer, byteOffset, byteLength } = data;
   if (buffer instanceof SharedArrayBuffer) return { buffer, byteOffset, byteLength };

@@ -6,19 +6,20 @@ import { comparePaths, nameProblem, warnOfName } from "../node-name.js";
 import type { Source, StoredGroup, StoredTree } from "../source.js";
 import { invalid, type MemoryArray, storeArray } from "./memory-array.js";
 
-/** A data tree in memory, as the library's user writes it. */
+/** A data tree in memory, as the library's user describes it. */
 export interface MemoryTree {
   /** For messages. Default `memory`. */
   readonly location?: string;
   /**
-   * Names this state of the data: two sources of one location and revision have the same content. Without it the content
-   * is hashed, at about a second per gigabyte.
+   * Name of this state of the data: sources with the same location and revision have the same content. Without it the content
+   * is hashed, which takes about a second per gigabyte.
    */
   readonly revision?: string;
-  /** Groups between them and the root need not be listed. */
+  /** Groups. Those between them and the root may be left out. */
   readonly groups: readonly MemoryGroup[];
 }
 
+/** A group in memory, as the library's user describes it. */
 export interface MemoryGroup {
   /** `/`, `/a/b`; the leading slash may be left out. */
   readonly path: string;
@@ -27,8 +28,8 @@ export interface MemoryGroup {
 }
 
 /**
- * A source of arrays in memory, shared with the workers rather than copied to them. It never changes.
- * @throws ZpublishError `invalid-metadata` where the description does not hold together.
+ * Creates a source of arrays in memory, which workers share. It never changes.
+ * @throws ZpublishError `invalid-metadata` if the description is inconsistent.
  */
 export function createMemorySource(tree: MemoryTree): Source {
   const location = tree.location ?? "memory";
@@ -89,7 +90,7 @@ function assertNoConflicts(groups: ReadonlyMap<string, StoredGroup>): void {
   }
 }
 
-/** Without slashes at the ends; empty for the root. */
+/** Returns a group's path without slashes at the ends; empty for the root. */
 function normalPath(path: string): string {
   const normal = path.replace(/^\/+|\/+$/g, "");
   const problem = normal === "" ? undefined : nameProblem(normal);

@@ -50,7 +50,7 @@ t.test("reads trees of any depth, v2 and v3, parents first and siblings sorted",
   }
 });
 
-t.test("says how many arrays are read", async (t) => {
+t.test("reports how many arrays are read", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { ".zgroup": zgroup, "a/.zarray": zarray, "b/.zarray": zarray });
   const seen: number[] = [];
@@ -74,7 +74,7 @@ t.test("a single array is a dataset of one variable, named after its directory",
   }
 });
 
-t.test("groups without metadata of their own are taken in, other directories are not", async (t) => {
+t.test("groups without metadata of their own are groups, other directories are not", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, {
     ".zgroup": zgroup,
@@ -88,42 +88,45 @@ t.test("groups without metadata of their own are taken in, other directories are
   t.match(tree.warnings, [/'a': a group without metadata/, /'a\/b': a group without/]);
 });
 
-t.test("nodes that only .zmetadata lists are added, documents of their own are the truth", async (t) => {
-  const root = await makeDirectory(t);
-  await writeFiles(root, {
-    ".zmetadata": {
-      zarr_consolidated_format: 1,
-      metadata: {
-        ".zgroup": zgroup,
-        ".zattrs": { from: "consolidated" },
-        "g/.zgroup": zgroup,
-        "g/v/.zarray": zarray,
-        "g/v/.zattrs": { a: 1 },
-        "own/.zarray": { ...zarray, shape: [99] },
-        "own/.zattrs": { stale: true },
-        "../../etc/.zarray": zarray,
-        "own/inner/.zarray": zarray,
+t.test(
+  "nodes that only .zmetadata lists are added, and documents of their own count before it",
+  async (t) => {
+    const root = await makeDirectory(t);
+    await writeFiles(root, {
+      ".zmetadata": {
+        zarr_consolidated_format: 1,
+        metadata: {
+          ".zgroup": zgroup,
+          ".zattrs": { from: "consolidated" },
+          "g/.zgroup": zgroup,
+          "g/v/.zarray": zarray,
+          "g/v/.zattrs": { a: 1 },
+          "own/.zarray": { ...zarray, shape: [99] },
+          "own/.zattrs": { stale: true },
+          "../../etc/.zarray": zarray,
+          "own/inner/.zarray": zarray,
+        },
       },
-    },
-    "g/v/0": "ab",
-    "own/.zarray": zarray,
-  });
-  const tree = await read(root);
-  t.same(groupPaths(tree), ["/", "/g"]);
-  t.same(arrayPaths(tree), ["own", "g/v"]);
-  t.same(tree.groups[0]?.attrs, { from: "consolidated" });
-  t.match(tree.groups[0]?.arrays[0], { shape: [2], attrs: {} });
-  t.same(tree.groups[1]?.arrays[0]?.attrs, { a: 1 });
-  t.match(tree.refused, [
-    { path: "../../etc", reason: 'expected a name, received ".."' },
-    { path: "own/inner", reason: "it is inside of the array 'own'" },
-  ]);
-  const reader = openChunkReader(tree.groups[1]?.arrays[0]?.chunks as never);
-  t.equal((await reader.read([0]))?.bytes.length, 2);
-  t.equal(await reader.read([1]), undefined);
-});
+      "g/v/0": "ab",
+      "own/.zarray": zarray,
+    });
+    const tree = await read(root);
+    t.same(groupPaths(tree), ["/", "/g"]);
+    t.same(arrayPaths(tree), ["own", "g/v"]);
+    t.same(tree.groups[0]?.attrs, { from: "consolidated" });
+    t.match(tree.groups[0]?.arrays[0], { shape: [2], attrs: {} });
+    t.same(tree.groups[1]?.arrays[0]?.attrs, { a: 1 });
+    t.match(tree.refused, [
+      { path: "../../etc", reason: 'expected a name, received ".."' },
+      { path: "own/inner", reason: "it is inside of the array 'own'" },
+    ]);
+    const reader = openChunkReader(tree.groups[1]?.arrays[0]?.chunks as never);
+    t.equal((await reader.read([0]))?.bytes.length, 2);
+    t.equal(await reader.read([1]), undefined);
+  },
+);
 
-t.test("a damaged .zmetadata is ignored where the store stands without", async (t) => {
+t.test("a damaged .zmetadata is ignored if the store can be read without it", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { ".zmetadata": "{", ".zgroup": zgroup, "v/.zarray": zarray });
   const tree = await read(root);
@@ -133,7 +136,7 @@ t.test("a damaged .zmetadata is ignored where the store stands without", async (
   await t.rejects(read(root), { code: "invalid-metadata", message: /: \.zmetadata: invalid JSON/ });
 });
 
-t.test("v2 wins over v3, an array over a group, and both are said", async (t) => {
+t.test("v2 counts before v3 and an array before a group, with a warning", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, {
     ".zgroup": zgroup,
@@ -153,7 +156,7 @@ t.test("v2 wins over v3, an array over a group, and both are said", async (t) =>
   ]);
 });
 
-t.test("what is wrong with an array or group is its own affair", async (t) => {
+t.test("an array or group that cannot be understood does not affect others", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, {
     ".zgroup": zgroup,
@@ -187,7 +190,7 @@ t.test("what is wrong with an array or group is its own affair", async (t) => {
   });
 });
 
-/** Root may read everything, so that it has to be somebody else for a while. */
+/** Runs `work` as another user, since root may read everything. */
 async function asNobody<T>(run: () => Promise<T>): Promise<T> {
   if (process.geteuid?.() !== 0) return run();
   process.seteuid?.("nobody");
@@ -198,7 +201,7 @@ async function asNobody<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-t.test("what cannot be read is refused, the rest goes on", async (t) => {
+t.test("what cannot be read is refused, and the rest is served", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, {
     ".zgroup": zgroup,
@@ -218,7 +221,7 @@ t.test("what cannot be read is refused, the rest goes on", async (t) => {
   await chmod(join(root, "g"), 0o755);
 });
 
-t.test("a damaged root is an error, and so is a place that is no store", async (t) => {
+t.test("a damaged root is an error, and so is a directory that is not a store", async (t) => {
   const root = await makeDirectory(t);
   const invalid = (message: RegExp) => ({ code: "invalid-metadata", message });
   await t.rejects(
@@ -239,7 +242,7 @@ t.test("a damaged root is an error, and so is a place that is no store", async (
   await t.rejects(read(v3), invalid(/zarr_format to be 3, received 4/));
 });
 
-t.test("links stay in the store or are refused by name", async (t) => {
+t.test("links within the store are followed, others are refused by name", async (t) => {
   const outside = await makeDirectory(t);
   const root = await makeDirectory(t);
   await writeFiles(outside, { "v/.zarray": zarray, ".zarray": zarray });
@@ -273,29 +276,32 @@ t.test("links stay in the store or are refused by name", async (t) => {
   t.same(arrayPaths(await read(link)), ["inside", "g/v"], "the root itself may be a link");
 });
 
-t.test("names that no client can ask for are refused, those that some cannot are said", async (t) => {
-  const root = await makeDirectory(t);
-  await writeFiles(root, {
-    ".zgroup": zgroup,
-    "a#b/.zarray": zarray,
-    "50%/.zgroup": zgroup,
-    "line\nbreak/.zarray": zarray,
-    "é 中/.zarray": zarray,
-  });
-  const invalidName = Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x66, 0xff])]);
-  await mkdir(invalidName);
-  const deep = Array.from({ length: 5 }, () => "n".repeat(250)).join("/");
-  await writeFiles(root, { [`${deep}/.zarray`]: zarray });
-  const tree = await read(root);
-  t.same(arrayPaths(tree), ["a#b", "é 中"]);
-  t.match([...tree.warnings].sort(), [/'50%': many clients cannot ask for a name with "%"/, /'a#b'.*"#"/]);
-  const reasons = tree.refused.map((refusal) => `${refusal.path.slice(0, 20)}: ${refusal.reason}`).sort();
-  t.match(reasons, [
-    /^f\ufffd: the name is no valid UTF-8/,
-    /^line\\u000abreak: the name has control characters/,
-    /^n+: expected a path of at most 1024 bytes, received 1254/,
-  ]);
-});
+t.test(
+  "names that no client can request are refused, and names that some cannot request are warnings",
+  async (t) => {
+    const root = await makeDirectory(t);
+    await writeFiles(root, {
+      ".zgroup": zgroup,
+      "a#b/.zarray": zarray,
+      "50%/.zgroup": zgroup,
+      "line\nbreak/.zarray": zarray,
+      "é 中/.zarray": zarray,
+    });
+    const invalidName = Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x66, 0xff])]);
+    await mkdir(invalidName);
+    const deep = Array.from({ length: 5 }, () => "n".repeat(250)).join("/");
+    await writeFiles(root, { [`${deep}/.zarray`]: zarray });
+    const tree = await read(root);
+    t.same(arrayPaths(tree), ["a#b", "é 中"]);
+    t.match([...tree.warnings].sort(), [/'50%': many clients cannot ask for a name with "%"/, /'a#b'.*"#"/]);
+    const reasons = tree.refused.map((refusal) => `${refusal.path.slice(0, 20)}: ${refusal.reason}`).sort();
+    t.match(reasons, [
+      /^f\ufffd: the name is no valid UTF-8/,
+      /^line\\u000abreak: the name has control characters/,
+      /^n+: expected a path of at most 1024 bytes, received 1254/,
+    ]);
+  },
+);
 
 t.test("the fingerprint changes with the metadata, and only with it", async (t) => {
   const root = await makeDirectory(t);
@@ -310,7 +316,7 @@ t.test("the fingerprint changes with the metadata, and only with it", async (t) 
   t.equal(await source.fingerprint(), tree.fingerprint);
   t.equal(await createDirectorySource(root).fingerprint(), tree.fingerprint);
   await writeFiles(root, { "g/v/0": "chunk", "w/c/0": "chunk" });
-  t.equal(await source.fingerprint(), tree.fingerprint, "chunks are no metadata");
+  t.equal(await source.fingerprint(), tree.fingerprint, "chunks are not metadata");
 
   let last = tree;
   const changes: readonly (readonly [string, () => Promise<unknown>])[] = [
@@ -338,7 +344,7 @@ t.test("the fingerprint changes with the metadata, and only with it", async (t) 
   t.not(last.identity, tree.identity);
 });
 
-t.test("what has not changed since it was read is not read again", async (t) => {
+t.test("documents that have not changed are not read again", async (t) => {
   const root = await makeDirectory(t);
   const metadata = {
     ".zgroup": zgroup,
@@ -382,10 +388,10 @@ t.test("what has not changed since it was read is not read again", async (t) => 
   await rm(join(root, "g/x"), { recursive: true });
   const fourth = arraysOf(await source.readTree());
   t.same(Object.keys(fourth), ["listed", "other", "own", "g/v", "g/w"]);
-  t.match(fourth.own?.chunks, { metadataFile: `${root}/.zmetadata` }, "what is gone is listed still");
+  t.match(fourth.own?.chunks, { metadataFile: `${root}/.zmetadata` }, "it is removed, but still listed");
 });
 
-t.test("what .zmetadata lists is found in it when it loses its own documents later", async (t) => {
+t.test("a node that loses its own documents is found in .zmetadata", async (t) => {
   const root = await makeDirectory(t);
   const metadata = {
     ".zgroup": zgroup,
@@ -410,7 +416,7 @@ t.test("what .zmetadata lists is found in it when it loses its own documents lat
   t.same(arrayPaths(await source.readTree()), ["a", "c"]);
 });
 
-t.test("a look finds what changed in an array, whatever was read of it", async (t) => {
+t.test("a fingerprint changes with every document that is added or modified", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, {
     ".zgroup": zgroup,
@@ -430,7 +436,7 @@ t.test("a look finds what changed in an array, whatever was read of it", async (
   }
 });
 
-t.test("large documents are understood like small ones", async (t) => {
+t.test("large documents are parsed like small ones", async (t) => {
   const root = await makeDirectory(t);
   const attributes = Object.fromEntries(Array.from({ length: 9_000 }, (_, i) => [`key ${i}`, `é ${i}`]));
   await writeFiles(root, {
@@ -448,7 +454,7 @@ t.test("large documents are understood like small ones", async (t) => {
   ]);
 });
 
-t.test("to check a store is not to read it, and finds what reading would throw", async (t) => {
+t.test("a check does not read the whole store, and throws what reading would throw", async (t) => {
   const root = await makeDirectory(t);
   const check = (path: string) => createDirectorySource(join(root, path)).check?.();
   await writeFiles(root, {
@@ -497,7 +503,7 @@ t.test("to check a store is not to read it, and finds what reading would throw",
   );
 });
 
-t.test("a location that leads elsewhere now is another place", async (t) => {
+t.test("a location that now leads elsewhere is another store", async (t) => {
   const parent = await makeDirectory(t);
   await writeFiles(parent, { "one/.zgroup": zgroup, "two/.zgroup": zgroup });
   const location = join(parent, "current");

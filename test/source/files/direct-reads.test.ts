@@ -21,7 +21,7 @@ function files(root: string, changes: Partial<FileChunks> = {}): FileChunks {
 
 const textOf = (chunk: StoredChunk | undefined) => chunk && Buffer.from(chunk.bytes).toString();
 
-t.test("a chunk is read at once as it is read otherwise, once its directory is known", async (t) => {
+t.test("a direct read yields the same as another read, once the directory is verified", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "v/.zarray": zarray, "v/0": "chunk", "v/1": "", "v/2": Buffer.alloc(100_000, 7) });
   const reader = openChunkReader(files(root));
@@ -37,7 +37,7 @@ t.test("a chunk is read at once as it is read otherwise, once its directory is k
   t.equal(reader.readNow?.([0], { allocate, maxByteLength: 5 })?.bytes.buffer, memory.buffer);
 });
 
-t.test("what is unusual is not read at once, but with more care", async (t) => {
+t.test("unusual files are not read directly", async (t) => {
   const outside = await makeDirectory(t);
   const root = await makeDirectory(t);
   await writeFiles(outside, { secret: "secret" });
@@ -61,7 +61,7 @@ t.test("what is unusual is not read at once, but with more care", async (t) => {
   t.equal(textOf(await reader.read([4])), "chunk");
 });
 
-t.test("a chunk that changes while it is read at once is read again", async (t) => {
+t.test("a chunk that changes during a direct read is read again", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "v/.zarray": zarray, "v/0": "chunk" });
   const reader = openChunkReader(files(root));
@@ -74,7 +74,7 @@ t.test("a chunk that changes while it is read at once is read again", async (t) 
   t.equal(textOf(await reader.read([0])), "chunks");
 });
 
-t.test("an inner chunk is read at once when the indexes of its shards are known", async (t) => {
+t.test("an inner chunk is read directly if the indexes of its shards are cached", async (t) => {
   const root = await makeDirectory(t);
   const source: ShardChunks = {
     kind: "shards",
@@ -117,7 +117,7 @@ t.test(
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60);
       return new Uint8Array(byteLength);
     };
-    t.equal(textOf(slow.readNow?.([0], { allocate })), "chunk", "it was read all the same");
+    t.equal(textOf(slow.readNow?.([0], { allocate })), "chunk", "this slow read still succeeds");
     t.equal(slow.readNow?.([0]), undefined);
     t.equal(textOf(await slow.read([0])), "chunk");
     t.equal(textOf(quick.readNow?.([0])), "chunk");

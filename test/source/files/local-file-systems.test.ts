@@ -8,7 +8,7 @@ const TABLE = `22 27 0:21 / /proc rw,relatime - proc proc rw
 33 32 0:43 / /data/nfs rw - tmpfs none rw
 `;
 
-t.test("the table of mounts is understood, the last of several at one place counts", async (t) => {
+t.test("the table of mounts is parsed, and the last of several at one point counts", async (t) => {
   t.same(Object.fromEntries(parseMountInfo(TABLE)), {
     "/proc": false,
     "/": true,

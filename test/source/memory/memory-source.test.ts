@@ -27,7 +27,7 @@ t.test("arrays keep type, shape, names and attributes", async (t) => {
   });
 });
 
-t.test("every typed array that numpy has gives its type", async (t) => {
+t.test("every typed array with a numpy type has that type", async (t) => {
   const cases: readonly (readonly [ArrayBufferView, string])[] = [
     [new Int8Array(2), "|i1"],
     [new Uint8Array(2), "|u1"],
@@ -45,7 +45,7 @@ t.test("every typed array that numpy has gives its type", async (t) => {
   await t.rejects(only({ data: new DataView(new ArrayBuffer(6)) }), { message: /received a DataView/ });
 });
 
-t.test("a dtype says what raw bytes are", async (t) => {
+t.test("a dtype is the type of raw bytes", async (t) => {
   for (const [dtype, byteLength] of [
     ["|b1", 6],
     ["<M8[s]", 48],
@@ -60,7 +60,7 @@ t.test("a dtype says what raw bytes are", async (t) => {
   await t.rejects(only({ dtype: "<f3" }), { message: /'v': expected dtype/ });
 });
 
-t.test("data is copied once, or shared where it is shared already", async (t) => {
+t.test("data is copied once, unless it is in shared memory", async (t) => {
   const shared = new SharedArrayBuffer(32);
   const view = new Float32Array(shared, 8, 6);
   t.match((await only({ data: view }))?.chunks, { buffer: shared, byteOffset: 8, byteLength: 24 });
@@ -83,7 +83,7 @@ t.test("large arrays are cut along their longest axes, small ones are one chunk"
   t.equal((await only({ dtype: "|S0", data: new Uint8Array(0) }))?.servedCompressor, null);
 });
 
-t.test("what does not hold together is refused by name", async (t) => {
+t.test("an inconsistent description is refused by name", async (t) => {
   const cases: readonly (readonly [Partial<MemoryArray>, RegExp])[] = [
     [{ shape: [2, 2] }, /'v': expected 16 bytes of data for shape \[2,2\] of float32, received 24/],
     [{ shape: [2, -3] }, /shape to be 2 non-negative integers/],
@@ -126,7 +126,7 @@ t.test("a tree without groups is an empty dataset", async (t) => {
   ]);
 });
 
-t.test("the identity is that of the content, or the revision's", async (t) => {
+t.test("the identity comes from the content, or from the revision", async (t) => {
   const identity = async (data: Float32Array, revision?: string) =>
     (
       await createMemorySource({
