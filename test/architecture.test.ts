@@ -62,9 +62,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Modules without knowledge of anything else here. */
-const EVERYWHERE = new Set(["errors", "is-missing", "collections", "event-loop"]);
-for (const name of ["one-at-a-time", "settles-within", "sliced-work", "sort-steps", "turn"])
-  EVERYWHERE.add(name);
+const EVERYWHERE = new Set(["errors", "collections", "event-loop"]);
 
 const MAX_LINES = 250;
 const MIN_LINES = 30;
@@ -78,14 +76,6 @@ const SHORT = new Map([
 
 /** Files longer than that, and why. */
 const LONG = new Map([[/^src\/json\/json-parser\.ts$/, "one parser to a file"]]);
-
-/** Beginnings of paths whose violations are still to be mended: the lists only ever shrink. */
-const KNOWN: Readonly<Record<"long" | "short" | "circles" | "undocumented", readonly string[]>> = {
-  long: ["src/source/"],
-  short: ["src/source/"],
-  circles: ["src/chunk/"],
-  undocumented: ["src/chunk/", "src/source/"],
-};
 
 const files = readSources(["src", "workers"], /(?<!\.d)\.c?ts$/);
 const imports = new Map([...files].map(([path, text]) => [path, importsOf(path, text)]));
@@ -115,10 +105,7 @@ t.test("no folders and no files import each other in a circle", async (t) => {
   }
   t.same(circlesOf(folders), []);
   t.same(
-    besides(
-      "circles",
-      circlesOf(imports).map((circle) => circle.join(" ")),
-    ),
+    circlesOf(imports).map((circle) => circle.join(" ")),
     [],
   );
 });
@@ -126,10 +113,7 @@ t.test("no folders and no files import each other in a circle", async (t) => {
 t.test(`no file has more than ${MAX_LINES} lines`, async (t) => {
   const long = [...files].filter(([path, text]) => linesOf(text) > MAX_LINES && !hasReason(LONG, path));
   t.same(
-    besides(
-      "long",
-      long.map(([path]) => path),
-    ),
+    long.map(([path]) => path),
     [],
   );
 });
@@ -147,7 +131,7 @@ t.test(
         importers.get(path) === 1 &&
         !hasReason(SHORT, path),
     );
-    t.same(besides("short", short), []);
+    t.same(short, []);
   },
 );
 
@@ -163,7 +147,7 @@ t.test("every export has a docstring", async (t) => {
       if (name !== undefined && !lines[index - 1]?.endsWith("*/")) undocumented.push(`${path}: ${name}`);
     });
   }
-  t.same(besides("undocumented", undocumented), []);
+  t.same(undocumented, []);
 });
 
 /** `src/zarr/v3/parse-v3.ts` is in `zarr`, `src/errors.ts` in `errors`, `workers/make-chunk.ts` in `workers`. */
@@ -220,12 +204,4 @@ function linesOf(text: string): number {
 
 function hasReason(reasons: ReadonlyMap<RegExp, string>, path: string): boolean {
   return [...reasons.keys()].some((pattern) => pattern.test(path));
-}
-
-/** What is found and not known. A known place that is clean is said, so that it can be taken out. */
-function besides(kind: keyof typeof KNOWN, found: readonly string[]): string[] {
-  const known = KNOWN[kind];
-  const clean = known.filter((place) => !found.some((entry) => entry.startsWith(place)));
-  if (clean.length > 0) t.comment(`to be taken out of KNOWN.${kind}: ${clean.join(", ")}`);
-  return found.filter((entry) => !known.some((place) => entry.startsWith(place)));
 }

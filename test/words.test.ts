@@ -12,9 +12,6 @@ const FORBIDDEN: readonly RegExp[] = [
   /\/\*\*\s+(?:\*\s+)?Of\b/g,
 ];
 
-/** Beginnings of paths that are not cleaned yet: the list only ever shrinks. */
-const KNOWN: readonly string[] = ["src/chunk/", "src/collections/", "src/source/"];
-
 t.test("code and prose say who does what, in words that are in use", async (t) => {
   const files = readSources(["src", "workers", "README.md", "CONTRIBUTING.md"], /(?:(?<!\.d)\.c?ts|\.md)$/);
   const found = [...files].flatMap(([path, text]) =>
@@ -23,10 +20,5 @@ t.test("code and prose say who does what, in words that are in use", async (t) =
       return `${path}:${line}: ${word.replace(/\s+/g, " ")}`;
     }),
   );
-  const clean = KNOWN.filter((place) => !found.some((entry) => entry.startsWith(place)));
-  if (clean.length > 0) t.comment(`to be taken out of KNOWN: ${clean.join(", ")}`);
-  t.same(
-    found.filter((entry) => !KNOWN.some((place) => entry.startsWith(place))),
-    [],
-  );
+  t.same(found, []);
 });

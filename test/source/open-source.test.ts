@@ -19,4 +19,6 @@ t.test("refuses other locations", async (t) => {
     message: "expected the path of a local directory, received s3://bucket/a.zarr",
   });
   await t.rejects(openSource("file://elsewhere/a.zarr"), { code: "invalid-metadata" });
+  // Node.js refuses this path before it asks the system.
+  await t.rejects((await openSource("/a\0b")).readTree(), { code: "source-unreadable" });
 });

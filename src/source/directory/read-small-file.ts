@@ -1,14 +1,12 @@
-import { type BigIntStats, close, constants, fstat, open, read } from "node:fs";
+import { type BigIntStats, close, fstat, open, read } from "node:fs";
 import { isMissing } from "../../errors.js";
 import type { FileCalls } from "../files/file-calls.js";
+import { isSameVersion, remainingSettleMs } from "../files/file-version.js";
+import { OPEN_FLAGS } from "../files/open-file.js";
 import { ABSENT, recordOfStats } from "./file-record.js";
 
 /** Longer files are read by `StoreFiles`. */
 const MAX_BYTES = 64 * 1024;
-/** A younger file may be written again without another modification time; see `file-version.ts`. */
-const SETTLE_MS = 20n;
-
-const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 const BIG_INTEGERS = { bigint: true } as const;
 
 /** A small file, and its record, which was the same before and after the read. */
@@ -45,7 +43,7 @@ function readAtOnce(path: string, done: (found: SmallFile | typeof ABSENT | unde
       read(fd, bytes, 0, bytes.length, 0, (error, bytesRead) => {
         if (error !== null || bytesRead < bytes.length) return finish(undefined);
         fstat(fd, BIG_INTEGERS, (error, after) => {
-          const isSame = error === null && after.mtimeNs === before.mtimeNs && after.size === before.size;
+          const isSame = error === null && isSameVersion(before, after);
           finish(isSame ? { record: recordOfStats(before), bytes } : undefined);
         });
       });
@@ -54,7 +52,5 @@ function readAtOnce(path: string, done: (found: SmallFile | typeof ABSENT | unde
 }
 
 function isOrdinary(found: BigIntStats): boolean {
-  if (!found.isFile() || found.size > MAX_BYTES) return false;
-  const age = BigInt(Date.now()) - found.mtimeNs / 1_000_000n;
-  return age < 0n || age >= SETTLE_MS;
+  return found.isFile() && found.size <= MAX_BYTES && remainingSettleMs(found) === 0;
 }

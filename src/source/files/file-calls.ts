@@ -115,17 +115,25 @@ function startTimed<T>(
   reject: (error: Error) => void,
 ): Promise<void> {
   let state: "waiting" | "hanging" | "answered" = "waiting";
+  // An answer that is there already is taken first: the event loop may have stood still, and it runs timers before callbacks.
+  const timer = setTimeout(() => setImmediate(expire), timeoutMs);
   const answered = new Promise<void>((end) => {
-    start((error, result) => {
+    function done(error: Error | null, result?: T): void {
       clearTimeout(timer);
       if (state === "hanging") {
         countHanging(store, -1);
-        if (error === null) onLate?.(result);
-      } else if (error === null) resolve(result);
+        if (error === null) onLate?.(result as T);
+      } else if (error === null) resolve(result as T);
       else reject(error);
       state = "answered";
       end();
-    });
+    }
+    try {
+      start(done);
+    } catch (error) {
+      // Node.js refuses some paths before it asks the system, such as one with a NUL.
+      done(error as Error);
+    }
   });
   function expire(): void {
     if (state !== "waiting") return;
@@ -133,7 +141,5 @@ function startTimed<T>(
     countHanging(store, 1);
     reject(noAnswer(answered));
   }
-  // An answer that is there already is taken first: the event loop may have stood still, and it runs timers before callbacks.
-  const timer = setTimeout(() => setImmediate(expire), timeoutMs);
   return answered;
 }

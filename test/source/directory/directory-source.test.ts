@@ -1,4 +1,4 @@
-import { chmod, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, rename, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import t from "tap";
 import { openChunkReader } from "../../../src/source/chunk-reader.js";
@@ -558,3 +558,15 @@ zarr.consolidate_metadata(sys.argv[1])`;
   t.equal(basename(root), "store.zarr");
   await writeFile(join(root, "touched"), "");
 });
+
+t.test(
+  "a fresh document of a file system with whole seconds is read when another write must change its time",
+  async (t) => {
+    const root = await makeDirectory(t);
+    await writeFiles(root, { ".zgroup": zgroup, ".zattrs": { title: "old" } });
+    const second = Math.floor(Date.now() / 1_000);
+    await utimes(join(root, ".zattrs"), second, second);
+    await createDirectorySource(root).readTree();
+    t.ok(Date.now() >= (second + 2) * 1_000);
+  },
+);
