@@ -9,8 +9,8 @@ export interface ChunkCache {
    */
   get(key: CacheKey, isAgain?: boolean): Uint8Array | undefined;
   /**
-   * Records a miss of `key`, and tells if its chunk is worth caching. Chunks that are only read are cached from the second
-   * request on, encoded ones at once, unless the cache is full of chunks with higher scores.
+   * Records a miss of `key`, and tells if its chunk is worth caching. Encoded chunks are cached
+   * at once, chunks that are only read from the second request on. A full cache only takes chunks with higher scores.
    */
   admits(key: CacheKey, byteLength: number, cost: "read" | "encode"): boolean;
   /** Caches a chunk, which is written in the background. Never throws. */

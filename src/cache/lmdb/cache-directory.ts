@@ -8,7 +8,7 @@ import { STORED_FORMAT } from "./stored-value.js";
 
 /**
  * Prefix of all names in the cache directory; other names are not touched. Each version of the package has its own
- * sub-directory, so that versions that run side by side (a rolling update) never read or delete each other's chunks.
+ * sub-directory. So versions that run side by side (a rolling update) never read or delete each other's chunks.
  */
 const PREFIX = "zpublish-chunks-";
 const ASIDE_PREFIX = `${PREFIX}aside-`;

@@ -9,7 +9,7 @@ import type { LmdbStore } from "./lmdb-store.js";
 import { createStoreWriter, type StoreWriter, withDeadline } from "./store-writer.js";
 import { isIntact, payloadOf, putNumberOf, STORED_HEADER_BYTES } from "./stored-value.js";
 
-/** What a cache needs to know of the disk it stores on. */
+/** Bounds of a cache, and its access to the disk. */
 export interface DiskChunkCacheOptions {
   readonly maxBytes: number;
   /** Bound of the bytes that wait to be written. */

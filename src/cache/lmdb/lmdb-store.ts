@@ -1,7 +1,7 @@
 /**
  * The environment of LMDB (lmdb 3.5.6). Traps of lmdb, learnt from its source and by trying:
  *
- * - `getBinaryFast` copies a value of up to 16 MiB into one buffer that all databases of the thread share, and returns
+ * - `getBinaryFast` copies a value of up to 16 MiB into one buffer that all databases of the thread share. It returns
  *   that buffer with its own `length` property overwritten: `byteLength` is still 16 MiB, and native code that is
  *   handed the Buffer sends all of it. The true view is `new Uint8Array(b.buffer, b.byteOffset, b.length)`, valid until
  *   the next read of any database in this thread (`sample` and `entry` below included). No commit and no iteration of

@@ -88,8 +88,8 @@ function uint32At(bytes: Uint8Array, offset: number): number {
  * Reads a stored value, undefined if there is none. Often read values are not copied, but read in place, by a view of LMDB's map.
  *
  * A view of the map outlives the transaction it was made in, and LMDB reuses the pages of removed values. But LMDB never changes
- * a page that is in use: a transaction writes a copy, with its own number. So while the leaf page that leads to a value has the
- * number it had when the view was made, no process has removed, replaced or moved the value. LMDB compares that number when it
+ * a page that is in use: a transaction writes a copy, with its own number. While the leaf page that leads to a value has
+ * the same number as when the view was made, no process has removed, replaced or moved the value. LMDB compares that number when it
  * looks the key up (`ifNotTxnId`), and the read transaction of the look-up protects the pages.
  */
 export type ReadValue = (key: CacheKey) => Uint8Array | undefined;

@@ -40,8 +40,8 @@ export function cacheLimitsOf(maxBytes: number): CacheLimits {
 const MIN_ENTRIES_FOR_AVERAGE = 64;
 
 /**
- * Estimates the entries of the full cache from their average size so far, and at first from chunks of usual size. With the few
- * entries of a cache that still fills, the clock would advance so fast that a second request of a chunk counts as a first one.
+ * Estimates the entries of the full cache from their average size so far, and at first from chunks of usual size. The entries of
+ * a cache that still fills are few: by them, the clock would advance so fast that a second request counts as a first one.
  */
 export function entriesWhenFull(
   { maxBytes, sketchWidth }: CacheLimits,
