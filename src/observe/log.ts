@@ -92,9 +92,12 @@ function openDestination(): DestinationStream {
   process.on("exit", () => {
     const endMs = performance.now() + MAX_EXIT_WAIT_MS;
     const never = new Int32Array(new SharedArrayBuffer(4));
-    for (flush(); isFull && performance.now() < endMs; flush()) Atomics.wait(never, 0, 0, EXIT_RETRY_MS);
+    const flushAll = () => {
+      for (flush(); isFull && performance.now() < endMs; flush()) Atomics.wait(never, 0, 0, EXIT_RETRY_MS);
+    };
+    flushAll();
     reportDropped();
-    flush();
+    flushAll();
   });
   return { write };
 }
