@@ -24,9 +24,10 @@ export function createClimate(): DemoStore {
       "": {
         Conventions: "CF-1.8",
         title: "A small ocean climate (invented for this demonstration)",
-        comment: "Stored as Zarr v3 with shards; served as Zarr v2",
+        comment: "Stored as Zarr v3 with shards; served as Zarr v2 and v3",
       },
-      surface: { title: "Sea surface, monthly means" },
+      surface: { title: "Sea surface" },
+      "surface/monthly": { title: "Sea surface, monthly means" },
       "surface/daily": { title: "Sea surface, daily" },
       profiles: { title: "Temperature and salinity by depth", featureType: "profile" },
       regional: { title: "Sea surface height on a curvilinear grid" },
@@ -112,14 +113,15 @@ function surface(): DemoArray[] {
   const mask = LAT.flatMap((lat) => LON.map((lon) => (isLand(lat, lon) ? 0 : lat > 80 ? 2 : 1)));
   return [
     ...horizontal("surface"),
-    time("surface", months),
+    ...horizontal("surface/monthly"),
+    time("surface/monthly", months),
     array("surface/mask", ["lat", "lon"], [LAT.length, LON.length], Int8Array.from(mask), {
       long_name: "What there is at the surface",
       flag_values: [0, 1, 2],
       flag_meanings: "land sea ice",
     }),
     array(
-      "surface/sst",
+      "surface/monthly/sst",
       ["time", "lat", "lon"],
       [MONTHS, LAT.length, LON.length],
       seaTemperatures(months, 0.1),

@@ -4,13 +4,14 @@ import { createSingleFlight } from "../cache/single-flight.js";
 import type { ChunkOutcome } from "../codec/made-chunk.js";
 import { createLimiter } from "../collections/limiter.js";
 import { errorFromData, ZpublishError } from "../errors.js";
-import type { Body, BodyClient, BodyReply } from "../http/reply.js";
+import type { Body, BodyClient, BodyReply, WantedPart } from "../http/reply.js";
 import { RepresentationHead } from "../http/representation-head.js";
 import type { ChunkTask } from "../pool/chunk-task.js";
 import type { ChunkOrigin, ChunkService } from "./chunk-service.js";
 import { assertStillAbsent, assertVersion, findVersion, isAbsent, versionNow } from "./chunk-version.js";
 import { chunkNotFound, createChunkLocator } from "./locate-chunk.js";
 import { type MadeChunk, madeBody, offerToCache, serverTiming } from "./made-chunk.js";
+import { openStoredFile } from "./open-stored-file.js";
 import { createReadMemory } from "./read-memory.js";
 import { readStoredChunk, readStoredChunkNow } from "./read-stored-chunk.js";
 import type { ChunkRequest, ChunkVersion, ServedChunk } from "./served-chunk.js";
@@ -76,13 +77,14 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
       kind: "body",
       ...fields,
       head: new RepresentationHead(fields),
-      open: (client) => open(request, client),
+      open: (client, wanted) => open(request, client, wanted),
     };
     if (chunk.version === version) chunk.reply = reply;
     return reply;
   }
 
-  function open(request: ChunkRequest, client: BodyClient): Body | Promise<Body> {
+  function open(request: ChunkRequest, client: BodyClient, wanted: WantedPart): Body | Promise<Body> {
+    if (request.chunk.array.plan.kind === "files") return openFile(request, client, wanted);
     const began = performance.now();
     const cached = cache().get(request.cacheKey);
     const lookupMs = performance.now() - began;
@@ -92,6 +94,11 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
     if (stored === undefined) return makeOnce(request, client, lookupMs, room);
     offerToCache(cache(), request.cacheKey, stored);
     return count("pass", madeBody(stored, lookupMs));
+  }
+
+  async function openFile(request: ChunkRequest, client: BodyClient, wanted: WantedPart): Promise<Body> {
+    const body = await openStoredFile(request, client, wanted, reads);
+    return client.started ? body : count("pass", body);
   }
 
   /** Makes a chunk once for all concurrent requests. */

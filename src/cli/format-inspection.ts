@@ -36,7 +36,8 @@ function formatGroup(
 }
 
 function formatVariable(variable: InspectedVariable): readonly string[] {
-  const { name, dtype, dims, shape, storedChunks, shards, codecs, byteLength, served, reason } = variable;
+  const { name, dtype, dims, shape, storedChunks, shards, codecs, byteLength, served, reason, zarr3 } =
+    variable;
   return [
     name,
     dtype,
@@ -46,9 +47,12 @@ function formatVariable(variable: InspectedVariable): readonly string[] {
       : `${formatShape(storedChunks)} in shards ${formatShape(shards)}`,
     codecs.map(formatCodec).join(" → ") || "none",
     byteLength === null ? "unknown" : formatByteSize(byteLength),
-    reason === null ? served : `${served} (${reason})`,
+    `${reason === null ? served : `${served} (${reason})`}${IN_V3[zarr3 ?? "none"]}`,
   ].map(printable);
 }
+
+/** Remarks about Zarr v3. */
+const IN_V3 = { chunks: "", files: "; in v3 as stored", none: "; not in v3" } as const;
 
 function summaryOf(groups: readonly InspectedGroup[], refused: number): string {
   const variables = groups.flatMap((group) => group.variables);

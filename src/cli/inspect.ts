@@ -41,6 +41,8 @@ export interface InspectedVariable {
   readonly served: "passthrough" | "transcoded";
   /** Reason of transcoding; null for passthrough. */
   readonly reason: string | null;
+  /** Served below `zarr3/`: the chunks of v2, or the stored files if v2 cannot describe those; null if it is left out there. */
+  readonly zarr3: "chunks" | "files" | null;
   readonly attrs: JsonObject;
 }
 
@@ -60,7 +62,7 @@ export function inspectTree(location: string, tree: StoredTree): Inspection {
   return { location, groups, refused: snapshot.refused, warnings: snapshot.warnings };
 }
 
-function inspectArray({ variable, plan, stored }: ServedArray): InspectedVariable {
+function inspectArray({ variable, plan, stored, v3 }: ServedArray): InspectedVariable {
   const { itemSize, numpyStr } = variable.dataType;
   const isPassthrough = plan.kind === "passthrough";
   return {
@@ -76,6 +78,7 @@ function inspectArray({ variable, plan, stored }: ServedArray): InspectedVariabl
     byteLength: stored.dataType.kind === "O" ? null : elementCount(variable.shape) * itemSize,
     served: isPassthrough ? "passthrough" : "transcoded",
     reason: isPassthrough ? null : transcodingReason(plan),
+    zarr3: v3 === undefined ? null : v3.plan === plan ? "chunks" : "files",
     attrs: variable.attrs,
   };
 }

@@ -3,15 +3,20 @@ import { encoderRevision } from "../codec/encoder-revision.js";
 import type { DatasetConfig } from "../config/config.js";
 import { ZpublishError } from "../errors.js";
 import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
-import type { JsonObject } from "../json/json-value.js";
+import type { JsonObject, JsonValue } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import { dataTreeSteps, dimensionConflictSteps, type GroupContent } from "../model/create-data-tree.js";
 import type { Variable } from "../model/data-tree.js";
 import { nameDimensionsSteps } from "../model/name-dimensions.js";
 import type { Refusal, StoredTree } from "../source/source.js";
 import { dimensionsAttribute } from "../zarr/dimension-names.js";
-import { createEncodingPlan } from "../zarr/plan/create-encoding-plan.js";
+import {
+  createEncodingPlan,
+  type EncodingRequest,
+  type PlannedArray,
+} from "../zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
+import { writeV3 } from "../zarr/v3/write-v3.js";
 import type { DatasetSnapshot, ServedArray } from "./dataset.js";
 import { resolveEncoding } from "./resolve-encoding.js";
 
@@ -86,6 +91,8 @@ export function* snapshotSteps(
     warnings.push(problem);
   }
   warnings.push(...replacedCodecs(arrays));
+  for (const { v3Problem } of arrays.values())
+    if (v3Problem !== undefined) warnings.push(`served as Zarr v2 only: ${v3Problem}`);
 
   return Object.freeze({
     id: config.id,
@@ -126,10 +133,8 @@ function serveArray(
   };
   const ofVariable = Object.hasOwn(config.variables, stored.path) ? config.variables[stored.path] : undefined;
   const asked = resolveEncoding(target, config.encoding, ofVariable);
-  const { plan, document, replacedCname } = createEncodingPlan(stored, asked, {
-    encoderRevision,
-    maxChunkBytes,
-  });
+  const planned = createEncodingPlan(stored, asked, { encoderRevision, maxChunkBytes });
+  const { plan, document, replacedCname } = planned;
   const variable: Variable = Object.freeze({
     name: stored.name,
     path: stored.path,
@@ -140,8 +145,27 @@ function serveArray(
     attrs: stored.attrs,
   });
   const zattrs: JsonObject = { ...stored.attrs, [dimensionsAttribute]: dims };
-  const digest = digestOf(stringifyJson([stored.path, { ...document }, zattrs, plan.id]));
-  return Object.freeze({ variable, document, zattrs, plan, replacedCname, stored, digest });
+  const { v3, v3Problem } = describeV3(stored, planned, dims, asked);
+  const parts: JsonValue[] = [stored.path, { ...document }, zattrs, plan.id];
+  if (stored.v3 !== undefined && v3 !== undefined) parts.push(v3.document);
+  const digest = digestOf(stringifyJson(parts));
+  return Object.freeze({ variable, document, zattrs, plan, v3, v3Problem, replacedCname, stored, digest });
+}
+
+/** Describes an array in Zarr v3, or says why that is impossible. */
+function describeV3(
+  stored: StoredArray,
+  planned: PlannedArray,
+  dims: readonly string[],
+  asked: EncodingRequest,
+): Pick<ServedArray, "v3" | "v3Problem"> {
+  const isAsked = Object.values(asked).some((value) => value !== undefined);
+  try {
+    return { v3: writeV3(stored, planned, dims, isAsked), v3Problem: undefined };
+  } catch (error) {
+    if (!(error instanceof ZpublishError)) throw error;
+    return { v3: undefined, v3Problem: error.message };
+  }
 }
 
 function isSameList(a: readonly string[], b: readonly string[]): boolean {

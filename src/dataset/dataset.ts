@@ -4,6 +4,7 @@ import type { Refusal } from "../source/source.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { ArrayDocument } from "../zarr/v2/array-document.js";
+import type { V3Array } from "../zarr/v3/write-v3.js";
 
 /**
  * One variable of one snapshot, with everything that a chunk request needs. Made when the dataset opens. Frozen. If the
@@ -16,6 +17,10 @@ export interface ServedArray {
   /** The `.zattrs` that is served: `_ARRAY_DIMENSIONS` included. */
   readonly zattrs: JsonObject;
   readonly plan: EncodingPlan;
+  /** The array in Zarr v3; undefined if v3 cannot describe it. */
+  readonly v3: V3Array | undefined;
+  /** Reason for that; undefined if there is none. */
+  readonly v3Problem: string | undefined;
   /** Same as in `ServedCodecs`. */
   readonly replacedCname: string | undefined;
   /** The stored array, for `inspect` and previews. */

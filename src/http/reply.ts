@@ -1,5 +1,6 @@
 import type { Document } from "./document.js";
 import type { HeaderLines } from "./headers/header-field.js";
+import type { ByteRange } from "./headers/range.js";
 import type { RepresentationHead } from "./representation-head.js";
 
 /** A request as a plugin sees it. */
@@ -58,13 +59,21 @@ export interface BodyReply {
    * Makes the body. One that is returned at once is sent at once, so it may be a view that is valid in this turn only. One
    * that takes memory should be made after `request.reserve`.
    * @param request Once its `signal` aborts, anything may be thrown.
+   * @param wanted Returns the part that is read first, none of it for HEAD. A long body may be made in pieces: it is opened
+   * again, by another `wanted`, when `read` returns undefined.
    * @throws ZpublishError; `not-found` if the chunk is absent.
    */
-  open(request: BodyClient): Body | Promise<Body>;
+  open(request: BodyClient, wanted: WantedPart): Body | Promise<Body>;
 }
 
 /** The client of a body that is made. */
-export type BodyClient = Pick<RouteRequest, "signal" | "reserve">;
+export interface BodyClient extends Pick<RouteRequest, "signal" | "reserve"> {
+  /** Whether part of the answer is written: the body is opened again for the rest. */
+  readonly started: boolean;
+}
+
+/** Returns a part of a body by its length. @throws ZpublishError `range-not-satisfiable` */
+export type WantedPart = (byteLength: number) => ByteRange;
 
 /** Bytes of an answer, read as fast as the client takes them. */
 export interface Body {

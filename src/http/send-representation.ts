@@ -44,9 +44,12 @@ export function sendRepresentation(
     exchange.own(body);
     if (exchange.over) return;
     if (noneMatch === "any") sendNotModified(exchange, what);
-    else sendBody(exchange, what, body, () => content.open(exchange), asked);
+    else sendBody(exchange, what, content, body, asked);
   };
-  const body = content.open(exchange);
+  const isBodiless = noneMatch === "any" || exchange.method === "HEAD";
+  const body = content.open(exchange, (byteLength) =>
+    isBodiless ? { start: 0, byteLength: 0 } : (partOf(byteLength, asked) ?? { start: 0, byteLength }),
+  );
   if (body instanceof Promise) return body.then(send);
   send(body);
   return undefined;
@@ -89,8 +92,8 @@ function sendBytes(
 function sendBody(
   exchange: Exchange,
   what: Representation,
+  content: Pick<BodyReply, "open">,
   body: Body,
-  open: () => Body | Promise<Body>,
   range: RangeRequest | undefined,
 ): void {
   exchange.bodyHeaders = body.headers;
@@ -98,6 +101,8 @@ function sendBody(
   const { byteLength } = body;
   const part = partOf(byteLength, range);
   const sent = part ?? { start: 0, byteLength };
+  const end = sent.start + sent.byteLength;
+  const reopen = (start: number) => content.open(exchange, () => ({ start, byteLength: end - start }));
   // Read in the turn in which it is sent: a view may be invalid in the next.
   const first = exchange.method === "HEAD" ? undefined : body.read(sent.start);
   if (exchange.method === "GET" && (first === undefined || (first.byteLength === 0 && sent.byteLength > 0)))
@@ -105,7 +110,7 @@ function sendBody(
   exchange.cork(() => {
     writeContentHead(exchange, what, byteLength, part, lines);
     if (first === undefined) exchange.endHead(byteLength);
-    else exchange.context.sender.send({ exchange, body, ...sent, reopen: open }, first);
+    else exchange.context.sender.send({ exchange, body, ...sent, reopen }, first);
   });
 }
 

@@ -27,8 +27,8 @@ export interface BodyTransfer {
   /** The part of the body to send. */
   readonly start: number;
   readonly byteLength: number;
-  /** Makes the same body again if it is evicted before all of it is sent. */
-  readonly reopen: () => Body | Promise<Body>;
+  /** Opens the same body again at an offset, if it is evicted before all of it is sent, or is made in pieces. */
+  readonly reopen: (offset: number) => Body | Promise<Body>;
 }
 
 /** Counts of one server. */
@@ -163,7 +163,7 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number): Body
   }
 
   function reopen(sending: Sending): void {
-    const { body, reopen: open } = sending.transfer;
+    const { exchange, body, start, byteLength, reopen: open } = sending.transfer;
     sending.reopens += 1;
     if (sending.reopens > MAX_REOPENS) {
       fail(sending, new Error(`the body was gone ${MAX_REOPENS} times in a row`));
@@ -171,10 +171,9 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number): Body
     }
     sending.reopening = true;
     // An async function, so that an error thrown at once is a rejection, too.
-    (async () => open())().then(
+    (async () => open(start + exchange.res.getWriteOffset()))().then(
       (again) => {
         sending.reopening = false;
-        const { exchange, byteLength } = sending.transfer;
         exchange.own(again);
         if (again.byteLength !== body.byteLength) {
           fail(

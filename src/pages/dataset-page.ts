@@ -1,7 +1,7 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
 import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
 import type { Group } from "../model/data-tree.js";
-import { renderJsonLinks, renderUsage } from "./dataset-usage.js";
+import { renderJsonLinks, renderUsage, type StorePrefix } from "./dataset-usage.js";
 import { encodePath, encodeSegment } from "./encode-path.js";
 import { formatCounted } from "./format-number.js";
 import { factsSteps, groupSteps } from "./group-section.js";
@@ -18,8 +18,8 @@ export interface DatasetPage {
   /** True if the groups below unfold in place (`/tree`). */
   readonly nested: boolean;
   readonly previews: ReadonlyMap<string, PreviewValues>;
-  /** True if the Zarr store is served and the page links into it. */
-  readonly zarr: boolean;
+  /** Prefixes of Zarr stores that are served and that the page links into. */
+  readonly stores: readonly StorePrefix[];
   /** Title of the service. */
   readonly serviceTitle: string;
   /** Routes at the root of the service that the header links to: `plugins`, `versions`, `docs`. */
@@ -33,13 +33,13 @@ export function renderDatasetPage(page: DatasetPage): string {
 
 /** {@link renderDatasetPage} as a cooperative task. */
 export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
-  const { snapshot, group, nested, previews, zarr, serviceTitle, serviceLinks } = page;
+  const { snapshot, group, nested, previews, stores, serviceTitle, serviceLinks } = page;
   const isRoot = group.path === "/";
   const view = { snapshot, previews, nested, budget: createPageBudget() };
   const inside = nested ? [...snapshot.tree.groups.values()] : [group];
   const groupPath = !isRoot && markup` <span class="path">${group.path}</span>`;
   const treeMark = nested && markup` <span class="path">whole tree</span>`;
-  const usage = zarr && renderUsage(snapshot, group);
+  const usage = stores.length > 0 && renderUsage(snapshot, group, stores);
   const facts = yield* factsSteps(inside);
   const content = yield* groupSteps(view, group, 2);
   return renderPage({

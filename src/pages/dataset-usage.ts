@@ -4,22 +4,42 @@ import { encodePath, encodeSegment } from "./encode-path.js";
 import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
 import { SERVICE_URL, UP } from "./page-place.js";
 
-/** Renders the Zarr URL of a group, and code that opens it with each client. */
-export function renderUsage(snapshot: DatasetSnapshot, group: Group): Markup {
-  const url = trustedMarkup(
-    `${SERVICE_URL}/datasets/${encodeSegment(snapshot.id)}/zarr${group.path === "/" ? "" : encodePath(group.path)}`,
-  );
+/** Prefixes under which a dataset may be served as a Zarr store; the plugins have the same names. */
+export const STORE_PREFIXES = ["zarr", "zarr3"] as const;
+/** One of {@link STORE_PREFIXES}. */
+export type StorePrefix = (typeof STORE_PREFIXES)[number];
+
+/** Format and metadata document of the store below a prefix. */
+const STORES = {
+  zarr: { version: 2, document: ".zmetadata" },
+  zarr3: { version: 3, document: "zarr.json" },
+} as const;
+
+/**
+ * Renders the Zarr URLs of a group, and code that opens it with each client.
+ * @param stores Prefixes that are served, at least one.
+ */
+export function renderUsage(snapshot: DatasetSnapshot, group: Group, stores: readonly StorePrefix[]): Markup {
+  const path = group.path === "/" ? "" : encodePath(group.path);
+  const urlOf = (prefix: StorePrefix) =>
+    trustedMarkup(`${SERVICE_URL}/datasets/${encodeSegment(snapshot.id)}/${prefix}${path}`);
+  const [first = "zarr"] = stores;
+  const { version } = STORES[first];
+  const url = urlOf(first);
   const variable = largestVariable(group);
-  const slashed = trustedMarkup(`${UP}zarr${group.path === "/" ? "" : encodePath(group.path)}/`);
   return markup`<section class="usage"><h2 class="head">Zarr URL</h2>
-<pre class="copy" tabindex="0" aria-label="Zarr URL">${url}</pre>
-<p class="links"><span class="muted">Zarr store:</span><a href="${slashed}">browse</a><a href="${slashed}.zmetadata">.zmetadata</a></p>
-<details class="fold client"><summary>How to open it with xarray, zarrita or GDAL</summary><div class="clients">
+${stores.map((prefix) => {
+  const slashed = trustedMarkup(`${UP}${prefix}${path}/`);
+  const { version, document } = STORES[prefix];
+  return markup`<pre class="copy" tabindex="0" aria-label="Zarr v${version} URL">${urlOf(prefix)}</pre>
+<p class="links"><span class="muted">Zarr v${version} store:</span><a href="${slashed}">browse</a><a href="${slashed}${document}">${document}</a></p>
+`;
+})}<details class="fold client"><summary>How to open it with xarray, zarrita or GDAL</summary><div class="clients">
 ${CLIENTS.map(
   ({
     name,
     snippet,
-  }) => markup`<div class="client"><h3 class="sub">${name}</h3><pre class="copy" tabindex="0" aria-label="Code for ${name}">${snippet({ url, group, variable })}</pre></div>
+  }) => markup`<div class="client"><h3 class="sub">${name}</h3><pre class="copy" tabindex="0" aria-label="Code for ${name}">${snippet({ url, group, variable, version })}</pre></div>
 `,
 )}</div></details></section>`;
 }
@@ -38,7 +58,9 @@ export function renderJsonLinks(snapshot: DatasetSnapshot, group: Group, nested:
 }
 
 interface Usage {
+  /** URL below the first prefix. */
   readonly url: Markup;
+  readonly version: 2 | 3;
   readonly group: Group;
   readonly variable: Variable | undefined;
 }
@@ -62,14 +84,14 @@ dt = xr.open_datatree("${url}", engine="zarr")`
   },
   {
     name: "zarrita",
-    snippet: ({ url, variable }) => markup`import * as zarr from "zarrita";
+    snippet: ({ url, variable, version }) => markup`import * as zarr from "zarrita";
 
 const store = new zarr.FetchStore("${url}");${
       variable === undefined
         ? markup`
-const group = await zarr.open.v2(store, { kind: "group" });`
+const group = await zarr.open.v${version}(store, { kind: "group" });`
         : markup`
-const array = await zarr.open.v2(
+const array = await zarr.open.v${version}(
   zarr.root(store).resolve(${JSON.stringify(variable.name)}),
   { kind: "array" },
 );

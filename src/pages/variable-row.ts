@@ -114,6 +114,7 @@ function renderDetails(variable: Variable, array: ServedArray | undefined, budge
 
 const DELIVERY = {
   passthrough: "as stored",
+  files: "as stored",
   recompress: "recompressed on the way out",
   rechunk: "rechunked on the way out",
 } as const;

@@ -11,6 +11,7 @@ const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   module_version: () => import("./module-version.js"),
   plugin_info: () => import("./plugin-info.js"),
   zarr: () => import("./zarr/zarr-plugin.js"),
+  zarr3: () => import("./zarr3/zarr3-plugin.js"),
 };
 
 const PLUGIN_NAME = /^[a-z][a-z0-9_]*$/;

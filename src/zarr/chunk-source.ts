@@ -102,6 +102,14 @@ export interface ReadOptions {
    * `max-stored-byte-length.ts`). Memory sources ignore it. Default: what one read can take.
    */
   readonly maxByteLength?: number | undefined;
+  /** Chooses the bytes to read by the length of the file. Only readers of whole files know it. Default: all. */
+  readonly part?: (byteLength: number) => StoredPart;
+}
+
+/** Part of a stored file, in bytes. */
+export interface StoredPart {
+  readonly start: number;
+  readonly byteLength: number;
 }
 
 /** The version of a stored chunk, and a way to check it. */
@@ -121,4 +129,6 @@ export interface StoredSize {
 export interface StoredChunk {
   readonly bytes: Uint8Array;
   readonly version: string;
+  /** Length of the whole file; undefined if `part` was not asked for. */
+  readonly fileByteLength?: number;
 }

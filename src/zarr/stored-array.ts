@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "../json/json-value.js";
 import type { DataType } from "../model/data-type.js";
-import type { ChunkFiles, ChunkSource } from "./chunk-source.js";
+import type { ChunkFiles, ChunkSource, FileChunks } from "./chunk-source.js";
 import type { CodecSpec } from "./codec-spec.js";
 
 /**
@@ -36,6 +36,20 @@ export interface StoredArray {
   readonly servedChunks?: readonly number[];
   /** Compressor to serve if the operator asks for none; null for no compressor. Default: the stored one. */
   readonly servedCompressor?: CodecSpec | null;
+  /** Form of an array that is stored as Zarr v3, in terms that v2 does not have. */
+  readonly v3?: StoredV3Form;
+}
+
+/** Fields of an array's `zarr.json` as they are stored, and its files. */
+export interface StoredV3Form {
+  readonly dataType: JsonValue;
+  readonly fillValue: JsonValue;
+  /** Without `_ARRAY_DIMENSIONS`. */
+  readonly attrs: JsonObject;
+  readonly codecs: JsonValue;
+  /** Elements per axis of one file: of a shard if chunks are sharded. */
+  readonly fileShape: readonly number[];
+  readonly files: FileChunks;
 }
 
 /** Meaning of absent chunks, and the `fill_value` that is served. */

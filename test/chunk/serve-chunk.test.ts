@@ -74,7 +74,10 @@ async function setup(t: Test, { config, stored, makeChunk, recycle, keeps = true
     async serve(key: string) {
       const reply = await service.serve(snapshot, served, key);
       const open = async (signal = new AbortController().signal) =>
-        reply.open({ signal, reserve: () => undefined });
+        reply.open({ signal, reserve: () => undefined, started: false }, (byteLength) => ({
+          start: 0,
+          byteLength,
+        }));
       return { etag: reply.etag, open };
     },
   };

@@ -17,6 +17,7 @@ const air: InspectedVariable = {
   ],
   byteLength: 73_000,
   served: "passthrough",
+  zarr3: "chunks",
   reason: null,
   attrs: {},
 };
@@ -43,6 +44,7 @@ t.test("an inspection is a table of each group, refused arrays, warnings and a s
             byteLength: null,
             served: "transcoded",
             reason: "recompress: crc32c becomes no codec",
+            zarr3: "files",
           },
         ],
       },
@@ -62,7 +64,7 @@ t.test("an inspection is a table of each group, refused arrays, warnings and a s
 
 /b
   variable  type    dimensions             chunks     codecs                size      served
-  scalar    object  ()                     ()         none                  unknown   transcoded (recompress: crc32c becomes no codec)
+  scalar    object  ()                     ()         none                  unknown   transcoded (recompress: crc32c becomes no codec); in v3 as stored
 
 refused: b/odd: unknown codec 'x'\\x1b[2J
 warning: name 'a#b' must be percent-encoded

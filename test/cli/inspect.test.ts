@@ -27,7 +27,7 @@ t.test("inspect shows a v3 tree with shards, and --json has the same content", a
   const inspection = JSON.parse(stdout) as Inspection;
   t.strictSame(
     inspection.groups.map(({ path }) => path),
-    ["/", "/profiles", "/regional", "/surface", "/surface/daily"],
+    ["/", "/profiles", "/regional", "/surface", "/surface/daily", "/surface/monthly"],
   );
   t.strictSame(inspection.refused, []);
   const variables = inspection.groups.flatMap((group) => group.variables);

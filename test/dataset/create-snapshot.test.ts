@@ -71,7 +71,13 @@ t.test("Blosc with an inner codec that is not encoded is a warning that names th
   const { arrays, warnings } = createSnapshot(config({ encoding: { compressor } }), tree, "");
   t.match(arrays.get("a")?.document.compressor, { ...compressor, cname: "lz4" });
   t.same(warnings, ["Blosc with lz4hc is decoded but not encoded: served with lz4 (a, g/a)"]);
-  t.same(createSnapshot(config(), tree, "").warnings, []);
+});
+
+t.test("an array that Zarr v3 cannot describe is a warning that names it", async (t) => {
+  const { arrays, warnings } = createSnapshot(config(), tree, "");
+  t.same(warnings, ["served as Zarr v2 only: array 'b': Zarr v3 has no name for the codec mystery"]);
+  t.equal(arrays.get("b")?.v3, undefined);
+  t.equal(arrays.get("a")?.v3?.plan, arrays.get("a")?.plan);
 });
 
 t.test("a variable that does not exist is an error that names existing ones", async (t) => {

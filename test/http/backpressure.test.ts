@@ -94,7 +94,7 @@ t.test("the connection is dropped where it cannot be opened again, or is another
         let count = 0;
         const first = volatileBody(reads, () => count++ > 0);
         return bodyReplyOf(content, '"t"', {
-          open: (request) => (opens++ === 0 ? Promise.resolve(first) : reopen(request)),
+          open: (request, wanted) => (opens++ === 0 ? Promise.resolve(first) : reopen(request, wanted)),
         });
       },
       "chunk",

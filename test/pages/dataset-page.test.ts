@@ -9,7 +9,7 @@ function render(page: Partial<DatasetPage> & Pick<DatasetPage, "snapshot">): str
     group: page.snapshot.tree.root,
     nested: false,
     previews: new Map(),
-    zarr: true,
+    stores: ["zarr", "zarr3"],
     serviceTitle: "Service",
     serviceLinks: ["docs"],
     ...page,
@@ -113,8 +113,16 @@ t.test("the tree nests every group", async (t) => {
   t.strictSame(misnested(html), []);
 });
 
-t.test("without the zarr plugin nothing points into the store", async (t) => {
-  t.notMatch(render({ snapshot: airTemperature(), zarr: false }), "/zarr");
+t.test("both Zarr stores are named, and code reads the first", async (t) => {
+  const html = render({ snapshot: airTemperature() });
+  t.match(html, "zarr/.zmetadata");
+  t.match(html, "zarr3/zarr.json");
+  t.match(html, "zarr.open.v2(");
+  t.match(render({ snapshot: airTemperature(), stores: ["zarr3"] }), "zarr.open.v3(");
+});
+
+t.test("without the zarr plugins nothing points into the store", async (t) => {
+  t.notMatch(render({ snapshot: airTemperature(), stores: [] }), "/zarr");
 });
 
 t.test("a hostile dataset stays text", async (t) => {

@@ -114,6 +114,8 @@ function fakeArray(name: string, path: string, fake: FakeVariable): ServedArray 
   } as const;
   return {
     variable,
+    v3: undefined,
+    v3Problem: undefined,
     replacedCname: undefined,
     digest: "digest",
     document: {

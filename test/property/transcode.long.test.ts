@@ -127,7 +127,10 @@ async function fetchChunk(
 ): Promise<Fetched | undefined> {
   try {
     const reply = await service.serve(snapshot, array, coords.join(".") || "0");
-    const body = await reply.open({ signal: new AbortController().signal, reserve: () => undefined });
+    const body = await reply.open(
+      { signal: new AbortController().signal, reserve: () => undefined, started: false },
+      (byteLength) => ({ start: 0, byteLength }),
+    );
     const bytes = body.read(0);
     if (bytes === undefined) throw new Error("the body is gone");
     const state = body.headers.find(([name]) => name === "X-Cache")?.[1];

@@ -15,7 +15,7 @@ export interface RunningServer {
   json(path: string): Promise<unknown>;
 }
 
-export const ALL_PLUGINS = ["dataset_info", "module_version", "plugin_info", "zarr"].map((name) => ({
+export const ALL_PLUGINS = ["dataset_info", "module_version", "plugin_info", "zarr", "zarr3"].map((name) => ({
   name,
 }));
 

@@ -1,4 +1,3 @@
-import type { RouteRequest } from "../reply.js";
 import { allowsRange } from "./conditional.js";
 
 /** What a `Range` header asks for: bytes `first` to `last` inclusive, or the last `suffix` bytes. */
@@ -28,7 +27,7 @@ export function parseRange(header: string): RangeRequest | undefined {
 
 /** Returns the range that a request asks for of content with this ETag; undefined if the whole is to be sent. */
 export function requestedRange(
-  request: Pick<RouteRequest, "method" | "header">,
+  request: { readonly method: string; header(name: string): string | undefined },
   etag: string,
 ): RangeRequest | undefined {
   const header = request.method === "GET" ? request.header("range") : undefined;

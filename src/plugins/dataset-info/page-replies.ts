@@ -5,6 +5,7 @@ import type { Document } from "../../http/document.js";
 import type { DocumentReply, RouteRequest } from "../../http/reply.js";
 import type { Group } from "../../model/data-tree.js";
 import { datasetPageSteps } from "../../pages/dataset-page.js";
+import { STORE_PREFIXES } from "../../pages/dataset-usage.js";
 import { placeOf, placePage } from "../../pages/page-place.js";
 import type { PluginContext } from "../plugin.js";
 import { createPreviewCollector } from "./collect-previews.js";
@@ -67,7 +68,7 @@ export function createPageReplies(context: PluginContext): PageReplies {
       group,
       nested,
       previews: previews.values,
-      zarr: context.plugins().some(({ name }) => name === "zarr"),
+      stores: STORE_PREFIXES.filter((prefix) => context.plugins().some(({ name }) => name === prefix)),
       serviceTitle: context.title,
       serviceLinks: SERVICE_LINKS.filter((name) => context.routes().some(({ path }) => path === `/${name}`)),
     });

@@ -1,18 +1,29 @@
-import type { DatasetSnapshot } from "../../dataset/dataset.js";
+import type { DatasetSnapshot, ServedArray } from "../../dataset/dataset.js";
 import { findGroup } from "../../dataset/find-group.js";
 import { ZpublishError } from "../../errors.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
-import type { DocumentPieces } from "../../http/create-document.js";
-import type { Reply, RouteRequest } from "../../http/reply.js";
+import type { Reply } from "../../http/reply.js";
 import type { Route } from "../../http/routing/route.js";
 import type { JsonObject } from "../../json/json-value.js";
+import { elementCount } from "../../model/chunk-grid.js";
 import type { Group } from "../../model/data-tree.js";
 import { normalNodePath } from "../../model/node-path.js";
 import { packageVersion } from "../../observe/package-version.js";
-import { listingPieces } from "../../pages/listing.js";
 import { documentReply, jsonReply, largeJsonReply } from "../document-reply.js";
 import type { Plugin, PluginContext } from "../plugin.js";
-import { arrayListing, groupListing } from "./listing-entries.js";
+import {
+  findNode,
+  groupListing,
+  isUnknownNode,
+  listingDocument,
+  MAX_LISTED_CHUNKS,
+  nodeNotFound,
+  type Params,
+  refuseLostChunk,
+  storeHandler,
+  storeRedirect,
+  withRoot,
+} from "../store-handler.js";
 import { consolidatedMetadata, GROUP_DOCUMENT } from "./store-documents.js";
 
 const STORE = "/datasets/{dataset_id}/zarr";
@@ -50,36 +61,16 @@ function createRoutes(context: PluginContext): readonly Route[] {
         parameters: GROUP,
         ranged: true,
       },
-      handler: handler((snapshot, params) => answer(snapshot, findGroup(snapshot, params.group_path ?? ""))),
+      handler: storeHandler(
+        datasets,
+        (snapshot, params) => answer(snapshot, findGroup(snapshot, params.group_path ?? "")),
+        isUnknownNode,
+      ),
     });
   }
 
-  /**
-   * Creates a handler that answers from the dataset's snapshot. Before a 404 it refreshes the dataset: a client may know of a
-   * chunk from another instance, and takes a 404 for fill values.
-   * @param mayBeNew Whether the path could exist in a newer snapshot.
-   */
-  function handler(
-    answer: (snapshot: DatasetSnapshot, params: RouteRequest["params"]) => Reply | Promise<Reply>,
-    mayBeNew: (snapshot: DatasetSnapshot, params: RouteRequest["params"]) => boolean = isUnknownNode,
-  ): Route["handler"] {
-    return ({ params }) => {
-      const snapshot = datasets.get(params.dataset_id as string);
-      try {
-        return answer(snapshot, params);
-      } catch (error) {
-        const isAbsent = error instanceof ZpublishError && error.code === "not-found";
-        if (!isAbsent || !mayBeNew(snapshot, params)) throw error;
-        return datasets.refreshBeforeNotFound(snapshot).then((newer) => {
-          if (newer === snapshot) throw error;
-          return answer(newer, params);
-        });
-      }
-    };
-  }
-
   /** Answers `.zattrs` of a group or an array; an empty path is the root. */
-  function attributes(snapshot: DatasetSnapshot, params: RouteRequest["params"]): Reply | Promise<Reply> {
+  function attributes(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
     const path = normalNodePath(params.group_path ?? "");
     const array = snapshot.arrays.get(path);
     if (array !== undefined) return reply(snapshot, "zarr .zattrs", path, () => array.zattrs);
@@ -87,15 +78,15 @@ function createRoutes(context: PluginContext): readonly Route[] {
     return reply(snapshot, "zarr .zattrs", group.path, () => group.attrs);
   }
 
-  function arrayDocument(snapshot: DatasetSnapshot, params: RouteRequest["params"]): Reply | Promise<Reply> {
+  function arrayDocument(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
     const array = findArray(snapshot, normalNodePath(params.var ?? ""));
     return reply(snapshot, "zarr .zarray", array.plan.path, () => ({ ...array.document }));
   }
 
-  function listing(snapshot: DatasetSnapshot, params: RouteRequest["params"]): Reply | Promise<Reply> {
+  function listing(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
     const path = normalNodePath(params.group_path ?? "");
     const array = snapshot.arrays.get(path);
-    const entries = array === undefined ? groupListing(findNode(snapshot, path)) : arrayListing(array);
+    const entries = array === undefined ? listGroup(findNode(snapshot, path)) : arrayListing(array);
     if (entries === undefined) {
       const message = `Variable '${path}' of dataset '${snapshot.id}' has too many chunks to list`;
       throw new ZpublishError("not-found", message);
@@ -107,7 +98,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
   }
 
   /** Answers a chunk, or redirects if the path names a group or an array without its slash. */
-  function chunk(snapshot: DatasetSnapshot, params: RouteRequest["params"]): Reply | Promise<Reply> {
+  function chunk(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
     const variablePath = normalNodePath(params.var ?? "");
     const chunkKey = params.chunk as string;
     const array = snapshot.arrays.get(variablePath);
@@ -117,7 +108,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
       return { kind: "redirect", to: "with-slash" };
     }
     refuseLostChunk(snapshot, variablePath, chunkKey);
-    throw notFound(snapshot, variablePath === "" ? path : variablePath);
+    throw nodeNotFound(snapshot, variablePath === "" ? path : variablePath);
   }
 
   return [
@@ -142,7 +133,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
         parameters: NODE,
         ranged: true,
       },
-      handler: handler(attributes),
+      handler: storeHandler(datasets, attributes, isUnknownNode),
     }),
     {
       path: `${STORE}/{var:path}/.zarray`,
@@ -154,17 +145,9 @@ function createRoutes(context: PluginContext): readonly Route[] {
         parameters: VARIABLE,
         ranged: true,
       },
-      handler: handler(arrayDocument),
+      handler: storeHandler(datasets, arrayDocument, isUnknownNode),
     },
-    {
-      path: STORE,
-      priority: "page",
-      operation: { summary: "Redirects to the store's listing", contentType: HTML_TYPE },
-      handler({ params }) {
-        datasets.get(params.dataset_id as string);
-        return { kind: "redirect", to: "with-slash" };
-      },
-    },
+    storeRedirect(datasets, STORE),
     ...withRoot({
       path: `${STORE}/{group_path:path}/`,
       priority: "page",
@@ -173,7 +156,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
         contentType: HTML_TYPE,
         parameters: NODE,
       },
-      handler: handler(listing),
+      handler: storeHandler(datasets, listing, isUnknownNode),
     }),
     {
       path: `${STORE}/{var:path}/{chunk}`,
@@ -185,7 +168,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
         parameters: { ...VARIABLE, chunk: "Chunk indices joined by dots, `0.12.3`; `0` for a scalar" },
         ranged: true,
       },
-      handler: handler(chunk, (_snapshot, { chunk: key = "" }) => CANONICAL_KEY.test(key)),
+      handler: storeHandler(datasets, chunk, (_snapshot, { chunk: key = "" }) => CANONICAL_KEY.test(key)),
     },
   ];
 }
@@ -195,25 +178,29 @@ const GROUP = { ...DATASET, group_path: "Path of the group; empty for the root" 
 const VARIABLE = { ...DATASET, var: "Path of the variable: `t2m`, `a/b/t2m`" };
 const NODE = { ...DATASET, group_path: "Path of a group or variable; empty for the root" };
 
+function listGroup(group: Group) {
+  return groupListing([".zattrs", ".zgroup", ".zmetadata"], group, group.variables.keys());
+}
+
 /**
- * Returns a route for every group and one for the root. The former matches an empty path too (`zarr//.zmetadata`), which OpenAPI
- * cannot express.
+ * Lists an array: documents and the key of every chunk of its grid, including absent ones, which are answered 404. Undefined if
+ * there are too many.
  */
-function withRoot(route: Route): Route[] {
-  const { path, operation } = route;
-  const ofRoot = { ...operation, description: "Of the root group.", parameters: DATASET };
-  return [{ ...route, path: path.replace(/\/\{\w+:path\}/, ""), operation: ofRoot }, route];
+function arrayListing({ plan }: ServedArray): CooperativeTask<readonly string[]> | undefined {
+  const { gridShape } = plan.served;
+  return elementCount(gridShape) > MAX_LISTED_CHUNKS ? undefined : chunkEntries(gridShape);
 }
 
-function* listingDocument(title: string, entries: CooperativeTask<readonly string[]>): DocumentPieces {
-  yield* listingPieces({ title, entries: yield* entries });
-}
-
-/** Finds a group by a path that may also name an array. */
-function findNode(snapshot: DatasetSnapshot, path: string): Group {
-  const group = snapshot.tree.groups.get(`/${path}`);
-  if (group === undefined) throw notFound(snapshot, path);
-  return group;
+function* chunkEntries(gridShape: readonly number[]): CooperativeTask<readonly string[]> {
+  let keys: string[] = [""];
+  for (const count of gridShape) {
+    yield;
+    keys = keys.flatMap((key) =>
+      Array.from({ length: count }, (_, index) => (key === "" ? `${index}` : `${key}.${index}`)),
+    );
+  }
+  const chunkKeys = gridShape.length === 0 ? ["0"] : keys;
+  return [".zarray", ".zattrs", ...chunkKeys];
 }
 
 function findArray({ id, arrays }: DatasetSnapshot, path: string) {
@@ -222,29 +209,5 @@ function findArray({ id, arrays }: DatasetSnapshot, path: string) {
   throw new ZpublishError("not-found", `Variable '${path}' not found in dataset '${id}'`);
 }
 
-/** Tells whether a path names neither a group nor an array. Clients request documents of both to find out which it is. */
-function isUnknownNode(snapshot: DatasetSnapshot, params: RouteRequest["params"]): boolean {
-  const path = normalNodePath(params.group_path ?? params.var ?? "");
-  return !snapshot.arrays.has(path) && !snapshot.tree.groups.has(`/${path}`);
-}
-
-const CHUNK_KEY = /^\d+(?:\.\d+)*$/;
 /** A chunk key that an array may have. */
 const CANONICAL_KEY = /^(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*))*$/;
-
-/**
- * Throws for a chunk of an array that was served and is now refused. A client that knows the array would take 404 for fill values.
- * @throws ZpublishError `source-unreadable`
- */
-function refuseLostChunk(snapshot: DatasetSnapshot, variablePath: string, chunkKey: string): void {
-  if (!snapshot.withdrawn.has(variablePath) || !CHUNK_KEY.test(chunkKey)) return;
-  const reason = snapshot.refused.find(({ path }) => path === variablePath)?.reason;
-  throw new ZpublishError(
-    "source-unreadable",
-    `chunk '${chunkKey}' of '${variablePath}' in dataset '${snapshot.id}', which is refused: ${reason}`,
-  );
-}
-
-function notFound(snapshot: DatasetSnapshot, path: string): ZpublishError {
-  return new ZpublishError("not-found", `Group or variable '${path}' not found in dataset '${snapshot.id}'`);
-}

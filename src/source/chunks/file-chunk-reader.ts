@@ -29,7 +29,9 @@ export function openFileChunkReader(source: FileChunks, mayBlock: boolean): Chun
         const byteLength = Number(file.stat.size);
         const version = versionOf(file.stat);
         assertStoredLength(byteLength, options?.maxByteLength, version, () => "chunk");
-        return { bytes: file.readBytes(0, byteLength, options?.allocate), version };
+        const part = options?.part?.(byteLength);
+        if (part === undefined) return { bytes: file.readBytes(0, byteLength, options?.allocate), version };
+        return { bytes: file.readBytes(part.start, part.byteLength), version, fileByteLength: byteLength };
       });
     },
     read(chunkCoords, options) {
@@ -38,7 +40,11 @@ export function openFileChunkReader(source: FileChunks, mayBlock: boolean): Chun
         const byteLength = Number(file.stat.size);
         const version = versionOf(file.stat);
         assertStoredLength(byteLength, options?.maxByteLength, version, () => `chunk '${key}'`);
-        return { bytes: await file.readBytes(0, byteLength, options?.allocate), version };
+        const part = options?.part?.(byteLength);
+        if (part === undefined)
+          return { bytes: await file.readBytes(0, byteLength, options?.allocate), version };
+        const bytes = await file.readBytes(part.start, part.byteLength);
+        return { bytes, version, fileByteLength: byteLength };
       };
       const path = `${source.directory}/${key}`;
       return findOrConfirmAbsence(files.calls, source, key, () => files.read(path, use, options?.wasChecked));

@@ -1,21 +1,14 @@
-import { createHash } from "node:crypto";
 import { ZpublishError } from "../../errors.js";
-import { stringifyJson } from "../../json/stringify-json.js";
 import { elementCount, gridShapeOf } from "../../model/chunk-grid.js";
 import type { CodecSpec } from "../codec-spec.js";
 import type { StoredArray } from "../stored-array.js";
 import type { ArrayDocument } from "../v2/array-document.js";
 import { decodeProblem, encodeProblem } from "./codec-rules.js";
 import { createSteps, fillSteps, storedByteLengthOf } from "./codec-steps.js";
-import type { ChunkLayout, CodecStep, EncodingPlan } from "./encoding-plan.js";
+import type { ChunkLayout, EncodingPlan } from "./encoding-plan.js";
+import { planId } from "./plan-id.js";
 import { type AskedCodecs, commonLength, servedCodecs } from "./served-codecs.js";
 import { unservable } from "./unservable.js";
-
-/**
- * Part of every plan's id. Change it whenever an encoder, or the padding of chunks, writes other bytes than before, as a
- * new version of numcodecs.js may. {@link EncodingOptions.encoderRevision} has what depends on the machine or Node.
- */
-export const CODEC_REVISION = "2";
 
 /** Largest decoded chunk in memory, in bytes. */
 const DEFAULT_MAX_CHUNK_BYTES = 2 ** 30;
@@ -39,7 +32,7 @@ export interface EncodingOptions {
   /** Larger chunks are passed through but not decoded. Default 1 GiB. */
   readonly maxChunkBytes?: number | undefined;
   /**
-   * Names what a codec's bytes depend on besides {@link CODEC_REVISION}; part of the plan's id. It may be absent if the
+   * Names what a codec's bytes depend on besides `CODEC_REVISION`; part of the plan's id. It may be absent if the
    * plan's chunks are never shared with other processes.
    */
   readonly encoderRevision?: (codec: CodecSpec) => string;
@@ -184,31 +177,6 @@ function layoutOf(
   axisOrder: readonly number[],
 ): ChunkLayout {
   return Object.freeze({ chunkShape, gridShape: gridShapeOf(shape, chunkShape), axisOrder });
-}
-
-function planId(
-  fields: Omit<EncodingPlan, "id" | "source">,
-  encoderRevision: EncodingOptions["encoderRevision"] = () => "",
-): string {
-  const { fillItem, stored, served, decode, encode, encodeAll } = fields;
-  // Neither names nor bounds change bytes.
-  const { path: _path, maxFilledByteLength: _maximum, ...rest } = fields;
-  const text = stringifyJson({
-    ...rest,
-    revision: CODEC_REVISION,
-    fillItem: fillItem && Buffer.from(fillItem).toString("hex"),
-    stored: { ...stored },
-    served: { ...served },
-    decode: decode.map(withoutBound),
-    encode: encode.map(withoutBound),
-    encodeAll: encodeAll.map(withoutBound),
-    encoders: [...encode, ...encodeAll].map(({ codec }) => encoderRevision(codec)),
-  });
-  return createHash("sha256").update(text).digest().toString("hex", 0, 16);
-}
-
-function withoutBound({ maxDecodedByteLength: _maximum, ...step }: CodecStep) {
-  return step;
 }
 
 function assertByteLength(

@@ -7,10 +7,11 @@ import type { CodecSpec } from "../codec-spec.js";
  *
  * - `passthrough`: the stored bytes are the served bytes.
  * - `recompress`: same grid, item order and type; the outer codecs differ. Needs bytes, not the type.
+ * - `files`: whole stored files are the served chunks, such as shards, and are read by range. Nothing is known of their length.
  * - `rechunk`: items of a known size move between grids or axis orders. Needs the item size, not the type.
  */
 export interface EncodingPlan {
-  readonly kind: "passthrough" | "recompress" | "rechunk";
+  readonly kind: "passthrough" | "files" | "recompress" | "rechunk";
   /** Hash of all fields below that decide the served bytes, and of the version of the codecs. */
   readonly id: string;
   readonly path: string;

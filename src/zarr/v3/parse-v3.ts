@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue, toBigInt } from "../../json/json-value.js";
-import type { ChunkKeyEncoding } from "../chunk-source.js";
+import type { ChunkKeyEncoding, FileChunks } from "../chunk-source.js";
 import { dimensionsAttribute, parseDimensionNames, withoutDimensions } from "../dimension-names.js";
 import { invalidField, parseArray, parseIntegers, parseObject } from "../metadata-fields.js";
 import type { ArrayPlace, ParsedArray } from "../stored-array.js";
@@ -71,6 +71,7 @@ export function parseV3Array(place: ArrayPlace, value: JsonValue): ParsedArray {
   const dimNames = parseDimensionNames(names, rank, "dimension_names", warnings);
   const isReadByXarray = rank === 0 || (dimNames?.every((name) => name !== null) ?? false);
   const served = serveV3Fill(document.fill_value, type, withoutDimensions(attrs), isReadByXarray, warnings);
+  const files: FileChunks = { kind: "files", ...place.files, keyEncoding };
   return {
     array: {
       name: place.name,
@@ -85,10 +86,15 @@ export function parseV3Array(place: ArrayPlace, value: JsonValue): ParsedArray {
       dimNames:
         dimNames ?? parseDimensionNames(attrs[dimensionsAttribute], rank, dimensionsAttribute, warnings),
       attrs: served.attrs,
-      chunks:
-        levels.length === 0
-          ? { kind: "files", ...place.files, keyEncoding }
-          : { kind: "shards", ...place.files, keyEncoding, levels },
+      chunks: levels.length === 0 ? files : { kind: "shards", ...place.files, keyEncoding, levels },
+      v3: {
+        dataType: document.data_type as JsonValue,
+        fillValue: document.fill_value as JsonValue,
+        attrs: withoutDimensions(attrs),
+        codecs: document.codecs as JsonValue,
+        fileShape: gridChunk,
+        files,
+      },
     },
     warnings,
   };

@@ -20,13 +20,24 @@ export interface CodecChain {
 }
 
 /** Codecs of numcodecs that change an array, and need its item type. */
-const arrayFilters = new Set(["delta", "fixedscaleoffset", "quantize", "astype", "bitround", "packbits"]);
+export const ARRAY_FILTERS: ReadonlySet<string> = new Set([
+  "delta",
+  "fixedscaleoffset",
+  "quantize",
+  "astype",
+  "bitround",
+  "packbits",
+]);
 const typedFilters = new Set(["delta", "fixedscaleoffset", "quantize"]);
 /** Codecs of numcodecs that change bytes: those that v2 calls compressors, and the others. */
 const byteCompressors = new Set(["blosc", "lz4", "zstd", "zlib", "gzip", "bz2", "lzma"]);
 const byteFilters = new Set(["shuffle", "crc32", "crc32c", "adler32", "fletcher32", "jenkins_lookup3"]);
 
-const bloscShuffles: Readonly<Record<string, number>> = { noshuffle: 0, shuffle: 1, bitshuffle: 2 };
+/** Codecs of numcodecs from bytes to bytes. */
+export const BYTE_CODECS: ReadonlySet<string> = new Set([...byteCompressors, ...byteFilters]);
+
+/** Numbers of Blosc's shuffles in numcodecs, by their name in v3. */
+export const BLOSC_SHUFFLES: Readonly<Record<string, number>> = { noshuffle: 0, shuffle: 1, bitshuffle: 2 };
 
 /** Core codecs from bytes to bytes, as numcodecs configures them. */
 const coreByteCodecs: Readonly<Record<string, (configuration: JsonObject) => CodecSpec>> = {
@@ -125,7 +136,7 @@ function readNumcodec(codec: Extension, id: string, reading: Reading): void {
   if (byteCompressors.has(id) || byteFilters.has(id)) {
     assertStage(codec.name, reading.serializer !== undefined);
     reading.codecs.push({ ...codec.configuration, id });
-  } else if (arrayFilters.has(id)) {
+  } else if (ARRAY_FILTERS.has(id)) {
     assertStage(codec.name, reading.serializer === undefined);
     reading.filters.push({ ...filterTypes(codec.configuration, id, reading.itemType), id });
   } else if (codec.mustUnderstand) {
@@ -184,12 +195,12 @@ export function parseEndian(codec: Extension): "<" | ">" | undefined {
 }
 
 function bloscShuffle(shuffle: JsonValue | undefined): JsonValue {
-  if (typeof shuffle === "string" && Object.hasOwn(bloscShuffles, shuffle)) {
-    return bloscShuffles[shuffle] as number;
+  if (typeof shuffle === "string" && Object.hasOwn(BLOSC_SHUFFLES, shuffle)) {
+    return BLOSC_SHUFFLES[shuffle] as number;
   }
   throw invalidField(
     v3Document,
-    `shuffle of blosc to be one of ${Object.keys(bloscShuffles).join(", ")}`,
+    `shuffle of blosc to be one of ${Object.keys(BLOSC_SHUFFLES).join(", ")}`,
     shuffle,
   );
 }

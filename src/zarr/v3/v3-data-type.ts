@@ -22,6 +22,11 @@ const coreTypes: Readonly<Record<string, string>> = {
   complex128: "c16",
 };
 
+/** Names of core types, by numpy's kind and item size. */
+export const CORE_TYPE_NAMES: ReadonlyMap<string, string> = new Map(
+  Object.entries(coreTypes).map(([name, type]) => [type, name]),
+);
+
 /** Codecs of types whose items have no fixed size, by type. They are the same in v2 and v3. */
 const objectCodecs: Readonly<Record<string, "vlen-utf8" | "vlen-bytes">> = {
   string: "vlen-utf8",

@@ -1,0 +1,125 @@
+import type { DatasetSnapshot, Datasets } from "../dataset/dataset.js";
+import { ZpublishError } from "../errors.js";
+import type { CooperativeTask } from "../event-loop/cooperative-task.js";
+import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
+import type { DocumentPieces } from "../http/create-document.js";
+import type { Reply, RouteRequest } from "../http/reply.js";
+import type { Route } from "../http/routing/route.js";
+import type { Group } from "../model/data-tree.js";
+import { normalNodePath } from "../model/node-path.js";
+import { listingPieces } from "../pages/listing.js";
+
+/** Parameters of a request. */
+export type Params = RouteRequest["params"];
+
+/** Answers a request from a snapshot. */
+export type StoreAnswer = (snapshot: DatasetSnapshot, params: Params) => Reply | Promise<Reply>;
+
+/** Chunks of an array's listing at most. GDAL takes chunks that a listing leaves out for absent, so a longer one does not exist. */
+export const MAX_LISTED_CHUNKS = 10_000;
+
+/**
+ * Creates a handler that answers from the dataset's snapshot. Before a 404 it refreshes the dataset: a client may know of a
+ * chunk from another instance, and takes a 404 for fill values.
+ * @param mayBeNew Whether the path could exist in a newer snapshot.
+ */
+export function storeHandler(
+  datasets: Datasets,
+  answer: StoreAnswer,
+  mayBeNew: (snapshot: DatasetSnapshot, params: Params) => boolean,
+): Route["handler"] {
+  return ({ params }) => {
+    const snapshot = datasets.get(params.dataset_id as string);
+    try {
+      return answer(snapshot, params);
+    } catch (error) {
+      const isAbsent = error instanceof ZpublishError && error.code === "not-found";
+      if (!isAbsent || !mayBeNew(snapshot, params)) throw error;
+      return datasets.refreshBeforeNotFound(snapshot).then((newer) => {
+        if (newer === snapshot) throw error;
+        return answer(newer, params);
+      });
+    }
+  };
+}
+
+/**
+ * Returns a route for every group and one for the root. The former matches an empty path too (`zarr//.zmetadata`), which OpenAPI
+ * cannot express.
+ */
+export function withRoot(route: Route): Route[] {
+  const { path, operation } = route;
+  const { dataset_id = "" } = operation.parameters ?? {};
+  const ofRoot = { ...operation, description: "Of the root group.", parameters: { dataset_id } };
+  return [{ ...route, path: path.replace(/\/\{\w+:path\}/, ""), operation: ofRoot }, route];
+}
+
+/** Redirects a store without its slash. */
+export function storeRedirect(datasets: Datasets, path: string): Route {
+  return {
+    path,
+    priority: "page",
+    operation: { summary: "Redirects to the store's listing", contentType: "text/html; charset=utf-8" },
+    handler({ params }) {
+      datasets.get(params.dataset_id as string);
+      return { kind: "redirect", to: "with-slash" };
+    },
+  };
+}
+
+/** Lists a group: documents, then child groups and arrays with a slash at the end. */
+export function* groupListing(
+  documents: readonly string[],
+  group: Group,
+  variables: Iterable<string>,
+): CooperativeTask<readonly string[]> {
+  const entries = [...documents];
+  for (const name of yield* sortCooperatively([...group.childNames, ...variables], compareNames)) {
+    yield;
+    entries.push(`${name}/`);
+  }
+  return entries;
+}
+
+/** Compares by UTF-16 code units. */
+function compareNames(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** Writes a listing as HTML. @param title Path of the listing. */
+export function* listingDocument(title: string, entries: CooperativeTask<readonly string[]>): DocumentPieces {
+  yield* listingPieces({ title, entries: yield* entries });
+}
+
+/** Finds a group by a path that may also name an array. @throws ZpublishError `not-found` */
+export function findNode(snapshot: DatasetSnapshot, path: string): Group {
+  const group = snapshot.tree.groups.get(`/${path}`);
+  if (group === undefined) throw nodeNotFound(snapshot, path);
+  return group;
+}
+
+/** Tells if a path names neither a group nor an array. Clients request documents of both to find out which it is. */
+export function isUnknownNode(snapshot: DatasetSnapshot, params: Params): boolean {
+  const path = normalNodePath(params.group_path ?? params.var ?? "");
+  return !snapshot.arrays.has(path) && !snapshot.tree.groups.has(`/${path}`);
+}
+
+const CHUNK_KEY = /^\d+(?:\.\d+)*$/;
+
+/**
+ * Throws for a chunk of an array that was served and is now refused: a client that knows the array would take 404 for fill values.
+ * @throws ZpublishError `source-unreadable`
+ */
+export function refuseLostChunk(snapshot: DatasetSnapshot, variablePath: string, chunkKey: string): void {
+  if (!snapshot.withdrawn.has(variablePath) || !CHUNK_KEY.test(chunkKey)) return;
+  const reason = snapshot.refused.find(({ path }) => path === variablePath)?.reason;
+  throw new ZpublishError(
+    "source-unreadable",
+    `chunk '${chunkKey}' of '${variablePath}' in dataset '${snapshot.id}', which is refused: ${reason}`,
+  );
+}
+
+/** Creates the error for a path that names no group and no variable. */
+export function nodeNotFound(snapshot: DatasetSnapshot, path: string): ZpublishError {
+  return new ZpublishError("not-found", `Group or variable '${path}' not found in dataset '${snapshot.id}'`);
+}

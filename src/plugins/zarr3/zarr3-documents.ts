@@ -1,0 +1,39 @@
+import type { ServedArray } from "../../dataset/dataset.js";
+import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
+import type { JsonObject, JsonValue } from "../../json/json-value.js";
+import type { DataTree, Group } from "../../model/data-tree.js";
+
+/**
+ * Writes the `zarr.json` of a group, with the consolidated metadata of everything below it (kind `inline`, as zarr-python writes it;
+ * the Zarr v3 specification does not have it yet). Arrays that v3 cannot describe are left out.
+ */
+export function* v3GroupDocument(
+  tree: DataTree,
+  group: Group,
+  arrays: ReadonlyMap<string, ServedArray>,
+): CooperativeTask<JsonObject> {
+  const metadata: Record<string, JsonValue> = {};
+  const below = group.path === "/" ? "/" : `${group.path}/`;
+  for (const member of tree.groups.values()) {
+    yield;
+    if (member !== group && !member.path.startsWith(below)) continue;
+    const path = member.path.slice(below.length);
+    // zarr-python takes members without metadata of their own for not consolidated.
+    if (member !== group) metadata[path] = groupDocument(member, {});
+    for (const { name, path: arrayPath } of member.variables.values()) {
+      yield;
+      const { v3 } = arrays.get(arrayPath) as ServedArray;
+      if (v3 !== undefined) metadata[member === group ? name : `${path}/${name}`] = v3.document;
+    }
+  }
+  return groupDocument(group, metadata);
+}
+
+function groupDocument({ attrs }: Group, metadata: JsonObject): JsonObject {
+  return {
+    zarr_format: 3,
+    node_type: "group",
+    attributes: attrs,
+    consolidated_metadata: { kind: "inline", must_understand: false, metadata },
+  };
+}

@@ -1,0 +1,199 @@
+import type { DatasetSnapshot, ServedArray } from "../../dataset/dataset.js";
+import { ZpublishError } from "../../errors.js";
+import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
+import type { Reply } from "../../http/reply.js";
+import type { Route } from "../../http/routing/route.js";
+import { elementCount } from "../../model/chunk-grid.js";
+import type { Group } from "../../model/data-tree.js";
+import { normalNodePath } from "../../model/node-path.js";
+import { packageVersion } from "../../observe/package-version.js";
+import { documentReply, jsonReply, largeJsonReply } from "../document-reply.js";
+import type { Plugin, PluginContext } from "../plugin.js";
+import {
+  findNode,
+  groupListing,
+  listingDocument,
+  MAX_LISTED_CHUNKS,
+  nodeNotFound,
+  type Params,
+  refuseLostChunk,
+  storeHandler,
+  storeRedirect,
+  withRoot,
+} from "../store-handler.js";
+import { v3GroupDocument } from "./zarr3-documents.js";
+
+const STORE = "/datasets/{dataset_id}/zarr3";
+const HTML_TYPE = "text/html; charset=utf-8";
+const DOCUMENT = "zarr.json";
+
+/** The plugin that serves every dataset, and every group of it, as a Zarr v3 store. */
+const zarr3Plugin: Plugin = {
+  name: "zarr3",
+  version: packageVersion,
+  path: "zpublish/plugins/zarr3",
+  routes: createRoutes,
+};
+export default zarr3Plugin;
+
+/** An array as this plugin serves it: its chunks are those of v2, unless v3 serves the stored files. */
+const v3Arrays = new WeakMap<ServedArray, ServedArray>();
+
+function createRoutes(context: PluginContext): readonly Route[] {
+  const { datasets, chunks } = context;
+
+  function document(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
+    const path = normalNodePath(params.group_path ?? "");
+    const array = snapshot.arrays.get(path);
+    if (array === undefined) {
+      const group = findNode(snapshot, path);
+      return largeJsonReply(context, snapshot, "zarr3 group", group.path, () =>
+        v3GroupDocument(snapshot.tree, group, snapshot.arrays),
+      );
+    }
+    const { v3, v3Problem } = array;
+    if (v3 !== undefined) return jsonReply(context, snapshot, "zarr3 array", path, () => v3.document);
+    throw new ZpublishError(
+      "not-found",
+      `Variable '${path}' of dataset '${snapshot.id}' is served as Zarr v2 only: ${v3Problem}`,
+    );
+  }
+
+  function listing(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
+    const path = normalNodePath(params.group_path ?? "");
+    const entries = listEntries(snapshot, path);
+    const title = `/datasets/${snapshot.id}/zarr3/${path}`;
+    return documentReply(context, snapshot, "zarr3 listing", path, HTML_TYPE, () =>
+      listingDocument(title, entries),
+    );
+  }
+
+  /** Answers a chunk, or redirects if the path names a group or an array without its slash. */
+  function chunk(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
+    const path = normalNodePath(params.chunk_path ?? "");
+    const place = chunkPlace(snapshot, path);
+    if (place?.array.v3 !== undefined) {
+      const { array, indices } = place;
+      // v2 calls the one chunk of a scalar 0, v3 does not.
+      const isScalar = array.variable.shape.length === 0;
+      if (indices.length > 0 !== isScalar)
+        return chunks.serve(snapshot, asV3(array), isScalar ? "0" : indices.join("."));
+    }
+    if (snapshot.tree.groups.has(`/${path}`) || snapshot.arrays.has(path))
+      return { kind: "redirect", to: "with-slash" };
+    const [, variablePath = "", indices = ""] = CHUNK_PATH.exec(path) ?? [];
+    refuseLostChunk(snapshot, variablePath, indices.slice(1).replaceAll("/", ".") || "0");
+    throw nodeNotFound(snapshot, path);
+  }
+
+  return [
+    ...withRoot({
+      path: `${STORE}/{group_path:path}/${DOCUMENT}`,
+      priority: "page",
+      operation: {
+        summary: "Zarr v3 document of a group or an array; of a group with consolidated metadata",
+        contentType: "application/json",
+        schema: { type: "object" },
+        parameters: NODE,
+        ranged: true,
+      },
+      handler: storeHandler(datasets, document, isUnknown),
+    }),
+    storeRedirect(datasets, STORE),
+    ...withRoot({
+      path: `${STORE}/{group_path:path}/`,
+      priority: "page",
+      operation: {
+        summary: "Listing of a group, an array or its chunks, with relative links",
+        contentType: HTML_TYPE,
+        parameters: NODE,
+      },
+      handler: storeHandler(datasets, listing, isUnknown),
+    }),
+    {
+      path: `${STORE}/{chunk_path:path}`,
+      priority: "chunk",
+      operation: {
+        summary: "One encoded chunk, or a shard",
+        description: "A path that names a group or an array instead redirects to it with a slash.",
+        contentType: "application/octet-stream",
+        parameters: {
+          dataset_id: NODE.dataset_id,
+          chunk_path:
+            "Path of the variable and indices of the chunk: `a/b/t2m/c/0/12/3`; `t2m/c` for a scalar",
+        },
+        ranged: true,
+      },
+      handler: storeHandler(datasets, chunk, (_snapshot, { chunk_path = "" }) => CHUNK_PATH.test(chunk_path)),
+    },
+  ];
+}
+
+const NODE = {
+  dataset_id: "Id of the dataset",
+  group_path: "Path of a group or variable; empty for the root",
+};
+
+/** Path of an array, then `c` and the indices of a chunk (key encoding `default` of the Zarr v3 specification). */
+const CHUNK_PATH = /^(?:(.*)\/)?c((?:\/(?:0|[1-9]\d*))*)$/;
+
+/** Finds the array of a chunk's path, and the indices; undefined if the path is none. */
+function chunkPlace(snapshot: DatasetSnapshot, path: string) {
+  const match = CHUNK_PATH.exec(path);
+  const array = match === null ? undefined : snapshot.arrays.get(match[1] ?? "");
+  const indices = (match?.[2] ?? "").split("/").slice(1);
+  return array === undefined ? undefined : { array, indices };
+}
+
+function asV3(array: ServedArray): ServedArray {
+  const { plan } = array.v3 ?? array;
+  if (plan === array.plan) return array;
+  let served = v3Arrays.get(array);
+  if (served === undefined) {
+    served = Object.freeze({ ...array, plan });
+    v3Arrays.set(array, served);
+  }
+  return served;
+}
+
+/** @throws ZpublishError `not-found` if there is no such node, or too many chunks to list. */
+function listEntries(snapshot: DatasetSnapshot, path: string): CooperativeTask<readonly string[]> {
+  const array = snapshot.arrays.get(path);
+  const place = array === undefined ? chunkPlace(snapshot, path) : { array, indices: undefined };
+  if (place?.array.v3 === undefined) return listGroup(snapshot, findNode(snapshot, path));
+  const { gridShape } = place.array.v3.plan.served;
+  if (elementCount(gridShape) > MAX_LISTED_CHUNKS) {
+    const message = `Variable '${place.array.plan.path}' of dataset '${snapshot.id}' has too many chunks to list`;
+    throw new ZpublishError("not-found", message);
+  }
+  if (place.indices === undefined) return listOf([DOCUMENT, gridShape.length === 0 ? "c" : "c/"]);
+  const count = gridShape[place.indices.length];
+  const isInGrid = place.indices.every((index, axis) => Number(index) < (gridShape[axis] as number));
+  if (count === undefined || !isInGrid) throw nodeNotFound(snapshot, path);
+  const slash = place.indices.length === gridShape.length - 1 ? "" : "/";
+  return listOf(Array.from({ length: count }, (_, index) => `${index}${slash}`));
+}
+
+function listGroup({ arrays }: DatasetSnapshot, group: Group): CooperativeTask<readonly string[]> {
+  const variables = [...group.variables.values()].filter(({ path }) => arrays.get(path)?.v3 !== undefined);
+  return groupListing(
+    [DOCUMENT],
+    group,
+    variables.map(({ name }) => name),
+  );
+}
+
+// biome-ignore lint/correctness/useYield: short lists need no pause
+function* listOf(entries: readonly string[]): CooperativeTask<readonly string[]> {
+  return entries;
+}
+
+/** Tells if a path names neither a group, an array nor a chunk. */
+function isUnknown(snapshot: DatasetSnapshot, { group_path = "" }: Params): boolean {
+  const path = normalNodePath(group_path);
+  return (
+    !snapshot.arrays.has(path) &&
+    !snapshot.tree.groups.has(`/${path}`) &&
+    chunkPlace(snapshot, path) === undefined
+  );
+}

@@ -1,0 +1,39 @@
+import { createHash } from "node:crypto";
+import { stringifyJson } from "../../json/stringify-json.js";
+import type { CodecSpec } from "../codec-spec.js";
+import type { CodecStep, EncodingPlan } from "./encoding-plan.js";
+
+/**
+ * Part of every plan's id. Change it whenever an encoder, or the padding of chunks, writes other bytes than before, as a
+ * new version of numcodecs.js may. {@link EncodingOptions.encoderRevision} has what depends on the machine or Node.
+ */
+export const CODEC_REVISION = "2";
+
+/**
+ * Computes a plan's id.
+ * @param encoderRevision Same as in `EncodingOptions`.
+ */
+export function planId(
+  fields: Omit<EncodingPlan, "id" | "source">,
+  encoderRevision: (codec: CodecSpec) => string = () => "",
+): string {
+  const { fillItem, stored, served, decode, encode, encodeAll } = fields;
+  // Neither names nor bounds change bytes.
+  const { path: _path, maxFilledByteLength: _maximum, ...rest } = fields;
+  const text = stringifyJson({
+    ...rest,
+    revision: CODEC_REVISION,
+    fillItem: fillItem && Buffer.from(fillItem).toString("hex"),
+    stored: { ...stored },
+    served: { ...served },
+    decode: decode.map(withoutBound),
+    encode: encode.map(withoutBound),
+    encodeAll: encodeAll.map(withoutBound),
+    encoders: [...encode, ...encodeAll].map(({ codec }) => encoderRevision(codec)),
+  });
+  return createHash("sha256").update(text).digest().toString("hex", 0, 16);
+}
+
+function withoutBound({ maxDecodedByteLength: _maximum, ...step }: CodecStep) {
+  return step;
+}

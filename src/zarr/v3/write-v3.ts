@@ -1,0 +1,134 @@
+import { isJsonObject, type JsonObject, type JsonValue } from "../../json/json-value.js";
+import { gridShapeOf } from "../../model/chunk-grid.js";
+import type { DataType } from "../../model/data-type.js";
+import { floatOf } from "../../model/fill-value.js";
+import { withoutKey } from "../dimension-names.js";
+import type { PlannedArray } from "../plan/create-encoding-plan.js";
+import type { EncodingPlan } from "../plan/encoding-plan.js";
+import { planId } from "../plan/plan-id.js";
+import { unservable } from "../plan/unservable.js";
+import type { StoredArray, StoredV3Form } from "../stored-array.js";
+import { v3Codecs } from "./write-v3-codecs.js";
+import { v3FillValue, v3TypeName } from "./write-v3-data-type.js";
+
+/** An array as it is served in Zarr v3. Frozen, plain data. */
+export interface V3Array {
+  /** The `zarr.json` that is served. */
+  readonly document: JsonObject;
+  /** Plan of its chunks: that of v2, unless stored files are served that v2 cannot describe. */
+  readonly plan: EncodingPlan;
+}
+
+/**
+ * Describes an array in Zarr v3, with the chunks that v2 serves. Files of a v3 store stay as they are, shards too, unless the
+ * operator asks for another encoding.
+ * @param dims Dimension names.
+ * @param isAsked Whether the operator asks for another encoding than the stored one.
+ * @throws ZpublishError `unsupported`, naming the array, if v3 has no name for its type or a codec.
+ */
+export function writeV3(
+  stored: StoredArray,
+  { plan, document }: PlannedArray,
+  dims: readonly string[],
+  isAsked: boolean,
+): V3Array {
+  const { v3, dataType, shape } = stored;
+  const isAsStored = v3 !== undefined && !isAsked;
+  const serializer = serializerOf(stored, document.filters?.[0]?.id);
+  const type = serializer === undefined ? v3TypeName(dataType, stored) : OBJECT_TYPES[serializer];
+  return Object.freeze({
+    document: Object.freeze({
+      zarr_format: 3,
+      node_type: "array",
+      shape,
+      data_type: v3?.dataType ?? type.dataType,
+      chunk_grid: {
+        name: "regular",
+        configuration: { chunk_shape: isAsStored ? v3.fileShape : document.chunks },
+      },
+      chunk_key_encoding: { name: "default", configuration: { separator: "/" } },
+      fill_value: v3?.fillValue ?? v3FillValue(document.fill_value, dataType),
+      codecs: isAsStored ? v3.codecs : writeCodecs(),
+      attributes: v3?.attrs ?? maskedAttributes(stored.attrs, document.fill_value, dataType),
+      dimension_names: dims,
+      storage_transformers: [],
+    }),
+    plan: isAsStored && !servesFiles(plan) ? createFilesPlan(stored, v3) : plan,
+  });
+
+  function writeCodecs(): JsonValue {
+    const filters = (document.filters ?? []).slice(serializer === undefined ? 0 : 1);
+    const codecs = document.compressor === null ? filters : [...filters, document.compressor];
+    const chain = { path: stored.path, dataType, order: document.order, rank: shape.length, codecs };
+    return v3Codecs(chain, serializer, type.endian);
+  }
+}
+
+/** Whether the chunks of a plan are the stored files. */
+function servesFiles({ kind, source }: EncodingPlan): boolean {
+  return kind === "passthrough" && source.kind === "files";
+}
+
+/** Plans an array whose stored files are the served chunks: the steps that made them need not be known. */
+function createFilesPlan(stored: StoredArray, { files, fileShape }: StoredV3Form): EncodingPlan {
+  const axes = stored.shape.map((_, axis) => axis);
+  const gridShape = gridShapeOf(stored.shape, fileShape);
+  const layout = Object.freeze({ chunkShape: fileShape, gridShape, axisOrder: axes });
+  const fields: Omit<EncodingPlan, "id" | "source"> = {
+    kind: "files",
+    path: stored.path,
+    shape: stored.shape,
+    itemSize: stored.dataType.itemSize,
+    fillItem: stored.fill.item,
+    absentIsAbsent: true,
+    maxFilledByteLength: 0,
+    storedByteLength: null,
+    stored: layout,
+    served: layout,
+    decode: [],
+    encode: [],
+    encodeAll: [],
+  };
+  return Object.freeze({ ...fields, id: planId(fields), source: files });
+}
+
+/** Types of items without a fixed size, by the codec that makes bytes of them. All versions of zarr-python 3 know these names. */
+const OBJECT_TYPES = {
+  "vlen-utf8": { dataType: "string", endian: undefined },
+  "vlen-bytes": { dataType: "bytes", endian: undefined },
+} as const;
+
+/** @throws ZpublishError `unsupported`, naming the array */
+function serializerOf(
+  stored: StoredArray,
+  filter: string | undefined,
+): keyof typeof OBJECT_TYPES | undefined {
+  if (stored.dataType.kind !== "O") return undefined;
+  if (filter === "vlen-utf8" || filter === "vlen-bytes") return filter;
+  throw unservable(stored, `Zarr v3 has no name for objects in ${filter}`);
+}
+
+const MASK = "_FillValue";
+
+/**
+ * Returns attributes with the missing-value mark as xarray writes it in v3 (`FillValueCoder` in xarray/backends/zarr.py): the
+ * `fill_value` of v2 is that mark, that of v3 is not. xarray fails to open other types that have the attribute.
+ * @param fillValue `fill_value` of the served `.zarray`.
+ */
+function maskedAttributes(attrs: JsonObject, fillValue: JsonValue, type: DataType): JsonObject {
+  const mask = fillValue ?? attrs[MASK];
+  const rest = withoutKey(attrs, MASK);
+  if (mask === undefined || mask === null || isJsonObject(mask)) return rest;
+  const encoded = encodeMask(mask, type);
+  return encoded === undefined ? rest : { ...rest, [MASK]: encoded };
+}
+
+function encodeMask(mask: JsonValue, { kind }: DataType): JsonValue | undefined {
+  if (kind === "b" || kind === "i" || kind === "u") return mask;
+  if (kind === "O") return typeof mask === "string" ? mask : undefined;
+  const value = kind === "f" ? floatOf(mask) : undefined;
+  if (value === undefined) return undefined;
+  const bytes = Buffer.alloc(8);
+  bytes.writeDoubleLE(value);
+  return bytes.toString("base64");
+}
