@@ -10,11 +10,13 @@ import { scaleWorkers } from "./scale-workers.js";
 import { singleFlight } from "./single-flight.js";
 import { slowClients } from "./slow-clients.js";
 import { transcodeCold } from "./transcode-cold.js";
+import { zarr3 } from "./zarr3.js";
 
 /** By name, in the order of the report. */
 export const EXPERIMENTS: Readonly<Record<string, Experiment>> = {
   codecs,
   "transcode-cold": transcodeCold,
+  zarr3,
   "single-flight": singleFlight,
   "info-under-encodes": infoUnderEncodes,
   memory,
