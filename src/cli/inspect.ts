@@ -62,7 +62,7 @@ export function inspectTree(location: string, tree: StoredTree): Inspection {
   return { location, groups, refused: snapshot.refused, warnings: snapshot.warnings };
 }
 
-function inspectArray({ variable, plan, stored, v3 }: ServedArray): InspectedVariable {
+function inspectArray({ variable, plan, stored, v3Problem, describeV3 }: ServedArray): InspectedVariable {
   const { itemSize, numpyStr } = variable.dataType;
   const isPassthrough = plan.kind === "passthrough";
   return {
@@ -78,7 +78,7 @@ function inspectArray({ variable, plan, stored, v3 }: ServedArray): InspectedVar
     byteLength: stored.dataType.kind === "O" ? null : elementCount(variable.shape) * itemSize,
     served: isPassthrough ? "passthrough" : "transcoded",
     reason: isPassthrough ? null : transcodingReason(plan),
-    zarr3: v3 === undefined ? null : v3.plan === plan ? "chunks" : "files",
+    zarr3: v3Problem !== undefined ? null : describeV3().plan === plan ? "chunks" : "files",
     attrs: variable.attrs,
   };
 }

@@ -10,11 +10,7 @@ import type { Variable } from "../model/data-tree.js";
 import { nameDimensionsSteps } from "../model/name-dimensions.js";
 import type { Refusal, StoredTree } from "../source/source.js";
 import { dimensionsAttribute } from "../zarr/dimension-names.js";
-import {
-  createEncodingPlan,
-  type EncodingRequest,
-  type PlannedArray,
-} from "../zarr/plan/create-encoding-plan.js";
+import { createEncodingPlan } from "../zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import { writeV3 } from "../zarr/v3/write-v3.js";
 import type { DatasetSnapshot, ServedArray } from "./dataset.js";
@@ -145,26 +141,27 @@ function serveArray(
     attrs: stored.attrs,
   });
   const zattrs: JsonObject = { ...stored.attrs, [dimensionsAttribute]: dims };
-  const { v3, v3Problem } = describeV3(stored, planned, dims, asked);
+  const isAsked = Object.values(asked).some((value) => value !== undefined);
+  const describeV3 = () => writeV3(stored, planned, dims, isAsked);
+  const v3Problem = problemOf(describeV3);
   const parts: JsonValue[] = [stored.path, { ...document }, zattrs, plan.id];
-  if (stored.v3 !== undefined && v3 !== undefined) parts.push(v3.document);
+  // Documents of v2 do not say all of a v3 array.
+  if (stored.v3 !== undefined) parts.push({ ...stored.v3, files: null });
   const digest = digestOf(stringifyJson(parts));
-  return Object.freeze({ variable, document, zattrs, plan, v3, v3Problem, replacedCname, stored, digest });
+  return Object.freeze({
+    ...{ variable, document, zattrs, plan, replacedCname, stored, digest },
+    ...{ v3Problem, describeV3 },
+  });
 }
 
-/** Describes an array in Zarr v3, or says why that is impossible. */
-function describeV3(
-  stored: StoredArray,
-  planned: PlannedArray,
-  dims: readonly string[],
-  asked: EncodingRequest,
-): Pick<ServedArray, "v3" | "v3Problem"> {
-  const isAsked = Object.values(asked).some((value) => value !== undefined);
+/** Returns the message of what a function throws; undefined if it does not throw. */
+function problemOf(check: () => unknown): string | undefined {
   try {
-    return { v3: writeV3(stored, planned, dims, isAsked), v3Problem: undefined };
+    check();
+    return undefined;
   } catch (error) {
-    if (!(error instanceof ZpublishError)) throw error;
-    return { v3: undefined, v3Problem: error.message };
+    if (error instanceof ZpublishError) return error.message;
+    throw error;
   }
 }
 

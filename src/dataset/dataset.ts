@@ -17,10 +17,10 @@ export interface ServedArray {
   /** The `.zattrs` that is served: `_ARRAY_DIMENSIONS` included. */
   readonly zattrs: JsonObject;
   readonly plan: EncodingPlan;
-  /** The array in Zarr v3; undefined if v3 cannot describe it. */
-  readonly v3: V3Array | undefined;
-  /** Reason for that; undefined if there is none. */
+  /** Reason why Zarr v3 cannot describe the array; undefined if it can. */
   readonly v3Problem: string | undefined;
+  /** Describes the array in Zarr v3 at each call: kept for all arrays, descriptions take much memory. @throws if it cannot. */
+  describeV3(): V3Array;
   /** Same as in `ServedCodecs`. */
   readonly replacedCname: string | undefined;
   /** The stored array, for `inspect` and previews. */

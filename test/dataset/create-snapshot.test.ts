@@ -76,8 +76,8 @@ t.test("Blosc with an inner codec that is not encoded is a warning that names th
 t.test("an array that Zarr v3 cannot describe is a warning that names it", async (t) => {
   const { arrays, warnings } = createSnapshot(config(), tree, "");
   t.same(warnings, ["served as Zarr v2 only: array 'b': Zarr v3 has no name for the codec mystery"]);
-  t.equal(arrays.get("b")?.v3, undefined);
-  t.equal(arrays.get("a")?.v3?.plan, arrays.get("a")?.plan);
+  t.throws(() => arrays.get("b")?.describeV3(), { code: "unsupported" });
+  t.equal(arrays.get("a")?.describeV3().plan, arrays.get("a")?.plan);
 });
 
 t.test("a variable that does not exist is an error that names existing ones", async (t) => {

@@ -114,8 +114,10 @@ function fakeArray(name: string, path: string, fake: FakeVariable): ServedArray 
   } as const;
   return {
     variable,
-    v3: undefined,
-    v3Problem: undefined,
+    v3Problem: "not described",
+    describeV3() {
+      throw new Error("not described");
+    },
     replacedCname: undefined,
     digest: "digest",
     document: {

@@ -22,8 +22,9 @@ export function* v3GroupDocument(
     if (member !== group) metadata[path] = groupDocument(member, {});
     for (const { name, path: arrayPath } of member.variables.values()) {
       yield;
-      const { v3 } = arrays.get(arrayPath) as ServedArray;
-      if (v3 !== undefined) metadata[member === group ? name : `${path}/${name}`] = v3.document;
+      const array = arrays.get(arrayPath) as ServedArray;
+      if (array.v3Problem !== undefined) continue;
+      metadata[member === group ? name : `${path}/${name}`] = array.describeV3().document;
     }
   }
   return groupDocument(group, metadata);

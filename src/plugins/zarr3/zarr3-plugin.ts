@@ -51,8 +51,9 @@ function createRoutes(context: PluginContext): readonly Route[] {
         v3GroupDocument(snapshot.tree, group, snapshot.arrays),
       );
     }
-    const { v3, v3Problem } = array;
-    if (v3 !== undefined) return jsonReply(context, snapshot, "zarr3 array", path, () => v3.document);
+    const { v3Problem } = array;
+    if (v3Problem === undefined)
+      return jsonReply(context, snapshot, "zarr3 array", path, () => array.describeV3().document);
     throw new ZpublishError(
       "not-found",
       `Variable '${path}' of dataset '${snapshot.id}' is served as Zarr v2 only: ${v3Problem}`,
@@ -72,7 +73,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
   function chunk(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
     const path = normalNodePath(params.chunk_path ?? "");
     const place = chunkPlace(snapshot, path);
-    if (place?.array.v3 !== undefined) {
+    if (place !== undefined) {
       const { array, indices } = place;
       // v2 calls the one chunk of a scalar 0, v3 does not.
       const isScalar = array.variable.shape.length === 0;
@@ -142,15 +143,14 @@ function chunkPlace(snapshot: DatasetSnapshot, path: string) {
   const match = CHUNK_PATH.exec(path);
   const array = match === null ? undefined : snapshot.arrays.get(match[1] ?? "");
   const indices = (match?.[2] ?? "").split("/").slice(1);
-  return array === undefined ? undefined : { array, indices };
+  return array === undefined || array.v3Problem !== undefined ? undefined : { array, indices };
 }
 
 function asV3(array: ServedArray): ServedArray {
-  const { plan } = array.v3 ?? array;
-  if (plan === array.plan) return array;
   let served = v3Arrays.get(array);
   if (served === undefined) {
-    served = Object.freeze({ ...array, plan });
+    const { plan } = array.describeV3();
+    served = plan === array.plan ? array : Object.freeze({ ...array, plan });
     v3Arrays.set(array, served);
   }
   return served;
@@ -159,9 +159,10 @@ function asV3(array: ServedArray): ServedArray {
 /** @throws ZpublishError `not-found` if there is no such node, or too many chunks to list. */
 function listEntries(snapshot: DatasetSnapshot, path: string): CooperativeTask<readonly string[]> {
   const array = snapshot.arrays.get(path);
-  const place = array === undefined ? chunkPlace(snapshot, path) : { array, indices: undefined };
-  if (place?.array.v3 === undefined) return listGroup(snapshot, findNode(snapshot, path));
-  const { gridShape } = place.array.v3.plan.served;
+  const isArray = array !== undefined && array.v3Problem === undefined;
+  const place = isArray ? { array, indices: undefined } : chunkPlace(snapshot, path);
+  if (place === undefined) return listGroup(snapshot, findNode(snapshot, path));
+  const { gridShape } = asV3(place.array).plan.served;
   if (elementCount(gridShape) > MAX_LISTED_CHUNKS) {
     const message = `Variable '${place.array.plan.path}' of dataset '${snapshot.id}' has too many chunks to list`;
     throw new ZpublishError("not-found", message);
@@ -175,7 +176,9 @@ function listEntries(snapshot: DatasetSnapshot, path: string): CooperativeTask<r
 }
 
 function listGroup({ arrays }: DatasetSnapshot, group: Group): CooperativeTask<readonly string[]> {
-  const variables = [...group.variables.values()].filter(({ path }) => arrays.get(path)?.v3 !== undefined);
+  const variables = [...group.variables.values()].filter(
+    ({ path }) => arrays.get(path)?.v3Problem === undefined,
+  );
   return groupListing(
     [DOCUMENT],
     group,
