@@ -30,8 +30,6 @@ export interface DatasetRegistry extends Datasets {
   /** Returns the slot of a configuration, for another registry to take over; undefined if there is none. */
   slotOf(config: DatasetConfig): Slot | undefined;
   readonly stats: DatasetStats;
-  /** Ids of the first few datasets that are open. */
-  someOpen(count: number): readonly string[];
   /** Closes the datasets that no other registry has. */
   close(): Promise<void>;
 }
@@ -149,14 +147,6 @@ export async function openDatasets(
       let open = 0;
       for (const { dataset } of slots.values()) if (dataset.snapshot() !== undefined) open++;
       return { datasets: slots.size, open, failedRefreshes: scheduler.failedRefreshes };
-    },
-    someOpen(count) {
-      const found: string[] = [];
-      for (const [id, { dataset }] of slots) {
-        if (found.length === count) break;
-        if (dataset.snapshot() !== undefined) found.push(id);
-      }
-      return found;
     },
     async close() {
       const left = [...slots.values()].filter((slot) => --slot.owners === 0);

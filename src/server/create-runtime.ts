@@ -18,7 +18,6 @@ import { defaultMemoryBudget } from "../pool/task-memory.js";
 import { setSourceTimeout } from "../source/files/file-calls.js";
 import { createHealthEndpoints } from "./health-endpoints.js";
 import type { App } from "./open-app.js";
-import { probeMetadata, probePool } from "./probe.js";
 import { createReadiness, type Readiness } from "./readiness.js";
 import type { ServerConfig } from "./server-config.js";
 import { type MetricSources, serverMetrics } from "./server-metrics.js";
@@ -103,15 +102,8 @@ export function createRuntime(
   const previews = once((): PreviewService => createPreviewService((task) => pool().makeChunk(task)));
 
   const readiness = createReadiness({
-    probes: {
-      async metadata() {
-        const used = app();
-        return used === undefined ? "none" : probeMetadata(used.routes, used.datasets);
-      },
-      // A server without chunks needs no worker.
-      pool: () => probePool(chunks.made === undefined ? undefined : pool()),
-    },
-    isPoolBroken: () => pool.made?.stats.isBroken ?? false,
+    // A server without chunks needs no worker.
+    pool: () => (chunks.made === undefined ? undefined : pool()),
     cacheState: () => (cache === undefined ? "none" : cache.stats.isOff ? "off" : "ok"),
     log,
   });

@@ -1,12 +1,16 @@
-import { errorToData } from "../errors.js";
+import { errorFromData, errorToData } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import type { Log } from "../observe/log.js";
+import type { EncodePool } from "../pool/encode-pool.js";
+import { createMemorySource } from "../source/memory/memory-source.js";
+import { createEncodingPlan } from "../zarr/plan/create-encoding-plan.js";
+import type { StoredArray } from "../zarr/stored-array.js";
 
 /** Tells whether a server can answer requests. */
 export interface Readiness {
-  /** Reports readiness. Until the probes have passed once, it runs them and waits for up to 4 s. Never rejects. */
+  /** Reports readiness. Until a worker has made a chunk, it asks for one and waits for up to 4 s. Never rejects. */
   check(): Promise<ReadinessReport>;
-  /** True if the server is ready by the last results of the probes. Runs none. */
+  /** True if the server is ready by the last result. */
   readonly isReady: boolean;
   /** Lets the server become ready. */
   begin(): void;
@@ -17,83 +21,72 @@ export interface Readiness {
 /** The answer of `/readyz`. */
 export interface ReadinessReport {
   readonly ready: boolean;
-  /** State of the server, or the part that fails and the code of its error. Messages of errors may name files: they are in the log. */
+  /** State of the server, or the code of the pool's error. Messages of errors may name files: they are in the log. */
   readonly reason?: string;
-  /** A word or two about each part; empty unless the server is ready. */
+  /** A word or two about pool and cache; empty unless the server is ready. */
   readonly checks: Readonly<Record<string, string>>;
 }
 
 /** Parts that readiness depends on. */
 export interface ReadinessParts {
-  /** Probes that have to pass before the server is ready, by part. Each resolves with a word about the part. */
-  readonly probes: Readonly<Record<string, () => Promise<string>>>;
-  /** Tells whether no worker lives and none can be started. Probes are then run again: they make the pool try to start one. */
-  readonly isPoolBroken: () => boolean;
+  /** Returns the pool; undefined if the server needs none. */
+  readonly pool: () => Pick<EncodePool, "makeChunk" | "stats"> | undefined;
   /** A word about the cache, which keeps no server from being ready. */
   readonly cacheState: () => string;
-  /** Gets one line when a part fails, and one when it works again. */
+  /** Gets one line when the pool fails, and one when it works again. */
   readonly log: Log;
-}
-
-interface Problem {
-  readonly part: string;
-  readonly reason: string;
-  readonly error?: unknown;
 }
 
 /** Balancers are told to wait for 5 s. */
 const PROBE_WAIT_MS = 4_000;
-const NO_WORKER: Problem = { part: "pool", reason: "pool: expected a worker to start, none does" };
+const NO_WORKER = "pool: expected a worker to start, none does";
 
 /** Creates the readiness of a server that is starting. */
-export function createReadiness({ probes, isPoolBroken, cacheState, log }: ReadinessParts): Readiness {
+export function createReadiness({ pool, cacheState, log }: ReadinessParts): Readiness {
   let state: "starting" | "serving" | "draining" = "starting";
   let probing: Promise<void> | undefined;
-  /** Results of the last run of the probes; undefined unless it has passed. */
-  let passed: Readonly<Record<string, string>> | undefined;
-  let problem: Problem | undefined;
-  let reported: Problem | undefined;
+  let hasPassed = false;
+  let failure: unknown;
+  let reported: string | undefined;
+  const isBroken = () => pool()?.stats.isBroken ?? false;
 
-  async function runProbes(): Promise<void> {
-    const checks: Record<string, string> = {};
-    for (const [part, probe] of Object.entries(probes)) {
-      try {
-        checks[part] = await probe();
-      } catch (error) {
-        problem = { part, reason: `${part}: ${errorToData(error).code}`, error };
-        passed = undefined;
-        return;
-      }
+  /** Tries the pool. If no worker lives, that makes it try to start one. */
+  async function probe(): Promise<void> {
+    try {
+      await probePool(pool());
+      hasPassed = true;
+      failure = undefined;
+    } catch (error) {
+      hasPassed = false;
+      failure = error;
     }
-    problem = undefined;
-    passed = checks;
   }
 
-  function logChange(current: Problem | undefined): void {
-    if (current?.reason === reported?.reason) return;
-    const { part, error } = current ?? reported ?? NO_WORKER;
-    reported = current;
-    if (current === undefined) log.info({ part }, "a part of the server works again");
-    else log.error({ err: error, part }, "a part of the server does not work: it is not ready");
+  function logChange(reason: string | undefined): void {
+    if (reason === reported) return;
+    reported = reason;
+    if (reason === undefined) log.info("workers make chunks again");
+    else log.error({ err: failure }, "no worker can make chunks: the server is not ready");
   }
 
   return {
     async check() {
-      if (state === "serving" && (passed === undefined || isPoolBroken())) {
-        probing ??= runProbes().finally(() => {
+      if (state === "serving" && (!hasPassed || isBroken())) {
+        probing ??= probe().finally(() => {
           probing = undefined;
         });
         await settlesWithin(probing, PROBE_WAIT_MS);
       }
       if (state !== "serving") return { ready: false, reason: state, checks: {} };
-      const current = isPoolBroken() ? NO_WORKER : problem;
-      logChange(current);
-      if (current !== undefined) return { ready: false, reason: current.reason, checks: {} };
-      if (passed === undefined) return { ready: false, reason: "starting", checks: {} };
-      return { ready: true, checks: { ...passed, cache: cacheState() } };
+      const code = failure === undefined ? undefined : `pool: ${errorToData(failure).code}`;
+      const reason = isBroken() ? NO_WORKER : code;
+      logChange(reason);
+      if (reason !== undefined) return { ready: false, reason, checks: {} };
+      if (!hasPassed) return { ready: false, reason: "starting", checks: {} };
+      return { ready: true, checks: { pool: pool() === undefined ? "none" : "ok", cache: cacheState() } };
     },
     get isReady() {
-      return state === "serving" && passed !== undefined && !isPoolBroken();
+      return state === "serving" && hasPassed && !isBroken();
     },
     begin() {
       if (state === "starting") state = "serving";
@@ -102,4 +95,14 @@ export function createReadiness({ probes, isPoolBroken, cacheState, log }: Readi
       state = "draining";
     },
   };
+}
+
+/** Has a worker encode a small chunk that belongs to no dataset. @throws ZpublishError if that fails. */
+async function probePool(pool: Pick<EncodePool, "makeChunk"> | undefined): Promise<void> {
+  if (pool === undefined) return;
+  const arrays = [{ name: "probe", data: new Int16Array(4_096), shape: [4_096] }];
+  const tree = await createMemorySource({ groups: [{ path: "/", arrays }] }).readTree();
+  const { plan } = createEncodingPlan(tree.groups[0]?.arrays[0] as StoredArray, {});
+  const outcome = await pool.makeChunk({ plan, chunkCoords: [0] });
+  if (outcome.status === "failed") throw errorFromData(outcome.error);
 }

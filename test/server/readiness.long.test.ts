@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
 import t, { type Test } from "tap";
+import type { ChunkOutcome } from "../../src/codec/made-chunk.js";
 import { ZpublishError } from "../../src/errors.js";
 import { createEncodePool, type EncodePool, type EncodePoolOptions } from "../../src/pool/encode-pool.js";
-import { probePool } from "../../src/server/probe.js";
 import { createReadiness, type ReadinessParts, type ReadinessReport } from "../../src/server/readiness.js";
 import { createMemorySource } from "../../src/source/memory/memory-source.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
@@ -24,7 +24,7 @@ function openPool(t: Test, options: Partial<EncodePoolOptions> = {}): EncodePool
 }
 
 function createStarting(parts: Partial<ReadinessParts> = {}) {
-  return createReadiness({ probes: {}, isPoolBroken: () => false, cacheState: () => "none", log, ...parts });
+  return createReadiness({ pool: () => undefined, cacheState: () => "none", log, ...parts });
 }
 
 function createBegun(parts: Partial<ReadinessParts>) {
@@ -33,19 +33,25 @@ function createBegun(parts: Partial<ReadinessParts>) {
   return readiness;
 }
 
-function createWithPool(pool: EncodePool) {
-  return createBegun({
-    probes: { pool: () => probePool(pool) },
-    isPoolBroken: () => pool.stats.isBroken,
-  });
+const createWithPool = (pool: EncodePool) => createBegun({ pool: () => pool });
+
+/** A pool whose only chunk is made by a test. */
+function fakePool(makeChunk: () => Promise<void>, isBroken = () => false) {
+  const outcome: ChunkOutcome = { status: "absent" };
+  const stats = {
+    get isBroken() {
+      return isBroken();
+    },
+  } as EncodePool["stats"];
+  return { stats, makeChunk: () => makeChunk().then(() => outcome) };
 }
 
 t.test("starting, ready, draining", async (t) => {
-  const readiness = createStarting({ probes: { metadata: async () => "none open" } });
+  const readiness = createStarting();
   t.same(await readiness.check(), { ready: false, reason: "starting", checks: {} });
   readiness.begin();
   t.notOk(readiness.isReady, "nothing was tried yet");
-  t.same(await readiness.check(), { ready: true, checks: { metadata: "none open", cache: "none" } });
+  t.same(await readiness.check(), { ready: true, checks: { pool: "none", cache: "none" } });
   t.ok(readiness.isReady);
   readiness.drain();
   t.notOk(readiness.isReady);
@@ -54,16 +60,15 @@ t.test("starting, ready, draining", async (t) => {
   t.same(await readiness.check(), { ready: false, reason: "draining", checks: {} }, "for good");
 });
 
-t.test("probes run once at a time, and not again once they have passed", async (t) => {
+t.test("a chunk is made once at a time, and not again once that has worked", async (t) => {
   let failures = 1;
   let runs = 0;
-  const metadata = async () => {
+  const pool = fakePool(async () => {
     runs++;
     if (failures-- > 0) throw new Error("no memory");
-    return "ok";
-  };
-  const readiness = createBegun({ probes: { metadata } });
-  for (const reason of ["metadata: internal", undefined, undefined]) {
+  });
+  const readiness = createBegun({ pool: () => pool });
+  for (const reason of ["pool: internal", undefined, undefined]) {
     const reports = await Promise.all(Array.from({ length: 50 }, () => readiness.check()));
     for (const report of reports) t.equal(report.reason, reason);
   }
@@ -94,10 +99,11 @@ export { default } from ${JSON.stringify(new URL("../../workers/make-chunk.js", 
 
 t.test("a pool that breaks later is not ready until it can make a chunk again", async (t) => {
   let isBroken = false;
-  const readiness = createBegun({
-    probes: { pool: async () => "ok" },
-    isPoolBroken: () => isBroken,
-  });
+  const pool = fakePool(
+    async () => {},
+    () => isBroken,
+  );
+  const readiness = createBegun({ pool: () => pool });
   t.equal((await readiness.check()).ready, true);
   isBroken = true;
   t.notOk(readiness.isReady);
@@ -107,28 +113,27 @@ t.test("a pool that breaks later is not ready until it can make a chunk again", 
 });
 
 t.test(
-  "a part is logged when it fails, when it fails for another reason, and when it works again",
+  "the pool is logged when it fails, when it fails for another reason, and when it works again",
   async (t) => {
     const { log, lines } = createTestLog();
     let failure: Error | undefined = new Error("ENOENT: open '/somewhere/secret'");
-    const metadata = async () => {
+    const pool = fakePool(async () => {
       if (failure !== undefined) throw failure;
-      return "ok";
-    };
-    const readiness = createBegun({ probes: { metadata }, log });
+    });
+    const readiness = createBegun({ pool: () => pool, log });
     const checkTwice = async () => {
       await readiness.check();
       return readiness.check();
     };
-    t.equal((await checkTwice()).reason, "metadata: internal");
+    t.equal((await checkTwice()).reason, "pool: internal");
     failure = new ZpublishError("source-unreadable", "expected '/somewhere/secret' to be readable");
-    t.equal((await checkTwice()).reason, "metadata: source-unreadable");
+    t.equal((await checkTwice()).reason, "pool: source-unreadable");
     failure = undefined;
     t.equal((await checkTwice()).ready, true);
     t.match(lines, [
-      { level: 50, part: "metadata", err: { message: "ENOENT: open '/somewhere/secret'" } },
-      { level: 50, part: "metadata", err: { message: "expected '/somewhere/secret' to be readable" } },
-      { level: 30, part: "metadata", msg: "a part of the server works again" },
+      { level: 50, err: { message: "ENOENT: open '/somewhere/secret'" } },
+      { level: 50, err: { message: "expected '/somewhere/secret' to be readable" } },
+      { level: 30, msg: "workers make chunks again" },
     ]);
     t.equal(lines.length, 3);
   },
@@ -149,18 +154,18 @@ t.test("a cache that is off is no reason", async (t) => {
   t.match(await createBegun({ cacheState: () => "off" }).check(), { ready: true, checks: { cache: "off" } });
 });
 
-t.test("a balancer gets an answer in time, even if a probe is slow", async (t) => {
-  const readiness = createBegun({ probes: { metadata: () => new Promise(() => undefined) } });
+t.test("a balancer gets an answer in time, even if the pool is slow", async (t) => {
+  const readiness = createBegun({ pool: () => fakePool(() => new Promise(() => undefined)) });
   const first = await Promise.race([readiness.check(), pause(5_000)]);
   t.same(first, { ready: false, reason: "starting", checks: {} });
 });
 
 t.test("a server without datasets is ready", async (t) => {
   const { json } = await startServer(t, { datasets: [] });
-  t.match(await json("/readyz"), { ready: true, checks: { metadata: "none open" } });
+  t.match(await json("/readyz"), { ready: true });
 });
 
-t.test("a server is ready after its probes, which clients do not see", async (t) => {
+t.test("a server is ready once a worker has made a chunk, which clients do not see", async (t) => {
   const source = createMemorySource({
     groups: [{ path: "/", arrays: [{ name: "v", data: new Uint8Array(4), shape: [4] }] }],
   });
@@ -171,7 +176,7 @@ t.test("a server is ready after its probes, which clients do not see", async (t)
   const ready = await get("/readyz");
   t.equal(ready.status, 200);
   const report = (await ready.json()) as ReadinessReport;
-  t.same(report, { ready: true, checks: { metadata: "ok", pool: "ok", cache: "none" } });
+  t.same(report, { ready: true, checks: { pool: "ok", cache: "none" } });
   t.same(await json("/datasets"), ["d"]);
   const without = await startServer(t, { datasets: [dataset], plugins: [{ name: "plugin_info" }] });
   t.match(await without.json("/readyz"), { ready: true, checks: { pool: "none" } });
