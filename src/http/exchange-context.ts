@@ -2,9 +2,17 @@ import type { LinkedList } from "../collections/linked-list.js";
 import type { Log } from "../observe/log.js";
 import type { HeaderContext } from "./headers/encoded-headers.js";
 import type { Load } from "./load.js";
-import type { RequestMetrics } from "./metrics/request-metrics.js";
-import type { OpenRequest } from "./overdue-requests.js";
+import type { RejectionLog } from "./metrics/rejection-log.js";
+import type { RequestCounts } from "./metrics/request-counts.js";
+import type { OpenRequest, OverdueRequests } from "./overdue-requests.js";
 import type { BodySender } from "./stream-body.js";
+
+/** Counts of all requests of one server, whatever its app. */
+export interface RequestMetrics {
+  readonly counts: RequestCounts;
+  readonly overdue: OverdueRequests;
+  readonly rejections: RejectionLog;
+}
 
 /** What all requests of one server share. */
 export interface ExchangeContext extends HeaderContext {

@@ -5,7 +5,7 @@ import { ZpublishError } from "../errors.js";
 import { type AdminEndpoint, adminEndpointsBeside } from "./admin-endpoint.js";
 import { type DispatchContext, dispatch } from "./dispatch.js";
 import { Exchange } from "./exchange.js";
-import type { ExchangeContext } from "./exchange-context.js";
+import type { ExchangeContext, RequestMetrics } from "./exchange-context.js";
 import { type HttpApp, type PreparedApp, prepareApp } from "./http-app.js";
 import type { ConnectionStats } from "./listening/connection-limit.js";
 import { drainConnections, drainRequests } from "./listening/drain-connections.js";
@@ -15,7 +15,7 @@ import { DEFAULT_MAX_HEADER_BYTES } from "./listening/uws.js";
 import { createLoad, DEFAULT_LOAD_LIMITS, type LoadStats } from "./load.js";
 import { createRejectionLog } from "./metrics/rejection-log.js";
 import { createRequestCounts } from "./metrics/request-counts.js";
-import type { RequestMetrics } from "./metrics/request-metrics.js";
+
 import { createOverdueRequests } from "./overdue-requests.js";
 import { DEFAULT_REQUEST_LIMITS, type RequestLimits } from "./request-limits.js";
 import { sendError } from "./send-error.js";

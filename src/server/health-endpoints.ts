@@ -9,8 +9,6 @@ export interface HealthParts {
 }
 
 const JSON_TYPE = "application/json";
-/** Milliseconds for which a text of metrics answers further requests: it takes some milliseconds to make. */
-const METRICS_FRESH_MS = 250;
 
 const ALIVE = { status: "200 OK", contentType: JSON_TYPE, body: '{"status":"ok"}' };
 
@@ -34,33 +32,12 @@ export function createHealthEndpoints({ readiness, metrics }: HealthParts): Admi
     },
   ];
   if (metrics !== undefined) {
-    const render = onceInAWhile(metrics.render, METRICS_FRESH_MS);
+    const { contentType, render } = metrics;
     endpoints.push({
       path: "/metrics",
       isOpen: false,
-      answer: async () => ({ status: "200 OK", contentType: metrics.contentType, body: await render() }),
+      answer: async () => ({ status: "200 OK", contentType, body: await render() }),
     });
   }
   return endpoints;
-}
-
-/** Makes a text once for all requests at the same time and soon after. A failure is not reused. */
-function onceInAWhile(make: () => Promise<string>, freshMs: number): () => Promise<string> {
-  let made: Promise<string> | undefined;
-  let staleAt = 0;
-  return () => {
-    if (made !== undefined && performance.now() < staleAt) return made;
-    const making = make();
-    made = making;
-    staleAt = Number.POSITIVE_INFINITY;
-    making.then(
-      () => {
-        staleAt = performance.now() + freshMs;
-      },
-      () => {
-        staleAt = 0;
-      },
-    );
-    return making;
-  };
 }

@@ -60,10 +60,7 @@ export function requestFields(exchange: NamedRequest): Readonly<Record<string, s
   };
 }
 
-/**
- * Whether a request is one of the share that is logged. It depends on its trace or its id if it has one, so that all servers on its
- * way log the same requests.
- */
+/** Whether a request is one of the share that is logged. It depends on its trace if it has one: all servers on its way log the same. */
 export function isLogged(exchange: NamedRequest, share: number): boolean {
   if (share >= 1) return true;
   const { traceParent } = exchange.head;
@@ -71,16 +68,7 @@ export function isLogged(exchange: NamedRequest, share: number): boolean {
     // As OpenTelemetry samples: those whose random part is large.
     return Number.parseInt(traceParent.traceId.slice(-RANDOM_DIGITS), 16) >= (1 - share) * RANDOM_VALUES;
   }
-  return (exchange.isNamed ? fractionOf(exchange.id) : Math.random()) >= 1 - share;
-}
-
-/** Hashes a text to a number from 0 up to 1: FNV-1a, its bits mixed as MurmurHash3 does at its end. */
-function fractionOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;
+  return Math.random() < share;
 }
 
 function roundMs(ms: number): number {
