@@ -188,7 +188,7 @@ t.test("a share is the same traces on every server", async (t) => {
   }
   const [ids = [], others] = servers.map(({ access }) => access().map(({ id }) => id));
   t.strictSame(ids, others);
-  t.equal(ids.length, 120, "three tenths");
+  t.ok(Math.abs(ids.length - 120) <= 1, `${ids.length} of 400 are three tenths`);
   const moreIds = new Set(more.access().map(({ id }) => id));
   t.ok(
     ids.every((id) => moreIds.has(id)),
