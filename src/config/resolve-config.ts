@@ -54,11 +54,11 @@ function nonEmpty(text: string | undefined): string | undefined {
 }
 
 /**
- * Variables that are no options: those of tests, and those that Kubernetes sets in every container beside a service whose
+ * Variables that are no options: `ZPUBLISH_HTTP` (`src/http/README.md`), those of tests, and those that Kubernetes sets in every container beside a service whose
  * name begins with `zpublish` (`ZPUBLISH_SERVICE_HOST`, `ZPUBLISH_ADMIN_PORT_9000_TCP`).
  */
 const FOREIGN_VARIABLE =
-  /^ZPUBLISH_((REQUIRE|TEST|BENCH)_|(.+_)?(SERVICE_HOST$|SERVICE_PORT($|_)|PORT_\d+_(TCP|UDP|SCTP)($|_)))/;
+  /^ZPUBLISH_(HTTP$|(REQUIRE|TEST|BENCH)_|(.+_)?(SERVICE_HOST$|SERVICE_PORT($|_)|PORT_\d+_(TCP|UDP|SCTP)($|_)))/;
 
 /** Whether Kubernetes set an option's variable: `ZPUBLISH_PORT` is an address if a service is called `zpublish`. */
 function isForeignValue(name: string, text: string | undefined): boolean {

@@ -1,5 +1,5 @@
-import type { HttpResponse } from "uWebSockets.js";
 import type { Log } from "../observe/log.js";
+import type { HttpResponse } from "./listening/listener.js";
 import type { BodyTaker } from "./load.js";
 import type { NamedRequest } from "./metrics/access-log.js";
 import type { Body } from "./reply.js";

@@ -1,10 +1,10 @@
-import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import { randomUUID } from "node:crypto";
 import type { ListEntry } from "../collections/linked-list.js";
 import { type Forwarded, forwardedOf } from "./access/forwarded.js";
 import { forwardedPrefix, serviceUrlOf } from "./access/service-url.js";
 import type { BodyReceiver } from "./body-receiver.js";
 import type { ExchangeContext } from "./exchange-context.js";
+import type { HttpRequest, HttpResponse } from "./listening/listener.js";
 import { isLogged, logRequest } from "./metrics/access-log.js";
 import { countRequest, type MethodLabel, type RouteCounts } from "./metrics/request-counts.js";
 import { isRequestId } from "./metrics/request-id.js";

@@ -1,5 +1,5 @@
-import type { HttpRequest } from "uWebSockets.js";
 import { ZpublishError } from "../errors.js";
+import type { HttpRequest } from "./listening/listener.js";
 import { parseTraceParent, type TraceParent } from "./metrics/request-id.js";
 
 /** Longest header that is copied one by one, in characters; a longer one makes no sense. */

@@ -1,4 +1,3 @@
-import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import { setTimeout as delay } from "node:timers/promises";
 import { LinkedList } from "../collections/linked-list.js";
 import { ZpublishError } from "../errors.js";
@@ -9,6 +8,7 @@ import type { ExchangeContext, RequestMetrics } from "./exchange-context.js";
 import { type HttpApp, type PreparedApp, prepareApp } from "./http-app.js";
 import type { ConnectionStats } from "./listening/connection-limit.js";
 import { drainConnections, drainRequests } from "./listening/drain-connections.js";
+import type { HttpRequest, HttpResponse } from "./listening/listener.js";
 import { createListeners, type Listeners, type ListenersOptions } from "./listening/listeners.js";
 import { reachableHost } from "./listening/probe-address.js";
 import { DEFAULT_MAX_HEADER_BYTES } from "./listening/uws.js";
@@ -54,7 +54,7 @@ export interface HttpServer {
   /**
    * Begins to listen.
    * @param port 0 picks a free one.
-   * @throws ZpublishError `invalid-config` if the address cannot be listened on, `unsupported` if uWebSockets.js cannot be loaded.
+   * @throws ZpublishError `invalid-config` if the address cannot be listened on, `unsupported` if the port cannot be shared.
    */
   listen(host: string, port: number): Promise<HttpAddress>;
   /**

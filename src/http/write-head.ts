@@ -34,8 +34,7 @@ export function writeEncodedHead(
     return;
   }
   exchange.begin(status);
-  // A Uint8Array is written as it is, although the types know ArrayBuffer only.
-  res.writeHeader("X-Content-Type-Options", encoded as unknown as ArrayBuffer);
-  if (more !== undefined) res.writeHeader(more.name, more.value as unknown as ArrayBuffer);
+  res.writeHeader("X-Content-Type-Options", encoded);
+  if (more !== undefined) res.writeHeader(more.name, more.value);
   if (exchange.isNamed) res.writeHeader("X-Request-Id", exchange.id);
 }

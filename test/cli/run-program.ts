@@ -18,14 +18,14 @@ export interface Run {
   readonly exited: Promise<number | NodeJS.Signals>;
 }
 
-/** Runs a script in its own process. Its environment has no variables of the service but those given. */
+/** Runs a script in its own process. Its environment has no variables of the service but those given, and `ZPUBLISH_HTTP`. */
 export function runScript(
   script: string,
   args: readonly string[],
   options: { readonly env?: Readonly<Record<string, string>>; readonly cwd?: string } = {},
 ): Run {
   const inherited = Object.entries(process.env).filter(
-    ([name]) => !/^(ZPUBLISH_|TAP|NODE_OPTIONS)/.test(name),
+    ([name]) => !/^(ZPUBLISH_(?!HTTP$)|TAP|NODE_OPTIONS)/.test(name),
   );
   const child = spawn(process.execPath, [script, ...args], {
     env: { ...Object.fromEntries(inherited), ...options.env },

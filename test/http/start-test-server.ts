@@ -2,10 +2,19 @@ import { Writable } from "node:stream";
 import { pino } from "pino";
 import type { Test } from "tap";
 import type { HttpApp } from "../../src/http/http-app.js";
+import { loadUws } from "../../src/http/listening/uws.js";
 import type { Body, BodyReply, Reply, RouteRequest } from "../../src/http/reply.js";
 import type { Route } from "../../src/http/routing/route.js";
 import { createHttpServer, type HttpServer, type HttpServerOptions } from "../../src/http/server.js";
 import type { Log } from "../../src/observe/log.js";
+
+/** Whether servers of this process are served by `node:http`: `src/http/README.md` lists what differs. */
+export const isNodeHttp =
+  process.env.ZPUBLISH_HTTP === "node" ||
+  !(await loadUws().then(
+    () => true,
+    () => false,
+  ));
 
 /** A line of the log. */
 export interface LogLine {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { createDocument } from "../../src/http/create-document.js";
 import { jsonOf, openConnection, rawRequest, requestText } from "./raw-request.js";
-import { routeOf, startTestServer } from "./start-test-server.js";
+import { isNodeHttp, routeOf, startTestServer } from "./start-test-server.js";
 
 const document = createDocument("{}", "application/json");
 const routes = [
@@ -27,6 +27,8 @@ t.test("handlers see the request", async (t) => {
     method: "GET",
   });
   t.match(jsonOf(await rawRequest(port, "/echo/a")), { query: "" });
+  // Node.js answers 400 to what is not percent-encoded.
+  if (isNodeHttp) return;
   t.strictSame(jsonOf(await rawRequest(port, "/echo/caf\xc3\xa9")), {
     params: { name: "café" },
     rawPath: "/echo/café",
@@ -40,7 +42,7 @@ t.test("a parameter that is no valid string is 422 with a body in strict JSON", 
   for (const [path, type, input] of [
     ["/echo/%zz", "percent_encoding", "%zz"],
     ["/echo/%ff", "string_unicode", "%ff"],
-    ["/echo/\xff", "string_unicode", "\ufffd"],
+    ...(isNodeHttp ? [] : [["/echo/\xff", "string_unicode", "\ufffd"] as const]),
     ["/echo/a%00", "string_control_character", "a%00"],
     [`/echo/${"%C3%A9".repeat(513)}`, "string_too_long", `${"%C3%A9".repeat(17).slice(0, 100)}…`],
   ] as const) {
@@ -132,7 +134,7 @@ t.test("heads without an end are refused", async (t) => {
 });
 
 // So that nginx needs `proxy_http_version 1.1`, and HAProxy a health check that says HTTP/1.1 and a Host.
-t.test("what is no HTTP/1.1 is refused by uWebSockets.js itself", async (t) => {
+t.test("what is no HTTP/1.1 is refused by uWebSockets.js or Node.js itself", async (t) => {
   const { port } = await startTestServer(t, routes);
   for (const text of [
     "GET /doc HTTP/1.0\r\nHost: a\r\n\r\n",

@@ -1,5 +1,5 @@
-import type { HttpResponse } from "uWebSockets.js";
 import { isIP } from "node:net";
+import type { HttpResponse } from "../listening/listener.js";
 import type { RequestHead } from "../request-head.js";
 import type { AddressSet } from "./address-set.js";
 
@@ -20,7 +20,7 @@ export function forwardedOf(
   head: Pick<RequestHead, "listHeader">,
   trusted: AddressSet,
 ): Forwarded {
-  const peer = addressText(new Uint8Array(res.getRemoteAddress()));
+  const peer = addressText(res.getRemoteAddress());
   if (trusted.isEmpty || !trusted.has(peer)) return { client: peer, isTrusted: false };
   const list = head.listHeader("x-forwarded-for");
   return { client: list === undefined ? peer : lastUntrusted(list, peer, trusted), isTrusted: true };
@@ -30,10 +30,12 @@ export function forwardedOf(
 const MAPPED = "00000000000000000000ffff";
 
 /**
- * Writes an address of 4 or 16 bytes as text: IPv4 in dots, also if it is within IPv6; IPv6 in short form (RFC 5952). Empty if there
- * are no bytes.
+ * Writes an address as text: IPv4 in dots, also if it is within IPv6; IPv6 in short form (RFC 5952). Empty if there is none.
+ * @param address 4 or 16 bytes, or a text of this form that may have IPv4 within IPv6.
  */
-function addressText(bytes: Uint8Array): string {
+function addressText(address: ArrayBuffer | string): string {
+  if (typeof address === "string") return address.replace(/^::ffff:(?=\d+\.)/, "");
+  const bytes = new Uint8Array(address);
   if (bytes.length === 4) return bytes.join(".");
   if (bytes.length !== 16) return "";
   const hex = Buffer.from(bytes).toString("hex");

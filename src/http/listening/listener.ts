@@ -1,21 +1,51 @@
-import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "uWebSockets.js";
-import { setImmediate as nextIteration } from "node:timers/promises";
-import { ZpublishError } from "../../errors.js";
-import type { TlsFiles } from "./tls-files.js";
-import type { Uws } from "./uws.js";
+import type { TlsFiles, TlsPair } from "./tls-files.js";
+
+/** A request, as uWebSockets.js has it and `node-listener.ts` imitates it. Valid until the callback returns. */
+export interface HttpRequest {
+  /** The path as it came, percent-encoded. */
+  getUrl(): string;
+  /** Undefined without a question mark. */
+  getQuery(): string | undefined;
+  /** The first header of a lower-case name; empty if there is none. */
+  getHeader(name: string): string;
+  /** Calls with each header line, its name in lower case. */
+  forEach(call: (name: string, value: string) => void): void;
+  getCaseSensitiveMethod(): string;
+}
+
+/** An answer, as uWebSockets.js has it and `node-listener.ts` imitates it. Must not be touched once it is aborted or ended. */
+export interface HttpResponse {
+  writeStatus(status: string): unknown;
+  /** Writes a header. More lines may follow in the value, each with its line break before it. */
+  writeHeader(name: string, value: string | Uint8Array): unknown;
+  /** Runs `write`, and sends what it writes in as few packets as possible. */
+  cork(write: () => void): unknown;
+  /** Offers bytes of a body. @returns Whether they were taken, and whether the body is complete with them. */
+  tryEnd(bytes: Uint8Array, totalByteLength: number): readonly [isTaken: boolean, isDone: boolean];
+  /** Bytes of the body that were taken so far. */
+  getWriteOffset(): number;
+  onWritable(handler: () => boolean): unknown;
+  /** Calls the handler if the connection closes before the answer has ended. */
+  onAborted(handler: () => void): unknown;
+  end(bytes?: Uint8Array, closeConnection?: boolean): unknown;
+  endWithoutBody(): unknown;
+  /** Drops the connection. */
+  close(): unknown;
+  /** Address of the peer: 4 or 16 bytes, or a text. */
+  getRemoteAddress(): ArrayBuffer | string;
+}
 
 /** What a listener listens on, and whom it calls. */
 export interface ListenerOptions {
-  readonly uws: Uws;
   readonly host: string;
   /** 0 picks a free port, which cannot be shared. */
   readonly port: number;
   /** Whether other listeners of the same user may use the port, here or in other processes. */
   readonly sharesPort: boolean;
   /** Null: plain HTTP. */
-  readonly tls: TlsFiles | null;
-  /** Called for each connection: with 1 when it opens and may be closed, with -1 when it has closed and must not be touched. */
-  readonly onConnection: (res: HttpResponse, change: number) => void;
+  readonly tls: (TlsFiles & TlsPair) | null;
+  /** Called for each connection: with 1 when it opens, with -1 when it has closed. @param close Closes one that has opened. */
+  readonly onConnection: (change: number, close: () => void) => void;
   readonly onRequest: (res: HttpResponse, req: HttpRequest) => void;
 }
 
@@ -28,99 +58,9 @@ export interface Listener {
   stopAccepting(): Promise<void>;
   /** Stops listening and drops all connections. */
   close(): void;
+  /** Uses another certificate for new connections; undefined if that takes another listener. */
+  readonly useCertificate?: (pair: TlsPair) => void;
 }
 
-/**
- * Begins to listen.
- * @returns undefined if the address cannot be listened on; uWebSockets.js does not say why.
- * @throws ZpublishError `invalid-config` if OpenSSL refuses certificate or key.
- */
-export function openListener(options: ListenerOptions): Listener | undefined {
-  const { uws, host, port } = options;
-  let connections = 0;
-  function note(res: HttpResponse, change: number): void {
-    connections += change;
-    options.onConnection(res, change);
-  }
-  // Its types take numbers for objects.
-  const app = createApp(uws, options.tls)
-    .filter(note as Parameters<TemplatedApp["filter"]>[0])
-    .any("/*", options.onRequest);
-  const socket = listenOn(app, host, port, options.sharesPort ? 0 : uws.LIBUS_LISTEN_EXCLUSIVE_PORT);
-  if (socket === undefined) return undefined;
-  let accepting: us_listen_socket | undefined = socket;
-  return {
-    port: uws.us_socket_local_port(socket),
-    get connections() {
-      return connections;
-    },
-    async stopAccepting() {
-      await quietIteration();
-      if (accepting !== undefined) uws.us_listen_socket_close(accepting);
-      accepting = undefined;
-    },
-    close() {
-      accepting = undefined;
-      app.close();
-    },
-  };
-}
-
-function createApp(uws: Uws, tls: TlsFiles | null): TemplatedApp {
-  if (tls === null) return uws.App();
-  try {
-    // TLS 1.2 and 1.3; no ALPN, so that clients speak HTTP/1.1.
-    return uws.SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile });
-  } catch (error) {
-    throw new ZpublishError(
-      "invalid-config",
-      `TLS: expected a certificate and key that OpenSSL takes, received ${tls.certFile} and ${tls.keyFile}`,
-      { cause: error },
-    );
-  }
-}
-
-/**
- * Opens the listening socket. Without the exclusive option, uWebSockets.js shares a port with other servers that share it, and
- * each of them gets some of the connections. The overload with a host and options is not in its types.
- * @returns undefined if the address cannot be listened on.
- */
-function listenOn(
-  app: TemplatedApp,
-  host: string,
-  port: number,
-  options: number,
-): us_listen_socket | undefined {
-  const { listen } = app as unknown as {
-    listen(
-      host: string,
-      port: number,
-      options: number,
-      callback: (socket: us_listen_socket | false) => void,
-    ): void;
-  };
-  let listening: us_listen_socket | undefined;
-  listen.call(app, host, port, options, (socket) => {
-    // Called before listen() returns.
-    if (socket) listening = socket;
-  });
-  return listening;
-}
-
-/** Duration of an iteration of the event loop in which next to nothing happened. */
-const QUIET_MS = 0.1;
-/** Iterations to wait for a quiet one. */
-const MAX_ITERATIONS = 50;
-
-/**
- * Resolves right after an iteration of the event loop that left no connection waiting to be accepted: the kernel resets those that
- * wait when their listener closes. During 20 changes of a certificate 11 of 3,400 connections were reset, with this none of 6,500.
- */
-async function quietIteration(): Promise<void> {
-  await nextIteration();
-  for (let count = 0; count < MAX_ITERATIONS; count += 1) {
-    const beganMs = performance.now();
-    await nextIteration();
-    if (performance.now() - beganMs < QUIET_MS) return;
-  }
-}
+/** Begins to listen. @throws ZpublishError `invalid-config` if address, certificate or key cannot be used. */
+export type OpenListener = (options: ListenerOptions) => Promise<Listener>;

@@ -1,15 +1,15 @@
-import type { HttpRequest, HttpResponse } from "uWebSockets.js";
+import { ZpublishError } from "../../errors.js";
 import type { Log } from "../../observe/log.js";
 import { type ConnectionLimit, type ConnectionStats, createConnectionLimit } from "./connection-limit.js";
-import { type Listener, type ListenerOptions, openListener } from "./listener.js";
+import type { Listener, ListenerOptions, OpenListener } from "./listener.js";
 import { fitOpenFiles } from "./open-file-limit.js";
-import { checkPort, listenFailure, probeAddress } from "./probe-address.js";
+import { checkPort } from "./probe-address.js";
 import type { TlsFiles } from "./tls-files.js";
 import { openTlsListener, type TlsListener } from "./tls-listener.js";
-import { loadUws } from "./uws.js";
+import { DEFAULT_MAX_HEADER_BYTES, explainLoadError, loadUws } from "./uws.js";
 
-/** Handles a request; both objects belong to uWebSockets.js. */
-export type OnRequest = (res: HttpResponse, req: HttpRequest) => void;
+/** Handles a request. */
+export type OnRequest = ListenerOptions["onRequest"];
 
 /** How a server listens. */
 export interface ListenersOptions {
@@ -17,8 +17,8 @@ export interface ListenersOptions {
   /** Maximum of open connections; further ones are closed at once. Lower if the system allows fewer files. Default 10,000. */
   readonly maxConnections?: number;
   /**
-   * Bytes of request line and headers that a client may send in pieces; more are answered 431. The value of the first server holds
-   * for all servers of the process. Default 16 KiB.
+   * Bytes of request line and headers that a client may send in pieces; more are answered 431. With uWebSockets.js, the value
+   * of the first server holds for all servers of the process. Default 16 KiB.
    */
   readonly maxHeaderBytes?: number;
   /** Null, the default: plain HTTP. */
@@ -39,7 +39,7 @@ export interface Listeners {
   /**
    * Begins to listen for clients.
    * @returns The port.
-   * @throws ZpublishError `invalid-config` if the address cannot be listened on, `unsupported` if uWebSockets.js cannot be loaded.
+   * @throws ZpublishError `invalid-config` if the address cannot be listened on, `unsupported` if the port cannot be shared.
    */
   listen(host: string, port: number, onRequest: OnRequest): Promise<number>;
   /** Begins to listen for admin endpoints, like `listen`. */
@@ -65,19 +65,22 @@ export function createListeners(options: ListenersOptions): Listeners {
   let main: Listener | undefined;
   let secure: TlsListener | undefined;
   let admin: Listener | undefined;
+  let loading: Promise<OpenListener> | undefined;
+
+  const openListener: OpenListener = async (wanted) => {
+    loading ??= loadListener(options);
+    return (await loading)(wanted);
+  };
 
   /** Prepares a listener without TLS whose connections count for a limit. */
-  async function plain(host: string, port: number, onRequest: OnRequest, counted: ConnectionLimit) {
+  function plain(host: string, port: number, onRequest: OnRequest, counted: ConnectionLimit) {
     checkPort(port);
-    const uws = await loadUws(options.maxHeaderBytes);
-    const onConnection: ListenerOptions["onConnection"] = (res, change) =>
-      counted.note(change, () => res.close());
-    return { uws, host, port, sharesPort, tls: null, onRequest, onConnection };
+    return { host, port, sharesPort, tls: null, onRequest, onConnection: counted.note };
   }
 
   async function open(wanted: ListenerOptions): Promise<Listener> {
-    if (tls === null) return openOrExplain(wanted);
-    secure = await openTlsListener({ ...wanted, tls, log });
+    if (tls === null) return openListener(wanted);
+    secure = await openTlsListener({ ...wanted, tls, log, openListener });
     return secure;
   }
 
@@ -87,11 +90,11 @@ export function createListeners(options: ListenersOptions): Listeners {
       return secure?.certificateExpiresMs;
     },
     async listen(host, port, onRequest) {
-      main = await open(await plain(host, port, onRequest, limit));
+      main = await open(plain(host, port, onRequest, limit));
       return main.port;
     },
     async listenAdmin(host, port, onRequest) {
-      admin = await openOrExplain(await plain(host, port, onRequest, adminLimit));
+      admin = await openListener(plain(host, port, onRequest, adminLimit));
       return admin.port;
     },
     async reloadTls() {
@@ -107,9 +110,26 @@ export function createListeners(options: ListenersOptions): Listeners {
   };
 }
 
-async function openOrExplain(options: ListenerOptions): Promise<Listener> {
-  const listener = openListener(options);
-  if (listener !== undefined) return listener;
-  await probeAddress(options.host, options.port);
-  throw listenFailure(options.host, options.port, undefined);
+/**
+ * Loads what connections come in by: uWebSockets.js or, if that cannot be loaded here or the variable `ZPUBLISH_HTTP` says so,
+ * `node:http`. The log says which.
+ */
+async function loadListener({ log, maxHeaderBytes }: ListenersOptions): Promise<OpenListener> {
+  const asked = process.env.ZPUBLISH_HTTP ?? "";
+  if (asked !== "" && asked !== "node")
+    throw new ZpublishError("invalid-config", `ZPUBLISH_HTTP: expected node or nothing, received ${asked}`);
+  try {
+    if (asked === "") {
+      const [uws, { openUwsListener }] = await Promise.all([
+        loadUws(maxHeaderBytes),
+        import("./uws-listener.js"),
+      ]);
+      return (wanted) => openUwsListener(uws, wanted);
+    }
+    log.info("ZPUBLISH_HTTP=node: served by node:http");
+  } catch (error) {
+    log.info(`${explainLoadError(error)}; served by node:http, which is slower`);
+  }
+  const { openNodeListener } = await import("./node-listener.js");
+  return (wanted) => openNodeListener(wanted, maxHeaderBytes ?? DEFAULT_MAX_HEADER_BYTES);
 }

@@ -1,7 +1,7 @@
 import { messageOf } from "../../errors.js";
 import type { Log } from "../../observe/log.js";
-import { type Listener, type ListenerOptions, openListener } from "./listener.js";
-import { listenFailure, probeAddress } from "./probe-address.js";
+import type { Listener, ListenerOptions, OpenListener } from "./listener.js";
+import { probeAddress } from "./probe-address.js";
 import { readTlsFiles, type TlsFiles, type TlsPair } from "./tls-files.js";
 
 /** A listener with TLS whose certificate can be replaced. */
@@ -15,31 +15,31 @@ export interface TlsListener extends Listener {
   reload(): Promise<void>;
 }
 
-/** A {@link ListenerOptions} with certificate and log. */
-export interface TlsListenerOptions extends ListenerOptions {
+/** A {@link ListenerOptions} with the paths of certificate and key. */
+export interface TlsListenerOptions extends Omit<ListenerOptions, "tls"> {
   readonly tls: TlsFiles;
   readonly log: Log;
+  readonly openListener: OpenListener;
 }
 
 /**
- * Listens with TLS. uWebSockets.js cannot replace a certificate, so that each one has its own listener on the same shared port.
+ * Listens with TLS. uWebSockets.js cannot replace a certificate, so that each one has its own listener on the same shared port;
+ * a listener of `node:http` replaces it.
  * @throws ZpublishError `invalid-config` if the address cannot be listened on, or certificate or key cannot be used.
  */
 export async function openTlsListener(options: TlsListenerOptions): Promise<TlsListener> {
-  const { host, tls, log } = options;
+  const { host, tls, log, openListener } = options;
   let pair = await readTlsFiles(tls);
   // A shared port may be taken already without an error: the probe finds that out.
   const port = options.sharesPort ? options.port : await probeAddress(host, options.port);
-  let current = open();
+  let current = await open(pair);
   const listeners = [current];
   let reloading: Promise<void> = Promise.resolve();
   let isOpen = true;
   warnOfValidity(pair, log);
 
-  function open(): Listener {
-    const opened = openListener({ ...options, port, sharesPort: true });
-    if (opened === undefined) throw listenFailure(host, port, undefined);
-    return opened;
+  function open(used: TlsPair): Promise<Listener> {
+    return openListener({ ...options, port, tls: { ...tls, ...used } });
   }
 
   async function readAgain(): Promise<void> {
@@ -47,10 +47,12 @@ export async function openTlsListener(options: TlsListenerOptions): Promise<TlsL
       const next = await readTlsFiles(tls);
       if (!isOpen || (next.certPem === pair.certPem && next.keyPem === pair.keyPem)) return;
       const last = current;
-      current = open();
-      listeners.push(current);
+      if (last.useCertificate === undefined) {
+        current = await open(next);
+        listeners.push(current);
+      } else last.useCertificate(next);
       pair = next;
-      await last.stopAccepting();
+      if (current !== last) await last.stopAccepting();
       log.info(described(next), "a new certificate is in use");
       warnOfValidity(next, log);
     } catch (error) {

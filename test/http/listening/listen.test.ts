@@ -5,7 +5,14 @@ import { createDocument } from "../../../src/http/create-document.js";
 import { probeAddress } from "../../../src/http/listening/probe-address.js";
 import { createHttpServer } from "../../../src/http/server.js";
 import { openConnection, rawRequest, requestText } from "../raw-request.js";
-import { bodyOf, bodyReplyOf, createTestLog, routeOf, startTestServer } from "../start-test-server.js";
+import {
+  bodyOf,
+  bodyReplyOf,
+  createTestLog,
+  isNodeHttp,
+  routeOf,
+  startTestServer,
+} from "../start-test-server.js";
 
 const document = createDocument("{}", "application/json");
 const routes = [
@@ -55,10 +62,36 @@ t.test("refuses an address it cannot have, and says why", async (t) => {
   }
 });
 
+t.test("the log says which library serves, and why, in one line", async (t) => {
+  const { lines } = await startTestServer(t, routes, { admin: { host: "127.0.0.1", port: 0 } });
+  const said = lines.filter(({ msg }) => msg.includes("served by node:http"));
+  t.equal(said.length, isNodeHttp ? 1 : 0);
+  for (const { msg } of said) t.match(msg, /^(ZPUBLISH_HTTP=node: |uWebSockets\.js )/);
+});
+
+t.test("a variable that names no library is refused", async (t) => {
+  const { ZPUBLISH_HTTP } = process.env;
+  process.env.ZPUBLISH_HTTP = "apache";
+  t.teardown(() => {
+    if (ZPUBLISH_HTTP === undefined) delete process.env.ZPUBLISH_HTTP;
+    else process.env.ZPUBLISH_HTTP = ZPUBLISH_HTTP;
+  });
+  await t.rejects(startTestServer(t, routes), {
+    code: "invalid-config",
+    message: "ZPUBLISH_HTTP: expected node or nothing, received apache",
+  });
+});
+
+const cannotShare = isNodeHttp && process.versions.node.startsWith("20.");
+
 t.test("a port is shared by servers that all agree to, and by no others", async (t) => {
   const { port } = await startTestServer(t, routes);
   const { log } = createTestLog();
   const sharing = () => createHttpServer({ log, sharesPort: true });
+  if (cannotShare) {
+    await t.rejects(sharing().listen("127.0.0.1", 0), { code: "unsupported", message: /Node\.js 22\.12/ });
+    return;
+  }
   await t.rejects(sharing().listen("127.0.0.1", port), { message: /in use by another program/ });
   const free = await probeAddress("127.0.0.1", 0);
   const servers = [sharing(), sharing()];
@@ -127,7 +160,7 @@ t.test("waits no longer than it is told, and answers requests that still wait wi
 t.test("a process with a closed server ends", async (t) => {
   const source = `
     import { createHttpServer } from ${JSON.stringify(new URL("../../../src/http/server.js", import.meta.url).href)};
-    const log = { isLevelEnabled: () => false };
+    const log = { isLevelEnabled: () => false, info() {}, warn() {} };
     const server = createHttpServer({ log });
     server.use({ routes: [] });
     const { url } = await server.listen("127.0.0.1", 0);

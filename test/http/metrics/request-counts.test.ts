@@ -25,7 +25,7 @@ t.test("requests are counted by route template, method and status, kept replies 
   await rawRequest(port, "/broken");
   for (const path of ["/nowhere", "/chunk/%ff", "/also/nowhere"]) await rawRequest(port, path);
   await rawRequest(port, "/chunk/0", { method: "OPTIONS" });
-  await rawRequest(port, "/chunk/0", { method: "BREW" });
+  await rawRequest(port, "/chunk/0", { method: "PROPFIND" });
 
   const chunk = counts.of("/chunk/{key}");
   t.equal(chunk.ok, 5);
