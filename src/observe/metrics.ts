@@ -1,8 +1,8 @@
-import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
+import type { Metric, Registry } from "prom-client";
 import type { MetricFamily } from "./metric-family.js";
 
 /** Content type of what `renderMetrics` returns. */
-export const METRICS_CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
+export const METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /** The metrics of one process, or of one of several. */
 export interface ProcessMetrics {
@@ -12,9 +12,10 @@ export interface ProcessMetrics {
 }
 
 /**
- * Metrics of the process, shared by all servers in it: the observers of garbage collection and event loop cannot be stopped.
+ * Metrics of the process, shared by all servers in it: the observers of garbage collection and event loop cannot be stopped. They
+ * begin when metrics are first asked for: loading prom-client takes a tenth of a start.
  */
-let ofProcess: Registry | undefined;
+let ofProcess: Promise<Registry> | undefined;
 
 /** Gauges with names of counters; the same numbers exist by kind, without `_total`. */
 const MISNAMED = [
@@ -23,29 +24,24 @@ const MISNAMED = [
   "nodejs_active_resources_total",
 ];
 
-function processRegistry(): Registry {
-  if (ofProcess === undefined) {
-    ofProcess = new Registry();
-    collectDefaultMetrics({ register: ofProcess });
-    for (const name of MISNAMED) ofProcess.removeSingleMetric(name);
-  }
-  return ofProcess;
-}
-
-/** Starts to observe the process, for {@link processMetrics}. */
-export function observeProcess(): void {
-  processRegistry();
+async function observeProcess(): Promise<Registry> {
+  const { collectDefaultMetrics, Registry } = await import("prom-client");
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  for (const name of MISNAMED) registry.removeSingleMetric(name);
+  return registry;
 }
 
 /** Returns the current metrics of this process: memory, event loop, garbage collection. */
 export async function processMetrics(): Promise<readonly MetricFamily[]> {
-  return (await processRegistry().getMetricsAsJSON()) as unknown as MetricFamily[];
+  ofProcess ??= observeProcess();
+  return (await (await ofProcess).getMetricsAsJSON()) as unknown as MetricFamily[];
 }
 
 /**
  * Writes metrics as text for Prometheus (format 0.0.4): every metric once, with the values of all processes that have it.
  */
-export function renderMetrics(processes: readonly ProcessMetrics[]): Promise<string> {
+export async function renderMetrics(processes: readonly ProcessMetrics[]): Promise<string> {
   const merged = new Map<string, MetricFamily & { values: MetricFamily["values"][number][] }>();
   for (const { process, families } of processes) {
     for (const family of families) {
@@ -61,7 +57,7 @@ export function renderMetrics(processes: readonly ProcessMetrics[]): Promise<str
       }
     }
   }
-  const registry = new Registry();
+  const registry = new (await import("prom-client")).Registry();
   for (const family of merged.values()) {
     // A registry uses no other members of a metric, whatever its types say.
     const metric = { name: family.name, get: async () => family };

@@ -8,7 +8,7 @@ import type { RequestLimits } from "../http/request-limits.js";
 import { createHttpServer, type HttpServer } from "../http/server.js";
 import type { Log } from "../observe/log.js";
 import type { MetricFamily } from "../observe/metric-family.js";
-import { METRICS_CONTENT_TYPE, observeProcess, processMetrics, renderMetrics } from "../observe/metrics.js";
+import { METRICS_CONTENT_TYPE, processMetrics, renderMetrics } from "../observe/metrics.js";
 import { packageVersion } from "../observe/package-version.js";
 import { createPreviewService } from "../pages/preview/create-preview-service.js";
 import type { PreviewService } from "../pages/preview/preview.js";
@@ -148,7 +148,6 @@ export function createRuntime(
     sharesPort: supervisor !== undefined,
     log,
   });
-  if (config.observe.metrics) observeProcess();
 
   return {
     http,

@@ -22,12 +22,17 @@ export interface Run {
 export function runScript(
   script: string,
   args: readonly string[],
-  options: { readonly env?: Readonly<Record<string, string>>; readonly cwd?: string } = {},
+  options: {
+    readonly env?: Readonly<Record<string, string>>;
+    readonly cwd?: string;
+    /** Another Node.js. */
+    readonly node?: string;
+  } = {},
 ): Run {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(ZPUBLISH_(?!HTTP$)|TAP|NODE_OPTIONS)/.test(name),
   );
-  const child = spawn(process.execPath, [script, ...args], {
+  const child = spawn(options.node ?? process.execPath, [script, ...args], {
     env: { ...Object.fromEntries(inherited), ...options.env },
     cwd: options.cwd,
     stdio: ["ignore", "pipe", "pipe"],

@@ -16,6 +16,10 @@ export const isNodeHttp =
     () => false,
   ));
 
+/** Why tests of several processes are skipped, or false if processes can share a port here. */
+export const cannotSharePort =
+  isNodeHttp && process.versions.node.startsWith("20.") && "skipped, because it takes Node.js 22.12";
+
 /** A line of the log. */
 export interface LogLine {
   readonly level: number;

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { openConnection, requestText } from "../http/raw-request.js";
+import { cannotSharePort } from "../http/start-test-server.js";
 import { until } from "../processes/process-table.js";
 import { startProgram, writeStore } from "../processes/start-program.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../source/write-store.js";
@@ -102,7 +103,7 @@ t.test("a source that cannot be refreshed is a failure, not an absence", async (
 
 t.test(
   "each of several processes refreshes",
-  { skip: process.platform === "linux" ? false : "only Linux spreads connections" },
+  { skip: process.platform === "linux" ? cannotSharePort : "only Linux spreads connections" },
   async (t) => {
     const location = await writeStore(t);
     const program = await startProgram(t, location, { args: ["--refresh", "3600"] });

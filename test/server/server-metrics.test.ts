@@ -142,7 +142,7 @@ t.test("metrics of several processes are one text, each with its own label", asy
 
 t.test("observing the process does not keep it alive", async (t) => {
   const file = JSON.stringify(new URL("../../src/observe/metrics.js", import.meta.url).href);
-  const source = `import { observeProcess } from ${file}; observeProcess(); console.log("observed");`;
+  const source = `import { processMetrics } from ${file}; await processMetrics(); console.log("observed");`;
   const output = execFileSync(process.execPath, ["--input-type=module", "-e", source], {
     encoding: "utf8",
     timeout: 30_000,

@@ -8,6 +8,7 @@ import { openConnection, rawRequest, requestText } from "../raw-request.js";
 import {
   bodyOf,
   bodyReplyOf,
+  cannotSharePort,
   createTestLog,
   isNodeHttp,
   routeOf,
@@ -82,13 +83,11 @@ t.test("a variable that names no library is refused", async (t) => {
   });
 });
 
-const cannotShare = isNodeHttp && process.versions.node.startsWith("20.");
-
 t.test("a port is shared by servers that all agree to, and by no others", async (t) => {
   const { port } = await startTestServer(t, routes);
   const { log } = createTestLog();
   const sharing = () => createHttpServer({ log, sharesPort: true });
-  if (cannotShare) {
+  if (cannotSharePort) {
     await t.rejects(sharing().listen("127.0.0.1", 0), { code: "unsupported", message: /Node\.js 22\.12/ });
     return;
   }

@@ -1,0 +1,7 @@
+import t from "tap";
+import { installedNode } from "./installed-nodes.js";
+import { passUnder } from "./pass-under.js";
+
+const node = installedNode(24);
+
+t.test("under Node.js 24", { skip: node.missing }, (t) => passUnder(t, node));

@@ -1,0 +1,7 @@
+import t from "tap";
+import { installedNode } from "./installed-nodes.js";
+import { passUnder } from "./pass-under.js";
+
+const node = installedNode(26);
+
+t.test("under Node.js 26", { skip: node.missing }, (t) => passUnder(t, node));

@@ -1,0 +1,87 @@
+import { execFileSync } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Test } from "tap";
+import { defaultDemoDirectory } from "../../scripts/demo-data.js";
+import { runScript } from "../cli/run-program.js";
+import { makeDirectory } from "../source/write-store.js";
+import type { InstalledNode } from "./installed-nodes.js";
+import { passAll, quickTests } from "./run-test-files.js";
+
+/** Tests of what serves HTTP, as real sockets see it. */
+export const SOCKET_RING = [...quickTests("http"), ...quickTests("server")];
+/** Codecs and the cache, which take other paths in newer versions, and depend on native code. */
+const FAST_PATHS = [
+  ...["mapped-values", "stored-value", "open-chunk-cache"].map((name) => `cache/lmdb/${name}.test.js`),
+  ...["codecs", "corrupt-input", "promised-sizes", "encoder-revision", "make-chunk", "deflate"].map(
+    (name) => `codec/${name}.test.js`,
+  ),
+];
+const NATIVE_ZSTD = `
+  import assert from "node:assert";
+  import zlib from "node:zlib";
+  let calls = 0;
+  for (const name of ["zstdCompressSync", "zstdDecompressSync"]) {
+    const own = zlib[name];
+    zlib[name] = (...args) => { calls += 1; return own(...args); };
+  }
+  const { zstd } = await import(process.argv[1]);
+  const { stepOf } = await import(process.argv[2]);
+  const bytes = new Uint8Array(100_000).fill(7);
+  const step = stepOf({ id: "zstd", level: 3 }, bytes.length);
+  const encoded = await zstd.encode(bytes, step);
+  assert.deepEqual(Buffer.from(await zstd.decode(encoded, step)), Buffer.from(bytes));
+  console.log(calls);
+`;
+
+/** Passes if the service starts, and its tests pass, under a newer Node.js. */
+export async function passUnder(t: Test, { major, program }: InstalledNode): Promise<void> {
+  await t.test("npm start serves the demonstration's data", async (t) => {
+    const { stderr } = await readDemo(t, program);
+    // One line, if there is no binary for it here.
+    const said = stderr.match(/uWebSockets\.js .* served by node:http/g) ?? [];
+    t.ok(said.length <= 1);
+    if (major === 26) t.equal(said.length, 1, "there is none for Node.js 26");
+  });
+  await t.test("two processes share a port", async (t) => {
+    await readDemo(t, program, ["--processes", "2"]);
+  });
+  await t.test("the socket ring passes", (t) => passAll(t, program, SOCKET_RING));
+  await t.test("the fast paths of codecs and cache pass", (t) => passAll(t, program, FAST_PATHS));
+  await t.test("Zstandard is Node's own", async (t) => {
+    const files = ["../../src/codec/zstd.js", "../codec/step.js"].map((file) => pathOf(file));
+    const calls = execFileSync(program, ["--input-type=module", "-e", NATIVE_ZSTD, ...files], {
+      encoding: "utf8",
+    });
+    t.equal(Number(calls), 2, "one to encode, one to decode");
+  });
+  await t.test("zarrita reads every value", (t) => passAll(t, program, ["clients/zarrita.long.test.js"]));
+}
+
+function pathOf(file: string): string {
+  return fileURLToPath(new URL(file, import.meta.url));
+}
+
+/** Runs what `npm start` runs, and reads a chunk of it. @returns What it wrote to standard error. */
+export async function readDemo(
+  t: Test,
+  node: string,
+  args: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ readonly stderr: string }> {
+  const cache = ["--cache-dir", await makeDirectory(t)];
+  const run = runScript(pathOf("../../scripts/demo.js"), ["--port", "0", ...cache, ...args], { node, env });
+  t.teardown(async () => {
+    run.child.kill("SIGTERM");
+    await run.ended;
+  });
+  await run.says("zpublish ready on ");
+  const url = /ready on (\S+)/.exec(run.stdout())?.[1];
+  const versions = (await (await fetch(`${url}/versions`)).json()) as Record<string, string>;
+  t.equal(`v${versions.node}`, execFileSync(node, ["--version"], { encoding: "utf8" }).trim());
+  const chunk = await fetch(`${url}/datasets/air/zarr/air/0.0.0`);
+  const stored = await readFile(join(defaultDemoDirectory(), "air.zarr/air/0.0.0"));
+  t.ok(Buffer.from(await chunk.arrayBuffer()).equals(stored), "a chunk as it is stored");
+  return { stderr: run.stderr() };
+}
