@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Installs the clients that the tests read with, from Debian (or Ubuntu). Quick where everything is there already.
+# Installs the clients that the tests read with, from Debian (or Ubuntu), and makes a Debian 13 root with newer ones
+# (client-root.sh). Quick if everything is there already.
 set -euo pipefail
+client_root=$(dirname "${BASH_SOURCE[0]}")/client-root.sh
 
 packages=(
   python3-xarray python3-zarr python3-numcodecs python3-fsspec python3-aiohttp python3-requests
   python3-msgpack python3-dask python3-netcdf4 gdal-bin python3-gdal
   chromium nginx-light haproxy wrk
   systemd prometheus python3-yaml python3-fusepy fuse3 libatomic1
+  mmdebstrap
 )
 
 is_installed() {
@@ -29,7 +32,7 @@ for package in "${packages[@]}"; do
 done
 if [ "${#missing[@]}" -eq 0 ]; then
   echo "install-clients: all ${#packages[@]} packages are there"
-  exit 0
+  exec "$client_root"
 fi
 
 as_root=()
@@ -61,6 +64,7 @@ for attempt in 1 2 3 4; do
   if install_missing; then
     rm -f "$log"
     echo "install-clients: done"
+    "$client_root"
     exit 0
   fi
   echo "install-clients: attempt $attempt failed:" >&2

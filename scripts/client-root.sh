@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Makes a Debian 13 root beside this system's own packages, for the Zarr clients of today: the tests run them there by
+# chroot. About a minute and 750 MB, once; made again if the list of packages changes. Needs root and Debian's apt sources.
+set -euo pipefail
+
+root=${ZPUBLISH_TEST_ROOT:-/var/cache/zpublish/trixie}
+packages=python3-zarr,python3-xarray,python3-numcodecs,python3-fsspec,python3-aiohttp,python3-requests
+packages+=,python3-dask,python3-netcdf4,python3-gdal,gdal-bin
+# Says that the root is whole, and with which packages.
+marker=$root/.zpublish-clients
+
+skip() { echo "client-root: no Debian 13 root, so its clients are not tested: $*" >&2; exit 0; }
+
+if [ "$(cat "$marker" 2>/dev/null)" = "$packages" ]; then
+  echo "client-root: $root is there"
+  exit 0
+fi
+[ "$(id -u)" -eq 0 ] || skip "expected to run as root, since chroot needs it"
+# The mirror that this system is configured with.
+codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' |
+  awk -v suite="$codename" '$2 == suite && $1 ~ /debian\/?$/ { print $1; exit }')
+[ -n "$mirror" ] || skip "expected apt sources of Debian"
+
+if [ -e "$root" ] && [ ! -e "$marker" ]; then
+  echo "client-root: expected nothing in $root, or a root that was made by this script" >&2
+  exit 1
+fi
+# Those of other numbers are what interrupted runs left.
+rm -rf "$root" "$root".unfinished.*
+unfinished=$root.unfinished.$$
+log=$(mktemp)
+mkdir -p "$(dirname "$root")"
+echo "client-root: making $root"
+for attempt in 1 2 3; do
+  if mmdebstrap --mode=root --variant=apt --include="$packages" --aptopt='Acquire::Retries "3"' \
+    --dpkgopt=force-unsafe-io trixie "$unfinished" "$mirror" >"$log" 2>&1; then
+    echo "$packages" >"$unfinished/${marker##*/}"
+    mv "$unfinished" "$root"
+    rm -f "$log"
+    echo "client-root: done"
+    exit 0
+  fi
+  echo "client-root: attempt $attempt failed:" >&2
+  tail -n 5 "$log" >&2
+  rm -rf "$unfinished"
+done
+echo "client-root: could not make $root; all of it is in $log" >&2
+exit 1
