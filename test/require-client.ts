@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { commandOf, type Generation, generationProblem } from "./client-generation.js";
 
 /** Debian's Python: another `python3` that knows none of the packages may come first on PATH. */
 export const PYTHON = "/usr/bin/python3";
@@ -34,20 +35,26 @@ export type ClientName = keyof typeof PROBES;
 
 export const CLIENT_NAMES = Object.keys(PROBES) as readonly ClientName[];
 
-const answers = new Map<ClientName, string | false>();
+const answers = new Map<string, string | false>();
 
 /**
- * Why a test that needs these clients is to be skipped, or false where all of them are there: made for tap's
+ * Why a test that needs these clients is to be skipped, or false if all of them are there: made for tap's
  * `t.test(name, { skip: clientMissing("xarray") }, …)`. Each client is run once per process to find out.
- * @throws Error where one is missing though `ZPUBLISH_REQUIRE_CLIENTS=1` says that none may be, as on CI.
+ * @throws Error if one is missing though `ZPUBLISH_REQUIRE_CLIENTS=1` says that none may be, as on CI.
  */
 export function clientMissing(...names: readonly [ClientName, ...ClientName[]]): string | false {
+  return clientMissingIn("system", ...names);
+}
+
+/** The same for clients of one generation. */
+export function clientMissingIn(
+  generation: Generation,
+  ...names: readonly [ClientName, ...ClientName[]]
+): string | false {
   for (const name of names) {
-    let answer = answers.get(name);
-    if (answer === undefined) {
-      answer = probe(name);
-      answers.set(name, answer);
-    }
+    const key = `${generation} ${name}`;
+    const answer = answers.get(key) ?? generationProblem(generation) ?? probe(generation, name);
+    answers.set(key, answer);
     if (answer === false) continue;
     if (process.env.ZPUBLISH_REQUIRE_CLIENTS === "1") {
       throw new Error(`ZPUBLISH_REQUIRE_CLIENTS=1, but ${answer}; scripts/install-clients.sh installs it`);
@@ -57,9 +64,9 @@ export function clientMissing(...names: readonly [ClientName, ...ClientName[]]):
   return false;
 }
 
-function probe(name: ClientName): string | false {
+function probe(generation: Generation, name: ClientName): string | false {
   const [program, ...args] = PROBES[name];
-  const run = spawnSync(program, args, {
+  const run = spawnSync(...commandOf(generation, program, args), {
     encoding: "utf8",
     timeout: 60_000,
     stdio: ["ignore", "pipe", "pipe"],

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { PACKAGE_ROOT } from "./harness.js";
+import { PACKAGE_ROOT } from "../client-generation.js";
 
 /** Bare names of the modules a page needs, and where they are. */
 const IMPORTS: Readonly<Record<string, string>> = {

@@ -1,7 +1,9 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { clientMissing } from "../require-client.js";
+import { GENERATIONS } from "../client-generation.js";
+import { clientMissing, clientMissingIn } from "../require-client.js";
+import { CLIENT_LIMITS } from "./client-limits.js";
 import {
   type FixtureStore,
   makeTemporaryDirectory,
@@ -47,18 +49,30 @@ t.test(
     const warm = await fetchAll(second, paths);
     t.same(statesOf(warm, paths), ["HIT"], "after a restart");
     t.same(differences(fresh, warm), []);
-    const jobs = stores.flatMap((store) =>
-      variants.map((variant): ReadBackJob => {
-        const refused = refusedBy(variant, fixtures.stores[store] as FixtureStore);
-        const url = second.storeUrl(datasetId(store, variant));
-        return { client: "zarr", store, url, consolidated: true, refused };
-      }),
-    );
-    t.same(
-      (await readBack(fixtures, jobs)).differences,
-      [],
-      "and zarr-python reads the right values from it",
-    );
+    for (const generation of GENERATIONS) {
+      await t.test(
+        `zarr-python reads the right values from it (${generation})`,
+        { skip: clientMissingIn(generation, "zarr", "fsspec") },
+        async (t) => {
+          const { unreadable } = CLIENT_LIMITS[generation];
+          const jobs = stores.flatMap((store) =>
+            variants.map((variant): ReadBackJob => {
+              const refused = refusedBy(variant, fixtures.stores[store] as FixtureStore);
+              const url = second.storeUrl(datasetId(store, variant));
+              return {
+                client: "zarr",
+                store,
+                url,
+                consolidated: true,
+                refused,
+                unreadable: unreadable[store] ?? [],
+              };
+            }),
+          );
+          t.same((await readBack(fixtures, jobs, generation)).differences, []);
+        },
+      );
+    }
     checkCleanLog(t, second);
     await second.stop();
 

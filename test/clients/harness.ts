@@ -3,17 +3,15 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { PYTHON } from "../require-client.js";
+import { commandOf, type Generation, PACKAGE_ROOT } from "../client-generation.js";
+import { clientMissingIn, PYTHON } from "../require-client.js";
 
 const READY_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 20_000;
 const PYTHON_TIMEOUT_MS = 240_000;
-
-/** The folder of `package.json`. */
-export const PACKAGE_ROOT = findPackageRoot(dirname(fileURLToPath(import.meta.url)));
 
 const MAIN = fileURLToPath(new URL("../../src/zpublish.cjs", import.meta.url));
 const FIXTURE_SCRIPTS = join(PACKAGE_ROOT, "test", "fixtures");
@@ -45,6 +43,8 @@ export interface FixtureStore {
   readonly consolidated: boolean;
   /** Whether every array names its dimensions. */
   readonly dims: boolean;
+  /** The library that wrote it. */
+  readonly writer: string;
   readonly groups: readonly string[];
   readonly arrays: Readonly<Record<string, FixtureArray>>;
 }
@@ -57,20 +57,23 @@ export interface Fixtures {
 }
 
 /**
- * The fixture stores, written once per version of the scripts that write them and kept in the build folder.
- * Tests change copies, never these.
+ * The fixture stores, written once per version of the scripts that write them and kept in the build folder. What newer
+ * clients write is there if they are. Tests change copies, never these.
  */
 export async function openFixtures(): Promise<Fixtures> {
   const hash = createHash("sha256");
   for (const name of readdirSync(FIXTURE_SCRIPTS).sort()) {
     if (name.endsWith(".py")) hash.update(name).update(readFileSync(join(FIXTURE_SCRIPTS, name)));
   }
+  const hasNewer = clientMissingIn("trixie", "zarr", "xarray") === false;
+  hash.update(String(hasNewer));
   const parent = join(PACKAGE_ROOT, ".build");
   const directory = join(parent, `client-fixtures-${hash.digest("hex").slice(0, 16)}`);
   if (!existsSync(join(directory, "manifest.json"))) {
     await mkdir(parent, { recursive: true });
     const unfinished = await mkdtemp(join(parent, "client-fixtures-unfinished-"));
     await runPython("write_stores.py", [unfinished]);
+    if (hasNewer) await runPython("write_zarr3_stores.py", [unfinished], "", "trixie");
     try {
       await rename(unfinished, directory);
     } catch {
@@ -82,9 +85,15 @@ export async function openFixtures(): Promise<Fixtures> {
   return { directory, stores: manifest.stores, path: (store) => join(directory, "stores", store) };
 }
 
-/** Runs a script of `test/fixtures` under the Python that has the clients, and returns its standard output. */
-export async function runPython(script: string, args: readonly string[], input = ""): Promise<string> {
-  const result = await runProgram(PYTHON, [join(FIXTURE_SCRIPTS, script), ...args], input);
+/** Runs a script of `test/fixtures` under the Python of a generation, and returns its standard output. */
+export async function runPython(
+  script: string,
+  args: readonly string[],
+  input = "",
+  generation: Generation = "system",
+): Promise<string> {
+  const [python, pythonArgs] = commandOf(generation, PYTHON, [join(FIXTURE_SCRIPTS, script), ...args]);
+  const result = await runProgram(python, pythonArgs, input);
   if (result.status !== 0) {
     throw new Error(`${script} ended with ${result.status}: ${result.stderr.trim().slice(-4_000)}`);
   }
@@ -143,11 +152,14 @@ export interface ReadBack {
   readonly differences: readonly string[];
 }
 
-/** Compares what real clients read with the truth, in one Python process. */
-export async function readBack(fixtures: Fixtures, jobs: readonly ReadBackJob[]): Promise<ReadBack> {
-  return JSON.parse(
-    await runPython("read_back.py", [], JSON.stringify({ fixtures: fixtures.directory, jobs })),
-  );
+/** Compares what real clients of a generation read with the truth, in one Python process. */
+export async function readBack(
+  fixtures: Fixtures,
+  jobs: readonly ReadBackJob[],
+  generation: Generation = "system",
+): Promise<ReadBack> {
+  const input = JSON.stringify({ fixtures: fixtures.directory, jobs });
+  return JSON.parse(await runPython("read_back.py", [], input, generation));
 }
 
 /** One line of the server's log. */
@@ -160,8 +172,8 @@ export interface LogLine {
 export interface RunningServer {
   /** `http://127.0.0.1:…`, without a slash at its end. */
   readonly url: string;
-  /** URL of a dataset's store. */
-  storeUrl(dataset: string): string;
+  /** URL of a dataset's store; below `zarr` unless another prefix is given. */
+  storeUrl(dataset: string, prefix?: string): string;
   /** Lines logged so far; one that is no JSON has level 60. */
   log(): readonly LogLine[];
   /** Ends it as an operator would, and waits. @throws Error where it does not end with 0. */
@@ -204,7 +216,12 @@ export async function startServer({
   const stop = () => stopServer(child, lines);
   try {
     const url = await readyUrl(child, lines);
-    return { url, storeUrl: (dataset) => `${url}/datasets/${dataset}/zarr`, log: () => lines, stop };
+    return {
+      url,
+      storeUrl: (dataset, prefix = "zarr") => `${url}/datasets/${dataset}/${prefix}`,
+      log: () => lines,
+      stop,
+    };
   } catch (error) {
     child.kill("SIGKILL");
     throw error;
@@ -263,14 +280,4 @@ async function stopServer(child: ChildProcess, lines: readonly LogLine[]): Promi
     const log = lines.slice(-20).map((line) => JSON.stringify(line));
     throw new Error(`the server ended with ${child.exitCode ?? child.signalCode}: ${log.join("\n")}`);
   }
-}
-
-function findPackageRoot(start: string): string {
-  let directory = start;
-  while (!existsSync(join(directory, "package.json"))) {
-    const parent = dirname(directory);
-    if (parent === directory) throw new Error(`no package.json above ${start}`);
-    directory = parent;
-  }
-  return directory;
 }

@@ -19,7 +19,7 @@ export interface Variant {
 /** Codecs that are passed through but never decoded. */
 const OPAQUE: ReadonlySet<string> = new Set([
   ...["bz2", "lzma", "astype", "packbits", "categorize", "pickle"],
-  ...["vlen-utf8", "vlen-bytes", "vlen-array", "json2", "msgpack2"],
+  ...["vlen-utf8", "vlen-bytes", "vlen-array", "json2", "msgpack2", "fletcher32", "jenkins_lookup3"],
 ]);
 
 const NOT_OBJECT = (array: FixtureArray): boolean => array.dtype !== "|O";

@@ -53,7 +53,16 @@ t.test(
     await t.test("zarr-python, xarray and GDAL", async (t) => {
       const jobs: ReadBackJob[] = served.flatMap(({ store, url }) => [
         { client: "zarr", store, url, consolidated: true, refused: [] },
-        { client: "xarray", store, url, decode: true, consolidated: true, refused: [], group: "/" },
+        {
+          client: "xarray",
+          store,
+          url,
+          decode: true,
+          consolidated: true,
+          refused: [],
+          group: "/",
+          inPlace: true,
+        },
         { client: "gdal", store, url, refused: [] },
       ]);
       const { compared, differences } = await readBack(fixtures, jobs);

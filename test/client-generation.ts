@@ -1,0 +1,56 @@
+import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** Whose clients a test runs: this system's, or those of the Debian 13 root that `scripts/client-root.sh` makes. */
+export type Generation = "system" | "trixie";
+
+export const GENERATIONS: readonly Generation[] = ["system", "trixie"];
+
+/** The folder of `package.json`. */
+export const PACKAGE_ROOT = findPackageRoot();
+
+const ROOT = process.env.ZPUBLISH_TEST_ROOT ?? "/var/cache/zpublish/trixie";
+
+// The mounts are in a namespace of their own, so they end with the program.
+const ENTER_ROOT = `root=$1; shift
+mount --rbind /proc "$root/proc" && mount --rbind /dev "$root/dev" || exit
+for folder in "$1" "$2"; do
+  mkdir -p "$root$folder" && mount --bind "$folder" "$root$folder" || exit
+done
+shift 2
+exec chroot "$root" "$@"`;
+
+/**
+ * The command that runs a program of a generation. In the root, it sees this network, the folder for temporary files and
+ * the checkout under the same paths; its working directory is `/`. A signal to the child reaches the program.
+ */
+export function commandOf(
+  generation: Generation,
+  program: string,
+  args: readonly string[],
+): [program: string, args: string[]] {
+  if (generation === "system") return [program, [...args]];
+  return [
+    "unshare",
+    ["--mount", "sh", "-c", ENTER_ROOT, "sh", ROOT, tmpdir(), PACKAGE_ROOT, program, ...args],
+  ];
+}
+
+/** Says why nothing of a generation can run here; undefined if it may. */
+export function generationProblem(generation: Generation): string | undefined {
+  if (generation === "system") return undefined;
+  if (process.getuid?.() !== 0) return "only root can run clients in the Debian 13 root";
+  return existsSync(join(ROOT, ".zpublish-clients")) ? undefined : `there is no Debian 13 root in ${ROOT}`;
+}
+
+function findPackageRoot(): string {
+  let directory = fileURLToPath(new URL(".", import.meta.url));
+  while (!existsSync(join(directory, "package.json"))) {
+    const parent = join(directory, "..");
+    if (parent === directory) throw new Error("expected a package.json above the tests");
+    directory = parent;
+  }
+  return directory.replace(/\/$/, "");
+}
