@@ -24,8 +24,9 @@ const PAGE = `<!doctype html>
 <link rel="icon" href="data:,">
 <script type="importmap">${JSON.stringify({ imports: IMPORTS })}</script>
 <script type="module">
+import * as zarrita from "zarrita";
 import { readWithZarrita } from "/zarrita-reader.js";
-globalThis.readWithZarrita = readWithZarrita;
+Object.assign(globalThis, { readWithZarrita, zarrita });
 document.title = "ready";
 </script>
 </head>
@@ -37,7 +38,7 @@ export interface PageServer {
   close(): Promise<void>;
 }
 
-/** Serves a page that offers `readWithZarrita`, from an origin of its own: as a web application reads a store. */
+/** Serves a page that offers `zarrita` and `readWithZarrita`, from an origin of its own: as a web application reads a store. */
 export async function startPageServer(): Promise<PageServer> {
   const reader = fileURLToPath(new URL("./zarrita-reader.js", import.meta.url));
   const server: Server = createServer(async (request, response) => {

@@ -1,8 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { inflateSync } from "node:zlib";
-import type { Test } from "tap";
-import { makeDirectory, writeFiles, zgroup } from "../source/write-store.js";
+import { makeDirectory, type Teardown, writeFiles, zgroup } from "../source/write-store.js";
 import { type Expected, fetchBody } from "./checked-load.js";
 
 /** Data to publish, and what has to arrive of it. */
@@ -30,7 +29,10 @@ export interface SiteOptions {
 }
 
 /** A store with one array, published as it is (`NAME`) and recompressed (`NAME-packed`). */
-export async function prepareSite(t: Test, { name, chunks, chunkBytes }: SiteOptions): Promise<DeploySite> {
+export async function prepareSite(
+  t: Teardown,
+  { name, chunks, chunkBytes }: SiteOptions,
+): Promise<DeploySite> {
   const location = join(await makeDirectory(t), "noise.zarr");
   const stored = Array.from({ length: chunks }, (_, index) => {
     // Half of it compresses.

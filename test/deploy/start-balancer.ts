@@ -1,18 +1,20 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
+import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Test } from "tap";
 import { freePort } from "../../bench/free-port.js";
+import { FIRST } from "../http/listening/tls-pairs.js";
 import { rawRequest } from "../http/raw-request.js";
-import { makeDirectory } from "../source/write-store.js";
+import { makeDirectory, type Teardown } from "../source/write-store.js";
 import { deployText, fillIn } from "./deploy-file.js";
 
 /** nginx or HAProxy, run by the example in `scripts/deploy/`. */
 export interface Balancer {
   readonly name: "nginx" | "haproxy";
   readonly port: number;
+  /** Port of TLS, where clients get HTTP/2 unless they refuse it. */
+  readonly tlsPort: number;
   /** What it logged so far, accesses and errors. */
   log(): Promise<string>;
   /** Waits until it has logged something that matches, which is after it has answered. */
@@ -24,6 +26,8 @@ export interface Balancer {
 export interface BalancerOptions {
   /** Ports of the three instances. */
   readonly ports: readonly number[];
+  /** Whether the lines of TLS and HTTP/2 are no comments; `tlsPort` is set then. */
+  readonly hasTls?: boolean;
   /** Further changes of the example, see {@link fillIn}. */
   readonly changes?: Readonly<Record<string, string>>;
 }
@@ -33,14 +37,40 @@ function addresses(ports: readonly number[]): Record<string, string> {
   return Object.fromEntries(ports.map((port, i) => [`192.0.2.1${i + 1}:9000`, `127.0.0.1:${port}`]));
 }
 
+/** Uncomments the lines of TLS, with a certificate that only tests use. */
+async function tlsChanges(
+  name: Balancer["name"],
+  directory: string,
+  port: number,
+): Promise<Record<string, string>> {
+  const pem = join(directory, "zpublish.pem");
+  await writeFile(pem, FIRST.cert + FIRST.key);
+  if (name === "haproxy") {
+    return {
+      "# bind :443 ssl crt /etc/haproxy/certs/zpublish.pem ": `bind 127.0.0.1:${port} ssl crt ${pem} `,
+    };
+  }
+  return {
+    "# listen 443 ssl http2;": `listen 127.0.0.1:${port} ssl http2;`,
+    "# ssl_certificate     /etc/ssl/zpublish/fullchain.pem;": `ssl_certificate ${pem};`,
+    "# ssl_certificate_key /etc/ssl/zpublish/privkey.pem;": `ssl_certificate_key ${pem};`,
+    "# ssl_protocols ": "ssl_protocols ",
+    "# ssl_session_cache ": "ssl_session_cache ",
+  };
+}
+
 /** Starts nginx with `nginx.conf` in the place where Debian's main file includes it. */
-export async function startNginx(t: Test, { ports, changes = {} }: BalancerOptions): Promise<Balancer> {
+export async function startNginx(
+  t: Teardown,
+  { ports, hasTls = false, changes = {} }: BalancerOptions,
+): Promise<Balancer> {
   const directory = await makeDirectory(t);
-  const port = await freePort();
+  const [port, tlsPort] = [await freePort(), await freePort()];
   const site = fillIn(deployText("nginx.conf"), {
     ...addresses(ports),
     "listen 80;": `listen 127.0.0.1:${port};`,
     "/var/log/nginx/": `${directory}/`,
+    ...(hasTls ? await tlsChanges("nginx", directory, tlsPort) : {}),
     ...changes,
   });
   await writeFile(join(directory, "zpublish.conf"), site);
@@ -67,7 +97,7 @@ http { gzip on; ${temporary.join(" ")} include ${directory}/zpublish.conf; }
     "-e",
     "stderr",
   ]);
-  const running = await follow(t, "nginx", child, port);
+  const running = await follow(t, "nginx", child, { port, tlsPort });
   return withLog(running, async () => {
     const texts = ["access", "error"].map((kind) => readFile(join(directory, `zpublish.${kind}.log`)));
     return (await Promise.all(texts)).join("") + running.output();
@@ -75,22 +105,25 @@ http { gzip on; ${temporary.join(" ")} include ${directory}/zpublish.conf; }
 }
 
 /** Starts HAProxy with `haproxy.cfg`. */
-export async function startHaproxy(t: Test, { ports, changes = {} }: BalancerOptions): Promise<Balancer> {
+export async function startHaproxy(
+  t: Teardown,
+  { ports, hasTls = false, changes = {} }: BalancerOptions,
+): Promise<Balancer> {
   const directory = await makeDirectory(t);
-  const port = await freePort();
+  const [port, tlsPort] = [await freePort(), await freePort()];
   // Only root can become another user.
   const asSomebodyElse = process.getuid?.() === 0 ? {} : { "    user haproxy\n    group haproxy\n": "" };
   const config = fillIn(deployText("haproxy.cfg"), {
     ...addresses(ports),
     "bind :80\n": `bind 127.0.0.1:${port}\n`,
     "log /dev/log local0": "log stdout format raw local0",
+    ...(hasTls ? await tlsChanges("haproxy", directory, tlsPort) : {}),
     ...asSomebodyElse,
     ...changes,
   });
-  await mkdir(directory, { recursive: true });
   await writeFile(join(directory, "haproxy.cfg"), config);
   const child = spawn("/usr/sbin/haproxy", ["-db", "-f", join(directory, "haproxy.cfg")]);
-  const running = await follow(t, "haproxy", child, port);
+  const running = await follow(t, "haproxy", child, { port, tlsPort });
   return withLog(running, async () => running.output());
 }
 
@@ -109,7 +142,12 @@ function withLog(running: Omit<Balancer, "log" | "logged">, log: Balancer["log"]
 }
 
 /** Waits until it answers, and ends it with the test. */
-async function follow(t: Test, name: Balancer["name"], child: ChildProcess, port: number) {
+async function follow(
+  t: Teardown,
+  name: Balancer["name"],
+  child: ChildProcess,
+  ports: Pick<Balancer, "port" | "tlsPort">,
+) {
   let output = "";
   let hasEnded = false;
   for (const stream of [child.stdout, child.stderr]) {
@@ -128,11 +166,11 @@ async function follow(t: Test, name: Balancer["name"], child: ChildProcess, port
   t.teardown(stop);
   for (;;) {
     if (hasEnded) throw new Error(`${name} does not start:\n${output}`);
-    const answers = await rawRequest(port, "/metrics").then(
+    const answers = await rawRequest(ports.port, "/metrics").then(
       () => true,
       () => false,
     );
-    if (answers) return { name, port, stop, output: () => output };
+    if (answers) return { name, ...ports, stop, output: () => output };
     await delay(20);
   }
 }

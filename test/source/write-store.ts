@@ -3,8 +3,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Test } from "tap";
 
+/** What ends with a test, or with a benchmark. */
+export type Teardown = Pick<Test, "teardown">;
+
 /** Creates an empty directory, which is removed after the test. @returns Its real path. */
-export async function makeDirectory(t: Test): Promise<string> {
+export async function makeDirectory(t: Teardown): Promise<string> {
   const directory = await realpath(await mkdtemp(join(tmpdir(), "zpublish-source-")));
   t.teardown(() => rm(directory, { recursive: true, force: true }));
   return directory;
