@@ -1,3 +1,4 @@
+import { browserHttp2 } from "./browser-http2.js";
 import { codecs } from "./codecs.js";
 import type { Experiment } from "./experiment.js";
 import { infoUnderEncodes } from "./info-under-encodes.js";
@@ -26,4 +27,5 @@ export const EXPERIMENTS: Readonly<Record<string, Experiment>> = {
   "scale-variables": scaleVariables,
   "loop-blocking": loopBlocking,
   "profile-stages": profileStages,
+  "browser-http2": browserHttp2,
 };

@@ -4,6 +4,7 @@ import t from "tap";
 import type { ExperimentContext } from "../../bench/experiments/experiment.js";
 import { EXPERIMENTS } from "../../bench/experiments/experiments.js";
 import { experimentSection, goalSection } from "../../bench/report/experiment-section.js";
+import { clientMissing } from "../require-client.js";
 
 const root = t.testdir({});
 const skip = existsSync("/proc/self/smaps") ? false : "skipped, because there is no /proc/PID/smaps";
@@ -22,9 +23,16 @@ const context: ExperimentContext = {
   onProgress: () => {},
 };
 
+/** Clients that an experiment runs. */
+const CLIENTS: Readonly<Record<string, Parameters<typeof clientMissing>>> = {
+  "browser-http2": ["chromium", "nginx", "haproxy"],
+};
+
 /** What was measured says nothing here; only that it was, of answers that were right. */
 for (const [name, experiment] of Object.entries(EXPERIMENTS)) {
-  t.test(`${name} finds its answers right and fills its tables`, { skip }, async (t) => {
+  const clients = CLIENTS[name];
+  const missing = skip || (clients === undefined ? false : clientMissing(...clients));
+  t.test(`${name} finds its answers right and fills its tables`, { skip: missing }, async (t) => {
     const result = await experiment.run(context);
     t.ok(result.records.length > 0 && result.tables.length > 0);
     for (const { columns, rows } of result.tables) {
