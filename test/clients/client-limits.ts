@@ -1,6 +1,6 @@
 import type { Generation } from "../client-generation.js";
 import type { FixtureStore, Fixtures } from "./harness.js";
-import { refusedBy, type Variant } from "./served-variants.js";
+import { isTouched, refusedBy, type Variant } from "./served-variants.js";
 
 /** What the clients of a generation cannot read, in place or over HTTP; `README.md` has it in words. */
 export interface ClientLimits {
@@ -46,6 +46,9 @@ const WITHOUT_V3_NAME: ReadonlySet<string> = new Set([
   "msgpack2",
 ]);
 
+/** Codecs of numbers: v3 says the order of bytes behind them, so that it cannot apply them to big-endian numbers. */
+const NUMERIC: ReadonlySet<string> = new Set(["delta", "fixedscaleoffset", "quantize", "bitround", "astype"]);
+
 /** Stores that zarr-python of a generation opens below a prefix. */
 export function storesFor(generation: Generation, prefix: Prefix, fixtures: Fixtures): string[] {
   return Object.keys(fixtures.stores).filter((store) => {
@@ -61,10 +64,14 @@ export function storesFor(generation: Generation, prefix: Prefix, fixtures: Fixt
 export function missingBelow(prefix: Prefix, variant: Variant, store: FixtureStore): string[] {
   const refused = refusedBy(variant, store);
   if (prefix === "zarr") return refused;
-  const unnamed = Object.entries(store.arrays).filter(([, { filters = [] }]) =>
-    filters.some(({ id }) => WITHOUT_V3_NAME.has(id)),
-  );
-  return [...new Set([...refused, ...unnamed.map(([path]) => path)])];
+  const left = Object.entries(store.arrays).filter(([path, { dtype, filters = [] }]) => {
+    const isReplaced = isTouched(variant, store, path) && variant.decodes === "everything";
+    if (isReplaced && variant.keepsCodecs !== true) return false;
+    return filters.some(
+      ({ id }) => WITHOUT_V3_NAME.has(id) || (String(dtype).startsWith(">") && NUMERIC.has(id)),
+    );
+  });
+  return [...new Set([...refused, ...left.map(([path]) => path)])];
 }
 
 /** Whether clients of Debian 13 wrote a store. Those of Debian 12 do not know all of its documents in place. */

@@ -102,7 +102,8 @@ export function refusedBy(variant: Variant, store: FixtureStore): string[] {
     .sort();
 }
 
-function isTouched(variant: Variant, store: FixtureStore, path: string): boolean {
+/** Whether a variant asks something of an array. */
+export function isTouched(variant: Variant, store: FixtureStore, path: string): boolean {
   const { encoding, variables } = variant.config(store) as {
     encoding?: unknown;
     variables?: Record<string, unknown>;

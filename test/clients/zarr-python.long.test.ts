@@ -2,9 +2,17 @@ import { rm } from "node:fs/promises";
 import t, { type Test } from "tap";
 import { GENERATIONS, type Generation } from "../client-generation.js";
 import { clientMissing, clientMissingIn } from "../require-client.js";
-import { CLIENT_LIMITS, formatOf, missingBelow, prefixesOf, storesFor } from "./client-limits.js";
+import {
+  CLIENT_LIMITS,
+  formatOf,
+  missingBelow,
+  type Prefix,
+  prefixesOf,
+  storesFor,
+} from "./client-limits.js";
 import {
   type FixtureStore,
+  type Fixtures,
   makeTemporaryDirectory,
   openFixtures,
   type ReadBackJob,
@@ -52,8 +60,8 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
         jobs.push(job);
         if (variant !== VARIANTS[0]) continue;
         jobs.push({ ...job, byGroup: true, note: "every group a store" });
-        // fsspec lists names percent-encoded, whatever the server: only plain ones can be found by listing.
-        if (store !== "names.zarr") jobs.push({ ...job, consolidated: false, note: "not consolidated" });
+        if (isListed(store, prefix, fixtures))
+          jobs.push({ ...job, consolidated: false, note: "not consolidated" });
       }
     }
   }
@@ -71,4 +79,12 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
   checkRefusals(t, server, fixtures, stores, VARIANTS);
   checkCleanLog(t, server);
   await server.stop();
+}
+
+/** Whether the client finds all nodes of a store by listing. */
+function isListed(store: string, prefix: Prefix, fixtures: Fixtures): boolean {
+  // fsspec lists names percent-encoded, whatever the server: only plain ones can be found.
+  if (store === "names.zarr") return false;
+  // zarr-python 3.0 looks for "b/" in the metadata of a group, where its name is "b".
+  return prefix === "zarr" || fixtures.stores[store]?.groups.length === 1;
 }
