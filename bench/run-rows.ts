@@ -7,7 +7,7 @@ import { nginxSubject, nginxVersion } from "./subjects/nginx.js";
 import { createPeer } from "./subjects/peer.js";
 import type { Subject } from "./subjects/subject.js";
 import { sameHeadersUwsSubject, uwsSubject } from "./subjects/uws.js";
-import { immutableZpublishSubject, zpublishSubject } from "./subjects/zpublish.js";
+import { immutableZpublishSubject, nodeHttpZpublishSubject, zpublishSubject } from "./subjects/zpublish.js";
 
 /** Who takes part in a run, and who does not and why. */
 export interface Contest {
@@ -29,7 +29,7 @@ export function createContest({ peers, hasSameHeaders }: BenchOptions): Contest 
     notes.push("wrk is not installed: the load comes from a Node process, which may itself be the limit");
   const more = hasSameHeaders ? [sameHeadersUwsSubject] : [];
   return {
-    subjects: [...more, ...compared, zpublishSubject, ...peers.map(createPeer)],
+    subjects: [...more, ...compared, zpublishSubject, nodeHttpZpublishSubject, ...peers.map(createPeer)],
     against: compared.map(({ name }) => name),
     hasWrk,
     notes,

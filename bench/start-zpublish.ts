@@ -21,6 +21,9 @@ export interface ZpublishSettings {
   readonly args?: readonly string[];
   /** Options of Node.js. */
   readonly nodeArgs?: readonly string[];
+  /** Another Node.js. */
+  readonly node?: string | undefined;
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export interface RunningZpublish extends RunningSubject {
@@ -33,17 +36,17 @@ export interface RunningZpublish extends RunningSubject {
 
 /** `zpublish serve` with its defaults on a free port, a cache of its own, and none of the user's own settings. @throws Error where it is not ready. */
 export async function startZpublish(settings: ZpublishSettings): Promise<RunningZpublish> {
-  const { datasets, scratch, args = [], nodeArgs = [] } = settings;
+  const { datasets, scratch, args = [], nodeArgs = [], node = process.execPath, env = {} } = settings;
   const config = join(scratch, "zpublish.json");
   writeFileSync(config, JSON.stringify({ datasets }));
   const serve = ["serve", "--config", config, "--port", "0", "--log-level", "warn"];
   const cache = ["--cache-dir", join(scratch, "cache")];
   const began = performance.now();
   const child = await startChild(
-    process.execPath,
+    node,
     [...optionsOfProgram(), ...nodeArgs, MAIN, ...serve, ...cache, ...args],
     {
-      env: withoutSettings(),
+      env: { ...withoutSettings(), ...env },
     },
   );
   const [, baseUrl] = await waitForLine(child, /ready on (http:\/\/\S+)/);

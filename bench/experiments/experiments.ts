@@ -1,5 +1,6 @@
 import { browserHttp2 } from "./browser-http2.js";
 import { codecs } from "./codecs.js";
+import { coldStart } from "./cold-start.js";
 import type { Experiment } from "./experiment.js";
 import { infoUnderEncodes } from "./info-under-encodes.js";
 import { loopBlocking } from "./loop-blocking.js";
@@ -22,6 +23,7 @@ export const EXPERIMENTS: Readonly<Record<string, Experiment>> = {
   "info-under-encodes": infoUnderEncodes,
   memory,
   "slow-clients": slowClients,
+  "cold-start": coldStart,
   "scale-workers": scaleWorkers,
   "scale-datasets": scaleDatasets,
   "scale-variables": scaleVariables,

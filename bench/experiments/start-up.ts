@@ -1,7 +1,7 @@
 import { fetchAnswer } from "../fetch-answer.js";
 import { readProcessCost } from "../process-cost.js";
 import { readResidentMemory } from "../resident-memory.js";
-import { type RunningZpublish, startZpublish } from "../start-zpublish.js";
+import { type RunningZpublish, startZpublish, type ZpublishSettings } from "../start-zpublish.js";
 import { median } from "../statistics.js";
 
 /** What starting a server took, and what it then had in memory. */
@@ -17,6 +17,27 @@ export interface StartUp {
 export interface TimedAnswer {
   readonly milliseconds: number;
   readonly body: Buffer;
+}
+
+/** A {@link StartUp} up to the first answer. */
+export interface ColdStart {
+  readonly readySeconds: number;
+  readonly answeredSeconds: number;
+  /** Until then; undefined where the system does not say. */
+  readonly cpuSeconds: number | undefined;
+}
+
+/** Starts a server, asks for its datasets, and ends it. @throws Error where it does not start or answer. */
+export async function measureColdStart(settings: ZpublishSettings): Promise<ColdStart> {
+  const began = performance.now();
+  const { readySeconds, baseUrl, pid, stop } = await startZpublish(settings);
+  try {
+    await timeAnswer(baseUrl, "/datasets");
+    const answeredSeconds = (performance.now() - began) / 1_000;
+    return { readySeconds, answeredSeconds, cpuSeconds: readProcessCost(pid)?.cpuSeconds };
+  } finally {
+    await stop();
+  }
 }
 
 /** Starts a server, calls `use` with it, and ends it. @throws Error where it does not start, and what `use` throws. */

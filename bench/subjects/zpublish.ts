@@ -10,7 +10,18 @@ export const zpublishSubject: Subject = createZpublish("zpublish", {});
  */
 export const immutableZpublishSubject: Subject = createZpublish("zpublish, immutable", { immutable: true });
 
-function createZpublish(name: string, settings: Readonly<Record<string, unknown>>): Subject {
+/** The same on `node:http`, as where uWebSockets.js cannot be loaded. */
+export const nodeHttpZpublishSubject: Subject = createZpublish(
+  "zpublish on node:http",
+  {},
+  { ZPUBLISH_HTTP: "node" },
+);
+
+function createZpublish(
+  name: string,
+  settings: Readonly<Record<string, unknown>>,
+  env: Readonly<Record<string, string>> = {},
+): Subject {
   return {
     name,
     isRestartable: true,
@@ -20,6 +31,7 @@ function createZpublish(name: string, settings: Readonly<Record<string, unknown>
         datasets: { [store.id]: { location: store.directory, ...settings, ...serving } },
         scratch,
         args: withoutCache ? ["--no-cache"] : [],
+        env,
       }),
   };
 }

@@ -12,7 +12,11 @@ import { nginxSubject, nginxVersion } from "../../bench/subjects/nginx.js";
 import { createPeer } from "../../bench/subjects/peer.js";
 import type { Subject } from "../../bench/subjects/subject.js";
 import { uwsSubject } from "../../bench/subjects/uws.js";
-import { immutableZpublishSubject, zpublishSubject } from "../../bench/subjects/zpublish.js";
+import {
+  immutableZpublishSubject,
+  nodeHttpZpublishSubject,
+  zpublishSubject,
+} from "../../bench/subjects/zpublish.js";
 
 const root = t.testdir({});
 const SIZE: DataSize = {
@@ -22,7 +26,13 @@ const SIZE: DataSize = {
   manyVariables: 40,
   parent: join(root, "data"),
 };
-const SUBJECTS = [uwsSubject, nginxSubject, zpublishSubject, immutableZpublishSubject];
+const SUBJECTS = [
+  uwsSubject,
+  nginxSubject,
+  zpublishSubject,
+  immutableZpublishSubject,
+  nodeHttpZpublishSubject,
+];
 const nginxSkip = nginxVersion() === undefined ? "skipped, because nginx is not installed" : false;
 const wrkSkip = wrkVersion() === undefined ? "skipped, because wrk is not installed" : false;
 

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Test } from "tap";
 import { defaultDemoDirectory } from "../../scripts/demo-data.js";
+import type { InstalledNode } from "../../scripts/installed-nodes.js";
 import { runScript } from "../cli/run-program.js";
 import { makeDirectory } from "../source/write-store.js";
-import type { InstalledNode } from "./installed-nodes.js";
 import { passAll, quickTests } from "./run-test-files.js";
 
 /** Tests of what serves HTTP, as real sockets see it. */

@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const directory = resolve(
-  process.env.ZPUBLISH_TEST_NODES ?? fileURLToPath(new URL("../../../.build/nodes", import.meta.url)),
+  process.env.ZPUBLISH_TEST_NODES ?? fileURLToPath(new URL("../../.build/nodes", import.meta.url)),
 );
 
 /** A version of Node.js beside the present one, as `scripts/install-nodes.sh` installs it. */
