@@ -82,12 +82,9 @@ export function isNewer({ writer }: FixtureStore): boolean {
 /** A path below a dataset at which its Zarr store is served. */
 export type Prefix = "zarr" | "zarr3";
 
-/** Whether `…/zarr3/` is served, so that clients of Zarr v3 read from there, too. */
-const SERVES_V3: boolean = false;
-
 /** Where clients of a generation read: those of Debian 12 know no Zarr v3. */
 export function prefixesOf(generation: Generation): readonly Prefix[] {
-  return generation === "trixie" && SERVES_V3 ? ["zarr", "zarr3"] : ["zarr"];
+  return generation === "trixie" ? ["zarr", "zarr3"] : ["zarr"];
 }
 
 /** The version of Zarr below a prefix. */
