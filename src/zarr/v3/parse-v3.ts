@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue, toBigInt } from "../../json/json-value.js";
+import { fillItemToJson } from "../../model/fill-value.js";
 import type { ChunkKeyEncoding, FileChunks } from "../chunk-source.js";
 import { dimensionsAttribute, parseDimensionNames, withoutDimensions } from "../dimension-names.js";
 import { invalidField, parseArray, parseIntegers, parseObject } from "../metadata-fields.js";
@@ -71,6 +72,9 @@ export function parseV3Array(place: ArrayPlace, value: JsonValue): ParsedArray {
   const dimNames = parseDimensionNames(names, rank, "dimension_names", warnings);
   const isReadByXarray = rank === 0 || (dimNames?.every((name) => name !== null) ?? false);
   const served = serveV3Fill(document.fill_value, type, withoutDimensions(attrs), isReadByXarray, warnings);
+  const { item } = served.fill;
+  // Not as hexadecimal digits, which zarr-python 3.0 does not read.
+  const isFloat = dataType.kind === "f" || dataType.kind === "c";
   const files: FileChunks = { kind: "files", ...place.files, keyEncoding };
   return {
     array: {
@@ -89,7 +93,8 @@ export function parseV3Array(place: ArrayPlace, value: JsonValue): ParsedArray {
       chunks: levels.length === 0 ? files : { kind: "shards", ...place.files, keyEncoding, levels },
       v3: {
         dataType: document.data_type as JsonValue,
-        fillValue: document.fill_value as JsonValue,
+        fillValue:
+          isFloat && item !== null ? fillItemToJson(item, dataType) : (document.fill_value as JsonValue),
         attrs: withoutDimensions(attrs),
         codecs: document.codecs as JsonValue,
         fileShape: gridChunk,

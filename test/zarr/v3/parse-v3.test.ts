@@ -38,6 +38,11 @@ t.test("a plain array is served as v2", async (t) => {
   });
 });
 
+t.test("a NaN in hexadecimal digits is served by its name", async (t) => {
+  t.equal(array({ fill_value: "0x7fc00000" }).v3?.fillValue, "NaN");
+  t.same(array({ data_type: "complex64", fill_value: ["0x7fc00000", 1] }).v3?.fillValue, ["NaN", 1]);
+});
+
 t.test("types become numpy's, in the byte order of the codec", async (t) => {
   const cases: readonly (readonly [JsonValue, JsonValue, JsonValue, JsonValue?])[] = [
     ["bool", false, "|b1"],
