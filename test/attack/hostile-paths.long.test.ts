@@ -1,5 +1,6 @@
 import t from "tap";
 import { openConnection, type RawAnswer, rawRequest, requestText } from "../http/raw-request.js";
+import { isNodeHttp } from "../http/start-test-server.js";
 import { startTarget } from "./attack-target.js";
 
 const target = await startTarget(t);
@@ -69,7 +70,11 @@ const PLACES: Readonly<Record<string, (segment: string) => string>> = {
 t.test("names that lead elsewhere lead nowhere, at every place of a path", async (t) => {
   const connection = await openConnection(port);
   t.teardown(() => connection.socket.destroy());
-  for (const [segment, expected] of Object.entries(SEGMENTS)) {
+  // Node.js answers 400 to what is not percent-encoded, and closes the connection.
+  const segments = Object.entries(SEGMENTS).filter(
+    ([segment]) => !isNodeHttp || !/[\x80-\xff]/.test(segment),
+  );
+  for (const [segment, expected] of segments) {
     for (const [place, pathOf] of Object.entries(PLACES)) {
       connection.send(requestText(pathOf(segment)));
       const answer = await connection.answer();
@@ -127,8 +132,10 @@ t.test("a chunk has one name", async (t) => {
     "1e309.0.0",
     "NaN.0.0",
   ];
-  for (const key of [...others, ...encoded, ...huge])
-    t.equal((await rawRequest(port, `/datasets/air/zarr/air/${key}`)).status, 404, key.slice(0, 40));
+  for (const key of [...others, ...encoded, ...huge]) {
+    const expected = isNodeHttp && /[\x80-\xff]/.test(key) ? 400 : 404;
+    t.equal((await rawRequest(port, `/datasets/air/zarr/air/${key}`)).status, expected, key.slice(0, 40));
+  }
   const same = await rawRequest(port, "/datasets/air/zarr/%61ir/%31%2e0.0");
   t.ok(same.status === 200 && same.body.equals(canonical.body), "percent-encoded, it is the same");
   const doubled = await rawRequest(port, "/datasets/air/zarr//air//1.0.0");

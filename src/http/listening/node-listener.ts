@@ -10,6 +10,8 @@ import { listenFailure } from "./probe-address.js";
 const CHECK_IDLE_MS = 1_000;
 /** Most answers that wait behind another one on a connection. */
 const MAX_PIPELINED = 64;
+/** About as many as uWebSockets.js takes. Node.js would leave out those beyond 1,000. */
+const MAX_HEADER_LINES = 100;
 /** Answers of uWebSockets.js to what is no HTTP/1.1 for a path. */
 const REFUSED = "505 HTTP Version Not Supported";
 
@@ -60,11 +62,12 @@ export async function openNodeListener(options: ListenerOptions, maxHeaderBytes:
     if (socket.destroyed) return;
     const res = new NodeResponse(socket, response, before === undefined ? 0 : before.place + 1);
     latest.set(socket, res);
-    if (request.httpVersion === "1.1" && request.url?.startsWith("/")) {
+    const isKnown = request.httpVersion === "1.1" && request.url?.startsWith("/");
+    if (isKnown && request.rawHeaders.length <= 2 * MAX_HEADER_LINES) {
       options.onRequest(res, requestOf(request));
       return;
     }
-    res.writeStatus(REFUSED);
+    res.writeStatus(isKnown ? "431 Request Header Fields Too Large" : REFUSED);
     res.end(undefined, true);
   }
   // Not answered with 100 first, as uWebSockets.js does.
