@@ -18,9 +18,9 @@ fi
 [ "$(id -u)" -eq 0 ] || skip "expected to run as root, since chroot needs it"
 # The mirror that this system is configured with.
 codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' |
-  awk -v suite="$codename" '$2 == suite && $1 ~ /debian\/?$/ { print $1; exit }')
-[ -n "$mirror" ] || skip "expected apt sources of Debian"
+mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+  awk -v suite="$codename" '$2 == suite && $3 == "main" && !found++ { print $1 }')
+[ "$(. /etc/os-release && echo "$ID")" = debian ] && [ -n "$mirror" ] || skip "expected Debian, with apt sources"
 
 if [ -e "$root" ] && [ ! -e "$marker" ]; then
   echo "client-root: expected nothing in $root, or a root that was made by this script" >&2
