@@ -4,6 +4,7 @@ import { locationWithSlash } from "./access/service-url.js";
 import type { Exchange } from "./exchange.js";
 import { headerField } from "./headers/header-field.js";
 import { requestedRange } from "./headers/range.js";
+import type { RouteCounts } from "./metrics/request-counts.js";
 import { negotiateDocument } from "./negotiate-document.js";
 import type { BodyReply, DocumentReply, Reply } from "./reply.js";
 import { RepresentationHead } from "./representation-head.js";
@@ -15,13 +16,18 @@ import { writeHead } from "./write-head.js";
 /** Attempts at a request whose source changes while it is answered. */
 const MAX_ATTEMPTS = 3;
 
+/** A match, with the counts of its route. */
+interface CountedMatch extends RouteMatch {
+  readonly counts: RouteCounts;
+}
+
 /** How paths become handlers. */
 export interface Routing {
   readonly router: Router;
   /** Prefix of all paths: empty, or begins with a slash and ends without one. */
   readonly rootPath: string;
   /** Matches of recent paths, by path without the root path. */
-  readonly matches: RecentMap<RouteMatch>;
+  readonly matches: RecentMap<CountedMatch>;
 }
 
 /**
@@ -35,8 +41,8 @@ export function handleRequest(exchange: Exchange, routing: Routing): void | Prom
     sendRedirect(exchange);
     return undefined;
   }
-  const { route, params } = matchPath(rawPath, routing);
-  exchange.counts = exchange.context.metrics.counts.of(route.path);
+  const { route, params, counts } = matchPath(exchange, rawPath, routing);
+  exchange.counts = counts;
   exchange.priority = route.priority;
   exchange.context.load.admit(route.priority);
   exchange.rawPath = rawPath;
@@ -45,11 +51,12 @@ export function handleRequest(exchange: Exchange, routing: Routing): void | Prom
 }
 
 /** @throws ZpublishError `not-found` if no route has such a path */
-function matchPath(rawPath: string, { router, matches }: Routing): RouteMatch {
+function matchPath({ context }: Exchange, rawPath: string, { router, matches }: Routing): CountedMatch {
   const known = matches.get(rawPath);
   if (known !== undefined) return known;
-  const match = router.match(rawPath);
-  if (match === undefined) throw new ZpublishError("not-found", "Not Found");
+  const found = router.match(rawPath);
+  if (found === undefined) throw new ZpublishError("not-found", "Not Found");
+  const match = { ...found, counts: context.metrics.counts.of(found.route.path) };
   matches.set(rawPath, match);
   return match;
 }

@@ -9,7 +9,8 @@ const ENTITY_TAG = /[\s,]*(W\/)?("[\x21\x23-\x7e\x80-\uffff]*")[ \t]*(?=,|$)/y;
  * content. Tags behind a malformed one are ignored.
  */
 export function matchIfNoneMatch(header: string, etag: string): TagMatch {
-  return matchTags(header, (tag) => tag === etag);
+  // Nearly all clients send the one tag that they have.
+  return header === etag ? "match" : matchTags(header, (tag) => tag === etag);
 }
 
 /** Compares an `If-Match` header, strongly (§13.1.1): a weakened tag is no match. Any of `etags` will do. */
