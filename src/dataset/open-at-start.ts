@@ -94,7 +94,7 @@ function createSlot(dataset: DatasetHandle): Slot {
   return {
     dataset,
     owners: 1,
-    requestedIn: 0,
+    requestedIn: -1,
     refreshedIn: 0,
     isFresh: false,
     preparing: undefined,

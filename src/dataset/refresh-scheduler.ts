@@ -15,7 +15,7 @@ export interface Slot {
   readonly dataset: DatasetHandle;
   /** Number of registries that have the dataset; it closes with the last of them. */
   owners: number;
-  /** Period of the last request. */
+  /** Period of the last request; -1 before the first. */
   requestedIn: number;
   /** Period of the last refresh. */
   refreshedIn: number;
@@ -111,6 +111,7 @@ export function createRefreshScheduler(): RefreshScheduler {
 
   return {
     recordRequest(slot) {
+      if (slot.requestedIn === period) return;
       slot.requestedIn = period;
       requested.add(slot);
     },
