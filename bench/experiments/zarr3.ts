@@ -39,7 +39,8 @@ export const zarr3: Experiment = {
       scratch,
       args: [],
     });
-    const load = wrkVersion() === undefined ? runNodeLoad : runWrk;
+    // wrk takes whole seconds only.
+    const load = wrkVersion() === undefined || !Number.isInteger(seconds) ? runNodeLoad : runWrk;
     const records: Measured[] = [];
     try {
       const keys = store.chunkKeys.slice(0, CHUNKS);
