@@ -71,19 +71,15 @@ function createRoutes(context: PluginContext): readonly Route[] {
 
   /** Answers a chunk, or redirects if the path names a group or an array without its slash. */
   function chunk(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
-    const path = normalNodePath(params.chunk_path ?? "");
-    const place = chunkPlace(snapshot, path);
-    if (place !== undefined) {
-      const { array, indices } = place;
-      // v2 calls the one chunk of a scalar 0, v3 does not.
-      const isScalar = array.variable.shape.length === 0;
-      if (indices.length > 0 !== isScalar)
-        return chunks.serve(snapshot, asV3(array), isScalar ? "0" : indices.join("."));
-    }
+    const { path, variablePath, key } = chunkNameOf(params);
+    const array = variablePath === undefined ? undefined : snapshot.arrays.get(variablePath);
+    // v2 calls the one chunk of a scalar 0, v3 does not.
+    const isScalar = array?.variable.shape.length === 0;
+    if (array !== undefined && array.v3Problem === undefined && (key === "") === isScalar)
+      return chunks.serve(snapshot, asV3(array), key || "0");
     if (snapshot.tree.groups.has(`/${path}`) || snapshot.arrays.has(path))
       return { kind: "redirect", to: "with-slash" };
-    const [, variablePath = "", indices = ""] = CHUNK_PATH.exec(path) ?? [];
-    refuseLostChunk(snapshot, variablePath, indices.slice(1).replaceAll("/", ".") || "0");
+    refuseLostChunk(snapshot, variablePath ?? "", key || "0");
     throw nodeNotFound(snapshot, path);
   }
 
@@ -137,6 +133,31 @@ const NODE = {
 
 /** Path of an array, then `c` and the indices of a chunk (key encoding `default` of the Zarr v3 specification). */
 const CHUNK_PATH = /^(?:(.*)\/)?c((?:\/(?:0|[1-9]\d*))*)$/;
+
+/** A path that may name a chunk. */
+interface ChunkName {
+  /** Without doubled slashes. */
+  readonly path: string;
+  /** Path of the array; undefined if the path names no chunk. */
+  readonly variablePath: string | undefined;
+  /** Indices as v2 joins them; empty if there are none. */
+  readonly key: string;
+}
+
+/** Names of recent paths, whose parameters the router remembers. */
+const chunkNames = new WeakMap<Params, ChunkName>();
+
+function chunkNameOf(params: Params): ChunkName {
+  let name = chunkNames.get(params);
+  if (name === undefined) {
+    const path = normalNodePath(params.chunk_path ?? "");
+    const match = CHUNK_PATH.exec(path);
+    const key = (match?.[2] ?? "").slice(1).replaceAll("/", ".");
+    name = { path, variablePath: match === null ? undefined : (match[1] ?? ""), key };
+    chunkNames.set(params, name);
+  }
+  return name;
+}
 
 /** Finds the array of a chunk's path, and the indices; undefined if the path is none. */
 function chunkPlace(snapshot: DatasetSnapshot, path: string) {
