@@ -88,7 +88,7 @@ const RULES: readonly Rule[] = [
   { stage: "look-up", file: /\/src\/(chunk|dataset|zarr|model)\// },
   { stage: "read", file: /\/src\/source\// },
   { stage: "transfer", file: /\/src\/pool\/|\/workers\/|\/piscina\// },
-  { stage: "write", file: /\/src\/http\/(deliver|body-|header-field|send-)/ },
+  { stage: "write", file: /\/src\/http\/(headers\/|representation-head|send-|stream-body|write-head)/ },
   { stage: "write", file: /\/src\/http\//, functionName: /^(cork|write|end|send|pump|fields)/ },
   { stage: "route", file: /\/src\/(http|plugins|openapi|observe)\// },
 ];
