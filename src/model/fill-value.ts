@@ -14,7 +14,7 @@ export interface FillValue {
 }
 
 /** NaT, the smallest 64-bit integer. */
-const notATime = -(2n ** 63n);
+export const NOT_A_TIME = -(2n ** 63n);
 
 const namedFloats: Readonly<Record<string, number>> = {
   NaN: Number.NaN,
@@ -123,7 +123,7 @@ function parseBool(value: JsonValue, type: DataType): number {
 
 function parseInteger(value: JsonValue, type: DataType): bigint {
   const isTime = type.kind === "M" || type.kind === "m";
-  if (isTime && value === "NaT") return notATime;
+  if (isTime && value === "NaT") return NOT_A_TIME;
   const integer = typeof value === "boolean" ? BigInt(value) : toBigInt(value);
   if (integer === undefined) throw mismatch(isTime ? 'an integer or "NaT"' : "an integer", value, type);
   const bits = BigInt(type.itemSize * 8);

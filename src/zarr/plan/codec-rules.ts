@@ -1,6 +1,7 @@
 import type { JsonValue } from "../../json/json-value.js";
 import { stringifyJson } from "../../json/stringify-json.js";
 import type { CodecSpec } from "../codec-spec.js";
+import { BLOSC_OPTIONS, ENCODED_BLOSC_OPTIONS } from "./blosc-rules.js";
 import {
   ASK_OTHER_FILTERS,
   deltaDecodeProblem,
@@ -10,7 +11,7 @@ import {
   quantizeProblem,
 } from "./numeric-filter-rules.js";
 import { parseNumericType } from "./numeric-type.js";
-import { integer, numericType, type OptionRule, oneOf } from "./option-rules.js";
+import { integer, numericType, type OptionRule } from "./option-rules.js";
 import { plainValue } from "./plain-value.js";
 
 /**
@@ -40,28 +41,6 @@ export interface CodecRule {
 const UNKNOWN_LENGTH = (): null => null;
 const SAME_LENGTH = (_codec: CodecSpec, decodedByteLength: number): number => decodedByteLength;
 const FOUR_MORE = (_codec: CodecSpec, decodedByteLength: number): number => decodedByteLength + 4;
-
-const BLOSC_OPTIONS: Readonly<Record<string, OptionRule>> = {
-  cname: oneOf("lz4", ["lz4", "lz4hc", "blosclz", "zstd", "zlib"]),
-  clevel: integer(5, 0, 9),
-  shuffle: integer(1, -1, 2),
-  blocksize: integer(0, 0, 2 ** 31 - 1),
-};
-
-/** GDAL's names of Blosc's shuffles, by their number. */
-export const BLOSC_SHUFFLE_NAMES: readonly string[] = Object.freeze(["NONE", "BYTE", "BIT"]);
-
-/** Options of Blosc with which a chunk can be encoded. */
-const ENCODED_BLOSC_OPTIONS: Readonly<Record<string, OptionRule>> = {
-  ...BLOSC_OPTIONS,
-  cname: oneOf("lz4", ["lz4", "zstd", "zlib"]),
-  shuffle: {
-    fallback: 1,
-    expected: `an integer from -1 to 2, or one of ${BLOSC_SHUFFLE_NAMES.join(", ")}`,
-    accepts: (value) =>
-      BLOSC_OPTIONS.shuffle?.accepts(value) === true || BLOSC_SHUFFLE_NAMES.includes(value as string),
-  },
-};
 
 /** numcodecs accepts any integer, and clamps it. */
 const ANY_INTEGER = integer(1, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);

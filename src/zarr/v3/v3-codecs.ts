@@ -36,8 +36,8 @@ const byteFilters = new Set(["shuffle", "crc32", "crc32c", "adler32", "fletcher3
 /** Codecs of numcodecs from bytes to bytes. */
 export const BYTE_CODECS: ReadonlySet<string> = new Set([...byteCompressors, ...byteFilters]);
 
-/** Numbers of Blosc's shuffles in numcodecs, by their name in v3. */
-export const BLOSC_SHUFFLES: Readonly<Record<string, number>> = { noshuffle: 0, shuffle: 1, bitshuffle: 2 };
+/** Names of Blosc's shuffles in v3, by their number in numcodecs. */
+export const BLOSC_SHUFFLE_NAMES: readonly string[] = ["noshuffle", "shuffle", "bitshuffle"];
 
 /** Core codecs from bytes to bytes, as numcodecs configures them. */
 const coreByteCodecs: Readonly<Record<string, (configuration: JsonObject) => CodecSpec>> = {
@@ -195,12 +195,7 @@ export function parseEndian(codec: Extension): "<" | ">" | undefined {
 }
 
 function bloscShuffle(shuffle: JsonValue | undefined): JsonValue {
-  if (typeof shuffle === "string" && Object.hasOwn(BLOSC_SHUFFLES, shuffle)) {
-    return BLOSC_SHUFFLES[shuffle] as number;
-  }
-  throw invalidField(
-    v3Document,
-    `shuffle of blosc to be one of ${Object.keys(BLOSC_SHUFFLES).join(", ")}`,
-    shuffle,
-  );
+  const number = BLOSC_SHUFFLE_NAMES.indexOf(shuffle as string);
+  if (number >= 0) return number;
+  throw invalidField(v3Document, `shuffle of blosc to be one of ${BLOSC_SHUFFLE_NAMES.join(", ")}`, shuffle);
 }

@@ -1,9 +1,10 @@
 import type { JsonObject, JsonValue } from "../../json/json-value.js";
 import type { DataType } from "../../model/data-type.js";
 import type { CodecSpec } from "../codec-spec.js";
+import { bloscShuffleOf } from "../plan/blosc-rules.js";
 import { completeCodec } from "../plan/codec-rules.js";
 import { unservable } from "../plan/unservable.js";
-import { ARRAY_FILTERS, BLOSC_SHUFFLES, BYTE_CODECS } from "./v3-codecs.js";
+import { ARRAY_FILTERS, BLOSC_SHUFFLE_NAMES, BYTE_CODECS } from "./v3-codecs.js";
 import type { V3TypeName } from "./write-v3-data-type.js";
 
 /** A chain of codecs of a served array, in the terms of v2. */
@@ -67,7 +68,7 @@ function coreCodec(codec: CodecSpec, itemSize: number): JsonObject | undefined {
     case "blosc": {
       const { cname, clevel, blocksize } = codec;
       const typesize = Math.min(255, itemSize);
-      const shuffle = bloscShuffle(codec.shuffle, itemSize);
+      const shuffle = BLOSC_SHUFFLE_NAMES[bloscShuffleOf(codec.shuffle, itemSize)] ?? "noshuffle";
       return {
         name: "blosc",
         configuration: { typesize, cname, clevel, shuffle, blocksize } as JsonObject,
@@ -76,15 +77,6 @@ function coreCodec(codec: CodecSpec, itemSize: number): JsonObject | undefined {
     default:
       return undefined;
   }
-}
-
-/** numcodecs names shuffles by number, GDAL in capitals; -1 chooses by the item size. */
-function bloscShuffle(shuffle: JsonValue | undefined, itemSize: number): string {
-  if (shuffle === -1) return itemSize === 1 ? "bitshuffle" : "shuffle";
-  const byName: Readonly<Record<string, number>> = { NONE: 0, BYTE: 1, BIT: 2 };
-  const number = typeof shuffle === "string" ? byName[shuffle] : shuffle;
-  const found = Object.entries(BLOSC_SHUFFLES).find(([, value]) => value === number);
-  return found?.[0] ?? "noshuffle";
 }
 
 function isBigEndian(filter: CodecSpec): boolean {

@@ -1,6 +1,6 @@
 import { isJsonArray, type JsonValue } from "../../json/json-value.js";
 import type { DataType } from "../../model/data-type.js";
-import { fillItemToJson } from "../../model/fill-value.js";
+import { fillItemToJson, NOT_A_TIME } from "../../model/fill-value.js";
 import { parseDataType } from "../../model/parse-data-type.js";
 import { unservable } from "../plan/unservable.js";
 import { CORE_TYPE_NAMES } from "./v3-data-type.js";
@@ -59,9 +59,6 @@ function structName(fields: readonly JsonValue[], array: { readonly path: string
 function extension(name: string, configuration: Readonly<Record<string, JsonValue>>): JsonValue {
   return { name, configuration };
 }
-
-/** NaT, as v2 writes it. */
-const NOT_A_TIME = -(2n ** 63n);
 
 /**
  * Writes the `fill_value` of an array that has none of v3.
