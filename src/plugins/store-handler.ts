@@ -1,11 +1,12 @@
-import type { DatasetSnapshot, Datasets } from "../dataset/dataset.js";
+import type { DatasetSnapshot, Datasets, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
 import type { DocumentPieces } from "../http/create-document.js";
 import type { Reply, RouteRequest } from "../http/reply.js";
 import type { Route } from "../http/routing/route.js";
-import type { Group } from "../model/data-tree.js";
+import { elementCount } from "../model/chunk-grid.js";
+import type { DataTree, Group, Variable } from "../model/data-tree.js";
 import { normalNodePath } from "../model/node-path.js";
 import { listingPieces } from "../pages/listing.js";
 
@@ -16,7 +17,38 @@ export type Params = RouteRequest["params"];
 export type StoreAnswer = (snapshot: DatasetSnapshot, params: Params) => Reply | Promise<Reply>;
 
 /** Chunks of an array's listing at most. GDAL takes chunks that a listing leaves out for absent, so a longer one does not exist. */
-export const MAX_LISTED_CHUNKS = 10_000;
+const MAX_LISTED_CHUNKS = 10_000;
+
+/** @throws ZpublishError `not-found` if an array has too many chunks for a listing */
+export function assertListable({ id }: DatasetSnapshot, { plan }: ServedArray): void {
+  if (elementCount(plan.served.gridShape) <= MAX_LISTED_CHUNKS) return;
+  const message = `Variable '${plan.path}' of dataset '${id}' has too many chunks to list`;
+  throw new ZpublishError("not-found", message);
+}
+
+/**
+ * Visits a group and everything below it, parents first.
+ * @param onGroup Gets each group with its path below the first one: empty for that one, `a/b/` for others.
+ * @param onVariable Gets each variable with its path below the first group.
+ */
+export function* visitBelow(
+  tree: DataTree,
+  group: Group,
+  onGroup: (member: Group, prefix: string) => void,
+  onVariable: (variable: Variable, path: string) => void,
+): CooperativeTask<void> {
+  const below = group.path === "/" ? "/" : `${group.path}/`;
+  for (const member of tree.groups.values()) {
+    yield;
+    if (member !== group && !member.path.startsWith(below)) continue;
+    const prefix = member === group ? "" : `${member.path.slice(below.length)}/`;
+    onGroup(member, prefix);
+    for (const variable of member.variables.values()) {
+      yield;
+      onVariable(variable, `${prefix}${variable.name}`);
+    }
+  }
+}
 
 /**
  * Creates a handler that answers from the dataset's snapshot. Before a 404 it refreshes the dataset: a client may know of a

@@ -2,6 +2,7 @@ import type { ServedArray } from "../../dataset/dataset.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { JsonObject, JsonValue } from "../../json/json-value.js";
 import type { DataTree, Group } from "../../model/data-tree.js";
+import { visitBelow } from "../store-handler.js";
 
 /** The document `.zgroup` of every group (Zarr v2 specification, "Groups"). */
 export const GROUP_DOCUMENT: JsonObject = Object.freeze({ zarr_format: 2 });
@@ -16,19 +17,18 @@ export function* consolidatedMetadata(
   arrays: ReadonlyMap<string, ServedArray>,
 ): CooperativeTask<JsonObject> {
   const metadata: Record<string, JsonValue> = {};
-  const below = group.path === "/" ? "/" : `${group.path}/`;
-  for (const member of tree.groups.values()) {
-    yield;
-    if (member !== group && !member.path.startsWith(below)) continue;
-    const prefix = member === group ? "" : `${member.path.slice(below.length)}/`;
-    metadata[`${prefix}.zattrs`] = member.attrs;
-    metadata[`${prefix}.zgroup`] = GROUP_DOCUMENT;
-    for (const { name, path } of member.variables.values()) {
-      yield;
-      const { document, zattrs } = arrays.get(path) as ServedArray;
-      metadata[`${prefix}${name}/.zarray`] = { ...document };
-      metadata[`${prefix}${name}/.zattrs`] = zattrs;
-    }
-  }
+  yield* visitBelow(
+    tree,
+    group,
+    ({ attrs }, prefix) => {
+      metadata[`${prefix}.zattrs`] = attrs;
+      metadata[`${prefix}.zgroup`] = GROUP_DOCUMENT;
+    },
+    (variable, path) => {
+      const { document, zattrs } = arrays.get(variable.path) as ServedArray;
+      metadata[`${path}/.zarray`] = { ...document };
+      metadata[`${path}/.zattrs`] = zattrs;
+    },
+  );
   return { zarr_consolidated_format: 1, metadata };
 }

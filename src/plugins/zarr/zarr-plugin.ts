@@ -1,22 +1,21 @@
-import type { DatasetSnapshot, ServedArray } from "../../dataset/dataset.js";
+import type { DatasetSnapshot } from "../../dataset/dataset.js";
 import { findGroup } from "../../dataset/find-group.js";
 import { ZpublishError } from "../../errors.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { Reply } from "../../http/reply.js";
 import type { Route } from "../../http/routing/route.js";
 import type { JsonObject } from "../../json/json-value.js";
-import { elementCount } from "../../model/chunk-grid.js";
 import type { Group } from "../../model/data-tree.js";
 import { normalNodePath } from "../../model/node-path.js";
 import { packageVersion } from "../../observe/package-version.js";
 import { documentReply, jsonReply, largeJsonReply } from "../document-reply.js";
 import type { Plugin, PluginContext } from "../plugin.js";
 import {
+  assertListable,
   findNode,
   groupListing,
   isUnknownNode,
   listingDocument,
-  MAX_LISTED_CHUNKS,
   nodeNotFound,
   type Params,
   refuseLostChunk,
@@ -86,11 +85,9 @@ function createRoutes(context: PluginContext): readonly Route[] {
   function listing(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
     const path = normalNodePath(params.group_path ?? "");
     const array = snapshot.arrays.get(path);
-    const entries = array === undefined ? listGroup(findNode(snapshot, path)) : arrayListing(array);
-    if (entries === undefined) {
-      const message = `Variable '${path}' of dataset '${snapshot.id}' has too many chunks to list`;
-      throw new ZpublishError("not-found", message);
-    }
+    if (array !== undefined) assertListable(snapshot, array);
+    const entries =
+      array === undefined ? listGroup(findNode(snapshot, path)) : listArray(array.plan.served.gridShape);
     const title = `/datasets/${snapshot.id}/zarr/${path}`;
     return documentReply(context, snapshot, "zarr listing", path, HTML_TYPE, () =>
       listingDocument(title, entries),
@@ -182,16 +179,8 @@ function listGroup(group: Group) {
   return groupListing([".zattrs", ".zgroup", ".zmetadata"], group, group.variables.keys());
 }
 
-/**
- * Lists an array: documents and the key of every chunk of its grid, including absent ones, which are answered 404. Undefined if
- * there are too many.
- */
-function arrayListing({ plan }: ServedArray): CooperativeTask<readonly string[]> | undefined {
-  const { gridShape } = plan.served;
-  return elementCount(gridShape) > MAX_LISTED_CHUNKS ? undefined : chunkEntries(gridShape);
-}
-
-function* chunkEntries(gridShape: readonly number[]): CooperativeTask<readonly string[]> {
+/** Lists an array: documents and the key of every chunk of its grid, including absent ones, which are answered 404. */
+function* listArray(gridShape: readonly number[]): CooperativeTask<readonly string[]> {
   let keys: string[] = [""];
   for (const count of gridShape) {
     yield;

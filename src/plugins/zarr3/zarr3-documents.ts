@@ -2,6 +2,7 @@ import type { ServedArray } from "../../dataset/dataset.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { JsonObject, JsonValue } from "../../json/json-value.js";
 import type { DataTree, Group } from "../../model/data-tree.js";
+import { visitBelow } from "../store-handler.js";
 
 /**
  * Writes the `zarr.json` of a group, with the consolidated metadata of everything below it (kind `inline`, as zarr-python writes it;
@@ -13,20 +14,18 @@ export function* v3GroupDocument(
   arrays: ReadonlyMap<string, ServedArray>,
 ): CooperativeTask<JsonObject> {
   const metadata: Record<string, JsonValue> = {};
-  const below = group.path === "/" ? "/" : `${group.path}/`;
-  for (const member of tree.groups.values()) {
-    yield;
-    if (member !== group && !member.path.startsWith(below)) continue;
-    const path = member.path.slice(below.length);
-    // zarr-python takes members without metadata of their own for not consolidated.
-    if (member !== group) metadata[path] = groupDocument(member, {});
-    for (const { name, path: arrayPath } of member.variables.values()) {
-      yield;
-      const array = arrays.get(arrayPath) as ServedArray;
-      if (array.v3Problem !== undefined) continue;
-      metadata[member === group ? name : `${path}/${name}`] = array.describeV3().document;
-    }
-  }
+  yield* visitBelow(
+    tree,
+    group,
+    (member, prefix) => {
+      // zarr-python takes members without metadata of their own for not consolidated.
+      if (member !== group) metadata[prefix.slice(0, -1)] = groupDocument(member, {});
+    },
+    (variable, path) => {
+      const array = arrays.get(variable.path) as ServedArray;
+      if (array.v3Problem === undefined) metadata[path] = array.describeV3().document;
+    },
+  );
   return groupDocument(group, metadata);
 }
 

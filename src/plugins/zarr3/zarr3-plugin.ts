@@ -3,17 +3,17 @@ import { ZpublishError } from "../../errors.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { Reply } from "../../http/reply.js";
 import type { Route } from "../../http/routing/route.js";
-import { elementCount } from "../../model/chunk-grid.js";
 import type { Group } from "../../model/data-tree.js";
 import { normalNodePath } from "../../model/node-path.js";
 import { packageVersion } from "../../observe/package-version.js";
 import { documentReply, jsonReply, largeJsonReply } from "../document-reply.js";
 import type { Plugin, PluginContext } from "../plugin.js";
 import {
+  assertListable,
   findNode,
   groupListing,
+  isUnknownNode,
   listingDocument,
-  MAX_LISTED_CHUNKS,
   nodeNotFound,
   type Params,
   refuseLostChunk,
@@ -61,8 +61,9 @@ function createRoutes(context: PluginContext): readonly Route[] {
   }
 
   function listing(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
-    const path = normalNodePath(params.group_path ?? "");
-    const entries = listEntries(snapshot, path);
+    const name = chunkNameOf(params);
+    const { path } = name;
+    const entries = listEntries(snapshot, name);
     const title = `/datasets/${snapshot.id}/zarr3/${path}`;
     return documentReply(context, snapshot, "zarr3 listing", path, HTML_TYPE, () =>
       listingDocument(title, entries),
@@ -71,11 +72,12 @@ function createRoutes(context: PluginContext): readonly Route[] {
 
   /** Answers a chunk, or redirects if the path names a group or an array without its slash. */
   function chunk(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
-    const { path, variablePath, key } = chunkNameOf(params);
-    const array = variablePath === undefined ? undefined : snapshot.arrays.get(variablePath);
+    const name = chunkNameOf(params);
+    const { path, variablePath, key } = name;
+    const array = arrayOf(snapshot, name);
     // v2 calls the one chunk of a scalar 0, v3 does not.
     const isScalar = array?.variable.shape.length === 0;
-    if (array !== undefined && array.v3Problem === undefined && (key === "") === isScalar)
+    if (array !== undefined && (key === "") === isScalar)
       return chunks.serve(snapshot, asV3(array), key || "0");
     if (snapshot.tree.groups.has(`/${path}`) || snapshot.arrays.has(path))
       return { kind: "redirect", to: "with-slash" };
@@ -121,7 +123,11 @@ function createRoutes(context: PluginContext): readonly Route[] {
         },
         ranged: true,
       },
-      handler: storeHandler(datasets, chunk, (_snapshot, { chunk_path = "" }) => CHUNK_PATH.test(chunk_path)),
+      handler: storeHandler(
+        datasets,
+        chunk,
+        (_snapshot, params) => chunkNameOf(params).variablePath !== undefined,
+      ),
     },
   ];
 }
@@ -134,12 +140,13 @@ const NODE = {
 /** Path of an array, then `c` and the indices of a chunk (key encoding `default` of the Zarr v3 specification). */
 const CHUNK_PATH = /^(?:(.*)\/)?c((?:\/(?:0|[1-9]\d*))*)$/;
 
-/** A path that may name a chunk. */
+/** A path that may name a chunk, taken apart. */
 interface ChunkName {
   /** Without doubled slashes. */
   readonly path: string;
   /** Path of the array; undefined if the path names no chunk. */
   readonly variablePath: string | undefined;
+  readonly indices: readonly string[];
   /** Indices as v2 joins them; empty if there are none. */
   readonly key: string;
 }
@@ -150,21 +157,20 @@ const chunkNames = new WeakMap<Params, ChunkName>();
 function chunkNameOf(params: Params): ChunkName {
   let name = chunkNames.get(params);
   if (name === undefined) {
-    const path = normalNodePath(params.chunk_path ?? "");
+    const path = normalNodePath(params.chunk_path ?? params.group_path ?? "");
     const match = CHUNK_PATH.exec(path);
-    const key = (match?.[2] ?? "").slice(1).replaceAll("/", ".");
-    name = { path, variablePath: match === null ? undefined : (match[1] ?? ""), key };
+    const indices = (match?.[2] ?? "").split("/").slice(1);
+    const variablePath = match === null ? undefined : (match[1] ?? "");
+    name = { path, variablePath, indices, key: indices.join(".") };
     chunkNames.set(params, name);
   }
   return name;
 }
 
-/** Finds the array of a chunk's path, and the indices; undefined if the path is none. */
-function chunkPlace(snapshot: DatasetSnapshot, path: string) {
-  const match = CHUNK_PATH.exec(path);
-  const array = match === null ? undefined : snapshot.arrays.get(match[1] ?? "");
-  const indices = (match?.[2] ?? "").split("/").slice(1);
-  return array === undefined || array.v3Problem !== undefined ? undefined : { array, indices };
+/** Finds the array of a chunk's name; undefined if there is none, or v3 leaves it out. */
+function arrayOf({ arrays }: DatasetSnapshot, { variablePath }: ChunkName): ServedArray | undefined {
+  const array = variablePath === undefined ? undefined : arrays.get(variablePath);
+  return array?.v3Problem === undefined ? array : undefined;
 }
 
 function asV3(array: ServedArray): ServedArray {
@@ -178,21 +184,20 @@ function asV3(array: ServedArray): ServedArray {
 }
 
 /** @throws ZpublishError `not-found` if there is no such node, or too many chunks to list. */
-function listEntries(snapshot: DatasetSnapshot, path: string): CooperativeTask<readonly string[]> {
-  const array = snapshot.arrays.get(path);
-  const isArray = array !== undefined && array.v3Problem === undefined;
-  const place = isArray ? { array, indices: undefined } : chunkPlace(snapshot, path);
-  if (place === undefined) return listGroup(snapshot, findNode(snapshot, path));
-  const { gridShape } = asV3(place.array).plan.served;
-  if (elementCount(gridShape) > MAX_LISTED_CHUNKS) {
-    const message = `Variable '${place.array.plan.path}' of dataset '${snapshot.id}' has too many chunks to list`;
-    throw new ZpublishError("not-found", message);
-  }
-  if (place.indices === undefined) return listOf([DOCUMENT, gridShape.length === 0 ? "c" : "c/"]);
-  const count = gridShape[place.indices.length];
-  const isInGrid = place.indices.every((index, axis) => Number(index) < (gridShape[axis] as number));
+function listEntries(snapshot: DatasetSnapshot, name: ChunkName): CooperativeTask<readonly string[]> {
+  const { path, indices } = name;
+  const node = snapshot.arrays.get(path);
+  const isArray = node !== undefined && node.v3Problem === undefined;
+  const array = isArray ? node : arrayOf(snapshot, name);
+  if (array === undefined) return listGroup(snapshot, findNode(snapshot, path));
+  const served = asV3(array);
+  assertListable(snapshot, served);
+  const { gridShape } = served.plan.served;
+  if (isArray) return listOf([DOCUMENT, gridShape.length === 0 ? "c" : "c/"]);
+  const count = gridShape[indices.length];
+  const isInGrid = indices.every((index, axis) => Number(index) < (gridShape[axis] as number));
   if (count === undefined || !isInGrid) throw nodeNotFound(snapshot, path);
-  const slash = place.indices.length === gridShape.length - 1 ? "" : "/";
+  const slash = indices.length === gridShape.length - 1 ? "" : "/";
   return listOf(Array.from({ length: count }, (_, index) => `${index}${slash}`));
 }
 
@@ -212,12 +217,7 @@ function* listOf(entries: readonly string[]): CooperativeTask<readonly string[]>
   return entries;
 }
 
-/** Tells if a path names neither a group, an array nor a chunk. */
-function isUnknown(snapshot: DatasetSnapshot, { group_path = "" }: Params): boolean {
-  const path = normalNodePath(group_path);
-  return (
-    !snapshot.arrays.has(path) &&
-    !snapshot.tree.groups.has(`/${path}`) &&
-    chunkPlace(snapshot, path) === undefined
-  );
+/** Tells if a path names neither a group, an array nor chunks. */
+function isUnknown(snapshot: DatasetSnapshot, params: Params): boolean {
+  return isUnknownNode(snapshot, params) && arrayOf(snapshot, chunkNameOf(params)) === undefined;
 }
