@@ -86,12 +86,14 @@ t.test("headers that are too long are not kept while a request waits", async (t)
     async (i) => {
       const connection = await openConnection(port);
       connection.send(requestText(`/datasets/many/zarr/v${i}/0`, { headers }));
-      return connection.answer().finally(() => connection.socket.destroy());
+      // A server that closes before it has read everything resets the connection, and its answer may be lost with it.
+      const answer = await connection.answer().catch(() => undefined);
+      connection.socket.destroy();
+      return answer?.status ?? "closed";
     },
   );
-  // Where the system did not read it at once, it is the library's 431.
   t.same(
-    answers.map(({ status }) => status).filter((status) => status !== 431),
+    answers.filter((answer) => answer !== 431 && answer !== "closed"),
     [],
   );
   await target.isUnharmed(t);
