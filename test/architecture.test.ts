@@ -15,7 +15,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   zarr: ["json", "model"],
   codec: ["json", "model", "zarr"],
   source: ["codec", "json", "model", "observe", "zarr"],
-  config: ["json", "model", "observe", "zarr"],
+  config: ["json", "model", "observe", "source", "zarr"],
   cache: ["observe"],
   pool: ["codec", "model", "observe", "source", "zarr"],
   dataset: ["codec", "config", "json", "model", "observe", "source", "zarr"],

@@ -1,8 +1,8 @@
 import { type CacheKey, cacheKeyOf } from "../cache/cache-key.js";
 import type { ChunkCache } from "../cache/chunk-cache.js";
-import { createSingleFlight } from "../cache/single-flight.js";
 import type { ChunkOutcome } from "../codec/made-chunk.js";
 import { createLimiter } from "../collections/limiter.js";
+import { createSingleFlight } from "../collections/single-flight.js";
 import { errorFromData, ZpublishError } from "../errors.js";
 import type { Body, BodyClient, BodyReply, WantedPart } from "../http/reply.js";
 import { RepresentationHead } from "../http/representation-head.js";

@@ -3,14 +3,16 @@ import { dirname, resolve } from "node:path";
 import { z } from "zod";
 import { messageOf } from "../errors.js";
 import { normalNodePath } from "../model/node-path.js";
+import type { StoreSettings } from "../source/bytes/store-settings.js";
 import type { DatasetConfig } from "./config.js";
 import { problemOfDatasetId } from "./dataset-id.js";
-import { createEncodingConfig, datasetSchema, strictObject } from "./dataset-schema.js";
+import { createEncodingConfig, datasetSchema, referencesSchema, strictObject } from "./dataset-schema.js";
 import { type JsonObjectKeys, readJsonKeys } from "./json-keys.js";
 import { resolveLocation, resolveModule } from "./locate.js";
 import { OPTION_KEYS, optionSpec } from "./options.js";
 import { configError, describeValue, formatPath, type Problem, problemsOf } from "./problem.js";
 import type { PluginChoice } from "./select-plugins.js";
+import { storeSchema } from "./store-schema.js";
 import { booleanSchema, textSchema } from "./value-schemas.js";
 
 /** Content of a configuration file, with absolute paths. Single values are not checked yet. */
@@ -23,6 +25,9 @@ export interface ConfigFile {
   /** In the order written. */
   readonly datasets: readonly DatasetConfig[];
   readonly plugins: readonly PluginChoice[];
+  readonly stores: readonly StoreSettings[];
+  /** Places to which references of datasets without their own list may lead; undefined if the file does not say. */
+  readonly references: DatasetConfig["references"];
 }
 
 const pluginSchema = z.union([
@@ -38,6 +43,8 @@ const fileSchema = strictObject("a JSON object", {
   ...Object.fromEntries(OPTION_KEYS.map((key) => [key, z.unknown().optional()])),
   plugins: z.record(z.string(), z.unknown(), { error: "expected an object of plugins by name" }).optional(),
   datasets: z.record(z.string(), z.unknown(), { error: "expected an object of datasets by id" }).optional(),
+  stores: z.record(z.string(), z.unknown(), { error: "expected an object of stores by name" }).optional(),
+  references: referencesSchema.optional(),
 });
 
 /**
@@ -52,9 +59,10 @@ export function readConfigFile(name: string, cwd: string): ConfigFile {
   const shape = fileSchema.safeParse(json);
   if (!shape.success) throw configError([...problems, ...problemsOf(shape.error, json, name)]);
 
-  const { plugins, datasets, ...values } = shape.data as Record<string, unknown>;
+  const { plugins, datasets, stores, references, ...values } = shape.data as Record<string, unknown>;
   const directory = dirname(resolve(cwd, name));
   const context: FileContext = { name, directory, problems };
+  const allowed = references as DatasetConfig["references"];
   const file = {
     name,
     directory,
@@ -65,6 +73,10 @@ export function readConfigFile(name: string, cwd: string): ConfigFile {
     plugins: keysOf(objects, "plugins").flatMap((id) =>
       readPlugin(id, (plugins as Record<string, unknown>)[id], context),
     ),
+    stores: keysOf(objects, "stores").flatMap((id) =>
+      readStore(id, (stores as Record<string, unknown>)[id], context),
+    ),
+    references: allowed && absoluteReferences(allowed, directory),
   };
   if (problems.length > 0) throw configError(problems);
   return file;
@@ -144,6 +156,7 @@ function readDataset(id: string, said: unknown, { name, directory, problems }: F
     return [];
   }
   const { location, cacheControl, immutable = false, encoding = {}, variables = {} } = result.data;
+  const { freshness, references } = result.data;
   const byPath: DatasetConfig["variables"] & Record<string, unknown> = {};
   for (const [key, value] of Object.entries(variables)) {
     const variablePath = normalNodePath(key);
@@ -159,11 +172,24 @@ function readDataset(id: string, said: unknown, { name, directory, problems }: F
       id,
       location: resolveLocation(location, directory),
       ...(cacheControl === undefined ? {} : { cacheControl }),
-      immutable,
+      immutable: immutable || freshness === "immutable",
+      ...(freshness === undefined ? {} : { freshness }),
+      ...(references === undefined ? {} : { references: absoluteReferences(references, directory) }),
       encoding: createEncodingConfig(encoding),
       variables: byPath,
     },
   ];
+}
+
+function absoluteReferences({ allow }: { readonly allow: readonly string[] }, directory: string) {
+  return { allow: allow.map((place) => resolveLocation(place, directory)) };
+}
+
+function readStore(name: string, said: unknown, { name: file, problems }: FileContext): StoreSettings[] {
+  const result = storeSchema.safeParse(said);
+  if (result.success) return [{ name, ...result.data }];
+  problems.push(...problemsOf(result.error, said, file, ["stores", name]));
+  return [];
 }
 
 function readPlugin(

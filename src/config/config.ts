@@ -1,4 +1,5 @@
 import type { LogLevel } from "../observe/log.js";
+import type { StoreSettings } from "../source/bytes/store-settings.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
 
 /** The validated configuration: argv over environment over file over defaults. Frozen. */
@@ -111,6 +112,15 @@ export interface DatasetConfig {
   readonly location: string;
   readonly cacheControl?: string;
   readonly immutable: boolean;
+  /**
+   * Time for which an answer of a remote store is believed, in seconds. `always` asks each time, `immutable` never again. Default:
+   * the time between refreshes.
+   */
+  readonly freshness?: number | "always" | "immutable";
+  /** How remote places are reached. */
+  readonly stores?: readonly StoreSettings[];
+  /** URLs and absolute paths below which references may lead. Default: the folder of the reference file. */
+  readonly references?: { readonly allow: readonly string[] };
   /** Encoding of every array of the dataset. */
   readonly encoding: EncodingConfig;
   /** Encodings by variable path without a leading slash. They win over `encoding`. */

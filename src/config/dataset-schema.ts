@@ -58,10 +58,22 @@ const encodingShape = {
 
 const encodingSchema = strictObject("an object of chunks, compressor, filters", encodingShape);
 
+const freshnessSchema = z.custom<number | "always" | "immutable">(
+  (value) => value === "always" || value === "immutable" || (typeof value === "number" && value >= 0),
+  { error: 'expected "always", "immutable", or a number of seconds' },
+);
+
+/** Places to which references may lead. */
+export const referencesSchema = strictObject('an object with "allow"', {
+  allow: z.array(textSchema("a URL or a path"), { error: "expected an array of URLs and paths" }),
+});
+
 /** Keys of a dataset besides its location. */
 export const datasetShape = {
   cacheControl: cacheControlSchema.optional(),
   immutable: booleanSchema.optional(),
+  freshness: freshnessSchema.optional(),
+  references: referencesSchema.optional(),
   encoding: encodingSchema.optional(),
   variables: z
     .record(z.string(), encodingSchema, { error: "expected an object of encodings by variable path" })

@@ -45,7 +45,21 @@ export function resolveArguments(
     problems.push(`${flagOf(given)}: expected ${flagOf(missing)} with it, received none`);
   }
   if (problems.length > 0) throw configError(problems);
-  return deepFreeze({ ...optionConfig(values), datasets, plugins });
+  return deepFreeze({
+    ...optionConfig(values),
+    datasets: datasets.map((each) => withStores(each, file)),
+    plugins,
+  });
+}
+
+/** Adds what the file says of all datasets. */
+function withStores(dataset: DatasetConfig, file: ConfigFile | undefined): DatasetConfig {
+  const references = dataset.references ?? file?.references;
+  return {
+    ...dataset,
+    ...(file === undefined || file.stores.length === 0 ? {} : { stores: file.stores }),
+    ...(references === undefined ? {} : { references }),
+  };
 }
 
 /** Treats an empty variable as unset, as shells and compose files do. */

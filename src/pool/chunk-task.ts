@@ -8,6 +8,18 @@ export interface ChunkTask {
   readonly chunkCoords: readonly number[];
   /** Version of the stored bytes, if the caller knows it. The quarantine treats another version as another chunk. */
   readonly version?: string | undefined;
+  /** The stored chunks behind it, if the plan's source is `given`. */
+  readonly stored?: readonly GivenChunk[];
+}
+
+/** A stored chunk that was read for a worker. */
+export interface GivenChunk {
+  /** Position in the stored grid. */
+  readonly coords: readonly number[];
+  /** As `ChunkReader.version` returns it. */
+  readonly version: string | undefined;
+  /** Undefined if the chunk is absent. */
+  readonly bytes: Uint8Array | undefined;
 }
 
 /** Settings that a worker gets when it starts. */

@@ -5,9 +5,9 @@ import { makeChunk } from "../codec/make-chunk.js";
 import { loadZstd } from "../codec/zstd.js";
 import { errorToData } from "../errors.js";
 import { openChunkReader } from "../source/chunk-reader.js";
-import type { ChunkReader, ChunkSource } from "../zarr/chunk-source.js";
+import type { ChunkReader } from "../zarr/chunk-source.js";
 import type { CodecStep, EncodingPlan } from "../zarr/plan/encoding-plan.js";
-import type { ChunkTask } from "./chunk-task.js";
+import type { ChunkTask, GivenChunk } from "./chunk-task.js";
 
 /** Readers cached per thread, because they remember the index of a shard. */
 const MAX_READERS = 1024;
@@ -37,7 +37,9 @@ export function createTaskRunner(
   const { cache = createDecodedCache(), mayBlock = false, withChecksums: withChecksum } = options;
   const readers = new Map<string, CachedReader>();
 
-  function readerOf(source: ChunkSource): CachedReader {
+  function readerOf({ plan: { source }, stored = [] }: ChunkTask): CachedReader {
+    if (source.kind === "given")
+      return { reader: openGivenReader(stored), decoded: { cache, sourceKey: source.name } };
     // Shared memory arrives as another object every time, and opening it costs nothing.
     if (source.kind === "memory") return { reader: openChunkReader(source) };
     const sourceKey = JSON.stringify(source);
@@ -50,10 +52,11 @@ export function createTaskRunner(
     return cached;
   }
 
-  return async ({ plan, chunkCoords }, into) => {
+  return async (task, into) => {
+    const { plan, chunkCoords } = task;
     try {
       if (loadZstd !== undefined && usesZstd(plan)) await loadZstd();
-      const { reader, decoded } = readerOf(plan.source);
+      const { reader, decoded } = readerOf(task);
       return await makeChunk(plan, chunkCoords, reader, { decoded, into, withChecksum });
     } catch (error) {
       return { status: "failed", error: errorToData(error) };
@@ -65,4 +68,25 @@ export function createTaskRunner(
 function usesZstd({ decode, encode }: EncodingPlan): boolean {
   const isZstd = ({ codec }: CodecStep) => codec.id === "zstd" || codec.cname === "zstd";
   return decode.some(isZstd) || encode.some(isZstd);
+}
+
+/** Opens a reader of chunks that came with a task. */
+function openGivenReader(stored: readonly GivenChunk[]): ChunkReader {
+  const given = new Map(stored.map((chunk) => [chunk.coords.join("."), chunk]));
+  const find = (coords: readonly number[]) => given.get(coords.join("."));
+  return {
+    version: async (coords) => find(coords)?.version,
+    async read(coords, { allocate } = {}) {
+      const { bytes, version = "" } = find(coords) ?? {};
+      if (bytes === undefined) return undefined;
+      // Codecs expect memory that is not shared.
+      const own = allocate?.(bytes.length) ?? new Uint8Array(bytes.length);
+      own.set(bytes);
+      return { bytes: own, version };
+    },
+    async measure(coords) {
+      const { bytes, version = "" } = find(coords) ?? {};
+      return bytes && { byteLength: bytes.length, version };
+    },
+  };
 }

@@ -1,6 +1,7 @@
 import { type ChunkCache, createNullCache } from "../cache/chunk-cache.js";
 import { openChunkCache } from "../cache/lmdb/open-chunk-cache.js";
 import type { ChunkService } from "../chunk/chunk-service.js";
+import { createWorkerFeed } from "../chunk/feed-worker.js";
 import { type ChunkServiceParts, createChunkService } from "../chunk/serve-chunk.js";
 import { compileKernel } from "../codec/kernel/wasm-instance.js";
 import type { LimitsConfig } from "../config/config.js";
@@ -81,6 +82,7 @@ export function createRuntime(
     closers.push(() => created.close());
     return created;
   });
+  const makeChunk = createWorkerFeed((task, signal) => pool().makeChunk(task, signal));
   const chunks = once((): ReturnType<typeof createChunkService> => {
     if (config.cache !== null) {
       const opening = openChunkCache({ ...config.cache, version: packageVersion, log });
@@ -94,12 +96,12 @@ export function createRuntime(
     const none = createNullCache();
     return createChunkService({
       cache: () => cache ?? none,
-      makeChunk: (task, signal) => pool().makeChunk(task, signal),
+      makeChunk,
       recycle: (bytes) => pool().recycle?.(bytes),
       maxWaitingReads: limits.maxQueuedChunks,
     } satisfies ChunkServiceParts);
   });
-  const previews = once((): PreviewService => createPreviewService((task) => pool().makeChunk(task)));
+  const previews = once((): PreviewService => createPreviewService(makeChunk));
 
   const readiness = createReadiness({
     // A server without chunks needs no worker.

@@ -13,7 +13,7 @@ import type { PreviewService } from "../pages/preview/preview.js";
 import type { Plugin } from "../plugins/plugin.js";
 import { createPluginContext } from "../plugins/plugin-context.js";
 import { createSnapshotMemo, type SnapshotMemo } from "../plugins/snapshot-memo.js";
-import { openSource } from "../source/open-source.js";
+import { type OpenSourceOptions, openSource } from "../source/open-source.js";
 import { type AppPlugins, loadAppPlugins } from "./app-plugins.js";
 import type { ServerConfig } from "./server-config.js";
 
@@ -76,8 +76,8 @@ export async function openApp(config: ServerConfig, parts: AppParts, former?: Ap
       onChange: parts.onChange,
       scheduler,
       former: former?.datasets,
-      openSource: (dataset: GivenDataset) =>
-        dataset.source === undefined ? openSource(dataset.location) : Promise.resolve(dataset.source),
+      openSource: async (dataset: GivenDataset) =>
+        dataset.source ?? openSource(dataset.location, sourceOptions(dataset, config)),
     });
     closers.push(datasets.close);
     const memo = memoOf(config, plugins.plugins, former);
@@ -100,6 +100,19 @@ export async function openApp(config: ServerConfig, parts: AppParts, former?: Ap
     await close();
     throw error;
   }
+}
+
+function sourceOptions(
+  { freshness, immutable, stores, references, variables }: GivenDataset,
+  { refreshSeconds }: ServerConfig,
+): OpenSourceOptions {
+  const believed = freshness ?? (immutable ? "immutable" : refreshSeconds);
+  return {
+    stores,
+    allow: references?.allow,
+    names: Object.keys(variables),
+    freshness: typeof believed === "number" ? { seconds: believed } : believed,
+  };
 }
 
 async function routesOf(

@@ -8,10 +8,12 @@ import { openShardChunkReader } from "./chunks/shard-chunk-reader.js";
  */
 export function openChunkReader(source: ChunkSource, mayBlock = false): ChunkReader {
   switch (source.kind) {
+    case "given":
+      throw new Error("expected a source that can be opened, received chunks that a task has");
     case "files":
-      return openFileChunkReader(source, mayBlock);
+      return source.objects?.openReader(source) ?? openFileChunkReader(source, mayBlock);
     case "shards":
-      return openShardChunkReader(source, mayBlock);
+      return source.objects?.openReader(source) ?? openShardChunkReader(source, mayBlock);
     case "memory":
       return openMemoryChunkReader(source);
   }
@@ -34,7 +36,8 @@ function openMemoryChunkReader(source: MemoryChunks): ChunkReader {
   };
 }
 
-/** Returns the directory of a source's store, most likely one mount, so that callers can bound reads per store; empty for memory. */
+/** Returns the name of a source's store, such as its directory, so that callers can bound reads per store; empty for memory. */
 export function storeOf(source: ChunkSource): string {
-  return source.kind === "memory" ? "" : (source.root ?? source.directory);
+  if (source.kind === "memory" || source.kind === "given") return "";
+  return source.objects?.store ?? source.root ?? source.directory;
 }

@@ -2,7 +2,7 @@
  * The place of an array's stored chunks: plain data that crosses threads, so that a worker opens its own reader.
  * `source/chunk-reader.ts` opens one.
  */
-export type ChunkSource = FileChunks | ShardChunks | MemoryChunks;
+export type ChunkSource = FileChunks | ShardChunks | MemoryChunks | GivenChunks;
 
 /** The rule by which chunk coordinates become a file name below the array's directory. */
 export interface ChunkKeyEncoding {
@@ -11,8 +11,17 @@ export interface ChunkKeyEncoding {
   readonly separator: "." | "/";
 }
 
+/** Objects of a store that is no local directory. Functions do not cross threads, so the server's thread reads them. */
+export interface ChunkObjects {
+  /** Name of the store: differs between places, without credentials. */
+  readonly store: string;
+  readonly openReader: (source: FileChunks | ShardChunks) => ChunkReader;
+}
+
 /** Files below the directory of one array. */
 export interface ChunkFiles {
+  /** The store, if it is no local directory. Then `directory` and `metadataFile` are keys in it. Default: local files. */
+  readonly objects?: ChunkObjects;
   /** Absolute path of the array's directory. */
   readonly directory: string;
   /** Absolute real path of the store; a file that resolves outside of it is refused. Default: `directory`. */
@@ -56,6 +65,13 @@ export interface MemoryChunks {
   readonly buffer: SharedArrayBuffer;
   readonly byteOffset: number;
   readonly byteLength: number;
+}
+
+/** Stored chunks that a worker gets with its task, since it cannot read them. */
+export interface GivenChunks {
+  readonly kind: "given";
+  /** Name that tells the array's chunks from others'. */
+  readonly name: string;
 }
 
 /**

@@ -525,7 +525,7 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
   [
     '{"datasets": {"a": {"location": "x", "chunk": 1}}}',
     [
-      'datasets.a: unknown key "chunk"; expected one of location, cacheControl, immutable, encoding, variables',
+      'datasets.a: unknown key "chunk"; expected one of location, cacheControl, immutable, freshness, references, encoding, variables',
     ],
   ],
   [

@@ -14,10 +14,15 @@ t.test("opens directories, by path or file URL", async (t) => {
 });
 
 t.test("refuses other locations", async (t) => {
-  await t.rejects(openSource("s3://bucket/a.zarr"), {
-    code: "unsupported",
-    message: "expected the path of a local directory, received s3://bucket/a.zarr",
-  });
+  const refused = {
+    "gs://bucket/a.zarr": "expected an https://, http:// or s3:// URL, received gs://bucket/a.zarr/",
+    "https://me:secret@host/a.zarr":
+      'expected a URL without user and password: name variables under "stores" instead',
+    "https://host/a.zarr?token=secret":
+      'expected a URL without query and fragment: secrets belong under "stores"',
+  };
+  for (const [location, message] of Object.entries(refused))
+    await t.rejects(openSource(location), { code: "invalid-config", message });
   await t.rejects(openSource("file://elsewhere/a.zarr"), { code: "invalid-metadata" });
   // Node.js refuses this path before it asks the system.
   await t.rejects((await openSource("/a\0b")).readTree(), { code: "source-unreadable" });

@@ -2,7 +2,6 @@ import { crc32c } from "../../codec/crc32c.js";
 import { ZpublishError } from "../../errors.js";
 import { elementCount } from "../../model/chunk-grid.js";
 import type { ShardLevel } from "../../zarr/chunk-source.js";
-import type { OpenFile } from "../files/open-file.js";
 import type { Label } from "../files/unreadable-file.js";
 
 const ENTRY_BYTES = 16;
@@ -24,15 +23,23 @@ export interface Shard extends ByteRange {
   readonly label: Label;
 }
 
+/** Returns the byte length of an index of so many entries. */
+export function indexByteLength(level: ShardLevel, entryCount: number): number {
+  return entryCount * ENTRY_BYTES + (level.indexChecksum ? CHECKSUM_BYTES : 0);
+}
+
 /**
  * Reads a shard's index and verifies its checksum.
+ * @param file The file of the shard; only its bytes are needed.
  * @returns The entries, without checksum.
  * @throws ZpublishError `corrupt-chunk`
  */
-export async function readShardIndex(file: OpenFile, shard: Shard): Promise<DataView> {
+export async function readShardIndex(
+  file: { readBytes(offset: number, byteLength: number): Promise<Uint8Array<ArrayBuffer>> },
+  shard: Shard,
+): Promise<DataView> {
   const { level } = shard;
-  const byteLength =
-    elementCount(level.chunksPerShard) * ENTRY_BYTES + (level.indexChecksum ? CHECKSUM_BYTES : 0);
+  const byteLength = indexByteLength(level, elementCount(level.chunksPerShard));
   if (shard.byteLength < byteLength) {
     throw corrupt(
       shard,

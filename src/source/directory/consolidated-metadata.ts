@@ -1,10 +1,16 @@
-import { ZpublishError } from "../../errors.js";
+import { errorToData, ZpublishError } from "../../errors.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { TakeEntry } from "../../json/json-parser.js";
 import { isJsonObject, type JsonValue } from "../../json/json-value.js";
 import { parseJson, parseJsonAround } from "../../json/parse-json.js";
 import { invalidField } from "../../zarr/metadata-fields.js";
-import { type Document, type DocumentName, documentNames, type NodeDocuments } from "./node-documents.js";
+import {
+  type Document,
+  type DocumentName,
+  documentNames,
+  invalidDocument,
+  type NodeDocuments,
+} from "./node-documents.js";
 
 /** Texts of one node's documents in `.zmetadata`. */
 export type ListedTexts = Readonly<Partial<Record<DocumentName, string>>>;
@@ -76,16 +82,24 @@ function textsOf(text: string, ranges: Readonly<NodeRanges>): ListedTexts {
 }
 
 /** Copies a text, since a slice of a string retains the whole string. */
-function copyText(text: string): string {
+export function copyText(text: string): string {
   return Buffer.from(text).toString();
 }
 
-/** Parses documents. Their texts are known to be JSON, since the whole was parsed. */
+/** Parses documents, of which some may be no JSON. */
 export function listedDocuments(texts: ListedTexts): NodeDocuments {
   const documents: Partial<Record<DocumentName, Document>> = {};
   for (const name of documentNames) {
     const text = texts[name];
-    if (text !== undefined) documents[name] = { json: parseJson(text) };
+    if (text !== undefined) documents[name] = parseListed(text, name);
   }
   return documents;
+}
+
+function parseListed(text: string, name: DocumentName): Document {
+  try {
+    return { json: parseJson(text) };
+  } catch (error) {
+    return { error: invalidDocument(name, errorToData(error).message) };
+  }
 }

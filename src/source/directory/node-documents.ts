@@ -69,7 +69,8 @@ async function readCarefully(
   }
 }
 
-function textOf(bytes: Uint8Array, name: string): string | ErrorData {
+/** Decodes the text of a document, or says why that is impossible. */
+export function textOf(bytes: Uint8Array, name: string): string | ErrorData {
   // ASCII is what zarr-python writes. This takes 0.5 ms per megabyte; decoding takes as long as parsing.
   if (isAscii(bytes)) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
   try {

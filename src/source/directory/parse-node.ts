@@ -1,6 +1,7 @@
 import { type ErrorData, errorFromData, errorToData, ZpublishError } from "../../errors.js";
 import type { JsonObject, JsonValue } from "../../json/json-value.js";
 import { nodeName } from "../../model/node-path.js";
+import type { ChunkObjects } from "../../zarr/chunk-source.js";
 import type { ParsedArray, StoredArray } from "../../zarr/stored-array.js";
 import { assertV2Group, parseV2Array, parseV2Attributes } from "../../zarr/v2/parse-v2.js";
 import { parseV3Array, parseV3Group, v3NodeType } from "../../zarr/v3/parse-v3.js";
@@ -36,6 +37,10 @@ export interface NodePlace {
   readonly root: string;
   /** Name of the array of a store that is a single array. */
   readonly rootArrayName: string;
+  /** The store, if it is no local directory; then `directory` is a key in it. */
+  readonly objects?: ChunkObjects;
+  /** Document whose absence means that the store is gone. Default: the array's own, or `.zmetadata` if that lists it. */
+  readonly metadataFile?: string;
 }
 
 const NONE: readonly never[] = Object.freeze([]);
@@ -85,17 +90,19 @@ function groupAttributes(documents: NodeDocuments, isV2: boolean): JsonObject {
 }
 
 function parseArray(
-  { path: nodePath, directory, root, rootArrayName }: NodePlace,
+  place: NodePlace,
   documents: NodeDocuments,
   isV2: boolean,
   isListed: boolean,
 ): ParsedArray {
-  const path = nodePath === "" ? rootArrayName : nodePath;
-  const metadataFile = isListed ? `${root}/.zmetadata` : `${directory}/${isV2 ? ".zarray" : "zarr.json"}`;
-  const place = { name: nodeName(path), path, files: { directory, root, metadataFile } };
-  if (!isV2) return parseV3Array(place, jsonOf(documents, "zarr.json"));
+  const { directory, root, objects } = place;
+  const path = place.path === "" ? place.rootArrayName : place.path;
+  const own = isListed ? `${root}/.zmetadata` : `${directory}/${isV2 ? ".zarray" : "zarr.json"}`;
+  const files = { directory, root, metadataFile: place.metadataFile ?? own, ...(objects && { objects }) };
+  const array = { name: nodeName(path), path, files };
+  if (!isV2) return parseV3Array(array, jsonOf(documents, "zarr.json"));
   const zattrs = documents[".zattrs"] && jsonOf(documents, ".zattrs");
-  return parseV2Array(place, jsonOf(documents, ".zarray"), zattrs);
+  return parseV2Array(array, jsonOf(documents, ".zarray"), zattrs);
 }
 
 /** Returns the JSON of a document that exists. @throws ZpublishError if it could not be read. */

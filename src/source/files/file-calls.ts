@@ -44,11 +44,16 @@ export class NoAnswerError extends Error {
 let timeoutMs = 30_000;
 
 /**
- * Sets how long this thread waits for one call to a file system.
+ * Sets how long this thread waits for one call to a source.
  * @param ms At least 1. Default 30,000.
  */
 export function setSourceTimeout(ms: number): void {
   timeoutMs = ms;
+}
+
+/** Returns how long this thread waits for one call to a source, in milliseconds. */
+export function sourceTimeoutMs(): number {
+  return timeoutMs;
 }
 
 /** Size of libuv's thread pool, which all threads of the process share; 4 is libuv's own default. */

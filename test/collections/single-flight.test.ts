@@ -1,5 +1,5 @@
 import t from "tap";
-import { createSingleFlight } from "../../src/cache/single-flight.js";
+import { createSingleFlight } from "../../src/collections/single-flight.js";
 
 t.test("concurrent calls for one key share one flight", async (t) => {
   const flights = createSingleFlight<number>();

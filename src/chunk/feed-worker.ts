@@ -1,0 +1,175 @@
+import type { ChunkOutcome } from "../codec/made-chunk.js";
+import { createLimiter } from "../collections/limiter.js";
+import { errorToData, messageOf, ZpublishError } from "../errors.js";
+import { elementCount } from "../model/chunk-grid.js";
+import type { ChunkTask, GivenChunk } from "../pool/chunk-task.js";
+import { openChunkReader } from "../source/chunk-reader.js";
+import type { ChunkReader } from "../zarr/chunk-source.js";
+import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
+import { storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
+
+/** Makes a chunk; see `EncodePool.makeChunk`. */
+export type MakeChunk = (task: ChunkTask, signal?: AbortSignal) => Promise<ChunkOutcome>;
+
+/** Chunks whose stored bytes are read at a time: many, since each waits for another machine. */
+const MAX_FEEDING = 64;
+/** Bound of the stored bytes that wait for workers, estimated. */
+const MAX_WAITING_BYTES = 256 * 2 ** 20;
+/** Stored chunks behind one served chunk that are read at a time. */
+const CONCURRENCY = 16;
+/** Stored bytes that stay for neighbouring served chunks, which are often made of the same stored chunk. */
+const MAX_RECENT_BYTES = 64 * 2 ** 20;
+const GUESSED_ITEM_BYTES = 64;
+
+/**
+ * Wraps `makeChunk` so that workers get the stored bytes of chunks that they cannot read themselves. The server's thread reads them:
+ * a worker that waits for another machine would make nothing meanwhile, and limits hold for the whole process.
+ */
+export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
+  const limiter = createLimiter({
+    maxRunning: MAX_FEEDING,
+    maxPerKey: MAX_FEEDING,
+    maxWaiting: Number.POSITIVE_INFINITY,
+    maxCost: MAX_WAITING_BYTES,
+  });
+  const recent = createRecentBytes();
+  const feeds = new WeakMap<EncodingPlan, Feed>();
+
+  function feedOf(plan: EncodingPlan): Feed {
+    let feed = feeds.get(plan);
+    if (feed === undefined) {
+      feed = createFeed(plan);
+      feeds.set(plan, feed);
+    }
+    return feed;
+  }
+
+  async function feedAndMake(task: ChunkTask, feed: Feed, signal?: AbortSignal): Promise<ChunkOutcome> {
+    try {
+      const stored = await readAll(task, feed, recent);
+      return await makeChunk({ ...task, plan: feed.plan, stored }, signal);
+    } catch (error) {
+      return { status: "failed", error: errorToData(error) };
+    }
+  }
+
+  return async (task, signal) => {
+    const { source } = task.plan;
+    if (source.kind === "memory" || source.kind === "given" || source.objects === undefined)
+      return makeChunk(task, signal);
+    const feed = feedOf(task.plan);
+    try {
+      const cost = feed.byteLength * storedChunksOf(task.plan, task.chunkCoords).length;
+      return await limiter.run(feed.name, () => feedAndMake(task, feed, signal), signal, cost);
+    } catch (error) {
+      return { status: "failed", error: errorToData(error) };
+    }
+  };
+}
+
+/** Reading for one plan. */
+interface Feed {
+  readonly name: string;
+  readonly reader: ChunkReader;
+  /** The plan as a worker gets it. */
+  readonly plan: EncodingPlan;
+  /** Estimated bytes of a stored chunk. */
+  readonly byteLength: number;
+}
+
+function createFeed(plan: EncodingPlan): Feed {
+  const name = JSON.stringify(plan.source);
+  return {
+    name,
+    reader: openChunkReader(plan.source),
+    plan: { ...plan, source: { kind: "given", name } },
+    byteLength: elementCount(plan.stored.chunkShape) * (plan.itemSize || GUESSED_ITEM_BYTES),
+  };
+}
+
+async function readAll(
+  { plan, chunkCoords }: ChunkTask,
+  feed: Feed,
+  recent: RecentBytes,
+): Promise<GivenChunk[]> {
+  const all = storedChunksOf(plan, chunkCoords);
+  const isShared = plan.kind === "rechunk";
+  const given: GivenChunk[] = [];
+  for (let from = 0; from < all.length; from += CONCURRENCY) {
+    const some = all.slice(from, from + CONCURRENCY);
+    given.push(
+      ...(await Promise.all(
+        some.map((coords) => readOne(plan, coords, feed, isShared ? recent : undefined)),
+      )),
+    );
+  }
+  return given;
+}
+
+/** @throws ZpublishError, naming the array and the chunk */
+async function readOne(
+  plan: EncodingPlan,
+  coords: readonly number[],
+  { name, reader }: Feed,
+  recent: RecentBytes | undefined,
+): Promise<GivenChunk> {
+  try {
+    const version = recent && (await reader.version(coords));
+    const found = version && recent?.get(`${name}\n${coords.join(".")}\n${version}`);
+    if (found) return { coords, version, bytes: found };
+    const maxByteLength = maxStoredByteLength(plan) ?? plan.maxFilledByteLength;
+    const stored = await reader.read(coords, { maxByteLength, allocate: allocateShared });
+    // The version of an absent chunk is its shard's, if there is one.
+    if (stored === undefined) return { coords, version: await reader.version(coords), bytes: undefined };
+    recent?.add(`${name}\n${coords.join(".")}\n${stored.version}`, stored.bytes);
+    return { coords, version: stored.version, bytes: stored.bytes };
+  } catch (error) {
+    const { code, details } =
+      error instanceof ZpublishError ? error : { code: "source-unreadable" as const, details: {} };
+    const label = `array '${plan.path}': stored chunk ${coords.join(".") || "0"}`;
+    throw new ZpublishError(code, `${label}: ${messageOf(error)}`, { details, cause: error });
+  }
+}
+
+/** Allocates memory that a worker reads without a copy, and that stays valid if the worker dies and another one takes over. */
+function allocateShared(byteLength: number): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(new SharedArrayBuffer(byteLength)) as Uint8Array as Uint8Array<ArrayBuffer>;
+}
+
+/** Stored bytes that were read last. */
+interface RecentBytes {
+  get(name: string): Uint8Array | undefined;
+  add(name: string, bytes: Uint8Array): void;
+}
+
+function createRecentBytes(): RecentBytes {
+  const recent = new Map<string, Uint8Array>();
+  let byteLength = 0;
+
+  function remove(name: string): Uint8Array | undefined {
+    const bytes = recent.get(name);
+    byteLength -= bytes?.length ?? 0;
+    recent.delete(name);
+    return bytes;
+  }
+
+  function add(name: string, bytes: Uint8Array): void {
+    remove(name);
+    recent.set(name, bytes);
+    byteLength += bytes.length;
+    for (const oldest of recent.keys()) {
+      if (byteLength <= MAX_RECENT_BYTES) break;
+      remove(oldest);
+    }
+  }
+
+  return {
+    add,
+    get(name) {
+      const bytes = remove(name);
+      if (bytes !== undefined) add(name, bytes);
+      return bytes;
+    },
+  };
+}

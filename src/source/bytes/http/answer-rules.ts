@@ -1,0 +1,93 @@
+import { createHash } from "node:crypto";
+import { ZpublishError } from "../../../errors.js";
+import type { ObjectRange, ObjectVersion } from "../byte-store.js";
+import type { AnswerHead } from "./exchange.js";
+
+/** Length of an object, and which of its bytes an answer has. */
+export interface AnsweredBytes {
+  /** Undefined if the server does not announce it. */
+  readonly byteLength: number | undefined;
+  /** Undefined if the server does not announce it. */
+  readonly objectByteLength: number | undefined;
+}
+
+/**
+ * Finds out which bytes an answer of 200 or 206 has.
+ * @throws ZpublishError `source-unreadable` if they are not the bytes that were asked for.
+ */
+export function answeredBytes(
+  head: AnswerHead,
+  range: ObjectRange | undefined,
+  label: string,
+): AnsweredBytes {
+  const encoding = head.header("content-encoding");
+  if (encoding !== undefined && encoding !== "identity")
+    throw unreadable(label, `expected the stored bytes, received them with Content-Encoding ${encoding}`);
+  const announced = lengthOf(head.header("content-length"));
+  if (head.status === 200) {
+    if (announced === undefined && head.header("transfer-encoding") === undefined)
+      throw unreadable(label, "expected a Content-Length or chunked encoding, received neither");
+    // The whole object is what was asked for, or the server does not know ranges.
+    if (range === undefined || isWhole(range, announced))
+      return { byteLength: announced, objectByteLength: announced };
+    throw unreadable(label, `expected ${describe(range)} (206), received the whole object (200)`);
+  }
+  const found = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(head.header("content-range") ?? "");
+  if (range === undefined || found === null)
+    throw unreadable(label, `expected ${describe(range)}, received a part without its Content-Range`);
+  const [first, last, total] = found.slice(1).map(Number) as [number, number, number];
+  const offset = "last" in range ? Math.max(0, total - range.last) : range.offset;
+  const end = "last" in range ? total : Math.min(total, range.offset + range.byteLength);
+  if (first !== offset || last !== end - 1)
+    throw unreadable(label, `expected bytes ${offset}-${end - 1} of ${total}, received ${first}-${last}`);
+  return { byteLength: last - first + 1, objectByteLength: total };
+}
+
+function isWhole(range: ObjectRange, announced: number | undefined): boolean {
+  if (announced === undefined) return false;
+  return "last" in range ? announced <= range.last : range.offset === 0 && announced === range.byteLength;
+}
+
+function describe(range: ObjectRange | undefined): string {
+  if (range === undefined) return "the whole object";
+  if ("last" in range) return `the last ${range.last} bytes`;
+  return `bytes ${range.offset}-${range.offset + range.byteLength - 1}`;
+}
+
+/** Returns the Range header of a part (RFC 9110, 14.1.2). */
+export function rangeHeader(range: ObjectRange): string {
+  if ("last" in range) return `bytes=-${range.last}`;
+  return `bytes=${range.offset}-${range.offset + range.byteLength - 1}`;
+}
+
+/** Returns the version of an object from an answer: of its entity tag, else of its time and length, else of its length. */
+export function versionOfAnswer(head: AnswerHead, byteLength: number | undefined): ObjectVersion {
+  const etag = head.header("etag");
+  const lastModified = head.header("last-modified");
+  const length = (byteLength ?? 0).toString(36);
+  // A weak tag may become strong when the object is a second old (Apache), and is the same version then.
+  if (etag !== undefined)
+    return { token: `e${digestOf(etag.replace(/^W\//, ""))}.${length}`, etag, lastModified };
+  const time = lastModified === undefined ? Number.NaN : Date.parse(lastModified);
+  if (Number.isNaN(time)) return { token: `n${length}` };
+  return { token: `t${time.toString(36)}.${length}`, lastModified };
+}
+
+/** Returns the entity tag with which a request can be made conditional on a version; undefined if it has none. */
+export function strongTag({ etag }: ObjectVersion): string | undefined {
+  return etag?.startsWith('"') ? etag : undefined;
+}
+
+/** Parses a length in a header; undefined if there is none. */
+export function lengthOf(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}
+
+/** Returns the error for an object that cannot be read, with its name. */
+export function unreadable(label: string, problem: string, cause?: unknown): ZpublishError {
+  return new ZpublishError("source-unreadable", `'${label}': ${problem}`, { details: { key: label }, cause });
+}
+
+function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 20);
+}

@@ -1,0 +1,249 @@
+import { createLimiter } from "../../../collections/limiter.js";
+import { ZpublishError } from "../../../errors.js";
+import { assertStoredLength } from "../../../zarr/plan/max-stored-byte-length.js";
+import type { ByteStore, ObjectBytes, ObjectStat, ObjectVersion, ReadObjectOptions } from "../byte-store.js";
+import { statsOfStore } from "../store-stats.js";
+import {
+  answeredBytes,
+  lengthOf,
+  rangeHeader,
+  strongTag,
+  unreadable,
+  versionOfAnswer,
+} from "./answer-rules.js";
+import { type Answer, type AnswerHead, type BodyPlan, ExchangeFailed, exchange } from "./exchange.js";
+import { parseRetryAfter, Transient, withRetries } from "./retry.js";
+
+/** Requests of one store at a time. */
+const MAX_PER_STORE = 32;
+/** Requests of all stores at a time: several stores may hang while others are read. */
+const MAX_RUNNING = 192;
+/** Longest object that is read at once. */
+const MAX_OBJECT_BYTES = 2 ** 31 - 1;
+
+/** Requests of the whole process. */
+const limiter = createLimiter({
+  maxRunning: MAX_RUNNING,
+  maxPerKey: MAX_PER_STORE,
+  maxWaiting: Number.POSITIVE_INFINITY,
+});
+
+/** Rules of a store that is reached over HTTP. */
+export interface HttpStoreRules {
+  /** See {@link ByteStore.location}. */
+  readonly location: string;
+  /** See {@link ByteStore.identity}. */
+  readonly identity: string;
+  /** Returns the URL of an object. */
+  urlOf(key: string): URL;
+  /** Returns the headers of a request, with those that prove who asks. */
+  headersOf(
+    method: "GET" | "HEAD",
+    url: URL,
+    headers: Record<string, string>,
+  ): Promise<Record<string, string>>;
+  /** Tells whether an answer says that there is no such object. */
+  isMissing(answer: Answer): boolean;
+  /**
+   * Tells whether an answer says that credentials have expired, so that others are used from now on. Default: it never does.
+   * @param sent Headers of the request.
+   */
+  hasExpired?(answer: Answer, sent: Readonly<Record<string, string>>): boolean;
+  /** Returns the reason of a refusal for messages. Default: the status. */
+  reasonOf?(answer: Answer): string;
+}
+
+/** A store over HTTP, and its requests for what is no object, such as a listing. */
+export interface HttpStore extends ByteStore {
+  urlOf(key: string): URL;
+  /** Reads the text behind a URL of the store. @throws ZpublishError `source-unreadable` */
+  readText(url: URL, label: string, signal?: AbortSignal): Promise<string>;
+}
+
+/** One request for an object. */
+interface ObjectRequest extends ReadObjectOptions {
+  readonly method: "GET" | "HEAD";
+  readonly key: string;
+  readonly url: URL;
+  /** The version that need not be sent again. */
+  readonly known?: ObjectVersion;
+}
+
+/** Creates a store of objects behind URLs. It makes no request before its first call. */
+export function createHttpStore(rules: HttpStoreRules): HttpStore {
+  const { location, identity } = rules;
+  const stats = statsOfStore(location);
+
+  /** Sends a request until it is answered; see CONTRACT: retried within the time limit, then an error. */
+  async function answerTo(request: ObjectRequest, plan: (head: AnswerHead) => BodyPlan): Promise<Answer> {
+    const { key, signal } = request;
+    try {
+      const run = () =>
+        withRetries(
+          (attemptSignal) => attemptAt(request, plan, attemptSignal),
+          signal,
+          () => stats.retries++,
+        );
+      return await limiter.run(identity, run, signal);
+    } catch (error) {
+      if (error instanceof ZpublishError) throw error;
+      if (signal?.aborted) throw new ZpublishError("cancelled", "the reader has gone");
+      throw unreadable(key, `${location} cannot be read (${(error as Error).message})`, error);
+    }
+  }
+
+  async function attemptAt(
+    request: ObjectRequest,
+    plan: (head: AnswerHead) => BodyPlan,
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    for (let isRenewed = false; ; isRenewed = true) {
+      const { method, url } = request;
+      const headers = await rules.headersOf(method, url, conditionsOf(request));
+      const beganMs = performance.now();
+      const answer = await exchange({ method, url, headers, signal }, plan).catch((error: unknown) => {
+        stats.failures++;
+        throw error instanceof ExchangeFailed ? new Transient(error.message, undefined, error) : error;
+      });
+      stats.seconds.observe((performance.now() - beganMs) / 1_000);
+      stats.answers.set(answer.status, (stats.answers.get(answer.status) ?? 0) + 1);
+      stats.bytes += answer.bytes.length;
+      if (isTransient(answer.status))
+        throw new Transient(reasonOf(answer), parseRetryAfter(answer.header("retry-after")));
+      if (isRenewed || !rules.hasExpired?.(answer, headers)) return answer;
+    }
+  }
+
+  function reasonOf(answer: Answer): string {
+    return rules.reasonOf?.(answer) ?? `it answers ${answer.status}`;
+  }
+
+  /** @throws ZpublishError for an answer that has no object, and says neither that it is missing nor unchanged */
+  function refusalOf({ key, version }: ObjectRequest, answer: Answer): ZpublishError {
+    const { status } = answer;
+    if (status === 412 && version !== undefined) return changed(key);
+    if (status === 416)
+      return new ZpublishError("corrupt-chunk", `'${key}': the object has not the bytes that were asked for`);
+    if (status >= 300 && status < 400 && status !== 304)
+      return unreadable(
+        key,
+        `${location} redirects to ${targetOf(answer)}: expected a location that does not`,
+      );
+    return unreadable(key, `${location} refuses it (${reasonOf(answer)})`);
+  }
+
+  async function fetchObject(
+    key: string,
+    options: ReadObjectOptions,
+    known?: ObjectVersion,
+  ): Promise<ObjectBytes | "unchanged" | undefined> {
+    const { range, version, allocate, maxByteLength = MAX_OBJECT_BYTES } = options;
+    if (range !== undefined && "offset" in range && range.byteLength === 0) return readNothing(key, options);
+    const url = rules.urlOf(key);
+    const request: ObjectRequest = { ...options, method: "GET", key, url, ...(known && { known }) };
+    let objectByteLength: number | undefined;
+    const assertVersion = (head: AnswerHead, byteLength: number): ObjectVersion => {
+      const received = versionOfAnswer(head, byteLength);
+      if (version !== undefined && received.token !== version.token) throw changed(key);
+      return received;
+    };
+    const answer = await answerTo(request, (head) => {
+      const announced = answeredBytes(head, range, key);
+      objectByteLength = announced.objectByteLength;
+      if (objectByteLength !== undefined) {
+        const { token } = assertVersion(head, objectByteLength);
+        assertStoredLength(announced.byteLength ?? 0, maxByteLength, token, () => `'${key}'`);
+      }
+      return { byteLength: announced.byteLength, maxByteLength, allocate };
+    });
+    if (answer.status === 200 || answer.status === 206) {
+      const { bytes } = answer;
+      objectByteLength ??= bytes.length;
+      return { bytes, version: assertVersion(answer, objectByteLength), objectByteLength };
+    }
+    if (answer.status === 304 && known !== undefined) return "unchanged";
+    if (rules.isMissing(answer)) return undefined;
+    if (isEmptyObject(answer, options))
+      return { bytes: new Uint8Array(0), version: versionOfAnswer(answer, 0), objectByteLength: 0 };
+    throw refusalOf(request, answer);
+  }
+
+  /** Reads no bytes, which no Range header can ask for, of an object that has to exist. */
+  async function readNothing(key: string, { version, signal }: ReadObjectOptions) {
+    const found = await stat(key, signal);
+    if (found === undefined) return undefined;
+    if (version !== undefined && found.version.token !== version.token) throw changed(key);
+    return { bytes: new Uint8Array(0), version: found.version, objectByteLength: found.byteLength };
+  }
+
+  async function stat(key: string, signal?: AbortSignal): Promise<ObjectStat | undefined> {
+    const request: ObjectRequest = { method: "HEAD", key, url: rules.urlOf(key), signal };
+    const answer = await answerTo(request, () => ({ byteLength: 0, maxByteLength: 0 }));
+    const byteLength = lengthOf(answer.header("content-length"));
+    if (answer.status === 200 && byteLength !== undefined)
+      return { version: versionOfAnswer(answer, byteLength), byteLength };
+    if (answer.status !== 200 && answer.status !== 405 && answer.status !== 501) {
+      if (rules.isMissing(answer)) return undefined;
+      throw refusalOf(request, answer);
+    }
+    // The server does not tell lengths, or does not know HEAD.
+    const first = await fetchObject(key, { range: { offset: 0, byteLength: 1 }, signal });
+    if (first === undefined || first === "unchanged") return undefined;
+    return { version: first.version, byteLength: first.objectByteLength };
+  }
+
+  return {
+    location,
+    identity,
+    urlOf: rules.urlOf,
+    stat,
+    async read(key, options = {}) {
+      return (await fetchObject(key, options)) as ObjectBytes | undefined;
+    },
+    readIfChanged: (key, known, options = {}) => fetchObject(key, options, known),
+    async readText(url, label, signal) {
+      const plan = (head: AnswerHead) => ({
+        ...answeredBytes(head, undefined, label),
+        maxByteLength: MAX_OBJECT_BYTES,
+      });
+      const request: ObjectRequest = { method: "GET", key: label, url, signal };
+      const answer = await answerTo(request, plan);
+      if (answer.status === 200) return Buffer.from(answer.bytes).toString("utf8");
+      throw refusalOf(request, answer);
+    },
+  };
+}
+
+function conditionsOf({ range, version, known }: ObjectRequest): Record<string, string> {
+  const headers: Record<string, string> = { accept: "*/*", "accept-encoding": "identity" };
+  if (range !== undefined) headers.range = rangeHeader(range);
+  const tag = version && strongTag(version);
+  if (tag !== undefined) headers["if-match"] = tag;
+  if (known?.etag !== undefined) headers["if-none-match"] = known.etag;
+  else if (known?.lastModified !== undefined) headers["if-modified-since"] = known.lastModified;
+  return headers;
+}
+
+/** Tells whether another attempt may have another answer. */
+function isTransient(status: number): boolean {
+  return status === 408 || status === 425 || status === 429 || (status >= 500 && status !== 501);
+}
+
+/** Tells whether there are no bytes to send because the object has none. */
+function isEmptyObject({ status, header }: Answer, { range }: ReadObjectOptions): boolean {
+  return status === 416 && range !== undefined && "last" in range && header("content-range") === "bytes */0";
+}
+
+function changed(key: string): ZpublishError {
+  return new ZpublishError("source-changed", `'${key}' changed while it was being read`);
+}
+
+/** Returns where a redirect leads, without its query, which may have credentials. */
+function targetOf({ header }: Answer): string {
+  try {
+    const { origin, pathname } = new URL(header("location") ?? "");
+    return origin + pathname;
+  } catch {
+    return "another path";
+  }
+}

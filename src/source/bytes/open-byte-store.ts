@@ -1,0 +1,72 @@
+import { ZpublishError } from "../../errors.js";
+import type { ByteStore } from "./byte-store.js";
+import { createHttpStore } from "./http/http-store.js";
+import { createS3Store } from "./s3/s3-store.js";
+import { encodeStrictly } from "./s3/sign-v4.js";
+import { type HeaderValue, type StoreSettings, settingsFor, withSlash } from "./store-settings.js";
+
+/**
+ * Opens the store whose keys begin below a URL, `https://…` or `s3://…`. It makes no request.
+ * @param location URL of a directory; a slash at its end may be missing.
+ * @throws ZpublishError `invalid-config` for URLs with credentials or queries, for other schemes, and for variables that are not set.
+ */
+export function openByteStore(location: string, stores: readonly StoreSettings[]): ByteStore {
+  const settings = settingsFor(location, stores);
+  const url = parseUrl(withSlash(location));
+  const headers = headersOf(settings);
+  if (url.protocol === "s3:") return createS3Store(withSlash(location), settings, headers);
+  const areMissing = settings?.missing === "404+403" ? [404, 410, 403] : [404, 410];
+  const isPublic = settings?.redirect === true && Object.keys(settings.headers ?? {}).length === 0;
+  const store = createHttpStore({
+    location: url.href,
+    identity: url.href,
+    urlOf: (key) => new URL(url.href + encodePath(key)),
+    headersOf: async (_method, _url, asked) => ({ ...headers, ...asked }),
+    isMissing: ({ status }) => areMissing.includes(status),
+  });
+  return isPublic ? { ...store, urlFor: async (key) => url.href + encodePath(key) } : store;
+}
+
+function parseUrl(location: string): URL {
+  const url = URL.canParse(location) ? new URL(location) : undefined;
+  if (url === undefined || !["http:", "https:", "s3:"].includes(url.protocol))
+    throw invalid(`expected an https://, http:// or s3:// URL, received ${location.slice(0, 200)}`);
+  if (url.username !== "" || url.password !== "")
+    throw invalid('expected a URL without user and password: name variables under "stores" instead');
+  if (url.search !== "" || url.hash !== "")
+    throw invalid('expected a URL without query and fragment: secrets belong under "stores"');
+  return url;
+}
+
+/** Percent-encodes a key for a URL, where `.` and `..` would lead elsewhere. */
+function encodePath(key: string): string {
+  const segments = key.split("/");
+  if (segments.some((segment) => segment === "." || segment === ".."))
+    throw new ZpublishError(
+      "unsupported",
+      `expected a key without . and .., received ${JSON.stringify(key)}`,
+    );
+  return segments.map(encodeStrictly).join("/");
+}
+
+function headersOf(settings: StoreSettings | undefined): Record<string, string> {
+  const entries = Object.entries(settings?.headers ?? {});
+  return Object.fromEntries(
+    entries.map(([name, value]) => [
+      name.toLowerCase(),
+      textOf(value, `stores.${settings?.name}.headers.${name}`),
+    ]),
+  );
+}
+
+function textOf(value: HeaderValue, place: string): string {
+  if (typeof value === "string") return value;
+  const text = process.env[value.env];
+  if (text === undefined || text === "")
+    throw invalid(`${place}: expected the variable ${value.env} to be set, found it unset or empty`);
+  return text;
+}
+
+function invalid(message: string): ZpublishError {
+  return new ZpublishError("invalid-config", message);
+}

@@ -1,0 +1,229 @@
+import { createRecentMap } from "../../collections/recent-map.js";
+import { createSingleFlight } from "../../collections/single-flight.js";
+import { ZpublishError } from "../../errors.js";
+import type {
+  ByteStore,
+  ObjectBytes,
+  ObjectRange,
+  ObjectVersion,
+  ReadObjectOptions,
+} from "../bytes/byte-store.js";
+
+/** Time for which an answer of a store is believed: `always` asks each time, `immutable` never again. */
+export type Freshness = "always" | "immutable" | { readonly seconds: number };
+
+/** Objects whose state is remembered, of one store. */
+const MAX_KNOWN = 65_536;
+/** Bytes that were received with a version, and wait for the read that follows. */
+const MAX_KEPT_BYTES = 32 * 2 ** 20;
+
+/** State of an object as the store told it last. */
+export interface KnownObject {
+  /** Undefined if there is no such object. */
+  readonly version: ObjectVersion | undefined;
+  /** Length of the object; undefined if it is not known. */
+  readonly byteLength: number | undefined;
+}
+
+/** A version, and when the store told it. */
+interface Believed {
+  readonly version: ObjectVersion | undefined;
+  /** Milliseconds since process start. */
+  checkedAtMs: number;
+}
+
+/**
+ * Objects of one store and their versions, each believed for some time. The version of an unknown object is learned by the very
+ * read that follows, whose bytes are kept for it: one request per cold chunk, and one per object and period for a warm one.
+ */
+export interface FreshObjects {
+  readonly store: ByteStore;
+  /** Returns the state of an object if it is believed at present; else undefined. Does no I/O. */
+  known(key: string): KnownObject | undefined;
+  /**
+   * Returns the state of an object, and asks the store if it is not known, or not believed any more.
+   * @param range Bytes that are read next. Default: all. `none` if none are.
+   * @throws ZpublishError `source-unreadable`
+   */
+  look(key: string, range?: ObjectRange | "none"): Promise<KnownObject>;
+  /**
+   * Reads bytes of an object in the version known. If it has changed, learns the new version and reads that.
+   * @returns Undefined if there is no such object.
+   * @throws as {@link ByteStore.read}
+   */
+  read(key: string, options?: ReadObjectOptions): Promise<ObjectBytes | undefined>;
+}
+
+const ABSENT: KnownObject = Object.freeze({ version: undefined, byteLength: undefined });
+
+/** Creates the state of a store's objects, none of which is known yet. */
+export function createFreshObjects(store: ByteStore, freshness: Freshness): FreshObjects {
+  /** By name of the object that has the bytes of a key. */
+  const believed = createRecentMap<Believed>(MAX_KNOWN);
+  /** By key, with the token of their version: many keys may lie in one object. */
+  const lengths = createRecentMap<{ readonly token: string; readonly byteLength: number }>(MAX_KNOWN);
+  const kept = createKeptBytes();
+  const looks = createSingleFlight<KnownObject>();
+  /** True once an object was too long for its bytes to be kept: then versions are learned without bytes. */
+  let isLarge = false;
+  const periodMs =
+    freshness === "always"
+      ? 0
+      : freshness === "immutable"
+        ? Number.POSITIVE_INFINITY
+        : freshness.seconds * 1_000;
+
+  /** Returns the object that has the bytes of a key; undefined if the store knows that there are none. */
+  function objectOf(key: string): string | undefined {
+    return store.objectOf === undefined ? key : store.objectOf(key);
+  }
+
+  function stateOf(key: string, version: ObjectVersion | undefined): KnownObject {
+    if (version === undefined) return ABSENT;
+    const length = lengths.get(key);
+    return { version, byteLength: length?.token === version.token ? length.byteLength : undefined };
+  }
+
+  function known(key: string): KnownObject | undefined {
+    const object = objectOf(key);
+    if (object === undefined) return ABSENT;
+    const found = believed.get(object);
+    const isFresh = found !== undefined && performance.now() - found.checkedAtMs < periodMs;
+    return isFresh ? stateOf(key, found.version) : undefined;
+  }
+
+  function learn(
+    key: string,
+    checkedAtMs: number,
+    version: ObjectVersion | undefined,
+    byteLength: number | undefined,
+  ): KnownObject {
+    if (version !== undefined && byteLength !== undefined)
+      lengths.set(key, { token: version.token, byteLength });
+    const object = objectOf(key) as string;
+    // A key that is absent tells nothing about an object that has other keys, too.
+    if (version !== undefined || object === key) believed.set(object, { version, checkedAtMs });
+    return stateOf(key, version);
+  }
+
+  async function stat(key: string, beganMs: number): Promise<KnownObject> {
+    const found = await store.stat(key);
+    return learn(key, beganMs, found?.version, found?.byteLength);
+  }
+
+  /** Asks the store for the state of an object, and for the bytes that are read next unless they are many. */
+  async function ask(key: string, range: ObjectRange | "none" | undefined): Promise<KnownObject> {
+    const beganMs = performance.now();
+    const before = believed.get(objectOf(key) as string);
+    const isBelieved = known(key) !== undefined;
+    if (range === "none" || (isLarge && range === undefined)) return stat(key, beganMs);
+    const options = { range, maxByteLength: MAX_KEPT_BYTES };
+    try {
+      const found =
+        before?.version === undefined
+          ? await store.read(key, options)
+          : isBelieved
+            ? await store.read(key, { ...options, version: before.version })
+            : await store.readIfChanged(key, before.version, options);
+      if (found === "unchanged") {
+        (before as Believed).checkedAtMs = beganMs;
+        return stateOf(key, before?.version);
+      }
+      if (found !== undefined) kept.add(nameOf(key, range, found.objectByteLength), found);
+      return learn(key, beganMs, found?.version, found?.objectByteLength);
+    } catch (error) {
+      if (!(error instanceof ZpublishError)) throw error;
+      if (error.code === "source-changed") forget(key);
+      if (error.details.expected !== MAX_KEPT_BYTES) throw error;
+      isLarge = true;
+      return stat(key, beganMs);
+    }
+  }
+
+  function forget(key: string): void {
+    believed.delete(objectOf(key) ?? "");
+  }
+
+  async function look(key: string, range?: ObjectRange | "none"): Promise<KnownObject> {
+    const state = known(key);
+    if (state !== undefined && (state.version === undefined || state.byteLength !== undefined)) return state;
+    // A known object is asked for once, whatever is read of it. Otherwise each reader needs its own bytes.
+    const object = objectOf(key) as string;
+    const isAskedOnce = state === undefined && believed.get(object)?.version !== undefined;
+    const flight = isAskedOnce ? object : `${key}\n${JSON.stringify(range)}`;
+    return looks.run(flight, () => ask(key, range));
+  }
+
+  async function readKnown(
+    key: string,
+    state: KnownObject,
+    options: ReadObjectOptions,
+  ): Promise<ObjectBytes | undefined> {
+    if (state.version === undefined) return undefined;
+    const found = kept.take(nameOf(key, options.range, state.byteLength));
+    if (found?.version.token === state.version.token) return found;
+    return store.read(key, { ...options, version: state.version });
+  }
+
+  return {
+    store,
+    known,
+    look,
+    async read(key, options = {}) {
+      const before = believed.get(objectOf(key) ?? "");
+      const state =
+        before?.version === undefined ? await look(key, options.range) : stateOf(key, before.version);
+      try {
+        const found = await readKnown(key, state, options);
+        if (found !== undefined || state.version === undefined) return found;
+      } catch (error) {
+        if (!(error instanceof ZpublishError) || error.code !== "source-changed") throw error;
+      }
+      // It has changed, or is gone: another version may be read now.
+      forget(key);
+      return readKnown(key, await look(key, options.range), options);
+    },
+  };
+}
+
+function nameOf(key: string, range: ObjectRange | undefined, objectByteLength: number | undefined): string {
+  const length = objectByteLength ?? 0;
+  if (range === undefined) return `${key}\n0\n${length}`;
+  if ("offset" in range) return `${key}\n${range.offset}\n${range.byteLength}`;
+  const count = Math.min(range.last, length);
+  return `${key}\n${length - count}\n${count}`;
+}
+
+/** Bytes that wait for the read that follows. */
+interface KeptBytes {
+  add(name: string, found: ObjectBytes): void;
+  /** Returns bytes and forgets them; undefined if they are not there any more. */
+  take(name: string): ObjectBytes | undefined;
+}
+
+/** Creates a store of kept bytes. The oldest are dropped if there are too many: they are read again. */
+function createKeptBytes(): KeptBytes {
+  const kept = new Map<string, ObjectBytes>();
+  let byteLength = 0;
+
+  function take(name: string): ObjectBytes | undefined {
+    const found = kept.get(name);
+    if (found === undefined) return undefined;
+    kept.delete(name);
+    byteLength -= found.bytes.length;
+    return found;
+  }
+
+  return {
+    take,
+    add(name, found) {
+      take(name);
+      kept.set(name, found);
+      byteLength += found.bytes.length;
+      for (const oldest of kept.keys()) {
+        if (byteLength <= MAX_KEPT_BYTES) break;
+        take(oldest);
+      }
+    },
+  };
+}

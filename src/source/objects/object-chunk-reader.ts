@@ -1,0 +1,144 @@
+import { ZpublishError } from "../../errors.js";
+import { encodeChunkKey } from "../../zarr/chunk-key.js";
+import type {
+  ChunkFiles,
+  ChunkReader,
+  FileChunks,
+  ReadOptions,
+  ShardChunks,
+  StoredChunk,
+  VersionCheck,
+} from "../../zarr/chunk-source.js";
+import { assertStoredLength } from "../../zarr/plan/max-stored-byte-length.js";
+import type { ObjectBytes, ReadObjectOptions } from "../bytes/byte-store.js";
+import { createShardFinder, type ShardFile } from "../chunks/find-in-shards.js";
+import type { FreshObjects, KnownObject } from "./fresh-objects.js";
+
+/** Longest stored chunk: a view cannot be longer. */
+const MAX_CHUNK_BYTES = 2 ** 31 - 1;
+
+/** Opens a reader of chunks that are objects of a store, or inner chunks of shards that are. */
+export function openObjectChunkReader(source: FileChunks | ShardChunks, objects: FreshObjects): ChunkReader {
+  return source.kind === "files" ? openWholeReader(source, objects) : openShardReader(source, objects);
+}
+
+/**
+ * Asserts that the metadata of an array exists, before one of its chunks is called absent: the whole store may be gone.
+ * @throws ZpublishError `source-unreadable`
+ */
+async function assertMetadataExists(
+  objects: FreshObjects,
+  { metadataFile }: ChunkFiles,
+  key: string,
+): Promise<void> {
+  if (metadataFile === undefined) return;
+  if ((await objects.look(metadataFile, "none")).version !== undefined) return;
+  throw new ZpublishError(
+    "source-unreadable",
+    `chunk '${key}' cannot be read: the metadata of its array is no longer in the store`,
+    { details: { key } },
+  );
+}
+
+/** Returns the version of an object that is believed, and a way to check it again; undefined if there is none. */
+function versionNow(objects: FreshObjects, key: string): VersionCheck | undefined {
+  const token = objects.known(key)?.version?.token;
+  if (token === undefined) return undefined;
+  return { version: token, isUnchanged: () => objects.known(key)?.version?.token === token };
+}
+
+function openWholeReader(source: FileChunks, objects: FreshObjects): ChunkReader {
+  const { directory, keyEncoding } = source;
+  const prefix = directory === "" ? "" : `${directory}/`;
+  const keyOf = (chunkCoords: readonly number[]) => prefix + encodeChunkKey(chunkCoords, keyEncoding);
+
+  async function look(key: string, range?: "none"): Promise<KnownObject> {
+    const found = await objects.look(key, range);
+    if (found.version === undefined) await assertMetadataExists(objects, source, key);
+    return found;
+  }
+
+  async function readPart(
+    key: string,
+    part: NonNullable<ReadOptions["part"]>,
+    limits: ReadObjectOptions,
+  ): Promise<StoredChunk | undefined> {
+    const known = await look(key, "none");
+    if (known.version === undefined || known.byteLength === undefined) return undefined;
+    assertStoredLength(known.byteLength, limits.maxByteLength, known.version.token, () => `chunk '${key}'`);
+    const { start, byteLength } = part(known.byteLength);
+    const found = await objects.store.read(key, {
+      range: { offset: start, byteLength },
+      version: known.version,
+    });
+    return found && { ...storedChunk(found), fileByteLength: found.objectByteLength };
+  }
+
+  return {
+    version: async (chunkCoords) => (await look(keyOf(chunkCoords))).version?.token,
+    versionNow: (chunkCoords) => versionNow(objects, keyOf(chunkCoords)),
+    async read(chunkCoords, { maxByteLength = MAX_CHUNK_BYTES, allocate, part } = {}) {
+      const key = keyOf(chunkCoords);
+      if (part !== undefined) return readPart(key, part, { maxByteLength });
+      const found = await objects.read(key, { maxByteLength, allocate });
+      if (found === undefined) await assertMetadataExists(objects, source, key);
+      else assertStoredLength(found.bytes.length, maxByteLength, found.version.token, () => `chunk '${key}'`);
+      return found && storedChunk(found);
+    },
+    async measure(chunkCoords) {
+      const { version, byteLength } = await look(keyOf(chunkCoords), "none");
+      return version && byteLength !== undefined ? { byteLength, version: version.token } : undefined;
+    },
+  };
+}
+
+function storedChunk({ bytes, version }: ObjectBytes): StoredChunk {
+  return { bytes, version: version.token };
+}
+
+function openShardReader(source: ShardChunks, objects: FreshObjects): ChunkReader {
+  const finder = createShardFinder(source, `${objects.store.identity}\n`);
+  const { location, byteLength: indexByteLength } = finder.outerIndex;
+  // The index is what is read next of a shard that is not known.
+  const indexRange =
+    location === "end" ? { last: indexByteLength } : { offset: 0, byteLength: indexByteLength };
+
+  async function openShard(key: string): Promise<ShardFile | undefined> {
+    const { version, byteLength } = await objects.look(key, indexRange);
+    if (version === undefined || byteLength === undefined) {
+      await assertMetadataExists(objects, source, key);
+      return undefined;
+    }
+    return {
+      byteLength,
+      version: version.token,
+      async readBytes(offset, byteLength, allocate) {
+        const found = await objects.read(key, { range: { offset, byteLength }, allocate });
+        if (found?.version.token === version.token) return found.bytes;
+        throw new ZpublishError("source-changed", `shard '${key}' changed while it was being read`);
+      },
+    };
+  }
+
+  return {
+    async version(chunkCoords) {
+      return (await openShard(finder.placeOf(chunkCoords).path))?.version;
+    },
+    versionNow: (chunkCoords) => versionNow(objects, finder.placeOf(chunkCoords).path),
+    async read(chunkCoords, { maxByteLength, allocate } = {}) {
+      const place = finder.placeOf(chunkCoords);
+      const shard = await openShard(place.path);
+      const found = shard && (await finder.find(shard, place));
+      if (shard === undefined || found === undefined) return undefined;
+      assertStoredLength(found.byteLength, maxByteLength, shard.version, () => finder.labelOf(chunkCoords));
+      const bytes = await shard.readBytes(found.offset, found.byteLength, allocate);
+      return { bytes, version: shard.version };
+    },
+    async measure(chunkCoords) {
+      const place = finder.placeOf(chunkCoords);
+      const shard = await openShard(place.path);
+      const found = shard && (await finder.find(shard, place));
+      return found && shard && { byteLength: found.byteLength, version: shard.version };
+    },
+  };
+}

@@ -1,0 +1,92 @@
+import { messageOf, ZpublishError } from "../../errors.js";
+import type { ByteStore } from "../bytes/byte-store.js";
+import { withinLocation } from "../directory/read-store.js";
+import type { Source, StoredTree } from "../source.js";
+import { createObjectSource, type ObjectSourceOptions } from "./object-source.js";
+import { createStoreDocuments } from "./store-documents.js";
+
+/** First bytes of a file that are read to find out what it is. */
+const HEAD_BYTES = 4_096;
+
+/** A file by its first bytes: its kind's source; undefined if it is of no kind that is known. */
+export type OpenFileSource = (file: ByteStore, key: string, head: Uint8Array) => Source | undefined;
+
+/** Options of {@link createRemoteSource}. */
+export interface RemoteSourceOptions extends Omit<ObjectSourceOptions, "documents"> {
+  /** The store that has the location as a file, and its key there; undefined if the location can only be a directory. */
+  readonly file: { readonly store: ByteStore; readonly key: string } | undefined;
+  readonly openFile: OpenFileSource;
+  /** Opens a directory of references; see `readsAsReferences`. */
+  readonly openReferences: (zmetadata: string) => Source | undefined;
+}
+
+/**
+ * Creates the source of a location that may be a directory or a file. What it is is found out when it is first read, from documents and
+ * first bytes that are asked for at the same time.
+ */
+export function createRemoteSource(options: RemoteSourceOptions): Source {
+  const { location, store, file, openFile } = options;
+  let found: Source | undefined;
+
+  async function find(): Promise<Source> {
+    const documents = createStoreDocuments(store);
+    const [zarrJson, zmetadata, head] = await Promise.all([
+      documents.read("zarr.json"),
+      documents.read(".zmetadata"),
+      readHead(),
+    ]);
+    const references = zmetadata === undefined ? undefined : options.openReferences(zmetadata);
+    if (references !== undefined) return references;
+    const directory = createObjectSource({ ...options, documents });
+    if (zarrJson !== undefined || zmetadata !== undefined || head === undefined) return directory;
+    if (typeof head === "string") return withHint(directory, head);
+    const source = openFile((file as { store: ByteStore }).store, (file as { key: string }).key, head);
+    if (source !== undefined) return source;
+    throw new ZpublishError(
+      "unsupported",
+      `expected a Zarr store, a zip archive or kerchunk references, received a file that begins with ${describe(head)}`,
+    );
+  }
+
+  /** Reads the first bytes of the location as a file; undefined if there is none, a text if that cannot be told. */
+  async function readHead(): Promise<Uint8Array | string | undefined> {
+    if (file === undefined) return undefined;
+    try {
+      return (await file.store.read(file.key, { range: { offset: 0, byteLength: HEAD_BYTES } }))?.bytes;
+    } catch (error) {
+      return messageOf(error);
+    }
+  }
+
+  async function source(): Promise<Source> {
+    found ??= await withinLocation(location, find);
+    return found;
+  }
+
+  return {
+    location,
+    readTree: async (progress) => (await source()).readTree(progress),
+    fingerprint: async () => (await source()).fingerprint(),
+    close: async () => found?.close(),
+  };
+}
+
+/** Adds to the error of a directory that is no store why the location could not be read as a file. */
+function withHint(directory: Source, hint: string): Source {
+  return {
+    ...directory,
+    async readTree(progress): Promise<StoredTree> {
+      try {
+        return await directory.readTree(progress);
+      } catch (error) {
+        if (!(error instanceof ZpublishError) || error.code !== "invalid-metadata") throw error;
+        throw new ZpublishError(error.code, `${error.message}; as a file: ${hint}`, { cause: error });
+      }
+    },
+  };
+}
+
+function describe(head: Uint8Array): string {
+  const text = Buffer.from(head.subarray(0, 16)).toString("latin1");
+  return JSON.stringify(text);
+}
