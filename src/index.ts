@@ -15,6 +15,7 @@ export {
   createDataTree,
   openDataTree,
   type ServableTree,
+  zarrStoreSource,
 } from "./library/data-tree.js";
 export type { GroupInput, VariableInput } from "./library/group-input.js";
 export type { DatasetOptions, ServerOptions } from "./library/server-options.js";
@@ -23,6 +24,7 @@ export type { DataType } from "./model/data-type.js";
 export type { Log, LogLevel } from "./observe/log.js";
 export type { PreviewService, PreviewValues } from "./pages/preview/preview.js";
 export type { Plugin, PluginContext, PluginModule } from "./plugins/plugin.js";
+export type { ZarritaStoreOptions } from "./source/bytes/zarrita-store.js";
 export type { CodecSpec } from "./zarr/codec-spec.js";
 export type { EncodingPlan } from "./zarr/plan/encoding-plan.js";
 export type { ArrayDocument } from "./zarr/v2/array-document.js";

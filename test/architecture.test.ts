@@ -54,6 +54,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "observe",
     "pages",
     "plugins",
+    "source",
     "zarr",
   ],
   main: ["cli"],

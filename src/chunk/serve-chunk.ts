@@ -24,6 +24,8 @@ const MAX_READS_PER_STORE = 32;
 const DEFAULT_MAX_WAITING_READS = 16_384;
 /** Memory of reads that stays for the next ones. */
 const MAX_FREE_READ_BYTES = 8 * 1024 * 1024;
+/** Time for which a URL can be fetched. An answer that has it may be kept for a fifth of that. */
+const REDIRECT_SECONDS = 300;
 /** Look-ups up to this many microseconds, nearly all, share their header lines. */
 const SHARED_MICROSECONDS = 1_000;
 
@@ -73,10 +75,12 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
         version.token === undefined ? `"${access.tag}-${key}"` : `"${access.tag}-${key}-${version.token}"`,
       cacheControl: snapshot.cacheControl,
     };
+    const elsewhere = elsewhereOf(chunk);
     const reply: BodyReply = {
       kind: "body",
       ...fields,
-      head: new RepresentationHead(fields),
+      ...(elsewhere && { elsewhere }),
+      head: new RepresentationHead(elsewhere === undefined ? fields : { ...fields, vary: "Prefer" }),
       open: (client, wanted) => open(request, client, wanted),
     };
     if (chunk.version === version) chunk.reply = reply;
@@ -169,6 +173,18 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
         return reads.waiting;
       },
     },
+  };
+}
+
+/** Returns what finds the URL of a chunk in its own store, if clients are redirected there for chunks that are passed through. */
+function elsewhereOf({ array, access, coords }: ServedChunk): BodyReply["elsewhere"] {
+  const { urlFor } = access.reader;
+  const { kind, source } = array.plan;
+  if (urlFor === undefined || source.kind !== "files" || (kind !== "passthrough" && kind !== "files"))
+    return undefined;
+  return async () => {
+    const url = await urlFor(coords, REDIRECT_SECONDS);
+    return url === undefined ? undefined : { url, maxAgeSeconds: REDIRECT_SECONDS / 5 };
   };
 }
 

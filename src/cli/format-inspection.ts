@@ -10,7 +10,8 @@ import {
 const HEAD = ["variable", "type", "dimensions", "chunks", "codecs", "size", "served"] as const;
 
 /** Writes an inspection as aligned text, one line per variable. */
-export function formatInspection({ location, groups, refused, warnings }: Inspection): string {
+export function formatInspection(inspection: Inspection): string {
+  const { location, groups, refused, warnings, stores = [] } = inspection;
   const rows = groups.map(({ variables }) => variables.map(formatVariable));
   const widths = columnWidths([HEAD, ...rows.flat()]);
   const lines = [printable(location), ""];
@@ -21,6 +22,10 @@ export function formatInspection({ location, groups, refused, warnings }: Inspec
   for (const warning of warnings) lines.push(`warning: ${printable(warning)}`);
   if (refused.length + warnings.length > 0) lines.push("");
   lines.push(summaryOf(groups, refused.length));
+  for (const { store, requests, retries, receivedBytes, seconds } of stores)
+    lines.push(
+      `${printable(store)}: ${count(requests, "request")}, ${retries} of them again, ${formatByteSize(receivedBytes)}, ${seconds} s`,
+    );
   return `${lines.join("\n")}\n`;
 }
 

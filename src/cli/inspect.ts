@@ -2,6 +2,7 @@ import { createSnapshot } from "../dataset/create-snapshot.js";
 import type { ServedArray } from "../dataset/dataset.js";
 import type { JsonObject } from "../json/json-value.js";
 import { elementCount } from "../model/chunk-grid.js";
+import { allStoreStats } from "../source/bytes/store-stats.js";
 import type { Refusal, StoredTree } from "../source/source.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
 
@@ -11,6 +12,18 @@ export interface Inspection {
   readonly groups: readonly InspectedGroup[];
   readonly refused: readonly Refusal[];
   readonly warnings: readonly string[];
+  /** Remote stores that were asked. Default: none. */
+  readonly stores?: readonly InspectedStore[];
+}
+
+/** Cost of reading the metadata from one remote store. */
+export interface InspectedStore {
+  readonly store: string;
+  readonly requests: number;
+  readonly retries: number;
+  readonly receivedBytes: number;
+  /** Time of all requests together, of which many are under way at once. */
+  readonly seconds: number;
 }
 
 /** One group of a location. */
@@ -60,6 +73,17 @@ export function inspectTree(location: string, tree: StoredTree): Inspection {
     }),
   );
   return { location, groups, refused: snapshot.refused, warnings: snapshot.warnings };
+}
+
+/** Returns what was asked of remote stores since the program started. */
+export function inspectStores(): InspectedStore[] {
+  return [...allStoreStats()].map(([store, { answers, failures, retries, bytes, seconds }]) => ({
+    store,
+    requests: failures + [...answers.values()].reduce((sum, count) => sum + count, 0),
+    retries,
+    receivedBytes: bytes,
+    seconds: Math.round(seconds.sum * 1_000) / 1_000,
+  }));
 }
 
 function inspectArray({ variable, plan, stored, v3Problem, describeV3 }: ServedArray): InspectedVariable {

@@ -4,7 +4,7 @@ import type { JsonValue } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import { openSource } from "../source/open-source.js";
 import { formatInspection } from "./format-inspection.js";
-import { inspectTree } from "./inspect.js";
+import { inspectStores, inspectTree } from "./inspect.js";
 import { createProgressReporter } from "./open-progress.js";
 
 /**
@@ -19,7 +19,7 @@ export async function runInspect(location: string, { json }: { readonly json: bo
       progress.update({ opened: 0, total: 1, id: basename(location), arrays }),
     );
     progress.finish();
-    const inspection = inspectTree(location, tree);
+    const inspection = { ...inspectTree(location, tree), stores: inspectStores() };
     process.stdout.write(
       json ? `${stringifyJson(inspection as unknown as JsonValue, 2)}\n` : formatInspection(inspection),
     );

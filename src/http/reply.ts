@@ -64,6 +64,18 @@ export interface BodyReply {
    * @throws ZpublishError; `not-found` if the chunk is absent.
    */
   open(request: BodyClient, wanted: WantedPart): Body | Promise<Body>;
+  /**
+   * Returns a URL from which the client can fetch the whole body itself; undefined if there is none. GET is redirected there, unless
+   * it asks for a range or with `Prefer: respond-direct`. Default: bodies are sent.
+   */
+  readonly elsewhere?: (() => Promise<ElsewhereUrl | undefined>) | undefined;
+}
+
+/** A URL of another server. */
+export interface ElsewhereUrl {
+  readonly url: string;
+  /** Time for which an answer with the URL may be kept; the URL is valid for longer. */
+  readonly maxAgeSeconds: number;
 }
 
 /** The client of a body that is made. */

@@ -4,7 +4,7 @@ import { matchIfMatch, matchIfNoneMatch, type TagMatch } from "./headers/conditi
 import { type PackedLines, packLines } from "./headers/encoded-headers.js";
 import { headerField } from "./headers/header-field.js";
 import { type ByteRange, type RangeRequest, requestedRange, resolveRange } from "./headers/range.js";
-import type { Body, BodyReply } from "./reply.js";
+import type { Body, BodyReply, ElsewhereUrl } from "./reply.js";
 import type { RepresentationHead } from "./representation-head.js";
 import { rangeNotSatisfiable } from "./send-error.js";
 import { writeEncodedHead, writeHead } from "./write-head.js";
@@ -16,7 +16,7 @@ export interface Representation {
   readonly etags?: readonly string[];
   readonly head: RepresentationHead;
   /** All bytes, if they are at hand and never change, or what makes them. */
-  readonly content: Uint8Array | Pick<BodyReply, "open">;
+  readonly content: Uint8Array | Pick<BodyReply, "open" | "elsewhere">;
 }
 
 /**
@@ -40,6 +40,23 @@ export function sendRepresentation(
     sendBytes(exchange, what, content, asked);
     return undefined;
   }
+  if (content.elsewhere !== undefined && isRedirectable(exchange, noneMatch, asked))
+    return content.elsewhere().then((found) => {
+      if (exchange.over) return undefined;
+      if (found === undefined) return sendOpened(exchange, what, content, noneMatch, asked);
+      return sendElsewhere(exchange, found);
+    });
+  return sendOpened(exchange, what, content, noneMatch, asked);
+}
+
+/** Opens a body and sends what is asked for of it. */
+function sendOpened(
+  exchange: Exchange,
+  what: Representation,
+  content: Pick<BodyReply, "open">,
+  noneMatch: TagMatch,
+  asked: RangeRequest | undefined,
+): void | Promise<void> {
   const send = (body: Body) => {
     exchange.own(body);
     if (exchange.over) return;
@@ -71,6 +88,23 @@ function sendNotModified(exchange: Exchange, { head }: Representation): void {
   exchange.cork(() => {
     writeEncodedHead(exchange, "304 Not Modified", head.notModified);
     exchange.endBodiless();
+  });
+}
+
+/** Tells whether a client may be sent to another server for a body. */
+function isRedirectable(exchange: Exchange, noneMatch: TagMatch, asked: RangeRequest | undefined): boolean {
+  if (exchange.method !== "GET" || noneMatch !== "no-match" || asked !== undefined) return false;
+  return !/(^|[\s,;])respond-direct($|[\s,;])/i.test(exchange.header("prefer") ?? "");
+}
+
+function sendElsewhere(exchange: Exchange, { url, maxAgeSeconds }: ElsewhereUrl): void {
+  const { access } = exchange.context;
+  const fields =
+    headerField("Location", url) +
+    headerField("Cache-Control", access.cacheControlOf(`public, max-age=${maxAgeSeconds}`));
+  exchange.cork(() => {
+    writeHead(exchange, "307 Temporary Redirect", fields, "Prefer, Range");
+    exchange.endHead(0);
   });
 }
 

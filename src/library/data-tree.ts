@@ -1,8 +1,11 @@
+import type { Readable } from "zarrita";
 import { resolveLocation } from "../config/locate.js";
 import { configError, describeValue } from "../config/problem.js";
 import { createSnapshot } from "../dataset/create-snapshot.js";
 import type { DataTree } from "../model/data-tree.js";
+import { createZarritaStore, type ZarritaStoreOptions } from "../source/bytes/zarrita-store.js";
 import { createMemorySource } from "../source/memory/memory-source.js";
+import { createObjectSource } from "../source/objects/object-source.js";
 import { openSource } from "../source/open-source.js";
 import type { Refusal, Source } from "../source/source.js";
 import { type GroupInput, readGroups } from "./group-input.js";
@@ -22,13 +25,16 @@ export interface CreateDataTreeOptions {
   readonly revision?: string;
 }
 
+/** Time for which the version of a given store is believed. */
+const VERSION_SECONDS = 1;
+
 /** Sources of trees. They are no part of the public interface. */
 const sources = new WeakMap<ServableTree, Source>();
 
 /**
- * Opens the Zarr store at a location: the path of a directory, or its `file:` URL.
+ * Opens a location: the path of a directory or file, or a `file:`, `https:`, `http:` or `s3:` URL.
  * @throws ZpublishError `invalid-config`, `invalid-metadata`, `source-unreadable`, or `unsupported` if it is another kind
- * of location.
+ * of file.
  */
 export async function openDataTree(location: string): Promise<ServableTree> {
   if (typeof location !== "string" || location === "") {
@@ -49,6 +55,26 @@ export async function createDataTree(
 ): Promise<ServableTree> {
   const groups = readGroups(root);
   return servableTree(createMemorySource({ groups, ...(revision === undefined ? {} : { revision }) }));
+}
+
+/**
+ * Opens the Zarr store behind any store that implements zarrita's `Readable` (`FetchStore`, `ReferenceStore`, `ZipFileStore`, a `Map`,
+ * one's own). It is read on the server's thread, and encoded by the workers.
+ * @throws ZpublishError `invalid-metadata`, `source-unreadable`, or `unsupported` if it has no consolidated metadata and no `list`.
+ */
+export async function zarrStoreSource(
+  store: Readable,
+  options: ZarritaStoreOptions = {},
+): Promise<ServableTree> {
+  const { location = "zarrita", version } = options;
+  const source = createObjectSource({
+    location,
+    store: createZarritaStore(store, options),
+    rootArrayName: "data",
+    freshness: version === undefined ? "immutable" : { seconds: VERSION_SECONDS },
+    names: [],
+  });
+  return servableTree(source);
 }
 
 /** Looks up the source of a tree that this module made; undefined for other objects. */

@@ -52,6 +52,7 @@ export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
     main: markup`<h1><bdi>${snapshot.id}</bdi>${groupPath}${treeMark}</h1>
 ${titleLine(group)}
 <p class="facts">${facts}</p>
+${placeOf(snapshot)}
 ${renderJsonLinks(snapshot, group, nested)}
 ${usage}
 ${renderRefused(snapshot, group)}
@@ -63,6 +64,12 @@ function titleLine({ attrs }: Group): Markup {
   const title = [attrs.title, attrs.long_name].find((value) => typeof value === "string" && value !== "");
   if (typeof title !== "string") return NO_MARKUP;
   return markup`<p class="lead" dir="auto">${title.length <= 300 ? title : `${title.slice(0, 300)}…`}</p>`;
+}
+
+/** Says where a dataset lies, unless that is a path of this machine. */
+function placeOf({ location }: DatasetSnapshot): Markup {
+  if (!/^(https?|s3):\/\//i.test(location)) return NO_MARKUP;
+  return markup`<p class="facts">Stored at <bdi>${location}</bdi></p>`;
 }
 
 /** Maximum of linked segments in a breadcrumb; of further segments it shows only the last. */

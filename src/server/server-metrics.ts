@@ -8,6 +8,7 @@ import { packageVersions } from "../observe/versions.js";
 import { type EncodePoolStats, IDLE_POOL_STATS } from "../pool/pool-stats.js";
 import { sourceReadSeconds } from "../source/files/direct-reads.js";
 import { httpMetrics } from "./http-metrics.js";
+import { storeMetrics } from "./store-metrics.js";
 
 /** The parts of a server that are measured. Parts that have not started have counted nothing. */
 export interface MetricSources {
@@ -45,6 +46,7 @@ export function serverMetrics(sources: MetricSources): MetricFamily[] {
     ...aboutPool(sources),
     ...aboutCache(sources.cache()),
     ...aboutSources(sources.datasets()),
+    ...storeMetrics(),
   ];
 }
 

@@ -105,6 +105,13 @@ export interface ChunkReader {
   read(chunkCoords: readonly number[], options?: ReadOptions): Promise<StoredChunk | undefined>;
   /** Returns the length of the stored chunk without reading it; undefined if there is none. */
   measure(chunkCoords: readonly number[]): Promise<StoredSize | undefined>;
+  /**
+   * Returns a URL from which a client can fetch the stored chunk itself for some seconds; undefined if it cannot. Only readers
+   * of whole objects have it, if the operator wants clients to be redirected.
+   */
+  readonly urlFor?:
+    | ((chunkCoords: readonly number[], seconds: number) => Promise<string | undefined>)
+    | undefined;
 }
 
 /** Options of a read. */

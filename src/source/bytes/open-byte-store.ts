@@ -18,6 +18,7 @@ export function openByteStore(location: string, stores: readonly StoreSettings[]
   const areMissing = settings?.missing === "404+403" ? [404, 410, 403] : [404, 410];
   const isPublic = settings?.redirect === true && Object.keys(settings.headers ?? {}).length === 0;
   const store = createHttpStore({
+    store: settings?.name ?? url.origin,
     location: url.href,
     identity: url.href,
     urlOf: (key) => new URL(url.href + encodePath(key)),

@@ -16,17 +16,17 @@ export interface StoreStats {
 
 const stats = new Map<string, StoreStats>();
 
-/** Returns the counts of a store by its location, for all who read it. */
-export function statsOfStore(location: string): StoreStats {
-  let found = stats.get(location);
+/** Returns the counts of a store by its name, for all datasets in it. */
+export function statsOfStore(name: string): StoreStats {
+  let found = stats.get(name);
   if (found === undefined) {
     found = { answers: new Map(), failures: 0, retries: 0, bytes: 0, seconds: createHistogram() };
-    stats.set(location, found);
+    stats.set(name, found);
   }
   return found;
 }
 
-/** Returns the counts of all stores by location. */
+/** Returns the counts of all stores by name. */
 export function allStoreStats(): ReadonlyMap<string, StoreStats> {
   return stats;
 }

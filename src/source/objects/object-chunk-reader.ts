@@ -74,8 +74,12 @@ function openWholeReader(source: FileChunks, objects: FreshObjects): ChunkReader
     return found && { ...storedChunk(found), fileByteLength: found.objectByteLength };
   }
 
+  const { urlFor } = objects.store;
+  // Clients that are redirected need no bytes.
+  const read = urlFor === undefined ? undefined : "none";
   return {
-    version: async (chunkCoords) => (await look(keyOf(chunkCoords))).version?.token,
+    urlFor: urlFor && ((chunkCoords, seconds) => urlFor(keyOf(chunkCoords), seconds)),
+    version: async (chunkCoords) => (await look(keyOf(chunkCoords), read)).version?.token,
     versionNow: (chunkCoords) => versionNow(objects, keyOf(chunkCoords)),
     async read(chunkCoords, { maxByteLength = MAX_CHUNK_BYTES, allocate, part } = {}) {
       const key = keyOf(chunkCoords);

@@ -30,6 +30,8 @@ const limiter = createLimiter({
 
 /** Rules of a store that is reached over HTTP. */
 export interface HttpStoreRules {
+  /** Name of the configured store, or of the host or bucket: limits and counts are for all that lies there. */
+  readonly store: string;
   /** See {@link ByteStore.location}. */
   readonly location: string;
   /** See {@link ByteStore.identity}. */
@@ -71,8 +73,8 @@ interface ObjectRequest extends ReadObjectOptions {
 
 /** Creates a store of objects behind URLs. It makes no request before its first call. */
 export function createHttpStore(rules: HttpStoreRules): HttpStore {
-  const { location, identity } = rules;
-  const stats = statsOfStore(location);
+  const { store, location, identity } = rules;
+  const stats = statsOfStore(store);
 
   /** Sends a request until it is answered; see CONTRACT: retried within the time limit, then an error. */
   async function answerTo(request: ObjectRequest, plan: (head: AnswerHead) => BodyPlan): Promise<Answer> {
@@ -84,7 +86,7 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
           signal,
           () => stats.retries++,
         );
-      return await limiter.run(identity, run, signal);
+      return await limiter.run(store, run, signal);
     } catch (error) {
       if (error instanceof ZpublishError) throw error;
       if (signal?.aborted) throw new ZpublishError("cancelled", "the reader has gone");

@@ -49,6 +49,7 @@ export function createS3Store(
   }
 
   const store = createHttpStore({
+    store: settings?.name ?? `s3://${name}`,
     location,
     identity: `${bucketUrl}\n${prefix}`,
     urlOf: (key) => new URL(bucketUrl + encodeKey(prefix + key)),
