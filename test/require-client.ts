@@ -6,7 +6,7 @@ export const PYTHON = "/usr/bin/python3";
 
 /**
  * How each client is asked whether it is there: a command that really loads it, quick, and ends with 0.
- * All of them are installed by `scripts/install-clients.sh`.
+ * All of them are installed by `scripts/install-clients.sh`, and servers of remote data by `scripts/install-origins.sh`.
  */
 const PROBES = {
   xarray: [PYTHON, "-c", "import xarray"],
@@ -20,6 +20,8 @@ const PROBES = {
   gdalinfo: ["gdalinfo", "--version"],
   chromium: ["chromium", "--version"],
   nginx: ["/usr/sbin/nginx", "-v"],
+  apache: ["/usr/sbin/apache2", "-v"],
+  radosgw: ["sh", "-c", "radosgw --version && ceph-mon --version && ceph-osd --version && ceph --version"],
   haproxy: ["/usr/sbin/haproxy", "-v"],
   wrk: ["wrk", "-v"],
   systemd: ["systemd-analyze", "--version"],
@@ -57,7 +59,9 @@ export function clientMissingIn(
     answers.set(key, answer);
     if (answer === false) continue;
     if (process.env.ZPUBLISH_REQUIRE_CLIENTS === "1") {
-      throw new Error(`ZPUBLISH_REQUIRE_CLIENTS=1, but ${answer}; scripts/install-clients.sh installs it`);
+      throw new Error(
+        `ZPUBLISH_REQUIRE_CLIENTS=1, but ${answer}; scripts/install-clients.sh or install-origins.sh installs it`,
+      );
     }
     return `skipped, because ${answer}`;
   }
