@@ -152,9 +152,14 @@ async function send(
 ): Promise<void> {
   const url = new URL(`${endpoint}/${bucket}/${encodeKey(key)}`);
   const headers = acl === undefined ? {} : { "x-amz-acl": acl };
-  const request = { method, url, headers, credentials: CREDENTIALS, region: REGION, now: new Date() };
-  // Sources only read, but other methods are signed in the same way.
-  const signed = signRequest(request as unknown as Parameters<typeof signRequest>[0]);
+  const signed = signRequest({
+    method,
+    url,
+    headers,
+    credentials: CREDENTIALS,
+    region: REGION,
+    now: new Date(),
+  });
   const response = await fetch(url, {
     method,
     headers: { ...headers, ...signed },

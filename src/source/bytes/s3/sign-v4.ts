@@ -17,7 +17,7 @@ export interface Credentials {
 
 /** A request to sign. */
 export interface UnsignedRequest {
-  readonly method: "GET" | "HEAD";
+  readonly method: string;
   /** Its path is of {@link encodeKey}, its query has `%20` for a space. */
   readonly url: URL;
   /** Headers of the request. Those that begin with `x-amz-` are signed. */
