@@ -1,7 +1,9 @@
 import { once } from "node:events";
 import { get, type IncomingMessage, request } from "node:http";
+import { get as getTls } from "node:https";
 import t from "tap";
 import { parseListing } from "../../src/source/bytes/s3/list-objects.js";
+import { FIRST } from "../http/listening/tls-pairs.js";
 import { makeDirectory, writeFiles } from "../source/write-store.js";
 import type { Fault } from "./fault.js";
 import { startFaultyOrigin } from "./faulty-origin.js";
@@ -160,6 +162,14 @@ t.test("does not answer, and sees that the client has gone", async (t) => {
     await origin.requests[0]?.closed;
     t.pass(hang);
   }
+});
+
+t.test("speaks TLS", async (t) => {
+  const origin = await startFaultyOrigin(t, { objects: { a: TEXT }, tls: FIRST });
+  const asking = getTls(`${origin.url}/a`, { ca: FIRST.cert, agent: false });
+  const [answer] = (await once(asking, "response")) as [IncomingMessage];
+  t.equal(Buffer.concat(await answer.toArray()).toString(), TEXT);
+  t.equal(origin.sockets(), 1);
 });
 
 t.test("plays a bucket, in pages", async (t) => {

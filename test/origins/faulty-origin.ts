@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join, relative } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -68,6 +69,8 @@ export interface FaultyOriginOptions {
   /** Milliseconds before each answer. */
   readonly delay?: number;
   readonly s3?: BucketOptions;
+  /** Certificate and key, as PEM. Default: plain HTTP. */
+  readonly tls?: { readonly cert: string; readonly key: string };
   /** Default: a free one. */
   readonly port?: number;
 }
@@ -77,7 +80,7 @@ export async function startFaultyOrigin(
   t: Teardown,
   options: FaultyOriginOptions = {},
 ): Promise<FaultyOrigin> {
-  const { directory, s3 } = options;
+  const { directory, s3, tls } = options;
   const objects = new Map<string, OriginObject>();
   let fault = options.fault ?? (() => undefined);
   let requests: OriginRequest[] = [];
@@ -160,9 +163,13 @@ export async function startFaultyOrigin(
     return requests.filter((request) => matches(request, filter)).length;
   }
 
-  const server = createServer({ keepAliveTimeout: 60_000 }, (message, response) => {
-    void handle(message, response);
-  });
+  const onRequest = (message: IncomingMessage, response: ServerResponse) => void handle(message, response);
+  // Idle connections stay open, so that their number says how many a client needs.
+  const settings = { keepAliveTimeout: 60_000 };
+  const server =
+    tls === undefined
+      ? createServer(settings, onRequest)
+      : createTlsServer({ ...settings, ...tls }, onRequest);
   server.on("connection", () => {
     sockets++;
   });
@@ -180,7 +187,8 @@ export async function startFaultyOrigin(
   t.teardown(stop);
 
   return {
-    url: `http://127.0.0.1:${port}`,
+    // Certificates of tests are for this name.
+    url: tls === undefined ? `http://127.0.0.1:${port}` : `https://localhost:${port}`,
     port,
     get requests() {
       return requests;
