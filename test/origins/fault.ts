@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import { bucketError } from "./serve-bucket.js";
 import type { OriginAnswer, OriginObject } from "./serve-object.js";
 
-/** What an origin does wrong with one request; faults of several fields come together. */
+/** Faults of one answer: those of all fields come together. */
 export interface Fault {
   /** Milliseconds before the answer. */
   readonly delay?: number;
@@ -56,7 +56,7 @@ export function faultAnswer(fault: Fault): OriginAnswer | undefined {
   return fault.html === undefined ? undefined : { status: 200, headers: html, body: Buffer.from(PAGE) };
 }
 
-/** The object as a fault shows it. */
+/** Returns the object as a fault shows it. */
 export function faultyObject(object: OriginObject, fault: Fault): OriginObject {
   const { bytes, etag, lastModified } = fault.object ?? object;
   return {

@@ -28,7 +28,7 @@ export interface OriginRequest {
   readonly closed: Promise<void>;
 }
 
-/** Which requests count; what is left out does not matter. */
+/** Filter of requests: fields that are left out match all. */
 export interface RequestFilter {
   readonly method?: string;
   readonly key?: string | RegExp;
@@ -43,7 +43,7 @@ export interface FaultyOrigin {
   /** In the order in which they came. */
   readonly requests: readonly OriginRequest[];
   count(filter?: RequestFilter): number;
-  /** Resolves when so many requests of a kind have come, those before the call included; with a status, been answered. */
+  /** Resolves when so many requests of a kind have come, counted from the start. With a status: when they are answered. */
   requested(filter: RequestFilter, count?: number): Promise<void>;
   /** Requests at the same time, at most so far. */
   maxInFlight(): number;
@@ -60,7 +60,7 @@ export interface FaultyOrigin {
   stop(): Promise<void>;
 }
 
-/** How an origin begins. */
+/** Options of an origin. */
 export interface FaultyOriginOptions {
   readonly objects?: Readonly<Record<string, Uint8Array | string>>;
   /** Directory whose files are objects, too, as they are when they are asked for. */

@@ -13,7 +13,7 @@ export interface RadosgwOrigin {
   /** Without slash at the end; buckets come first in paths. */
   readonly endpoint: string;
   readonly region: string;
-  /** Of the user who owns all buckets. */
+  /** Keys of the user who owns all buckets. */
   readonly credentials: Credentials;
   /** @param acl Default `private`. With `public-read`, anyone may list it. */
   createBucket(bucket: string, acl?: Acl): Promise<void>;
@@ -24,7 +24,7 @@ export interface RadosgwOrigin {
   stop(): Promise<void>;
 }
 
-/** Who may read. */
+/** Readers of a bucket or object. */
 export type Acl = "private" | "public-read";
 
 const run = promisify(execFile);

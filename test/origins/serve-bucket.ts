@@ -1,18 +1,18 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { OriginAnswer } from "./serve-object.js";
 
-/** How an origin plays a bucket of S3, with its name first in paths. */
+/** Options of an origin that plays a bucket of S3, whose name comes first in paths. */
 export interface BucketOptions {
   readonly bucket: string;
   /** Names in one answer to a listing. Default 1000. */
   readonly pageSize?: number;
   /** False if a key that is not there answers 403 as on AWS, and listings do. Default true. */
   readonly mayList?: boolean;
-  /** Returns the code of the error for who signs with these, such as `ExpiredToken`. Default: each may read. */
+  /** Returns the code of an error for a signer, such as `ExpiredToken`; undefined if it may read. Default: all may. */
   readonly authorize?: (signer: Signer) => string | undefined;
 }
 
-/** Who signed a request, as it says itself: signatures are not checked. */
+/** Signer of a request, as the request says: signatures are not checked. */
 export interface Signer {
   /** Undefined if the request is not signed. */
   readonly accessKeyId: string | undefined;
@@ -34,7 +34,7 @@ const STATUS: Readonly<Record<string, number>> = {
   SlowDown: 503,
 };
 
-/** Answers with an error as S3 does. @param code Of `NoSuchKey` and the like. */
+/** Answers with an error as S3 does. @param code Such as `NoSuchKey`. */
 export function bucketError(code: string): OriginAnswer {
   const xml = `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>It says ${code}.</Message><RequestId>0A</RequestId></Error>`;
   return {
@@ -110,7 +110,7 @@ function compareBytes(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** As AWS: a plus for a space. */
+/** Encodes a name as AWS does, with a plus for a space. */
 function encode(name: string): string {
   return escapeXml(encodeURIComponent(name).replaceAll("%20", "+").replaceAll("%2F", "/"));
 }

@@ -5,7 +5,7 @@ import type { Teardown } from "../source/write-store.js";
 
 /** A server of another project that runs for a test. */
 export interface Program {
-  /** What it wrote so far. */
+  /** All that it wrote so far. */
   output(): string;
   /** Ends it before the test's end. */
   stop(): Promise<void>;

@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import { ZpublishError } from "../../../errors.js";
 import type { Credentials } from "./sign-v4.js";
 
-/** From where the credentials of a store come: plain data, without any of their values. */
+/** Origin of a store's credentials: plain data, without any of their values. */
 export type CredentialSpec =
   /** Nothing is signed. */
   | { readonly kind: "anonymous" }
@@ -17,12 +17,12 @@ export type CredentialSpec =
     }
   /** A profile of the files `~/.aws/config` and `~/.aws/credentials`. */
   | { readonly kind: "profile"; readonly name: string }
-  /** `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`; else whatever AWS's own programs find. */
+  /** `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, and if they are not set, all that AWS's own programs know. */
   | { readonly kind: "default" };
 
 /**
- * Returns credentials; undefined if requests are not to be signed. Calls at the same time share one look for them.
- * @param refused Credentials that the store did not accept, such as expired ones: others are looked for.
+ * Returns credentials; undefined if requests are not to be signed. Calls at the same time share one search.
+ * @param refused Credentials that the store did not accept, such as expired ones. Others are searched for, but there may be none.
  * @throws ZpublishError `source-unreadable`
  */
 export type CredentialSource = (refused?: Credentials) => Promise<Credentials | undefined>;
@@ -42,17 +42,17 @@ interface ProviderOptions {
   readonly logger: Record<"debug" | "info" | "warn" | "error", () => void>;
 }
 
-/** Replacements for tests. */
+/** Options of a source of credentials, most of them for tests. */
 export interface CredentialSourceOptions {
   /** Default: imports AWS's libraries. */
   readonly loadProviders?: () => Promise<CredentialProviders>;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
-  /** Milliseconds after which a look for credentials has failed. */
+  /** Milliseconds after which a search has failed. Default 30,000. */
   readonly timeout?: number;
 }
 
-/** Milliseconds before they expire from which on credentials are replaced: S3 has its own clock. */
+/** Milliseconds before their end at which credentials are replaced: the store has a clock of its own. */
 const MARGIN = 5 * 60_000;
 
 /** Milliseconds until the next attempt if credentials cannot be replaced, but can still be used. */
@@ -65,7 +65,7 @@ const PROVIDER_OPTIONS: ProviderOptions = {
   logger: { debug() {}, info() {}, warn() {}, error() {} },
 };
 
-/** Says which ways there are. */
+/** All ways there are, for messages. */
 const WAYS =
   'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, other variables that the store names, a profile, or "anonymous": true';
 
@@ -146,7 +146,7 @@ function fromEnvironment(): Credentials | undefined {
   };
 }
 
-/** @param places For the message. */
+/** Runs a search of AWS's libraries. @param places Named in the message. */
 async function fromLibrary(places: string, look: () => Promise<Credentials>): Promise<Credentials> {
   try {
     const { accessKeyId, secretAccessKey, sessionToken, expiration } = await look();
@@ -172,7 +172,7 @@ async function importProviders(): Promise<CredentialProviders> {
   }
 }
 
-/** The reason of an error of the library. Messages of other origin may contain paths, commands and what these print. */
+/** Returns what may be shown of an error. Messages may contain paths, commands and what these print. */
 function reasonOf(error: unknown): string {
   const { name, code, message } = error as { name?: string; code?: unknown; message?: string };
   if (name === "CredentialsProviderError" && message !== undefined) {

@@ -33,7 +33,7 @@ export function listingQuery(prefix: string, continuationToken?: string): string
 
 /**
  * Parses an answer to {@link listingQuery}.
- * @throws ZpublishError `source-unreadable` if it is anything else: a page of some proxy is no empty listing.
+ * @throws ZpublishError `source-unreadable` if it is anything else: the page of a proxy is no empty listing.
  */
 export function parseListing(xml: string): ListingPage {
   const root = parseXml(xml);
@@ -62,7 +62,7 @@ export function errorCodeOf(xml: string): string | undefined {
   return code !== undefined && /^[\w.]{1,100}$/.test(code) ? code : undefined;
 }
 
-/** S3 has a plus for a space, and `%2B` for a plus. */
+/** Decodes a name of a listing: S3 writes a plus for a space, and `%2B` for a plus. */
 function decodeName(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll("+", " "));

@@ -7,7 +7,7 @@ export interface XmlElement {
   readonly text: string;
 }
 
-/** CDATA; what is skipped; a tag as slash, name, attributes, slash; text. */
+/** One token: CDATA; a comment or instruction; a tag as slash, name, attributes and slash; text. */
 const TOKEN =
   /<!\[CDATA\[([\s\S]*?)\]\]>|(<!--[\s\S]*?-->|<\?[\s\S]*?\?>)|<(\/?)([^\s<>/!?="']+)((?:\s+[^\s<>/="']+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*(\/?)>|([^<]+)/y;
 

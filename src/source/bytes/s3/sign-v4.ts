@@ -6,19 +6,19 @@ const ALGORITHM = "AWS4-HMAC-SHA256";
 /** The hash of a body that is not signed: requests for objects and listings have none. */
 const UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD";
 
-/** What requests to S3 are signed with. */
+/** Keys that requests to S3 are signed with. */
 export interface Credentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken?: string | undefined;
-  /** When the store stops to accept them; undefined if they last. */
+  /** Time from which on the store refuses them; undefined if it always accepts them. */
   readonly expiration?: Date | undefined;
 }
 
 /** A request to sign. */
 export interface UnsignedRequest {
   readonly method: string;
-  /** Its path is of {@link encodeKey}, its query has `%20` for a space. */
+  /** Its path is made by {@link encodeKey}, its query has `%20` for a space. */
   readonly url: URL;
   /** Headers of the request. Those that begin with `x-amz-` are signed. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -29,7 +29,7 @@ export interface UnsignedRequest {
 
 /** A URL to sign. */
 export interface UnsignedUrl {
-  /** As of {@link UnsignedRequest}. */
+  /** As in {@link UnsignedRequest}. */
   readonly url: URL;
   readonly credentials: Credentials;
   readonly region: string;
