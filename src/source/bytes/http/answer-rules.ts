@@ -78,6 +78,11 @@ export function strongTag({ etag }: ObjectVersion): string | undefined {
   return etag?.startsWith('"') ? etag : undefined;
 }
 
+/** Tells whether another attempt may have another answer. */
+export function isTransient(status: number): boolean {
+  return status === 408 || status === 425 || status === 429 || (status >= 500 && status !== 501);
+}
+
 /** Parses a length in a header; undefined if there is none. */
 export function lengthOf(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;

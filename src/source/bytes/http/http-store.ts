@@ -5,6 +5,7 @@ import type { ByteStore, ObjectBytes, ObjectStat, ObjectVersion, ReadObjectOptio
 import { statsOfStore } from "../store-stats.js";
 import {
   answeredBytes,
+  isTransient,
   lengthOf,
   rangeHeader,
   strongTag,
@@ -224,11 +225,6 @@ function conditionsOf({ range, version, known }: ObjectRequest): Record<string, 
   if (known?.etag !== undefined) headers["if-none-match"] = known.etag;
   else if (known?.lastModified !== undefined) headers["if-modified-since"] = known.lastModified;
   return headers;
-}
-
-/** Tells whether another attempt may have another answer. */
-function isTransient(status: number): boolean {
-  return status === 408 || status === 425 || status === 429 || (status >= 500 && status !== 501);
 }
 
 /** Tells whether there are no bytes to send because the object has none. */
