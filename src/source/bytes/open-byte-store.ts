@@ -1,6 +1,7 @@
 import { ZpublishError } from "../../errors.js";
 import type { ByteStore } from "./byte-store.js";
 import { createHttpStore } from "./http/http-store.js";
+import { mergeRanges } from "./merge-ranges.js";
 import { createS3Store } from "./s3/s3-store.js";
 import { encodeStrictly } from "./s3/sign-v4.js";
 import { type HeaderValue, type StoreSettings, settingsFor, withSlash } from "./store-settings.js";
@@ -14,10 +15,10 @@ export function openByteStore(location: string, stores: readonly StoreSettings[]
   const settings = settingsFor(location, stores);
   const url = parseUrl(withSlash(location));
   const headers = headersOf(settings);
-  if (url.protocol === "s3:") return createS3Store(withSlash(location), settings, headers);
+  if (url.protocol === "s3:") return mergeRanges(createS3Store(withSlash(location), settings, headers));
   const areMissing = settings?.missing === "404+403" ? [404, 410, 403] : [404, 410];
   const isPublic = settings?.redirect === true && Object.keys(settings.headers ?? {}).length === 0;
-  const store = createHttpStore({
+  const http = createHttpStore({
     store: settings?.name ?? url.origin,
     location: url.href,
     identity: url.href,
@@ -25,6 +26,7 @@ export function openByteStore(location: string, stores: readonly StoreSettings[]
     headersOf: async (_method, _url, asked) => ({ ...headers, ...asked }),
     isMissing: ({ status }) => areMissing.includes(status),
   });
+  const store = mergeRanges(http);
   return isPublic ? { ...store, urlFor: async (key) => url.href + encodePath(key) } : store;
 }
 

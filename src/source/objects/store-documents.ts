@@ -1,9 +1,13 @@
 import { errorFromData, ZpublishError } from "../../errors.js";
+import { workThrough } from "../../event-loop/work-through.js";
 import type { ByteStore, ObjectVersion } from "../bytes/byte-store.js";
 import { textOf } from "../directory/node-documents.js";
 
 /** Longest document, as for local stores. */
 const MAX_DOCUMENT_BYTES = 256 * 2 ** 20;
+
+/** Documents that are checked at a time: a refresh leaves most of a store's requests to chunks. */
+const CHECKED_AT_ONCE = 8;
 
 /** A metadata document as it was read last. */
 interface KnownDocument {
@@ -56,18 +60,18 @@ export function createStoreDocuments(store: ByteStore): StoreDocuments {
       return known.text;
     },
     async haveChanged() {
-      const changes = await Promise.all(
-        [...documents].map(async ([key, known]) => {
-          try {
-            return (await fetch(key, known)).version?.token !== known.version?.token;
-          } catch (error) {
-            // A document that cannot be understood now has changed.
-            if (error instanceof ZpublishError && error.code !== "source-unreadable") return true;
-            throw error;
-          }
-        }),
-      );
-      return changes.includes(true);
+      let hasChanged = false;
+      await workThrough(documents, CHECKED_AT_ONCE, async ([key, known]) => {
+        if (hasChanged) return;
+        try {
+          hasChanged = (await fetch(key, known)).version?.token !== known.version?.token;
+        } catch (error) {
+          if (!(error instanceof ZpublishError) || error.code === "source-unreadable") throw error;
+          // A document that cannot be understood now has changed.
+          hasChanged = true;
+        }
+      });
+      return hasChanged;
     },
     versions() {
       const existing = [...documents].filter(([, { version }]) => version !== undefined);
