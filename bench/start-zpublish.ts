@@ -15,6 +15,8 @@ function optionsOfProgram(): readonly string[] {
 export interface ZpublishSettings {
   /** As in the configuration file, by id. */
   readonly datasets: Readonly<Record<string, unknown>>;
+  /** Stores as in the configuration file, by name. */
+  readonly stores?: Readonly<Record<string, unknown>>;
   /** A folder for the configuration and, below it, the cache: a fresh one makes an empty cache. */
   readonly scratch: string;
   /** More of the command line. */
@@ -36,9 +38,9 @@ export interface RunningZpublish extends RunningSubject {
 
 /** `zpublish serve` with its defaults on a free port, a cache of its own, and none of the user's own settings. @throws Error where it is not ready. */
 export async function startZpublish(settings: ZpublishSettings): Promise<RunningZpublish> {
-  const { datasets, scratch, args = [], nodeArgs = [], node = process.execPath, env = {} } = settings;
+  const { datasets, stores, scratch, args = [], nodeArgs = [], node = process.execPath, env = {} } = settings;
   const config = join(scratch, "zpublish.json");
-  writeFileSync(config, JSON.stringify({ datasets }));
+  writeFileSync(config, JSON.stringify({ datasets, ...(stores && { stores }) }));
   const serve = ["serve", "--config", config, "--port", "0", "--log-level", "warn"];
   const cache = ["--cache-dir", join(scratch, "cache")];
   const began = performance.now();

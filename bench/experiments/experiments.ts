@@ -6,6 +6,7 @@ import { infoUnderEncodes } from "./info-under-encodes.js";
 import { loopBlocking } from "./loop-blocking.js";
 import { memory } from "./memory.js";
 import { profileStages } from "./profile-stages.js";
+import { remote } from "./remote.js";
 import { scaleDatasets } from "./scale-datasets.js";
 import { scaleVariables } from "./scale-variables.js";
 import { scaleWorkers } from "./scale-workers.js";
@@ -19,6 +20,7 @@ export const EXPERIMENTS: Readonly<Record<string, Experiment>> = {
   codecs,
   "transcode-cold": transcodeCold,
   zarr3,
+  remote,
   "single-flight": singleFlight,
   "info-under-encodes": infoUnderEncodes,
   memory,
