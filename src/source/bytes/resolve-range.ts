@@ -1,6 +1,6 @@
 import { ZpublishError } from "../../errors.js";
 import { allocateOwn } from "../files/open-file.js";
-import type { ObjectBytes, ObjectRange, ReadObjectOptions } from "./byte-store.js";
+import type { ObjectBytes, ObjectRange, ObjectVersion, ReadObjectOptions } from "./byte-store.js";
 
 /** More bytes than this are not read at once. */
 const MAX_READ_BYTES = 2 ** 31 - 1;
@@ -46,16 +46,18 @@ function placeOf(range: ObjectRange, objectByteLength: number): ResolvedRange {
 }
 
 /**
- * Returns the bytes of a whole object that a read asks for, copied into the memory that it gives.
+ * Returns what a read asks for of an object that is in memory, copied into the memory that it gives.
+ * @param object All of its bytes.
  * @throws ZpublishError `corrupt-chunk`, as {@link resolveRange}.
  */
 export function sliceOf(
   key: string,
-  { bytes, version, objectByteLength }: ObjectBytes,
+  object: Uint8Array,
+  version: ObjectVersion,
   options: ReadObjectOptions,
 ): ObjectBytes {
-  const { offset, byteLength } = resolveRange(key, objectByteLength, options);
-  const copy = (options.allocate ?? allocateOwn)(byteLength);
-  copy.set(bytes.subarray(offset, offset + byteLength));
-  return { bytes: copy, version, objectByteLength };
+  const { offset, byteLength } = resolveRange(key, object.length, options);
+  const bytes = (options.allocate ?? allocateOwn)(byteLength);
+  bytes.set(object.subarray(offset, offset + byteLength));
+  return { bytes, version, objectByteLength: object.length };
 }

@@ -24,13 +24,15 @@ export interface MemoryStore extends ByteStore {
   takeRequests(): StoreRequest[];
 }
 
+/** Versions differ between stores, too. */
+let versions = 0;
+
 /** Creates a store. @param objects By key. */
 export function createMemoryStore(
   objects: Readonly<Record<string, string | Uint8Array>> = {},
   location = "memory://store",
 ): MemoryStore {
   const stored = new Map<string, { bytes: Uint8Array<ArrayBuffer>; version: ObjectVersion }>();
-  let versions = 0;
   let requests: StoreRequest[] = [];
   let failure: Error | undefined;
 
@@ -48,7 +50,7 @@ export function createMemoryStore(
     if (options.version !== undefined && options.version.token !== version.token) {
       throw new ZpublishError("source-changed", `'${key}' changed`, { details: { key } });
     }
-    return sliceOf(key, { bytes, version, objectByteLength: bytes.length }, options);
+    return sliceOf(key, bytes, version, options);
   }
 
   const store: MemoryStore = {

@@ -1,6 +1,7 @@
 import { ZpublishError } from "../../../errors.js";
 import { runCooperatively } from "../../../event-loop/cooperative-task.js";
 import type { ByteStore, ObjectVersion, ReadObjectOptions } from "../byte-store.js";
+import { childPlace } from "../child-place.js";
 import { assertKnownVersion } from "../known-version.js";
 import { readDirectory, type ZipEntries } from "./central-directory.js";
 import { findDirectory, invalid, readTail } from "./end-of-archive.js";
@@ -106,17 +107,4 @@ function wrappingFolder({ index }: ZipEntries): string {
   if (!/\.zarr\/$/i.test(folder)) return "";
   for (let number = 1; number < index.size; number++) if (!index.keyOf(number).startsWith(folder)) return "";
   return folder;
-}
-
-/** Returns location and identity of a store that lies in an object of another one. */
-function childPlace(
-  { location, identity }: ByteStore,
-  key: string,
-): Pick<ByteStore, "location" | "identity"> {
-  return { location: join(location, key), identity: join(identity, key) };
-}
-
-function join(place: string, key: string): string {
-  if (key === "") return place;
-  return place.endsWith("/") ? `${place}${key}` : `${place}/${key}`;
 }
