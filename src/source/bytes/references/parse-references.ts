@@ -34,7 +34,7 @@ export function* parseReferences(text: string): CooperativeTask<ParsedReferences
   if (!isJsonObject(document) || version === undefined || isJsonArray(version)) {
     source = `{"refs":${text}}`;
     assertObject(yield* parseJsonAround(source, "refs", take));
-    return { table, expand: (url) => url };
+    return { table, expand: expandIn(new Map()) };
   }
   if (version !== 1) {
     throw new ZpublishError(
@@ -45,12 +45,20 @@ export function* parseReferences(text: string): CooperativeTask<ParsedReferences
   if (document.refs !== undefined) assertObject(document);
   const scope = templatesOf(document);
   yield* generateReferences(document.gen ?? [], scope, (key, reference) => table.set(key, reference));
-  const expand = (url: string): string => (url.includes("{{") ? compileTemplate(url)(scope) : url);
+  const expand = expandIn(scope);
   for (const url of withTemplates) {
     expand(url);
     yield;
   }
   return { table, expand };
+}
+
+/**
+ * Returns the function that fills in URLs. Without templates, braces are part of a URL, as in fsspec. A function of its own, so
+ * that what it returns does not retain the text.
+ */
+function expandIn(scope: TemplateScope): (url: string) => string {
+  return (url) => (scope.size > 0 && url.includes("{{") ? compileTemplate(url)(scope) : url);
 }
 
 function assertObject(document: JsonValue): void {
