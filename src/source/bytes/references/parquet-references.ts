@@ -7,7 +7,7 @@ import { parseChunkKey } from "../../../zarr/chunk-key.js";
 import type { ByteStore, ObjectVersion } from "../byte-store.js";
 import { childPlace } from "../child-place.js";
 import { assertKnownVersion } from "../known-version.js";
-import { type ParquetRecord, readParquetRecord } from "./parquet-record.js";
+import { type ParquetRecord, readParquetRecord } from "./parquet/parquet-record.js";
 import {
   createReferenceStore,
   type Reference,

@@ -95,20 +95,10 @@ t.test("an array without records has no chunks, as long as the references are th
 });
 
 t.test("refuses damaged records and metadata", async (t) => {
-  for (const writer of ["fastparquet", "snappy"]) {
+  for (const writer of WRITERS) {
     const { container, options } = await open(writer);
     const name = "refs/t/refs.0.parq";
     const whole = (await container.read(name))!.bytes;
-    for (let at = 0; at < whole.length; at++) {
-      const damaged = Uint8Array.from(whole);
-      damaged[at]! ^= 0xff;
-      container.put(name, damaged);
-      const store = await openParquetReferences(container, "refs/", options);
-      // Parquet has no checksum here: what a damaged byte gives may be other references, or none.
-      await store.read("t/0").catch((error: unknown) => {
-        if (!(error instanceof ZpublishError)) t.fail(`byte ${at}: ${error}`);
-      });
-    }
     for (const bytes of [whole.subarray(0, -1), whole.subarray(4), new Uint8Array(0), new Uint8Array(1000)]) {
       container.put(name, bytes);
       const store = await openParquetReferences(container, "refs/", options);
