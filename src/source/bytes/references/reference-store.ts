@@ -63,7 +63,8 @@ const MAX_TARGETS = 1024;
 interface Target {
   readonly store: ByteStore;
   readonly key: string;
-  readonly url: string;
+  /** Name of the object that differs between URLs. */
+  readonly name: string;
 }
 
 /**
@@ -78,7 +79,8 @@ export function createReferenceStore(opened: OpenedReferences, options: Referenc
     const known = targets.get(written);
     if (known !== undefined) return known;
     const url = allowedUrl(key, written, options);
-    const target = { ...options.openTarget(url), url };
+    const { store, key: targetKey } = options.openTarget(url);
+    const target = { store, key: targetKey, name: targetName(url) };
     targets.set(written, target);
     return target;
   }
@@ -150,7 +152,13 @@ export function createReferenceStore(opened: OpenedReferences, options: Referenc
       const reference = opened.findNow(key);
       if (reference === undefined) return undefined;
       if (reference === "unknown") return key;
-      return "inline" in reference ? file : targetName(targetOf(key, reference.url).url);
+      if ("inline" in reference) return file;
+      try {
+        return targetOf(key, reference.url).name;
+      } catch {
+        // Reading it says why it is refused.
+        return key;
+      }
     },
   };
 }

@@ -11,6 +11,15 @@ import { readEntry } from "./read-entry.js";
 /** Longer directories, of five million entries, are refused before memory is allocated. */
 const MAX_DIRECTORY_BYTES = 512 * 2 ** 20;
 
+/**
+ * Tells if an object looks like a zip archive.
+ * @param bytes Its first four bytes, or more. Archives behind other data, such as a program, are not told by them.
+ */
+export function isZip(bytes: Uint8Array): boolean {
+  const start = Buffer.from(bytes.subarray(0, 4)).toString("latin1");
+  return start === "PK\x03\x04" || start === "PK\x05\x06";
+}
+
 /** A zip archive as a byte store. Its keys are the names of entries. */
 export interface ZipStore extends ByteStore {
   /** Version of the archive, under which its directory was read. All entries have it, and no other one is ever read. */

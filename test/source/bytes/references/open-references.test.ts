@@ -252,6 +252,7 @@ t.test("leads only where it may", async (t) => {
   for (let number = 0; number <= 13; number++) {
     const error = await store.read(`out/${number}`).catch((thrown: Error) => thrown);
     t.match(error, code("unsupported"), `out/${number}`);
+    t.equal(store.objectOf!(`out/${number}`), `out/${number}`);
     t.notMatch(String(error), /SECRET/, "no credential, no query");
   }
   await t.rejects(

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import t from "tap";
 import { messageOf, ZpublishError } from "../../../../src/errors.js";
 import type { ByteStore } from "../../../../src/source/bytes/byte-store.js";
-import { openZipStore } from "../../../../src/source/bytes/zip/open-zip-store.js";
+import { isZip, openZipStore } from "../../../../src/source/bytes/zip/open-zip-store.js";
 import { createMemoryStore, type MemoryStore } from "../memory-store.js";
 import { writeZip, type ZipEntry, type ZipOptions } from "./write-zip.js";
 
@@ -117,6 +117,14 @@ t.test("refuses every read once the archive is replaced or gone", async (t) => {
     if (!request.includes("-")) between.put(KEY, writeZip(basic));
   };
   await t.rejects(openZipStore(between, KEY), code("source-changed"), "between end and directory");
+});
+
+t.test("tells archives by their first bytes", async (t) => {
+  t.ok(isZip(writeZip(basic)));
+  t.ok(isZip(writeZip([])), "an empty one");
+  for (const text of ["", "PK", "{}", "PK\x01\x02", "\x89HDF"]) t.notOk(isZip(Buffer.from(text, "latin1")));
+  const { store } = await open([]);
+  t.same(await store.list!(""), { objects: [], prefixes: [] });
 });
 
 t.test("lists names, and says in which object they lie", async (t) => {
