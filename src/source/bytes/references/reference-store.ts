@@ -25,9 +25,12 @@ export interface TargetReference {
 
 /** Where references may lead, which their caller decides. */
 export interface ReferenceOptions {
-  /** URL of the folder in which the references lie, with a slash at the end; relative URLs are resolved against it. */
+  /**
+   * URL of the folder in which the references lie, with a slash at the end; relative URLs are resolved against it. Only URLs of web
+   * servers are percent-encoded: `file:///data/a b/`, `s3://bucket/a b/`.
+   */
   readonly folder: string;
-  /** Tells if data may be read from a URL, which is absolute and has no `..` in it. */
+  /** Tells if data may be read from a URL, which is absolute, written as `folder` is, and has no `..` in it. */
   readonly isAllowed: (url: string) => boolean;
   /** Opens the store of an allowed URL. @throws ZpublishError `unsupported` if there is none for it. */
   readonly openTarget: (url: string) => { readonly store: ByteStore; readonly key: string };
