@@ -6,26 +6,24 @@ import { ZpublishError } from "../errors.js";
 import type { ByteStore } from "./bytes/byte-store.js";
 import { createFileStore } from "./bytes/file-store.js";
 import { openByteStore } from "./bytes/open-byte-store.js";
-import type { StoreSettings } from "./bytes/store-settings.js";
-import { openZipStore } from "./bytes/zip/open-zip-store.js";
+import { isReferences, openReferences } from "./bytes/references/open-references.js";
+import { isParquetMetadata, openParquetReferences } from "./bytes/references/parquet-references.js";
+import { isZip, openZipStore } from "./bytes/zip/open-zip-store.js";
 import { createDirectorySource } from "./directory/directory-source.js";
 import { createFileCalls } from "./files/file-calls.js";
 import { nameProblem } from "./node-name.js";
 import type { Freshness } from "./objects/fresh-objects.js";
 import { createIndexedSource } from "./objects/indexed-source.js";
-import { createRemoteSource } from "./objects/remote-source.js";
+import { createRemoteSource, HEAD_BYTES, unknownFile } from "./objects/remote-source.js";
+import { type ReferencePlaces, referenceOptions } from "./reference-places.js";
 import type { Source } from "./source.js";
 
 /** Options of {@link openSource}. */
-export interface OpenSourceOptions {
-  /** How remote places are reached. Default: with AWS's usual credentials, or none. */
-  readonly stores?: readonly StoreSettings[] | undefined;
+export interface OpenSourceOptions extends ReferencePlaces {
   /** Default: five seconds. */
   readonly freshness?: Freshness | undefined;
   /** Paths of arrays to read if nothing lists them. */
   readonly names?: readonly string[] | undefined;
-  /** URLs and absolute paths below which references may lead. Default: the folder of the reference file. */
-  readonly allow?: readonly string[] | undefined;
 }
 
 const DEFAULT_FRESHNESS: Freshness = { seconds: 5 };
@@ -35,7 +33,7 @@ const FALLBACK_ARRAY_NAME = "data";
 /**
  * Opens a location: the path of a directory or file, its `file:` URL, or the URL of a directory or file behind `https:`, `http:` or
  * `s3:`. Its documents and first bytes decide what it is. `readTree` then reads its metadata.
- * @throws ZpublishError `invalid-config`, `invalid-metadata`
+ * @throws ZpublishError `invalid-config`, `invalid-metadata`, `unsupported`
  */
 export async function openSource(location: string, options: OpenSourceOptions = {}): Promise<Source> {
   const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(location)?.[1]?.toLowerCase();
@@ -43,19 +41,21 @@ export async function openSource(location: string, options: OpenSourceOptions = 
   if (scheme === "file") return openLocal(location, pathOf(location), options);
   const { stores = [] } = options;
   const url = location.replace(/\/+$/, "");
-  const parent = url.slice(0, url.lastIndexOf("/") + 1);
-  const isDirectory = location.endsWith("/") || /^[a-z0-9+.-]+:\/\/$/i.test(parent);
+  const folder = url.slice(0, url.lastIndexOf("/") + 1);
+  const isDirectory = location.endsWith("/") || /^[a-z0-9+.-]+:\/\/$/i.test(folder);
+  const store = openByteStore(url, stores);
+  const name = url.slice(folder.length);
   return createRemoteSource({
     ...contextOf(location, options),
-    store: openByteStore(url, stores),
+    store,
     file: isDirectory
       ? undefined
-      : {
-          store: openByteStore(parent, stores),
-          key: scheme === "s3" ? url.slice(parent.length) : decodeName(url.slice(parent.length)),
-        },
-    openFile: (store, key, head) => openFile(location, store, key, head, options),
-    openReferences: () => undefined,
+      : { store: openByteStore(folder, stores), key: scheme === "s3" ? name : decodeName(name) },
+    openFile: (container, key, head) => openFile({ location, folder, container, key }, head, options),
+    openReferences: (zmetadata) =>
+      isParquetMetadata(zmetadata)
+        ? openReferenceDirectory({ location, folder, container: store }, options)
+        : undefined,
   });
 }
 
@@ -72,33 +72,61 @@ function pathOf(location: string): string {
 async function openLocal(location: string, path: string, options: OpenSourceOptions): Promise<Source> {
   const calls = createFileCalls(path);
   const found = await calls.call<Stats>((done) => stat(path, done)).catch(() => undefined);
-  if (!found?.isFile()) return createDirectorySource(location.startsWith("file:") ? path : location);
-  const real = await realpath(path);
-  const store = createFileStore(dirname(real));
+  const real = found === undefined ? path : await realpath(path);
+  const folder = `file://${dirname(real)}/`;
+  if (!found?.isFile()) {
+    const directory = createFileStore(real);
+    if (found !== undefined && (await hasParquetMetadata(directory)))
+      return openReferenceDirectory({ location, folder, container: directory }, options);
+    return createDirectorySource(location.startsWith("file:") ? path : location);
+  }
+  const container = createFileStore(dirname(real));
   const key = basename(real);
-  const head = await store.read(key, { range: { offset: 0, byteLength: Math.min(4_096, found.size) } });
-  const source = openFile(location, store, key, head?.bytes ?? new Uint8Array(0), options);
+  const range = { offset: 0, byteLength: Math.min(HEAD_BYTES, found.size) };
+  const head = (await container.read(key, { range }))?.bytes ?? new Uint8Array(0);
+  const source = openFile({ location, folder, container, key }, head, options);
   if (source !== undefined) return source;
-  throw new ZpublishError(
-    "unsupported",
-    `${location}: expected a Zarr store, a zip archive or kerchunk references, found another file`,
-  );
+  throw new ZpublishError("unsupported", `${location}: ${unknownFile(head)}`);
+}
+
+/** Tells whether a directory has references in parquet, from the end of its `.zmetadata`, where their writer says how many a file has. */
+async function hasParquetMetadata(directory: ByteStore): Promise<boolean> {
+  const found = await directory.read(".zmetadata", { range: { last: 64 } }).catch(() => undefined);
+  return found !== undefined && isParquetMetadata(Buffer.from(found.bytes).toString("latin1"));
+}
+
+/** A file, or a directory of references, and the folder in which it lies. */
+interface Place {
+  readonly location: string;
+  /** As in `ReferenceOptions`. */
+  readonly folder: string;
+  /** The store that has the file, or is the directory. */
+  readonly container: ByteStore;
 }
 
 /** Opens a file by its first bytes; undefined if they are of no kind that is known. */
 function openFile(
-  location: string,
-  container: ByteStore,
-  key: string,
+  place: Place & { readonly key: string },
   head: Uint8Array,
   options: OpenSourceOptions,
 ): Source | undefined {
+  const { location, container, key } = place;
   const context = { ...contextOf(location, options), container, key };
-  // The first entry of an archive, or the end of an empty one.
-  const magic = Buffer.from(head.subarray(0, 4)).toString("latin1");
-  if (magic === "PK\x03\x04" || magic === "PK\x05\x06")
-    return createIndexedSource({ ...context, open: () => openZipStore(container, key) });
-  return undefined;
+  if (isZip(head)) return createIndexedSource({ ...context, open: () => openZipStore(container, key) });
+  if (!isReferences(head)) return undefined;
+  const references = referenceOptions(place, options);
+  return createIndexedSource({ ...context, open: () => openReferences(container, key, references) });
+}
+
+function openReferenceDirectory(place: Place, options: OpenSourceOptions): Source {
+  const { location, container } = place;
+  const references = referenceOptions(place, options);
+  return createIndexedSource({
+    ...contextOf(location, options),
+    container,
+    key: ".zmetadata",
+    open: () => openParquetReferences(container, "", references),
+  });
 }
 
 function contextOf(location: string, { freshness = DEFAULT_FRESHNESS, names = [] }: OpenSourceOptions) {

@@ -8,7 +8,8 @@ import { createObjectSource, type ObjectSourceOptions } from "./object-source.js
 export interface IndexedStore extends ByteStore {
   /** Version of the object that has the index. */
   readonly version: ObjectVersion;
-  readonly warnings: readonly string[];
+  /** Default: none. */
+  readonly warnings?: readonly string[];
 }
 
 /** Options of {@link createIndexedSource}. */
@@ -43,7 +44,7 @@ export function createIndexedSource(options: IndexedSourceOptions): Source {
         (await withinLocation(location, versionNow)).token !== current.version.token
       ) {
         const store = await withinLocation(location, open);
-        const source = createObjectSource({ ...options, store, warnings: store.warnings });
+        const source = createObjectSource({ ...options, store, warnings: store.warnings ?? [] });
         current = { version: store.version, source };
       }
       latest = await current.source.readTree(progress);

@@ -6,7 +6,7 @@ import { createObjectSource, type ObjectSourceOptions } from "./object-source.js
 import { createStoreDocuments } from "./store-documents.js";
 
 /** First bytes of a file that are read to find out what it is. */
-const HEAD_BYTES = 4_096;
+export const HEAD_BYTES = 4_096;
 
 /** A file by its first bytes: its kind's source; undefined if it is of no kind that is known. */
 export type OpenFileSource = (file: ByteStore, key: string, head: Uint8Array) => Source | undefined;
@@ -42,10 +42,7 @@ export function createRemoteSource(options: RemoteSourceOptions): Source {
     if (typeof head === "string") return withHint(directory, head);
     const source = openFile((file as { store: ByteStore }).store, (file as { key: string }).key, head);
     if (source !== undefined) return source;
-    throw new ZpublishError(
-      "unsupported",
-      `expected a Zarr store, a zip archive or kerchunk references, received a file that begins with ${describe(head)}`,
-    );
+    throw new ZpublishError("unsupported", unknownFile(head));
   }
 
   /** Reads the first bytes of the location as a file; undefined if there is none, a text if that cannot be told. */
@@ -86,7 +83,8 @@ function withHint(directory: Source, hint: string): Source {
   };
 }
 
-function describe(head: Uint8Array): string {
-  const text = Buffer.from(head.subarray(0, 16)).toString("latin1");
-  return JSON.stringify(text);
+/** Returns the message about a file of no kind that is known. */
+export function unknownFile(head: Uint8Array): string {
+  const begin = Buffer.from(head.subarray(0, 16)).toString("latin1");
+  return `expected a Zarr store, a zip archive or kerchunk references, found a file that begins with ${JSON.stringify(begin)}`;
 }
