@@ -74,13 +74,14 @@ export async function runBenchmark(names: readonly string[], options: BenchOptio
 
 function contextOf(
   name: string,
-  { isSmall, rounds, seconds }: BenchOptions,
+  { isSmall, rounds, seconds, seed }: BenchOptions,
   onProgress: ExperimentContext["onProgress"],
 ): ExperimentContext {
   return {
     size: isSmall ? "small" : "full",
     rounds,
     seconds,
+    seed,
     freshFolder(folder) {
       const path = join(SCRATCH, name, folder);
       rmSync(path, { recursive: true, force: true });

@@ -48,7 +48,7 @@ to bench/results. Nothing is asserted about time.
   --peer URL       a running server that has the stores as /datasets/mib, /datasets/kib64, /datasets/many; repeatable
   --same-headers   one subject more in the rows: bare uWebSockets.js that sends zpublish's headers, too
   --minutes N      length of fuzz-codecs and chaos (default 1)
-  --seed N         of fuzz-codecs and chaos, to try the same again (default: another one every time)
+  --seed N         of fuzz-codecs, chaos and fleet, to try the same again (default: another one every time; fleet: 1)
 
 Rows: requests per second beside others (all, where nothing is named):
 ${list(Object.entries(ROWS).map(([name, { title }]) => [name, title]))}

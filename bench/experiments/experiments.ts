@@ -2,6 +2,7 @@ import { browserHttp2 } from "./browser-http2.js";
 import { codecs } from "./codecs.js";
 import { coldStart } from "./cold-start.js";
 import type { Experiment } from "./experiment.js";
+import { fleet } from "./fleet.js";
 import { infoUnderEncodes } from "./info-under-encodes.js";
 import { loopBlocking } from "./loop-blocking.js";
 import { memory } from "./memory.js";
@@ -32,4 +33,5 @@ export const EXPERIMENTS: Readonly<Record<string, Experiment>> = {
   "loop-blocking": loopBlocking,
   "profile-stages": profileStages,
   "browser-http2": browserHttp2,
+  fleet,
 };
