@@ -2,9 +2,11 @@ import { spawnSync } from "node:child_process";
 import t from "tap";
 import { resolveConfig } from "../../src/config/resolve-config.js";
 import { clientMissing } from "../require-client.js";
+import { bucketRefusal } from "./bucket-refusal.js";
 import { deployPath, deployText } from "./deploy-file.js";
 import { imageEnvironment, imageUser } from "./dockerfile.js";
 import { parseYaml } from "./parse-yaml.js";
+import { strategicMerge } from "./strategic-merge.js";
 
 interface Probe {
   readonly httpGet: { readonly path: string; readonly port: string };
@@ -41,6 +43,8 @@ interface Manifest {
 }
 
 const FOLDER = "kubernetes/";
+/** The same without a volume for data. */
+const BUCKET_FOLDER = "kubernetes-bucket/";
 const skip = clientMissing("yaml");
 
 interface Kustomization {
@@ -148,6 +152,68 @@ t.test("the balancer knows by name as many instances as there may be", { skip },
   t.notOk("replicas" in spec, "which the autoscaler says");
   t.end();
 });
+
+/** The StatefulSet of {@link BUCKET_FOLDER}, as kustomize makes it. */
+function readOverBucket() {
+  const [overlay] = parseYaml(deployPath(`${BUCKET_FOLDER}kustomization.yaml`)) as [
+    Kustomization & { readonly patches: readonly { readonly path: string }[] },
+  ];
+  const [patch, ...others] = parseYaml(
+    ...overlay.patches.map(({ path }) => deployPath(BUCKET_FOLDER + path)),
+  ) as Manifest[];
+  const { spec } = strategicMerge({ ...read().find(patch!.kind, patch!.metadata.name) }, { ...patch! }) as {
+    // biome-ignore lint/suspicious/noExplicitAny: as in Manifest.
+    readonly spec: any;
+  };
+  return { overlay, others, spec, pod: spec.template.spec as PodSpec };
+}
+
+t.test("over a bucket a pod has no volume for data, and its cache goes with it", { skip }, (t) => {
+  const { overlay, others, spec, pod } = readOverBucket();
+  const base = read();
+  t.strictSame(others, [], "one manifest is patched");
+  t.strictSame(overlay.resources, ["../kubernetes"]);
+  t.equal(overlay.namespace, base.kustomization.namespace);
+  t.match(overlay.configMapGenerator, [{ name: "zpublish", behavior: "replace", files: ["config.json"] }]);
+  const [container] = pod.containers;
+  const mounts = container.volumeMounts.map(({ mountPath }) => mountPath);
+  const volumes = pod.volumes.map(({ name }) => name);
+  t.notOk(mounts.includes("/data"));
+  t.strictSame(
+    mounts,
+    base.container.volumeMounts.map(({ mountPath }) => mountPath).filter((path) => path !== "/data"),
+  );
+  t.strictSame(
+    new Set(container.volumeMounts.map(({ name }) => name)),
+    new Set(volumes),
+    "every mount has its volume, without a claim",
+  );
+  t.notOk("volumeClaimTemplates" in spec);
+  t.match(container, { envFrom: [{ secretRef: { name: "zpublish-bucket" } }], env: base.container.env });
+  t.end();
+});
+
+t.test(
+  "over a bucket the cache fits into its volume",
+  { skip: skip || bucketRefusal(`${BUCKET_FOLDER}config.json`) },
+  (t) => {
+    const { pod } = readOverBucket();
+    const [container] = pod.containers;
+    const config = resolveConfig({
+      argv: ["--config", deployPath(`${BUCKET_FOLDER}config.json`)],
+      env: imageEnvironment(),
+      cwd: "/",
+    });
+    t.ok(container.volumeMounts.some(({ mountPath }) => mountPath === config.cache?.directory));
+    const cache = pod.volumes.find(({ name }) => name === "cache") as unknown as {
+      readonly emptyDir: { readonly sizeLimit: string };
+    };
+    const gib = Number(/^(\d+)Gi$/.exec(cache.emptyDir.sizeLimit)?.[1]);
+    t.ok((config.cache?.maxBytes ?? Number.NaN) * 1.5 <= gib * 2 ** 30);
+    t.equal(config.access.tokenFile, read().config.access.tokenFile);
+    t.end();
+  },
+);
 
 /** Backends of a configuration without its comments, and without what says where instances are. */
 function rules(text: string): string[] {

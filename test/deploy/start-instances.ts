@@ -25,6 +25,8 @@ export interface InstanceOptions {
   /** Of a configuration file. */
   readonly config: object;
   readonly args?: readonly string[];
+  /** Further variables of their environment. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** Starts so many. Ended with the test. */
@@ -34,7 +36,7 @@ export async function startInstances(t: Test, count: number, options: InstanceOp
   return instances;
 }
 
-async function createInstance(t: Test, { config, args = [] }: InstanceOptions): Promise<Instance> {
+async function createInstance(t: Test, { config, args = [], env = {} }: InstanceOptions): Promise<Instance> {
   const directory = await makeDirectory(t);
   await writeFiles(directory, { "config.json": config });
   const port = await freePort();
@@ -46,11 +48,15 @@ async function createInstance(t: Test, { config, args = [] }: InstanceOptions): 
   return {
     port,
     async start() {
-      const run = runScript(PROGRAM, [
-        "serve",
-        ...["--config", join(directory, "config.json"), "--port", String(port)],
-        ...["--cache-dir", join(directory, "cache"), "--workers", "1", ...args],
-      ]);
+      const file = join(directory, "config.json");
+      const run = runScript(
+        PROGRAM,
+        [
+          ...["serve", "--config", file, "--port", String(port)],
+          ...["--cache-dir", join(directory, "cache"), "--workers", "1", ...args],
+        ],
+        { env },
+      );
       runs.push(run);
       await run.says("zpublish ready on ");
       while ((await rawRequest(port, "/readyz")).status === 503) await delay(20);
