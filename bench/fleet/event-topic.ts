@@ -18,10 +18,13 @@ export function eventTopic(scale: FleetScale): FleetTopic {
       (placement) => ({ instances, placement }),
     ),
   );
-  const requestsPerChunk = scale.requestsPerChunk * EVENT_TIMES;
   const cases = groups.flatMap((group) =>
     (["none", ...EVENTS[group.placement]!] as const).map((event) =>
-      caseOf(scale, { ...group, requestsPerChunk, event }),
+      caseOf(scale, {
+        ...group,
+        requestsPerChunk: scale.requestsPerChunk(group.instances) * EVENT_TIMES,
+        event,
+      }),
     ),
   );
   return {
@@ -55,9 +58,8 @@ export function eventTopic(scale: FleetScale): FleetTopic {
 function recovery(each: FleetResult, undisturbed: FleetResult) {
   const window = windowOf(each.case);
   const { cachedChunks } = each.case;
-  const first = Math.floor(each.windows.length / 2);
-  const more = each.windows.slice(first).map((count, i) => count - undisturbed.windows[first + i]!);
-  const lowest = 1 - Math.max(...each.windows.slice(first)) / window;
+  const more = each.windows.map((count, i) => count - undisturbed.windows[i]!);
+  const lowest = 1 - Math.max(...each.windows) / window;
   const end = Math.ceil(each.eventRequests / window);
   const tolerated = window * RECOVERED_WITHIN;
   // Two in a row, since one may be so by chance.

@@ -21,9 +21,8 @@ export interface FleetCase {
   readonly cachedShare: number;
   /** Chunks that a shared cache in front holds, as a share of those of the instances. */
   readonly frontShare: number;
-  /** Requests per cached chunk; the second half counts. */
+  /** Requests per cached chunk, after the caches have been filled; the second half counts. */
   readonly requestsPerChunk: number;
-  readonly cost: "read" | "encode";
   readonly event: EventName;
   readonly seed: number;
 }
@@ -31,7 +30,7 @@ export interface FleetCase {
 /** `shifting`: what is popular moves on. `scans`: a fifth of the requests read datasets from end to end, once. */
 export type LoadName = "steady" | "shifting" | "scans";
 
-/** What happens at half of the requests. */
+/** What happens before the first request that counts. */
 export type EventName = "none" | "lost" | "removed" | "restart, cache kept" | "restart, cache lost";
 
 /** What a simulation found. Ratios and counts are of the second half. */
@@ -47,7 +46,7 @@ export interface FleetOutcome {
   readonly peakUnderWay: number;
   /** Requests to the busiest instance per 1,000 requests of clients. */
   readonly peakPer1000: number;
-  /** Requests to the bucket in windows of {@link windowOf} requests, from the first to the last. */
+  /** Requests to the bucket in windows of {@link windowOf} requests. */
   readonly windows: readonly number[];
   /** Requests after the event, until the last instance is back. */
   readonly eventRequests: number;
@@ -72,33 +71,32 @@ export function windowOf({ cachedChunks }: FleetCase): number {
 export async function runCase(each: FleetCase): Promise<FleetOutcome> {
   const started = performance.now();
   const load = loadOf(each);
-  const half = Math.floor(load.length / 2);
-  const events = eventsOf(each, half);
+  const first = firstCounted(each, load.length);
+  const events = eventsOf(each, first);
   const { origins, instances } = await simulateFleet({
     load,
     names: Array.from({ length: each.instances }, (_, i) => `10.0.${i >> 8}.${i & 255}:9000`),
     place: PLACEMENTS[each.placement],
     capacity: Math.floor(each.cachedChunks / each.instances),
-    cost: each.cost,
     frontCapacity: Math.round(each.cachedChunks * each.frontShare),
     events,
     seed: each.seed,
   });
   const window = windowOf(each);
-  const windows = new Array<number>(Math.floor(load.length / window)).fill(0);
+  const windows = new Array<number>(Math.floor((load.length - first) / window)).fill(0);
   const perInstance = new Array<number>(each.instances).fill(0);
   const underWay = new Array<number>(each.instances).fill(0);
   const counts = [0, 0, 0];
   for (const [i, origin] of origins.entries()) {
-    const at = Math.floor(i / window);
+    if (i < first) continue;
+    const at = Math.floor((i - first) / window);
     if (origin === ORIGIN.bucket && at < windows.length) windows[at]!++;
-    if (i < half) continue;
     counts[origin]!++;
     if (instances[i] === NO_INSTANCE) continue;
     perInstance[instances[i]!]!++;
     underWay[instances[i]!]! += origin === ORIGIN.bucket ? BUCKET_TIMES_AS_LONG : 1;
   }
-  const counted = load.length - half;
+  const counted = load.length - first;
   return {
     hitRatio: 1 - counts[ORIGIN.bucket]! / counted,
     frontRatio: counts[ORIGIN.front]! / counted,
@@ -107,7 +105,7 @@ export async function runCase(each: FleetCase): Promise<FleetOutcome> {
     peakUnderWay: peakToMean(underWay),
     peakPer1000: (Math.max(...perInstance) / counted) * 1_000,
     windows,
-    eventRequests: (events.at(-1)?.at ?? half) - half,
+    eventRequests: (events.at(-1)?.at ?? first) - first,
     seconds: (performance.now() - started) / 1_000,
   };
 }
@@ -116,14 +114,24 @@ function peakToMean(counts: readonly number[]): number {
   return (Math.max(...counts) * counts.length) / counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** Chunk numbers asked for; those of scans follow the others. */
+/** Chunk numbers asked for: first, each of the most popular ones that the caches hold. Those of scans follow all others. */
 function loadOf({ load, exponent, cachedChunks, cachedShare, requestsPerChunk, seed }: FleetCase): Load {
   const universe = Math.round(cachedChunks / cachedShare);
   const steady = zipfLoad(cachedChunks * requestsPerChunk, universe, exponent, seed);
-  if (load === "steady") return steady;
-  if (load === "shifting") return withShifts(steady, PHASES, Math.round(universe / 10));
-  const scanned = withScans(steady, cachedChunks * SCAN_EVERY, cachedChunks * SCAN_LENGTH);
-  return scanned.map((chunk) => (chunk < universe ? chunk : chunk - 2 ** 24 + universe));
+  let mixed = steady;
+  if (load === "shifting") mixed = withShifts(steady, PHASES, Math.round(universe / 10));
+  if (load === "scans") {
+    const scanned = withScans(steady, cachedChunks * SCAN_EVERY, cachedChunks * SCAN_LENGTH);
+    mixed = scanned.map((chunk) => (chunk < universe ? chunk : chunk - 2 ** 24 + universe));
+  }
+  const whole = new Uint32Array(cachedChunks + mixed.length);
+  for (let i = 0; i < cachedChunks; i++) whole[i] = cachedChunks - 1 - i;
+  whole.set(mixed, cachedChunks);
+  return whole;
+}
+
+function firstCounted({ cachedChunks }: FleetCase, requests: number): number {
+  return cachedChunks + Math.floor((requests - cachedChunks) / 2);
 }
 
 function eventsOf({ event, instances, cachedChunks }: FleetCase, at: number): FleetEvent[] {

@@ -19,7 +19,8 @@ export interface FleetScale {
   readonly instances: readonly number[];
   /** Chunks in all caches together, by the number of instances. */
   cachedChunks(instances: number): number;
-  readonly requestsPerChunk: number;
+  /** After the caches have been filled. */
+  requestsPerChunk(instances: number): number;
   /** The number of instances for which only some placements and loads are simulated. */
   readonly few: number;
   /** The number of instances for questions that do not depend on it. */
@@ -35,12 +36,13 @@ export function caseOf(
   scale: FleetScale,
   different: Partial<FleetCase> & { readonly instances: number },
 ): FleetCase {
-  const { requestsPerChunk, seed } = scale;
+  const { seed } = scale;
+  const requestsPerChunk = scale.requestsPerChunk(different.instances);
   const cachedShare = different.cachedShare ?? CACHED_SHARE;
   // The same data for every size of caches.
   const cachedChunks = Math.round((scale.cachedChunks(different.instances) * cachedShare) / CACHED_SHARE);
   return {
-    ...{ placement: "consistent", load: "steady", exponent: 0.9, cost: "encode", event: "none" },
+    ...{ placement: "consistent", load: "steady", exponent: 0.9, event: "none" },
     ...{ frontShare: 0, cachedShare, requestsPerChunk, seed },
     ...different,
     cachedChunks,

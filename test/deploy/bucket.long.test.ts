@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { Agent } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { clientMissing } from "../require-client.js";
 import { zgroup } from "../source/write-store.js";
@@ -74,6 +75,7 @@ async function readTwice(t: Test, name: keyof typeof BALANCERS): Promise<void> {
   const instancesOf = new Map<string, Set<string>>();
   let answers = 0;
   while (answers < 2 * CHUNKS) {
+    await delay(20);
     const log = await balancer.log();
     const found = [...log.matchAll(INSTANCE[name])];
     answers = found.length;
