@@ -1,8 +1,9 @@
 import { availableParallelism } from "node:os";
-import { eventTopic, RECOVERED_WITHIN } from "../fleet/event-topic.js";
+import { eventTopic } from "../fleet/event-topic.js";
 import { cacheSizeTopic, frontTopic, spreadTopic } from "../fleet/fleet-tables.js";
 import type { FleetResult, FleetScale } from "../fleet/fleet-topic.js";
 import { runCases } from "../fleet/run-cases.js";
+import { formatCell } from "../report/markdown-cells.js";
 import type { Experiment, ExperimentSize } from "./experiment.js";
 
 /** Chunks in all caches; each of 1,000 instances has enough of them for the policy to know their average size. */
@@ -42,21 +43,21 @@ export const fleet: Experiment = {
       from += own.length;
       return topic.tables(own);
     });
-    const chunks = scale.instances.map(
-      (instances) => `${scale.cachedChunks(instances).toLocaleString("en-US")} for ${instances}`,
+    const scales = scale.instances.map(
+      (instances) =>
+        `${formatCell(scale.cachedChunks(instances))} chunks and ${scale.requestsPerChunk(instances)} requests per chunk for ${formatCell(instances)} instances`,
     );
-    const requests = [...new Set(scale.instances.map((instances) => scale.requestsPerChunk(instances)))];
     return {
       tables,
       goals: [],
       records: results.map(({ case: each, windows, ...numbers }) => ({ ...each, ...numbers })),
       notes: [
         `A simulation: the cache policy and its writer are the server's own code, over a list in memory in place of LMDB; balancers are their published algorithms. Seed ${seed}; the same seed gives the same tables.`,
-        `Scale: all caches together hold so many chunks: ${chunks.join(", ")} instances. They are a tenth of the data unless the table says otherwise. First, each of the most popular chunks that fit is asked for, so that the caches are full; then ${requests.join(", ")} requests per cached chunk follow, of which the second half counts (in the table by cache three times, in that of events one and a half times as many). After many more, hit ratios are one to two points higher.`,
+        `Scale, of all caches together: ${scales.join("; ")}. That is a tenth of the data unless the table says otherwise. First, each of the most popular chunks that fit is asked for; of the requests that follow, the second half counts. They are three times as many in the table by cache, and one and a half times in that of events. After many more, hit ratios are one to two points higher.`,
         "One request at a time: requests for one chunk at once, which an instance answers with one request to the bucket, are not played. Requests that only ask the bucket if an object is unchanged are not counted.",
         "Bounded loads: a hit is under way for two requests per instance, a request to the bucket ten times as long.",
         "Shifting: what is popular moves on by a tenth of the data four times. Scans: a fifth of the requests read other data once, end to end. Neither is a property of data that was measured.",
-        `Lost: the balancer's checks fail and the list stays. Removed: it leaves the list. Restart: one instance after another, at most ten steps. Back: within ${RECOVERED_WITHIN * 100} point of the same requests undisturbed; 1 is as many requests as all caches hold chunks.`,
+        `Lost: the balancer's checks fail and the list stays. Removed: it leaves the list. Restart: one instance after another, at most ten steps; requests are counted from its end. Within so many points of the same requests undisturbed; 1 is as many requests as all caches hold chunks.`,
       ],
     };
   },

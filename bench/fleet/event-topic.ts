@@ -8,6 +8,8 @@ const EVENTS: Readonly<Partial<Record<PlacementName, readonly EventName[]>>> = {
   modulo: ["lost", "removed", "restart, cache kept", "restart, cache lost"],
   consistent: ["lost", "restart, cache kept", "restart, cache lost"],
 };
+/** Differences of hit ratios from which a fleet counts as recovered. */
+const BACK_WITHIN = [0.05, 0.02] as const;
 /** Requests per cached chunk, as many times as those of other topics: half of them follow the event. */
 const EVENT_TIMES = 1.5;
 
@@ -38,14 +40,17 @@ export function eventTopic(scale: FleetScale): FleetTopic {
           return [];
         }
         const { lowest, back, extra } = recovery(each, undisturbed);
-        return [[instances, placement, event, percent(undisturbed.hitRatio), percent(lowest), back, extra]];
+        return [
+          [instances, placement, event, percent(undisturbed.hitRatio), percent(lowest), ...back, extra],
+        ];
       });
       return [
         {
           title: "Instances lost and restarted, Zipf 0.9; requests per cached chunk",
           columns: [
             ...["instances", "spread", "event", "hit ratio undisturbed", "lowest"],
-            ...["requests until it is back", "more requests to the bucket"],
+            ...BACK_WITHIN.map((points) => `requests until within ${points * 100} points`),
+            "more requests to the bucket",
           ],
           rows,
         },
@@ -61,20 +66,16 @@ function recovery(each: FleetResult, undisturbed: FleetResult) {
   const more = each.windows.map((count, i) => count - undisturbed.windows[i]!);
   const lowest = 1 - Math.max(...each.windows) / window;
   const end = Math.ceil(each.eventRequests / window);
-  const tolerated = window * RECOVERED_WITHIN;
-  // Two in a row, since one may be so by chance.
-  const back = more.findIndex(
-    (count, i) => i >= end && count <= tolerated && (more[i + 1] ?? 0) <= tolerated,
-  );
   return {
     lowest,
-    back:
-      back === -1
-        ? `not within ${formatNumber(((more.length - end) * window) / cachedChunks)}`
-        : formatNumber(((back - end) * window) / cachedChunks),
+    back: BACK_WITHIN.map((points) => {
+      const isBack = (count = 0) => count <= window * points;
+      // Two in a row, since one may be so by chance.
+      const at = more.findIndex((count, i) => i >= end && isBack(count) && isBack(more[i + 1]));
+      return at === -1
+        ? `more than ${formatNumber(((more.length - end) * window) / cachedChunks)}`
+        : formatNumber(((at - end) * window) / cachedChunks);
+    }),
     extra: more.reduce((sum, count) => sum + count, 0) / cachedChunks,
   };
 }
-
-/** Difference of hit ratios from which a fleet counts as recovered. */
-export const RECOVERED_WITHIN = 0.01;
