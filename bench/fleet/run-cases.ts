@@ -22,6 +22,9 @@ export async function runCases(
           outcomes[next] = await ask(worker, cases[next]!);
           onDone(++done / cases.length);
         }
+      } catch (error) {
+        order.length = 0;
+        throw error;
       } finally {
         await worker.terminate();
       }
