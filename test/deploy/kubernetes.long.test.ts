@@ -174,7 +174,10 @@ t.test("over a bucket a pod has no volume for data, and its cache goes with it",
   t.strictSame(others, [], "one manifest is patched");
   t.strictSame(overlay.resources, ["../kubernetes"]);
   t.equal(overlay.namespace, base.kustomization.namespace);
-  t.match(overlay.configMapGenerator, [{ name: "zpublish", behavior: "replace", files: ["config.json"] }]);
+  const { namespace } = base.kustomization;
+  t.match(overlay.configMapGenerator, [
+    { name: "zpublish", namespace, behavior: "replace", files: ["config.json"] },
+  ]);
   const [container] = pod.containers;
   const mounts = container.volumeMounts.map(({ mountPath }) => mountPath);
   const volumes = pod.volumes.map(({ name }) => name);
