@@ -3,7 +3,7 @@ import { createLimiter } from "../collections/limiter.js";
 import { errorToData, messageOf, ZpublishError } from "../errors.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { ChunkTask, GivenChunk } from "../pool/chunk-task.js";
-import { openChunkReader } from "../source/chunk-reader.js";
+import { isRemote, openChunkReader } from "../source/chunk-reader.js";
 import type { ChunkReader } from "../zarr/chunk-source.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
@@ -55,9 +55,7 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
   }
 
   return async (task, signal) => {
-    const { source } = task.plan;
-    if (source.kind === "memory" || source.kind === "given" || source.objects === undefined)
-      return makeChunk(task, signal);
+    if (!isRemote(task.plan.source)) return makeChunk(task, signal);
     const feed = feedOf(task.plan);
     try {
       const cost = feed.byteLength * storedChunksOf(task.plan, task.chunkCoords).length;

@@ -41,3 +41,8 @@ export function storeOf(source: ChunkSource): string {
   if (source.kind === "memory" || source.kind === "given") return "";
   return source.objects?.store ?? source.root ?? source.directory;
 }
+
+/** Tells whether chunks are not in local files or in memory, so that workers cannot read them. */
+export function isRemote(source: ChunkSource): boolean {
+  return (source.kind === "files" || source.kind === "shards") && source.objects !== undefined;
+}
