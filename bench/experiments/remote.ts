@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { warmCache } from "../check-answers.js";
-import { type FieldStore, openManyStore, storedBytes } from "../data/bench-data.js";
+import { type FieldStore, openManyStore, openSmallStores, storedBytes } from "../data/bench-data.js";
 import { checkLoad } from "../load/check-load.js";
 import { runNodeLoad } from "../load/node-load.js";
 import { type Origin, startOrigin } from "../remote/origin.js";
@@ -164,6 +164,7 @@ async function measureOpening(context: ExperimentContext) {
   const count = ARRAYS[context.size];
   const consolidated = await openManyStore(count, context.parent);
   const folder = context.freshFolder("opening");
+  const [local = ""] = await openSmallStores(1, () => {}, context.parent);
   await writeV3Store(join(folder, "listed.zarr"), count);
   const kinds = [
     {
@@ -188,10 +189,10 @@ async function measureOpening(context: ExperimentContext) {
     const origin = await startOrigin(dirname(directory), DELAY_MS);
     const name = directory.slice(dirname(directory).length + 1);
     try {
-      const begins = await startTimes(context, {}, {});
+      const begins = await startTimes(context, { local }, {});
       const location = isListed ? `s3://bucket/${name}` : `${origin.url}/${name}`;
       const stores = { origin: { url: "s3://bucket/", endpoint: origin.endpoint, anonymous: true } };
-      const seconds = (await startTimes(context, { many: location }, stores)) - begins;
+      const seconds = (await startTimes(context, { local, many: location }, stores)) - begins;
       const requests = await origin.takeCount();
       const trips = (seconds * 1_000) / DELAY_MS;
       rows.push([`${count} arrays, ${title}`, requests, seconds, trips]);

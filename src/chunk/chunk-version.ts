@@ -1,5 +1,5 @@
 import { ZpublishError } from "../errors.js";
-import type { VersionCheck } from "../zarr/chunk-source.js";
+import type { ReadOptions, VersionCheck } from "../zarr/chunk-source.js";
 import { combineVersions, storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
 import type { ChunkVersion, ServedChunk } from "./served-chunk.js";
 
@@ -36,9 +36,16 @@ export function versionNow(chunk: ServedChunk): ChunkVersion | undefined {
   return remember(chunk, chunk.check.version);
 }
 
-/** Looks up the version of a chunk. @throws ZpublishError `source-unreadable` */
-export async function findVersion(chunk: ServedChunk): Promise<ChunkVersion> {
-  const token = await findToken(chunk);
+/**
+ * Looks up the version of a chunk.
+ * @param allocate Memory for its bytes, if they come with the version and are passed through.
+ * @throws ZpublishError `source-unreadable`
+ */
+export async function findVersion(
+  chunk: ServedChunk,
+  allocate: ReadOptions["allocate"],
+): Promise<ChunkVersion> {
+  const token = await findToken(chunk, allocate);
   chunk.check = undefined;
   return remember(chunk, token);
 }
@@ -52,7 +59,11 @@ function remember(chunk: ServedChunk, token: string | undefined): ChunkVersion {
   return chunk.version;
 }
 
-async function findToken({ array, access, coords }: ServedChunk): Promise<string | undefined> {
+async function findToken(
+  { array, access, coords }: ServedChunk,
+  allocate?: ReadOptions["allocate"],
+): Promise<string | undefined> {
+  if (array.plan.kind === "passthrough") return access.reader.version(coords, allocate);
   if (array.plan.kind !== "rechunk") return access.reader.version(coords);
   const stored = storedChunksOf(array.plan, coords);
   const tokens: (string | undefined)[] = [];

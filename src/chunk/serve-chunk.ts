@@ -60,7 +60,7 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
     const chunk = locator.locate(snapshot, array, chunkKey);
     const version = versionNow(chunk);
     return version === undefined
-      ? findVersion(chunk).then((found) => represent(chunk, found))
+      ? findVersion(chunk, memory.acquire).then((found) => represent(chunk, found))
       : represent(chunk, version);
   }
 

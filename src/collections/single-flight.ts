@@ -45,7 +45,7 @@ export function createSingleFlight<T>(): SingleFlight<T> {
         flight.waiting -= 1;
         if (flight.waiting > 0) return;
         forget(key, flight);
-        flight.controller.abort();
+        flight.controller.abort(signal?.reason);
       };
       if (signal?.aborted) leave();
       else signal?.addEventListener("abort", leave, { once: true });

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { ListEntry } from "../collections/linked-list.js";
+import { ZpublishError } from "../errors.js";
 import { type Forwarded, forwardedOf } from "./access/forwarded.js";
 import { forwardedPrefix, serviceUrlOf } from "./access/service-url.js";
 import type { BodyReceiver } from "./body-receiver.js";
@@ -14,6 +15,9 @@ import { RequestHead } from "./request-head.js";
 import type { Route } from "./routing/route.js";
 
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
+
+/** Reason of all aborted signals: by default each would get an exception of its own, with a stack. */
+const OVER = new ZpublishError("cancelled", "the request is over");
 
 /**
  * One request and its answer. uWebSockets.js's response throws when it is touched after it was aborted or answered.
@@ -101,7 +105,7 @@ export class Exchange implements RouteRequest, BodyReceiver, OpenRequest {
   /** Made when first read: most requests are answered without it. */
   get signal(): AbortSignal {
     this.#abort ??= new AbortController();
-    if (this.over) this.#abort.abort();
+    if (this.over) this.#abort.abort(OVER);
     return this.#abort.signal;
   }
 
@@ -232,7 +236,7 @@ export class Exchange implements RouteRequest, BodyReceiver, OpenRequest {
     this.over = true;
     this.#body?.release?.();
     this.#body = undefined;
-    this.#abort?.abort();
+    this.#abort?.abort(OVER);
     const { context } = this;
     if (this.#place !== undefined) context.open.remove(this.#place);
     context.load.end(this);

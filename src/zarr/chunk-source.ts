@@ -85,8 +85,9 @@ export interface ChunkReader {
    * Returns what identifies the stored bytes of a chunk (modification time and size of its file) without reading them;
    * undefined if there is no file. A chunk in a shard has the version of the whole shard. Short, of `[0-9a-z.]`.
    * Waits out the clock tick in which a file was modified, so that a rewrite always changes the version.
+   * @param allocate Allocates memory for the chunk's bytes if they come with the version; the next `read` returns them then.
    */
-  version(chunkCoords: readonly number[]): Promise<string | undefined>;
+  version(chunkCoords: readonly number[], allocate?: ReadOptions["allocate"]): Promise<string | undefined>;
   /**
    * Returns the version at once, and a way to check it again. Undefined if that might have to wait (for another machine, a
    * slow disk, a link, a file just written), and if there is no file.

@@ -43,9 +43,14 @@ export interface FreshObjects {
   /**
    * Returns the state of an object, and asks the store if it is not known, or not believed any more.
    * @param range Bytes that are read next. Default: all. `none` if none are.
+   * @param allocate Allocates memory for them. Default: memory of their own.
    * @throws ZpublishError `source-unreadable`
    */
-  look(key: string, range?: ObjectRange | "none"): Promise<KnownObject>;
+  look(
+    key: string,
+    range?: ObjectRange | "none",
+    allocate?: ReadObjectOptions["allocate"],
+  ): Promise<KnownObject>;
   /**
    * Reads bytes of an object in the version known. If it has changed, learns the new version and reads that.
    * @returns Undefined if there is no such object.
@@ -112,12 +117,16 @@ export function createFreshObjects(store: ByteStore, freshness: Freshness): Fres
   }
 
   /** Asks the store for the state of an object, and for the bytes that are read next unless they are many. */
-  async function ask(key: string, range: ObjectRange | "none" | undefined): Promise<KnownObject> {
+  async function ask(
+    key: string,
+    range: ObjectRange | "none" | undefined,
+    allocate: ReadObjectOptions["allocate"],
+  ): Promise<KnownObject> {
     const beganMs = performance.now();
     const before = believed.get(objectOf(key) as string);
     const isBelieved = known(key) !== undefined;
     if (range === "none" || (isLarge && range === undefined)) return stat(key, beganMs);
-    const options = { range, maxByteLength: MAX_KEPT_BYTES };
+    const options = { range, allocate, maxByteLength: MAX_KEPT_BYTES };
     try {
       const found =
         before?.version === undefined
@@ -144,14 +153,18 @@ export function createFreshObjects(store: ByteStore, freshness: Freshness): Fres
     believed.delete(objectOf(key) ?? "");
   }
 
-  async function look(key: string, range?: ObjectRange | "none"): Promise<KnownObject> {
+  async function look(
+    key: string,
+    range?: ObjectRange | "none",
+    allocate?: ReadObjectOptions["allocate"],
+  ): Promise<KnownObject> {
     const state = known(key);
     if (state !== undefined && (state.version === undefined || state.byteLength !== undefined)) return state;
     // A known object is asked for once, whatever is read of it. Otherwise each reader needs its own bytes.
     const object = objectOf(key) as string;
     const isAskedOnce = state === undefined && believed.get(object)?.version !== undefined;
     const flight = isAskedOnce ? object : `${key}\n${JSON.stringify(range)}`;
-    return looks.run(flight, () => ask(key, range));
+    return looks.run(flight, () => ask(key, range, allocate));
   }
 
   async function readKnown(

@@ -52,8 +52,8 @@ function openWholeReader(source: FileChunks, objects: FreshObjects): ChunkReader
   const prefix = directory === "" ? "" : `${directory}/`;
   const keyOf = (chunkCoords: readonly number[]) => prefix + encodeChunkKey(chunkCoords, keyEncoding);
 
-  async function look(key: string, range?: "none"): Promise<KnownObject> {
-    const found = await objects.look(key, range);
+  async function look(key: string, range?: "none", allocate?: ReadOptions["allocate"]): Promise<KnownObject> {
+    const found = await objects.look(key, range, allocate);
     if (found.version === undefined) await assertMetadataExists(objects, source, key);
     return found;
   }
@@ -79,7 +79,7 @@ function openWholeReader(source: FileChunks, objects: FreshObjects): ChunkReader
   const read = urlFor === undefined ? undefined : "none";
   return {
     urlFor: urlFor && ((chunkCoords, seconds) => urlFor(keyOf(chunkCoords), seconds)),
-    version: async (chunkCoords) => (await look(keyOf(chunkCoords), read)).version?.token,
+    version: async (chunkCoords, allocate) => (await look(keyOf(chunkCoords), read, allocate)).version?.token,
     versionNow: (chunkCoords) => versionNow(objects, keyOf(chunkCoords)),
     async read(chunkCoords, { maxByteLength = MAX_CHUNK_BYTES, allocate, part } = {}) {
       const key = keyOf(chunkCoords);
