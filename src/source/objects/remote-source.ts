@@ -27,6 +27,8 @@ export interface RemoteSourceOptions extends Omit<ObjectSourceOptions, "document
 export function createRemoteSource(options: RemoteSourceOptions): Source {
   const { location, store, file, openFile } = options;
   let found: Source | undefined;
+  /** True if documents or first bytes told what it is. */
+  let isKnown = false;
 
   async function find(): Promise<Source> {
     const documents = createStoreDocuments(store);
@@ -35,12 +37,14 @@ export function createRemoteSource(options: RemoteSourceOptions): Source {
       documents.read(".zmetadata"),
       readHead(),
     ]);
+    isKnown = zarrJson !== undefined || zmetadata !== undefined;
     const references = zmetadata === undefined ? undefined : options.openReferences(zmetadata);
     if (references !== undefined) return references;
     const directory = createObjectSource({ ...options, documents });
     if (zarrJson !== undefined || zmetadata !== undefined || head === undefined) return directory;
     if (typeof head === "string") return withHint(directory, head);
     const source = openFile((file as { store: ByteStore }).store, (file as { key: string }).key, head);
+    isKnown = source !== undefined;
     if (source !== undefined) return source;
     throw new ZpublishError("unsupported", unknownFile(head));
   }
@@ -62,6 +66,10 @@ export function createRemoteSource(options: RemoteSourceOptions): Source {
 
   return {
     location,
+    async check() {
+      const opened = await source();
+      if (!isKnown) await opened.readTree();
+    },
     readTree: async (progress) => (await source()).readTree(progress),
     fingerprint: async () => (await source()).fingerprint(),
     close: async () => found?.close(),
