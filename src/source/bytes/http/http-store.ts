@@ -81,13 +81,11 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
   async function answerTo(request: ObjectRequest, plan: (head: AnswerHead) => BodyPlan): Promise<Answer> {
     const { key, signal } = request;
     try {
-      const run = () =>
-        withRetries(
-          (attemptSignal) => attemptAt(request, plan, attemptSignal),
-          signal,
-          () => stats.retries++,
-        );
-      return await limiter.run(store, run, signal);
+      return await withRetries((limited) => attemptAt(request, plan, limited), {
+        signal,
+        onRetry: () => stats.retries++,
+        inTurn: (run, limited) => limiter.run(store, run, limited),
+      });
     } catch (error) {
       if (error instanceof ZpublishError) throw error;
       if (signal?.aborted) throw new ZpublishError("cancelled", "the reader has gone");

@@ -16,17 +16,25 @@ export class Transient extends Error {
   }
 }
 
+/** Options of {@link withRetries}. */
+export interface RetryOptions {
+  /** Aborts when nobody waits for the result any more. */
+  readonly signal: AbortSignal | undefined;
+  /** Called before every further attempt. */
+  readonly onRetry: () => void;
+  /** Runs all attempts when it is their turn, unless the signal is aborted before. Waiting counts, too. */
+  readonly inTurn: <T>(run: () => Promise<T>, signal: AbortSignal) => Promise<T>;
+}
+
 /**
  * Runs `attempt` until it does not fail with {@link Transient}, with growing pauses, within the time limit of sources
  * (`--source-timeout`).
- * @param attempt Gets a signal that aborts at the time limit, or with `signal`.
- * @param onRetry Called before every further attempt.
- * @throws the last Transient; the reason of `signal`; what `attempt` throws.
+ * @param attempt Gets a signal that aborts at the time limit, or with the signal of the options.
+ * @throws the last Transient; the reason of the signal; what `attempt` throws.
  */
 export async function withRetries<T>(
   attempt: (signal: AbortSignal) => Promise<T>,
-  signal: AbortSignal | undefined,
-  onRetry: () => void,
+  { signal, onRetry, inTurn }: RetryOptions,
 ): Promise<T> {
   const limitMs = sourceTimeoutMs();
   const deadlineMs = performance.now() + limitMs;
@@ -36,7 +44,8 @@ export async function withRetries<T>(
   else signal?.addEventListener("abort", onAbort, { once: true });
   const expire = () => controller.abort(new Transient(`no answer within ${limitMs / 1_000} s`));
   const timer = setTimeout(expire, limitMs);
-  try {
+
+  async function run(): Promise<T> {
     for (let count = 1; ; count++) {
       try {
         return await attempt(controller.signal);
@@ -47,10 +56,16 @@ export async function withRetries<T>(
         const pauseMs = Math.max(grown, error.retryAfterMs ?? 0);
         if (performance.now() + pauseMs >= deadlineMs) throw error;
         await delay(pauseMs, undefined, { signal: controller.signal }).catch(() => undefined);
-        if (controller.signal.aborted) throw controller.signal.reason ?? error;
+        controller.signal.throwIfAborted();
         onRetry();
       }
     }
+  }
+
+  try {
+    return await inTurn(run, controller.signal);
+  } catch (error) {
+    throw controller.signal.aborted ? controller.signal.reason : error;
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener("abort", onAbort);
