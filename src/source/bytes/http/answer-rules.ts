@@ -20,9 +20,7 @@ export function answeredBytes(
   range: ObjectRange | undefined,
   label: string,
 ): AnsweredBytes {
-  const encoding = head.header("content-encoding");
-  if (encoding !== undefined && encoding !== "identity")
-    throw unreadable(label, `expected the stored bytes, received them with Content-Encoding ${encoding}`);
+  assertStoredBytes(head, label);
   const announced = lengthOf(head.header("content-length"));
   if (head.status === 200) {
     if (announced === undefined && head.header("transfer-encoding") === undefined)
@@ -41,6 +39,19 @@ export function answeredBytes(
   if (first !== offset || last !== end - 1)
     throw unreadable(label, `expected bytes ${offset}-${end - 1} of ${total}, received ${first}-${last}`);
   return { byteLength: last - first + 1, objectByteLength: total };
+}
+
+/**
+ * Asserts that an answer is about an object as it is stored.
+ * @throws ZpublishError `source-unreadable` if it was compressed on its way, or is a page, such as one of a network that wants a
+ * sign-in, or one that a web server sends for every path.
+ */
+export function assertStoredBytes(head: AnswerHead, label: string): void {
+  const encoding = head.header("content-encoding");
+  if (encoding !== undefined && encoding !== "identity")
+    throw unreadable(label, `expected the stored bytes, received them with Content-Encoding ${encoding}`);
+  if (/^(?:text\/html|application\/xhtml\+xml)\b/i.test(head.header("content-type") ?? ""))
+    throw unreadable(label, "expected the stored bytes, received a page (HTML)");
 }
 
 function isWhole(range: ObjectRange, announced: number | undefined): boolean {

@@ -5,6 +5,7 @@ import type { ByteStore, ObjectBytes, ObjectStat, ObjectVersion, ReadObjectOptio
 import { statsOfStore } from "../store-stats.js";
 import {
   answeredBytes,
+  assertStoredBytes,
   isTransient,
   lengthOf,
   rangeHeader,
@@ -180,6 +181,7 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
   async function stat(key: string, signal?: AbortSignal): Promise<ObjectStat | undefined> {
     const request: ObjectRequest = { method: "HEAD", key, url: rules.urlOf(key), signal };
     const answer = await answerTo(request, () => ({ byteLength: 0, maxByteLength: 0 }));
+    if (answer.status === 200) assertStoredBytes(answer, key);
     const byteLength = lengthOf(answer.header("content-length"));
     if (answer.status === 200 && byteLength !== undefined)
       return { version: versionOfAnswer(answer, byteLength), byteLength };
