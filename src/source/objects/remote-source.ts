@@ -52,8 +52,15 @@ export function createRemoteSource(options: RemoteSourceOptions): Source {
   /** Reads the first bytes of the location as a file; undefined if there is none, a text if that cannot be told. */
   async function readHead(): Promise<Uint8Array | string | undefined> {
     if (file === undefined) return undefined;
+    const { store, key } = file;
     try {
-      return (await file.store.read(file.key, { range: { offset: 0, byteLength: HEAD_BYTES } }))?.bytes;
+      const range = { offset: 0, byteLength: HEAD_BYTES };
+      const found = await store.read(key, { range }).catch((error: unknown) => {
+        // The whole file may be shorter.
+        if (!(error instanceof ZpublishError) || error.code !== "corrupt-chunk") throw error;
+        return store.read(key, { maxByteLength: HEAD_BYTES });
+      });
+      return found?.bytes;
     } catch (error) {
       return messageOf(error);
     }

@@ -37,11 +37,20 @@ export interface BodyPlan {
   readonly byteLength: number | undefined;
   /** Bound if the server does not announce the length. */
   readonly maxByteLength: number;
+  /** Returns the error for a body beyond that. @param received Bytes so far */
+  readonly overlong: (received: number) => Error;
   readonly allocate?: ((byteLength: number) => Uint8Array<ArrayBuffer>) | undefined;
 }
 
 /** The connection failed, or the body had another length than was announced. Another attempt may succeed. */
 export class ExchangeFailed extends Error {}
+
+/** Plan for an answer without a body. */
+export const NO_BODY: BodyPlan = {
+  byteLength: 0,
+  maxByteLength: 0,
+  overlong: () => new ExchangeFailed("expected no body, received one"),
+};
 
 let agent: Dispatcher | undefined;
 
@@ -64,7 +73,7 @@ function connections(): Dispatcher {
 /**
  * Sends one request and receives the whole answer. Bytes go from the socket into their final memory.
  * @param plan Called with the head of an answer of 200 or 206; what it throws ends the exchange.
- * @throws ExchangeFailed; the signal's reason; what `plan` throws
+ * @throws ExchangeFailed; the signal's reason; what `plan` throws, and its `overlong`
  */
 export function exchange(request: ExchangeRequest, plan: (head: AnswerHead) => BodyPlan): Promise<Answer> {
   const { method, url, headers, signal } = request;
@@ -76,6 +85,8 @@ export function exchange(request: ExchangeRequest, plan: (head: AnswerHead) => B
     /** Ends the exchange before the whole answer is there. */
     function end(reason: Error): void {
       signal.removeEventListener("abort", onAbort);
+      // Its memory may be used again.
+      sink = undefined;
       reject(reason);
       controller?.abort(reason);
     }
@@ -117,7 +128,8 @@ export function exchange(request: ExchangeRequest, plan: (head: AnswerHead) => B
         onResponseData: (_controller, part) => attempt(() => sink?.write(part)),
         onResponseEnd() {
           attempt(() => {
-            const bytes = (sink as Sink).end();
+            if (sink === undefined) return;
+            const bytes = sink.end();
             signal.removeEventListener("abort", onAbort);
             resolve({ ...(head as AnswerHead), bytes });
           });
@@ -148,10 +160,8 @@ interface Sink {
   end(): Uint8Array<ArrayBuffer>;
 }
 
-const NO_BODY: BodyPlan = { byteLength: 0, maxByteLength: 0 };
-
-function createSink({ byteLength, maxByteLength, allocate = allocateOwn }: BodyPlan): Sink {
-  if (byteLength === undefined) return createGrowingSink(maxByteLength, allocate);
+function createSink({ byteLength, allocate = allocateOwn, ...bounds }: BodyPlan): Sink {
+  if (byteLength === undefined) return createGrowingSink(bounds, allocate);
   const bytes = allocate(byteLength);
   let filled = 0;
   return {
@@ -170,7 +180,7 @@ function createSink({ byteLength, maxByteLength, allocate = allocateOwn }: BodyP
 
 /** Creates the receiver of a body whose length is not announced. */
 function createGrowingSink(
-  maxByteLength: number,
+  { maxByteLength, overlong }: Pick<BodyPlan, "maxByteLength" | "overlong">,
   allocate: (byteLength: number) => Uint8Array<ArrayBuffer>,
 ): Sink {
   const parts: Uint8Array[] = [];
@@ -178,8 +188,7 @@ function createGrowingSink(
   return {
     write(part) {
       filled += part.length;
-      if (filled > maxByteLength)
-        throw new ExchangeFailed(`expected at most ${maxByteLength} bytes, received more`);
+      if (filled > maxByteLength) throw overlong(filled);
       parts.push(Uint8Array.from(part));
     },
     end() {

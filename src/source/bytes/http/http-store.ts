@@ -13,7 +13,15 @@ import {
   unreadable,
   versionOfAnswer,
 } from "./answer-rules.js";
-import { type Answer, type AnswerHead, type BodyPlan, ExchangeFailed, exchange } from "./exchange.js";
+import {
+  type Answer,
+  type AnswerHead,
+  type BodyPlan,
+  ExchangeFailed,
+  exchange,
+  NO_BODY,
+} from "./exchange.js";
+import { assertHasRange, changed, overlongError, refusalError } from "./refusals.js";
 import { parseRetryAfter, Transient, withRetries } from "./retry.js";
 
 /** Requests of one store at a time. */
@@ -120,18 +128,9 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
     return rules.reasonOf?.(answer) ?? `it answers ${answer.status}`;
   }
 
-  /** @throws ZpublishError for an answer that has no object, and says neither that it is missing nor unchanged */
-  function refusalOf({ key, version }: ObjectRequest, answer: Answer): ZpublishError {
-    const { status } = answer;
-    if (status === 412 && version !== undefined) return changed(key);
-    if (status === 416)
-      return new ZpublishError("corrupt-chunk", `'${key}': the object has not the bytes that were asked for`);
-    if (status >= 300 && status < 400 && status !== 304)
-      return unreadable(
-        key,
-        `${location} redirects to ${targetOf(answer)}: expected a location that does not`,
-      );
-    return unreadable(key, `${location} refuses it (${reasonOf(answer)})`);
+  /** Returns the error for an answer that has no object, and says neither that it is missing nor unchanged. */
+  function refusalOf(request: ObjectRequest, answer: Answer): ZpublishError {
+    return refusalError(request, answer, location, reasonOf(answer));
   }
 
   async function fetchObject(
@@ -154,9 +153,11 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
       objectByteLength = announced.objectByteLength;
       if (objectByteLength !== undefined) {
         const { token } = assertVersion(head, objectByteLength);
+        assertHasRange(key, objectByteLength, range);
         assertStoredLength(announced.byteLength ?? 0, maxByteLength, token, () => `'${key}'`);
       }
-      return { byteLength: announced.byteLength, maxByteLength, allocate };
+      const overlong = (received: number) => overlongError(key, maxByteLength, received);
+      return { byteLength: announced.byteLength, maxByteLength, overlong, allocate };
     });
     if (answer.status === 200 || answer.status === 206) {
       const { bytes } = answer;
@@ -165,8 +166,6 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
     }
     if (answer.status === 304 && known !== undefined) return "unchanged";
     if (rules.isMissing(answer)) return undefined;
-    if (isEmptyObject(answer, options))
-      return { bytes: new Uint8Array(0), version: versionOfAnswer(answer, 0), objectByteLength: 0 };
     throw refusalOf(request, answer);
   }
 
@@ -180,7 +179,7 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
 
   async function stat(key: string, signal?: AbortSignal): Promise<ObjectStat | undefined> {
     const request: ObjectRequest = { method: "HEAD", key, url: rules.urlOf(key), signal };
-    const answer = await answerTo(request, () => ({ byteLength: 0, maxByteLength: 0 }));
+    const answer = await answerTo(request, () => NO_BODY);
     if (answer.status === 200) assertStoredBytes(answer, key);
     const byteLength = lengthOf(answer.header("content-length"));
     if (answer.status === 200 && byteLength !== undefined)
@@ -208,6 +207,7 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
       const plan = (head: AnswerHead) => ({
         ...answeredBytes(head, undefined, label),
         maxByteLength: MAX_OBJECT_BYTES,
+        overlong: (received: number) => overlongError(label, MAX_OBJECT_BYTES, received),
       });
       const request: ObjectRequest = { method: "GET", key: label, url, signal };
       const answer = await answerTo(request, plan);
@@ -227,21 +227,3 @@ function conditionsOf({ range, version, known }: ObjectRequest): Record<string, 
   return headers;
 }
 
-/** Tells whether there are no bytes to send because the object has none. */
-function isEmptyObject({ status, header }: Answer, { range }: ReadObjectOptions): boolean {
-  return status === 416 && range !== undefined && "last" in range && header("content-range") === "bytes */0";
-}
-
-function changed(key: string): ZpublishError {
-  return new ZpublishError("source-changed", `'${key}' changed while it was being read`);
-}
-
-/** Returns where a redirect leads, without its query, which may have credentials. */
-function targetOf({ header }: Answer): string {
-  try {
-    const { origin, pathname } = new URL(header("location") ?? "");
-    return origin + pathname;
-  } catch {
-    return "another path";
-  }
-}

@@ -41,7 +41,10 @@ const FAULTS: readonly (readonly [Fault, Expected])[] = [
   [{ code: "SlowDown" }, RETRIED],
   [{ disconnect: true }, RETRIED],
   [{ cutAfter: 2 }, { ...RETRIED, stat: "right" }],
-  [{ cutAfter: 0, chunked: true }, { ...RETRIED, stat: "refused" }],
+  [
+    { cutAfter: 0, chunked: true },
+    { ...RETRIED, stat: "refused" },
+  ],
   // A HEAD that says a wrong length cannot be told from one that is right.
   [{ lengthError: 3 }, { ...RETRIED, stat: "refused" }],
   ...[400, 401, 403, 418].map((status) => [{ status }, REFUSED] as const),
@@ -54,7 +57,10 @@ const FAULTS: readonly (readonly [Fault, Expected])[] = [
   [{ gzip: true }, REFUSED],
   [{ gzip: true, chunked: true }, REFUSED],
   [{ ignoreRange: true }, PARTS_REFUSED],
-  [{ ignoreRange: true, chunked: true }, { ...PARTS_REFUSED, stat: "refused" }],
+  [
+    { ignoreRange: true, chunked: true },
+    { ...PARTS_REFUSED, stat: "refused" },
+  ],
   [{ contentRange: "bytes 0-3/10" }, PARTS_REFUSED],
   [{ contentRange: "bytes 2-5/*" }, PARTS_REFUSED],
   [{ contentRange: "bytes */10" }, PARTS_REFUSED],
