@@ -33,12 +33,20 @@ export function openByteStore(location: string, stores: readonly StoreSettings[]
 function parseUrl(location: string): URL {
   const url = URL.canParse(location) ? new URL(location) : undefined;
   if (url === undefined || !["http:", "https:", "s3:"].includes(url.protocol))
-    throw invalid(`expected an https://, http:// or s3:// URL, received ${location.slice(0, 200)}`);
+    throw invalid(`expected an https://, http:// or s3:// URL, received ${withoutSecrets(location)}`);
   if (url.username !== "" || url.password !== "")
     throw invalid('expected a URL without user and password: name variables under "stores" instead');
   if (url.search !== "" || url.hash !== "")
     throw invalid('expected a URL without query and fragment: secrets belong under "stores"');
   return url;
+}
+
+/** Returns a text that is no sound URL without what may be a password or a secret query. */
+function withoutSecrets(location: string): string {
+  return location
+    .replace(/[?#].*$/s, "")
+    .replace(/^.*@/s, "…@")
+    .slice(0, 200);
 }
 
 /** Percent-encodes a key for a URL, where `.` and `..` would lead elsewhere. */
@@ -63,10 +71,15 @@ function headersOf(settings: StoreSettings | undefined): Record<string, string> 
 }
 
 function textOf(value: HeaderValue, place: string): string {
-  if (typeof value === "string") return value;
-  const text = process.env[value.env];
+  const text = typeof value === "string" ? value : process.env[value.env];
+  const variable = typeof value === "string" ? "" : `the variable ${value.env} to have `;
   if (text === undefined || text === "")
-    throw invalid(`${place}: expected the variable ${value.env} to be set, found it unset or empty`);
+    throw invalid(`${place}: expected ${variable}a text, found it unset or empty`);
+  // Also a line break at the end, as files of secrets have.
+  if (!/^[\t\x20-\x7e\x80-\xff]+$/.test(text))
+    throw invalid(
+      `${place}: expected ${variable}a text that a header can have, found other characters in it`,
+    );
   return text;
 }
 
