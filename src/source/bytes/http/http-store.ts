@@ -61,6 +61,8 @@ export interface HttpStoreRules {
    * @param sent Headers of the request.
    */
   hasExpired?(answer: Answer, sent: Readonly<Record<string, string>>): boolean;
+  /** Tells whether a refusal has to be asked for again as GET, since an answer to HEAD has no body that says what is wrong. */
+  isUnclear?(answer: Answer): boolean;
   /** Returns the reason of a refusal for messages. Default: the status. */
   reasonOf?(answer: Answer): string;
 }
@@ -184,11 +186,12 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
     const byteLength = lengthOf(answer.header("content-length"));
     if (answer.status === 200 && byteLength !== undefined)
       return { version: versionOfAnswer(answer, byteLength), byteLength };
-    if (answer.status !== 200 && answer.status !== 405 && answer.status !== 501) {
+    const isRefused = answer.status !== 200 && answer.status !== 405 && answer.status !== 501;
+    if (isRefused && !rules.isUnclear?.(answer)) {
       if (rules.isMissing(answer)) return undefined;
       throw refusalOf(request, answer);
     }
-    // The server does not tell lengths, or does not know HEAD.
+    // The server does not tell lengths, does not know HEAD, or does not say what is wrong.
     const first = await fetchObject(key, { range: { offset: 0, byteLength: 1 }, signal });
     if (first === undefined || first === "unchanged") return undefined;
     return { version: first.version, byteLength: first.objectByteLength };

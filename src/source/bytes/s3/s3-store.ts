@@ -64,10 +64,13 @@ export function createS3Store(
       };
     },
     isMissing(answer) {
-      if (answer.status === 403) return isForbiddenMissing;
+      const code = codeOf(answer);
+      // A wrong key or clock has another code.
+      if (answer.status === 403) return isForbiddenMissing && (code === undefined || code === "AccessDenied");
       // A missing bucket is no missing object.
-      return answer.status === 404 && codeOf(answer) !== "NoSuchBucket";
+      return answer.status === 404 && code !== "NoSuchBucket";
     },
+    isUnclear: ({ status }) => status >= 400 && status < 500,
     hasExpired(answer, sent) {
       if (answer.status !== 400 && answer.status !== 401 && answer.status !== 403) return false;
       if (!EXPIRED_CODES.has(codeOf(answer) ?? "") || used === undefined) return false;
@@ -120,9 +123,9 @@ function bucketOf(location: string, settings: StoreSettings | undefined): Bucket
     );
   const [, name, prefix] = found as unknown as [string, string, string];
   const { env } = process;
-  const endpoint = settings?.endpoint ?? env.AWS_ENDPOINT_URL_S3 ?? env.AWS_ENDPOINT_URL;
-  const region = settings?.region ?? env.AWS_REGION ?? env.AWS_DEFAULT_REGION ?? "us-east-1";
-  const service = new URL(endpoint ?? `https://s3.${region}.amazonaws.com`);
+  const endpoint = settings?.endpoint ?? (env.AWS_ENDPOINT_URL_S3 || env.AWS_ENDPOINT_URL || undefined);
+  const region = settings?.region ?? (env.AWS_REGION || env.AWS_DEFAULT_REGION || "us-east-1");
+  const service = parseEndpoint(endpoint ?? `https://s3.${region}.amazonaws.com`);
   // Certificates are for one label before the service's name.
   const isInPath = settings?.forcePathStyle ?? (endpoint !== undefined || name.includes("."));
   const base = service.pathname.replace(/\/$/, "");
@@ -130,6 +133,14 @@ function bucketOf(location: string, settings: StoreSettings | undefined): Bucket
     ? `${service.origin}${base}/${name}/`
     : `${service.protocol}//${name}.${service.host}${base}/`;
   return { name, prefix, url, region };
+}
+
+function parseEndpoint(endpoint: string): URL {
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
+  if (url !== undefined && /^https?:$/.test(url.protocol)) return url;
+  const received = endpoint.replace(/^.*@/s, "…@").slice(0, 200);
+  const message = `expected the endpoint of S3 as an https:// or http:// URL, received ${received}`;
+  throw new ZpublishError("invalid-config", message);
 }
 
 function credentialSpec(settings: StoreSettings | undefined): CredentialSpec {
