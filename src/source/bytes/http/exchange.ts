@@ -65,8 +65,9 @@ function connections(): Dispatcher {
     keepAliveTimeout: KEEP_ALIVE_MS,
   };
   const { env } = process;
+  // Without proxyTunnel, undici would ask for a tunnel for http:// too, which many proxies grant for port 443 alone.
   const hasProxy = env.http_proxy || env.HTTP_PROXY || env.https_proxy || env.HTTPS_PROXY;
-  agent ??= hasProxy ? new EnvHttpProxyAgent(options) : new Agent(options);
+  agent ??= hasProxy ? new EnvHttpProxyAgent({ ...options, proxyTunnel: false }) : new Agent(options);
   return agent;
 }
 
@@ -148,6 +149,8 @@ function problemOf(error: Error): string {
   if (code === "UND_ERR_CONNECT_TIMEOUT") return `no connection within ${CONNECT_TIMEOUT_MS / 1_000} s`;
   if (code === "UND_ERR_RES_CONTENT_LENGTH_MISMATCH" || code === "UND_ERR_SOCKET")
     return "the answer was cut short";
+  if (code === "UND_ERR_INVALID_ARG" && error.message.includes("407"))
+    return "the proxy wants other credentials (407)";
   const known = typeof code === "string" ? code : cause?.code;
   return typeof known === "string" ? known : "the connection failed";
 }

@@ -192,7 +192,12 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
       throw refusalOf(request, answer);
     }
     // The server does not tell lengths, does not know HEAD, or does not say what is wrong.
-    const first = await fetchObject(key, { range: { offset: 0, byteLength: 1 }, signal });
+    const range = { offset: 0, byteLength: 1 };
+    const first = await fetchObject(key, { range, signal }).catch((error: unknown) => {
+      // An empty object has no first byte.
+      if (!(error instanceof ZpublishError) || error.code !== "corrupt-chunk") throw error;
+      return fetchObject(key, { maxByteLength: 0, signal });
+    });
     if (first === undefined || first === "unchanged") return undefined;
     return { version: first.version, byteLength: first.objectByteLength };
   }

@@ -155,7 +155,10 @@ t.test("fewer bytes than a range has are a failure", async (t) => {
     await t.rejects(store.read(key, options), { code: "corrupt-chunk", details }, JSON.stringify(options));
   }
   t.equal((await store.read("empty"))?.bytes.length, 0);
-  t.same((await store.stat("empty"))?.byteLength, 0);
+  t.equal((await store.stat("empty"))?.byteLength, 0);
+  origin.setFault(({ method }) => (method === "HEAD" ? { status: 405 } : undefined));
+  t.equal((await store.stat("empty"))?.byteLength, 0, "a server that does not know HEAD");
+  t.equal((await store.stat("a"))?.byteLength, 10);
 });
 
 t.test("an object that is too long is refused before its bytes are received", async (t) => {
