@@ -14,7 +14,7 @@ export type Freshness = "always" | "immutable" | { readonly seconds: number };
 
 /** Objects whose state is remembered, of one store. */
 const MAX_KNOWN = 65_536;
-/** Bytes that were received with a version, and wait for the read that follows. */
+/** Bytes that were received with a version, and wait for the read that follows, of all stores together. */
 const MAX_KEPT_BYTES = 32 * 2 ** 20;
 
 /** State of an object as the store told it last. */
@@ -59,6 +59,10 @@ export interface FreshObjects {
   read(key: string, options?: ReadObjectOptions): Promise<ObjectBytes | undefined>;
 }
 
+/** Bytes of all stores: those of a hundred datasets are no more than those of one. */
+const kept = createKeptBytes();
+let created = 0;
+
 const ABSENT: KnownObject = Object.freeze({ version: undefined, byteLength: undefined });
 
 /** Creates the state of a store's objects, none of which is known yet. */
@@ -67,7 +71,7 @@ export function createFreshObjects(store: ByteStore, freshness: Freshness): Fres
   const believed = createRecentMap<Believed>(MAX_KNOWN);
   /** By key, with the token of their version: many keys may lie in one object. */
   const lengths = createRecentMap<{ readonly token: string; readonly byteLength: number }>(MAX_KNOWN);
-  const kept = createKeptBytes();
+  const prefix = `${++created}\n`;
   const looks = createSingleFlight<KnownObject>();
   /** True once an object was too long for its bytes to be kept: then versions are learned without bytes. */
   let isLarge = false;
@@ -138,7 +142,7 @@ export function createFreshObjects(store: ByteStore, freshness: Freshness): Fres
         (before as Believed).checkedAtMs = beganMs;
         return stateOf(key, before?.version);
       }
-      if (found !== undefined) kept.add(nameOf(key, range, found.objectByteLength), found);
+      if (found !== undefined) kept.add(prefix + nameOf(key, range, found.objectByteLength), found);
       return learn(key, beganMs, found?.version, found?.objectByteLength);
     } catch (error) {
       if (!(error instanceof ZpublishError)) throw error;
@@ -173,7 +177,7 @@ export function createFreshObjects(store: ByteStore, freshness: Freshness): Fres
     options: ReadObjectOptions,
   ): Promise<ObjectBytes | undefined> {
     if (state.version === undefined) return undefined;
-    const found = kept.take(nameOf(key, options.range, state.byteLength));
+    const found = kept.take(prefix + nameOf(key, options.range, state.byteLength));
     if (found?.version.token === state.version.token) return found;
     return store.read(key, { ...options, version: state.version });
   }
