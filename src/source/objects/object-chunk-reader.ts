@@ -67,10 +67,10 @@ function openWholeReader(source: FileChunks, objects: FreshObjects): ChunkReader
     if (known.version === undefined || known.byteLength === undefined) return undefined;
     assertStoredLength(known.byteLength, limits.maxByteLength, known.version.token, () => `chunk '${key}'`);
     const { start, byteLength } = part(known.byteLength);
-    const found = await objects.store.read(key, {
-      range: { offset: start, byteLength },
-      version: known.version,
-    });
+    const found = await objects.read(key, { range: { offset: start, byteLength } });
+    if (found === undefined) await assertMetadataExists(objects, source, key);
+    else if (found.version.token !== known.version.token)
+      throw new ZpublishError("source-changed", `chunk '${key}' changed while it was being read`);
     return found && { ...storedChunk(found), fileByteLength: found.objectByteLength };
   }
 

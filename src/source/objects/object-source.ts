@@ -44,6 +44,8 @@ export function createObjectSource(options: ObjectSourceOptions): Source {
   let nodesBefore = new Map<string, StoreNode>();
   let listedInBefore: string | undefined;
   let fingerprint: string | undefined;
+  /** False until the first reading, for which documents may have been read already. */
+  let isBegun = false;
   /** Names below each group, if groups had to be listed. */
   let listings = new Map<string, readonly string[]>();
 
@@ -60,7 +62,17 @@ export function createObjectSource(options: ObjectSourceOptions): Source {
   }
 
   async function read(progress?: (arraysRead: number) => void): Promise<StoredTree> {
-    if (fingerprint !== undefined) documents.begin();
+    if (isBegun) documents.begin();
+    isBegun = true;
+    try {
+      return await readDocuments(progress);
+    } catch (error) {
+      documents.abandon();
+      throw error;
+    }
+  }
+
+  async function readDocuments(progress?: (arraysRead: number) => void): Promise<StoredTree> {
     const listed = new Map<string, readonly string[]>();
     let arraysRead = 0;
     const onArray = () => progress?.(++arraysRead);

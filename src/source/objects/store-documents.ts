@@ -27,6 +27,8 @@ export interface StoreDocuments {
   haveChanged(): Promise<boolean>;
   /** Begins another reading of the store: documents that are not read in it are forgotten. */
   begin(): void;
+  /** Takes back the reading since `begin`, which failed: what was read before is compared and served as before. */
+  abandon(): void;
   /** Lists keys and versions of the documents that exist and were read since `begin`, in the order of keys. */
   versions(): readonly string[];
 }
@@ -53,6 +55,9 @@ export function createStoreDocuments(store: ByteStore): StoreDocuments {
     begin() {
       before = documents;
       documents = new Map();
+    },
+    abandon() {
+      documents = before;
     },
     async read(key) {
       const known = documents.get(key) ?? (await fetch(key, before.get(key)));
