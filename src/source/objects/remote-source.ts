@@ -29,6 +29,8 @@ export function createRemoteSource(options: RemoteSourceOptions): Source {
   let found: Source | undefined;
   /** True if documents or first bytes told what it is. */
   let isKnown = false;
+  /** True once its tree has been read: then it stays what it is. */
+  let isRead = false;
 
   async function find(): Promise<Source> {
     const documents = createStoreDocuments(store);
@@ -71,14 +73,27 @@ export function createRemoteSource(options: RemoteSourceOptions): Source {
     return found;
   }
 
+  async function readTree(progress?: (arraysRead: number) => void): Promise<StoredTree> {
+    const current = await source();
+    try {
+      const tree = await current.readTree(progress);
+      isRead = true;
+      return tree;
+    } catch (error) {
+      // What could not be read at first may be something else: a file that could not be looked at, or one that is put there later.
+      if (!isRead) found = undefined;
+      throw error;
+    }
+  }
+
   return {
     location,
     async check() {
-      const opened = await source();
-      if (!isKnown) await opened.readTree();
+      await source();
+      if (!isKnown) await readTree();
     },
-    readTree: async (progress) => (await source()).readTree(progress),
-    fingerprint: async () => (await source()).fingerprint(),
+    readTree,
+    fingerprint: async () => (isRead ? (await source()).fingerprint() : (await readTree()).fingerprint),
     close: async () => found?.close(),
   };
 }
