@@ -3,7 +3,6 @@ import { runCooperatively } from "../../event-loop/cooperative-task.js";
 import { workThrough } from "../../event-loop/work-through.js";
 import { isJsonObject } from "../../json/json-value.js";
 import { parseJsonAround } from "../../json/parse-json.js";
-import { stringifyJson } from "../../json/stringify-json.js";
 import { nodeName } from "../../model/node-path.js";
 import {
   consolidatedNodes,
@@ -84,15 +83,18 @@ async function readZmetadata(
 async function readConsolidatedV3(text: string): Promise<Map<string, ListedTexts> | undefined> {
   if (!text.includes('"consolidated_metadata"')) return undefined;
   let listing: string | undefined;
+  let others = "";
   const root = await runCooperatively(
     parseJsonAround(text, "consolidated_metadata", (key, start, end) => {
-      if (key === "metadata") listing = text.slice(start, end);
+      if (key !== "metadata") return;
+      listing = text.slice(start, end);
+      others = `${text.slice(0, start)}{}${text.slice(end)}`;
     }),
   ).catch(() => undefined);
   // The document is reported as invalid when the node is made of it.
   if (listing === undefined || !isJsonObject(root)) return undefined;
-  const { consolidated_metadata: _, ...rest } = root;
-  const nodes = new Map<string, ListedTexts>([["", { "zarr.json": stringifyJson(rest) }]]);
+  // As text, since a parsed document may lose what JSON cannot say, such as NaN.
+  const nodes = new Map<string, ListedTexts>([["", { "zarr.json": others }]]);
   const around = `{"metadata":${listing}}`;
   await runCooperatively(
     parseJsonAround(around, "metadata", (path, start, end) => {

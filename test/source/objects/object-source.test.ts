@@ -95,6 +95,21 @@ t.test("consolidated metadata is read with two requests", async (t) => {
   }
 });
 
+t.test("attributes of a consolidated store stay as they are written", async (t) => {
+  const attributes = '{"gap": NaN, "big": 1152921504606846977, "text": "NaN", "consolidated_metadata": 1}';
+  const listing =
+    '{"kind": "inline", "metadata": {"g": {"zarr_format": 3, "node_type": "group", "attributes": {"gap": NaN}}}}';
+  for (const order of [
+    `"attributes": ${attributes}, "consolidated_metadata": ${listing}`,
+    `"consolidated_metadata": ${listing}, "attributes": ${attributes}`,
+  ]) {
+    const store = openStore({ "zarr.json": `{"zarr_format": 3, "node_type": "group", ${order}}` });
+    const { groups } = await open(store).readTree();
+    t.same(groups[0]?.attrs, { gap: NaN, big: 1152921504606846977n, text: "NaN", consolidated_metadata: 1 });
+    t.same(groups[1]?.attrs, { gap: NaN });
+  }
+});
+
 t.test("a store that is not consolidated is listed, level by level", async (t) => {
   for (const [documents, perNode] of [
     [V2, 3],
