@@ -1,9 +1,9 @@
 import type { ChunkOutcome } from "../codec/made-chunk.js";
-import { createLimiter } from "../collections/limiter.js";
+import { createLimiter, type Limiter } from "../collections/limiter.js";
 import { errorToData, messageOf, ZpublishError } from "../errors.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { ChunkTask, GivenChunk } from "../pool/chunk-task.js";
-import { isRemote, openChunkReader } from "../source/chunk-reader.js";
+import { isRemote, openChunkReader, storeOf } from "../source/chunk-reader.js";
 import type { ChunkReader } from "../zarr/chunk-source.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
@@ -13,9 +13,11 @@ import { storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
 export type MakeChunk = (task: ChunkTask, signal?: AbortSignal) => Promise<ChunkOutcome>;
 
 /** Chunks whose stored bytes are read at a time: many, since each waits for another machine. */
-const MAX_FEEDING = 64;
+const MAX_FEEDING = 128;
 /** Bound of the stored bytes that wait for workers, estimated. */
 const MAX_WAITING_BYTES = 256 * 2 ** 20;
+/** The share of one store. Its chunks may hang, and those of others have to go on. */
+const SHARE = 4;
 /** Stored chunks behind one served chunk that are read at a time. */
 const CONCURRENCY = 16;
 /** Stored bytes that stay for neighbouring served chunks, which are often made of the same stored chunk. */
@@ -29,10 +31,12 @@ const GUESSED_ITEM_BYTES = 64;
 export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
   const limiter = createLimiter({
     maxRunning: MAX_FEEDING,
-    maxPerKey: MAX_FEEDING,
+    maxPerKey: MAX_FEEDING / SHARE,
     maxWaiting: Number.POSITIVE_INFINITY,
     maxCost: MAX_WAITING_BYTES,
   });
+  /** By store; as many as are configured. */
+  const shares = new Map<string, Limiter>();
   const recent = createRecentBytes();
   const feeds = new WeakMap<EncodingPlan, Feed>();
 
@@ -43,6 +47,20 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
       feeds.set(plan, feed);
     }
     return feed;
+  }
+
+  function shareOf(store: string): Limiter {
+    let share = shares.get(store);
+    if (share === undefined) {
+      share = createLimiter({
+        maxRunning: MAX_FEEDING / SHARE,
+        maxPerKey: MAX_FEEDING / SHARE,
+        maxWaiting: Number.POSITIVE_INFINITY,
+        maxCost: MAX_WAITING_BYTES / SHARE,
+      });
+      shares.set(store, share);
+    }
+    return share;
   }
 
   async function feedAndMake(task: ChunkTask, feed: Feed, signal?: AbortSignal): Promise<ChunkOutcome> {
@@ -58,8 +76,11 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     if (!isRemote(task.plan.source)) return makeChunk(task, signal);
     const feed = feedOf(task.plan);
     try {
-      const cost = feed.byteLength * storedChunksOf(task.plan, task.chunkCoords).length;
-      return await limiter.run(feed.name, () => feedAndMake(task, feed, signal), signal, cost);
+      const store = storeOf(task.plan.source);
+      const all = feed.byteLength * storedChunksOf(task.plan, task.chunkCoords).length;
+      const cost = Math.min(all, MAX_WAITING_BYTES / SHARE);
+      const run = () => limiter.run(store, () => feedAndMake(task, feed, signal), signal, cost);
+      return await shareOf(store).run(feed.name, run, signal, cost);
     } catch (error) {
       return { status: "failed", error: errorToData(error) };
     }
