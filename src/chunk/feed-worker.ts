@@ -66,7 +66,10 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
   async function feedAndMake(task: ChunkTask, feed: Feed, signal?: AbortSignal): Promise<ChunkOutcome> {
     try {
       const stored = await readAll(task, feed, recent);
-      return await makeChunk({ ...task, plan: feed.plan, stored }, signal);
+      const outcome = await makeChunk({ ...task, plan: feed.plan, stored }, signal);
+      // Bytes that cannot be decoded are read again.
+      if (outcome.status === "failed") for (const chunk of stored) recent.remove(recentName(feed, chunk));
+      return outcome;
     } catch (error) {
       return { status: "failed", error: errorToData(error) };
     }
@@ -130,18 +133,19 @@ async function readAll(
 async function readOne(
   plan: EncodingPlan,
   coords: readonly number[],
-  { name, reader }: Feed,
+  feed: Feed,
   recent: RecentBytes | undefined,
 ): Promise<GivenChunk> {
+  const { reader } = feed;
   try {
     const version = recent && (await reader.version(coords));
-    const found = version && recent?.get(`${name}\n${coords.join(".")}\n${version}`);
+    const found = version && recent?.get(recentName(feed, { coords, version }));
     if (found) return { coords, version, bytes: found };
     const maxByteLength = maxStoredByteLength(plan) ?? plan.maxFilledByteLength;
     const stored = await reader.read(coords, { maxByteLength, allocate: allocateShared });
     // The version of an absent chunk is its shard's, if there is one.
     if (stored === undefined) return { coords, version: await reader.version(coords), bytes: undefined };
-    recent?.add(`${name}\n${coords.join(".")}\n${stored.version}`, stored.bytes);
+    recent?.add(recentName(feed, { coords, version: stored.version }), stored.bytes);
     return { coords, version: stored.version, bytes: stored.bytes };
   } catch (error) {
     const { code, details } =
@@ -149,6 +153,10 @@ async function readOne(
     const label = `array '${plan.path}': stored chunk ${coords.join(".") || "0"}`;
     throw new ZpublishError(code, `${label}: ${messageOf(error)}`, { details, cause: error });
   }
+}
+
+function recentName({ name }: Feed, { coords, version }: Omit<GivenChunk, "bytes">): string {
+  return `${name}\n${coords.join(".")}\n${version}`;
 }
 
 /** Allocates memory that a worker reads without a copy, and that stays valid if the worker dies and another one takes over. */
@@ -160,6 +168,7 @@ function allocateShared(byteLength: number): Uint8Array<ArrayBuffer> {
 interface RecentBytes {
   get(name: string): Uint8Array | undefined;
   add(name: string, bytes: Uint8Array): void;
+  remove(name: string): void;
 }
 
 function createRecentBytes(): RecentBytes {
@@ -185,6 +194,7 @@ function createRecentBytes(): RecentBytes {
 
   return {
     add,
+    remove,
     get(name) {
       const bytes = remove(name);
       if (bytes !== undefined) add(name, bytes);

@@ -57,6 +57,8 @@ export interface FreshObjects {
    * @throws as {@link ByteStore.read}
    */
   read(key: string, options?: ReadObjectOptions): Promise<ObjectBytes | undefined>;
+  /** Forgets the state of an object that turned out to be corrupt: an answer may have lied about its length. */
+  forget(key: string): void;
 }
 
 /** Bytes of all stores: those of a hundred datasets are no more than those of one. */
@@ -186,6 +188,7 @@ export function createFreshObjects(store: ByteStore, freshness: Freshness): Fres
     store,
     known,
     look,
+    forget,
     async read(key, options = {}) {
       const before = believed.get(objectOf(key) ?? "");
       const state =

@@ -11,7 +11,8 @@ import type {
 } from "../../zarr/chunk-source.js";
 import { assertStoredLength } from "../../zarr/plan/max-stored-byte-length.js";
 import type { ObjectBytes, ReadObjectOptions } from "../bytes/byte-store.js";
-import { createShardFinder, type ShardFile } from "../chunks/find-in-shards.js";
+import { createShardFinder, type ShardFile, type ShardPlace } from "../chunks/find-in-shards.js";
+import type { ByteRange } from "../chunks/shard-index.js";
 import type { FreshObjects, KnownObject } from "./fresh-objects.js";
 
 /** Longest stored chunk: a view cannot be longer. */
@@ -124,25 +125,34 @@ function openShardReader(source: ShardChunks, objects: FreshObjects): ChunkReade
     };
   }
 
+  /** Finds a chunk in its shard; undefined if one of both is absent. */
+  async function findChunk(place: ShardPlace): Promise<(ByteRange & { shard: ShardFile }) | undefined> {
+    try {
+      const shard = await openShard(place.path);
+      const found = shard && (await finder.find(shard, place));
+      return found && shard && { ...found, shard };
+    } catch (error) {
+      // The next request asks for it without a condition.
+      if (error instanceof ZpublishError && error.code === "corrupt-chunk") objects.forget(place.path);
+      throw error;
+    }
+  }
+
   return {
     async version(chunkCoords) {
       return (await openShard(finder.placeOf(chunkCoords).path))?.version;
     },
     versionNow: (chunkCoords) => versionNow(objects, finder.placeOf(chunkCoords).path),
     async read(chunkCoords, { maxByteLength, allocate } = {}) {
-      const place = finder.placeOf(chunkCoords);
-      const shard = await openShard(place.path);
-      const found = shard && (await finder.find(shard, place));
-      if (shard === undefined || found === undefined) return undefined;
-      assertStoredLength(found.byteLength, maxByteLength, shard.version, () => finder.labelOf(chunkCoords));
-      const bytes = await shard.readBytes(found.offset, found.byteLength, allocate);
-      return { bytes, version: shard.version };
+      const found = await findChunk(finder.placeOf(chunkCoords));
+      if (found === undefined) return undefined;
+      const { shard, offset, byteLength } = found;
+      assertStoredLength(byteLength, maxByteLength, shard.version, () => finder.labelOf(chunkCoords));
+      return { bytes: await shard.readBytes(offset, byteLength, allocate), version: shard.version };
     },
     async measure(chunkCoords) {
-      const place = finder.placeOf(chunkCoords);
-      const shard = await openShard(place.path);
-      const found = shard && (await finder.find(shard, place));
-      return found && shard && { byteLength: found.byteLength, version: shard.version };
+      const found = await findChunk(finder.placeOf(chunkCoords));
+      return found && { byteLength: found.byteLength, version: found.shard.version };
     },
   };
 }
