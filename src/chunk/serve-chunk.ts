@@ -75,7 +75,7 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
         version.token === undefined ? `"${access.tag}-${key}"` : `"${access.tag}-${key}-${version.token}"`,
       cacheControl: snapshot.cacheControl,
     };
-    const elsewhere = elsewhereOf(chunk);
+    const elsewhere = elsewhereOf(chunk, version);
     const reply: BodyReply = {
       kind: "body",
       ...fields,
@@ -177,12 +177,16 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
 }
 
 /** Returns what finds the URL of a chunk in its own store, if clients are redirected there for chunks that are passed through. */
-function elsewhereOf({ array, access, coords }: ServedChunk): BodyReply["elsewhere"] {
-  const { urlFor } = access.reader;
+function elsewhereOf({ array, access, coords }: ServedChunk, version: ChunkVersion): BodyReply["elsewhere"] {
+  const { reader } = access;
+  const { urlFor } = reader;
   const { kind, source } = array.plan;
   if (urlFor === undefined || source.kind !== "files" || (kind !== "passthrough" && kind !== "files"))
     return undefined;
+  // The store has no bytes for fill values.
+  if (isAbsent(version)) return undefined;
   return async () => {
+    if (!version.wasChecked && (await reader.version(coords)) === undefined) return undefined;
     const url = await urlFor(coords, REDIRECT_SECONDS);
     return url === undefined ? undefined : { url, maxAgeSeconds: REDIRECT_SECONDS / 5 };
   };

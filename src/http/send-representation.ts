@@ -16,7 +16,7 @@ export interface Representation {
   readonly etags?: readonly string[];
   readonly head: RepresentationHead;
   /** All bytes, if they are at hand and never change, or what makes them. */
-  readonly content: Uint8Array | Pick<BodyReply, "open" | "elsewhere">;
+  readonly content: Uint8Array | Pick<BodyReply, "open" | "elsewhere" | "cacheControl">;
 }
 
 /**
@@ -44,7 +44,7 @@ export function sendRepresentation(
     return content.elsewhere().then((found) => {
       if (exchange.over) return undefined;
       if (found === undefined) return sendOpened(exchange, what, content, noneMatch, asked);
-      return sendElsewhere(exchange, found);
+      return sendElsewhere(exchange, found, content.cacheControl);
     });
   return sendOpened(exchange, what, content, noneMatch, asked);
 }
@@ -94,14 +94,22 @@ function sendNotModified(exchange: Exchange, { head }: Representation): void {
 /** Tells whether a client may be sent to another server for a body. */
 function isRedirectable(exchange: Exchange, noneMatch: TagMatch, asked: RangeRequest | undefined): boolean {
   if (exchange.method !== "GET" || noneMatch !== "no-match" || asked !== undefined) return false;
+  // Clients would repeat it there, and the other server would compare it with its own entity tag.
+  if (exchange.header("if-match") !== undefined) return false;
   return !/(^|[\s,;])respond-direct($|[\s,;])/i.test(exchange.header("prefer") ?? "");
 }
 
-function sendElsewhere(exchange: Exchange, { url, maxAgeSeconds }: ElsewhereUrl): void {
-  const { access } = exchange.context;
+function sendElsewhere(
+  exchange: Exchange,
+  { url, maxAgeSeconds }: ElsewhereUrl,
+  cacheControl: string = exchange.context.cacheControl,
+): void {
+  // Those who may keep the body may keep its URL, but not for longer than it is valid.
+  const [keptBy] = /\b(?:no-store|private)\b/i.exec(cacheControl) ?? ["public"];
+  const asked = /no-store/i.test(keptBy) ? keptBy : `${keptBy}, max-age=${maxAgeSeconds}`;
   const fields =
     headerField("Location", url) +
-    headerField("Cache-Control", access.cacheControlOf(`public, max-age=${maxAgeSeconds}`));
+    headerField("Cache-Control", exchange.context.access.cacheControlOf(asked));
   exchange.cork(() => {
     writeHead(exchange, "307 Temporary Redirect", fields, "Prefer, Range");
     exchange.endHead(0);

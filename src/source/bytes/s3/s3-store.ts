@@ -102,12 +102,15 @@ export function createS3Store(
 
   async function urlFor(key: string, seconds: number): Promise<string | undefined> {
     const url = store.urlOf(key);
+    if (settings?.requesterPays) url.searchParams.set("x-amz-request-payer", "requester");
     const found = await credentials();
     if (found === undefined) return url.href;
     return presignUrl({ url, credentials: found, region, seconds, now: new Date() });
   }
 
-  return { ...store, location: `s3://${name}/${prefix}`, list, ...(settings?.redirect ? { urlFor } : {}) };
+  // A URL has no headers.
+  const isRedirected = settings?.redirect === true && Object.keys(headers).length === 0;
+  return { ...store, location: `s3://${name}/${prefix}`, list, ...(isRedirected ? { urlFor } : {}) };
 }
 
 function codeOf({ bytes }: Answer): string | undefined {
