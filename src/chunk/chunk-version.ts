@@ -98,10 +98,7 @@ function checkNow({ array, access, coords, version }: ServedChunk): VersionCheck
  */
 export function assertVersion(chunk: ServedChunk, version: ChunkVersion, read: string): void {
   if (!version.wasChecked || read === (version.token ?? absentToken(chunk))) return;
-  throw new ZpublishError(
-    "source-changed",
-    `a chunk of '${chunk.array.plan.path}' changed while it was being read`,
-  );
+  throw sourceChanged(chunk, "changed");
 }
 
 /** Returns the token under which workers make a chunk that has nothing stored behind it. */
@@ -119,7 +116,17 @@ export async function assertStillAbsent(chunk: ServedChunk, version: ChunkVersio
   const { plan } = chunk.array;
   if (version.token === undefined || plan.source.kind === "memory") return;
   if (plan.source.kind === "shards" && (await findToken(chunk)) === version.token) return;
-  throw new ZpublishError("source-changed", `a chunk of '${plan.path}' vanished while it was being read`);
+  throw sourceChanged(chunk, "vanished");
+}
+
+/** Creates the error of a chunk whose version is no longer the one that was found: the next attempt checks it again. */
+function sourceChanged(chunk: ServedChunk, change: "changed" | "vanished"): ZpublishError {
+  // A source in memory may have answered in the same iteration of the event loop.
+  chunk.checkedIn = -1;
+  return new ZpublishError(
+    "source-changed",
+    `a chunk of '${chunk.array.plan.path}' ${change} while it was being read`,
+  );
 }
 
 let iteration = 0;

@@ -72,7 +72,7 @@ function openWholeReader(source: FileChunks, objects: FreshObjects): ChunkReader
     if (found === undefined) await assertMetadataExists(objects, source, key);
     else if (found.version.token !== known.version.token)
       throw new ZpublishError("source-changed", `chunk '${key}' changed while it was being read`);
-    return found && { ...storedChunk(found), fileByteLength: found.objectByteLength };
+    return found && { ...storedChunk(found), fileByteLength: known.byteLength };
   }
 
   const { urlFor } = objects.store;

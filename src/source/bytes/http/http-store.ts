@@ -234,4 +234,3 @@ function conditionsOf({ range, version, known }: ObjectRequest): Record<string, 
   else if (known?.lastModified !== undefined) headers["if-modified-since"] = known.lastModified;
   return headers;
 }
-
