@@ -91,3 +91,15 @@ export function prefixesOf(generation: Generation): readonly Prefix[] {
 export function formatOf(prefix: Prefix): 2 | 3 {
   return prefix === "zarr" ? 2 : 3;
 }
+
+/** Tells whether xarray can open a store in place: Debian 12's knows no Zarr v3, and not all documents that Debian 13 writes. */
+export function canOpenInPlace(generation: Generation, store: FixtureStore): boolean {
+  return store.dims && (generation === "trixie" || (store.format === 2 && !isNewer(store)));
+}
+
+/** Returns how values are compared: decoded, as they are stored, or both. */
+export function decodingsOf(store: FixtureStore, inPlace: boolean, prefix: Prefix): readonly boolean[] {
+  if (inPlace) return [true, false];
+  // Compared with true values, which are as they are stored; but what was a v3 array and is served as v2 says its mark.
+  return store.format === 3 && !isNewer(store) && prefix === "zarr" ? [true, false] : [false];
+}

@@ -183,6 +183,10 @@ export interface RunningServer {
 export interface ServerOptions {
   /** `datasets` of the configuration file. */
   readonly datasets: Readonly<Record<string, unknown>>;
+  /** `stores` of the configuration file. Default: none. */
+  readonly stores?: Readonly<Record<string, unknown>>;
+  /** Further variables of the program. */
+  readonly env?: Readonly<Record<string, string>>;
   /** For the configuration file; the caller removes it. */
   readonly directory: string;
   /** Kept from one run to the next where it is the same. Default: below `directory`. */
@@ -193,13 +197,15 @@ export interface ServerOptions {
 /** Starts the real program on a free port and waits until it says that it is ready. */
 export async function startServer({
   datasets,
+  stores = {},
+  env = {},
   directory,
   cacheDir,
   args = [],
 }: ServerOptions): Promise<RunningServer> {
   await mkdir(directory, { recursive: true });
   const config = join(directory, "zpublish.json");
-  await writeFile(config, JSON.stringify({ datasets }));
+  await writeFile(config, JSON.stringify({ datasets, stores }));
   const child = spawn(
     process.execPath,
     [
@@ -207,7 +213,7 @@ export async function startServer({
       ...["--cache-dir", cacheDir ?? join(directory, "cache"), "--cache-size", "512MiB", ...args],
     ],
     // Out of reach of tap's instrumentation of child processes.
-    { env: { ...process.env, NODE_OPTIONS: "" }, stdio: ["ignore", "pipe", "pipe"] },
+    { env: { ...process.env, ...env, NODE_OPTIONS: "" }, stdio: ["ignore", "pipe", "pipe"] },
   );
   // A test that fails leaves no server behind.
   process.once("exit", () => child.kill("SIGKILL"));

@@ -4,10 +4,10 @@ import { GENERATIONS, type Generation } from "../client-generation.js";
 import { clientMissing, clientMissingIn } from "../require-client.js";
 import {
   CLIENT_LIMITS,
+  canOpenInPlace,
+  decodingsOf,
   formatOf,
-  isNewer,
   missingBelow,
-  type Prefix,
   prefixesOf,
   storesFor,
 } from "./client-limits.js";
@@ -110,16 +110,4 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
   t.match(noiseDocument, { chunks: [5, 25] });
   checkCleanLog(t, server);
   await server.stop();
-}
-
-/** Debian 12's xarray knows no Zarr v3, and not all documents that Debian 13 writes. */
-function canOpenInPlace(generation: Generation, store: FixtureStore): boolean {
-  return store.dims && (generation === "trixie" || (store.format === 2 && !isNewer(store)));
-}
-
-/** Whether values are compared decoded, as they are stored, or both. */
-function decodingsOf(store: FixtureStore, inPlace: boolean, prefix: Prefix): readonly boolean[] {
-  if (inPlace) return [true, false];
-  // Compared with true values, which are as they are stored; but what was a v3 array and is served as v2 says its mark.
-  return store.format === 3 && !isNewer(store) && prefix === "zarr" ? [true, false] : [false];
 }

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -20,6 +20,8 @@ export interface RadosgwOrigin {
   /** Sets or replaces an object. */
   putObject(bucket: string, key: string, bytes: Uint8Array | string, acl?: Acl): Promise<void>;
   removeObject(bucket: string, key: string): Promise<void>;
+  /** Lets pages of every origin read a bucket. */
+  setCors(bucket: string): Promise<void>;
   /** Ends it before the test's end. */
   stop(): Promise<void>;
 }
@@ -33,6 +35,8 @@ const CREDENTIALS: Credentials = {
   accessKeyId: "ZPUBLISHTESTKEY",
   secretAccessKey: "zpublish-test-secret",
 };
+const CORS =
+  "<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule></CORSConfiguration>";
 const REGION = "us-east-1";
 
 /** Starts a Ceph of three processes that keeps everything in memory: a monitor, a store and radosgw. Takes a few seconds. */
@@ -87,7 +91,8 @@ export async function startRadosgw(t: Teardown): Promise<RadosgwOrigin> {
   const endpoint = `http://127.0.0.1:${port}`;
   const frontend = [
     "--rgw-frontends",
-    `beast endpoint=127.0.0.1:${port}`,
+    // Otherwise each answer that is sent in two parts takes 40 ms.
+    `beast endpoint=127.0.0.1:${port} tcp_nodelay=1`,
     "--rgw-data",
     join(directory, "rgw"),
   ];
@@ -103,6 +108,7 @@ export async function startRadosgw(t: Teardown): Promise<RadosgwOrigin> {
     createBucket: (bucket, acl = "private") => send(endpoint, "PUT", bucket, "", "", acl),
     putObject: (bucket, key, bytes, acl = "private") => send(endpoint, "PUT", bucket, key, bytes, acl),
     removeObject: (bucket, key) => send(endpoint, "DELETE", bucket, key),
+    setCors: (bucket) => send(endpoint, "PUT", bucket, "", CORS, undefined, "?cors"),
     async stop() {
       for (const program of [gateway, objects, monitor]) await program.stop();
     },
@@ -149,9 +155,20 @@ async function send(
   key: string,
   body?: Uint8Array | string,
   acl?: Acl,
+  query = "",
 ): Promise<void> {
-  const url = new URL(`${endpoint}/${bucket}/${encodeKey(key)}`);
-  const headers = acl === undefined ? {} : { "x-amz-acl": acl };
+  const url = new URL(`${endpoint}/${bucket}/${encodeKey(key)}${query}`);
+  const headers = {
+    ...(acl === undefined ? {} : { "x-amz-acl": acl }),
+    // Settings of buckets need it.
+    ...(query === ""
+      ? {}
+      : {
+          "content-md5": createHash("md5")
+            .update(body ?? "")
+            .digest("base64"),
+        }),
+  };
   const signed = signRequest({
     method,
     url,

@@ -1,0 +1,145 @@
+import { rm } from "node:fs/promises";
+import { chromium } from "playwright-core";
+import t, { type Test } from "tap";
+import { GENERATIONS } from "../client-generation.js";
+import { filesOf } from "../library/sample-stores.js";
+import { startNginxOrigin } from "../origins/nginx-origin.js";
+import { startRadosgw } from "../origins/radosgw-origin.js";
+import { clientMissing } from "../require-client.js";
+import { CHROMIUM, CHROMIUM_ARGS, startPageServer } from "./browser-page.js";
+import { type Fixtures, makeTemporaryDirectory, openFixtures, startServer } from "./harness.js";
+import { checkCleanLog } from "./refusals.js";
+import {
+  CLIENTS,
+  type Client,
+  clientsMissing,
+  compareStores,
+  compareWithZarrita,
+  differencesOf,
+  type ServedStore,
+} from "./remote-jobs.js";
+import type { ZarritaValues } from "./zarrita-reader.js";
+
+t.setTimeout(280_000);
+
+/** Of both versions, with groups and shards. */
+const STORES = ["air.zarr", "tree.zarr", "v3-tree.zarr"];
+
+/** GDAL knows 301 and 302 only: it takes the answer 307 itself for an empty chunk, and fills it. */
+const DOES_NOT_FOLLOW: Client = "gdal";
+
+/** Starts the program with stores to which it redirects. */
+async function serve(t: Test, base: string, store: object, env: Readonly<Record<string, string>> = {}) {
+  const directory = await makeTemporaryDirectory();
+  const server = await startServer({
+    directory,
+    datasets: Object.fromEntries(STORES.map((name) => [name.replace(".zarr", ""), base + name])),
+    stores: { remote: { url: base, redirect: true, ...store } },
+    env,
+    args: ["--access-log", "1"],
+  });
+  t.teardown(async () => {
+    await server.stop();
+    await rm(directory, { recursive: true, force: true });
+  });
+  const served: ServedStore[] = STORES.map((store) => ({
+    store,
+    urlOf: (prefix) => server.storeUrl(store.replace(".zarr", ""), prefix),
+  }));
+  const redirects = () => server.log().filter(({ status }) => status === 307).length;
+  return { server, served, redirects };
+}
+
+/** Reads everything with every client, and looks whether it was redirected. */
+async function readAll(
+  t: Test,
+  fixtures: Fixtures,
+  { server, served, redirects }: Awaited<ReturnType<typeof serve>>,
+): Promise<void> {
+  for (const generation of GENERATIONS) {
+    for (const client of CLIENTS) {
+      await t.test(`${client} (${generation})`, { skip: clientsMissing(generation) }, async (t) => {
+        const before = redirects();
+        const compare = () => compareStores(t, client, generation, fixtures, served);
+        if (client !== DOES_NOT_FOLLOW) await compare();
+        else t.ok((await differencesOf(client, generation, fixtures, served)).length > 0);
+        const followed = redirects() - before;
+        t.ok(followed > 0, `${followed} redirects`);
+        if (client !== DOES_NOT_FOLLOW) return;
+        process.env.GDAL_HTTP_HEADERS = "Prefer: respond-direct";
+        await compare();
+        delete process.env.GDAL_HTTP_HEADERS;
+        t.equal(redirects() - before, followed, "it is not redirected if it does not want to be");
+      });
+    }
+  }
+  await t.test("zarrita in Node.js", async (t) => {
+    const before = redirects();
+    for (const each of served) await compareWithZarrita(t, fixtures, each);
+    t.ok(redirects() > before);
+  });
+  await t.test("zarrita in Chromium", { skip: clientMissing("chromium") }, async (t) => {
+    const pageServer = await startPageServer();
+    const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS] });
+    t.teardown(async () => {
+      await browser.close();
+      await pageServer.close();
+    });
+    const page = await browser.newPage();
+    await page.goto(pageServer.url);
+    await page.waitForFunction(`document.title === "ready"`);
+    const read = (url: string, paths: readonly string[]) =>
+      page.evaluate(
+        ([url, paths]) =>
+          (
+            globalThis as unknown as {
+              readWithZarrita(url: string, paths: readonly string[]): Promise<ZarritaValues[]>;
+            }
+          ).readWithZarrita(url, paths),
+        [url, paths] as const,
+      );
+    const before = redirects();
+    for (const each of served) await compareWithZarrita(t, fixtures, each, read);
+    t.ok(redirects() > before);
+  });
+  checkCleanLog(t, server);
+}
+
+t.test(
+  "clients follow to a web server",
+  { skip: clientMissing("nginx", "zarr", "xarray", "gdal") },
+  async (t) => {
+    const fixtures = await openFixtures();
+    // A page that was redirected has no origin any more, so that only * lets it in.
+    const origin = await startNginxOrigin(
+      t,
+      fixtures.directory,
+      "add_header Access-Control-Allow-Origin * always;",
+    );
+    const started = await serve(t, `${origin.url}/stores/`, {});
+    await readAll(t, fixtures, started);
+  },
+);
+
+t.test(
+  "clients follow to a private bucket, by URLs that are signed",
+  { skip: clientMissing("radosgw", "zarr", "xarray", "gdal") },
+  async (t) => {
+    const fixtures = await openFixtures();
+    const { createBucket, putObject, credentials, endpoint, setCors } = await startRadosgw(t);
+    await createBucket("private");
+    await setCors("private");
+    for (const store of STORES) {
+      for (const [key, content] of await filesOf(fixtures.path(store)))
+        await putObject("private", `${store}/${key}`, content);
+    }
+    const started = await serve(
+      t,
+      "s3://private/",
+      { endpoint },
+      { AWS_ACCESS_KEY_ID: credentials.accessKeyId, AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey },
+    );
+    await readAll(t, fixtures, started);
+    t.notMatch(JSON.stringify(started.server.log()), credentials.secretAccessKey);
+  },
+);

@@ -1,0 +1,190 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { PROGRAM, runScript } from "../cli/run-program.js";
+import { GENERATIONS } from "../client-generation.js";
+import { filesOf } from "../library/sample-stores.js";
+import { startApacheOrigin } from "../origins/apache-origin.js";
+import { startNginxOrigin } from "../origins/nginx-origin.js";
+import { type RadosgwOrigin, startRadosgw } from "../origins/radosgw-origin.js";
+import { clientMissing } from "../require-client.js";
+import { writeZip } from "../source/bytes/zip/write-zip.js";
+import { makeDirectory } from "../source/write-store.js";
+import { type Fixtures, openFixtures } from "./harness.js";
+import {
+  CLIENTS,
+  clientsMissing,
+  compareStores,
+  compareWithZarrita,
+  type ServedStore,
+} from "./remote-jobs.js";
+
+t.setTimeout(280_000);
+
+/** Consolidated stores of both versions, some with groups and shards: nothing else can be found over HTTP. */
+const CONSOLIDATED = ["air.zarr", "tree.zarr", "v3-tree.zarr"];
+/** Of Debian 13's clients, if they are there. */
+const NEWER = ["zarr3-shards.zarr"];
+/** Stores without consolidated metadata, of which the second one has shards. */
+const UNCONSOLIDATED = ["air-plain.zarr", "v3.zarr"];
+
+/** Stores that a program serves, and its log so far. */
+interface Served {
+  readonly stores: readonly ServedStore[];
+  log(): string;
+}
+
+/** Runs the program with arguments of its command line alone, and serves fixture stores by their names. */
+async function serve(
+  t: Test,
+  locations: Readonly<Record<string, string>>,
+  env: Readonly<Record<string, string>> = {},
+  args: readonly string[] = [],
+): Promise<Served> {
+  const datasets = Object.entries(locations).map(([store, location]) => `${idOf(store)}=${location}`);
+  const run = runScript(PROGRAM, ["serve", ...datasets, "--port", "0", "--no-cache", ...args], { env });
+  t.teardown(async () => {
+    run.child.kill("SIGTERM");
+    await run.ended;
+  });
+  await run.says("zpublish ready on ");
+  const url = run.stdout().trim().split(" ").at(-1) as string;
+  const stores = Object.keys(locations).map((store) => ({
+    store,
+    urlOf: (prefix: string) => `${url.replace(/\/$/, "")}/datasets/${idOf(store)}/${prefix}`,
+  }));
+  return { stores, log: run.stderr };
+}
+
+function idOf(store: string): string {
+  return store.replace(".zarr", "");
+}
+
+function locationsBelow(base: string, stores: readonly string[], extension = ""): Record<string, string> {
+  return Object.fromEntries(stores.map((store) => [store, `${base}/${store}${extension}`]));
+}
+
+function consolidatedOf(fixtures: Fixtures): string[] {
+  return [...CONSOLIDATED, ...NEWER.filter((store) => store in fixtures.stores)];
+}
+
+/** Reads served stores with every client there is, one of which has to be. */
+async function readAll(t: Test, fixtures: Fixtures, { stores, log }: Served): Promise<void> {
+  for (const generation of GENERATIONS) {
+    for (const client of CLIENTS) {
+      await t.test(`${client} (${generation})`, { skip: clientsMissing(generation) }, (t) =>
+        compareStores(t, client, generation, fixtures, stores),
+      );
+    }
+  }
+  await t.test("zarrita", async (t) => {
+    for (const each of stores) await compareWithZarrita(t, fixtures, each);
+  });
+  // Clients could take a failure for an absent chunk.
+  t.notMatch(log(), /"level":50/);
+}
+
+for (const [name, start] of [
+  ["nginx", startNginxOrigin],
+  ["apache", startApacheOrigin],
+] as const) {
+  t.test(
+    `a store behind ${name} is what it is on disk`,
+    { skip: clientMissing(name, "zarr", "xarray", "gdal") },
+    async (t) => {
+      const fixtures = await openFixtures();
+      const { url } = await start(t, fixtures.directory);
+      const stores = consolidatedOf(fixtures);
+      await readAll(t, fixtures, await serve(t, locationsBelow(`${url}/stores`, stores)));
+    },
+  );
+}
+
+t.test(
+  "a zipped store behind nginx is what it is on disk",
+  { skip: clientMissing("nginx", "zarr", "xarray", "gdal") },
+  async (t) => {
+    const fixtures = await openFixtures();
+    const directory = await makeDirectory(t);
+    const stores = consolidatedOf(fixtures);
+    for (const [index, store] of stores.entries()) {
+      const files = [...(await filesOf(fixtures.path(store)))];
+      const zip = writeZip(files.map(([name, content]) => ({ name, content, isDeflated: index % 2 === 1 })));
+      await writeFile(join(directory, `${store}.zip`), zip);
+    }
+    const { url } = await startNginxOrigin(t, directory);
+    await readAll(t, fixtures, await serve(t, locationsBelow(url, stores, ".zip")));
+  },
+);
+
+t.test(
+  "a store in a bucket is what it is on disk",
+  { skip: clientMissing("radosgw", "zarr", "xarray", "gdal") },
+  async (t) => {
+    const fixtures = await openFixtures();
+    const origin = await startRadosgw(t);
+    const { credentials, endpoint } = origin;
+    const stores = [...consolidatedOf(fixtures), ...UNCONSOLIDATED];
+    await origin.createBucket("archive");
+    await putStores(origin, fixtures, "archive", stores);
+    const locations = locationsBelow("s3://archive/2026", stores);
+    const alone = { AWS_ENDPOINT_URL: endpoint, AWS_EC2_METADATA_DISABLED: "true" };
+
+    await t.test("with keys from the environment alone", async (t) => {
+      const env = {
+        AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+        AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+      };
+      await readAll(t, fixtures, await serve(t, locations, { ...alone, ...env }));
+    });
+
+    await t.test("with a profile", async (t) => {
+      const file = join(await makeDirectory(t), "credentials");
+      const { accessKeyId, secretAccessKey } = credentials;
+      await writeFile(
+        file,
+        `[archive]\naws_access_key_id = ${accessKeyId}\naws_secret_access_key = ${secretAccessKey}\n`,
+      );
+      const env = { ...alone, AWS_SHARED_CREDENTIALS_FILE: file, AWS_PROFILE: "archive" };
+      const { stores } = await serve(t, locationsBelow("s3://archive/2026", ["air-plain.zarr"]), env);
+      await compareWithZarrita(t, fixtures, stores[0] as ServedStore);
+    });
+
+    await t.test("anonymously, if all may read", async (t) => {
+      await origin.createBucket("open", "public-read");
+      await putStores(origin, fixtures, "open", ["air-plain.zarr"], "public-read");
+      const config = join(await makeDirectory(t), "zpublish.json");
+      const open = { url: "s3://open/", endpoint, anonymous: true };
+      await writeFile(config, JSON.stringify({ stores: { open } }));
+      const locations = locationsBelow("s3://open/2026", ["air-plain.zarr"]);
+      const { stores } = await serve(t, locations, {}, ["--config", config]);
+      await compareWithZarrita(t, fixtures, stores[0] as ServedStore);
+    });
+
+    await t.test("wrong keys are no absent store", async (t) => {
+      const env = { ...alone, AWS_ACCESS_KEY_ID: "NOBODY", AWS_SECRET_ACCESS_KEY: "a-wrong-secret" };
+      const run = runScript(PROGRAM, ["inspect", "s3://archive/2026/air.zarr"], { env });
+      t.equal(await run.ended, 1);
+      t.match(run.stderr(), /it answers 403 InvalidAccessKeyId/);
+      t.notMatch(run.stderr() + run.stdout(), "a-wrong-secret");
+    });
+  },
+);
+
+/** Puts stores into a bucket, 16 objects at a time. */
+async function putStores(
+  origin: RadosgwOrigin,
+  fixtures: Fixtures,
+  bucket: string,
+  stores: readonly string[],
+  acl: "private" | "public-read" = "private",
+): Promise<void> {
+  for (const store of stores) {
+    const files = [...(await filesOf(fixtures.path(store)))];
+    const putRest = async () => {
+      for (let file = files.pop(); file !== undefined; file = files.pop())
+        await origin.putObject(bucket, `2026/${store}/${file[0]}`, file[1], acl);
+    };
+    await Promise.all(Array.from({ length: 16 }, putRest));
+  }
+}
