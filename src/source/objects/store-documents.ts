@@ -69,7 +69,7 @@ export function createStoreDocuments(store: ByteStore): StoreDocuments {
       await workThrough(documents, CHECKED_AT_ONCE, async ([key, known]) => {
         if (hasChanged) return;
         try {
-          hasChanged = (await fetch(key, known)).version?.token !== known.version?.token;
+          if ((await fetch(key, known)).version?.token !== known.version?.token) hasChanged = true;
         } catch (error) {
           if (!(error instanceof ZpublishError) || error.code === "source-unreadable") throw error;
           // A document that cannot be understood now has changed.

@@ -18,7 +18,7 @@ export class Transient extends Error {
 
 /** Options of {@link withRetries}. */
 export interface RetryOptions {
-  /** Aborts when nobody waits for the result any more. */
+  /** Aborts when no caller waits for the result any more. */
   readonly signal: AbortSignal | undefined;
   /** Called before every further attempt. */
   readonly onRetry: () => void;
