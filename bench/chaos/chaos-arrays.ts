@@ -31,6 +31,8 @@ export const POISON_DATASET = "poison";
 export const FLAKY_DATASET = "flaky";
 /** Whose directory goes away and comes back. */
 export const AWAY_DATASET = "away";
+/** What lies behind an origin, which fails and hangs now and then. */
+export const REMOTE_DATASET = "remote";
 /** What the configuration sometimes has and sometimes not. */
 export const VISITOR_DATASET = "visitor";
 
@@ -56,6 +58,9 @@ const INPUTS: readonly ArrayInput[] = [
   { dataset: AWAY_DATASET, path: "raw", rows: 12, items: 4_096, absentFiles: [3] },
   { dataset: AWAY_DATASET, path: "made", rows: 12, items: 8_192, rowsPerChunk: 2, encoding: GZIP },
   { dataset: VISITOR_DATASET, path: "made", rows: 12, items: 4_096, encoding: ZSTD },
+  { dataset: REMOTE_DATASET, path: "raw", rows: 12, items: 4_096, absentFiles: [3] },
+  { dataset: REMOTE_DATASET, path: "packed", rows: 12, items: 16_384, stored: "blosc" },
+  { dataset: REMOTE_DATASET, path: "made", rows: 12, items: 4_096, encoding: ZSTD },
   { dataset: POISON_DATASET, path: "exit", rows: 3, items: 256, encoding: ZSTD, isRewritten: false },
   { dataset: POISON_DATASET, path: "throw", rows: 3, items: 256, encoding: ZSTD, isRewritten: false },
   { dataset: POISON_DATASET, path: "heap", rows: 2, items: 256, encoding: ZSTD, isRewritten: false },

@@ -7,8 +7,9 @@ import {
   type ChaosKey,
   fileCount,
   filesOf,
+  REMOTE_DATASET,
 } from "./chaos-arrays.js";
-import { REFRESH_SECONDS } from "./chaos-server.js";
+import { REFRESH_SECONDS, SOURCE_TIMEOUT_SECONDS } from "./chaos-server.js";
 import type { WriteMode } from "./chaos-store.js";
 import { DAMAGED } from "./judge.js";
 import { ABSENT } from "./row-values.js";
@@ -16,6 +17,8 @@ import { type ChaosEvent, pick, type Stage } from "./stage.js";
 
 /** Until new metadata is served at the latest: a period, and a look that takes its time on a busy machine. */
 const REFRESH_GRACE_MS = REFRESH_SECONDS * 1_000 + 4_000;
+/** Until another state of a remote file is served: an answer is believed for a period, and may take until the time limit. */
+const REMOTE_GRACE_MS = (REFRESH_SECONDS + SOURCE_TIMEOUT_SECONDS) * 1_000 + 1_000;
 /** A writer in place that pauses for longer cannot be told from one that has finished: times of files are in steps of up to so much. */
 const NOTICED_PAUSE_MS = 10;
 /** An excuse that is taken back. */
@@ -63,6 +66,10 @@ function isOf(array: ChaosArray, file: number): (key: ChaosKey) => boolean {
   return (key) => key.array === array && key.kind === "chunk" && filesOf(key).includes(file);
 }
 
+function graceOf({ dataset }: ChaosArray): number {
+  return dataset === REMOTE_DATASET ? REMOTE_GRACE_MS : 0;
+}
+
 /** A chunk that changes while it is read may be given up: 503, or 500 where it looked corrupt each time. */
 async function write(stage: Stage, array: ChaosArray, file: number, mode: WriteMode): Promise<void> {
   const { judge, store } = stage;
@@ -73,8 +80,8 @@ async function write(stage: Stage, array: ChaosArray, file: number, mode: WriteM
   const settlePause =
     mode === "in place" ? judge.excuse("a writer in place paused", ["torn"], isPart) : undefined;
   const pausedMs = await store.write(array, file, version, mode);
-  settleChange();
-  settle(250);
+  settleChange(graceOf(array));
+  settle(250 + graceOf(array));
   settlePause?.(pausedMs > NOTICED_PAUSE_MS ? 250 : NEVER);
 }
 
@@ -98,7 +105,7 @@ export const FILE_EVENTS: readonly ChaosEvent[] = [
         const { size } = await stat(store.fileOf(array, file));
         const settle = judge.file(array, file).begin(DAMAGED);
         await store.truncate(array, file, Math.floor(random() * size));
-        settle();
+        settle(graceOf(array));
         await sleep(200 + random() * 600);
         await write(stage, array, file, "replace");
       }),
@@ -111,7 +118,7 @@ export const FILE_EVENTS: readonly ChaosEvent[] = [
         const { judge, store, random } = stage;
         const settle = judge.file(array, file).begin(ABSENT);
         await store.remove(array, file);
-        settle();
+        settle(graceOf(array));
         await sleep(200 + random() * 600);
         await write(stage, array, file, "replace");
       }),

@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { type FaultyOrigin, startFaultyOrigin } from "../../test/origins/faulty-origin.js";
 import { freePort } from "../free-port.js";
 import { createRandom } from "../random.js";
 import { CHAOS_KEYS, POISON_DATASET } from "./chaos-arrays.js";
@@ -65,18 +66,29 @@ export interface ChaosReport {
 /** Serves, reads and breaks things for a while. Whatever it started has ended when it returns or throws. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const server = new ChaosServer(options, await freePort());
+  const store = new ChaosStore(join(options.folder, "data"));
+  let stopOrigin: () => unknown = () => {};
+  const teardown = (stop: () => unknown) => {
+    stopOrigin = stop;
+  };
   try {
-    return await runWith(server, options);
+    const origin = await startFaultyOrigin({ teardown }, { directory: store.folder });
+    return await runWith(server, store, origin, options);
   } finally {
     server.onUnexpectedEnd = () => {};
     await server.kill();
+    await stopOrigin();
   }
 }
 
-async function runWith(server: ChaosServer, options: ChaosOptions): Promise<ChaosReport> {
-  const { folder, seconds, processes } = options;
+async function runWith(
+  server: ChaosServer,
+  store: ChaosStore,
+  origin: FaultyOrigin,
+  options: ChaosOptions,
+): Promise<ChaosReport> {
+  const { seconds, processes } = options;
   const random = createRandom(options.seed);
-  const store = new ChaosStore(join(folder, "data"));
   mkdirSync(server.faults, { recursive: true });
   const judge = new Judge();
   excusePoison(judge);
@@ -87,6 +99,7 @@ async function runWith(server: ChaosServer, options: ChaosOptions): Promise<Chao
   const stage: Stage = {
     server,
     store,
+    origin,
     judge,
     random,
     versions: new Map(),

@@ -1,4 +1,5 @@
-import { CHAOS_ARRAYS, VISITOR_DATASET } from "./chaos-arrays.js";
+import type { FaultyOrigin } from "../../test/origins/faulty-origin.js";
+import { CHAOS_ARRAYS, REMOTE_DATASET, VISITOR_DATASET } from "./chaos-arrays.js";
 import type { ChaosServer } from "./chaos-server.js";
 import type { ChaosStore } from "./chaos-store.js";
 import type { Judge } from "./judge.js";
@@ -7,6 +8,8 @@ import type { Judge } from "./judge.js";
 export interface Stage {
   readonly server: ChaosServer;
   readonly store: ChaosStore;
+  /** Has the stores as objects, of which one dataset is read. */
+  readonly origin: FaultyOrigin;
   readonly judge: Judge;
   readonly random: () => number;
   /** The next version of each file. */
@@ -38,14 +41,17 @@ export interface ChaosEvent {
 }
 
 /** The configuration file. */
-export function configDocument(stage: Pick<Stage, "store" | "config">): unknown {
-  const { store, config } = stage;
+export function configDocument(stage: Pick<Stage, "store" | "origin" | "config">): unknown {
+  const { store, origin, config } = stage;
   const datasets: Record<string, { location: string; variables: Record<string, unknown> }> = {};
   for (const array of CHAOS_ARRAYS) {
     const { dataset, path, encoding, rowsPerChunk } = array;
     if (dataset === VISITOR_DATASET && !config.hasVisitor) continue;
-    datasets[dataset] ??= { location: store.location(dataset), variables: {} };
-    if (encoding === undefined && rowsPerChunk === 1) continue;
+    const isRemote = dataset === REMOTE_DATASET;
+    const location = isRemote ? `${origin.url}/${dataset}.zarr` : store.location(dataset);
+    datasets[dataset] ??= { location, variables: {} };
+    // Arrays behind a web server are found by their names alone.
+    if (encoding === undefined && rowsPerChunk === 1 && !isRemote) continue;
     const asked =
       dataset === VISITOR_DATASET ? { compressor: { id: config.visitorCoding, level: 1 } } : encoding;
     datasets[dataset].variables[path] = {
