@@ -99,7 +99,7 @@ async function outcomeOf(origin: FaultyOrigin, store: ByteStore, way: Way): Prom
 
 t.test("a fault never yields wrong bytes, nor absence, and is retried if that may help", async (t) => {
   // So many at once are slow.
-  setSourceTimeout(1_500);
+  setSourceTimeout(5_000);
   t.teardown(() => setSourceTimeout(LIMIT_MS));
   await Promise.all(
     FAULTS.map(async ([fault, expected]) => {
@@ -195,7 +195,8 @@ t.test("requests that wait for others which hang fail within the time limit, too
     [...new Set(answers.map((answer) => (answer as PromiseRejectedResult).reason.code))],
     ["source-unreadable"],
   );
-  t.ok(performance.now() - began < 2 * LIMIT_MS, `${performance.now() - began} ms`);
+  // In turns of 32 they would take four times the limit.
+  t.ok(performance.now() - began < 3 * LIMIT_MS, `${performance.now() - began} ms`);
   origin.setFault(() => undefined);
   t.equal(await ask(store, "whole"), TEXT, "places are free again");
 });
