@@ -12,7 +12,7 @@ import { resolveLocation, resolveModule } from "./locate.js";
 import { OPTION_KEYS, optionSpec } from "./options.js";
 import { configError, describeValue, formatPath, type Problem, problemsOf } from "./problem.js";
 import type { PluginChoice } from "./select-plugins.js";
-import { storeSchema } from "./store-schema.js";
+import { storeSchema, withoutSecrets } from "./store-schema.js";
 import { booleanSchema, textSchema } from "./value-schemas.js";
 
 /** Content of a configuration file, with absolute paths. Single values are not checked yet. */
@@ -188,7 +188,7 @@ function absoluteReferences({ allow }: { readonly allow: readonly string[] }, di
 function readStore(name: string, said: unknown, { name: file, problems }: FileContext): StoreSettings[] {
   const result = storeSchema.safeParse(said);
   if (result.success) return [{ name, ...result.data }];
-  problems.push(...problemsOf(result.error, said, file, ["stores", name]));
+  problems.push(...problemsOf(result.error, withoutSecrets(said), file, ["stores", name]));
   return [];
 }
 

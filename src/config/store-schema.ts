@@ -2,11 +2,16 @@ import { z } from "zod";
 import { strictObject } from "./dataset-schema.js";
 import { booleanSchema, textSchema } from "./value-schemas.js";
 
+/** Name of an HTTP header (RFC 9110 §5.6.2). */
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
+
 const variableSchema = strictObject('an object with "env"', { env: textSchema("the name of a variable") });
 
 const headerSchema = z.custom<string | { readonly env: string }>(
-  (value) => typeof value === "string" || variableSchema.safeParse(value).success,
-  { error: 'expected a text, or {"env": "NAME"} with the name of a variable' },
+  (value) =>
+    (typeof value === "string" && !/[^\t\x20-\x7e\x80-\xff]/.test(value)) ||
+    variableSchema.safeParse(value).success,
+  { error: 'expected a text of one line, or {"env": "NAME"} with the name of a variable' },
 );
 
 const urlSchema = z.custom<string>(
@@ -34,6 +39,30 @@ export const storeSchema = strictObject("an object with a url", {
   }).optional(),
   requesterPays: booleanSchema.optional(),
   missing: z.enum(["404", "404+403"], { error: 'expected "404" or "404+403"' }).optional(),
-  headers: z.record(z.string(), headerSchema, { error: "expected an object of headers by name" }).optional(),
+  headers: z
+    .record(z.string(), headerSchema, { error: "expected an object of headers by name" })
+    .refine((headers) => Object.keys(headers).every((name) => HEADER_NAME.test(name)), {
+      error: "expected names of headers, of letters, digits and hyphens",
+    })
+    .optional(),
   redirect: booleanSchema.optional(),
 });
+
+/** Returns a store as a message may show it: without what may be a secret, though it belongs elsewhere. */
+export function withoutSecrets(store: unknown): unknown {
+  if (typeof store !== "object" || store === null || Array.isArray(store)) return store;
+  const entries = Object.entries(store).map(([key, value]) => {
+    if (key === "headers" || key === "credentials") return [key, hidden(value)];
+    const isUrl = typeof value === "string" && value.includes("//");
+    return [key, isUrl ? value.replace(/\/\/[^/]*@/, "//…@").replace(/[?#].*/s, "?…") : value];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Replaces all texts of a value. */
+function hidden(value: unknown): unknown {
+  if (typeof value === "string") return "…";
+  if (Array.isArray(value)) return value.map(hidden);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, hidden(each)]));
+}

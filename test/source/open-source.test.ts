@@ -16,6 +16,10 @@ t.test("opens directories, by path or file URL", async (t) => {
 t.test("refuses other locations", async (t) => {
   const refused = {
     "gs://bucket/a.zarr": "expected an https://, http:// or s3:// URL, received gs://bucket/a.zarr/",
+    "https://me:secret@host:port/a.zarr":
+      "expected an https://, http:// or s3:// URL, received one that cannot be parsed",
+    "ftp://me:secret@host/a.zarr":
+      'expected a URL without user and password: name variables under "stores" instead',
     "https://me:secret@host/a.zarr":
       'expected a URL without user and password: name variables under "stores" instead',
     "https://host/a.zarr?token=secret":

@@ -31,22 +31,17 @@ export function openByteStore(location: string, stores: readonly StoreSettings[]
 }
 
 function parseUrl(location: string): URL {
-  const url = URL.canParse(location) ? new URL(location) : undefined;
-  if (url === undefined || !["http:", "https:", "s3:"].includes(url.protocol))
-    throw invalid(`expected an https://, http:// or s3:// URL, received ${withoutSecrets(location)}`);
+  // Messages show no URL that may contain a secret.
+  const expected = "expected an https://, http:// or s3:// URL";
+  if (!URL.canParse(location)) throw invalid(`${expected}, received one that cannot be parsed`);
+  const url = new URL(location);
   if (url.username !== "" || url.password !== "")
     throw invalid('expected a URL without user and password: name variables under "stores" instead');
   if (url.search !== "" || url.hash !== "")
     throw invalid('expected a URL without query and fragment: secrets belong under "stores"');
+  if (!["http:", "https:", "s3:"].includes(url.protocol))
+    throw invalid(`${expected}, received ${location.slice(0, 200)}`);
   return url;
-}
-
-/** Returns a text that is no sound URL without what may be a password or a secret query. */
-function withoutSecrets(location: string): string {
-  return location
-    .replace(/[?#].*$/s, "")
-    .replace(/^.*@/s, "…@")
-    .slice(0, 200);
 }
 
 /** Percent-encodes a key for a URL, where `.` and `..` would lead elsewhere. */
