@@ -8,11 +8,11 @@ import type { DatasetConfig } from "./config.js";
 import { problemOfDatasetId } from "./dataset-id.js";
 import { createEncodingConfig, datasetSchema, referencesSchema, strictObject } from "./dataset-schema.js";
 import { type JsonObjectKeys, readJsonKeys } from "./json-keys.js";
-import { resolveLocation, resolveModule } from "./locate.js";
+import { absoluteReferences, resolveLocation, resolveModule } from "./locate.js";
 import { OPTION_KEYS, optionSpec } from "./options.js";
 import { configError, describeValue, formatPath, type Problem, problemsOf } from "./problem.js";
 import type { PluginChoice } from "./select-plugins.js";
-import { storeSchema, withoutSecrets } from "./store-schema.js";
+import { checkStore } from "./store-schema.js";
 import { booleanSchema, textSchema } from "./value-schemas.js";
 
 /** Content of a configuration file, with absolute paths. Single values are not checked yet. */
@@ -74,7 +74,7 @@ export function readConfigFile(name: string, cwd: string): ConfigFile {
       readPlugin(id, (plugins as Record<string, unknown>)[id], context),
     ),
     stores: keysOf(objects, "stores").flatMap((id) =>
-      readStore(id, (stores as Record<string, unknown>)[id], context),
+      checkStore(id, (stores as Record<string, unknown>)[id], name, problems),
     ),
     references: allowed && absoluteReferences(allowed, directory),
   };
@@ -179,17 +179,6 @@ function readDataset(id: string, said: unknown, { name, directory, problems }: F
       variables: byPath,
     },
   ];
-}
-
-function absoluteReferences({ allow }: { readonly allow: readonly string[] }, directory: string) {
-  return { allow: allow.map((place) => resolveLocation(place, directory)) };
-}
-
-function readStore(name: string, said: unknown, { name: file, problems }: FileContext): StoreSettings[] {
-  const result = storeSchema.safeParse(said);
-  if (result.success) return [{ name, ...result.data }];
-  problems.push(...problemsOf(result.error, withoutSecrets(said), file, ["stores", name]));
-  return [];
 }
 
 function readPlugin(

@@ -46,3 +46,8 @@ export function splitDatasetArgument(
   }
   return { id: text.slice(0, at), location: text.slice(at + 1) };
 }
+
+/** Makes the paths of references absolute. @param directory Directory that relative ones begin in. */
+export function absoluteReferences({ allow }: { readonly allow: readonly string[] }, directory: string) {
+  return { allow: allow.map((place) => resolveLocation(place, directory)) };
+}

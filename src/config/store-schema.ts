@@ -1,5 +1,7 @@
 import { z } from "zod";
+import type { StoreSettings } from "../source/bytes/store-settings.js";
 import { strictObject } from "./dataset-schema.js";
+import { type Problem, problemsOf } from "./problem.js";
 import { booleanSchema, textSchema } from "./value-schemas.js";
 
 /** Name of an HTTP header (RFC 9110 §5.6.2). */
@@ -24,8 +26,8 @@ const endpointSchema = z.custom<string>(
   { error: "expected an https:// or http:// URL without user, query and fragment" },
 );
 
-/** One store of the file: how a remote place is reached. */
-export const storeSchema = strictObject("an object with a url", {
+/** One store: how a remote place is reached. */
+const storeSchema = strictObject("an object with a url", {
   url: urlSchema,
   endpoint: endpointSchema.optional(),
   region: textSchema("the name of a region").optional(),
@@ -48,8 +50,25 @@ export const storeSchema = strictObject("an object with a url", {
   redirect: booleanSchema.optional(),
 });
 
+/**
+ * Checks a store of the configuration.
+ * @param place Begins the lines that are added to `problems`.
+ * @returns The store, or none if something is wrong with it.
+ */
+export function checkStore(
+  name: string,
+  said: unknown,
+  place: string,
+  problems: Problem[],
+): readonly StoreSettings[] {
+  const result = storeSchema.safeParse(said);
+  if (result.success) return [{ name, ...result.data }];
+  problems.push(...problemsOf(result.error, withoutSecrets(said), place, ["stores", name]));
+  return [];
+}
+
 /** Returns a store as a message may show it: without what may be a secret, though it belongs elsewhere. */
-export function withoutSecrets(store: unknown): unknown {
+function withoutSecrets(store: unknown): unknown {
   if (typeof store !== "object" || store === null || Array.isArray(store)) return store;
   const entries = Object.entries(store).map(([key, value]) => {
     if (key === "headers" || key === "credentials") return [key, hidden(value)];

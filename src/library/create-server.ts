@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { PluginConfig } from "../config/config.js";
-import { resolveLocation, resolveModule } from "../config/locate.js";
+import { absoluteReferences, resolveLocation, resolveModule } from "../config/locate.js";
 import { optionConfig } from "../config/option-config.js";
 import { defaultValues, OPTIONS, type OptionKey, optionSpec } from "../config/options.js";
 import { BUILT_IN_PLUGINS, isBuiltIn } from "../config/select-plugins.js";
@@ -9,6 +9,7 @@ import { createLog } from "../observe/log.js";
 import type { Plugin } from "../plugins/plugin.js";
 import { openServer } from "../server/server.js";
 import type { ServerConfig } from "../server/server-config.js";
+import type { StoreSettings } from "../source/bytes/store-settings.js";
 import type { Source } from "../source/source.js";
 import { type ServableTree, sourceOf } from "./data-tree.js";
 import { type CheckedServerOptions, checkServerOptions, type ServerOptions } from "./server-options.js";
@@ -61,7 +62,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 
 function configOf(options: ServerOptions): ServerConfig {
   const checked = checkServerOptions(options);
-  const { log = "warn", cache, plugins = BUILT_IN_PLUGINS, datasets, ...said } = checked;
+  const { log = "warn", cache, plugins = BUILT_IN_PLUGINS, datasets, stores, ...said } = checked;
   const given = Object.fromEntries(
     Object.entries(said)
       .filter(([, value]) => value !== undefined)
@@ -77,7 +78,7 @@ function configOf(options: ServerOptions): ServerConfig {
             directory: resolve(cache.directory),
             maxBytes: cache.maxBytes ?? OPTIONS.cacheSize.defaultValue({}),
           },
-    datasets: datasets.map(datasetConfig),
+    datasets: datasets.map((dataset) => datasetConfig(dataset, stores)),
     plugins: plugins.map(pluginOrConfig),
     logLevel: typeof log === "string" ? log : "info",
   };
@@ -94,17 +95,18 @@ function pluginOrConfig(plugin: string | PluginConfig | Plugin): PluginConfig | 
   return { ...plugin, module: resolveModule(plugin.module, process.cwd()) };
 }
 
-function datasetConfig({
-  source,
-  cacheControl,
-  ...dataset
-}: CheckedServerOptions["datasets"][number]): ServerConfig["datasets"][number] {
+function datasetConfig(
+  { source, references, ...dataset }: CheckedServerOptions["datasets"][number],
+  stores: readonly StoreSettings[],
+): ServerConfig["datasets"][number] {
+  const directory = process.cwd();
   return {
     ...dataset,
     ...(typeof source === "string"
-      ? { location: resolveLocation(source, process.cwd()) }
+      ? { location: resolveLocation(source, directory) }
       : { location: source.location, source: borrowed(source) }),
-    ...(cacheControl === undefined ? {} : { cacheControl }),
+    ...(references === undefined ? {} : { references: absoluteReferences(references, directory) }),
+    ...(stores.length === 0 ? {} : { stores }),
   };
 }
 

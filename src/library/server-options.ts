@@ -4,9 +4,11 @@ import { problemOfDatasetId } from "../config/dataset-id.js";
 import { createEncodingConfig, datasetShape, strictObject } from "../config/dataset-schema.js";
 import { OPTIONS } from "../config/options.js";
 import { configError, type Problem, problemsOf } from "../config/problem.js";
+import { checkStore } from "../config/store-schema.js";
 import { byteSizeSchema, textSchema } from "../config/value-schemas.js";
 import { LOG_LEVELS, type Log, type LogLevel } from "../observe/log.js";
 import type { Plugin } from "../plugins/plugin.js";
+import type { StoreSettings } from "../source/bytes/store-settings.js";
 import { type ServableTree, sourceOf } from "./data-tree.js";
 import { type RuntimeOptions, runtimeShape } from "./runtime-options.js";
 
@@ -17,6 +19,13 @@ export interface DatasetOptions {
   readonly cacheControl?: string;
   /** True if chunks are never rewritten in place. */
   readonly immutable?: boolean;
+  /**
+   * Time for which an answer of a remote store is believed, in seconds; `always` asks each time, `immutable` never again.
+   * Default: `refresh`.
+   */
+  readonly freshness?: number | "always" | "immutable";
+  /** URLs and paths below which references may lead. Default: the folder of the reference file. */
+  readonly references?: { readonly allow: readonly string[] };
   /** Encoding of every array. */
   readonly encoding?: EncodingConfig;
   /** Encodings by variable path. They win over `encoding`. */
@@ -27,6 +36,8 @@ export interface DatasetOptions {
 export interface ServerOptions extends RuntimeOptions {
   /** Locations, trees, or either with options, by dataset id. */
   readonly datasets: Readonly<Record<string, string | ServableTree | DatasetOptions>>;
+  /** How remote places are reached, by any name, as in the configuration file. */
+  readonly stores?: Readonly<Record<string, Omit<StoreSettings, "name">>>;
   /** Names of built-in plugins, modules to load, or plugins. Default: the four built-in ones. */
   readonly plugins?: readonly (string | PluginConfig | Plugin)[];
   /** Default `127.0.0.1`. */
@@ -53,12 +64,13 @@ export interface ServerOptions extends RuntimeOptions {
 }
 
 /** Checked options, with {@link DatasetOptions} of every dataset, in order. */
-export type CheckedServerOptions = Omit<z.output<typeof serverSchema>, "datasets"> & {
-  readonly datasets: readonly (Required<Omit<DatasetOptions, "cacheControl">> & {
-    readonly id: string;
-    readonly cacheControl: string | undefined;
-  })[];
+export type CheckedServerOptions = Omit<z.output<typeof serverSchema>, "datasets" | "stores"> & {
+  readonly datasets: readonly (Required<Omit<DatasetOptions, OptionalOfDataset>> &
+    Pick<DatasetOptions, OptionalOfDataset> & { readonly id: string })[];
+  readonly stores: readonly StoreSettings[];
 };
+
+type OptionalOfDataset = "cacheControl" | "freshness" | "references";
 
 const expectedSource = "expected a location, or a tree of openDataTree() or createDataTree()";
 
@@ -74,6 +86,7 @@ const datasetSchema = strictObject("a location, a tree, or an object with one as
 
 const serverSchema = strictObject("an object of options", {
   datasets: z.record(z.string(), z.unknown(), { error: "expected an object of datasets by id" }),
+  stores: z.record(z.string(), z.unknown(), { error: "expected an object of stores by name" }).optional(),
   plugins: z
     .array(
       z.custom<string | PluginConfig | Plugin>(
@@ -122,8 +135,11 @@ export function checkServerOptions(options: unknown): CheckedServerOptions {
     problems.push(`${PLACE}: ${given}: expected ${missing} with it, received none`);
   }
   const datasets = entries.flatMap(([id, dataset]) => checkDataset(id, dataset, problems));
+  const stores = Object.entries(result.data?.stores ?? {}).flatMap(([name, store]) =>
+    checkStore(name, store, PLACE, problems),
+  );
   if (!result.success || problems.length > 0) throw configError(problems);
-  return { ...result.data, datasets };
+  return { ...result.data, datasets, stores };
 }
 
 const PLACE = "createServer";
@@ -144,12 +160,15 @@ function checkDataset(
     return [];
   }
   const { source, cacheControl, immutable = false, encoding = {}, variables = {} } = result.data;
+  const { freshness, references } = result.data;
   return [
     {
       id,
       source,
-      cacheControl,
-      immutable,
+      ...(cacheControl === undefined ? {} : { cacheControl }),
+      immutable: immutable || freshness === "immutable",
+      ...(freshness === undefined ? {} : { freshness }),
+      ...(references === undefined ? {} : { references }),
       encoding: createEncodingConfig(encoding),
       variables: Object.fromEntries(
         Object.entries(variables).map(([variable, asked]) => [variable, createEncodingConfig(asked)]),

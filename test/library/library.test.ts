@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import * as zpublish from "../../src/index.js";
+import { startFaultyOrigin } from "../origins/faulty-origin.js";
 
 t.test("the package exports this, and nothing else", async (t) => {
   t.same(Object.keys(zpublish).sort(), [
@@ -80,7 +81,7 @@ t.test("errors name what cannot be opened or served", async (t) => {
 
 /** Options that a program without types may pass. */
 const BAD_OPTIONS: readonly (readonly [options: object, message: RegExp])[] = [
-  [{ prot: 1 }, /unknown key "prot"; expected one of datasets, plugins, .*port/],
+  [{ prot: 1 }, /unknown key "prot"; expected one of datasets, stores, plugins, .*port/],
   [{ port: 99_999 }, /^createServer: port: expected an integer from 0 to 65535, received 99999$/],
   [{ workers: 0 }, /workers: expected an integer from 1 to 1024, received 0/],
   [{ workers: Number.NaN }, /workers: expected an integer from 1 to 1024, received NaN/],
@@ -181,4 +182,45 @@ t.test("modules of plugins are looked for from the working directory", async (t)
     const server = await zpublish.createServer({ datasets: {}, plugins: [plugin], workers: 1 });
     await server.close();
   }
+});
+
+t.test("remote stores are reached as the options say", async (t) => {
+  const documents = {
+    ".zgroup": { zarr_format: 2 },
+    "a/.zarray": {
+      ...{ zarr_format: 2, shape: [2], chunks: [2], dtype: "|u1" },
+      ...{ fill_value: 0, order: "C", filters: null, compressor: null },
+    },
+  };
+  const origin = await startFaultyOrigin(t, {
+    objects: {
+      "x/.zmetadata": JSON.stringify({ zarr_consolidated_format: 1, metadata: documents }),
+      "x/a/0": Uint8Array.of(1, 2),
+    },
+    fault: ({ headers }) => (headers.authorization === "a-token" ? undefined : { status: 403 }),
+  });
+  const url = `${origin.url}/`;
+  process.env.LIBRARY_TEST_TOKEN = "a-token";
+  const options = {
+    datasets: { x: { source: `${url}x`, freshness: "always" } },
+    stores: { web: { url, headers: { Authorization: { env: "LIBRARY_TEST_TOKEN" } } } },
+    workers: 1,
+  } as const;
+  const server = await zpublish.createServer(options);
+  t.teardown(() => server.close());
+  const chunk = `${(await server.listen({ port: 0 })).url}/datasets/x/zarr/a/0`;
+  t.same([...new Uint8Array(await (await fetch(chunk)).arrayBuffer())], [1, 2]);
+  origin.put("x/a/0", Uint8Array.of(3, 4));
+  t.same([...new Uint8Array(await (await fetch(chunk)).arrayBuffer())], [3, 4], "it is asked each time");
+  await t.rejects(zpublish.createServer({ ...options, stores: {} }), {
+    code: "source-unreadable",
+    message: /answers 403/,
+  });
+  await t.rejects(
+    zpublish.createServer({ ...options, stores: { web: { url: "https://me:secret@host/" } } }),
+    {
+      code: "invalid-config",
+      message: /^createServer: stores\.web\.url: expected .*, received "https:\/\/…@host\/"$/,
+    },
+  );
 });
