@@ -253,3 +253,11 @@ t.test("a store that fails sends no client there", async (t) => {
   place.origin.setFault(({ key }) => (key === "v2/v/0" ? { code: "AccessDenied" } : undefined));
   t.equal((await get(`${V}/0`)).status, 500);
 });
+
+t.test("a URL says that its client pays, if the one who asks has to", async (t) => {
+  const { get } = await startServer(t, {
+    datasets: datasetsOf(await bucketPlace(t, { requesterPays: true })),
+  });
+  const url = await leadsTo(t, await get(`${V}/0`), CHUNK);
+  t.equal(url.searchParams.get("x-amz-request-payer"), "requester");
+});
