@@ -58,7 +58,7 @@ t.test(
     t.equal(await program.reload(), "refused");
     t.match(program.said("cannot be used; the present one stays").at(-1), {
       reason:
-        /stores\.web\.headers\.Authorization: expected the variable STORES_TEST_UNSET to be set, found it unset or empty/,
+        /stores\.web\.headers\.Authorization: expected the variable STORES_TEST_UNSET to have a text, found it unset or empty/,
     });
     t.equal(await readChunk(program.url), "ab", "the present configuration stays");
 
