@@ -178,7 +178,7 @@ async function measureOpening(context: ExperimentContext) {
       title: "v3, listed, S3",
       directory: join(folder, "listed.zarr"),
       isListed: true,
-      mostRequests: count + 4,
+      mostRequests: count + 5,
       mostTrips: Math.max(4, (2 * count) / AT_ONCE),
     },
   ];

@@ -6,8 +6,6 @@ import type { Body } from "../http/reply.js";
 export interface MadeChunk {
   readonly bytes: Uint8Array;
   readonly origin: "PASS" | "MISS";
-  /** True if making it again would take a request to another machine. Default false. */
-  readonly isRemote?: boolean;
   /** Milliseconds per stage. */
   readonly timings: Readonly<Record<string, number>>;
   /** Releases the memory for reuse; undefined if it is not reused, or was released. */
@@ -34,8 +32,8 @@ export function madeBody(made: MadeChunk, lookupMs: number): Body {
 
 /** Offers a made chunk to the cache, which writes it from the chunk's memory, without a copy. */
 export function offerToCache(cache: ChunkCache, key: CacheKey, made: MadeChunk): void {
-  const { bytes, checksum, origin, isRemote = false } = made;
-  if (!cache.admits(key, bytes.length, origin === "PASS" && !isRemote ? "read" : "encode")) return;
+  const { bytes, checksum, origin } = made;
+  if (!cache.admits(key, bytes.length, origin === "PASS" ? "read" : "encode")) return;
   // Memory that belongs to the source must not be written to.
   if (made.releaseMemory === undefined) {
     cache.put(key, bytes);

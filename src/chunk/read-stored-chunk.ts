@@ -1,6 +1,6 @@
 import type { Limiter } from "../collections/limiter.js";
 import { ZpublishError } from "../errors.js";
-import { isRemote, storeOf } from "../source/chunk-reader.js";
+import { storeOf } from "../source/chunk-reader.js";
 import type { ReadOptions, StoredChunk } from "../zarr/chunk-source.js";
 import { checkStoredFrame, checkStoredLength } from "./check-stored-chunk.js";
 import { assertStillAbsent, assertVersion } from "./chunk-version.js";
@@ -70,7 +70,6 @@ function passThrough(
   return {
     bytes,
     origin: "PASS",
-    isRemote: isRemote(chunk.array.plan.source),
     timings: { read: readMs },
     // Other memory belongs to the source.
     ...(memory.isAcquired(bytes) ? { releaseMemory: () => memory.release(bytes) } : {}),

@@ -12,6 +12,7 @@ import { type Bucket, startBucket } from "./start-bucket.js";
 import { startInstances } from "./start-instances.js";
 
 const CHUNKS = 120;
+const TIMES = 3;
 const CHUNK_BYTES = 32 * 2 ** 10;
 /** Found in the environment, as an operator gives them. */
 const CREDENTIALS = { AWS_ACCESS_KEY_ID: "ZPUBLISHTEST", AWS_SECRET_ACCESS_KEY: "not-a-secret-of-anybody" };
@@ -50,7 +51,7 @@ async function fillBucket(bucket: Bucket): Promise<Buffer[]> {
   return chunks;
 }
 
-async function readTwice(t: Test, name: keyof typeof BALANCERS): Promise<void> {
+async function readThrice(t: Test, name: keyof typeof BALANCERS): Promise<void> {
   const bucket = await startBucket(t);
   const chunks = await fillBucket(bucket);
   const config = configFor(bucket.endpoint);
@@ -60,13 +61,13 @@ async function readTwice(t: Test, name: keyof typeof BALANCERS): Promise<void> {
   t.teardown(() => agent.destroy());
   const wrong: string[] = [];
   const origins: string[] = [];
-  for (let time = 0; time < 2; time++) {
+  for (let time = 0; time < TIMES; time++) {
     await Promise.all(
       chunks.map(async (chunk, i) => {
         const path = `/datasets/air/zarr/noise/${i}.0`;
         const { answer, body } = await fetchBody(balancer.port, path, {}, agent);
         if (answer.statusCode !== 200 || !body.equals(chunk)) wrong.push(`${path}: ${answer.statusCode}`);
-        if (time === 1) origins.push(String(answer.headers["x-cache"]));
+        if (time === TIMES - 1) origins.push(String(answer.headers["x-cache"]));
       }),
     );
   }
@@ -74,7 +75,7 @@ async function readTwice(t: Test, name: keyof typeof BALANCERS): Promise<void> {
 
   const instancesOf = new Map<string, Set<string>>();
   let answers = 0;
-  while (answers < 2 * CHUNKS) {
+  while (answers < TIMES * CHUNKS) {
     await delay(20);
     const log = await balancer.log();
     const found = [...log.matchAll(INSTANCE[name])];
@@ -97,10 +98,11 @@ async function readTwice(t: Test, name: keyof typeof BALANCERS): Promise<void> {
   const others = bucket.requests.length - reads;
   t.comment(`${reads} reads of ${CHUNKS} chunks, ${others} other requests to the bucket`);
   t.equal(perObject.size, CHUNKS, "every object was read");
-  t.ok(reads <= CHUNKS * 1.05, `each object about once: ${reads} reads`);
+  // A chunk that is passed through is cached when it is asked for a second time.
+  t.ok(reads <= 2 * CHUNKS * 1.05, `each object at most about twice: ${reads} reads`);
   t.ok(
     origins.every((origin) => origin === "HIT"),
-    "the second time from a cache",
+    "the third time from a cache",
   );
   const secret = CREDENTIALS.AWS_SECRET_ACCESS_KEY;
   t.notOk(
@@ -111,8 +113,8 @@ async function readTwice(t: Test, name: keyof typeof BALANCERS): Promise<void> {
 
 for (const name of ["nginx", "haproxy"] as const) {
   t.test(
-    `behind ${name} three instances read each object of a bucket about once`,
+    `behind ${name} three instances read each object of a bucket about twice at most`,
     { skip: bucketRefusal("bucket.json") || clientMissing(name), timeout: 120_000 },
-    (t) => readTwice(t, name),
+    (t) => readThrice(t, name),
   );
 }
