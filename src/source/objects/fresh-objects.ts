@@ -8,14 +8,13 @@ import type {
   ObjectVersion,
   ReadObjectOptions,
 } from "../bytes/byte-store.js";
+import { createKeptBytes, MAX_KEPT_BYTES } from "./kept-bytes.js";
 
 /** Time for which an answer of a store is believed: `always` asks each time, `immutable` never again. */
 export type Freshness = "always" | "immutable" | { readonly seconds: number };
 
 /** Objects whose state is remembered, of one store. */
 const MAX_KNOWN = 65_536;
-/** Bytes that were received with a version, and wait for the read that follows, of all stores together. */
-const MAX_KEPT_BYTES = 32 * 2 ** 20;
 
 /** State of an object as the store told it last. */
 export interface KnownObject {
@@ -131,15 +130,15 @@ export function createFreshObjects(store: ByteStore, freshness: Freshness): Fres
     const beganMs = performance.now();
     const before = believed.get(objectOf(key) as string);
     const isBelieved = known(key) !== undefined;
+    // Without its length, "unchanged" would not tell what is read of it.
+    const canBeUnchanged = range === undefined || stateOf(key, before?.version).byteLength !== undefined;
     if (range === "none" || (isLarge && range === undefined)) return stat(key, beganMs);
     const options = { range, allocate, maxByteLength: MAX_KEPT_BYTES };
     try {
       const found =
-        before?.version === undefined
-          ? await store.read(key, options)
-          : isBelieved
-            ? await store.read(key, { ...options, version: before.version })
-            : await store.readIfChanged(key, before.version, options);
+        before?.version !== undefined && canBeUnchanged && !isBelieved
+          ? await store.readIfChanged(key, before.version, options)
+          : await store.read(key, isBelieved ? { ...options, version: before?.version } : options);
       if (found === "unchanged") {
         (before as Believed).checkedAtMs = beganMs;
         return stateOf(key, before?.version);
@@ -166,11 +165,15 @@ export function createFreshObjects(store: ByteStore, freshness: Freshness): Fres
   ): Promise<KnownObject> {
     const state = known(key);
     if (state !== undefined && (state.version === undefined || state.byteLength !== undefined)) return state;
-    // A known object is asked for once, whatever is read of it. Otherwise each reader needs its own bytes.
     const object = objectOf(key) as string;
-    const isAskedOnce = state === undefined && believed.get(object)?.version !== undefined;
-    const flight = isAskedOnce ? object : `${key}\n${JSON.stringify(range)}`;
-    return looks.run(flight, () => ask(key, range, allocate));
+    if (state === undefined && believed.get(object)?.version !== undefined) {
+      // A known object is asked for once, whatever is read of it.
+      const { version } = await looks.run(object, () => ask(key, range, allocate));
+      const own = stateOf(key, version);
+      // The answer may have been about another key of the object.
+      if (version === undefined || own.byteLength !== undefined || range === undefined) return own;
+    }
+    return looks.run(`${key}\n${JSON.stringify(range)}`, () => ask(key, range, allocate));
   }
 
   async function readKnown(
@@ -212,38 +215,4 @@ function nameOf(key: string, range: ObjectRange | undefined, objectByteLength: n
   if ("offset" in range) return `${key}\n${range.offset}\n${range.byteLength}`;
   const count = Math.min(range.last, length);
   return `${key}\n${length - count}\n${count}`;
-}
-
-/** Bytes that wait for the read that follows. */
-interface KeptBytes {
-  add(name: string, found: ObjectBytes): void;
-  /** Returns bytes and forgets them; undefined if they are not there any more. */
-  take(name: string): ObjectBytes | undefined;
-}
-
-/** Creates a store of kept bytes. The oldest are dropped if there are too many: they are read again. */
-function createKeptBytes(): KeptBytes {
-  const kept = new Map<string, ObjectBytes>();
-  let byteLength = 0;
-
-  function take(name: string): ObjectBytes | undefined {
-    const found = kept.get(name);
-    if (found === undefined) return undefined;
-    kept.delete(name);
-    byteLength -= found.bytes.length;
-    return found;
-  }
-
-  return {
-    take,
-    add(name, found) {
-      take(name);
-      kept.set(name, found);
-      byteLength += found.bytes.length;
-      for (const oldest of kept.keys()) {
-        if (byteLength <= MAX_KEPT_BYTES) break;
-        take(oldest);
-      }
-    },
-  };
 }

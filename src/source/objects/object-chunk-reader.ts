@@ -65,7 +65,8 @@ function openWholeReader(source: FileChunks, objects: FreshObjects): ChunkReader
     limits: ReadObjectOptions,
   ): Promise<StoredChunk | undefined> {
     const known = await look(key, "none");
-    if (known.version === undefined || known.byteLength === undefined) return undefined;
+    if (known.version === undefined) return undefined;
+    if (known.byteLength === undefined) throw lengthUnknown(key);
     assertStoredLength(known.byteLength, limits.maxByteLength, known.version.token, () => `chunk '${key}'`);
     const { start, byteLength } = part(known.byteLength);
     const found = await objects.read(key, { range: { offset: start, byteLength } });
@@ -92,9 +93,16 @@ function openWholeReader(source: FileChunks, objects: FreshObjects): ChunkReader
     },
     async measure(chunkCoords) {
       const { version, byteLength } = await look(keyOf(chunkCoords), "none");
-      return version && byteLength !== undefined ? { byteLength, version: version.token } : undefined;
+      if (version === undefined) return undefined;
+      if (byteLength === undefined) throw lengthUnknown(keyOf(chunkCoords));
+      return { byteLength, version: version.token };
     },
   };
+}
+
+/** Returns the error for an object that exists, so that it must not be called absent. */
+function lengthUnknown(key: string): ZpublishError {
+  return new ZpublishError("source-changed", `'${key}' changed before its length was known`);
 }
 
 function storedChunk({ bytes, version }: ObjectBytes): StoredChunk {
@@ -110,10 +118,11 @@ function openShardReader(source: ShardChunks, objects: FreshObjects): ChunkReade
 
   async function openShard(key: string): Promise<ShardFile | undefined> {
     const { version, byteLength } = await objects.look(key, indexRange);
-    if (version === undefined || byteLength === undefined) {
+    if (version === undefined) {
       await assertMetadataExists(objects, source, key);
       return undefined;
     }
+    if (byteLength === undefined) throw lengthUnknown(key);
     return {
       byteLength,
       version: version.token,

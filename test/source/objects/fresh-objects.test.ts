@@ -217,3 +217,21 @@ t.test("an object that is too long to be kept is looked at without its bytes", a
   t.same(store.takeRequests(), ["read large"]);
   await t.rejects(objects.read("large", { maxByteLength: MIB }), { code: "corrupt-chunk" });
 });
+
+t.test("keys of one object have lengths of their own, whichever is asked for first", async (t) => {
+  for (const freshness of [FOR_LONG, NEVER]) {
+    const version: ObjectVersion = { token: "v1" };
+    const store = createMemoryStore({ a: "0123456789", b: "0123456789abcdefghij" });
+    const objects = createFreshObjects(
+      inOne(store, () => version),
+      freshness,
+    );
+    await objects.look("a", { last: 4 });
+    const both = await Promise.all(["a", "b"].map((key) => objects.look(key, { last: 4 })));
+    t.same(
+      both.map(({ byteLength }) => byteLength),
+      [10, 20],
+    );
+    t.equal(textOf(await objects.read("b", { range: { offset: 16, byteLength: 4 } })), "ghij");
+  }
+});
