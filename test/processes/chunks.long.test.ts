@@ -24,7 +24,8 @@ async function askEach(program: Program, connections: number, path: string): Pro
 t.test("a chunk that many clients request at once is made once in each process", { skip }, async (t) => {
   const location = await writeStore(t);
   for (const args of [[], ["--no-cache"]]) {
-    // Without a cache, a request after it is made makes it again: it takes long enough for all requests to arrive.
+    // Without a cache, requests that arrive after it is made make it again: on a busy machine a few of the 128 may.
+    const most = args.length === 0 ? 1 : 4;
     const program = await startProgram(t, location, { args, level: 22 });
     for (const index of [0, 1, 2]) {
       const answers = await askEach(program, 128, chunkPath(index));
@@ -32,7 +33,10 @@ t.test("a chunk that many clients request at once is made once in each process",
       t.ok(answers.every(({ body }) => body.equals(answers[0]!.body)));
       t.ok(answers.every(({ headers }) => headers.etag === answers[0]!.headers.etag));
       const made = program.made().filter((chunk) => chunk === `noise ${index}.0`).length;
-      t.ok(made >= 1 && made <= program.processes().length, `chunk ${index} ${args} was made ${made} times`);
+      t.ok(
+        made >= 1 && made <= most * program.processes().length,
+        `chunk ${index} ${args} was made ${made} times`,
+      );
     }
     program.run.child.kill("SIGTERM");
     t.equal(await program.run.ended, 0);
