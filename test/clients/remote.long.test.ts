@@ -1,4 +1,4 @@
-import { writeFile } from "node:fs/promises";
+import { symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { PROGRAM, runScript } from "../cli/run-program.js";
@@ -114,6 +114,29 @@ t.test(
     }
     const { url } = await startNginxOrigin(t, directory);
     await readAll(t, fixtures, await serve(t, locationsBelow(url, stores, ".zip")));
+  },
+);
+
+t.test(
+  "a store behind kerchunk references on nginx is what it is on disk",
+  { skip: clientMissing("nginx", "zarr", "xarray", "gdal") },
+  async (t) => {
+    const fixtures = await openFixtures();
+    const directory = await makeDirectory(t);
+    await symlink(join(fixtures.directory, "stores"), join(directory, "stores"));
+    const stores = consolidatedOf(fixtures);
+    for (const store of stores) {
+      const refs: Record<string, unknown> = {};
+      for (const [name, content] of await filesOf(fixtures.path(store))) {
+        // Metadata as text; chunks as whole objects, and as ranges of them.
+        if (/(^|\/)(\.z[a-z]+|zarr\.json)$/.test(name)) refs[name] = Buffer.from(content).toString();
+        else if (content.length % 2 === 0) refs[name] = [`stores/${store}/${name}`];
+        else refs[name] = [`stores/${store}/${name}`, 0, content.length];
+      }
+      await writeFile(join(directory, `${store}.json`), JSON.stringify({ version: 1, refs }));
+    }
+    const { url } = await startNginxOrigin(t, directory);
+    await readAll(t, fixtures, await serve(t, locationsBelow(url, stores, ".json")));
   },
 );
 
