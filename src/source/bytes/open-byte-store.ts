@@ -3,7 +3,7 @@ import type { ByteStore } from "./byte-store.js";
 import { createHttpStore } from "./http/http-store.js";
 import { mergeRanges } from "./merge-ranges.js";
 import { createS3Store } from "./s3/s3-store.js";
-import { encodeStrictly } from "./s3/sign-v4.js";
+import { encodeKey } from "./s3/sign-v4.js";
 import { type HeaderValue, type StoreSettings, settingsFor, withSlash } from "./store-settings.js";
 
 /**
@@ -22,12 +22,12 @@ export function openByteStore(location: string, stores: readonly StoreSettings[]
     store: settings?.name ?? url.origin,
     location: url.href,
     identity: url.href,
-    urlOf: (key) => new URL(url.href + encodePath(key)),
+    urlOf: (key) => new URL(url.href + encodeKey(key)),
     headersOf: async (_method, _url, asked) => ({ ...headers, ...asked }),
     isMissing: ({ status }) => areMissing.includes(status),
   });
   const store = mergeRanges(http);
-  return isPublic ? { ...store, urlFor: async (key) => url.href + encodePath(key) } : store;
+  return isPublic ? { ...store, urlFor: async (key) => url.href + encodeKey(key) } : store;
 }
 
 function parseUrl(location: string): URL {
@@ -42,17 +42,6 @@ function parseUrl(location: string): URL {
   if (!["http:", "https:", "s3:"].includes(url.protocol))
     throw invalid(`${expected}, received ${location.slice(0, 200)}`);
   return url;
-}
-
-/** Percent-encodes a key for a URL, where `.` and `..` would lead elsewhere. */
-function encodePath(key: string): string {
-  const segments = key.split("/");
-  if (segments.some((segment) => segment === "." || segment === ".."))
-    throw new ZpublishError(
-      "unsupported",
-      `expected a key without . and .., received ${JSON.stringify(key)}`,
-    );
-  return segments.map(encodeStrictly).join("/");
 }
 
 function headersOf(settings: StoreSettings | undefined): Record<string, string> {
