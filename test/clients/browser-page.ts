@@ -3,6 +3,8 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { chromium, type Page } from "playwright-core";
+import type { Test } from "tap";
 import { PACKAGE_ROOT } from "../client-generation.js";
 
 /** Bare names of the modules a page needs, and where they are. */
@@ -84,3 +86,17 @@ export const CHROMIUM_ARGS: readonly string[] = [
   "--disable-component-update",
   "--disable-sync",
 ];
+
+/** Opens the page in Chromium until the test ends. */
+export async function openReaderPage(t: Test): Promise<Page> {
+  const pageServer = await startPageServer();
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS] });
+  t.teardown(async () => {
+    await browser.close();
+    await pageServer.close();
+  });
+  const page = await browser.newPage();
+  await page.goto(pageServer.url);
+  await page.waitForFunction(`document.title === "ready"`);
+  return page;
+}

@@ -1,12 +1,11 @@
 import { rm } from "node:fs/promises";
-import { chromium } from "playwright-core";
 import t, { type Test } from "tap";
 import { GENERATIONS } from "../client-generation.js";
 import { filesOf } from "../library/sample-stores.js";
 import { startNginxOrigin } from "../origins/nginx-origin.js";
 import { startRadosgw } from "../origins/radosgw-origin.js";
 import { clientMissing } from "../require-client.js";
-import { CHROMIUM, CHROMIUM_ARGS, startPageServer } from "./browser-page.js";
+import { openReaderPage } from "./browser-page.js";
 import { type Fixtures, makeTemporaryDirectory, openFixtures, startServer } from "./harness.js";
 import { checkCleanLog } from "./refusals.js";
 import {
@@ -79,15 +78,7 @@ async function readAll(
     t.ok(redirects() > before);
   });
   await t.test("zarrita in Chromium", { skip: clientMissing("chromium") }, async (t) => {
-    const pageServer = await startPageServer();
-    const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS] });
-    t.teardown(async () => {
-      await browser.close();
-      await pageServer.close();
-    });
-    const page = await browser.newPage();
-    await page.goto(pageServer.url);
-    await page.waitForFunction(`document.title === "ready"`);
+    const page = await openReaderPage(t);
     const read = (url: string, paths: readonly string[]) =>
       page.evaluate(
         ([url, paths]) =>

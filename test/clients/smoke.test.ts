@@ -1,8 +1,7 @@
 import { rm } from "node:fs/promises";
-import { chromium } from "playwright-core";
 import t from "tap";
 import { clientMissing } from "../require-client.js";
-import { CHROMIUM, CHROMIUM_ARGS, startPageServer } from "./browser-page.js";
+import { openReaderPage } from "./browser-page.js";
 import {
   type FixtureArray,
   type FixtureStore,
@@ -76,15 +75,7 @@ t.test(
     });
 
     await t.test("zarrita in a page of another origin in Chromium", async (t) => {
-      const pageServer = await startPageServer();
-      const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS] });
-      t.teardown(async () => {
-        await browser.close();
-        await pageServer.close();
-      });
-      const page = await browser.newPage();
-      await page.goto(pageServer.url);
-      await page.waitForFunction(`document.title === "ready"`);
+      const page = await openReaderPage(t);
       for (const { store, url } of served) {
         const values = await page.evaluate(
           ([url, paths, version]) =>
