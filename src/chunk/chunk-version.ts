@@ -1,4 +1,5 @@
 import { ZpublishError } from "../errors.js";
+import { mapInLots } from "../event-loop/map-in-lots.js";
 import type { ReadOptions, VersionCheck } from "../zarr/chunk-source.js";
 import { combineVersions, storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
 import type { ChunkVersion, ServedChunk } from "./served-chunk.js";
@@ -66,11 +67,7 @@ async function findToken(
   if (array.plan.kind === "passthrough") return access.reader.version(coords, allocate);
   if (array.plan.kind !== "rechunk") return access.reader.version(coords);
   const stored = storedChunksOf(array.plan, coords);
-  const tokens: (string | undefined)[] = [];
-  for (let from = 0; from < stored.length; from += CONCURRENCY) {
-    const some = stored.slice(from, from + CONCURRENCY);
-    tokens.push(...(await Promise.all(some.map((each) => access.reader.version(each)))));
-  }
+  const tokens = await mapInLots(stored, CONCURRENCY, (each) => access.reader.version(each));
   return tokens.every((token) => token === undefined) ? undefined : combineVersions(tokens);
 }
 

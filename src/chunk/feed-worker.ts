@@ -1,6 +1,9 @@
+import { readNamed } from "../codec/decode-stored.js";
 import type { ChunkOutcome } from "../codec/made-chunk.js";
+import { type ByteBoundedMap, createByteBoundedMap } from "../collections/byte-bounded-map.js";
 import { createLimiter, type Limiter } from "../collections/limiter.js";
-import { errorToData, messageOf, ZpublishError } from "../errors.js";
+import { errorToData } from "../errors.js";
+import { mapInLots } from "../event-loop/map-in-lots.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { ChunkTask, GivenChunk } from "../pool/chunk-task.js";
 import { isRemote, openChunkReader, storeOf } from "../source/chunk-reader.js";
@@ -24,6 +27,9 @@ const CONCURRENCY = 16;
 const MAX_RECENT_BYTES = 64 * 2 ** 20;
 const GUESSED_ITEM_BYTES = 64;
 
+/** Stored bytes that were read last. */
+type RecentBytes = ByteBoundedMap<Uint8Array>;
+
 /**
  * Wraps `makeChunk` so that workers get the stored bytes of chunks that they cannot read themselves. The server's thread reads them:
  * a worker that waits for another machine would make nothing meanwhile, and limits hold for the whole process.
@@ -37,7 +43,10 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
   });
   /** By store; as many as are configured. */
   const shares = new Map<string, Limiter>();
-  const recent = createRecentBytes();
+  const recent: RecentBytes = createByteBoundedMap({
+    maxBytes: MAX_RECENT_BYTES,
+    byteLengthOf: (bytes: Uint8Array) => bytes.length,
+  });
   const feeds = new WeakMap<EncodingPlan, Feed>();
 
   function feedOf(plan: EncodingPlan): Feed {
@@ -68,7 +77,7 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
       const stored = await readAll(task, feed, recent);
       const outcome = await makeChunk({ ...task, plan: feed.plan, stored }, signal);
       // Bytes that cannot be decoded are read again.
-      if (outcome.status === "failed") for (const chunk of stored) recent.remove(recentName(feed, chunk));
+      if (outcome.status === "failed") for (const chunk of stored) recent.take(recentName(feed, chunk));
       return outcome;
     } catch (error) {
       return { status: "failed", error: errorToData(error) };
@@ -110,26 +119,14 @@ function createFeed(plan: EncodingPlan): Feed {
   };
 }
 
-async function readAll(
-  { plan, chunkCoords }: ChunkTask,
-  feed: Feed,
-  recent: RecentBytes,
-): Promise<GivenChunk[]> {
-  const all = storedChunksOf(plan, chunkCoords);
-  const isShared = plan.kind === "rechunk";
-  const given: GivenChunk[] = [];
-  for (let from = 0; from < all.length; from += CONCURRENCY) {
-    const some = all.slice(from, from + CONCURRENCY);
-    given.push(
-      ...(await Promise.all(
-        some.map((coords) => readOne(plan, coords, feed, isShared ? recent : undefined)),
-      )),
-    );
-  }
-  return given;
+function readAll({ plan, chunkCoords }: ChunkTask, feed: Feed, recent: RecentBytes): Promise<GivenChunk[]> {
+  // Only chunks that are cut into several are of use again.
+  const kept = plan.kind === "rechunk" ? recent : undefined;
+  return mapInLots(storedChunksOf(plan, chunkCoords), CONCURRENCY, (coords) =>
+    readNamed(plan, coords, readOne(plan, coords, feed, kept)),
+  );
 }
 
-/** @throws ZpublishError, naming the array and the chunk */
 async function readOne(
   plan: EncodingPlan,
   coords: readonly number[],
@@ -137,22 +134,15 @@ async function readOne(
   recent: RecentBytes | undefined,
 ): Promise<GivenChunk> {
   const { reader } = feed;
-  try {
-    const version = recent && (await reader.version(coords));
-    const found = version && recent?.get(recentName(feed, { coords, version }));
-    if (found) return { coords, version, bytes: found };
-    const maxByteLength = maxStoredByteLength(plan) ?? plan.maxFilledByteLength;
-    const stored = await reader.read(coords, { maxByteLength, allocate: allocateShared });
-    // The version of an absent chunk is its shard's, if there is one.
-    if (stored === undefined) return { coords, version: await reader.version(coords), bytes: undefined };
-    recent?.add(recentName(feed, { coords, version: stored.version }), stored.bytes);
-    return { coords, version: stored.version, bytes: stored.bytes };
-  } catch (error) {
-    const { code, details } =
-      error instanceof ZpublishError ? error : { code: "source-unreadable" as const, details: {} };
-    const label = `array '${plan.path}': stored chunk ${coords.join(".") || "0"}`;
-    throw new ZpublishError(code, `${label}: ${messageOf(error)}`, { details, cause: error });
-  }
+  const version = recent && (await reader.version(coords));
+  const found = version && recent?.get(recentName(feed, { coords, version }));
+  if (found) return { coords, version, bytes: found };
+  const maxByteLength = maxStoredByteLength(plan) ?? plan.maxFilledByteLength;
+  const stored = await reader.read(coords, { maxByteLength, allocate: allocateShared });
+  // The version of an absent chunk is its shard's, if there is one.
+  if (stored === undefined) return { coords, version: await reader.version(coords), bytes: undefined };
+  recent?.set(recentName(feed, { coords, version: stored.version }), stored.bytes);
+  return { coords, version: stored.version, bytes: stored.bytes };
 }
 
 function recentName({ name }: Feed, { coords, version }: Omit<GivenChunk, "bytes">): string {
@@ -162,43 +152,4 @@ function recentName({ name }: Feed, { coords, version }: Omit<GivenChunk, "bytes
 /** Allocates memory that a worker reads without a copy, and that stays valid if the worker dies and another one takes over. */
 function allocateShared(byteLength: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(new SharedArrayBuffer(byteLength)) as Uint8Array as Uint8Array<ArrayBuffer>;
-}
-
-/** Stored bytes that were read last. */
-interface RecentBytes {
-  get(name: string): Uint8Array | undefined;
-  add(name: string, bytes: Uint8Array): void;
-  remove(name: string): void;
-}
-
-function createRecentBytes(): RecentBytes {
-  const recent = new Map<string, Uint8Array>();
-  let byteLength = 0;
-
-  function remove(name: string): Uint8Array | undefined {
-    const bytes = recent.get(name);
-    byteLength -= bytes?.length ?? 0;
-    recent.delete(name);
-    return bytes;
-  }
-
-  function add(name: string, bytes: Uint8Array): void {
-    remove(name);
-    recent.set(name, bytes);
-    byteLength += bytes.length;
-    for (const oldest of recent.keys()) {
-      if (byteLength <= MAX_RECENT_BYTES) break;
-      remove(oldest);
-    }
-  }
-
-  return {
-    add,
-    remove,
-    get(name) {
-      const bytes = remove(name);
-      if (bytes !== undefined) add(name, bytes);
-      return bytes;
-    },
-  };
 }

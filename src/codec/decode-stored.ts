@@ -58,7 +58,7 @@ export async function decodeStored(
   }
   if (!isKept) return { bytes, version: stored.version };
   const chunk = { bytes: memory.keep(bytes), version: stored.version };
-  decoded.cache.put(key, chunk);
+  decoded.cache.set(key, chunk);
   return chunk;
 }
 
@@ -111,7 +111,11 @@ export async function timed<T>(
 }
 
 /** Puts the names of array and chunk before the message of a failed read. */
-async function readNamed<T>(plan: EncodingPlan, coords: readonly number[], reading: Promise<T>): Promise<T> {
+export async function readNamed<T>(
+  plan: EncodingPlan,
+  coords: readonly number[],
+  reading: Promise<T>,
+): Promise<T> {
   try {
     return await reading;
   } catch (error) {

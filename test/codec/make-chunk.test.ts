@@ -279,16 +279,16 @@ t.test("errors name the array and the stored chunk", async (t) => {
 t.test("the cache of decoded chunks keeps to its bound", async (t) => {
   const cache = createDecodedCache(100);
   const chunk = (byteLength: number) => ({ bytes: new Uint8Array(byteLength), version: "s" });
-  for (const key of ["a", "b", "c"]) cache.put(key, chunk(30));
+  for (const key of ["a", "b", "c"]) cache.set(key, chunk(30));
   cache.get("a");
-  cache.put("d", chunk(30));
+  cache.set("d", chunk(30));
   t.same(
     ["a", "b", "c", "d"].map((key) => cache.get(key) !== undefined),
     [true, false, true, true],
   );
   t.equal(cache.byteLength, 90);
-  cache.put("e", chunk(51));
+  cache.set("e", chunk(51));
   t.equal(cache.get("e"), undefined, "more than half of it for one chunk is not kept");
-  cache.put("a", chunk(10));
+  cache.set("a", chunk(10));
   t.equal(cache.byteLength, 70);
 });

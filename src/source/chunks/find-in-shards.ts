@@ -1,10 +1,25 @@
+import { createByteBoundedMap } from "../../collections/byte-bounded-map.js";
 import { elementCount } from "../../model/chunk-grid.js";
 import { encodeChunkKey } from "../../zarr/chunk-key.js";
 import type { ShardChunks } from "../../zarr/chunk-source.js";
 import { type ByteRange, findInShard, indexByteLength, readShardIndex, type Shard } from "./shard-index.js";
-import { createShardIndexCache } from "./shard-index-cache.js";
 
-const indexes = createShardIndexCache();
+/** Bound for many small indexes, such as those of shards within shards. */
+const MAX_INDEXES = 1024;
+const MAX_INDEX_BYTES = 8 * 1024 * 1024;
+
+/** The shard indexes read last in this thread, of all arrays, with their versions. */
+const indexes = createByteBoundedMap<{ readonly version: string; readonly entries: DataView }>({
+  maxBytes: MAX_INDEX_BYTES,
+  maxEntries: MAX_INDEXES,
+  byteLengthOf: ({ entries }) => entries.byteLength,
+});
+
+/** Returns an index if it is cached in that version. */
+function cachedIndex(key: string, version: string): DataView | undefined {
+  const found = indexes.get(key);
+  return found?.version === version ? found.entries : undefined;
+}
 
 /** The place of an inner chunk in nested shards. */
 export interface ShardPlace {
@@ -89,7 +104,7 @@ export function createShardFinder(source: ShardChunks, store = ""): ShardFinder 
     },
     findNow(file, place) {
       const version = versionOfIndex(file);
-      const found = follow(file.byteLength, place, (key) => indexes.get(key, version));
+      const found = follow(file.byteLength, place, (key) => cachedIndex(key, version));
       return found !== undefined && "shard" in found ? "unread" : found;
     },
     async find(file, place) {
@@ -97,11 +112,11 @@ export function createShardFinder(source: ShardChunks, store = ""): ShardFinder 
       // Very long indexes are not cached.
       const read = new Map<string, DataView>();
       for (;;) {
-        const found = follow(file.byteLength, place, (key) => read.get(key) ?? indexes.get(key, version));
+        const found = follow(file.byteLength, place, (key) => read.get(key) ?? cachedIndex(key, version));
         if (found === undefined || !("shard" in found)) return found;
         const entries = await readShardIndex(file, found.shard);
         read.set(found.cacheKey, entries);
-        indexes.set(found.cacheKey, version, entries);
+        indexes.set(found.cacheKey, { version, entries });
       }
     },
     labelOf(chunkCoords) {

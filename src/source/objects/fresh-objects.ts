@@ -1,3 +1,4 @@
+import { createByteBoundedMap } from "../../collections/byte-bounded-map.js";
 import { createRecentMap } from "../../collections/recent-map.js";
 import { createSingleFlight } from "../../collections/single-flight.js";
 import { ZpublishError } from "../../errors.js";
@@ -8,7 +9,6 @@ import type {
   ObjectVersion,
   ReadObjectOptions,
 } from "../bytes/byte-store.js";
-import { createKeptBytes, MAX_KEPT_BYTES } from "./kept-bytes.js";
 
 /** Time for which an answer of a store is believed: `always` asks each time, `immutable` never again. */
 export type Freshness = "always" | "immutable" | { readonly seconds: number };
@@ -60,8 +60,14 @@ export interface FreshObjects {
   forget(key: string): void;
 }
 
-/** Bytes of all stores: those of a hundred datasets are no more than those of one. */
-const kept = createKeptBytes();
+/** Bound of the bytes that were received with a version, and wait for the read that follows. */
+const MAX_KEPT_BYTES = 32 * 2 ** 20;
+
+/** Those of all stores: the bytes of a hundred datasets are no more than those of one. The oldest go, and are read again. */
+const kept = createByteBoundedMap<ObjectBytes>({
+  maxBytes: MAX_KEPT_BYTES,
+  byteLengthOf: ({ bytes }) => bytes.length,
+});
 let created = 0;
 
 const ABSENT: KnownObject = Object.freeze({ version: undefined, byteLength: undefined });
@@ -143,7 +149,7 @@ export function createFreshObjects(store: ByteStore, freshness: Freshness): Fres
         (before as Believed).checkedAtMs = beganMs;
         return stateOf(key, before?.version);
       }
-      if (found !== undefined) kept.add(prefix + nameOf(key, range, found.objectByteLength), found);
+      if (found !== undefined) kept.set(prefix + nameOf(key, range, found.objectByteLength), found);
       return learn(key, beganMs, found?.version, found?.objectByteLength);
     } catch (error) {
       if (!(error instanceof ZpublishError)) throw error;
