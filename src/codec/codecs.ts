@@ -6,6 +6,7 @@ import { delta } from "./delta.js";
 import { fixedScaleOffset } from "./fixed-scale-offset.js";
 import { gzip } from "./gzip.js";
 import { lz4 } from "./lz4.js";
+import { pad } from "./pad.js";
 import { shuffle } from "./shuffle.js";
 import { zlib } from "./zlib.js";
 import { zstd } from "./zstd.js";
@@ -21,6 +22,7 @@ export const CODECS: Readonly<Record<string, Codec>> = Object.freeze({
   fixedscaleoffset: fixedScaleOffset,
   gzip,
   lz4,
+  pad,
   quantize: bitround,
   shuffle,
   zlib,

@@ -23,6 +23,11 @@ export interface StoredArray {
   readonly codecs: readonly CodecSpec[];
   /** Number of codecs at the end of `codecs` that form the v2 compressor. The rest are filters. */
   readonly compressorCount: 0 | 1;
+  /**
+   * Codecs of stored chunks that differ from the others, by variant: `StoredChunk.variant` 1 has the first list. Their chunks are
+   * decoded, and encoded as served. Default: no chunk differs.
+   */
+  readonly variants?: readonly (readonly CodecSpec[])[];
   readonly fill: StoredFill;
   /** Names from the source; null if it names none (for the array, or for one axis). */
   readonly dimNames: readonly (string | null)[] | null;
@@ -34,6 +39,8 @@ export interface StoredArray {
    * whole array. Default: `chunkShape`.
    */
   readonly servedChunks?: readonly number[];
+  /** Filters to serve if the operator asks for none. Default: the stored ones that clients know. */
+  readonly servedFilters?: readonly CodecSpec[];
   /** Compressor to serve if the operator asks for none; null for no compressor. Default: the stored one. */
   readonly servedCompressor?: CodecSpec | null;
   /** Form of an array that is stored as Zarr v3, in terms that v2 does not have. */

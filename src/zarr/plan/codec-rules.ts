@@ -2,6 +2,8 @@ import type { JsonValue } from "../../json/json-value.js";
 import { stringifyJson } from "../../json/stringify-json.js";
 import type { CodecSpec } from "../codec-spec.js";
 import { BLOSC_OPTIONS, ENCODED_BLOSC_OPTIONS } from "./blosc-rules.js";
+import type { CodecRule } from "./codec-rule.js";
+import { INTERNAL_RULES } from "./internal-codec-rules.js";
 import {
   ASK_OTHER_FILTERS,
   deltaDecodeProblem,
@@ -13,30 +15,6 @@ import {
 import { parseNumericType } from "./numeric-type.js";
 import { integer, numericType, type OptionRule } from "./option-rules.js";
 import { plainValue } from "./plain-value.js";
-
-/**
- * Facts about a codec that need no implementation: options with numcodecs' defaults, and what can be decoded or encoded.
- * The implementations are in `codec/`; a test compares both tables.
- */
-export interface CodecRule {
-  /** Options that an operator may ask for. Their defaults complete stored documents, too. */
-  readonly options: Readonly<Record<string, OptionRule>>;
-  /**
-   * Options that are never served: decoding does not depend on them, and older clients reject them as unknown. numcodecs
-   * before 0.13 has no `checksum` of zstd, before 0.16 no `typesize` of Blosc.
-   */
-  readonly omitted?: readonly string[];
-  /** The role in which an operator may ask for the codec; undefined if only stored arrays have it. */
-  readonly askedAs?: "compressor" | "filter";
-  /** Says why a configuration cannot be decoded; undefined if it can. Default: every one can. */
-  readonly decodeProblem?: (codec: CodecSpec) => string | undefined;
-  /** Says why a configuration cannot be encoded; undefined if it can. Default: every one can. */
-  readonly encodeProblem?: (codec: CodecSpec) => string | undefined;
-  /** Returns the byte length after encoding; null if it depends on the bytes. */
-  readonly encodedByteLength: (codec: CodecSpec, decodedByteLength: number) => number | null;
-  /** Returns the item size on the encoded side. Default: 1, since encoded bytes have no items. */
-  readonly encodedItemSize?: (codec: CodecSpec, itemSize: number) => number;
-}
 
 const UNKNOWN_LENGTH = (): null => null;
 const SAME_LENGTH = (_codec: CodecSpec, decodedByteLength: number): number => decodedByteLength;
@@ -131,17 +109,20 @@ const RULES: Readonly<Record<string, CodecRule>> = {
   crc32c: {
     options: {},
     decodeProblem: (codec) => checksumProblem(codec, "end"),
+    // Most clients of v2 do not know it.
+    isInternal: true,
     encodeProblem: () => "crc32c is known to Zarr v3 only",
     encodedByteLength: FOUR_MORE,
   },
+  ...INTERNAL_RULES,
 };
 
 /** Ids of all codecs with a rule, for the test that compares them with the implementations. */
 export const RULED_CODEC_IDS: readonly string[] = Object.freeze(Object.keys(RULES));
 
-/** Whether most v2 clients do not know a codec: it is decoded, and left out of what is served. */
-export function isV3Only(codec: CodecSpec): boolean {
-  return codec.id === "crc32c";
+/** Tells whether a codec is decoded, and left out of what is served, since clients do not know it. */
+export function isInternal(codec: CodecSpec): boolean {
+  return codecRule(codec.id)?.isInternal ?? false;
 }
 
 /** Returns a codec as a served document has it. */

@@ -2,7 +2,7 @@ import { ZpublishError } from "../../errors.js";
 import type { CodecSpec } from "../codec-spec.js";
 import type { StoredArray } from "../stored-array.js";
 import { askedCodec } from "./asked-codec.js";
-import { completeCodec, encodedByteLength, isV3Only, sameCodec, servedCodec } from "./codec-rules.js";
+import { completeCodec, encodedByteLength, isInternal, sameCodec, servedCodec } from "./codec-rules.js";
 
 /** Codecs that an operator asks for; what is undefined stays as stored. */
 export interface AskedCodecs {
@@ -27,7 +27,7 @@ const DECODED_CNAMES: readonly unknown[] = ["lz4hc", "blosclz"];
  * @throws ZpublishError `unsupported` or `invalid-config`, naming the array.
  */
 export function servedCodecs(stored: StoredArray, asked: AskedCodecs, isRechunk: boolean): ServedCodecs {
-  const said = stored.codecs.filter((codec) => !isV3Only(codec)).map(servedCodec);
+  const said = stored.codecs.filter((codec) => !isInternal(codec)).map(servedCodec);
   const isCompressor = stored.compressorCount === 1 || said.length < stored.codecs.length;
   const last = isCompressor ? said.at(-1) : undefined;
   const storedCompressor = last !== undefined && canCompress(last, stored) ? last : null;
@@ -40,7 +40,7 @@ export function servedCodecs(stored: StoredArray, asked: AskedCodecs, isRechunk:
       : askedCompressor && resolveAsked(stored, askedCompressor, "compressor", storedCompressor);
   const filters =
     asked.filters === undefined
-      ? storedFilters
+      ? (stored.servedFilters ?? storedFilters)
       : (asked.filters ?? []).map((filter, index) =>
           resolveAsked(stored, filter, "filter", storedFilters[index] ?? null),
         );
