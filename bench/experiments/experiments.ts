@@ -2,6 +2,7 @@ import { browserHttp2 } from "./browser-http2.js";
 import { codecs } from "./codecs.js";
 import { coldStart } from "./cold-start.js";
 import type { Experiment } from "./experiment.js";
+import { files } from "./files.js";
 import { fleet } from "./fleet.js";
 import { infoUnderEncodes } from "./info-under-encodes.js";
 import { loopBlocking } from "./loop-blocking.js";
@@ -22,6 +23,7 @@ export const EXPERIMENTS: Readonly<Record<string, Experiment>> = {
   "transcode-cold": transcodeCold,
   zarr3,
   remote,
+  files,
   "single-flight": singleFlight,
   "info-under-encodes": infoUnderEncodes,
   memory,
