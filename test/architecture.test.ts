@@ -72,6 +72,7 @@ const MIN_LINES = 30;
 const SHORT = new Map([
   [/^src\/codec\/(blosc\/|plain\/)?[a-z0-9-]+\.ts$/, "one file per codec, and their table"],
   [/^src\/plugins\/module-version\.ts$/, "one file per plugin, loaded on demand"],
+  [/^src\/source\/formats\/formats\.ts$/, "one line per format"],
   [/^src\/main\.ts$/, "entry point of the program"],
 ]);
 

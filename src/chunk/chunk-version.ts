@@ -105,14 +105,15 @@ function absentToken({ array, coords }: ServedChunk): string {
 }
 
 /**
- * Refuses the absence of a file that was there when its version was checked. A chunk within a shard may be absent although the
- * shard is there, so the shard's version is looked up again.
+ * Refuses the absence of a file that was there when its version was checked. A chunk within a shard or file may be absent although
+ * that is there, so its version is looked up again.
  * @throws ZpublishError `source-changed`
  */
 export async function assertStillAbsent(chunk: ServedChunk, version: ChunkVersion): Promise<void> {
   const { plan } = chunk.array;
   if (version.token === undefined || plan.source.kind === "memory") return;
-  if (plan.source.kind === "shards" && (await findToken(chunk)) === version.token) return;
+  const isPart = plan.source.kind === "shards" || plan.source.kind === "ranges";
+  if (isPart && (await findToken(chunk)) === version.token) return;
   throw sourceChanged(chunk, "vanished");
 }
 

@@ -6,7 +6,7 @@ import { errorToData } from "../errors.js";
 import { mapInLots } from "../event-loop/map-in-lots.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { ChunkTask, GivenChunk } from "../pool/chunk-task.js";
-import { isRemote, openChunkReader, storeOf } from "../source/chunk-reader.js";
+import { isReadForWorkers, openChunkReader, storeOf } from "../source/chunk-reader.js";
 import type { ChunkReader } from "../zarr/chunk-source.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
@@ -85,7 +85,7 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
   }
 
   return async (task, signal) => {
-    if (!isRemote(task.plan.source)) return makeChunk(task, signal);
+    if (!isReadForWorkers(task.plan.source)) return makeChunk(task, signal);
     const feed = feedOf(task.plan);
     try {
       const store = storeOf(task.plan.source);

@@ -14,6 +14,8 @@ export function openChunkReader(source: ChunkSource, mayBlock = false): ChunkRea
       return source.objects?.openReader(source) ?? openFileChunkReader(source, mayBlock);
     case "shards":
       return source.objects?.openReader(source) ?? openShardChunkReader(source, mayBlock);
+    case "ranges":
+      return source.openReader();
     case "memory":
       return openMemoryChunkReader(source);
   }
@@ -39,10 +41,12 @@ function openMemoryChunkReader(source: MemoryChunks): ChunkReader {
 /** Returns the name of a source's store, such as its directory, so that callers can bound reads per store; empty for memory. */
 export function storeOf(source: ChunkSource): string {
   if (source.kind === "memory" || source.kind === "given") return "";
+  if (source.kind === "ranges") return source.store;
   return source.objects?.store ?? source.root ?? source.directory;
 }
 
-/** Tells whether chunks are not in local files or in memory, so that workers cannot read them. */
-export function isRemote(source: ChunkSource): boolean {
+/** Tells whether the server's thread reads chunks for workers, since they are elsewhere, or since it has the index that finds them. */
+export function isReadForWorkers(source: ChunkSource): boolean {
+  if (source.kind === "ranges") return true;
   return (source.kind === "files" || source.kind === "shards") && source.objects !== undefined;
 }

@@ -1,9 +1,8 @@
-import { type Stats, stat } from "node:fs";
-import { realpath } from "node:fs/promises";
+import { realpath, type Stats, stat } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ZpublishError } from "../errors.js";
-import type { ByteStore } from "./bytes/byte-store.js";
+import type { ByteStore, ObjectBytes } from "./bytes/byte-store.js";
 import { createFileStore } from "./bytes/file-store.js";
 import { openByteStore } from "./bytes/open-byte-store.js";
 import { isReferences, openReferences } from "./bytes/references/open-references.js";
@@ -11,6 +10,9 @@ import { isParquetMetadata, openParquetReferences } from "./bytes/references/par
 import { isZip, openZipStore } from "./bytes/zip/open-zip-store.js";
 import { createDirectorySource } from "./directory/directory-source.js";
 import { createFileCalls } from "./files/file-calls.js";
+import { codeOf } from "./files/unreadable-file.js";
+import { createFileSource, type FilePlace } from "./formats/file-source.js";
+import { FORMATS } from "./formats/formats.js";
 import { nameProblem } from "./node-name.js";
 import type { Freshness } from "./objects/fresh-objects.js";
 import { createIndexedSource } from "./objects/indexed-source.js";
@@ -72,7 +74,7 @@ function pathOf(location: string): string {
 async function openLocal(location: string, path: string, options: OpenSourceOptions): Promise<Source> {
   const calls = createFileCalls(path);
   const found = await calls.call<Stats>((done) => stat(path, done)).catch(() => undefined);
-  const real = found === undefined ? path : await realpath(path);
+  const real = found === undefined ? path : await calls.call<string>((done) => realpath.native(path, done));
   const folder = `file://${dirname(real)}/`;
   if (!found?.isFile()) {
     const directory = createFileStore(real);
@@ -83,10 +85,21 @@ async function openLocal(location: string, path: string, options: OpenSourceOpti
   const container = createFileStore(dirname(real));
   const key = basename(real);
   const range = { offset: 0, byteLength: Math.min(HEAD_BYTES, found.size) };
-  const head = (await container.read(key, { range }))?.bytes ?? new Uint8Array(0);
-  const source = openFile({ location, folder, container, key }, head, options);
+  const head = await container.read(key, { range });
+  const locate = () => realPlace(path);
+  const source = head && openFile({ location, folder, container, key, locate }, head, options);
   if (source !== undefined) return source;
-  throw new ZpublishError("unsupported", `${location}: ${unknownFile(head)}`);
+  throw new ZpublishError("unsupported", `${location}: ${unknownFile(head?.bytes ?? new Uint8Array(0))}`);
+}
+
+/** Finds the file behind a path, which may be a link. @throws ZpublishError `source-unreadable` */
+async function realPlace(path: string): Promise<FilePlace> {
+  try {
+    const real = await createFileCalls(path).call<string>((done) => realpath.native(path, done));
+    return { store: createFileStore(dirname(real)), key: basename(real) };
+  } catch (cause) {
+    throw new ZpublishError("source-unreadable", `it cannot be read (${codeOf(cause)})`, { cause });
+  }
 }
 
 /** Tells whether a directory has references in parquet, from the end of its `.zmetadata`, where their writer says how many a file has. */
@@ -106,14 +119,20 @@ interface Place {
 
 /** Opens a file by its first bytes; undefined if they are of no kind that is known. */
 function openFile(
-  place: Place & { readonly key: string },
-  head: Uint8Array,
+  place: Place & { readonly key: string; readonly locate?: () => Promise<FilePlace> },
+  head: ObjectBytes,
   options: OpenSourceOptions,
 ): Source | undefined {
-  const { location, container, key } = place;
+  const { location, container, key, locate } = place;
   const context = { ...contextOf(location, options), container, key };
-  if (isZip(head)) return createIndexedSource({ ...context, open: () => openZipStore(container, key) });
-  if (!isReferences(head)) return undefined;
+  const { bytes } = head;
+  const format = FORMATS.find((each) => each.recognizes(bytes.subarray(0, HEAD_BYTES)));
+  if (format !== undefined) {
+    const { freshness } = context;
+    return createFileSource({ location, store: container, key, format, freshness, head, locate });
+  }
+  if (isZip(bytes)) return createIndexedSource({ ...context, open: () => openZipStore(container, key) });
+  if (!isReferences(bytes)) return undefined;
   const references = referenceOptions(place, options);
   return createIndexedSource({ ...context, open: () => openReferences(container, key, references) });
 }

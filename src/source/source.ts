@@ -32,6 +32,8 @@ export interface Source {
 
 /** The groups and arrays of a source: plain data, frozen. */
 export interface StoredTree {
+  /** Name of the file format as people say it: `NetCDF-4`, `GeoTIFF`. Default: it is a Zarr store, or memory. */
+  readonly format?: string;
   /** Every group, root (`path` "/") first, parents before children, siblings sorted by name. */
   readonly groups: readonly StoredGroup[];
   /** Arrays and groups that cannot be served. */

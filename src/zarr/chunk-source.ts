@@ -2,7 +2,7 @@
  * The place of an array's stored chunks: plain data that crosses threads, so that a worker opens its own reader.
  * `source/chunk-reader.ts` opens one.
  */
-export type ChunkSource = FileChunks | ShardChunks | MemoryChunks | GivenChunks;
+export type ChunkSource = FileChunks | ShardChunks | RangeChunks | MemoryChunks | GivenChunks;
 
 /** The rule by which chunk coordinates become a file name below the array's directory. */
 export interface ChunkKeyEncoding {
@@ -59,6 +59,23 @@ export interface ShardLevel {
   readonly indexByteOrder: "<" | ">";
 }
 
+/**
+ * Ranges of a file in another format, at the places in its index. The server's thread has the index, and reads for workers. All fields
+ * but the function are a name that no other array has.
+ */
+export interface RangeChunks {
+  readonly kind: "ranges";
+  /** Name of the file's store: differs between places, without credentials. */
+  readonly store: string;
+  /** Key of the file in its store. */
+  readonly key: string;
+  /** Version of the file to which the places belong. */
+  readonly version: string;
+  /** Path of the array in the file. */
+  readonly path: string;
+  readonly openReader: () => ChunkReader;
+}
+
 /** The whole array in shared memory, C order, as the one chunk of its grid. */
 export interface MemoryChunks {
   readonly kind: "memory";
@@ -104,6 +121,8 @@ export interface ChunkReader {
    * owns `bytes`, unless the source is in memory: then they are a view of the shared array.
    */
   read(chunkCoords: readonly number[], options?: ReadOptions): Promise<StoredChunk | undefined>;
+  /** Returns the variant of a chunk; see `StoredChunk`. Default: all are 0. */
+  variantOf?(chunkCoords: readonly number[]): number;
   /** Returns the length of the stored chunk without reading it; undefined if there is none. */
   measure(chunkCoords: readonly number[]): Promise<StoredSize | undefined>;
   /**
@@ -153,6 +172,8 @@ export interface StoredSize {
 export interface StoredChunk {
   readonly bytes: Uint8Array;
   readonly version: string;
+  /** Codecs of the chunk: 0 for those of the array, n for entry n - 1 of its `variants`. Default 0. */
+  readonly variant?: number;
   /** Length of the whole file; undefined if `part` was not asked for. */
   readonly fileByteLength?: number;
 }

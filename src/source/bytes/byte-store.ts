@@ -1,3 +1,5 @@
+import type { VersionCheck } from "../../zarr/chunk-source.js";
+
 /**
  * Objects by key, such as the files below a directory, a web server's path or a bucket's prefix. Everything that does not lie in
  * a local Zarr directory is read through one. Keys have no slash at the beginning, and are not percent-encoded.
@@ -27,6 +29,17 @@ export interface ByteStore {
     known: ObjectVersion,
     options?: ReadObjectOptions,
   ): Promise<ObjectBytes | "unchanged" | undefined>;
+  /**
+   * Returns the version of an object without waiting; undefined if that might have to wait, and if there is no such object.
+   * Only stores of local files have it.
+   * @param wasChecked Whether the object was checked before, so that its metadata is in memory. Default false.
+   */
+  readonly versionNow?: ((key: string, wasChecked?: boolean) => VersionCheck | undefined) | undefined;
+  /**
+   * Reads an object without waiting, from a local file system that answers quickly. Undefined if the caller has to call `read`,
+   * which also tells what is wrong. Only stores of local files have it.
+   */
+  readonly readNow?: ((key: string, options?: ReadObjectOptions) => ObjectBytes | undefined) | undefined;
   /**
    * Lists names directly below a prefix, in any order. Undefined if objects cannot be listed, as over HTTP.
    * @param prefix Empty, or with a slash at the end.

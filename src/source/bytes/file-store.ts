@@ -59,10 +59,14 @@ export function createFileStore(root: string, mayBlock = false): ByteStore {
       : { version: { token: versionOf(found) }, byteLength: Number(found.size) };
   }
 
+  function readNow(key: string, options: ReadObjectOptions = {}): ObjectBytes | undefined {
+    return files.readNow(pathOf(key), (file) => readRange(key, file, options));
+  }
+
   async function read(key: string, options: ReadObjectOptions = {}): Promise<ObjectBytes | undefined> {
     options.signal?.throwIfAborted();
     const path = pathOf(key);
-    const now = files.readNow(path, (file) => readRange(key, file, options));
+    const now = readNow(key, options);
     if (now !== undefined) return now;
     const found = await files.read(path, async (file) => {
       const started = readRange(key, file, options);
@@ -76,6 +80,8 @@ export function createFileStore(root: string, mayBlock = false): ByteStore {
     identity: `file:${root}`,
     stat,
     read,
+    versionNow: (key, wasChecked) => files.versionNow(pathOf(key), wasChecked),
+    readNow,
     async readIfChanged(key, known, options = {}) {
       const found = await stat(key, options.signal);
       return found?.version.token === known.token ? "unchanged" : read(key, options);

@@ -6,6 +6,7 @@ import type {
   ByteStore,
   ObjectBytes,
   ObjectRange,
+  ObjectStat,
   ObjectVersion,
   ReadObjectOptions,
 } from "../bytes/byte-store.js";
@@ -56,6 +57,8 @@ export interface FreshObjects {
    * @throws as {@link ByteStore.read}
    */
   read(key: string, options?: ReadObjectOptions): Promise<ObjectBytes | undefined>;
+  /** Remembers the state of an object that its store was asked for in another way. @param askedAtMs Since process start. */
+  believe(key: string, stat: ObjectStat, askedAtMs: number): void;
   /** Forgets the state of an object that turned out to be corrupt: an answer may have lied about its length. */
   forget(key: string): void;
 }
@@ -198,6 +201,9 @@ export function createFreshObjects(store: ByteStore, freshness: Freshness): Fres
     known,
     look,
     forget,
+    believe(key, { version, byteLength }, askedAtMs) {
+      learn(key, askedAtMs, version, byteLength);
+    },
     async read(key, options = {}) {
       const before = believed.get(objectOf(key) ?? "");
       const state =

@@ -1,5 +1,5 @@
 import { messageOf, ZpublishError } from "../../errors.js";
-import type { ByteStore } from "../bytes/byte-store.js";
+import type { ByteStore, ObjectBytes } from "../bytes/byte-store.js";
 import { withinLocation } from "../directory/read-store.js";
 import type { Source, StoredTree } from "../source.js";
 import { createObjectSource, type ObjectSourceOptions } from "./object-source.js";
@@ -8,8 +8,11 @@ import { createStoreDocuments } from "./store-documents.js";
 /** First bytes of a file that are read to find out what it is. */
 export const HEAD_BYTES = 4_096;
 
+/** Bytes that are read first of what is named like a file: a block of its index. */
+const FIRST_BLOCK_BYTES = 2 ** 20;
+
 /** A file by its first bytes: its kind's source; undefined if it is of no kind that is known. */
-export type OpenFileSource = (file: ByteStore, key: string, head: Uint8Array) => Source | undefined;
+export type OpenFileSource = (file: ByteStore, key: string, head: ObjectBytes) => Source | undefined;
 
 /** Options of {@link createRemoteSource}. */
 export interface RemoteSourceOptions extends Omit<ObjectSourceOptions, "documents"> {
@@ -26,18 +29,25 @@ export interface RemoteSourceOptions extends Omit<ObjectSourceOptions, "document
  */
 export function createRemoteSource(options: RemoteSourceOptions): Source {
   const { location, store, file, openFile } = options;
+  const looksLikeFile = file !== undefined && /.\.(?!zarr$)[^.]+$/i.test(file.key);
   let found: Source | undefined;
   /** True if documents or first bytes told what it is. */
   let isKnown = false;
   /** True once its tree has been read: then it stays what it is. */
   let isRead = false;
 
-  async function find(): Promise<Source> {
+  /** Finds out what the location is. @param headBytes Bytes to read of it as a file. */
+  async function find(headBytes: number): Promise<Source> {
     const documents = createStoreDocuments(store);
+    const reading = readHead(headBytes);
+    // What is named like a file need not be asked for documents.
+    const early = looksLikeFile ? await reading : undefined;
+    const format = typeof early === "object" ? open(early) : undefined;
+    if (format !== undefined) return format;
     const [zarrJson, zmetadata, head] = await Promise.all([
       documents.read("zarr.json"),
       documents.read(".zmetadata"),
-      readHead(),
+      reading,
     ]);
     isKnown = zarrJson !== undefined || zmetadata !== undefined;
     const references = zmetadata === undefined ? undefined : options.openReferences(zmetadata);
@@ -45,36 +55,40 @@ export function createRemoteSource(options: RemoteSourceOptions): Source {
     const directory = createObjectSource({ ...options, documents });
     if (zarrJson !== undefined || zmetadata !== undefined || head === undefined) return directory;
     if (typeof head === "string") return withHint(directory, head);
+    const source = open(head);
+    if (source !== undefined) return source;
+    throw new ZpublishError("unsupported", unknownFile(head.bytes));
+  }
+
+  function open(head: ObjectBytes): Source | undefined {
     const source = openFile((file as { store: ByteStore }).store, (file as { key: string }).key, head);
     isKnown = source !== undefined;
-    if (source !== undefined) return source;
-    throw new ZpublishError("unsupported", unknownFile(head));
+    return source;
   }
 
   /** Reads the first bytes of the location as a file; undefined if there is none, a text if that cannot be told. */
-  async function readHead(): Promise<Uint8Array | string | undefined> {
+  async function readHead(byteLength: number): Promise<ObjectBytes | string | undefined> {
     if (file === undefined) return undefined;
     const { store, key } = file;
     try {
-      const range = { offset: 0, byteLength: HEAD_BYTES };
-      const found = await store.read(key, { range }).catch((error: unknown) => {
+      const range = { offset: 0, byteLength };
+      return await store.read(key, { range }).catch((error: unknown) => {
         // The whole file may be shorter.
         if (!(error instanceof ZpublishError) || error.code !== "corrupt-chunk") throw error;
-        return store.read(key, { maxByteLength: HEAD_BYTES });
+        return store.read(key, { maxByteLength: byteLength });
       });
-      return found?.bytes;
     } catch (error) {
       return messageOf(error);
     }
   }
 
-  async function source(): Promise<Source> {
-    found ??= await withinLocation(location, find);
+  async function source(headBytes: number): Promise<Source> {
+    found ??= await withinLocation(location, () => find(headBytes));
     return found;
   }
 
   async function readTree(progress?: (arraysRead: number) => void): Promise<StoredTree> {
-    const current = await source();
+    const current = await source(looksLikeFile ? FIRST_BLOCK_BYTES : HEAD_BYTES);
     try {
       const tree = await current.readTree(progress);
       isRead = true;
@@ -89,11 +103,12 @@ export function createRemoteSource(options: RemoteSourceOptions): Source {
   return {
     location,
     async check() {
-      await source();
+      await source(HEAD_BYTES);
       if (!isKnown) await readTree();
     },
     readTree,
-    fingerprint: async () => (isRead ? (await source()).fingerprint() : (await readTree()).fingerprint),
+    fingerprint: async () =>
+      isRead ? (await source(HEAD_BYTES)).fingerprint() : (await readTree()).fingerprint,
     close: async () => found?.close(),
   };
 }
@@ -116,5 +131,5 @@ function withHint(directory: Source, hint: string): Source {
 /** Returns the message about a file of no kind that is known. */
 export function unknownFile(head: Uint8Array): string {
   const begin = Buffer.from(head.subarray(0, 16)).toString("latin1");
-  return `expected a Zarr store, a zip archive or kerchunk references, found a file that begins with ${JSON.stringify(begin)}`;
+  return `expected a Zarr store, NetCDF, HDF5, GeoTIFF, a zip archive or kerchunk references, found a file that begins with ${JSON.stringify(begin)}`;
 }

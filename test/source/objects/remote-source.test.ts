@@ -34,7 +34,8 @@ function open(
   const source = createRemoteSource({
     ...{ location: "x", store, rootArrayName: "x", freshness: "always", names: [] },
     file: { store: fileStore, key: "x" },
-    openFile: (_store, _key, head) => (Buffer.from(head).toString().startsWith(MAGIC) ? FILE : undefined),
+    openFile: (_store, _key, head) =>
+      Buffer.from(head.bytes).toString().startsWith(MAGIC) ? FILE : undefined,
     openReferences: () => undefined,
     ...options,
   });

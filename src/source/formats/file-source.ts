@@ -1,0 +1,149 @@
+import { createHash } from "node:crypto";
+import { ZpublishError } from "../../errors.js";
+import { runCooperatively } from "../../event-loop/cooperative-task.js";
+import type { ByteStore, ObjectBytes, ObjectStat } from "../bytes/byte-store.js";
+import { withinLocation } from "../directory/read-store.js";
+import { createFreshObjects, type Freshness } from "../objects/fresh-objects.js";
+import { HEAD_BYTES } from "../objects/remote-source.js";
+import type { Source, StoredTree } from "../source.js";
+import { createFileBlocks } from "./file-blocks.js";
+import type { FileBlocks, FileFormat } from "./file-format.js";
+import type { FileIndex } from "./file-index.js";
+import { treeOfIndex } from "./tree-of-index.js";
+import { createVersionedFile } from "./versioned-file.js";
+
+/** A file in a store. */
+export interface FilePlace {
+  readonly store: ByteStore;
+  readonly key: string;
+}
+
+/** Options of {@link createFileSource}. */
+export interface FileSourceOptions extends FilePlace {
+  /** As the operator wrote it, for messages. */
+  readonly location: string;
+  readonly format: FileFormat;
+  readonly freshness: Freshness;
+  /** The first bytes of the file, if they were read already. */
+  readonly head?: ObjectBytes | undefined;
+  /** Finds the file again, since a link may lead to another one by now. Default: it stays where it is. */
+  readonly locate?: (() => Promise<FilePlace>) | undefined;
+}
+
+/** Attempts to read a file that is replaced while it is read. */
+const MAX_ATTEMPTS = 3;
+
+/** Creates the source of a file whose format has arrays. If the file has another version, its index is read again. */
+export function createFileSource(options: FileSourceOptions): Source {
+  const { location, format, freshness } = options;
+  let place: FilePlace = options;
+  let objects = createFreshObjects(place.store, freshness);
+  let { head } = options;
+  let latest: StoredTree | undefined;
+  /** The last tree of a file that was not damaged. */
+  let good: StoredTree | undefined;
+
+  /** Finds the file, and its version. @throws ZpublishError `invalid-metadata` if there is none, `source-unreadable` */
+  async function look(): Promise<ObjectStat> {
+    const found = (await options.locate?.()) ?? place;
+    if (found.store.identity !== place.store.identity || found.key !== place.key) {
+      place = found;
+      objects = createFreshObjects(place.store, freshness);
+    }
+    const beganMs = performance.now();
+    const stat = await place.store.stat(place.key);
+    if (stat === undefined)
+      throw latest === undefined
+        ? new ZpublishError("invalid-metadata", "it does not exist")
+        : new ZpublishError("source-unreadable", "it is no longer there");
+    objects.believe(place.key, stat, beganMs);
+    return stat;
+  }
+
+  function fingerprintOf({ version }: ObjectStat): string {
+    return hashOf([place.store.identity, place.key, version.token]);
+  }
+
+  /** Reads the file; again if it is replaced meanwhile. */
+  async function read(
+    progress?: (arraysRead: number) => void,
+    attemptsLeft = MAX_ATTEMPTS,
+  ): Promise<StoredTree> {
+    const known = head;
+    head = undefined;
+    const stat: ObjectStat =
+      known === undefined ? await look() : { version: known.version, byteLength: known.objectByteLength };
+    const fingerprint = fingerprintOf(stat);
+    if (latest?.fingerprint === fingerprint) return latest;
+    try {
+      const tree = await readVersion(stat, known?.bytes);
+      latest = Object.freeze({ ...tree, identity: fingerprint, fingerprint });
+      good = latest;
+    } catch (error) {
+      if (!(error instanceof ZpublishError)) throw error;
+      if (error.code === "source-changed" && attemptsLeft > 1) return read(progress, attemptsLeft - 1);
+      if (good === undefined || !isDamage(error)) throw error;
+      latest = Object.freeze({ ...refusedTree(good, error.message), identity: fingerprint, fingerprint });
+    }
+    progress?.(latest.groups.reduce((count, group) => count + group.arrays.length, 0));
+    return latest;
+  }
+
+  async function readVersion(stat: ObjectStat, firstBytes?: Uint8Array): Promise<TreeParts> {
+    const { store, key } = place;
+    const file = createVersionedFile(store, key, stat, objects);
+    const blocks = createFileBlocks(file, firstBytes);
+    const index = await readIndex(blocks, format);
+    return runCooperatively(
+      treeOfIndex({
+        ...{ file, index, key },
+        store: store.identity,
+        makeChunk: async (recipe, chunkCoords) => format.makeChunk?.(blocks, recipe, chunkCoords),
+      }),
+    );
+  }
+
+  return {
+    location,
+    // The first bytes told its format; its index may take long.
+    check: () => withinLocation(location, async () => void (head === undefined && (await look()))),
+    readTree: (progress) => withinLocation(location, () => read(progress)),
+    fingerprint: () => withinLocation(location, async () => fingerprintOf(await look())),
+    close: async () => undefined,
+  };
+}
+
+type TreeParts = Omit<StoredTree, "identity" | "fingerprint">;
+
+/** @throws ZpublishError, as `FileFormat.readIndex`, or `invalid-metadata` if the file has another format now. */
+async function readIndex(blocks: FileBlocks, format: FileFormat): Promise<FileIndex> {
+  const head = await blocks.read(0, Math.min(HEAD_BYTES, blocks.byteLength));
+  if (format.recognizes(head)) return format.readIndex(blocks);
+  throw new ZpublishError(
+    "invalid-metadata",
+    `expected a file of the format ${format.id}, found another one`,
+  );
+}
+
+/** Tells whether an error says that the file is damaged, or half written, and not that it could not be read. */
+function isDamage({ code }: ZpublishError): boolean {
+  return code === "invalid-metadata" || code === "unsupported";
+}
+
+/** Returns a tree that refuses all that was served before: an open dataset waits whether the file is only half written. */
+function refusedTree(before: StoredTree, reason: string): TreeParts {
+  const root = before.groups.filter(({ path }) => path === "/").map((group) => ({ ...group, arrays: [] }));
+  const paths = before.groups.flatMap(({ path, arrays }) => [
+    ...(path === "/" ? [] : [path.slice(1)]),
+    ...arrays.map((array) => array.path),
+  ]);
+  return {
+    groups: Object.freeze(root.map((group) => Object.freeze(group))),
+    refused: Object.freeze(paths.map((path) => ({ path, reason }))),
+    warnings: Object.freeze([]),
+  };
+}
+
+function hashOf(parts: readonly string[]): string {
+  return createHash("sha256").update(parts.join("\n")).digest("hex").slice(0, 40);
+}

@@ -1,0 +1,91 @@
+import { ZpublishError } from "../../errors.js";
+import type { VersionCheck } from "../../zarr/chunk-source.js";
+import type { ByteStore, ObjectStat, ObjectVersion } from "../bytes/byte-store.js";
+import type { FreshObjects } from "../objects/fresh-objects.js";
+
+/** Allocates memory for a read. */
+type Allocate = (byteLength: number) => Uint8Array<ArrayBuffer>;
+
+/**
+ * One version of a file. Every read is made under the condition that the file still has it, so that bytes of two versions are never
+ * mixed: else it throws `source-changed`, and the file has to be opened again.
+ */
+export interface VersionedFile {
+  /** Name of the file without its folder, for messages. */
+  readonly name: string;
+  readonly version: ObjectVersion;
+  readonly byteLength: number;
+  readonly isLocal: boolean;
+  /**
+   * Returns the version at once, and a way to check it again. Undefined if that might have to wait, or if the file has another one.
+   * @param wasChecked As in `ChunkReader.versionNow`.
+   */
+  versionNow(wasChecked?: boolean): VersionCheck | undefined;
+  /** Asserts that the file has the version still. @throws ZpublishError `source-changed`, `source-unreadable` */
+  assertUnchanged(): Promise<void>;
+  /** Reads bytes at once, from a local file system; undefined if the caller has to call `read`. */
+  readNow(offset: number, byteLength: number, allocate?: Allocate): Uint8Array<ArrayBuffer> | undefined;
+  /** @throws ZpublishError `source-changed`, `source-unreadable`; `corrupt-chunk` if the file has not these bytes. */
+  read(offset: number, byteLength: number, allocate?: Allocate): Promise<Uint8Array<ArrayBuffer>>;
+}
+
+/**
+ * Creates a version of a file.
+ * @param objects States of the store's objects, which say for how long they are believed. Local files are checked each time.
+ */
+export function createVersionedFile(
+  store: ByteStore,
+  key: string,
+  { version, byteLength }: ObjectStat,
+  objects: FreshObjects,
+): VersionedFile {
+  const { token } = version;
+  const name = key.slice(key.lastIndexOf("/") + 1);
+  const isLocal = store.versionNow !== undefined;
+
+  function replaced(cause?: unknown): ZpublishError {
+    return new ZpublishError("source-changed", `'${name}' is no longer the file that was opened`, {
+      details: { key: name, isStale: true },
+      cause,
+    });
+  }
+
+  function gone(): ZpublishError {
+    return new ZpublishError("source-unreadable", `'${name}' is no longer there`, { details: { key: name } });
+  }
+
+  return {
+    name,
+    version,
+    byteLength,
+    isLocal,
+    versionNow(wasChecked) {
+      if (store.versionNow !== undefined) {
+        const check = store.versionNow(key, wasChecked);
+        return check?.version === token ? check : undefined;
+      }
+      const isUnchanged = () => objects.known(key)?.version?.token === token;
+      return isUnchanged() ? { version: token, isUnchanged } : undefined;
+    },
+    async assertUnchanged() {
+      const found = isLocal ? await store.stat(key) : await objects.look(key, "none");
+      if (found?.version === undefined) throw gone();
+      if (found.version.token !== token) throw replaced();
+    },
+    readNow(offset, length, allocate) {
+      const range = { offset, byteLength: length };
+      return store.readNow?.(key, { range, version, allocate })?.bytes;
+    },
+    async read(offset, length, allocate) {
+      try {
+        const found = await store.read(key, { range: { offset, byteLength: length }, version, allocate });
+        if (found !== undefined) return found.bytes;
+      } catch (error) {
+        if (!(error instanceof ZpublishError) || error.code !== "source-changed") throw error;
+        objects.forget(key);
+        throw replaced(error);
+      }
+      throw gone();
+    },
+  };
+}

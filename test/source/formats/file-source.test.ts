@@ -1,0 +1,247 @@
+import { rename, symlink, truncate, unlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import t from "tap";
+import { createFileStore } from "../../../src/source/bytes/file-store.js";
+import { openChunkReader } from "../../../src/source/chunk-reader.js";
+import { createFileSource } from "../../../src/source/formats/file-source.js";
+import type { StoredTree } from "../../../src/source/source.js";
+import type { ChunkReader } from "../../../src/zarr/chunk-source.js";
+import { makeDirectory, makeOld } from "../write-store.js";
+import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "./plain-format.js";
+
+const TWENTY = Uint8Array.from({ length: 20 }, (_, item) => 100 + item);
+
+/** An array of each kind of table. */
+const ARRAYS = [
+  plainArray({
+    name: "listed",
+    shape: [2, 6],
+    chunkShape: [1, 4],
+    chunks: {
+      kind: "listed",
+      offsets: Float64Array.of(DATA_OFFSET + 4, -1, DATA_OFFSET + 12, DATA_OFFSET),
+      byteLengths: Uint32Array.of(4, 4, 4, 4),
+      variants: Uint8Array.of(0, 0, 1, 0),
+    },
+    variants: [[{ id: "zlib", level: 1 }]],
+  }),
+  plainArray({
+    name: "sparse",
+    shape: [100],
+    chunkShape: [1],
+    chunks: {
+      kind: "listed",
+      numbers: Float64Array.of(3, 50, 99),
+      offsets: Float64Array.of(DATA_OFFSET, DATA_OFFSET + 1, DATA_OFFSET + 2),
+      byteLengths: Uint32Array.of(1, 1, 1),
+    },
+  }),
+  plainArray({
+    name: "strided",
+    shape: [5, 2],
+    chunkShape: [2, 1],
+    chunks: {
+      kind: "strided",
+      start: DATA_OFFSET + 1,
+      strides: [4, 2],
+      byteLength: 2,
+      last: { axis: 0, byteLength: 1 },
+    },
+  }),
+  plainArray({
+    name: "inline",
+    shape: [3],
+    chunkShape: [3],
+    chunks: { kind: "inline", bytes: Uint8Array.of(7, 8, 9) },
+  }),
+  plainArray({ name: "never", shape: [3], chunkShape: [3], chunks: { kind: "inline", bytes: null } }),
+  plainArray({
+    name: "made",
+    shape: [6],
+    chunkShape: [3],
+    chunks: {
+      kind: "made",
+      recipe: [
+        [
+          [2, 1],
+          [0, 2],
+        ],
+      ],
+    },
+  }),
+];
+
+async function writePlain(t: Parameters<typeof makeDirectory>[0], data = TWENTY) {
+  const directory = await makeDirectory(t);
+  const path = join(directory, "a.plain");
+  await writeFile(path, plainFile({ arrays: ARRAYS, data }));
+  await makeOld(path);
+  return { directory, path };
+}
+
+function openPlain(directory: string) {
+  return createFileSource({
+    ...{ location: "a.plain", store: createFileStore(directory), key: "a.plain" },
+    ...{ format: plainFormat, freshness: "always" },
+  });
+}
+
+function readersOf(tree: StoredTree): (name: string) => ChunkReader {
+  const arrays = new Map(tree.groups.flatMap((group) => group.arrays).map((array) => [array.path, array]));
+  return (name) => {
+    const array = arrays.get(name);
+    if (array === undefined) throw new Error(`expected an array ${name}`);
+    return openChunkReader(array.chunks);
+  };
+}
+
+t.test("reads chunks of every kind of table, with and without waiting", async (t) => {
+  const { directory } = await writePlain(t);
+  const tree = await openPlain(directory).readTree();
+  t.equal(tree.format, "Plain");
+  const reader = readersOf(tree);
+  const expected: [string, number[], number[] | undefined, number?][] = [
+    ["listed", [0, 0], [104, 105, 106, 107]],
+    ["listed", [0, 1], undefined],
+    ["listed", [1, 0], [112, 113, 114, 115], 1],
+    ["listed", [1, 1], [100, 101, 102, 103]],
+    ["sparse", [3], [100]],
+    ["sparse", [99], [102]],
+    ["sparse", [0], undefined],
+    ["sparse", [51], undefined],
+    ["strided", [0, 0], [101, 102]],
+    ["strided", [1, 1], [107, 108]],
+    ["strided", [2, 0], [109, 0]],
+    ["strided", [2, 1], [111, 0]],
+    ["inline", [0], [7, 8, 9]],
+    ["never", [0], undefined],
+    ["made", [0], [102, 100, 101]],
+    ["made", [1], undefined],
+  ];
+  for (const [name, coords, bytes, variant] of expected) {
+    const what = `${name} ${coords.join(".")}`;
+    const found = await reader(name).read(coords);
+    t.same(found && [...found.bytes], bytes, what);
+    t.equal(found?.variant, variant, `variant of ${what}`);
+    t.equal(reader(name).variantOf?.(coords) ?? 0, variant ?? 0, what);
+    t.equal((await reader(name).measure(coords))?.byteLength, bytes?.length, `length of ${what}`);
+    const isFile = name === "listed" || name === "sparse" || name === "strided";
+    const now = reader(name).readNow?.(coords);
+    t.same(now && [...now.bytes], isFile ? bytes : undefined, `${what} now`);
+    if (found !== undefined) {
+      t.equal(await reader(name).version(coords), found.version);
+      t.equal(reader(name).versionNow?.(coords)?.version, found.version);
+    } else if (name !== "made") {
+      t.equal(await reader(name).version(coords), undefined);
+      t.equal(reader(name).versionNow?.(coords), undefined);
+    }
+    if (bytes !== undefined)
+      await t.rejects(reader(name).read(coords, { maxByteLength: 0 }), { code: "corrupt-chunk" });
+  }
+});
+
+t.test("reads into the memory of the caller, padding included", async (t) => {
+  const { directory } = await writePlain(t);
+  const reader = readersOf(await openPlain(directory).readTree());
+  for (const [name, coords, bytes] of [
+    ["strided", [2, 0], [109, 0]],
+    ["listed", [0, 0], [104, 105, 106, 107]],
+  ] as const) {
+    const given: Uint8Array[] = [];
+    const allocate = (byteLength: number) => {
+      const memory = new Uint8Array(byteLength).fill(255);
+      given.push(memory);
+      return memory;
+    };
+    for (const found of [
+      await reader(name).read(coords, { allocate }),
+      reader(name).readNow?.(coords, { allocate }),
+    ])
+      t.ok(found !== undefined && given.includes(found.bytes));
+    t.same(
+      given.map((memory) => [...memory]),
+      [bytes, bytes],
+    );
+  }
+});
+
+t.test("a file that is replaced is never read with the index of the one before", async (t) => {
+  const { directory, path } = await writePlain(t);
+  const source = openPlain(directory);
+  const before = await source.readTree();
+  t.equal(await source.readTree(), before, "unchanged");
+  t.equal(await source.fingerprint(), before.fingerprint);
+  await writeFile(path, plainFile({ arrays: ARRAYS, data: TWENTY.map((item) => item + 100) }));
+  const reader = readersOf(before);
+  for (const [name, coords] of [
+    ["listed", [0, 0]],
+    ["listed", [0, 1]],
+    ["strided", [2, 0]],
+    ["inline", [0]],
+    ["never", [0]],
+  ] as const) {
+    await t.rejects(reader(name).version(coords), { code: "source-changed", details: { isStale: true } });
+    t.equal(reader(name).versionNow?.(coords), undefined);
+    t.equal(reader(name).readNow?.(coords), undefined);
+  }
+  for (const [name, coords] of [
+    ["listed", [0, 0]],
+    ["listed", [0, 1]],
+    ["strided", [2, 0]],
+    ["made", [0]],
+    ["never", [0]],
+  ] as const)
+    await t.rejects(reader(name).read(coords), { code: "source-changed", details: { isStale: true } });
+  t.not(await source.fingerprint(), before.fingerprint);
+  const after = await source.readTree();
+  t.equal(after.fingerprint, await source.fingerprint());
+  t.same((await readersOf(after)("listed").read([0, 0]))?.bytes, [204, 205, 206, 207]);
+});
+
+t.test("a damaged file refuses what was served, and is served again once it is whole", async (t) => {
+  const { directory, path } = await writePlain(t);
+  const source = openPlain(directory);
+  const before = await source.readTree();
+  await truncate(path, 100);
+  for (const _ of [1, 2]) {
+    const { groups, refused, fingerprint } = await source.readTree();
+    t.same(groups, [{ path: "/", attrs: { title: "plain" }, arrays: [] }]);
+    t.same(
+      refused.map((refusal) => refusal.path),
+      ["inline", "listed", "made", "never", "sparse", "strided"],
+    );
+    t.equal(fingerprint, await source.fingerprint());
+  }
+  await writeFile(path, "another format");
+  t.match((await source.readTree()).refused, [{ reason: /expected a file of the format/ }]);
+  await writeFile(path, plainFile({ arrays: ARRAYS, data: TWENTY }));
+  t.same((await source.readTree()).groups.length, before.groups.length);
+  await unlink(path);
+  await t.rejects(source.readTree(), {
+    code: "source-unreadable",
+    message: "a.plain: it is no longer there",
+  });
+  await t.rejects(source.fingerprint(), { code: "source-unreadable" });
+});
+
+t.test("a link that leads to another file is followed", async (t) => {
+  const { directory, path } = await writePlain(t);
+  const other = await writePlain(
+    t,
+    TWENTY.map((item) => item - 100),
+  );
+  const link = join(directory, "link");
+  await symlink(path, link);
+  let target = { store: createFileStore(directory), key: "a.plain" };
+  const source = createFileSource({
+    ...{ location: "link", ...target, format: plainFormat, freshness: "always" },
+    locate: async () => target,
+  });
+  const before = await source.readTree();
+  await rename(link, `${link}2`);
+  target = { store: createFileStore(other.directory), key: "a.plain" };
+  t.not(await source.fingerprint(), before.fingerprint);
+  const after = await source.readTree();
+  t.same((await readersOf(after)("sparse").read([3]))?.bytes, [0]);
+  t.same((await readersOf(before)("sparse").read([3]))?.bytes, [100], "the old one is still there");
+});
