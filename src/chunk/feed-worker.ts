@@ -136,13 +136,14 @@ async function readOne(
   const { reader } = feed;
   const version = recent && (await reader.version(coords));
   const found = version && recent?.get(recentName(feed, { coords, version }));
-  if (found) return { coords, version, bytes: found };
+  const variant = plan.variants === undefined ? 0 : (reader.variantOf?.(coords) ?? 0);
+  if (found) return { coords, version, variant, bytes: found };
   const maxByteLength = maxStoredByteLength(plan) ?? plan.maxFilledByteLength;
   const stored = await reader.read(coords, { maxByteLength, allocate: allocateShared });
   // The version of an absent chunk is its shard's, if there is one.
   if (stored === undefined) return { coords, version: await reader.version(coords), bytes: undefined };
   recent?.set(recentName(feed, { coords, version: stored.version }), stored.bytes);
-  return { coords, version: stored.version, bytes: stored.bytes };
+  return { coords, version: stored.version, variant, bytes: stored.bytes };
 }
 
 function recentName({ name }: Feed, { coords, version }: Omit<GivenChunk, "bytes">): string {

@@ -7,7 +7,7 @@ import { assertStillAbsent, assertVersion } from "./chunk-version.js";
 import { chunkNotFound } from "./locate-chunk.js";
 import type { MadeChunk } from "./made-chunk.js";
 import type { ReadMemory } from "./read-memory.js";
-import type { ChunkRequest } from "./served-chunk.js";
+import type { ChunkRequest, ServedChunk } from "./served-chunk.js";
 
 /**
  * Reads the stored bytes of a chunk that is passed through; undefined if it has to be encoded.
@@ -22,7 +22,7 @@ export async function readStoredChunk(
 ): Promise<MadeChunk | undefined> {
   const { chunk, version } = request;
   const { array, access, coords, snapshot, key } = chunk;
-  if (array.plan.kind !== "passthrough") return undefined;
+  if (array.plan.kind !== "passthrough" || isVariant(chunk)) return undefined;
   const began = performance.now();
   const read = () => access.reader.read(coords, readOptions(request, memory));
   const stored = await reads.run(storeOf(array.plan.source), read, signal).catch((error: unknown) => {
@@ -43,10 +43,15 @@ export async function readStoredChunk(
  */
 export function readStoredChunkNow(request: ChunkRequest, memory: ReadMemory): MadeChunk | undefined {
   const { array, access, coords } = request.chunk;
-  if (array.plan.kind !== "passthrough") return undefined;
+  if (array.plan.kind !== "passthrough" || isVariant(request.chunk)) return undefined;
   const began = performance.now();
   const stored = access.reader.readNow?.(coords, readOptions(request, memory));
   return stored && passThrough(request, stored, memory, performance.now() - began);
+}
+
+/** Tells whether a stored chunk has other codecs than the others, so that its bytes are not what is served. */
+function isVariant({ array, access, coords }: ServedChunk): boolean {
+  return array.plan.variants !== undefined && (access.reader.variantOf?.(coords) ?? 0) !== 0;
 }
 
 function readOptions({ chunk, version }: ChunkRequest, memory: ReadMemory): ReadOptions {

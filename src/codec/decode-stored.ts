@@ -1,7 +1,7 @@
 import { messageOf, ZpublishError } from "../errors.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { ChunkReader, StoredChunk } from "../zarr/chunk-source.js";
-import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import type { CodecStep, EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
 import type { DecodedCache, DecodedChunk } from "./decoded-cache.js";
 import type { KernelMemory } from "./kernel/kernel-memory.js";
@@ -41,7 +41,7 @@ export async function decodeStored(
   decoded: DecodedChunks | undefined,
 ): Promise<DecodedChunk | undefined> {
   const { plan, memory, timings } = input;
-  const isKept = decoded !== undefined && plan.decode.length > 0;
+  const isKept = decoded !== undefined && (plan.decode.length > 0 || plan.variants !== undefined);
   const key = isKept ? `${decoded.sourceKey}\n${plan.id}\n${coords.join(".")}` : "";
   const kept = isKept ? decoded.cache.get(key) : undefined;
   if (kept !== undefined) {
@@ -51,7 +51,8 @@ export async function decodeStored(
   const stored = await readStored(input, coords);
   if (stored === undefined) return undefined;
   const name = storedChunkName(plan, coords);
-  const bytes = await timed(timings, "decode", () => decodeSteps(stored.bytes, plan.decode, name, memory));
+  const steps = decodeStepsOf(plan, stored, name);
+  const bytes = await timed(timings, "decode", () => decodeSteps(stored.bytes, steps, name, memory));
   const expected = elementCount(plan.stored.chunkShape) * plan.itemSize;
   if (bytes.length !== expected) {
     throw new ZpublishError("corrupt-chunk", `${name} has ${bytes.length} bytes, expected ${expected}`);
@@ -60,6 +61,21 @@ export async function decodeStored(
   const chunk = { bytes: memory.keep(bytes), version: stored.version };
   decoded.cache.set(key, chunk);
   return chunk;
+}
+
+/** Returns the steps that decode a stored chunk. @throws ZpublishError `corrupt-chunk` if the array has no such variant. */
+export function decodeStepsOf(
+  { decode, variants }: EncodingPlan,
+  { variant = 0 }: StoredChunk,
+  name: string,
+): readonly CodecStep[] {
+  const steps = variant === 0 ? decode : variants?.decode[variant - 1];
+  if (steps !== undefined) return steps;
+  const expected = variants?.decode.length ?? 0;
+  throw new ZpublishError(
+    "corrupt-chunk",
+    `${name}: expected a variant of at most ${expected}, received ${variant}`,
+  );
 }
 
 /** Reads one stored chunk as it is; undefined if there is none. @throws ZpublishError As {@link decodeStored}. */

@@ -8,6 +8,7 @@ import {
   type ChunkInput,
   chunkName,
   type DecodedChunks,
+  decodeStepsOf,
   decodeStored,
   readStored,
   readVersion,
@@ -65,8 +66,10 @@ async function makeRecompressed(job: ChunkJob, chunkCoords: readonly number[]): 
   const stored = await readStored(job, chunkCoords);
   if (stored === undefined) return makeAbsent(job, (await readVersion(job, chunkCoords)) ?? "");
   const name = storedChunkName(plan, chunkCoords);
-  const inner = await timed(timings, "decode", () => decodeSteps(stored.bytes, plan.decode, name, memory));
-  const bytes = await timed(timings, "encode", () => encodeSteps(inner, plan.encode, name, memory));
+  const decode = decodeStepsOf(plan, stored, name);
+  const encode = (stored.variant && plan.variants?.encode) || plan.encode;
+  const inner = await timed(timings, "decode", () => decodeSteps(stored.bytes, decode, name, memory));
+  const bytes = await timed(timings, "encode", () => encodeSteps(inner, encode, name, memory));
   return encoded(job, bytes, stored.version);
 }
 

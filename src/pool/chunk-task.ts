@@ -18,6 +18,8 @@ export interface GivenChunk {
   readonly coords: readonly number[];
   /** As `ChunkReader.version` returns it. */
   readonly version: string | undefined;
+  /** As in `StoredChunk`. */
+  readonly variant?: number;
   /** Undefined if the chunk is absent. */
   readonly bytes: Uint8Array | undefined;
 }

@@ -65,9 +65,10 @@ export function createTaskRunner(
 }
 
 /** Tells whether a step uses Zstandard, also within Blosc. */
-function usesZstd({ decode, encode }: EncodingPlan): boolean {
+function usesZstd({ decode, encode, variants }: EncodingPlan): boolean {
   const isZstd = ({ codec }: CodecStep) => codec.id === "zstd" || codec.cname === "zstd";
-  return decode.some(isZstd) || encode.some(isZstd);
+  const others = variants === undefined ? [] : [...variants.decode.flat(), ...variants.encode];
+  return decode.some(isZstd) || encode.some(isZstd) || others.some(isZstd);
 }
 
 /** Opens a reader of chunks that came with a task. */
@@ -77,12 +78,12 @@ function openGivenReader(stored: readonly GivenChunk[]): ChunkReader {
   return {
     version: async (coords) => find(coords)?.version,
     async read(coords, { allocate } = {}) {
-      const { bytes, version = "" } = find(coords) ?? {};
+      const { bytes, version = "", variant = 0 } = find(coords) ?? {};
       if (bytes === undefined) return undefined;
       // Codecs expect memory that is not shared.
       const own = allocate?.(bytes.length) ?? new Uint8Array(bytes.length);
       own.set(bytes);
-      return { bytes: own, version };
+      return { bytes: own, version, variant };
     },
     async measure(coords) {
       const { bytes, version = "" } = find(coords) ?? {};

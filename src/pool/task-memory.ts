@@ -22,8 +22,10 @@ export function memoryOfTask(plan: EncodingPlan): number {
   const isViewed = plan.source.kind === "memory";
   const isRechunk = plan.kind === "rechunk";
   // Decoded chunks are kept for neighbouring served chunks.
-  const ofStored = (isViewed ? 0 : 1) + copiesOf(plan.decode) + (isRechunk && plan.decode.length > 0 ? 1 : 0);
-  const ofServed = (isRechunk ? 1 : 0) + copiesOf(plan.encode) + 1;
+  const { decode = [], encode = [] } = plan.variants ?? {};
+  const decoding = Math.max(copiesOf(plan.decode), ...decode.map(copiesOf));
+  const ofStored = (isViewed ? 0 : 1) + decoding + (isRechunk && decoding > 0 ? 1 : 0);
+  const ofServed = (isRechunk ? 1 : 0) + Math.max(copiesOf(plan.encode), copiesOf(encode)) + 1;
   const estimate = storedBytes * ofStored + servedBytes * ofServed;
   estimates.set(plan, estimate);
   return estimate;

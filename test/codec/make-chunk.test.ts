@@ -13,7 +13,7 @@ import type { EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
 import { combineVersions } from "../../src/zarr/plan/stored-chunks-of.js";
 import { effort } from "../effort.js";
 import { storedArray } from "../zarr/stored-array.js";
-import { arrayBytes, gridPositions, readerOf } from "./stored-chunks.js";
+import { arrayBytes, gridPositions, mixedReaderOf, readerOf } from "./stored-chunks.js";
 
 const CODEC_CHAINS: CodecSpec[][] = [
   [],
@@ -70,6 +70,7 @@ const cases = fc.integer({ min: 0, max: 3 }).chain((dimensions) => {
     axisOrder: fc.shuffledSubarray(axes, { minLength: dimensions, maxLength: dimensions }),
     dtype: fc.constantFrom("<i2", ">f8", "|S6", "<c16"),
     codecs: fc.constantFrom(...CODEC_CHAINS),
+    variants: fc.array(fc.constantFrom(...CODEC_CHAINS), { maxLength: 2 }),
     compressor: fc.constantFrom<CodecSpec | null | undefined>(
       undefined,
       null,
@@ -98,6 +99,7 @@ t.test("whatever the plan, clients read the same array, padded with fill", async
         const isAbsent = (coords: readonly number[]) =>
           absentEvery > 0 && coords.reduce((sum, index) => sum + index, 0) % absentEvery === 0;
         const reader = await readerOf(stored, bytes, isAbsent);
+        const mixed = await mixedReaderOf(stored, bytes, reader);
         const { plan } = createEncodingPlan(stored, { chunkShape: servedShape, compressor });
         // What is wanted: the array where it is stored, fill where it is not.
         const identity = createEncodingPlan(stored, { compressor: null, filters: null }).plan;
@@ -110,7 +112,7 @@ t.test("whatever the plan, clients read the same array, padded with fill", async
           plan,
           decodeServed(stored, servedShape, compressor),
           async (coords) => {
-            const made = await makeChunk(plan, coords, reader, { decoded: cache });
+            const made = await makeChunk(plan, coords, mixed, { decoded: cache });
             return made.status === "encoded" ? made.bytes : undefined;
           },
         );

@@ -71,3 +71,25 @@ export async function readerOf(
   };
   return reader;
 }
+
+/** A reader of the same chunks as `reader`, of which some are encoded as the array's variants say. */
+export async function mixedReaderOf(
+  stored: StoredArray,
+  bytes: Uint8Array,
+  reader: ChunkReader,
+): Promise<ChunkReader> {
+  const variants = stored.variants ?? [];
+  const readers = [reader];
+  for (const codecs of variants) readers.push(await readerOf({ ...stored, codecs }, bytes));
+  const variantOf = (coords: readonly number[]) =>
+    coords.reduce((sum, index, axis) => sum + index * (axis + 1), 0) % readers.length;
+  return {
+    ...reader,
+    variantOf,
+    async read(coords) {
+      const variant = variantOf(coords);
+      const found = (await reader.read(coords)) && (await readers[variant]?.read(coords));
+      return found && { ...found, variant };
+    },
+  };
+}

@@ -71,7 +71,8 @@ function storeArray(indexed: IndexedFile, array: FileArray, path: string): Store
   const problem = array.name.includes("/") ? "expected a name without a slash" : nameProblem(path);
   if (problem !== undefined) throw new ZpublishError("unsupported", problem);
   const { name, shape, chunkShape, codecs, compressorCount, variants, fill, dimNames, attrs } = array;
-  const { servedChunks, servedFilters, servedCompressor } = array;
+  const { servedChunks, servedFilters, servedCompressor, chunks } = array;
+  if (chunks.kind === "listed") assertVariants(chunks.variants, variants?.length ?? 0);
   return Object.freeze({
     ...{ name, path, shape, chunkShape },
     dataType: parseDataType(array.dtype),
@@ -84,6 +85,13 @@ function storeArray(indexed: IndexedFile, array: FileArray, path: string): Store
     ...(servedFilters === undefined ? {} : { servedFilters }),
     ...(servedCompressor === undefined ? {} : { servedCompressor }),
   } satisfies StoredArray);
+}
+
+/** @throws ZpublishError `invalid-metadata` if a chunk has codecs that the array does not name: it would be served as it is. */
+function assertVariants(variants: Uint8Array | undefined, count: number): void {
+  const wrong = variants?.find((variant) => variant > count);
+  if (wrong !== undefined)
+    throw new ZpublishError("invalid-metadata", `expected variants of at most ${count}, received ${wrong}`);
 }
 
 /** A function of its own, so that what opens the reader retains no more than it needs. */

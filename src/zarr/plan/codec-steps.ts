@@ -100,7 +100,7 @@ export function fillSteps(
   chunkShape: readonly number[],
   maxChunkBytes: number,
 ): CodecStep[] {
-  const writable = chain.map(writableCodec);
+  const writable = writableChain(chain);
   // A chunk of variable-length items is filled with encoded ones, so that their filter is done already.
   const isVariable = VARIABLE_LENGTH_FILTERS.includes(chain[0]?.id ?? "") && stored.fill.item !== null;
   const done = stored.dataType.kind === "O" && isVariable ? 1 : 0;
@@ -113,6 +113,11 @@ export function fillSteps(
     throw unservable(stored, `absent chunks would have to be served filled, but ${reason}`);
   }
   return createSteps(stored, writable, chunkShape, maxChunkBytes).slice(done);
+}
+
+/** Returns a chain that can be encoded, and decodes with the options of another one. */
+export function writableChain(chain: readonly CodecSpec[]): CodecSpec[] {
+  return chain.map(writableCodec);
 }
 
 /** Returns a codec with defaults in place of the options that cannot be encoded. */

@@ -5,6 +5,7 @@ import type { StoredArray } from "../stored-array.js";
 import type { ArrayDocument } from "../v2/array-document.js";
 import { decodeProblem, encodeProblem } from "./codec-rules.js";
 import { createSteps, fillSteps, storedByteLengthOf } from "./codec-steps.js";
+import { createVariantSteps } from "./create-variant-steps.js";
 import type { ChunkLayout, EncodingPlan } from "./encoding-plan.js";
 import { planId } from "./plan-id.js";
 import { type AskedCodecs, commonLength, servedCodecs } from "./served-codecs.js";
@@ -91,11 +92,17 @@ export function createEncodingPlan(
   if (isRechunk) assertFewChunks(stored, storedShape, servedShape);
   for (const { codec } of decode) assertNoProblem(stored, decodeProblem(codec));
   for (const { codec } of encode) assertNoProblem(stored, encodeProblem(codec));
-  if (!isPassthrough) {
+  const { variants = [] } = stored;
+  const variantSteps =
+    variants.length === 0
+      ? undefined
+      : createVariantSteps(stored, variants, storedShape, isRechunk ? undefined : servedChain, maxChunkBytes);
+  if (!isPassthrough || variantSteps !== undefined) {
     const isViewed = stored.chunks.kind === "memory" && decode.length === 0;
     if (!isViewed) assertByteLength(stored, "stored", storedShape, maxChunkBytes);
     assertByteLength(stored, "served", servedShape, maxChunkBytes);
-    if (encode.length > 0) assertByteLength(stored, "served", servedShape, MAX_ENCODE_BYTES);
+    if (encode.length > 0 || variantSteps !== undefined)
+      assertByteLength(stored, "served", servedShape, MAX_ENCODE_BYTES);
   }
 
   const fields: Omit<EncodingPlan, "id" | "source"> = {
@@ -111,6 +118,7 @@ export function createEncodingPlan(
     decode,
     encode,
     encodeAll: stored.fill.absentIsServed ? [] : fillSteps(stored, servedChain, servedShape, maxChunkBytes),
+    ...(variantSteps && { variants: variantSteps }),
   };
   const document: ArrayDocument = {
     chunks: servedShape,

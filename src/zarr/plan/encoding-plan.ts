@@ -38,6 +38,16 @@ export interface EncodingPlan {
    * filter that makes bytes of their items.
    */
   readonly encodeAll: readonly CodecStep[];
+  /** Steps of stored chunks whose codecs differ from the others'. Undefined if none do. */
+  readonly variants?: VariantSteps;
+}
+
+/** Steps of chunks whose codecs differ: they are decoded to raw items. */
+export interface VariantSteps {
+  /** By variant, the first for 1; in the order of decoding. */
+  readonly decode: readonly (readonly CodecStep[])[];
+  /** Steps from raw items to served bytes; empty for a `rechunk`, whose `encode` begins with raw items anyway. */
+  readonly encode: readonly CodecStep[];
 }
 
 /** Layout of stored or served chunks in memory and in their grid. */

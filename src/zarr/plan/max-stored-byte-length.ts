@@ -22,6 +22,14 @@ export function maxStoredByteLength(
   plan: EncodingPlan,
   passed: readonly CodecStep[] = [],
 ): number | undefined {
+  const own = maxOfMost(plan, passed);
+  if (own === undefined || plan.variants === undefined) return own;
+  const raw = plan.itemSize * elementCount(plan.stored.chunkShape);
+  return Math.max(own, ...plan.variants.decode.map(([outermost]) => longestOf(plan, outermost, raw) ?? raw));
+}
+
+/** Bounds the byte length of the chunks whose codecs are those of most. */
+function maxOfMost(plan: EncodingPlan, passed: readonly CodecStep[]): number | undefined {
   const { kind, storedByteLength, decode, encode } = plan;
   if (storedByteLength !== null) return storedByteLength;
   if (kind === "passthrough") {

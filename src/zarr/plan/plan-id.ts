@@ -17,9 +17,9 @@ export function planId(
   fields: Omit<EncodingPlan, "id" | "source">,
   encoderRevision: (codec: CodecSpec) => string = () => "",
 ): string {
-  const { fillItem, stored, served, decode, encode, encodeAll } = fields;
+  const { fillItem, stored, served, decode, encode, encodeAll, variants } = fields;
   // Neither names nor bounds change bytes.
-  const { path: _path, maxFilledByteLength: _maximum, ...rest } = fields;
+  const { path: _path, maxFilledByteLength: _maximum, variants: _variants, ...rest } = fields;
   const text = stringifyJson({
     ...rest,
     revision: CODEC_REVISION,
@@ -29,7 +29,15 @@ export function planId(
     decode: decode.map(withoutBound),
     encode: encode.map(withoutBound),
     encodeAll: encodeAll.map(withoutBound),
-    encoders: [...encode, ...encodeAll].map(({ codec }) => encoderRevision(codec)),
+    ...(variants && {
+      variants: {
+        decode: variants.decode.map((steps) => steps.map(withoutBound)),
+        encode: variants.encode.map(withoutBound),
+      },
+    }),
+    encoders: [...encode, ...encodeAll, ...(variants?.encode ?? [])].map(({ codec }) =>
+      encoderRevision(codec),
+    ),
   });
   return createHash("sha256").update(text).digest().toString("hex", 0, 16);
 }

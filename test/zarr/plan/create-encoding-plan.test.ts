@@ -434,3 +434,67 @@ t.test(
     t.same(plan.encodeAll[0]?.codec, { id: "zlib", level: 1 });
   },
 );
+
+t.test("chunks whose codecs differ have steps of their own", async (t) => {
+  const zlib = { id: "zlib", level: 1 };
+  const shuffle = { id: "shuffle", elementsize: 4 };
+  const stored = storedArray({ codecs: [shuffle, zlib], variants: [[zlib], []] });
+  const stepsOf = (asked: EncodingRequest) => {
+    const { kind, variants } = createEncodingPlan(stored, asked).plan;
+    const ids = (steps: readonly { readonly codec: { readonly id: string } }[] = []) =>
+      steps.map(({ codec }) => codec.id).join(",");
+    return [kind, ...(variants?.decode.map(ids) ?? []), ids(variants?.encode)];
+  };
+  t.same(stepsOf({}), ["passthrough", "zlib", "", "shuffle,zlib"]);
+  t.same(
+    stepsOf({ compressor: ZSTD }),
+    ["recompress", "zlib", "", "shuffle,zstd"],
+    "filters are encoded, too",
+  );
+  t.same(stepsOf({ chunkShape: [5, 5] }), ["rechunk", "zlib", "", ""]);
+  const ids = [undefined, [[zlib]], [[zlib], []], [[shuffle, zlib]]].map(
+    (variants) =>
+      createEncodingPlan(storedArray({ codecs: [zlib], ...(variants && { variants }) }), {}).plan.id,
+  );
+  t.equal(new Set(ids).size, ids.length, "ids differ");
+});
+
+t.test("an array is refused by name if its chunks that differ cannot be made as served", async (t) => {
+  const reasonOf = (changes: Parameters<typeof storedArray>[0]) => () =>
+    createEncodingPlan(storedArray(changes), {}, { maxChunkBytes: 4 * 2 ** 30 });
+  const reason = "array 'g/t': some of its chunks have other codecs and would have to be decoded, but ";
+  for (const [changes, problem] of [
+    [{ variants: [[], [{ id: "unheard-of" }]] }, "codec unheard-of is unknown here"],
+    [{ codecs: [{ id: "bz2", level: 1 }], variants: [[]] }, "codec bz2 is unknown here"],
+    [{ dtype: "|O", codecs: [{ id: "vlen-utf8" }], variants: [[]] }, "items of object have no fixed size"],
+  ] as const)
+    t.throws(reasonOf(changes), { code: "unsupported", message: reason + problem });
+  t.throws(reasonOf({ shape: [2 ** 30], chunkShape: [2 ** 28], variants: [[]] }), {
+    message: /expected served chunks of at most 536870912 bytes/,
+  });
+  const hc = { ...BLOSC, cname: "lz4hc" };
+  const { document, plan } = createEncodingPlan(storedArray({ codecs: [hc], variants: [[]] }), {});
+  t.equal(document.compressor?.cname, "lz4hc");
+  t.equal(plan.variants?.encode[0]?.codec.cname, "lz4", "decodes as any Blosc does");
+});
+
+t.test("filters that a source names are served in place of the stored ones", async (t) => {
+  const pad = { id: "pad", byteLength: 8 };
+  const stored = storedArray({ codecs: [pad, { id: "shuffle", elementsize: 4 }], compressorCount: 0 });
+  const { document, plan } = createEncodingPlan(
+    { ...stored, servedFilters: [], servedCompressor: BLOSC },
+    {},
+  );
+  t.same([document.filters, document.compressor], [null, BLOSC]);
+  t.equal(plan.kind, "recompress");
+  t.same(
+    createEncodingPlan(stored, {}).document.filters,
+    [{ id: "shuffle", elementsize: 4 }],
+    "no internal one",
+  );
+  const asked = createEncodingPlan(
+    { ...stored, servedFilters: [] },
+    { filters: [{ id: "shuffle", elementsize: 2 }] },
+  );
+  t.same(asked.document.filters, [{ id: "shuffle", elementsize: 2 }], "the operator's go first");
+});

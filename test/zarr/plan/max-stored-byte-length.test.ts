@@ -77,3 +77,12 @@ t.test("where nothing tells, what is decoded has its limit, and what is passed t
   const filtered = storedArray({ codecs: [{ id: "somebody-elses" }, zlib] });
   t.same(boundOf(filtered), ["passthrough", undefined]);
 });
+
+t.test("chunks whose codecs differ may be as long as those allow", async (t) => {
+  const stored = storedArray({ dtype: "<i2", codecs: [], compressorCount: 0 });
+  const boundsWith = (variants: NonNullable<StoredArray["variants"]>) =>
+    boundOfAll(t, { ...stored, variants });
+  t.equal(boundsWith([[]]), 40);
+  t.equal(boundsWith([[], [zlib]]), 2 * 40 + MIB);
+  t.equal(boundOfAll(t, { ...stored, codecs: [zlib], compressorCount: 1, variants: [[]] }), 2 * 40 + MIB);
+});
