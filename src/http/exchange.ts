@@ -30,6 +30,7 @@ export class Exchange implements RouteRequest, BodyReceiver, OpenRequest {
   readonly context: ExchangeContext;
   rawPath: string;
   params: Readonly<Record<string, string>> = NO_PARAMS;
+  staleIdentity: string | undefined;
   /** Aborted or answered: the response must not be touched. */
   over = false;
   /** Part of the answer is written: there can be no other. */

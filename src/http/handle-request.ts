@@ -66,6 +66,8 @@ function attempt(exchange: Exchange, handler: Route["handler"], attemptsLeft: nu
   const again = (error: unknown): void | Promise<void> => {
     const hasChanged = error instanceof ZpublishError && error.code === "source-changed";
     if (!hasChanged || attemptsLeft <= 1 || exchange.started || exchange.over) throw error;
+    const { staleIdentity } = error.details;
+    exchange.staleIdentity = typeof staleIdentity === "string" ? staleIdentity : undefined;
     return attempt(exchange, handler, attemptsLeft - 1);
   };
   let pending: void | Promise<void>;

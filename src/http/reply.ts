@@ -20,6 +20,11 @@ export interface RouteRequest {
   /** Aborts when the request is over: answered, or its client has gone. */
   readonly signal: AbortSignal;
   /**
+   * Identity of the snapshot from which the request was answered before its source turned out to have changed: now it is answered
+   * again. Undefined at first.
+   */
+  readonly staleIdentity?: string | undefined;
+  /**
    * Reserves memory for a body that is about to be made; resolves, or is undefined, when there is room. What was reserved
    * is free again when the answer is sent.
    */

@@ -142,14 +142,21 @@ async function routesOf(
 
 /**
  * Wraps a route so that its handler finds the dataset of `dataset_id` open and refreshed, and is called later if that takes time.
- * The handler answers for a dataset that does not exist.
+ * The handler answers for a dataset that does not exist. A dataset whose source has changed since is refreshed before it answers
+ * again: the index of a file that was replaced finds nothing in the new one.
  */
-function withReadyDataset(route: Route, datasets: Pick<DatasetRegistry, "ready">): Route {
+function withReadyDataset(route: Route, datasets: DatasetRegistry): Route {
   if (!route.path.includes("{dataset_id}")) return route;
   const { handler } = route;
   return {
     ...route,
     handler(request) {
+      const { staleIdentity } = request;
+      if (staleIdentity !== undefined) {
+        const snapshot = datasets.get(request.params.dataset_id as string);
+        if (snapshot.identity === staleIdentity)
+          return datasets.refreshBeforeNotFound(snapshot).then(() => handler(request));
+      }
       const pending = datasets.ready(request.params.dataset_id as string);
       return pending === undefined ? handler(request) : pending.then(() => handler(request));
     },

@@ -91,7 +91,7 @@ export function createFileSource(options: FileSourceOptions): Source {
 
   async function readVersion(stat: ObjectStat, firstBytes?: Uint8Array): Promise<TreeParts> {
     const { store, key } = place;
-    const file = createVersionedFile(store, key, stat, objects);
+    const file = createVersionedFile(store, key, stat, objects, fingerprintOf(stat));
     const blocks = createFileBlocks(file, firstBytes);
     const index = await readIndex(blocks, format);
     return runCooperatively(

@@ -32,12 +32,14 @@ export interface VersionedFile {
 /**
  * Creates a version of a file.
  * @param objects States of the store's objects, which say for how long they are believed. Local files are checked each time.
+ * @param identity As in `StoredTree`: errors name it, so that the dataset is read again.
  */
 export function createVersionedFile(
   store: ByteStore,
   key: string,
   { version, byteLength }: ObjectStat,
   objects: FreshObjects,
+  identity: string,
 ): VersionedFile {
   const { token } = version;
   const name = key.slice(key.lastIndexOf("/") + 1);
@@ -45,7 +47,7 @@ export function createVersionedFile(
 
   function replaced(cause?: unknown): ZpublishError {
     return new ZpublishError("source-changed", `'${name}' is no longer the file that was opened`, {
-      details: { key: name, isStale: true },
+      details: { key: name, staleIdentity: identity },
       cause,
     });
   }

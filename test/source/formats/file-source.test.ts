@@ -180,7 +180,10 @@ t.test("a file that is replaced is never read with the index of the one before",
     ["inline", [0]],
     ["never", [0]],
   ] as const) {
-    await t.rejects(reader(name).version(coords), { code: "source-changed", details: { isStale: true } });
+    await t.rejects(reader(name).version(coords), {
+      code: "source-changed",
+      details: { staleIdentity: before.identity },
+    });
     t.equal(reader(name).versionNow?.(coords), undefined);
     t.equal(reader(name).readNow?.(coords), undefined);
   }
@@ -191,7 +194,10 @@ t.test("a file that is replaced is never read with the index of the one before",
     ["made", [0]],
     ["never", [0]],
   ] as const)
-    await t.rejects(reader(name).read(coords), { code: "source-changed", details: { isStale: true } });
+    await t.rejects(reader(name).read(coords), {
+      code: "source-changed",
+      details: { staleIdentity: before.identity },
+    });
   t.not(await source.fingerprint(), before.fingerprint);
   const after = await source.readTree();
   t.equal(after.fingerprint, await source.fingerprint());
