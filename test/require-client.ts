@@ -15,6 +15,7 @@ const PROBES = {
   fsspec: [PYTHON, "-c", "import fsspec, aiohttp, fsspec.implementations.http"],
   requests: [PYTHON, "-c", "import requests"],
   dask: [PYTHON, "-c", "import dask.array"],
+  h5py: [PYTHON, "-c", "import h5py"],
   netcdf4: [PYTHON, "-c", "import netCDF4"],
   gdal: [PYTHON, "-c", "from osgeo import gdal; assert gdal.GetDriverByName('Zarr') is not None"],
   gdalinfo: ["gdalinfo", "--version"],

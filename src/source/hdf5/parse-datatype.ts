@@ -1,0 +1,234 @@
+import { type ByteCursor, bytesFor, invalidFile } from "./byte-cursor.js";
+import type { Hdf5Type } from "./hdf5-model.js";
+
+/** Maximum depth of types in types. */
+const MAX_DEPTH = 16;
+
+/** Maximum number of axes of an array type, and of a dataspace. */
+export const MAX_RANK = 32;
+
+/** Maximum size of an item in bytes. */
+const MAX_ITEM_BYTES = 0xffff_ffff;
+
+/** Fields of an IEEE 754 float: size, exponent's place and size, mantissa's size, bias. The sign is the last bit. */
+const IEEE_FLOATS = [
+  { size: 2, exponentAt: 10, exponentBits: 5, mantissaBits: 10, bias: 15 },
+  { size: 4, exponentAt: 23, exponentBits: 8, mantissaBits: 23, bias: 127 },
+  { size: 8, exponentAt: 52, exponentBits: 11, mantissaBits: 52, bias: 1023 },
+] as const;
+
+/** The fields that all classes of types have. */
+interface TypeHead {
+  readonly version: number;
+  /** The class bit field. */
+  readonly bits: number;
+  readonly size: number;
+}
+
+/**
+ * Parses a datatype message (HDF5 File Format Specification, IV.A.2.d), and leaves the cursor behind it.
+ * @throws ZpublishError `invalid-metadata`, `unsupported`
+ */
+export function parseDatatype(cursor: ByteCursor, depth = 0): Hdf5Type {
+  if (depth > MAX_DEPTH) throw invalidFile(`datatype: expected at most ${MAX_DEPTH} types inside each other`);
+  const classAndVersion = cursor.u8();
+  const version = classAndVersion >> 4;
+  if (version < 1 || version > 5) throw invalidFile(`datatype: expected version 1 to 5, received ${version}`);
+  const head = { version, bits: cursor.u16() | (cursor.u8() << 16), size: cursor.u32() };
+  if (head.size === 0) throw invalidFile("datatype: expected items of at least one byte, received 0");
+  switch (classAndVersion & 0x0f) {
+    case 0:
+      return parseIntegerType(cursor, head);
+    case 1:
+      return parseFloatType(cursor, head);
+    case 2:
+      cursor.skip(2);
+      return other(head, "times");
+    case 3:
+      return parseStringType(head);
+    case 4:
+      cursor.skip(4);
+      return other(head, "bit fields");
+    case 5:
+      return { kind: "opaque", size: head.size, tag: cursor.text(head.bits & 0xff) };
+    case 6:
+      return parseCompound(cursor, head, depth);
+    case 7:
+      return parseReference(head);
+    case 8:
+      return parseEnum(cursor, head, depth);
+    case 9:
+      return parseVlen(cursor, head, depth);
+    case 10:
+      return parseArray(cursor, head, depth);
+    case 11:
+      return parseComplex(cursor, head, depth);
+    default:
+      throw invalidFile(`datatype: expected a class from 0 to 11, received ${classAndVersion & 0x0f}`);
+  }
+}
+
+function other(head: TypeHead, description: string): Hdf5Type {
+  return { kind: "other", size: head.size, description };
+}
+
+function parseIntegerType(cursor: ByteCursor, { bits, size }: TypeHead): Hdf5Type {
+  const [bitOffset, precision] = [cursor.u16(), cursor.u16()];
+  if (precision === 0 || bitOffset + precision > size * 8) {
+    throw invalidFile(
+      `datatype: expected bits of an integer of ${size} bytes, received ${bitOffset}+${precision}`,
+    );
+  }
+  if (size !== 1 && size !== 2 && size !== 4 && size !== 8) {
+    return { kind: "other", size, description: `integers of ${size} bytes` };
+  }
+  const byteOrder = (bits & 1) === 0 ? "<" : ">";
+  return { kind: "integer", size, isSigned: (bits & 8) !== 0, byteOrder, precision, bitOffset };
+}
+
+function parseFloatType(cursor: ByteCursor, head: TypeHead): Hdf5Type {
+  const { bits, size } = head;
+  const [bitOffset, precision] = [cursor.u16(), cursor.u16()];
+  const [exponentAt, exponentBits, mantissaAt, mantissaBits] = [
+    cursor.u8(),
+    cursor.u8(),
+    cursor.u8(),
+    cursor.u8(),
+  ];
+  const bias = cursor.u32();
+  const isIeee = IEEE_FLOATS.some(
+    (float) =>
+      float.size === size &&
+      float.exponentAt === exponentAt &&
+      float.exponentBits === exponentBits &&
+      float.mantissaBits === mantissaBits &&
+      float.bias === bias,
+  );
+  // Bits 4 and 5: the mantissa's first bit is implied. Bit 6 with bit 0: VAX order.
+  const isNormal = ((bits >> 4) & 3) === 2 && (bits & 0x40) === 0 && ((bits >> 8) & 0xff) === size * 8 - 1;
+  if (isIeee && isNormal && bitOffset === 0 && precision === size * 8 && mantissaAt === 0) {
+    return { kind: "float", size, byteOrder: (bits & 1) === 0 ? "<" : ">" };
+  }
+  return other(
+    head,
+    `floats of ${size} bytes with ${exponentBits} bits of exponent and ${mantissaBits} of mantissa, not IEEE 754`,
+  );
+}
+
+function parseStringType(head: TypeHead): Hdf5Type {
+  const padding = (["null-terminated", "null-padded", "space-padded"] as const)[head.bits & 0x0f];
+  if (padding === undefined) return other(head, `strings with padding ${head.bits & 0x0f}`);
+  return { kind: "string", size: head.size, padding, charset: charsetOf(head.bits >> 4) };
+}
+
+function charsetOf(bits: number): "ascii" | "utf-8" {
+  return (bits & 0x0f) === 1 ? "utf-8" : "ascii";
+}
+
+function parseCompound(cursor: ByteCursor, { version, bits, size }: TypeHead, depth: number): Hdf5Type {
+  const count = bits & 0xffff;
+  const offsetBytes = version >= 3 ? bytesFor(size) : 4;
+  const fields: { name: string; offset: number; type: Hdf5Type }[] = [];
+  for (let i = 0; i < count; i++) {
+    const name = parseName(cursor, version);
+    const offset = cursor.uint(offsetBytes);
+    // Version 1 has the axes of an array here, which later versions have as a type.
+    const shape = version === 1 ? parseFieldShape(cursor) : [];
+    const base = parseDatatype(cursor, depth + 1);
+    const type = shape.length === 0 ? base : arrayOf(base, shape);
+    if (offset + type.size > size) {
+      throw invalidFile(
+        `datatype: expected fields inside ${size} bytes, received one that ends at ${offset + type.size}`,
+      );
+    }
+    fields.push({ name, offset, type });
+  }
+  return { kind: "compound", size, fields };
+}
+
+/** Number of axes, reserved bytes, a permutation, and always four lengths. */
+function parseFieldShape(cursor: ByteCursor): number[] {
+  const rank = cursor.u8();
+  cursor.skip(11);
+  const lengths = [cursor.u32(), cursor.u32(), cursor.u32(), cursor.u32()];
+  if (rank > 4) throw invalidFile(`datatype: expected at most 4 axes of a field, received ${rank}`);
+  return lengths.slice(0, rank);
+}
+
+function parseReference(head: TypeHead): Hdf5Type {
+  const kind = head.bits & 0x0f;
+  if (kind === 0 && head.size === 8) return { kind: "object-reference", size: 8 };
+  return other(head, kind === 1 ? "region references" : `references of kind ${kind}`);
+}
+
+function parseEnum(cursor: ByteCursor, head: TypeHead, depth: number): Hdf5Type {
+  const { version, bits, size } = head;
+  const base = parseDatatype(cursor, depth + 1);
+  const count = bits & 0xffff;
+  const names: string[] = [];
+  for (let i = 0; i < count; i++) names.push(parseName(cursor, version));
+  const values = cursor.take(count * base.size);
+  if (base.kind !== "integer" || base.size !== size) return other(head, "enumerations that are no integers");
+  const members = names.map((name, i) => ({ name, value: integerAt(values, i * size, base) }));
+  return { kind: "enum", size, base, members };
+}
+
+function parseVlen(cursor: ByteCursor, head: TypeHead, depth: number): Hdf5Type {
+  const base = parseDatatype(cursor, depth + 1);
+  if (head.size !== 16)
+    throw invalidFile(`datatype: expected 16 bytes for a variable length, received ${head.size}`);
+  const isString = (head.bits & 0x0f) === 1;
+  if (!isString) return { kind: "vlen", size: 16, base };
+  return { kind: "vlen-string", size: 16, charset: charsetOf(head.bits >> 8) };
+}
+
+function parseArray(cursor: ByteCursor, { version, size }: TypeHead, depth: number): Hdf5Type {
+  const rank = cursor.u8();
+  if (rank > MAX_RANK) throw invalidFile(`datatype: expected at most ${MAX_RANK} axes, received ${rank}`);
+  if (version < 3) cursor.skip(3);
+  const shape = Array.from({ length: rank }, () => cursor.u32());
+  // A permutation that no version has used.
+  if (version < 3) cursor.skip(4 * rank);
+  const type = arrayOf(parseDatatype(cursor, depth + 1), shape);
+  if (type.size !== size)
+    throw invalidFile(`datatype: expected an array of ${type.size} bytes, received ${size}`);
+  return type;
+}
+
+function arrayOf(base: Hdf5Type, shape: readonly number[]): Hdf5Type {
+  const size = shape.reduce((product, length) => product * length, base.size);
+  if (size === 0 || size > MAX_ITEM_BYTES) throw invalidFile(`datatype: received an array of ${size} bytes`);
+  return { kind: "array", size, base, shape };
+}
+
+function parseComplex(cursor: ByteCursor, head: TypeHead, depth: number): Hdf5Type {
+  const base = parseDatatype(cursor, depth + 1);
+  if (base.kind !== "float") return other(head, "complex numbers of other parts than IEEE 754 floats");
+  if (head.size !== 2 * base.size) {
+    throw invalidFile(`datatype: expected a complex number of ${2 * base.size} bytes, received ${head.size}`);
+  }
+  return { kind: "complex", size: head.size, base };
+}
+
+/** Names end with a NUL, and are padded to 8 bytes before version 3. */
+function parseName(cursor: ByteCursor, version: number): string {
+  const start = cursor.at;
+  const name = cursor.textToNul();
+  if (version < 3) cursor.skip((8 - ((cursor.at - start) % 8)) % 8);
+  return name;
+}
+
+/** The integer at a place of `bytes`, which must lie inside. */
+export function integerAt(
+  bytes: Uint8Array,
+  at: number,
+  type: Extract<Hdf5Type, { kind: "integer" }>,
+): bigint {
+  let value = 0n;
+  for (let i = 0; i < type.size; i++) {
+    const index = type.byteOrder === "<" ? at + type.size - 1 - i : at + i;
+    value = (value << 8n) | BigInt(bytes[index] as number);
+  }
+  const bits = value >> BigInt(type.bitOffset);
+  return type.isSigned ? BigInt.asIntN(type.precision, bits) : BigInt.asUintN(type.precision, bits);
+}
