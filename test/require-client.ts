@@ -19,6 +19,7 @@ const PROBES = {
   netcdf4: [PYTHON, "-c", "import netCDF4"],
   gdal: [PYTHON, "-c", "from osgeo import gdal; assert gdal.GetDriverByName('Zarr') is not None"],
   gdalinfo: ["gdalinfo", "--version"],
+  h5py: [PYTHON, "-c", "import h5py"],
   chromium: ["chromium", "--version"],
   nginx: ["/usr/sbin/nginx", "-v"],
   apache: ["/usr/sbin/apache2", "-v"],

@@ -16,8 +16,8 @@ export function checkChecksum(bytes: Uint8Array, structure: string): void {
   throw invalidFile(`${structure}: expected the checksum ${expected}, received ${received}`);
 }
 
-/** Returns the checksum of the first bytes. */
-export function lookup3(bytes: Uint8Array, byteLength: number): number {
+/** Returns the checksum of the first bytes, by default of all. */
+export function lookup3(bytes: Uint8Array, byteLength = bytes.length): number {
   let a = (0xdeadbeef + byteLength) | 0;
   let b = a;
   let c = a;

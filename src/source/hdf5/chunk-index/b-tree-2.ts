@@ -1,0 +1,106 @@
+import { addressAt, damaged, uintAt } from "./index-blocks.js";
+import { createChunkEntries, type IndexWalk } from "./index-walk.js";
+
+const HEADER_BYTES = 38;
+/** Signature, version, type, and the checksum behind the records. */
+const NODE_BYTES = 10;
+/** Bytes before the records. */
+const PREFIX_BYTES = 6;
+const ADDRESS_BYTES = 8;
+/** Types of records: places in the grid, without and with length and filter mask. */
+const UNFILTERED = 10;
+const FILTERED = 11;
+/** No file has a deeper tree: each level multiplies the number of records. */
+const MAX_DEPTH = 32;
+
+/** A node, and the number of records its parent has for it. */
+interface Node {
+  readonly address: number;
+  readonly count: number;
+}
+
+/** Reads a B-tree of version 2 (HDF5 File Format Specification, III.A.2), level by level. Inner nodes have records, too. */
+export async function readBTree2(walk: IndexWalk): Promise<void> {
+  const { blocks, geometry } = walk;
+  const header = await blocks.readChecked(walk.address, HEADER_BYTES, "BTHD", "header of a B-tree");
+  const type = header.getUint8(5);
+  if (header.getUint8(4) !== 0 || (type !== UNFILTERED && type !== FILTERED)) {
+    throw damaged(
+      `expected a B-tree of version 0 with chunks, received version ${header.getUint8(4)}, type ${type}`,
+    );
+  }
+  const nodeBytes = header.getUint32(6, true);
+  const recordBytes = header.getUint16(10, true);
+  const depth = header.getUint16(12, true);
+  const rank = geometry.grid.length;
+  const entries = createChunkEntries(walk, type === FILTERED, recordBytes - 8 * rank);
+  const widths = pointerWidths(nodeBytes, recordBytes, depth);
+  const root = addressAt(header, 16);
+  const coords = new Float64Array(rank);
+
+  let nodes: Node[] = root === null ? [] : [{ address: root, count: header.getUint16(24, true) }];
+  for (let level = depth; level >= 0; level--) {
+    const what = level === 0 ? "leaf of a B-tree" : "node of a B-tree";
+    const { countBytes, totalBytes } = widths[level]!;
+    const pointerBytes = level === 0 ? 0 : ADDRESS_BYTES + countBytes + totalBytes;
+    const addresses = nodes.map(({ address }) => address);
+    if (new Set(addresses).size !== nodes.length)
+      throw damaged(`expected each ${what} once, received one twice`);
+    const children: Node[] = [];
+    for (const [i, { address, count }] of nodes.entries()) {
+      const byteLength = NODE_BYTES + count * recordBytes + (level === 0 ? 0 : (count + 1) * pointerBytes);
+      await blocks.prefetch(addresses, i, byteLength);
+      const node = await blocks.readChecked(address, byteLength, level === 0 ? "BTLF" : "BTIN", what);
+      if (node.getUint8(5) !== type)
+        throw damaged(`expected a ${what} of type ${type}, received ${node.getUint8(5)}`);
+      for (let record = 0; record < count; record++) {
+        const at = PREFIX_BYTES + record * recordBytes;
+        for (let axis = 0; axis < rank; axis++)
+          coords[axis] = uintAt(node, at + entries.byteLength + 8 * axis, 8);
+        entries.add(node, at, coords);
+      }
+      for (let at = PREFIX_BYTES + count * recordBytes; at < node.byteLength; at += pointerBytes) {
+        const child = addressAt(node, at);
+        if (child === null) throw damaged(`expected the address of a node of a B-tree, received none`);
+        children.push({ address: child, count: uintAt(node, at + ADDRESS_BYTES, countBytes) });
+      }
+    }
+    nodes = children;
+  }
+}
+
+/** Widths of the numbers in pointers to children, for nodes of each level, leaves first. */
+function pointerWidths(
+  nodeBytes: number,
+  recordBytes: number,
+  depth: number,
+): readonly { readonly countBytes: number; readonly totalBytes: number }[] {
+  const leafRecords = Math.floor((nodeBytes - NODE_BYTES) / recordBytes);
+  if (depth > MAX_DEPTH || leafRecords < 1) {
+    throw damaged(
+      `expected a B-tree of at most ${MAX_DEPTH} levels with room for records, received ${depth} levels of ${nodeBytes} bytes`,
+    );
+  }
+  const countBytes = widthOf(leafRecords);
+  const widths = [{ countBytes, totalBytes: 0 }];
+  let most = leafRecords;
+  let totalBytes = 0;
+  for (let level = 1; level <= depth; level++) {
+    widths.push({ countBytes, totalBytes });
+    const pointerBytes = ADDRESS_BYTES + countBytes + totalBytes;
+    const records = Math.floor((nodeBytes - NODE_BYTES - pointerBytes) / (recordBytes + pointerBytes));
+    most = (records + 1) * most + records;
+    if (records < 1 || most > Number.MAX_SAFE_INTEGER) {
+      throw damaged(
+        `expected a B-tree of at most 2^53 records, received ${depth} levels of ${nodeBytes} bytes`,
+      );
+    }
+    totalBytes = widthOf(most);
+  }
+  return widths;
+}
+
+/** Bytes that numbers up to a limit take (`H5VM_limit_enc_size`). */
+function widthOf(limit: number): number {
+  return Math.floor(Math.floor(Math.log2(limit)) / 8) + 1;
+}
