@@ -1,0 +1,56 @@
+import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
+import { type JsonObject, type JsonValue, setEntry } from "../../json/json-value.js";
+import { fillItemToJson } from "../../model/fill-value.js";
+import { parseDataType } from "../../model/parse-data-type.js";
+import { dimensionsAttribute } from "../../zarr/dimension-names.js";
+import type { FileArray } from "../formats/file-index.js";
+import { valuesSteps } from "./netcdf3-type.js";
+import { type PlacedItems, placeItems, placeRecords } from "./place-chunks.js";
+import type { Netcdf3Attribute, Netcdf3Variable } from "./read-header.js";
+import { hasRecords, type RecordLayout } from "./record-layout.js";
+
+const FILL_ATTRIBUTE = "_FillValue";
+
+/** Makes the array of a variable in steps. Characters stay `|S1`, with the axis of a string's characters. */
+export function* variableArraySteps(
+  variable: Netcdf3Variable,
+  records: RecordLayout,
+): CooperativeTask<FileArray> {
+  const { name, type, dimensions, begin } = variable;
+  const isGrowing = hasRecords(variable);
+  const shape = dimensions.map(({ length }) => (length === 0 ? records.count : length));
+  const items: PlacedItems = { begin, shape, itemSize: type.itemSize };
+  const isApart = isGrowing && !records.isAlone;
+  const mark = variable.attributes.find((attribute) => attribute.name === FILL_ATTRIBUTE);
+  // A mark of another type or length stays an attribute, which xarray understands as well.
+  const isServed = mark?.type === type && mark.bytes.length === type.itemSize;
+  const attributes = variable.attributes.filter(
+    (attribute) => attribute.name !== dimensionsAttribute && !(isServed && attribute.name === FILL_ATTRIBUTE),
+  );
+  return {
+    name,
+    shape,
+    ...(isApart ? placeRecords(items, records.stride) : placeItems(items, isGrowing)),
+    dtype: type.dtype,
+    codecs: [],
+    compressorCount: 0,
+    fill: {
+      served: isServed ? fillItemToJson(mark.bytes, parseDataType(type.dtype)) : null,
+      // Every chunk is stored, so none is ever filled.
+      item: null,
+      absentIsServed: true,
+    },
+    dimNames: dimensions.map((dimension) => dimension.name),
+    attrs: yield* attributesSteps(attributes),
+  };
+}
+
+/** Converts attributes in steps. The first of several with one name counts, as for netCDF-C. */
+export function* attributesSteps(attributes: readonly Netcdf3Attribute[]): CooperativeTask<JsonObject> {
+  const values: Record<string, JsonValue> = {};
+  for (const { name, type, bytes } of attributes) {
+    yield;
+    if (!Object.hasOwn(values, name)) setEntry(values, name, yield* valuesSteps(type, bytes));
+  }
+  return values;
+}
