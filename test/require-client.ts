@@ -26,6 +26,7 @@ const PROBES = {
   radosgw: ["sh", "-c", "radosgw --version && ceph-mon --version && ceph-osd --version && ceph --version"],
   haproxy: ["/usr/sbin/haproxy", "-v"],
   wrk: ["wrk", "-v"],
+  scipy: [PYTHON, "-c", "import scipy.io"],
   systemd: ["systemd-analyze", "--version"],
   promtool: ["promtool", "--version"],
   yaml: [PYTHON, "-c", "import yaml"],
