@@ -13,6 +13,7 @@ import type { PreviewService } from "../pages/preview/preview.js";
 import type { Plugin } from "../plugins/plugin.js";
 import { createPluginContext } from "../plugins/plugin-context.js";
 import { createSnapshotMemo, type SnapshotMemo } from "../plugins/snapshot-memo.js";
+import { createKeptIndexes } from "../source/formats/kept-indexes.js";
 import { type OpenSourceOptions, openSource } from "../source/open-source.js";
 import { type AppPlugins, loadAppPlugins } from "./app-plugins.js";
 import type { ServerConfig } from "./server-config.js";
@@ -67,6 +68,7 @@ export async function openApp(config: ServerConfig, parts: AppParts, former?: Ap
     const tokens = tokenFile === null ? undefined : await readTokenFile(tokenFile);
     const plugins = await loadAppPlugins(config.plugins, former?.plugins);
     closers.push(plugins.close);
+    const kept = config.cache === null ? undefined : createKeptIndexes(config.cache.directory);
     const datasets = await openDatasets(config.datasets, {
       cacheControl: config.cacheControl,
       maxChunkBytes: config.limits.maxChunkBytes,
@@ -77,7 +79,7 @@ export async function openApp(config: ServerConfig, parts: AppParts, former?: Ap
       scheduler,
       former: former?.datasets,
       openSource: async (dataset: GivenDataset) =>
-        dataset.source ?? openSource(dataset.location, sourceOptions(dataset, config)),
+        dataset.source ?? openSource(dataset.location, { ...sourceOptions(dataset, config), kept }),
     });
     closers.push(datasets.close);
     const memo = memoOf(config, plugins.plugins, former);

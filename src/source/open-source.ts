@@ -13,6 +13,7 @@ import { createFileCalls } from "./files/file-calls.js";
 import { codeOf } from "./files/unreadable-file.js";
 import { createFileSource, type FilePlace } from "./formats/file-source.js";
 import { FORMATS } from "./formats/formats.js";
+import { indexedFileOf, type KeptIndexes } from "./formats/kept-indexes.js";
 import { nameProblem } from "./node-name.js";
 import type { Freshness } from "./objects/fresh-objects.js";
 import { createIndexedSource } from "./objects/indexed-source.js";
@@ -26,6 +27,8 @@ export interface OpenSourceOptions extends ReferencePlaces {
   readonly freshness?: Freshness | undefined;
   /** Paths of arrays to read if nothing lists them. */
   readonly names?: readonly string[] | undefined;
+  /** Indexes of files that are kept between runs. Default: none are. */
+  readonly kept?: KeptIndexes | undefined;
 }
 
 const DEFAULT_FRESHNESS: Freshness = { seconds: 5 };
@@ -47,12 +50,14 @@ export async function openSource(location: string, options: OpenSourceOptions = 
   const isDirectory = location.endsWith("/") || /^[a-z0-9+.-]+:\/\/$/i.test(folder);
   const store = openByteStore(url, stores);
   const name = url.slice(folder.length);
+  const file = isDirectory
+    ? undefined
+    : { store: openByteStore(folder, stores), key: scheme === "s3" ? name : decodeName(name) };
   return createRemoteSource({
     ...contextOf(location, options),
     store,
-    file: isDirectory
-      ? undefined
-      : { store: openByteStore(folder, stores), key: scheme === "s3" ? name : decodeName(name) },
+    file,
+    isKept: file && (async () => options.kept?.has(indexedFileOf(file.store, file.key)) ?? false),
     openFile: (container, key, head) => openFile({ location, folder, container, key }, head, options),
     openReferences: (zmetadata) =>
       isParquetMetadata(zmetadata)
@@ -129,7 +134,8 @@ function openFile(
   const format = FORMATS.find((each) => each.recognizes(bytes.subarray(0, HEAD_BYTES)));
   if (format !== undefined) {
     const { freshness } = context;
-    return createFileSource({ location, store: container, key, format, freshness, head, locate });
+    const { kept } = options;
+    return createFileSource({ location, store: container, key, format, freshness, head, kept, locate });
   }
   if (isZip(bytes)) return createIndexedSource({ ...context, open: () => openZipStore(container, key) });
   if (!isReferences(bytes)) return undefined;

@@ -9,8 +9,9 @@ import type { Source, StoredTree } from "../source.js";
 import { createFileBlocks } from "./file-blocks.js";
 import type { FileBlocks, FileFormat } from "./file-format.js";
 import type { FileIndex } from "./file-index.js";
+import { indexedFileOf, type KeptIndexes } from "./kept-indexes.js";
 import { treeOfIndex } from "./tree-of-index.js";
-import { createVersionedFile } from "./versioned-file.js";
+import { createVersionedFile, type VersionedFile } from "./versioned-file.js";
 
 /** A file in a store. */
 export interface FilePlace {
@@ -26,19 +27,24 @@ export interface FileSourceOptions extends FilePlace {
   readonly freshness: Freshness;
   /** The first bytes of the file, if they were read already. */
   readonly head?: ObjectBytes | undefined;
+  /** Indexes that are kept between runs. Default: none are. */
+  readonly kept?: KeptIndexes | undefined;
   /** Finds the file again, since a link may lead to another one by now. Default: it stays where it is. */
   readonly locate?: (() => Promise<FilePlace>) | undefined;
 }
 
+/** Time for which the first bytes that the caller has read say which version the file has. */
+const HEAD_VALID_MS = 1_000;
 /** Attempts to read a file that is replaced while it is read. */
 const MAX_ATTEMPTS = 3;
 
 /** Creates the source of a file whose format has arrays. If the file has another version, its index is read again. */
 export function createFileSource(options: FileSourceOptions): Source {
-  const { location, format, freshness } = options;
+  const { location, format, freshness, kept } = options;
   let place: FilePlace = options;
   let objects = createFreshObjects(place.store, freshness);
   let { head } = options;
+  const createdAtMs = performance.now();
   let latest: StoredTree | undefined;
   /** The last tree of a file that was not damaged. */
   let good: StoredTree | undefined;
@@ -69,7 +75,8 @@ export function createFileSource(options: FileSourceOptions): Source {
     progress?: (arraysRead: number) => void,
     attemptsLeft = MAX_ATTEMPTS,
   ): Promise<StoredTree> {
-    const known = head;
+    // A file that was looked at some time ago may be another one by now.
+    const known = performance.now() - createdAtMs < HEAD_VALID_MS ? head : undefined;
     head = undefined;
     const stat: ObjectStat =
       known === undefined ? await look() : { version: known.version, byteLength: known.objectByteLength };
@@ -93,7 +100,7 @@ export function createFileSource(options: FileSourceOptions): Source {
     const { store, key } = place;
     const file = createVersionedFile(store, key, stat, objects, fingerprintOf(stat));
     const blocks = createFileBlocks(file, firstBytes);
-    const index = await readIndex(blocks, format);
+    const index = await findIndex(file, blocks);
     return runCooperatively(
       treeOfIndex({
         ...{ file, index, key },
@@ -103,10 +110,28 @@ export function createFileSource(options: FileSourceOptions): Source {
     );
   }
 
+  /** Returns the index that was kept of this version, or reads it, and keeps it. */
+  async function findIndex({ version, byteLength }: VersionedFile, blocks: FileBlocks): Promise<FileIndex> {
+    const { store, key } = place;
+    const name = {
+      file: indexedFileOf(store, key),
+      stamp: [format.id, format.revision, version.token, byteLength].join("\n"),
+    };
+    const known = await kept?.get(name);
+    if (known !== undefined) return known;
+    const index = await readIndex(blocks, format);
+    // No one waits until it is written.
+    void kept?.set(name, index);
+    return index;
+  }
+
   return {
     location,
-    // The first bytes told its format; its index may take long.
-    check: () => withinLocation(location, async () => void (head === undefined && (await look()))),
+    async check() {
+      // The first bytes told its format; its index may take long. They are dropped, since there may be thousands of files.
+      if (head === undefined) await withinLocation(location, look);
+      head = undefined;
+    },
     readTree: (progress) => withinLocation(location, () => read(progress)),
     fingerprint: () => withinLocation(location, async () => fingerprintOf(await look())),
     close: async () => undefined,

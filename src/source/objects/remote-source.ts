@@ -19,6 +19,8 @@ export interface RemoteSourceOptions extends Omit<ObjectSourceOptions, "document
   /** The store that has the location as a file, and its key there; undefined if the location can only be a directory. */
   readonly file: { readonly store: ByteStore; readonly key: string } | undefined;
   readonly openFile: OpenFileSource;
+  /** Tells whether the index of the file is kept, so that no more than its first bytes are needed. Default: it is not. */
+  readonly isKept?: (() => Promise<boolean>) | undefined;
   /** Opens a directory of references; see `readsAsReferences`. */
   readonly openReferences: (zmetadata: string) => Source | undefined;
 }
@@ -88,7 +90,8 @@ export function createRemoteSource(options: RemoteSourceOptions): Source {
   }
 
   async function readTree(progress?: (arraysRead: number) => void): Promise<StoredTree> {
-    const current = await source(looksLikeFile ? FIRST_BLOCK_BYTES : HEAD_BYTES);
+    const isEnough = found !== undefined || !looksLikeFile || (await options.isKept?.()) === true;
+    const current = await source(isEnough ? HEAD_BYTES : FIRST_BLOCK_BYTES);
     try {
       const tree = await current.readTree(progress);
       isRead = true;

@@ -1,0 +1,97 @@
+import { deserialize, serialize } from "node:v8";
+import { crc32 } from "node:zlib";
+import { isLosslessNumber, LosslessNumber } from "lossless-json";
+import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
+import type { FileArray, FileGroup, FileIndex } from "./file-index.js";
+
+/** Begins every record; another number for another layout. */
+const MAGIC = Buffer.from("zpindex1");
+/** Bytes of the magic number and the checksum of all that follows. */
+const HEAD_BYTES = 12;
+const LENGTH_BYTES = 4;
+
+/** What precedes the arrays of a record. */
+interface RecordHead {
+  readonly stamp: string;
+  readonly index: Omit<FileIndex, "groups">;
+  readonly groups: readonly (Omit<FileGroup, "arrays"> & { readonly arrayCount: number })[];
+}
+
+/**
+ * Writes an index as bytes, one array at a time.
+ * @param stamp Text that names the file, its version and the format: a record with another one is not read.
+ */
+export function* writeIndexRecord(stamp: string, index: FileIndex): CooperativeTask<Buffer[]> {
+  const { groups, ...rest } = index;
+  const head: RecordHead = {
+    stamp,
+    index: rest,
+    groups: groups.map(({ path, attrs, arrays }) => ({ path, attrs, arrayCount: arrays.length })),
+  };
+  const pieces: Buffer[] = [];
+  let checksum = 0;
+  for (const part of [head, ...groups.flatMap(({ arrays }) => arrays)]) {
+    yield;
+    const bytes = serialize(toPlain(part));
+    const length = Buffer.alloc(LENGTH_BYTES);
+    length.writeUInt32LE(bytes.length);
+    checksum = crc32(bytes, crc32(length, checksum));
+    pieces.push(length, bytes);
+  }
+  const begin = Buffer.alloc(HEAD_BYTES);
+  begin.set(MAGIC);
+  begin.writeUInt32LE(checksum, MAGIC.length);
+  return [begin, ...pieces];
+}
+
+/** Reads a record; undefined if it is damaged, has another stamp or another layout. */
+export function* readIndexRecord(stamp: string, record: Buffer): CooperativeTask<FileIndex | undefined> {
+  if (record.length < HEAD_BYTES || !record.subarray(0, MAGIC.length).equals(MAGIC)) return undefined;
+  if (record.readUInt32LE(MAGIC.length) !== crc32(record.subarray(HEAD_BYTES))) return undefined;
+  let at = HEAD_BYTES;
+
+  function next(): unknown {
+    const length = record.readUInt32LE(at);
+    const bytes = record.subarray(at + LENGTH_BYTES, at + LENGTH_BYTES + length);
+    at += LENGTH_BYTES + length;
+    return fromPlain(deserialize(bytes));
+  }
+
+  try {
+    const head = next() as RecordHead;
+    if (head.stamp !== stamp) return undefined;
+    const groups: FileGroup[] = [];
+    for (const { path, attrs, arrayCount } of head.groups) {
+      const arrays: FileArray[] = [];
+      while (arrays.length < arrayCount) {
+        yield;
+        arrays.push(next() as FileArray);
+      }
+      groups.push({ path, attrs, arrays });
+    }
+    return { ...head.index, groups };
+  } catch {
+    // Node.js of a later version wrote it.
+    return undefined;
+  }
+}
+
+/** Replaces numbers that keep their text, whose class would be lost, by maps, which no index has. */
+function toPlain(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
+  if (isLosslessNumber(value)) return new Map([["number", value.value]]);
+  if (Array.isArray(value)) return value.map(toPlain);
+  return mapValues(value, toPlain);
+}
+
+function fromPlain(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
+  if (value instanceof Map) return new LosslessNumber(value.get("number"));
+  if (Array.isArray(value)) return value.map(fromPlain);
+  return mapValues(value, fromPlain);
+}
+
+function mapValues(object: object, map: (value: unknown) => unknown): object {
+  // Also of a key `__proto__`.
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value)]));
+}

@@ -1,0 +1,122 @@
+import { createHash } from "node:crypto";
+import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { runCooperatively } from "../../event-loop/cooperative-task.js";
+import { workThrough } from "../../event-loop/work-through.js";
+import type { ByteStore } from "../bytes/byte-store.js";
+import type { FileIndex } from "./file-index.js";
+import { readIndexRecord, writeIndexRecord } from "./index-record.js";
+
+/** Folder below the cache's directory. */
+const FOLDER = "zpublish-indexes";
+/** Bound of all indexes together; an index takes some kilobytes, and 13 bytes per chunk. */
+const MAX_BYTES = 2 ** 30;
+/** Longest index that is kept. */
+const MAX_INDEX_BYTES = 256 * 2 ** 20;
+/** Indexes that are written before their total is looked at again. */
+const WRITES_PER_SWEEP = 1_000;
+/** Files that are looked at at a time. */
+const CONCURRENCY = 8;
+/** Age at which a file that another process has begun to write counts as abandoned. */
+const ABANDONED_AFTER_MS = 60 * 60_000;
+/** Indexes are deleted in the order of their times, which need not be exact. */
+const TOUCH_AFTER_MS = 60 * 60_000;
+const TEMPORARY = ".new";
+
+/** Returns the text that names a file: it differs between files, and has no credentials. */
+export function indexedFileOf(store: Pick<ByteStore, "identity">, key: string): string {
+  return `${store.identity}\n${key}`;
+}
+
+/** The file of an index, and a text that says of which version and format it has to be. */
+export interface IndexName {
+  /** As {@link indexedFileOf} returns it. */
+  readonly file: string;
+  readonly stamp: string;
+}
+
+/** Indexes of files on a disk, so that files need not be read again after a restart. All processes of a machine share them. */
+export interface KeptIndexes {
+  /** Tells whether there is an index of a file, of any version. */
+  has(file: string): Promise<boolean>;
+  /** Reads an index; undefined if there is none that is whole and has the stamp. Never throws. */
+  get(name: IndexName): Promise<FileIndex | undefined>;
+  /** Writes an index in place of another one of the same file. What cannot be written is left out: never throws. */
+  set(name: IndexName, index: FileIndex): Promise<void>;
+}
+
+/**
+ * Creates the indexes below a directory, without any I/O.
+ * @param directory Directory of the cache; it need not exist.
+ * @param maxBytes Bound of all indexes together. Those that were not used for the longest time are deleted. Default 1 GiB.
+ */
+export function createKeptIndexes(directory: string, maxBytes = MAX_BYTES): KeptIndexes {
+  const folder = join(directory, FOLDER);
+  let written = 0;
+  let sweeping: Promise<void> | undefined;
+
+  function pathOf(file: string): string {
+    return join(folder, createHash("sha256").update(file).digest("hex").slice(0, 32));
+  }
+
+  /** Deletes the oldest indexes beyond the bound, and what processes left behind that died while they wrote. */
+  async function sweep(): Promise<void> {
+    const found: { readonly path: string; readonly size: number; readonly mtimeMs: number }[] = [];
+    await workThrough(await readdir(folder), CONCURRENCY, async (name) => {
+      const path = join(folder, name);
+      const { size, mtimeMs } = await stat(path).catch(() => ({ size: 0, mtimeMs: Number.NaN }));
+      if (name.includes(TEMPORARY) && Date.now() - mtimeMs > ABANDONED_AFTER_MS)
+        await rm(path, { force: true });
+      else found.push({ path, size, mtimeMs });
+    });
+    let total = found.reduce((sum, { size }) => sum + size, 0);
+    for (const { path, size } of found.sort((a, b) => a.mtimeMs - b.mtimeMs)) {
+      if (total <= maxBytes) break;
+      await rm(path, { force: true });
+      total -= size;
+    }
+  }
+
+  return {
+    async has(file) {
+      return stat(pathOf(file)).then(
+        () => true,
+        () => false,
+      );
+    },
+    async get({ file, stamp }) {
+      try {
+        const path = pathOf(file);
+        const { size, mtimeMs } = await stat(path);
+        if (size > MAX_INDEX_BYTES) return undefined;
+        const index = await runCooperatively(readIndexRecord(stamp, await readFile(path)));
+        const now = Date.now();
+        if (index !== undefined && now - mtimeMs > TOUCH_AFTER_MS)
+          await utimes(path, now / 1_000, now / 1_000);
+        return index;
+      } catch {
+        return undefined;
+      }
+    },
+    async set({ file, stamp }, index) {
+      const path = pathOf(file);
+      const temporary = `${path}${TEMPORARY}-${process.pid}-${++written}`;
+      try {
+        const record = await runCooperatively(writeIndexRecord(stamp, index));
+        const byteLength = record.reduce((sum, { length }) => sum + length, 0);
+        if (byteLength > Math.min(MAX_INDEX_BYTES, maxBytes)) return;
+        // Not `recursive`: that never returns if the system answers ENOENT to everything, as below /proc.
+        for (const path of [dirname(directory), directory, folder]) await mkdir(path).catch(() => undefined);
+        await writeFile(temporary, record);
+        await rename(temporary, path);
+        if (written % WRITES_PER_SWEEP !== 1) return;
+        sweeping ??= sweep().finally(() => {
+          sweeping = undefined;
+        });
+        await sweeping;
+      } catch {
+        await rm(temporary, { force: true }).catch(() => undefined);
+      }
+    },
+  };
+}
