@@ -11,10 +11,10 @@ const HEAD = ["variable", "type", "dimensions", "chunks", "codecs", "size", "ser
 
 /** Writes an inspection as aligned text, one line per variable. */
 export function formatInspection(inspection: Inspection): string {
-  const { location, groups, refused, warnings, stores = [] } = inspection;
+  const { location, format, groups, refused, warnings, stores = [] } = inspection;
   const rows = groups.map(({ variables }) => variables.map(formatVariable));
   const widths = columnWidths([HEAD, ...rows.flat()]);
-  const lines = [printable(location), ""];
+  const lines = [format === null ? printable(location) : printable(`${location}: ${format}`), ""];
   groups.forEach((group, index) => {
     lines.push(...formatGroup(group, rows[index] as readonly (readonly string[])[], widths), "");
   });
@@ -41,8 +41,9 @@ function formatGroup(
 }
 
 function formatVariable(variable: InspectedVariable): readonly string[] {
-  const { name, dtype, dims, shape, storedChunks, shards, codecs, byteLength, served, reason, zarr3 } =
+  const { name, dtype, dims, shape, storedChunks, shards, codecs, byteLength, served, reason, way, zarr3 } =
     variable;
+  const remarks = [reason, way].filter((remark) => remark !== null);
   return [
     name,
     dtype,
@@ -52,7 +53,7 @@ function formatVariable(variable: InspectedVariable): readonly string[] {
       : `${formatShape(storedChunks)} in shards ${formatShape(shards)}`,
     codecs.map(formatCodec).join(" → ") || "none",
     byteLength === null ? "unknown" : formatByteSize(byteLength),
-    `${reason === null ? served : `${served} (${reason})`}${IN_V3[zarr3 ?? "none"]}`,
+    `${remarks.length === 0 ? served : `${served} (${remarks.join("; ")})`}${IN_V3[zarr3 ?? "none"]}`,
   ].map(printable);
 }
 

@@ -9,6 +9,8 @@ import type { CodecSpec } from "../zarr/codec-spec.js";
 /** Content of a location, and how it would be served, as `inspect --json` prints it. */
 export interface Inspection {
   readonly location: string;
+  /** Name of the file format; null for a Zarr store. */
+  readonly format: string | null;
   readonly groups: readonly InspectedGroup[];
   readonly refused: readonly Refusal[];
   readonly warnings: readonly string[];
@@ -54,6 +56,8 @@ export interface InspectedVariable {
   readonly served: "passthrough" | "transcoded";
   /** Reason of transcoding; null for passthrough. */
   readonly reason: string | null;
+  /** Remark about the way of chunks that lie in a file of another format; null for those of Zarr stores. */
+  readonly way: string | null;
   /** Served below `zarr3/`: the chunks of v2, or the stored files if v2 cannot describe those; null if it is left out there. */
   readonly zarr3: "chunks" | "files" | null;
   readonly attrs: JsonObject;
@@ -72,7 +76,8 @@ export function inspectTree(location: string, tree: StoredTree): Inspection {
       ),
     }),
   );
-  return { location, groups, refused: snapshot.refused, warnings: snapshot.warnings };
+  const { refused, warnings, format = null } = snapshot;
+  return { location, format, groups, refused, warnings };
 }
 
 /** Returns what was asked of remote stores since the program started. */
@@ -102,6 +107,7 @@ function inspectArray({ variable, plan, stored, v3Problem, describeV3 }: ServedA
     byteLength: stored.dataType.kind === "O" ? null : elementCount(variable.shape) * itemSize,
     served: isPassthrough ? "passthrough" : "transcoded",
     reason: isPassthrough ? null : transcodingReason(plan),
+    way: wayOf(stored, plan),
     zarr3: v3Problem !== undefined ? null : describeV3().plan === plan ? "chunks" : "files",
     attrs: variable.attrs,
   };
@@ -112,6 +118,21 @@ function shardShapeOf({ chunks, chunkShape }: ServedArray["stored"]): number[] |
   return chunkShape.map((length, axis) =>
     chunks.levels.reduce((product, level) => product * (level.chunksPerShard[axis] as number), length),
   );
+}
+
+/** Ways of chunks of files, by `RangeChunks.form`. */
+const WAYS = {
+  ranges: "by range",
+  kept: "from the index",
+  made: "put together from parts of the file",
+} as const;
+
+function wayOf({ chunks }: ServedArray["stored"], { stored }: ServedArray["plan"]): string | null {
+  if (chunks.kind !== "ranges") return null;
+  const { form, differing } = chunks;
+  if (differing === 0) return WAYS[form];
+  const count = elementCount(stored.gridShape);
+  return `${WAYS[form]}, ${differing} of ${count} chunks have other codecs and are made`;
 }
 
 function transcodingReason({ kind, stored, served, decode, encode }: ServedArray["plan"]): string {

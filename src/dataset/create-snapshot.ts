@@ -95,6 +95,7 @@ export function* snapshotSteps(
     location: config.location,
     revision: yield* revisionSteps(contents, arrays),
     identity: tree.identity,
+    ...(tree.format === undefined ? {} : { format: tree.format }),
     tree: yield* dataTreeSteps(contents),
     arrays,
     refused,

@@ -36,6 +36,8 @@ export interface DatasetSnapshot {
   readonly revision: string;
   /** Identity of the source's location, for cache keys; see {@link "../source/source.js".StoredTree.identity}. */
   readonly identity: string;
+  /** As in `StoredTree`. */
+  readonly format?: string | undefined;
   readonly tree: DataTree;
   /** By variable path: `a/b/t2m`. */
   readonly arrays: ReadonlyMap<string, ServedArray>;

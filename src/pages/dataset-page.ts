@@ -66,10 +66,13 @@ function titleLine({ attrs }: Group): Markup {
   return markup`<p class="lead" dir="auto">${title.length <= 300 ? title : `${title.slice(0, 300)}…`}</p>`;
 }
 
-/** Says where a dataset lies, unless that is a path of this machine. */
-function placeOf({ location }: DatasetSnapshot): Markup {
-  if (!/^(https?|s3):\/\//i.test(location)) return NO_MARKUP;
-  return markup`<p class="facts">Stored at <bdi>${location}</bdi></p>`;
+/** Says in which format a dataset is stored unless that is Zarr, and where it lies unless that is a path of this machine. */
+function placeOf({ location, format }: DatasetSnapshot): Markup {
+  const isShown = /^(https?|s3):\/\//i.test(location);
+  if (!isShown && format === undefined) return NO_MARKUP;
+  const as = format !== undefined && markup` as ${format}`;
+  const at = isShown && markup` at <bdi>${location}</bdi>`;
+  return markup`<p class="facts">Stored${as}${at}</p>`;
 }
 
 /** Maximum of linked segments in a breadcrumb; of further segments it shows only the last. */

@@ -147,14 +147,18 @@ function storageFacts(variable: Variable, array: ServedArray | undefined): [stri
   if (filters !== null && filters.length > 0) facts.push(["Filters", filters.map(formatCodec).join(", ")]);
   facts.push(["Fill value", formatFillValue(fill_value)]);
   if (order === "F" && shape.length > 1) facts.push(["Order", "F (first axis fastest)"]);
-  const storedChunks = array.plan.stored.chunkShape;
-  facts.push([
-    "Served",
-    array.plan.kind === "rechunk"
-      ? `${DELIVERY.rechunk}, stored as ${timesOf(storedChunks)}`
-      : DELIVERY[array.plan.kind],
-  ]);
+  facts.push(["Served", deliveryOf(array.plan)]);
   return facts;
+}
+
+/** Says how chunks are served. */
+function deliveryOf({ kind, source, stored }: ServedArray["plan"]): string {
+  if (kind === "rechunk") return `${DELIVERY.rechunk}, stored as ${timesOf(stored.chunkShape)}`;
+  if (kind !== "passthrough" || source.kind !== "ranges") return DELIVERY[kind];
+  if (source.form === "made") return "put together on the way out";
+  return source.differing === 0
+    ? DELIVERY.passthrough
+    : `${DELIVERY.passthrough}, ${formatCount(source.differing)} of ${formatCount(elementCount(stored.gridShape))} chunks recompressed`;
 }
 
 function timesOf(shape: readonly number[]): string {

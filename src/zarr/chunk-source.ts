@@ -73,6 +73,10 @@ export interface RangeChunks {
   readonly version: string;
   /** Path of the array in the file. */
   readonly path: string;
+  /** Whether chunks are bytes of the file, are kept in its index, or are put together from several parts of the file. */
+  readonly form: "ranges" | "kept" | "made";
+  /** Number of chunks whose codecs differ from the others'; see `StoredChunk.variant`. */
+  readonly differing: number;
   readonly openReader: () => ChunkReader;
 }
 

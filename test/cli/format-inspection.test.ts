@@ -19,12 +19,14 @@ const air: InspectedVariable = {
   served: "passthrough",
   zarr3: "chunks",
   reason: null,
+  way: null,
   attrs: {},
 };
 
 t.test("an inspection is a table of each group, refused arrays, warnings and a sum", (t) => {
   const text = formatInspection({
     location: "data/air.zarr",
+    format: null,
     groups: [
       { path: "/", attrs: { title: "x" }, variables: [air] },
       { path: "/empty", attrs: {}, variables: [] },
@@ -72,5 +74,29 @@ warning: name 'a#b' must be percent-encoded
 3 groups, 2 variables, 71.3 KiB: 1 passthrough, 1 transcoded, 1 refused
 `,
   );
+  t.end();
+});
+
+t.test("an inspection of a file says its format, and the way of its chunks", (t) => {
+  const inFile = { ...air, way: "by range, 3 of 10 chunks have other codecs and are made" };
+  const text = formatInspection({
+    location: "data/air.nc",
+    format: "NetCDF-4",
+    groups: [
+      {
+        path: "/",
+        attrs: {},
+        variables: [
+          inFile,
+          { ...inFile, served: "transcoded", reason: "recompress: lzf becomes blosc(lz4)", way: "by range" },
+        ],
+      },
+    ],
+    refused: [],
+    warnings: [],
+  });
+  t.match(text, /^data\/air\.nc: NetCDF-4\n/);
+  t.match(text, / passthrough \(by range, 3 of 10 chunks have other codecs and are made\)\n/);
+  t.match(text, / transcoded \(recompress: lzf becomes blosc\(lz4\); by range\)\n/);
   t.end();
 });

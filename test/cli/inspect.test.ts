@@ -1,7 +1,11 @@
 import { join } from "node:path";
 import t from "tap";
 import { makeDemoData } from "../../scripts/demo-data.js";
-import type { Inspection } from "../../src/cli/inspect.js";
+import { type Inspection, inspectTree } from "../../src/cli/inspect.js";
+import { createFileStore } from "../../src/source/bytes/file-store.js";
+import { createFileSource } from "../../src/source/formats/file-source.js";
+import { plainArray, plainFile, plainFormat } from "../source/formats/plain-format.js";
+import { makeDirectory, writeFiles } from "../source/write-store.js";
 import { runProgram } from "./run-program.js";
 
 t.test("inspect shows a flat v2 store, whose chunks are passed through", async (t) => {
@@ -60,4 +64,45 @@ t.test("a location without a dataset is one clear line and exit code 1", async (
     t.match(stderr, /^zpublish: [^\n]+\n$/, location);
     t.ok(stderr.includes(location), `${location} is named: ${stderr}`);
   }
+});
+
+t.test("inspect says of each array of a file which way its chunks are served", async (t) => {
+  const directory = await makeDirectory(t);
+  const listed = {
+    kind: "listed",
+    offsets: Float64Array.of(0, 8),
+    byteLengths: Uint32Array.of(8, 8),
+    variants: Uint8Array.of(0, 1),
+  } as const;
+  const shape = { shape: [8], chunkShape: [4] };
+  const inner = { codecs: [{ id: "pad", byteLength: 4 }], servedFilters: [], servedCompressor: null };
+  const arrays = [
+    plainArray({ name: "a", ...shape, chunks: { ...listed, variants: Uint8Array.of(0, 0) } }),
+    plainArray({ name: "b", ...shape, variants: [[{ id: "zlib", level: 1 }]], chunks: listed }),
+    plainArray({ name: "c", ...shape, chunks: { kind: "made", recipe: null } }),
+    plainArray({ name: "d", shape: [2], chunkShape: [2], chunks: { kind: "inline", bytes: null } }),
+    plainArray({ name: "e", ...shape, ...inner, variants: [[]], chunks: listed }),
+  ];
+  await writeFiles(directory, { x: plainFile({ arrays, data: new Uint8Array(9) }) });
+  const source = createFileSource({
+    ...{ location: "x", store: createFileStore(directory), key: "x", freshness: "always" },
+    format: plainFormat,
+  });
+  const { format, groups } = inspectTree("x", await source.readTree());
+  t.equal(format, "Plain");
+  t.same(
+    groups[0]?.variables.map(({ name, served, reason, way }) => [name, served, reason, way]),
+    [
+      ["a", "passthrough", null, "by range"],
+      ["b", "passthrough", null, "by range, 1 of 2 chunks have other codecs and are made"],
+      ["c", "passthrough", null, "put together from parts of the file"],
+      ["d", "passthrough", null, "from the index"],
+      [
+        "e",
+        "transcoded",
+        "recompress: pad becomes no codec",
+        "by range, 1 of 2 chunks have other codecs and are made",
+      ],
+    ],
+  );
 });

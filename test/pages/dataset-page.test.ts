@@ -190,3 +190,21 @@ t.test("a tree as deep as paths can be is a page", async (t) => {
   t.ok(html.split('<details class="group"').length < 40);
   t.strictSame(misnested(html), []);
 });
+
+t.test(
+  "a page says in which format a dataset is stored, and where unless it is on this machine",
+  async (t) => {
+    const placeIn = (more: object) =>
+      /<p class="facts">Stored[^\n]*/.exec(render({ snapshot: { ...airTemperature(), ...more } }))?.[0];
+    t.equal(placeIn({ location: "/data/air.zarr" }), undefined);
+    t.equal(
+      placeIn({ location: "/data/air.nc", format: "NetCDF-4" }),
+      '<p class="facts">Stored as NetCDF-4</p>',
+    );
+    const location = "https://h/air.tif";
+    t.equal(
+      placeIn({ location, format: "GeoTIFF <x>" }),
+      '<p class="facts">Stored as GeoTIFF &lt;x&gt; at <bdi>https://h/air.tif</bdi></p>',
+    );
+  },
+);

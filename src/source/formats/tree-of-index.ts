@@ -6,7 +6,7 @@ import { withoutDimensions } from "../../zarr/dimension-names.js";
 import type { StoredArray } from "../../zarr/stored-array.js";
 import { comparePaths, nameProblem, printablePath, warnOfName } from "../node-name.js";
 import type { Refusal, StoredGroup, StoredTree } from "../source.js";
-import type { FileArray, FileIndex } from "./file-index.js";
+import type { FileArray, FileChunkTable, FileIndex } from "./file-index.js";
 import { type MakeFileChunk, openTableChunkReader } from "./table-chunk-reader.js";
 import type { VersionedFile } from "./versioned-file.js";
 
@@ -94,12 +94,21 @@ function assertVariants(variants: Uint8Array | undefined, count: number): void {
     throw new ZpublishError("invalid-metadata", `expected variants of at most ${count}, received ${wrong}`);
 }
 
+const FORMS = { listed: "ranges", strided: "ranges", inline: "kept", made: "made" } as const;
+
+function differingOf(chunks: FileChunkTable): number {
+  if (chunks.kind !== "listed" || chunks.variants === undefined) return 0;
+  return chunks.variants.reduce((count, variant) => (variant === 0 ? count : count + 1), 0);
+}
+
 /** A function of its own, so that what opens the reader retains no more than it needs. */
 function chunksOf({ file, store, key, makeChunk }: IndexedFile, array: FileArray, path: string): RangeChunks {
   return Object.freeze({
     kind: "ranges",
     ...{ store, key, path },
     version: file.version.token,
+    form: FORMS[array.chunks.kind],
+    differing: differingOf(array.chunks),
     openReader: () => openTableChunkReader(file, array, makeChunk),
   });
 }
