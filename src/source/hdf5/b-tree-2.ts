@@ -92,7 +92,7 @@ async function readNode(
   depth: number,
   records: ByteCursor[],
 ): Promise<void> {
-  await input.pause();
+  if (input.isPauseDue) await input.pause();
   if (count > tree.recordsLeft) throw invalidFile("B-tree: a node has more records than the tree");
   tree.recordsLeft -= count;
   const { recordBytes } = tree;

@@ -53,9 +53,10 @@ export class FractalHeap {
   /**
    * Reads an object.
    * @param id Its id in the heap.
+   * @returns The bytes themselves if its block is in memory.
    * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
    */
-  async read(id: ByteCursor): Promise<Uint8Array> {
+  read(id: ByteCursor): Uint8Array | Promise<Uint8Array> {
     const { header } = this;
     const first = id.u8();
     if (first >> 6 !== 0)
@@ -78,7 +79,14 @@ export class FractalHeap {
     }
   }
 
-  private async readManaged(offset: number, byteLength: number): Promise<Uint8Array> {
+  private readManaged(offset: number, byteLength: number): Uint8Array | Promise<Uint8Array> {
+    const { header } = this;
+    const root = header.rootRows === 0 && header.rootAddress !== null && this.blocks.get(header.rootAddress);
+    if (root) return objectIn(root, offset, byteLength);
+    return this.findManaged(offset, byteLength);
+  }
+
+  private async findManaged(offset: number, byteLength: number): Promise<Uint8Array> {
     const { header } = this;
     if (header.rootAddress === null) throw invalidFile("fractal heap: it has no blocks");
     if (header.rootRows === 0) {

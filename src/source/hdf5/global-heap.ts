@@ -35,7 +35,7 @@ export class GlobalHeap {
     header.skip(3);
     const byteLength = header.u64();
     // A copy, since a view would keep a whole block of the file in memory.
-    const bytes = Uint8Array.from(await this.input.read(address, byteLength, structure));
+    const bytes = new Uint8Array(await this.input.read(address, byteLength, structure));
     const loaded = { collection: parseCollection(bytes), byteLength };
     if (this.keptBytes + byteLength > MAX_KEPT_BYTES) {
       this.kept.clear();

@@ -17,12 +17,16 @@ const READS_PER_BYTE = 4;
 /** Bytes that may be read from the smallest file. */
 const LEAST_METADATA_BYTES = 64 * 1024;
 
+/** Attributes, links or nodes from one look at the clock to the next. */
+const STEPS_PER_LOOK = 8;
+
 /** Metadata of an HDF5 file, by address. Addresses are as stored: relative to the base address. */
 export class Hdf5Input {
   readonly warnings: string[] = [];
   private readonly slice = createSlice();
   private readonly maxBytes: number;
   private bytesRead = 0;
+  private steps = 0;
 
   /** @param baseAddress Offset of the superblock in the file. */
   constructor(
@@ -74,8 +78,15 @@ export class Hdf5Input {
     return this.file.readNow(offset, byteLength) ?? this.file.read(offset, byteLength);
   }
 
-  /** Lets the event loop run if it has waited for some time; undefined if it has not. */
-  pause(): Promise<void> | undefined {
-    return this.slice.isOver() ? this.slice.next() : undefined;
+  /** Tells if the event loop has waited for some time, and should run: see {@link pause}. */
+  get isPauseDue(): boolean {
+    // The clock is not asked each time.
+    this.steps = (this.steps + 1) % STEPS_PER_LOOK;
+    return this.steps === 0 && this.slice.isOver();
+  }
+
+  /** Lets the event loop run. */
+  pause(): Promise<void> {
+    return this.slice.next();
   }
 }

@@ -1,18 +1,38 @@
 import { ZpublishError } from "../../errors.js";
+import { unsupportedFile } from "./byte-cursor.js";
 import { GlobalHeap } from "./global-heap.js";
 import type { Hdf5Input } from "./hdf5-input.js";
 import { SharedMessages } from "./shared-messages.js";
+
+/** Maximum number of items of all attributes of a file, so that a small file cannot fill the memory. */
+const MAX_ATTRIBUTE_ITEMS = 8_000_000;
+
+/** Maximum number of warnings about attributes. */
+const MAX_WARNINGS = 100;
 
 /** Parts of a file that its objects share, while they are read. */
 export class ObjectReader {
   readonly shared: SharedMessages;
   readonly heap: GlobalHeap;
-  /** Items that the attributes of the file have so far. */
-  attributeItems = 0;
+  /** Items that all attributes may have, less those that were read. */
+  private itemsLeft = MAX_ATTRIBUTE_ITEMS;
 
   constructor(readonly input: Hdf5Input) {
     this.shared = new SharedMessages(input);
     this.heap = new GlobalHeap(input);
+  }
+
+  /** Counts items of attributes. @throws ZpublishError `unsupported` if the file has too many */
+  spendItems(count: number): void {
+    if (count > this.itemsLeft) {
+      throw unsupportedFile(`expected at most ${MAX_ATTRIBUTE_ITEMS} items in all attributes, received more`);
+    }
+    this.itemsLeft -= count;
+  }
+
+  /** Adds a warning about the file, unless it has many already. */
+  warn(warning: string): void {
+    if (this.input.warnings.length < MAX_WARNINGS) this.input.warnings.push(warning);
   }
 
   /**

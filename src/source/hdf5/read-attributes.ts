@@ -1,12 +1,13 @@
 import { readBTree2 } from "./b-tree-2.js";
-import { ByteCursor, invalidFile, unsupportedFile } from "./byte-cursor.js";
+import { ByteCursor, invalidFile } from "./byte-cursor.js";
 import { FractalHeap } from "./fractal-heap.js";
-import type { Hdf5Attribute, Hdf5Item } from "./hdf5-model.js";
+import type { Hdf5Attribute, Hdf5Item, Hdf5Type } from "./hdf5-model.js";
 import type { ObjectReader } from "./object-reader.js";
 import { roundUp } from "./parse-dataset-messages.js";
 import { type Dataspace, itemCount, parseDataspace } from "./parse-dataspace.js";
 import { readItems } from "./read-items.js";
 import { type HeaderMessage, MESSAGE } from "./read-object-header.js";
+import { cursorOf } from "./shared-messages.js";
 
 /** Records of the B-tree that has attributes by name, and their bytes: heap id, flags, creation order, hash. */
 const ATTRIBUTES_BY_NAME = 8;
@@ -16,14 +17,11 @@ const ID_BYTES = 8;
 /** Bounds for the values of one attribute. */
 const LIMITS = { items: 1_000_000, bytes: 16 * 1024 * 1024 };
 
-/** Maximum number of items of all attributes of a file, so that a small file cannot fill the memory. */
-export const MAX_ATTRIBUTE_ITEMS = 16_000_000;
-
 /** Flag of messages whose content is elsewhere. */
 const IS_SHARED = 0x02;
 
-/** An attribute message; its data are stored items. */
-interface StoredAttribute {
+/** An attribute and its name. */
+interface NamedAttribute {
   readonly name: string;
   readonly attribute: Hdf5Attribute;
 }
@@ -31,7 +29,7 @@ interface StoredAttribute {
 /**
  * Reads the attributes of an object: those of its header, and those in a heap.
  * @throws ZpublishError `source-unreadable`, `source-changed`; `invalid-metadata`, `unsupported` if the list cannot be read. An
- * attribute that cannot be read has a `problem`, or is named among the file's warnings.
+ * attribute whose values cannot be read has a `problem`; one without a name is counted among the file's warnings.
  */
 export async function readAttributes(
   reader: ObjectReader,
@@ -39,32 +37,39 @@ export async function readAttributes(
   messages: readonly HeaderMessage[],
 ): Promise<Map<string, Hdf5Attribute>> {
   const attributes = new Map<string, Hdf5Attribute>();
-  const add = async (message: ByteCursor | Promise<ByteCursor>): Promise<void> => {
+  for (const message of await attributeMessages(reader, messages)) {
+    if (reader.input.isPauseDue) await reader.input.pause();
     try {
-      const { name, attribute } = await readAttribute(
-        reader,
-        message instanceof ByteCursor ? message : await message,
-      );
+      const cursor = message();
+      const found = readAttribute(reader, cursor instanceof Promise ? await cursor : cursor);
+      const { name, attribute } = found instanceof Promise ? await found : found;
       attributes.set(name, attribute);
     } catch (error) {
-      reader.input.warnings.push(`'${path}': an attribute cannot be read: ${reader.reasonOf(error)}`);
-    }
-  };
-  for (const message of messages) {
-    if (message.type === MESSAGE.attribute) await add(reader.shared.resolve(message, "attribute"));
-    else if (message.type === MESSAGE.attributeInfo) {
-      for (const dense of await readDense(reader, message)) await add(dense());
+      reader.warn(`'${path}': an attribute cannot be read: ${reader.reasonOf(error)}`);
     }
   }
   return attributes;
 }
 
-/** Returns functions that read the attributes of a heap, in the order of their creation. */
-async function readDense(
+/** A function that finds the content of an attribute message. */
+type AttributeMessage = () => ByteCursor | Promise<ByteCursor>;
+
+async function attributeMessages(
   reader: ObjectReader,
-  message: HeaderMessage,
-): Promise<(() => Promise<ByteCursor>)[]> {
-  const info = await reader.shared.resolve(message, "attribute info");
+  messages: readonly HeaderMessage[],
+): Promise<AttributeMessage[]> {
+  const found: AttributeMessage[] = [];
+  for (const message of messages) {
+    if (message.type === MESSAGE.attribute) found.push(() => reader.shared.resolve(message, "attribute"));
+    else if (message.type === MESSAGE.attributeInfo) {
+      for (const dense of await readDense(reader, cursorOf(message, "attribute info"))) found.push(dense);
+    }
+  }
+  return found;
+}
+
+/** Finds the attributes of a heap, in the order of their creation. */
+async function readDense(reader: ObjectReader, info: ByteCursor): Promise<AttributeMessage[]> {
   info.version(0, 0);
   const flags = info.u8();
   if ((flags & 1) !== 0) info.skip(2);
@@ -78,50 +83,68 @@ async function readDense(
     return { id, isShared: (record.u8() & IS_SHARED) !== 0, order: record.u32() };
   });
   entries.sort((a, b) => a.order - b.order);
-  return entries.map(({ id, isShared }) => async () => {
+  return entries.map(({ id, isShared }) => () => {
     if (isShared) return reader.shared.readFromHeap(id, MESSAGE.attribute, "attribute");
-    return new ByteCursor(await heap.read(id), "attribute");
+    const bytes = heap.read(id);
+    return bytes instanceof Uint8Array
+      ? new ByteCursor(bytes, "attribute")
+      : bytes.then((later) => new ByteCursor(later, "attribute"));
   });
 }
 
-/** Reads an attribute message (HDF5 File Format Specification, IV.A.2.m). */
-async function readAttribute(reader: ObjectReader, cursor: ByteCursor): Promise<StoredAttribute> {
-  await reader.input.pause();
+/** Reads an attribute message (HDF5 File Format Specification, IV.A.2.m). Waits only if something has to be fetched. */
+function readAttribute(reader: ObjectReader, cursor: ByteCursor): NamedAttribute | Promise<NamedAttribute> {
   const version = cursor.version(1, 3);
-  const flags = cursor.u8();
+  const flags = version === 1 ? cursor.u8() & 0 : cursor.u8();
   const [nameBytes, typeBytes, spaceBytes] = [cursor.u16(), cursor.u16(), cursor.u16()];
   // Charset of the name: ASCII is UTF-8, too.
   if (version === 3) cursor.skip(1);
-  const padded = version === 1 ? roundUp : (byteLength: number) => byteLength;
-  const name = cursor.text(padded(nameBytes));
+  const start = cursor.at;
+  const name = cursor.text(nameBytes);
+  const padded = (byteLength: number): number => (version === 1 ? roundUp(byteLength) : byteLength);
+  cursor.at = start;
+  cursor.skip(padded(nameBytes));
   const typePart = cursor.part(padded(typeBytes), "datatype");
   const spacePart = cursor.part(padded(spaceBytes), "dataspace");
-  const isTypeShared = version > 1 && (flags & 1) !== 0;
-  const isSpaceShared = version > 1 && (flags & 2) !== 0;
-  const type = await reader.shared.datatype(typePart, isTypeShared);
-  const space = isSpaceShared ? await reader.shared.follow(spacePart, MESSAGE.dataspace) : spacePart;
+  const type = reader.shared.datatype(typePart, (flags & 1) !== 0);
+  const space = (flags & 2) !== 0 ? reader.shared.follow(spacePart, MESSAGE.dataspace) : spacePart;
+  if (!(type instanceof Promise || space instanceof Promise))
+    return withValues(reader, name, type, space, cursor);
+  return Promise.all([type, space]).then(([found, shape]) => withValues(reader, name, found, shape, cursor));
+}
+
+/** @param values The rest of the attribute message. */
+function withValues(
+  reader: ObjectReader,
+  name: string,
+  type: Hdf5Type,
+  space: ByteCursor,
+  values: ByteCursor,
+): NamedAttribute | Promise<NamedAttribute> {
   const { shape } = parseDataspace(space);
-  try {
-    return { name, attribute: { type, shape, items: await readValues(reader, cursor, type, shape) } };
-  } catch (error) {
+  const done = (items: Hdf5Item[]): NamedAttribute => ({ name, attribute: { type, shape, items } });
+  const failed = (error: unknown): NamedAttribute => {
     return { name, attribute: { type, shape, items: undefined, problem: reader.reasonOf(error) } };
+  };
+  try {
+    const items = readValues(reader, values, type, shape);
+    return items instanceof Promise ? items.then(done, failed) : done(items);
+  } catch (error) {
+    return failed(error);
   }
 }
 
-async function readValues(
+function readValues(
   reader: ObjectReader,
   cursor: ByteCursor,
-  type: Hdf5Attribute["type"],
+  type: Hdf5Type,
   shape: Dataspace["shape"],
-): Promise<Hdf5Item[]> {
+): Hdf5Item[] | Promise<Hdf5Item[]> {
   const count = itemCount(shape);
   const byteLength = count * type.size;
   if (byteLength > cursor.left) {
     throw invalidFile(`attribute: expected values of ${byteLength} bytes, received ${cursor.left}`);
   }
-  reader.attributeItems += count;
-  if (reader.attributeItems > MAX_ATTRIBUTE_ITEMS) {
-    throw unsupportedFile(`the file's attributes have more than ${MAX_ATTRIBUTE_ITEMS} values`);
-  }
+  reader.spendItems(count);
   return readItems(reader.heap, type, cursor.take(byteLength), count, LIMITS);
 }

@@ -6,6 +6,7 @@ import { parseDataspace } from "./parse-dataspace.js";
 import { parseLayout } from "./parse-layout.js";
 import { readAttributes } from "./read-attributes.js";
 import { type HeaderMessage, MESSAGE } from "./read-object-header.js";
+import { cursorOf } from "./shared-messages.js";
 
 /**
  * Reads a dataset.
@@ -25,13 +26,14 @@ export async function readDataset(
   if (space === undefined || datatype === undefined || layout === undefined) {
     throw invalidFile("dataset: expected a dataspace, a datatype and a layout, received less");
   }
-  const { shape, maxShape } = parseDataspace(await shared.resolve(space, "dataspace"));
-  const type = await shared.datatypeOf(datatype);
-  const fill = await readFill(reader, find(MESSAGE.fill), find(MESSAGE.oldFill), type.size);
+  const { shape, maxShape } = parseDataspace(cursorOf(space, "dataspace"));
+  const found = shared.datatype(cursorOf(datatype, "datatype"), datatype.isShared);
+  const type = found instanceof Promise ? await found : found;
+  const fill = readFill(find(MESSAGE.fill), find(MESSAGE.oldFill), type.size);
   const filters = find(MESSAGE.filters);
   const place: Hdf5Layout =
     find(MESSAGE.externalFiles) === undefined
-      ? parseLayout(input, await shared.resolve(layout, "layout"), { shape, type })
+      ? parseLayout(input, cursorOf(layout, "layout"), { shape, type })
       : { kind: "unsupported", reason: "its data are in other files" };
   return {
     address: address + input.baseAddress,
@@ -40,20 +42,18 @@ export async function readDataset(
     type,
     fill,
     layout: place,
-    filters: filters === undefined ? [] : parseFilters(await shared.resolve(filters, "filters")),
+    filters: filters === undefined ? [] : parseFilters(cursorOf(filters, "filters")),
     attributes: await readAttributes(reader, path, messages),
   };
 }
 
 /** Reads the fill value. Writers that want to be read by old libraries store both messages. */
-async function readFill(
-  reader: ObjectReader,
+function readFill(
   message: HeaderMessage | undefined,
   oldMessage: HeaderMessage | undefined,
   itemSize: number,
-): Promise<Hdf5Fill> {
-  const { shared } = reader;
-  if (message !== undefined) return parseFill(await shared.resolve(message, "fill value"), itemSize);
-  if (oldMessage !== undefined) return parseOldFill(await shared.resolve(oldMessage, "fill value"), itemSize);
+): Hdf5Fill {
+  if (message !== undefined) return parseFill(cursorOf(message, "fill value"), itemSize);
+  if (oldMessage !== undefined) return parseOldFill(cursorOf(oldMessage, "fill value"), itemSize);
   return NO_FILL;
 }

@@ -94,7 +94,7 @@ class FileWalk {
   constructor(private readonly reader: ObjectReader) {}
 
   async readRoot(address: number): Promise<Hdf5Group> {
-    const messages = await readObjectHeader(this.reader.input, address);
+    const messages = await this.reader.shared.readObject(address);
     if (!isGroup(messages)) throw invalidFile("expected a group as root, received another object");
     const root = await this.readGroup(address, "/", messages, 0);
     for (const link of this.softLinks) this.followSoftLink(root, link);
@@ -117,8 +117,8 @@ class FileWalk {
     };
     const paths = { count: 1, isOpen: true };
     this.objects.set(address, { kind: "group", group, paths });
-    for (const link of await readLinks(reader, messages)) {
-      await reader.input.pause();
+    for (const link of await readLinks(reader.input, messages)) {
+      if (reader.input.isPauseDue) await reader.input.pause();
       await this.addLink(group, link, depth, paths);
     }
     paths.isOpen = false;
@@ -158,7 +158,7 @@ class FileWalk {
   private async readObject(address: number, path: string, depth: number): Promise<HdfObject> {
     let object: HdfObject;
     try {
-      const messages = await readObjectHeader(this.reader.input, address);
+      const messages = await this.reader.shared.readObject(address);
       if (isGroup(messages)) {
         if (depth > MAX_DEPTH)
           throw unsupportedFile(`expected at most ${MAX_DEPTH} groups inside each other`);

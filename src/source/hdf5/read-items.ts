@@ -28,42 +28,50 @@ const VLEN_BYTES = 16;
 /**
  * Decodes stored items, and reads those of variable length from the heap.
  * @param bytes `count` items one after the other.
- * @returns The items. Array types become flat lists in C order, complex numbers lists of two parts.
+ * @returns The items; a promise if collections have to be loaded. Array types become flat lists in C order, complex numbers lists of two parts.
  * @throws ZpublishError `unsupported` if the type cannot be decoded, or there is more than `limits` say; `invalid-metadata`,
  * `source-unreadable`, `source-changed`
  */
-export async function readItems(
+export function readItems(
   heap: GlobalHeap,
   type: Hdf5Type,
   bytes: Uint8Array,
   count: number,
   limits: ItemLimits,
-): Promise<Hdf5Item[]> {
+): Hdf5Item[] | Promise<Hdf5Item[]> {
   if (count * type.size > bytes.length) {
     throw invalidFile(`expected ${count} items of ${type.size} bytes, received ${bytes.length} bytes`);
   }
   const collections = new Map<number, HeapCollection>();
-  let loadedBytes = 0;
-  // Lists of lists need another pass for each level: where the inner ones are, is known when the outer ones are loaded.
-  for (;;) {
-    const missing = new Set<number>();
-    const { items: itemsLeft, bytes: bytesLeft } = limits;
-    const baseAddress = heap.input.baseAddress;
-    const items = decodeMany(type, bytes, 0, count, {
-      baseAddress,
-      collections,
-      missing,
-      itemsLeft,
-      bytesLeft,
-    });
-    if (missing.size === 0) return items;
-    for (const address of missing) {
-      const { collection, byteLength } = await heap.load(address);
-      loadedBytes += byteLength;
-      if (loadedBytes > limits.bytes) throw tooLarge(`${limits.bytes} bytes of collections`);
-      collections.set(address, collection);
-      await heap.input.pause();
+  const { items: itemsLeft, bytes: bytesLeft } = limits;
+  const { baseAddress } = heap.input;
+  const missing = new Set<number>();
+  const items = decodeMany(type, bytes, 0, count, {
+    baseAddress,
+    collections,
+    missing,
+    itemsLeft,
+    bytesLeft,
+  });
+  return missing.size === 0 ? items : loadAndDecode();
+
+  /** Lists of lists need a pass for each level: the places of inner ones are known when the outer ones are loaded. */
+  async function loadAndDecode(): Promise<Hdf5Item[]> {
+    let loadedBytes = 0;
+    while (missing.size > 0) {
+      for (const address of missing) {
+        const { collection, byteLength } = await heap.load(address);
+        loadedBytes += byteLength;
+        if (loadedBytes > limits.bytes) throw tooLarge(`${limits.bytes} bytes of collections`);
+        collections.set(address, collection);
+        if (heap.input.isPauseDue) await heap.input.pause();
+      }
+      missing.clear();
+      const state = { baseAddress, collections, missing, itemsLeft, bytesLeft };
+      const found = decodeMany(type, bytes, 0, count, state);
+      if (missing.size === 0) return found;
     }
+    return items;
   }
 }
 

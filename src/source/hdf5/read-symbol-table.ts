@@ -50,7 +50,7 @@ async function readNode(
   level: number | undefined,
   links: Hdf5Link[],
 ): Promise<void> {
-  await input.pause();
+  if (input.isPauseDue) await input.pause();
   const structure = "node of a B-tree";
   const header = new ByteCursor(await input.read(address, NODE_HEADER_BYTES, structure), structure);
   header.signature("TREE");

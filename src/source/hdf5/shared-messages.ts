@@ -55,6 +55,28 @@ export class SharedMessages {
   }
 
   /**
+   * Reads the messages of an object. Shared ones are replaced by those that they lead to, except datatypes and attributes.
+   * @throws ZpublishError as {@link resolve}
+   */
+  async readObject(address: number): Promise<readonly HeaderMessage[]> {
+    const messages = await readObjectHeader(this.input, address);
+    for (const [i, message] of messages.entries()) {
+      if (!message.isShared || message.type === MESSAGE.datatype || message.type === MESSAGE.attribute)
+        continue;
+      const content = await this.follow(cursorOf(message, "shared message"), message.type);
+      const bytes = content.take(content.left);
+      messages[i] = {
+        type: message.type,
+        isShared: false,
+        bytes,
+        start: 0,
+        end: bytes.length,
+      };
+    }
+    return messages;
+  }
+
+  /**
    * Returns the content of a message, and follows it to where it is.
    * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
    */
@@ -70,11 +92,6 @@ export class SharedMessages {
    */
   datatype(cursor: ByteCursor, isShared: boolean): Hdf5Type | Promise<Hdf5Type> {
     return isShared ? this.sharedDatatype(cursor) : parseDatatype(cursor);
-  }
-
-  /** Returns the type of a datatype message of an object header. @throws ZpublishError as {@link resolve} */
-  datatypeOf(message: HeaderMessage): Hdf5Type | Promise<Hdf5Type> {
-    return this.datatype(cursorOf(message, "datatype"), message.isShared);
   }
 
   /** Follows a shared dataspace or other message. */
