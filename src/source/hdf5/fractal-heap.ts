@@ -1,10 +1,8 @@
 import { readBTree2 } from "./b-tree-2.js";
 import { ByteCursor, bytesFor, invalidFile, unsupportedFile } from "./byte-cursor.js";
+import { HEAP_HEADER_BYTES, type HeapHeader, parseHeapHeader } from "./fractal-heap-header.js";
 import type { Hdf5Input } from "./hdf5-input.js";
 import { checkChecksum } from "./lookup3.js";
-
-/** Bytes of the header of a heap without filters. */
-const HEADER_BYTES = 146;
 
 /** Maximum depth of indirect blocks: each has at least twice the bytes of the one below. */
 const MAX_DEPTH = 64;
@@ -14,23 +12,6 @@ const MAX_KEPT_BYTES = 16 * 1024 * 1024;
 
 /** B-tree records of huge objects that have no filters. */
 const HUGE_OBJECT_RECORDS = 1;
-
-/** The fields of a heap's header that finding objects needs. */
-interface HeapHeader {
-  readonly idBytes: number;
-  readonly hasBlockChecksums: boolean;
-  readonly maxManagedBytes: number;
-  readonly hugeTree: number | null;
-  /** Columns of the doubling table. */
-  readonly width: number;
-  readonly startBytes: number;
-  readonly maxDirectBytes: number;
-  /** Bytes of an offset in the heap. */
-  readonly offsetBytes: number;
-  readonly rootAddress: number | null;
-  /** Rows of the root block; 0 if it is a direct block. */
-  readonly rootRows: number;
-}
 
 /** A heap of links, attributes or shared messages (HDF5 File Format Specification, III.G). */
 export class FractalHeap {
@@ -46,8 +27,8 @@ export class FractalHeap {
 
   /** @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed` */
   static async open(input: Hdf5Input, address: number): Promise<FractalHeap> {
-    const bytes = await input.read(address, HEADER_BYTES, "fractal heap");
-    return new FractalHeap(input, address, parseHeader(bytes));
+    const bytes = await input.read(address, HEAP_HEADER_BYTES, "fractal heap");
+    return new FractalHeap(input, address, parseHeapHeader(bytes));
   }
 
   /**
@@ -189,46 +170,6 @@ export class FractalHeap {
   }
 }
 
-function parseHeader(bytes: Uint8Array): HeapHeader {
-  const cursor = new ByteCursor(bytes, "fractal heap");
-  cursor.signature("FRHP");
-  cursor.version(0, 0);
-  const idBytes = cursor.u16();
-  if (cursor.u16() !== 0) throw unsupportedFile("fractal heap: its blocks have filters");
-  checkChecksum(bytes, "fractal heap");
-  const hasBlockChecksums = (cursor.u8() & 2) !== 0;
-  const maxManagedBytes = cursor.u32();
-  cursor.skip(8);
-  const hugeTree = cursor.optional();
-  // Free space, and statistics.
-  cursor.skip(80);
-  const width = cursor.u16();
-  const startBytes = cursor.u64();
-  const maxDirectBytes = cursor.u64();
-  const heapBits = cursor.u16();
-  cursor.skip(2);
-  const rootAddress = cursor.optional();
-  const rootRows = cursor.u16();
-  if (!isPowerOfTwo(width) || !isPowerOfTwo(startBytes) || !isPowerOfTwo(maxDirectBytes) || heapBits > 64) {
-    throw invalidFile(
-      `fractal heap: received blocks of ${startBytes} to ${maxDirectBytes} bytes in ${width} columns`,
-    );
-  }
-  const offsetBytes = Math.ceil(heapBits / 8);
-  return {
-    idBytes,
-    hasBlockChecksums,
-    maxManagedBytes,
-    hugeTree,
-    width,
-    startBytes,
-    maxDirectBytes,
-    offsetBytes,
-    rootAddress,
-    rootRows,
-  };
-}
-
 /** Returns the place of an offset in the doubling table: all blocks of a row have one size, which doubles from row 2 on. */
 function placeOf({ width, startBytes }: HeapHeader, offset: number) {
   let row = 0;
@@ -248,8 +189,4 @@ function objectIn(block: Uint8Array, offset: number, byteLength: number): Uint8A
   throw invalidFile(
     `fractal heap: expected an object inside ${block.length} bytes, received one to ${offset + byteLength}`,
   );
-}
-
-function isPowerOfTwo(value: number): boolean {
-  return value > 0 && Number.isInteger(Math.log2(value));
 }

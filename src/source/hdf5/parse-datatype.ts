@@ -127,6 +127,7 @@ function charsetOf(bits: number): "ascii" | "utf-8" {
 
 function parseCompound(cursor: ByteCursor, { version, bits, size }: TypeHead, depth: number): Hdf5Type {
   const count = bits & 0xffff;
+  if (count === 0) throw invalidFile("datatype: expected a compound of at least one field, received none");
   const offsetBytes = version >= 3 ? bytesFor(size) : 4;
   const fields: { name: string; offset: number; type: Hdf5Type }[] = [];
   for (let i = 0; i < count; i++) {

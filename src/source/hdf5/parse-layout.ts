@@ -2,6 +2,7 @@ import { type ByteCursor, invalidFile, unsupportedFile } from "./byte-cursor.js"
 import type { Hdf5Input } from "./hdf5-input.js";
 import type { Hdf5ChunkIndex, Hdf5Layout, Hdf5Type } from "./hdf5-model.js";
 import { itemCount } from "./parse-dataspace.js";
+import { MAX_RANK } from "./parse-datatype.js";
 
 /** A dataset's shape and type, which a layout has to agree with. */
 export interface LayoutOwner {
@@ -23,7 +24,7 @@ export function parseLayout(input: Hdf5Input, cursor: ByteCursor, owner: LayoutO
 
 /** Versions 1 and 2. */
 function parseOldLayout(input: Hdf5Input, cursor: ByteCursor, owner: LayoutOwner): Hdf5Layout {
-  const rank = cursor.u8();
+  const rank = parseRank(cursor);
   const layoutClass = cursor.u8();
   cursor.skip(5);
   const address = layoutClass === 0 ? null : cursor.optional();
@@ -63,7 +64,7 @@ function parseNewLayout(
 }
 
 function parseChunked3(input: Hdf5Input, cursor: ByteCursor, owner: LayoutOwner): Hdf5Layout {
-  const rank = cursor.u8();
+  const rank = parseRank(cursor);
   const address = cursor.optional();
   const lengths = Array.from({ length: rank }, () => cursor.u32());
   return chunked(
@@ -80,7 +81,7 @@ function parseChunked4(
   version: number,
 ): Hdf5Layout {
   const flags = cursor.u8();
-  const rank = cursor.u8();
+  const rank = parseRank(cursor);
   const lengthBytes = cursor.u8();
   if (lengthBytes < 1 || lengthBytes > 8)
     throw invalidFile(`layout: received lengths of ${lengthBytes} bytes`);
@@ -88,6 +89,14 @@ function parseChunked4(
   const index = parseIndex(cursor, flags);
   const address = cursor.optional();
   return chunked(input, { version, lengths, address, edgesAreUnfiltered: (flags & 1) !== 0, index }, owner);
+}
+
+/** Parses the number of lengths: those of a chunk, and the size of an item. */
+function parseRank(cursor: ByteCursor): number {
+  const rank = cursor.u8();
+  if (rank > MAX_RANK + 1)
+    throw invalidFile(`layout: expected at most ${MAX_RANK + 1} lengths, received ${rank}`);
+  return rank;
 }
 
 function parseIndex(cursor: ByteCursor, flags: number): Hdf5ChunkIndex {

@@ -1,5 +1,5 @@
 import type { FileBlocks } from "../formats/file-format.js";
-import { ByteCursor, invalidFile, unsupportedFile } from "./byte-cursor.js";
+import { invalidFile, unsupportedFile } from "./byte-cursor.js";
 import { Hdf5Input } from "./hdf5-input.js";
 import type { Hdf5Attribute, Hdf5Dataset, Hdf5File, Hdf5Group } from "./hdf5-model.js";
 import { ObjectReader } from "./object-reader.js";
@@ -8,7 +8,7 @@ import { readAttributes } from "./read-attributes.js";
 import { readDataset } from "./read-dataset.js";
 import { readLinks } from "./read-links.js";
 import { type HeaderMessage, MESSAGE, readObjectHeader } from "./read-object-header.js";
-import { readSuperblock, type Superblock } from "./read-superblock.js";
+import { readSuperblock } from "./read-superblock.js";
 
 /** Maximum depth of groups. A path of a request has at most 1,024 bytes. */
 const MAX_DEPTH = 256;
@@ -51,7 +51,6 @@ export async function readHdf5(file: FileBlocks): Promise<Hdf5File> {
   if (superblock.isOpenForWriting) {
     input.warnings.push("the file is open for writing: chunks that are being written may be missing");
   }
-  await checkDriver(input, superblock);
   const reader = new ObjectReader(input);
   if (superblock.extensionAddress !== null) await readExtension(reader, superblock.extensionAddress);
   const walk = new FileWalk(reader);
@@ -60,20 +59,6 @@ export async function readHdf5(file: FileBlocks): Promise<Hdf5File> {
     refused: walk.refused,
     warnings: input.warnings,
   };
-}
-
-/** @throws ZpublishError `unsupported` if the driver spreads the file over several (HDF5 File Format Specification, II.B) */
-async function checkDriver(input: Hdf5Input, { driverAddress }: Superblock): Promise<void> {
-  if (driverAddress === null) return;
-  const cursor = new ByteCursor(
-    await input.read(driverAddress, 16, "driver information"),
-    "driver information",
-  );
-  cursor.version(0, 0);
-  cursor.skip(7);
-  throw unsupportedFile(
-    `the file is one of several, written by the driver ${JSON.stringify(cursor.text(8))}`,
-  );
 }
 
 async function readExtension(reader: ObjectReader, address: number): Promise<void> {

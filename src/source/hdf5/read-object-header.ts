@@ -28,8 +28,9 @@ export const MESSAGE = {
   attributeInfo: 0x15,
 } as const;
 
-/** Kinds beyond these are not known; a writer may forbid to go on without knowing them. */
+/** Kinds beyond these are not known, nor is one that tests of HDF5 use. A writer may forbid to read on without knowing them. */
 const LAST_KNOWN = 0x18;
+const BOGUS = 0x09;
 
 /** Flags of a message: its content is elsewhere; readers that do not know it must not go on. */
 const IS_SHARED = 0x02;
@@ -152,7 +153,7 @@ function parsePart(
       continuations.push({ address: content.address(), byteLength: content.u64() });
       continue;
     }
-    if (type > LAST_KNOWN && (flags & MUST_BE_KNOWN) !== 0) {
+    if ((type > LAST_KNOWN || type === BOGUS) && (flags & MUST_BE_KNOWN) !== 0) {
       throw unsupportedFile(`object header: message ${type} is not known, but must be`);
     }
     const isShared = (flags & IS_SHARED) !== 0;

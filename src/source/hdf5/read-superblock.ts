@@ -13,6 +13,9 @@ const SUPERBLOCK_BYTES = 100;
 /** The only size of addresses and lengths that is read. The library writes others if a program insists. */
 const FIELD_BYTES = 8;
 
+/** Bytes of driver information that are read: its header, with the name of the driver. */
+const DRIVER_BYTES = 16;
+
 /** A program that has the file open for writing. */
 const OPEN_FOR_WRITING = 0x01;
 
@@ -23,8 +26,6 @@ export interface Superblock {
   readonly rootAddress: number;
   /** Object header with messages about the file; null if there is none. */
   readonly extensionAddress: number | null;
-  /** Block of the driver of versions 0 and 1; null if there is none. */
-  readonly driverAddress: number | null;
   /** True if a program has not closed the file yet (version 3). */
   readonly isOpenForWriting: boolean;
 }
@@ -49,12 +50,12 @@ export async function readSuperblock(file: FileBlocks): Promise<Superblock> {
   for (let at = 0; at + SIGNATURE.length <= file.byteLength; at = nextPlace(at)) {
     const byteLength = Math.min(SUPERBLOCK_BYTES, file.byteLength - at);
     const bytes = file.readNow(at, byteLength) ?? (await file.read(at, byteLength));
-    if (hasSignature(bytes, 0)) return parseSuperblock(bytes, at, file.byteLength);
+    if (hasSignature(bytes, 0)) return parseSuperblock(file, bytes, at);
   }
   throw invalidFile("expected a superblock, received a file without its signature");
 }
 
-function parseSuperblock(bytes: Uint8Array, place: number, fileBytes: number): Superblock {
+async function parseSuperblock(file: FileBlocks, bytes: Uint8Array, place: number): Promise<Superblock> {
   const cursor = new ByteCursor(bytes, "superblock");
   cursor.skip(SIGNATURE.length);
   const version = cursor.version(0, 3);
@@ -71,24 +72,36 @@ function parseSuperblock(bytes: Uint8Array, place: number, fileBytes: number): S
   const storedBase = cursor.address();
   // The address of free space or of the extension.
   const second = cursor.optional();
-  const storedEnd = cursor.address();
-  const driverAddress = version < 2 ? cursor.optional() : null;
+  const endAt = cursor.at;
+  cursor.skip(8);
+  // Files of drivers have addresses of others: these are refused first.
+  if (version < 2) await checkDriver(file, place, cursor.optional());
   // Versions 0 and 1 have a symbol table entry, which begins with the offset of a name.
   if (version < 2) cursor.skip(8);
   const rootAddress = cursor.address();
   if (version >= 2) checkChecksum(bytes.subarray(0, cursor.at + 4), "superblock");
   // A user block that was added or removed moves the end, too.
-  const end = storedEnd + place - storedBase;
-  if (end > fileBytes) {
-    throw invalidFile(`the file is cut short: expected at least ${end} bytes, received ${fileBytes}`);
+  const end = new ByteCursor(bytes, "superblock", endAt).address() + place - storedBase;
+  if (end > file.byteLength) {
+    throw invalidFile(`the file is cut short: expected at least ${end} bytes, received ${file.byteLength}`);
   }
   return {
     baseAddress: place,
     rootAddress,
     extensionAddress: version < 2 ? null : second,
-    driverAddress,
     isOpenForWriting: version === 3 && (flags & OPEN_FOR_WRITING) !== 0,
   };
+}
+
+/** @throws ZpublishError `unsupported` if a driver spreads the file over several (HDF5 File Format Specification, II.B) */
+async function checkDriver(file: FileBlocks, place: number, address: number | null): Promise<void> {
+  if (address === null) return;
+  const cursor = new ByteCursor(await file.read(place + address, DRIVER_BYTES), "driver information");
+  cursor.version(0, 0);
+  cursor.skip(7);
+  throw unsupportedFile(
+    `the file is one of several, written by the driver ${JSON.stringify(cursor.text(8))}`,
+  );
 }
 
 function hasSignature(bytes: Uint8Array, at: number): boolean {
