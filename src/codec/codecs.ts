@@ -5,7 +5,14 @@ import type { Codec } from "./codec.js";
 import { delta } from "./delta.js";
 import { fixedScaleOffset } from "./fixed-scale-offset.js";
 import { gzip } from "./gzip.js";
+import { hdf5Bits } from "./hdf5-bits.js";
+import { hdf5Bitshuffle } from "./hdf5-bitshuffle.js";
+import { hdf5Filters } from "./hdf5-filters.js";
+import { hdf5Fletcher32 } from "./hdf5-fletcher32.js";
+import { hdf5Lz4 } from "./hdf5-lz4.js";
+import { hdf5Shuffle } from "./hdf5-shuffle.js";
 import { lz4 } from "./lz4.js";
+import { lzf } from "./lzf.js";
 import { pad } from "./pad.js";
 import { shuffle } from "./shuffle.js";
 import { zlib } from "./zlib.js";
@@ -21,7 +28,14 @@ export const CODECS: Readonly<Record<string, Codec>> = Object.freeze({
   delta,
   fixedscaleoffset: fixedScaleOffset,
   gzip,
+  "hdf5-bits": hdf5Bits,
+  "hdf5-bitshuffle": hdf5Bitshuffle,
+  "hdf5-filters": hdf5Filters,
+  "hdf5-fletcher32": hdf5Fletcher32,
+  "hdf5-lz4": hdf5Lz4,
+  "hdf5-shuffle": hdf5Shuffle,
   lz4,
+  lzf,
   pad,
   quantize: bitround,
   shuffle,

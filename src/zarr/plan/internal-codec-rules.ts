@@ -13,4 +13,19 @@ export const INTERNAL_RULES: Readonly<Record<string, CodecRule>> = {
     encodeProblem: () => "pad is decoded only",
     encodedByteLength: ({ byteLength }: CodecSpec) => Number(byteLength),
   },
+  // Filters of HDF5. Those that compress say how long a chunk becomes in the chunk itself.
+  "hdf5-bits": decodedOnly("hdf5-bits", (_codec, byteLength) => byteLength),
+  "hdf5-bitshuffle": decodedOnly("hdf5-bitshuffle", ({ cname }, byteLength) =>
+    cname === null ? byteLength : null,
+  ),
+  "hdf5-filters": decodedOnly("hdf5-filters", () => null),
+  "hdf5-fletcher32": decodedOnly("hdf5-fletcher32", (_codec, byteLength) => byteLength + 4),
+  "hdf5-lz4": decodedOnly("hdf5-lz4", () => null),
+  "hdf5-shuffle": decodedOnly("hdf5-shuffle", (_codec, byteLength) => byteLength),
+  lzf: decodedOnly("lzf", () => null),
 };
+
+/** The rule of a codec whose options come from a reader of files, which has checked them. */
+function decodedOnly(id: string, encodedByteLength: CodecRule["encodedByteLength"]): CodecRule {
+  return { options: {}, isInternal: true, encodeProblem: () => `${id} is decoded only`, encodedByteLength };
+}
