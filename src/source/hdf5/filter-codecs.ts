@@ -1,0 +1,167 @@
+import { hasH5wasm } from "../../codec/h5wasm-module.js";
+import type { CodecSpec } from "../../zarr/codec-spec.js";
+import type { Hdf5Filter } from "./hdf5-model.js";
+
+/** Codecs of chunks to which a pipeline of filters was applied, or why nothing here decodes them. */
+export type FilterCodecs =
+  | {
+      /** In order of encoding. */
+      readonly codecs: readonly CodecSpec[];
+      /** Number of codecs at the end that form a compressor. */
+      readonly compressorCount: 0 | 1;
+      /** Bytes at the end of a stored chunk that belong to no codec: a checksum behind all that Zarr knows. */
+      readonly trimmedBytes: 0 | 4;
+    }
+  | { readonly reason: string };
+
+const SHUFFLE = 2;
+const FLETCHER32 = 3;
+const CHECKSUM_BYTES = 4;
+
+/** Filters that only HDF5 decodes. */
+const HDF5_ONLY: Readonly<Record<number, string>> = { 4: "szip", 5: "n-bit", 6: "scale-offset" };
+/** Highest id of the filters that are part of HDF5. */
+const LAST_OF_HDF5 = 6;
+
+/** Filters that round values when they are written, and do nothing when they are read: BitGroom and Granular BitRound. */
+const ROUNDING: ReadonlySet<number> = new Set([32022, 32023]);
+
+const BLOSC_NAMES = ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"];
+const BITSHUFFLE_NAMES: Readonly<Record<number, string | null>> = { 0: null, 2: "lz4", 3: "zstd" };
+
+const COMPRESSORS: ReadonlySet<string> = new Set([
+  "blosc",
+  "bz2",
+  "hdf5-bitshuffle",
+  "hdf5-filters",
+  "hdf5-lz4",
+  "lzf",
+  "zlib",
+  "zstd",
+]);
+/** Codecs that no client of Zarr knows begin with it; `lzf` is the only other one. */
+const INTERNAL_PREFIX = "hdf5-";
+
+/** Tells if clients of Zarr know all codecs. */
+export function areKnownToClients(codecs: readonly CodecSpec[]): boolean {
+  return codecs.every(({ id }) => id !== "lzf" && !id.startsWith(INTERNAL_PREFIX));
+}
+
+/**
+ * Finds the codecs of chunks.
+ * @param filters The pipeline, in the order in which it was applied.
+ * @param chunkByteLength Bytes of a whole chunk before it is filtered.
+ * @param filterMask Bit i is set if the i-th filter was skipped.
+ */
+export function filterCodecs(
+  filters: readonly Hdf5Filter[],
+  chunkByteLength: number,
+  filterMask: number,
+): FilterCodecs {
+  const active = filters.filter(({ id }, i) => ((filterMask >>> i) & 1) === 0 && !ROUNDING.has(id));
+  const first = active.findIndex(isHdf5Only);
+  const last = active.findLastIndex(isHdf5Only);
+  const codecs: CodecSpec[] = [];
+  /** True as long as chunks have their own length, in whole items. */
+  let isWhole = true;
+  let isLengthKnown = true;
+  for (let i = 0; i < active.length; i++) {
+    const filter = active[i]!;
+    if (i === first) {
+      const part = active.slice(first, last + 1);
+      const problem = hdf5OnlyProblem(part, isLengthKnown);
+      if (problem !== undefined) return { reason: problem };
+      codecs.push({
+        id: "hdf5-filters",
+        filters: part.map(({ id, values }) => ({ id, values: [...values] })),
+      });
+      i = last;
+      isLengthKnown = isWhole = false;
+      continue;
+    }
+    const codec = codecOf(filter, isWhole ? chunkByteLength : undefined);
+    if (typeof codec === "string") return { reason: codec };
+    if (codec !== undefined) codecs.push(codec);
+    if (filter.id !== SHUFFLE) isWhole = false;
+    if (filter.id !== SHUFFLE && filter.id !== FLETCHER32) isLengthKnown = false;
+  }
+  // A checksum behind everything else does not keep clients from decoding what is before it.
+  const isTrimmed = active.at(-1)?.id === FLETCHER32 && areKnownToClients(codecs.slice(0, -1));
+  if (isTrimmed) codecs.pop();
+  return {
+    codecs,
+    compressorCount: COMPRESSORS.has(codecs.at(-1)?.id ?? "") ? 1 : 0,
+    trimmedBytes: isTrimmed ? CHECKSUM_BYTES : 0,
+  };
+}
+
+function isHdf5Only({ id }: Hdf5Filter): boolean {
+  return Object.hasOwn(HDF5_ONLY, id);
+}
+
+/** Says why HDF5 is not asked to undo a part of a pipeline; undefined if it is. */
+function hdf5OnlyProblem(part: readonly Hdf5Filter[], isLengthKnown: boolean): string | undefined {
+  const name = HDF5_ONLY[part[0]!.id]!;
+  const foreign = part.find(({ id }) => id > LAST_OF_HDF5);
+  if (foreign !== undefined) return `filter ${named(foreign)} is not decoded between others such as ${name}`;
+  if (!isLengthKnown) return `filter ${part[0]!.id} (${name}) is not decoded behind a compressor`;
+  return hasH5wasm() ? undefined : `filter ${part[0]!.id} (${name}) needs h5wasm; install h5wasm`;
+}
+
+/**
+ * Returns the codec of one filter; undefined if it does nothing, a reason if nothing here decodes it.
+ * @param byteLength Bytes that it is applied to; undefined if they may be no whole items.
+ */
+function codecOf(filter: Hdf5Filter, byteLength: number | undefined): CodecSpec | string | undefined {
+  const { id, values } = filter;
+  switch (id) {
+    case 1:
+      return { id: "zlib", level: Math.min(values[0] ?? 6, 9) };
+    case SHUFFLE:
+      return shuffleCodec(filter, byteLength);
+    case FLETCHER32:
+      return { id: "hdf5-fletcher32" };
+    case 307:
+      return { id: "bz2", level: Math.min(Math.max(values[0] ?? 9, 1), 9) };
+    case 32000:
+      return { id: "lzf" };
+    case 32001:
+      return {
+        id: "blosc",
+        cname: BLOSC_NAMES[values[6] ?? 0] ?? "blosclz",
+        clevel: Math.min(values[4] ?? 5, 9),
+        shuffle: Math.min(values[5] ?? 1, 2),
+        blocksize: 0,
+      };
+    case 32004:
+      return { id: "hdf5-lz4" };
+    case 32008:
+      return bitshuffleCodec(filter);
+    case 32015:
+      return { id: "zstd", level: Math.min((values[0] ?? 3) | 0, 22) };
+    default:
+      return `filter ${named(filter)} is not decoded`;
+  }
+}
+
+/** HDF5 leaves a last part of an item as it is, which clients of Zarr refuse. */
+function shuffleCodec(filter: Hdf5Filter, byteLength: number | undefined): CodecSpec | string | undefined {
+  const elementsize = filter.values[0] ?? 0;
+  if (elementsize < 1) return `filter ${named(filter)} has items of no bytes`;
+  if (elementsize === 1) return undefined;
+  const isWhole = byteLength !== undefined && byteLength % elementsize === 0;
+  return { id: isWhole ? "shuffle" : "hdf5-shuffle", elementsize };
+}
+
+function bitshuffleCodec(filter: Hdf5Filter): CodecSpec | string {
+  const [, , elementsize = 0, blocksize = 0, compression = 0] = filter.values;
+  const cname = BITSHUFFLE_NAMES[compression];
+  if (elementsize < 1) return `filter ${named(filter)} has items of no bytes`;
+  if (cname === undefined) return `filter ${named(filter)} has an unknown compressor ${compression}`;
+  return { id: "hdf5-bitshuffle", elementsize, blocksize, cname };
+}
+
+/** Returns id and name of a filter for messages, the name cut to a sane length. */
+function named({ id, name }: Hdf5Filter): string {
+  return name === "" ? `${id}` : `${id} (${name.slice(0, 80)})`;
+}
