@@ -63,6 +63,13 @@ const TARGETS: readonly TargetRule[] = [
   raw({ id: "quantize", digits: 2, dtype: "<f4", astype: "<f4" }),
   raw({ id: "fixedscaleoffset", dtype: "<f4", astype: "<f4", scale: 10, offset: 3 }),
   ...["crc32", "adler32", "crc32c"].map((id) => ours({ id })),
+  ...["hdf5-fletcher32", "hdf5-lz4", "lzf"].map((id) => ours({ id })),
+  ...["lz4", "zstd", null].map((cname) =>
+    ours({ id: "hdf5-bitshuffle", elementsize: 4, blocksize: 1_024, cname }),
+  ),
+  ours({ id: "hdf5-shuffle", elementsize: 5 }),
+  ours({ id: "hdf5-filters", filters: [{ id: 1, values: [6] }] }),
+  raw({ id: "hdf5-bits", size: 4, precision: 20, offset: 3, signed: true, endian: "big" }),
 ];
 
 /**

@@ -36,6 +36,16 @@ const FUZZED: CodecSpec[] = [
   ...["lz4", "zstd", "gzip", "zlib", "adler32", "bitround", "crc32", "crc32c", "quantize"].map((id) => ({
     id,
   })),
+  ...["hdf5-fletcher32", "hdf5-lz4", "lzf"].map((id) => ({ id })),
+  ...["lz4", "zstd", null].map((cname) => ({
+    id: "hdf5-bitshuffle",
+    elementsize: 4,
+    blocksize: 256,
+    cname,
+  })),
+  { id: "hdf5-bits", size: 2, precision: 11, offset: 3, signed: true, endian: "little" },
+  { id: "pad", byteLength: 6000 },
+  ...[2, 5].map((elementsize) => ({ id: "hdf5-shuffle", elementsize })),
   ...[2, 4, 12].map((elementsize) => ({ id: "shuffle", elementsize })),
   ...["<i2", ">i4", "<u8", "<f4"].map((dtype) => ({ id: "delta", dtype, astype: dtype })),
   { id: "delta", dtype: "<i2", astype: "<i8" },
@@ -107,10 +117,12 @@ async function plantSeeds(): Promise<Seed[]> {
     const sample = sampleOf(kind, byteLength, itemSize);
     const step = stepOf(codec, sample.length, itemSize);
     const label = `${JSON.stringify(codec)} of ${kind} in items of ${itemSize}`;
-    // What is only decoded takes any whole items for a chunk.
-    const encode = CODECS[codec.id]?.encode;
-    seeds.push(await seedOf(codec, encode ? await encodeChunk(sample, step) : sample, label));
+    seeds.push(await seedOf(codec, await encodedBy(sample, step), label));
   }
+  const filters = { id: "hdf5-filters", filters: [{ id: 1, values: [6] }] };
+  const sample = sampleOf("words", 600);
+  const deflated = await encodeChunk(sample, stepOf(filters, 600));
+  seeds.push(await seedOf(filters, deflated, "HDF5's own filters", sample.length));
   // Thousands that are refused: numcodecs.js loses some of its stack with each.
   for (const kind of SAMPLE_KINDS) {
     const codec = { id: "zstd", level: 5 };
@@ -124,8 +136,21 @@ async function plantSeeds(): Promise<Seed[]> {
   return seeds;
 }
 
+/** Encodes a chunk. What is only decoded takes any whole items for one. */
+async function encodedBy(sample: Uint8Array, step: CodecStep): Promise<Uint8Array> {
+  const { id } = step.codec;
+  const isEncoded =
+    CODECS[id]?.encode !== undefined || id === "lzf" || id === "pad" || id.startsWith("hdf5-");
+  return isEncoded ? encodeChunk(sample, step) : sample;
+}
+
 /** What a chunk decodes to at first is right here: filters of floats round, and other tests ask for more. */
-async function seedOf(codec: CodecSpec, encoded: Uint8Array, label: string): Promise<Seed> {
-  const original = new Uint8Array(await decodeSteps(encoded, [stepOf(codec, null)], label));
+async function seedOf(
+  codec: CodecSpec,
+  encoded: Uint8Array,
+  label: string,
+  byteLength: number | null = null,
+): Promise<Seed> {
+  const original = new Uint8Array(await decodeSteps(encoded, [stepOf(codec, byteLength)], label));
   return { label, step: stepOf(codec, original.length), encoded, original };
 }

@@ -1,0 +1,178 @@
+import t from "tap";
+import { encodeChunk } from "../../bench/codecs/numcodecs-js.js";
+import { hasH5wasm } from "../../src/codec/h5wasm-module.js";
+import { decodeSteps } from "../../src/codec/run-steps.js";
+import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import { sampleOf } from "./sample-bytes.js";
+import { stepOf } from "./step.js";
+
+const bitshuffle = (elementsize: number, blocksize: number, cname: string | null): CodecSpec => ({
+  id: "hdf5-bitshuffle",
+  elementsize,
+  blocksize,
+  cname,
+});
+
+const REVERSIBLE: CodecSpec[] = [
+  { id: "lzf" },
+  { id: "hdf5-lz4" },
+  { id: "hdf5-fletcher32" },
+  ...[2, 3, 8].map((elementsize) => ({ id: "hdf5-shuffle", elementsize })),
+  ...[1, 2, 4, 8].flatMap((size) => ["lz4", "zstd", null].map((cname) => bitshuffle(size, 64, cname))),
+];
+
+/** Chunks that h5py wrote, of 32 items of "<i2". */
+const COUNTING = Array.from({ length: 32 }, (_, i) => ((i * 3) % 50) - 7);
+const WRITTEN: readonly {
+  readonly codecs: readonly CodecSpec[];
+  readonly hex: string;
+  readonly values?: readonly number[];
+}[] = [
+  {
+    codecs: [{ id: "lzf" }],
+    hex: "0600000100020000e02e05010100",
+    values: Array.from({ length: 32 }, (_, i) => i % 3),
+  },
+  {
+    codecs: [{ id: "hdf5-fletcher32" }],
+    hex: "f9fffcffffff0200050008000b000e001100140017001a001d002000230026002900fafffdff00000300060009000c000f001200150018001b001e002100240002071a8a",
+  },
+  {
+    codecs: [{ id: "hdf5-fletcher32" }, { id: "hdf5-shuffle", elementsize: 2 }, { id: "zlib" }],
+    hex: "78dafbf9e73f132b07379fa088b894ac82b29ae6afbf0ccc6c9c3cfc42a212d2728a2a4c52ffffff674001687cf62e0018a40cab",
+  },
+];
+const WRITTEN_BY_HDF5_ONLY: typeof WRITTEN = [
+  {
+    codecs: [{ id: "hdf5-filters", filters: [{ id: 4, values: [169, 8, 16, 32] }] }],
+    hex: "40000000efff9c07c00c006ffe801400c00600327fedb6db740603e006ffd001bffe003003001800c9ffb6db6c",
+  },
+  {
+    codecs: [
+      { id: "hdf5-bits", size: 2, precision: 9, offset: 2, signed: true, endian: "little" },
+      { id: "hdf5-filters", filters: [{ id: 5, values: [8, 0, 32, 1, 2, 0, 9, 2] }] },
+    ],
+    hex: "fcff3fe0202820160e088502e1a0e880462614febfa0001818120c078482a180d878422400",
+  },
+  {
+    codecs: [
+      {
+        id: "hdf5-filters",
+        filters: [
+          {
+            id: 6,
+            values: [2, 0, 32, 0, 2, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1818321779, 1717989221, 7628147, 0],
+          },
+        ],
+      },
+    ],
+    hex: "0600000008f9ffffffffffffff000000000000000000318930f49561b7a1927aadc0113f28d41359971f8a5a2b00",
+  },
+];
+
+async function decodedBy(codecs: readonly CodecSpec[], bytes: Uint8Array): Promise<Uint8Array> {
+  const withChecksum = codecs[0]?.id === "hdf5-fletcher32" ? 68 : 64;
+  const steps = codecs.map((codec, i) => stepOf(codec, i === 0 ? 64 : withChecksum));
+  return decodeSteps(bytes, steps.reverse(), "chunk 0");
+}
+
+t.test("what is encoded as HDF5's filters do is decoded, last parts of items included", async (t) => {
+  for (const codec of REVERSIBLE) {
+    for (const byteLength of [0, 8, 24, 520, 8192, 65_544]) {
+      for (const kind of ["smooth", "noise", "words", "zeros"] as const) {
+        const bytes = sampleOf(kind, byteLength);
+        const encoded = await encodeChunk(bytes, stepOf(codec, byteLength));
+        const decoded = await decodeSteps(encoded, [stepOf(codec, byteLength)], "chunk 0");
+        if (Buffer.compare(decoded, bytes) !== 0)
+          t.fail(`${JSON.stringify(codec)} of ${byteLength} ${kind} bytes`);
+        const open = { ...stepOf(codec, null), maxDecodedByteLength: byteLength };
+        if (Buffer.compare(await decodeSteps(encoded, [open], "chunk 0"), bytes) !== 0) {
+          t.fail(`${JSON.stringify(codec)} of an unknown length`);
+        }
+      }
+    }
+  }
+});
+
+t.test("chunks that h5py wrote have its values", async (t) => {
+  for (const { codecs, hex, values = COUNTING } of WRITTEN) {
+    const decoded = await decodedBy(codecs, new Uint8Array(Buffer.from(hex, "hex")));
+    t.same([...new Int16Array(decoded.slice().buffer)], values, codecs.map(({ id }) => id).join(" "));
+  }
+});
+
+t.test("chunks that only HDF5 decodes are decoded by h5wasm", { skip: !hasH5wasm() }, async (t) => {
+  for (const { codecs, hex, values = COUNTING } of WRITTEN_BY_HDF5_ONLY) {
+    const bytes = new Uint8Array(Buffer.from(hex, "hex"));
+    const decoded = await decodedBy(codecs, bytes);
+    t.same([...new Int16Array(decoded.slice().buffer)], values, JSON.stringify(codecs));
+    for (let i = 0; i < 200; i++) {
+      const damaged = bytes.slice(0, i % 3 === 0 ? i % bytes.length : bytes.length);
+      if (damaged.length > 0) damaged[(i * 7) % damaged.length]! ^= 1 << (i % 8);
+      await decodedBy(codecs, damaged).then(
+        ({ length }) => length === 64 || t.fail(`${length} bytes`),
+        ({ code }) => code === "corrupt-chunk" || t.fail(code),
+      );
+    }
+    const again = await decodedBy(codecs, bytes);
+    t.same([...again], [...decoded], "damaged chunks leave nothing behind");
+  }
+});
+
+t.test("HDF5 checks what it decodes", { skip: !hasH5wasm() }, async (t) => {
+  const codec = { id: "hdf5-filters", filters: [{ id: 3, values: [] }] };
+  const good = await encodeChunk(sampleOf("smooth", 64), stepOf({ id: "hdf5-fletcher32" }, 64));
+  t.equal((await decodedBy([codec], good)).length, 64);
+  const damaged = good.slice();
+  damaged[5]! ^= 1;
+  await t.rejects(decodedBy([codec], damaged), {
+    code: "corrupt-chunk",
+    message: /^chunk 0: hdf5-filters: HDF5 /,
+  });
+  const unknown = { id: "hdf5-filters", filters: [{ id: 32_000, values: [] }] };
+  await t.rejects(decodedBy([unknown], good), { code: "corrupt-chunk" });
+});
+
+t.test("bits that count are moved to the lower end, with their sign", async (t) => {
+  const decode = async (codec: CodecSpec, bytes: readonly number[]) => [
+    ...(await decodeSteps(Uint8Array.from(bytes), [stepOf(codec, bytes.length)], "x")),
+  ];
+  const nibbles = { id: "hdf5-bits", size: 1, precision: 4, offset: 2, endian: "little" };
+  t.same(await decode({ ...nibbles, signed: false }, [0b11_0111_01]), [0b0111]);
+  t.same(await decode({ ...nibbles, signed: true }, [0b00_1110_11]), [0b11111110]);
+  const wide = { id: "hdf5-bits", size: 8, precision: 33, offset: 4, signed: true, endian: "big" };
+  t.same(await decode(wide, [0xff, 0, 0, 0x10, 0, 0, 0, 0x0f]), [255, 255, 255, 255, 0, 0, 0, 0]);
+  const odd = { id: "hdf5-bits", size: 4, precision: 20, offset: 0, signed: false, endian: "big" };
+  t.same(await decode(odd, [0xff, 0xff, 1, 2]), [0, 0x0f, 1, 2]);
+  await t.rejects(decode(odd, [1, 2, 3]), { code: "corrupt-chunk" });
+});
+
+t.test("chunks that lie about themselves are corrupt", async (t) => {
+  const cases: readonly (readonly [CodecSpec, readonly number[]])[] = [
+    [{ id: "lzf" }, [0x20, 0]],
+    [{ id: "lzf" }, [0xe0]],
+    [{ id: "lzf" }, [5, 1, 2]],
+    [{ id: "hdf5-fletcher32" }, [1, 2, 3]],
+    [{ id: "hdf5-fletcher32" }, [1, 2, 3, 4, 5, 6, 7, 8]],
+    [{ id: "hdf5-lz4" }, [0, 0, 0, 0, 0, 0, 0]],
+    [{ id: "hdf5-lz4" }, [0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0]],
+    [{ id: "hdf5-lz4" }, [0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 4, 255, 255, 255, 255, 1]],
+    [bitshuffle(4, 0, "lz4"), [0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0]],
+    [bitshuffle(4, 0, "lz4"), [0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 33]],
+    [bitshuffle(4, 0, "lz4"), [0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 32, 1]],
+    [bitshuffle(4, 0, null), [1, 2, 3]],
+    [bitshuffle(4, 12, null), [1, 2, 3, 4]],
+  ];
+  for (const [codec, bytes] of cases) {
+    const step = { ...stepOf(codec, null), maxDecodedByteLength: 100 };
+    await t.rejects(decodeSteps(Uint8Array.from(bytes), [step], "chunk 0"), {
+      code: "corrupt-chunk",
+      message: /^chunk 0: /,
+    });
+  }
+  const huge = Uint8Array.from([255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 32]);
+  for (const codec of [{ id: "hdf5-lz4" }, bitshuffle(1, 0, "lz4")]) {
+    const step = { ...stepOf(codec, null), maxDecodedByteLength: 100 };
+    await t.rejects(decodeSteps(huge, [step], "chunk 0"), { message: /at most 100/ });
+  }
+});
