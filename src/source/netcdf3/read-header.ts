@@ -42,7 +42,7 @@ const ATTRIBUTE_TAG = 12;
 /** Most axes of a variable (`NC_MAX_VAR_DIMS`). */
 const MAX_AXES = 1024;
 /** Estimates of the memory that is kept for an item of a list. */
-const MEMORY = { dimension: 128, attribute: 512, variable: 1024, axis: 32 };
+const MEMORY = { dimension: 128, attribute: 512, variable: 1024, axis: 32, character: 2, number: 16 };
 
 /** Returns the version that the first bytes of a file tell; undefined if they are no NetCDF-3. */
 export function versionOf(head: Uint8Array): Netcdf3Version | undefined {
@@ -99,7 +99,8 @@ function readAttributes(cursor: HeaderCursor): Promise<Netcdf3Attribute[]> {
     cursor.item(() => {
       const name = cursor.name();
       const type = cursor.type();
-      return { name, type, bytes: cursor.bytes(cursor.count() * type.itemSize) };
+      const memory = type.read === undefined ? MEMORY.character : MEMORY.number;
+      return { name, type, bytes: cursor.bytes(cursor.list(type.itemSize, memory) * type.itemSize) };
     }),
   );
 }

@@ -481,6 +481,20 @@ t.test("a header of megabytes is read about once", async (t) => {
   t.ok(bytesRead < 1.2 * file.length, `${bytesRead} bytes read of ${file.length}`);
 });
 
+t.test("headers that would take too much memory are refused before they are read", async (t) => {
+  const tooLong = { name: "text", type: "char" as const, bytes: new Uint8Array(33 * 2 ** 20) };
+  const tooMany = { name: "list", type: "byte" as const, bytes: new Uint8Array(20 * 2 ** 20) };
+  for (const attribute of [tooLong, tooMany]) {
+    let bytesRead = 0;
+    const file = cdfFile({ version: 5, dimensions, attributes: [attribute], variables: [] });
+    const blocks = memoryBlocks(file, (_offset, byteLength) => {
+      bytesRead += byteLength;
+    });
+    await t.rejects(netcdf3Format.readIndex(blocks), { code: "unsupported" });
+    t.ok(bytesRead < 200_000, `${bytesRead} bytes read`);
+  }
+});
+
 t.test("damaged files are refused or read, with nothing else thrown", async (t) => {
   const number = fc.constantFrom(0, 1, 255, 0x7fffffff, 0xffffffff, 0x10000000);
   const damage = fc.array(fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), number), {
