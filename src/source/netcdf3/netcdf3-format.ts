@@ -2,7 +2,7 @@ import { type CooperativeTask, runCooperatively } from "../../event-loop/coopera
 import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import type { FileFormat } from "../formats/file-format.js";
 import type { FileArray, FileGroup, FileIndex } from "../formats/file-index.js";
-import { comparePaths, nameProblem, printablePath, warnOfName } from "../node-name.js";
+import { comparePaths, printablePath } from "../node-name.js";
 import type { Refusal } from "../source.js";
 import { gatherRecords, type RecordsRecipe } from "./gather-records.js";
 import { type Netcdf3Header, type Netcdf3Variable, readHeader, versionOf } from "./read-header.js";
@@ -29,37 +29,27 @@ export const netcdf3Format: FileFormat = {
 /** @throws ZpublishError `invalid-metadata` */
 function* indexSteps(header: Netcdf3Header, fileLength: number): CooperativeTask<FileIndex> {
   const records = recordLayout(header, fileLength);
-  const taken = new Map<string, number>();
-  for (const { name } of header.variables) taken.set(name, (taken.get(name) ?? 0) + 1);
+  const counts = new Map<string, number>();
+  for (const { name } of header.variables) counts.set(name, (counts.get(name) ?? 0) + 1);
   const arrays: FileArray[] = [];
   const refused: Refusal[] = [];
-  const warnings: string[] = [];
   for (const variable of header.variables) {
     yield;
-    const { name } = variable;
-    const reason =
-      (taken.get(name) ?? 0) > 1
-        ? "several variables have this name"
-        : problemOf(variable, header.byteLength);
-    if (reason === undefined) {
-      arrays.push(yield* variableArraySteps(variable, records));
-      warnOfName(name, warnings);
-    } else refused.push({ path: printablePath(name), reason });
+    const isDouble = counts.get(variable.name) !== 1;
+    const reason = isDouble ? "several variables have this name" : problemOf(variable, header.byteLength);
+    if (reason === undefined) arrays.push(yield* variableArraySteps(variable, records));
+    else refused.push({ path: printablePath(variable.name), reason });
   }
   const root: FileGroup = {
     path: "/",
     attrs: yield* attributesSteps(header.attributes),
     arrays: yield* sortCooperatively(arrays, (a, b) => comparePaths(a.name, b.name)),
   };
-  return { format: FORMAT_NAMES[header.version], groups: [root], refused, warnings };
+  return { format: FORMAT_NAMES[header.version], groups: [root], refused, warnings: [] };
 }
 
 /** Returns why a variable cannot be served; undefined if it can. */
-function problemOf(variable: Netcdf3Variable, headerBytes: number): string | undefined {
-  const { name, dimensions, begin } = variable;
-  if (name.includes("/")) return "a name with a slash would be that of a group";
-  const problem = nameProblem(name);
-  if (problem !== undefined) return problem;
+function problemOf({ dimensions, begin }: Netcdf3Variable, headerBytes: number): string | undefined {
   const tooLong = dimensions.find(({ length }) => !Number.isSafeInteger(length));
   if (tooLong !== undefined) return `expected dimensions below 2^53, received ${tooLong.length}`;
   return begin < headerBytes

@@ -2,7 +2,6 @@ import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import { type JsonObject, type JsonValue, setEntry } from "../../json/json-value.js";
 import { fillItemToJson } from "../../model/fill-value.js";
 import { parseDataType } from "../../model/parse-data-type.js";
-import { dimensionsAttribute } from "../../zarr/dimension-names.js";
 import type { FileArray } from "../formats/file-index.js";
 import { valuesSteps } from "./netcdf3-type.js";
 import { type PlacedItems, placeItems, placeRecords } from "./place-chunks.js";
@@ -24,9 +23,7 @@ export function* variableArraySteps(
   const mark = variable.attributes.find((attribute) => attribute.name === FILL_ATTRIBUTE);
   // A mark of another type or length stays an attribute, which xarray understands as well.
   const isServed = mark?.type === type && mark.bytes.length === type.itemSize;
-  const attributes = variable.attributes.filter(
-    (attribute) => attribute.name !== dimensionsAttribute && !(isServed && attribute.name === FILL_ATTRIBUTE),
-  );
+  const attributes = variable.attributes.filter(({ name }) => !isServed || name !== FILL_ATTRIBUTE);
   return {
     name,
     shape,

