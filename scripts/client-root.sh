@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Makes a Debian 13 root beside this system's own packages, for the Zarr clients of today: the tests run them there by
-# chroot. About a minute and 750 MB, once; made again if the list of packages changes. Needs root and Debian's apt sources.
+# chroot. About a minute and 850 MB, once; made again if the list of packages changes. Needs root and Debian's apt sources.
 set -euo pipefail
 
 root=${ZPUBLISH_TEST_ROOT:-/var/cache/zpublish/trixie}
 packages=python3-zarr,python3-xarray,python3-numcodecs,python3-fsspec,python3-aiohttp,python3-requests
-packages+=,python3-dask,python3-netcdf4,python3-gdal,gdal-bin
+packages+=,python3-dask,python3-gdal,gdal-bin,python3-h5netcdf,python3-h5py,python3-netcdf4,python3-scipy
 # Says that the root is whole, and with which packages.
 marker=$root/.zpublish-clients
 
