@@ -13,8 +13,11 @@ import { hdf5Lz4 } from "./hdf5-lz4.js";
 import { hdf5Shuffle } from "./hdf5-shuffle.js";
 import { lz4 } from "./lz4.js";
 import { lzf } from "./lzf.js";
+import { packbits } from "./packbits.js";
 import { pad } from "./pad.js";
 import { shuffle } from "./shuffle.js";
+import { tiffLzw } from "./tiff-lzw.js";
+import { tiffPredictor } from "./tiff-predictor.js";
 import { zlib } from "./zlib.js";
 import { zstd } from "./zstd.js";
 
@@ -36,9 +39,12 @@ export const CODECS: Readonly<Record<string, Codec>> = Object.freeze({
   "hdf5-shuffle": hdf5Shuffle,
   lz4,
   lzf,
+  packbits,
   pad,
   quantize: bitround,
   shuffle,
+  "tiff-lzw": tiffLzw,
+  "tiff-predictor": tiffPredictor,
   zlib,
   zstd,
 });

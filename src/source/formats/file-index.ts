@@ -26,12 +26,14 @@ export interface FileGroup {
   readonly arrays: readonly FileArray[];
 }
 
-/** An array of a file. Chunks are in C order. */
+/** An array of a file. */
 export interface FileArray {
   readonly name: string;
   readonly shape: readonly number[];
   /** Elements per axis of a stored chunk, each at least 1. */
   readonly chunkShape: readonly number[];
+  /** As in `StoredArray`. Default: C order. */
+  readonly axisOrder?: readonly number[];
   /** As in a v2 `.zarray`: `"<f4"`, `"|O"`, a list of fields. */
   readonly dtype: JsonValue;
   /**

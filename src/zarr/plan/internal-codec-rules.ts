@@ -6,13 +6,10 @@ import type { CodecRule } from "./codec-rule.js";
  * with codecs of Zarr in their place.
  */
 export const INTERNAL_RULES: Readonly<Record<string, CodecRule>> = {
-  /** Decoding appends zero bytes up to the length of a whole chunk. `byteLength` is that of the shorter chunk, as stored. */
-  pad: {
-    options: {},
-    isInternal: true,
-    encodeProblem: () => "pad is decoded only",
-    encodedByteLength: ({ byteLength }: CodecSpec) => Number(byteLength),
-  },
+  /**
+   * Zero bytes, which decoding appends up to the length of a whole chunk. `byteLength` is that of the shorter chunk, as it is stored.
+   */
+  pad: decodedOnly("pad", ({ byteLength }: CodecSpec) => Number(byteLength)),
   // Filters of HDF5. Those that compress say how long a chunk becomes in the chunk itself.
   "hdf5-bits": decodedOnly("hdf5-bits", (_codec, byteLength) => byteLength),
   "hdf5-bitshuffle": decodedOnly("hdf5-bitshuffle", ({ cname }, byteLength) =>
@@ -23,6 +20,15 @@ export const INTERNAL_RULES: Readonly<Record<string, CodecRule>> = {
   "hdf5-lz4": decodedOnly("hdf5-lz4", () => null),
   "hdf5-shuffle": decodedOnly("hdf5-shuffle", (_codec, byteLength) => byteLength),
   lzf: decodedOnly("lzf", () => null),
+  /** PackBits of TIFF. */
+  packbits: decodedOnly("packbits", () => null),
+  /** LZW of TIFF. */
+  "tiff-lzw": decodedOnly("tiff-lzw", () => null),
+  /**
+   * Differences of TIFF. `predictor` is 2 for items and 3 for bytes of floats, `itemSize` the bytes of an item, `rowItems` the items of
+   * a row with all its bands, `step` the number of interleaved bands, `isBigEndian` the byte order.
+   */
+  "tiff-predictor": decodedOnly("tiff-predictor", (_codec, decodedByteLength) => decodedByteLength),
 };
 
 /** The rule of a codec whose options come from a reader of files, which has checked them. */
