@@ -7,12 +7,12 @@ import { comparePaths } from "../node-name.js";
 import type { Refusal } from "../source.js";
 import { bandAttributes } from "./band-attributes.js";
 import { makeCoordinates } from "./coordinates.js";
+import { crsAttributes } from "./crs-from-keys.js";
 import { GEO_KEY, readGeoKeys } from "./geo-keys.js";
 import { hasTiePoints, IDENTITY, readGeoTransform } from "./geo-transform.js";
 import { type ImageArrays, imageArrays, type PageMetadata, VARIABLE } from "./image-group.js";
 import { pagesOf, type TiffPage } from "./pages.js";
 import { readDirectories } from "./read-directories.js";
-import { crsAttributes } from "./spatial-reference.js";
 import { numberOf, TAG, type TiffDirectory } from "./tiff-directory.js";
 
 /** The convention by which a group says which arrays show the same at other resolutions. */
