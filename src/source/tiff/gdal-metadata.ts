@@ -63,8 +63,8 @@ export function parseFloatText(text: string): number | undefined {
 function numberOrText(text: string): JsonValue {
   if (text.length > MAX_NUMBER_LENGTH) return text;
   const trimmed = text.trim();
-  if (/^[+-]?\d+$/.test(trimmed)) {
-    const integer = BigInt(trimmed.replace(/^\+/, ""));
+  if (/^[+-]?\d+(?:_\d+)*$/.test(trimmed)) {
+    const integer = BigInt(trimmed.replace(/^\+|_/g, ""));
     return Number.isSafeInteger(Number(integer)) ? Number(integer) : integer;
   }
   const float = parseFloatText(text);
@@ -78,8 +78,13 @@ function entryOf<K, V>(map: Map<K, Map<V, string>>, key: K): Map<V, string> {
   return found;
 }
 
-/** Replaces the entities that GDAL writes. */
+/** Replaces entities, twice: GDAL writes `&amp;lt;` for `<`, and reads it so. */
 function unescaped(text: string): string {
+  return text.includes("&") ? withoutEntities(withoutEntities(text)) : text;
+}
+
+/** Replaces entities of XML, once. */
+function withoutEntities(text: string): string {
   return text.replace(
     /&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|(lt|gt|quot|apos|amp));/gi,
     (whole, hex, decimal, name) => {

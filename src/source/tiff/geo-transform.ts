@@ -32,9 +32,26 @@ export function readGeoTransform({ numbers }: TiffDirectory, isPoint: boolean): 
   return [c - (a * 0.5 + b * 0.5), a, b, f - (d * 0.5 + e * 0.5), d, e];
 }
 
-/** Whether an image without transform has tie points in its place. */
-export function hasTiePoints({ numbers }: TiffDirectory): boolean {
-  return (numbers.get(TAG.modelTiepoint) ?? []).length >= 6;
+/** A point of an image whose coordinates are known. */
+export interface ControlPoint {
+  readonly row: number;
+  readonly column: number;
+  /** x, y, z */
+  readonly coordinates: readonly number[];
+}
+
+/** Reads the tie points of an image without transform. */
+export function readControlPoints({ numbers }: TiffDirectory, isPoint: boolean): ControlPoint[] {
+  const ties = numbers.get(TAG.modelTiepoint) ?? [];
+  const shift = isPoint ? 0.5 : 0;
+  return Array.from({ length: Math.floor(ties.length / 6) }, (_, index) => {
+    const [column, row, , ...coordinates] = ties.slice(6 * index, 6 * index + 6) as [
+      number,
+      number,
+      ...number[],
+    ];
+    return { row: row + shift, column: column + shift, coordinates };
+  });
 }
 
 /** Returns the transform of an overview with fewer pixels. */

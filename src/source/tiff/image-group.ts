@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from "../../json/json-value.js";
 import type { FileBlocks } from "../formats/file-format.js";
 import type { FileArray } from "../formats/file-index.js";
 import { coordinateArrays, NO_FILL } from "./coordinates.js";
-import { type GeoTransform, isRectilinear, scaledTransform } from "./geo-transform.js";
+import { type ControlPoint, type GeoTransform, isRectilinear, scaledTransform } from "./geo-transform.js";
 import { readImageChunks } from "./image-chunks.js";
 import { nodataOf } from "./nodata.js";
 import { spatialReference } from "./spatial-reference.js";
@@ -18,8 +18,8 @@ export interface PageMetadata {
   /** Text of GDAL_NODATA. */
   readonly nodata: string | undefined;
   readonly transform: GeoTransform;
-  /** False if tie points stand for the transform: rioxarray has no coordinates then. */
-  readonly hasCoordinates: boolean;
+  /** Control points in place of a transform. If there are any, there are no coordinates, as in rioxarray. */
+  readonly points: readonly ControlPoint[];
   readonly crs: Readonly<Record<string, JsonValue>>;
   readonly width: number;
   readonly height: number;
@@ -69,8 +69,8 @@ export async function imageArrays(
     arrays: [
       bandNumbers(bands),
       values,
-      spatialReference(page.crs, transform),
-      ...(page.hasCoordinates ? coordinateArrays(width, height, transform) : []),
+      spatialReference(page.crs, transform, page.points),
+      ...(page.points.length === 0 ? coordinateArrays(width, height, transform) : []),
     ],
     width,
     height,
@@ -79,8 +79,8 @@ export async function imageArrays(
 }
 
 /** Attributes by which xarray finds `spatial_ref`, and makes it a coordinate. */
-function gridAttributes({ attrs, hasCoordinates, transform }: PageMetadata): JsonObject {
-  const isRotated = hasCoordinates && !isRectilinear(transform);
+function gridAttributes({ attrs, points, transform }: PageMetadata): JsonObject {
+  const isRotated = points.length === 0 && !isRectilinear(transform);
   return {
     ...attrs,
     coordinates: isRotated ? "spatial_ref xc yc" : "spatial_ref",

@@ -9,7 +9,7 @@ import { bandAttributes } from "./band-attributes.js";
 import { makeCoordinates } from "./coordinates.js";
 import { crsAttributes } from "./crs-from-keys.js";
 import { GEO_KEY, readGeoKeys } from "./geo-keys.js";
-import { hasTiePoints, IDENTITY, readGeoTransform } from "./geo-transform.js";
+import { IDENTITY, readControlPoints, readGeoTransform } from "./geo-transform.js";
 import { type ImageArrays, imageArrays, type PageMetadata, VARIABLE } from "./image-group.js";
 import { pagesOf, type TiffPage } from "./pages.js";
 import { readDirectories } from "./read-directories.js";
@@ -126,15 +126,17 @@ async function pageMetadata({ path, image }: TiffPage, { warnings }: Making): Pr
   const rasterType = keys.get(GEO_KEY.rasterType);
   const isPoint = rasterType === 2;
   const transform = readGeoTransform(image, isPoint);
-  const hasTies = transform === undefined && hasTiePoints(image);
+  const points = transform === undefined ? readControlPoints(image, isPoint) : [];
   const name = childPath(path, VARIABLE).slice(1);
-  if (hasTies) warnings.push(`'${name}': tie points stand for a transform, so there are no coordinates`);
+  if (points.length > 0) {
+    warnings.push(`'${name}': control points stand for a transform, so there are no coordinates`);
+  }
   const raster = rasterType === undefined ? undefined : isPoint ? "Point" : "Area";
   return {
     attrs: await bandAttributes(image, numberOf(image, TAG.samplesPerPixel, 1), raster),
     nodata: image.texts.get(TAG.gdalNodata),
     transform: transform ?? IDENTITY,
-    hasCoordinates: !hasTies,
+    points,
     crs: crsAttributes(keys, (warning) => warnings.push(`'${name}': ${warning}`)),
     width: numberOf(image, TAG.imageWidth, 0),
     height: numberOf(image, TAG.imageLength, 0),

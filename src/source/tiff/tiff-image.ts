@@ -59,6 +59,7 @@ const REFUSED_COMPRESSIONS: Readonly<Record<number, string>> = {
 
 /** Photometric interpretations whose samples are no values by themselves: GDAL and libtiff convert them to RGB. */
 const REFUSED_PHOTOMETRICS: Readonly<Record<number, string>> = {
+  5: "CMYK",
   6: "YCbCr",
   8: "CIE L*a*b*",
   9: "ICC L*a*b*",
