@@ -1,5 +1,6 @@
 import { netcdf3Format } from "../netcdf3/netcdf3-format.js";
+import { tiffFormat } from "../tiff/tiff-format.js";
 import type { FileFormat } from "./file-format.js";
 
 /** Formats of files that are tried by their first bytes, in this order. */
-export const FORMATS: readonly FileFormat[] = Object.freeze([netcdf3Format]);
+export const FORMATS: readonly FileFormat[] = Object.freeze([netcdf3Format, tiffFormat]);

@@ -76,7 +76,7 @@ function storeArray(indexed: IndexedFile, array: FileArray, path: string): Store
   return Object.freeze({
     ...{ name, path, shape, chunkShape },
     dataType: parseDataType(array.dtype),
-    axisOrder: Object.freeze(shape.map((_, axis) => axis)),
+    axisOrder: Object.freeze(array.axisOrder ?? shape.map((_, axis) => axis)),
     ...{ codecs, compressorCount, fill, dimNames },
     attrs: withoutDimensions(attrs),
     chunks: chunksOf(indexed, array, path),
