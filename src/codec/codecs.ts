@@ -15,6 +15,7 @@ import { lz4 } from "./lz4.js";
 import { lzf } from "./lzf.js";
 import { packbits } from "./packbits.js";
 import { pad } from "./pad.js";
+import { repack } from "./repack.js";
 import { shuffle } from "./shuffle.js";
 import { tiffLzw } from "./tiff-lzw.js";
 import { tiffPredictor } from "./tiff-predictor.js";
@@ -42,6 +43,7 @@ export const CODECS: Readonly<Record<string, Codec>> = Object.freeze({
   packbits,
   pad,
   quantize: bitround,
+  repack,
   shuffle,
   "tiff-lzw": tiffLzw,
   "tiff-predictor": tiffPredictor,

@@ -29,9 +29,22 @@ export const INTERNAL_RULES: Readonly<Record<string, CodecRule>> = {
    * a row with all its bands, `step` the number of interleaved bands, `isBigEndian` the byte order.
    */
   "tiff-predictor": decodedOnly("tiff-predictor", (_codec, decodedByteLength) => decodedByteLength),
+  /**
+   * Padding within items, which decoding takes out. `itemSize` is the length of an item with padding, `pieces` are the offsets and
+   * lengths of what is kept of it, in order.
+   */
+  repack: {
+    ...decodedOnly("repack", (codec, byteLength) => (byteLength / packedSize(codec)) * Number(codec.itemSize)),
+    encodedItemSize: (codec) => Number(codec.itemSize),
+  },
 };
 
 /** The rule of a codec whose options come from a reader of files, which has checked them. */
 function decodedOnly(id: string, encodedByteLength: CodecRule["encodedByteLength"]): CodecRule {
   return { options: {}, isInternal: true, encodeProblem: () => `${id} is decoded only`, encodedByteLength };
+}
+
+/** Returns the bytes of an item without its padding. */
+function packedSize({ pieces }: CodecSpec): number {
+  return (pieces as readonly (readonly [number, number])[]).reduce((sum, [, length]) => sum + length, 0);
 }

@@ -1,0 +1,25 @@
+import type { JsonValue } from "../json/json-value.js";
+import { type Codec, corrupt } from "./codec.js";
+
+/** Items with padding between their fields, as compounds of HDF5 have it: decoding takes the padding out. */
+export const repack: Codec = {
+  decode(bytes, { codec }) {
+    const storedSize = Number(codec.itemSize);
+    const pieces = (codec.pieces as readonly (readonly JsonValue[])[]).map(
+      ([offset, byteLength]) => [Number(offset), Number(byteLength)] as const,
+    );
+    const count = bytes.length / storedSize;
+    if (!Number.isInteger(count)) {
+      throw corrupt(`repack: expected items of ${storedSize} bytes, received ${bytes.length} bytes`);
+    }
+    const packed = new Uint8Array(count * pieces.reduce((sum, [, byteLength]) => sum + byteLength, 0));
+    let to = 0;
+    for (let item = 0; item < bytes.length; item += storedSize) {
+      for (const [offset, byteLength] of pieces) {
+        for (let from = item + offset; from < item + offset + byteLength; from++)
+          packed[to++] = bytes[from] as number;
+      }
+    }
+    return packed;
+  },
+};
