@@ -24,7 +24,7 @@ const VARIABLE_LENGTH_FILTERS = ["vlen-utf8", "vlen-bytes"];
  * @throws ZpublishError `unsupported`, naming the array, if a filter's items are not whole.
  */
 export function createSteps(
-  stored: StoredArray,
+  stored: Pick<StoredArray, "dataType" | "path">,
   chain: readonly CodecSpec[],
   chunkShape: readonly number[],
   maxChunkBytes: number,
@@ -55,7 +55,7 @@ export function createSteps(
 
 /** Asserts that a chunk is a whole number of the items that a filter works on. */
 function assertWholeItems(
-  stored: StoredArray,
+  stored: Pick<StoredArray, "path">,
   codec: CodecSpec,
   decodedByteLength: number | null,
   byteLength: number | null,

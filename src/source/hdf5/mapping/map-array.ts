@@ -1,0 +1,95 @@
+import { ZpublishError } from "../../../errors.js";
+import type { JsonObject, JsonValue } from "../../../json/json-value.js";
+import type { DataType } from "../../../model/data-type.js";
+import { parseDataType } from "../../../model/parse-data-type.js";
+import type { FileBlocks } from "../../formats/file-format.js";
+import type { FileArray } from "../../formats/file-index.js";
+import type { Hdf5Fill } from "../hdf5-model.js";
+import { openHeap, readTexts } from "../make-text-chunk.js";
+import { mapAttributes } from "./map-attributes.js";
+import { mapFill, textItem } from "./map-fill.js";
+import { mapLayout } from "./map-layout.js";
+import { type MappedType, mapType } from "./map-type.js";
+import type { NetcdfVariable } from "./netcdf-file.js";
+import { textLayout } from "./text-recipe.js";
+
+/**
+ * Maps a variable to an array of Zarr, and reads where its chunks are.
+ * @param problems Receives a line for each attribute that is left out.
+ * @throws ZpublishError `unsupported`, `invalid-metadata` if it cannot be served; `source-unreadable`, `source-changed`
+ */
+export async function mapArray(
+  file: FileBlocks,
+  variable: NetcdfVariable,
+  problems: string[],
+): Promise<FileArray> {
+  const { dataset, dims } = variable;
+  const type = mapType(dataset.type);
+  const dataType = parseDataType(type.dtype);
+  // An unlimited dimension may be longer than the variable is.
+  const shape = dims.map((dimension) => dimension?.length ?? 0);
+  const places = await mapLayout({ file, variable, type, shape });
+  const { hasAbsent, ...layout } = type.isText
+    ? textLayout(places, shape, await textFill(file, dataset.fill))
+    : places;
+  const all = mapAttributes(dataset.attributes, problems);
+  const mark = Object.hasOwn(all, "_FillValue") ? (all._FillValue as JsonValue) : undefined;
+  const { fill, isAttribute } = mapFill(dataType, fillItem(dataset.fill, type, dataType), mark, hasAbsent);
+  return {
+    name: variable.name,
+    shape,
+    dtype: type.dtype,
+    fill,
+    dimNames: dims.map((dimension) => dimension?.name ?? ""),
+    attrs: withFlags(isAttribute ? without(all, "_FillValue") : all, type.flags),
+    ...layout,
+  };
+}
+
+/** Reads the text of strings that were never written. */
+async function textFill(file: FileBlocks, { item }: Hdf5Fill): Promise<string> {
+  if (item === null) return "";
+  const [text] = await readTexts(await openHeap(file), item);
+  return text ?? "";
+}
+
+/** The item that absent chunks hold, in the array's type; null for zeros. */
+function fillItem({ item }: Hdf5Fill, type: MappedType, dataType: DataType): Uint8Array | null {
+  // Texts are never absent: `makeChunk` makes every chunk.
+  if (type.isText) return textItem("");
+  if (item === null) return null;
+  if (item.length % type.storedSize !== 0 || item.length === 0) {
+    throw new ZpublishError(
+      "invalid-metadata",
+      `fill value: expected ${type.storedSize} bytes, received ${item.length}`,
+    );
+  }
+  // That of an array type has an item for each element. Zarr has one for all.
+  const first = item.subarray(0, type.storedSize);
+  for (let at = type.storedSize; at < item.length; at += type.storedSize) {
+    if (Buffer.compare(first, item.subarray(at, at + type.storedSize)) !== 0) {
+      throw new ZpublishError(
+        "unsupported",
+        "fill values that differ from element to element are not served",
+      );
+    }
+  }
+  if (type.repack === undefined) return Uint8Array.from(first);
+  const packed = new Uint8Array(dataType.itemSize);
+  let to = 0;
+  for (const [offset, byteLength] of type.repack.pieces as readonly (readonly [number, number])[]) {
+    packed.set(first.subarray(offset, offset + byteLength), to);
+    to += byteLength;
+  }
+  return packed;
+}
+
+function without(attrs: JsonObject, name: string): JsonObject {
+  return Object.fromEntries(Object.entries(attrs).filter(([key]) => key !== name));
+}
+
+/** Adds the names of an enumeration's values, unless the variable has flags of its own. */
+function withFlags(attrs: JsonObject, flags: JsonObject): JsonObject {
+  const hasOwn = ["flag_values", "flag_masks", "flag_meanings"].some((name) => Object.hasOwn(attrs, name));
+  return hasOwn ? attrs : { ...attrs, ...flags };
+}
