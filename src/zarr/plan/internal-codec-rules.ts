@@ -34,7 +34,10 @@ export const INTERNAL_RULES: Readonly<Record<string, CodecRule>> = {
    * lengths of what is kept of it, in order.
    */
   repack: {
-    ...decodedOnly("repack", (codec, byteLength) => (byteLength / packedSize(codec)) * Number(codec.itemSize)),
+    ...decodedOnly(
+      "repack",
+      (codec, byteLength) => (byteLength / packedSize(codec)) * Number(codec.itemSize),
+    ),
     encodedItemSize: (codec) => Number(codec.itemSize),
   },
 };
