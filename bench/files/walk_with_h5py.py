@@ -1,7 +1,7 @@
 """Walks a file as a program does that wants to know all of its metadata and chunks: walk_with_h5py.py FILE TIMES
 
-Prints the seconds of each walk as JSON. Chunks are listed by `chunk_iter` if h5py has it, else only counted: to ask HDF5 1.10 for
-each chunk's place takes time in proportion to the square of their number.
+Prints the seconds of each walk as JSON. The places of chunks are listed with `chunk_iter` if h5py has it. Else they are only counted,
+which goes through the index once: HDF5 1.10 takes time in proportion to the square of their number if it is asked for each place.
 """
 import json
 import sys
