@@ -42,10 +42,14 @@ export function createFileBlocks(file: VersionedFile, head?: Uint8Array): FileBl
     }
   }
 
-  function assertInside(offset: number, length: number): void {
+  function isInside(offset: number, length: number): boolean {
     const isRange =
       Number.isSafeInteger(offset) && Number.isSafeInteger(length) && offset >= 0 && length >= 0;
-    if (isRange && offset + length <= byteLength) return;
+    return isRange && offset + length <= byteLength;
+  }
+
+  function assertInside(offset: number, length: number): void {
+    if (isInside(offset, length)) return;
     throw new ZpublishError(
       "invalid-metadata",
       `'${name}': expected bytes within the ${byteLength} of the file, received ${length} from ${offset} on`,
@@ -91,20 +95,15 @@ export function createFileBlocks(file: VersionedFile, head?: Uint8Array): FileBl
   }
 
   function readNow(offset: number, length: number): Uint8Array | undefined {
-    const block = Math.floor(offset / blockBytes);
-    const bytes = cached.get(prefix + block);
-    const at = offset - block * blockBytes;
-    if (bytes !== undefined && length >= 0 && at + length <= bytes.length)
-      return bytes.subarray(at, at + length);
-    if (bytes === undefined || !(length >= 0) || length > MAX_CACHED_READ_BYTES) return undefined;
-    const last = Math.floor((offset + length - 1) / blockBytes);
-    const blocks: Uint8Array[] = [bytes];
-    for (let other = block + 1; other <= last; other++) {
-      const found = cached.get(prefix + other);
+    if (!isInside(offset, length) || length > MAX_CACHED_READ_BYTES) return undefined;
+    const first = Math.floor(offset / blockBytes);
+    const blocks: Uint8Array[] = [];
+    for (let block = first; blocks.length === 0 || block * blockBytes < offset + length; block++) {
+      const found = cached.get(prefix + block);
       if (found === undefined) return undefined;
       blocks.push(found);
     }
-    return offset + length <= byteLength ? joined(blocks, at, length) : undefined;
+    return joined(blocks, offset - first * blockBytes, length);
   }
 
   async function readOnce(offset: number, length: number): Promise<Uint8Array<ArrayBuffer>> {

@@ -80,6 +80,7 @@ export function createFileSource(options: FileSourceOptions): Source {
     head = undefined;
     const stat: ObjectStat =
       known === undefined ? await look() : { version: known.version, byteLength: known.objectByteLength };
+    if (known !== undefined) objects.believe(place.key, stat, createdAtMs);
     const fingerprint = fingerprintOf(stat);
     if (latest?.fingerprint === fingerprint) return latest;
     try {
