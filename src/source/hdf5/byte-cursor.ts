@@ -15,6 +15,11 @@ export function bytesFor(limit: number): number {
   return limit < 1 ? 1 : Math.floor(Math.log2(limit) / 8) + 1;
 }
 
+/** Returns a view of the same bytes. */
+export function bufferOf(bytes: Uint8Array): Buffer {
+  return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+}
+
 /** Reads the little-endian fields of one structure of a file, one after the other. Never reads past its end. */
 export class ByteCursor {
   at: number;
@@ -32,7 +37,7 @@ export class ByteCursor {
     start = 0,
     end = bytes.length,
   ) {
-    this.bytes = bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    this.bytes = bufferOf(bytes);
     this.at = start;
     this.end = end;
   }

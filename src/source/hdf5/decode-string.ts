@@ -9,16 +9,12 @@ const SPACE = 0x20;
  * @param end The byte behind it.
  */
 export function decodeString(
-  bytes: Uint8Array,
+  bytes: Buffer,
   start: number,
   end: number,
   padding: Extract<Hdf5Type, { kind: "string" }>["padding"],
 ): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString(
-    "utf8",
-    start,
-    endOf(bytes, start, end, padding),
-  );
+  return bytes.toString("utf8", start, endOf(bytes, start, end, padding));
 }
 
 function endOf(bytes: Uint8Array, start: number, end: number, padding: string): number {

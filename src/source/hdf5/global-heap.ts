@@ -8,7 +8,7 @@ const HEADER_BYTES = 16;
 const MAX_KEPT_BYTES = 4 * 1024 * 1024;
 
 /** The objects of a collection by index. */
-export type HeapCollection = ReadonlyMap<number, Uint8Array>;
+export type HeapCollection = ReadonlyMap<number, Buffer>;
 
 /** Collections of objects that have no fixed size: strings, lists (HDF5 File Format Specification, III.E). */
 export class GlobalHeap {
@@ -48,7 +48,7 @@ export class GlobalHeap {
 }
 
 function parseCollection(bytes: Uint8Array): HeapCollection {
-  const objects = new Map<number, Uint8Array>();
+  const objects = new Map<number, Buffer>();
   const cursor = new ByteCursor(bytes, "global heap");
   if (bytes.length < HEADER_BYTES)
     throw invalidFile(`global heap: received a collection of ${bytes.length} bytes`);

@@ -1,7 +1,10 @@
 /** An HDF5 file as its metadata describe it, with nothing of netCDF's conventions. All addresses are offsets in the file. */
 export interface Hdf5File {
   readonly root: Hdf5Group;
-  /** Objects and links that cannot be used, by path without a leading slash, and the reason. */
+  /**
+   * Objects and links that cannot be used, by path without a leading slash, and the reason. Soft links to datasets are followed;
+   * those to groups are here, and links to other files.
+   */
   readonly refused: readonly { readonly path: string; readonly reason: string }[];
   readonly warnings: readonly string[];
 }
@@ -10,7 +13,7 @@ export interface Hdf5File {
 export interface Hdf5Group {
   /** Address of its object header, which object references name. */
   readonly address: number;
-  /** `/`, `/a/b`. */
+  /** `/`, `/a/b`. That of the first link if several lead to the group. */
   readonly path: string;
   readonly attributes: ReadonlyMap<string, Hdf5Attribute>;
   /** By name, in the order of creation if the file tells it, else of names. An object with two links is in both places. */
@@ -148,8 +151,9 @@ export interface Hdf5Attribute {
 }
 
 /**
- * An item of an attribute: a number, a bigint for integers of 8 bytes, a string, a list for arrays and variable-length lists, an
- * object for compounds, bytes for opaque items, `address` for references (null if it leads nowhere).
+ * An item of an attribute: a number, a bigint for integers of 8 bytes, a string, a list for arrays (flat, in C order), for
+ * variable-length lists and for complex numbers (both parts), an object for compounds, bytes for opaque items, `address` for
+ * references (null if it leads nowhere). Enumerations are as their base.
  */
 export type Hdf5Item =
   | number

@@ -4,8 +4,9 @@ import { GlobalHeap } from "./global-heap.js";
 import type { Hdf5Input } from "./hdf5-input.js";
 import { SharedMessages } from "./shared-messages.js";
 
-/** Maximum number of items of all attributes of a file, so that a small file cannot fill the memory. */
+/** Bounds for the values of all attributes of a file. Several attributes may have the same bytes, so a small file could have many. */
 const MAX_ATTRIBUTE_ITEMS = 8_000_000;
+const MAX_ATTRIBUTE_BYTES = 128 * 1024 * 1024;
 
 /** Maximum number of warnings about attributes. */
 const MAX_WARNINGS = 100;
@@ -14,20 +15,23 @@ const MAX_WARNINGS = 100;
 export class ObjectReader {
   readonly shared: SharedMessages;
   readonly heap: GlobalHeap;
-  /** Items that all attributes may have, less those that were read. */
   private itemsLeft = MAX_ATTRIBUTE_ITEMS;
+  private bytesLeft = MAX_ATTRIBUTE_BYTES;
 
   constructor(readonly input: Hdf5Input) {
     this.shared = new SharedMessages(input);
     this.heap = new GlobalHeap(input);
   }
 
-  /** Counts items of attributes. @throws ZpublishError `unsupported` if the file has too many */
-  spendItems(count: number): void {
-    if (count > this.itemsLeft) {
-      throw unsupportedFile(`expected at most ${MAX_ATTRIBUTE_ITEMS} items in all attributes, received more`);
+  /** Counts values of attributes. @throws ZpublishError `unsupported` if the file has too many */
+  spend(items: number, bytes: number): void {
+    if (items > this.itemsLeft || bytes > this.bytesLeft) {
+      throw unsupportedFile(
+        `expected at most ${MAX_ATTRIBUTE_ITEMS} items and ${MAX_ATTRIBUTE_BYTES} bytes in all attributes, received more`,
+      );
     }
-    this.itemsLeft -= count;
+    this.itemsLeft -= items;
+    this.bytesLeft -= bytes;
   }
 
   /** Adds a warning about the file, unless it has many already. */

@@ -1,3 +1,5 @@
+import { startCooperatively } from "../../event-loop/cooperative-task.js";
+import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import { readBTree2 } from "./b-tree-2.js";
 import { ByteCursor, invalidFile } from "./byte-cursor.js";
 import { FractalHeap } from "./fractal-heap.js";
@@ -5,7 +7,7 @@ import type { Hdf5Attribute, Hdf5Item, Hdf5Type } from "./hdf5-model.js";
 import type { ObjectReader } from "./object-reader.js";
 import { roundUp } from "./parse-dataset-messages.js";
 import { type Dataspace, itemCount, parseDataspace } from "./parse-dataspace.js";
-import { readItems } from "./read-items.js";
+import { type ItemBudget, readItems } from "./read-items.js";
 import { type HeaderMessage, MESSAGE } from "./read-object-header.js";
 import { cursorOf } from "./shared-messages.js";
 
@@ -14,8 +16,8 @@ const ATTRIBUTES_BY_NAME = 8;
 const RECORD_BYTES = 17;
 const ID_BYTES = 8;
 
-/** Bounds for the values of one attribute. */
-const LIMITS = { items: 1_000_000, bytes: 16 * 1024 * 1024 };
+/** Bounds for the values of one attribute. They are decoded in one go. */
+const LIMITS: Readonly<ItemBudget> = { items: 300_000, bytes: 16 * 1024 * 1024 };
 
 /** Flag of messages whose content is elsewhere. */
 const IS_SHARED = 0x02;
@@ -82,8 +84,8 @@ async function readDense(reader: ObjectReader, info: ByteCursor): Promise<Attrib
     const id = record.part(ID_BYTES, "fractal heap");
     return { id, isShared: (record.u8() & IS_SHARED) !== 0, order: record.u32() };
   });
-  entries.sort((a, b) => a.order - b.order);
-  return entries.map(({ id, isShared }) => () => {
+  const sorted = await startCooperatively(sortCooperatively(entries, (a, b) => a.order - b.order));
+  return sorted.map(({ id, isShared }) => () => {
     if (isShared) return reader.shared.readFromHeap(id, MESSAGE.attribute, "attribute");
     const bytes = heap.read(id);
     return bytes instanceof Uint8Array
@@ -145,6 +147,11 @@ function readValues(
   if (byteLength > cursor.left) {
     throw invalidFile(`attribute: expected values of ${byteLength} bytes, received ${cursor.left}`);
   }
-  reader.spendItems(count);
-  return readItems(reader.heap, type, cursor.take(byteLength), count, LIMITS);
+  const budget = { ...LIMITS };
+  const spent = (items: Hdf5Item[]): Hdf5Item[] => {
+    reader.spend(LIMITS.items - budget.items, LIMITS.bytes - budget.bytes);
+    return items;
+  };
+  const items = readItems(reader.heap, type, cursor.take(byteLength), count, budget);
+  return items instanceof Promise ? items.then(spent) : spent(items);
 }

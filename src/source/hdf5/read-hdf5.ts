@@ -9,6 +9,7 @@ import { readDataset } from "./read-dataset.js";
 import { readLinks } from "./read-links.js";
 import { type HeaderMessage, MESSAGE, readObjectHeader } from "./read-object-header.js";
 import { readSuperblock } from "./read-superblock.js";
+import { resolvePath, type SoftLinks } from "./resolve-path.js";
 
 /** Maximum depth of groups. A path of a request has at most 1,024 bytes. */
 const MAX_DEPTH = 256;
@@ -16,8 +17,8 @@ const MAX_DEPTH = 256;
 /** Maximum number of paths that lead to objects. Links that share groups can make more of them than there are objects. */
 const MAX_PATHS = 1_000_000;
 
-/** Maximum number of links to follow from a path, one soft link after the other. */
-const MAX_HOPS = 16;
+/** Maximum length of a path. Requests have shorter ones. */
+const MAX_PATH_LENGTH = 4096;
 
 /** A group whose links are still being read. */
 interface OpenGroup extends Hdf5Group {
@@ -32,13 +33,6 @@ type HdfObject =
   | { readonly kind: "dataset"; readonly dataset: Hdf5Dataset }
   | { readonly kind: "type" }
   | { readonly kind: "refused"; readonly reason: string };
-
-/** A link that is followed when all groups are read. */
-interface SoftLink {
-  readonly parent: OpenGroup;
-  readonly name: string;
-  readonly target: string;
-}
 
 /**
  * Reads the metadata of an HDF5 file.
@@ -74,7 +68,7 @@ async function readExtension(reader: ObjectReader, address: number): Promise<voi
 class FileWalk {
   readonly refused: { readonly path: string; readonly reason: string }[] = [];
   private readonly objects = new Map<number, HdfObject>();
-  private readonly softLinks: SoftLink[] = [];
+  private readonly softLinks: SoftLinks = new Map();
 
   constructor(private readonly reader: ObjectReader) {}
 
@@ -82,7 +76,12 @@ class FileWalk {
     const messages = await this.reader.shared.readObject(address);
     if (!isGroup(messages)) throw invalidFile("expected a group as root, received another object");
     const root = await this.readGroup(address, "/", messages, 0);
-    for (const link of this.softLinks) this.followSoftLink(root, link);
+    for (const [parent, links] of this.softLinks) {
+      for (const [name, target] of links) {
+        if (this.reader.input.isPauseDue) await this.reader.input.pause();
+        this.addSoftLink(root, parent as OpenGroup, name, target);
+      }
+    }
     return root;
   }
 
@@ -122,7 +121,8 @@ class FileWalk {
       return void this.refuse(path, "the name is there twice");
     if (link.kind === "other") return void this.refuse(path, link.reason);
     if (link.kind === "soft") {
-      this.softLinks.push({ parent, name, target: link.target });
+      const links = this.softLinks.get(parent) ?? new Map<string, string>();
+      this.softLinks.set(parent, links.set(name, link.target));
       return;
     }
     const object = this.objects.get(link.address) ?? (await this.readObject(link.address, path, depth + 1));
@@ -160,47 +160,16 @@ class FileWalk {
     return object;
   }
 
-  /** Follows a soft link to a dataset. Groups are refused, because links could make circles of them. */
-  private followSoftLink(root: Hdf5Group, { parent, name, target }: SoftLink): void {
+  /** Adds the dataset of a soft link, as netCDF4 and h5netcdf do. Groups are refused, because links could make circles of them. */
+  private addSoftLink(root: Hdf5Group, parent: OpenGroup, name: string, target: string): void {
     const path = pathIn(parent, name);
-    if (parent.groups.has(name) || parent.datasets.has(name))
-      return void this.refuse(path, "the name is there twice");
-    const found = this.resolvePath(root, parent, target, 0);
-    if (found?.kind === "dataset") parent.datasets.set(name, found.dataset);
-    else
-      this.refuse(
-        path,
-        `it is a soft link to ${JSON.stringify(target)}, which is ${found ? "a group" : "no dataset"}`,
-      );
-  }
-
-  private resolvePath(
-    root: Hdf5Group,
-    parent: Hdf5Group,
-    target: string,
-    hops: number,
-  ):
-    | { readonly kind: "group"; readonly group: Hdf5Group }
-    | { readonly kind: "dataset"; readonly dataset: Hdf5Dataset }
-    | undefined {
-    if (hops > MAX_HOPS) return undefined;
-    const steps = target.split("/").filter((step) => step !== "" && step !== ".");
-    let group = target.startsWith("/") ? root : parent;
-    for (const [i, step] of steps.entries()) {
-      const isLast = i === steps.length - 1;
-      const dataset = group.datasets.get(step);
-      if (dataset !== undefined) return isLast ? { kind: "dataset", dataset } : undefined;
-      let next = group.groups.get(step);
-      if (next === undefined) {
-        const link = this.softLinks.find((soft) => soft.parent === group && soft.name === step);
-        const found = link && this.resolvePath(root, link.parent, link.target, hops + 1);
-        if (found?.kind === "dataset") return isLast ? found : undefined;
-        next = found?.group;
-      }
-      if (next === undefined) return undefined;
-      group = next;
+    const found = resolvePath(root, parent, target, this.softLinks);
+    if (parent.groups.has(name) || parent.datasets.has(name)) this.refuse(path, "the name is there twice");
+    else if (found?.kind === "dataset") parent.datasets.set(name, found.dataset);
+    else {
+      const reason = found === undefined ? "leads to no dataset" : "leads to a group";
+      this.refuse(path, `its link to the path ${JSON.stringify(target.slice(0, MAX_PATH_LENGTH))} ${reason}`);
     }
-    return { kind: "group", group };
   }
 
   private refuse(path: string, reason: string): void {

@@ -1,15 +1,15 @@
-import { invalidFile, unsupportedFile } from "./byte-cursor.js";
+import { bufferOf, invalidFile, unsupportedFile } from "./byte-cursor.js";
 import { decodeString } from "./decode-string.js";
 import type { GlobalHeap, HeapCollection } from "./global-heap.js";
 import type { Hdf5Item, Hdf5Type } from "./hdf5-model.js";
 import { integerAt } from "./parse-datatype.js";
 
-/** Bounds for what becomes of stored items. */
-export interface ItemLimits {
-  /** Maximum number of items, those inside of others included. */
-  readonly items: number;
-  /** Maximum bytes of all strings and opaque items, and of the heap's collections that hold them. */
-  readonly bytes: number;
+/** What stored items may become. It is reduced by what was used. */
+export interface ItemBudget {
+  /** Items that may be made, those inside of others included. */
+  items: number;
+  /** Bytes of all strings, lists and opaque items; also of the heap's collections that hold them, which are not counted as used. */
+  bytes: number;
 }
 
 /** State while items are decoded. */
@@ -18,18 +18,14 @@ interface Decoding {
   readonly collections: ReadonlyMap<number, HeapCollection>;
   /** Addresses of collections that have to be loaded first. */
   readonly missing: Set<number>;
-  itemsLeft: number;
-  bytesLeft: number;
+  readonly budget: ItemBudget;
 }
-
-/** Bytes of an item of variable length: number of elements, address of a collection, index in it. */
-const VLEN_BYTES = 16;
 
 /**
  * Decodes stored items, and reads those of variable length from the heap.
  * @param bytes `count` items one after the other.
  * @returns The items; a promise if collections have to be loaded. Array types become flat lists in C order, complex numbers lists of two parts.
- * @throws ZpublishError `unsupported` if the type cannot be decoded, or there is more than `limits` say; `invalid-metadata`,
+ * @throws ZpublishError `unsupported` if the type cannot be decoded, or there is more than `budget` allows; `invalid-metadata`,
  * `source-unreadable`, `source-changed`
  */
 export function readItems(
@@ -37,22 +33,17 @@ export function readItems(
   type: Hdf5Type,
   bytes: Uint8Array,
   count: number,
-  limits: ItemLimits,
+  budget: ItemBudget,
 ): Hdf5Item[] | Promise<Hdf5Item[]> {
   if (count * type.size > bytes.length) {
     throw invalidFile(`expected ${count} items of ${type.size} bytes, received ${bytes.length} bytes`);
   }
   const collections = new Map<number, HeapCollection>();
-  const { items: itemsLeft, bytes: bytesLeft } = limits;
-  const { baseAddress } = heap.input;
+  const whole = { ...budget };
   const missing = new Set<number>();
-  const items = decodeMany(type, bytes, 0, count, {
-    baseAddress,
-    collections,
-    missing,
-    itemsLeft,
-    bytesLeft,
-  });
+  const state: Decoding = { baseAddress: heap.input.baseAddress, collections, missing, budget };
+  const buffer = bufferOf(bytes);
+  const items = decodeMany(type, buffer, 0, count, state);
   return missing.size === 0 ? items : loadAndDecode();
 
   /** Lists of lists need a pass for each level: the places of inner ones are known when the outer ones are loaded. */
@@ -62,13 +53,13 @@ export function readItems(
       for (const address of missing) {
         const { collection, byteLength } = await heap.load(address);
         loadedBytes += byteLength;
-        if (loadedBytes > limits.bytes) throw tooLarge(`${limits.bytes} bytes of collections`);
+        if (loadedBytes > whole.bytes) throw tooLarge(`${whole.bytes} bytes of collections`);
         collections.set(address, collection);
         if (heap.input.isPauseDue) await heap.input.pause();
       }
       missing.clear();
-      const state = { baseAddress, collections, missing, itemsLeft, bytesLeft };
-      const found = decodeMany(type, bytes, 0, count, state);
+      Object.assign(budget, whole);
+      const found = decodeMany(type, buffer, 0, count, state);
       if (missing.size === 0) return found;
     }
     return items;
@@ -76,18 +67,17 @@ export function readItems(
 }
 
 function tooLarge(limit: string): Error {
-  return unsupportedFile(`expected values of at most ${limit}`);
+  return unsupportedFile(`the values are too large: expected ${limit}`);
 }
 
 function decodeMany(
   type: Hdf5Type,
-  bytes: Uint8Array,
+  bytes: Buffer,
   start: number,
   count: number,
   state: Decoding,
 ): Hdf5Item[] {
-  state.itemsLeft -= count;
-  if (state.itemsLeft < 0) throw tooLarge("so many items");
+  spendItems(state, count);
   const items = new Array<Hdf5Item>(count);
   const decode = decoderOf(type, bytes, state);
   for (let i = 0; i < count; i++) items[i] = decode(start + i * type.size);
@@ -95,7 +85,7 @@ function decodeMany(
 }
 
 /** Returns a function that decodes the item at an offset of `bytes`. */
-function decoderOf(type: Hdf5Type, bytes: Uint8Array, state: Decoding): (at: number) => Hdf5Item {
+function decoderOf(type: Hdf5Type, bytes: Buffer, state: Decoding): (at: number) => Hdf5Item {
   switch (type.kind) {
     case "integer":
       return integerDecoder(type, bytes);
@@ -105,7 +95,7 @@ function decoderOf(type: Hdf5Type, bytes: Uint8Array, state: Decoding): (at: num
       return decoderOf(type.base, bytes, state);
     case "string":
       return (at) => {
-        spend(state, type.size);
+        spendBytes(state, type.size);
         return decodeString(bytes, at, at + type.size, type.padding);
       };
     case "vlen-string":
@@ -122,23 +112,21 @@ function decoderOf(type: Hdf5Type, bytes: Uint8Array, state: Decoding): (at: num
       return (at) => decodeMany(type.base, bytes, at, type.size / type.base.size, state);
     case "complex":
       return (at) => decodeMany(type.base, bytes, at, 2, state);
-    case "compound":
-      return (at) => ({
-        fields: new Map(
-          type.fields.map((field) => {
-            const [item] = decodeMany(field.type, bytes, at + field.offset, 1, state);
-            return [field.name, item as Hdf5Item];
-          }),
-        ),
-      });
+    case "compound": {
+      const fields = type.fields.map((field) => ({ ...field, decode: decoderOf(field.type, bytes, state) }));
+      return (at) => {
+        spendItems(state, fields.length);
+        return { fields: new Map(fields.map(({ name, offset, decode }) => [name, decode(at + offset)])) };
+      };
+    }
     case "opaque":
       return (at) => {
-        spend(state, type.size);
+        spendBytes(state, type.size);
         return Uint8Array.from(bytes.subarray(at, at + type.size));
       };
     case "object-reference":
       return (at) => {
-        const address = unsignedAt(bytes, at);
+        const address = bytes.readBigUInt64LE(at);
         return {
           address: address === 0n || address > MAX_ADDRESS ? null : Number(address) + state.baseAddress,
         };
@@ -150,17 +138,9 @@ function decoderOf(type: Hdf5Type, bytes: Uint8Array, state: Decoding): (at: num
 
 const MAX_ADDRESS = BigInt(Number.MAX_SAFE_INTEGER);
 
-function unsignedAt(bytes: Uint8Array, at: number): bigint {
-  return viewOf(bytes).getBigUint64(at, true);
-}
-
-function viewOf(bytes: Uint8Array): DataView {
-  return new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-}
-
 function integerDecoder(
   type: Extract<Hdf5Type, { kind: "integer" }>,
-  bytes: Uint8Array,
+  bytes: Buffer,
 ): (at: number) => number | bigint {
   const { size, isSigned } = type;
   if (type.precision !== size * 8) {
@@ -169,22 +149,27 @@ function integerDecoder(
       return size === 8 ? value : Number(value);
     };
   }
-  const view = viewOf(bytes);
   const isLittle = type.byteOrder === "<";
-  if (size === 1) return isSigned ? (at) => view.getInt8(at) : (at) => view.getUint8(at);
-  if (size === 2)
-    return isSigned ? (at) => view.getInt16(at, isLittle) : (at) => view.getUint16(at, isLittle);
-  if (size === 4)
-    return isSigned ? (at) => view.getInt32(at, isLittle) : (at) => view.getUint32(at, isLittle);
-  return isSigned ? (at) => view.getBigInt64(at, isLittle) : (at) => view.getBigUint64(at, isLittle);
+  switch (size) {
+    case 1:
+      return isSigned ? (at) => bytes.readInt8(at) : (at) => bytes.readUInt8(at);
+    case 2:
+      if (isLittle) return isSigned ? (at) => bytes.readInt16LE(at) : (at) => bytes.readUInt16LE(at);
+      return isSigned ? (at) => bytes.readInt16BE(at) : (at) => bytes.readUInt16BE(at);
+    case 4:
+      if (isLittle) return isSigned ? (at) => bytes.readInt32LE(at) : (at) => bytes.readUInt32LE(at);
+      return isSigned ? (at) => bytes.readInt32BE(at) : (at) => bytes.readUInt32BE(at);
+    default:
+      if (isLittle) return isSigned ? (at) => bytes.readBigInt64LE(at) : (at) => bytes.readBigUInt64LE(at);
+      return isSigned ? (at) => bytes.readBigInt64BE(at) : (at) => bytes.readBigUInt64BE(at);
+  }
 }
 
-function floatDecoder(type: Extract<Hdf5Type, { kind: "float" }>, bytes: Uint8Array): (at: number) => number {
-  const view = viewOf(bytes);
+function floatDecoder(type: Extract<Hdf5Type, { kind: "float" }>, bytes: Buffer): (at: number) => number {
   const isLittle = type.byteOrder === "<";
-  if (type.size === 8) return (at) => view.getFloat64(at, isLittle);
-  if (type.size === 4) return (at) => view.getFloat32(at, isLittle);
-  return (at) => halfFloat(view.getUint16(at, isLittle));
+  if (type.size === 8) return isLittle ? (at) => bytes.readDoubleLE(at) : (at) => bytes.readDoubleBE(at);
+  if (type.size === 4) return isLittle ? (at) => bytes.readFloatLE(at) : (at) => bytes.readFloatBE(at);
+  return (at) => halfFloat(isLittle ? bytes.readUInt16LE(at) : bytes.readUInt16BE(at));
 }
 
 function halfFloat(bits: number): number {
@@ -196,34 +181,41 @@ function halfFloat(bits: number): number {
   return sign * (1024 + mantissa) * 2 ** (exponent - 25);
 }
 
-/** Returns the object of an item of variable length; undefined if it is empty, or if its collection has to be loaded first. */
+/**
+ * Returns the object of an item of variable length: number of elements, address of a collection, index in it.
+ * @returns Undefined if it is empty, or if its collection has to be loaded first.
+ */
 function objectAt(
-  bytes: Uint8Array,
+  bytes: Buffer,
   at: number,
   elementBytes: number,
   state: Decoding,
-): { readonly object: Uint8Array; readonly length: number } | undefined {
-  const view = new DataView(bytes.buffer, bytes.byteOffset + at, VLEN_BYTES);
-  const length = view.getUint32(0, true);
-  const address = view.getBigUint64(4, true);
+): { readonly object: Buffer; readonly length: number } | undefined {
+  const length = bytes.readUInt32LE(at);
+  const address = bytes.readBigUInt64LE(at + 4);
   if (length === 0 || address === 0n || address > MAX_ADDRESS) return undefined;
   const collection = state.collections.get(Number(address));
   if (collection === undefined) {
     state.missing.add(Number(address));
     return undefined;
   }
-  const index = view.getUint32(12, true);
+  const index = bytes.readUInt32LE(at + 12);
   const object = collection.get(index);
   if (object === undefined) throw invalidFile(`global heap: there is no object ${index}`);
   const byteLength = length * elementBytes;
   if (byteLength > object.length) {
     throw invalidFile(`global heap: expected an object of ${byteLength} bytes, received ${object.length}`);
   }
-  spend(state, byteLength);
+  spendBytes(state, byteLength);
   return { object: object.subarray(0, byteLength), length };
 }
 
-function spend(state: Decoding, byteLength: number): void {
-  state.bytesLeft -= byteLength;
-  if (state.bytesLeft < 0) throw tooLarge("so many bytes");
+function spendItems(state: Decoding, count: number): void {
+  state.budget.items -= count;
+  if (state.budget.items < 0) throw tooLarge("fewer items");
+}
+
+function spendBytes(state: Decoding, byteLength: number): void {
+  state.budget.bytes -= byteLength;
+  if (state.budget.bytes < 0) throw tooLarge("fewer bytes");
 }

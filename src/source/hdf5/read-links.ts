@@ -1,3 +1,5 @@
+import { startCooperatively } from "../../event-loop/cooperative-task.js";
+import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import { readBTree2 } from "./b-tree-2.js";
 import { ByteCursor } from "./byte-cursor.js";
 import { FractalHeap } from "./fractal-heap.js";
@@ -30,7 +32,7 @@ export async function readLinks(input: Hdf5Input, messages: readonly HeaderMessa
     }
   }
   const isOrdered = links.every(({ creationOrder }) => creationOrder !== undefined);
-  return links.sort(isOrdered ? byCreation : byName);
+  return startCooperatively(sortCooperatively(links, isOrdered ? byCreation : byName));
 }
 
 function byCreation(a: Hdf5Link, b: Hdf5Link): number {
