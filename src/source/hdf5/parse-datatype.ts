@@ -205,6 +205,8 @@ function arrayOf(base: Hdf5Type, shape: readonly number[]): Hdf5Type {
 function parseComplex(cursor: ByteCursor, head: TypeHead, depth: number): Hdf5Type {
   const base = parseDatatype(cursor, depth + 1);
   if (base.kind !== "float") return other(head, "complex numbers of other parts than IEEE 754 floats");
+  // Bits 1 and 2: real and imaginary part, or polar or exponential form.
+  if (((head.bits >> 1) & 3) !== 0) return other(head, "complex numbers that have no real part");
   if (head.size !== 2 * base.size) {
     throw invalidFile(`datatype: expected a complex number of ${2 * base.size} bytes, received ${head.size}`);
   }

@@ -193,7 +193,8 @@ function objectAt(
 ): { readonly object: Buffer; readonly length: number } | undefined {
   const length = bytes.readUInt32LE(at);
   const address = bytes.readBigUInt64LE(at + 4);
-  if (length === 0 || address === 0n || address > MAX_ADDRESS) return undefined;
+  if (length === 0 || address === 0n) return undefined;
+  if (address > MAX_ADDRESS) throw invalidFile("global heap: an address has more than 53 bits");
   const collection = state.collections.get(Number(address));
   if (collection === undefined) {
     state.missing.add(Number(address));

@@ -32,7 +32,7 @@ export interface Superblock {
 
 /**
  * Tells if a file is HDF5.
- * @param head First 4,096 bytes of the file, or all of a shorter one. A user block may end there at most.
+ * @param head First 4,096 bytes of the file, or all of a shorter one. So a user block may have 2,048 bytes.
  */
 export function isHdf5(head: Uint8Array): boolean {
   for (let at = 0; at + SIGNATURE.length <= head.length; at = nextPlace(at)) {
