@@ -24,7 +24,8 @@ export function bufferOf(bytes: Uint8Array): Buffer {
 export class ByteCursor {
   at: number;
   readonly end: number;
-  private readonly bytes: Buffer;
+  /** All bytes that the structure lies in. */
+  readonly bytes: Buffer;
 
   /**
    * @param structure Name of the structure, for messages.

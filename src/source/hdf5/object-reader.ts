@@ -23,15 +23,18 @@ export class ObjectReader {
     this.heap = new GlobalHeap(input);
   }
 
-  /** Counts values of attributes. @throws ZpublishError `unsupported` if the file has too many */
+  /** Counts values of attributes. */
   spend(items: number, bytes: number): void {
-    if (items > this.itemsLeft || bytes > this.bytesLeft) {
-      throw unsupportedFile(
-        `expected at most ${MAX_ATTRIBUTE_ITEMS} items and ${MAX_ATTRIBUTE_BYTES} bytes in all attributes, received more`,
-      );
-    }
     this.itemsLeft -= items;
     this.bytesLeft -= bytes;
+  }
+
+  /** @throws ZpublishError `unsupported` if the file's attributes had too many values already */
+  checkBudget(): void {
+    if (this.itemsLeft > 0 && this.bytesLeft > 0) return;
+    throw unsupportedFile(
+      `expected at most ${MAX_ATTRIBUTE_ITEMS} items and ${MAX_ATTRIBUTE_BYTES} bytes in all attributes, received more`,
+    );
   }
 
   /** Adds a warning about the file, unless it has many already. */

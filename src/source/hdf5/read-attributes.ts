@@ -98,21 +98,27 @@ async function readDense(reader: ObjectReader, info: ByteCursor): Promise<Attrib
 function readAttribute(reader: ObjectReader, cursor: ByteCursor): NamedAttribute | Promise<NamedAttribute> {
   const version = cursor.version(1, 3);
   const flags = version === 1 ? cursor.u8() & 0 : cursor.u8();
-  const [nameBytes, typeBytes, spaceBytes] = [cursor.u16(), cursor.u16(), cursor.u16()];
+  const nameBytes = cursor.u16();
+  const typeBytes = cursor.u16();
+  const spaceBytes = cursor.u16();
   // Charset of the name: ASCII is UTF-8, too.
   if (version === 3) cursor.skip(1);
-  const start = cursor.at;
-  const name = cursor.text(nameBytes);
-  const padded = (byteLength: number): number => (version === 1 ? roundUp(byteLength) : byteLength);
-  cursor.at = start;
-  cursor.skip(padded(nameBytes));
-  const typePart = cursor.part(padded(typeBytes), "datatype");
-  const spacePart = cursor.part(padded(spaceBytes), "dataspace");
+  const name = parseName(cursor, nameBytes, version);
+  const typePart = cursor.part(version === 1 ? roundUp(typeBytes) : typeBytes, "datatype");
+  const spacePart = cursor.part(version === 1 ? roundUp(spaceBytes) : spaceBytes, "dataspace");
   const type = reader.shared.datatype(typePart, (flags & 1) !== 0);
   const space = (flags & 2) !== 0 ? reader.shared.follow(spacePart, MESSAGE.dataspace) : spacePart;
-  if (!(type instanceof Promise || space instanceof Promise))
+  if (!(type instanceof Promise || space instanceof Promise)) {
     return withValues(reader, name, type, space, cursor);
+  }
   return Promise.all([type, space]).then(([found, shape]) => withValues(reader, name, found, shape, cursor));
+}
+
+/** Names, types and spaces are padded to 8 bytes in version 1. */
+function parseName(cursor: ByteCursor, byteLength: number, version: number): string {
+  const name = cursor.text(byteLength);
+  if (version === 1) cursor.skip(roundUp(byteLength) - byteLength);
+  return name;
 }
 
 /** @param values The rest of the attribute message. */
@@ -124,16 +130,25 @@ function withValues(
   values: ByteCursor,
 ): NamedAttribute | Promise<NamedAttribute> {
   const { shape } = parseDataspace(space);
-  const done = (items: Hdf5Item[]): NamedAttribute => ({ name, attribute: { type, shape, items } });
-  const failed = (error: unknown): NamedAttribute => {
-    return { name, attribute: { type, shape, items: undefined, problem: reader.reasonOf(error) } };
-  };
   try {
     const items = readValues(reader, values, type, shape);
-    return items instanceof Promise ? items.then(done, failed) : done(items);
+    if (!(items instanceof Promise)) return { name, attribute: { type, shape, items } };
+    return items.then(
+      (found) => ({ name, attribute: { type, shape, items: found } }),
+      (error) => ({ name, attribute: withoutValues(reader, type, shape, error) }),
+    );
   } catch (error) {
-    return failed(error);
+    return { name, attribute: withoutValues(reader, type, shape, error) };
   }
+}
+
+function withoutValues(
+  reader: ObjectReader,
+  type: Hdf5Type,
+  shape: Dataspace["shape"],
+  error: unknown,
+): Hdf5Attribute {
+  return { type, shape, items: undefined, problem: reader.reasonOf(error) };
 }
 
 function readValues(
@@ -147,11 +162,14 @@ function readValues(
   if (byteLength > cursor.left) {
     throw invalidFile(`attribute: expected values of ${byteLength} bytes, received ${cursor.left}`);
   }
-  const budget = { ...LIMITS };
-  const spent = (items: Hdf5Item[]): Hdf5Item[] => {
-    reader.spend(LIMITS.items - budget.items, LIMITS.bytes - budget.bytes);
-    return items;
-  };
-  const items = readItems(reader.heap, type, cursor.take(byteLength), count, budget);
-  return items instanceof Promise ? items.then(spent) : spent(items);
+  reader.checkBudget();
+  const budget = { items: LIMITS.items, bytes: LIMITS.bytes };
+  // What a failure has used counts, too.
+  const spend = (): void => reader.spend(LIMITS.items - budget.items, LIMITS.bytes - budget.bytes);
+  try {
+    const items = readItems(reader.heap, type, cursor.bytes, count, budget, cursor.at);
+    return items instanceof Promise ? items.finally(spend) : items;
+  } finally {
+    spend();
+  }
 }

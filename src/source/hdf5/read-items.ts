@@ -15,16 +15,20 @@ export interface ItemBudget {
 /** State while items are decoded. */
 interface Decoding {
   readonly baseAddress: number;
-  readonly collections: ReadonlyMap<number, HeapCollection>;
-  /** Addresses of collections that have to be loaded first. */
-  readonly missing: Set<number>;
   readonly budget: ItemBudget;
+  readonly collections: ReadonlyMap<number, HeapCollection>;
+  /** Addresses of collections that have to be loaded first; undefined if there are none. */
+  missing: Set<number> | undefined;
 }
+
+const NO_COLLECTIONS: ReadonlyMap<number, HeapCollection> = new Map();
 
 /**
  * Decodes stored items, and reads those of variable length from the heap.
  * @param bytes `count` items one after the other.
- * @returns The items; a promise if collections have to be loaded. Array types become flat lists in C order, complex numbers lists of two parts.
+ * @param start Offset of the first item in `bytes`. Default: 0
+ * @returns The items; a promise if collections have to be loaded. Array types become flat lists in C order, complex numbers lists
+ * of two parts.
  * @throws ZpublishError `unsupported` if the type cannot be decoded, or there is more than `budget` allows; `invalid-metadata`,
  * `source-unreadable`, `source-changed`
  */
@@ -34,35 +38,54 @@ export function readItems(
   bytes: Uint8Array,
   count: number,
   budget: ItemBudget,
+  start = 0,
 ): Hdf5Item[] | Promise<Hdf5Item[]> {
-  if (count * type.size > bytes.length) {
-    throw invalidFile(`expected ${count} items of ${type.size} bytes, received ${bytes.length} bytes`);
+  if (start + count * type.size > bytes.length) {
+    throw invalidFile(
+      `expected ${count} items of ${type.size} bytes, received ${bytes.length - start} bytes`,
+    );
   }
-  const collections = new Map<number, HeapCollection>();
-  const whole = { ...budget };
-  const missing = new Set<number>();
-  const state: Decoding = { baseAddress: heap.input.baseAddress, collections, missing, budget };
+  const { baseAddress } = heap.input;
+  const state: Decoding = { baseAddress, budget, collections: NO_COLLECTIONS, missing: undefined };
+  const { items: itemsLeft, bytes: bytesLeft } = budget;
   const buffer = bufferOf(bytes);
-  const items = decodeMany(type, buffer, 0, count, state);
-  return missing.size === 0 ? items : loadAndDecode();
+  const items = decodeMany(type, buffer, start, count, state);
+  if (state.missing === undefined) return items;
+  const decodeAgain = (collections: ReadonlyMap<number, HeapCollection>) => {
+    budget.items = itemsLeft;
+    budget.bytes = bytesLeft;
+    const next: Decoding = { baseAddress, budget, collections, missing: undefined };
+    return { items: decodeMany(type, buffer, start, count, next), missing: next.missing };
+  };
+  return loadAndDecode(heap, state.missing, bytesLeft, decodeAgain);
+}
 
-  /** Lists of lists need a pass for each level: the places of inner ones are known when the outer ones are loaded. */
-  async function loadAndDecode(): Promise<Hdf5Item[]> {
-    let loadedBytes = 0;
-    while (missing.size > 0) {
-      for (const address of missing) {
-        const { collection, byteLength } = await heap.load(address);
-        loadedBytes += byteLength;
-        if (loadedBytes > whole.bytes) throw tooLarge(`${whole.bytes} bytes of collections`);
-        collections.set(address, collection);
-        if (heap.input.isPauseDue) await heap.input.pause();
-      }
-      missing.clear();
-      Object.assign(budget, whole);
-      const found = decodeMany(type, buffer, 0, count, state);
-      if (missing.size === 0) return found;
+/**
+ * Loads collections, and decodes with them. Lists of lists need a pass for each level: the places of inner ones are known when the
+ * outer ones are loaded.
+ */
+async function loadAndDecode(
+  heap: GlobalHeap,
+  firstMissing: ReadonlySet<number>,
+  maxBytes: number,
+  decode: (collections: ReadonlyMap<number, HeapCollection>) => {
+    readonly items: Hdf5Item[];
+    readonly missing: ReadonlySet<number> | undefined;
+  },
+): Promise<Hdf5Item[]> {
+  const collections = new Map<number, HeapCollection>();
+  let loadedBytes = 0;
+  for (let missing = firstMissing; ; ) {
+    for (const address of missing) {
+      const { collection, byteLength } = await heap.load(address);
+      loadedBytes += byteLength;
+      if (loadedBytes > maxBytes) throw tooLarge(`collections of at most ${maxBytes} bytes`);
+      collections.set(address, collection);
+      if (heap.input.isPauseDue) await heap.input.pause();
     }
-    return items;
+    const pass = decode(collections);
+    if (pass.missing === undefined) return pass.items;
+    missing = pass.missing;
   }
 }
 
@@ -79,58 +102,51 @@ function decodeMany(
 ): Hdf5Item[] {
   spendItems(state, count);
   const items = new Array<Hdf5Item>(count);
-  const decode = decoderOf(type, bytes, state);
-  for (let i = 0; i < count; i++) items[i] = decode(start + i * type.size);
+  for (let i = 0; i < count; i++) items[i] = decodeItem(type, bytes, start + i * type.size, state);
   return items;
 }
 
-/** Returns a function that decodes the item at an offset of `bytes`. */
-function decoderOf(type: Hdf5Type, bytes: Buffer, state: Decoding): (at: number) => Hdf5Item {
+/** Decodes the item at an offset of `bytes`. */
+function decodeItem(type: Hdf5Type, bytes: Buffer, at: number, state: Decoding): Hdf5Item {
   switch (type.kind) {
     case "integer":
-      return integerDecoder(type, bytes);
+      return decodeInteger(type, bytes, at);
     case "float":
-      return floatDecoder(type, bytes);
+      return decodeFloat(type, bytes, at);
     case "enum":
-      return decoderOf(type.base, bytes, state);
+      return decodeItem(type.base, bytes, at, state);
     case "string":
-      return (at) => {
-        spendBytes(state, type.size);
-        return decodeString(bytes, at, at + type.size, type.padding);
-      };
-    case "vlen-string":
-      return (at) => {
-        const object = objectAt(bytes, at, 1, state)?.object;
-        return object === undefined ? "" : decodeString(object, 0, object.length, "null-terminated");
-      };
-    case "vlen":
-      return (at) => {
-        const found = objectAt(bytes, at, type.base.size, state);
-        return found === undefined ? [] : decodeMany(type.base, found.object, 0, found.length, state);
-      };
+      spendBytes(state, type.size);
+      return decodeString(bytes, at, at + type.size, type.padding);
+    case "vlen-string": {
+      const object = objectAt(bytes, at, 1, state)?.object;
+      return object === undefined ? "" : decodeString(object, 0, object.length, "null-terminated");
+    }
+    case "vlen": {
+      const found = objectAt(bytes, at, type.base.size, state);
+      return found === undefined ? [] : decodeMany(type.base, found.object, 0, found.length, state);
+    }
     case "array":
-      return (at) => decodeMany(type.base, bytes, at, type.size / type.base.size, state);
+      return decodeMany(type.base, bytes, at, type.size / type.base.size, state);
     case "complex":
-      return (at) => decodeMany(type.base, bytes, at, 2, state);
+      return decodeMany(type.base, bytes, at, 2, state);
     case "compound": {
-      const fields = type.fields.map((field) => ({ ...field, decode: decoderOf(field.type, bytes, state) }));
-      return (at) => {
-        spendItems(state, fields.length);
-        return { fields: new Map(fields.map(({ name, offset, decode }) => [name, decode(at + offset)])) };
-      };
+      spendItems(state, type.fields.length);
+      const fields = new Map<string, Hdf5Item>();
+      for (const field of type.fields) {
+        fields.set(field.name, decodeItem(field.type, bytes, at + field.offset, state));
+      }
+      return { fields };
     }
     case "opaque":
-      return (at) => {
-        spendBytes(state, type.size);
-        return Uint8Array.from(bytes.subarray(at, at + type.size));
+      spendBytes(state, type.size);
+      return new Uint8Array(bytes.subarray(at, at + type.size));
+    case "object-reference": {
+      const address = bytes.readBigUInt64LE(at);
+      return {
+        address: address === 0n || address > MAX_ADDRESS ? null : Number(address) + state.baseAddress,
       };
-    case "object-reference":
-      return (at) => {
-        const address = bytes.readBigUInt64LE(at);
-        return {
-          address: address === 0n || address > MAX_ADDRESS ? null : Number(address) + state.baseAddress,
-        };
-      };
+    }
     case "other":
       throw unsupportedFile(`values are ${type.description}`);
   }
@@ -138,38 +154,37 @@ function decoderOf(type: Hdf5Type, bytes: Buffer, state: Decoding): (at: number)
 
 const MAX_ADDRESS = BigInt(Number.MAX_SAFE_INTEGER);
 
-function integerDecoder(
+function decodeInteger(
   type: Extract<Hdf5Type, { kind: "integer" }>,
   bytes: Buffer,
-): (at: number) => number | bigint {
+  at: number,
+): number | bigint {
   const { size, isSigned } = type;
   if (type.precision !== size * 8) {
-    return (at) => {
-      const value = integerAt(bytes, at, type);
-      return size === 8 ? value : Number(value);
-    };
+    const value = integerAt(bytes, at, type);
+    return size === 8 ? value : Number(value);
   }
   const isLittle = type.byteOrder === "<";
   switch (size) {
     case 1:
-      return isSigned ? (at) => bytes.readInt8(at) : (at) => bytes.readUInt8(at);
+      return isSigned ? bytes.readInt8(at) : bytes.readUInt8(at);
     case 2:
-      if (isLittle) return isSigned ? (at) => bytes.readInt16LE(at) : (at) => bytes.readUInt16LE(at);
-      return isSigned ? (at) => bytes.readInt16BE(at) : (at) => bytes.readUInt16BE(at);
+      if (isLittle) return isSigned ? bytes.readInt16LE(at) : bytes.readUInt16LE(at);
+      return isSigned ? bytes.readInt16BE(at) : bytes.readUInt16BE(at);
     case 4:
-      if (isLittle) return isSigned ? (at) => bytes.readInt32LE(at) : (at) => bytes.readUInt32LE(at);
-      return isSigned ? (at) => bytes.readInt32BE(at) : (at) => bytes.readUInt32BE(at);
+      if (isLittle) return isSigned ? bytes.readInt32LE(at) : bytes.readUInt32LE(at);
+      return isSigned ? bytes.readInt32BE(at) : bytes.readUInt32BE(at);
     default:
-      if (isLittle) return isSigned ? (at) => bytes.readBigInt64LE(at) : (at) => bytes.readBigUInt64LE(at);
-      return isSigned ? (at) => bytes.readBigInt64BE(at) : (at) => bytes.readBigUInt64BE(at);
+      if (isLittle) return isSigned ? bytes.readBigInt64LE(at) : bytes.readBigUInt64LE(at);
+      return isSigned ? bytes.readBigInt64BE(at) : bytes.readBigUInt64BE(at);
   }
 }
 
-function floatDecoder(type: Extract<Hdf5Type, { kind: "float" }>, bytes: Buffer): (at: number) => number {
+function decodeFloat(type: Extract<Hdf5Type, { kind: "float" }>, bytes: Buffer, at: number): number {
   const isLittle = type.byteOrder === "<";
-  if (type.size === 8) return isLittle ? (at) => bytes.readDoubleLE(at) : (at) => bytes.readDoubleBE(at);
-  if (type.size === 4) return isLittle ? (at) => bytes.readFloatLE(at) : (at) => bytes.readFloatBE(at);
-  return (at) => halfFloat(isLittle ? bytes.readUInt16LE(at) : bytes.readUInt16BE(at));
+  if (type.size === 8) return isLittle ? bytes.readDoubleLE(at) : bytes.readDoubleBE(at);
+  if (type.size === 4) return isLittle ? bytes.readFloatLE(at) : bytes.readFloatBE(at);
+  return halfFloat(isLittle ? bytes.readUInt16LE(at) : bytes.readUInt16BE(at));
 }
 
 function halfFloat(bits: number): number {
@@ -197,6 +212,7 @@ function objectAt(
   if (address > MAX_ADDRESS) throw invalidFile("global heap: an address has more than 53 bits");
   const collection = state.collections.get(Number(address));
   if (collection === undefined) {
+    state.missing ??= new Set();
     state.missing.add(Number(address));
     return undefined;
   }
