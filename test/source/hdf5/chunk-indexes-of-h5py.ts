@@ -4,26 +4,28 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inflateSync } from "node:zlib";
 import { type Hdf5Chunks, readChunkIndex } from "../../../src/source/hdf5/read-chunk-index.js";
+import { readHdf5 } from "../../../src/source/hdf5/read-hdf5.js";
 import { PYTHON } from "../../require-client.js";
-import { chunkedLayout } from "./layout-message.js";
 import { memoryBlocks } from "./memory-blocks.js";
 
-/** A dataset that h5py wrote, and its values as h5py reads them. */
+/** A chunked dataset of uint32, as it was written. */
 export interface WrittenDataset {
-  readonly name: string;
-  readonly address: number;
-  readonly baseAddress: number;
   readonly shape: readonly number[];
-  readonly maxShape: readonly (number | null)[];
   readonly chunkShape: readonly number[];
+  /** Ids of filters. */
   readonly filters: readonly number[];
+}
+
+/** A dataset named `data` that h5py wrote into a file of its own, and whose values it read. */
+export interface DatasetOfH5py extends WrittenDataset {
+  readonly name: string;
 }
 
 const SCRIPT = "test/fixtures/hdf5_chunk_indexes.py";
 
 /** Writes the datasets of `hdf5_chunk_indexes.py` into a folder that is removed by `remove`. */
 export function writeChunkIndexes(args: readonly string[] = []): {
-  readonly datasets: readonly WrittenDataset[];
+  readonly datasets: readonly DatasetOfH5py[];
   readonly bytesOf: (name: string) => Uint8Array;
   readonly remove: () => void;
 } {
@@ -34,21 +36,23 @@ export function writeChunkIndexes(args: readonly string[] = []): {
   });
   if (run.status !== 0) throw new Error(`Python ended with ${run.status}: ${run.stderr.slice(-2000)}`);
   return {
-    datasets: JSON.parse(run.stdout) as WrittenDataset[],
+    datasets: JSON.parse(run.stdout) as DatasetOfH5py[],
     bytesOf: (name) => new Uint8Array(readFileSync(join(directory, name))),
     remove: () => rmSync(directory, { recursive: true }),
   };
 }
 
-/** Reads the index of a dataset. @param isCold Whether the blocks of the file have to be fetched. */
-export async function readIndexOf(
-  dataset: WrittenDataset,
+/** Reads the index of the only dataset of a file. @param isCold Whether the blocks of the file have to be fetched. */
+export async function readOnlyIndex(
   bytes: Uint8Array,
   isCold = false,
 ): Promise<{ readonly kind: string; readonly chunks: Hdf5Chunks }> {
-  const layout = chunkedLayout(bytes, dataset.address, dataset.baseAddress);
-  const { shape, maxShape, filters } = dataset;
-  const chunks = await readChunkIndex(memoryBlocks(bytes, isCold), layout, shape, maxShape, filters.length);
+  const file = memoryBlocks(bytes, isCold);
+  const dataset = (await readHdf5(file)).root.datasets.get("data");
+  if (dataset?.layout.kind !== "chunked" || dataset.shape === null)
+    throw new Error("expected a chunked dataset");
+  const { layout, shape, maxShape, filters } = dataset;
+  const chunks = await readChunkIndex(file, layout, shape, maxShape, filters.length);
   return { kind: layout.index.kind, chunks };
 }
 
@@ -62,7 +66,7 @@ export function valuesOf(dataset: WrittenDataset, bytes: Uint8Array, chunks: Hdf
   for (let i = 0; i < chunks.offsets.length; i++) {
     const offset = chunks.offsets[i]!;
     if (offset === -1) continue;
-    let stored = bytes.slice(offset, offset + chunks.byteLengths[i]!);
+    let stored: Uint8Array<ArrayBuffer> = bytes.slice(offset, offset + chunks.byteLengths[i]!);
     const mask = chunks.filterMasks?.[i] ?? 0;
     for (let filter = filters.length - 1; filter >= 0; filter--) {
       if (((mask >>> filter) & 1) === 1) continue;
@@ -70,6 +74,10 @@ export function valuesOf(dataset: WrittenDataset, bytes: Uint8Array, chunks: Hdf
     }
     const items = new Uint32Array(stored.buffer, stored.byteOffset, count(chunkShape));
     const origin = coordsOf(chunks.numbers?.[i] ?? i, grid).map((at, axis) => at * chunkShape[axis]!);
+    if (shape.length === 1) {
+      values.set(items.subarray(0, shape[0]! - origin[0]!), origin[0]);
+      continue;
+    }
     for (const [item, value] of items.entries()) {
       const coords = coordsOf(item, chunkShape);
       let place: number | undefined = 0;
