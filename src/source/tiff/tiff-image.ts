@@ -135,7 +135,7 @@ function sampleOf(directory: TiffDirectory, bands: number): { kind: TiffImage["k
   if (kind === undefined) throw unsupported(`its sample format is ${format}`);
   if (!(BITS[kind] as readonly number[]).includes(bits)) {
     const name = { u: "unsigned integers", i: "integers", f: "floats", c: "complex numbers" }[kind];
-    throw unsupported(`its samples are ${name} of ${bits} bits`);
+    throw unsupported(`its samples are ${bits}-bit ${name}`);
   }
   return { kind, bits };
 }
