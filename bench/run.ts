@@ -29,6 +29,11 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
     title: "damaged chunks and noise for every decoder: refused, or decoded to the planned length",
     args: MINUTES_AND_SEED,
   },
+  "fuzz-files": {
+    title:
+      "damaged NetCDF, HDF5 and TIFF files: refused, or read in bounded time and memory, without values that they do not have",
+    args: MINUTES_AND_SEED,
+  },
   chaos: {
     title:
       "a server under load while workers die, sources change and fail, the cache is damaged and processes are killed: wrong bytes, failures, memory",
@@ -47,8 +52,8 @@ to bench/results. Nothing is asserted about time.
   --small          few chunks and datasets, and not the row of 50,000 variables unless it is named
   --peer URL       a running server that has the stores as /datasets/mib, /datasets/kib64, /datasets/many; repeatable
   --same-headers   one subject more in the rows: bare uWebSockets.js that sends zpublish's headers, too
-  --minutes N      length of fuzz-codecs and chaos (default 1)
-  --seed N         of fuzz-codecs, chaos and fleet, to try the same again (default: another one every time; fleet: 1)
+  --minutes N      length of fuzz-codecs, fuzz-files and chaos (default 1)
+  --seed N         of fuzz-codecs, fuzz-files, chaos and fleet, to try the same again (default: another one every time; fleet: 1)
 
 Rows: requests per second beside others (all, where nothing is named):
 ${list(Object.entries(ROWS).map(([name, { title }]) => [name, title]))}

@@ -1,11 +1,8 @@
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { CodecStep } from "../../src/zarr/plan/encoding-plan.js";
-import { type Child, startChild, stopChild } from "../children.js";
+import { startChild, stopChild } from "../children.js";
 import { addResults, type FuzzFailure, type FuzzResult, NO_RESULT } from "./fuzz-batch.js";
+import { currentInput, linesOf } from "./worker-lines.js";
 
 /** How much is tried. */
 export interface FuzzOptions {
@@ -102,7 +99,7 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
     const seen = new Set<string>();
     let current: FuzzLine["begins"];
     try {
-      for await (const { note, begins, ends } of linesOf(child, batchTimeoutMs)) {
+      for await (const { note, begins, ends } of linesOf<FuzzLine>(child, batchTimeoutMs)) {
         if (note !== undefined) notes.add(note);
         if (begins !== undefined) current = begins;
         if (ends === undefined) continue;
@@ -148,26 +145,6 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
   };
 }
 
-/** @throws Error where the process dies, or says nothing for too long. */
-async function* linesOf(child: Child, timeoutMs: number): AsyncGenerator<FuzzLine> {
-  const lines = createInterface({ input: child.process.stdout! })[Symbol.asyncIterator]();
-  for (;;) {
-    const stop = new AbortController();
-    const late = sleep(timeoutMs, "late" as const, { signal: stop.signal }).catch(() => "late" as const);
-    const next = await Promise.race([lines.next(), late]);
-    stop.abort();
-    if (next === "late") {
-      child.process.kill("SIGKILL");
-      throw new Error(`stuck: expected the batch to end within ${timeoutMs} ms`);
-    }
-    if (next.done) break;
-    yield JSON.parse(next.value) as FuzzLine;
-  }
-  const status = await child.ended;
-  if (status !== 0)
-    throw new Error(`the process ended with ${status}: ${child.errorText().trim().slice(-500)}`);
-}
-
 function addBatch(sum: TargetReport | undefined, batch: BatchReport): TargetReport {
   const { failures: _, ...added } = addResults(
     { ...(sum ?? NO_RESULT), failures: [] },
@@ -178,12 +155,4 @@ function addBatch(sum: TargetReport | undefined, batch: BatchReport): TargetRepo
     target: batch.target,
     largestAllocation: Math.max(sum?.largestAllocation ?? 0, batch.largestAllocation),
   };
-}
-
-/** What the process was about to decode, as it keeps it in a file. */
-function currentInput(folder: string): Uint8Array {
-  const file = join(folder, "current");
-  if (!existsSync(file)) return new Uint8Array(0);
-  const bytes = readFileSync(file);
-  return bytes.length < 4 ? new Uint8Array(0) : bytes.subarray(4, 4 + bytes.readUInt32LE(0));
 }
