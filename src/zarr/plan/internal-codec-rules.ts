@@ -19,6 +19,10 @@ export const INTERNAL_RULES: Readonly<Record<string, CodecRule>> = {
   "hdf5-fletcher32": decodedOnly("hdf5-fletcher32", (_codec, byteLength) => byteLength + 4),
   "hdf5-lz4": decodedOnly("hdf5-lz4", () => null),
   "hdf5-shuffle": decodedOnly("hdf5-shuffle", (_codec, byteLength) => byteLength),
+  "hdf5-text": {
+    ...decodedOnly("hdf5-text", (_codec, byteLength) => byteLength),
+    encodedItemSize: (codec) => Number(codec.itemSize),
+  },
   lzf: decodedOnly("lzf", () => null),
   /** PackBits of TIFF. */
   packbits: decodedOnly("packbits", () => null),

@@ -1,16 +1,19 @@
+import { decodeSteps } from "../../../codec/run-steps.js";
 import { ZpublishError } from "../../../errors.js";
 import type { JsonObject, JsonValue } from "../../../json/json-value.js";
 import type { DataType } from "../../../model/data-type.js";
 import { parseDataType } from "../../../model/parse-data-type.js";
+import { createSteps } from "../../../zarr/plan/codec-steps.js";
 import type { FileBlocks } from "../../formats/file-format.js";
 import type { FileArray } from "../../formats/file-index.js";
-import type { Hdf5Fill } from "../hdf5-model.js";
+import type { Hdf5Dataset, Hdf5Fill } from "../hdf5-model.js";
 import { openHeap, readTexts } from "../make-text-chunk.js";
 import { mapAttributes } from "./map-attributes.js";
 import { mapFill, textItem } from "./map-fill.js";
 import { mapLayout } from "./map-layout.js";
 import { type MappedType, mapType } from "./map-type.js";
 import type { NetcdfVariable } from "./netcdf-file.js";
+import { itemCodecs } from "./stored-codecs.js";
 import { textLayout } from "./text-recipe.js";
 
 /**
@@ -34,7 +37,7 @@ export async function mapArray(
     : places;
   const all = mapAttributes(dataset.attributes, problems);
   const mark = Object.hasOwn(all, "_FillValue") ? (all._FillValue as JsonValue) : undefined;
-  const { fill, isAttribute } = mapFill(dataType, fillItem(dataset.fill, type, dataType), mark, hasAbsent);
+  const { fill, isAttribute } = mapFill(dataType, await fillItem(dataset, type, dataType), mark, hasAbsent);
   return {
     name: variable.name,
     shape,
@@ -54,11 +57,15 @@ async function textFill(file: FileBlocks, { item }: Hdf5Fill): Promise<string> {
 }
 
 /** The item that absent chunks hold, in the array's type; null for zeros. */
-function fillItem({ item }: Hdf5Fill, type: MappedType, dataType: DataType): Uint8Array | null {
-  // Texts are never absent: `makeChunk` makes every chunk.
+async function fillItem(
+  { fill: { item }, type: stored }: Hdf5Dataset,
+  type: MappedType,
+  dataType: DataType,
+): Promise<Uint8Array | null> {
+  // Strings are never absent: `makeChunk` makes every chunk.
   if (type.isText) return textItem("");
   if (item === null) return null;
-  if (item.length % type.storedSize !== 0 || item.length === 0) {
+  if (item.length === 0 || item.length % type.storedSize !== 0) {
     throw new ZpublishError(
       "invalid-metadata",
       `fill value: expected ${type.storedSize} bytes, received ${item.length}`,
@@ -74,14 +81,9 @@ function fillItem({ item }: Hdf5Fill, type: MappedType, dataType: DataType): Uin
       );
     }
   }
-  if (type.repack === undefined) return Uint8Array.from(first);
-  const packed = new Uint8Array(dataType.itemSize);
-  let to = 0;
-  for (const [offset, byteLength] of type.repack.pieces as readonly (readonly [number, number])[]) {
-    packed.set(first.subarray(offset, offset + byteLength), to);
-    to += byteLength;
-  }
-  return packed;
+  const { codecs } = itemCodecs(stored, type);
+  const steps = createSteps({ path: "fill value", dataType }, codecs, [], type.storedSize);
+  return Uint8Array.from(await decodeSteps(first, steps.reverse(), "fill value"));
 }
 
 function without(attrs: JsonObject, name: string): JsonObject {

@@ -1,16 +1,14 @@
 import { ZpublishError } from "../../../errors.js";
 import { elementCount } from "../../../model/chunk-grid.js";
-import type { CodecSpec } from "../../../zarr/codec-spec.js";
 import type { FileBlocks } from "../../formats/file-format.js";
 import type { FileArray } from "../../formats/file-index.js";
 import type { Hdf5ChunkedLayout } from "../hdf5-model.js";
 import { readChunkIndex } from "../read-chunk-index.js";
-import { chunkCodecs } from "./chunk-codecs.js";
-import { chunkVariants } from "./chunk-variants.js";
 import { contiguousChunks, contiguousGrid, noChunks } from "./contiguous-chunks.js";
 import { innerShapeOf, type MappedType } from "./map-type.js";
 import type { NetcdfVariable } from "./netcdf-file.js";
 import { extendGrid, hasAbsentChunks } from "./place-chunks.js";
+import { itemCodecs, storedCodecs } from "./stored-codecs.js";
 
 /** The parts of an array that follow from how its items are stored. */
 export type MappedLayout = Pick<
@@ -45,7 +43,7 @@ export async function mapLayout(input: LayoutInput): Promise<MappedLayout> {
       `expected dimensions of lengths ${variable.shape.join()}, received ${shape.join()}, and the data is not chunked`,
     );
   }
-  const items = { codecs: type.repack === undefined ? [] : [type.repack], compressorCount: 0 as const };
+  const { byteLengths: _, ...items } = itemCodecs(variable.dataset.type, type);
   const byteLength = elementCount(shape) * type.storedSize;
   const { chunkShape } = contiguousGrid(shape, type.storedSize);
   if (byteLength === 0) return { ...items, chunkShape, chunks: noChunks(), hasAbsent: false };
@@ -78,22 +76,26 @@ async function mapChunked(
   const rank = stored.length;
   const found = await readChunkIndex(file, layout, stored, maxShape, filters.length);
   const places = await extendGrid(found, layout.chunkShape, stored, shape.slice(0, rank));
-  const { masks, variants } = await chunkVariants(places.offsets, places.filterMasks);
   const chunkShape = [...layout.chunkShape, ...inner];
-  const chunkByteLength = elementCount(chunkShape) * type.storedSize;
-  const [first, ...others] = masks.map((mask) => chunkCodecs(filters, mask, type, chunkByteLength));
-  const { numbers, offsets, byteLengths } = places;
+  const byteLength = elementCount(chunkShape) * type.storedSize;
+  const { byteLengths, chunkVariants, ...codecs } = storedCodecs(
+    filters,
+    dataset.type,
+    type,
+    byteLength,
+    places,
+  );
+  const { numbers, offsets } = places;
   return {
-    ...first!,
+    ...codecs,
     chunkShape,
     chunks: {
       kind: "listed",
       ...(numbers === undefined ? {} : { numbers }),
       offsets,
       byteLengths,
-      ...(variants === undefined ? {} : { variants }),
+      ...(chunkVariants === undefined ? {} : { variants: chunkVariants }),
     },
-    ...(others.length === 0 ? {} : { variants: others.map(({ codecs }): readonly CodecSpec[] => codecs) }),
     hasAbsent: hasAbsentChunks(places, shape, chunkShape),
   };
 }

@@ -14,8 +14,8 @@ export interface MappedType {
   readonly itemSize: number;
   /** Bytes of an item in the file, padding included; of one item of an array type. */
   readonly storedSize: number;
-  /** Internal codec that takes the padding out of compounds; undefined if there is none. */
-  readonly repack?: CodecSpec;
+  /** Internal codecs that make items of `dtype` of those in the file: taking padding out of compounds, and off strings. */
+  readonly codecs: readonly CodecSpec[];
   readonly isText: boolean;
   /** CF's names for the values of an enumeration; empty for other types. */
   readonly flags: JsonObject;
@@ -41,7 +41,7 @@ export function mapType(type: Hdf5Type): MappedType {
     return base;
   }
   if (type.kind === "vlen-string") {
-    return { dtype: "|O", itemSize: 0, storedSize: type.size, isText: true, flags: {} };
+    return { dtype: "|O", itemSize: 0, storedSize: type.size, codecs: [], isText: true, flags: {} };
   }
   const { dtype, pieces } = mapPlain(type);
   const itemSize = byteLengthOf(pieces);
@@ -50,10 +50,16 @@ export function mapType(type: Hdf5Type): MappedType {
     itemSize,
     storedSize: type.size,
 
-    ...(itemSize === type.size ? {} : { repack: { id: "repack", itemSize: type.size, pieces } }),
+    codecs: itemSize === type.size ? textCodecs(type) : [{ id: "repack", itemSize: type.size, pieces }],
     isText: false,
     flags: type.kind === "enum" && dtype !== "|b1" ? flagsOf(type.members) : {},
   };
+}
+
+/** Codec of strings whose padding is not that of numpy; none for other types. */
+function textCodecs(type: Hdf5Type): readonly CodecSpec[] {
+  if (type.kind !== "string" || type.padding === "null-padded" || type.size === 1) return [];
+  return [{ id: "hdf5-text", itemSize: type.size, padding: type.padding }];
 }
 
 /** Returns the axes that an array type adds behind those of its dataset. */
@@ -65,9 +71,8 @@ export function innerShapeOf(type: Hdf5Type): readonly number[] {
 function mapPlain(type: Hdf5Type): PlainType {
   switch (type.kind) {
     case "integer":
-      if (type.precision !== 8 * type.size || type.bitOffset !== 0 || ![1, 2, 4, 8].includes(type.size)) {
-        throw unsupported(`integers of ${type.precision} bits in ${type.size} bytes are not served`);
-      }
+      if (![1, 2, 4, 8].includes(type.size))
+        throw unsupported(`integers of ${type.size} bytes are not served`);
       return plain(numeric(type.isSigned ? "i" : "u", type.size, type.byteOrder), type.size);
     case "float":
       return plain(numeric("f", type.size, type.byteOrder), type.size);
@@ -114,9 +119,13 @@ function mapCompound(type: Extract<Hdf5Type, { kind: "compound" }>): PlainType {
   const pieces: Piece[] = [];
   for (const { name, offset, type: fieldType } of type.fields) {
     const inner = fieldType.kind === "array" ? fieldType : undefined;
-    const field = mapPlain(inner?.base ?? fieldType);
+    const base = inner?.base ?? fieldType;
+    if (base.kind === "integer" && base.precision !== 8 * base.size) {
+      throw unsupported(`integers of ${base.precision} bits inside compounds are not served`);
+    }
+    const field = mapPlain(base);
     const count = inner?.shape.reduce((product, length) => product * length, 1) ?? 1;
-    const stored = inner?.base.size ?? fieldType.size;
+    const stored = base.size;
     addPieces(pieces, field.pieces, { offset, count, stored });
     fields.push(inner === undefined ? [name, field.dtype] : [name, field.dtype, inner.shape]);
   }
