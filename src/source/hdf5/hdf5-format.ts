@@ -11,13 +11,15 @@ const SIGNATURE = Buffer.from("\x89HDF\r\n\x1a\n", "latin1");
 export const hdf5Format: FileFormat = {
   id: "hdf5",
   revision: 1,
-  recognizes(head) {
-    // A user block before the superblock has 512 bytes, or that times a power of two.
-    for (let at = 0; at + SIGNATURE.length <= head.length; at = at === 0 ? 512 : 2 * at) {
-      if (SIGNATURE.equals(head.subarray(at, at + SIGNATURE.length))) return true;
-    }
-    return false;
-  },
+  recognizes: hasSuperblock,
   readIndex: async (file) => mapFile(file, await readHdf5(file)),
   makeChunk: (file, recipe, chunkCoords) => makeTextChunk(file, recipe as TextRecipe, chunkCoords),
 };
+
+/** Tells if there is a superblock: at the beginning, or behind a user block of 512 bytes or that times a power of two. */
+function hasSuperblock(head: Uint8Array): boolean {
+  for (let at = 0; at + SIGNATURE.length <= head.length; at = at === 0 ? 512 : 2 * at) {
+    if (SIGNATURE.equals(head.subarray(at, at + SIGNATURE.length))) return true;
+  }
+  return false;
+}
