@@ -73,6 +73,7 @@ const SHORT = new Map([
   [/^src\/codec\/(blosc\/|plain\/)?[a-z0-9-]+\.ts$/, "one file per codec, and their table"],
   [/^src\/plugins\/module-version\.ts$/, "one file per plugin, loaded on demand"],
   [/^src\/source\/formats\/formats\.ts$/, "one line per format"],
+  [/^src\/source\/[a-z0-9]+\/[a-z0-9]+-format\.ts$/, "one file per format, and their table"],
   [/^src\/main\.ts$/, "entry point of the program"],
 ]);
 
