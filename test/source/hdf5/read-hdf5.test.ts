@@ -34,6 +34,7 @@ t.test("links that cannot be followed and data of other files are refused by nam
     "group/self": "it links to a group that contains it",
     circle: 'its link to the path "/circle" leads to no dataset',
     dangling: 'its link to the path "/nothing" leads to no dataset',
+    "to group": 'its link to the path "/group" leads to a group',
     "through data": 'its link to the path "/data/x" leads to no dataset',
   });
   t.same([...root.datasets.keys()].sort(), ["data", "raw", "virtual"]);
