@@ -14,26 +14,58 @@ export const hdf5Bits: Codec = {
     const source = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     const target = new DataView(new ArrayBuffer(bytes.length));
     const isLittle = endian === "little";
-    const unused = 64n - BigInt(Number(precision));
-    const above = unused - BigInt(Number(offset));
-    for (let at = 0; at < bytes.length; at += itemSize) {
-      const shifted = BigInt.asUintN(64, readItem(source, at, itemSize, isLittle) << above);
-      const value = signed === true ? BigInt.asIntN(64, shifted) >> unused : shifted >> unused;
-      writeItem(target, at, itemSize, isLittle, value);
-    }
+    const bits = Number(precision);
+    const shift = { above: 8 * itemSize - bits - Number(offset), unused: 8 * itemSize - bits };
+    if (itemSize === 8) moveLongs(source, target, isLittle, shift, signed === true);
+    else moveWords(source, target, itemSize, isLittle, shift, signed === true);
     return new Uint8Array(target.buffer);
   },
 };
 
-function readItem(view: DataView, at: number, itemSize: number, isLittle: boolean): bigint {
-  if (itemSize === 8) return view.getBigUint64(at, isLittle);
-  if (itemSize === 4) return BigInt(view.getUint32(at, isLittle));
-  return BigInt(itemSize === 2 ? view.getUint16(at, isLittle) : view.getUint8(at));
+/** Bits of an item above those that count, and all that do not count. */
+interface Shift {
+  readonly above: number;
+  readonly unused: number;
 }
 
-function writeItem(view: DataView, at: number, itemSize: number, isLittle: boolean, value: bigint): void {
-  if (itemSize === 8) view.setBigInt64(at, value, isLittle);
-  else if (itemSize === 4) view.setInt32(at, Number(BigInt.asIntN(32, value)), isLittle);
-  else if (itemSize === 2) view.setInt16(at, Number(BigInt.asIntN(16, value)), isLittle);
-  else view.setInt8(at, Number(BigInt.asIntN(8, value)));
+/** Moves the bits of items of up to 4 bytes, at the upper end of 32 bits. */
+function moveWords(
+  source: DataView,
+  target: DataView,
+  itemSize: number,
+  isLittle: boolean,
+  { above, unused }: Shift,
+  isSigned: boolean,
+): void {
+  const outside = 32 - 8 * itemSize;
+  for (let at = 0; at < source.byteLength; at += itemSize) {
+    const item =
+      itemSize === 4
+        ? source.getUint32(at, isLittle)
+        : itemSize === 2
+          ? source.getUint16(at, isLittle)
+          : source.getUint8(at);
+    const upper = item << (outside + above);
+    const value = isSigned ? upper >> (outside + unused) : upper >>> (outside + unused);
+    if (itemSize === 4) target.setInt32(at, value, isLittle);
+    else if (itemSize === 2) target.setInt16(at, value, isLittle);
+    else target.setInt8(at, value);
+  }
+}
+
+/** Moves the bits of items of 8 bytes. */
+function moveLongs(
+  source: DataView,
+  target: DataView,
+  isLittle: boolean,
+  { above, unused }: Shift,
+  isSigned: boolean,
+): void {
+  for (let at = 0; at < source.byteLength; at += 8) {
+    const upper = source.getBigUint64(at, isLittle) << BigInt(above);
+    const value = isSigned
+      ? BigInt.asIntN(64, upper) >> BigInt(unused)
+      : BigInt.asUintN(64, upper) >> BigInt(unused);
+    target.setBigInt64(at, value, isLittle);
+  }
 }
