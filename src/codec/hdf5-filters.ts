@@ -3,6 +3,10 @@ import { type Codec, corrupt } from "./codec.js";
 import { dropH5wasm, type H5wasm, loadH5wasm } from "./h5wasm-module.js";
 import { type ChunkFilter, DATASET_NAME, hdf5ChunkFile } from "./hdf5-chunk-file.js";
 
+const SZIP = 4;
+/** Bytes that another filter may have added before szip. */
+const SLACK_BYTES = 64 * 1024;
+
 /** Differs between files, since HDF5 takes a file of the same name that was not closed for the same. */
 let files = 0;
 
@@ -18,6 +22,7 @@ export const hdf5Filters: Codec = {
       );
     }
     const filters = codec.filters as unknown as readonly ChunkFilter[];
+    checkSzipLength(bytes, filters, decodedByteLength);
     const module = await loadH5wasm();
     const decoded = memory?.allocate(decodedByteLength) ?? new Uint8Array(decodedByteLength);
     let isRead: boolean;
@@ -36,6 +41,20 @@ export const hdf5Filters: Codec = {
     return decoded;
   },
 };
+
+/** Checks the length that a chunk of szip announces: HDF5 allocates it before it decodes. */
+function checkSzipLength(
+  bytes: Uint8Array,
+  filters: readonly ChunkFilter[],
+  decodedByteLength: number,
+): void {
+  if (filters.at(-1)?.id !== SZIP || bytes.length < 4) return;
+  const announced = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  const limit = 2 * decodedByteLength + SLACK_BYTES;
+  if (announced > limit) {
+    throw corrupt(`hdf5-filters: szip announces ${announced} bytes, expected at most ${limit}`);
+  }
+}
 
 /** Reads the dataset of a file. @returns False if HDF5 cannot decode it. */
 function readFile(module: H5wasm, file: Uint8Array, target: Uint8Array): boolean {

@@ -129,6 +129,10 @@ t.test("HDF5 checks what it decodes", { skip: !hasH5wasm() }, async (t) => {
     code: "corrupt-chunk",
     message: /^chunk 0: hdf5-filters: HDF5 /,
   });
+  const szip = { id: "hdf5-filters", filters: [{ id: 4, values: [169, 8, 16, 32] }] };
+  await t.rejects(decodedBy([szip], Uint8Array.of(255, 255, 255, 127, 0, 0)), {
+    message: /szip announces 2147483647 bytes/,
+  });
   const unknown = { id: "hdf5-filters", filters: [{ id: 32_000, values: [] }] };
   await t.rejects(decodedBy([unknown], good), { code: "corrupt-chunk" });
 });

@@ -20,6 +20,8 @@ const CHECKSUM_BYTES = 4;
 
 /** Filters that only HDF5 decodes. */
 const HDF5_ONLY: Readonly<Record<number, string>> = { 4: "szip", 5: "n-bit", 6: "scale-offset" };
+/** `SZ_MAX_PIXELS_PER_SCANLINE` */
+const MAX_SCANLINE = 4096;
 /** Highest id of the filters that are part of HDF5. */
 const LAST_OF_HDF5 = 6;
 
@@ -69,7 +71,7 @@ export function filterCodecs(
     const filter = active[i]!;
     if (i === first) {
       const part = active.slice(first, last + 1);
-      const problem = hdf5OnlyProblem(part, isLengthKnown);
+      const problem = hdf5OnlyProblem(part, isLengthKnown, chunkByteLength);
       if (problem !== undefined) return { reason: problem };
       codecs.push({
         id: "hdf5-filters",
@@ -100,12 +102,28 @@ function isHdf5Only({ id }: Hdf5Filter): boolean {
 }
 
 /** Says why HDF5 is not asked to undo a part of a pipeline; undefined if it is. */
-function hdf5OnlyProblem(part: readonly Hdf5Filter[], isLengthKnown: boolean): string | undefined {
+function hdf5OnlyProblem(
+  part: readonly Hdf5Filter[],
+  isLengthKnown: boolean,
+  chunkByteLength: number,
+): string | undefined {
   const name = HDF5_ONLY[part[0]!.id]!;
   const foreign = part.find(({ id }) => id > LAST_OF_HDF5);
   if (foreign !== undefined) return `filter ${named(foreign)} is not decoded between others such as ${name}`;
   if (!isLengthKnown) return `filter ${part[0]!.id} (${name}) is not decoded behind a compressor`;
+  if (!part.every((filter) => hasSaneValues(filter, chunkByteLength))) {
+    return `filter ${part[0]!.id} (${name}) has other client data than HDF5 writes`;
+  }
   return hasH5wasm() ? undefined : `filter ${part[0]!.id} (${name}) needs h5wasm; install h5wasm`;
+}
+
+/** Tells if client data do not make HDF5 allocate more memory than a chunk needs. */
+function hasSaneValues({ id, values }: Hdf5Filter, chunkByteLength: number): boolean {
+  const [, second = 0, third = 0, fourth = 0, fifth = 0] = values;
+  // Pixels per block, bits per pixel, pixels per scan line.
+  if (id === 4) return second <= 32 && third <= 64 && fourth <= MAX_SCANLINE;
+  // N-bit and scale-offset have the number of items and their size.
+  return id < 4 || third * fifth <= chunkByteLength;
 }
 
 /**

@@ -64,6 +64,10 @@ t.test("szip, n-bit and scale-offset are left to HDF5", { skip: !hasH5wasm() }, 
   t.equal(told([SHUFFLE, filter(4, 1), FLETCHER]), "shuffle hdf5-filters hdf5-fletcher32 0-0");
   t.equal(told([filter(6, 1), DEFLATE]), "hdf5-filters zlib 1-0");
   t.equal(told([filter(6, 1), DEFLATE, filter(4, 1)]), "hdf5-filters 1-0");
+  t.match(told([filter(4, 141, 8, 8, 2 ** 31)]), /filter 4 \(szip\) has other client data/);
+  t.match(told([filter(5, 8, 0, 2 ** 30, 1, 4)]), /filter 5 \(n-bit\) has other client data/);
+  t.equal(told([filter(6, 2, 0, 16, 0, 4)]), "hdf5-filters 1-0");
+  t.match(told([filter(6, 2, 0, 17, 0, 4)]), /filter 6 \(scale-offset\) has other client data/);
   t.match(told([DEFLATE, filter(4, 1)]), /filter 4 \(szip\) is not decoded behind a compressor/);
   t.match(told([filter(6, 1), filter(32000), filter(4, 1)]), /filter 32000 is not decoded between/);
 });
