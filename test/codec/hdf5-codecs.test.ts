@@ -1,6 +1,6 @@
 import t from "tap";
 import { encodeChunk } from "../../bench/codecs/numcodecs-js.js";
-import { hasH5wasm } from "../../src/codec/h5wasm-module.js";
+import { dropH5wasm, hasH5wasm, loadH5wasm } from "../../src/codec/h5wasm-module.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
 import { sampleOf } from "./sample-bytes.js";
@@ -135,6 +135,16 @@ t.test("HDF5 checks what it decodes", { skip: !hasH5wasm() }, async (t) => {
   });
   const unknown = { id: "hdf5-filters", filters: [{ id: 32_000, values: [] }] };
   await t.rejects(decodedBy([unknown], good), { code: "corrupt-chunk" });
+});
+
+t.test("an instance of h5wasm that is given up is followed by another", { skip: !hasH5wasm() }, async (t) => {
+  const before = await loadH5wasm();
+  t.equal(await loadH5wasm(), before);
+  dropH5wasm();
+  t.not(await loadH5wasm(), before);
+  const { codecs, hex } = WRITTEN_BY_HDF5_ONLY[0]!;
+  const decoded = await decodedBy(codecs, new Uint8Array(Buffer.from(hex, "hex")));
+  t.same([...new Int16Array(decoded.slice().buffer)], COUNTING);
 });
 
 t.test("bits that count are moved to the lower end, with their sign", async (t) => {
