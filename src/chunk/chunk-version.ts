@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import { mapInLots } from "../event-loop/map-in-lots.js";
-import type { ReadOptions, VersionCheck } from "../zarr/chunk-source.js";
+import type { ChunkReader, ReadOptions, VersionCheck } from "../zarr/chunk-source.js";
 import { combineVersions, storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
 import type { ChunkVersion, ServedChunk } from "./served-chunk.js";
 
@@ -67,7 +67,12 @@ async function findToken(
   if (array.plan.kind === "passthrough") return access.reader.version(coords, allocate);
   if (array.plan.kind !== "rechunk") return access.reader.version(coords);
   const stored = storedChunksOf(array.plan, coords);
-  const tokens = await mapInLots(stored, CONCURRENCY, (each) => access.reader.version(each));
+  const { reader } = access;
+  const present = presentOf(reader, stored);
+  const shared = present && (await reader.version(present.first));
+  const tokens =
+    present?.are.map((isPresent) => (isPresent ? shared : undefined)) ??
+    (await mapInLots(stored, CONCURRENCY, (each) => reader.version(each)));
   return tokens.every((token) => token === undefined) ? undefined : combineVersions(tokens);
 }
 
@@ -75,6 +80,13 @@ function checkNow({ array, access, coords, version }: ServedChunk): VersionCheck
   const wasChecked = version !== undefined;
   if (array.plan.kind !== "rechunk") return access.reader.versionNow?.(coords, wasChecked);
   const stored = storedChunksOf(array.plan, coords);
+  const present = presentOf(access.reader, stored);
+  if (present !== undefined) {
+    const check = access.reader.versionNow?.(present.first, wasChecked);
+    if (check === undefined) return undefined;
+    const version = combineVersions(present.are.map((isPresent) => (isPresent ? check.version : undefined)));
+    return { version, isUnchanged: () => check.isUnchanged() };
+  }
   if (stored.length > MAX_CHECKED_NOW) return undefined;
   const checks: VersionCheck[] = [];
   for (const each of stored) {
@@ -86,6 +98,13 @@ function checkNow({ array, access, coords, version }: ServedChunk): VersionCheck
     version: combineVersions(checks.map(({ version }) => version)),
     isUnchanged: () => checks.every((check) => check.isUnchanged()),
   };
+}
+
+/** Tells which of some chunks there are, and the first of them, if the reader has an index of chunks with one version. */
+function presentOf(reader: ChunkReader, stored: readonly (readonly number[])[]) {
+  if (reader.has === undefined) return undefined;
+  const are = stored.map((each) => reader.has?.(each) === true);
+  return { are, first: stored[Math.max(0, are.indexOf(true))] ?? [] };
 }
 
 /**

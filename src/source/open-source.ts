@@ -131,11 +131,13 @@ function openFile(
   const { location, container, key, locate } = place;
   const context = { ...contextOf(location, options), container, key };
   const { bytes } = head;
-  const format = FORMATS.find((each) => each.recognizes(bytes.subarray(0, HEAD_BYTES)));
-  if (format !== undefined) {
+  if (FORMATS.some((format) => format.recognizes(bytes.subarray(0, HEAD_BYTES)))) {
     const { freshness } = context;
     const { kept } = options;
-    return createFileSource({ location, store: container, key, format, freshness, head, kept, locate });
+    return createFileSource({
+      ...{ location, store: container, key, formats: FORMATS, freshness },
+      ...{ head, kept, locate },
+    });
   }
   if (isZip(bytes)) return createIndexedSource({ ...context, open: () => openZipStore(container, key) });
   if (!isReferences(bytes)) return undefined;

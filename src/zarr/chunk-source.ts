@@ -125,6 +125,11 @@ export interface ChunkReader {
    * owns `bytes`, unless the source is in memory: then they are a view of the shared array.
    */
   read(chunkCoords: readonly number[], options?: ReadOptions): Promise<StoredChunk | undefined>;
+  /**
+   * Tells without I/O if there is a chunk. Only readers that have an index of all chunks have it; their chunks have one version, so
+   * that one check answers for all.
+   */
+  has?(chunkCoords: readonly number[]): boolean;
   /** Returns the variant of a chunk; see `StoredChunk`. Default: all are 0. */
   variantOf?(chunkCoords: readonly number[]): number;
   /** Returns the length of the stored chunk without reading it; undefined if there is none. */

@@ -86,7 +86,7 @@ t.test("inspect says of each array of a file which way its chunks are served", a
   await writeFiles(directory, { x: plainFile({ arrays, data: new Uint8Array(9) }) });
   const source = createFileSource({
     ...{ location: "x", store: createFileStore(directory), key: "x", freshness: "always" },
-    format: plainFormat,
+    formats: [plainFormat],
   });
   const { format, groups } = inspectTree("x", await source.readTree());
   t.equal(format, "Plain");

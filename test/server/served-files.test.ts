@@ -43,7 +43,19 @@ function fileOf(value: number): Buffer {
     chunkShape: [1],
     chunks: { kind: "inline", bytes: Uint8Array.of(value) },
   });
-  return plainFile({ arrays: [inline, listed], data });
+  const codecs = [{ id: "pad", byteLength: 1 }];
+  const padded = plainArray({
+    ...{ name: "padded", shape: [4], chunkShape: [4], codecs, servedFilters: [] },
+    chunks: { kind: "strided", start: DATA_OFFSET, strides: [0], byteLength: 1 },
+  });
+  const recipe = [
+    [
+      [0, 2],
+      [0, 2],
+    ],
+  ];
+  const made = plainArray({ name: "made", shape: [4], chunkShape: [4], chunks: { kind: "made", recipe } });
+  return plainFile({ arrays: [inline, listed, made, padded], data });
 }
 
 async function serve(t: Test, encoding: object = {}) {
@@ -54,7 +66,7 @@ async function serve(t: Test, encoding: object = {}) {
   const cache = await makeDirectory(t);
   const source = createFileSource({
     ...{ location: "a.plain", store: createFileStore(directory), key: "a.plain" },
-    ...{ format: plainFormat, freshness: "always" },
+    ...{ formats: [plainFormat], freshness: "always" },
   });
   const server = await startServer(t, {
     cache: { directory: cache, maxBytes: 2 ** 22 },
@@ -93,6 +105,27 @@ t.test("chunks of a file are passed through, and made if their codecs differ", a
   }
   for (let round = 0; round < 3; round++) t.equal((await get("v/3")).status, 404, "absent");
   t.same([...(await bytesOf(await get("now/0")))], [7]);
+});
+
+t.test("Zarr v3 has the same chunks, and names no codec that clients do not know", async (t) => {
+  const { get } = await serve(t);
+  const inV3 = (key: string) => get(`../zarr3/${key}`);
+  for (const [name, codecs] of [
+    ["v", ["bytes", "numcodecs.zlib"]],
+    ["padded", ["bytes"]],
+    ["made", ["bytes"]],
+  ] as const) {
+    const document = (await (await inV3(`${name}/zarr.json`)).json()) as { codecs: { name: string }[] };
+    t.same(
+      document.codecs.map((codec) => codec.name),
+      codecs,
+    );
+    for (const index of name === "v" ? [0, 1, 4] : [0])
+      t.same(await bytesOf(await inV3(`${name}/c/${index}`)), await bytesOf(await get(`${name}/${index}`)));
+  }
+  t.same([...(await bytesOf(await get("padded/0")))], [0xee, 0, 0, 0]);
+  t.same([...(await bytesOf(await get("made/0")))], [0xee, 0xee, 0xee, 0xee]);
+  t.equal((await get("made/0")).headers.get("x-cache"), "HIT");
 });
 
 t.test("a request that meets a replaced file is answered from the new one", async (t) => {

@@ -8,7 +8,6 @@ import { HEAD_BYTES } from "../objects/remote-source.js";
 import type { Source, StoredTree } from "../source.js";
 import { createFileBlocks } from "./file-blocks.js";
 import type { FileBlocks, FileFormat } from "./file-format.js";
-import type { FileIndex } from "./file-index.js";
 import { indexedFileOf, type KeptIndexes } from "./kept-indexes.js";
 import { treeOfIndex } from "./tree-of-index.js";
 import { createVersionedFile, type VersionedFile } from "./versioned-file.js";
@@ -23,7 +22,8 @@ export interface FilePlace {
 export interface FileSourceOptions extends FilePlace {
   /** As the operator wrote it, for messages. */
   readonly location: string;
-  readonly format: FileFormat;
+  /** Formats that the file may have, also after it was replaced. */
+  readonly formats: readonly FileFormat[];
   readonly freshness: Freshness;
   /** The first bytes of the file, if they were read already. */
   readonly head?: ObjectBytes | undefined;
@@ -40,7 +40,7 @@ const MAX_ATTEMPTS = 3;
 
 /** Creates the source of a file whose format has arrays. If the file has another version, its index is read again. */
 export function createFileSource(options: FileSourceOptions): Source {
-  const { location, format, freshness, kept } = options;
+  const { location, formats, freshness, kept } = options;
   let place: FilePlace = options;
   let objects = createFreshObjects(place.store, freshness);
   let { head } = options;
@@ -101,7 +101,7 @@ export function createFileSource(options: FileSourceOptions): Source {
     const { store, key } = place;
     const file = createVersionedFile(store, key, stat, objects, fingerprintOf(stat));
     const blocks = createFileBlocks(file, firstBytes);
-    const index = await findIndex(file, blocks);
+    const { format, index } = await findIndex(file, blocks);
     return runCooperatively(
       treeOfIndex({
         ...{ file, index, key },
@@ -112,18 +112,19 @@ export function createFileSource(options: FileSourceOptions): Source {
   }
 
   /** Returns the index that was kept of this version, or reads it, and keeps it. */
-  async function findIndex({ version, byteLength }: VersionedFile, blocks: FileBlocks): Promise<FileIndex> {
-    const { store, key } = place;
-    const name = {
-      file: indexedFileOf(store, key),
-      stamp: [format.id, format.revision, version.token, byteLength].join("\n"),
-    };
-    const known = await kept?.get(name);
-    if (known !== undefined) return known;
-    const index = await readIndex(blocks, format);
+  async function findIndex({ version, byteLength }: VersionedFile, blocks: FileBlocks) {
+    const file = indexedFileOf(place.store, place.key);
+    const stamps = formats.map(({ id, revision }) => [id, revision, version.token, byteLength].join("\n"));
+    const known = await kept?.get(file, stamps);
+    if (known !== undefined) {
+      const format = formats[stamps.indexOf(known.stamp)] as FileFormat;
+      return { format, index: known.index };
+    }
+    const format = await formatOf(blocks, formats);
+    const index = await format.readIndex(blocks);
     // No one waits until it is written.
-    void kept?.set(name, index);
-    return index;
+    void kept?.set(file, { stamp: stamps[formats.indexOf(format)] as string, index });
+    return { format, index };
   }
 
   return {
@@ -141,13 +142,15 @@ export function createFileSource(options: FileSourceOptions): Source {
 
 type TreeParts = Omit<StoredTree, "identity" | "fingerprint">;
 
-/** @throws ZpublishError, as `FileFormat.readIndex`, or `invalid-metadata` if the file has another format now. */
-async function readIndex(blocks: FileBlocks, format: FileFormat): Promise<FileIndex> {
+/** Finds the format of a file. @throws ZpublishError `invalid-metadata` if it has none that is known. */
+async function formatOf(blocks: FileBlocks, formats: readonly FileFormat[]): Promise<FileFormat> {
   const head = await blocks.read(0, Math.min(HEAD_BYTES, blocks.byteLength));
-  if (format.recognizes(head)) return format.readIndex(blocks);
+  const format = formats.find((each) => each.recognizes(head));
+  if (format !== undefined) return format;
+  const expected = formats.map(({ id }) => id).join(", ");
   throw new ZpublishError(
     "invalid-metadata",
-    `expected a file of the format ${format.id}, found another one`,
+    `expected a file of a known format (${expected}), found another one`,
   );
 }
 

@@ -44,8 +44,17 @@ export function* writeIndexRecord(stamp: string, index: FileIndex): CooperativeT
   return [begin, ...pieces];
 }
 
-/** Reads a record; undefined if it is damaged, has another stamp or another layout. */
-export function* readIndexRecord(stamp: string, record: Buffer): CooperativeTask<FileIndex | undefined> {
+/** An index, and the stamp that it was written with. */
+export interface StampedIndex {
+  readonly stamp: string;
+  readonly index: FileIndex;
+}
+
+/** Reads a record; undefined if it is damaged, has none of the stamps, or another layout. */
+export function* readIndexRecord(
+  stamps: readonly string[],
+  record: Buffer,
+): CooperativeTask<StampedIndex | undefined> {
   if (record.length < HEAD_BYTES || !record.subarray(0, MAGIC.length).equals(MAGIC)) return undefined;
   if (record.readUInt32LE(MAGIC.length) !== crc32(record.subarray(HEAD_BYTES))) return undefined;
   let at = HEAD_BYTES;
@@ -59,7 +68,7 @@ export function* readIndexRecord(stamp: string, record: Buffer): CooperativeTask
 
   try {
     const head = next() as RecordHead;
-    if (head.stamp !== stamp) return undefined;
+    if (!stamps.includes(head.stamp)) return undefined;
     const groups: FileGroup[] = [];
     for (const { path, attrs, arrayCount } of head.groups) {
       const arrays: FileArray[] = [];
@@ -69,7 +78,7 @@ export function* readIndexRecord(stamp: string, record: Buffer): CooperativeTask
       }
       groups.push({ path, attrs, arrays });
     }
-    return { ...head.index, groups };
+    return { stamp: head.stamp, index: { ...head.index, groups } };
   } catch {
     // Node.js of a later version wrote it.
     return undefined;

@@ -4,8 +4,7 @@ import { dirname, join } from "node:path";
 import { runCooperatively } from "../../event-loop/cooperative-task.js";
 import { workThrough } from "../../event-loop/work-through.js";
 import type { ByteStore } from "../bytes/byte-store.js";
-import type { FileIndex } from "./file-index.js";
-import { readIndexRecord, writeIndexRecord } from "./index-record.js";
+import { readIndexRecord, type StampedIndex, writeIndexRecord } from "./index-record.js";
 
 /** Folder below the cache's directory. */
 const FOLDER = "zpublish-indexes";
@@ -28,21 +27,20 @@ export function indexedFileOf(store: Pick<ByteStore, "identity">, key: string): 
   return `${store.identity}\n${key}`;
 }
 
-/** The file of an index, and a text that says of which version and format it has to be. */
-export interface IndexName {
-  /** As {@link indexedFileOf} returns it. */
-  readonly file: string;
-  readonly stamp: string;
-}
-
 /** Indexes of files on a disk, so that files need not be read again after a restart. All processes of a machine share them. */
 export interface KeptIndexes {
-  /** Tells whether there is an index of a file, of any version. */
+  /**
+   * Tells whether there is an index of a file, of any version.
+   * @param file As {@link indexedFileOf} returns it.
+   */
   has(file: string): Promise<boolean>;
-  /** Reads an index; undefined if there is none that is whole and has the stamp. Never throws. */
-  get(name: IndexName): Promise<FileIndex | undefined>;
+  /**
+   * Reads the index of a file; undefined if there is none that is whole and has one of the stamps. Never throws.
+   * @param stamps Texts that name the version of the file, and a format and its revision.
+   */
+  get(file: string, stamps: readonly string[]): Promise<StampedIndex | undefined>;
   /** Writes an index in place of another one of the same file. What cannot be written is left out: never throws. */
-  set(name: IndexName, index: FileIndex): Promise<void>;
+  set(file: string, written: StampedIndex): Promise<void>;
 }
 
 /**
@@ -84,12 +82,12 @@ export function createKeptIndexes(directory: string, maxBytes = MAX_BYTES): Kept
         () => false,
       );
     },
-    async get({ file, stamp }) {
+    async get(file, stamps) {
       try {
         const path = pathOf(file);
         const { size, mtimeMs } = await stat(path);
         if (size > MAX_INDEX_BYTES) return undefined;
-        const index = await runCooperatively(readIndexRecord(stamp, await readFile(path)));
+        const index = await runCooperatively(readIndexRecord(stamps, await readFile(path)));
         const now = Date.now();
         if (index !== undefined && now - mtimeMs > TOUCH_AFTER_MS)
           await utimes(path, now / 1_000, now / 1_000);
@@ -98,7 +96,7 @@ export function createKeptIndexes(directory: string, maxBytes = MAX_BYTES): Kept
         return undefined;
       }
     },
-    async set({ file, stamp }, index) {
+    async set(file, { stamp, index }) {
       const path = pathOf(file);
       const temporary = `${path}${TEMPORARY}-${process.pid}-${++written}`;
       try {

@@ -35,6 +35,7 @@ export function openTableChunkReader(
         return isAbsent ? undefined : version;
       },
       versionNow: (_chunkCoords, wasChecked) => (isAbsent ? undefined : file.versionNow(wasChecked)),
+      has: () => !isAbsent,
       async read(chunkCoords, { maxByteLength } = {}) {
         const bytes = await read(chunkCoords);
         if (bytes === undefined) return absent();
@@ -73,6 +74,7 @@ export function openTableChunkReader(
     },
     versionNow: (chunkCoords, wasChecked) =>
       find(chunkCoords) === undefined ? undefined : file.versionNow(wasChecked),
+    has: (chunkCoords) => find(chunkCoords) !== undefined,
     variantOf: (chunkCoords) => find(chunkCoords)?.variant ?? 0,
     readNow(chunkCoords, { allocate, maxByteLength = Number.POSITIVE_INFINITY } = {}) {
       const place = find(chunkCoords);

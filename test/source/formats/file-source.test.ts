@@ -82,7 +82,7 @@ async function writePlain(t: Parameters<typeof makeDirectory>[0], data = TWENTY)
 function openPlain(directory: string) {
   return createFileSource({
     ...{ location: "a.plain", store: createFileStore(directory), key: "a.plain" },
-    ...{ format: plainFormat, freshness: "always" },
+    ...{ formats: [plainFormat], freshness: "always" },
   });
 }
 
@@ -219,7 +219,9 @@ t.test("a damaged file refuses what was served, and is served again once it is w
     t.equal(fingerprint, await source.fingerprint());
   }
   await writeFile(path, "another format");
-  t.match((await source.readTree()).refused, [{ reason: /expected a file of the format/ }]);
+  t.match((await source.readTree()).refused, [
+    { reason: /expected a file of a known format \(hdf5\), found another one/ },
+  ]);
   await writeFile(path, plainFile({ arrays: ARRAYS, data: TWENTY }));
   t.same((await source.readTree()).groups.length, before.groups.length);
   await unlink(path);
@@ -240,7 +242,7 @@ t.test("a link that leads to another file is followed", async (t) => {
   await symlink(path, link);
   let target = { store: createFileStore(directory), key: "a.plain" };
   const source = createFileSource({
-    ...{ location: "link", ...target, format: plainFormat, freshness: "always" },
+    ...{ location: "link", ...target, formats: [plainFormat], freshness: "always" },
     locate: async () => target,
   });
   const before = await source.readTree();
@@ -251,3 +253,77 @@ t.test("a link that leads to another file is followed", async (t) => {
   t.same((await readersOf(after)("sparse").read([3]))?.bytes, [0]);
   t.same((await readersOf(before)("sparse").read([3]))?.bytes, [100], "the old one is still there");
 });
+
+t.test("a file that is replaced by one of another format is served", async (t) => {
+  const { directory, path } = await writePlain(t);
+  const other = {
+    ...plainFormat,
+    id: "tiff",
+    recognizes: (head: Uint8Array) => head[0] === 0,
+    async readIndex() {
+      const root = { path: "/", attrs: { title: "other" }, arrays: [] };
+      return { format: "Other", groups: [root], refused: [], warnings: [] };
+    },
+  } as const;
+  const source = createFileSource({
+    ...{ location: "a.plain", store: createFileStore(directory), key: "a.plain" },
+    ...{ formats: [plainFormat, other], freshness: "always" },
+  });
+  t.equal((await source.readTree()).format, "Plain");
+  await writeFile(path, Buffer.alloc(100));
+  const { format, groups } = await source.readTree();
+  t.same([format, groups[0]?.attrs], ["Other", { title: "other" }]);
+});
+
+t.test(
+  "arrays and groups whose names or types cannot be served are refused, and the others served",
+  async (t) => {
+    const directory = await makeDirectory(t);
+    const inline = { kind: "inline", bytes: null } as const;
+    const named = (name: string, more: object = {}) =>
+      plainArray({ name, shape: [1], chunkShape: [1], chunks: inline, ...more });
+    const variants = { kind: "listed", offsets: Float64Array.of(0), byteLengths: Uint32Array.of(1) } as const;
+    const groups = [
+      {
+        path: "/",
+        attrs: { _ARRAY_DIMENSIONS: ["x"], title: "t" },
+        arrays: [
+          named("a/b"),
+          named(".zarray"),
+          named("many", { chunks: { ...variants, variants: Uint8Array.of(1) } }),
+          named("odd", { dtype: "<q9" }),
+          named("right#", { attrs: { _ARRAY_DIMENSIONS: ["x"], units: "m" } }),
+        ],
+      },
+      { path: "/..", attrs: {}, arrays: [named("in")] },
+      { path: "/g", attrs: {}, arrays: [named("y")] },
+    ];
+    const file = plainFile({
+      arrays: [],
+      index: { groups, refused: [{ path: "z", reason: "no" }] },
+      data: TWENTY,
+    });
+    await writeFile(join(directory, "a.plain"), file);
+    const tree = await openPlain(directory).readTree();
+    t.same(
+      tree.groups.map(({ path, attrs, arrays }) => [
+        path,
+        attrs,
+        arrays.map((array) => [array.path, array.attrs]),
+      ]),
+      [
+        ["/", { title: "t" }, [["right#", { units: "m" }]]],
+        ["/g", {}, [["g/y", {}]]],
+      ],
+    );
+    t.match(tree.refused, [
+      { path: "z", reason: "no" },
+      { path: "a/b", reason: "expected a name without a slash" },
+      { path: ".zarray", reason: /the name of a document/ },
+      { path: "many", reason: "expected variants of at most 0, received 1" },
+      { path: "odd", reason: /dtype|type/ },
+      { path: "..", reason: /expected a name/ },
+    ]);
+    t.same(tree.warnings, [`'right#': many clients cannot ask for a name with "#"`]);
+  },
+);

@@ -58,13 +58,13 @@ const INDEX: FileIndex = {
 const record = (stamp: string, index: FileIndex) => Buffer.concat(runNow(writeIndexRecord(stamp, index)));
 
 t.test("an index comes back as it was, typed arrays and every digit included", async (t) => {
-  const found = runNow(readIndexRecord("s", record("s", INDEX)));
-  t.strictSame(found, INDEX);
-  const attrs = found?.groups[0]?.attrs;
+  const found = runNow(readIndexRecord(["r", "s"], record("s", INDEX)));
+  t.strictSame(found, { stamp: "s", index: INDEX });
+  const attrs = found?.index.groups[0]?.attrs;
   t.ok(attrs?.whole instanceof LosslessNumber);
   t.ok(Object.is(attrs?.zero, -0));
   t.same(Object.keys(attrs ?? {}), Object.keys(INDEX.groups[0]?.attrs ?? {}));
-  t.equal(runNow(readIndexRecord("other", record("s", INDEX))), undefined);
+  t.equal(runNow(readIndexRecord(["other"], record("s", INDEX))), undefined);
 });
 
 t.test("a damaged record is no index", async (t) => {
@@ -74,13 +74,13 @@ t.test("a damaged record is no index", async (t) => {
       const damaged = Buffer.from(whole);
       damaged[at] = (damaged[at] as number) ^ change;
       return (
-        runNow(readIndexRecord("s", damaged)) === undefined &&
-        runNow(readIndexRecord("s", whole.subarray(0, at))) === undefined
+        runNow(readIndexRecord(["s"], damaged)) === undefined &&
+        runNow(readIndexRecord(["s"], whole.subarray(0, at))) === undefined
       );
     }),
     { numRuns: effort(2_000) },
   );
-  t.equal(runNow(readIndexRecord("s", Buffer.concat([whole, Buffer.alloc(1)]))), undefined);
+  t.equal(runNow(readIndexRecord(["s"], Buffer.concat([whole, Buffer.alloc(1)]))), undefined);
 });
 
 async function setUp(t: Parameters<typeof makeDirectory>[0]) {
@@ -100,11 +100,11 @@ async function setUp(t: Parameters<typeof makeDirectory>[0]) {
   const open = (revision = 1) =>
     createFileSource({
       ...{ location: "a.plain", store: createFileStore(directory), key: "a.plain", freshness: "always" },
-      format: { ...plainFormat, revision },
+      formats: [{ ...plainFormat, revision }],
       kept: {
         ...kept,
-        set(name, index) {
-          const write = kept.set(name, index);
+        set(file, written) {
+          const write = kept.set(file, written);
           writes.push(write);
           return write;
         },
@@ -150,9 +150,8 @@ t.test("a kept index that is damaged, empty or unreadable is made again", async 
 
 t.test("without a place to keep them, files are read each time", async (t) => {
   const kept = createKeptIndexes("/proc/nowhere");
-  const name = { file: "f", stamp: "s" };
-  await kept.set(name, INDEX);
-  t.equal(await kept.get(name), undefined);
+  await kept.set("f", { stamp: "s", index: INDEX });
+  t.equal(await kept.get("f", ["s"]), undefined);
   t.equal(await kept.has("f"), false);
 });
 
@@ -164,21 +163,21 @@ t.test("all indexes together are bounded, and the oldest go first", async (t) =>
   await mkdir(folder);
   await writeFile(join(folder, "abc.new-1-1"), "left behind");
   await utimes(join(folder, "abc.new-1-1"), 1, 1);
-  const nameOf = (index: number) => ({ file: `f${index}`, stamp: "s" });
+  const stamped = { stamp: "s", index: INDEX };
   for (let index = 0; index < 6; index++) {
     // Each by a process of its own, whose first write looks at the total.
-    await createKeptIndexes(directory, 3 * length).set(nameOf(index), INDEX);
+    await createKeptIndexes(directory, 3 * length).set(`f${index}`, stamped);
     for (const name of await readdir(folder)) {
       const path = join(folder, name);
       const { mtimeMs } = await stat(path);
       await utimes(path, mtimeMs / 1_000 - 7_200, mtimeMs / 1_000 - 7_200);
     }
     // One that is used stays.
-    t.ok(await kept.get(nameOf(0)));
+    t.ok(await kept.get("f0", ["s"]));
   }
   const found = await Promise.all([0, 1, 2, 3, 4, 5].map((index) => kept.has(`f${index}`)));
   t.same(found, [true, false, false, false, true, true]);
   t.equal((await readdir(folder)).length, 3);
-  await kept.set(nameOf(9), { ...INDEX, warnings: ["x".repeat(4 * length)] });
+  await kept.set("f9", { stamp: "s", index: { ...INDEX, warnings: ["x".repeat(4 * length)] } });
   t.equal(await kept.has("f9"), false, "one that is too long is not kept");
 });

@@ -57,7 +57,7 @@ function openRemote(
     store: openByteStore(`${url}${file.key}/`, settings),
     openFile: (store, key, head) =>
       plainFormat.recognizes(head.bytes)
-        ? createFileSource({ location: "remote", store, key, format: plainFormat, freshness, head, kept })
+        ? createFileSource({ location: "remote", store, key, formats: [plainFormat], freshness, head, kept })
         : undefined,
     openReferences: () => undefined,
     isKept: async () => kept?.has(`${file.store.identity}\n${file.key}`) ?? false,
@@ -155,7 +155,7 @@ t.test("a file that is replaced while its index is read is read again", async (t
   };
   const store = openByteStore(`${origin.url}/below/`, []);
   const key = KEY.slice("below/".length);
-  const source = createFileSource({ location: "x", store, key, format: inBlocks, freshness: "always" });
+  const source = createFileSource({ location: "x", store, key, formats: [inBlocks], freshness: "always" });
   t.same(valuesOf((await readerOf(await source.readTree()).read([0]))?.bytes), [CHUNK_BYTES, 3]);
   await open().close();
 });
