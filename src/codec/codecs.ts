@@ -12,6 +12,7 @@ import { hdf5Fletcher32 } from "./hdf5-fletcher32.js";
 import { hdf5Lz4 } from "./hdf5-lz4.js";
 import { hdf5Shuffle } from "./hdf5-shuffle.js";
 import { hdf5Text } from "./hdf5-text.js";
+import { jpeg } from "./jpeg.js";
 import { lz4 } from "./lz4.js";
 import { lzf } from "./lzf.js";
 import { packbits } from "./packbits.js";
@@ -40,6 +41,7 @@ export const CODECS: Readonly<Record<string, Codec>> = Object.freeze({
   "hdf5-lz4": hdf5Lz4,
   "hdf5-shuffle": hdf5Shuffle,
   "hdf5-text": hdf5Text,
+  jpeg,
   lz4,
   lzf,
   packbits,

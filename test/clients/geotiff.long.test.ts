@@ -1,6 +1,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
+import { hasJpeg } from "../../src/codec/jpeg-module.js";
 import { clientMissing } from "../require-client.js";
 import { errorsOf, makeTemporaryDirectory, runPython, startServer } from "./harness.js";
 
@@ -12,6 +13,7 @@ const OVERVIEWS: Readonly<Record<string, number>> = {
   "cog_1.tif": 2,
   "cog_2.tif": 2,
   "cog_3.tif": 2,
+  "jpeg_cog.tif": 1,
   "pyramid.tif": 2,
 };
 
@@ -23,7 +25,7 @@ t.test(
     const files = join(directory, "files");
     await mkdir(files);
     const written = JSON.parse(await runPython("write_tiffs.py", [files]));
-    const served: string[] = written.served;
+    const served = (written.served as string[]).filter((name) => hasJpeg() || !name.startsWith("jpeg"));
     const refused = (written.refused as string[]).filter((name) => name.endsWith(".tif"));
     const datasets = Object.fromEntries([
       ...served.map((name, index) => [`file${index}`, { location: join(files, name) }]),

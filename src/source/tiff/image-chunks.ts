@@ -91,6 +91,11 @@ function codecsOf(image: TiffImage): CodecSpec[] {
   if (DEFLATE.has(compression)) return [...filters, { id: "zlib", level: 6 }];
   if (compression === COMPRESSION.lzw) return [...filters, { id: "tiff-lzw" }];
   if (compression === COMPRESSION.packbits) return [...filters, { id: "packbits" }];
+  if (image.jpeg !== undefined) {
+    const { tables, isYcbcr } = image.jpeg;
+    const shared = Buffer.from(tables).toString("base64");
+    return [{ id: "jpeg", width: image.chunkWidth, components: step, isYcbcr, tables: shared }];
+  }
   return [...filters, { id: "zstd", level: 1 }];
 }
 

@@ -30,6 +30,7 @@ export const TAG = {
   tileByteCounts: 325,
   subIfds: 330,
   sampleFormat: 339,
+  jpegTables: 347,
   copyright: 33432,
   modelPixelScale: 33550,
   modelTiepoint: 33922,

@@ -1,3 +1,4 @@
+import { hasJpeg } from "../../codec/jpeg-module.js";
 import { ZpublishError } from "../../errors.js";
 import { numberOf, TAG, type TiffDirectory } from "./tiff-directory.js";
 
@@ -20,6 +21,8 @@ export interface TiffImage {
   readonly compression: number;
   /** 1 for none. */
   readonly predictor: number;
+  /** What the chunks of a JPEG image have in common; undefined if it is none. */
+  readonly jpeg: { readonly tables: Uint8Array; readonly isYcbcr: boolean } | undefined;
 }
 
 /** Largest length of an image or tile along an axis. */
@@ -30,8 +33,10 @@ const MAX_BANDS = 65_535;
 
 /** Deflate as Adobe and as the first implementation called it; both are zlib's format. */
 export const DEFLATE: ReadonlySet<number> = new Set([8, 32_946]);
-/** Compressions that are read besides deflate: none, LZW, PackBits, Zstandard. */
-export const COMPRESSION = { none: 1, lzw: 5, packbits: 32_773, zstd: 50_000 } as const;
+/** Compressions that are read besides deflate: none, LZW, JPEG, PackBits, Zstandard. */
+export const COMPRESSION = { none: 1, lzw: 5, jpeg: 7, packbits: 32_773, zstd: 50_000 } as const;
+/** Longest stream of tables that JPEG can need, with room. */
+const MAX_TABLE_BYTES = 65_536;
 
 /** Names of compressions that are not read. */
 const REFUSED_COMPRESSIONS: Readonly<Record<number, string>> = {
@@ -39,7 +44,6 @@ const REFUSED_COMPRESSIONS: Readonly<Record<number, string>> = {
   3: "CCITT Group 3",
   4: "CCITT Group 4",
   6: "old-style JPEG",
-  7: "JPEG",
   32766: "NeXT",
   32771: "CCITT RLE with words",
   32809: "ThunderScan",
@@ -57,10 +61,13 @@ const REFUSED_COMPRESSIONS: Readonly<Record<number, string>> = {
   52546: "JPEG XL",
 };
 
+/** YCbCr as a photometric interpretation. JPEG converts it, as GDAL has it converted. */
+const YCBCR = 6;
+
 /** Photometric interpretations whose samples are no values by themselves: GDAL and libtiff convert them to RGB. */
 const REFUSED_PHOTOMETRICS: Readonly<Record<number, string>> = {
   5: "CMYK",
-  6: "YCbCr",
+  [YCBCR]: "YCbCr",
   8: "CIE L*a*b*",
   9: "ICC L*a*b*",
   10: "ITU L*a*b*",
@@ -107,6 +114,10 @@ export function imageOf(directory: TiffDirectory): TiffImage {
     chunkHeight,
     compression,
     predictor: predictorOf(directory, compression, kind),
+    jpeg:
+      compression === COMPRESSION.jpeg
+        ? jpegOf(directory, `${kind}${bits}`, isInterleaved ? bands : 1)
+        : undefined,
   };
 }
 
@@ -165,16 +176,35 @@ function assertReadable(directory: TiffDirectory, compression: number): void {
       name === undefined ? `its compression ${compression} is unknown` : `it is compressed with ${name}`,
     );
   }
-  const photometric = REFUSED_PHOTOMETRICS[numberOf(directory, TAG.photometric, 1)];
-  if (photometric !== undefined) throw unsupported(`its colours are ${photometric}`);
+  const colours = numberOf(directory, TAG.photometric, 1);
+  const photometric = REFUSED_PHOTOMETRICS[colours];
+  const isJpegYcbcr = colours === YCBCR && compression === COMPRESSION.jpeg;
+  if (photometric !== undefined && !isJpegYcbcr) throw unsupported(`its colours are ${photometric}`);
   if (numberOf(directory, TAG.fillOrder, 1) !== 1)
     throw unsupported("its bits are in reversed order (FillOrder 2)");
+}
+
+/** @param samples Type of the samples: `u8`. @param components Samples of a pixel in a stream. */
+function jpegOf(directory: TiffDirectory, samples: string, components: number): TiffImage["jpeg"] {
+  if (!hasJpeg())
+    throw unsupported("it is compressed with JPEG, for which an optional package is not installed");
+  if (samples !== "u8")
+    throw unsupported("it is compressed with JPEG of other samples than 8-bit unsigned integers");
+  const isYcbcr = numberOf(directory, TAG.photometric, 1) === YCBCR;
+  if ((components !== 1 && components !== 3) || (isYcbcr && components !== 3)) {
+    throw unsupported(`it is compressed with JPEG of ${components} components${isYcbcr ? " of YCbCr" : ""}`);
+  }
+  const tables = directory.numbers.get(TAG.jpegTables) ?? [];
+  if (tables.length > MAX_TABLE_BYTES) throw unsupported(`its JPEG tables have ${tables.length} bytes`);
+  return { tables: Uint8Array.from(tables), isYcbcr };
 }
 
 /** libtiff applies predictors to LZW, deflate and Zstandard only. */
 function predictorOf(directory: TiffDirectory, compression: number, kind: TiffImage["kind"]): number {
   const predictor = numberOf(directory, TAG.predictor, 1);
-  if (compression === COMPRESSION.none || compression === COMPRESSION.packbits || predictor === 1) return 1;
+  const hasPredictors =
+    DEFLATE.has(compression) || compression === COMPRESSION.lzw || compression === COMPRESSION.zstd;
+  if (!hasPredictors || predictor === 1) return 1;
   if (predictor === 2 && kind !== "c") return 2;
   if (predictor === 3 && kind === "f") return 3;
   throw unsupported(`predictor ${predictor} is not read for its samples`);

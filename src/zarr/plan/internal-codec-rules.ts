@@ -24,6 +24,11 @@ export const INTERNAL_RULES: Readonly<Record<string, CodecRule>> = {
     encodedItemSize: (codec) => Number(codec.itemSize),
   },
   lzf: decodedOnly("lzf", () => null),
+  /**
+   * JPEG of TIFF. `width` and `components` are those of the chunk, `tables` the stream of shared tables in Base64, or empty, `isYcbcr`
+   * whether colours are converted from YCbCr to RGB.
+   */
+  jpeg: decodedOnly("jpeg", () => null),
   /** PackBits of TIFF. */
   packbits: decodedOnly("packbits", () => null),
   /** LZW of TIFF. */

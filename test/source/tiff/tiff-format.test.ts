@@ -156,7 +156,7 @@ t.test("what is not read is refused by name", async (t) => {
   const cases: readonly (readonly [readonly Tag[], RegExp])[] = [
     [imageTags(4, 4, 1), /1-bit unsigned integers/],
     [imageTags(4, 4, 12), /12-bit unsigned integers/],
-    [imageTags(4, 4, 8, [259, "short", [7]]), /compressed with JPEG/],
+    [imageTags(4, 4, 16, [259, "short", [7]]), /compressed with JPEG/],
     [imageTags(4, 4, 8, [259, "short", [34887]]), /LERC/],
     [imageTags(4, 4, 8, [259, "short", [999]]), /compression 999 is unknown/],
     [imageTags(4, 4, 8, [266, "short", [2]]), /FillOrder 2/],
