@@ -53,14 +53,18 @@ export async function decodeStored(
   const name = storedChunkName(plan, coords);
   const steps = decodeStepsOf(plan, stored, name);
   const bytes = await timed(timings, "decode", () => decodeSteps(stored.bytes, steps, name, memory));
-  const expected = elementCount(plan.stored.chunkShape) * plan.itemSize;
-  if (bytes.length !== expected) {
-    throw new ZpublishError("corrupt-chunk", `${name} has ${bytes.length} bytes, expected ${expected}`);
-  }
+  assertDecodedLength(plan, bytes.length, name);
   if (!isKept) return { bytes, version: stored.version };
   const chunk = { bytes: memory.keep(bytes), version: stored.version };
   decoded.cache.set(key, chunk);
   return chunk;
+}
+
+/** Asserts that a stored chunk has decoded to all of its items. @throws ZpublishError `corrupt-chunk` */
+export function assertDecodedLength(plan: EncodingPlan, byteLength: number, name: string): void {
+  const expected = elementCount(plan.stored.chunkShape) * plan.itemSize;
+  if (byteLength === expected) return;
+  throw new ZpublishError("corrupt-chunk", `${name} has ${byteLength} bytes, expected ${expected}`);
 }
 
 /** Returns the steps that decode a stored chunk. @throws ZpublishError `corrupt-chunk` if the array has no such variant. */

@@ -5,6 +5,7 @@ import type { ChunkReader } from "../zarr/chunk-source.js";
 import type { ChunkLayout, EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { combineVersions, storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
 import {
+  assertDecodedLength,
   type ChunkInput,
   chunkName,
   type DecodedChunks,
@@ -69,6 +70,8 @@ async function makeRecompressed(job: ChunkJob, chunkCoords: readonly number[]): 
   const decode = decodeStepsOf(plan, stored, name);
   const encode = (stored.variant && plan.variants?.encode) || plan.encode;
   const inner = await timed(timings, "decode", () => decodeSteps(stored.bytes, decode, name, memory));
+  // A variant without codecs has no step that checks its length.
+  if (stored.variant) assertDecodedLength(plan, inner.length, name);
   const bytes = await timed(timings, "encode", () => encodeSteps(inner, encode, name, memory));
   return encoded(job, bytes, stored.version);
 }

@@ -250,6 +250,24 @@ t.test(
   },
 );
 
+t.test("a chunk without the codecs of the others must have the length of its items", async (t) => {
+  const stored = storedArray({ variants: [[]] });
+  const reader = await readerOf(stored, arrayBytes([10, 12], 4));
+  for (const asked of [{ compressor: null, filters: null }, {}, { chunkShape: [5, 12] }]) {
+    const { plan } = createEncodingPlan(stored, asked);
+    const length = stored.chunkShape.reduce((product, each) => product * each, 4);
+    for (const [byteLength, isWhole] of [
+      [length, true],
+      [length - 4, false],
+    ] as const) {
+      const read = async () => ({ bytes: new Uint8Array(byteLength), version: "x", variant: 1 });
+      const making = makeChunk(plan, [0, 0], { ...reader, read });
+      if (isWhole) t.match(await making, { status: "encoded" });
+      else await t.rejects(making, { code: "corrupt-chunk" });
+    }
+  }
+});
+
 t.test("errors name the array and the stored chunk", async (t) => {
   const stored = storedArray();
   const reader = await readerOf(stored, arrayBytes([10, 12], 4));
