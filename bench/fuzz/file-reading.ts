@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { checkStoredLength } from "../../src/chunk/check-stored-chunk.js";
 import { makeChunk } from "../../src/codec/make-chunk.js";
 import { messageOf, ZpublishError } from "../../src/errors.js";
 import { elementCount, gridShapeOf } from "../../src/model/chunk-grid.js";
@@ -87,11 +88,12 @@ async function readChunks(
   for (const coords of chunksToRead(grid)) {
     const key = coords.join(".");
     try {
-      const made =
-        plan.kind === "passthrough"
-          ? await reader.read(coords, { maxByteLength: MAX_DECODED_BYTES })
-          : await makeChunk(plan, coords, reader);
+      const isPassed = plan.kind === "passthrough" && (reader.variantOf?.(coords) ?? 0) === 0;
+      const made = isPassed
+        ? await reader.read(coords, { maxByteLength: MAX_DECODED_BYTES })
+        : await makeChunk(plan, coords, reader);
       const bytes = made === undefined || !("bytes" in made) ? undefined : made.bytes;
+      if (isPassed && bytes !== undefined) checkStoredLength(plan, coords, bytes.length);
       if (bytes !== undefined && array.dataType.kind !== "O" && bytes.length !== chunkBytes)
         problems.push(`'${array.path}' ${key}: expected ${chunkBytes} bytes, received ${bytes.length}`);
       chunks.set(key, bytes === undefined ? "absent" : hashOf(bytes));

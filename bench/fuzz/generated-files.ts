@@ -6,7 +6,13 @@ import { PYTHON } from "../../test/require-client.js";
 import { CDF_TYPES, type CdfType, type CdfVariable, cdfFile } from "../../test/source/netcdf3/cdf-file.js";
 
 /** Scripts of `test/fixtures` that write files into a folder, with the libraries of their format. */
-const WRITERS = ["write_hdf5.py", "write_netcdf3.py", "write_tiff.py"];
+const WRITERS = [
+  ["write_netcdf3.py"],
+  ["write_hdf5.py"],
+  ["write_small_files.py", "hdf5"],
+  ["write_small_files.py", "netcdf4"],
+  ["write_small_files.py", "tiff"],
+] as const;
 const WRITER_TIMEOUT_MS = 120_000;
 
 /** Writes good files of every format, once. @returns Notes for the report: which ones could not be written. */
@@ -18,16 +24,16 @@ export function writeGeneratedFiles(folder: string): string[] {
       writeFileSync(join(folder, name), generatedCdf(version, recordCount));
     }
   const notes: string[] = [];
-  for (const writer of WRITERS) {
+  for (const [writer, ...formats] of WRITERS) {
     const script = join(PACKAGE_ROOT, "test", "fixtures", writer);
-    const target = join(folder, writer.replace(".py", ""));
-    if (!existsSync(script) || existsSync(join(target, "whole"))) continue;
+    const name = [writer.replace(".py", ""), ...formats].join("-");
+    const target = join(folder, name);
+    if (existsSync(join(target, "whole"))) continue;
     mkdirSync(target, { recursive: true });
-    const args = ["-B", "-W", "ignore", script, target];
+    const args = ["-B", "-W", "ignore", script, target, ...formats];
     const run = spawnSync(PYTHON, args, { encoding: "utf8", timeout: WRITER_TIMEOUT_MS, maxBuffer: 2 ** 28 });
     if (run.status === 0) writeFileSync(join(target, "whole"), "");
-    else
-      notes.push(`${writer} wrote no files: ${run.error?.message ?? run.stderr.trim().split("\n").at(-1)}`);
+    else notes.push(`${name} wrote no files: ${run.error?.message ?? run.stderr.trim().split("\n").at(-1)}`);
   }
   return notes;
 }
