@@ -18,7 +18,7 @@ import type { FileFailure } from "./fuzz/fuzz-file.js";
 import { writeGeneratedFiles } from "./fuzz/generated-files.js";
 import { type FileFuzzReport, runFileFuzz } from "./fuzz/run-file-fuzz.js";
 import { createProgress } from "./progress.js";
-import { formatNumber, markdownTable } from "./report/markdown-cells.js";
+import { markdownTable } from "./report/markdown-cells.js";
 import { runProgram } from "./run-program.js";
 
 const FOLDER = join(packageRoot(), ".build", "fuzz-files");
@@ -65,11 +65,11 @@ export function fileFuzzText(report: FileFuzzReport, seed: number, files: readon
   return [
     ...markdownTable(columns, rows),
     "",
-    `- ${total.toLocaleString("en-US")} damaged files, seeds ${seed} to ${nextSeed - 1}, ${formatNumber(processes)} processes.`,
+    `- ${total.toLocaleString("en-US")} damaged files, seeds ${seed} to ${nextSeed - 1}, ${processes} ${processes === 1 ? "process" : "processes"}.`,
     ...notes.map((note) => `- ${note}`),
     ...failures.map(
       ({ target, kind, problem, seed, number }, i) =>
-        `- **FAILED** ${target}, seed ${seed}, number ${number}, ${kind}: ${problem}; kept in ${files[i]}`,
+        `- **FAILED** ${target}, seed ${seed}, number ${number}, ${kind}: ${problem.replace(/\s+/g, " ")}; kept in ${files[i]}`,
     ),
     failures.length === 0 ? "- Nothing failed." : `- **${failures.length} failed.**`,
     "",
