@@ -35,8 +35,16 @@ export async function mapArray(
   const { hasAbsent, ...layout } = type.isText
     ? textLayout(places, shape, await textFill(file, dataset.fill))
     : places;
-  const all = mapAttributes(dataset.attributes, problems);
-  const mark = Object.hasOwn(all, "_FillValue") ? (all._FillValue as JsonValue) : undefined;
+  let all = mapAttributes(dataset.attributes, problems);
+  let mark = Object.hasOwn(all, "_FillValue") ? (all._FillValue as JsonValue) : undefined;
+  if (mark !== undefined && dataType.kind === "V") {
+    // xarray would compare items with each number of the list that JSON makes of it.
+    problems.push(
+      'attribute "_FillValue" is left out: JSON has no form for a compound that marks missing values',
+    );
+    mark = undefined;
+    all = without(all, "_FillValue");
+  }
   const { fill, isAttribute } = mapFill(dataType, await fillItem(dataset, type, dataType), mark, hasAbsent);
   return {
     name: variable.name,
