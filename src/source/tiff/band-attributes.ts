@@ -66,20 +66,41 @@ function addScales(attrs: Record<string, JsonValue>, { roles }: GdalMetadata, ba
   const scales = valuesOf(roles.get("scale"), bands, 1);
   const offsets = valuesOf(roles.get("offset"), bands, 0);
   if (scales.every((scale) => scale === 1) && offsets.every((offset) => offset === 0)) return;
-  if (new Set(scales).size > 1) attrs.scales = scales.map(pythonFloat);
+  if (new Set(scales).size > 1) attrs.scales = floatsOf(scales);
   else attrs.scale_factor = pythonFloat(scales[0] as number);
-  if (new Set(offsets).size > 1) attrs.offsets = offsets.map(pythonFloat);
+  if (new Set(offsets).size > 1) attrs.offsets = floatsOf(offsets);
   else attrs.add_offset = pythonFloat(offsets[0] as number);
 }
 
+/** Writes floats; most bands of many have the same one. */
+function floatsOf(values: readonly number[]): JsonValue[] {
+  const written = new Map([...new Set(values)].map((value) => [value, pythonFloat(value)]));
+  return values.map((value) => written.get(value) as JsonValue);
+}
+
 function valuesOf(texts: ReadonlyMap<number, string> | undefined, bands: number, fallback: number): number[] {
-  return Array.from({ length: bands }, (_, band) => parseFloatText(texts?.get(band) ?? "") ?? fallback);
+  return listOf(texts, bands, fallback, (text) => parseFloatText(text) ?? fallback);
+}
+
+/** Makes a list with an entry for each band. Few of many may have a text. */
+function listOf<T>(
+  texts: ReadonlyMap<number, string> | undefined,
+  bands: number,
+  fallback: T,
+  parse: (text: string) => T,
+): T[] {
+  const list = new Array<T>(bands).fill(fallback);
+  for (const [band, text] of texts ?? []) {
+    if (Number.isInteger(band) && band >= 0 && band < bands) list[band] = parse(text);
+  }
+  return list;
 }
 
 function addTexts(attrs: Record<string, JsonValue>, { roles }: GdalMetadata, bands: number): void {
-  const [names, units] = ["description", "unittype"].map((role) =>
-    Array.from({ length: bands }, (_, band) => roles.get(role)?.get(band) || null),
-  ) as [(string | null)[], (string | null)[]];
+  const textsOf = (role: string) =>
+    listOf<string | null>(roles.get(role), bands, null, (text) => text || null);
+  const names = textsOf("description");
+  const units = textsOf("unittype");
   if (names.some((name) => name !== null)) {
     attrs.long_name = new Set(names).size === 1 ? (names[0] as string) : names;
   }
