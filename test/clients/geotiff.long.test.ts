@@ -41,6 +41,7 @@ t.test(
       file: join(files, name),
       url: server.storeUrl(`file${index}`),
       overviews: OVERVIEWS[name] ?? 0,
+      pages: name === "pages.tif" ? 3 : 1,
     }));
     const { compared, differences } = JSON.parse(
       await runPython("compare_tiffs.py", [], JSON.stringify(jobs)),
