@@ -1,7 +1,11 @@
 import { ZpublishError } from "../../errors.js";
+import { createSlice } from "../../event-loop/cooperative-task.js";
 import type { VersionCheck } from "../../zarr/chunk-source.js";
 import type { ByteStore, ObjectStat, ObjectVersion } from "../bytes/byte-store.js";
 import type { FreshObjects } from "../objects/fresh-objects.js";
+
+/** Time in which local files are read before the event loop may run. */
+const localReads = createSlice();
 
 /** Allocates memory for a read. */
 type Allocate = (byteLength: number) => Uint8Array<ArrayBuffer>;
@@ -79,6 +83,8 @@ export function createVersionedFile(
       return store.readNow?.(key, { range, version, allocate })?.bytes;
     },
     async read(offset, length, allocate) {
+      // Such reads wait for nothing, and a worker may need thousands of chunks for one.
+      if (isLocal && localReads.isOver()) await localReads.next();
       try {
         const found = await store.read(key, { range: { offset, byteLength: length }, version, allocate });
         if (found !== undefined) return found.bytes;

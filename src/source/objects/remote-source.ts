@@ -106,8 +106,9 @@ export function createRemoteSource(options: RemoteSourceOptions): Source {
   return {
     location,
     async check() {
-      await source(HEAD_BYTES);
+      const current = await source(HEAD_BYTES);
       if (!isKnown) await readTree();
+      else await current.check?.();
     },
     readTree,
     fingerprint: async () =>
