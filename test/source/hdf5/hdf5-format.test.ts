@@ -9,7 +9,7 @@ import { PACKAGE_ROOT } from "../../client-generation.js";
 import { readWithZarrita } from "../../clients/zarrita-reader.js";
 import { memoryBlocks } from "./memory-blocks.js";
 
-const FIXTURES = join(PACKAGE_ROOT, "test", "fixtures", "hdf5");
+const FIXTURES = join(PACKAGE_ROOT, "test", "fixtures", "netcdf4");
 
 /** A file of `write_hdf5_files.py`. */
 function fixture(name: string): Buffer {

@@ -98,7 +98,8 @@ export function* netcdfFileSteps(file: Hdf5File): CooperativeTask<NetcdfFile> {
     const isUnlimited = dataset.maxShape[0] === null;
     const dimension = { name, id, length: dataset.shape?.[0] ?? 0, isUnlimited };
     addToGroup(own, dimension);
-    own.byScale.set(dataset.address, dimension);
+    // A scale with several names has the first one for axes that refer to it.
+    if (!own.byScale.has(dataset.address)) own.byScale.set(dataset.address, dimension);
     if (!byScale.has(dataset.address)) byScale.set(dataset.address, dimension);
     if (!byId.has(id)) byId.set(id, dimension);
     return dimension;
