@@ -32,6 +32,8 @@ export async function encodeHdf5(bytes: Uint8Array, codec: CodecSpec): Promise<U
       return deflateSync(bytes);
     case "pad":
       return bytes.subarray(0, Number(codec.byteLength));
+    case "repack":
+      return unpacked(bytes, codec);
     // All bytes are good ones.
     case "hdf5-bits":
       return bytes;
@@ -129,4 +131,20 @@ function encodeLzf(bytes: Uint8Array): Uint8Array {
   }
   flush();
   return Uint8Array.from(encoded);
+}
+
+/** Puts padding between the fields of items, which `repack` takes out. */
+function unpacked(bytes: Uint8Array, codec: CodecSpec): Uint8Array {
+  const pieces = codec.pieces as readonly (readonly [number, number])[];
+  const packedSize = pieces.reduce((sum, [, byteLength]) => sum + byteLength, 0);
+  const itemSize = Number(codec.itemSize);
+  const items = new Uint8Array((bytes.length / packedSize) * itemSize).fill(0xaa);
+  let from = 0;
+  for (let item = 0; item < items.length; item += itemSize) {
+    for (const [offset, byteLength] of pieces) {
+      items.set(bytes.subarray(from, from + byteLength), item + offset);
+      from += byteLength;
+    }
+  }
+  return items;
 }

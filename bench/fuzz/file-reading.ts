@@ -66,7 +66,13 @@ export async function readWholeFile(format: FileFormat, bytes: Uint8Array): Prom
 function openFile(format: FileFormat, bytes: Uint8Array): Promise<StoredTree> {
   const key = "fuzzed";
   const store = createMemoryStore({ [key]: bytes }, `memory://${key}`);
-  return createFileSource({ location: key, formats: [format], store, key, freshness: "immutable" }).readTree();
+  return createFileSource({
+    location: key,
+    formats: [format],
+    store,
+    key,
+    freshness: "immutable",
+  }).readTree();
 }
 
 /** Plans chunks without codecs, unless their items have no fixed size. */
