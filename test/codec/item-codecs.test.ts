@@ -8,13 +8,13 @@ async function decode(codec: CodecSpec, bytes: Uint8Array): Promise<Uint8Array> 
   return await (CODECS[codec.id] as (typeof CODECS)[string]).decode(bytes, stepOf(codec, null));
 }
 
-t.test("repack takes padding out of items", async (t) => {
+t.test("repack takes padding out of items, and reverses numbers", async (t) => {
   const codec: CodecSpec = {
     id: "repack",
     itemSize: 6,
     pieces: [
-      [0, 1],
-      [3, 2],
+      [0, 1, 1],
+      [3, 2, 1],
     ],
   };
   t.same(
@@ -22,6 +22,20 @@ t.test("repack takes padding out of items", async (t) => {
     new Uint8Array([1, 2, 3, 4, 5, 6]),
   );
   t.equal(encodedByteLength(codec, 6), 12);
+  t.same(
+    await decode(
+      {
+        id: "repack",
+        itemSize: 5,
+        pieces: [
+          [0, 4, 2],
+          [4, 1, 1],
+        ],
+      },
+      new Uint8Array([1, 2, 3, 4, 5]),
+    ),
+    new Uint8Array([2, 1, 4, 3, 5]),
+  );
   await t.rejects(decode(codec, new Uint8Array(7)), { code: "corrupt-chunk" });
 });
 

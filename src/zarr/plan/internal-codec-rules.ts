@@ -39,8 +39,8 @@ export const INTERNAL_RULES: Readonly<Record<string, CodecRule>> = {
    */
   "tiff-predictor": decodedOnly("tiff-predictor", (_codec, decodedByteLength) => decodedByteLength),
   /**
-   * Padding within items, which decoding takes out. `itemSize` is the length of an item with padding, `pieces` are the offsets and
-   * lengths of what is kept of it, in order.
+   * Padding within items, which decoding takes out. `itemSize` is the length of an item with padding, `pieces` are the parts of it
+   * that are kept, in order: offset, length, and the length of the numbers in it if their bytes are reversed, else 1.
    */
   repack: {
     ...decodedOnly(
@@ -58,5 +58,5 @@ function decodedOnly(id: string, encodedByteLength: CodecRule["encodedByteLength
 
 /** Returns the bytes of an item without its padding. */
 function packedSize({ pieces }: CodecSpec): number {
-  return (pieces as readonly (readonly [number, number])[]).reduce((sum, [, length]) => sum + length, 0);
+  return (pieces as readonly (readonly number[])[]).reduce((sum, [, length = 0]) => sum + length, 0);
 }

@@ -21,8 +21,8 @@ export interface MappedType {
   readonly flags: JsonObject;
 }
 
-/** Offset and length in bytes of a part of a stored item. */
-type Piece = readonly [offset: number, byteLength: number];
+/** Offset and length in bytes of a part of a stored item, and the length of its numbers if their bytes are to be reversed, else 1. */
+type Piece = readonly [offset: number, byteLength: number, reversed: number];
 
 interface PlainType {
   readonly dtype: JsonValue;
@@ -43,14 +43,15 @@ export function mapType(type: Hdf5Type): MappedType {
   if (type.kind === "vlen-string") {
     return { dtype: "|O", itemSize: 0, storedSize: type.size, codecs: [], isText: true, flags: {} };
   }
-  const { dtype, pieces } = mapPlain(type);
+  const { dtype, pieces } = mapPlain(type, false);
   const itemSize = byteLengthOf(pieces);
+  const isStored = itemSize === type.size && pieces.every(([, , reversed]) => reversed === 1);
   return {
     dtype,
     itemSize,
     storedSize: type.size,
 
-    codecs: itemSize === type.size ? textCodecs(type) : [{ id: "repack", itemSize: type.size, pieces }],
+    codecs: isStored ? textCodecs(type) : [{ id: "repack", itemSize: type.size, pieces }],
     isText: false,
     flags: type.kind === "enum" && dtype !== "|b1" ? flagsOf(type.members) : {},
   };
@@ -67,25 +68,28 @@ export function innerShapeOf(type: Hdf5Type): readonly number[] {
   return type.kind === "array" ? [...type.shape, ...innerShapeOf(type.base)] : [];
 }
 
-/** Maps a type whose items have a fixed size, fields of compounds included. */
-function mapPlain(type: Hdf5Type): PlainType {
+/**
+ * Maps a type whose items have a fixed size.
+ * @param isField True inside of a compound, whose numbers become little-endian: xarray fails over big-endian ones in it.
+ */
+function mapPlain(type: Hdf5Type, isField: boolean): PlainType {
   switch (type.kind) {
     case "integer":
       if (![1, 2, 4, 8].includes(type.size))
         throw unsupported(`integers of ${type.size} bytes are not served`);
-      return plain(numeric(type.isSigned ? "i" : "u", type.size, type.byteOrder), type.size);
+      return number(type.isSigned ? "i" : "u", type.size, type.byteOrder, isField);
     case "float":
-      return plain(numeric("f", type.size, type.byteOrder), type.size);
+      return number("f", type.size, type.byteOrder, isField);
     case "complex":
-      return mapComplex(type.base, type.size);
+      return mapComplex(type.base, type.size, isField);
     case "string":
       return plain(`|S${type.size}`, type.size);
     case "opaque":
       return plain(timeOf(type.tag, type.size) ?? `|V${type.size}`, type.size);
     case "enum":
-      return isBool(type) ? plain("|b1", 1) : mapPlain(type.base);
+      return isBool(type) ? plain("|b1", 1) : mapPlain(type.base, isField);
     case "compound":
-      return mapCompound(type);
+      return mapCompound(type, isField);
     case "array":
       throw unsupported("arrays as items are not served here");
     case "vlen-string":
@@ -99,7 +103,7 @@ function mapPlain(type: Hdf5Type): PlainType {
   }
 }
 
-function mapCompound(type: Extract<Hdf5Type, { kind: "compound" }>): PlainType {
+function mapCompound(type: Extract<Hdf5Type, { kind: "compound" }>, isField: boolean): PlainType {
   const [real, imaginary] = type.fields;
   // As h5py writes complex numbers.
   if (type.fields.length === 2 && real?.name === "r" && imaginary?.name === "i") {
@@ -112,7 +116,7 @@ function mapCompound(type: Extract<Hdf5Type, { kind: "compound" }>): PlainType {
       real.offset === 0 &&
       type.size === 2 * part.size
     ) {
-      return mapComplex(part, type.size);
+      return mapComplex(part, type.size, isField);
     }
   }
   const fields: JsonValue[] = [];
@@ -123,7 +127,7 @@ function mapCompound(type: Extract<Hdf5Type, { kind: "compound" }>): PlainType {
     if (base.kind === "integer" && base.precision !== 8 * base.size) {
       throw unsupported(`integers of ${base.precision} bits inside compounds are not served`);
     }
-    const field = mapPlain(base);
+    const field = mapPlain(base, true);
     const count = inner?.shape.reduce((product, length) => product * length, 1) ?? 1;
     const stored = base.size;
     addPieces(pieces, field.pieces, { offset, count, stored });
@@ -140,14 +144,14 @@ function addPieces(
 ): void {
   const [only] = added;
   const isTight = added.length === 1 && only?.[1] === stored;
-  const all: readonly Piece[] = isTight ? [[0, stored * count]] : added;
+  const all: readonly Piece[] = isTight ? [[0, stored * count, only?.[2] ?? 1]] : added;
   for (let index = 0; index < (isTight ? 1 : count); index++) {
-    for (const [start, byteLength] of all) {
+    for (const [start, byteLength, reversed] of all) {
       const at = offset + index * stored + start;
       const last = pieces.at(-1);
-      if (last !== undefined && last[0] + last[1] === at)
-        pieces[pieces.length - 1] = [last[0], last[1] + byteLength];
-      else pieces.push([at, byteLength]);
+      if (last !== undefined && last[0] + last[1] === at && last[2] === reversed) {
+        pieces[pieces.length - 1] = [last[0], last[1] + byteLength, reversed];
+      } else pieces.push([at, byteLength, reversed]);
       if (pieces.length > MAX_PIECES) {
         throw unsupported(`expected items of at most ${MAX_PIECES} pieces between padding, received more`);
       }
@@ -155,10 +159,14 @@ function addPieces(
   }
 }
 
-function mapComplex(part: Hdf5Type, size: number): PlainType {
+function mapComplex(part: Hdf5Type, size: number, isField: boolean): PlainType {
   if (part.kind !== "float" || part.size < 4)
     throw unsupported("complex numbers of such parts are not served");
-  return plain(numeric("c", size, part.byteOrder), size);
+  const { dtype, pieces } = number("c", size, part.byteOrder, isField);
+  return {
+    dtype,
+    pieces: pieces.map(([at, byteLength, reversed]) => [at, byteLength, reversed > 1 ? part.size : 1]),
+  };
 }
 
 /** Type of h5py's `opaque_dtype` for times, which the tag names. */
@@ -183,11 +191,13 @@ function flagsOf(members: Extract<Hdf5Type, { kind: "enum" }>["members"]): JsonO
 }
 
 function plain(dtype: JsonValue, size: number): PlainType {
-  return { dtype, pieces: [[0, size]] };
+  return { dtype, pieces: [[0, size, 1]] };
 }
 
-function numeric(kind: string, size: number, byteOrder: "<" | ">"): string {
-  return `${size === 1 ? "|" : byteOrder}${kind}${size}`;
+function number(kind: string, size: number, byteOrder: "<" | ">", isField: boolean): PlainType {
+  const order = size === 1 ? "|" : isField ? "<" : byteOrder;
+  const isReversed = isField && byteOrder === ">";
+  return { dtype: `${order}${kind}${size}`, pieces: [[0, size, isReversed ? size : 1]] };
 }
 
 function byteLengthOf(pieces: readonly Piece[]): number {

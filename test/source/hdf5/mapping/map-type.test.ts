@@ -74,14 +74,40 @@ t.test("compounds without padding pass, padding is taken out", async (t) => {
         id: "repack",
         itemSize: 48,
         pieces: [
-          [0, 4],
-          [8, 1],
-          [16, 9],
-          [32, 8],
+          [0, 4, 1],
+          [8, 1, 1],
+          [16, 9, 1],
+          [32, 8, 1],
         ],
       },
     ],
   });
+});
+
+t.test("numbers of compounds become little-endian, which xarray can read", async (t) => {
+  const big = { ...FLOAT64, byteOrder: ">" } as Hdf5Type;
+  t.match(mapType(compound(16, ["a", 0, big], ["b", 8, FLOAT64])), {
+    dtype: [
+      ["a", "<f8"],
+      ["b", "<f8"],
+    ],
+    codecs: [
+      {
+        pieces: [
+          [0, 8, 8],
+          [8, 8, 1],
+        ],
+      },
+    ],
+  });
+  t.match(
+    mapType(
+      compound(8, ["r", 0, { ...big, size: 4 } as Hdf5Type], ["i", 4, { ...big, size: 4 } as Hdf5Type]),
+    ),
+    {
+      ...{ dtype: ">c8", codecs: [] },
+    },
+  );
 });
 
 t.test("an array type adds axes", async (t) => {
