@@ -10,7 +10,8 @@ import { messageOf, ZpublishError } from "../errors.js";
  * - Dimensions that its memory cannot hold end in a trap, after which every call fails. They are checked before.
  */
 
-const PACKAGE = "@cornerstonejs/codec-libjpeg-turbo-8bit";
+/** Name of the package, which is optional. */
+export const JPEG_PACKAGE = "@cornerstonejs/codec-libjpeg-turbo-8bit";
 
 interface JpegDecoder {
   /** Memory for the stream. */
@@ -34,10 +35,10 @@ const require = createRequire(import.meta.url);
 let loading: Promise<JpegModule> | undefined;
 let refusals = 0;
 
-/** Whether the package, which is optional, is installed. */
+/** Whether the package is installed. */
 export function hasJpeg(): boolean {
   try {
-    require.resolve(`${PACKAGE}/decodewasmjs`);
+    require.resolve(`${JPEG_PACKAGE}/decodewasmjs`);
     return true;
   } catch {
     return false;
@@ -78,17 +79,21 @@ async function loadModule(): Promise<JpegModule> {
     return await loading;
   } catch (error) {
     loading = undefined;
-    throw new ZpublishError("codec-failed", `jpeg: expected the package ${PACKAGE}: ${messageOf(error)}`, {
-      cause: error,
-    });
+    throw new ZpublishError(
+      "codec-failed",
+      `jpeg: expected the package ${JPEG_PACKAGE}: ${messageOf(error)}`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 
 async function load(): Promise<JpegModule> {
-  const create = require(`${PACKAGE}/decodewasmjs`) as CreateModule;
+  const create = require(`${JPEG_PACKAGE}/decodewasmjs`) as CreateModule;
   const silent = () => undefined;
   return create({
-    locateFile: () => require.resolve(`${PACKAGE}/decodewasm`),
+    locateFile: () => require.resolve(`${JPEG_PACKAGE}/decodewasm`),
     print: silent,
     printErr: silent,
   });

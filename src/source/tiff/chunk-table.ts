@@ -34,7 +34,7 @@ export async function readChunkTable(
   const hasTiles = image.isTiled && lists.has(TAG.tileOffsets);
   const places = lists.get(hasTiles ? TAG.tileOffsets : TAG.stripOffsets);
   const lengths = lists.get(hasTiles ? TAG.tileByteCounts : TAG.stripByteCounts);
-  if (places === undefined) throw invalid(file, "expected offsets of tiles or strips, received none");
+  if (places === undefined) throw invalid("expected offsets of tiles or strips, received none");
   const isLittleEndian = directory.isLittleEndian;
   const count = grid.planes * grid.rows * grid.columns;
   const offsets = await readList(file, places, count, isLittleEndian);
@@ -53,7 +53,7 @@ async function readLengths(
   const count = grid.planes * grid.rows * grid.columns;
   if (place !== undefined) return readList(file, place, count, isLittleEndian);
   if (image.compression === COMPRESSION.none) return new Float64Array(count).fill(Number.POSITIVE_INFINITY);
-  throw invalid(file, "expected lengths of tiles or strips, received none");
+  throw invalid("expected lengths of tiles or strips, received none");
 }
 
 /** Checks each chunk's place. Without compression its length is known, and what is stored behind it is left out. */
@@ -83,7 +83,6 @@ function* tableSteps(
     }
     if (offset + byteLength > file.byteLength) {
       throw invalid(
-        file,
         `expected a file that ends behind tile or strip ${index}, at ${offset + byteLength}, received ${file.byteLength} bytes`,
       );
     }
@@ -111,6 +110,6 @@ export function assertChunkLength(byteLength: number): void {
   );
 }
 
-function invalid({ name }: FileBlocks, message: string): ZpublishError {
-  return new ZpublishError("invalid-metadata", `${name}: ${message}`);
+function invalid(message: string): ZpublishError {
+  return new ZpublishError("invalid-metadata", message);
 }

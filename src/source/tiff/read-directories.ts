@@ -59,10 +59,7 @@ export async function readDirectories(file: FileBlocks): Promise<TiffImages> {
       return undefined;
     }
     if (seen.size === MAX_DIRECTORIES) {
-      throw new ZpublishError(
-        "unsupported",
-        `${file.name}: expected at most ${MAX_DIRECTORIES} images, received more`,
-      );
+      throw new ZpublishError("unsupported", `expected at most ${MAX_DIRECTORIES} images, received more`);
     }
     seen.add(offset);
     const found = await readDirectory(file, layout, offset, budget);
@@ -88,7 +85,7 @@ async function readHeader(file: FileBlocks): Promise<{ layout: TiffLayout; first
     return { layout: { isLittleEndian, isBig: false }, first: head.getUint32(4, isLittleEndian) };
   }
   if (version !== 43 || head.byteLength < 16 || head.getUint16(4, isLittleEndian) !== 8) {
-    throw new ZpublishError("invalid-metadata", `${file.name}: expected a header of TIFF or BigTIFF`);
+    throw new ZpublishError("invalid-metadata", `expected a header of TIFF or BigTIFF`);
   }
   return {
     layout: { isLittleEndian, isBig: true },
@@ -110,7 +107,7 @@ async function readDirectory(
   if (count > MAX_TAGS) {
     throw new ZpublishError(
       "invalid-metadata",
-      `${file.name}: expected at most ${MAX_TAGS} tags in the directory at ${offset}, received ${count}`,
+      `expected at most ${MAX_TAGS} tags in the directory at ${offset}, received ${count}`,
     );
   }
   const start = offset + countBytes;
@@ -127,7 +124,7 @@ async function readDirectory(
     if (LISTS.has(tag)) {
       budget.lists -= place.count * (TYPE_BYTES[place.type] as number);
       if (budget.lists < 0) {
-        throw new ZpublishError("invalid-metadata", `${file.name}: lists of tiles or strips overlap`);
+        throw new ZpublishError("invalid-metadata", `lists of tiles or strips overlap`);
       }
       lists.set(tag, place);
       continue;
@@ -135,7 +132,7 @@ async function readDirectory(
     const isText = TEXTS.has(tag);
     budget.values -= place.count * (isText ? 1 : 8);
     if (budget.values < 0) {
-      throw new ZpublishError("unsupported", `${file.name}: tags have more than ${MAX_VALUE_BYTES} bytes`);
+      throw new ZpublishError("unsupported", `tags have more than ${MAX_VALUE_BYTES} bytes`);
     }
     if (isText) texts.set(tag, await readText(file, place));
     else numbers.set(tag, await readNumbers(file, place, isLittleEndian));

@@ -88,7 +88,7 @@ export async function readList(
   if (count < expected || ![3, 4, 13, 16, 18].includes(type)) {
     throw new ZpublishError(
       "invalid-metadata",
-      `${file.name}: expected a list of ${expected} offsets or lengths, received ${count} of field type ${type}`,
+      `expected a list of ${expected} offsets or lengths, received ${count} of field type ${type}`,
     );
   }
   const bytes = await file.readOnce(offset, expected * (TYPE_BYTES[type] as number));

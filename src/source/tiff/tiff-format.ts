@@ -56,10 +56,7 @@ async function readIndex(file: FileBlocks): Promise<FileIndex> {
     0,
   );
   if (bands > MAX_BANDS) {
-    throw new ZpublishError(
-      "unsupported",
-      `${file.name}: expected at most ${MAX_BANDS} bands, received ${bands}`,
-    );
+    throw new ZpublishError("unsupported", `expected at most ${MAX_BANDS} bands, received ${bands}`);
   }
   const pages = pagesOf(images);
   const making: Making = { groups: [], refused: [], warnings: [...images.warnings] };
@@ -67,7 +64,7 @@ async function readIndex(file: FileBlocks): Promise<FileIndex> {
   const { groups, refused, warnings } = making;
   if (groups.every(({ arrays }) => arrays.length === 0)) {
     const reason = refused[0]?.reason ?? "it has no image";
-    throw new ZpublishError("unsupported", `${file.name}: ${reason}`);
+    throw new ZpublishError("unsupported", `${reason}`);
   }
   groups.sort((a, b) => comparePaths(a.path, b.path));
   const isGeo = pages.some(({ image }) => image.numbers.has(TAG.geoKeyDirectory));

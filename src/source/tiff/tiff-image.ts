@@ -1,4 +1,4 @@
-import { hasJpeg } from "../../codec/jpeg-module.js";
+import { hasJpeg, JPEG_PACKAGE } from "../../codec/jpeg-module.js";
 import { ZpublishError } from "../../errors.js";
 import { numberOf, TAG, type TiffDirectory } from "./tiff-directory.js";
 
@@ -186,8 +186,7 @@ function assertReadable(directory: TiffDirectory, compression: number): void {
 
 /** @param samples Type of the samples: `u8`. @param components Samples of a pixel in a stream. */
 function jpegOf(directory: TiffDirectory, samples: string, components: number): TiffImage["jpeg"] {
-  if (!hasJpeg())
-    throw unsupported("it is compressed with JPEG, for which an optional package is not installed");
+  if (!hasJpeg()) throw unsupported(`it is compressed with JPEG, and ${JPEG_PACKAGE} is not installed`);
   if (samples !== "u8")
     throw unsupported("it is compressed with JPEG of other samples than 8-bit unsigned integers");
   const isYcbcr = numberOf(directory, TAG.photometric, 1) === YCBCR;
