@@ -55,6 +55,8 @@ export async function bandAttributes(
   for (const [name, text] of metadata.image) setEntry(attrs, name, tagValue(text));
   if (raster !== undefined) attrs.AREA_OR_POINT = raster;
   for (const [name, text] of metadata.bands.get(0) ?? []) setEntry(attrs, name, tagValue(text));
+  // Files that were made of netCDF have these as metadata, too; GDAL goes by its own scale, offset and missing-value mark.
+  for (const name of ["scale_factor", "add_offset", "_FillValue"]) delete attrs[name];
   if (metadata.roles.size > 0) {
     addScales(attrs, metadata, bands);
     addTexts(attrs, metadata, bands);

@@ -85,7 +85,7 @@ async function readHeader(file: FileBlocks): Promise<{ layout: TiffLayout; first
     return { layout: { isLittleEndian, isBig: false }, first: head.getUint32(4, isLittleEndian) };
   }
   if (version !== 43 || head.byteLength < 16 || head.getUint16(4, isLittleEndian) !== 8) {
-    throw new ZpublishError("invalid-metadata", `expected a header of TIFF or BigTIFF`);
+    throw new ZpublishError("invalid-metadata", "expected a header of TIFF or BigTIFF");
   }
   return {
     layout: { isLittleEndian, isBig: true },
@@ -102,6 +102,9 @@ async function readDirectory(
 ): Promise<{ directory: TiffDirectory; next: number }> {
   const { isLittleEndian, isBig } = layout;
   const [countBytes, entryBytes, linkBytes] = isBig ? [8, 20, 8] : [2, 12, 4];
+  if (!Number.isSafeInteger(offset)) {
+    throw new ZpublishError("invalid-metadata", `expected the offset of a directory, received ${offset}`);
+  }
   const head = viewOf(await file.read(offset, countBytes));
   const count = isBig ? Number(head.getBigUint64(0, isLittleEndian)) : head.getUint16(0, isLittleEndian);
   if (count > MAX_TAGS) {

@@ -96,9 +96,12 @@ export function imageOf(directory: TiffDirectory): TiffImage {
   const itemSize = bits / 8;
   const isInterleaved = bands > 1 && numberOf(directory, TAG.planarConfiguration, 1) !== 2;
   const isTiled = directory.numbers.has(TAG.tileWidth);
-  const rows = Math.min(numberOf(directory, TAG.rowsPerStrip, height), height);
+  const rows = numberOf(directory, TAG.rowsPerStrip, height);
+  if (!isTiled && !(Number.isInteger(rows) && rows >= 1)) throw unsupported(`its strips have ${rows} rows`);
   const chunkWidth = isTiled ? lengthOf(directory, TAG.tileWidth, "width of a tile") : width;
-  const chunkHeight = isTiled ? lengthOf(directory, TAG.tileLength, "height of a tile") : Math.max(1, rows);
+  const chunkHeight = isTiled
+    ? lengthOf(directory, TAG.tileLength, "height of a tile")
+    : Math.min(rows, height);
   const order = itemSize === 1 ? "|" : isLittleEndian ? "<" : ">";
   return {
     width,

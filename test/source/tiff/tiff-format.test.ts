@@ -1,5 +1,6 @@
 import { deflateSync } from "node:zlib";
 import t from "tap";
+import { stringifyJson } from "../../../src/json/stringify-json.js";
 import { tiffFormat } from "../../../src/source/tiff/tiff-format.js";
 import { encodeLzw, predictItems } from "../../codec/tiff-encoders.js";
 import { memoryFile } from "./memory-file.js";
@@ -152,6 +153,27 @@ t.test("overviews are groups, pages too, masks are refused by name", async (t) =
   t.same([...new Float64Array(x.buffer)], [1010, 1030]);
 });
 
+t.test(
+  "GDAL's scale and missing-value mark count, not those that netCDF's attributes left behind",
+  async (t) => {
+    const items = [
+      ["scale_factor", "0.01"],
+      ["add_offset", "5"],
+      ["_FillValue", "3"],
+      ["kept", "1"],
+    ].map(([name, value]) => `<Item name="${name}" sample="0">${value}</Item>`);
+    const role = '<Item name="SCALE" sample="0" role="scale">2</Item>';
+    const attrsOf = async (text: string) => {
+      const tags = imageTags(2, 2, 8, [42112, "ascii", `<GDALMetadata>${text}</GDALMetadata>`]);
+      const { index } = await open([{ tags, chunks: [new Uint8Array(4)] }]);
+      const { coordinates, grid_mapping, ...attrs } = arrayAt(index, "band_data").attrs;
+      return stringifyJson(attrs);
+    };
+    t.equal(await attrsOf(items.join("")), '{"kept":1}');
+    t.equal(await attrsOf(items.join("") + role), '{"kept":1,"scale_factor":2.0,"add_offset":0.0}');
+  },
+);
+
 t.test("what is not read is refused by name", async (t) => {
   const cases: readonly (readonly [readonly Tag[], RegExp])[] = [
     [imageTags(4, 4, 1), /1-bit unsigned integers/],
@@ -160,6 +182,8 @@ t.test("what is not read is refused by name", async (t) => {
     [imageTags(4, 4, 8, [259, "short", [34887]]), /LERC/],
     [imageTags(4, 4, 8, [259, "short", [999]]), /compression 999 is unknown/],
     [imageTags(4, 4, 8, [266, "short", [2]]), /FillOrder 2/],
+    [imageTags(4, 4, 8, [278, "short", [0]]), /strips have 0 rows/],
+    [imageTags(4, 4, 8, [278, "double", [1.5]]), /strips have 1.5 rows/],
     [imageTags(4, 4, 8, [262, "short", [6]]), /YCbCr/],
     [imageTags(4, 4, 8, [258, "short", [8, 16]], [277, "short", [2]]), /differ in bits: 8, 16/],
     [imageTags(4, 4, 24, [339, "short", [3]]), /24-bit floats/],
