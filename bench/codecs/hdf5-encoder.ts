@@ -33,13 +33,29 @@ export async function encodeHdf5(bytes: Uint8Array, codec: CodecSpec): Promise<U
     case "pad":
       return bytes.subarray(0, Number(codec.byteLength));
     case "repack":
-      return unpacked(bytes, codec);
+      return withPadding(bytes, codec);
     // All bytes are good ones.
     case "hdf5-bits":
+    case "hdf5-text":
       return bytes;
     default:
       return undefined;
   }
+}
+
+/** Bytes between the pieces of an item, which decoding must leave out. */
+const PADDING = 0xee;
+
+function withPadding(bytes: Uint8Array, { itemSize, pieces }: CodecSpec): Uint8Array {
+  const places = (pieces as readonly (readonly [number, number])[]).flatMap(([offset, byteLength]) =>
+    Array.from({ length: byteLength }, (_, i) => offset + i),
+  );
+  const padded = new Uint8Array((bytes.length / places.length) * Number(itemSize)).fill(PADDING);
+  for (const [at, byte] of bytes.entries()) {
+    const item = Math.floor(at / places.length);
+    padded[item * Number(itemSize) + (places[at % places.length] as number)] = byte;
+  }
+  return padded;
 }
 
 async function encodeBitshuffle(bytes: Uint8Array, { elementsize, blocksize, cname }: CodecSpec) {
@@ -131,20 +147,4 @@ function encodeLzf(bytes: Uint8Array): Uint8Array {
   }
   flush();
   return Uint8Array.from(encoded);
-}
-
-/** Puts padding between the fields of items, which `repack` takes out. */
-function unpacked(bytes: Uint8Array, codec: CodecSpec): Uint8Array {
-  const pieces = codec.pieces as readonly (readonly [number, number])[];
-  const packedSize = pieces.reduce((sum, [, byteLength]) => sum + byteLength, 0);
-  const itemSize = Number(codec.itemSize);
-  const items = new Uint8Array((bytes.length / packedSize) * itemSize).fill(0xaa);
-  let from = 0;
-  for (let item = 0; item < items.length; item += itemSize) {
-    for (const [offset, byteLength] of pieces) {
-      items.set(bytes.subarray(from, from + byteLength), item + offset);
-      from += byteLength;
-    }
-  }
-  return items;
 }

@@ -2,7 +2,13 @@ import { encodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
 import type { CodecStep } from "../../src/zarr/plan/encoding-plan.js";
 import { encodedCodec } from "../../src/zarr/plan/served-codecs.js";
-import { encodeLzw, encodePackbits } from "../../test/codec/tiff-encoders.js";
+import {
+  encodeLzw,
+  encodePackbits,
+  predictFloats,
+  predictItems,
+  type Rows,
+} from "../../test/codec/tiff-encoders.js";
 import { encodeHdf5 } from "./hdf5-encoder.js";
 
 /** A codec of numcodecs.js. Its Blosc takes every item for four bytes wide. */
@@ -25,16 +31,25 @@ export async function loadNumcodecsJs(codec: CodecSpec): Promise<NumcodecsJs | u
 
 /** Encodes a chunk to be decoded: by numcodecs.js if Blosc has an inner codec that is only decoded here. */
 export async function encodeChunk(bytes: Uint8Array, step: CodecStep): Promise<Uint8Array> {
-  const filtered = (await encodeHdf5(bytes, step.codec)) ?? encodeTiff(bytes, step.codec);
-  if (filtered !== undefined) return filtered;
+  const ofFile = (await encodeHdf5(bytes, step.codec)) ?? encodeTiff(bytes, step.codec);
+  if (ofFile !== undefined) return ofFile;
   if (encodedCodec(step.codec) === step.codec) return encodeSteps(bytes, [step], step.codec.id);
   const codec = await loadNumcodecsJs(step.codec);
   if (codec === undefined) throw new Error(`expected a codec of numcodecs.js, received ${step.codec.id}`);
   return codec.encode(bytes);
 }
 
-/** Encodes a chunk with a codec of TIFF, which is only decoded by the server; undefined if it is none. */
-function encodeTiff(bytes: Uint8Array, { id }: CodecSpec): Uint8Array | undefined {
-  if (id === "packbits") return encodePackbits(bytes);
-  return id === "tiff-lzw" ? encodeLzw(bytes) : undefined;
+/** Encodes a chunk with a codec of TIFF; undefined if it is none of them. */
+function encodeTiff(bytes: Uint8Array, codec: CodecSpec): Uint8Array | undefined {
+  const rows = codec as unknown as Rows;
+  switch (codec.id) {
+    case "packbits":
+      return encodePackbits(bytes);
+    case "tiff-lzw":
+      return encodeLzw(bytes);
+    case "tiff-predictor":
+      return codec.predictor === 3 ? predictFloats(bytes, rows) : predictItems(bytes, rows);
+    default:
+      return undefined;
+  }
 }

@@ -1,10 +1,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CODECS } from "../../src/codec/codecs.js";
+import { hasJpeg } from "../../src/codec/jpeg-module.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
 import { codecRule, completeCodec } from "../../src/zarr/plan/codec-rules.js";
 import type { CodecStep } from "../../src/zarr/plan/encoding-plan.js";
+import { chunkOfTile, JPEG_TILES } from "../../test/codec/jpeg-tiles.js";
 import { startNative } from "../codecs/codec-subjects.js";
 import { encodeChunk } from "../codecs/numcodecs-js.js";
 import { createRandom } from "../random.js";
@@ -27,12 +29,14 @@ export interface GoodChunk {
 interface TargetRule {
   readonly codec: CodecSpec;
   readonly itemSize: number;
-  /** `ours`: by `encodeChunk`. `native`: by native numcodecs. `raw`: any bytes of a length are a chunk. */
-  readonly from: "ours" | "native" | "raw";
+  /** `ours`: by `encodeChunk`. `native`: by native numcodecs. `raw`: any bytes of a length are a chunk. `tiles`: GDAL wrote them. */
+  readonly from: "ours" | "native" | "raw" | "tiles";
 }
 
 /** Whole items of 1, 2, 3, 4, 8 and 16 bytes; the last one is longer than the offsets of LZ4 reach. */
 const BYTE_LENGTHS = [48, 1_056, 20_160, 67_200] as const;
+/** Bytes before they are padded. */
+const PADDED_BYTES = 40;
 
 function blosc(cname: string, shuffle: number, itemSize: number, blocksize = 0): TargetRule {
   return {
@@ -44,6 +48,11 @@ function blosc(cname: string, shuffle: number, itemSize: number, blocksize = 0):
 
 const ours = (codec: CodecSpec): TargetRule => ({ codec, itemSize: 1, from: "ours" });
 const raw = (codec: CodecSpec): TargetRule => ({ codec, itemSize: 1, from: "raw" });
+
+/** Rows of 48 bytes, of two bands. */
+function predictor(predictor: number, itemSize: number, isBigEndian: boolean): TargetRule {
+  return ours({ id: "tiff-predictor", predictor, itemSize, rowItems: 48 / itemSize, step: 2, isBigEndian });
+}
 
 const TARGETS: readonly TargetRule[] = [
   ...[0, 1, 2].flatMap((shuffle) => [1, 2, 4, 8, 16, 3].map((size) => blosc("lz4", shuffle, size))),
@@ -69,31 +78,25 @@ const TARGETS: readonly TargetRule[] = [
   ),
   ours({ id: "hdf5-shuffle", elementsize: 5 }),
   ours({ id: "hdf5-filters", filters: [{ id: 1, values: [6] }] }),
-  ...["packbits", "tiff-lzw"].map((id) => ours({ id })),
-  ...[
-    { predictor: 2, itemSize: 1, rowItems: 24, step: 3, isBigEndian: false },
-    { predictor: 2, itemSize: 2, rowItems: 12, step: 1, isBigEndian: true },
-    { predictor: 3, itemSize: 4, rowItems: 6, step: 2, isBigEndian: false },
-  ].map((rows) => raw({ id: "tiff-predictor", ...rows })),
-  raw({ id: "hdf5-text", itemSize: 8, padding: "space-padded" }),
+  raw({ id: "hdf5-text", itemSize: 6, padding: "null-terminated" }),
+  raw({ id: "hdf5-text", itemSize: 5, padding: "space-padded" }),
   ours({
     id: "repack",
-    itemSize: 9,
+    itemSize: 12,
     pieces: [
-      [0, 2],
-      [5, 2],
+      [0, 4],
+      [8, 2],
     ],
   }),
-  ours({ id: "pad" }),
+  raw({ id: "pad", byteLength: PADDED_BYTES }),
+  ours({ id: "packbits" }),
+  ours({ id: "tiff-lzw" }),
+  ...[1, 2, 4, 8].map((itemSize) => predictor(2, itemSize, false)),
+  predictor(2, 2, true),
+  ...[2, 4, 8].map((itemSize) => predictor(3, itemSize, false)),
+  { codec: { id: "jpeg" }, itemSize: 1, from: "tiles" },
   raw({ id: "hdf5-bits", size: 4, precision: 20, offset: 3, signed: true, endian: "big" }),
 ];
-
-/** Codecs that are not damaged here, and why. */
-export const LEFT_OUT: Readonly<Record<string, string>> = {
-  jpeg: "test/codec/jpeg.test.ts damages it, if its optional package is installed",
-};
-/** Zero bytes that `pad` appends. */
-const PADDING_BYTES = 24;
 
 /**
  * Every decoder there is, with good chunks of several lengths and kinds.
@@ -105,7 +108,7 @@ export async function createFuzzTargets(
   folder: string,
 ): Promise<{ readonly targets: readonly FuzzTarget[]; readonly notes: readonly string[] }> {
   for (const id of Object.keys(CODECS)) {
-    if (!Object.hasOwn(LEFT_OUT, id) && !TARGETS.some(({ codec }) => codec.id === id))
+    if (!TARGETS.some(({ codec }) => codec.id === id))
       throw new Error(`expected damaged chunks for every codec, received none for ${id}`);
   }
   mkdirSync(folder, { recursive: true });
@@ -117,19 +120,23 @@ export async function createFuzzTargets(
   try {
     for (const rule of TARGETS) {
       if (rule.from === "native" && "missing" in native) continue;
+      if (rule.from === "tiles") {
+        if (hasJpeg()) targets.push({ name: nameOf(rule), chunks: await jpegChunks() });
+        else notes.push("Without jpeg, whose optional package is not installed.");
+        continue;
+      }
       const chunks: GoodChunk[] = [];
       for (const [i, decoded] of contents().entries()) {
-        if (rule.codec.id === "pad") decoded.fill(0, -PADDING_BYTES);
         const step = stepOf(rule, decoded.length, i % 4 === 3);
         const encoded =
           rule.from === "raw"
-            ? decoded
+            ? decoded.subarray(0, rule.codec.id === "pad" ? PADDED_BYTES : undefined)
             : rule.from === "ours" || "missing" in native
               ? await encodeChunk(decoded, step)
               : await encodeNative(rule, decoded, native.ask, folder);
         chunks.push({
           encoded: new Uint8Array(encoded),
-          decoded: await decodedOf(rule, decoded, step),
+          decoded: rule.from === "raw" ? await decodedOf(encoded, step) : decoded,
           step,
         });
       }
@@ -143,9 +150,7 @@ export async function createFuzzTargets(
 
 /** @param isOpen As where the items are strings: a plan knows no length then, only a bound. */
 function stepOf({ codec, itemSize }: TargetRule, byteLength: number, isOpen: boolean): CodecStep {
-  // Only the array's reader knows the length of a shorter chunk.
-  const length = codec.id === "pad" ? { byteLength: byteLength - PADDING_BYTES } : {};
-  const complete = completeCodec({ ...codec, ...length });
+  const complete = completeCodec(codec);
   return isOpen && codecRule(codec.id)?.askedAs === "compressor"
     ? { codec: complete, decodedByteLength: null, maxDecodedByteLength: 2 * byteLength, itemSize }
     : { codec: complete, decodedByteLength: byteLength, maxDecodedByteLength: byteLength, itemSize };
@@ -168,9 +173,16 @@ function contents(): Uint8Array[] {
   ]);
 }
 
-/** What bytes that are any chunk decode to: other values, where the codec computes. */
-async function decodedOf({ from }: TargetRule, decoded: Uint8Array, step: CodecStep): Promise<Uint8Array> {
-  return from === "raw" ? new Uint8Array(await decodeSteps(decoded, [step], step.codec.id)) : decoded;
+async function jpegChunks(): Promise<GoodChunk[]> {
+  const chunks = JPEG_TILES.map(chunkOfTile).map(async ({ encoded, step }) => {
+    return { encoded, decoded: await decodedOf(encoded, step), step };
+  });
+  return Promise.all(chunks);
+}
+
+/** What bytes that are any chunk decode to: other values, if the codec computes. */
+async function decodedOf(encoded: Uint8Array, step: CodecStep): Promise<Uint8Array> {
+  return new Uint8Array(await decodeSteps(encoded, [step], step.codec.id));
 }
 
 async function encodeNative(
