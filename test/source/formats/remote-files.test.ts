@@ -2,7 +2,7 @@ import t, { type Test } from "tap";
 import type { ZpublishError } from "../../../src/errors.js";
 import { openByteStore } from "../../../src/source/bytes/open-byte-store.js";
 import { openChunkReader } from "../../../src/source/chunk-reader.js";
-import { setSourceTimeout } from "../../../src/source/files/file-calls.js";
+import { setSourceTimeout, sourceTimeoutMs } from "../../../src/source/files/file-calls.js";
 import { createFileSource } from "../../../src/source/formats/file-source.js";
 import { createKeptIndexes } from "../../../src/source/formats/kept-indexes.js";
 import type { Freshness } from "../../../src/source/objects/fresh-objects.js";
@@ -13,8 +13,6 @@ import type { Fault } from "../../origins/fault.js";
 import { type FaultyOrigin, startFaultyOrigin } from "../../origins/faulty-origin.js";
 import { makeDirectory } from "../write-store.js";
 import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "./plain-format.js";
-
-setSourceTimeout(1_000);
 
 const KEY = "below/a file+1.plain";
 /** Longer than a block. */
@@ -176,23 +174,31 @@ t.test("faults of a store yield the right bytes or an error, never others and ne
     { etag: null, lastModified: null },
     { trickle: { bytes: 50_000, ms: 1 } },
   ];
-  await Promise.all(
+  const files = await Promise.all(
     faults.map(async (fault) => {
       const { origin, open } = await setUp(t);
       const reader = readerOf(await open().readTree());
+      return { fault, origin, read: async () => valuesOf((await reader.read([1]))?.bytes) };
+    }),
+  );
+  // Some faults are tried again for as long as there is time. Good answers have all of it, on a busy machine, too.
+  const limit = sourceTimeoutMs();
+  setSourceTimeout(1_000);
+  await Promise.all(
+    files.map(async ({ fault, origin, read }) => {
       origin.setFault(() => fault);
-      const outcome = await reader.read([1]).then(
-        (found) => valuesOf(found?.bytes),
-        (error: ZpublishError) => error.code,
-      );
+      const outcome = await read().catch((error: ZpublishError) => error.code);
       const isRight = JSON.stringify(outcome) === JSON.stringify([CHUNK_BYTES, 1]);
       t.ok(
         isRight || outcome === "source-unreadable" || outcome === "source-changed",
         `${JSON.stringify(fault).slice(0, 80)}: ${outcome}`,
       );
       origin.setFault(() => undefined);
-      t.same(valuesOf((await reader.read([1]))?.bytes), [CHUNK_BYTES, 1], "again when it is over");
     }),
+  );
+  setSourceTimeout(limit);
+  await Promise.all(
+    files.map(async ({ read }) => t.same(await read(), [CHUNK_BYTES, 1], "again when it is over")),
   );
 });
 
