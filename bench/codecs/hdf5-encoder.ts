@@ -47,8 +47,9 @@ export async function encodeHdf5(bytes: Uint8Array, codec: CodecSpec): Promise<U
 const PADDING = 0xee;
 
 function withPadding(bytes: Uint8Array, { itemSize, pieces }: CodecSpec): Uint8Array {
-  const places = (pieces as readonly (readonly [number, number])[]).flatMap(([offset, byteLength]) =>
-    Array.from({ length: byteLength }, (_, i) => offset + i),
+  const places = (pieces as readonly (readonly [number, number, number])[]).flatMap(
+    ([offset, byteLength, reversed]) =>
+      Array.from({ length: byteLength }, (_, i) => offset + i - 2 * (i % reversed) + reversed - 1),
   );
   const padded = new Uint8Array((bytes.length / places.length) * Number(itemSize)).fill(PADDING);
   for (const [at, byte] of bytes.entries()) {

@@ -84,8 +84,8 @@ const TARGETS: readonly TargetRule[] = [
     id: "repack",
     itemSize: 12,
     pieces: [
-      [0, 4],
-      [8, 2],
+      [0, 4, 1],
+      [8, 2, 2],
     ],
   }),
   raw({ id: "pad", byteLength: PADDED_BYTES }),

@@ -53,8 +53,8 @@ const FUZZED: CodecSpec[] = [
     id: "repack",
     itemSize: 12,
     pieces: [
-      [0, 4],
-      [8, 2],
+      [0, 4, 1],
+      [8, 2, 2],
     ],
   },
   ...[2, 3].flatMap((predictor) =>
