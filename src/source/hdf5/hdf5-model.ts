@@ -137,7 +137,7 @@ export type Hdf5Type =
   | { readonly kind: "complex"; readonly size: number; readonly base: Hdf5Type }
   | { readonly kind: "opaque"; readonly size: number; readonly tag: string }
   | { readonly kind: "object-reference"; readonly size: number }
-  /** Types that nothing is made of: region references, times, bit fields, floats of other layouts. */
+  /** Types that nothing is made of: region references, times, floats of other layouts. */
   | { readonly kind: "other"; readonly size: number; readonly description: string };
 
 /** An attribute with its values. */

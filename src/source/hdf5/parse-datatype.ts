@@ -47,8 +47,8 @@ export function parseDatatype(cursor: ByteCursor, depth = 0): Hdf5Type {
     case 3:
       return parseStringType(head);
     case 4:
-      cursor.skip(4);
-      return other(head, "bit fields");
+      // Bit fields are numbers to h5py, too. The booleans of PyTables are some.
+      return parseIntegerType(cursor, { ...head, bits: head.bits & 1 });
     case 5:
       return { kind: "opaque", size: head.size, tag: cursor.text(head.bits & 0xff) };
     case 6:

@@ -19,6 +19,12 @@ t.test("complex numbers of HDF5 2.0 have two parts", async (t) => {
   t.throws(() => parse([0x5b, 1, 0, 0, 9, 0, 0, 0, ...FLOAT_32]), { code: "invalid-metadata" });
 });
 
+t.test("bit fields are integers without a sign", async (t) => {
+  const common = { kind: "integer", size: 2, isSigned: false, precision: 16, bitOffset: 0 };
+  t.same(parse(INT_16.with(0, 0x14)), { ...common, byteOrder: "<" });
+  t.same(parse(INT_16.with(0, 0x14).with(1, 1)), { ...common, byteOrder: ">" });
+});
+
 t.test("fields of the oldest compounds may be arrays", async (t) => {
   const field = [0x78, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
   const lengths = [2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];

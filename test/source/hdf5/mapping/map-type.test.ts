@@ -121,7 +121,7 @@ t.test("what Zarr has no type for is refused by name", async (t) => {
     t.throws(() => mapType(type), { code: "unsupported", message });
   refuse({ kind: "vlen", size: 16, base: INT32 }, /variable-length lists/);
   refuse({ kind: "object-reference", size: 8 }, /object references/);
-  refuse({ kind: "other", size: 8, description: "bit fields" }, /bit fields/);
+  refuse({ kind: "other", size: 8, description: "times" }, /times/);
   refuse({ ...INT32, size: 3, precision: 24 } as Hdf5Type, /integers of 3 bytes/);
   refuse(compound(16, ["a", 0, TEXT]), /strings inside compounds/);
   refuse(compound(4, ["a", 0, { ...INT32, precision: 12 } as Hdf5Type]), /12 bits/);
