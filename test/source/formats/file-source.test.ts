@@ -335,6 +335,6 @@ t.test("many chunks are read in turns with the event loop", async (t) => {
   const turn = setInterval(() => turns++, 1);
   t.teardown(() => clearInterval(turn));
   const began = performance.now();
-  while (performance.now() - began < 100) await reader.read([3]);
+  while (turns <= 5 && performance.now() - began < 20_000) await reader.read([3]);
   t.ok(turns > 5, `${turns} turns`);
 });
