@@ -14,6 +14,8 @@ import { type FaultyOrigin, startFaultyOrigin } from "../../origins/faulty-origi
 import { makeDirectory } from "../write-store.js";
 import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "./plain-format.js";
 
+t.setTimeout(120_000);
+
 const KEY = "below/a file+1.plain";
 /** Longer than a block. */
 const DATA_BYTES = 3 * 2 ** 20;
