@@ -18,6 +18,11 @@ const FAST_PATHS = [
     (name) => `codec/${name}.test.js`,
   ),
 ];
+/** Readers of files and the codecs of their chunks, some of which are WebAssembly that packages bring along. */
+const FILE_FORMATS = [
+  ...["formats", "hdf5", "netcdf3", "tiff"].flatMap((folder) => quickTests(`source/${folder}`)),
+  ...["hdf5-codecs", "jpeg", "tiff-codecs"].map((name) => `codec/${name}.test.js`),
+];
 const NATIVE_ZSTD = `
   import assert from "node:assert";
   import zlib from "node:zlib";
@@ -49,6 +54,7 @@ export async function passUnder(t: Test, { major, program }: InstalledNode): Pro
   });
   await t.test("the socket ring passes", (t) => passAll(t, program, SOCKET_RING));
   await t.test("the fast paths of codecs and cache pass", (t) => passAll(t, program, FAST_PATHS));
+  await t.test("files of all formats are read", (t) => passAll(t, program, FILE_FORMATS));
   await t.test("Zstandard is Node's own", async (t) => {
     const files = ["../../src/codec/zstd.js", "../codec/step.js"].map((file) => pathOf(file));
     const calls = execFileSync(program, ["--input-type=module", "-e", NATIVE_ZSTD, ...files], {

@@ -47,10 +47,19 @@ async function readAll(
   return readChunkIndex(file, layout, written.shape, written.maxShape, filtersOf(written).length);
 }
 
+const files = new Map<WrittenChunks, ReturnType<typeof writeWithH5wasm>>();
+
+/** The same file for every test: writing takes longer than reading. */
+function fileOf(written: WrittenChunks): ReturnType<typeof writeWithH5wasm> {
+  const file = files.get(written) ?? writeWithH5wasm(written);
+  files.set(written, file);
+  return file;
+}
+
 t.test("chunks are found by every kind of index that HDF5 2.0 writes", { skip }, async (t) => {
   const kinds = new Set<string>();
   for (const written of WRITTEN) {
-    const { bytes, layout } = await writeWithH5wasm(written);
+    const { bytes, layout } = await fileOf(written);
     kinds.add(layout.index.kind);
     const chunks = await readAll(written, layout, memoryBlocks(bytes));
     const dataset = { ...written, filters: filtersOf(written) };
@@ -81,7 +90,7 @@ t.test("pages of extensible arrays are found", { skip }, async (t) => {
 
 t.test("damaged indexes are refused, or name chunks inside the file", { skip }, async (t) => {
   for (const [i, written] of WRITTEN.entries()) {
-    const { bytes, layout } = await writeWithH5wasm(written);
+    const { bytes, layout } = await fileOf(written);
     const random = createRandom(i + 1);
     let refused = 0;
     for (let round = 0; round < effort(150); round++) {
