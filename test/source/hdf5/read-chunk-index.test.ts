@@ -35,7 +35,7 @@ function filtersOf({ isDeflated }: WrittenChunks): readonly number[] {
   return isDeflated ? [1] : [];
 }
 
-function same(a: Uint32Array, b: Uint32Array): boolean {
+function same<T extends Uint32Array | Float64Array>(a: T, b: T): boolean {
   return Buffer.compare(new Uint8Array(a.buffer), new Uint8Array(b.buffer)) === 0;
 }
 
@@ -69,7 +69,8 @@ t.test("chunks are found by every kind of index that HDF5 2.0 writes", { skip },
     shifted.set(bytes, 512);
     const moved = { ...layout, address: layout.address! + 512, baseAddress: 512 };
     const behind = await readAll(written, moved, memoryBlocks(shifted, true));
-    t.ok(same(valuesOf(dataset, shifted, behind), expectedOf(written)), "behind a user block");
+    const places = behind.offsets.map((offset) => (offset < 0 ? offset : offset - 512));
+    t.ok(same(places, chunks.offsets) && same(behind.byteLengths, chunks.byteLengths), "behind a user block");
   }
   t.same([...kinds].sort(), ["b-tree-1", "b-tree-2", "extensible-array", "fixed-array"]);
 });
