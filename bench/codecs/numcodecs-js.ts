@@ -43,7 +43,7 @@ export async function encodeChunk(bytes: Uint8Array, step: CodecStep): Promise<U
 function encodeTiff(bytes: Uint8Array, codec: CodecSpec): Uint8Array | undefined {
   const rows = codec as unknown as Rows;
   switch (codec.id) {
-    case "packbits":
+    case "tiff-packbits":
       return encodePackbits(bytes);
     case "tiff-lzw":
       return encodeLzw(bytes);

@@ -89,7 +89,7 @@ const TARGETS: readonly TargetRule[] = [
     ],
   }),
   raw({ id: "pad", byteLength: PADDED_BYTES }),
-  ours({ id: "packbits" }),
+  ours({ id: "tiff-packbits" }),
   ours({ id: "tiff-lzw" }),
   ...[1, 2, 4, 8].map((itemSize) => predictor(2, itemSize, false)),
   predictor(2, 2, true),

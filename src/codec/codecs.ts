@@ -15,11 +15,11 @@ import { hdf5Text } from "./hdf5-text.js";
 import { jpeg } from "./jpeg.js";
 import { lz4 } from "./lz4.js";
 import { lzf } from "./lzf.js";
-import { packbits } from "./packbits.js";
 import { pad } from "./pad.js";
 import { repack } from "./repack.js";
 import { shuffle } from "./shuffle.js";
 import { tiffLzw } from "./tiff-lzw.js";
+import { tiffPackbits } from "./tiff-packbits.js";
 import { tiffPredictor } from "./tiff-predictor.js";
 import { zlib } from "./zlib.js";
 import { zstd } from "./zstd.js";
@@ -44,12 +44,12 @@ export const CODECS: Readonly<Record<string, Codec>> = Object.freeze({
   jpeg,
   lz4,
   lzf,
-  packbits,
   pad,
   quantize: bitround,
   repack,
   shuffle,
   "tiff-lzw": tiffLzw,
+  "tiff-packbits": tiffPackbits,
   "tiff-predictor": tiffPredictor,
   zlib,
   zstd,

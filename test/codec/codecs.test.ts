@@ -3,6 +3,7 @@ import { CODECS } from "../../src/codec/codecs.js";
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
 import { encodeProblem, RULED_CODEC_IDS } from "../../src/zarr/plan/codec-rules.js";
+import { INTERNAL_RULES } from "../../src/zarr/plan/internal-codec-rules.js";
 import { sampleBytes, sampleOf } from "./sample-bytes.js";
 import { stepOf } from "./step.js";
 
@@ -29,6 +30,22 @@ const FILTERS: CodecSpec[] = [
   { id: "crc32" },
   { id: "adler32" },
 ];
+
+t.test("codecs of files have none of the ids of numcodecs", async (t) => {
+  const ids = Object.keys(INTERNAL_RULES);
+  const numcodecs = [
+    "astype",
+    "base64",
+    "bz2",
+    "categorize",
+    "fletcher32",
+    "jenkins_lookup3",
+    "json2",
+    "lzma",
+  ];
+  for (const id of [...numcodecs, "msgpack2", "n5_wrapper", "packbits", "pcodec", "pickle", "zfpy"])
+    t.notOk(ids.includes(id), id);
+});
 
 t.test("codecs have a rule and an implementation each", async (t) => {
   t.same(Object.keys(CODECS).sort(), [...RULED_CODEC_IDS].sort());

@@ -2,8 +2,8 @@ import fc from "fast-check";
 import t from "tap";
 import type { Codec } from "../../src/codec/codec.js";
 import { OWN_MEMORY } from "../../src/codec/kernel/kernel-memory.js";
-import { packbits } from "../../src/codec/packbits.js";
 import { tiffLzw } from "../../src/codec/tiff-lzw.js";
+import { tiffPackbits } from "../../src/codec/tiff-packbits.js";
 import { tiffPredictor } from "../../src/codec/tiff-predictor.js";
 import { ZpublishError } from "../../src/errors.js";
 import { effort } from "../effort.js";
@@ -31,7 +31,7 @@ async function decode(codec: Codec, encoded: Uint8Array, length: number): Promis
 
 for (const [name, codec, encode] of [
   ["LZW", tiffLzw, encodeLzw],
-  ["PackBits", packbits, encodePackbits],
+  ["PackBits", tiffPackbits, encodePackbits],
 ] as const) {
   t.test(`${name} decodes what was encoded`, async (t) => {
     await fc.assert(

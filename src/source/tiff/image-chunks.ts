@@ -90,7 +90,7 @@ function codecsOf(image: TiffImage): CodecSpec[] {
   // GDAL's level, for chunks that are encoded again.
   if (DEFLATE.has(compression)) return [...filters, { id: "zlib", level: 6 }];
   if (compression === COMPRESSION.lzw) return [...filters, { id: "tiff-lzw" }];
-  if (compression === COMPRESSION.packbits) return [...filters, { id: "packbits" }];
+  if (compression === COMPRESSION.packbits) return [...filters, { id: "tiff-packbits" }];
   if (image.jpeg !== undefined) {
     const { tables, isYcbcr } = image.jpeg;
     const shared = Buffer.from(tables).toString("base64");

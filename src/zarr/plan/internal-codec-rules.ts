@@ -29,10 +29,10 @@ export const INTERNAL_RULES: Readonly<Record<string, CodecRule>> = {
    * whether colours are converted from YCbCr to RGB.
    */
   jpeg: decodedOnly("jpeg", () => null),
-  /** PackBits of TIFF. */
-  packbits: decodedOnly("packbits", () => null),
   /** LZW of TIFF. */
   "tiff-lzw": decodedOnly("tiff-lzw", () => null),
+  /** PackBits of TIFF. The `packbits` of numcodecs is another codec: it packs booleans. */
+  "tiff-packbits": decodedOnly("tiff-packbits", () => null),
   /**
    * Differences of TIFF. `predictor` is 2 for items and 3 for bytes of floats, `itemSize` the bytes of an item, `rowItems` the items of
    * a row with all its bands, `step` the number of interleaved bands, `isBigEndian` the byte order.

@@ -2,12 +2,12 @@ import { type Codec, checkDecodedLength, corrupt } from "./codec.js";
 import { OWN_MEMORY } from "./kernel/kernel-memory.js";
 
 /** PackBits (TIFF 6.0, section 9): runs of one byte, and bytes as they are. Decoding stops when the chunk is whole. */
-export const packbits: Codec = {
+export const tiffPackbits: Codec = {
   decode(bytes, step, memory = OWN_MEMORY) {
     const { decodedByteLength } = step;
-    if (decodedByteLength === null) throw corrupt("packbits: expected a chunk of known length");
+    if (decodedByteLength === null) throw corrupt("tiff-packbits: expected a chunk of known length");
     const decoded = memory.allocate(decodedByteLength);
-    checkDecodedLength("packbits", unpack(bytes, decoded), step);
+    checkDecodedLength("tiff-packbits", unpack(bytes, decoded), step);
     return decoded;
   },
 };
