@@ -40,7 +40,7 @@ let instances = 0;
 /** Tells if h5wasm, an optional dependency, is installed. */
 export function hasH5wasm(): boolean {
   try {
-    import.meta.resolve("h5wasm/node");
+    import.meta.resolve("h5wasm");
     return true;
   } catch {
     return false;
@@ -63,8 +63,9 @@ export function dropH5wasm(): void {
 
 async function load(instance: number): Promise<H5wasm> {
   try {
+    // "h5wasm/node" has the files of the machine instead of files in memory, and workers would overwrite each other's.
     // The module makes one instance when it is imported, so that another one needs another URL.
-    const url = `${import.meta.resolve("h5wasm/node")}${instance === 0 ? "" : `?${instance}`}`;
+    const url = `${import.meta.resolve("h5wasm")}${instance === 0 ? "" : `?${instance}`}`;
     const { ready } = (await import(url)) as { readonly ready: Promise<H5wasm> };
     const module = await ready;
     // HDF5 prints every error. The handler that throws instead leaves calls unfinished, so that ids and memory are lost.

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import t from "tap";
 import { encodeChunk } from "../../bench/codecs/numcodecs-js.js";
 import { dropH5wasm, hasH5wasm, loadH5wasm } from "../../src/codec/h5wasm-module.js";
@@ -145,6 +146,14 @@ t.test("an instance of h5wasm that is given up is followed by another", { skip: 
   const { codecs, hex } = WRITTEN_BY_HDF5_ONLY[0]!;
   const decoded = await decodedBy(codecs, new Uint8Array(Buffer.from(hex, "hex")));
   t.same([...new Int16Array(decoded.slice().buffer)], COUNTING);
+});
+
+t.test("h5wasm keeps its files in memory", { skip: !hasH5wasm() }, async (t) => {
+  const { FS } = await loadH5wasm();
+  const path = `/zpublish-${process.pid}.h5`;
+  FS.writeFile(path, Uint8Array.of(1));
+  t.notOk(existsSync(path));
+  FS.unlink(path);
 });
 
 t.test("bits that count are moved to the lower end, with their sign", async (t) => {

@@ -31,7 +31,7 @@ const SIGNATURES: readonly (readonly [signature: string, index: Hdf5ChunkIndex])
 export async function writeWithH5wasm(
   chunks: WrittenChunks,
 ): Promise<{ readonly bytes: Uint8Array; readonly layout: Hdf5ChunkedLayout }> {
-  const h5wasm = await import("h5wasm/node");
+  const h5wasm = await import("h5wasm");
   const { FS } = await h5wasm.ready;
   const { libver, shape, maxShape, chunkShape, isDeflated } = chunks;
   const path = `/written-${libver}.h5`;
