@@ -52,7 +52,7 @@ export function createFileSource(options: FileSourceOptions): Source {
   /** Finds the file, and its version. @throws ZpublishError `invalid-metadata` if there is none, `source-unreadable` */
   async function look(): Promise<ObjectStat> {
     const found = (await options.locate?.()) ?? place;
-    if (found.store.identity !== place.store.identity || found.key !== place.key) {
+    if (!isSamePlace(found, place)) {
       place = found;
       objects = createFreshObjects(place.store, freshness);
     }
@@ -98,8 +98,10 @@ export function createFileSource(options: FileSourceOptions): Source {
   }
 
   async function readVersion(stat: ObjectStat, firstBytes?: Uint8Array): Promise<TreeParts> {
-    const { store, key } = place;
-    const file = createVersionedFile(store, key, stat, objects, fingerprintOf(stat));
+    const from = place;
+    const { store, key } = from;
+    const hasMoved = async () => !isSamePlace((await options.locate?.().catch(() => from)) ?? from, from);
+    const file = createVersionedFile(store, key, stat, objects, fingerprintOf(stat), hasMoved);
     const blocks = createFileBlocks(file, firstBytes);
     const { format, index } = await findIndex(file, blocks);
     return runCooperatively(
@@ -138,6 +140,10 @@ export function createFileSource(options: FileSourceOptions): Source {
     fingerprint: () => withinLocation(location, async () => fingerprintOf(await look())),
     close: async () => undefined,
   };
+}
+
+function isSamePlace(one: FilePlace, other: FilePlace): boolean {
+  return one.store.identity === other.store.identity && one.key === other.key;
 }
 
 type TreeParts = Omit<StoredTree, "identity" | "fingerprint">;

@@ -37,6 +37,7 @@ export interface VersionedFile {
  * Creates a version of a file.
  * @param objects States of the store's objects, which say for how long they are believed. Local files are checked each time.
  * @param identity As in `StoredTree`: errors name it, so that the dataset is read again.
+ * @param hasMoved Tells whether the location leads to another file by now. Default: it never does.
  */
 export function createVersionedFile(
   store: ByteStore,
@@ -44,6 +45,7 @@ export function createVersionedFile(
   { version, byteLength }: ObjectStat,
   objects: FreshObjects,
   identity: string,
+  hasMoved: () => Promise<boolean> = async () => false,
 ): VersionedFile {
   const { token } = version;
   const name = key.slice(key.lastIndexOf("/") + 1);
@@ -60,6 +62,23 @@ export function createVersionedFile(
     return new ZpublishError("source-unreadable", `'${name}' is no longer there`, { details: { key: name } });
   }
 
+  /**
+   * Runs what asks for the file; undefined means that it is not there. If the location leads elsewhere by now, the file that it led to
+   * may be gone for good.
+   */
+  async function ask<T>(run: () => Promise<T | undefined>): Promise<T> {
+    try {
+      const found = await run();
+      if (found !== undefined) return found;
+      throw gone();
+    } catch (error) {
+      if (!(error instanceof ZpublishError)) throw error;
+      if (error.code === "source-changed") objects.forget(key);
+      else if (error.code !== "source-unreadable" || !(await hasMoved())) throw error;
+      throw replaced(error);
+    }
+  }
+
   return {
     name,
     version,
@@ -74,9 +93,10 @@ export function createVersionedFile(
       return isUnchanged() ? { version: token, isUnchanged } : undefined;
     },
     async assertUnchanged() {
-      const found = isLocal ? await store.stat(key) : await objects.look(key, "none");
-      if (found?.version === undefined) throw gone();
-      if (found.version.token !== token) throw replaced();
+      const found = await ask(
+        async () => (isLocal ? await store.stat(key) : await objects.look(key, "none"))?.version,
+      );
+      if (found.token !== token) throw replaced();
     },
     readNow(offset, length, allocate) {
       const range = { offset, byteLength: length };
@@ -85,15 +105,8 @@ export function createVersionedFile(
     async read(offset, length, allocate) {
       // Such reads wait for nothing, and a worker may need thousands of chunks for one.
       if (isLocal && localReads.isOver()) await localReads.next();
-      try {
-        const found = await store.read(key, { range: { offset, byteLength: length }, version, allocate });
-        if (found !== undefined) return found.bytes;
-      } catch (error) {
-        if (!(error instanceof ZpublishError) || error.code !== "source-changed") throw error;
-        objects.forget(key);
-        throw replaced(error);
-      }
-      throw gone();
+      const range = { offset, byteLength: length };
+      return (await ask(() => store.read(key, { range, version, allocate }))).bytes;
     },
   };
 }

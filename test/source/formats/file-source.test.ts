@@ -1,4 +1,4 @@
-import { rename, symlink, truncate, unlink, writeFile } from "node:fs/promises";
+import { rename, rm, symlink, truncate, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { createFileStore } from "../../../src/source/bytes/file-store.js";
@@ -252,6 +252,13 @@ t.test("a link that leads to another file is followed", async (t) => {
   const after = await source.readTree();
   t.same((await readersOf(after)("sparse").read([3]))?.bytes, [0]);
   t.same((await readersOf(before)("sparse").read([3]))?.bytes, [100], "the old one is still there");
+  await unlink(path);
+  const changed = { code: "source-changed", details: { staleIdentity: before.identity } };
+  await t.rejects(readersOf(before)("sparse").version([3]), changed, "the dataset is read again");
+  await t.rejects(readersOf(before)("sparse").read([3]), changed);
+  await rm(other.directory, { recursive: true });
+  await t.rejects(readersOf(after)("sparse").version([3]), { code: "source-unreadable" });
+  await t.rejects(readersOf(after)("sparse").read([3]), { code: "source-unreadable" });
 });
 
 t.test("a file that is replaced by one of another format is served", async (t) => {
