@@ -9,6 +9,7 @@ import { isReferences, openReferences } from "./bytes/references/open-references
 import { isParquetMetadata, openParquetReferences } from "./bytes/references/parquet-references.js";
 import { isZip, openZipStore } from "./bytes/zip/open-zip-store.js";
 import { createDirectorySource } from "./directory/directory-source.js";
+import { withinLocation } from "./directory/read-store.js";
 import { createFileCalls } from "./files/file-calls.js";
 import { codeOf } from "./files/unreadable-file.js";
 import { createFileSource, type FilePlace } from "./formats/file-source.js";
@@ -68,7 +69,7 @@ export async function openSource(location: string, options: OpenSourceOptions = 
 
 function pathOf(location: string): string {
   try {
-    return fileURLToPath(location);
+    return resolve(fileURLToPath(location));
   } catch (cause) {
     throw new ZpublishError("invalid-metadata", `expected a file URL of this machine, received ${location}`, {
       cause,
@@ -79,7 +80,12 @@ function pathOf(location: string): string {
 async function openLocal(location: string, path: string, options: OpenSourceOptions): Promise<Source> {
   const calls = createFileCalls(path);
   const found = await calls.call<Stats>((done) => stat(path, done)).catch(() => undefined);
-  const real = found === undefined ? path : await calls.call<string>((done) => realpath.native(path, done));
+  if (found !== undefined && !found.isFile() && !found.isDirectory())
+    throw new ZpublishError(
+      "unsupported",
+      `${location}: expected a file or directory, found a device, pipe or socket`,
+    );
+  const real = found === undefined ? path : await withinLocation(location, () => realPath(path));
   const folder = `file://${dirname(real)}/`;
   if (!found?.isFile()) {
     const directory = createFileStore(real);
@@ -90,7 +96,7 @@ async function openLocal(location: string, path: string, options: OpenSourceOpti
   const container = createFileStore(dirname(real));
   const key = basename(real);
   const range = { offset: 0, byteLength: Math.min(HEAD_BYTES, found.size) };
-  const head = await container.read(key, { range });
+  const head = await withinLocation(location, () => container.read(key, { range }));
   const locate = () => realPlace(path);
   const source = head && openFile({ location, folder, container, key, locate }, head, options);
   if (source !== undefined) return source;
@@ -99,9 +105,14 @@ async function openLocal(location: string, path: string, options: OpenSourceOpti
 
 /** Finds the file behind a path, which may be a link. @throws ZpublishError `source-unreadable` */
 async function realPlace(path: string): Promise<FilePlace> {
+  const real = await realPath(path);
+  return { store: createFileStore(dirname(real)), key: basename(real) };
+}
+
+/** @throws ZpublishError `source-unreadable` */
+async function realPath(path: string): Promise<string> {
   try {
-    const real = await createFileCalls(path).call<string>((done) => realpath.native(path, done));
-    return { store: createFileStore(dirname(real)), key: basename(real) };
+    return await createFileCalls(path).call<string>((done) => realpath.native(path, done));
   } catch (cause) {
     throw new ZpublishError("source-unreadable", `it cannot be read (${codeOf(cause)})`, { cause });
   }

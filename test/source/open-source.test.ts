@@ -13,6 +13,20 @@ t.test("opens directories, by path or file URL", async (t) => {
   }
 });
 
+t.test("says what a path is that has no dataset", async (t) => {
+  const root = await makeDirectory(t);
+  await writeFiles(root, { "empty.nc": "", "text.nc": "hello" });
+  const known = "expected a Zarr store, NetCDF, HDF5, GeoTIFF, a zip archive or kerchunk references";
+  const refused = {
+    "/dev/null": "/dev/null: expected a file or directory, found a device, pipe or socket",
+    [`${root}/empty.nc`]: `${root}/empty.nc: ${known}, found an empty file`,
+    [`${root}/text.nc`]: `${root}/text.nc: ${known}, found a file that begins with "hello"`,
+    [`file://${root}/text.nc/`]: `file://${root}/text.nc/: ${known}, found a file that begins with "hello"`,
+  };
+  for (const [location, message] of Object.entries(refused))
+    await t.rejects(openSource(location), { code: "unsupported", message });
+});
+
 t.test("refuses other locations", async (t) => {
   const refused = {
     "gs://bucket/a.zarr": "expected an https://, http:// or s3:// URL, received gs://bucket/a.zarr/",

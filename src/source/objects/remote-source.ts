@@ -134,6 +134,7 @@ function withHint(directory: Source, hint: string): Source {
 
 /** Returns the message about a file of no kind that is known. */
 export function unknownFile(head: Uint8Array): string {
-  const begin = Buffer.from(head.subarray(0, 16)).toString("latin1");
-  return `expected a Zarr store, NetCDF, HDF5, GeoTIFF, a zip archive or kerchunk references, found a file that begins with ${JSON.stringify(begin)}`;
+  const begin = JSON.stringify(Buffer.from(head.subarray(0, 16)).toString("latin1"));
+  const found = head.length === 0 ? "an empty file" : `a file that begins with ${begin}`;
+  return `expected a Zarr store, NetCDF, HDF5, GeoTIFF, a zip archive or kerchunk references, found ${found}`;
 }
