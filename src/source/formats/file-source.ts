@@ -40,7 +40,7 @@ const MAX_ATTEMPTS = 3;
 
 /** Creates the source of a file whose format has arrays. If the file has another version, its index is read again. */
 export function createFileSource(options: FileSourceOptions): Source {
-  const { location, formats, freshness, kept } = options;
+  const { location, formats, freshness } = options;
   let place: FilePlace = options;
   let objects = createFreshObjects(place.store, freshness);
   let { head } = options;
@@ -103,18 +103,24 @@ export function createFileSource(options: FileSourceOptions): Source {
     const hasMoved = async () => !isSamePlace((await options.locate?.().catch(() => from)) ?? from, from);
     const file = createVersionedFile(store, key, stat, objects, fingerprintOf(stat), hasMoved);
     const blocks = createFileBlocks(file, firstBytes);
-    const { format, index } = await findIndex(file, blocks);
-    return runCooperatively(
+    const isTold = isVersionTold(file);
+    const { format, index } = await findIndex(file, blocks, isTold ? options.kept : undefined);
+    const tree = await runCooperatively(
       treeOfIndex({
         ...{ file, index, key },
         store: store.identity,
         makeChunk: async (recipe, chunkCoords) => format.makeChunk?.(blocks, recipe, chunkCoords),
       }),
     );
+    return isTold ? tree : { ...tree, warnings: Object.freeze([...tree.warnings, UNTOLD]) };
   }
 
   /** Returns the index that was kept of this version, or reads it, and keeps it. */
-  async function findIndex({ version, byteLength }: VersionedFile, blocks: FileBlocks) {
+  async function findIndex(
+    { version, byteLength }: VersionedFile,
+    blocks: FileBlocks,
+    kept: KeptIndexes | undefined,
+  ) {
     const file = indexedFileOf(place.store, place.key);
     const stamps = formats.map(({ id, revision }) => [id, revision, version.token, byteLength].join("\n"));
     const known = await kept?.get(file, stamps);
@@ -140,6 +146,14 @@ export function createFileSource(options: FileSourceOptions): Source {
     fingerprint: () => withinLocation(location, async () => fingerprintOf(await look())),
     close: async () => undefined,
   };
+}
+
+const UNTOLD =
+  "its store sends neither ETag nor Last-Modified: if the file is replaced by one of the same length, parts of both may be served";
+
+/** Tells whether the version of a file is more than its length, as nearly all web servers say it. */
+function isVersionTold({ isLocal, version }: VersionedFile): boolean {
+  return isLocal || version.etag !== undefined || version.lastModified !== undefined;
 }
 
 function isSamePlace(one: FilePlace, other: FilePlace): boolean {

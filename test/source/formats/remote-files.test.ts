@@ -222,6 +222,18 @@ t.test("a file whose index is kept takes one short request to open", async (t) =
   t.same(sent(origin), [["GET", "bytes=0-4095", false]]);
 });
 
+t.test("an index is not kept if nothing but the file's length tells its version", async (t) => {
+  const { origin } = await setUp(t);
+  origin.put(KEY, fileOf(1), {});
+  const unused = async () => void t.fail("expected no use of kept indexes");
+  const source = createFileSource({
+    ...{ location: "remote", store: openByteStore(`${origin.url}/`, []), key: KEY },
+    ...{ formats: [plainFormat], freshness: "always" },
+    kept: { has: async () => false, get: unused, set: unused },
+  });
+  t.match((await source.readTree()).warnings, [/neither ETag nor Last-Modified/]);
+});
+
 t.test("a file is only looked at, until it is opened", async (t) => {
   const { origin, open } = await setUp(t);
   const source = open();
