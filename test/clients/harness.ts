@@ -216,7 +216,9 @@ export async function startServer({
     { env: { ...process.env, ...env, NODE_OPTIONS: "" }, stdio: ["ignore", "pipe", "pipe"] },
   );
   // A test that fails leaves no server behind.
-  process.once("exit", () => child.kill("SIGKILL"));
+  const kill = () => child.kill("SIGKILL");
+  process.once("exit", kill);
+  child.once("close", () => process.off("exit", kill));
   const lines: LogLine[] = [];
   createInterface({ input: child.stderr }).on("line", (line) => lines.push(parseLogLine(line)));
   const stop = () => stopServer(child, lines);
