@@ -13,6 +13,10 @@ export interface BenchOptions {
   readonly minutes: number;
   /** Of programs that draw at random; undefined: another one every time. */
   readonly seed: number | undefined;
+  /** Folder of the files of `foreign-files`. */
+  readonly directory: string | undefined;
+  /** File for what `foreign-files` finds, besides the report. */
+  readonly outcomes: string | undefined;
 }
 
 export const DEFAULT_ROUNDS = 5;
@@ -34,6 +38,8 @@ export function parseBenchOptions(args: readonly string[], known: readonly strin
       "same-headers": { type: "boolean", default: false },
       minutes: { type: "string", default: String(DEFAULT_MINUTES) },
       seed: { type: "string" },
+      directory: { type: "string" },
+      outcomes: { type: "string" },
       help: { type: "boolean", default: false },
     },
   });
@@ -50,6 +56,8 @@ export function parseBenchOptions(args: readonly string[], known: readonly strin
     hasSameHeaders: values["same-headers"],
     minutes: wholeNumber("--minutes", values.minutes),
     seed: values.seed === undefined ? undefined : wholeNumber("--seed", values.seed, MAX_SEED),
+    directory: values.directory,
+    outcomes: values.outcomes,
   };
 }
 

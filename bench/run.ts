@@ -34,6 +34,14 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
       "damaged NetCDF, HDF5 and TIFF files: refused, or read in bounded time and memory, without values that they do not have",
     args: MINUTES_AND_SEED,
   },
+  "foreign-files": {
+    title:
+      "NetCDF, HDF5 and TIFF files of a folder, served and compared with what their own libraries read: equal, refused, different",
+    args: ({ directory, outcomes }) => [
+      ...(directory === undefined ? [] : ["--directory", directory]),
+      ...(outcomes === undefined ? [] : ["--outcomes", outcomes]),
+    ],
+  },
   chaos: {
     title:
       "a server under load while workers die, sources change and fail, the cache is damaged and processes are killed: wrong bytes, failures, memory",
@@ -54,6 +62,8 @@ to bench/results. Nothing is asserted about time.
   --same-headers   one subject more in the rows: bare uWebSockets.js that sends zpublish's headers, too
   --minutes N      length of fuzz-codecs, fuzz-files and chaos (default 1)
   --seed N         of fuzz-codecs, fuzz-files, chaos and fleet, to try the same again (default: another one every time; fleet: 1)
+  --directory DIR  the files of foreign-files
+  --outcomes FILE  what foreign-files finds, file by file, as JSON
 
 Rows: requests per second beside others (all, where nothing is named):
 ${list(Object.entries(ROWS).map(([name, { title }]) => [name, title]))}
