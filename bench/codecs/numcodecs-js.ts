@@ -1,3 +1,4 @@
+import { deflateSync } from "node:zlib";
 import { encodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
 import type { CodecStep } from "../../src/zarr/plan/encoding-plan.js";
@@ -45,6 +46,8 @@ function encodeTiff(bytes: Uint8Array, codec: CodecSpec): Uint8Array | undefined
   switch (codec.id) {
     case "tiff-packbits":
       return encodePackbits(bytes);
+    case "tiff-deflate":
+      return deflateSync(bytes);
     case "tiff-lzw":
       return encodeLzw(bytes);
     case "tiff-predictor":

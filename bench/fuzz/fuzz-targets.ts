@@ -90,6 +90,7 @@ const TARGETS: readonly TargetRule[] = [
   }),
   raw({ id: "pad", byteLength: PADDED_BYTES }),
   ours({ id: "tiff-packbits" }),
+  ours({ id: "tiff-deflate", maxByteLength: 2 ** 20 }),
   ours({ id: "tiff-lzw" }),
   ...[1, 2, 4, 8].map((itemSize) => predictor(2, itemSize, false)),
   predictor(2, 2, true),

@@ -18,6 +18,7 @@ import { lzf } from "./lzf.js";
 import { pad } from "./pad.js";
 import { repack } from "./repack.js";
 import { shuffle } from "./shuffle.js";
+import { tiffDeflate } from "./tiff-deflate.js";
 import { tiffLzw } from "./tiff-lzw.js";
 import { tiffPackbits } from "./tiff-packbits.js";
 import { tiffPredictor } from "./tiff-predictor.js";
@@ -48,6 +49,7 @@ export const CODECS: Readonly<Record<string, Codec>> = Object.freeze({
   quantize: bitround,
   repack,
   shuffle,
+  "tiff-deflate": tiffDeflate,
   "tiff-lzw": tiffLzw,
   "tiff-packbits": tiffPackbits,
   "tiff-predictor": tiffPredictor,

@@ -78,6 +78,7 @@ const LONG_FUZZED: CodecSpec[] = [
 /** Codecs that cannot tell how long a chunk is. */
 const FUZZED_OF_LENGTH: readonly (readonly [CodecSpec, byteLength: number])[] = [
   [{ id: "hdf5-filters", filters: [{ id: 1, values: [6] }] }, 600],
+  [{ id: "tiff-deflate", maxByteLength: BYTE_LENGTH }, BYTE_LENGTH],
   ...["tiff-lzw", "tiff-packbits"].map((id) => [{ id }, BYTE_LENGTH] as const),
 ];
 

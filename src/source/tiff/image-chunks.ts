@@ -71,12 +71,22 @@ export async function readImageChunks(
       ...(isInterleaved ? { axisOrder: [1, 2, 0] } : {}),
       codecs,
       compressorCount: image.compression === COMPRESSION.none ? 0 : 1,
-      ...(isLastShort ? { variants: [[{ id: "pad", byteLength: lastBytes }, ...codecs]] } : {}),
+      ...(isLastShort
+        ? { variants: [lastCodecs(codecs, lastBytes, depth * rows * chunkWidth * image.itemSize)] }
+        : {}),
       chunks: strided?.chunks ?? (isLastShort ? { ...listed, variants: lastRows(grid) } : listed),
       ...(isPassed ? {} : servedAs(image, rows, depth)),
     },
     hasAbsent,
   };
+}
+
+/** Codecs of the last strip of a plane. It has the rows that are left, though some writers compress as many as the others have. */
+function lastCodecs(codecs: readonly CodecSpec[], byteLength: number, maxByteLength: number): CodecSpec[] {
+  const lenient = codecs.map((codec) =>
+    codec.id === "zlib" ? { id: "tiff-deflate", maxByteLength } : codec,
+  );
+  return [{ id: "pad", byteLength }, ...lenient];
 }
 
 /** Codecs of a whole chunk. */

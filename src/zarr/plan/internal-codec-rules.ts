@@ -29,6 +29,8 @@ export const INTERNAL_RULES: Readonly<Record<string, CodecRule>> = {
    * whether colours are converted from YCbCr to RGB.
    */
   jpeg: decodedOnly("jpeg", () => null),
+  /** Deflate of a TIFF strip that may go on behind its rows, up to `maxByteLength`, the length of a whole strip. */
+  "tiff-deflate": decodedOnly("tiff-deflate", () => null),
   /** LZW of TIFF. */
   "tiff-lzw": decodedOnly("tiff-lzw", () => null),
   /** PackBits of TIFF. The `packbits` of numcodecs is another codec: it packs booleans. */

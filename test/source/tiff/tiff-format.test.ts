@@ -100,6 +100,21 @@ t.test("the last strip is shorter, and a variant of its own", async (t) => {
   t.same(Buffer.from(await readArray(file, array)), pixels);
 });
 
+t.test("a last strip of Deflate may go on behind its rows", async (t) => {
+  const pixels = ramp(WIDTH * HEIGHT);
+  const tags = imageTags(WIDTH, HEIGHT, 16, [259, "short", [8]], [278, "short", [2]]);
+  for (const rest of [0, 5, 10]) {
+    const last = Buffer.concat([pixels.subarray(20), new Uint8Array(rest).fill(9)]);
+    const { file, index } = await open([
+      { tags, chunks: [deflateSync(pixels.subarray(0, 20)), deflateSync(last)] },
+    ]);
+    t.same(Buffer.from(await readArray(file, arrayAt(index, "band_data"))), pixels, `${rest} bytes more`);
+  }
+  const last = deflateSync(new Uint8Array(21));
+  const { file, index } = await open([{ tags, chunks: [deflateSync(pixels.subarray(0, 20)), last] }]);
+  await t.rejects(readArray(file, arrayAt(index, "band_data")), { code: "corrupt-chunk" });
+});
+
 t.test("bands that lie pixel by pixel have the order of axes that says so", async (t) => {
   const pixels = new Uint8Array(2 * 3 * 4).map((_, index) => index);
   const tags = imageTags(4, 2, 8, [258, "short", [8, 8, 8]], [277, "short", [3]], [339, "short", [1, 1, 1]]);
