@@ -23,7 +23,11 @@ export function* variableArraySteps(
   const mark = variable.attributes.find((attribute) => attribute.name === FILL_ATTRIBUTE);
   // A mark of another type or length stays an attribute, which xarray understands as well.
   const isServed = mark?.type === type && mark.bytes.length === type.itemSize;
-  const attributes = variable.attributes.filter(({ name }) => !isServed || name !== FILL_ATTRIBUTE);
+  // As a JSON text, xarray would take NaN for a mark of integers, and decode to another type than it does from the file.
+  const isNothing = mark !== undefined && !/[fS]/.test(type.dtype) && isNotANumber(mark);
+  const attributes = variable.attributes.filter(
+    ({ name }) => !(isServed || isNothing) || name !== FILL_ATTRIBUTE,
+  );
   return {
     name,
     shape,
@@ -50,4 +54,10 @@ export function* attributesSteps(attributes: readonly Netcdf3Attribute[]): Coope
     if (!Object.hasOwn(values, name)) setEntry(values, name, yield* valuesSteps(type, bytes));
   }
   return values;
+}
+
+/** Tells whether an attribute is one NaN. */
+function isNotANumber({ type, bytes }: Netcdf3Attribute): boolean {
+  if (type.read === undefined || bytes.length !== type.itemSize) return false;
+  return Number.isNaN(type.read(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), 0));
 }

@@ -242,6 +242,7 @@ t.test("_FillValue is served as the fill value if it has the type of its variabl
       marked("other", "short", "int", [0, 0, 0, 9]),
       marked("several", "short", "short", [0, 1, 0, 2]),
       marked("none", "float", "float", []),
+      marked("no number", "short", "float", [0x7f, 0xc0, 0, 0]),
       variable("unmarked", "float", [1]),
     ],
   });
@@ -256,6 +257,7 @@ t.test("_FillValue is served as the fill value if it has the type of its variabl
   t.strictSame(of("other"), { served: null, absentIsServed: true, attrs: { _FillValue: 9, units: "m" } });
   t.strictSame(of("several").attrs, { _FillValue: [1, 2], units: "m" });
   t.strictSame(of("none").attrs, { _FillValue: [], units: "m" });
+  t.strictSame(of("no number"), { served: null, absentIsServed: true, attrs: { units: "m" } });
   t.strictSame(of("unmarked"), { served: null, absentIsServed: true, attrs: {} });
 });
 

@@ -7,7 +7,7 @@ import type { StoredFill } from "../../../zarr/stored-array.js";
 /** The fill value of an array. */
 export interface MappedFill {
   readonly fill: StoredFill;
-  /** True if `fill.served` is the attribute `_FillValue`, which is no attribute of the array then. */
+  /** True if `_FillValue` is no attribute of the array: it is `fill.served`, or it is NaN and marks nothing among integers. */
   readonly isAttribute: boolean;
 }
 
@@ -28,7 +28,9 @@ export function mapFill(
 ): MappedFill {
   const marked = attribute === undefined ? undefined : encodeMark(attribute, type);
   if (marked === undefined) {
-    return { fill: { served: null, item, absentIsServed: !hasAbsent }, isAttribute: false };
+    // As a JSON text, xarray would take it for a mark, and decode to another type than it does from the file.
+    const isNothing = (type.kind === "i" || type.kind === "u") && Number.isNaN(attribute);
+    return { fill: { served: null, item, absentIsServed: !hasAbsent }, isAttribute: isNothing };
   }
   const served = type.kind === "O" ? (attribute as JsonValue) : fillItemToJson(marked, type);
   const isSame = sameItem(marked, item, type);

@@ -55,6 +55,12 @@ t.test("a _FillValue that the type cannot hold stays an attribute", async (t) =>
   }
 });
 
+t.test("a NaN marks nothing among integers, and is no attribute", async (t) => {
+  t.same(mapFill(INT16, null, Number.NaN, true), {
+    ...{ fill: { served: null, item: null, absentIsServed: false }, isAttribute: true },
+  });
+});
+
 t.test("bytes and texts are marks, too", async (t) => {
   t.equal(mapFill(parseDataType("|S1"), null, "z", true).fill.served, "eg==");
   const { fill } = mapFill(parseDataType("|O"), textItem(""), "none", false);
