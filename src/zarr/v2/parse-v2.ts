@@ -1,9 +1,18 @@
+import { ZpublishError } from "../../errors.js";
 import { isJsonObject, type JsonObject, type JsonValue, toBigInt } from "../../json/json-value.js";
 import { parseFillValue } from "../../model/fill-value.js";
 import { parseDataType } from "../../model/parse-data-type.js";
 import type { CodecSpec } from "../codec-spec.js";
 import { dimensionsAttribute, parseDimensionNames, withoutDimensions } from "../dimension-names.js";
-import { invalidField, parseArray, parseIntegers, parseObject, withinDocument } from "../metadata-fields.js";
+import {
+  describeValue,
+  invalidField,
+  parseArray,
+  parseIntegers,
+  parseObject,
+  withinDocument,
+} from "../metadata-fields.js";
+import { INTERNAL_RULES } from "../plan/internal-codec-rules.js";
 import type { ArrayPlace, ParsedArray } from "../stored-array.js";
 
 const requiredKeys = ["shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters"];
@@ -127,6 +136,13 @@ function parseCompressor(value: JsonValue | undefined): CodecSpec | null {
 function parseCodec(value: JsonValue | undefined, what: string): CodecSpec {
   if (!isJsonObject(value) || typeof value.id !== "string" || value.id === "") {
     throw invalidField(".zarray", `${what} to be an object with the id of a codec`, value);
+  }
+  // Their options are not checked, and documents are served without them.
+  if (Object.hasOwn(INTERNAL_RULES, value.id)) {
+    throw new ZpublishError(
+      "unsupported",
+      `.zarray: expected ${what} to be a codec of Zarr, received ${describeValue(value.id)}, which only files of other formats have`,
+    );
   }
   return value as CodecSpec;
 }

@@ -119,6 +119,8 @@ t.test("whatever is missing or wrong is named", async (t) => {
     [{ compressor: { level: 1 } }, /compressor to be an object with the id/],
     [{ filters: {} }, /filters to be a list/],
     [{ filters: [null] }, /every filter to be an object/],
+    [{ filters: [{ id: "repack" }] }, /every filter to be a codec of Zarr, received "repack"/],
+    [{ compressor: { id: "hdf5-filters" } }, /compressor to be a codec of Zarr, received "hdf5-filters"/],
   ];
   for (const [changes, message] of cases)
     t.throws(
