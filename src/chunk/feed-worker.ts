@@ -142,8 +142,20 @@ async function readOne(
   const stored = await reader.read(coords, { maxByteLength, allocate: allocateShared });
   // The version of an absent chunk is its shard's, if there is one.
   if (stored === undefined) return { coords, version: await reader.version(coords), bytes: undefined };
-  recent?.set(recentName(feed, { coords, version: stored.version }), stored.bytes);
-  return { coords, version: stored.version, variant, bytes: stored.bytes };
+  const bytes = toShared(stored.bytes);
+  recent?.set(recentName(feed, { coords, version: stored.version }), bytes);
+  return { coords, version: stored.version, variant, bytes };
+}
+
+/**
+ * Returns bytes in shared memory. Readers that put chunks together have memory of their own, and a message with hundreds of such
+ * chunks would be copied at once, while the event loop waits.
+ */
+function toShared(bytes: Uint8Array): Uint8Array {
+  if ((bytes.buffer as ArrayBufferLike) instanceof SharedArrayBuffer) return bytes;
+  const shared = allocateShared(bytes.length);
+  shared.set(bytes);
+  return shared;
 }
 
 function recentName({ name }: Feed, { coords, version }: Omit<GivenChunk, "bytes">): string {
