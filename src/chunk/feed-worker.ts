@@ -11,6 +11,7 @@ import type { ChunkReader } from "../zarr/chunk-source.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
 import { storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
+import { createSharedMemory, type MemoryLease } from "./shared-memory.js";
 
 /** Makes a chunk; see `EncodePool.makeChunk`. */
 export type MakeChunk = (task: ChunkTask, signal?: AbortSignal) => Promise<ChunkOutcome>;
@@ -25,6 +26,8 @@ const SHARE = 4;
 const CONCURRENCY = 16;
 /** Stored bytes that stay for neighbouring served chunks, which are often made of the same stored chunk. */
 const MAX_RECENT_BYTES = 64 * 2 ** 20;
+/** Bound of the memory that is shared with workers. Bytes beyond it are copied to them. */
+const MAX_SHARED_BYTES = 256 * 2 ** 20;
 const GUESSED_ITEM_BYTES = 64;
 
 /** Stored bytes that were read last. */
@@ -47,6 +50,7 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     maxBytes: MAX_RECENT_BYTES,
     byteLengthOf: (bytes: Uint8Array) => bytes.length,
   });
+  const shared = createSharedMemory(MAX_SHARED_BYTES);
   const feeds = new WeakMap<EncodingPlan, Feed>();
 
   function feedOf(plan: EncodingPlan): Feed {
@@ -73,14 +77,20 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
   }
 
   async function feedAndMake(task: ChunkTask, feed: Feed, signal?: AbortSignal): Promise<ChunkOutcome> {
+    const lease = shared.lease();
+    let hasEnded = false;
     try {
-      const stored = await readAll(task, feed, recent);
+      const stored = await readAll(task, feed, recent, lease);
       const outcome = await makeChunk({ ...task, plan: feed.plan, stored }, signal);
+      hasEnded = outcome.status !== "failed";
       // Bytes that cannot be decoded are read again.
-      if (outcome.status === "failed") for (const chunk of stored) recent.take(recentName(feed, chunk));
+      if (!hasEnded) for (const chunk of stored) recent.take(recentName(feed, chunk));
       return outcome;
     } catch (error) {
       return { status: "failed", error: errorToData(error) };
+    } finally {
+      // A worker whose task has failed may be at it still.
+      lease.end(hasEnded);
     }
   }
 
@@ -119,11 +129,16 @@ function createFeed(plan: EncodingPlan): Feed {
   };
 }
 
-function readAll({ plan, chunkCoords }: ChunkTask, feed: Feed, recent: RecentBytes): Promise<GivenChunk[]> {
+function readAll(
+  { plan, chunkCoords }: ChunkTask,
+  feed: Feed,
+  recent: RecentBytes,
+  lease: MemoryLease,
+): Promise<GivenChunk[]> {
   // Only chunks that are cut into several are of use again.
   const kept = plan.kind === "rechunk" ? recent : undefined;
   return mapInLots(storedChunksOf(plan, chunkCoords), CONCURRENCY, (coords) =>
-    readNamed(plan, coords, readOne(plan, coords, feed, kept)),
+    readNamed(plan, coords, readOne(plan, coords, feed, kept, lease)),
   );
 }
 
@@ -132,37 +147,23 @@ async function readOne(
   coords: readonly number[],
   feed: Feed,
   recent: RecentBytes | undefined,
+  lease: MemoryLease,
 ): Promise<GivenChunk> {
   const { reader } = feed;
   const version = recent && (await reader.version(coords));
   const found = version && recent?.get(recentName(feed, { coords, version }));
   const variant = plan.variants === undefined ? 0 : (reader.variantOf?.(coords) ?? 0);
-  if (found) return { coords, version, variant, bytes: found };
+  if (found) return { coords, version, variant, bytes: lease.place(found) };
   const maxByteLength = maxStoredByteLength(plan) ?? plan.maxFilledByteLength;
-  const stored = await reader.read(coords, { maxByteLength, allocate: allocateShared });
+  // What is kept is not in memory that others get later.
+  const allocate = recent === undefined ? { allocate: lease.allocate } : {};
+  const stored = await reader.read(coords, { maxByteLength, ...allocate });
   // The version of an absent chunk is its shard's, if there is one.
   if (stored === undefined) return { coords, version: await reader.version(coords), bytes: undefined };
-  const bytes = toShared(stored.bytes);
-  recent?.set(recentName(feed, { coords, version: stored.version }), bytes);
-  return { coords, version: stored.version, variant, bytes };
-}
-
-/**
- * Returns bytes in shared memory. Readers that put chunks together have memory of their own, and a message with hundreds of such
- * chunks would be copied at once, while the event loop waits.
- */
-function toShared(bytes: Uint8Array): Uint8Array {
-  if ((bytes.buffer as ArrayBufferLike) instanceof SharedArrayBuffer) return bytes;
-  const shared = allocateShared(bytes.length);
-  shared.set(bytes);
-  return shared;
+  recent?.set(recentName(feed, { coords, version: stored.version }), stored.bytes);
+  return { coords, version: stored.version, variant, bytes: lease.place(stored.bytes) };
 }
 
 function recentName({ name }: Feed, { coords, version }: Omit<GivenChunk, "bytes">): string {
   return `${name}\n${coords.join(".")}\n${version}`;
-}
-
-/** Allocates memory that a worker reads without a copy, and that stays valid if the worker dies and another one takes over. */
-function allocateShared(byteLength: number): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(new SharedArrayBuffer(byteLength)) as Uint8Array as Uint8Array<ArrayBuffer>;
 }
