@@ -45,12 +45,13 @@ export function mapType(type: Hdf5Type): MappedType {
   }
   const { dtype, pieces } = mapPlain(type, false);
   const itemSize = byteLengthOf(pieces);
-  const isStored = itemSize === type.size && pieces.every(([, , reversed]) => reversed === 1);
+  const [first] = pieces;
+  // Fields may lie in another order than they are listed in, without any padding.
+  const isStored = pieces.length === 1 && first?.[0] === 0 && first[1] === type.size && first[2] === 1;
   return {
     dtype,
     itemSize,
     storedSize: type.size,
-
     codecs: isStored ? textCodecs(type) : [{ id: "repack", itemSize: type.size, pieces }],
     isText: false,
     flags: type.kind === "enum" && dtype !== "|b1" ? flagsOf(type.members) : {},

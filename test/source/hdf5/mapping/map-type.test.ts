@@ -53,6 +53,15 @@ t.test(
 
 t.test("compounds without padding pass, padding is taken out", async (t) => {
   t.same(mapType(compound(12, ["a", 0, INT32], ["b", 4, FLOAT64])).codecs, []);
+  t.match(mapType(compound(12, ["b", 4, FLOAT64], ["a", 0, INT32])).codecs, [
+    {
+      ...{ id: "repack", itemSize: 12 },
+      pieces: [
+        [4, 8, 1],
+        [0, 4, 1],
+      ],
+    },
+  ]);
   const inner = compound(16, ["c", 0, BYTE], ["d", 8, FLOAT64]);
   const arrays: Hdf5Type = { kind: "array", size: 32, base: inner, shape: [2] };
   t.match(mapType(compound(48, ["a", 0, INT32], ["b", 8, arrays])), {
