@@ -11,14 +11,10 @@ const HEADER_BYTES = 38;
 /** Maximum depth: with two records per node there would be more than 2^32 records. */
 const MAX_DEPTH = 32;
 
-interface Tree {
+interface Tree extends PointerWidths {
   readonly type: number;
   readonly nodeBytes: number;
   readonly recordBytes: number;
-  /** Bytes of the number of records in a child. */
-  readonly countBytes: number;
-  /** Bytes of the number of records below a child, by depth of that child. */
-  readonly totalBytes: readonly number[];
   /** Records that are left to be found. */
   recordsLeft: number;
 }
@@ -53,15 +49,13 @@ export async function readBTree2(
   if (recordBytes < minRecordBytes || nodeBytes < NODE_OVERHEAD + recordBytes) {
     throw invalidFile(`B-tree: received records of ${recordBytes} bytes in nodes of ${nodeBytes}`);
   }
-  if (depth > MAX_DEPTH)
-    throw invalidFile(`B-tree: expected a depth of at most ${MAX_DEPTH}, received ${depth}`);
   const records: ByteCursor[] = [];
   if (root === null || recordsLeft === 0) return records;
   const tree: Tree = {
     type,
     nodeBytes,
     recordBytes,
-    ...pointerSizes(nodeBytes, recordBytes, depth),
+    ...pointerWidths(nodeBytes, recordBytes, depth),
     recordsLeft,
   };
   await readNode(input, tree, root, rootCount, depth, records);
@@ -69,9 +63,25 @@ export async function readBTree2(
   return records;
 }
 
-/** The sizes of numbers in nodes follow from how many records a node can have. */
-function pointerSizes(nodeBytes: number, recordBytes: number, depth: number) {
+/** Widths of the numbers in the pointers of nodes. */
+export interface PointerWidths {
+  /** Bytes of the number of records in a child. */
+  readonly countBytes: number;
+  /** Bytes of the number of records below a child, by depth of that child. */
+  readonly totalBytes: readonly number[];
+}
+
+/**
+ * Computes the widths of numbers in pointers, which follow from how many records a node can have.
+ * @throws ZpublishError `invalid-metadata` if nodes have no room for records, or the tree for more than 2^53.
+ */
+export function pointerWidths(nodeBytes: number, recordBytes: number, depth: number): PointerWidths {
   const leafRecords = Math.floor((nodeBytes - NODE_OVERHEAD) / recordBytes);
+  if (depth > MAX_DEPTH || leafRecords < 1) {
+    throw invalidFile(
+      `B-tree: expected at most ${MAX_DEPTH} levels and room for records, received ${depth} levels of nodes of ${nodeBytes} bytes`,
+    );
+  }
   const countBytes = bytesFor(leafRecords);
   const totalBytes = [0];
   let total = leafRecords;
@@ -79,6 +89,11 @@ function pointerSizes(nodeBytes: number, recordBytes: number, depth: number) {
     const pointerBytes = 8 + countBytes + (totalBytes[level - 1] as number);
     const records = Math.floor((nodeBytes - NODE_OVERHEAD - pointerBytes) / (recordBytes + pointerBytes));
     total = (records + 1) * total + records;
+    if (records < 1 || total > Number.MAX_SAFE_INTEGER) {
+      throw invalidFile(
+        `B-tree: expected room for at most 2^53 records, received ${depth} levels of ${nodeBytes} bytes`,
+      );
+    }
     totalBytes.push(bytesFor(total));
   }
   return { countBytes, totalBytes };

@@ -1,3 +1,4 @@
+import { pointerWidths } from "../b-tree-2.js";
 import { addressAt, damaged, uintAt } from "./index-blocks.js";
 import { createChunkEntries, type IndexWalk } from "./index-walk.js";
 
@@ -10,8 +11,6 @@ const ADDRESS_BYTES = 8;
 /** Types of records: places in the grid, without and with length and filter mask. */
 const UNFILTERED = 10;
 const FILTERED = 11;
-/** No file has a deeper tree: each level multiplies the number of records. */
-const MAX_DEPTH = 32;
 
 /** A node, and the number of records its parent has for it. */
 interface Node {
@@ -34,15 +33,14 @@ export async function readBTree2(walk: IndexWalk): Promise<void> {
   const depth = header.getUint16(12, true);
   const rank = geometry.grid.length;
   const entries = createChunkEntries(walk, type === FILTERED, recordBytes - 8 * rank);
-  const widths = pointerWidths(nodeBytes, recordBytes, depth);
+  const { countBytes, totalBytes } = pointerWidths(nodeBytes, recordBytes, depth);
   const root = addressAt(header, 16);
   const coords = new Float64Array(rank);
 
   let nodes: Node[] = root === null ? [] : [{ address: root, count: header.getUint16(24, true) }];
   for (let level = depth; level >= 0; level--) {
     const what = level === 0 ? "leaf of a B-tree" : "node of a B-tree";
-    const { countBytes, totalBytes } = widths[level]!;
-    const pointerBytes = level === 0 ? 0 : ADDRESS_BYTES + countBytes + totalBytes;
+    const pointerBytes = level === 0 ? 0 : ADDRESS_BYTES + countBytes + totalBytes[level - 1]!;
     const addresses = nodes.map(({ address }) => address);
     if (new Set(addresses).size !== nodes.length)
       throw damaged(`expected each ${what} once, received one twice`);
@@ -67,40 +65,4 @@ export async function readBTree2(walk: IndexWalk): Promise<void> {
     }
     nodes = children;
   }
-}
-
-/** Widths of the numbers in pointers to children, for nodes of each level, leaves first. */
-function pointerWidths(
-  nodeBytes: number,
-  recordBytes: number,
-  depth: number,
-): readonly { readonly countBytes: number; readonly totalBytes: number }[] {
-  const leafRecords = Math.floor((nodeBytes - NODE_BYTES) / recordBytes);
-  if (depth > MAX_DEPTH || leafRecords < 1) {
-    throw damaged(
-      `expected a B-tree of at most ${MAX_DEPTH} levels with room for records, received ${depth} levels of ${nodeBytes} bytes`,
-    );
-  }
-  const countBytes = widthOf(leafRecords);
-  const widths = [{ countBytes, totalBytes: 0 }];
-  let most = leafRecords;
-  let totalBytes = 0;
-  for (let level = 1; level <= depth; level++) {
-    widths.push({ countBytes, totalBytes });
-    const pointerBytes = ADDRESS_BYTES + countBytes + totalBytes;
-    const records = Math.floor((nodeBytes - NODE_BYTES - pointerBytes) / (recordBytes + pointerBytes));
-    most = (records + 1) * most + records;
-    if (records < 1 || most > Number.MAX_SAFE_INTEGER) {
-      throw damaged(
-        `expected a B-tree of at most 2^53 records, received ${depth} levels of ${nodeBytes} bytes`,
-      );
-    }
-    totalBytes = widthOf(most);
-  }
-  return widths;
-}
-
-/** Bytes that numbers up to a limit take (`H5VM_limit_enc_size`). */
-function widthOf(limit: number): number {
-  return Math.floor(Math.floor(Math.log2(limit)) / 8) + 1;
 }
