@@ -35,7 +35,8 @@ type RecentBytes = ByteBoundedMap<Uint8Array>;
 
 /**
  * Wraps `makeChunk` so that workers get the stored bytes of chunks that they cannot read themselves. The server's thread reads them:
- * a worker that waits for another machine would make nothing meanwhile, and limits hold for the whole process.
+ * a worker that waits for another machine would make nothing meanwhile, and limits hold for the whole process. Of chunks in local
+ * files workers get the places, which only the server's thread knows, and read them.
  */
 export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
   const limiter = createLimiter({
@@ -97,6 +98,8 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
   return async (task, signal) => {
     if (!isReadForWorkers(task.plan.source)) return makeChunk(task, signal);
     const feed = feedOf(task.plan);
+    if (feed.reader.placeOf !== undefined)
+      return makeChunk({ ...task, plan: feed.plan, stored: findAll(task, feed.reader.placeOf) }, signal);
     try {
       const store = storeOf(task.plan.source);
       const all = feed.byteLength * storedChunksOf(task.plan, task.chunkCoords).length;
@@ -127,6 +130,17 @@ function createFeed(plan: EncodingPlan): Feed {
     plan: { ...plan, source: { kind: "given", name } },
     byteLength: elementCount(plan.stored.chunkShape) * (plan.itemSize || GUESSED_ITEM_BYTES),
   };
+}
+
+/** Finds the stored chunks of a local file. Workers read them one after the other: there may be more than fit into memory. */
+function findAll(
+  { plan, chunkCoords }: ChunkTask,
+  placeOf: NonNullable<ChunkReader["placeOf"]>,
+): GivenChunk[] {
+  return storedChunksOf(plan, chunkCoords).map((coords) => {
+    const place = placeOf(coords);
+    return { coords, version: place?.version, bytes: undefined, ...(place && { place }) };
+  });
 }
 
 function readAll(

@@ -1,4 +1,5 @@
 import type { ChunkOutcome } from "../codec/made-chunk.js";
+import type { LocalPlace } from "../zarr/chunk-source.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 
 /** A request to a worker to make one served chunk. */
@@ -12,7 +13,7 @@ export interface ChunkTask {
   readonly stored?: readonly GivenChunk[];
 }
 
-/** A stored chunk that was read for a worker. */
+/** A stored chunk that was read for a worker, or found for it. */
 export interface GivenChunk {
   /** Position in the stored grid. */
   readonly coords: readonly number[];
@@ -20,8 +21,10 @@ export interface GivenChunk {
   readonly version: string | undefined;
   /** As in `StoredChunk`. */
   readonly variant?: number;
-  /** Undefined if the chunk is absent. */
+  /** Undefined if the chunk is absent, or if the worker reads it itself. */
   readonly bytes: Uint8Array | undefined;
+  /** Where the worker reads the chunk. Default: it has the bytes. */
+  readonly place?: LocalPlace;
 }
 
 /** Settings that a worker gets when it starts. */

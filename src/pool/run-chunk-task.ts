@@ -3,10 +3,14 @@ import { createDecodedCache, type DecodedCache } from "../codec/decoded-cache.js
 import type { ChunkOutcome } from "../codec/made-chunk.js";
 import { makeChunk } from "../codec/make-chunk.js";
 import { loadZstd } from "../codec/zstd.js";
-import { errorToData } from "../errors.js";
+import { createRecentMap } from "../collections/recent-map.js";
+import { errorToData, ZpublishError } from "../errors.js";
+import type { ByteStore, ReadObjectOptions } from "../source/bytes/byte-store.js";
+import { createFileStore } from "../source/bytes/file-store.js";
 import { openChunkReader } from "../source/chunk-reader.js";
-import type { ChunkReader } from "../zarr/chunk-source.js";
+import type { ChunkReader, LocalPlace, StoredChunk } from "../zarr/chunk-source.js";
 import type { CodecStep, EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
 import type { ChunkTask, GivenChunk } from "./chunk-task.js";
 
 /** Readers cached per thread, because they remember the index of a shard. */
@@ -36,10 +40,19 @@ export function createTaskRunner(
 ): (task: ChunkTask, into?: ArrayBuffer) => Promise<ChunkOutcome> {
   const { cache = createDecodedCache(), mayBlock = false, withChecksums: withChecksum } = options;
   const readers = new Map<string, CachedReader>();
+  const directories = createRecentMap<ByteStore>(MAX_READERS);
+
+  function filesOf(directory: string): ByteStore {
+    const known = directories.get(directory);
+    if (known !== undefined) return known;
+    const files = createFileStore(directory, mayBlock);
+    directories.set(directory, files);
+    return files;
+  }
 
   function readerOf({ plan: { source }, stored = [] }: ChunkTask): CachedReader {
     if (source.kind === "given")
-      return { reader: openGivenReader(stored), decoded: { cache, sourceKey: source.name } };
+      return { reader: openGivenReader(stored, filesOf), decoded: { cache, sourceKey: source.name } };
     // Shared memory arrives as another object every time, and opening it costs nothing.
     if (source.kind === "memory") return { reader: openChunkReader(source) };
     const sourceKey = JSON.stringify(source);
@@ -71,14 +84,35 @@ function usesZstd({ decode, encode, variants }: EncodingPlan): boolean {
   return decode.some(isZstd) || encode.some(isZstd) || others.some(isZstd);
 }
 
+/** Reads a chunk of a local file. @throws ZpublishError `source-changed` if the file has another version, `source-unreadable` */
+async function readPlace(
+  files: ByteStore,
+  { key, version, offset, byteLength, wholeByteLength, variant }: LocalPlace,
+  { allocate, maxByteLength }: Pick<ReadObjectOptions, "allocate" | "maxByteLength">,
+): Promise<StoredChunk> {
+  assertStoredLength(wholeByteLength, maxByteLength, version, () => `'${key}'`);
+  const whole = byteLength === wholeByteLength ? undefined : new Uint8Array(wholeByteLength);
+  const found = await files.read(key, {
+    range: { offset, byteLength },
+    version: { token: version },
+    allocate: whole === undefined ? allocate : () => whole.subarray(0, byteLength),
+  });
+  if (found === undefined) throw new ZpublishError("source-unreadable", `'${key}' is no longer there`);
+  return { bytes: whole ?? found.bytes, version, variant };
+}
+
 /** Opens a reader of chunks that came with a task. */
-function openGivenReader(stored: readonly GivenChunk[]): ChunkReader {
+function openGivenReader(
+  stored: readonly GivenChunk[],
+  filesOf: (directory: string) => ByteStore,
+): ChunkReader {
   const given = new Map(stored.map((chunk) => [chunk.coords.join("."), chunk]));
   const find = (coords: readonly number[]) => given.get(coords.join("."));
   return {
     version: async (coords) => find(coords)?.version,
-    async read(coords, { allocate } = {}) {
-      const { bytes, version = "", variant = 0 } = find(coords) ?? {};
+    async read(coords, { allocate, maxByteLength } = {}) {
+      const { bytes, version = "", variant = 0, place } = find(coords) ?? {};
+      if (place !== undefined) return readPlace(filesOf(place.directory), place, { allocate, maxByteLength });
       if (bytes === undefined) return undefined;
       // Codecs expect memory that is not shared.
       const own = allocate?.(bytes.length) ?? new Uint8Array(bytes.length);
@@ -86,8 +120,9 @@ function openGivenReader(stored: readonly GivenChunk[]): ChunkReader {
       return { bytes: own, version, variant };
     },
     async measure(coords) {
-      const { bytes, version = "" } = find(coords) ?? {};
-      return bytes && { byteLength: bytes.length, version };
+      const { bytes, version = "", place } = find(coords) ?? {};
+      const byteLength = place?.wholeByteLength ?? bytes?.length;
+      return byteLength === undefined ? undefined : { byteLength, version };
     },
   };
 }

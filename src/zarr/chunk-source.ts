@@ -126,6 +126,11 @@ export interface ChunkReader {
    */
   read(chunkCoords: readonly number[], options?: ReadOptions): Promise<StoredChunk | undefined>;
   /**
+   * Finds without I/O where a chunk lies in a local file, so that another thread can read it; undefined if it is absent. Only readers
+   * of local files that have an index of all chunks have it.
+   */
+  readonly placeOf?: ((chunkCoords: readonly number[]) => LocalPlace | undefined) | undefined;
+  /**
    * Tells without I/O if there is a chunk. Only readers that have an index of all chunks have it; their chunks have one version, so
    * that one check answers for all.
    */
@@ -162,6 +167,23 @@ export interface ReadOptions {
 export interface StoredPart {
   readonly start: number;
   readonly byteLength: number;
+}
+
+/** The place of a stored chunk in a file of this machine. */
+export interface LocalPlace {
+  /** Absolute real path of the file's directory. */
+  readonly directory: string;
+  /** Name of the file in it. */
+  readonly key: string;
+  /** Version of the file, without which the place says nothing. */
+  readonly version: string;
+  readonly offset: number;
+  /** Bytes that the file has. */
+  readonly byteLength: number;
+  /** Bytes of the chunk: more than the file has if the rest is padding, which is zeros. */
+  readonly wholeByteLength: number;
+  /** As in {@link StoredChunk}. */
+  readonly variant: number;
 }
 
 /** The version of a stored chunk, and a way to check it. */

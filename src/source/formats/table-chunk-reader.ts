@@ -62,6 +62,7 @@ export function openTableChunkReader(
   if (chunks.kind === "made") return readerOf((chunkCoords) => makeChunk(chunks.recipe, chunkCoords), false);
 
   const find = createFindPlace(array, chunks);
+  const { local } = file;
 
   function storedChunk(place: ChunkPlace, bytes: Uint8Array): StoredChunk {
     return place.variant === 0 ? { bytes, version } : { bytes, version, variant: place.variant };
@@ -74,6 +75,12 @@ export function openTableChunkReader(
     },
     versionNow: (chunkCoords, wasChecked) =>
       find(chunkCoords) === undefined ? undefined : file.versionNow(wasChecked),
+    placeOf:
+      local &&
+      ((chunkCoords) => {
+        const place = find(chunkCoords);
+        return place && { ...local, version, ...place };
+      }),
     has: (chunkCoords) => find(chunkCoords) !== undefined,
     variantOf: (chunkCoords) => find(chunkCoords)?.variant ?? 0,
     readNow(chunkCoords, { allocate, maxByteLength = Number.POSITIVE_INFINITY } = {}) {

@@ -20,6 +20,8 @@ export interface VersionedFile {
   readonly version: ObjectVersion;
   readonly byteLength: number;
   readonly isLocal: boolean;
+  /** Directory of a local file, and its name there; undefined for others. */
+  readonly local: { readonly directory: string; readonly key: string } | undefined;
   /**
    * Returns the version at once, and a way to check it again. Undefined if that might have to wait, or if the file has another one.
    * @param wasChecked As in `ChunkReader.versionNow`.
@@ -84,6 +86,7 @@ export function createVersionedFile(
     version,
     byteLength,
     isLocal,
+    local: isLocal ? { directory: store.location, key } : undefined,
     versionNow(wasChecked) {
       if (store.versionNow !== undefined) {
         const check = store.versionNow(key, wasChecked);

@@ -13,6 +13,7 @@ function fileOf(byteLength: number, isLocal = false) {
   let fault: ZpublishError | undefined;
   const file: VersionedFile = {
     ...{ name: "f", byteLength, isLocal, version: { token: "v" } },
+    local: undefined,
     versionNow: () => undefined,
     assertUnchanged: async () => undefined,
     readNow: () => undefined,
