@@ -14,6 +14,8 @@ import type { Experiment, ExperimentContext, Goal, ResultTable } from "./experim
 const PYTHON = "/usr/bin/python3";
 const SCRIPTS = join(packageRoot(), "bench", "files");
 const CONNECTIONS = 8;
+/** A server opens many files, and V8 compiles what is used often. */
+const TIMES_OPENED = 5;
 /** Raised when what is written changes. */
 const FORMAT = 1;
 const SIZES = {
@@ -251,9 +253,14 @@ async function measureOpening({ size, rounds, onProgress }: ExperimentContext, f
     onProgress(0.9, `opening ${name}`);
     const path = join(folder, name);
     const own: number[] = [];
+    const again: number[] = [];
     const walks: number[] = [];
     for (let round = 0; round < rounds; round++) {
-      const one = async () => own.push(...(await timeOpening(path, 1)));
+      const one = async () => {
+        const times = await timeOpening(path, TIMES_OPENED);
+        own.push(times[0] as number);
+        again.push(times.at(-1) as number);
+      };
       const other = async () => {
         const walk = await runChild(PYTHON, [join(SCRIPTS, "walk_with_h5py.py"), path, "1"]);
         walks.push(...(JSON.parse(walk) as { seconds: number[] }).seconds);
@@ -265,12 +272,13 @@ async function measureOpening({ size, rounds, onProgress }: ExperimentContext, f
     rows.push([
       title,
       median(own) as number,
+      median(again) as number,
       median(walks) as number,
       ratio,
       Math.min(...ratios),
       Math.max(...ratios),
     ]);
-    records.push({ kind: "open", name, own, walks });
+    records.push({ kind: "open", name, own, again, walks });
     goals.push({
       what: `opening ${title}: seconds ÷ h5py's walk`,
       expected: "less than 1",
@@ -278,8 +286,8 @@ async function measureOpening({ size, rounds, onProgress }: ExperimentContext, f
       isMet: ratio < 1,
     });
   }
-  const columns = ["", "seconds", "h5py's walk", "ratio", "least", "most"];
-  return { records, goals, table: { title: "Opening, first time in a process", columns, rows } };
+  const columns = ["", "first in a process", "fifth", "h5py's walk", "first ÷ walk", "least", "most"];
+  return { records, goals, table: { title: "Seconds to open a file", columns, rows } };
 }
 
 /** Counts the requests that opening a remote file takes. */
