@@ -19,11 +19,10 @@ const TIMES_OPENED = 5;
 /** Raised when what is written changes. */
 const FORMAT = 1;
 const SIZES = {
-  full: { steps: 1_000, variables: 1_000, chunks: 300_000, peerSteps: 300 },
-  small: { steps: 100, variables: 200, chunks: 20_000, peerSteps: 50 },
-  tiny: { steps: 4, variables: 5, chunks: 200, peerSteps: 4 },
+  full: { steps: 1_000, variables: 1_000, chunks: 300_000, peerSteps: 300, remoteSteps: 900 },
+  small: { steps: 100, variables: 200, chunks: 20_000, peerSteps: 50, remoteSteps: 900 },
+  tiny: { steps: 4, variables: 5, chunks: 200, peerSteps: 4, remoteSteps: 4 },
 } as const;
-/** Steps of a remote file: about 100 MB in 901 chunks, as its goal says. */
 const REMOTE_FILE = "remote.nc";
 const MAX_REMOTE_REQUESTS = 12;
 /** Folders of Xpublish and cachey, which Debian has not, for the comparison with it. */
@@ -301,13 +300,13 @@ async function measureRemote(context: ExperimentContext, folder: string) {
     return {
       records: [{ kind: "remote", requests, seconds }],
       table: {
-        title: "Opening a remote file of 901 chunks",
+        title: `Opening a remote file of ${SIZES[context.size].remoteSteps + 1} chunks`,
         columns: ["requests", "seconds"],
         rows: [[requests, seconds]],
       },
       goals: [
         {
-          what: "requests that open a remote file of 100 MB and 901 chunks",
+          what: `requests that open a remote file of ${SIZES[context.size].remoteSteps + 1} chunks`,
           expected: `at most ${MAX_REMOTE_REQUESTS}`,
           measured: String(requests),
           isMet: requests <= MAX_REMOTE_REQUESTS,
@@ -319,11 +318,15 @@ async function measureRemote(context: ExperimentContext, folder: string) {
   }
 }
 
-async function openRemoteFile({ onProgress }: ExperimentContext, folder: string): Promise<string> {
+async function openRemoteFile({ size, onProgress }: ExperimentContext, folder: string): Promise<string> {
   const path = join(folder, REMOTE_FILE);
   if (existsSync(path)) return path;
   onProgress(0.95, "writing a file");
-  await runChild(PYTHON, [join(SCRIPTS, "write_remote_file.py"), `${path}.unfinished`]);
+  await runChild(PYTHON, [
+    join(SCRIPTS, "write_remote_file.py"),
+    `${path}.unfinished`,
+    String(SIZES[size].remoteSteps),
+  ]);
   renameSync(`${path}.unfinished`, path);
   return path;
 }

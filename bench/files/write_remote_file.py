@@ -1,4 +1,4 @@
-"""Writes a NetCDF-4 file of about 100 MB and 901 chunks, as archives have them: write_remote_file.py FILE"""
+"""Writes a NetCDF-4 file as archives have them, of about 100 MB if it has 900 steps: write_remote_file.py FILE STEPS"""
 import sys
 
 import netCDF4
@@ -16,6 +16,6 @@ with netCDF4.Dataset(sys.argv[1], "w") as file:
     field = file.createVariable("t2m", "f4", ("time", "lat", "lon"), **options)
     rng = np.random.default_rng(7)
     # Coordinates are written as the steps are, so that metadata lie between the chunks.
-    for step in range(900):
+    for step in range(int(sys.argv[2])):
         time[step] = step
         field[step] = rng.integers(0, 2**5, (240, 480)).astype("f4")

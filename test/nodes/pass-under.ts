@@ -10,7 +10,7 @@ import { makeDirectory } from "../source/write-store.js";
 import { passAll, quickTests } from "./run-test-files.js";
 
 /** Tests of what serves HTTP, as real sockets see it. */
-export const SOCKET_RING = [...quickTests("http"), ...quickTests("server")];
+const SOCKET_RING = [...quickTests("http"), ...quickTests("server")];
 /** Codecs and the cache, which take other paths in newer versions, and depend on native code. */
 const FAST_PATHS = [
   ...["mapped-values", "stored-value", "open-chunk-cache"].map((name) => `cache/lmdb/${name}.test.js`),
@@ -18,9 +18,11 @@ const FAST_PATHS = [
     (name) => `codec/${name}.test.js`,
   ),
 ];
-/** Readers of files and the codecs of their chunks, some of which are WebAssembly that packages bring along. */
+/** Reading of files, and codecs of their chunks, some of which are WebAssembly that packages bring along. */
 const FILE_FORMATS = [
-  ...["formats", "hdf5", "netcdf3", "tiff"].flatMap((folder) => quickTests(`source/${folder}`)),
+  ...["formats/file-source", "hdf5/hdf5-format", "netcdf3/netcdf3-format", "tiff/tiff-format"].map(
+    (name) => `source/${name}.test.js`,
+  ),
   ...["hdf5-codecs", "jpeg", "tiff-codecs"].map((name) => `codec/${name}.test.js`),
 ];
 const NATIVE_ZSTD = `
