@@ -3,8 +3,9 @@ import { type JsonObject, type JsonValue, setEntry } from "../../json/json-value
 import { fillItemToJson } from "../../model/fill-value.js";
 import { parseDataType } from "../../model/parse-data-type.js";
 import type { FileArray } from "../formats/file-index.js";
+import { type PlacedItems, placeItems } from "../formats/place-items.js";
 import { valuesSteps } from "./netcdf3-type.js";
-import { type PlacedItems, placeItems, placeRecords } from "./place-chunks.js";
+import { placeRecords } from "./place-records.js";
 import type { Netcdf3Attribute, Netcdf3Variable } from "./read-header.js";
 import { hasRecords, type RecordLayout } from "./record-layout.js";
 

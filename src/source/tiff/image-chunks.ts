@@ -1,12 +1,11 @@
 import type { CodecSpec } from "../../zarr/codec-spec.js";
 import type { FileBlocks } from "../formats/file-format.js";
 import type { FileArray, ListedChunks, StridedChunks } from "../formats/file-index.js";
+import { CHUNK_BYTES, stridedChunks } from "../formats/place-items.js";
 import { assertChunkLength, type ChunkCounts, readChunkTable } from "./chunk-table.js";
 import type { TiffDirectory } from "./tiff-directory.js";
 import { COMPRESSION, DEFLATE, type TiffImage } from "./tiff-image.js";
 
-/** Decoded length of chunks that are cut from, or put together of, strips, in bytes. */
-const CHUNK_BYTES = 2 ** 20;
 /** Most strips that are put together in a chunk. */
 const MAX_STRIPS = 1024;
 /** What clients get in place of codecs that they do not know. */
@@ -53,7 +52,7 @@ export async function readImageChunks(
   };
   const listed = await readChunkTable(file, directory, image, grid);
   const hasAbsent = listed.offsets.includes(-1);
-  const strided = hasAbsent ? undefined : stridedChunks(image, grid, listed);
+  const strided = hasAbsent ? undefined : adjoiningStrips(image, grid, listed);
   const rows = strided === undefined ? chunkHeight : strided.rows;
   const depth = isInterleaved ? bands : 1;
   const isPassed =
@@ -136,7 +135,7 @@ function lastRows({ planes, rows, columns }: ChunkCounts): Uint8Array {
  * Uncompressed strips that follow each other, as pieces of one range: rows are then cut or put together at will.
  * @returns Undefined if they do not.
  */
-function stridedChunks(
+function adjoiningStrips(
   image: TiffImage,
   grid: ChunkCounts,
   { offsets }: ListedChunks,
@@ -153,15 +152,7 @@ function stridedChunks(
     if (offsets[index] !== start + plane * planeBytes + row * rowBytes) return undefined;
   }
   const rows = Math.min(height, Math.max(1, Math.floor(CHUNK_BYTES / rowBytes)));
-  const rest = height % rows;
-  return {
-    rows,
-    chunks: {
-      kind: "strided",
-      start,
-      strides: [planeBytes, rows * rowBytes, 0],
-      byteLength: rows * rowBytes,
-      ...(rest === 0 ? {} : { last: { axis: 1, byteLength: rest * rowBytes } }),
-    },
-  };
+  const items = { begin: start, shape: [bands, height, width], itemSize };
+  const chunkShape = [isInterleaved ? bands : 1, rows, width];
+  return { rows, chunks: stridedChunks(items, chunkShape, [planeBytes, rowBytes, 0], 1) };
 }

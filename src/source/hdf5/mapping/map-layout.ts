@@ -2,9 +2,9 @@ import { ZpublishError } from "../../../errors.js";
 import { elementCount } from "../../../model/chunk-grid.js";
 import type { FileBlocks } from "../../formats/file-format.js";
 import type { FileArray } from "../../formats/file-index.js";
+import { cutChunks, NO_CHUNKS, placeItems } from "../../formats/place-items.js";
 import type { Hdf5ChunkedLayout } from "../hdf5-model.js";
 import { readChunkIndex } from "../read-chunk-index.js";
-import { contiguousChunks, contiguousGrid, noChunks } from "./contiguous-chunks.js";
 import { innerShapeOf, type MappedType } from "./map-type.js";
 import type { NetcdfVariable } from "./netcdf-file.js";
 import { extendGrid, hasAbsentChunks } from "./place-chunks.js";
@@ -45,17 +45,19 @@ export async function mapLayout(input: LayoutInput): Promise<MappedLayout> {
   }
   const { byteLengths: _, ...items } = itemCodecs(variable.dataset.type, type);
   const byteLength = elementCount(shape) * type.storedSize;
-  const { chunkShape } = contiguousGrid(shape, type.storedSize);
-  if (byteLength === 0) return { ...items, chunkShape, chunks: noChunks(), hasAbsent: false };
+  const longShape = shape.map((length) => Math.max(1, length));
+  const { chunkShape } = cutChunks(longShape, type.storedSize, true);
+  if (byteLength === 0) return { ...items, chunkShape, chunks: NO_CHUNKS, hasAbsent: false };
   if (layout.kind === "compact") {
     checkLength(byteLength, layout.bytes.length);
     const bytes = Uint8Array.from(layout.bytes.subarray(0, byteLength));
     return { ...items, chunkShape: shape, chunks: { kind: "inline", bytes }, hasAbsent: false };
   }
-  if (layout.address === null) return { ...items, chunkShape, chunks: noChunks(), hasAbsent: true };
+  if (layout.address === null) return { ...items, chunkShape, chunks: NO_CHUNKS, hasAbsent: true };
   checkLength(byteLength, layout.byteLength);
   checkLength(layout.address + byteLength, input.file.byteLength);
-  return { ...items, ...contiguousChunks(layout.address, shape, type.storedSize), hasAbsent: false };
+  const placed = { begin: layout.address, shape, itemSize: type.storedSize };
+  return { ...items, ...placeItems(placed, true), hasAbsent: false };
 }
 
 async function mapChunked(
