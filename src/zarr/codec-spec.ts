@@ -8,3 +8,12 @@ export interface CodecSpec {
   readonly id: string;
   readonly [key: string]: JsonValue;
 }
+
+/** Compressor to serve if an array has none that clients know: Blosc with LZ4. */
+export const DEFAULT_COMPRESSOR: CodecSpec = Object.freeze({
+  id: "blosc",
+  cname: "lz4",
+  clevel: 5,
+  shuffle: 1,
+  blocksize: 0,
+});

@@ -4,7 +4,7 @@ import { elementCount } from "../../model/chunk-grid.js";
 import type { DataType } from "../../model/data-type.js";
 import { parseFillValue } from "../../model/fill-value.js";
 import { parseDataType } from "../../model/parse-data-type.js";
-import type { CodecSpec } from "../../zarr/codec-spec.js";
+import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../zarr/codec-spec.js";
 import { dimensionsAttribute, parseDimensionNames, withoutDimensions } from "../../zarr/dimension-names.js";
 import type { StoredArray } from "../../zarr/stored-array.js";
 import { nameProblem, printablePath, warnOfName } from "../node-name.js";
@@ -35,14 +35,6 @@ export interface MemoryArray {
   /** Compressor as served, null for none. Default: Blosc with LZ4. */
   readonly compressor?: CodecSpec | null;
 }
-
-const DEFAULT_COMPRESSOR: CodecSpec = Object.freeze({
-  id: "blosc",
-  cname: "lz4",
-  clevel: 5,
-  shuffle: 1,
-  blocksize: 0,
-});
 
 /**
  * Makes the stored array of a description.

@@ -1,4 +1,4 @@
-import type { CodecSpec } from "../../zarr/codec-spec.js";
+import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../zarr/codec-spec.js";
 import type { FileBlocks } from "../formats/file-format.js";
 import type { FileArray, ListedChunks, StridedChunks } from "../formats/file-index.js";
 import { CHUNK_BYTES, stridedChunks } from "../formats/place-items.js";
@@ -8,14 +8,6 @@ import { COMPRESSION, DEFLATE, type TiffImage } from "./tiff-image.js";
 
 /** Most strips that are put together in a chunk. */
 const MAX_STRIPS = 1024;
-/** What clients get in place of codecs that they do not know. */
-const SERVED_COMPRESSOR: CodecSpec = {
-  id: "blosc",
-  cname: "lz4",
-  clevel: 5,
-  shuffle: 1,
-  blocksize: 0,
-};
 
 /** The fields of an array that its image's chunks decide, and whether some are absent. */
 export interface ImageChunks {
@@ -120,7 +112,7 @@ function servedAs(
   return {
     ...(strips > 1 ? { servedChunks: [depth, servedRows, chunkWidth] } : {}),
     servedFilters: [],
-    servedCompressor: SERVED_COMPRESSOR,
+    servedCompressor: DEFAULT_COMPRESSOR,
   };
 }
 

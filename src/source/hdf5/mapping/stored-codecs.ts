@@ -1,13 +1,10 @@
 import { ZpublishError } from "../../../errors.js";
-import type { CodecSpec } from "../../../zarr/codec-spec.js";
+import { DEFAULT_COMPRESSOR } from "../../../zarr/codec-spec.js";
 import type { FileArray } from "../../formats/file-index.js";
 import { chunkCodecs } from "../chunk-codecs.js";
 import type { Hdf5Filter, Hdf5Type } from "../hdf5-model.js";
 import type { Hdf5Chunks } from "../read-chunk-index.js";
 import type { MappedType } from "./map-type.js";
-
-/** Compressor of arrays whose codecs no client knows. */
-const DEFAULT_COMPRESSOR: CodecSpec = { id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 };
 
 /** Codecs of stored chunks, and those that clients get in their place if they know them not. */
 export type StoredCodecs = Pick<

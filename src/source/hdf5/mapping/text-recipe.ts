@@ -1,4 +1,5 @@
 import type { CodecSpec } from "../../../zarr/codec-spec.js";
+import { DEFAULT_COMPRESSOR } from "../../../zarr/codec-spec.js";
 import type { FileArray } from "../../formats/file-index.js";
 import type { MappedLayout } from "./map-layout.js";
 
@@ -28,7 +29,7 @@ export function textLayout(layout: MappedLayout, shape: readonly number[], fill:
     chunks: { kind: "made", recipe },
     codecs: [{ id: "vlen-utf8" }],
     compressorCount: 0,
-    servedCompressor: { id: "blosc", cname: "lz4", clevel: 5, shuffle: 0, blocksize: 0 },
+    servedCompressor: { ...DEFAULT_COMPRESSOR, shuffle: 0 },
     // Strings that were never written are made, too.
     hasAbsent: false,
   };
