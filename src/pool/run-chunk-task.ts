@@ -8,6 +8,7 @@ import { errorToData, ZpublishError } from "../errors.js";
 import type { ByteStore, ReadObjectOptions } from "../source/bytes/byte-store.js";
 import { createFileStore } from "../source/bytes/file-store.js";
 import { openChunkReader } from "../source/chunk-reader.js";
+import { memoryFor } from "../source/formats/chunk-places.js";
 import type { ChunkReader, LocalPlace, StoredChunk } from "../zarr/chunk-source.js";
 import type { CodecStep, EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
@@ -87,18 +88,19 @@ function usesZstd({ decode, encode, variants }: EncodingPlan): boolean {
 /** Reads a chunk of a local file. @throws ZpublishError `source-changed` if the file has another version, `source-unreadable` */
 async function readPlace(
   files: ByteStore,
-  { key, version, offset, byteLength, wholeByteLength, variant }: LocalPlace,
+  place: LocalPlace,
   { allocate, maxByteLength }: Pick<ReadObjectOptions, "allocate" | "maxByteLength">,
 ): Promise<StoredChunk> {
+  const { key, version, offset, byteLength, wholeByteLength, variant } = place;
   assertStoredLength(wholeByteLength, maxByteLength, version, () => `'${key}'`);
-  const whole = byteLength === wholeByteLength ? undefined : new Uint8Array(wholeByteLength);
+  const memory = memoryFor(place, allocate);
   const found = await files.read(key, {
     range: { offset, byteLength },
     version: { token: version },
-    allocate: whole === undefined ? allocate : () => whole.subarray(0, byteLength),
+    allocate: memory.allocate,
   });
   if (found === undefined) throw new ZpublishError("source-unreadable", `'${key}' is no longer there`);
-  return { bytes: whole ?? found.bytes, version, variant };
+  return { bytes: memory.whole(found.bytes), version, variant };
 }
 
 /** Opens a reader of chunks that came with a task. */

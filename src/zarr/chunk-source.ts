@@ -169,14 +169,8 @@ export interface StoredPart {
   readonly byteLength: number;
 }
 
-/** The place of a stored chunk in a file of this machine. */
-export interface LocalPlace {
-  /** Absolute real path of the file's directory. */
-  readonly directory: string;
-  /** Name of the file in it. */
-  readonly key: string;
-  /** Version of the file, without which the place says nothing. */
-  readonly version: string;
+/** The place of a stored chunk in a file. */
+export interface ChunkPlace {
   readonly offset: number;
   /** Bytes that the file has. */
   readonly byteLength: number;
@@ -184,6 +178,16 @@ export interface LocalPlace {
   readonly wholeByteLength: number;
   /** As in {@link StoredChunk}. */
   readonly variant: number;
+}
+
+/** The place of a stored chunk in a file of this machine. */
+export interface LocalPlace extends ChunkPlace {
+  /** Absolute real path of the file's directory. */
+  readonly directory: string;
+  /** Name of the file in it. */
+  readonly key: string;
+  /** Version of the file, without which the place says nothing. */
+  readonly version: string;
 }
 
 /** The version of a stored chunk, and a way to check it. */

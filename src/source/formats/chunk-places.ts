@@ -1,16 +1,7 @@
 import { elementCount, gridShapeOf } from "../../model/chunk-grid.js";
+import type { ChunkPlace, ReadOptions } from "../../zarr/chunk-source.js";
+import { allocateOwn } from "../files/open-file.js";
 import type { FileArray, ListedChunks, StridedChunks } from "./file-index.js";
-
-/** The place of a stored chunk in its file. */
-export interface ChunkPlace {
-  readonly offset: number;
-  /** Bytes that the file has. */
-  readonly byteLength: number;
-  /** Bytes of the chunk: more than the file has if the rest is padding. */
-  readonly wholeByteLength: number;
-  /** As in `StoredChunk`. */
-  readonly variant: number;
-}
 
 /** Finds the place of a chunk; undefined if it is absent. */
 export type FindPlace = (chunkCoords: readonly number[]) => ChunkPlace | undefined;
@@ -63,5 +54,23 @@ function stridedPlaces(gridShape: readonly number[], table: StridedChunks): Find
     const isLast = last !== undefined && chunkCoords[last.axis] === lastIndex;
     const inFile = isLast ? last.byteLength : byteLength;
     return { offset, byteLength: inFile, wholeByteLength: byteLength, variant: 0 };
+  };
+}
+
+/** Creates the memory for a chunk, of which a read fills the part that the file has. */
+export function memoryFor({ byteLength, wholeByteLength }: ChunkPlace, allocate: ReadOptions["allocate"]) {
+  if (byteLength === wholeByteLength) return { allocate, whole: (bytes: Uint8Array) => bytes };
+  let whole: Uint8Array<ArrayBuffer> | undefined;
+  return {
+    allocate(needed: number) {
+      whole ??= (allocate ?? allocateOwn)(wholeByteLength);
+      return whole.subarray(0, needed);
+    },
+    /** Clears the padding, which nothing is stored of. */
+    whole(bytes: Uint8Array): Uint8Array {
+      const found = whole ?? (allocate ?? allocateOwn)(wholeByteLength);
+      if (whole === undefined) found.set(bytes);
+      return found.fill(0, bytes.length);
+    },
   };
 }

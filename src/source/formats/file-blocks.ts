@@ -27,7 +27,7 @@ let created = 0;
  */
 export function createFileBlocks(file: VersionedFile, head?: Uint8Array): FileBlocks {
   const { name, byteLength } = file;
-  const blockBytes = file.isLocal ? LOCAL_BLOCK_BYTES : REMOTE_BLOCK_BYTES;
+  const blockBytes = file.local ? LOCAL_BLOCK_BYTES : REMOTE_BLOCK_BYTES;
   const prefix = `${++created}\n`;
   const pending = new Map<number, Promise<Uint8Array>>();
   const slice = createSlice();

@@ -152,8 +152,8 @@ const UNTOLD =
   "its store sends neither ETag nor Last-Modified: if the file is replaced by one of the same length, parts of both may be served";
 
 /** Tells whether the version of a file is more than its length, as nearly all web servers say it. */
-function isVersionTold({ isLocal, version }: VersionedFile): boolean {
-  return isLocal || version.etag !== undefined || version.lastModified !== undefined;
+function isVersionTold({ local, version }: VersionedFile): boolean {
+  return local !== undefined || version.etag !== undefined || version.lastModified !== undefined;
 }
 
 function isSamePlace(one: FilePlace, other: FilePlace): boolean {

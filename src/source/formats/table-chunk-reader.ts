@@ -1,7 +1,6 @@
-import type { ChunkReader, ReadOptions, StoredChunk } from "../../zarr/chunk-source.js";
+import type { ChunkPlace, ChunkReader, StoredChunk } from "../../zarr/chunk-source.js";
 import { assertStoredLength } from "../../zarr/plan/max-stored-byte-length.js";
-import { allocateOwn } from "../files/open-file.js";
-import { type ChunkPlace, createFindPlace } from "./chunk-places.js";
+import { createFindPlace, memoryFor } from "./chunk-places.js";
 import type { FileArray } from "./file-index.js";
 import type { VersionedFile } from "./versioned-file.js";
 
@@ -101,24 +100,6 @@ export function openTableChunkReader(
     async measure(chunkCoords) {
       const place = find(chunkCoords);
       return place === undefined ? absent() : { byteLength: place.wholeByteLength, version };
-    },
-  };
-}
-
-/** Memory for a chunk, of which a read fills the part that the file has. */
-function memoryFor({ byteLength, wholeByteLength }: ChunkPlace, allocate: ReadOptions["allocate"]) {
-  if (byteLength === wholeByteLength) return { allocate, whole: (bytes: Uint8Array) => bytes };
-  let whole: Uint8Array<ArrayBuffer> | undefined;
-  return {
-    allocate(needed: number) {
-      whole ??= (allocate ?? allocateOwn)(wholeByteLength);
-      return whole.subarray(0, needed);
-    },
-    /** Clears the padding, which nothing is stored of. */
-    whole(bytes: Uint8Array): Uint8Array {
-      const found = whole ?? (allocate ?? allocateOwn)(wholeByteLength);
-      if (whole === undefined) found.set(bytes);
-      return found.fill(0, bytes.length);
     },
   };
 }

@@ -19,8 +19,7 @@ export interface VersionedFile {
   readonly name: string;
   readonly version: ObjectVersion;
   readonly byteLength: number;
-  readonly isLocal: boolean;
-  /** Directory of a local file, and its name there; undefined for others. */
+  /** Directory of a local file, and its name there; undefined if the file is elsewhere. */
   readonly local: { readonly directory: string; readonly key: string } | undefined;
   /**
    * Returns the version at once, and a way to check it again. Undefined if that might have to wait, or if the file has another one.
@@ -51,7 +50,7 @@ export function createVersionedFile(
 ): VersionedFile {
   const { token } = version;
   const name = key.slice(key.lastIndexOf("/") + 1);
-  const isLocal = store.versionNow !== undefined;
+  const local = store.versionNow && { directory: store.location, key };
 
   function replaced(cause?: unknown): ZpublishError {
     return new ZpublishError("source-changed", `'${name}' is no longer the file that was opened`, {
@@ -85,8 +84,7 @@ export function createVersionedFile(
     name,
     version,
     byteLength,
-    isLocal,
-    local: isLocal ? { directory: store.location, key } : undefined,
+    local,
     versionNow(wasChecked) {
       if (store.versionNow !== undefined) {
         const check = store.versionNow(key, wasChecked);
@@ -97,7 +95,7 @@ export function createVersionedFile(
     },
     async assertUnchanged() {
       const found = await ask(
-        async () => (isLocal ? await store.stat(key) : await objects.look(key, "none"))?.version,
+        async () => (local ? await store.stat(key) : await objects.look(key, "none"))?.version,
       );
       if (found.token !== token) throw replaced();
     },
@@ -106,8 +104,8 @@ export function createVersionedFile(
       return store.readNow?.(key, { range, version, allocate })?.bytes;
     },
     async read(offset, length, allocate) {
-      // Such reads wait for nothing, and a worker may need thousands of chunks for one.
-      if (isLocal && localReads.isOver()) await localReads.next();
+      // Such reads wait for nothing, and an index or a chunk may take thousands of them.
+      if (local && localReads.isOver()) await localReads.next();
       const range = { offset, byteLength: length };
       return (await ask(() => store.read(key, { range, version, allocate }))).bytes;
     },

@@ -12,8 +12,8 @@ function fileOf(byteLength: number, isLocal = false) {
   const reads: [offset: number, byteLength: number][] = [];
   let fault: ZpublishError | undefined;
   const file: VersionedFile = {
-    ...{ name: "f", byteLength, isLocal, version: { token: "v" } },
-    local: undefined,
+    ...{ name: "f", byteLength, version: { token: "v" } },
+    local: isLocal ? { directory: "/", key: "f" } : undefined,
     versionNow: () => undefined,
     assertUnchanged: async () => undefined,
     readNow: () => undefined,
