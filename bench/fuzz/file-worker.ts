@@ -3,12 +3,12 @@
  * line of JSON before and after every batch. What is about to be read is always in the file `current`, for those who find the
  * process dead or stuck.
  */
-import { mkdirSync, openSync, writeSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync } from "node:fs";
 import { createFileTarget, type FileTarget, findSeeds } from "./file-targets.js";
 import { fuzzFile } from "./fuzz-file.js";
 import type { FileFuzzLine, FileFuzzOrder } from "./run-file-fuzz.js";
 import { watchAllocations } from "./watch-allocations.js";
+import { createInputKeeper } from "./worker-lines.js";
 
 /** More than files as small as these can need: a chunk of 16 MiB, as it is read, decoded and encoded. */
 const MAX_ALLOCATION_BYTES = 64 * 2 ** 20;
@@ -21,7 +21,7 @@ const seeds = findSeeds(order.seedFolders, order.only);
 if (seeds.length === 0) throw new Error(`expected files whose names begin with ${order.only}, received none`);
 print({ note: `${new Set(seeds.map(({ name }) => name)).size} files were damaged.` });
 const targets = new Map<string, Promise<FileTarget>>();
-const current = openSync(join(order.folder, "current"), "w+");
+const keepCurrent = createInputKeeper(order.folder);
 const watch = watchAllocations();
 const end = performance.now() + order.seconds * 1_000;
 
@@ -57,14 +57,6 @@ for (let batch = 0; performance.now() < end && batch < order.maxBatches; batch++
     })),
   ];
   print({ ends: { format: seed.format.id, ...result, failures, largestAllocation, rss } });
-}
-
-/** The length comes first, so that a shorter copy behind a longer one is not mistaken. */
-function keepCurrent(input: Uint8Array): void {
-  const head = Buffer.alloc(4);
-  head.writeUInt32LE(input.length);
-  writeSync(current, head, 0, 4, 0);
-  if (input.length > 0) writeSync(current, input, 0, input.length, 4);
 }
 
 function print(line: FileFuzzLine): void {

@@ -3,13 +3,14 @@
  * `FuzzOrder` says, prints a line of JSON after every batch, and ends. What is about to be decoded is always in the file
  * `current`, so that whoever finds the process dead or stuck has it.
  */
-import { mkdirSync, openSync, writeSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { isNumcodecsWornOut } from "../../src/codec/numcodecs-module.js";
 import { fuzzBatch } from "./fuzz-batch.js";
 import { createFuzzTargets } from "./fuzz-targets.js";
 import type { FuzzLine, FuzzOrder } from "./run-fuzz.js";
 import { watchAllocations } from "./watch-allocations.js";
+import { createInputKeeper } from "./worker-lines.js";
 
 /** More than chunks as small as these can need, and less than what a header may promise. */
 const MAX_ALLOCATION_BYTES = 16 * 2 ** 20;
@@ -23,7 +24,7 @@ if (targets.length === 0) {
   throw new Error(`expected the beginning of one of ${names}, received ${order.only}`);
 }
 for (const note of notes) print({ note });
-const current = openSync(join(order.folder, "current"), "w+");
+const keepCurrent = createInputKeeper(order.folder);
 const watch = watchAllocations();
 const end = performance.now() + order.seconds * 1_000;
 
@@ -51,14 +52,6 @@ for (let batch = 0; performance.now() < end && inputs < order.maxInputs; batch++
   print({ ends: { target: target.name, ...result, failures, largestAllocation, rss } });
   // As a worker does: nothing else gives back what numcodecs.js leaks.
   if (isNumcodecsWornOut()) break;
-}
-
-/** The length first, so that a shorter input behind a longer one is not mistaken. */
-function keepCurrent(input: Uint8Array): void {
-  const head = Buffer.alloc(4);
-  head.writeUInt32LE(input.length);
-  writeSync(current, head, 0, 4, 0);
-  if (input.length > 0) writeSync(current, input, 0, input.length, 4);
 }
 
 function print(line: FuzzLine): void {

@@ -1,8 +1,10 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child } from "../children.js";
+
+const CURRENT = "current";
 
 /**
  * Yields the lines of JSON that a process prints, until it ends.
@@ -27,9 +29,21 @@ export async function* linesOf<Line>(child: Child, timeoutMs: number): AsyncGene
     throw new Error(`the process ended with ${status}: ${child.errorText().trim().slice(-500)}`);
 }
 
+/** Creates what keeps an input in a file before it is read, since the process may die over it. */
+export function createInputKeeper(folder: string): (input: Uint8Array) => void {
+  const current = openSync(join(folder, CURRENT), "w+");
+  return (input) => {
+    // The length comes first, so that a shorter input behind a longer one is not mistaken.
+    const head = Buffer.alloc(4);
+    head.writeUInt32LE(input.length);
+    writeSync(current, head, 0, 4, 0);
+    if (input.length > 0) writeSync(current, input, 0, input.length, 4);
+  };
+}
+
 /** Returns what the process was about to read, as it keeps it in a file. */
 export function currentInput(folder: string): Uint8Array {
-  const file = join(folder, "current");
+  const file = join(folder, CURRENT);
   if (!existsSync(file)) return new Uint8Array(0);
   const bytes = readFileSync(file);
   return bytes.length < 4 ? new Uint8Array(0) : bytes.subarray(4, 4 + bytes.readUInt32LE(0));
