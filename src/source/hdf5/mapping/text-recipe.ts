@@ -1,5 +1,4 @@
-import type { CodecSpec } from "../../../zarr/codec-spec.js";
-import { DEFAULT_COMPRESSOR } from "../../../zarr/codec-spec.js";
+import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../../zarr/codec-spec.js";
 import type { FileArray } from "../../formats/file-index.js";
 import type { MappedLayout } from "./map-layout.js";
 
