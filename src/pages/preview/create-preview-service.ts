@@ -1,3 +1,4 @@
+import { cfTimeFormatter } from "../../cf/cf-time.js";
 import { fillBuffer } from "../../codec/fill-buffer.js";
 import type { ChunkOutcome } from "../../codec/made-chunk.js";
 import { elementCount } from "../../model/chunk-grid.js";
@@ -5,7 +6,6 @@ import type { ChunkTask } from "../../pool/chunk-task.js";
 import { createEncodingPlan } from "../../zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../../zarr/plan/encoding-plan.js";
 import type { StoredArray } from "../../zarr/stored-array.js";
-import { cfTimeFormatter } from "./cf-time.js";
 import { formatItems, readNumbers } from "./format-items.js";
 import type { PreviewService } from "./preview.js";
 import { formatVlenItems, isVlenFilter } from "./vlen-items.js";

@@ -1,4 +1,4 @@
-import { type JsonObject, toNumber } from "../../json/json-value.js";
+import { type JsonObject, toNumber } from "../json/json-value.js";
 import { CALENDARS, type Calendar, type CalendarDate } from "./calendar.js";
 
 /** Formats a number of a CF time variable as an ISO date, or `NaT`. */

@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
 import t from "tap";
-import { CALENDARS } from "../../../src/pages/preview/calendar.js";
-import { cfTimeFormatter } from "../../../src/pages/preview/cf-time.js";
-import { PYTHON } from "../../require-client.js";
+import { CALENDARS } from "../../src/cf/calendar.js";
+import { cfTimeFormatter } from "../../src/cf/cf-time.js";
+import { PYTHON } from "../require-client.js";
 
 const SCRIPT = `
 import json, sys

@@ -1,0 +1,95 @@
+import type { JsonObject } from "../json/json-value.js";
+
+/** What an axis measures: time, height or depth, the vertical and the horizontal direction of a map (CF section 4). */
+export type AxisRole = "T" | "Z" | "Y" | "X";
+
+/** Returns the attributes of a variable of the same group by name; undefined if there is none. */
+export type AttributesOf = (name: string) => JsonObject | undefined;
+
+/** The two axes that a picture of a variable shows, as positions in its dimensions. */
+export interface Plane {
+  readonly y: number;
+  readonly x: number;
+}
+
+const STANDARD_NAMES: Readonly<Record<string, AxisRole>> = Object.freeze({
+  time: "T",
+  forecast_reference_time: "T",
+  latitude: "Y",
+  grid_latitude: "Y",
+  projection_y_coordinate: "Y",
+  projection_y_angular_coordinate: "Y",
+  longitude: "X",
+  grid_longitude: "X",
+  projection_x_coordinate: "X",
+  projection_x_angular_coordinate: "X",
+  height: "Z",
+  altitude: "Z",
+  depth: "Z",
+  air_pressure: "Z",
+  model_level_number: "Z",
+  atmosphere_sigma_coordinate: "Z",
+  atmosphere_hybrid_sigma_pressure_coordinate: "Z",
+  ocean_sigma_coordinate: "Z",
+  ocean_s_coordinate: "Z",
+});
+
+const LATITUDE_UNITS = /^degrees?_?n(?:orth)?$/i;
+const LONGITUDE_UNITS = /^degrees?_?e(?:ast)?$/i;
+const PRESSURE_UNITS = /^(?:hpa|pa|mbar|millibars?|bar|dbar|decibars?|kpa)$/i;
+const TIME_UNITS = /^\s*[a-z]+\s+since\s/i;
+
+/** Dimension names that say what they are, for axes without attributes. */
+const NAMES: readonly (readonly [RegExp, AxisRole])[] = [
+  [/^(?:t|time|times|date|valid_time|xtime)$/i, "T"],
+  [/^(?:z|lev|level|levels|plev|depth|deptht|height|altitude|pressure|isobaric\w*|bottom_top|s_rho)$/i, "Z"],
+  [/^(?:y|yc|lat|latitude|nav_lat|rlat|nj|south_north|eta_rho|northing|row|rows)$/i, "Y"],
+  [/^(?:x|xc|lon|long|longitude|nav_lon|rlon|ni|west_east|xi_rho|easting|col|cols|column|columns)$/i, "X"],
+];
+
+/** Tells whether a coordinate holds latitudes, by its standard name or units (CF section 4.1). */
+export function isLatitude(attrs: JsonObject): boolean {
+  return attrs.standard_name === "latitude" || matches(attrs.units, LATITUDE_UNITS);
+}
+
+/** Tells whether a coordinate holds longitudes, by its standard name or units (CF section 4.2). */
+export function isLongitude(attrs: JsonObject): boolean {
+  return attrs.standard_name === "longitude" || matches(attrs.units, LONGITUDE_UNITS);
+}
+
+/**
+ * Returns the role of an axis: by `axis`, `standard_name`, `units` and `positive` of its coordinate (CF section 4), else by the name of
+ * the dimension.
+ * @param attrs Attributes of the dimension's coordinate; undefined if it has none.
+ */
+export function axisRole(dim: string, attrs: JsonObject | undefined): AxisRole | undefined {
+  const { axis, standard_name, units, positive } = attrs ?? {};
+  if (typeof axis === "string" && /^[TZYX]$/i.test(axis)) return axis.toUpperCase() as AxisRole;
+  if (typeof standard_name === "string" && Object.hasOwn(STANDARD_NAMES, standard_name))
+    return STANDARD_NAMES[standard_name];
+  if (matches(units, LATITUDE_UNITS)) return "Y";
+  if (matches(units, LONGITUDE_UNITS)) return "X";
+  if (matches(units, TIME_UNITS)) return "T";
+  if (matches(units, PRESSURE_UNITS) || matches(positive, /^(?:up|down)$/i)) return "Z";
+  return NAMES.find(([pattern]) => pattern.test(dim))?.[1];
+}
+
+/**
+ * Returns the axes that a picture of a variable shows: those with the roles Y and X, else the last two. Undefined if it has fewer
+ * than two axes.
+ */
+export function planeOf(dims: readonly string[], attributesOf: AttributesOf): Plane | undefined {
+  if (dims.length < 2) return undefined;
+  const roles = dims.map((dim) => axisRole(dim, attributesOf(dim)));
+  const y = roles.lastIndexOf("Y");
+  const x = roles.lastIndexOf("X");
+  if (y >= 0 && x >= 0) return { y, x };
+  const last = dims.length - 1;
+  if (x >= 0) return { y: x === last ? last - 1 : last, x };
+  if (y >= 0) return { y, x: y === last ? last - 1 : last };
+  return { y: last - 1, x: last };
+}
+
+function matches(value: unknown, pattern: RegExp): boolean {
+  return typeof value === "string" && pattern.test(value);
+}

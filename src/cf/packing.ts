@@ -1,0 +1,43 @@
+import { isJsonArray, type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
+
+/** How stored numbers become values (CF sections 2.5.1 and 8.1). Plain data. */
+export interface Packing {
+  /** Stored numbers that mean a missing value: `_FillValue` and `missing_value`. NaN is always missing. */
+  readonly missing: readonly number[];
+  /** Least and greatest stored number that is a value, by `valid_range`, `valid_min` and `valid_max`. xarray ignores them. */
+  readonly validMin: number;
+  readonly validMax: number;
+  /** A value is `stored * scale + offset`. */
+  readonly scale: number;
+  readonly offset: number;
+  /** Whether stored integers of a signed type are unsigned, or the reverse (attribute `_Unsigned`); undefined if the type tells. */
+  readonly isUnsigned: boolean | undefined;
+}
+
+/**
+ * Reads the packing of a variable from its attributes.
+ * @param fillValue `fill_value` of the array's document, which xarray takes for `_FillValue`; null for none.
+ */
+export function packingOf(attrs: JsonObject, fillValue: JsonValue | undefined = null): Packing {
+  const missing = [fillValue, attrs._FillValue, attrs.missing_value].flatMap(numbersOf);
+  const [rangeMin, rangeMax] = numbersOf(attrs.valid_range);
+  const unsigned = typeof attrs._Unsigned === "string" ? attrs._Unsigned.toLowerCase() : undefined;
+  return {
+    missing: [...new Set(missing.filter((value) => !Number.isNaN(value)))],
+    validMin: numbersOf(attrs.valid_min)[0] ?? rangeMin ?? Number.NEGATIVE_INFINITY,
+    validMax: numbersOf(attrs.valid_max)[0] ?? rangeMax ?? Number.POSITIVE_INFINITY,
+    scale: numbersOf(attrs.scale_factor)[0] ?? 1,
+    offset: numbersOf(attrs.add_offset)[0] ?? 0,
+    isUnsigned: unsigned === undefined ? undefined : unsigned === "true",
+  };
+}
+
+/** Whether a variable holds categories (`flag_values`, `flag_masks`; CF section 3.5), which are never averaged. */
+export function isCategorical(attrs: JsonObject): boolean {
+  return attrs.flag_values !== undefined || attrs.flag_masks !== undefined;
+}
+
+function numbersOf(value: JsonValue | undefined): number[] {
+  const values = isJsonArray(value) ? value : [value];
+  return values.map((each) => toNumber(each)).filter((each) => each !== undefined);
+}
