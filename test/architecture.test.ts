@@ -12,17 +12,19 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   observe: [],
   json: [],
   model: ["json"],
-  zarr: ["json", "model"],
-  codec: ["json", "model", "zarr"],
+  cf: ["json"],
+  colour: [],
+  zarr: ["cf", "colour", "json", "model"],
+  codec: ["cf", "colour", "json", "model", "zarr"],
   source: ["codec", "json", "model", "observe", "zarr"],
   config: ["json", "model", "observe", "source", "zarr"],
   cache: ["observe"],
   pool: ["codec", "model", "observe", "source", "zarr"],
-  dataset: ["codec", "config", "json", "model", "observe", "source", "zarr"],
+  dataset: ["cf", "codec", "config", "json", "model", "observe", "source", "zarr"],
   http: ["observe"],
   chunk: ["cache", "codec", "dataset", "http", "model", "pool", "source", "zarr"],
-  pages: ["codec", "dataset", "http", "json", "model", "pool", "zarr"],
-  plugins: ["chunk", "config", "dataset", "http", "json", "model", "observe", "pages"],
+  pages: ["cf", "codec", "dataset", "http", "json", "model", "pool", "zarr"],
+  plugins: ["cf", "chunk", "colour", "config", "dataset", "http", "json", "model", "observe", "pages"],
   openapi: ["dataset", "http", "observe", "pages", "plugins"],
   server: [
     "cache",
@@ -57,6 +59,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "source",
     "zarr",
   ],
+  // Runs in browsers: what it imports knows nothing of Node.js.
+  explore: ["cf", "codec", "colour", "json", "model", "zarr"],
   main: ["cli"],
   zpublish: ["main"],
   workers: ["codec", "pool", "source"],
@@ -75,12 +79,13 @@ const SHORT = new Map([
   [/^src\/source\/formats\/formats\.ts$/, "one line per format"],
   [/^src\/source\/[a-z0-9]+\/[a-z0-9]+-format\.ts$/, "one file per format, and their table"],
   [/^src\/main\.ts$/, "entry point of the program"],
+  [/^src\/explore\/[a-z-]+\.tsx$/, "one part of the page to a file"],
 ]);
 
 /** Files longer than that, and why. */
 const LONG = new Map([[/^src\/json\/json-parser\.ts$/, "one parser to a file"]]);
 
-const files = readSources(["src", "workers"], /(?<!\.d)\.c?ts$/);
+const files = readSources(["src", "workers"], /(?<!\.d)\.c?tsx?$/);
 const imports = new Map([...files].map(([path, text]) => [path, importsOf(path, text)]));
 
 t.test("imports between folders run one way", async (t) => {
@@ -156,7 +161,7 @@ t.test("every export has a docstring", async (t) => {
 /** `src/zarr/v3/parse-v3.ts` is in `zarr`, `src/errors.ts` in `errors`, `workers/make-chunk.ts` in `workers`. */
 function folderOf(path: string): string {
   const [top = "", name = ""] = path.split("/");
-  return top === "src" ? name.replace(/\.c?ts$/, "") : top;
+  return top === "src" ? name.replace(/\.c?tsx?$/, "") : top;
 }
 
 /** Paths that a file imports or exports from, types included. */
@@ -171,7 +176,7 @@ function importsOf(path: string, text: string): Set<string> {
   // AssemblyScript leaves the ending out.
   return new Set(
     targets
-      .map((target) => (files.has(target) ? target : `${target}.ts`))
+      .map((target) => [target, `${target}x`, `${target}.ts`].find((path) => files.has(path)) ?? target)
       .filter((target) => files.has(target)),
   );
 }

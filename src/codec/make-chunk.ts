@@ -4,6 +4,7 @@ import { elementCount } from "../model/chunk-grid.js";
 import type { ChunkReader } from "../zarr/chunk-source.js";
 import type { ChunkLayout, EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { combineVersions, storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
+import { computeItems } from "./compute-items.js";
 import {
   assertDecodedLength,
   type ChunkInput,
@@ -113,7 +114,8 @@ async function makeRechunked(
     for (const coords of absent) gatherFill(boxOf(plan.stored, coords), target, shape, plan.fillItem);
   }
   const name = `${storedChunkName(plan, regions[0] ?? [])} for served chunk ${chunkName(chunkCoords)}`;
-  const bytes = await timed(timings, "encode", () => encodeSteps(raw, plan.encode, name, memory));
+  const items = plan.compute === undefined ? raw : computeItems(raw, plan, chunkCoords);
+  const bytes = await timed(timings, "encode", () => encodeSteps(items, plan.encode, name, memory));
   return encoded(job, bytes, version);
 }
 

@@ -1,5 +1,6 @@
 import type { ChunkSource } from "../chunk-source.js";
 import type { CodecSpec } from "../codec-spec.js";
+import type { ComputeStep } from "./compute-step.js";
 
 /**
  * The plan by which the chunks of one served array are made from stored ones. It is made when the dataset opens, and is
@@ -40,6 +41,8 @@ export interface EncodingPlan {
   readonly encodeAll: readonly CodecStep[];
   /** Steps of stored chunks whose codecs differ from the others'. Undefined if none do. */
   readonly variants?: VariantSteps;
+  /** Work on the items of a gathered chunk before they are encoded: for coarser levels and pictures. Only in a `rechunk`. */
+  readonly compute?: ComputeStep;
 }
 
 /** Steps of chunks whose codecs differ: they are decoded to raw items. */

@@ -17,9 +17,15 @@ export function planId(
   fields: Omit<EncodingPlan, "id" | "source">,
   encoderRevision: (codec: CodecSpec) => string = () => "",
 ): string {
-  const { fillItem, stored, served, decode, encode, encodeAll, variants } = fields;
+  const { fillItem, stored, served, decode, encode, encodeAll, variants, compute } = fields;
   // Neither names nor bounds change bytes.
-  const { path: _path, maxFilledByteLength: _maximum, variants: _variants, ...rest } = fields;
+  const {
+    path: _path,
+    maxFilledByteLength: _maximum,
+    variants: _variants,
+    compute: _compute,
+    ...rest
+  } = fields;
   const text = stringifyJson({
     ...rest,
     revision: CODEC_REVISION,
@@ -34,6 +40,12 @@ export function planId(
         decode: variants.decode.map((steps) => steps.map(withoutBound)),
         encode: variants.encode.map(withoutBound),
       },
+    }),
+    // Plain data, but for bytes.
+    ...(compute && {
+      compute: JSON.stringify(compute, (_key, value) =>
+        value instanceof Uint8Array ? Buffer.from(value).toString("hex") : value,
+      ),
     }),
     encoders: [...encode, ...encodeAll, ...(variants?.encode ?? [])].map(({ codec }) =>
       encoderRevision(codec),

@@ -1,0 +1,23 @@
+import { ZpublishError } from "../errors.js";
+import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+
+/**
+ * Runs the compute step of a plan on a gathered box.
+ * @param items The whole box in C order, padded with the fill item outside of the array.
+ * @param chunkCoords Position of the box in the grid of `plan.served`.
+ * @returns Bytes that `plan.encode` begins with.
+ * @throws ZpublishError `codec-failed`
+ */
+export function computeItems(
+  _items: Uint8Array,
+  { compute }: EncodingPlan,
+  _chunkCoords: readonly number[],
+): Uint8Array {
+  switch (compute?.kind) {
+    default:
+      throw new ZpublishError(
+        "codec-failed",
+        `expected a compute step that is known, received ${compute?.kind}`,
+      );
+  }
+}

@@ -1,0 +1,229 @@
+import type { AxisValues, DatasetDescription } from "./dataset-description.js";
+
+/** Messages between the page and its worker. Every answer has the `id` of its request; those of cancelled requests are dropped. */
+export type WorkerRequest = { readonly id: number } & (
+  | OpenRequest
+  | AxisRequest
+  | ShowRequest
+  | AheadRequest
+  | RangeRequest
+  | ProbeRequest
+  | SeriesRequest
+  | TextRequest
+  | CancelRequest
+);
+
+/** Answers to {@link WorkerRequest}. `show` and `series` have several; all others one. */
+export type WorkerAnswer = { readonly id: number } & (
+  | { readonly kind: "opened"; readonly dataset: DatasetDescription }
+  | { readonly kind: "axis"; readonly values: AxisValues }
+  | FrameAnswer
+  | { readonly kind: "cached"; readonly steps: readonly number[] }
+  | RangeAnswer
+  | ProbeAnswer
+  | SeriesAnswer
+  | { readonly kind: "text"; readonly texts: readonly string[]; readonly length: number }
+  | TooMuchAnswer
+  | FailedAnswer
+);
+
+/** Reads the metadata. The first request. */
+export interface OpenRequest {
+  readonly kind: "open";
+  /** Absolute URL of the Zarr v2 store of the dataset or group, with a slash at its end. */
+  readonly store: string;
+  /** Absolute URL of the overview store (Zarr v2), with a slash at its end; undefined if the dataset has none. */
+  readonly overviews: string | undefined;
+  /** Path of the page's group in the dataset: empty, or `a/b`. */
+  readonly group: string;
+  /** Sent as `Authorization: Bearer …`. */
+  readonly token: string | undefined;
+}
+
+/** Reads the coordinate of an axis. */
+export interface AxisRequest {
+  readonly kind: "axis";
+  readonly variable: string;
+  readonly axis: number;
+}
+
+/** What is looked at: a variable, and an index per axis. Those of the axes that are shown say nothing. */
+export interface Selection {
+  readonly variable: string;
+  readonly at: readonly number[];
+}
+
+/** Axes that run to the right and upwards. A picture has both. */
+export interface PictureAxes {
+  readonly x: number;
+  readonly y: number;
+}
+
+/**
+ * Part of the plane that is visible, in the coordinates of its axes: in cells (-0.5 is the edge of the first one) if an axis has no
+ * numbers, or `inCells`. `left` may be greater than `right`, and `bottom` than `top`, if an axis is shown reversed.
+ */
+export interface Box {
+  readonly left: number;
+  readonly right: number;
+  readonly bottom: number;
+  readonly top: number;
+}
+
+/** A canvas and what it shows. */
+export interface Viewport {
+  readonly box: Box;
+  /** Pixels. */
+  readonly width: number;
+  readonly height: number;
+  /** Whether the box counts cells: no map, and no curvilinear grid. */
+  readonly inCells: boolean;
+}
+
+/** Range of the colours. */
+export interface ShownRange {
+  readonly low: number;
+  readonly high: number;
+  readonly isLog: boolean;
+}
+
+/** Draws a picture. A `show` request ends the one before: chunks that the new one does not want are cancelled. */
+export interface ShowRequest {
+  readonly kind: "show";
+  readonly selection: Selection;
+  readonly axes: PictureAxes;
+  readonly viewport: Viewport;
+  readonly range: ShownRange;
+  /** Whether the picture is moving or playing: no averaging, no sharpening. */
+  readonly isMoving: boolean;
+  /** Whether to read it however much it is. */
+  readonly isConfirmed: boolean;
+}
+
+/** Reads frames ahead for playing: indices along one axis, the next one first. Ends the `ahead` request before. */
+export interface AheadRequest {
+  readonly kind: "ahead";
+  readonly show: ShowRequest;
+  readonly along: number;
+  readonly steps: readonly number[];
+}
+
+/**
+ * A picture. The first answer comes when coarse data cover the whole picture, or 100 ms after the request; the last has `done` equal
+ * to `total`.
+ */
+export interface FrameAnswer {
+  readonly kind: "frame";
+  /**
+   * One byte per pixel, from the top left: 0 missing, 1 below the range, 2 to 253 the range, 254 above it, 255 not read yet.
+   * Transferred.
+   */
+  readonly pixels: Uint8Array<ArrayBuffer>;
+  readonly width: number;
+  readonly height: number;
+  /** Chunks of this picture that are read, and that it has. */
+  readonly done: number;
+  readonly total: number;
+  /** 0 for the variable itself, else the level of the overviews that is shown. */
+  readonly level: number;
+  /** Cells in the picture, and those that are missing, as far as they are read. */
+  readonly cells: number;
+  readonly missing: number;
+}
+
+/** Finds the range of a variable from a sample over several steps, and its histogram. */
+export interface RangeRequest {
+  readonly kind: "range";
+  readonly selection: Selection;
+  readonly axes: PictureAxes | undefined;
+  readonly percentiles: readonly [low: number, high: number];
+  /** Only what is visible now; undefined for the whole variable. */
+  readonly viewport?: Viewport | undefined;
+}
+
+/** Range and histogram of a sample. */
+export interface RangeAnswer {
+  readonly kind: "range";
+  /** Undefined if all values are missing. */
+  readonly range: { readonly low: number; readonly high: number; readonly isDiverging: boolean } | undefined;
+  readonly least: number;
+  readonly greatest: number;
+  /** Values per bin; bins of equal width from `least` to `greatest`. */
+  readonly bins: readonly number[];
+  /** Values of the sample, and those of them that are missing. */
+  readonly count: number;
+  readonly missing: number;
+}
+
+/** Reads the value at a place of the picture. */
+export interface ProbeRequest {
+  readonly kind: "probe";
+  readonly selection: Selection;
+  readonly axes: PictureAxes;
+  /** In the units of {@link Box}. */
+  readonly x: number;
+  readonly y: number;
+  readonly inCells: boolean;
+}
+
+/** A cell and its value. */
+export interface ProbeAnswer {
+  readonly kind: "value";
+  /** Index per axis of the variable; undefined outside of the grid. */
+  readonly cell: readonly number[] | undefined;
+  /** Centre of the cell. */
+  readonly x: number;
+  readonly y: number;
+  /** Unpacked; undefined if the cell is missing, or outside of the grid. */
+  readonly value: number | undefined;
+  /** Value with as many digits as the type and packing have; `missing`, or the meaning of a flag. */
+  readonly text: string;
+}
+
+/** Reads values along one axis, at the selection's indices of the others. */
+export interface SeriesRequest {
+  readonly kind: "series";
+  readonly selection: Selection;
+  readonly along: number;
+  readonly isConfirmed: boolean;
+}
+
+/** Values of a series, as far as they are read: NaN for missing and for unread ones. The last answer has `done` equal to `total`. */
+export interface SeriesAnswer {
+  readonly kind: "series";
+  readonly values: Float64Array<ArrayBuffer>;
+  readonly done: number;
+  readonly total: number;
+}
+
+/** Reads a variable as texts: one without axes or numbers, or the first values of a longer one. */
+export interface TextRequest {
+  readonly kind: "text";
+  readonly variable: string;
+  readonly maxCount: number;
+}
+
+/** Ends a request: what only it wants is no longer read. It has no answer. */
+export interface CancelRequest {
+  readonly kind: "cancel";
+  readonly request: number;
+}
+
+/** Answers `show` and `series` if they would read more than a person may expect; ask again with `isConfirmed`. */
+export interface TooMuchAnswer {
+  readonly kind: "too-much";
+  readonly chunks: number;
+  /** Decoded. */
+  readonly bytes: number;
+}
+
+/** Answers a request that failed. A chunk that is absent is missing data and no failure. */
+export interface FailedAnswer {
+  readonly kind: "failed";
+  /** What failed, as a sentence for people. */
+  readonly sentence: string;
+  /** `X-Request-Id` of the server's answer, if there was one. */
+  readonly requestId: string | undefined;
+  /** Whether another attempt may succeed. */
+  readonly mayRetry: boolean;
+}

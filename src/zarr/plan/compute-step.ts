@@ -1,0 +1,52 @@
+import type { Packing } from "../../cf/packing.js";
+import type { ColourScaleName } from "../../colour/colour-scales.js";
+import type { DataType } from "../../model/data-type.js";
+
+/**
+ * Work on the items of a gathered box before they are encoded: of a plan of kind `rechunk`. `shape`, `stored` and `served` of such a
+ * plan describe the array that is read; its `served` chunks are the boxes that are gathered. Plain data.
+ */
+export type ComputeStep = CoarsenStep | PictureStep;
+
+/** How cells of the level below become one of the level above; missing values are left out, but for `nearest`. */
+export type CoarsenMethod = "mean" | "nearest" | "max" | "mode";
+
+/** Makes a chunk of a coarser level, in C order. */
+export interface CoarsenStep {
+  readonly kind: "coarsen";
+  readonly method: CoarsenMethod;
+  /** Cells per axis that become one: 2 along horizontal axes, else 1. */
+  readonly factors: readonly number[];
+  /** Type of the items that are read. */
+  readonly from: DataType;
+  /** Type of the items that are made. */
+  readonly to: DataType;
+  /** Packing of the items that are read. Values are written unpacked, unless `to` equals `from` and values are only selected. */
+  readonly packing: Packing;
+  /** One item that stands for a missing value, of the type `to`; null for zero bytes. */
+  readonly missingItem: Uint8Array | null;
+}
+
+/** Makes a small picture (PNG) of a box whose axes have length 1 but for `y` and `x`. */
+export interface PictureStep {
+  readonly kind: "picture";
+  readonly from: DataType;
+  readonly packing: Packing;
+  /** Axes of the box that run down and to the right. */
+  readonly y: number;
+  readonly x: number;
+  /** Whether the first row is the lowest: latitudes ascend. */
+  readonly isFlippedY: boolean;
+  /** Whether the first column is the rightmost: longitudes descend. */
+  readonly isFlippedX: boolean;
+  /** Greatest width and height in pixels; the picture has the proportions of the box. */
+  readonly width: number;
+  readonly height: number;
+  /** Range of the colours; undefined if the values of the picture decide. */
+  readonly range?: readonly [low: number, high: number] | undefined;
+  /** Undefined: a sequential one, or a diverging one if the range is symmetric. */
+  readonly scale?: ColourScaleName | undefined;
+  readonly isReversed: boolean;
+  /** Whether values are categories, which have no range. */
+  readonly isCategorical: boolean;
+}
