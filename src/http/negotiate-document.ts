@@ -28,18 +28,23 @@ export function negotiateDocument(
 /** Variants of each document as they were sent last: a document is rarely sent with different headers. */
 const variants = new WeakMap<
   Document,
-  Map<Coding, Representation & Pick<DocumentReply, "cacheControl" | "quotesAddress">>
+  Map<Coding, Representation & Pick<DocumentReply, "cacheControl" | "quotesAddress" | "headers">>
 >();
 
 function variantOf(reply: DocumentReply, coding: Coding, bytes: Uint8Array): Representation {
-  const { document, cacheControl, quotesAddress } = reply;
+  const { document, cacheControl, quotesAddress, headers } = reply;
   let ofDocument = variants.get(document);
   if (ofDocument === undefined) {
     ofDocument = new Map();
     variants.set(document, ofDocument);
   }
   const known = ofDocument.get(coding);
-  if (known !== undefined && known.cacheControl === cacheControl && known.quotesAddress === quotesAddress)
+  if (
+    known !== undefined &&
+    known.cacheControl === cacheControl &&
+    known.quotesAddress === quotesAddress &&
+    known.headers === headers
+  )
     return known;
   const { contentType } = document;
   const etagOf = (suffix: string) =>
@@ -57,10 +62,12 @@ function variantOf(reply: DocumentReply, coding: Coding, bytes: Uint8Array): Rep
       cacheControl,
       contentEncoding,
       quotesAddress,
+      headers,
       vary: "Accept-Encoding",
     }),
     ...(cacheControl === undefined ? {} : { cacheControl }),
     ...(quotesAddress === undefined ? {} : { quotesAddress }),
+    ...(headers === undefined ? {} : { headers }),
   };
   ofDocument.set(coding, variant);
   return variant;

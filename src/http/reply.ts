@@ -49,6 +49,8 @@ export interface DocumentReply {
   readonly cacheControl?: string;
   /** Whether the document contains {@link RouteRequest.serviceUrl}. Default false. */
   readonly quotesAddress?: boolean;
+  /** Further headers, such as a page's policies. The same object each time: headers are encoded once for each. */
+  readonly headers?: HeaderLines;
 }
 
 /** A representation whose body costs something to make, such as a chunk: made only if the request's conditions ask for it. */

@@ -1,5 +1,5 @@
 import { EncodedHeaders, type HeaderContext } from "./headers/encoded-headers.js";
-import { headerField } from "./headers/header-field.js";
+import { type HeaderLines, headerField } from "./headers/header-field.js";
 
 /** Header values of one representation. */
 export interface HeadFields {
@@ -13,6 +13,7 @@ export interface HeadFields {
   readonly vary?: string;
   /** Whether the body contains the service's address, which a proxy's headers may have named. */
   readonly quotesAddress?: boolean | undefined;
+  readonly headers?: HeaderLines | undefined;
 }
 
 /** Header lines of one representation, put together when first sent. */
@@ -35,7 +36,10 @@ export class RepresentationHead {
   }
 }
 
-function validatorLines({ etag, cacheControl, quotesAddress }: HeadFields, context: HeaderContext): string {
+function validatorLines(
+  { etag, cacheControl, quotesAddress, headers = [] }: HeadFields,
+  context: HeaderContext,
+): string {
   const { access } = context;
   const asked = cacheControl ?? context.cacheControl;
   return (
@@ -44,6 +48,7 @@ function validatorLines({ etag, cacheControl, quotesAddress }: HeadFields, conte
       "Cache-Control",
       quotesAddress ? access.cacheControlOfAddress(asked) : access.cacheControlOf(asked),
     ) +
-    headerField("Accept-Ranges", "bytes")
+    headerField("Accept-Ranges", "bytes") +
+    headers.map(([name, value]) => headerField(name, value)).join("")
   );
 }
