@@ -5,7 +5,14 @@ import { isModulePath, resolveModule } from "./locate.js";
 import { describeValue, type Problem } from "./problem.js";
 
 /** Plugins that are loaded unless switched off, in this order. */
-export const BUILT_IN_PLUGINS = ["dataset_info", "module_version", "plugin_info", "zarr", "zarr3"] as const;
+export const BUILT_IN_PLUGINS = [
+  "dataset_info",
+  "explore",
+  "module_version",
+  "plugin_info",
+  "zarr",
+  "zarr3",
+] as const;
 /** Name of a built-in plugin. */
 export type BuiltInPlugin = (typeof BUILT_IN_PLUGINS)[number];
 

@@ -50,6 +50,8 @@ export interface DatasetSnapshot {
   /** True if chunks are never rewritten in place, so that requests need not check it. */
   readonly immutable: boolean;
   readonly location: string;
+  /** Coarser versions of the arrays, as a dataset whose groups are the levels; undefined if it has none. */
+  readonly overviews?: DatasetSnapshot | undefined;
 }
 
 /**

@@ -8,6 +8,7 @@ import type { Plugin, PluginModule } from "./plugin.js";
 /** The built-in plugins, imported on demand: one that is switched off is not loaded. */
 const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   dataset_info: () => import("./dataset-info/dataset-info-plugin.js"),
+  explore: () => import("./explore/explore-plugin.js"),
   module_version: () => import("./module-version.js"),
   plugin_info: () => import("./plugin-info.js"),
   zarr: () => import("./zarr/zarr-plugin.js"),

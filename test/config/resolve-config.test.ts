@@ -28,6 +28,7 @@ t.test("defaults hold where nothing is said", (t) => {
     datasets: [],
     plugins: [
       { name: "dataset_info" },
+      { name: "explore" },
       { name: "module_version" },
       { name: "plugin_info" },
       { name: "zarr" },
@@ -220,7 +221,7 @@ t.test("paths are relative to the file that says them, or to the working directo
     config.datasets.map(({ location }) => location),
     [join(cwd, "etc/data/a.zarr"), "/abs/b.zarr", "s3://bucket/c.zarr", join(cwd, "data/d.zarr")],
   );
-  t.match(config.plugins.slice(5), [
+  t.match(config.plugins.slice(6), [
     { name: "mine", module: join(cwd, "etc/mine.js") },
     { name: "theirs", module: "zpublish-theirs" },
   ]);
@@ -327,23 +328,36 @@ t.test("plugins are switched on and off, the last word said counts", (t) => {
     resolveConfig({ argv, env, cwd }).plugins.map(({ name, module }) =>
       module === undefined ? name : `${name}=${module}`,
     );
-  t.strictSame(names(["--no-plugin", "zarr"]), ["dataset_info", "module_version", "plugin_info", "zarr3"]);
-  t.strictSame(names(["--no-plugin", "zarr", "--plugin", "zarr"]).length, 5);
-  t.strictSame(names(["--plugin", "zarr", "--no-plugin", "zarr"]).length, 4);
+  t.strictSame(names(["--no-plugin", "zarr"]), [
+    "dataset_info",
+    "explore",
+    "module_version",
+    "plugin_info",
+    "zarr3",
+  ]);
+  t.strictSame(names(["--no-plugin", "zarr", "--plugin", "zarr"]).length, 6);
+  t.strictSame(names(["--plugin", "zarr", "--no-plugin", "zarr"]).length, 5);
   t.strictSame(names([], { ZPUBLISH_NO_PLUGIN: "zarr,plugin_info" }), [
     "dataset_info",
+    "explore",
     "module_version",
     "zarr3",
   ]);
-  t.strictSame(names(["--plugin", "zarr"], { ZPUBLISH_NO_PLUGIN: "zarr" }).length, 5, "flag over variable");
+  t.strictSame(names(["--plugin", "zarr"], { ZPUBLISH_NO_PLUGIN: "zarr" }).length, 6, "flag over variable");
   t.strictSame(names(["--plugin", "./mine.js"]).at(-1), `mine=${join(cwd, "mine.js")}`);
   t.strictSame(names(["--plugin", "mine.js"]).at(-1), `mine=${join(cwd, "mine.js")}`, "a file that exists");
   t.strictSame(names(["--plugin", "stats=@org/pkg"]).at(-1), "stats=@org/pkg");
   t.strictSame(names(["--plugin", "@org/pkg"]).at(-1), "@org/pkg=@org/pkg");
   t.strictSame(names([], { ZPUBLISH_PLUGIN: "zpublish-x" }).at(-1), "zpublish-x=zpublish-x");
-  t.strictSame(names(["--config", "config.json"]), ["dataset_info", "plugin_info", "zarr", "zarr3"]);
+  t.strictSame(names(["--config", "config.json"]), [
+    "dataset_info",
+    "explore",
+    "plugin_info",
+    "zarr",
+    "zarr3",
+  ]);
   t.strictSame(names(["--config", "config.json", "--plugin", "other"]).at(-1), `other=${join(cwd, "o.js")}`);
-  t.match(resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd }).plugins[2], {
+  t.match(resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd }).plugins[3], {
     options: { a: 1 },
   });
   t.end();
@@ -440,7 +454,7 @@ const BAD_ARGUMENTS: readonly (readonly [string[], Env, string])[] = [
   [
     ["--no-plugin", "zar"],
     {},
-    '--no-plugin: unknown plugin "zar"; built in are dataset_info, module_version, plugin_info, zarr, zarr3; another one is given by its module: NAME=MODULE, or {"module": …} in the file',
+    '--no-plugin: unknown plugin "zar"; built in are dataset_info, explore, module_version, plugin_info, zarr, zarr3; another one is given by its module: NAME=MODULE, or {"module": …} in the file',
   ],
   [["--plugin", "zarr=./x.js"], {}, '--plugin: "zarr" is built in; expected another name for a module'],
   [["--plugin", ""], {}, '--plugin: expected a plugin\'s name or module, received ""'],

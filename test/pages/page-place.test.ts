@@ -1,8 +1,8 @@
 import t from "tap";
-import { placeOf, placePage, SERVICE_URL, UP } from "../../src/pages/page-place.js";
+import { placeOf, placePage, SERVICE_URL, TOKEN_QUERY, UP } from "../../src/pages/page-place.js";
 
-function at(rawPath: string) {
-  return placeOf({ rawPath, serviceUrl: "http://h" });
+function at(rawPath: string, query = "") {
+  return placeOf({ rawPath, serviceUrl: "http://h", query });
 }
 
 t.test("the way up is one step per slash after the dataset's, also for doubled ones", async (t) => {
@@ -21,7 +21,14 @@ t.test("the way up is one step per slash after the dataset's, also for doubled o
   }
 });
 
-t.test("a placed page has both values", async (t) => {
-  const html = `<a href="${UP}tree">${SERVICE_URL}/datasets</a>`;
-  t.equal(placePage(html, { serviceUrl: "http://h", up: "../" }), '<a href="../tree">http://h/datasets</a>');
+t.test("links have the token of the page's query, and nothing else of it", async (t) => {
+  t.equal(at("/datasets/x/").tokenQuery, "");
+  t.equal(at("/datasets/x/", "a=b").tokenQuery, "");
+  t.equal(at("/datasets/x/", "a=b&token=ab%2Bc=&c=d").tokenQuery, "?token=ab%2Bc%3D");
+});
+
+t.test("a placed page has all values", async (t) => {
+  const html = `<a href="${UP}tree${TOKEN_QUERY}">${SERVICE_URL}/datasets</a>`;
+  const place = { serviceUrl: "http://h", up: "../", tokenQuery: "?token=a" };
+  t.equal(placePage(html, place), '<a href="../tree?token=a">http://h/datasets</a>');
 });

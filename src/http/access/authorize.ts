@@ -28,7 +28,7 @@ export function authorize(exchange: Exchange, tokens: Tokens): void {
  * Returns the first `token` of a query, percent-decoded. A plus sign stands for itself: tokens may have some, and no spaces.
  * Undefined if there is none, or it is not valid UTF-8.
  */
-function queryToken(query: string): string | undefined {
+export function queryToken(query: string): string | undefined {
   for (const pair of query.split("&")) {
     if (!pair.startsWith("token=")) continue;
     try {

@@ -1,12 +1,12 @@
 import type { DatasetSnapshot } from "../../dataset/dataset.js";
 import { runCooperatively } from "../../event-loop/cooperative-task.js";
 import { ASK_EACH_TIME } from "../../http/access/access-rules.js";
-import type { Document } from "../../http/document.js";
 import type { DocumentReply, RouteRequest } from "../../http/reply.js";
 import type { Group } from "../../model/data-tree.js";
 import { datasetPageSteps } from "../../pages/dataset-page.js";
 import { STORE_PREFIXES } from "../../pages/dataset-usage.js";
-import { placeOf, placePage } from "../../pages/page-place.js";
+import { placeOf } from "../../pages/page-place.js";
+import { PlacedPage } from "../placed-page.js";
 import type { PluginContext } from "../plugin.js";
 import { createPreviewCollector } from "./collect-previews.js";
 
@@ -16,8 +16,6 @@ const PAGE_FRESH_MS = 3_000;
 const INCOMPLETE_FRESH_MS = 1_000;
 /** Maximum bytes of all cached pages. */
 const MAX_CACHED_BYTES = 32 * 1024 * 1024;
-/** Maximum of documents per page: one for each address that clients use for it. */
-const MAX_PLACES = 4;
 
 /** Routes of other plugins that pages link to if the server has them. */
 const SERVICE_LINKS = ["plugins", "versions", "docs"];
@@ -42,10 +40,8 @@ interface CachedPage {
 }
 
 interface MadePage {
-  readonly html: string;
+  readonly page: PlacedPage;
   readonly complete: boolean;
-  /** Documents by address. Equal content makes equal documents, so dropping one is harmless. */
-  readonly documents: Map<string, Document>;
 }
 
 /** Creates {@link PageReplies}. */
@@ -73,14 +69,14 @@ export function createPageReplies(context: PluginContext): PageReplies {
       serviceLinks: SERVICE_LINKS.filter((name) => context.routes().some(({ path }) => path === `/${name}`)),
     });
     const html = await runCooperatively(steps);
-    return { html, complete: previews.complete, documents: new Map() };
+    return { page: new PlacedPage(html, context.createDocument), complete: previews.complete };
   }
 
   function add(key: string, snapshot: DatasetSnapshot, page: Promise<MadePage>): CachedPage {
     const entry: CachedPage = { snapshot, page, staleAt: Number.POSITIVE_INFINITY, byteLength: 0 };
     cached.set(key, entry);
     page.then(
-      ({ html, complete }) => {
+      ({ page: { html }, complete }) => {
         if (cached.get(key) !== entry) return;
         entry.byteLength = html.length * 2;
         cachedBytes += entry.byteLength;
@@ -116,16 +112,10 @@ export function createPageReplies(context: PluginContext): PageReplies {
     async reply(snapshot, group, nested, request) {
       // Before the first `await`: a request that is cancelled meanwhile has no headers any more.
       const place = placeOf(request);
-      const page = await current(snapshot, group, nested);
-      const address = `${place.serviceUrl} ${place.up}`;
-      let document = page.documents.get(address);
-      if (document === undefined) {
-        document = context.createDocument(placePage(page.html, place), "text/html; charset=utf-8");
-        if (page.documents.size >= MAX_PLACES) page.documents.clear();
-        page.documents.set(address, document);
-      }
+      const { page, complete } = await current(snapshot, group, nested);
+      const document = page.at(place);
       // Other caches must not keep an incomplete page for as long as the dataset's configuration allows.
-      const cacheControl = page.complete ? snapshot.cacheControl : ASK_EACH_TIME;
+      const cacheControl = complete ? snapshot.cacheControl : ASK_EACH_TIME;
       return { kind: "document", document, cacheControl, quotesAddress: true };
     },
   };

@@ -1,0 +1,71 @@
+import type { DatasetSnapshot } from "../dataset/dataset.js";
+import type { Group } from "../model/data-tree.js";
+import { encodePath } from "./encode-path.js";
+import { type Markup, markup, trustedMarkup } from "./markup.js";
+import { TOKEN_QUERY, UP } from "./page-place.js";
+
+/** Content of the explorer's page. */
+export interface ExplorePage {
+  readonly snapshot: DatasetSnapshot;
+  readonly group: Group;
+  /** Names of the explorer's files by their names in the source: `page.js`, `worker.js`, perhaps `page.css` and others. */
+  readonly assets: Readonly<Record<string, string>>;
+  /** Title of the service. */
+  readonly serviceTitle: string;
+}
+
+/**
+ * Renders the page that starts the explorer; `placePage` completes it. It has no inline script and no inline style, which its policy
+ * forbids; and no preload of `.zmetadata`: the worker reads it, and a page's preloads are not for workers. What the script needs to know is in `data-*` attributes of its root element, `<main id="explorer">`; URLs there are
+ * relative to the page:
+ *
+ * - `data-store`: the Zarr v2 store of the group, with a slash at its end
+ * - `data-overviews`: the Zarr v2 store of the overviews, if the dataset has some
+ * - `data-dataset`, `data-group`: id, and path of the group in the dataset: empty, or `a/b`
+ * - `data-title`: title of the service
+ * - `data-page`: the page of the group without scripts; `data-home`: that of the service
+ * - `data-worker`: script of the worker
+ * - `data-…`: every further file by its name without ending: `coast-110m.bin` is `data-coast-110m`
+ */
+export function renderExplorePage({ snapshot, group, assets, serviceTitle }: ExplorePage): string {
+  const { id } = snapshot;
+  const path = group.path === "/" ? "" : group.path.slice(1);
+  const store = trustedMarkup(`${UP}zarr/${path === "" ? "" : `${encodePath(path)}/`}`);
+  const home = trustedMarkup(`${UP}../../${TOKEN_QUERY}`);
+  const page = trustedMarkup(`${UP}${path === "" ? "" : `groups/${encodePath(path)}`}${TOKEN_QUERY}`);
+  const linkTo = (name: string) =>
+    trustedMarkup(`${UP}../../assets/explore/${assets[name] as string}${TOKEN_QUERY}`);
+  const overviews =
+    snapshot.overviews !== undefined && markup` data-overviews="${trustedMarkup(`${UP}overviews/zarr/`)}"`;
+  const others = Object.keys(assets).filter((name) => !STARTED.has(name));
+  return markup`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${path === "" ? id : `${id} /${path}`} · Explore</title>
+<link rel="icon" href="data:,">
+${
+  Object.hasOwn(assets, "page.css") &&
+  markup`<link rel="stylesheet" href="${linkTo("page.css")}">
+`
+}<link rel="modulepreload" href="${linkTo("page.js")}">
+<link rel="modulepreload" href="${linkTo("worker.js")}">
+<script type="module" src="${linkTo("page.js")}"></script>
+</head>
+<body>
+<main id="explorer" data-store="${store}"${overviews} data-dataset="${id}" data-group="${path}" data-title="${serviceTitle}" data-page="${page}" data-home="${home}" data-worker="${linkTo("worker.js")}"${others.map((name) => dataAttribute(name, linkTo(name)))}>
+<noscript><h1>${id}</h1><p>The explorer draws with scripts, and this browser runs none. Everything else about the dataset is on <a href="${page}">its page</a>, which needs no script.</p></noscript>
+</main>
+</body>
+</html>
+`.html;
+}
+
+/** Files that the page names by themselves. */
+const STARTED = new Set(["page.js", "page.css", "worker.js"]);
+
+function dataAttribute(file: string, link: Markup): Markup {
+  return markup` data-${trustedMarkup(file.replace(/\.[^.]*$/, ""))}="${link}"`;
+}

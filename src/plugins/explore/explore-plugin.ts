@@ -1,0 +1,114 @@
+import type { DatasetSnapshot } from "../../dataset/dataset.js";
+import { findGroup } from "../../dataset/find-group.js";
+import { ZpublishError } from "../../errors.js";
+import { ASK_EACH_TIME } from "../../http/access/access-rules.js";
+import type { HeaderLines } from "../../http/headers/header-field.js";
+import type { DocumentReply, RouteRequest } from "../../http/reply.js";
+import type { Route } from "../../http/routing/route.js";
+import type { Group } from "../../model/data-tree.js";
+import { packageVersion } from "../../observe/package-version.js";
+import { renderExplorePage } from "../../pages/explore-page.js";
+import { placeOf } from "../../pages/page-place.js";
+import { PlacedPage } from "../placed-page.js";
+import type { Plugin, PluginContext } from "../plugin.js";
+import { openExploreAssets } from "./explore-assets.js";
+
+const DATASET = "/datasets/{dataset_id}";
+const PARAMETERS = { dataset_id: "Id of a dataset, as `/datasets` lists it" };
+
+/**
+ * Headers of the page and its files. The policy permits nothing from other origins, and no code but these files; a worker has the
+ * policy of its own script's answer (Content Security Policy Level 3, §4.2.2).
+ */
+const HEADERS: HeaderLines = Object.freeze([
+  [
+    "Content-Security-Policy",
+    [
+      "default-src 'none'",
+      "script-src 'self'",
+      "worker-src 'self'",
+      "connect-src 'self'",
+      "style-src 'self'",
+      "img-src 'self' data: blob:",
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'self'",
+    ].join("; "),
+  ],
+  ["Referrer-Policy", "no-referrer"],
+] as const);
+
+/** The plugin of the explorer: a page that draws maps and plots of a dataset, which the browser reads as a Zarr v2 store. */
+const explorePlugin: Plugin = {
+  name: "explore",
+  version: packageVersion,
+  path: "zpublish/plugins/explore",
+  routes: createRoutes,
+};
+export default explorePlugin;
+
+async function createRoutes(context: PluginContext): Promise<readonly Route[]> {
+  // Without the store there is nothing that the explorer could read.
+  if (!context.plugins().some(({ name }) => name === "zarr")) return [];
+  const { datasets, createDocument } = context;
+  const assets = await openExploreAssets(createDocument);
+
+  function reply(snapshot: DatasetSnapshot, group: Group, request: RouteRequest): DocumentReply {
+    const page = context.memo(snapshot, `explore ${group.path}`, () => {
+      const html = renderExplorePage({ snapshot, group, assets: assets.names, serviceTitle: context.title });
+      return new PlacedPage(html, createDocument);
+    });
+    // However long the dataset's documents may be kept: the page names files of this very build.
+    const cacheControl = ASK_EACH_TIME;
+    return { kind: "document", document: page.at(placeOf(request)), cacheControl, headers: HEADERS };
+  }
+
+  const operation = {
+    summary: "A dataset to look at: maps and plots, drawn by the browser",
+    contentType: "text/html; charset=utf-8",
+  };
+  return [
+    {
+      path: `${DATASET}/explore`,
+      priority: "page",
+      operation: { ...operation, parameters: PARAMETERS },
+      handler(request) {
+        const snapshot = datasets.get(request.params.dataset_id as string);
+        return reply(snapshot, snapshot.tree.root, request);
+      },
+    },
+    {
+      path: `${DATASET}/groups/{group_path:path}/explore`,
+      priority: "page",
+      operation: {
+        ...operation,
+        summary: "A group, and those below it, to look at",
+        parameters: { ...PARAMETERS, group_path: "Path of a group, as `groups` lists it" },
+      },
+      handler(request) {
+        const snapshot = datasets.get(request.params.dataset_id as string);
+        return reply(snapshot, findGroup(snapshot, request.params.group_path as string), request);
+      },
+    },
+    {
+      path: "/assets/explore/{file}",
+      priority: "page",
+      operation: {
+        summary: "A file that the explorer needs",
+        contentType: "application/octet-stream",
+        parameters: { file: "Name of the file, with a hash of its content" },
+      },
+      async handler({ params }) {
+        const file = params.file as string;
+        const document = await assets.read(file);
+        if (document === undefined) throw new ZpublishError("not-found", `Asset '${file}' not found`);
+        return {
+          kind: "document",
+          document,
+          cacheControl: "public, max-age=31536000, immutable",
+          headers: HEADERS,
+        };
+      },
+    },
+  ];
+}
