@@ -1,7 +1,7 @@
 /** The public interface of zpublish. What is not exported here is free to change. */
 
 export type { ChunkService } from "./chunk/chunk-service.js";
-export type { CacheConfig, EncodingConfig, PluginConfig } from "./config/config.js";
+export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
 export type { DatasetSnapshot, Datasets, ServedArray } from "./dataset/dataset.js";
 export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
 export type { Document } from "./http/document.js";
@@ -26,5 +26,6 @@ export type { PreviewService, PreviewValues } from "./pages/preview/preview.js";
 export type { Plugin, PluginContext, PluginModule } from "./plugins/plugin.js";
 export type { ZarritaStoreOptions } from "./source/bytes/zarrita-store.js";
 export type { CodecSpec } from "./zarr/codec-spec.js";
+export type { CoarsenMethod } from "./zarr/plan/compute-step.js";
 export type { EncodingPlan } from "./zarr/plan/encoding-plan.js";
 export type { ArrayDocument } from "./zarr/v2/array-document.js";

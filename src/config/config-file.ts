@@ -156,7 +156,7 @@ function readDataset(id: string, said: unknown, { name, directory, problems }: F
     return [];
   }
   const { location, cacheControl, immutable = false, encoding = {}, variables = {} } = result.data;
-  const { freshness, references } = result.data;
+  const { freshness, references, overviews } = result.data;
   const byPath: DatasetConfig["variables"] & Record<string, unknown> = {};
   for (const [key, value] of Object.entries(variables)) {
     const variablePath = normalNodePath(key);
@@ -177,6 +177,7 @@ function readDataset(id: string, said: unknown, { name, directory, problems }: F
       ...(references === undefined ? {} : { references: absoluteReferences(references, directory) }),
       encoding: createEncodingConfig(encoding),
       variables: byPath,
+      ...(overviews === undefined ? {} : { overviews }),
     },
   ];
 }

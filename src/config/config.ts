@@ -1,6 +1,7 @@
 import type { LogLevel } from "../observe/log.js";
 import type { StoreSettings } from "../source/bytes/store-settings.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
+import type { CoarsenMethod } from "../zarr/plan/compute-step.js";
 
 /** The validated configuration: argv over environment over file over defaults. Frozen. */
 export interface Config {
@@ -125,6 +126,18 @@ export interface DatasetConfig {
   readonly encoding: EncodingConfig;
   /** Encodings by variable path without a leading slash. They win over `encoding`. */
   readonly variables: Readonly<Record<string, EncodingConfig>>;
+  /** Coarser levels that are published beside the dataset; false for none. Default: that of `--overviews`. */
+  readonly overviews?: OverviewsConfig | false;
+}
+
+/** Coarser levels of a dataset: each has half as many cells along the horizontal axes as the one before. */
+export interface OverviewsConfig {
+  /** Number of levels above the dataset itself; `auto` for as many as it takes until a plane is one chunk. */
+  readonly levels: number | "auto";
+  /** How cells become one. Categories are never averaged: for them, `mean` is `mode`. */
+  readonly method: CoarsenMethod;
+  /** Convention of the metadata in Zarr v2. Default: `geo` for latitudes, longitudes and projected grids, else `ome`. */
+  readonly metadata?: "geo" | "ome";
 }
 
 /** Encoding of a served array; omitted parts stay as stored. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { CodecSpec } from "../zarr/codec-spec.js";
-import type { EncodingConfig } from "./config.js";
+import type { CoarsenMethod } from "../zarr/plan/compute-step.js";
+import type { EncodingConfig, OverviewsConfig } from "./config.js";
 import { booleanSchema, cacheControlSchema, textSchema } from "./value-schemas.js";
 
 /**
@@ -68,6 +69,43 @@ export const referencesSchema = strictObject('an object with "allow"', {
   allow: z.array(textSchema("a URL or a path"), { error: "expected an array of URLs and paths" }),
 });
 
+/** Most levels: after 16, a cell stands for 65,536 of them along each axis. */
+const MAX_LEVELS = 16;
+const METHODS = ["mean", "nearest", "max", "mode"] as const satisfies readonly CoarsenMethod[];
+const CONVENTIONS = ["geo", "ome"] as const;
+
+const overviewsShape = strictObject("true, false, or an object of levels, method, metadata", {
+  levels: z
+    .custom<number | "auto">(
+      (value) =>
+        value === "auto" ||
+        (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_LEVELS),
+      { error: `expected an integer from 1 to ${MAX_LEVELS}, or "auto"` },
+    )
+    .optional(),
+  method: z.enum(METHODS, { error: `expected one of ${METHODS.join(", ")}` }).optional(),
+  metadata: z.enum(CONVENTIONS, { error: `expected one of ${CONVENTIONS.join(", ")}` }).optional(),
+});
+
+/** Overviews of datasets that ask for them without saying how. */
+export const DEFAULT_OVERVIEWS: OverviewsConfig = Object.freeze({ levels: "auto", method: "mean" });
+
+/** Overviews of a dataset, completed by defaults: all of them for `true`. */
+const overviewsSchema = z.unknown().transform((value, context): OverviewsConfig | false => {
+  if (typeof value === "boolean") return value && DEFAULT_OVERVIEWS;
+  const { success, data, error } = overviewsShape.safeParse(value);
+  if (!success) {
+    for (const issue of error.issues) context.addIssue({ ...issue });
+    return z.NEVER;
+  }
+  const { levels, method } = DEFAULT_OVERVIEWS;
+  return {
+    levels: data.levels ?? levels,
+    method: data.method ?? method,
+    ...(data.metadata === undefined ? {} : { metadata: data.metadata }),
+  };
+});
+
 /** Keys of a dataset besides its location. */
 export const datasetShape = {
   cacheControl: cacheControlSchema.optional(),
@@ -78,6 +116,7 @@ export const datasetShape = {
   variables: z
     .record(z.string(), encodingSchema, { error: "expected an object of encodings by variable path" })
     .optional(),
+  overviews: overviewsSchema.optional(),
 };
 
 /** One dataset of the file. A text alone is short for `{"location": text}`. */

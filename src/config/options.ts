@@ -118,6 +118,13 @@ export const OPTIONS = {
     fromText: asBoolean,
     defaultValue: () => false,
   }),
+  overviews: option({
+    placeholder: null,
+    summary: "Publish coarser levels of datasets for which the file says nothing else",
+    schema: booleanSchema,
+    fromText: asBoolean,
+    defaultValue: () => false,
+  }),
   title: option({
     placeholder: "text",
     summary: "Title of the pages",

@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import type { Config, DatasetConfig } from "./config.js";
 import { type ConfigFile, readConfigFile } from "./config-file.js";
 import { datasetIdOfLocation, problemOfDatasetId } from "./dataset-id.js";
+import { DEFAULT_OVERVIEWS } from "./dataset-schema.js";
 import { resolveLocation, splitDatasetArgument } from "./locate.js";
 import { optionConfig } from "./option-config.js";
 import type { Environment } from "./option-spec.js";
@@ -47,18 +48,23 @@ export function resolveArguments(
   if (problems.length > 0) throw configError(problems);
   return deepFreeze({
     ...optionConfig(values),
-    datasets: datasets.map((each) => withStores(each, file)),
+    datasets: datasets.map((each) => withDefaults(each, file, values.overviews)),
     plugins,
   });
 }
 
-/** Adds what the file says of all datasets. */
-function withStores(dataset: DatasetConfig, file: ConfigFile | undefined): DatasetConfig {
+/** Adds what holds for all datasets. @param overviews True if datasets that say nothing have overviews. */
+function withDefaults(
+  dataset: DatasetConfig,
+  file: ConfigFile | undefined,
+  overviews: boolean,
+): DatasetConfig {
   const references = dataset.references ?? file?.references;
   return {
     ...dataset,
     ...(file === undefined || file.stores.length === 0 ? {} : { stores: file.stores }),
     ...(references === undefined ? {} : { references }),
+    ...(overviews && dataset.overviews === undefined ? { overviews: DEFAULT_OVERVIEWS } : {}),
   };
 }
 

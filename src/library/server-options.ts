@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { EncodingConfig, PluginConfig } from "../config/config.js";
+import type { EncodingConfig, OverviewsConfig, PluginConfig } from "../config/config.js";
 import { problemOfDatasetId } from "../config/dataset-id.js";
 import { createEncodingConfig, datasetShape, strictObject } from "../config/dataset-schema.js";
 import { OPTIONS } from "../config/options.js";
@@ -30,6 +30,8 @@ export interface DatasetOptions {
   readonly encoding?: EncodingConfig;
   /** Encodings by variable path. They win over `encoding`. */
   readonly variables?: Readonly<Record<string, EncodingConfig>>;
+  /** Coarser levels below `overviews/`; true for all defaults: levels until a plane is one chunk, made by means. Default false. */
+  readonly overviews?: boolean | Partial<OverviewsConfig>;
 }
 
 /** Options of `createServer`. */
@@ -65,8 +67,11 @@ export interface ServerOptions extends RuntimeOptions {
 
 /** Checked options, with {@link DatasetOptions} of every dataset, in order. */
 export type CheckedServerOptions = Omit<z.output<typeof serverSchema>, "datasets" | "stores"> & {
-  readonly datasets: readonly (Required<Omit<DatasetOptions, OptionalOfDataset>> &
-    Pick<DatasetOptions, OptionalOfDataset> & { readonly id: string })[];
+  readonly datasets: readonly (Required<Omit<DatasetOptions, OptionalOfDataset | "overviews">> &
+    Pick<DatasetOptions, OptionalOfDataset> & {
+      readonly id: string;
+      readonly overviews?: OverviewsConfig | false;
+    })[];
   readonly stores: readonly StoreSettings[];
 };
 
@@ -160,7 +165,7 @@ function checkDataset(
     return [];
   }
   const { source, cacheControl, immutable = false, encoding = {}, variables = {} } = result.data;
-  const { freshness, references } = result.data;
+  const { freshness, references, overviews } = result.data;
   return [
     {
       id,
@@ -173,6 +178,7 @@ function checkDataset(
       variables: Object.fromEntries(
         Object.entries(variables).map(([variable, asked]) => [variable, createEncodingConfig(asked)]),
       ),
+      ...(overviews === undefined ? {} : { overviews }),
     },
   ];
 }

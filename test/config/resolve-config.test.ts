@@ -279,6 +279,29 @@ t.test("the file says how a dataset is served", (t) => {
   t.end();
 });
 
+t.test("overviews are what a dataset says, else what the flag says", (t) => {
+  const auto = { levels: "auto", method: "mean" };
+  const datasets = {
+    all: { location: "x", overviews: true },
+    empty: { location: "x", overviews: {} },
+    some: { location: "x", overviews: { levels: 3, method: "mode", metadata: "ome" } },
+    none: { location: "x", overviews: false },
+    unsaid: "x",
+  };
+  const cwd = t.testdir({ "config.json": JSON.stringify({ datasets }) });
+  const overviews = (argv: readonly string[]) =>
+    Object.fromEntries(
+      resolveConfig({ argv: ["--config", "config.json", ...argv], env: {}, cwd }).datasets.map((dataset) => [
+        dataset.id,
+        dataset.overviews,
+      ]),
+    );
+  const said = { all: auto, empty: auto, some: datasets.some.overviews, none: false };
+  t.strictSame(overviews(["here=y"]), { ...said, unsaid: undefined, here: undefined });
+  t.strictSame(overviews(["--overviews", "here=y"]), { ...said, unsaid: auto, here: auto });
+  t.end();
+});
+
 t.test("datasets keep the order they are written in, whatever their ids look like", (t) => {
   const cwd = t.testdir({
     "config.json": '\ufeff{"datasets": {"b": "b", "2024": "x", "10": "y", "a": "a"}}',
@@ -539,7 +562,7 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
   [
     '{"datasets": {"a": {"location": "x", "chunk": 1}}}',
     [
-      'datasets.a: unknown key "chunk"; expected one of location, cacheControl, immutable, freshness, references, encoding, variables',
+      'datasets.a: unknown key "chunk"; expected one of location, cacheControl, immutable, freshness, references, encoding, variables, overviews',
     ],
   ],
   [
@@ -568,6 +591,22 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
     '{"datasets": {"a": {"location": "x", "encoding": {"filters": [{"level": 1}]}}}}',
     [
       'datasets.a.encoding.filters[0]: expected an object with an "id", such as {"id": "zstd", "level": 3}, or null, received {"level":1}',
+    ],
+  ],
+  [
+    '{"datasets": {"a": {"location": "x", "overviews": "yes"}}}',
+    ['datasets.a.overviews: expected true, false, or an object of levels, method, metadata, received "yes"'],
+  ],
+  [
+    '{"datasets": {"a": {"location": "x", "overviews": {"level": 3}}}}',
+    ['datasets.a.overviews: unknown key "level"; expected one of levels, method, metadata'],
+  ],
+  [
+    '{"datasets": {"a": {"location": "x", "overviews": {"levels": 17, "method": "min", "metadata": "cf"}}}}',
+    [
+      'datasets.a.overviews.levels: expected an integer from 1 to 16, or "auto", received 17',
+      'datasets.a.overviews.method: expected one of mean, nearest, max, mode, received "min"',
+      'datasets.a.overviews.metadata: expected one of geo, ome, received "cf"',
     ],
   ],
   [
