@@ -23,7 +23,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   dataset: ["cf", "codec", "config", "json", "model", "observe", "source", "zarr"],
   http: ["observe"],
   chunk: ["cache", "codec", "dataset", "http", "model", "pool", "source", "zarr"],
-  pages: ["cf", "codec", "dataset", "http", "json", "model", "pool", "zarr"],
+  usage: [],
+  pages: ["cf", "codec", "dataset", "http", "json", "model", "pool", "usage", "zarr"],
   plugins: ["cf", "chunk", "colour", "config", "dataset", "http", "json", "model", "observe", "pages"],
   openapi: ["dataset", "http", "observe", "pages", "plugins"],
   server: [
@@ -60,7 +61,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "zarr",
   ],
   // Runs in browsers: what it imports knows nothing of Node.js.
-  explore: ["cf", "codec", "colour", "json", "model", "zarr"],
+  explore: ["cf", "codec", "colour", "json", "model", "usage", "zarr"],
   main: ["cli"],
   zpublish: ["main"],
   workers: ["codec", "pool", "source"],

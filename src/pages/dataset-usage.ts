@@ -1,7 +1,9 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
 import type { Group, Variable } from "../model/data-tree.js";
+import type { CodeVariable } from "../usage/code-selection.js";
+import { type ClientCode, selectionCode } from "../usage/selection-code.js";
 import { encodePath, encodeSegment } from "./encode-path.js";
-import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
+import { type Markup, markup, trustedMarkup } from "./markup.js";
 import { SERVICE_URL, UP } from "./page-place.js";
 
 /** Prefixes under which a dataset may be served as a Zarr store; the plugins have the same names. */
@@ -21,25 +23,27 @@ const STORES = {
  */
 export function renderUsage(snapshot: DatasetSnapshot, group: Group, stores: readonly StorePrefix[]): Markup {
   const path = group.path === "/" ? "" : encodePath(group.path);
-  const urlOf = (prefix: StorePrefix) =>
-    trustedMarkup(`${SERVICE_URL}/datasets/${encodeSegment(snapshot.id)}/${prefix}${path}`);
+  const urlOf = (prefix: StorePrefix) => `/datasets/${encodeSegment(snapshot.id)}/${prefix}${path}`;
   const [first = "zarr"] = stores;
-  const { version } = STORES[first];
-  const url = urlOf(first);
-  const variable = largestVariable(group);
+  const url = `${PLACE}${urlOf(first)}`;
+  const largest = largestVariable(group);
+  const clients = selectionCode({
+    url,
+    version: STORES[first].version,
+    variable: largest && firstPlane(largest),
+  });
   return markup`<section class="usage"><h2 class="head">Zarr URL</h2>
 ${stores.map((prefix) => {
   const slashed = trustedMarkup(`${UP}${prefix}${path}/`);
   const { version, document } = STORES[prefix];
-  return markup`<pre class="copy" tabindex="0" aria-label="Zarr v${version} URL">${urlOf(prefix)}</pre>
+  return markup`<pre class="copy" tabindex="0" aria-label="Zarr v${version} URL">${trustedMarkup(`${SERVICE_URL}${urlOf(prefix)}`)}</pre>
 <p class="links"><span class="muted">Zarr v${version} store:</span><a href="${slashed}">browse</a><a href="${slashed}${document}">${document}</a></p>
 `;
 })}<details class="fold client"><summary>How to open it with xarray, zarrita or GDAL</summary><div class="clients">
-${CLIENTS.map(
-  ({
-    name,
-    snippet,
-  }) => markup`<div class="client"><h3 class="sub">${name}</h3><pre class="copy" tabindex="0" aria-label="Code for ${name}">${snippet({ url, group, variable, version })}</pre></div>
+${clients.map(
+  (
+    client,
+  ) => markup`<div class="client"><h3 class="sub">${client.client}</h3><pre class="copy" tabindex="0" aria-label="Code for ${client.client}">${withServiceUrl(withGroup(client, group, url))}</pre></div>
 `,
 )}</div></details></section>`;
 }
@@ -57,63 +61,33 @@ export function renderJsonLinks(snapshot: DatasetSnapshot, group: Group, nested:
   )}<li><a href="${trustedMarkup(UP)}groups">groups</a></li>${tree && markup`<li class="muted">·</li><li><a href="${trustedMarkup(UP)}tree">whole tree</a></li>`}</ul>`;
 }
 
-interface Usage {
-  /** URL below the first prefix. */
-  readonly url: Markup;
-  readonly version: 2 | 3;
-  readonly group: Group;
-  readonly variable: Variable | undefined;
+/** Stands for the URL of the service in code, which a page has in place of {@link SERVICE_URL} once it is escaped. */
+const PLACE = "https://zpublish.invalid";
+
+/** Escapes code, and puts {@link SERVICE_URL} where {@link PLACE} is. */
+function withServiceUrl(code: string): Markup {
+  const [first = "", ...others] = code.split(PLACE);
+  return markup`${first}${others.map((part) => markup`${trustedMarkup(SERVICE_URL)}${part}`)}`;
 }
 
-interface Client {
-  readonly name: string;
-  readonly snippet: (usage: Usage) => Markup;
+/** Adds a line that opens or lists the whole group to code that reads one variable. */
+function withGroup({ client, code }: ClientCode, group: Group, url: string): string {
+  if (client === "xarray" && group.childNames.length > 0)
+    return `${code}\ndt = xr.open_datatree("${url}", engine="zarr")`;
+  const list = `gdalmdiminfo 'ZARR:"/vsicurl/${url}"'`;
+  return client === "GDAL" && code !== list ? `${list}\n${code}` : code;
 }
 
-// A raster of GDAL has two dimensions: it needs an index for each of the others, and refuses an array without.
-const CLIENTS: readonly Client[] = [
-  {
-    name: "xarray",
-    snippet: ({ url, group }) => markup`import xarray as xr
-
-ds = xr.open_zarr("${url}")${
-      group.childNames.length > 0 &&
-      markup`
-dt = xr.open_datatree("${url}", engine="zarr")`
-    }`,
-  },
-  {
-    name: "zarrita",
-    snippet: ({ url, variable, version }) => markup`import * as zarr from "zarrita";
-
-const store = new zarr.FetchStore("${url}");${
-      variable === undefined
-        ? markup`
-const group = await zarr.open.v${version}(store, { kind: "group" });`
-        : markup`
-const array = await zarr.open.v${version}(
-  zarr.root(store).resolve(${JSON.stringify(variable.name)}),
-  { kind: "array" },
-);
-const { data, shape } = await zarr.get(array${firstSelection(variable)});`
-    }`,
-  },
-  {
-    name: "GDAL",
-    snippet: ({ url, variable }) =>
-      markup`gdalmdiminfo 'ZARR:"/vsicurl/${url}"'${
-        variable !== undefined &&
-        variable.shape.length >= 2 &&
-        markup`
-gdalinfo 'ZARR:"/vsicurl/${url}":/${variable.name}${trustedMarkup(":0".repeat(variable.shape.length - 2))}'`
-      }`,
-  },
-];
-
-/** Writes a selection of the last two axes, so that a first try fetches little. */
-function firstSelection({ shape }: Variable): Markup {
-  if (shape.length < 3) return NO_MARKUP;
-  return markup`, [${shape.map((_, axis) => (axis < shape.length - 2 ? "0" : "null")).join(", ")}]`;
+/** Selects the last two axes at the first index of the others, so that a first try fetches little. */
+function firstPlane({ name, dims, shape }: Variable): CodeVariable {
+  return {
+    path: name,
+    axes: shape.map((length, axis) => ({
+      dim: dims[axis] ?? `dim_${axis}`,
+      length,
+      part: axis < shape.length - 2 ? 0 : "all",
+    })),
+  };
 }
 
 /** Picks the data variable with the most dimensions, the most likely one to be opened; a coordinate if there is none. */

@@ -1,0 +1,157 @@
+import t from "tap";
+import type { CodeAxis, CodeVariable } from "../../src/usage/code-selection.js";
+import { selectionCode } from "../../src/usage/selection-code.js";
+
+const URL = "http://host/datasets/air/zarr";
+
+function codeOf(variable: Partial<CodeVariable> & Pick<CodeVariable, "axes">): Record<string, string> {
+  const codes = selectionCode({ url: URL, version: 2, variable: { path: "air", ...variable } });
+  return Object.fromEntries(codes.map(({ client, code }) => [client, code]));
+}
+
+/** Last line of xarray's code, behind `data = `. */
+function xarrayOf(...axes: readonly CodeAxis[]): string | undefined {
+  return codeOf({ axes }).xarray?.split("\n").at(-1)?.replace("data = ", "");
+}
+
+const TIME: CodeAxis = {
+  dim: "time",
+  length: 2,
+  part: 1,
+  coordinate: { dates: ["2013-01-01T00:00:00", "2013-01-01T06:00:00"] },
+};
+const LAT: CodeAxis = {
+  dim: "lat",
+  length: 25,
+  part: [[2, 10]],
+  coordinate: { numbers: Array.from({ length: 25 }, (_, index) => 75 - 2.5 * index) },
+};
+const LON: CodeAxis = {
+  dim: "lon",
+  length: 53,
+  part: "all",
+  coordinate: { numbers: Array.from({ length: 53 }, (_, index) => 200 + 2.5 * index) },
+};
+
+t.test("a part of a plane is read by values with xarray, by indices with the others", async (t) => {
+  const { xarray, zarrita, GDAL } = codeOf({ axes: [TIME, LAT, LON] });
+  t.equal(
+    xarray,
+    `import xarray as xr
+
+ds = xr.open_zarr("${URL}")
+data = ds["air"].sel(time="2013-01-01T06:00:00", method="nearest").sel(lat=slice(70, 52.5))`,
+  );
+  t.match(zarrita, 'const store = new zarr.FetchStore("http://host/datasets/air/zarr");');
+  t.match(zarrita, 'resolve("air")');
+  t.ok(zarrita?.endsWith("const { data, shape } = await zarr.get(array, [1, zarr.slice(2, 10), null]);"));
+  t.equal(GDAL, `gdal_translate -srcwin 0 2 53 8 'ZARR:"/vsicurl/${URL}":/air:1' 'air.tif'`);
+});
+
+t.test("bounds of floats are rounded outwards, by less than a quarter of a cell", async (t) => {
+  const tenths = Float32Array.from({ length: 11 }, (_, index) => index / 10);
+  const axis = (part: CodeAxis["part"]): CodeAxis => ({
+    dim: "x",
+    length: 11,
+    part,
+    coordinate: { numbers: tenths },
+  });
+  t.equal(xarrayOf(axis([[1, 4]])), 'ds["air"].sel(x=slice(0.1, 0.31))');
+  t.equal(xarrayOf(axis(7)), 'ds["air"].sel(x=0.7, method="nearest")');
+  const falling = tenths.toReversed();
+  const reversed = { ...axis([[7, 10]]), coordinate: { numbers: falling } };
+  t.equal(xarrayOf(reversed), 'ds["air"].sel(x=slice(0.31, 0.1))');
+  const uneven = { dim: "z", length: 3, part: 1, coordinate: { numbers: [0, 1e-6, 1000] } };
+  t.equal(xarrayOf(uneven), 'ds["air"].sel(z=0.000001, method="nearest")');
+});
+
+t.test("cells without usable values are read by index", async (t) => {
+  t.equal(
+    xarrayOf({ dim: "y", length: 9, part: [[0, 4]] }, { dim: "x", length: 9, part: 3 }),
+    'ds["air"].isel(y=slice(0, 4), x=3)',
+  );
+});
+
+t.test("a map across the seam of the longitudes is read as two runs", async (t) => {
+  const { xarray, zarrita, GDAL } = codeOf({
+    axes: [
+      { ...LAT, part: "all" },
+      {
+        ...LON,
+        part: [
+          [50, 53],
+          [0, 4],
+        ],
+      },
+    ],
+  });
+  t.ok(xarray?.endsWith('ds["air"].isel(lon=[*range(50, 53), *range(0, 4)])'));
+  t.match(
+    zarrita,
+    `const parts = await Promise.all([
+  zarr.get(array, [null, zarr.slice(50, 53)]),
+  zarr.get(array, [null, zarr.slice(0, 4)]),
+]);`,
+  );
+  t.strictSame(GDAL?.split("\n"), [
+    `gdal_translate -srcwin 50 0 3 25 'ZARR:"/vsicurl/${URL}":/air' 'air-1.tif'`,
+    `gdal_translate -srcwin 0 0 4 25 'ZARR:"/vsicurl/${URL}":/air' 'air-2.tif'`,
+  ]);
+});
+
+t.test("a series, and a plane that is not the last one, are no raster of GDAL", async (t) => {
+  const series = codeOf({
+    axes: [
+      { ...TIME, part: "all" },
+      { ...LAT, part: 3 },
+      { ...LON, part: 4 },
+    ],
+  });
+  t.equal(series.GDAL, `gdalmdimtranslate -array 'name=/air,view=[:,3,4]' 'ZARR:"/vsicurl/${URL}"' 'air.nc'`);
+  t.match(series.xarray, '.sel(lat=67.5, lon=210, method="nearest")');
+  t.match(
+    codeOf({
+      axes: [
+        { ...TIME, part: "all" },
+        { ...LAT, part: [[1, 3]] },
+        { ...LON, part: 4 },
+      ],
+    }).GDAL,
+    "view=[:,1:3,4]",
+  );
+});
+
+t.test("groups and odd names are quoted for each language", async (t) => {
+  const { xarray, zarrita, GDAL } = codeOf({
+    path: `a b/it's "T"\u202e`,
+    axes: [
+      { dim: "class", length: 3, part: 2 },
+      { dim: "x y", length: 3, part: "all" },
+    ],
+  });
+  t.match(xarray, `xr.open_zarr("${URL}", group="a b")`);
+  t.ok(xarray?.endsWith(`data = ds["it's \\"T\\"\\u202e"].isel({"class": 2})`));
+  t.match(zarrita, `resolve("a%20b/it's%20%22T%22%E2%80%AE")`);
+  t.match(GDAL, `'name=/a b/it'\\''s "T"\ufffd,view=[2,:]'`);
+});
+
+t.test("packed numbers become values in zarrita's code", async (t) => {
+  const axes: CodeAxis[] = [{ dim: "x", length: 3, part: "all" }];
+  const packing = { missing: [-32767], scale: 0.01, offset: -273.15 };
+  t.match(
+    codeOf({ axes, packing }).zarrita,
+    "const values = Array.from(data, (stored) => (stored === -32767 ? Number.NaN : stored * 0.01 - 273.15));",
+  );
+  t.match(
+    codeOf({ axes: [], packing: { missing: [5], scale: 1, offset: 0 }, isBigInt: true }).zarrita,
+    `const data = await zarr.get(array);
+const values = Array.from([data], (stored) => (stored === 5n ? Number.NaN : Number(stored)));`,
+  );
+});
+
+t.test("a dataset without variables is opened", async (t) => {
+  const [xarray, zarrita, gdal] = selectionCode({ url: URL, version: 3, variable: undefined });
+  t.ok(xarray?.code.endsWith(`ds = xr.open_zarr("${URL}")`));
+  t.ok(zarrita?.code.endsWith('const group = await zarr.open.v3(store, { kind: "group" });'));
+  t.equal(gdal?.code, `gdalmdiminfo 'ZARR:"/vsicurl/${URL}"'`);
+});
