@@ -3,9 +3,11 @@ import { ZpublishError } from "../../errors.js";
 /** One segment of a template: fixed text, or a parameter. */
 export type TemplateSegment =
   | { readonly kind: "static"; readonly text: string }
-  | { readonly kind: "parameter" | "path"; readonly name: string };
+  | { readonly kind: "parameter"; readonly name: string }
+  /** `ending` is the fixed text behind the parameter: `.png`, or empty. */
+  | { readonly kind: "path"; readonly name: string; readonly ending: string };
 
-const PARAMETER = /^\{([a-z][a-z0-9_]*)(:path)?\}$/;
+const PARAMETER = /^\{([a-z][a-z0-9_]*)(:path)?\}(\.[a-z0-9]+)?$/;
 /** Characters of a static segment: those that need no percent-encoding in a path. */
 const STATIC = /^[A-Za-z0-9\-._~!$&'()*+,;=:@]*$/;
 
@@ -32,10 +34,13 @@ export function parseTemplate(path: string): readonly TemplateSegment[] {
     const name = match[1] ?? "";
     if (names.has(name)) throw invalid(path, `parameter '${name}' is there twice`);
     names.add(name);
+    const ending = match[3] ?? "";
+    if (ending !== "" && (match[2] === undefined || index < texts.length - 1))
+      throw invalid(path, `only a {name:path} at its end may be followed by '${ending}'`);
     if (match[2] === undefined) return { kind: "parameter", name };
     paths += 1;
     if (paths > 1) throw invalid(path, "it has more than one {name:path}");
-    return { kind: "path", name };
+    return { kind: "path", name, ending };
   });
 }
 

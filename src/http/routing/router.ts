@@ -36,6 +36,8 @@ export interface Router {
 interface Target {
   readonly route: Route;
   readonly names: readonly string[];
+  /** Text behind the `{name:path}`. */
+  readonly ending: string;
 }
 
 /**
@@ -112,7 +114,7 @@ function addRoute(root: Node, route: Route): void {
       details: { path: route.path, other },
     });
   }
-  node.target = { route, names };
+  node.target = { route, names, ending: segments.find((segment) => segment.kind === "path")?.ending ?? "" };
 }
 
 function childFor(node: Node, segment: TemplateSegment): Node {
@@ -186,9 +188,12 @@ function findBackward(
       bounds.splice(at + 2, 2);
     }
   }
-  if (node.target === undefined) return undefined;
-  bounds[at + 1] = Math.max(to, from);
-  return node.target;
+  const { target } = node;
+  if (target === undefined) return undefined;
+  const end = Math.max(to, from) - target.ending.length;
+  if (end < from || !path.startsWith(target.ending, end)) return undefined;
+  bounds[at + 1] = end;
+  return target;
 }
 
 function isTooLong(value: string): boolean {

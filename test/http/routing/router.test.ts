@@ -95,6 +95,21 @@ t.test("finds every route of the service by its path", async (t) => {
   for (const [path, template, params] of cases) t.strictSame(matched(path), [template, params], path);
 });
 
+t.test("takes the ending of a path parameter for what it is", async (t) => {
+  const pictures = routerOf(["/{id}/picture/{var:path}.png", "/{id}/picture/a/{var:path}"]);
+  const template = "/{id}/picture/{var:path}.png";
+  t.strictSame(matched("/d/picture/t.png", pictures), [template, { id: "d", var: "t" }]);
+  t.strictSame(matched("/d/picture/b/c/t%2e%70ng", pictures), [template, { id: "d", var: "b/c/t" }]);
+  t.strictSame(matched("/d/picture/t.png.png", pictures), [template, { id: "d", var: "t.png" }]);
+  t.strictSame(matched("/d/picture/.png", pictures), [template, { id: "d", var: "" }]);
+  t.strictSame(matched("/d/picture/a/t.png", pictures), [
+    "/{id}/picture/a/{var:path}",
+    { id: "d", var: "t.png" },
+  ]);
+  for (const path of ["/d/picture", "/d/picture/", "/d/picture/t", "/d/picture/t.pn", "/d/picture/t.png/"])
+    t.equal(matched(path, pictures), undefined, path);
+});
+
 t.test("knows no other path", async (t) => {
   for (const path of [
     "",
@@ -253,6 +268,9 @@ t.test("refuses malformed templates", async (t) => {
     "/a/../b",
     "/a b",
     "/{x:int}",
+    "/{x}.png",
+    "/{x:path}.png/a",
+    "/{x:path}png",
   ]) {
     t.throws(() => routerOf([path]), { code: "invalid-config", message: /no valid template/ }, path);
   }
