@@ -7,6 +7,8 @@ export type ErrorCode =
   | "not-found"
   /** A path parameter is no valid string. Details: `parameter`, `type`, `input`. */
   | "invalid-path"
+  /** A parameter of the query is not as expected. Details: `parameter`, `type`, `input`. */
+  | "invalid-query"
   | "method-not-allowed"
   | "precondition-failed"
   /** Details: `byteLength`. */

@@ -22,6 +22,7 @@ const FAILURE = { status: "500 Internal Server Error", logLevel: "error" } as co
 const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   "not-found": { status: "404 Not Found", logLevel: "debug" },
   "invalid-path": { status: "422 Unprocessable Content", logLevel: "debug" },
+  "invalid-query": { status: "422 Unprocessable Content", logLevel: "debug" },
   "method-not-allowed": { status: "405 Method Not Allowed", detail: "Method Not Allowed", logLevel: "debug" },
   "precondition-failed": { status: "412 Precondition Failed", logLevel: "debug" },
   "range-not-satisfiable": { status: "416 Range Not Satisfiable", logLevel: "debug" },
@@ -95,8 +96,8 @@ export interface ErrorReply {
 export function errorReply(error: ZpublishError, id: () => string): ErrorReply {
   const answer = ANSWERS[error.code] ?? ANSWERS.internal;
   const hasId = answer.logLevel === "error";
-  const detail =
-    error.code === "invalid-path" ? [pathDetail(error)] : (answer.detail ?? shown(error.message));
+  const isParameter = error.code === "invalid-path" || error.code === "invalid-query";
+  const detail = isParameter ? [parameterDetail(error)] : (answer.detail ?? shown(error.message));
   return {
     status: answer.status,
     body: JSON.stringify(hasId ? { detail, id: id() } : { detail }),
@@ -112,9 +113,10 @@ function retryAfter({ retryAfterSeconds, retrySpreadSeconds = 0 }: ErrorAnswer):
 }
 
 /** As pydantic writes it, which is what users of Xpublish know. */
-function pathDetail(error: ZpublishError): object {
-  const { parameter = "path", type = "string_type", msg = error.message, input = "" } = error.details;
-  return { type, loc: ["path", parameter], msg, input };
+function parameterDetail({ code, message, details }: ZpublishError): object {
+  const place = code === "invalid-path" ? "path" : "query";
+  const { parameter = place, type = "string_type", msg = message, input = "" } = details;
+  return { type, loc: [place, parameter], msg, input };
 }
 
 /** JSON.stringify escapes what is not valid Unicode, so that the body is valid UTF-8 whatever the message holds. */

@@ -17,7 +17,14 @@ export const COMPONENTS = {
             required: ["type", "loc", "msg", "input"],
             properties: {
               type: { type: "string" },
-              loc: { type: "array", items: { type: "string" }, examples: [["path", "dataset_id"]] },
+              loc: {
+                type: "array",
+                items: { type: "string" },
+                examples: [
+                  ["path", "dataset_id"],
+                  ["query", "size"],
+                ],
+              },
               msg: { type: "string" },
               input: { type: "string" },
             },
@@ -78,7 +85,11 @@ export const COMPONENTS = {
     ),
     ...errorResponse("PreconditionFailed", "If-Match names no current ETag", "Detail"),
     ...errorResponse("RangeNotSatisfiable", "The range begins after the end", "Detail", "Content-Range"),
-    ...errorResponse("InvalidPath", "A path parameter is not a valid string", "ValidationDetail"),
+    ...errorResponse(
+      "InvalidPath",
+      "A parameter of the path is no valid string, or one of the query not as expected",
+      "ValidationDetail",
+    ),
     ...errorResponse("InternalError", "The source is unreadable or corrupt, or a codec failed", "Detail"),
     ...errorResponse(
       "Unavailable",

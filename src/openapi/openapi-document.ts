@@ -69,19 +69,26 @@ function pathItem(
   const shared = { tags: [tag], summary, ...(description !== undefined && { description }) };
   const identifier = uniqueId(path, operationIds);
   const conditions = redirects ? [] : conditionParameters(route.operation.ranged === true);
+  const asked = Object.entries(route.operation.query ?? {}).map(([name, parameter]) => ({
+    name,
+    in: "query",
+    required: false,
+    ...parameter,
+  }));
+  const options = [...asked, ...conditions];
   return {
     ...(parameters.length > 0 && { parameters }),
     get: {
       ...shared,
       operationId: `get_${identifier}`,
-      ...(conditions.length > 0 && { parameters: conditions }),
+      ...(options.length > 0 && { parameters: options }),
       responses: responses(route, parameters.length > 0, redirects, true),
     },
     head: {
       ...shared,
       summary: `${summary} (headers only)`,
       operationId: `head_${identifier}`,
-      ...(conditions.length > 0 && { parameters: conditions }),
+      ...(options.length > 0 && { parameters: options }),
       responses: responses(route, parameters.length > 0, redirects, false),
     },
   };

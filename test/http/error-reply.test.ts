@@ -51,6 +51,15 @@ t.test("names the parameter that is no valid string", async (t) => {
   });
 });
 
+t.test("names the parameter of the query that is not as expected", async (t) => {
+  const details = { parameter: "size", type: "int", input: "9" };
+  const reply = errorReply(new ZpublishError("invalid-query", "expected 64 to 1024", { details }), id);
+  t.match(reply, { status: /^422 /, logLevel: "debug" });
+  t.strictSame(JSON.parse(reply.body), {
+    detail: [{ type: "int", loc: ["query", "size"], msg: "expected 64 to 1024", input: "9" }],
+  });
+});
+
 t.test("bounds what it shows", async (t) => {
   t.ok(errorReply(new ZpublishError("not-found", "x".repeat(100_000)), id).body.length < 3000);
 });
