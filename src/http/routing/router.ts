@@ -189,9 +189,8 @@ function findBackward(
     }
   }
   const { target } = node;
-  if (target === undefined) return undefined;
-  const end = Math.max(to, from) - target.ending.length;
-  if (end < from || !path.startsWith(target.ending, end)) return undefined;
+  const end = Math.max(to, from) - (target?.ending.length ?? 0);
+  if (target === undefined || end < from || !path.startsWith(target.ending, end)) return undefined;
   bounds[at + 1] = end;
   return target;
 }
