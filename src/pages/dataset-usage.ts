@@ -71,11 +71,12 @@ function withServiceUrl(code: string): Markup {
 }
 
 /** Adds a line that opens or lists the whole group to code that reads one variable. */
-function withGroup({ client, code }: ClientCode, group: Group, url: string): string {
+function withGroup({ client, language, code }: ClientCode, group: Group, url: string): string {
   if (client === "xarray" && group.childNames.length > 0)
     return `${code}\ndt = xr.open_datatree("${url}", engine="zarr")`;
+  if (client !== "GDAL" || group.variables.size === 0) return code;
   const list = `gdalmdiminfo 'ZARR:"/vsicurl/${url}"'`;
-  return client === "GDAL" && code !== list ? `${list}\n${code}` : code;
+  return language === "shell" ? `${list}\n${code}` : list;
 }
 
 /** Selects the last two axes at the first index of the others, so that a first try fetches little. */

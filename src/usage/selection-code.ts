@@ -27,6 +27,6 @@ export function selectionCode(selection: CodeSelection): ClientCode[] {
   return [
     { client: "xarray", language: "python", code: xarrayCode(selection) },
     { client: "zarrita", language: "javascript", code: zarritaCode(selection) },
-    { client: "GDAL", language: "shell", code: gdalCode(selection) },
+    { client: "GDAL", ...gdalCode(selection) },
   ];
 }
