@@ -8,6 +8,8 @@ import type { Route } from "../http/routing/route.js";
 import { packageVersion } from "../observe/package-version.js";
 import { renderDocsPage } from "../pages/docs-page.js";
 import { type HomePage, homePageSteps } from "../pages/home-page.js";
+import { placeOf } from "../pages/page-place.js";
+import { PlacedPage } from "../plugins/placed-page.js";
 import type { PluginContext } from "../plugins/plugin.js";
 import { createDocsAssets } from "./docs-assets.js";
 import { openApiDocument } from "./openapi-document.js";
@@ -22,7 +24,7 @@ const DESCRIBE_TIMEOUT_MS = 1_000;
 /** Creates the routes that no plugin adds: the home page, the OpenAPI document, and the page to try it. */
 export function coreRoutes(context: PluginContext): Route[] {
   const assets = createDocsAssets(context.createDocument);
-  const home = createHomeDocument(context);
+  const home = createHome(context);
   // Made at the first request, when the route table is complete.
   let openApi: Document | undefined;
   let docs: Document | undefined;
@@ -31,9 +33,15 @@ export function coreRoutes(context: PluginContext): Route[] {
       path: "/",
       priority: "page",
       operation: { summary: "What is published here, for people", contentType: HTML_TYPE },
-      handler() {
-        const document = home();
-        return document instanceof Promise ? document.then(reply) : reply(document);
+      handler(request) {
+        const place = placeOf(request);
+        const placed = (page: PlacedPage): DocumentReply => ({
+          kind: "document",
+          document: page.at(place),
+          quotesAddress: page.quotesAddress,
+        });
+        const page = home();
+        return page instanceof Promise ? page.then(placed) : placed(page);
       },
     },
     {
@@ -93,27 +101,27 @@ function reply(document: Document): DocumentReply {
 }
 
 /** Returns a function that renders the home page, again only if its datasets have changed. */
-function createHomeDocument(context: PluginContext): () => Document | Promise<Document> {
+function createHome(context: PluginContext): () => PlacedPage | Promise<PlacedPage> {
   let shownIds: readonly string[] = [];
   let shownState: string | undefined;
-  let shown: Document | Promise<Document> | undefined;
+  let shown: PlacedPage | Promise<PlacedPage> | undefined;
 
-  function documentOf(
+  function pageOf(
     ids: readonly string[],
     snapshots: ReadonlyMap<string, DatasetSnapshot>,
-  ): Document | Promise<Document> {
+  ): PlacedPage | Promise<PlacedPage> {
     const state = Array.from(snapshots.values(), ({ id, revision }) => `${id}\n${revision}`).join("\n");
     if (shown !== undefined && state === shownState && isSameList(ids, shownIds)) return shown;
     shownIds = ids;
     shownState = state;
     const { title, versions } = context;
     const page = { title, ids, snapshots, plugins: context.plugins(), routes: context.routes(), versions };
-    const made = startCooperatively(homeDocumentSteps(context, page));
+    const made = startCooperatively(homeSteps(context, page));
     shown = made;
     if (made instanceof Promise) {
       made.then(
-        (document) => {
-          if (shown === made) shown = document;
+        (placed) => {
+          if (shown === made) shown = placed;
         },
         () => {
           if (shown === made) shown = undefined;
@@ -127,13 +135,13 @@ function createHomeDocument(context: PluginContext): () => Document | Promise<Do
     const ids = context.datasets.ids();
     const snapshots = describedSnapshots(context, ids);
     return snapshots instanceof Promise
-      ? snapshots.then((settled) => documentOf(ids, settled))
-      : documentOf(ids, snapshots);
+      ? snapshots.then((settled) => pageOf(ids, settled))
+      : pageOf(ids, snapshots);
   };
 }
 
-function* homeDocumentSteps({ createDocument }: PluginContext, page: HomePage): CooperativeTask<Document> {
-  return createDocument(yield* homePageSteps(page), HTML_TYPE);
+function* homeSteps({ createDocument }: PluginContext, page: HomePage): CooperativeTask<PlacedPage> {
+  return new PlacedPage(yield* homePageSteps(page), createDocument);
 }
 
 function isSameList(a: readonly string[], b: readonly string[]): boolean {

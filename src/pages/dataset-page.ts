@@ -5,10 +5,11 @@ import { renderJsonLinks, renderUsage, type StorePrefix } from "./dataset-usage.
 import { encodePath, encodeSegment } from "./encode-path.js";
 import { formatCounted } from "./format-number.js";
 import { factsSteps, groupSteps } from "./group-section.js";
+import { exploreLink, type Looks, picturedVariable, pictureLink } from "./look-links.js";
 import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
-import { type Crumb, renderPage } from "./page.js";
+import { type Crumb, type Page, renderPage } from "./page.js";
 import { createPageBudget } from "./page-budget.js";
-import { UP } from "./page-place.js";
+import { SERVICE_URL, TOKEN_QUERY, UP } from "./page-place.js";
 import type { PreviewValues } from "./preview/preview.js";
 
 /** Content of a page about a group. */
@@ -20,6 +21,7 @@ export interface DatasetPage {
   readonly previews: ReadonlyMap<string, PreviewValues>;
   /** Prefixes of Zarr stores that are served and that the page links into. */
   readonly stores: readonly StorePrefix[];
+  readonly looks: Looks;
   /** Title of the service. */
   readonly serviceTitle: string;
   /** Routes at the root of the service that the header links to: `plugins`, `versions`, `docs`. */
@@ -33,9 +35,9 @@ export function renderDatasetPage(page: DatasetPage): string {
 
 /** {@link renderDatasetPage} as a cooperative task. */
 export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
-  const { snapshot, group, nested, previews, stores, serviceTitle, serviceLinks } = page;
+  const { snapshot, group, nested, previews, stores, looks, serviceTitle, serviceLinks } = page;
   const isRoot = group.path === "/";
-  const view = { snapshot, previews, nested, budget: createPageBudget() };
+  const view = { snapshot, previews, nested, stores, looks, budget: createPageBudget() };
   const inside = nested ? [...snapshot.tree.groups.values()] : [group];
   const groupPath = !isRoot && markup` <span class="path">${group.path}</span>`;
   const treeMark = nested && markup` <span class="path">whole tree</span>`;
@@ -47,17 +49,48 @@ export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
     breadcrumb: breadcrumbOf(page),
     links: serviceLinks.map((name) => ({
       text: name,
-      link: trustedMarkup(`${UP}../../${encodeSegment(name)}`),
+      link: trustedMarkup(`${UP}../../${encodeSegment(name)}${TOKEN_QUERY}`),
     })),
+    ...summaryOf(snapshot, group, looks),
     main: markup`<h1><bdi>${snapshot.id}</bdi>${groupPath}${treeMark}</h1>
 ${titleLine(group)}
 <p class="facts">${facts}</p>
 ${placeOf(snapshot)}
+${looks.explorer && hasContent(group) && markup`<p><a class="explore" href="${exploreLink(UP, group.path)}">Explore</a> <span class="muted">maps and plots, drawn by the browser</span></p>`}
 ${renderJsonLinks(snapshot, group, nested)}
 ${usage}
 ${renderRefused(snapshot, group)}
 ${content}`,
   });
+}
+
+function hasContent({ variables, childNames }: Group): boolean {
+  return variables.size > 0 || childNames.length > 0;
+}
+
+const MAX_DESCRIPTION_CHARS = 300;
+const MAX_NAMED_VARIABLES = 20;
+
+/** Returns description and picture of a page: those of its group, or of groups below the root if that has none. */
+export function summaryOf(
+  snapshot: DatasetSnapshot,
+  group: Group,
+  looks: Looks,
+): Pick<Page, "description" | "image"> {
+  const { title, description, summary, long_name } = group.attrs;
+  const text = [title, long_name, description, summary].find(
+    (value) => typeof value === "string" && value !== "",
+  );
+  const names = [...group.variables.keys()].slice(0, MAX_NAMED_VARIABLES).join(", ");
+  const pictured = looks.pictures ? picturedVariable(snapshot.tree, group) : undefined;
+  const base = `${SERVICE_URL}/datasets/${encodeSegment(snapshot.id)}/`;
+  return {
+    description: (typeof text === "string" ? text : `${snapshot.id}: ${names}`).slice(
+      0,
+      MAX_DESCRIPTION_CHARS,
+    ),
+    image: pictured && pictureLink(base, pictured.variable),
+  };
 }
 
 function titleLine({ attrs }: Group): Markup {
@@ -79,17 +112,19 @@ function placeOf({ location, format }: DatasetSnapshot): Markup {
 const MAX_CRUMBS = 12;
 
 function breadcrumbOf({ snapshot, group, nested, serviceTitle }: DatasetPage): Crumb[] {
-  const crumbs: Crumb[] = [{ text: serviceTitle, link: trustedMarkup(`${UP}../../`) }];
+  const crumbs: Crumb[] = [{ text: serviceTitle, link: trustedMarkup(`${UP}../../${TOKEN_QUERY}`) }];
   const segments = group.path.split("/").filter((segment) => segment !== "");
   const isRoot = segments.length === 0 && !nested;
-  crumbs.push(isRoot ? { text: snapshot.id } : { text: snapshot.id, link: trustedMarkup(UP) });
+  crumbs.push(
+    isRoot ? { text: snapshot.id } : { text: snapshot.id, link: trustedMarkup(`${UP}${TOKEN_QUERY}`) },
+  );
   if (nested) crumbs.push({ text: "tree" });
   let path = "";
   for (const [index, segment] of segments.entries()) {
     path += `/${segment}`;
     if (index === segments.length - 1) crumbs.push({ text: segment });
     else if (index < MAX_CRUMBS) {
-      crumbs.push({ text: segment, link: trustedMarkup(`${UP}groups${encodePath(path)}`) });
+      crumbs.push({ text: segment, link: trustedMarkup(`${UP}groups${encodePath(path)}${TOKEN_QUERY}`) });
     }
   }
   return crumbs;

@@ -1,10 +1,11 @@
-import type { DatasetSnapshot } from "../dataset/dataset.js";
+import { packingOf } from "../cf/packing.js";
+import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { Group, Variable } from "../model/data-tree.js";
-import type { CodeVariable } from "../usage/code-selection.js";
+import type { CodePacking, CodeVariable } from "../usage/code-selection.js";
 import { type ClientCode, selectionCode } from "../usage/selection-code.js";
 import { encodePath, encodeSegment } from "./encode-path.js";
 import { type Markup, markup, trustedMarkup } from "./markup.js";
-import { SERVICE_URL, UP } from "./page-place.js";
+import { SERVICE_URL, TOKEN_QUERY, UP } from "./page-place.js";
 
 /** Prefixes under which a dataset may be served as a Zarr store; the plugins have the same names. */
 export const STORE_PREFIXES = ["zarr", "zarr3"] as const;
@@ -23,9 +24,8 @@ const STORES = {
  */
 export function renderUsage(snapshot: DatasetSnapshot, group: Group, stores: readonly StorePrefix[]): Markup {
   const path = group.path === "/" ? "" : encodePath(group.path);
-  const urlOf = (prefix: StorePrefix) => `/datasets/${encodeSegment(snapshot.id)}/${prefix}${path}`;
   const [first = "zarr"] = stores;
-  const url = `${PLACE}${urlOf(first)}`;
+  const url = storeUrl(snapshot, group, first);
   const largest = largestVariable(group);
   const clients = selectionCode({
     url,
@@ -36,8 +36,9 @@ export function renderUsage(snapshot: DatasetSnapshot, group: Group, stores: rea
 ${stores.map((prefix) => {
   const slashed = trustedMarkup(`${UP}${prefix}${path}/`);
   const { version, document } = STORES[prefix];
-  return markup`<pre class="copy" tabindex="0" aria-label="Zarr v${version} URL">${trustedMarkup(`${SERVICE_URL}${urlOf(prefix)}`)}</pre>
-<p class="links"><span class="muted">Zarr v${version} store:</span><a href="${slashed}">browse</a><a href="${slashed}${document}">${document}</a></p>
+  const token = trustedMarkup(TOKEN_QUERY);
+  return markup`<pre class="copy" tabindex="0" aria-label="Zarr v${version} URL">${withServiceUrl(storeUrl(snapshot, group, prefix))}</pre>
+<p class="links"><span class="muted">Zarr v${version} store:</span><a href="${slashed}${token}">browse</a><a href="${slashed}${document}${token}">${document}</a></p>
 `;
 })}<details class="fold client"><summary>How to open it with xarray, zarrita or GDAL</summary><div class="clients">
 ${clients.map(
@@ -48,17 +49,47 @@ ${clients.map(
 )}</div></details></section>`;
 }
 
+/** Renders code that reads a variable, its last two axes at the first index of the others, with each client. */
+export function renderVariableCode(
+  snapshot: DatasetSnapshot,
+  group: Group,
+  { variable, document }: ServedArray,
+  store: StorePrefix,
+): Markup {
+  const { kind, itemSize } = variable.dataType;
+  const isInteger = kind === "i" || kind === "u";
+  const { missing, scale, offset } = packingOf(variable.attrs, document.fill_value);
+  const isPacked = missing.length > 0 || scale !== 1 || offset !== 0;
+  const packing: CodePacking | undefined =
+    isPacked && (isInteger || kind === "f") ? { missing, scale, offset } : undefined;
+  const clients = selectionCode({
+    url: storeUrl(snapshot, group, store),
+    version: STORES[store].version,
+    variable: { ...firstPlane(variable), packing, isBigInt: isInteger && itemSize === 8 },
+  });
+  return markup`<details class="fold"><summary>Code that reads it: ${clients.map(({ client }) => client).join(", ")}</summary>${clients.map(
+    ({ client, code }) =>
+      markup`<pre class="copy" tabindex="0" aria-label="Code for ${client}">${withServiceUrl(code)}</pre>`,
+  )}</details>`;
+}
+
 /** Renders links to the JSON documents of a group, and to the whole tree unless this page shows it. */
 export function renderJsonLinks(snapshot: DatasetSnapshot, group: Group, nested: boolean): Markup {
   const base = trustedMarkup(group.path === "/" ? UP : `${UP}groups${encodePath(group.path)}/`);
+  const token = trustedMarkup(TOKEN_QUERY);
   const tree = snapshot.tree.groups.size > 1 && !nested;
   return markup`<ul class="links" aria-label="This group in other forms"><li class="muted">JSON:</li>${[
     "keys",
     "dict",
     "info",
   ].map(
-    (name) => markup`<li><a href="${base}${name}">${name}</a></li>`,
-  )}<li><a href="${trustedMarkup(UP)}groups">groups</a></li>${tree && markup`<li class="muted">·</li><li><a href="${trustedMarkup(UP)}tree">whole tree</a></li>`}</ul>`;
+    (name) => markup`<li><a href="${base}${name}${token}">${name}</a></li>`,
+  )}<li><a href="${trustedMarkup(UP)}groups${token}">groups</a></li>${tree && markup`<li class="muted">·</li><li><a href="${trustedMarkup(UP)}tree${token}">whole tree</a></li>`}</ul>`;
+}
+
+/** Returns the URL of a group in a store, with {@link PLACE}. */
+function storeUrl({ id }: DatasetSnapshot, { path }: Group, prefix: StorePrefix): string {
+  return `${PLACE}/datasets/${encodeSegment(id)}/${prefix}${path === "/" ? "" : encodePath(path)}`;
 }
 
 /** Stands for the URL of the service in code, which a page has in place of {@link SERVICE_URL} once it is escaped. */

@@ -1,7 +1,10 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
 import type { Group } from "../model/data-tree.js";
+import { summaryOf } from "./dataset-page.js";
 import { encodePath } from "./encode-path.js";
+import type { Looks } from "./look-links.js";
 import { type Markup, markup, trustedMarkup } from "./markup.js";
+import { renderSummary } from "./page.js";
 import { TOKEN_QUERY, UP } from "./page-place.js";
 
 /** Content of the explorer's page. */
@@ -10,6 +13,7 @@ export interface ExplorePage {
   readonly group: Group;
   /** Names of the explorer's files by their names in the source: `page.js`, `worker.js`, perhaps `page.css` and others. */
   readonly assets: Readonly<Record<string, string>>;
+  readonly looks: Looks;
   /** Title of the service. */
   readonly serviceTitle: string;
 }
@@ -27,8 +31,9 @@ export interface ExplorePage {
  * - `data-worker`: script of the worker
  * - `data-…`: every further file by its name without ending: `coast-110m.bin` is `data-coast-110m`
  */
-export function renderExplorePage({ snapshot, group, assets, serviceTitle }: ExplorePage): string {
+export function renderExplorePage({ snapshot, group, assets, looks, serviceTitle }: ExplorePage): string {
   const { id } = snapshot;
+  const title = `${id}${group.path === "/" ? "" : ` ${group.path}`} · Explore`;
   const path = group.path === "/" ? "" : group.path.slice(1);
   const store = trustedMarkup(`${UP}zarr/${path === "" ? "" : `${encodePath(path)}/`}`);
   const home = trustedMarkup(`${UP}../../${TOKEN_QUERY}`);
@@ -44,7 +49,8 @@ export function renderExplorePage({ snapshot, group, assets, serviceTitle }: Exp
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${path === "" ? id : `${id} /${path}`} · Explore</title>
+<title>${title}</title>
+${renderSummary({ title, ...summaryOf(snapshot, group, looks) })}
 <link rel="icon" href="data:,">
 ${
   Object.hasOwn(assets, "page.css") &&

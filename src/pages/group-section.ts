@@ -1,13 +1,15 @@
-import type { DatasetSnapshot } from "../dataset/dataset.js";
+import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import { elementCount, gridShapeOf } from "../model/chunk-grid.js";
 import type { Group, Variable } from "../model/data-tree.js";
 import { renderAttributes } from "./attribute-list.js";
+import { renderVariableCode, type StorePrefix } from "./dataset-usage.js";
 import { encodePath } from "./encode-path.js";
 import { formatByteLength, formatCount, formatCounted } from "./format-number.js";
+import { exploreLink, hasPicture, type Looks, renderPicture } from "./look-links.js";
 import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
 import type { PageBudget } from "./page-budget.js";
-import { UP } from "./page-place.js";
+import { TOKEN_QUERY, UP } from "./page-place.js";
 import type { PreviewValues } from "./preview/preview.js";
 import { isIndexCoordinate, renderVariableRow, variableByteLength } from "./variable-row.js";
 
@@ -17,6 +19,9 @@ export interface GroupView {
   /** First values by variable path, as far as they are known. */
   readonly previews: ReadonlyMap<string, PreviewValues>;
   readonly budget: PageBudget;
+  readonly looks: Looks;
+  /** Prefixes of Zarr stores that are served. */
+  readonly stores: readonly StorePrefix[];
   /** True if child groups unfold in place, false if they are links. */
   readonly nested: boolean;
 }
@@ -28,8 +33,8 @@ export function* groupSteps(view: GroupView, group: Group, headingLevel: number)
   // In the order of the page, so that upper sections use its budget first.
   const sections = [
     renderDimensions(group),
-    yield* variableSection(view, "Coordinates", coordinates, headingLevel),
-    yield* variableSection(view, "Data variables", dataVariables, headingLevel),
+    yield* variableSection(view, group, "Coordinates", coordinates, headingLevel),
+    yield* variableSection(view, group, "Data variables", dataVariables, headingLevel),
     attributeSection(view, group, headingLevel),
     view.nested ? yield* nestedGroups(view, group, headingLevel) : groupLinks(view, group, headingLevel),
   ];
@@ -92,26 +97,51 @@ const MANY_ROWS = 200;
 
 function* variableSection(
   view: GroupView,
+  group: Group,
   title: string,
   variables: readonly Variable[],
   headingLevel: number,
 ): CooperativeTask<Markup> {
   if (variables.length === 0) return NO_MARKUP;
   const { budget, previews, snapshot } = view;
+  let pictures = 0;
   const shown = variables.slice(0, budget.variables);
   budget.variables -= shown.length;
   const rows: Markup[] = [];
   for (const variable of shown) {
     yield;
     const array = snapshot.arrays.get(variable.path);
-    rows.push(renderVariableRow(variable, array, previews.get(variable.path), budget));
+    const picture = array === undefined ? NO_MARKUP : pictureOf(view, group, variable);
+    if (picture !== NO_MARKUP) pictures++;
+    const code = () => (array === undefined ? NO_MARKUP : codeOf(view, group, array));
+    const preview = previews.get(variable.path);
+    rows.push(renderVariableRow({ variable, array, preview, picture, code }, budget));
   }
+  const kinds = [rows.length > MANY_ROWS && "many", pictures > 0 && "pictured"].filter(Boolean);
   const rest = variables.length - shown.length;
   return markup`<section><details class="fold" open><summary>${heading(headingLevel, title, variables.length)}</summary>
-${rows.length > 0 && markup`<ul class="${rows.length > MANY_ROWS ? "rows many" : "rows"}">${rows}</ul>`}${
+${rows.length > 0 && markup`<ul class="${["rows", ...kinds].join(" ")}">${rows}</ul>`}${
   rest > 0 &&
   markup`<p class="muted">${formatCounted(rest, "more variable")}: see <code>keys</code> and <code>info</code>.</p>`
 }</details></section>`;
+}
+
+function pictureOf({ budget, looks }: GroupView, group: Group, variable: Variable): Markup {
+  if (!looks.pictures || budget.pictures <= 0 || !hasPicture(variable)) return NO_MARKUP;
+  budget.pictures--;
+  return renderPicture(UP, group.path, variable, looks);
+}
+
+/** Renders the link to the explorer, and code that reads the variable. */
+function codeOf({ budget, looks, snapshot, stores }: GroupView, group: Group, array: ServedArray): Markup {
+  const { name } = array.variable;
+  const link =
+    looks.explorer && markup`<p><a href="${exploreLink(UP, group.path, name)}">Explore ${name}</a></p>`;
+  const [store] = stores;
+  const hasCode = store !== undefined && budget.codes > 0;
+  if (hasCode) budget.codes--;
+  const code = hasCode && renderVariableCode(snapshot, group, array, store);
+  return link === false && code === false ? NO_MARKUP : markup`<div class="code">${link}${code}</div>`;
 }
 
 /** Maximum of attributes that are shown unfolded. */
@@ -132,11 +162,12 @@ function childGroups({ snapshot }: GroupView, group: Group): Group[] {
 }
 
 function groupLink(group: Group, text: string): Markup {
-  return markup`<a href="${UP_LINK}groups${encodePath(group.path)}">${text}</a>`;
+  return markup`<a href="${UP_LINK}groups${encodePath(group.path)}${TOKEN_LINK}">${text}</a>`;
 }
 
-/** Escaping would show the mark of {@link UP} as text. */
+/** Escaping would show these marks as text. */
 const UP_LINK = trustedMarkup(UP);
+const TOKEN_LINK = trustedMarkup(TOKEN_QUERY);
 
 function groupLinks(view: GroupView, group: Group, headingLevel: number): Markup {
   const children = childGroups(view, group);

@@ -2,10 +2,19 @@ import type { DatasetSnapshot } from "../dataset/dataset.js";
 import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
 import type { Route } from "../http/routing/route.js";
 import { encodeSegment } from "./encode-path.js";
-import { formatCount } from "./format-number.js";
+import { formatCount, formatCounted } from "./format-number.js";
 import { factsSteps, renderDimensions } from "./group-section.js";
-import { type Markup, markup } from "./markup.js";
+import {
+  exploreLink,
+  type Looks,
+  looksOf,
+  picturedVariable,
+  pictureLink,
+  renderPicture,
+} from "./look-links.js";
+import { type Markup, markup, trustedMarkup } from "./markup.js";
 import { renderPage } from "./page.js";
+import { SERVICE_URL, TOKEN_QUERY } from "./page-place.js";
 
 /** Content of the home page. */
 export interface HomePage {
@@ -36,9 +45,10 @@ export function* homePageSteps({
   const brief = ids.filter((id) => !snapshots.has(id));
   const has = (path: string) => routes.some((route) => route.path === path);
   const pages = has("/datasets/{dataset_id}/");
+  const looks = looksOf(routes);
   const links = ["datasets", "plugins", "versions", "openapi.json", "docs"].filter((name) => has(`/${name}`));
   const described: Markup[] = [];
-  for (const snapshot of snapshots.values()) described.push(yield* datasetSteps(snapshot, pages));
+  for (const snapshot of snapshots.values()) described.push(yield* datasetSteps(snapshot, pages, looks));
   const named: Markup[] = [];
   for (const id of brief) {
     yield;
@@ -48,7 +58,13 @@ export function* homePageSteps({
   return renderPage({
     title,
     breadcrumb: [{ text: title }],
-    links: links.map((name) => ({ text: name, link: name })),
+    links: links.map((name) => ({ text: name, link: trustedMarkup(`${name}${TOKEN_QUERY}`) })),
+    description:
+      `${formatCounted(ids.length, "dataset")} to read over HTTP, as Zarr stores and as JSON: ${ids.slice(0, MAX_NAMED_IDS).join(", ")}`.slice(
+        0,
+        MAX_TITLE_CHARS,
+      ),
+    image: imageOf(snapshots, looks),
     main: markup`<h1><bdi>${title}</bdi></h1>
 <p class="facts">${formatCount(ids.length)} ${ids.length === 1 ? "dataset" : "datasets"} to read over HTTP, as Zarr stores and as JSON.</p>
 <section><h2 class="head">Datasets <span class="count">(${formatCount(ids.length)})</span></h2>
@@ -69,15 +85,28 @@ ${
 
 function datasetLink(id: string, pages: boolean): Markup {
   return pages
-    ? markup`<a class="id" href="datasets/${encodeSegment(id)}/"><bdi>${id}</bdi></a>`
+    ? markup`<a class="id" href="datasets/${encodeSegment(id)}/${trustedMarkup(TOKEN_QUERY)}"><bdi>${id}</bdi></a>`
     : markup`<span class="id"><bdi>${id}</bdi></span>`;
+}
+
+const MAX_NAMED_IDS = 20;
+
+/** Returns the URL of the first picture on the page. */
+function imageOf(snapshots: HomePage["snapshots"], looks: Looks): Markup | undefined {
+  if (!looks.pictures) return undefined;
+  for (const { id, tree } of snapshots.values()) {
+    const pictured = picturedVariable(tree);
+    const base = `${SERVICE_URL}/datasets/${encodeSegment(id)}/`;
+    if (pictured !== undefined) return pictureLink(base, pictured.variable);
+  }
+  return undefined;
 }
 
 const MAX_TITLE_CHARS = 200;
 /** Maximum of groups whose chunks are counted for one line. */
 const MAX_COUNTED_GROUPS = 200;
 
-function* datasetSteps({ id, tree }: DatasetSnapshot, pages: boolean): CooperativeTask<Markup> {
+function* datasetSteps({ id, tree }: DatasetSnapshot, pages: boolean, looks: Looks): CooperativeTask<Markup> {
   const { title } = tree.root.attrs;
   const shown = typeof title === "string" && title !== id ? title : "";
   const text = shown.length <= MAX_TITLE_CHARS ? shown : `${shown.slice(0, MAX_TITLE_CHARS)}…`;
@@ -85,7 +114,13 @@ function* datasetSteps({ id, tree }: DatasetSnapshot, pages: boolean): Cooperati
     tree.groups.size <= MAX_COUNTED_GROUPS
       ? yield* factsSteps([...tree.groups.values()])
       : markup`${formatCount(tree.groups.size)} groups`;
-  return markup`<li>${datasetLink(id, pages)}${text !== "" && markup` <span dir="auto">${text}</span>`}
+  const base = `datasets/${encodeSegment(id)}/`;
+  const pictured = looks.pictures ? picturedVariable(tree) : undefined;
+  const picture = pictured && renderPicture(base, pictured.group.path, pictured.variable, looks);
+  const explore =
+    looks.explorer &&
+    markup` <a class="explore" href="${exploreLink(base, "/")}" aria-label="Explore ${id}">Explore</a>`;
+  return markup`<li>${picture}${datasetLink(id, pages)}${text !== "" && markup` <span dir="auto">${text}</span>`}${explore}
 <div class="facts">${facts}</div>${renderDimensions(tree.root)}</li>
 `;
 }
@@ -95,6 +130,6 @@ function renderRoute({ path, operation }: Route): Markup {
   const shown = path.replace(/:path\}/g, "}");
   const term = path.includes("{")
     ? markup`<code>${shown}</code>`
-    : markup`<a href="${path === "/" ? "./" : path.slice(1)}"><code>${shown}</code></a>`;
+    : markup`<a href="${path === "/" ? "./" : path.slice(1)}${trustedMarkup(TOKEN_QUERY)}"><code>${shown}</code></a>`;
   return markup`<div><dt>${term}</dt><dd>${operation.summary}</dd></div>`;
 }

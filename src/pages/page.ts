@@ -10,6 +10,10 @@ export interface Page {
   /** Links at the end of the header. */
   readonly links: readonly Crumb[];
   readonly main: Markup;
+  /** One or two sentences, for search engines and for those who get a link to the page. */
+  readonly description: string;
+  /** Absolute URL of a picture that stands for the page; undefined if there is none. */
+  readonly image?: Markup | undefined;
 }
 
 /** A link in the header. */
@@ -19,8 +23,8 @@ export interface Crumb {
   readonly link?: Markup | string;
 }
 
-/** Renders a complete HTML document, without scripts and files to fetch. */
-export function renderPage({ title, breadcrumb, links, main }: Page): string {
+/** Renders a complete HTML document, without scripts and, but for pictures, without files to fetch. */
+export function renderPage({ title, breadcrumb, links, main, description, image }: Page): string {
   return markup`<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -28,6 +32,7 @@ export function renderPage({ title, breadcrumb, links, main }: Page): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${title}</title>
+${renderSummary({ title, description, image })}
 <link rel="icon" href="data:,">
 <style>${PAGE_STYLE}</style>
 </head>
@@ -40,6 +45,22 @@ ${main}
 </body>
 </html>
 `.html;
+}
+
+/** Renders what other sites show of a link to a page (The Open Graph protocol). */
+export function renderSummary({
+  title,
+  description,
+  image,
+}: Pick<Page, "title" | "description" | "image">): Markup {
+  return markup`<meta name="description" content="${description}">
+<meta property="og:type" content="website">
+<meta property="og:title" content="${title}">
+<meta property="og:description" content="${description}">${
+    image !== undefined &&
+    markup`
+<meta property="og:image" content="${image}">`
+  }`;
 }
 
 function renderCrumb({ text, link }: Crumb): Markup {

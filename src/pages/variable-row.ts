@@ -20,21 +20,28 @@ export function isIndexCoordinate(variable: Variable): boolean {
   return variable.dims.length === 1 && variable.dims[0] === variable.name;
 }
 
+/** Content of a row. */
+export interface VariableRow {
+  readonly variable: Variable;
+  /** Undefined if the variable is described but not served. */
+  readonly array: ServedArray | undefined;
+  readonly preview: PreviewValues | undefined;
+  /** Picture beside it; empty if there is none. */
+  readonly picture: Markup;
+  /** Returns the last part of its fold. */
+  readonly code: () => Markup;
+}
+
 /**
  * Renders a variable as a list item. One line has name, dimensions, type, first values (or description, shape and chunks) and
  * size. A fold has everything else, while the page's budget lasts.
- * @param array Undefined if the variable is described but not served.
  */
-export function renderVariableRow(
-  variable: Variable,
-  array: ServedArray | undefined,
-  preview: PreviewValues | undefined,
-  budget: PageBudget,
-): Markup {
+export function renderVariableRow(row: VariableRow, budget: PageBudget): Markup {
+  const { variable, preview, picture } = row;
   const cells = rowCells(variable, preview);
-  if (budget.detailedVariables <= 0) return markup`<li><div class="row">${cells}</div></li>`;
+  if (budget.detailedVariables <= 0) return markup`<li>${picture}<div class="row">${cells}</div></li>`;
   budget.detailedVariables--;
-  return markup`<li><details><summary class="row">${cells}</summary><div class="more">${renderDetails(variable, array, budget)}</div></details></li>
+  return markup`<li>${picture}<details><summary class="row">${cells}</summary><div class="more">${renderDetails(row, budget)}</div></details></li>
 `;
 }
 
@@ -97,7 +104,7 @@ function lengthOf(values: readonly string[]): number {
   return values.reduce((length, value) => length + value.length + 1, 0);
 }
 
-function renderDetails(variable: Variable, array: ServedArray | undefined, budget: PageBudget): Markup {
+function renderDetails({ variable, array, code }: VariableRow, budget: PageBudget): Markup {
   const { shape, chunkShape, dims } = variable;
   const attributes =
     Object.keys(variable.attrs).length === 0
@@ -109,7 +116,7 @@ function renderDetails(variable: Variable, array: ServedArray | undefined, budge
     array,
   ).map(
     ([term, fact]) => markup`<div><dt>${term}</dt><dd>${fact}</dd></div>`,
-  )}</dl></div>${diagram.html !== "" && markup`<figure>${diagram}${shape.length > 3 && markup`<figcaption>last three of ${shape.length} dimensions</figcaption>`}</figure>`}`;
+  )}</dl></div>${diagram.html !== "" && markup`<figure>${diagram}${shape.length > 3 && markup`<figcaption>last three of ${shape.length} dimensions</figcaption>`}</figure>`}${code()}`;
 }
 
 const DELIVERY = {

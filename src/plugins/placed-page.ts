@@ -1,5 +1,5 @@
 import type { Document } from "../http/document.js";
-import { type PagePlace, placePage } from "../pages/page-place.js";
+import { type PagePlace, placePage, SERVICE_URL } from "../pages/page-place.js";
 import type { PluginContext } from "./plugin.js";
 
 /** Maximum of documents per page: one for each address that clients use for it. */
@@ -9,18 +9,21 @@ const MAX_PLACES = 4;
 export class PlacedPage {
   /** As `placePage` takes it. */
   readonly html: string;
+  /** Whether it contains the service's address. */
+  readonly quotesAddress: boolean;
   readonly #createDocument: PluginContext["createDocument"];
   /** By address. Equal content makes equal documents, so dropping one is harmless. */
   readonly #documents = new Map<string, Document>();
 
   constructor(html: string, createDocument: PluginContext["createDocument"]) {
     this.html = html;
+    this.quotesAddress = html.includes(SERVICE_URL);
     this.#createDocument = createDocument;
   }
 
   /** Returns the document for a place. */
   at(place: PagePlace): Document {
-    const address = `${place.serviceUrl} ${place.up} ${place.tokenQuery}`;
+    const address = `${this.quotesAddress ? place.serviceUrl : ""} ${place.up} ${place.tokenQuery}`;
     let document = this.#documents.get(address);
     if (document === undefined) {
       document = this.#createDocument(placePage(this.html, place), "text/html; charset=utf-8");

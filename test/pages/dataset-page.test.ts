@@ -10,6 +10,7 @@ function render(page: Partial<DatasetPage> & Pick<DatasetPage, "snapshot">): str
     nested: false,
     previews: new Map(),
     stores: ["zarr", "zarr3"],
+    looks: { explorer: true, pictures: true },
     serviceTitle: "Service",
     serviceLinks: ["docs"],
     ...page,
@@ -21,7 +22,7 @@ function groupAt(snapshot: DatasetPage["snapshot"], path: string): Group {
 }
 
 /** Elements without an end tag. */
-const VOID = new Set(["meta", "link", "br", "rect", "path"]);
+const VOID = new Set(["meta", "link", "br", "rect", "path", "img"]);
 
 /** Returns unclosed or misnested tags of a page; none if it is well formed. */
 function misnested(html: string): string[] {
@@ -105,7 +106,7 @@ t.test("a group's page shows its path and links up and down", async (t) => {
   t.match(html, "\ufdd1groups/model%20b/keys");
   t.match(html, "\ufdd0/datasets/climate/zarr/model%20b");
   const deep = render({ snapshot, group: groupAt(snapshot, "/model b/fine") });
-  t.match(deep, '<a href="\ufdd1groups/model%20b"><bdi>model b</bdi></a>');
+  t.match(deep, '<a href="\ufdd1groups/model%20b\ufdd2"><bdi>model b</bdi></a>');
   t.match(deep, '<li aria-current="page"><bdi>fine</bdi></li>');
   t.strictSame(misnested(deep), []);
 });
@@ -145,7 +146,7 @@ t.test("a hostile dataset stays text", async (t) => {
     previews: new Map([[evil, { first: [evil], last: [evil] }]]),
     serviceTitle: evil,
   });
-  t.notMatch(html, /<script|<img|\u202e/);
+  t.notMatch(html, /<script|<img src=x|\u202e/);
   t.notOk(html.includes("\0"));
   t.notMatch(html, /href="javascript/);
   t.strictSame(misnested(html), []);
@@ -160,12 +161,66 @@ t.test("a long attribute folds, and is whole when unfolded", async (t) => {
   );
 });
 
+t.test("pictures are fetched when they come into view, and lead to the explorer", async (t) => {
+  const html = render({ snapshot: airTemperature() });
+  const image =
+    '<img src="\ufdd1thumbnail/air.png\ufdd2" alt="Explore air" width="320" height="160" loading="lazy" decoding="async">';
+  t.ok(html.includes(`<a class="picture" href="\ufdd1explore\ufdd2#v=air">${image}</a>`));
+  t.same(
+    Array.from(html.matchAll(/thumbnail\/(\w+)\.png\ufdd2/g), ([, name]) => name),
+    ["land_mask", "air", "precipitation_rate_at_surface_since_previous_postprocessing"],
+    "variables with two axes of numbers have one",
+  );
+  t.ok(html.includes('<a class="explore" href="\ufdd1explore\ufdd2">Explore</a>'));
+  t.ok(html.includes('<meta property="og:image" content="\ufdd0/datasets/air/thumbnail/air.png">'));
+  t.ok(html.includes('<meta property="og:description" content="4x daily NMC reanalysis (1948)">'));
+  t.ok(html.includes('<meta property="og:title" content="air · Service">'));
+});
+
+t.test("pictures and the explorer of a group are those of its variables", async (t) => {
+  const snapshot = climateTree();
+  const html = render({ snapshot, group: groupAt(snapshot, "/model b/fine") });
+  t.ok(html.includes('src="\ufdd1thumbnail/model%20b/fine/tas.png\ufdd2"'));
+  t.ok(html.includes('href="\ufdd1groups/model%20b/fine/explore\ufdd2#v=tas"'));
+  t.match(render({ snapshot }), "thumbnail/model%20b/coarse/tas.png", "the root shows the first there is");
+});
+
+t.test("what a server does not have is not linked to", async (t) => {
+  const snapshot = airTemperature();
+  const neither = render({ snapshot, looks: { explorer: false, pictures: false } });
+  t.notMatch(neither, /<img|href="[^"]*explore|og:image/);
+  const pictures = render({ snapshot, looks: { explorer: false, pictures: true } });
+  t.match(pictures, '<span class="picture"><img src="\ufdd1thumbnail/air.png');
+  t.notMatch(pictures, /href="[^"]*explore/);
+  const explorer = render({ snapshot, looks: { explorer: true, pictures: false } });
+  t.notMatch(explorer, /<img|og:image/);
+  t.match(explorer, '<a href="\ufdd1explore\ufdd2#v=air">Explore air</a>');
+});
+
+t.test("each variable has code that reads it", async (t) => {
+  const snapshot = climateTree();
+  const html = render({ snapshot, group: groupAt(snapshot, "/model b/fine") });
+  const url = "\ufdd0/datasets/climate/zarr/model%20b/fine";
+  for (const line of [
+    `ds = xr.open_zarr(&quot;${url}&quot;)`,
+    "data = ds[&quot;tas&quot;].isel(time=0)",
+    "data = ds[&quot;lat&quot;]",
+    "zarr.root(store).resolve(&quot;pr&quot;)",
+    `gdal_translate &#39;ZARR:&quot;/vsicurl/${url}&quot;:/tas:0&#39;`,
+  ]) {
+    t.ok(html.includes(line), line);
+  }
+  t.match(render({ snapshot: airTemperature() }), "stored * 0.01", "packed numbers are unpacked");
+  t.notMatch(render({ snapshot: airTemperature(), stores: [] }), "Code that reads it");
+});
+
 t.test("thousands of variables and groups make a page that a browser shows", async (t) => {
   const variable = { dims: ["y", "x"], shape: [1000, 1000], attrs: { units: "K", comment: "c".repeat(500) } };
   const variables = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`v${index}`, variable]));
   const flat = render({ snapshot: fakeSnapshot("flat", { variables }) });
   t.ok(flat.length < 5_000_000, `${flat.length} characters`);
   t.match(flat, "15,000 more variables");
+  t.equal(flat.split("<img ").length - 1, 200, "a bounded number of pictures");
 
   const groups = Object.fromEntries(
     Array.from({ length: 20_000 }, (_, index): [string, FakeGroup] => [

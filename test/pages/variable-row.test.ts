@@ -1,4 +1,5 @@
 import t from "tap";
+import { NO_MARKUP } from "../../src/pages/markup.js";
 import { createPageBudget } from "../../src/pages/page-budget.js";
 import { formatPreview, renderVariableRow } from "../../src/pages/variable-row.js";
 import { type FakeVariable, fakeSnapshot } from "./fake-snapshot.js";
@@ -7,7 +8,10 @@ function rowOf(variable: FakeVariable): string {
   const array = fakeSnapshot("d", { variables: { v: variable } }).arrays.get("v");
   if (array === undefined) throw new Error("expected the variable");
   const budget = { ...createPageBudget(), detailedVariables: 0 };
-  return renderVariableRow(array.variable, array, undefined, budget).html;
+  return renderVariableRow(
+    { variable: array.variable, array, preview: undefined, picture: NO_MARKUP, code: () => NO_MARKUP },
+    budget,
+  ).html;
 }
 
 t.test("a row without values shows shape and chunks", async (t) => {

@@ -5,6 +5,7 @@ import type { DocumentReply, RouteRequest } from "../../http/reply.js";
 import type { Group } from "../../model/data-tree.js";
 import { datasetPageSteps } from "../../pages/dataset-page.js";
 import { STORE_PREFIXES } from "../../pages/dataset-usage.js";
+import { looksOf } from "../../pages/look-links.js";
 import { placeOf } from "../../pages/page-place.js";
 import { PlacedPage } from "../placed-page.js";
 import type { PluginContext } from "../plugin.js";
@@ -65,6 +66,7 @@ export function createPageReplies(context: PluginContext): PageReplies {
       nested,
       previews: previews.values,
       stores: STORE_PREFIXES.filter((prefix) => context.plugins().some(({ name }) => name === prefix)),
+      looks: looksOf(context.routes()),
       serviceTitle: context.title,
       serviceLinks: SERVICE_LINKS.filter((name) => context.routes().some(({ path }) => path === `/${name}`)),
     });
@@ -116,7 +118,7 @@ export function createPageReplies(context: PluginContext): PageReplies {
       const document = page.at(place);
       // Other caches must not keep an incomplete page for as long as the dataset's configuration allows.
       const cacheControl = complete ? snapshot.cacheControl : ASK_EACH_TIME;
-      return { kind: "document", document, cacheControl, quotesAddress: true };
+      return { kind: "document", document, cacheControl, quotesAddress: page.quotesAddress };
     },
   };
 }

@@ -8,6 +8,7 @@ import type { Route } from "../../http/routing/route.js";
 import type { Group } from "../../model/data-tree.js";
 import { packageVersion } from "../../observe/package-version.js";
 import { renderExplorePage } from "../../pages/explore-page.js";
+import { looksOf } from "../../pages/look-links.js";
 import { placeOf } from "../../pages/page-place.js";
 import { PlacedPage } from "../placed-page.js";
 import type { Plugin, PluginContext } from "../plugin.js";
@@ -55,12 +56,25 @@ async function createRoutes(context: PluginContext): Promise<readonly Route[]> {
 
   function reply(snapshot: DatasetSnapshot, group: Group, request: RouteRequest): DocumentReply {
     const page = context.memo(snapshot, `explore ${group.path}`, () => {
-      const html = renderExplorePage({ snapshot, group, assets: assets.names, serviceTitle: context.title });
+      const html = renderExplorePage({
+        snapshot,
+        group,
+        assets: assets.names,
+        looks: looksOf(context.routes()),
+        serviceTitle: context.title,
+      });
       return new PlacedPage(html, createDocument);
     });
     // However long the dataset's documents may be kept: the page names files of this very build.
     const cacheControl = ASK_EACH_TIME;
-    return { kind: "document", document: page.at(placeOf(request)), cacheControl, headers: HEADERS };
+    const { quotesAddress } = page;
+    return {
+      kind: "document",
+      document: page.at(placeOf(request)),
+      cacheControl,
+      quotesAddress,
+      headers: HEADERS,
+    };
   }
 
   const operation = {
