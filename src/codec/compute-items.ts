@@ -1,5 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import { coarsen } from "./coarsen.js";
 
 /**
  * Runs the compute step of a plan on a gathered box.
@@ -9,11 +10,14 @@ import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
  * @throws ZpublishError `codec-failed`
  */
 export function computeItems(
-  _items: Uint8Array,
-  { compute }: EncodingPlan,
-  _chunkCoords: readonly number[],
+  items: Uint8Array,
+  plan: EncodingPlan,
+  chunkCoords: readonly number[],
 ): Uint8Array {
+  const { compute } = plan;
   switch (compute?.kind) {
+    case "coarsen":
+      return coarsen(items, plan, compute, chunkCoords);
     default:
       throw new ZpublishError(
         "codec-failed",

@@ -108,9 +108,12 @@ async function makeRechunked(
   }
 
   const version = combineVersions(versions);
-  if (target === undefined) return makeAbsent(job, version);
-  // At the edge of the array the whole buffer is filled already.
-  if (!isZero(plan.fillItem) && plan.fillItem !== null && !passesEdge(plan, chunkCoords)) {
+  if (target === undefined) {
+    if (plan.compute === undefined || plan.absentIsAbsent) return makeAbsent(job, version);
+    // What is computed of fill values need not be the fill value of the result.
+    fillBuffer(raw, plan.fillItem);
+  } else if (!isZero(plan.fillItem) && plan.fillItem !== null && !passesEdge(plan, chunkCoords)) {
+    // At the edge of the array the whole buffer is filled already.
     for (const coords of absent) gatherFill(boxOf(plan.stored, coords), target, shape, plan.fillItem);
   }
   const name = `${storedChunkName(plan, regions[0] ?? [])} for served chunk ${chunkName(chunkCoords)}`;

@@ -3,16 +3,14 @@ import { encoderRevision } from "../codec/encoder-revision.js";
 import type { DatasetConfig } from "../config/config.js";
 import { ZpublishError } from "../errors.js";
 import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
-import type { JsonObject, JsonValue } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import { dataTreeSteps, dimensionConflictSteps, type GroupContent } from "../model/create-data-tree.js";
 import type { Variable } from "../model/data-tree.js";
 import { nameDimensionsSteps } from "../model/name-dimensions.js";
 import type { Refusal, StoredTree } from "../source/source.js";
-import { dimensionsAttribute } from "../zarr/dimension-names.js";
 import { createEncodingPlan } from "../zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
-import { writeV3 } from "../zarr/v3/write-v3.js";
+import { createServedArray } from "./create-served-array.js";
 import type { DatasetSnapshot, ServedArray } from "./dataset.js";
 import { resolveEncoding } from "./resolve-encoding.js";
 
@@ -131,39 +129,8 @@ function serveArray(
   const ofVariable = Object.hasOwn(config.variables, stored.path) ? config.variables[stored.path] : undefined;
   const asked = resolveEncoding(target, config.encoding, ofVariable);
   const planned = createEncodingPlan(stored, asked, { encoderRevision, maxChunkBytes });
-  const { plan, document, replacedCname } = planned;
-  const variable: Variable = Object.freeze({
-    name: stored.name,
-    path: stored.path,
-    dims,
-    shape: stored.shape,
-    chunkShape: document.chunks,
-    dataType: stored.dataType,
-    attrs: stored.attrs,
-  });
-  const zattrs: JsonObject = { ...stored.attrs, [dimensionsAttribute]: dims };
   const isAsked = Object.values(asked).some((value) => value !== undefined);
-  const describeV3 = () => writeV3(stored, planned, dims, isAsked);
-  const v3Problem = problemOf(describeV3);
-  const parts: JsonValue[] = [stored.path, { ...document }, zattrs, plan.id];
-  // Documents of v2 do not say all of a v3 array.
-  if (stored.v3 !== undefined) parts.push({ ...stored.v3, files: null });
-  const digest = digestOf(stringifyJson(parts));
-  return Object.freeze({
-    ...{ variable, document, zattrs, plan, replacedCname, stored, digest },
-    ...{ v3Problem, describeV3 },
-  });
-}
-
-/** Returns the message of what a function throws; undefined if it does not throw. */
-function problemOf(check: () => unknown): string | undefined {
-  try {
-    check();
-    return undefined;
-  } catch (error) {
-    if (error instanceof ZpublishError) return error.message;
-    throw error;
-  }
+  return createServedArray(stored, planned, dims, isAsked);
 }
 
 function isSameList(a: readonly string[], b: readonly string[]): boolean {
@@ -228,9 +195,4 @@ function* revisionSteps(
     }
   }
   return hash.digest("hex").slice(0, 24);
-}
-
-/** Hashes a text to 128 bits. */
-function digestOf(text: string): string {
-  return createHash("sha256").update(text).digest().toString("base64url", 0, 16);
 }

@@ -15,6 +15,7 @@ export function openChunkReader(source: ChunkSource, mayBlock = false): ChunkRea
     case "shards":
       return source.objects?.openReader(source) ?? openShardChunkReader(source, mayBlock);
     case "ranges":
+    case "served":
       return source.openReader();
     case "memory":
       return openMemoryChunkReader(source);
@@ -41,12 +42,15 @@ function openMemoryChunkReader(source: MemoryChunks): ChunkReader {
 /** Returns the name of a source's store, such as its directory, so that callers can bound reads per store; empty for memory. */
 export function storeOf(source: ChunkSource): string {
   if (source.kind === "memory" || source.kind === "given") return "";
-  if (source.kind === "ranges") return source.store;
+  if (source.kind === "ranges" || source.kind === "served") return source.store;
   return source.objects?.store ?? source.root ?? source.directory;
 }
 
-/** Tells whether the server's thread reads chunks for workers, since they are elsewhere, or since it has the index that finds them. */
+/**
+ * Tells whether the server's thread reads chunks for workers, since they are elsewhere or have to be made, or since it has the index
+ * that finds them.
+ */
 export function isReadForWorkers(source: ChunkSource): boolean {
-  if (source.kind === "ranges") return true;
+  if (source.kind === "ranges" || source.kind === "served") return true;
   return (source.kind === "files" || source.kind === "shards") && source.objects !== undefined;
 }

@@ -2,7 +2,7 @@
  * The place of an array's stored chunks: plain data that crosses threads, so that a worker opens its own reader.
  * `source/chunk-reader.ts` opens one.
  */
-export type ChunkSource = FileChunks | ShardChunks | RangeChunks | MemoryChunks | GivenChunks;
+export type ChunkSource = FileChunks | ShardChunks | RangeChunks | MemoryChunks | GivenChunks | ServedChunks;
 
 /** The rule by which chunk coordinates become a file name below the array's directory. */
 export interface ChunkKeyEncoding {
@@ -96,6 +96,24 @@ export interface GivenChunks {
 }
 
 /**
+ * Chunks that this server makes itself, of a coarser level. The server's thread gets them from the cache, or has them made, and hands
+ * them to workers. All fields but the function are a name that no other array has.
+ */
+export interface ServedChunks {
+  readonly kind: "served";
+  /** Name of the dataset, and of the place of its data. */
+  readonly store: string;
+  /** Path of the array. */
+  readonly path: string;
+  /** Id of the plan that makes the chunks. */
+  readonly plan: string;
+  /** Levels above stored chunks: a chunk of level 3 waits for chunks of level 2, and so on. */
+  readonly level: number;
+  /** Returns the same reader at each call. */
+  readonly openReader: () => ChunkReader;
+}
+
+/**
  * Reader of an array's stored chunks. Callers check that coordinates are inside the stored grid.
  *
  * An absent chunk is `undefined`. A failure throws `source-unreadable` or `corrupt-chunk`, and names the chunk by its
@@ -152,6 +170,8 @@ export interface ChunkReader {
 export interface ReadOptions {
   /** Whether the chunk was checked just now, so that opening its file waits for no disk. Default false. */
   readonly wasChecked?: boolean;
+  /** Aborts when nothing needs the chunk any more. Only readers of chunks that have to be made know it. */
+  readonly signal?: AbortSignal | undefined;
   /** Allocates the memory for the bytes. Default: memory of their own. */
   readonly allocate?: (byteLength: number) => Uint8Array<ArrayBuffer>;
   /**

@@ -8,7 +8,10 @@ import type { DataType } from "../../model/data-type.js";
  */
 export type ComputeStep = CoarsenStep | PictureStep;
 
-/** How cells of the level below become one of the level above; missing values are left out, but for `nearest`. */
+/**
+ * How cells of the level below become one of the level above. Missing values are left out, but by `nearest`, which takes the first cell
+ * of each block. Of values that are equally frequent `mode` takes the smallest.
+ */
 export type CoarsenMethod = "mean" | "nearest" | "max" | "mode";
 
 /** Makes a chunk of a coarser level, in C order. */
@@ -21,10 +24,15 @@ export interface CoarsenStep {
   readonly from: DataType;
   /** Type of the items that are made. */
   readonly to: DataType;
-  /** Packing of the items that are read. Values are written unpacked, unless `to` equals `from` and values are only selected. */
+  /**
+   * Packing of the items that are read; its valid range is not applied, as in xarray. Means are written unpacked if `to` is a float, and
+   * else rounded half to even. All other methods select items, and `to` is `from`.
+   */
   readonly packing: Packing;
-  /** One item that stands for a missing value, of the type `to`; null for zero bytes. */
+  /** One item of the type `to` that stands for a missing value; null for zero bytes. */
   readonly missingItem: Uint8Array | null;
+  /** One item of the type `to` for cells outside of the array; null for zero bytes. */
+  readonly fillItem: Uint8Array | null;
 }
 
 /** Makes a small picture (PNG) of a box whose axes have length 1 but for `y` and `x`. */

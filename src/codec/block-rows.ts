@@ -1,0 +1,118 @@
+import { elementCount } from "../model/chunk-grid.js";
+
+/** Blocks of a box of items, and the items that they become, both in C order. Lengths and strides are per axis, in items. */
+export interface Blocks {
+  readonly boxShape: readonly number[];
+  readonly outShape: readonly number[];
+  /** Cells of the box that lie inside of the array. */
+  readonly inside: readonly number[];
+  /** Items that have cells inside of the array. */
+  readonly outInside: readonly number[];
+  readonly strides: readonly number[];
+  readonly outStrides: readonly number[];
+  /** Cells per axis that become one: 1 or 2. */
+  readonly factors: readonly number[];
+  /** Whether some of the box lies outside of the array. */
+  readonly isAtEdge: boolean;
+}
+
+/** Lays out the blocks of a box. @param chunkCoords Position of the box in the grid of boxes. */
+export function blocksOf(
+  shape: readonly number[],
+  boxShape: readonly number[],
+  factors: readonly number[],
+  chunkCoords: readonly number[],
+): Blocks {
+  const inside = boxShape.map((length, axis) =>
+    Math.max(0, Math.min(length, shape[axis]! - chunkCoords[axis]! * length)),
+  );
+  const outShape = boxShape.map((length, axis) => Math.ceil(length / factors[axis]!));
+  return {
+    boxShape,
+    outShape,
+    inside,
+    outInside: inside.map((length, axis) => Math.ceil(length / factors[axis]!)),
+    strides: stridesOf(boxShape),
+    outStrides: stridesOf(outShape),
+    factors,
+    isAtEdge: inside.some((length, axis) => length < boxShape[axis]!),
+  };
+}
+
+/** A piece of the rows that a row of blocks consists of. */
+export interface BlockRow {
+  /** Index of the first cell of each row. */
+  readonly starts: readonly number[];
+  /** Cells of each row. */
+  readonly length: number;
+  /** Cells from the first to the second cell of a block in a row; 0 if it has one cell of each. */
+  readonly distance: number;
+  /** Index of the first item that they become. */
+  readonly outStart: number;
+}
+
+/** Cells of an unhalved end of rows from which on it is a row itself, and the axis before it has several. */
+const LONG_CELLS = 32;
+
+/**
+ * Visits all blocks in rows as long as possible: axes at the end that are not halved belong to the cells of the axis before them.
+ * @param maxLength Cells of a row at a time, at least 2 * {@link LONG_CELLS}.
+ */
+export function forEachBlockRow(
+  blocks: Blocks,
+  maxLength: number,
+  visit: (starts: readonly number[], length: number, distance: number, outStart: number) => void,
+): void {
+  const { boxShape, inside, strides, outStrides, factors } = blocks;
+  /** Axes before this one have rows of their own. */
+  let axis = boxShape.length;
+  while (axis > 0 && factors[axis - 1] === 1 && isWhole(axis - 1)) axis--;
+  // The axis before whole ones: its cells are runs of theirs.
+  const run = elementCount(boxShape.slice(axis));
+  const isRun = axis === 0 || run >= LONG_CELLS;
+  const rowAxis = isRun ? axis : axis - 1;
+  const isHalved = !isRun && factors[rowAxis] === 2;
+  const rowLength = isRun ? run : run * inside[rowAxis]!;
+  const distance = isHalved ? run : 0;
+  const piece = isHalved ? Math.floor(maxLength / (2 * run)) * 2 * run : maxLength;
+
+  function isWhole(of: number): boolean {
+    return inside[of] === boxShape[of];
+  }
+
+  function visitRow(starts: readonly number[], outStart: number): void {
+    for (let from = 0; from < rowLength; from += piece) {
+      const outFrom = isHalved ? from / 2 : from;
+      const length = Math.min(piece, rowLength - from);
+      visit(
+        starts.map((start) => start + from),
+        length,
+        distance,
+        outStart + outFrom,
+      );
+    }
+  }
+
+  function descend(depth: number, starts: readonly number[], outStart: number): void {
+    if (depth === rowAxis) {
+      visitRow(starts, outStart);
+      return;
+    }
+    const factor = factors[depth]!;
+    const stride = strides[depth]!;
+    for (let at = 0, out = outStart; at < inside[depth]!; at += factor, out += outStrides[depth]!) {
+      const next = starts.map((start) => start + at * stride);
+      // The last block may have one cell only.
+      const hasSecond = factor === 2 && at + 1 < inside[depth]!;
+      descend(depth + 1, hasSecond ? [...next, ...next.map((start) => start + stride)] : next, out);
+    }
+  }
+
+  descend(0, [0], 0);
+}
+
+function stridesOf(shape: readonly number[]): number[] {
+  const strides = new Array<number>(shape.length).fill(1);
+  for (let axis = shape.length - 2; axis >= 0; axis--) strides[axis] = strides[axis + 1]! * shape[axis + 1]!;
+  return strides;
+}

@@ -1,0 +1,218 @@
+import type { Packing } from "../cf/packing.js";
+import { ZpublishError } from "../errors.js";
+import type { DataType } from "../model/data-type.js";
+import { readHalf, writeHalf } from "../model/float-bits.js";
+import type { NumericType } from "../zarr/plan/numeric-type.js";
+import { HIGH_WORD, isWide, LOW_WORD, nativeBytes, swapToOrder, viewOf, wordsOf } from "./numeric-view.js";
+
+/** Items as doubles: of all types but 64-bit integers they are exact. */
+export interface RowReader {
+  /**
+   * Reads items into the first places of a row; missing ones become NaN.
+   * @param first Index of the first item.
+   * @returns False if some are integers of more than 53 bits, which are rounded.
+   */
+  read(row: Float64Array, first: number, count: number): boolean;
+  /** The items if they are 64-bit integers. */
+  readonly wide: BigInt64Array | BigUint64Array | undefined;
+}
+
+/** Doubles that become items. */
+export interface RowWriter {
+  /** Writes the first places of a row; NaN becomes the missing item. @param first Index of the first item. */
+  write(row: Float64Array, first: number, count: number): void;
+  /** Writes 64-bit integers, as {@link RowReader.wide} has them; undefined is missing. */
+  writeWide(index: number, value: bigint | undefined): void;
+  /** Returns the bytes in the type's byte order; nothing can be written any more. */
+  finish(): Uint8Array;
+}
+
+const TWO_32 = 2 ** 32;
+/** Greatest higher word, and the opposite of the least, of integers of at most 53 bits. */
+const MAX_HIGH_WORD = 2 ** 21 - 1;
+
+/** Tells whether items of a type are numbers that can be computed with. */
+export function isNumeric({ kind, itemSize }: DataType): boolean {
+  return kind === "b" || kind === "i" || kind === "u" || (kind === "f" && itemSize <= 8);
+}
+
+/** Opens items for reading. @throws ZpublishError `codec-failed` if they are no numbers */
+export function openRows(bytes: Uint8Array, dataType: DataType, packing: Packing): RowReader {
+  const type = numericTypeOf(dataType, packing);
+  const marks = marksOf(packing, type, dataType.itemSize);
+  const native = nativeBytes(bytes, type);
+  const readRow =
+    dataType.kind === "f" && dataType.itemSize === 2
+      ? halfReader(native)
+      : isWide(type)
+        ? wideReader(native, type, marks)
+        : numberReader(native, type);
+  const BigView = type.kind === "u" ? BigUint64Array : BigInt64Array;
+  return {
+    read(row, first, count) {
+      const isExact = readRow(row, first, count);
+      for (const mark of marks) maskRow(row, count, mark);
+      return isExact;
+    },
+    wide: isWide(type)
+      ? new BigView(native.buffer as ArrayBuffer, native.byteOffset, native.length / 8)
+      : undefined,
+  };
+}
+
+/** Opens memory for items. @param missingItem One item in the type's byte order; null for zero bytes. */
+export function openRowsForWriting(
+  bytes: Uint8Array,
+  dataType: DataType,
+  packing: Packing,
+  missingItem: Uint8Array | null,
+): RowWriter {
+  const type = numericTypeOf(dataType, packing);
+  const missing = nativeBytes((missingItem ?? new Uint8Array(dataType.itemSize)).slice(), type);
+  // Fill items are in it already.
+  swapToOrder(bytes, type);
+  const finish = () => swapToOrder(bytes, type);
+  if (isWide(type)) return { ...wideWriter(bytes, type, missing), finish };
+  const writeWide = () => {
+    throw new ZpublishError("codec-failed", `expected 64-bit integers, received ${dataType.numpyName}`);
+  };
+  if (dataType.kind === "f" && dataType.itemSize === 2)
+    return { write: halfWriter(bytes, missing), writeWide, finish };
+  const items = viewOf(bytes, type);
+  const missingValue = viewOf(missing, type)[0] as number;
+  return {
+    write(row, first, count) {
+      if (!Number.isNaN(missingValue)) unmaskRow(row, count, missingValue);
+      items.set(row.subarray(0, count), first);
+    },
+    writeWide,
+    finish,
+  };
+}
+
+/** Replaces a stored number that means a missing value. */
+function maskRow(row: Float64Array, count: number, mark: number): void {
+  for (let i = 0; i < count; i++) if (row[i] === mark) row[i] = Number.NaN;
+}
+
+function unmaskRow(row: Float64Array, count: number, missing: number): void {
+  for (let i = 0; i < count; i++) if (Number.isNaN(row[i])) row[i] = missing;
+}
+
+/** The type of typed arrays that has an item's bits; words for half floats. */
+function numericTypeOf(dataType: DataType, { isUnsigned }: Packing): NumericType {
+  const { kind, itemSize, byteOrder } = dataType;
+  if (!isNumeric(dataType))
+    throw new ZpublishError("codec-failed", `expected numbers, received ${dataType.numpyName}`);
+  const isHalf = kind === "f" && itemSize === 2;
+  const unsigned = kind === "b" || isHalf || (isUnsigned ?? kind === "u");
+  const numericKind = kind === "f" && !isHalf ? "f" : unsigned ? "u" : "i";
+  return {
+    kind: numericKind,
+    itemSize: itemSize as NumericType["itemSize"],
+    isBigEndian: byteOrder === ">" && itemSize > 1,
+    name: dataType.numpyStr,
+  };
+}
+
+/**
+ * The stored numbers that mean a missing value, as far as the type has them. With `_Unsigned` they may be written in the other
+ * signedness.
+ */
+function marksOf({ missing, isUnsigned }: Packing, type: NumericType, itemSize: number): number[] {
+  if (type.kind === "f") return missing.map((mark) => (itemSize === 4 ? Math.fround(mark) : mark));
+  const span = 2 ** (8 * itemSize);
+  const least = type.kind === "u" ? 0 : -span / 2;
+  const wrap = (mark: number) => {
+    if (isUnsigned === undefined || mark < -span / 2 || mark >= span) return mark;
+    return mark < least ? mark + span : mark >= least + span ? mark - span : mark;
+  };
+  return [...new Set(missing.map(wrap))];
+}
+
+type ReadRow = RowReader["read"];
+
+function numberReader(bytes: Uint8Array, type: NumericType): ReadRow {
+  const items = viewOf(bytes, type);
+  return (row, first, count) => {
+    row.set(items.subarray(first, first + count));
+    return true;
+  };
+}
+
+let halves: Float64Array | undefined;
+
+/** All half floats, by their bits. */
+function halfTable(): Float64Array {
+  if (halves === undefined) {
+    halves = new Float64Array(65_536);
+    const view = new DataView(new ArrayBuffer(2));
+    for (let bits = 0; bits < halves.length; bits++) {
+      view.setUint16(0, bits);
+      halves[bits] = readHalf(view, false);
+    }
+  }
+  return halves;
+}
+
+function halfReader(bytes: Uint8Array): ReadRow {
+  const words = new Uint16Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length / 2);
+  const table = halfTable();
+  return (row, first, count) => {
+    for (let i = 0; i < count; i++) row[i] = table[words[first + i]!]!;
+    return true;
+  };
+}
+
+function halfWriter(bytes: Uint8Array, missing: Uint8Array): RowWriter["write"] {
+  const words = new Uint16Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length / 2);
+  const missingWord = missing[0]! | (missing[1]! << 8);
+  const view = new DataView(new ArrayBuffer(2));
+  return (row, first, count) => {
+    for (let i = 0; i < count; i++) {
+      writeHalf(view, row[i]!, true);
+      words[first + i] = Number.isNaN(row[i]) ? missingWord : view.getUint16(0, true);
+    }
+  };
+}
+
+function wideReader(bytes: Uint8Array, type: NumericType, marks: readonly number[]): ReadRow {
+  const words = wordsOf(bytes);
+  const [atLow, atHigh] = [LOW_WORD, HIGH_WORD];
+  const isSigned = type.kind === "i";
+  return (row, first, count) => {
+    let isExact = true;
+    for (let i = 0; i < count; i++) {
+      const at = 2 * (first + i);
+      const word = words[at + atHigh]!;
+      const high = isSigned ? word : word >>> 0;
+      const value = high * TWO_32 + (words[at + atLow]! >>> 0);
+      row[i] = value;
+      if (high > MAX_HIGH_WORD || high < -MAX_HIGH_WORD) isExact &&= marks.includes(value);
+    }
+    return isExact;
+  };
+}
+
+function wideWriter(bytes: Uint8Array, type: NumericType, missing: Uint8Array): Omit<RowWriter, "finish"> {
+  const words = wordsOf(bytes);
+  const [atLow, atHigh] = [LOW_WORD, HIGH_WORD];
+  const missingWords = wordsOf(missing);
+  const BigView = type.kind === "u" ? BigUint64Array : BigInt64Array;
+  const items = new BigView(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length / 8);
+  const missingBig = new BigView(missing.buffer as ArrayBuffer, missing.byteOffset, 1)[0] as bigint;
+  return {
+    write(row, first, count) {
+      for (let i = 0; i < count; i++) {
+        const value = row[i]!;
+        const at = 2 * (first + i);
+        const isMissing = Number.isNaN(value);
+        words[at + atLow] = isMissing ? missingWords[atLow]! : value | 0;
+        words[at + atHigh] = isMissing ? missingWords[atHigh]! : Math.floor(value / TWO_32) | 0;
+      }
+    },
+    writeWide(index, value) {
+      items[index] = value ?? missingBig;
+    },
+  };
+}
