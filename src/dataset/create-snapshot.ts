@@ -12,14 +12,13 @@ import { createEncodingPlan } from "../zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import { createServedArray } from "./create-served-array.js";
 import type { DatasetSnapshot, ServedArray } from "./dataset.js";
+import { type OverviewOptions, withOverviews } from "./overviews/create-overviews.js";
 import { resolveEncoding } from "./resolve-encoding.js";
 
 /** Options of {@link createSnapshot}. */
-export interface SnapshotOptions {
+export interface SnapshotOptions extends OverviewOptions {
   /** The snapshot before; undefined when the dataset is opened. */
   readonly before?: DatasetSnapshot;
-  /** Largest decoded size of a chunk that is not passed through. Default 1 GiB. */
-  readonly maxChunkBytes?: number | undefined;
 }
 
 /**
@@ -42,7 +41,7 @@ export function* snapshotSteps(
   config: DatasetConfig,
   tree: StoredTree,
   cacheControlDefault: string,
-  { before, maxChunkBytes }: SnapshotOptions = {},
+  { before, ...options }: SnapshotOptions = {},
 ): CooperativeTask<DatasetSnapshot> {
   const arrays = new Map<string, ServedArray>();
   const refused: Refusal[] = [...tree.refused];
@@ -64,7 +63,7 @@ export function* snapshotSteps(
           stored,
           dimsOfArray,
           before?.arrays.get(stored.path),
-          maxChunkBytes,
+          options.maxChunkBytes,
         );
         arrays.set(stored.path, served);
         variables.push(served.variable);
@@ -88,7 +87,7 @@ export function* snapshotSteps(
   for (const { v3Problem } of arrays.values())
     if (v3Problem !== undefined) warnings.push(`served as Zarr v2 only: ${v3Problem}`);
 
-  return Object.freeze({
+  const snapshot: DatasetSnapshot = {
     id: config.id,
     location: config.location,
     revision: yield* revisionSteps(contents, arrays),
@@ -101,7 +100,8 @@ export function* snapshotSteps(
     warnings,
     cacheControl: config.cacheControl ?? cacheControlDefault,
     immutable: config.immutable,
-  });
+  };
+  return withOverviews(snapshot, config.overviews, options);
 }
 
 function withdrawnOf(refused: readonly Refusal[], before: DatasetSnapshot | undefined): ReadonlySet<string> {

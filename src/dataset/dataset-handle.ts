@@ -5,6 +5,7 @@ import type { Log } from "../observe/log.js";
 import type { Source } from "../source/source.js";
 import type { DatasetSnapshot } from "./dataset.js";
 import { type OpenDataset, openDataset } from "./open-dataset.js";
+import type { OverviewOptions } from "./overviews/create-overviews.js";
 
 /** Time until a dataset is refreshed again if something in it seems half written. */
 const HELD_RETRY_MS = 1_000;
@@ -15,10 +16,8 @@ const FAILED_RETRY_MS = 1_000;
 export type GivenDataset = DatasetConfig & { readonly source?: Source };
 
 /** Options that all datasets of a configuration share. */
-export interface DatasetHandleOptions {
+export interface DatasetHandleOptions extends OverviewOptions {
   readonly cacheControl: string;
-  /** Same as in `SnapshotOptions`. */
-  readonly maxChunkBytes?: number | undefined;
   readonly log: Log;
   /** Called when a snapshot replaces another, so that references to the old one can be dropped. */
   readonly onChange?: (() => void) | undefined;
@@ -63,7 +62,7 @@ export function createDatasetHandle(
   config: GivenDataset,
   source: Source,
   // By name, so that the closures below do not retain the caller's other options.
-  { log, onChange, maxChunkBytes, cacheControl: cacheControlDefault }: DatasetHandleOptions,
+  { log, onChange, maxChunkBytes, openLevelReader, cacheControl: cacheControlDefault }: DatasetHandleOptions,
 ): DatasetHandle {
   const { id } = config;
   let cacheControl = config.cacheControl ?? cacheControlDefault;
@@ -78,7 +77,8 @@ export function createDatasetHandle(
 
   async function openNow(progress?: (arraysRead: number) => void): Promise<void> {
     try {
-      dataset = await openDataset(config, source, cacheControl, progress, maxChunkBytes);
+      const options = { maxChunkBytes, openLevelReader };
+      dataset = await openDataset(config, source, cacheControl, progress, options);
       dataset.setCacheControl(cacheControl);
     } catch (error) {
       setTimeout(() => {

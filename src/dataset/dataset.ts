@@ -1,6 +1,7 @@
 import type { JsonObject } from "../json/json-value.js";
 import type { DataTree, Variable } from "../model/data-tree.js";
 import type { Refusal } from "../source/source.js";
+import type { CoarsenMethod } from "../zarr/plan/compute-step.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { ArrayDocument } from "../zarr/v2/array-document.js";
@@ -50,8 +51,26 @@ export interface DatasetSnapshot {
   /** True if chunks are never rewritten in place, so that requests need not check it. */
   readonly immutable: boolean;
   readonly location: string;
-  /** Coarser versions of the arrays, as a dataset whose groups are the levels; undefined if it has none. */
+  /**
+   * Coarser levels of the dataset, a tree of their own: groups `0` (the dataset itself), `1`, `2`, … below a root without arrays.
+   * Level arrays are made when they are first asked for. Undefined if the configuration asks for none.
+   */
   readonly overviews?: DatasetSnapshot | undefined;
+  /** Levels of a snapshot that is the `overviews` of a dataset; undefined for datasets. */
+  readonly levels?: OverviewLevels | undefined;
+}
+
+/** What a snapshot of overviews is made of. */
+export interface OverviewLevels {
+  /** The dataset that is coarsened. */
+  readonly dataset: DatasetSnapshot;
+  /** Number of levels above the dataset. */
+  readonly count: number;
+  /** Dimensions that are coarsened, by name. */
+  readonly horizontal: ReadonlySet<string>;
+  readonly method: CoarsenMethod;
+  /** Convention of the metadata in Zarr v2. */
+  readonly metadata: "geo" | "ome";
 }
 
 /**

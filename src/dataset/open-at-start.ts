@@ -4,6 +4,7 @@ import { workThrough } from "../event-loop/work-through.js";
 import type { Log } from "../observe/log.js";
 import type { Source } from "../source/source.js";
 import { createDatasetHandle, type DatasetHandle, errorOfDataset } from "./dataset-handle.js";
+import type { OverviewOptions } from "./overviews/create-overviews.js";
 import type { Slot } from "./refresh-scheduler.js";
 import { createRefreshThrottle } from "./refresh-throttle.js";
 
@@ -26,10 +27,8 @@ export interface OpenProgress {
 }
 
 /** Options of {@link openAtStart}. */
-export interface OpenOptions {
+export interface OpenOptions extends OverviewOptions {
   readonly cacheControl: string;
-  /** Same as in `SnapshotOptions`. */
-  readonly maxChunkBytes?: number | undefined;
   /** True if a dataset that cannot be opened is a warning instead of an error. */
   readonly skipInvalid: boolean;
   readonly log: Log;

@@ -4,6 +4,7 @@ import { runCooperatively } from "../event-loop/cooperative-task.js";
 import type { Source } from "../source/source.js";
 import { snapshotSteps } from "./create-snapshot.js";
 import type { DatasetSnapshot } from "./dataset.js";
+import { type OverviewOptions, withOverviews } from "./overviews/create-overviews.js";
 
 /** Refreshes in a row that must find something unreadable before it is withdrawn; see {@link OpenDataset.refresh}. */
 const REFUSALS_BEFORE_WITHDRAWAL = 3;
@@ -37,7 +38,6 @@ export interface OpenDataset {
  * Reads a source and makes the first snapshot of it.
  * @param cacheControl Default of the configuration's.
  * @param progress Called with the number of arrays read so far.
- * @param maxChunkBytes Same as in `SnapshotOptions`.
  * @throws ZpublishError `invalid-metadata`, `source-unreadable` or `invalid-config`.
  */
 export async function openDataset(
@@ -45,12 +45,17 @@ export async function openDataset(
   source: Source,
   cacheControl: string,
   progress?: (arraysRead: number) => void,
-  maxChunkBytes?: number,
+  options: OverviewOptions = {},
 ): Promise<OpenDataset> {
   const first = await source.readTree(progress);
   let { fingerprint } = first;
-  let snapshot = await runCooperatively(snapshotSteps(config, first, cacheControl, { maxChunkBytes }));
+  let snapshot = await runCooperatively(snapshotSteps(config, first, cacheControl, options));
   let refusals = 0;
+
+  function withCacheControl(from: DatasetSnapshot, cacheControl: string): DatasetSnapshot {
+    if (from.cacheControl === cacheControl) return from;
+    return withOverviews({ ...from, cacheControl }, config.overviews, options);
+  }
 
   return {
     id: config.id,
@@ -61,7 +66,7 @@ export async function openDataset(
       const tree = await source.readTree();
       const steps = snapshotSteps(config, tree, snapshot.cacheControl, {
         before: snapshot,
-        maxChunkBytes,
+        ...options,
       });
       const next = await runCooperatively(steps);
       const isHalfWritten = next.refused.some(
@@ -85,8 +90,4 @@ export async function openDataset(
     },
     close: () => source.close(),
   };
-}
-
-function withCacheControl(snapshot: DatasetSnapshot, cacheControl: string): DatasetSnapshot {
-  return snapshot.cacheControl === cacheControl ? snapshot : Object.freeze({ ...snapshot, cacheControl });
 }

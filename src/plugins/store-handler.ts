@@ -9,6 +9,7 @@ import { elementCount } from "../model/chunk-grid.js";
 import type { DataTree, Group, Variable } from "../model/data-tree.js";
 import { normalNodePath } from "../model/node-path.js";
 import { listingPieces } from "../pages/listing.js";
+import type { StorePlace } from "./store-place.js";
 
 /** Parameters of a request. */
 export type Params = RouteRequest["params"];
@@ -51,25 +52,27 @@ export function* visitBelow(
 }
 
 /**
- * Creates a handler that answers from the dataset's snapshot. Before a 404 it refreshes the dataset: a client may know of a
+ * Creates a handler that answers from the snapshot at a place. Before a 404 it refreshes the dataset: a client may know of a
  * chunk from another instance, and takes a 404 for fill values.
  * @param mayBeNew Whether the path could exist in a newer snapshot.
  */
 export function storeHandler(
   datasets: Datasets,
+  place: StorePlace,
   answer: StoreAnswer,
   mayBeNew: (snapshot: DatasetSnapshot, params: Params) => boolean,
 ): Route["handler"] {
   return ({ params }) => {
-    const snapshot = datasets.get(params.dataset_id as string);
+    const dataset = datasets.get(params.dataset_id as string);
+    const snapshot = place.snapshotOf(dataset);
     try {
       return answer(snapshot, params);
     } catch (error) {
       const isAbsent = error instanceof ZpublishError && error.code === "not-found";
       if (!isAbsent || !mayBeNew(snapshot, params)) throw error;
-      return datasets.refreshBeforeNotFound(snapshot).then((newer) => {
-        if (newer === snapshot) throw error;
-        return answer(newer, params);
+      return datasets.refreshBeforeNotFound(dataset).then((newer) => {
+        if (newer === dataset) throw error;
+        return answer(place.snapshotOf(newer), params);
       });
     }
   };
@@ -87,13 +90,13 @@ export function withRoot(route: Route): Route[] {
 }
 
 /** Redirects a store without its slash. */
-export function storeRedirect(datasets: Datasets, path: string): Route {
+export function storeRedirect(datasets: Datasets, place: StorePlace): Route {
   return {
-    path,
+    path: place.path,
     priority: "page",
     operation: { summary: "Redirects to the store's listing", contentType: "text/html; charset=utf-8" },
     handler({ params }) {
-      datasets.get(params.dataset_id as string);
+      place.snapshotOf(datasets.get(params.dataset_id as string));
       return { kind: "redirect", to: "with-slash" };
     },
   };

@@ -72,6 +72,7 @@ export async function openApp(config: ServerConfig, parts: AppParts, former?: Ap
     const datasets = await openDatasets(config.datasets, {
       cacheControl: config.cacheControl,
       maxChunkBytes: config.limits.maxChunkBytes,
+      openLevelReader: (snapshot, array) => parts.chunks().openReader(snapshot, array),
       skipInvalid: config.skipInvalid,
       log: parts.datasetLog,
       progress: parts.progress,

@@ -49,7 +49,7 @@ export function fakeContext(parts: FakeParts): PluginContext {
         waitingReads: 0,
       },
     },
-    previews: { values: previews ?? (async () => undefined) },
+    previews: { values: previews ?? (async () => undefined), numbers: async () => undefined },
     plugins: () => plugins.map((name) => ({ name, version: "0.1.0", path: `zpublish/plugins/${name}` })),
     versions: { zpublish: "0.1.0", node: "20.20.2", LANG: "C.UTF-8" },
     createDocument,

@@ -23,9 +23,10 @@ const TREE = storedTree([
 t.test("documents too large for one iteration of the loop have the same bytes", async (t) => {
   const source = { ...fakeSource(TREE), location: "here" };
   const { url, get } = await startServer(t, { datasets: [{ ...CONFIG, source }] });
-  const { tree, arrays } = createSnapshot(CONFIG, TREE, "");
+  const snapshot = createSnapshot(CONFIG, TREE, "");
+  const { tree } = snapshot;
   const expected: Readonly<Record<string, JsonValue>> = {
-    "zarr/.zmetadata": runNow(consolidatedMetadata(tree, tree.root, arrays)),
+    "zarr/.zmetadata": runNow(consolidatedMetadata(snapshot, tree.root, tree.root.attrs)),
     info: datasetSchema(tree.root),
     dict: datasetDict(tree.root),
     keys: [...tree.root.variables.keys()],

@@ -1,6 +1,8 @@
 import { cfTimeFormatter } from "../../cf/cf-time.js";
+import { packingOf } from "../../cf/packing.js";
 import { fillBuffer } from "../../codec/fill-buffer.js";
 import type { ChunkOutcome } from "../../codec/made-chunk.js";
+import { errorFromData } from "../../errors.js";
 import { elementCount } from "../../model/chunk-grid.js";
 import type { ChunkTask } from "../../pool/chunk-task.js";
 import { createEncodingPlan } from "../../zarr/plan/create-encoding-plan.js";
@@ -16,6 +18,8 @@ const LAST_COUNT = 3;
 
 /** Maximum bytes of a chunk that is decoded for a preview. */
 const MAX_CHUNK_BYTES = 64 * 2 ** 20;
+/** Maximum of numbers that are read of a variable: of coordinates, few have more. */
+const MAX_NUMBERS = 262_144;
 /** Maximum length of a text; the rest is cut, because a preview is one line of a page. */
 const MAX_TEXT_LENGTH = 200;
 
@@ -45,6 +49,7 @@ export function createPreviewService(makeChunk: MakeChunk): PreviewService {
         return undefined;
       }
     },
+    numbers: ({ stored }) => readUnpacked(stored, makeChunk),
   };
 }
 
@@ -75,6 +80,23 @@ async function readItems(
   const formatTime = cfTimeFormatter(stored.attrs);
   const numbers = formatTime && readNumbers(items, dataType);
   return numbers && formatTime ? numbers.map(formatTime) : formatItems(items, dataType);
+}
+
+async function readUnpacked(
+  stored: StoredArray,
+  makeChunk: MakeChunk,
+): Promise<readonly number[] | undefined> {
+  const [length = 0, ...others] = stored.shape;
+  if (others.length > 0 || length === 0 || length > MAX_NUMBERS) return undefined;
+  if (readNumbers(new Uint8Array(), stored.dataType) === undefined) return undefined;
+  const asked = { chunkShape: [length], compressor: null, filters: null };
+  const { plan } = createEncodingPlan(stored, asked, { maxChunkBytes: MAX_CHUNK_BYTES });
+  const items = readNumbers(await readChunk(plan, [0], makeChunk), stored.dataType);
+  const { missing, scale, offset } = packingOf(stored.attrs, stored.fill.served);
+  return items?.map((item) => {
+    const number = Number(item);
+    return missing.includes(number) ? Number.NaN : number * scale + offset;
+  });
 }
 
 /** Reads objects. They have no fixed size, so their chunks are read in the stored grid. */
@@ -126,7 +148,7 @@ async function readChunk(
 ): Promise<Uint8Array> {
   const outcome = await makeChunk({ plan, chunkCoords });
   if (outcome.status === "encoded") return outcome.bytes;
-  if (outcome.status === "failed") throw new Error(outcome.error.message);
+  if (outcome.status === "failed") throw errorFromData(outcome.error);
   const bytes = new Uint8Array(elementCount(plan.served.chunkShape) * plan.itemSize);
   fillBuffer(bytes, plan.fillItem);
   return bytes;

@@ -8,6 +8,12 @@ export interface PreviewService {
    * cannot be decoded or the source failed.
    */
   values(array: ServedArray): Promise<PreviewValues | undefined>;
+  /**
+   * Returns all values of a short one-dimensional variable, unpacked, NaN for missing ones. Undefined if they are no numbers, or more
+   * than 262,144.
+   * @throws ZpublishError if the source or a codec failed.
+   */
+  numbers(array: ServedArray): Promise<readonly number[] | undefined>;
 }
 
 /** The first and last values of a variable. */

@@ -8,11 +8,13 @@ import type { JsonValue } from "../../json/json-value.js";
 import { stringifyJson } from "../../json/stringify-json.js";
 import type { Group } from "../../model/data-tree.js";
 import { packageVersion } from "../../observe/package-version.js";
-import { largeJsonReply } from "../document-reply.js";
+import { listingPieces } from "../../pages/listing.js";
+import { documentReply, largeJsonReply } from "../document-reply.js";
 import type { Plugin, PluginContext } from "../plugin.js";
+import { overviewsOf } from "../store-place.js";
 import { datasetDictSteps, datasetSchemaSteps } from "./group-documents.js";
 import { DICT_SCHEMA, INFO_SCHEMA, NAMES_SCHEMA } from "./json-schemas.js";
-import { createPageReplies } from "./page-replies.js";
+import { createPageReplies, storesOf } from "./page-replies.js";
 
 const JSON_TYPE = "application/json";
 const HTML_TYPE = "text/html; charset=utf-8";
@@ -152,6 +154,27 @@ function createRoutes(context: PluginContext): readonly Route[] {
         return largeJsonReply(context, snapshot, "dataset_info groups", "/", () =>
           listSteps(snapshot.tree.groups.keys()),
         );
+      },
+    },
+    {
+      path: `${DATASET}/overviews`,
+      priority: "page",
+      operation: page("Redirects to the list of the stores of overviews", DATASET_PARAMETERS),
+      handler(request) {
+        overviewsOf(snapshotOf(request));
+        return { kind: "redirect", to: "with-slash" };
+      },
+    },
+    {
+      path: `${DATASET}/overviews/`,
+      priority: "page",
+      operation: page("Stores of a dataset's coarser levels, with relative links", DATASET_PARAMETERS),
+      handler(request) {
+        const overviews = overviewsOf(snapshotOf(request));
+        return documentReply(context, overviews, "dataset_info overviews", "/", HTML_TYPE, () => {
+          const entries = storesOf(context).map((prefix) => `${prefix}/`);
+          return listingPieces({ title: `/datasets/${overviews.id}/overviews/`, entries });
+        });
       },
     },
     {

@@ -4,7 +4,7 @@ import { ASK_EACH_TIME } from "../../http/access/access-rules.js";
 import type { DocumentReply, RouteRequest } from "../../http/reply.js";
 import type { Group } from "../../model/data-tree.js";
 import { datasetPageSteps } from "../../pages/dataset-page.js";
-import { STORE_PREFIXES } from "../../pages/dataset-usage.js";
+import { STORE_PREFIXES, type StorePrefix } from "../../pages/dataset-usage.js";
 import { looksOf } from "../../pages/look-links.js";
 import { placeOf } from "../../pages/page-place.js";
 import { PlacedPage } from "../placed-page.js";
@@ -65,7 +65,7 @@ export function createPageReplies(context: PluginContext): PageReplies {
       group,
       nested,
       previews: previews.values,
-      stores: STORE_PREFIXES.filter((prefix) => context.plugins().some(({ name }) => name === prefix)),
+      stores: storesOf(context),
       looks: looksOf(context.routes()),
       serviceTitle: context.title,
       serviceLinks: SERVICE_LINKS.filter((name) => context.routes().some(({ path }) => path === `/${name}`)),
@@ -129,4 +129,9 @@ function* groupsBelow(snapshot: DatasetSnapshot, group: Group): Iterable<Group> 
   for (const [path, other] of snapshot.tree.groups) {
     if (path !== group.path && path.startsWith(prefix)) yield other;
   }
+}
+
+/** Lists the prefixes of Zarr stores that the server has. */
+export function storesOf(context: PluginContext): readonly StorePrefix[] {
+  return STORE_PREFIXES.filter((prefix) => context.plugins().some(({ name }) => name === prefix));
 }

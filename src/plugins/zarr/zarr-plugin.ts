@@ -1,5 +1,6 @@
 import type { DatasetSnapshot } from "../../dataset/dataset.js";
 import { findGroup } from "../../dataset/find-group.js";
+import { ownerOf } from "../../dataset/overviews/create-overviews.js";
 import { ZpublishError } from "../../errors.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { Reply } from "../../http/reply.js";
@@ -9,6 +10,7 @@ import type { Group } from "../../model/data-tree.js";
 import { normalNodePath } from "../../model/node-path.js";
 import { packageVersion } from "../../observe/package-version.js";
 import { documentReply, jsonReply, largeJsonReply } from "../document-reply.js";
+import { withGroupAttributes } from "../group-attributes.js";
 import type { Plugin, PluginContext } from "../plugin.js";
 import {
   assertListable,
@@ -23,23 +25,24 @@ import {
   storeRedirect,
   withRoot,
 } from "../store-handler.js";
+import { routesAtPlaces, type StorePlace } from "../store-place.js";
 import { consolidatedMetadata, GROUP_DOCUMENT } from "./store-documents.js";
 
-const STORE = "/datasets/{dataset_id}/zarr";
 const JSON_TYPE = "application/json";
 const HTML_TYPE = "text/html; charset=utf-8";
 
-/** The plugin that serves every dataset, and every group of it, as a Zarr v2 store. */
+/** The plugin that serves every dataset and its overviews, and every group of them, as Zarr v2 stores. */
 const zarrPlugin: Plugin = {
   name: "zarr",
   version: packageVersion,
   path: "zpublish/plugins/zarr",
-  routes: createRoutes,
+  routes: (context) => routesAtPlaces("zarr", (place) => createRoutes(context, place)),
 };
 export default zarrPlugin;
 
-function createRoutes(context: PluginContext): readonly Route[] {
+function createRoutes(context: PluginContext, place: StorePlace): readonly Route[] {
   const { datasets, chunks } = context;
+  const store = place.path;
 
   function reply(snapshot: DatasetSnapshot, name: string, path: string, content: () => JsonObject) {
     return jsonReply(context, snapshot, name, path, content);
@@ -51,7 +54,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     answer: (snapshot: DatasetSnapshot, group: Group) => Reply | Promise<Reply>,
   ): Route[] {
     return withRoot({
-      path: `${STORE}/{group_path:path}/${name}`,
+      path: `${store}/{group_path:path}/${name}`,
       priority: "page",
       operation: {
         summary,
@@ -62,6 +65,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
       },
       handler: storeHandler(
         datasets,
+        place,
         (snapshot, params) => answer(snapshot, findGroup(snapshot, params.group_path ?? "")),
         isUnknownNode,
       ),
@@ -74,7 +78,9 @@ function createRoutes(context: PluginContext): readonly Route[] {
     const array = snapshot.arrays.get(path);
     if (array !== undefined) return reply(snapshot, "zarr .zattrs", path, () => array.zattrs);
     const group = findNode(snapshot, path);
-    return reply(snapshot, "zarr .zattrs", group.path, () => group.attrs);
+    return withGroupAttributes(context, snapshot, group, 2, (attrs) =>
+      reply(snapshot, "zarr .zattrs", group.path, () => attrs),
+    );
   }
 
   function arrayDocument(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
@@ -88,7 +94,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     if (array !== undefined) assertListable(snapshot, array);
     const entries =
       array === undefined ? listGroup(findNode(snapshot, path)) : listArray(array.plan.served.gridShape);
-    const title = `/datasets/${snapshot.id}/zarr/${path}`;
+    const title = `/datasets/${snapshot.id}/${place.name}/${path}`;
     return documentReply(context, snapshot, "zarr listing", path, HTML_TYPE, () =>
       listingDocument(title, entries),
     );
@@ -99,7 +105,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     const variablePath = normalNodePath(params.var ?? "");
     const chunkKey = params.chunk as string;
     const array = snapshot.arrays.get(variablePath);
-    if (array !== undefined) return chunks.serve(snapshot, array, chunkKey);
+    if (array !== undefined) return chunks.serve(ownerOf(snapshot, array), array, chunkKey);
     const path = variablePath === "" ? chunkKey : `${variablePath}/${chunkKey}`;
     if (snapshot.tree.groups.has(`/${path}`) || snapshot.arrays.has(path)) {
       return { kind: "redirect", to: "with-slash" };
@@ -113,15 +119,17 @@ function createRoutes(context: PluginContext): readonly Route[] {
       ".zmetadata",
       "Consolidated metadata of a group and everything below it",
       (snapshot, group) =>
-        largeJsonReply(context, snapshot, "zarr .zmetadata", group.path, () =>
-          consolidatedMetadata(snapshot.tree, group, snapshot.arrays),
+        withGroupAttributes(context, snapshot, group, 2, (attrs) =>
+          largeJsonReply(context, snapshot, "zarr .zmetadata", group.path, () =>
+            consolidatedMetadata(snapshot, group, attrs),
+          ),
         ),
     ),
     ...groupDocument(".zgroup", "Zarr v2 group document", (snapshot, group) =>
       reply(snapshot, "zarr .zgroup", group.path, () => GROUP_DOCUMENT),
     ),
     ...withRoot({
-      path: `${STORE}/{group_path:path}/.zattrs`,
+      path: `${store}/{group_path:path}/.zattrs`,
       priority: "page",
       operation: {
         summary: "Attributes of a group or an array, _ARRAY_DIMENSIONS included",
@@ -130,10 +138,10 @@ function createRoutes(context: PluginContext): readonly Route[] {
         parameters: NODE,
         ranged: true,
       },
-      handler: storeHandler(datasets, attributes, isUnknownNode),
+      handler: storeHandler(datasets, place, attributes, isUnknownNode),
     }),
     {
-      path: `${STORE}/{var:path}/.zarray`,
+      path: `${store}/{var:path}/.zarray`,
       priority: "page",
       operation: {
         summary: "Zarr v2 array document",
@@ -142,21 +150,21 @@ function createRoutes(context: PluginContext): readonly Route[] {
         parameters: VARIABLE,
         ranged: true,
       },
-      handler: storeHandler(datasets, arrayDocument, isUnknownNode),
+      handler: storeHandler(datasets, place, arrayDocument, isUnknownNode),
     },
-    storeRedirect(datasets, STORE),
+    storeRedirect(datasets, place),
     ...withRoot({
-      path: `${STORE}/{group_path:path}/`,
+      path: `${store}/{group_path:path}/`,
       priority: "page",
       operation: {
         summary: "Listing of a group or an array, with relative links",
         contentType: HTML_TYPE,
         parameters: NODE,
       },
-      handler: storeHandler(datasets, listing, isUnknownNode),
+      handler: storeHandler(datasets, place, listing, isUnknownNode),
     }),
     {
-      path: `${STORE}/{var:path}/{chunk}`,
+      path: `${store}/{var:path}/{chunk}`,
       priority: "chunk",
       operation: {
         summary: "One encoded chunk",
@@ -165,7 +173,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
         parameters: { ...VARIABLE, chunk: "Chunk indices joined by dots, `0.12.3`; `0` for a scalar" },
         ranged: true,
       },
-      handler: storeHandler(datasets, chunk, (_snapshot, { chunk: key = "" }) => CANONICAL_KEY.test(key)),
+      handler: storeHandler(datasets, place, chunk, (_snapshot, { chunk: key = "" }) => CANONICAL_KEY.test(key)),
     },
   ];
 }

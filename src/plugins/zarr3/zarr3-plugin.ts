@@ -1,4 +1,5 @@
 import type { DatasetSnapshot, ServedArray } from "../../dataset/dataset.js";
+import { ownerOf } from "../../dataset/overviews/create-overviews.js";
 import { ZpublishError } from "../../errors.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { Reply } from "../../http/reply.js";
@@ -7,6 +8,7 @@ import type { Group } from "../../model/data-tree.js";
 import { normalNodePath } from "../../model/node-path.js";
 import { packageVersion } from "../../observe/package-version.js";
 import { documentReply, jsonReply, largeJsonReply } from "../document-reply.js";
+import { withGroupAttributes } from "../group-attributes.js";
 import type { Plugin, PluginContext } from "../plugin.js";
 import {
   assertListable,
@@ -21,34 +23,37 @@ import {
   storeRedirect,
   withRoot,
 } from "../store-handler.js";
+import { routesAtPlaces, type StorePlace } from "../store-place.js";
 import { v3GroupDocument } from "./zarr3-documents.js";
 
-const STORE = "/datasets/{dataset_id}/zarr3";
 const HTML_TYPE = "text/html; charset=utf-8";
 const DOCUMENT = "zarr.json";
 
-/** The plugin that serves every dataset, and every group of it, as a Zarr v3 store. */
+/** The plugin that serves every dataset and its overviews, and every group of them, as Zarr v3 stores. */
 const zarr3Plugin: Plugin = {
   name: "zarr3",
   version: packageVersion,
   path: "zpublish/plugins/zarr3",
-  routes: createRoutes,
+  routes: (context) => routesAtPlaces("zarr3", (place) => createRoutes(context, place)),
 };
 export default zarr3Plugin;
 
 /** An array as this plugin serves it: its chunks are those of v2, unless v3 serves the stored files. */
 const v3Arrays = new WeakMap<ServedArray, ServedArray>();
 
-function createRoutes(context: PluginContext): readonly Route[] {
+function createRoutes(context: PluginContext, place: StorePlace): readonly Route[] {
   const { datasets, chunks } = context;
+  const store = place.path;
 
   function document(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
     const path = normalNodePath(params.group_path ?? "");
     const array = snapshot.arrays.get(path);
     if (array === undefined) {
       const group = findNode(snapshot, path);
-      return largeJsonReply(context, snapshot, "zarr3 group", group.path, () =>
-        v3GroupDocument(snapshot.tree, group, snapshot.arrays),
+      return withGroupAttributes(context, snapshot, group, 3, (attrs) =>
+        largeJsonReply(context, snapshot, "zarr3 group", group.path, () =>
+          v3GroupDocument(snapshot, group, attrs),
+        ),
       );
     }
     const { v3Problem } = array;
@@ -64,7 +69,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     const name = chunkNameOf(params);
     const { path } = name;
     const entries = listEntries(snapshot, name);
-    const title = `/datasets/${snapshot.id}/zarr3/${path}`;
+    const title = `/datasets/${snapshot.id}/${place.name}/${path}`;
     return documentReply(context, snapshot, "zarr3 listing", path, HTML_TYPE, () =>
       listingDocument(title, entries),
     );
@@ -78,7 +83,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
     // v2 calls the one chunk of a scalar 0, v3 does not.
     const isScalar = array?.variable.shape.length === 0;
     if (array !== undefined && (key === "") === isScalar)
-      return chunks.serve(snapshot, asV3(array), key || "0");
+      return chunks.serve(ownerOf(snapshot, array), asV3(array), key || "0");
     if (snapshot.tree.groups.has(`/${path}`) || snapshot.arrays.has(path))
       return { kind: "redirect", to: "with-slash" };
     refuseLostChunk(snapshot, variablePath ?? "", key || "0");
@@ -87,7 +92,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
 
   return [
     ...withRoot({
-      path: `${STORE}/{group_path:path}/${DOCUMENT}`,
+      path: `${store}/{group_path:path}/${DOCUMENT}`,
       priority: "page",
       operation: {
         summary: "Zarr v3 document of a group or an array; of a group with consolidated metadata",
@@ -96,21 +101,21 @@ function createRoutes(context: PluginContext): readonly Route[] {
         parameters: NODE,
         ranged: true,
       },
-      handler: storeHandler(datasets, document, isUnknown),
+      handler: storeHandler(datasets, place, document, isUnknown),
     }),
-    storeRedirect(datasets, STORE),
+    storeRedirect(datasets, place),
     ...withRoot({
-      path: `${STORE}/{group_path:path}/`,
+      path: `${store}/{group_path:path}/`,
       priority: "page",
       operation: {
         summary: "Listing of a group, an array or its chunks, with relative links",
         contentType: HTML_TYPE,
         parameters: NODE,
       },
-      handler: storeHandler(datasets, listing, isUnknown),
+      handler: storeHandler(datasets, place, listing, isUnknown),
     }),
     {
-      path: `${STORE}/{chunk_path:path}`,
+      path: `${store}/{chunk_path:path}`,
       priority: "chunk",
       operation: {
         summary: "One encoded chunk, or a shard",
@@ -125,6 +130,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
       },
       handler: storeHandler(
         datasets,
+        place,
         chunk,
         (_snapshot, params) => chunkNameOf(params).variablePath !== undefined,
       ),

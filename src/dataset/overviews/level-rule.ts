@@ -1,0 +1,75 @@
+import { isCategorical } from "../../cf/packing.js";
+import type { JsonObject } from "../../json/json-value.js";
+import type { Group, Variable } from "../../model/data-tree.js";
+import type { CoarsenMethod } from "../../zarr/plan/compute-step.js";
+
+/** How a variable comes to a coarser level: as it is, coarsened, or not at all. */
+export type LevelRule =
+  | { readonly kind: "same" }
+  | {
+      readonly kind: "coarsen";
+      readonly method: CoarsenMethod;
+      /** Cells per axis that become one. */
+      readonly factors: readonly number[];
+    }
+  | { readonly kind: "none"; readonly reason: string };
+
+const SAME: LevelRule = Object.freeze({ kind: "same" });
+
+/**
+ * Returns how a variable comes to coarser levels. Coordinates are means of their cells. Categories and truth values are never averaged;
+ * what has no mean (texts, times, structures, complex numbers) takes the first cell. A mean of the bounds of cells is no bound.
+ * @param horizontal Dimensions that are coarsened.
+ * @param method How data variables are coarsened.
+ */
+export function levelRule(
+  group: Group,
+  variable: Variable,
+  horizontal: ReadonlySet<string>,
+  method: CoarsenMethod,
+): LevelRule {
+  const { dims, dataType, attrs, name } = variable;
+  const factors = dims.map((dim) => (horizontal.has(dim) ? 2 : 1));
+  if (!factors.includes(2)) return SAME;
+  const { kind } = dataType;
+  if (kind === "O") return { kind: "none", reason: "items of no fixed size cannot be coarsened" };
+  if (boundsOf(group).has(name)) return { kind: "none", reason: "bounds of cells cannot be coarsened" };
+  const asked = group.coordinateNames.has(name) ? "mean" : method;
+  if (kind === "b" || isCategorical(attrs))
+    return { kind: "coarsen", method: asked === "mean" ? "mode" : asked, factors };
+  const isNumber = kind === "f" || kind === "i" || kind === "u";
+  return { kind: "coarsen", method: isNumber ? asked : "nearest", factors };
+}
+
+/**
+ * Returns the attributes of a variable of a coarser level: without the names of variables that are left out. xarray takes no name of a
+ * list of coordinates for one if another is missing.
+ */
+export function levelAttributes(attrs: JsonObject, isLeftOut: (name: string) => boolean): JsonObject {
+  const { bounds, coordinates, ...rest } = attrs;
+  const names = typeof coordinates === "string" ? coordinates.split(/\s+/) : [];
+  const kept = names.filter((name) => !isLeftOut(name));
+  const hasBounds = typeof bounds === "string" && !isLeftOut(bounds);
+  if ((hasBounds || bounds === undefined) && kept.length === names.length) return attrs;
+  return {
+    ...rest,
+    ...(hasBounds && { bounds }),
+    ...(coordinates !== undefined && { coordinates: names.length === 0 ? coordinates : kept.join(" ") }),
+  };
+}
+
+const boundsOfGroups = new WeakMap<Group, ReadonlySet<string>>();
+
+/** Returns the names of the variables of a group that hold bounds of coordinates (CF section 7.1). */
+function boundsOf(group: Group): ReadonlySet<string> {
+  let names = boundsOfGroups.get(group);
+  if (names === undefined) {
+    names = new Set(
+      [...group.variables.values()]
+        .map(({ attrs }) => attrs.bounds)
+        .filter((name) => typeof name === "string"),
+    );
+    boundsOfGroups.set(group, names);
+  }
+  return names;
+}
