@@ -1,0 +1,93 @@
+import { CALENDARS, type Calendar } from "../cf/calendar.js";
+import type { JsonObject } from "../json/json-value.js";
+import type { AxisDescription, AxisValues } from "./dataset-description.js";
+import { daysOfIso } from "./date-ticks.js";
+
+/** The axis of a plot along which a series runs. Plain data. */
+export interface PlotAxis {
+  /** `lat [degrees_north]`, or the name of the dimension alone. */
+  readonly label: string;
+  /** Ascending: values of the coordinate, days since day 0 of the calendar, or indices. */
+  readonly positions: Float64Array;
+  /** Whether positions are in the opposite order of the cells. */
+  readonly isReversed: boolean;
+  /** Undefined unless positions are days. */
+  readonly calendar: Calendar | undefined;
+  /** Names of the cells, in their order, if positions are indices of texts. */
+  readonly names: readonly string[] | undefined;
+  /** Whether the axis is drawn upright, as of heights and depths. */
+  readonly isVertical: boolean;
+  /** Whether greater positions are lower: depths and pressures. */
+  readonly isDownward: boolean;
+}
+
+const PRESSURE_UNITS = /^(?:hpa|pa|mbar|millibars?|bar|dbar|decibars?|kpa)$/i;
+
+/**
+ * Creates the axis of a plot: by its coordinate if that is complete and in order, else by index.
+ * @param attrs Attributes of the coordinate; undefined if it has none.
+ */
+export function createPlotAxis(axis: AxisDescription, values: AxisValues, attrs: JsonObject = {}): PlotAxis {
+  const { dim, length, role } = axis;
+  const isVertical = role === "Z";
+  const calendar = values.calendar === undefined ? undefined : CALENDARS[values.calendar.toLowerCase()];
+  const positions =
+    calendar !== undefined && values.texts !== undefined
+      ? Float64Array.from(values.texts, (text) => daysOfIso(text, calendar))
+      : values.numbers;
+  const order = positions?.length === length ? orderOf(positions) : undefined;
+  if (positions === undefined || order === undefined) {
+    return {
+      label: dim,
+      positions: Float64Array.from({ length }, (_, index) => index),
+      isReversed: false,
+      calendar: undefined,
+      names: values.texts,
+      isVertical,
+      isDownward: false,
+    };
+  }
+  return {
+    label: values.units === undefined || calendar !== undefined ? dim : `${dim} [${values.units}]`,
+    positions: order > 0 ? positions : positions.toReversed(),
+    isReversed: order < 0,
+    calendar,
+    names: undefined,
+    isVertical,
+    isDownward: isVertical && isDownward(attrs, values.units),
+  };
+}
+
+/** Returns the index of the cell at a place in the axis' positions, or the reverse. */
+export function cellAt({ positions, isReversed }: PlotAxis, index: number): number {
+  return isReversed ? positions.length - 1 - index : index;
+}
+
+/**
+ * Returns the values of a series in the order of an axis, as a plot takes them: null for gaps.
+ * @param isLog Whether values that are not positive are gaps, which have no place on the axis.
+ */
+export function plotValues(axis: PlotAxis, values: ArrayLike<number>, isLog: boolean): (number | null)[] {
+  return Array.from(axis.positions, (_, index) => {
+    const value = values[cellAt(axis, index)] ?? Number.NaN;
+    return Number.isFinite(value) && (!isLog || value > 0) ? value : null;
+  });
+}
+
+/** By the attribute `positive` (CF section 4.3); pressures fall upwards without it. */
+function isDownward({ positive }: JsonObject, units: string | undefined): boolean {
+  if (typeof positive === "string" && /^(?:up|down)$/i.test(positive))
+    return positive.toLowerCase() === "down";
+  return units !== undefined && PRESSURE_UNITS.test(units);
+}
+
+/** Returns 1 for ascending numbers, -1 for descending ones, undefined for others; equal neighbours are in order. */
+function orderOf(positions: Float64Array): 1 | -1 | undefined {
+  const order = (positions.at(-1) ?? 0) >= (positions[0] ?? 0) ? 1 : -1;
+  for (let index = 0; index < positions.length; index++) {
+    const position = positions[index] as number;
+    if (!Number.isFinite(position)) return undefined;
+    if (index > 0 && (position - (positions[index - 1] as number)) * order < 0) return undefined;
+  }
+  return order;
+}
