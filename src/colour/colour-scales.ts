@@ -9,6 +9,7 @@ import {
   interpolateRdBu,
   interpolateTurbo,
   interpolateViridis,
+  schemeTableau10,
 } from "d3-scale-chromatic";
 
 /** Use of a colour scale: from low to high, away from a middle, or round a circle such as directions. */
@@ -68,6 +69,18 @@ export function colourTable(name: ColourScaleName, isReversed = false): Uint8Arr
     tables.set(key, table);
   }
   return table;
+}
+
+/**
+ * Returns the colours of categories: 3 bytes each, red first. Up to ten have colours that differ clearly; more are spread over a
+ * rainbow.
+ */
+export function categoryColours(count: number): Uint8Array {
+  const isFew = count <= schemeTableau10.length;
+  const colours = Array.from({ length: count }, (_, index) =>
+    isFew ? (schemeTableau10[index] as string) : interpolateTurbo((index + 0.5) / count),
+  );
+  return Uint8Array.from(colours.flatMap(channelsOf));
 }
 
 /** Parses `#rrggbb` and `rgb(r, g, b)`, the forms that d3 writes. */
