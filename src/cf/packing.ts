@@ -37,6 +37,11 @@ export function isCategorical(attrs: JsonObject): boolean {
   return attrs.flag_values !== undefined || attrs.flag_masks !== undefined;
 }
 
+/** Returns the `flag_values` of a variable that {@link isCategorical}: empty if it has masks only. */
+export function flagValuesOf(attrs: JsonObject): number[] {
+  return numbersOf(attrs.flag_values);
+}
+
 function numbersOf(value: JsonValue | undefined): number[] {
   const values = isJsonArray(value) ? value : [value];
   return values.map((each) => toNumber(each)).filter((each) => each !== undefined);

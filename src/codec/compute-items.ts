@@ -1,6 +1,7 @@
 import { ZpublishError } from "../errors.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { coarsen } from "./coarsen.js";
+import { drawPicture } from "./picture.js";
 
 /**
  * Runs the compute step of a plan on a gathered box.
@@ -18,6 +19,8 @@ export function computeItems(
   switch (compute?.kind) {
     case "coarsen":
       return coarsen(items, plan, compute, chunkCoords);
+    case "picture":
+      return drawPicture(items, plan, compute, chunkCoords);
     default:
       throw new ZpublishError(
         "codec-failed",

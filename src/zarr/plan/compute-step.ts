@@ -55,6 +55,11 @@ export interface PictureStep {
   /** Undefined: a sequential one, or a diverging one if the range is symmetric. */
   readonly scale?: ColourScaleName | undefined;
   readonly isReversed: boolean;
-  /** Whether values are categories, which have no range. */
-  readonly isCategorical: boolean;
+  /**
+   * Values that are categories, in the order of their colours; others that occur follow them. Categories have no range and no scale.
+   * Undefined if values are no categories.
+   */
+  readonly categories?: readonly number[] | undefined;
+  /** Names what the bytes depend on besides: colours, the way of drawing, and the encoder. */
+  readonly revision: string;
 }

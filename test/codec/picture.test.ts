@@ -1,0 +1,205 @@
+import t from "tap";
+import { packingOf } from "../../src/cf/packing.js";
+import { drawPicture } from "../../src/codec/picture.js";
+import { categoryColours, colourTable } from "../../src/colour/colour-scales.js";
+import { parseDataType } from "../../src/model/parse-data-type.js";
+import type { PictureStep } from "../../src/zarr/plan/compute-step.js";
+import { createPicturePlan } from "../../src/zarr/plan/create-picture-plan.js";
+import { storedArray } from "../zarr/stored-array.js";
+import { decodePng, rowsOf } from "./decode-png.js";
+
+type Changes = Partial<PictureStep> & {
+  readonly shape?: readonly number[];
+  readonly box?: readonly number[];
+  readonly at?: readonly number[];
+  readonly dtype?: string;
+};
+
+/** Draws items of a box, by default all of a plane of floats whose range is 0 to 255 in greys. */
+function draw(
+  items: ArrayBufferView,
+  { shape = [2, 3], box = shape, at, dtype = "<f4", ...step }: Changes = {},
+) {
+  const compute: PictureStep = {
+    kind: "picture",
+    from: parseDataType(dtype),
+    packing: packingOf({}),
+    ...{
+      y: 0,
+      x: 1,
+      isFlippedY: false,
+      isFlippedX: false,
+      width: shape[1] as number,
+      height: shape[0] as number,
+    },
+    ...{ range: [0, 255], scale: "greys", isReversed: false, revision: "test" },
+    ...step,
+  };
+  const plan = createPicturePlan(storedArray({ shape, dtype }), box, compute);
+  const bytes = new Uint8Array(items.buffer, items.byteOffset, items.byteLength);
+  return decodePng(drawPicture(bytes, plan, compute, at ?? shape.map(() => 0)));
+}
+
+const SIX = Float32Array.of(0, 1, 2, 3, 4, 5);
+
+t.test("draws values row by row, from the lowest colour at the begin of the range", async (t) => {
+  const png = draw(SIX);
+  t.strictSame(rowsOf(png), [
+    [1, 2, 3],
+    [4, 5, 6],
+  ]);
+  const table = colourTable("greys");
+  t.strictSame(png.colourOf(1), [...table.subarray(3, 6), 255]);
+  t.strictSame(png.colourOf(255), [...table.subarray(765), 255]);
+  t.strictSame(draw(SIX, { isReversed: true }).colourOf(255), [...table.subarray(0, 3), 255]);
+});
+
+t.test("flips rows and columns", async (t) => {
+  t.strictSame(rowsOf(draw(SIX, { isFlippedY: true })), [
+    [4, 5, 6],
+    [1, 2, 3],
+  ]);
+  t.strictSame(rowsOf(draw(SIX, { isFlippedX: true })), [
+    [3, 2, 1],
+    [6, 5, 4],
+  ]);
+});
+
+t.test("draws any axes of a box, in any order", async (t) => {
+  const transposed = { shape: [3, 1, 2], y: 2, x: 0, width: 3, height: 2 };
+  t.strictSame(rowsOf(draw(Float32Array.of(0, 3, 1, 4, 2, 5), transposed)), [
+    [1, 2, 3],
+    [4, 5, 6],
+  ]);
+});
+
+t.test("draws only what is inside the array of a box that passes its edge", async (t) => {
+  const edge = { shape: [3, 5], box: [2, 3], at: [1, 1], width: 2, height: 1 };
+  t.strictSame(rowsOf(draw(Float32Array.of(7, 8, 99, 99, 99, 99), edge)), [[8, 9]]);
+});
+
+t.test("repeats cells if there are more pixels, evenly", async (t) => {
+  t.strictSame(rowsOf(draw(SIX, { width: 7, height: 4 })), [
+    [1, 1, 2, 2, 2, 3, 3],
+    [1, 1, 2, 2, 2, 3, 3],
+    [4, 4, 5, 5, 5, 6, 6],
+    [4, 4, 5, 5, 5, 6, 6],
+  ]);
+});
+
+t.test("takes the mean of at most three by three cells, missing ones left out", async (t) => {
+  const nine = Float32Array.of(1, 2, 3, 4, 5, 6, 7, 8, Number.NaN);
+  t.strictSame(
+    rowsOf(draw(nine, { shape: [3, 3], width: 1, height: 1 })),
+    [[1 + 36 / 8]].map((row) => row.map(Math.floor)),
+  );
+  // Of ten cells the second, sixth and ninth.
+  const ten = Float32Array.from({ length: 10 }, (_, index) => 2 ** index / 4);
+  t.strictSame(rowsOf(draw(ten, { shape: [1, 10], width: 1, height: 1 })), [
+    [1 + Math.floor((2 + 32 + 256) / 12)],
+  ]);
+});
+
+t.test("values beyond the range have the colours of its ends, infinite ones too", async (t) => {
+  const values = Float32Array.of(
+    -1,
+    255,
+    1000,
+    Number.POSITIVE_INFINITY,
+    Number.NEGATIVE_INFINITY,
+    Number.NaN,
+  );
+  t.strictSame(rowsOf(draw(values)), [
+    [1, 255, 255],
+    [255, 1, 0],
+  ]);
+});
+
+t.test("chooses the range by the values of the picture", async (t) => {
+  const values = Float32Array.from({ length: 101 }, (_, index) => index);
+  const free = { shape: [1, 101], range: undefined };
+  const [row = []] = rowsOf(draw(values, free));
+  // 2 and 98 by percentiles, which are round.
+  t.equal(row[50], 1 + Math.floor(0.5 * 255));
+  t.strictSame([row[0], row[2], row[98], row[100]], [1, 1, 255, 255]);
+  const symmetric = draw(
+    values.map((value) => value - 50),
+    { ...free, scale: undefined },
+  );
+  t.strictSame(symmetric.colourOf(128), [...colourTable("rdbu").subarray(384, 387), 255], "diverging");
+  t.strictSame(draw(values, { ...free, scale: undefined }).colourOf(128), [
+    ...colourTable("viridis").subarray(384, 387),
+    255,
+  ]);
+});
+
+t.test("equal values are not missing, however large", async (t) => {
+  for (const value of [0, 7, -1e30, 3e38]) {
+    const png = draw(new Float32Array(6).fill(value), { range: undefined });
+    t.strictSame(rowsOf(png), [
+      [128, 128, 128],
+      [128, 128, 128],
+    ]);
+  }
+});
+
+t.test("a picture without values is transparent", async (t) => {
+  const png = draw(new Float32Array(6).fill(Number.NaN), { range: undefined });
+  t.strictSame(rowsOf(png), [
+    [0, 0, 0],
+    [0, 0, 0],
+  ]);
+  t.equal(png.colourOf(0)[3], 0);
+  t.strictSame(
+    rowsOf(draw(new Float32Array(6).fill(Number.POSITIVE_INFINITY), { range: undefined }))[0],
+    [255, 255, 255],
+  );
+});
+
+t.test("finds the few values of a picture that is nearly empty", async (t) => {
+  const values = new Float32Array(200 * 200).fill(Number.NaN);
+  values[4_321] = 7;
+  t.equal(draw(values, { shape: [200, 200], range: undefined }).indices[4_321], 128);
+});
+
+t.test("false and true always have the same colours", async (t) => {
+  const bool = { dtype: "|b1", range: undefined };
+  t.strictSame(rowsOf(draw(Uint8Array.of(1, 1, 1, 1, 1, 1), bool))[0], [255, 255, 255]);
+  t.strictSame(rowsOf(draw(Uint8Array.of(0, 1, 0, 0, 0, 0), bool))[0], [1, 255, 1]);
+});
+
+t.test("categories are never averaged, and have the colours of their places in the list", async (t) => {
+  const categories = { dtype: "|u1", categories: [1, 2, 9], range: undefined, scale: undefined };
+  const png = draw(Uint8Array.of(9, 2, 1, 1, 7, 3), categories);
+  t.strictSame(
+    rowsOf(png),
+    [
+      [3, 2, 1],
+      [1, 5, 4],
+    ],
+    "others follow in order",
+  );
+  const colours = categoryColours(5);
+  t.strictSame(png.colourOf(5), [...colours.subarray(12, 15), 255]);
+  const packing = packingOf({ _FillValue: 0 });
+  const coarse = draw(Uint8Array.of(1, 9, 9, 0, 0, 0), {
+    ...categories,
+    shape: [1, 6],
+    width: 2,
+    height: 1,
+    packing,
+  });
+  t.strictSame(rowsOf(coarse), [[3, 0]], "the middle of three");
+});
+
+t.test("more categories than colours share the last one", async (t) => {
+  const values = Uint16Array.from({ length: 300 }, (_, index) => index);
+  const png = draw(values, {
+    dtype: "<u2",
+    shape: [1, 300],
+    categories: [],
+    range: undefined,
+    scale: undefined,
+  });
+  t.strictSame([png.indices[0], png.indices[254], png.indices[299]], [1, 255, 255]);
+});
