@@ -6,9 +6,15 @@ export interface ChunkService {
   /**
    * Returns the reply to a request for one chunk.
    * @param chunkKey Key as the client sent it: only the canonical form names a chunk.
+   * @param contentType The same for all chunks of an array. Default `application/octet-stream`.
    * @throws ZpublishError `not-found` if the key is not canonical or outside the grid, or the chunk is absent.
    */
-  serve(snapshot: DatasetSnapshot, array: ServedArray, chunkKey: string): BodyReply | Promise<BodyReply>;
+  serve(
+    snapshot: DatasetSnapshot,
+    array: ServedArray,
+    chunkKey: string,
+    contentType?: string,
+  ): BodyReply | Promise<BodyReply>;
   readonly stats: ChunkServiceStats;
 }
 

@@ -6,7 +6,7 @@ import { elementCount } from "../model/chunk-grid.js";
 import { openChunkReader } from "../source/chunk-reader.js";
 import { parseChunkKey } from "../zarr/chunk-key.js";
 import { createSteps } from "../zarr/plan/codec-steps.js";
-import type { CodecStep } from "../zarr/plan/encoding-plan.js";
+import type { CodecStep, EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
 import type { ChunkAccess, ServedChunk } from "./served-chunk.js";
 
@@ -75,13 +75,18 @@ function accessOf(snapshot: DatasetSnapshot, array: ServedArray): ChunkAccess {
       reader: openChunkReader(plan.source),
       tag: createHash("sha256").update(served).digest("hex").slice(0, 20),
       cachePrefix: `${snapshot.identity}\n${served}\n`,
-      expectedByteLength: elementCount(plan.served.chunkShape) * (plan.itemSize || EXPECTED_ITEM_BYTES),
+      expectedByteLength: expectedByteLength(plan),
       maxStoredByteLength:
         plan.kind === "passthrough" ? maxStoredByteLength(plan, storedSteps(array)) : undefined,
     };
     accesses.set(array, access);
   }
   return access;
+}
+
+function expectedByteLength({ compute, served, itemSize }: EncodingPlan): number {
+  if (compute?.kind === "picture") return compute.width * compute.height;
+  return elementCount(served.chunkShape) * (itemSize || EXPECTED_ITEM_BYTES);
 }
 
 /** Returns the steps of the stored codecs, which bound the length of a chunk. A plan for passthrough has no steps. */

@@ -29,6 +29,8 @@ const REDIRECT_SECONDS = 300;
 /** Look-ups up to this many microseconds, nearly all, share their header lines. */
 const SHARED_MICROSECONDS = 1_000;
 
+const CHUNK_TYPE = "application/octet-stream";
+
 /** Sources of served chunks: the cache, and the pool. */
 export interface ChunkServiceParts {
   readonly cache: () => ChunkCache;
@@ -56,21 +58,23 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
   const answered = { hit: 0, pass: 0, miss: 0 };
   const bytes = { hit: 0, pass: 0, miss: 0 };
 
-  function serve(...[snapshot, array, chunkKey]: Parameters<ChunkService["serve"]>) {
+  function serve(
+    ...[snapshot, array, chunkKey, contentType = CHUNK_TYPE]: Parameters<ChunkService["serve"]>
+  ) {
     const chunk = locator.locate(snapshot, array, chunkKey);
     const version = versionNow(chunk);
     return version === undefined
-      ? findVersion(chunk, memory.acquire).then((found) => represent(chunk, found))
-      : represent(chunk, version);
+      ? findVersion(chunk, memory.acquire).then((found) => represent(chunk, found, contentType))
+      : represent(chunk, version, contentType);
   }
 
-  function represent(chunk: ServedChunk, version: ChunkVersion): BodyReply {
+  function represent(chunk: ServedChunk, version: ChunkVersion, contentType: string): BodyReply {
     const { snapshot, array, access, key } = chunk;
     if (chunk.reply !== undefined && chunk.version === version) return chunk.reply;
     if (isAbsent(version) && array.plan.absentIsAbsent) throw chunkNotFound(snapshot, array, key);
     const request = { chunk, version, cacheKey: cacheKeyFor(chunk, version) };
     const fields = {
-      contentType: "application/octet-stream",
+      contentType,
       etag:
         version.token === undefined ? `"${access.tag}-${key}"` : `"${access.tag}-${key}-${version.token}"`,
       cacheControl: snapshot.cacheControl,
