@@ -24,7 +24,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   http: ["observe"],
   chunk: ["cache", "codec", "dataset", "http", "model", "pool", "source", "zarr"],
   usage: [],
-  pages: ["cf", "codec", "dataset", "http", "json", "model", "pool", "usage", "zarr"],
+  pages: ["cf", "codec", "colour", "dataset", "http", "json", "model", "pool", "usage", "zarr"],
   plugins: ["cf", "chunk", "colour", "config", "dataset", "http", "json", "model", "observe", "pages"],
   openapi: ["dataset", "http", "observe", "pages", "plugins"],
   server: [

@@ -1,0 +1,91 @@
+import type { Plane } from "../../cf/axis-roles.js";
+import type { ServedArray } from "../../dataset/dataset.js";
+import { elementCount } from "../../model/chunk-grid.js";
+
+/** Stored chunks that are read for a picture, at most. */
+const MAX_CHUNKS = 16;
+/** Bytes of them once they are decoded, at most. */
+export const MAX_DECODED_BYTES = 64 * 2 ** 20;
+/** Cells per axis by which the centre of an array in memory is measured: it is one chunk, which need not be decoded. */
+const MEMORY_UNIT = 256;
+
+/** A box of an array in a grid of equal ones. */
+export interface PictureBox {
+  readonly boxShape: readonly number[];
+  readonly position: readonly number[];
+  readonly isCentre: boolean;
+}
+
+/** The least part of an array that can be read, and how many of these a picture may take. */
+interface ReadUnits {
+  readonly shape: readonly number[];
+  /** Units along y and x. */
+  readonly rows: number;
+  readonly columns: number;
+  readonly max: number;
+}
+
+/** Returns the bytes of the least part of an array that can be read. */
+export function unitBytes(array: ServedArray, plane: Plane): number {
+  return elementCount(unitShape(array, plane)) * array.variable.dataType.itemSize;
+}
+
+/** Tells whether a whole plane of an array may be read for a picture. */
+export function readsFew(array: ServedArray, plane: Plane): boolean {
+  const { rows, columns, max } = unitsOf(array, plane);
+  return rows * columns <= max;
+}
+
+/**
+ * Returns the box of a picture: the whole plane, else as many whole chunks in its centre as may be read; undefined if that is none.
+ * Its `position` is 0 along other axes.
+ */
+export function boxOf(array: ServedArray, plane: Plane): PictureBox | undefined {
+  const { shape, rows, columns, max } = unitsOf(array, plane);
+  if (max === 0) return undefined;
+  const cells = array.variable.shape;
+  const boxShape = cells.map(() => 1);
+  const position = cells.map(() => 0);
+  const set = (axis: number, units: number, count: number) => {
+    const length = cells[axis] as number;
+    boxShape[axis] = units === count ? length : units * (shape[axis] as number);
+    // The box with the middle cell: it is never cut off by the edge.
+    position[axis] = Math.floor(Math.floor(length / 2) / boxShape[axis]);
+  };
+  if (rows * columns <= max) {
+    set(plane.y, rows, rows);
+    set(plane.x, columns, columns);
+    return { boxShape, position, isCentre: false };
+  }
+  let [down, right] = [1, 1];
+  for (;;) {
+    const canGrowDown = down < rows && (down + 1) * right <= max;
+    const canGrowRight = right < columns && down * (right + 1) <= max;
+    if (!canGrowDown && !canGrowRight) break;
+    const isFlat = down * (shape[plane.y] as number) < right * (shape[plane.x] as number);
+    if (canGrowDown && (isFlat || !canGrowRight)) down++;
+    else right++;
+  }
+  set(plane.y, down, rows);
+  set(plane.x, right, columns);
+  return { boxShape, position, isCentre: true };
+}
+
+function unitsOf(array: ServedArray, plane: Plane): ReadUnits {
+  const shape = unitShape(array, plane);
+  const countOf = (axis: number) =>
+    Math.ceil((array.variable.shape[axis] as number) / (shape[axis] as number));
+  const fitting = Math.floor(MAX_DECODED_BYTES / unitBytes(array, plane));
+  const isInMemory = array.stored.chunks.kind === "memory";
+  return {
+    shape,
+    rows: countOf(plane.y),
+    columns: countOf(plane.x),
+    max: isInMemory ? fitting : Math.min(MAX_CHUNKS, fitting),
+  };
+}
+
+function unitShape({ stored }: ServedArray, { y, x }: Plane): number[] {
+  if (stored.chunks.kind !== "memory") return stored.chunkShape.map((length) => Math.max(1, length));
+  return stored.shape.map((length, axis) => (axis === y || axis === x ? Math.min(length, MEMORY_UNIT) : 1));
+}
