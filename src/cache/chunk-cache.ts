@@ -15,6 +15,13 @@ export interface ChunkCache {
   admits(key: CacheKey, byteLength: number, cost: "read" | "encode"): boolean;
   /** Caches a chunk, which is written in the background. Never throws. */
   put(key: CacheKey, chunk: Uint8Array | ReleasableChunk): void;
+  /** Returns the length of the chunk cached under `key` without reading it, undefined if there is none. That is no access. */
+  byteLengthOf(key: CacheKey): number | undefined;
+  /**
+   * Caches a chunk whatever its score, as soon as those before it are written. Resolves when it is written, to false if it could
+   * not be: it is too large, the disk is full, or the cache is off. Never rejects.
+   */
+  putAndWait(key: CacheKey, chunk: Uint8Array | ReleasableChunk): Promise<boolean>;
   readonly stats: ChunkCacheStats;
   /** Waits for writes under way. */
   close(): Promise<void>;
@@ -68,6 +75,8 @@ export function createNullCache(): ChunkCache {
     get: () => undefined,
     admits: () => false,
     put() {},
+    byteLengthOf: () => undefined,
+    putAndWait: async () => false,
     stats: EMPTY,
     close: async () => {},
   };

@@ -120,6 +120,31 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
       else if (!(chunk instanceof Uint8Array)) chunk.release();
     },
 
+    byteLengthOf({ id, bytes }) {
+      try {
+        const waiting = attached?.writer.pending.get(id)?.stored.length;
+        const stored = waiting ?? attached?.store.entry(bytes)?.byteLength;
+        return stored && stored - STORED_HEADER_BYTES;
+      } catch (error) {
+        fail(`reading failed: ${messageOf(error)}`);
+        return undefined;
+      }
+    },
+
+    async putAndWait(key, chunk) {
+      const to = attached;
+      const { length } = chunk instanceof Uint8Array ? chunk : chunk.bytes;
+      while (to?.writer.isCrowded(length)) await to.writer.settle();
+      // Another store may have taken its place meanwhile.
+      if (to === undefined || to !== attached) {
+        if (!(chunk instanceof Uint8Array)) chunk.release();
+        return false;
+      }
+      to.writer.put(key, chunk);
+      while (to.writer.pending.has(key.id)) await to.writer.settle();
+      return to === attached && to.store.has(key.bytes);
+    },
+
     get stats(): ChunkCacheStats {
       const { usedBytes = 0, entries = 0 } = attached?.writer.usage ?? {};
       return { ...counts, byteLength: usedBytes, maxBytes, entries, isOff: attached === undefined };

@@ -200,6 +200,8 @@ export async function openMaintainedChunkCache(
     get: cache.get,
     admits: cache.admits,
     put: cache.put,
+    byteLengthOf: cache.byteLengthOf,
+    putAndWait: cache.putAndWait,
     get stats() {
       return cache.stats;
     },

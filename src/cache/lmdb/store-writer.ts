@@ -15,6 +15,8 @@ export interface StoreWriter {
   readonly usage: StoreUsage;
   /** True if something must be evicted for the next chunk. */
   readonly isFull: boolean;
+  /** Tells if a chunk of this length would be dropped now, because too much waits to be written. */
+  isCrowded(byteLength: number): boolean;
   /** Queues a chunk, or drops it and counts that. */
   put(key: CacheKey, chunk: Uint8Array | ReleasableChunk): void;
   /** Writes the clock, and the scores that have changed. */
@@ -155,11 +157,14 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
     if (!isStopped) usage = store.usage();
   }
 
+  function isCrowded(byteLength: number): boolean {
+    // A few may be large: a chunk larger than the bound would never be written otherwise.
+    return pending.size >= PENDING_MIN_PUTS && pendingBytes + byteLength > pendingMaxBytes;
+  }
+
   function mayPut({ id }: CacheKey, byteLength: number): boolean {
     if (byteLength + STORED_HEADER_BYTES > limits.valueBytes || pending.has(id)) return false;
-    // A few may be large: a chunk larger than the bound would never be written otherwise.
-    const hasRoom = pending.size < PENDING_MIN_PUTS || pendingBytes + byteLength <= pendingMaxBytes;
-    if (Date.now() >= noWritesUntil && hasRoom) return true;
+    if (Date.now() >= noWritesUntil && !isCrowded(byteLength)) return true;
     counts.drops++;
     return false;
   }
@@ -182,6 +187,8 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
     get isFull() {
       return usage.usedBytes + pendingBytes > limits.fullBytes;
     },
+
+    isCrowded,
 
     put(key, chunk) {
       const lent = chunk instanceof Uint8Array ? undefined : chunk;

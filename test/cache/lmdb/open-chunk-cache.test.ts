@@ -138,6 +138,35 @@ t.test("the chunks that wait to be written are bounded, and others are dropped a
   t.notOk(cache.get(keyOf(3)));
 });
 
+t.test("chunks that are put and waited for are all written, however many wait", async (t) => {
+  const cache = await open(t, t.testdir(), { pendingMaxBytes: 100_000 });
+  let released = 0;
+  const put = (n: number) => {
+    const bytes = Buffer.alloc(30_064, n).subarray(64);
+    return cache.putAndWait(keyOf(n), { bytes, release: () => void released++ });
+  };
+  t.equal(cache.byteLengthOf(keyOf(0)), undefined);
+  const puts = Array.from({ length: 20 }, (_, n) => put(n));
+  t.equal(cache.byteLengthOf(keyOf(0)), 30_000, "known while it waits");
+  t.strictSame(await Promise.all(puts), new Array(20).fill(true));
+  t.match(cache.stats, { puts: 20, drops: 0, errors: 0, hits: 0, misses: 0 });
+  t.equal(released, 20);
+  for (let n = 0; n < 20; n++) t.equal(cache.byteLengthOf(keyOf(n)), 30_000);
+  t.same(cache.get(keyOf(19)), Buffer.alloc(30_000, 19));
+  t.equal(await put(3), true, "one that is there already");
+  const large = { bytes: new Uint8Array(MIB), release: () => void released++ };
+  t.equal(await cache.putAndWait(keyOf(20), large), false, "too large");
+  t.equal(released, 22);
+});
+
+t.test("a full cache takes a chunk that is put and waited for, in the place of another", async (t) => {
+  const cache = await open(t, t.testdir());
+  await fill(cache, 0, 300);
+  t.ok(cache.stats.evictions > 0);
+  t.equal(await cache.putAndWait(keyOf(1_000), chunkOf(1_000)), true);
+  t.same(cache.get(keyOf(1_000)), chunkOf(1_000));
+});
+
 t.test("a cache of another version is not read, and both may run", async (t) => {
   const directory = t.testdir();
   const old = await open(t, directory);
@@ -165,6 +194,8 @@ t.test("closing twice is no failure, and a closed cache is a miss", async (t) =>
   t.equal(cache.get(keyOf(0)), undefined);
   t.equal(cache.admits(keyOf(0), 1, "encode"), false);
   cache.put(keyOf(0), chunkOf(0));
+  t.equal(await cache.putAndWait(keyOf(0), chunkOf(0)), false);
+  t.equal(cache.byteLengthOf(keyOf(0)), undefined);
 });
 
 t.test("the null cache has no chunks", async (t) => {
@@ -172,6 +203,8 @@ t.test("the null cache has no chunks", async (t) => {
   t.equal(cache.admits(keyOf(1), 1, "encode"), false);
   cache.put(keyOf(1), chunkOf(1));
   t.equal(cache.get(keyOf(1)), undefined);
+  t.equal(await cache.putAndWait(keyOf(1), chunkOf(1)), false);
+  t.equal(cache.byteLengthOf(keyOf(1)), undefined);
   t.equal(cache.stats.maxBytes, 0);
   await cache.close();
 });
