@@ -18,6 +18,32 @@ export interface ChunkService {
   readonly stats: ChunkServiceStats;
 }
 
+/** Caches chunks before they are asked for. */
+export interface ChunkWarmer {
+  /**
+   * Caches one chunk whatever the policy of the cache says.
+   * @param options `stored`: cache also what is passed through. Without it such a chunk is not even read.
+   * @throws ZpublishError what a request for the chunk would be answered with; `cancelled`
+   */
+  warm(
+    snapshot: DatasetSnapshot,
+    array: ServedArray,
+    chunkKey: string,
+    options: { readonly signal: AbortSignal; readonly stored: boolean },
+  ): Promise<WarmedChunk>;
+}
+
+/** Outcome of warming a chunk. */
+export interface WarmedChunk {
+  /**
+   * `made` now, in the cache before (`cached`), `absent` from the source, served as `stored` and not cached, or `refused` by the
+   * cache: too large, or the cache is off or cannot be written.
+   */
+  readonly outcome: "made" | "cached" | "absent" | "stored" | "refused";
+  /** Length of the chunk; 0 if it is not cached, or shares the entry of all chunks without stored bytes. */
+  readonly byteLength: number;
+}
+
 /** Counts of answers by origin, and the bytes of the whole chunks behind them. */
 export interface ChunkServiceStats {
   readonly answered: Readonly<Record<ChunkOrigin, number>>;

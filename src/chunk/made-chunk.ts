@@ -44,6 +44,15 @@ export function offerToCache(cache: ChunkCache, key: CacheKey, made: MadeChunk):
   cache.put(key, checksum === undefined ? offered : { ...offered, checksum });
 }
 
+/** Puts a made chunk into the cache, whatever the policy says. @returns False if the cache does not take it. */
+export function putIntoCache(cache: ChunkCache, key: CacheKey, made: MadeChunk): Promise<boolean> {
+  const { bytes, checksum } = made;
+  if (made.releaseMemory === undefined) return cache.putAndWait(key, bytes);
+  made.readers += 1;
+  const offered = { bytes, release: () => releaseMade(made) };
+  return cache.putAndWait(key, checksum === undefined ? offered : { ...offered, checksum });
+}
+
 /** Ends one reading of a chunk. Its memory is released in a later iteration of the event loop: others may have waited for it. */
 function releaseMade(made: MadeChunk): void {
   made.readers -= 1;

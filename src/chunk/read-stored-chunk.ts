@@ -50,7 +50,7 @@ export function readStoredChunkNow(request: ChunkRequest, memory: ReadMemory): M
 }
 
 /** Tells whether a stored chunk has other codecs than the others, so that its bytes are not what is served. */
-function isVariant({ array, access, coords }: ServedChunk): boolean {
+export function isVariant({ array, access, coords }: ServedChunk): boolean {
   return array.plan.variants !== undefined && (access.reader.variantOf?.(coords) ?? 0) !== 0;
 }
 

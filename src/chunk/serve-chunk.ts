@@ -7,13 +7,13 @@ import { errorFromData, ZpublishError } from "../errors.js";
 import type { Body, BodyClient, BodyReply, WantedPart } from "../http/reply.js";
 import { RepresentationHead } from "../http/representation-head.js";
 import type { ChunkTask } from "../pool/chunk-task.js";
-import type { ChunkOrigin, ChunkService } from "./chunk-service.js";
+import type { ChunkOrigin, ChunkService, ChunkWarmer, WarmedChunk } from "./chunk-service.js";
 import { assertStillAbsent, assertVersion, findVersion, isAbsent, versionNow } from "./chunk-version.js";
 import { chunkNotFound, createChunkLocator } from "./locate-chunk.js";
-import { type MadeChunk, madeBody, offerToCache, serverTiming } from "./made-chunk.js";
+import { type MadeChunk, madeBody, offerToCache, putIntoCache, serverTiming } from "./made-chunk.js";
 import { openStoredFile } from "./open-stored-file.js";
 import { createReadMemory } from "./read-memory.js";
-import { readStoredChunk, readStoredChunkNow } from "./read-stored-chunk.js";
+import { isVariant, readStoredChunk, readStoredChunkNow } from "./read-stored-chunk.js";
 import type { ChunkRequest, ChunkVersion, ServedChunk } from "./served-chunk.js";
 
 /** Passthrough reads at a time. If six stores hang, others wait until `--source-timeout` is over. */
@@ -45,7 +45,9 @@ export interface ChunkServiceParts {
  * Creates the service that serves chunks: key → version → ETag, and when the body is opened, cache → stored bytes or worker
  * pool → cache. `forget` drops all located chunks, and so their snapshots.
  */
-export function createChunkService(parts: ChunkServiceParts): ChunkService & { forget(): void } {
+export function createChunkService(
+  parts: ChunkServiceParts,
+): ChunkService & ChunkWarmer & { forget(): void } {
   const { cache, makeChunk, recycle, maxWaitingReads = DEFAULT_MAX_WAITING_READS } = parts;
   const locator = createChunkLocator();
   const flights = createSingleFlight<MadeChunk>();
@@ -123,10 +125,14 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
   }
 
   async function make(request: ChunkRequest, signal: AbortSignal): Promise<MadeChunk> {
-    const stored = await readStoredChunk(request, signal, reads, memory);
-    const made = stored ?? (await encode(request, signal));
+    const made = await produce(request, signal);
     offerToCache(cache(), request.cacheKey, made);
     return made;
+  }
+
+  async function produce(request: ChunkRequest, signal: AbortSignal): Promise<MadeChunk> {
+    const stored = await readStoredChunk(request, signal, reads, memory);
+    return stored ?? (await encode(request, signal));
   }
 
   async function encode({ chunk, version }: ChunkRequest, signal: AbortSignal): Promise<MadeChunk> {
@@ -167,8 +173,26 @@ export function createChunkService(parts: ChunkServiceParts): ChunkService & { f
     return body;
   }
 
+  async function warm(
+    ...[snapshot, array, chunkKey, { signal, stored }]: Parameters<ChunkWarmer["warm"]>
+  ): Promise<WarmedChunk> {
+    const chunk = locator.locate(snapshot, array, chunkKey);
+    const version = versionNow(chunk) ?? (await findVersion(chunk, memory.acquire));
+    if (isAbsent(version) && array.plan.absentIsAbsent) return { outcome: "absent", byteLength: 0 };
+    const request = { chunk, version, cacheKey: cacheKeyFor(chunk, version) };
+    const cached = cache().byteLengthOf(request.cacheKey);
+    if (cached !== undefined) return { outcome: "cached", byteLength: isAbsent(version) ? 0 : cached };
+    const isPassed = array.plan.kind === "passthrough" && !isVariant(chunk) && !isAbsent(version);
+    if (array.plan.kind === "files" || (isPassed && !stored)) return { outcome: "stored", byteLength: 0 };
+    const made = await produce(request, signal);
+    const byteLength = made.bytes.length;
+    const isCached = await putIntoCache(cache(), request.cacheKey, made);
+    return { outcome: isCached ? "made" : "refused", byteLength };
+  }
+
   return {
     serve,
+    warm,
     forget: () => locator.forget(),
     stats: {
       answered,

@@ -1,7 +1,7 @@
-import { type ChunkCache, createNullCache } from "../cache/chunk-cache.js";
+import { type ChunkCache, type ChunkCacheStats, createNullCache } from "../cache/chunk-cache.js";
 import { openChunkCache } from "../cache/lmdb/open-chunk-cache.js";
-import type { ChunkService } from "../chunk/chunk-service.js";
-import { createWorkerFeed } from "../chunk/feed-worker.js";
+import type { ChunkService, ChunkWarmer } from "../chunk/chunk-service.js";
+import { createWorkerFeed, type MakeChunk } from "../chunk/feed-worker.js";
 import { type ChunkServiceParts, createChunkService } from "../chunk/serve-chunk.js";
 import { compileKernel } from "../codec/kernel/wasm-instance.js";
 import type { LimitsConfig } from "../config/config.js";
@@ -28,7 +28,11 @@ import type { SupervisorLink } from "./supervisor-link.js";
 export interface Runtime {
   readonly http: HttpServer;
   /** Pool and cache start with the first call. */
-  readonly chunks: () => ChunkService;
+  readonly chunks: () => ChunkService & ChunkWarmer;
+  /** Makes a chunk in the pool, past the cache. */
+  readonly makeChunk: MakeChunk;
+  /** Counts of the cache; undefined before it is open. */
+  readonly cacheStats: () => ChunkCacheStats | undefined;
   readonly previews: () => PreviewService;
   /** Releases chunks of old snapshots. */
   forgetChunks(): void;
@@ -154,6 +158,8 @@ export function createRuntime(
   return {
     http,
     chunks,
+    makeChunk,
+    cacheStats: () => cache?.stats,
     previews,
     forgetChunks: () => chunks.made?.forget(),
     readiness,

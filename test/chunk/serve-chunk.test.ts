@@ -22,6 +22,11 @@ function mapCache(): ChunkCache & { readonly kept: Map<string, Uint8Array> } {
     kept,
     get: (key) => kept.get(key.id),
     admits: () => true,
+    byteLengthOf: ({ id }) => kept.get(id)?.length,
+    async putAndWait(key, chunk) {
+      this.put(key, chunk);
+      return true;
+    },
     put(key, chunk) {
       if (chunk instanceof Uint8Array) kept.set(key.id, chunk.slice());
       else {
@@ -57,7 +62,11 @@ async function setup(t: Test, { config, stored, makeChunk, recycle, keeps = true
   const cache = mapCache();
   const tasks: ChunkTask[] = [];
   const service = createChunkService({
-    cache: () => ({ ...cache, admits: () => keeps }),
+    cache: () => ({
+      ...cache,
+      admits: () => keeps,
+      putAndWait: (key, chunk) => cache.putAndWait(key, chunk),
+    }),
     ...(recycle === undefined ? {} : { recycle }),
     makeChunk: async (task) => {
       tasks.push(task);
@@ -80,6 +89,8 @@ async function setup(t: Test, { config, stored, makeChunk, recycle, keeps = true
         }));
       return { etag: reply.etag, open };
     },
+    warm: (key: string, isStored = false, signal = new AbortController().signal) =>
+      service.warm(snapshot, served, key, { signal, stored: isStored }),
   };
 }
 
@@ -119,6 +130,61 @@ t.test("a cached chunk holds no memory", async (t) => {
   t.equal(body?.heldByteLength, 0);
   t.equal(Buffer.from(body?.read(0) ?? []).toString(), "stored bytes");
 });
+
+t.test("a chunk is warmed once, and the next request for it is a hit", async (t) => {
+  const { serve, warm, tasks, cache } = await setup(t, {
+    config: { encoding: { compressor: null } },
+    makeChunk: async ({ version }) => encoded("decoded", version ?? ""),
+    keeps: false,
+  });
+  t.strictSame(await warm("0.0"), { outcome: "made", byteLength: 7 });
+  t.strictSame(await warm("0.0"), { outcome: "cached", byteLength: 7 });
+  t.equal(tasks.length, 1);
+  const body = await (await serve("0.0")).open();
+  t.equal(header(body.headers, "X-Cache"), "HIT");
+  t.equal(Buffer.from(body.read(0) ?? []).toString(), "decoded");
+  t.strictSame(await warm("0.1"), { outcome: "absent", byteLength: 0 });
+  await t.rejects(warm("9.9"), { code: "not-found" });
+  t.equal(cache.kept.size, 1);
+});
+
+t.test("a chunk that is served as stored is warmed only if that is asked for", async (t) => {
+  const { serve, warm, cache } = await setup(t, { keeps: false });
+  t.strictSame(await warm("0.0"), { outcome: "stored", byteLength: 0 });
+  t.equal(cache.kept.size, 0);
+  t.strictSame(await warm("0.0", true), { outcome: "made", byteLength: 12 });
+  t.equal(header((await (await serve("0.0")).open()).headers, "X-Cache"), "HIT");
+});
+
+t.test("absent chunks that are served filled are warmed as the one entry that they share", async (t) => {
+  const { warm, tasks, cache } = await setup(t, {
+    stored: { fill: { served: 0, item: new Uint8Array(2), absentIsServed: false } },
+    makeChunk: async () => encoded("filled", ""),
+  });
+  t.strictSame(await warm("0.1"), { outcome: "made", byteLength: 6 });
+  t.strictSame(await warm("0.2"), { outcome: "cached", byteLength: 0 });
+  t.equal(tasks.length, 1);
+  t.equal(cache.kept.size, 1);
+});
+
+t.test(
+  "warming says if the cache refuses a chunk, and throws what a request would be answered with",
+  async (t) => {
+    const config = { encoding: { compressor: null } };
+    const makeChunk = async ({ version }: ChunkTask) => encoded("decoded", version ?? "");
+    const refusing = await setup(t, { config, makeChunk });
+    refusing.cache.putAndWait = async () => false;
+    t.strictSame(await refusing.warm("0.0"), { outcome: "refused", byteLength: 7 });
+    const failing = await setup(t, {
+      config,
+      makeChunk: async () => ({
+        status: "failed",
+        error: { code: "corrupt-chunk", message: "it is broken", details: {} },
+      }),
+    });
+    await t.rejects(failing.warm("0.0"), { code: "corrupt-chunk", message: "it is broken" });
+  },
+);
 
 t.test("a chunk whose clients have all gone is made again for the next client", async (t) => {
   let version = "";
