@@ -1,4 +1,4 @@
-import { ZpublishError } from "../errors.js";
+import type { ComputeStep } from "../zarr/plan/compute-step.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { coarsen } from "./coarsen.js";
 import { drawPicture } from "./picture.js";
@@ -13,18 +13,13 @@ import { drawPicture } from "./picture.js";
 export function computeItems(
   items: Uint8Array,
   plan: EncodingPlan,
+  step: ComputeStep,
   chunkCoords: readonly number[],
 ): Uint8Array {
-  const { compute } = plan;
-  switch (compute?.kind) {
+  switch (step.kind) {
     case "coarsen":
-      return coarsen(items, plan, compute, chunkCoords);
+      return coarsen(items, plan, step, chunkCoords);
     case "picture":
-      return drawPicture(items, plan, compute, chunkCoords);
-    default:
-      throw new ZpublishError(
-        "codec-failed",
-        `expected a compute step that is known, received ${compute?.kind}`,
-      );
+      return drawPicture(items, plan, step, chunkCoords);
   }
 }
