@@ -1,5 +1,7 @@
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { BodyReply } from "../http/reply.js";
+import type { Freshness } from "../source/objects/fresh-objects.js";
+import type { ChunkReader } from "../zarr/chunk-source.js";
 
 /** Turns a variable and a chunk key into a reply. */
 export interface ChunkService {
@@ -15,6 +17,12 @@ export interface ChunkService {
     chunkKey: string,
     contentType?: string,
   ): BodyReply | Promise<BodyReply>;
+  /**
+   * Opens a reader of the chunks that are served of an array, to make others of them. It has the cache and concurrent requests in
+   * common with `serve`.
+   * @param freshness Time for which their versions are believed.
+   */
+  openReader(snapshot: DatasetSnapshot, array: ServedArray, freshness: Freshness): ChunkReader;
   readonly stats: ChunkServiceStats;
 }
 

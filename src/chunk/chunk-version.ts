@@ -4,7 +4,8 @@ import type { ChunkReader, ReadOptions, VersionCheck } from "../zarr/chunk-sourc
 import { combineVersions, storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
 import type { ChunkVersion, ServedChunk } from "./served-chunk.js";
 
-const IMMUTABLE: ChunkVersion = { wasChecked: false, token: undefined };
+/** Version of every chunk of an immutable dataset. */
+export const IMMUTABLE: ChunkVersion = { wasChecked: false, token: undefined };
 const ABSENT: ChunkVersion = { wasChecked: true, token: undefined };
 
 /** Stored chunks looked up at a time for one served chunk. */
@@ -60,7 +61,12 @@ function remember(chunk: ServedChunk, token: string | undefined): ChunkVersion {
   return chunk.version;
 }
 
-async function findToken(
+/**
+ * Looks up the version of the stored bytes behind a chunk; undefined if nothing is stored.
+ * @param allocate As in {@link findVersion}.
+ * @throws ZpublishError `source-unreadable`
+ */
+export async function findToken(
   { array, access, coords }: ServedChunk,
   allocate?: ReadOptions["allocate"],
 ): Promise<string | undefined> {
@@ -73,6 +79,11 @@ async function findToken(
   const tokens =
     present?.are.map((isPresent) => (isPresent ? shared : undefined)) ??
     (await mapInLots(stored, CONCURRENCY, (each) => reader.version(each)));
+  return combineTokens(tokens);
+}
+
+/** Combines the versions of the stored chunks behind a chunk; undefined if all are absent. */
+export function combineTokens(tokens: readonly (string | undefined)[]): string | undefined {
   return tokens.every((token) => token === undefined) ? undefined : combineVersions(tokens);
 }
 
@@ -125,13 +136,13 @@ function absentToken({ array, coords }: ServedChunk): string {
 
 /**
  * Refuses the absence of a file that was there when its version was checked. A chunk within a shard or file may be absent although
- * that is there, so its version is looked up again.
+ * that is there, and a level's chunk that is made of such ones, so its version is looked up again.
  * @throws ZpublishError `source-changed`
  */
 export async function assertStillAbsent(chunk: ServedChunk, version: ChunkVersion): Promise<void> {
   const { plan } = chunk.array;
   if (version.token === undefined || plan.source.kind === "memory") return;
-  const isPart = plan.source.kind === "shards" || plan.source.kind === "ranges";
+  const isPart = ["shards", "ranges", "served"].includes(plan.source.kind);
   if (isPart && (await findToken(chunk)) === version.token) return;
   throw sourceChanged(chunk, "vanished");
 }

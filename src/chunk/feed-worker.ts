@@ -1,27 +1,21 @@
 import { readNamed } from "../codec/decode-stored.js";
 import type { ChunkOutcome } from "../codec/made-chunk.js";
 import { type ByteBoundedMap, createByteBoundedMap } from "../collections/byte-bounded-map.js";
-import { createLimiter, type Limiter } from "../collections/limiter.js";
 import { errorToData } from "../errors.js";
 import { mapInLots } from "../event-loop/map-in-lots.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { ChunkTask, GivenChunk } from "../pool/chunk-task.js";
-import { isReadForWorkers, openChunkReader, storeOf } from "../source/chunk-reader.js";
+import { isReadForWorkers, openChunkReader } from "../source/chunk-reader.js";
 import type { ChunkReader } from "../zarr/chunk-source.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
 import { storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
+import { createFeedLimits } from "./feed-limits.js";
 import { createSharedMemory, type MemoryLease } from "./shared-memory.js";
 
 /** Makes a chunk; see `EncodePool.makeChunk`. */
 export type MakeChunk = (task: ChunkTask, signal?: AbortSignal) => Promise<ChunkOutcome>;
 
-/** Chunks whose stored bytes are read at a time: many, since each waits for another machine. */
-const MAX_FEEDING = 128;
-/** Bound of the stored bytes that wait for workers, estimated. */
-const MAX_WAITING_BYTES = 256 * 2 ** 20;
-/** The share of one store. Its chunks may hang, and those of others have to go on. */
-const SHARE = 4;
 /** Stored chunks behind one served chunk that are read at a time. */
 const CONCURRENCY = 16;
 /** Stored bytes that stay for neighbouring served chunks, which are often made of the same stored chunk. */
@@ -39,14 +33,7 @@ type RecentBytes = ByteBoundedMap<Uint8Array>;
  * files workers get the places, which only the server's thread knows, and read them.
  */
 export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
-  const limiter = createLimiter({
-    maxRunning: MAX_FEEDING,
-    maxPerKey: MAX_FEEDING / SHARE,
-    maxWaiting: Number.POSITIVE_INFINITY,
-    maxCost: MAX_WAITING_BYTES,
-  });
-  /** By store; as many as are configured. */
-  const shares = new Map<string, Limiter>();
+  const limits = createFeedLimits();
   const recent: RecentBytes = createByteBoundedMap({
     maxBytes: MAX_RECENT_BYTES,
     byteLengthOf: (bytes: Uint8Array) => bytes.length,
@@ -63,25 +50,11 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     return feed;
   }
 
-  function shareOf(store: string): Limiter {
-    let share = shares.get(store);
-    if (share === undefined) {
-      share = createLimiter({
-        maxRunning: MAX_FEEDING / SHARE,
-        maxPerKey: MAX_FEEDING / SHARE,
-        maxWaiting: Number.POSITIVE_INFINITY,
-        maxCost: MAX_WAITING_BYTES / SHARE,
-      });
-      shares.set(store, share);
-    }
-    return share;
-  }
-
   async function feedAndMake(task: ChunkTask, feed: Feed, signal?: AbortSignal): Promise<ChunkOutcome> {
     const lease = shared.lease();
     let hasEnded = false;
     try {
-      const stored = await readAll(task, feed, recent, lease);
+      const stored = await readAll(task, feed, recent, lease, signal);
       const outcome = await makeChunk({ ...task, plan: feed.plan, stored }, signal);
       hasEnded = outcome.status !== "failed";
       // Bytes that cannot be decoded are read again.
@@ -101,11 +74,9 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     if (feed.reader.placeOf !== undefined)
       return makeChunk({ ...task, plan: feed.plan, stored: findAll(task, feed.reader.placeOf) }, signal);
     try {
-      const store = storeOf(task.plan.source);
-      const all = feed.byteLength * storedChunksOf(task.plan, task.chunkCoords).length;
-      const cost = Math.min(all, MAX_WAITING_BYTES / SHARE);
-      const run = () => limiter.run(store, () => feedAndMake(task, feed, signal), signal, cost);
-      return await shareOf(store).run(feed.name, run, signal, cost);
+      const byteLength = feed.byteLength * storedChunksOf(task.plan, task.chunkCoords).length;
+      const run = () => feedAndMake(task, feed, signal);
+      return await limits.run(task.plan.source, feed.name, byteLength, run, signal);
     } catch (error) {
       return { status: "failed", error: errorToData(error) };
     }
@@ -148,11 +119,12 @@ function readAll(
   feed: Feed,
   recent: RecentBytes,
   lease: MemoryLease,
+  signal: AbortSignal | undefined,
 ): Promise<GivenChunk[]> {
-  // Only chunks that are cut into several are of use again.
-  const kept = plan.kind === "rechunk" ? recent : undefined;
+  // Only chunks that are cut into several are of use again, and those that were made here are in the cache.
+  const kept = plan.kind === "rechunk" && plan.source.kind !== "served" ? recent : undefined;
   return mapInLots(storedChunksOf(plan, chunkCoords), CONCURRENCY, (coords) =>
-    readNamed(plan, coords, readOne(plan, coords, feed, kept, lease)),
+    readNamed(plan, coords, readOne(plan, coords, feed, kept, lease, signal)),
   );
 }
 
@@ -162,6 +134,7 @@ async function readOne(
   feed: Feed,
   recent: RecentBytes | undefined,
   lease: MemoryLease,
+  signal: AbortSignal | undefined,
 ): Promise<GivenChunk> {
   const { reader } = feed;
   const version = recent && (await reader.version(coords));
@@ -171,7 +144,7 @@ async function readOne(
   const maxByteLength = maxStoredByteLength(plan) ?? plan.maxFilledByteLength;
   // What is kept is not in memory that others get later.
   const allocate = recent === undefined ? { allocate: lease.allocate } : {};
-  const stored = await reader.read(coords, { maxByteLength, ...allocate });
+  const stored = await reader.read(coords, { maxByteLength, signal, ...allocate });
   // The version of an absent chunk is its shard's, if there is one.
   if (stored === undefined) return { coords, version: await reader.version(coords), bytes: undefined };
   recent?.set(recentName(feed, { coords, version: stored.version }), stored.bytes);

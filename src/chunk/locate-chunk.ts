@@ -34,21 +34,31 @@ export function createChunkLocator(): ChunkLocator {
       if (known?.snapshot === snapshot) return known;
       const coords = parseChunkKey(chunkKey, array.plan.served.gridShape);
       if (coords === undefined) throw chunkNotFound(snapshot, array, chunkKey);
-      const chunk: ServedChunk = {
-        snapshot,
-        array,
-        access,
-        key: chunkKey,
-        coords,
-        check: undefined,
-        checkedIn: -1,
-        version: undefined,
-        reply: undefined,
-      };
+      const chunk = createServedChunk(snapshot, array, chunkKey, coords);
       recent.set(name, chunk);
       return chunk;
     },
     forget: () => recent.clear(),
+  };
+}
+
+/** Creates a chunk of which nothing is known yet. @param chunkKey Canonical. @param coords Those of the key. */
+export function createServedChunk(
+  snapshot: DatasetSnapshot,
+  array: ServedArray,
+  chunkKey: string,
+  coords: readonly number[],
+): ServedChunk {
+  return {
+    snapshot,
+    array,
+    access: accessOf(snapshot, array),
+    key: chunkKey,
+    coords,
+    check: undefined,
+    checkedIn: -1,
+    version: undefined,
+    reply: undefined,
   };
 }
 

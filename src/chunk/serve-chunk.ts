@@ -15,6 +15,7 @@ import { openStoredFile } from "./open-stored-file.js";
 import { createReadMemory } from "./read-memory.js";
 import { isVariant, readStoredChunk, readStoredChunkNow } from "./read-stored-chunk.js";
 import type { ChunkRequest, ChunkVersion, ServedChunk } from "./served-chunk.js";
+import { openServedReader, type ReadServed } from "./served-reader.js";
 
 /** Passthrough reads at a time. If six stores hang, others wait until `--source-timeout` is over. */
 const MAX_READS = 192;
@@ -124,6 +125,19 @@ export function createChunkService(
     return count(made.origin === "PASS" ? "pass" : "miss", madeBody(made, lookupMs));
   }
 
+  const readServed: ReadServed = async (chunk, version, copy, signal) => {
+    const request = { chunk, version, cacheKey: cacheKeyFor(chunk, version) };
+    const cached = cache().get(request.cacheKey);
+    if (cached !== undefined) return copy(cached);
+    const made = await flights.run(request.cacheKey.id, (shared) => make(request, shared), signal);
+    const body = madeBody(made, 0);
+    try {
+      return copy(made.bytes);
+    } finally {
+      body.release?.();
+    }
+  };
+
   async function make(request: ChunkRequest, signal: AbortSignal): Promise<MadeChunk> {
     const made = await produce(request, signal);
     offerToCache(cache(), request.cacheKey, made);
@@ -193,6 +207,7 @@ export function createChunkService(
   return {
     serve,
     warm,
+    openReader: (snapshot, array, freshness) => openServedReader(snapshot, array, freshness, readServed),
     forget: () => locator.forget(),
     stats: {
       answered,
@@ -220,9 +235,13 @@ function elsewhereOf({ array, access, coords }: ServedChunk, version: ChunkVersi
   };
 }
 
-/** Makes the cache key of a chunk. Chunks of an array without stored bytes are equal, and share one entry of the cache. */
-function cacheKeyFor({ access, key }: ServedChunk, version: ChunkVersion): CacheKey {
-  return cacheKeyOf(access.cachePrefix + (isAbsent(version) ? "fill" : `${key}\n${version.token ?? ""}`));
+/**
+ * Makes the cache key of a chunk. Chunks of an array without stored bytes are equal, and share one entry of the cache, unless they are
+ * computed: those at the edge of the array differ.
+ */
+function cacheKeyFor({ access, array, key }: ServedChunk, version: ChunkVersion): CacheKey {
+  const isFill = isAbsent(version) && array.plan.compute === undefined;
+  return cacheKeyOf(access.cachePrefix + (isFill ? "fill" : `${key}\n${version.token ?? ""}`));
 }
 
 const shared: Body["headers"][] = [];

@@ -43,6 +43,9 @@ export function fakeContext(parts: FakeParts): PluginContext {
       serve() {
         throw new ZpublishError("internal", "no chunks in this test");
       },
+      openReader() {
+        throw new ZpublishError("internal", "no chunks in this test");
+      },
       stats: {
         answered: { hit: 0, pass: 0, miss: 0 },
         bytes: { hit: 0, pass: 0, miss: 0 },
