@@ -14,8 +14,6 @@ export interface ExplorePage {
   /** Names of the explorer's files by their names in the source: `page.js`, `worker.js`, perhaps `page.css` and others. */
   readonly assets: Readonly<Record<string, string>>;
   readonly looks: Looks;
-  /** Title of the service. */
-  readonly serviceTitle: string;
 }
 
 /**
@@ -26,14 +24,15 @@ export interface ExplorePage {
  * - `data-store`: the Zarr v2 store of the group, with a slash at its end
  * - `data-overviews`: the Zarr v2 store of the overviews, if the dataset has some
  * - `data-dataset`, `data-group`: id, and path of the group in the dataset: empty, or `a/b`
- * - `data-title`: title of the service
+ * - `data-title`: what the page is about, for people
  * - `data-page`: the page of the group without scripts; `data-home`: that of the service
  * - `data-worker`: script of the worker
  * - `data-…`: every further file by its name without ending: `coast-110m.bin` is `data-coast-110m`
  */
-export function renderExplorePage({ snapshot, group, assets, looks, serviceTitle }: ExplorePage): string {
+export function renderExplorePage({ snapshot, group, assets, looks }: ExplorePage): string {
   const { id } = snapshot;
-  const title = `${id}${group.path === "/" ? "" : ` ${group.path}`} · Explore`;
+  const name = `${id}${group.path === "/" ? "" : ` ${group.path}`}`;
+  const title = `${name} · Explore`;
   const path = group.path === "/" ? "" : group.path.slice(1);
   const store = trustedMarkup(`${UP}zarr/${path === "" ? "" : `${encodePath(path)}/`}`);
   const home = trustedMarkup(`${UP}../../${TOKEN_QUERY}`);
@@ -61,7 +60,7 @@ ${
 <script type="module" src="${linkTo("page.js")}"></script>
 </head>
 <body>
-<main id="explorer" data-store="${store}"${overviews} data-dataset="${id}" data-group="${path}" data-title="${serviceTitle}" data-page="${page}" data-home="${home}" data-worker="${linkTo("worker.js")}"${others.map((name) => dataAttribute(name, linkTo(name)))}>
+<main id="explorer" data-store="${store}"${overviews} data-dataset="${id}" data-group="${path}" data-title="${name}" data-page="${page}" data-home="${home}" data-worker="${linkTo("worker.js")}"${others.map((name) => dataAttribute(name, linkTo(name)))}>
 <noscript><h1>${id}</h1><p>The explorer draws with scripts, and this browser runs none. Everything else about the dataset is on <a href="${page}">its page</a>, which needs no script.</p></noscript>
 </main>
 </body>

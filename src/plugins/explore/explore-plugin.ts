@@ -61,7 +61,6 @@ async function createRoutes(context: PluginContext): Promise<readonly Route[]> {
         group,
         assets: assets.names,
         looks: looksOf(context.routes()),
-        serviceTitle: context.title,
       });
       return new PlacedPage(html, createDocument);
     });
