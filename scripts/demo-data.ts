@@ -7,7 +7,7 @@ import { createClimate } from "./demo/climate.js";
 import { writeV2Store, writeV3Store } from "./demo/write-store.js";
 
 /** To be raised with every change of what is made: data of another version is made anew. */
-const VERSION = "2";
+const VERSION = "3";
 
 /** Where the demonstration's datasets are. */
 export interface DemoData {

@@ -18,6 +18,7 @@ function whatToTry(url: string): string {
   return `
 In a browser
   ${url}/                                  what is published here
+  ${url}/datasets/air/explore              air temperature on a map, step by step
   ${url}/datasets/air/                     a dataset
   ${url}/datasets/climate/tree             a tree of groups
   ${url}/docs                              every endpoint, to read and try

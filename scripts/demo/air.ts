@@ -1,7 +1,8 @@
+import { landAlong } from "./land.js";
 import { createDrift, range } from "./random.js";
 import type { DemoArray, DemoStore } from "./write-store.js";
 
-const STEPS = 1460;
+const STEPS = 2920;
 const LAT = range(25, 75, -2.5);
 const LON = range(53, 200, 2.5);
 /** 2013-01-01T00:00 since 1800-01-01, in hours. */
@@ -11,9 +12,9 @@ const OFFSET = 273.15;
 const MISSING = -32_767;
 
 /**
- * A year of air temperature, four times a day over North America and its oceans: one flat dataset, packed into 16-bit
+ * Two years of air temperature, four times a day over North America and its oceans: one flat dataset, packed into 16-bit
  * integers. Invented, yet with what makes the real one look as it does: colder to the north, seasons that are
- * stronger inland, warm afternoons by local time, waves that travel eastwards, weather that remembers.
+ * stronger inland, the real coasts, warm afternoons by local time, waves that travel eastwards, weather that remembers.
  */
 export function createAir(): DemoStore {
   return {
@@ -79,7 +80,8 @@ function coordinate(name: string, values: Float32Array | Float64Array, attrs: De
 
 function airTemperature(): Int16Array {
   const packed = new Int16Array(STEPS * LAT.length * LON.length);
-  const drifts = LAT.map((_, row) => LON.map((_, column) => createDrift(row * 1_000 + column, 0.9, 1.2)));
+  const drifts = LAT.map((_, row) => LON.map((_, column) => createDrift(row * 1_000 + column, 0.9, 0.5)));
+  const landShare = landShares();
   let index = 0;
   for (let step = 0; step < STEPS; step += 1) {
     const day = step / 4;
@@ -87,8 +89,7 @@ function airTemperature(): Int16Array {
     LAT.forEach((lat, row) => {
       const north = (lat - 15) / 60;
       LON.forEach((lon, column) => {
-        // How much of a continent there is: most around 255°E, little over the oceans at both sides.
-        const inland = Math.exp(-(((lon - 258) / 28) ** 2)) * (0.4 + 0.6 * north);
+        const inland = (landShare[row]?.[column] ?? 0) * (0.4 + 0.6 * north);
         const localHour = (day * 24 + lon / 15) % 24;
         const afternoon = Math.cos((2 * Math.PI * (localHour - 15)) / 24);
         const wave =
@@ -108,4 +109,21 @@ function airTemperature(): Int16Array {
     });
   }
   return packed;
+}
+
+/** Share of land among the cells around each cell of the grid, itself included. */
+function landShares(): number[][] {
+  const reach = 2;
+  const lons = range(LON.length + 2 * reach, (LON[0] ?? 0) - 2.5 * reach, 2.5);
+  const land = range(LAT.length + 2 * reach, (LAT[0] ?? 0) + 2.5 * reach, -2.5).map((lat) =>
+    landAlong(lat, lons),
+  );
+  return LAT.map((_, row) =>
+    LON.map((_, column) => {
+      const near = land
+        .slice(row, row + 2 * reach + 1)
+        .flatMap((cells) => cells.slice(column, column + 2 * reach + 1));
+      return near.filter((isLand) => isLand).length / near.length;
+    }),
+  );
 }

@@ -1,8 +1,11 @@
+import { landAlong } from "./land.js";
 import { createDrift, createRandom, range } from "./random.js";
 import type { DemoArray, DemoStore } from "./write-store.js";
 
 const LAT = range(45, -88, 4);
 const LON = range(90, 0, 4);
+/** By row and column of the grid. */
+const LAND = LAT.map((lat) => landAlong(lat, LON));
 const DAYS = 365;
 const MONTHS = 12;
 const DEPTHS = [0, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 400, 500, 700, 1000, 1500, 2000, 3000];
@@ -73,13 +76,6 @@ function time(group: string, days: readonly number[]): DemoArray {
   });
 }
 
-/** Three continents, roughly. */
-function isLand(lat: number, lon: number): boolean {
-  const isInside = (centerLat: number, centerLon: number, height: number, width: number) =>
-    ((lat - centerLat) / height) ** 2 + ((lon - centerLon) / width) ** 2 < 1;
-  return isInside(30, 60, 38, 75) || isInside(15, 275, 55, 32) || isInside(-25, 134, 13, 20) || lat < -72;
-}
-
 function seaTemperature(lat: number, lon: number, day: number): number {
   const season = Math.cos((2 * Math.PI * (day - 220)) / 365) * Math.sign(lat);
   const mean = 29 * Math.cos((Math.PI * lat) / 180) ** 1.6 - 1.5;
@@ -95,8 +91,10 @@ function seaTemperatures(days: readonly number[], noise: number): Float32Array {
   const drift = createDrift(7, 0.7, noise);
   return Float32Array.from(
     days.flatMap((day) =>
-      LAT.flatMap((lat) =>
-        LON.map((lon) => (isLand(lat, lon) ? Number.NaN : seaTemperature(lat, lon, day) + drift())),
+      LAT.flatMap((lat, row) =>
+        LON.map((lon, column) =>
+          LAND[row]?.[column] ? Number.NaN : seaTemperature(lat, lon, day) + drift(),
+        ),
       ),
     ),
   );
@@ -110,7 +108,9 @@ const SST_ATTRS = {
 
 function surface(): DemoArray[] {
   const months = range(MONTHS, 15, 365 / MONTHS).map(Math.floor);
-  const mask = LAT.flatMap((lat) => LON.map((lon) => (isLand(lat, lon) ? 0 : lat > 80 ? 2 : 1)));
+  const mask = LAT.flatMap((lat, row) =>
+    LON.map((_, column) => (LAND[row]?.[column] ? 0 : lat > 80 ? 2 : 1)),
+  );
   return [
     ...horizontal("surface"),
     ...horizontal("surface/monthly"),

@@ -16,7 +16,7 @@ t.test("inspect shows a flat v2 store, whose chunks are passed through", async (
   t.match(stdout, /\n\/ {2}\(4 attributes\)\n/);
   t.match(
     stdout,
-    /\n {2}air +int16 +\(time: 1460, lat: 25, lon: 53\) +\(146, 25, 53\) +blosc\(lz4\) +3\.7 MiB +passthrough\n/,
+    /\n {2}air +int16 +\(time: 2920, lat: 25, lon: 53\) +\(146, 25, 53\) +blosc\(lz4\) +7\.4 MiB +passthrough\n/,
   );
   t.match(stdout, /\n1 group, 4 variables, [^\n]*: 4 passthrough, 0 transcoded, 0 refused\n$/);
 });

@@ -40,7 +40,7 @@ t.test("demonstration data is made once, and again when it is not what this vers
 t.test("the flat dataset reads as plausible air temperatures", async (t) => {
   const { air } = await makeDemoData(join(t.testdir(), "demo"));
   const array = await openArray(air, "/air");
-  t.strictSame(array.shape, [1460, 25, 53]);
+  t.strictSame(array.shape, [2920, 25, 53]);
   const { data } = await zarr.get(array);
   t.type(data, Int16Array);
   const kelvin = Float64Array.from(data as Int16Array, (value) => value * 0.01 + 273.15);
@@ -59,6 +59,13 @@ t.test("every array of the tree reads, shards and texts among them", async (t) =
   const { data } = (await zarr.get(sst)) as { data: Float32Array };
   const sea = data.filter((value) => !Number.isNaN(value));
   t.ok(sea.length > data.length / 3 && sea.length < data.length, "there is land and sea");
+  const isSea = (row: number, column: number) => !Number.isNaN(data[row * 90 + column]);
+  t.strictSame(
+    // Latitudes and longitudes rise by 4 degrees from 88 south and from 0.
+    [isSea(22, 45), isSea(22, 5), isSea(33, 65), isSea(33, 80), isSea(0, 10)],
+    [true, false, false, true, false],
+    "the Pacific, the Congo, Dakota, the Atlantic, and Antarctica",
+  );
   t.ok(sea.every((value) => value > -10 && value < 40));
   const names = await zarr.get(await openArray(climate, "/profiles/station_name"));
   t.strictSame([...(names.data as unknown as string[])].slice(0, 2), [
