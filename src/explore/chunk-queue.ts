@@ -1,0 +1,174 @@
+/** Order of those who wait for chunks. */
+export const PRIORITY = Object.freeze({ probe: 0, coordinate: 1, picture: 2, range: 3, series: 4, ahead: 5 });
+
+/** A chunk to read. */
+export interface ChunkJob<T> {
+  readonly key: string;
+  read(signal: AbortSignal): Promise<T>;
+}
+
+/** Something that waits for chunks: a picture, a series. */
+export interface ChunkOwner<T> {
+  /** In the order in which they are read. Those that are cached already are not told of. */
+  readonly jobs: readonly ChunkJob<T>[];
+  /** Owners with smaller numbers are served first. */
+  readonly priority: number;
+  onRead(key: string, chunk: T): void;
+  onFailed(key: string, error: unknown): void;
+}
+
+/** Bounds of the queue. */
+export interface QueueLimits {
+  readonly maxInFlight: number;
+  readonly maxBytes: number;
+}
+
+interface InFlight {
+  readonly controller: AbortController;
+}
+
+interface Wants<T> {
+  readonly owner: ChunkOwner<T>;
+  /** By key, in their order; those that are read or failed are taken out. */
+  readonly open: Map<string, ChunkJob<T>>;
+}
+
+/**
+ * Reads chunks, a few at a time, and keeps decoded ones: the least recently used are forgotten first. Requests that no owner wants
+ * any more are cancelled; those that another one wants as well go on.
+ */
+export class ChunkQueue<T> {
+  readonly #limits: QueueLimits;
+  readonly #byteLengthOf: (chunk: T) => number;
+  readonly #cached = new Map<string, { readonly chunk: T; readonly byteLength: number }>();
+  readonly #inFlight = new Map<string, InFlight>();
+  #wants: Wants<T>[] = [];
+  #bytes = 0;
+
+  constructor(limits: QueueLimits, byteLengthOf: (chunk: T) => number) {
+    this.#limits = limits;
+    this.#byteLengthOf = byteLengthOf;
+  }
+
+  /** Bytes of the chunks that are kept. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Tells whether a chunk is kept. */
+  has(key: string): boolean {
+    return this.#cached.has(key);
+  }
+
+  /** Returns a kept chunk, wrapped since an absent one may be undefined. */
+  get(key: string): { readonly chunk: T } | undefined {
+    const found = this.#cached.get(key);
+    if (found === undefined) return undefined;
+    this.#cached.delete(key);
+    this.#cached.set(key, found);
+    return found;
+  }
+
+  /**
+   * Begins to read what an owner wants.
+   * @param former Ends its reading in the same step, so that what both want is not cancelled.
+   */
+  want(owner: ChunkOwner<T>, former?: ChunkOwner<T>): void {
+    const open = new Map(owner.jobs.filter(({ key }) => !this.has(key)).map((job) => [job.key, job]));
+    this.#wants = this.#wants.filter((wants) => wants.owner !== former);
+    this.#wants.push({ owner, open });
+    this.#wants.sort((one, other) => one.owner.priority - other.owner.priority);
+    this.#cancelUnwanted();
+    this.#start();
+  }
+
+  /** Ends the reading for an owner, which is told nothing more. */
+  release(owner: ChunkOwner<T>): void {
+    this.#wants = this.#wants.filter((wants) => wants.owner !== owner);
+    this.#cancelUnwanted();
+    this.#start();
+  }
+
+  /** Reads one chunk, before those of most owners. @throws what reading throws */
+  read(job: ChunkJob<T>, priority: number, signal: AbortSignal): Promise<T> {
+    const found = this.get(job.key);
+    if (found !== undefined) return Promise.resolve(found.chunk);
+    return new Promise<T>((resolve, reject) => {
+      signal.throwIfAborted();
+      const cancel = () => {
+        this.release(owner);
+        reject(signal.reason);
+      };
+      const owner: ChunkOwner<T> = {
+        jobs: [job],
+        priority,
+        onRead: (_key, chunk) => {
+          this.#forget(owner, cancel, signal);
+          resolve(chunk);
+        },
+        onFailed: (_key, error) => {
+          this.#forget(owner, cancel, signal);
+          reject(error);
+        },
+      };
+      signal.addEventListener("abort", cancel);
+      this.want(owner);
+    });
+  }
+
+  #forget(owner: ChunkOwner<T>, cancel: () => void, signal: AbortSignal): void {
+    signal.removeEventListener("abort", cancel);
+    this.#wants = this.#wants.filter((wants) => wants.owner !== owner);
+  }
+
+  #cancelUnwanted(): void {
+    for (const [key, { controller }] of this.#inFlight) {
+      if (this.#wants.some(({ open }) => open.has(key))) continue;
+      this.#inFlight.delete(key);
+      controller.abort(new Error("no view wants it any more"));
+    }
+  }
+
+  #start(): void {
+    for (const { open } of this.#wants) {
+      for (const job of open.values()) {
+        if (this.#inFlight.size >= this.#limits.maxInFlight) return;
+        if (!this.#inFlight.has(job.key)) this.#run(job);
+      }
+    }
+  }
+
+  #run(job: ChunkJob<T>): void {
+    const { key } = job;
+    const flight: InFlight = { controller: new AbortController() };
+    this.#inFlight.set(key, flight);
+    // A cancelled request may be followed by another one for the same chunk: only the current one is heard.
+    const isCurrent = () => this.#inFlight.get(key) === flight && this.#inFlight.delete(key);
+    job.read(flight.controller.signal).then(
+      (chunk) => {
+        if (!isCurrent()) return;
+        this.#keep(key, chunk);
+        this.#settle(key, (owner) => owner.onRead(key, chunk));
+      },
+      (error: unknown) => {
+        if (isCurrent()) this.#settle(key, (owner) => owner.onFailed(key, error));
+      },
+    );
+  }
+
+  #settle(key: string, tell: (owner: ChunkOwner<T>) => void): void {
+    for (const { owner, open } of [...this.#wants]) if (open.delete(key)) tell(owner);
+    this.#start();
+  }
+
+  #keep(key: string, chunk: T): void {
+    const byteLength = this.#byteLengthOf(chunk);
+    this.#cached.set(key, { chunk, byteLength });
+    this.#bytes += byteLength;
+    for (const [oldest, kept] of this.#cached) {
+      if (this.#bytes <= this.#limits.maxBytes || oldest === key) break;
+      this.#cached.delete(oldest);
+      this.#bytes -= kept.byteLength;
+    }
+  }
+}

@@ -1,0 +1,188 @@
+import { chooseRange } from "../colour/value-range.js";
+import { unpacked } from "./byte-scale.js";
+import { chunkOfCell, type Resolution, resolutionsOf } from "./chunk-plan.js";
+import { type ChunkJob, PRIORITY } from "./chunk-queue.js";
+import type { VariableDescription } from "./dataset-description.js";
+import type { Chunk, DatasetSession } from "./dataset-session.js";
+import type { PictureAxes, RangeAnswer, RangeRequest } from "./protocol.js";
+import type { AxisReader } from "./read-axis.js";
+import { indicesOf } from "./read-axis.js";
+import { planPicture } from "./show-picture.js";
+
+/** Most chunks, and decoded bytes, that a sample is made of. One chunk is always read. */
+const MAX_CHUNKS = 12;
+const MAX_BYTES = 64 * 2 ** 20;
+/** Most steps of the first other axis, and chunks of one step. */
+const MAX_STEPS = 4;
+const MAX_VALUES_PER_CHUNK = 50_000;
+const BINS = 64;
+
+/** Finds the range and histogram of a variable from a sample. @throws ReadFailure, or the signal's reason */
+export async function findRange(
+  session: DatasetSession,
+  axes: AxisReader,
+  request: RangeRequest,
+  signal: AbortSignal,
+): Promise<RangeAnswer> {
+  const variable = session.variable(request.selection.variable);
+  const sample =
+    request.viewport === undefined || request.axes === undefined
+      ? await sampleOfVariable(session, variable, request, signal)
+      : await sampleOfView(session, axes, request, request.axes, signal);
+  return describeSample(sample, request.percentiles);
+}
+
+interface Sample {
+  readonly values: Float64Array;
+  readonly missing: number;
+}
+
+/** Reads some chunks: of several steps, spread over the plane. */
+async function sampleOfVariable(
+  session: DatasetSession,
+  variable: VariableDescription,
+  { selection, axes }: RangeRequest,
+  signal: AbortSignal,
+): Promise<Sample> {
+  const resolution = resolutionsOf(variable).at(-1) as Resolution;
+  const jobs = new Map<string, ChunkJob<Chunk>>();
+  for (const cell of sampledCells(variable, resolution, selection.at, axes)) {
+    const job = session.job(resolution, chunkOfCell(resolution, cell));
+    jobs.set(job.key, job);
+  }
+  const chunkValues = resolution.chunkShape.reduce((product, length) => product * length, 1);
+  const chunkBytes = chunkValues * Math.max(1, variable.dataType.itemSize);
+  const count = Math.max(1, Math.min(MAX_CHUNKS, Math.floor(MAX_BYTES / chunkBytes)));
+  const chosen = spread([...jobs.values()], count);
+  const chunks = await Promise.all(chosen.map((job) => session.queue.read(job, PRIORITY.range, signal)));
+  return sampleOf(variable, chunks, chunkValues);
+}
+
+/** Returns one cell of every chunk that may be sampled. */
+function sampledCells(
+  variable: VariableDescription,
+  { factors, chunkShape, shape }: Resolution,
+  at: readonly number[],
+  axes: PictureAxes | undefined,
+): number[][] {
+  const shown = axes === undefined ? variable.dims.map((_, axis) => axis) : [axes.y, axes.x];
+  const others = variable.dims.map((_, axis) => axis).filter((axis) => !shown.includes(axis));
+  const stepped =
+    others.find((axis) => variable.axes[axis]?.role === "T") ??
+    others.find((axis) => variable.shape[axis]! > 1);
+  const choices = variable.shape.map((length, axis) => {
+    if (shown.includes(axis)) {
+      const perChunk = chunkShape[axis]! * factors[axis]!;
+      const chunks = Math.ceil(shape[axis]! / chunkShape[axis]!);
+      return spread(
+        Array.from({ length: chunks }, (_, chunk) => chunk * perChunk),
+        shown.length === 1 ? MAX_CHUNKS : 3,
+      );
+    }
+    const here = Math.min(at[axis] ?? 0, length - 1);
+    if (axis !== stepped) return [here];
+    return [
+      ...new Set([
+        here,
+        ...spread(
+          Array.from({ length }, (_, step) => step),
+          MAX_STEPS - 1,
+        ),
+      ]),
+    ];
+  });
+  return Array.from(indicesOf(choices.map(({ length }) => length)), (picked) =>
+    picked.map((index, axis) => choices[axis]![index]!),
+  );
+}
+
+/** Reads what is visible, at the resolution at which it is shown. */
+async function sampleOfView(
+  session: DatasetSession,
+  axes: AxisReader,
+  { selection, viewport }: RangeRequest,
+  pictureAxes: PictureAxes,
+  signal: AbortSignal,
+): Promise<Sample> {
+  const plan = await planPicture(session, axes, {
+    kind: "show",
+    selection,
+    axes: pictureAxes,
+    viewport: viewport!,
+    range: { low: 0, high: 1, isLog: false },
+    isMoving: true,
+    isConfirmed: false,
+  });
+  const planned = plan.fine.chunks.slice(0, MAX_CHUNKS);
+  const chunks = await Promise.all(planned.map(({ job }) => session.queue.read(job, PRIORITY.range, signal)));
+  const values: number[] = [];
+  let missing = 0;
+  chunks.forEach((chunk, index) => {
+    const { rows, columns, base } = planned[index]!.place;
+    const [rowCells, columnCells] = [rows, columns].map(({ offsets, isFirst }) =>
+      offsets.filter((_, place) => isFirst[place] === 1),
+    ) as [Int32Array, Int32Array];
+    const step = Math.max(
+      1,
+      Math.floor(Math.sqrt((rowCells.length * columnCells.length) / MAX_VALUES_PER_CHUNK)),
+    );
+    for (let row = 0; row < rowCells.length; row += step) {
+      for (let column = 0; column < columnCells.length; column += step) {
+        const stored = chunk?.numbers?.[base + rowCells[row]! + columnCells[column]!];
+        const value = stored === undefined ? Number.NaN : unpacked(stored, plan.variable.packing);
+        if (Number.isFinite(value)) values.push(value);
+        else if (Number.isNaN(value)) missing++;
+      }
+    }
+  });
+  return { values: Float64Array.from(values), missing };
+}
+
+function sampleOf({ packing }: VariableDescription, chunks: readonly Chunk[], chunkValues: number): Sample {
+  const values: number[] = [];
+  let missing = 0;
+  // A step that is no divisor of common lengths of rows does not sample single columns.
+  const step = Math.ceil(chunkValues / MAX_VALUES_PER_CHUNK);
+  const stride = step === 1 ? 1 : step | 1;
+  for (const chunk of chunks) {
+    for (let index = 0; index < chunkValues; index += stride) {
+      const value = chunk?.numbers === undefined ? Number.NaN : unpacked(chunk.numbers[index]!, packing);
+      if (Number.isFinite(value)) values.push(value);
+      else if (Number.isNaN(value)) missing++;
+    }
+  }
+  return { values: Float64Array.from(values), missing };
+}
+
+function describeSample({ values, missing }: Sample, percentiles: readonly [number, number]): RangeAnswer {
+  const count = values.length + missing;
+  if (values.length === 0)
+    return {
+      kind: "range",
+      range: undefined,
+      least: Number.NaN,
+      greatest: Number.NaN,
+      bins: [],
+      count,
+      missing,
+    };
+  const range = chooseRange(values, percentiles);
+  const [least, greatest] = [values[0]!, values.at(-1)!];
+  const bins = new Array<number>(BINS).fill(0);
+  const width = (greatest - least) / BINS;
+  for (const value of values) {
+    const bin = width > 0 ? Math.min(BINS - 1, Math.floor((value - least) / width)) : 0;
+    bins[bin] = bins[bin]! + 1;
+  }
+  return { kind: "range", range, least, greatest, bins, count, missing };
+}
+
+/** Returns at most `count` items, at equal distances, the first and the last among them. */
+function spread<T>(items: readonly T[], count: number): T[] {
+  if (items.length <= count) return [...items];
+  if (count === 1) return [items[items.length >> 1] as T];
+  return Array.from(
+    { length: count },
+    (_, index) => items[Math.round((index * (items.length - 1)) / (count - 1))] as T,
+  );
+}

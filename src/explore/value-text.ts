@@ -1,0 +1,119 @@
+import { cfTimeFormatter } from "../cf/cf-time.js";
+import { isJsonArray, type JsonValue, toNumber } from "../json/json-value.js";
+import type { DataType } from "../model/data-type.js";
+import type { DecodedChunk } from "./array-reader.js";
+import { unpacked } from "./byte-scale.js";
+import type { VariableDescription } from "./dataset-description.js";
+
+/** What is shown of a missing value. */
+export const MISSING_TEXT = "missing";
+
+/** Names of numpy's units of time, as CF has them. */
+const CF_UNITS: Readonly<Record<string, string>> = {
+  W: "weeks",
+  D: "days",
+  h: "hours",
+  m: "minutes",
+  s: "seconds",
+  ms: "milliseconds",
+  us: "microseconds",
+  ns: "nanoseconds",
+};
+
+const NOT_A_TIME = -(2n ** 63n);
+
+/** Formats a stored `datetime64` as ISO text; `NaT` if it is none, and the number with its unit for units of no fixed length. */
+export function timeText(stored: bigint, { timeUnit = "" }: DataType): string {
+  if (typeof stored !== "bigint" || stored === NOT_A_TIME) return "NaT";
+  const [, count = "", unit = ""] = /^(\d*)(\w+)$/.exec(timeUnit) ?? [];
+  const units = stored * BigInt(count || 1);
+  if (unit === "Y") return String(1970n + units);
+  if (unit === "M") {
+    const year = 1970n + (units - (((units % 12n) + 12n) % 12n)) / 12n;
+    return `${year}-${String((((units % 12n) + 12n) % 12n) + 1n).padStart(2, "0")}`;
+  }
+  const name = CF_UNITS[unit];
+  if (name === undefined) return `${stored} ${timeUnit}`.trim();
+  const format = cfTimeFormatter({ units: `${name} since 1970-01-01`, calendar: "proleptic_gregorian" });
+  return format?.(units) ?? String(stored);
+}
+
+/** Formats one value of a chunk with as many digits as its type and packing have. */
+export function valueText(
+  variable: VariableDescription,
+  chunk: DecodedChunk | undefined,
+  offset: number,
+): string {
+  if (chunk === undefined) return MISSING_TEXT;
+  if (chunk.texts !== undefined) return chunk.texts[offset] ?? "";
+  const { dataType, packing, attrs } = variable;
+  const stored = chunk.numbers![offset] as number;
+  const value = unpacked(stored, packing);
+  if (dataType.kind === "M") return timeText(chunk.exact![offset] as bigint, dataType);
+  if (Number.isNaN(value)) return MISSING_TEXT;
+  if (dataType.kind === "b") return stored === 0 ? "false" : "true";
+  if (dataType.kind === "c") return complexText(chunk.exact as Float32Array | Float64Array, offset, dataType);
+  const exact = chunk.exact?.[offset];
+  if (dataType.kind === "m" && exact === NOT_A_TIME) return "NaT";
+  const time = cfTimeFormatter(attrs);
+  if (time !== undefined) return time(exact ?? value);
+  const flags = flagMeanings(variable, exact ?? stored);
+  if (flags !== undefined) return flags;
+  const { scale, offset: added } = packing;
+  if (scale !== 1 || added !== 0) return packedText(value, scale, added);
+  if (typeof exact === "bigint")
+    return `${exact}${dataType.kind === "m" ? ` ${dataType.timeUnit ?? ""}` : ""}`;
+  return numberText(value, dataType);
+}
+
+/** Returns the shortest text that reads as the same number of the type. */
+export function numberText(value: number, { kind, itemSize }: DataType): string {
+  if ((kind !== "f" && kind !== "c") || itemSize / (kind === "c" ? 2 : 1) >= 8 || !Number.isFinite(value))
+    return String(value);
+  const isHalf = itemSize === 2;
+  for (let digits = isHalf ? 3 : 6; digits < (isHalf ? 5 : 9); digits++) {
+    const text = Number(value.toPrecision(digits));
+    if (isHalf ? Math.abs(text - value) <= Math.abs(value) * 2 ** -12 : Math.fround(text) === value)
+      return String(text);
+  }
+  return String(Number(value.toPrecision(isHalf ? 5 : 9)));
+}
+
+function complexText(parts: Float32Array | Float64Array, offset: number, dataType: DataType): string {
+  const [real, imaginary] = [parts[2 * offset]!, parts[2 * offset + 1]!];
+  const sign = imaginary < 0 || Object.is(imaginary, -0) ? "-" : "+";
+  return `${numberText(real, dataType)}${sign}${numberText(Math.abs(imaginary), dataType)}j`;
+}
+
+/** Packed values are multiples of the scale: further digits are rounding. */
+function packedText(value: number, scale: number, offset: number): string {
+  if (!Number.isFinite(value)) return String(value);
+  const decimals = Math.max(decimalsOf(scale), decimalsOf(offset));
+  return decimals > 12 ? String(Number(value.toPrecision(9))) : String(Number(value.toFixed(decimals)));
+}
+
+function decimalsOf(value: number): number {
+  const [digits = "", exponent = "0"] = String(value).split("e");
+  return Math.max(0, (digits.split(".")[1]?.length ?? 0) - Number(exponent));
+}
+
+/** Returns the meanings of a flag (CF section 3.5); undefined if it has none. */
+function flagMeanings({ attrs }: VariableDescription, stored: number | bigint): string | undefined {
+  const { flag_meanings: meanings, flag_values: values, flag_masks: masks } = attrs;
+  if (typeof meanings !== "string") return undefined;
+  const names = meanings.trim().split(/\s+/);
+  const [valueList, maskList] = [numbersOf(values), numbersOf(masks)];
+  const number = BigInt.asIntN(64, BigInt(Math.trunc(Number(stored))));
+  const found = names.filter((_, index) => {
+    const value = valueList[index];
+    const mask = maskList[index];
+    if (mask === undefined) return value !== undefined && value === Number(stored);
+    const masked = number & BigInt(Math.trunc(mask));
+    return value === undefined ? masked !== 0n : masked === BigInt(Math.trunc(value));
+  });
+  return found.length === 0 ? undefined : `${found.join(", ")} (${stored})`;
+}
+
+function numbersOf(value: JsonValue | undefined): (number | undefined)[] {
+  return isJsonArray(value) ? value.map((each) => toNumber(each)) : [toNumber(value)];
+}
