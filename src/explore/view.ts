@@ -33,6 +33,8 @@ export interface ColourChoice {
     | undefined;
   /** Whether the range is symmetric about zero. */
   readonly isSymmetric: boolean;
+  /** Whether scale and range stay when another variable is chosen. */
+  readonly isLocked: boolean;
 }
 
 /** The place of a series. */
@@ -42,3 +44,22 @@ export interface Probe {
   readonly along: string | undefined;
   readonly plot: "series" | "histogram";
 }
+
+/** View of an address that says nothing. */
+export const EMPTY_VIEW: View = Object.freeze({
+  variable: undefined,
+  x: undefined,
+  y: undefined,
+  at: Object.freeze({}),
+  box: undefined,
+  asImage: false,
+  colour: Object.freeze({
+    scale: undefined,
+    isReversed: false,
+    isLog: false,
+    range: undefined,
+    isSymmetric: false,
+    isLocked: false,
+  }),
+  probe: undefined,
+});

@@ -1,0 +1,43 @@
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { mesh } from "topojson-client";
+import type { GeometryCollection, Topology } from "topojson-specification";
+import { encodeCoastline } from "../src/explore/coastline.js";
+
+type Point = readonly number[];
+
+/** Latitude below which an outline is no coast: the cut along the bottom of the map through Antarctica. */
+const LEAST_LATITUDE = -89.9;
+
+/**
+ * Returns the coastlines of Natural Earth (public domain), in the form that the explorer reads.
+ * @param resolution Scale of the map that they were drawn for: 1 to 110 or 50 million.
+ */
+export async function coastlineOf(resolution: "110m" | "50m"): Promise<Uint8Array> {
+  const file = createRequire(import.meta.url).resolve(`world-atlas/land-${resolution}.json`);
+  const topology = JSON.parse(await readFile(file, "utf8")) as Topology<{ land: GeometryCollection }>;
+  const { coordinates } = mesh(topology, topology.objects.land);
+  return encodeCoastline(coordinates.flatMap(withoutCuts));
+}
+
+/** Splits a line where it follows the edge of the map, which is a cut through land and no coast. */
+function withoutCuts(line: readonly Point[]): Point[][] {
+  const parts: Point[][] = [];
+  let part: Point[] = [];
+  for (const [index, point] of line.entries()) {
+    const before = line[index - 1];
+    if (before !== undefined && isCut(before, point)) {
+      parts.push(part);
+      part = [];
+    }
+    part.push(point);
+  }
+  parts.push(part);
+  return parts.filter(({ length }) => length > 1);
+}
+
+function isCut([x1 = 0, y1 = 0]: Point, [x2 = 0, y2 = 0]: Point): boolean {
+  if (y1 < LEAST_LATITUDE && y2 < LEAST_LATITUDE) return true;
+  const isAtEdge = (x: number): boolean => Math.abs(x) > 179.99;
+  return (isAtEdge(x1) && isAtEdge(x2)) || Math.abs(x1 - x2) > 180;
+}

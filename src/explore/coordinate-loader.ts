@@ -1,0 +1,85 @@
+import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals-core";
+import { INDEX_AXIS } from "./axis-cells.js";
+import type { AxisDescription, AxisValues, VariableDescription } from "./dataset-description.js";
+import type { RangeAnswer } from "./protocol.js";
+import type { CurvilinearExtent } from "./resolve-view.js";
+import type { WorkerClient } from "./worker-client.js";
+
+/** Reads coordinates of the variable that is shown, each once. */
+export class CoordinateLoader {
+  readonly #client: WorkerClient;
+  readonly #variable: ReadonlySignal<VariableDescription | undefined>;
+  readonly #fail: (error: unknown) => void;
+  readonly #values = signal<ReadonlyMap<string, AxisValues>>(new Map());
+  readonly #extents = signal<ReadonlyMap<string, CurvilinearExtent>>(new Map());
+  readonly #asked = new Set<string>();
+
+  constructor(
+    client: WorkerClient,
+    variable: ReadonlySignal<VariableDescription | undefined>,
+    fail: (error: unknown) => void,
+  ) {
+    this.#client = client;
+    this.#variable = variable;
+    this.#fail = fail;
+    effect(() => {
+      if (variable.value !== undefined) untracked(() => this.read());
+    });
+  }
+
+  /** Returns the values of an axis; undefined until they are read. Those that cannot be read are indices. */
+  valuesOf({ coordinate }: AxisDescription): AxisValues | undefined {
+    return coordinate === undefined ? INDEX_AXIS : this.#values.value.get(coordinate);
+  }
+
+  /** Returns the extent of a curvilinear grid; undefined until it is known, or if the variable has none. */
+  extentOf({ curvilinear }: VariableDescription): CurvilinearExtent | undefined {
+    return curvilinear && this.#extents.value.get(curvilinear.latitude);
+  }
+
+  /** Reads what is not read yet. */
+  read(): void {
+    const variable = this.#variable.peek();
+    variable?.axes.forEach((axis, index) => {
+      void this.#readAxis(variable.path, axis, index);
+    });
+    if (variable?.curvilinear !== undefined) void this.#readExtent(variable.curvilinear);
+  }
+
+  async #readAxis(variable: string, { coordinate }: AxisDescription, axis: number): Promise<void> {
+    if (coordinate === undefined || this.#asked.has(coordinate)) return;
+    this.#asked.add(coordinate);
+    let values = INDEX_AXIS;
+    try {
+      ({ values } = await this.#client.ask<"axis">({ kind: "axis", variable, axis }));
+    } catch (error) {
+      this.#asked.delete(coordinate);
+      this.#fail(error);
+    }
+    this.#values.value = new Map(this.#values.peek()).set(coordinate, values);
+  }
+
+  async #readExtent(grid: { readonly latitude: string; readonly longitude: string }): Promise<void> {
+    if (this.#asked.has(grid.latitude)) return;
+    this.#asked.add(grid.latitude);
+    try {
+      const [y, x] = await Promise.all([this.#rangeOf(grid.latitude), this.#rangeOf(grid.longitude)]);
+      const extent = { west: x.least, east: x.greatest, south: y.least, north: y.greatest };
+      this.#extents.value = new Map(this.#extents.peek()).set(grid.latitude, extent);
+    } catch (error) {
+      this.#asked.delete(grid.latitude);
+      this.#fail(error);
+    }
+  }
+
+  /** Asks for the extent of a two-dimensional coordinate, which is its range. */
+  #rangeOf(variable: string): Promise<RangeAnswer> {
+    const selection = { variable, at: [0, 0] };
+    return this.#client.ask<"range">({
+      kind: "range",
+      selection,
+      axes: { y: 0, x: 1 },
+      percentiles: [0, 100],
+    });
+  }
+}

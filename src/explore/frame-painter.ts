@@ -1,0 +1,90 @@
+/** Bytes of a picture that are no position in the colour scale; see `protocol.ts`. */
+export const MISSING = 0;
+/** Byte of a value below the range. */
+export const BELOW = 1;
+/** Byte of a value above the range. */
+export const ABOVE = 254;
+/** Byte of a pixel that is not read yet. */
+export const UNREAD = 255;
+
+const FIRST_OF_SCALE = 2;
+const LAST_OF_SCALE = 253;
+
+/** A colour: red, green, blue, and opacity, each 0 to 255. */
+export type Rgba = readonly [number, number, number, number];
+
+/** Colours of what has no value. */
+export interface GroundColours {
+  readonly missing: Rgba;
+  readonly missingStripe: Rgba;
+  readonly unread: Rgba;
+  readonly unreadCheck: Rgba;
+}
+
+/** What a picture contains besides values in the range. */
+export interface PictureContents {
+  readonly hasBelow: boolean;
+  readonly hasAbove: boolean;
+  readonly hasMissing: boolean;
+}
+
+/** Returns the index in a colour table of 256 for a byte of a picture. Values beyond the range have the colours of its ends. */
+export function tableIndexOf(byte: number): number {
+  const clamped = Math.max(FIRST_OF_SCALE, Math.min(LAST_OF_SCALE, byte));
+  return Math.round(((clamped - FIRST_OF_SCALE) * 255) / (LAST_OF_SCALE - FIRST_OF_SCALE));
+}
+
+/** Returns the value that a byte of the scale stands for, if the range is not logarithmic: the middle of what has this byte. */
+export function valueOfByte(byte: number, low: number, high: number): number {
+  return low + ((byte - FIRST_OF_SCALE) / (LAST_OF_SCALE - FIRST_OF_SCALE)) * (high - low);
+}
+
+/**
+ * Colours the bytes of a picture. Missing cells are hatched, so that no colour of a scale looks like them; what waits for data is
+ * checked.
+ * @param target One item per pixel, as `ImageData` has them.
+ * @param period Pixels from stripe to stripe.
+ */
+export function paintFrame(
+  pixels: Uint8Array,
+  width: number,
+  table: Uint8Array,
+  ground: GroundColours,
+  target: Uint32Array,
+  period: number,
+): PictureContents {
+  const colours = new Uint32Array(256);
+  const channels = new Uint8Array(colours.buffer);
+  for (let byte = 0; byte < 256; byte++) {
+    const at = tableIndexOf(byte) * 3;
+    channels.set([table[at] as number, table[at + 1] as number, table[at + 2] as number, 255], byte * 4);
+  }
+  const [missing, missingStripe, unread, unreadCheck] = [
+    ground.missing,
+    ground.missingStripe,
+    ground.unread,
+    ground.unreadCheck,
+  ].map((colour) => new Uint32Array(Uint8Array.from(colour).buffer)[0] as number) as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  const stripe = Math.max(1, Math.round(period / 4));
+  let [hasBelow, hasAbove, hasMissing] = [false, false, false];
+  for (let index = 0, x = 0, y = 0; index < pixels.length; index++) {
+    const byte = pixels[index] as number;
+    if (byte === MISSING) {
+      target[index] = (x + y) % period < stripe ? missingStripe : missing;
+      hasMissing = true;
+    } else if (byte === UNREAD) {
+      target[index] = (Math.floor(x / period) + Math.floor(y / period)) % 2 === 0 ? unreadCheck : unread;
+    } else {
+      target[index] = colours[byte] as number;
+      if (byte === BELOW) hasBelow = true;
+      else if (byte === ABOVE) hasAbove = true;
+    }
+    if (++x === width) [x, y] = [0, y + 1];
+  }
+  return { hasBelow, hasAbove, hasMissing };
+}
