@@ -1,7 +1,7 @@
 import { axisRole, type Plane, planeOf } from "../../cf/axis-roles.js";
 import type { DatasetSnapshot, ServedArray } from "../../dataset/dataset.js";
 import { completeCodec, decodeProblem } from "../../zarr/plan/codec-rules.js";
-import { formatByteLength, formatCount } from "../format-number.js";
+import { formatByteLength, formatCount, formatCounted } from "../format-number.js";
 import { coordinateOf } from "./coordinates.js";
 import { boxOf, MAX_DECODED_BYTES, readsFew, unitBytes } from "./picture-box.js";
 
@@ -43,7 +43,8 @@ export function choosePicture(
   if (!"biuf".includes(dataType.kind)) return { problem: `it holds no numbers but ${dataType.numpyName}` };
   const attributesOf = (dim: string) => coordinateOf(snapshot, variable, dim)?.variable.attrs;
   const plane = planeOf(dims, attributesOf);
-  if (plane === undefined) return { problem: `it has ${dims.length} dimensions, and a picture needs two` };
+  if (plane === undefined)
+    return { problem: `it has ${formatCounted(dims.length, "dimension")}, and a picture needs two` };
   if (shape.includes(0)) return { problem: "it has no values" };
   const codec = [...stored.codecs, ...(stored.variants ?? []).flat()]
     .map((each) => decodeProblem(completeCodec(each)))
