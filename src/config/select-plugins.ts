@@ -10,6 +10,7 @@ export const BUILT_IN_PLUGINS = [
   "explore",
   "module_version",
   "plugin_info",
+  "thumbnail",
   "zarr",
   "zarr3",
 ] as const;

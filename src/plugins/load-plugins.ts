@@ -11,6 +11,7 @@ const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   explore: () => import("./explore/explore-plugin.js"),
   module_version: () => import("./module-version.js"),
   plugin_info: () => import("./plugin-info.js"),
+  thumbnail: () => import("./thumbnail/thumbnail-plugin.js"),
   zarr: () => import("./zarr/zarr-plugin.js"),
   zarr3: () => import("./zarr3/zarr3-plugin.js"),
 };

@@ -41,7 +41,8 @@ export function overviewsOf({ id, overviews }: DatasetSnapshot): DatasetSnapshot
 }
 
 function ofOverviews(operation: Route["operation"]): Route["operation"] {
-  const levels = "Of the overviews: group `0` is the dataset itself, `1`, `2`, … have half, a quarter, … of its cells per axis.";
+  const levels =
+    "Of the overviews: group `0` is the dataset itself, `1`, `2`, … have half, a quarter, … of its cells per axis.";
   const { summary, description } = operation;
   return {
     ...operation,

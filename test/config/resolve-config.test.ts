@@ -31,6 +31,7 @@ t.test("defaults hold where nothing is said", (t) => {
       { name: "explore" },
       { name: "module_version" },
       { name: "plugin_info" },
+      { name: "thumbnail" },
       { name: "zarr" },
       { name: "zarr3" },
     ],
@@ -356,14 +357,16 @@ t.test("plugins are switched on and off, the last word said counts", (t) => {
     "explore",
     "module_version",
     "plugin_info",
+    "thumbnail",
     "zarr3",
   ]);
-  t.strictSame(names(["--no-plugin", "zarr", "--plugin", "zarr"]).length, 6);
-  t.strictSame(names(["--plugin", "zarr", "--no-plugin", "zarr"]).length, 5);
+  t.strictSame(names(["--no-plugin", "zarr", "--plugin", "zarr"]).length, 7);
+  t.strictSame(names(["--plugin", "zarr", "--no-plugin", "zarr"]).length, 6);
   t.strictSame(names([], { ZPUBLISH_NO_PLUGIN: "zarr,plugin_info" }), [
     "dataset_info",
     "explore",
     "module_version",
+    "thumbnail",
     "zarr3",
   ]);
   t.strictSame(names(["--plugin", "zarr"], { ZPUBLISH_NO_PLUGIN: "zarr" }).length, 6, "flag over variable");
@@ -376,6 +379,7 @@ t.test("plugins are switched on and off, the last word said counts", (t) => {
     "dataset_info",
     "explore",
     "plugin_info",
+    "thumbnail",
     "zarr",
     "zarr3",
   ]);
@@ -477,7 +481,7 @@ const BAD_ARGUMENTS: readonly (readonly [string[], Env, string])[] = [
   [
     ["--no-plugin", "zar"],
     {},
-    '--no-plugin: unknown plugin "zar"; built in are dataset_info, explore, module_version, plugin_info, zarr, zarr3; another one is given by its module: NAME=MODULE, or {"module": …} in the file',
+    '--no-plugin: unknown plugin "zar"; built in are dataset_info, explore, module_version, plugin_info, thumbnail, zarr, zarr3; another one is given by its module: NAME=MODULE, or {"module": …} in the file',
   ],
   [["--plugin", "zarr=./x.js"], {}, '--plugin: "zarr" is built in; expected another name for a module'],
   [["--plugin", ""], {}, '--plugin: expected a plugin\'s name or module, received ""'],

@@ -51,7 +51,15 @@ t.test("paths of /groups are usable verbatim, and suffixes win", async (t) => {
 t.test("plugins and versions are listed", async (t) => {
   const { json } = await startServer(t, { datasets: DATASETS });
   const plugins = (await json("/plugins")) as Record<string, { path: string; version: string }>;
-  t.same(Object.keys(plugins), ["dataset_info", "explore", "module_version", "plugin_info", "zarr", "zarr3"]);
+  t.same(Object.keys(plugins), [
+    "dataset_info",
+    "explore",
+    "module_version",
+    "plugin_info",
+    "thumbnail",
+    "zarr",
+    "zarr3",
+  ]);
   t.ok(Object.values(plugins).every(({ path, version }) => path !== "" && /^\d+\.\d+/.test(version)));
   const versions = (await json("/versions")) as Record<string, string>;
   for (const name of [

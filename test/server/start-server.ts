@@ -15,11 +15,17 @@ export interface RunningServer {
   json(path: string): Promise<unknown>;
 }
 
-export const ALL_PLUGINS = ["dataset_info", "explore", "module_version", "plugin_info", "zarr", "zarr3"].map(
-  (name) => ({
-    name,
-  }),
-);
+export const ALL_PLUGINS = [
+  "dataset_info",
+  "explore",
+  "module_version",
+  "plugin_info",
+  "thumbnail",
+  "zarr",
+  "zarr3",
+].map((name) => ({
+  name,
+}));
 
 /**
  * Starts a complete server on a free port, which closes at the end of the test.

@@ -173,7 +173,9 @@ function createRoutes(context: PluginContext, place: StorePlace): readonly Route
         parameters: { ...VARIABLE, chunk: "Chunk indices joined by dots, `0.12.3`; `0` for a scalar" },
         ranged: true,
       },
-      handler: storeHandler(datasets, place, chunk, (_snapshot, { chunk: key = "" }) => CANONICAL_KEY.test(key)),
+      handler: storeHandler(datasets, place, chunk, (_snapshot, { chunk: key = "" }) =>
+        CANONICAL_KEY.test(key),
+      ),
     },
   ];
 }

@@ -1,0 +1,138 @@
+import { COLOUR_SCALES, type ColourScaleName, isColourScaleName } from "../../colour/colour-scales.js";
+import { ZpublishError } from "../../errors.js";
+import type { QueryParameter } from "../../http/routing/route.js";
+import { DEFAULT_PICTURE_SIZE } from "../../pages/pictures/choose-picture.js";
+import type { PictureStyle } from "../../pages/pictures/plan-picture.js";
+
+const MIN_SIZE = 64;
+const MAX_SIZE = 1024;
+/** Characters of a wrong parameter that the answer quotes. */
+const MAX_SHOWN_INPUT = 100;
+
+/** Query of a picture. */
+export interface PictureQuery extends PictureStyle {
+  /** Indices by dimension as they came: negative from the end. */
+  readonly indices: ReadonlyMap<string, number>;
+}
+
+const SCALE_NAMES = Object.keys(COLOUR_SCALES);
+
+/** Parameters of a picture for the API description. `index.{dim}` has as many names as there are dimensions. */
+export const PICTURE_PARAMETERS: Readonly<Record<string, QueryParameter>> = {
+  size: {
+    description: "Greatest width and height in pixels",
+    schema: { type: "integer", minimum: MIN_SIZE, maximum: MAX_SIZE, default: DEFAULT_PICTURE_SIZE },
+  },
+  range: {
+    description: "Values of the first and last colour, `240,310`. Default: by percentiles of the picture",
+    schema: { type: "string", examples: ["240,310"] },
+  },
+  scale: {
+    description: "Colour scale. Default: a sequential one, or a diverging one if the range is symmetric",
+    schema: { type: "string", enum: SCALE_NAMES },
+  },
+  reversed: {
+    description: "Whether the scale begins with the colour of its greatest value",
+    schema: { type: "string", enum: ["true", "false"], default: "false" },
+  },
+};
+
+/**
+ * Parses the query of a picture. `token` is left to those who check it.
+ * @throws ZpublishError `invalid-query`
+ */
+export function parsePictureQuery(query: string): PictureQuery {
+  const indices = new Map<string, number>();
+  const values = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(query)) {
+    if (name === "token") continue;
+    const dim = name.startsWith("index.") ? name.slice("index.".length) : undefined;
+    if (dim === undefined && !Object.hasOwn(PICTURE_PARAMETERS, name)) {
+      const known = [...Object.keys(PICTURE_PARAMETERS), "index.{dimension}"].join(", ");
+      throw wrong(name, "unknown_parameter", `one of ${known}`, name);
+    }
+    if (values.has(name)) throw wrong(name, "repeated_parameter", "the parameter once", value);
+    values.set(name, value);
+    if (dim !== undefined)
+      indices.set(dim, integer(name, value, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER));
+  }
+  const size = values.get("size");
+  return {
+    size: size === undefined ? DEFAULT_PICTURE_SIZE : integer("size", size, MIN_SIZE, MAX_SIZE),
+    range: rangeOf(values.get("range")),
+    scale: scaleOf(values.get("scale")),
+    isReversed: booleanOf("reversed", values.get("reversed")),
+    indices,
+  };
+}
+
+/**
+ * Returns the place of a picture with the indices that were asked for.
+ * @param position Place by default.
+ * @param shown Axes that the picture shows.
+ * @throws ZpublishError `invalid-query` if a dimension is none of the variable's others, or an index is outside.
+ */
+export function placeAt(
+  position: readonly number[],
+  { dims, shape }: { readonly dims: readonly string[]; readonly shape: readonly number[] },
+  shown: readonly number[],
+  indices: ReadonlyMap<string, number>,
+): number[] {
+  const place = [...position];
+  for (const [dim, index] of indices) {
+    const axis = dims.indexOf(dim);
+    const others = dims.filter((_, each) => !shown.includes(each));
+    if (axis < 0 || shown.includes(axis)) {
+      const expected =
+        others.length === 0
+          ? "no index, since the picture shows all dimensions"
+          : `an index of ${others.join(", ")}`;
+      throw wrong(`index.${dim}`, "unknown_dimension", expected, dim);
+    }
+    const length = shape[axis] as number;
+    if (index < -length || index >= length)
+      throw wrong(`index.${dim}`, "index_error", `${-length} to ${length - 1}`, `${index}`);
+    place[axis] = index < 0 ? index + length : index;
+  }
+  return place;
+}
+
+/** Creates the error of a parameter that does not apply. */
+export function wrong(parameter: string, type: string, expected: string, received: string): ZpublishError {
+  const input = received.length > MAX_SHOWN_INPUT ? `${received.slice(0, MAX_SHOWN_INPUT)}…` : received;
+  const message = `Expected ${expected}, received '${input}'`;
+  return new ZpublishError("invalid-query", message, {
+    details: { parameter: parameter.slice(0, MAX_SHOWN_INPUT), type, input },
+  });
+}
+
+function integer(name: string, text: string, least: number, greatest: number): number {
+  const value = /^-?\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= least && value <= greatest) return value;
+  const expected =
+    least === Number.MIN_SAFE_INTEGER ? "an integer" : `an integer from ${least} to ${greatest}`;
+  throw wrong(name, "int_parsing", expected, text);
+}
+
+const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+
+function rangeOf(text: string | undefined): readonly [number, number] | undefined {
+  if (text === undefined) return undefined;
+  const parts = text.split(",");
+  const [low = Number.NaN, high = Number.NaN] = parts.map((part) =>
+    NUMBER.test(part) ? Number(part) : Number.NaN,
+  );
+  if (parts.length === 2 && low < high && Number.isFinite(high - low)) return [low, high];
+  throw wrong("range", "range", "two numbers 'low,high', the first less than the second", text);
+}
+
+function scaleOf(name: string | undefined): ColourScaleName | undefined {
+  if (name === undefined || isColourScaleName(name)) return name;
+  throw wrong("scale", "enum", `one of ${SCALE_NAMES.join(", ")}`, name);
+}
+
+function booleanOf(name: string, text: string | undefined): boolean {
+  if (text === undefined || text === "false") return false;
+  if (text === "true") return true;
+  throw wrong(name, "bool_parsing", "true or false", text);
+}

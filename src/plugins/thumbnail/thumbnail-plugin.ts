@@ -1,0 +1,102 @@
+import { isCategorical } from "../../cf/packing.js";
+import { createRecentMap, type RecentMap } from "../../collections/recent-map.js";
+import type { DatasetSnapshot, ServedArray } from "../../dataset/dataset.js";
+import { ZpublishError } from "../../errors.js";
+import type { BodyReply, RouteRequest } from "../../http/reply.js";
+import { normalNodePath } from "../../model/node-path.js";
+import { packageVersion } from "../../observe/package-version.js";
+import { choosePicture, type PictureChoice } from "../../pages/pictures/choose-picture.js";
+import { pictureFlips, readDirection } from "../../pages/pictures/picture-flips.js";
+import { type PictureStyle, planPicture } from "../../pages/pictures/plan-picture.js";
+import type { Plugin, PluginContext } from "../plugin.js";
+import { PICTURE_PARAMETERS, parsePictureQuery, placeAt, wrong } from "./picture-query.js";
+
+/** Planned pictures that are kept per snapshot, some kilobytes each: one for each variable and style. */
+const MAX_PLANS = 512;
+
+/** The plugin of small pictures of variables. */
+const thumbnailPlugin: Plugin = {
+  name: "thumbnail",
+  version: packageVersion,
+  path: "zpublish/plugins/thumbnail",
+  routes: (context) => [
+    {
+      path: "/datasets/{dataset_id}/thumbnail/{var:path}.png",
+      priority: "page",
+      operation: {
+        summary: "A small picture of a variable",
+        description:
+          "A slice of the two horizontal dimensions, at the middle time and the first index of other dimensions. `index.{dimension}=n` chooses another, from the end if `n` is negative. " +
+          "Missing values are transparent. At most 16 stored chunks are read: of a larger slice its centre is shown. " +
+          "Variables without two dimensions and without numbers have no picture.",
+        contentType: "image/png",
+        parameters: { dataset_id: "Id of the dataset", var: "Path of the variable: `t2m`, `a/b/t2m`" },
+        query: PICTURE_PARAMETERS,
+        ranged: true,
+      },
+      handler: (request) => servePicture(context, request),
+    },
+  ],
+};
+export default thumbnailPlugin;
+
+async function servePicture(context: PluginContext, { params, query }: RouteRequest): Promise<BodyReply> {
+  const { indices, ...style } = parsePictureQuery(query);
+  const snapshot = context.datasets.get(params.dataset_id as string);
+  const path = normalNodePath(params.var ?? "");
+  const array = snapshot.arrays.get(path);
+  if (array === undefined)
+    throw new ZpublishError("not-found", `Variable '${path}' not found in dataset '${snapshot.id}'`);
+  const choice = choosePicture(snapshot, array, style.size);
+  if ("problem" in choice) {
+    const message = `Variable '${path}' of dataset '${snapshot.id}' has no picture: ${choice.problem}`;
+    throw new ZpublishError("not-found", message);
+  }
+  if (isCategorical(array.variable.attrs)) assertNoScale(style);
+  const { y, x } = choice.plane;
+  const place = placeAt(choice.position, array.variable, [y, x], indices);
+  const flips = await pictureFlips(snapshot, array, choice, (each) => directionOf(context, snapshot, each));
+  const picture = planOnce(context, snapshot, choice, style, () => planPicture(choice, style, flips));
+  return context.chunks.serve(choice.snapshot, picture, place.join("."), "image/png");
+}
+
+/** @throws ZpublishError `invalid-query` */
+function assertNoScale({ range, scale, isReversed }: PictureStyle): void {
+  if (range !== undefined)
+    throw wrong("range", "categories", "no range, since values are categories", `${range}`);
+  if (scale !== undefined) throw wrong("scale", "categories", "no scale, since values are categories", scale);
+  if (isReversed) throw wrong("reversed", "categories", "no scale, since values are categories", "true");
+}
+
+/** Returns the direction of a coordinate, read once per snapshot. A failure is not kept. */
+function directionOf(context: PluginContext, snapshot: DatasetSnapshot, coordinate: ServedArray) {
+  const { path } = coordinate.plan;
+  const kept = context.memo(
+    snapshot,
+    `direction ${path}`,
+    (): { read?: Promise<-1 | 0 | 1> | undefined } => ({}),
+  );
+  kept.read ??= readDirection(coordinate, context.previews).catch((error) => {
+    kept.read = undefined;
+    throw error;
+  });
+  return kept.read;
+}
+
+/** Returns the planned picture of a style: the same object for all its requests, by which chunks are found again. */
+function planOnce(
+  context: PluginContext,
+  snapshot: DatasetSnapshot,
+  { array: { plan } }: PictureChoice,
+  style: PictureStyle,
+  make: () => ServedArray,
+): ServedArray {
+  const plans = context.memo(snapshot, "pictures", (): RecentMap<ServedArray> => createRecentMap(MAX_PLANS));
+  const key = JSON.stringify([plan.path, style]);
+  let picture = plans.get(key);
+  if (picture === undefined) {
+    picture = make();
+    plans.set(key, picture);
+  }
+  return picture;
+}
