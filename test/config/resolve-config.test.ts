@@ -369,7 +369,7 @@ t.test("plugins are switched on and off, the last word said counts", (t) => {
     "thumbnail",
     "zarr3",
   ]);
-  t.strictSame(names(["--plugin", "zarr"], { ZPUBLISH_NO_PLUGIN: "zarr" }).length, 6, "flag over variable");
+  t.strictSame(names(["--plugin", "zarr"], { ZPUBLISH_NO_PLUGIN: "zarr" }).length, 7, "flag over variable");
   t.strictSame(names(["--plugin", "./mine.js"]).at(-1), `mine=${join(cwd, "mine.js")}`);
   t.strictSame(names(["--plugin", "mine.js"]).at(-1), `mine=${join(cwd, "mine.js")}`, "a file that exists");
   t.strictSame(names(["--plugin", "stats=@org/pkg"]).at(-1), "stats=@org/pkg");

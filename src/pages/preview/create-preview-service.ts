@@ -147,9 +147,14 @@ async function readChunk(
   makeChunk: MakeChunk,
 ): Promise<Uint8Array> {
   const outcome = await makeChunk({ plan, chunkCoords });
-  if (outcome.status === "encoded") return outcome.bytes;
   if (outcome.status === "failed") throw errorFromData(outcome.error);
-  const bytes = new Uint8Array(elementCount(plan.served.chunkShape) * plan.itemSize);
+  const byteLength = elementCount(plan.served.chunkShape) * plan.itemSize;
+  if (outcome.status === "encoded") {
+    // Stored bytes that are passed through have not been checked.
+    if (outcome.bytes.length === byteLength) return outcome.bytes;
+    throw new Error(`expected a chunk of ${byteLength} bytes, received ${outcome.bytes.length}`);
+  }
+  const bytes = new Uint8Array(byteLength);
   fillBuffer(bytes, plan.fillItem);
   return bytes;
 }

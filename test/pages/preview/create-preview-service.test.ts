@@ -136,6 +136,12 @@ t.test("values that cannot be read are undefined, never an error", async (t) => 
     "more than 64 MiB to decode",
   );
   t.equal(await look(storedArray({ dtype: "|O", codecs: [{ id: "pickle" }] })), undefined);
+  const directory = t.testdir({ "0": "abc" });
+  const cut = storedArray({
+    ...{ dtype: "|u1", shape: [4], chunkShape: [4], codecs: [], compressorCount: 0 },
+    chunks: { kind: "files", directory, keyEncoding: { name: "v2", separator: "." } },
+  });
+  t.equal(await look(cut), undefined, "a file of another length");
   const failing = createPreviewService(async () => {
     throw new Error("no worker");
   });
