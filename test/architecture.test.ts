@@ -44,7 +44,21 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   processes: ["config", "dataset", "http", "observe", "server"],
   library: ["config", "dataset", "json", "model", "observe", "plugins", "server", "source"],
-  cli: ["config", "dataset", "json", "model", "observe", "processes", "server", "source", "zarr"],
+  warm: ["cache", "cf", "chunk", "codec", "dataset", "model", "pages", "pool", "zarr"],
+  cli: [
+    "chunk",
+    "config",
+    "dataset",
+    "json",
+    "model",
+    "observe",
+    "pool",
+    "processes",
+    "server",
+    "source",
+    "warm",
+    "zarr",
+  ],
   // The public API, listed by hand: re-exports from wherever it is.
   index: [
     "chunk",

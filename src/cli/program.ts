@@ -1,10 +1,17 @@
 import { Command, CommanderError } from "commander";
+import type { Config } from "../config/config.js";
 import { configError } from "../config/problem.js";
 import { resolveArguments } from "../config/resolve-config.js";
-import { argumentsOf, commandLineProblem, createServeCommand } from "../config/serve-command.js";
+import {
+  argumentsOf,
+  commandLineProblem,
+  createServeCommand,
+  type ServeArguments,
+} from "../config/serve-command.js";
 import { packageVersion } from "../observe/package-version.js";
 import { EXIT_CODES, exitCodeOf, reportError } from "./report-error.js";
 import { runServe } from "./serve.js";
+import { createWarmCommand, warmRequestOf } from "./warm-command.js";
 
 /**
  * Parses the command line and runs its command. Resolves to the exit code, or to undefined if a server runs now.
@@ -13,13 +20,13 @@ import { runServe } from "./serve.js";
  * @param argv Arguments without node and script.
  */
 export async function runProgram(argv: readonly string[]): Promise<number | undefined> {
-  let isServing = false;
-  const program = createProgram(() => {
-    isServing = true;
+  let exitCode: number | undefined = EXIT_CODES.done;
+  const program = createProgram((code) => {
+    exitCode = code;
   });
   try {
     await program.parseAsync(argv, { from: "user" });
-    return isServing ? undefined : EXIT_CODES.done;
+    return exitCode;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
       reportError(error);
@@ -32,7 +39,8 @@ export async function runProgram(argv: readonly string[]): Promise<number | unde
   }
 }
 
-function createProgram(onServing: () => void): Command {
+/** @param onEnd Takes the exit code of a command, if it is not 0; undefined if a server runs now. */
+function createProgram(onEnd: (exitCode: number | undefined) => void): Command {
   const program = new Command("zpublish")
     .description("Publish n-dimensional datasets over HTTP")
     .version(packageVersion, "-V, --version", "Show the version")
@@ -43,16 +51,16 @@ function createProgram(onServing: () => void): Command {
     .action(async () => {
       const said = argumentsOf(serve);
       const cwd = process.cwd();
-      await runServe(() => {
-        const config = resolveArguments(said, { env: process.env, cwd });
-        if (config.datasets.length === 0) {
-          throw configError([
-            "nothing to serve: expected [ID=]LOCATION, or datasets in the file of --config",
-          ]);
-        }
-        return config;
-      });
-      onServing();
+      await runServe(() => configOf(said, cwd, "serve"));
+      onEnd(undefined);
+    });
+  const warm = createWarmCommand()
+    .helpOption("-h, --help", "Show this help")
+    .action(async () => {
+      const request = warmRequestOf(warm);
+      const config = configOf(argumentsOf(warm), process.cwd(), "warm");
+      const { runWarm } = await import("./warm.js");
+      onEnd(await runWarm(config, request));
     });
   const inspect = new Command("inspect")
     .description("Show the content of a location, and how it would be served")
@@ -63,10 +71,17 @@ function createProgram(onServing: () => void): Command {
       const { runInspect } = await import("./run-inspect.js");
       await runInspect(location, { json });
     });
-  for (const command of [serve, inspect]) program.addCommand(command);
+  for (const command of [serve, warm, inspect]) program.addCommand(command);
   // Commander would write two lines that begin with "error:"; runProgram writes one.
-  for (const command of [program, serve, inspect]) {
+  for (const command of [program, serve, warm, inspect]) {
     command.exitOverride().configureOutput({ outputError: () => {} });
   }
   return program;
+}
+
+/** Resolves the configuration of a command that needs datasets. */
+function configOf(said: ServeArguments, cwd: string, command: string): Config {
+  const config = resolveArguments(said, { env: process.env, cwd });
+  if (config.datasets.length > 0) return config;
+  throw configError([`nothing to ${command}: expected [ID=]LOCATION, or datasets in the file of --config`]);
 }

@@ -29,11 +29,19 @@ signal ends it at once. HUP reads options and file again, and refreshes datasets
 
 /** Creates the `serve` command with all its options, for help and parsing. It has no action. */
 export function createServeCommand(): Command {
-  const command = new Command("serve")
-    .description("Publish datasets over HTTP")
+  const command = new Command("serve").description("Publish datasets over HTTP");
+  return addServeArguments(command).addHelpText("after", DETAILS);
+}
+
+/**
+ * Adds the arguments of `serve` to a command that takes the same configuration.
+ * @param shown Options in the help. The others are taken, too, so that the arguments of a server can be used as they are.
+ */
+export function addServeArguments(command: Command, shown: readonly OptionKey[] = OPTION_KEYS): Command {
+  command
     .argument("[locations...]", "[ID=]LOCATION of each dataset; the id is its file name if none is given")
     .addOption(new Option("--config <file>", "JSON file with any of these options, and with datasets"));
-  for (const key of OPTION_KEYS) addOption(command, key);
+  for (const key of OPTION_KEYS) addOption(command, key, shown.includes(key));
   const collect = (enabled: boolean) => (text: string, before: ServeArguments["plugins"] | undefined) => [
     ...(before ?? []),
     { text, enabled },
@@ -42,17 +50,16 @@ export function createServeCommand(): Command {
     .addOption(
       new Option("--plugin <plugin>", "Load a plugin: NAME, MODULE or NAME=MODULE").argParser(collect(true)),
     )
-    .addOption(new Option("--no-plugin <name>", "Do without a plugin").argParser(collect(false)))
-    .addHelpText("after", DETAILS);
+    .addOption(new Option("--no-plugin <name>", "Do without a plugin").argParser(collect(false)));
 }
 
-function addOption(command: Command, key: OptionKey): void {
+function addOption(command: Command, key: OptionKey, isShown: boolean): void {
   const { placeholder, summary } = optionSpec(key);
   const flag = flagOf(key);
   const defaultText = defaultTextOf(key);
   if (placeholder !== null) {
     const said = defaultText === "" ? "" : ` (default: ${defaultText})`;
-    command.addOption(new Option(`${flag} <${placeholder}>`, summary + said));
+    command.addOption(new Option(`${flag} <${placeholder}>`, summary + said).hideHelp(!isShown));
     return;
   }
   // A flag for each state, so that it can override a file or variable. The help shows the one that changes the default.
@@ -61,14 +68,18 @@ function addOption(command: Command, key: OptionKey): void {
     `--no-${flag.slice(2)}`,
     `Do not ${summary.charAt(0).toLowerCase()}${summary.slice(1)}`,
   );
-  command.addOption(new Option(flag, summary).hideHelp(isOn)).addOption(off.hideHelp(!isOn));
+  command
+    .addOption(new Option(flag, summary).hideHelp(isOn || !isShown))
+    .addOption(off.hideHelp(!isOn || !isShown));
 }
 
-/** Reads the arguments of a parsed `serve` command. */
+/** Reads the arguments of `serve` of a parsed command. */
 export function argumentsOf(command: Command): ServeArguments {
   const { config, plugin, ...options } = command.opts<Record<string, unknown>>();
   // Commander presets `true` for some switches; only values from the command line count.
-  const said = Object.entries(options).filter(([key]) => command.getOptionValueSource(key) === "cli");
+  const said = Object.entries(options).filter(
+    ([key]) => OPTION_KEYS.includes(key as OptionKey) && command.getOptionValueSource(key) === "cli",
+  );
   return {
     locations: command.args,
     config: config as string | undefined,

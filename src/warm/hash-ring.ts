@@ -22,7 +22,9 @@ export function nginxHash(path: string): number {
 export function nginxRing(names: readonly string[]): HashRing {
   const previous = Buffer.alloc(4);
   return ringOf(names.length, NGINX_POINTS, (server) => {
-    const base = crc32(names[server]!.replace(/:(?=\d+$)/, "\0"));
+    // A name without a port has an empty one.
+    const [host, port = ""] = names[server]!.split(/:(?=\d*$)/);
+    const base = crc32(`${host}\0${port}`);
     previous.fill(0);
     return () => {
       const point = crc32(previous, base);

@@ -1,0 +1,208 @@
+import { bytesOnDisk, cacheLimitsOf, pageSizeOf } from "../cache/policy/cache-limits.js";
+import type { ChunkWarmer, WarmedChunk } from "../chunk/chunk-service.js";
+import { createLimiter } from "../collections/limiter.js";
+import { messageOf, ZpublishError } from "../errors.js";
+import { createSlice } from "../event-loop/cooperative-task.js";
+import { workThrough } from "../event-loop/work-through.js";
+import { chunkKeys, type WarmTarget } from "./warm-targets.js";
+
+/** Counts of a run so far. */
+export interface WarmCounts {
+  /** Chunks that are to be warmed, by this instance if there are several. */
+  readonly total: number;
+  /** Chunks by outcome; those that failed. */
+  readonly made: number;
+  readonly cached: number;
+  readonly absent: number;
+  readonly stored: number;
+  readonly failed: number;
+  /** Encoded bytes of the chunks made. */
+  readonly madeBytes: number;
+}
+
+/** Result of a run. */
+export interface WarmResult extends WarmCounts {
+  /** Reason to end before the last chunk; undefined if none. */
+  readonly stopped: "cancelled" | "cache-full" | "cache-failed" | undefined;
+  /** First failures, in the order in which they came. */
+  readonly failures: readonly string[];
+}
+
+/** Means and bounds of a run. */
+export interface WarmOptions {
+  readonly warmer: ChunkWarmer;
+  /** Size of the cache that the operator chose. */
+  readonly cacheBytes: number;
+  /** Chunks of this instance, by decoded path with the root path; undefined if there is no other. */
+  readonly isOwn?: ((path: string) => boolean) | undefined;
+  readonly rootPath: string;
+  readonly threads: number;
+  /** Bound of the decoded chunks being made, estimated. */
+  readonly memoryBytes: number;
+  /** Cache also what is passed through. */
+  readonly stored: boolean;
+  readonly signal: AbortSignal;
+  /** Called once before the first chunk if more is to be warmed than the cache holds. */
+  onTooMuch(neededBytes: number): void;
+  /** Called after each chunk. */
+  onProgress(counts: WarmCounts): void;
+}
+
+/** Chunks under way for each thread: some wait for stored bytes, others for the disk of the cache. */
+const CHUNKS_PER_THREAD = 4;
+/** For sources on other machines, which take long to answer. */
+const MIN_CHUNKS = 16;
+/** Chunks of each variable that are made first if it is not certain that all fit. */
+const SAMPLES = 3;
+const MAX_FAILURES = 5;
+/** Bytes in the cache besides a chunk: its key, header and record. */
+const ENTRY_BYTES = 128;
+
+/** A chunk to be warmed. */
+interface Job {
+  readonly target: WarmTarget;
+  readonly key: string;
+}
+
+/**
+ * Warms all chunks of the targets, in their order. What is in the cache already costs a look at the source and the cache. Ends when
+ * what was warmed takes the whole cache: more would displace it again.
+ */
+export async function warmChunks(targets: readonly WarmTarget[], options: WarmOptions): Promise<WarmResult> {
+  const { signal, memoryBytes, threads } = options;
+  const own = await countOwn(targets, options);
+  const total = sum(own);
+  const counts = { total, made: 0, cached: 0, absent: 0, stored: 0, failed: 0, madeBytes: 0 };
+  const failures: string[] = [];
+  const { fullBytes, valueBytes } = cacheLimitsOf(options.cacheBytes);
+  const pageSize = pageSizeOf(options.cacheBytes);
+  const onDisk = (length: number) => (length === 0 ? 0 : bytesOnDisk(length + ENTRY_BYTES, pageSize));
+  let warmBytes = 0;
+  let stopped: WarmResult["stopped"];
+  const maxRunning = Math.max(MIN_CHUNKS, threads * CHUNKS_PER_THREAD);
+  const limiter = createLimiter({
+    ...{ maxRunning, maxPerKey: maxRunning, maxWaiting: maxRunning, maxCost: memoryBytes },
+  });
+
+  function fail(job: Job, reason: string): void {
+    counts.failed++;
+    if (failures.length < MAX_FAILURES) failures.push(`${job.target.path}${job.key}: ${reason}`);
+  }
+
+  function account(job: Job, { outcome, byteLength }: WarmedChunk): void {
+    if (outcome === "refused") {
+      if (byteLength > valueBytes) fail(job, `its ${byteLength} bytes are more than an eighth of the cache`);
+      else stopped ??= "cache-failed";
+      return;
+    }
+    counts[outcome]++;
+    if (outcome === "made") counts.madeBytes += byteLength;
+    warmBytes += onDisk(byteLength);
+    if (warmBytes >= fullBytes) stopped ??= "cache-full";
+  }
+
+  async function warm(job: Job): Promise<WarmedChunk | undefined> {
+    const { snapshot, array, chunkBytes } = job.target;
+    try {
+      const run = () => options.warmer.warm(snapshot, array, job.key, options);
+      const warmed = await limiter.run("", run, signal, chunkBytes);
+      account(job, warmed);
+      return warmed;
+    } catch (error) {
+      if (signal.aborted) return undefined;
+      if (error instanceof ZpublishError && error.code === "not-found") counts.absent++;
+      else fail(job, messageOf(error));
+      return undefined;
+    } finally {
+      options.onProgress(counts);
+    }
+  }
+
+  async function warmAll(jobs: Iterable<Job>): Promise<void> {
+    await workThrough(jobs, maxRunning, async (job) => {
+      if (signal.aborted) stopped ??= "cancelled";
+      else if (stopped === undefined) await warm(job);
+    });
+  }
+
+  function* jobs(taken: ReadonlySet<string>): Generator<Job> {
+    for (const target of targets) {
+      for (const key of ownKeys(target, options)) {
+        if (signal.aborted || stopped !== undefined) return;
+        if (!taken.has(target.path + key)) yield { target, key };
+      }
+    }
+  }
+
+  const taken = new Set<string>();
+  const mostBytes = sum(targets.map((target, index) => own[index]! * onDisk(target.chunkBytes)));
+  if (mostBytes > fullBytes) {
+    const needed = await sampleBytes();
+    if (needed > fullBytes && !signal.aborted) options.onTooMuch(needed);
+  }
+
+  /** Warms some chunks of each variable, and estimates the bytes of all. */
+  async function sampleBytes(): Promise<number> {
+    let needed = 0;
+    const samples = targets.map((target, index) => ({ target, count: own[index]!, bytes: 0, chunks: 0 }));
+    await workThrough(samples, maxRunning, async (sample) => {
+      const { target, count } = sample;
+      for (const key of sampleKeys(target, options)) {
+        if (signal.aborted || stopped !== undefined) return;
+        taken.add(target.path + key);
+        const warmed = await warm({ target, key });
+        if (warmed === undefined) continue;
+        sample.chunks++;
+        sample.bytes += onDisk(warmed.byteLength);
+      }
+      if (sample.chunks > 0) needed += (sample.bytes / sample.chunks) * count;
+    });
+    return needed;
+  }
+
+  await warmAll(jobs(taken));
+  if (signal.aborted) stopped ??= "cancelled";
+  // What was under way when the cache was full may have been the last.
+  const done = counts.made + counts.cached + counts.absent + counts.stored + counts.failed;
+  return { ...counts, failures, stopped: done === total ? undefined : stopped };
+}
+
+/** Lists the keys of a target's chunks that are this instance's. */
+function* ownKeys(target: WarmTarget, { isOwn, rootPath }: WarmOptions): Generator<string> {
+  const path = rootPath + target.path;
+  for (const key of chunkKeys(target)) if (isOwn === undefined || isOwn(path + key)) yield key;
+}
+
+/** Counts each target's chunks that are this instance's. Occupies the event loop for no longer than a slice. */
+async function countOwn(targets: readonly WarmTarget[], options: WarmOptions): Promise<number[]> {
+  if (options.isOwn === undefined) return targets.map(({ count }) => count);
+  const slice = createSlice();
+  const counts: number[] = [];
+  for (const target of targets) {
+    let count = 0;
+    for (const _ of ownKeys(target, options)) {
+      count++;
+      if (count % 1_024 === 0 && slice.isOver()) await slice.next();
+    }
+    counts.push(count);
+  }
+  return counts;
+}
+
+/** Returns keys from the beginning, the middle and the end of a target. */
+function* sampleKeys(target: WarmTarget, options: WarmOptions): Generator<string> {
+  const { axes } = target;
+  const seen = new Set<string>();
+  for (let sample = 0; sample < SAMPLES; sample++) {
+    const share = sample / (SAMPLES - 1);
+    const from = axes.map((axis) => axis.slice(Math.floor((axis.length - 1) * share)));
+    const [key] = ownKeys({ ...target, axes: from }, options);
+    if (key === undefined || seen.has(key)) continue;
+    seen.add(key);
+    yield key;
+  }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}

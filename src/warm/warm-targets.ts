@@ -1,0 +1,182 @@
+import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import { elementCount } from "../model/chunk-grid.js";
+import type { DataTree, Group, Variable } from "../model/data-tree.js";
+import type { AxisValues, DimensionRange, Run } from "./dimension-range.js";
+import { chunksOfRuns, coarserRuns, runOfIndices, runsOfValues } from "./dimension-range.js";
+
+/** Chunks of one variable that are warmed. */
+export interface WarmTarget {
+  readonly snapshot: DatasetSnapshot;
+  readonly array: ServedArray;
+  /** Decoded path of its chunks, without the root path: `/datasets/air/zarr/t2m/`. */
+  readonly path: string;
+  /** Indices of the chunks by axis. */
+  readonly axes: readonly (readonly number[])[];
+  /** Number of chunks. */
+  readonly count: number;
+  /** Decoded bytes of one chunk. */
+  readonly chunkBytes: number;
+}
+
+/** Selection of variables, and of parts of their dimensions. */
+export interface WarmSelection {
+  /** Paths of variables, and of groups of which all variables are meant. Empty: every variable. */
+  readonly variables: readonly string[];
+  /** At most one for each dimension counts: the last. */
+  readonly ranges: readonly DimensionRange[];
+}
+
+/** Reads the values of a coordinate. */
+export type ReadAxis = (coordinate: ServedArray) => Promise<AxisValues>;
+
+/** Finds the selected indices of a dimension in a group; undefined if all are. */
+type FindRuns = (dim: string, groupPath: string, length: number) => Promise<readonly Run[] | undefined>;
+
+/** Bytes assumed for an item without a fixed size. */
+const EXPECTED_ITEM_BYTES = 16;
+
+/**
+ * Chooses the chunks of a dataset: coordinates of a group before its other variables, overviews behind what they are made of.
+ * Coordinates of what is selected are always part of it, those of dimensions whole.
+ * @returns No targets if the dataset has none of the variables.
+ * @throws ZpublishError if a coordinate cannot be read
+ * @param problem Takes a problem with a range, such as of a dimension without coordinate.
+ */
+export async function selectTargets(
+  snapshot: DatasetSnapshot,
+  { variables, ranges }: WarmSelection,
+  readAxis: ReadAxis,
+  problem: (text: string) => void,
+): Promise<WarmTarget[]> {
+  const wanted = wantedVariables(snapshot.tree, variables);
+  const findRuns = createFinder(snapshot, ranges, readAxis, problem);
+  const targets: WarmTarget[] = [];
+  for (const variable of wanted) {
+    const { dims, shape, name } = variable;
+    const groupPath = groupPathOf(variable);
+    // Clients read the coordinate of a dimension whole.
+    const isWhole = dims.length === 1 && dims[0] === name;
+    const runs = await Promise.all(
+      dims.map((dim, axis) => (isWhole ? undefined : findRuns(dim, groupPath, shape[axis] as number))),
+    );
+    addTarget(targets, snapshot, `/datasets/${snapshot.id}/zarr/`, variable, runs);
+  }
+  const { overviews } = snapshot as DatasetSnapshot & { readonly overviews?: DatasetSnapshot };
+  if (overviews === undefined) return targets;
+  const byPath = new Map(wanted.map((variable) => [variable.path, variable]));
+  for (const coarse of [...overviews.tree.groups.values()].flatMap((group) => [
+    ...group.variables.values(),
+  ])) {
+    const [level = "", ...rest] = coarse.path.split("/");
+    const fine = byPath.get(rest.join("/"));
+    // Level 0 is the dataset itself.
+    if (fine === undefined || level === "0") continue;
+    const isWhole = fine.dims.length === 1 && fine.dims[0] === fine.name;
+    const runs = await Promise.all(
+      fine.dims.map(async (dim, axis) => {
+        const length = fine.shape[axis] as number;
+        const found = isWhole ? undefined : await findRuns(dim, groupPathOf(fine), length);
+        return found && (coarse.shape[axis] === length ? found : coarserRuns(found, 2 ** Number(level)));
+      }),
+    );
+    addTarget(targets, overviews, `/datasets/${snapshot.id}/overviews/zarr/`, coarse, runs);
+  }
+  return targets;
+}
+
+/** Lists the keys of the chunks of a target: `0.12.3`. */
+export function* chunkKeys({ axes }: Pick<WarmTarget, "axes">): Generator<string> {
+  if (axes.some((axis) => axis.length === 0)) return;
+  const at = axes.map(() => 0);
+  for (;;) {
+    yield axes.map((axis, index) => axis[at[index] as number]).join(".") || "0";
+    let axis = axes.length - 1;
+    while (axis >= 0 && ++(at[axis] as number) === axes[axis]?.length) at[axis--] = 0;
+    if (axis < 0) return;
+  }
+}
+
+function addTarget(
+  targets: WarmTarget[],
+  snapshot: DatasetSnapshot,
+  prefix: string,
+  { path, chunkShape, dataType }: Variable,
+  runs: readonly (readonly Run[] | undefined)[],
+): void {
+  const array = snapshot.arrays.get(path);
+  // A variable that cannot be served is in the tree no more.
+  if (array === undefined) return;
+  const { gridShape } = array.plan.served;
+  const axes = gridShape.map((length, axis) => {
+    const found = runs[axis];
+    return found === undefined
+      ? Array.from({ length }, (_, index) => index)
+      : chunksOfRuns(found, chunkShape[axis] as number);
+  });
+  const count = axes.reduce((product, axis) => product * axis.length, 1);
+  const chunkBytes = elementCount(chunkShape) * (dataType.itemSize || EXPECTED_ITEM_BYTES);
+  if (count > 0) targets.push({ snapshot, array, path: `${prefix}${path}/`, axes, count, chunkBytes });
+}
+
+/** Finds the variables that are selected, and the coordinates of their groups and of the groups above. */
+function wantedVariables({ groups }: DataTree, paths: readonly string[]): Variable[] {
+  const prefixes = paths.map((path) => path.replace(/^\/+|\/+$/g, ""));
+  const isNamed = ({ path }: Variable) =>
+    prefixes.length === 0 || prefixes.some((each) => each === "" || `${path}/`.startsWith(`${each}/`));
+  const named = [...groups.values()].filter(({ variables }) => [...variables.values()].some(isNamed));
+  return [...groups.values()].flatMap((group) => {
+    const below = group.path === "/" ? "/" : `${group.path}/`;
+    const isNeeded = named.some(({ path }) => `${path}/`.startsWith(below));
+    const all = [...group.variables.values()];
+    const isCoordinate = ({ name }: Variable) => isNeeded && group.coordinateNames.has(name);
+    return [
+      ...all.filter(isCoordinate),
+      ...all.filter((variable) => isNamed(variable) && !isCoordinate(variable)),
+    ];
+  });
+}
+
+/** Creates a finder that looks each range up once per group. */
+function createFinder(
+  { tree, arrays, id }: DatasetSnapshot,
+  ranges: readonly DimensionRange[],
+  readAxis: ReadAxis,
+  problem: (text: string) => void,
+): FindRuns {
+  const known = new Map<string, Promise<readonly Run[]>>();
+
+  async function find(range: DimensionRange, group: Group, length: number): Promise<readonly Run[]> {
+    if (range.by === "index") return [runOfIndices(range, length)];
+    const coordinate = coordinateOf(tree, group, range.dim);
+    const array = coordinate && arrays.get(coordinate.path);
+    const runs =
+      array === undefined || coordinate?.shape[0] !== length
+        ? "expected a coordinate of that name, received none; choose indices by --isel"
+        : runsOfValues(range, await readAxis(array));
+    if (typeof runs !== "string") return runs;
+    problem(`dataset '${id}', dimension '${range.dim}': ${runs}`);
+    return [];
+  }
+
+  return async (dim, groupPath, length) => {
+    const range = ranges.findLast((each) => each.dim === dim);
+    if (range === undefined) return undefined;
+    const key = JSON.stringify([groupPath, dim, length]);
+    const found = known.get(key) ?? find(range, tree.groups.get(groupPath) as Group, length);
+    known.set(key, found);
+    return found;
+  };
+}
+
+/** Returns the coordinate of a dimension, from the group or the nearest one above it; undefined if there is none. */
+function coordinateOf(tree: DataTree, group: Group, dim: string): Variable | undefined {
+  const variable = group.variables.get(dim);
+  if (variable?.dims.length === 1 && variable.dims[0] === dim) return variable;
+  if (group.path === "/") return undefined;
+  const above = group.path.slice(0, group.path.lastIndexOf("/")) || "/";
+  return coordinateOf(tree, tree.groups.get(above) as Group, dim);
+}
+
+function groupPathOf({ path, name }: Variable): string {
+  return `/${path.slice(0, Math.max(0, path.length - name.length - 1))}`;
+}
