@@ -9,6 +9,8 @@ import { makeDirectory, writeFiles } from "../source/write-store.js";
 /** One of several programs that serve the same, each with a cache of its own; its port outlives it. */
 export interface Instance {
   readonly port: number;
+  /** Of its configuration (`config.json`) and cache (`cache`). */
+  readonly directory: string;
   /** Starts it and waits until it is ready. */
   start(): Promise<void>;
   /** Resolves when it accepts no more connections. */
@@ -47,6 +49,7 @@ async function createInstance(t: Test, { config, args = [], env = {} }: Instance
   });
   return {
     port,
+    directory,
     async start() {
       const file = join(directory, "config.json");
       const run = runScript(
