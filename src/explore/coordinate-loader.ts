@@ -1,8 +1,9 @@
 import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals-core";
+import { cellAxis, createAxis } from "./axis.js";
 import { INDEX_AXIS } from "./axis-cells.js";
-import type { AxisDescription, AxisValues, VariableDescription } from "./dataset-description.js";
+import type { AxisDescription, VariableDescription } from "./dataset-description.js";
 import type { RangeAnswer } from "./protocol.js";
-import type { CurvilinearExtent } from "./resolve-view.js";
+import type { CurvilinearExtent, KnownAxis } from "./resolve-view.js";
 import type { WorkerClient } from "./worker-client.js";
 
 /** Reads coordinates of the variable that is shown, each once. */
@@ -10,7 +11,7 @@ export class CoordinateLoader {
   readonly #client: WorkerClient;
   readonly #variable: ReadonlySignal<VariableDescription | undefined>;
   readonly #fail: (error: unknown) => void;
-  readonly #values = signal<ReadonlyMap<string, AxisValues>>(new Map());
+  readonly #known = signal<ReadonlyMap<string, KnownAxis>>(new Map());
   readonly #extents = signal<ReadonlyMap<string, CurvilinearExtent>>(new Map());
   readonly #asked = new Set<string>();
 
@@ -27,9 +28,10 @@ export class CoordinateLoader {
     });
   }
 
-  /** Returns the values of an axis; undefined until they are read. Those that cannot be read are indices. */
-  valuesOf({ coordinate }: AxisDescription): AxisValues | undefined {
-    return coordinate === undefined ? INDEX_AXIS : this.#values.value.get(coordinate);
+  /** Returns what is read of an axis; undefined until it is. An axis whose coordinate cannot be read counts cells. */
+  knownOf({ coordinate, length }: AxisDescription): KnownAxis | undefined {
+    if (coordinate !== undefined) return this.#known.value.get(coordinate);
+    return { values: INDEX_AXIS, places: cellAxis(length) };
   }
 
   /** Returns the extent of a curvilinear grid; undefined until it is known, or if the variable has none. */
@@ -46,7 +48,8 @@ export class CoordinateLoader {
     if (variable?.curvilinear !== undefined) void this.#readExtent(variable.curvilinear);
   }
 
-  async #readAxis(variable: string, { coordinate }: AxisDescription, axis: number): Promise<void> {
+  async #readAxis(variable: string, description: AxisDescription, axis: number): Promise<void> {
+    const { coordinate, length } = description;
     if (coordinate === undefined || this.#asked.has(coordinate)) return;
     this.#asked.add(coordinate);
     let values = INDEX_AXIS;
@@ -56,7 +59,8 @@ export class CoordinateLoader {
       this.#asked.delete(coordinate);
       this.#fail(error);
     }
-    this.#values.value = new Map(this.#values.peek()).set(coordinate, values);
+    const known = { values, places: createAxis(length, values, description) };
+    this.#known.value = new Map(this.#known.peek()).set(coordinate, known);
   }
 
   async #readExtent(grid: { readonly latitude: string; readonly longitude: string }): Promise<void> {

@@ -13,6 +13,14 @@ const LAST_OF_SCALE = 253;
 /** A colour: red, green, blue, and opacity, each 0 to 255. */
 export type Rgba = readonly [number, number, number, number];
 
+/** Returns a colour of a style sheet: `#rrggbb` or `#rgb`. */
+export function parseColour(text: string): Rgba {
+  const digits = text.trim().replace("#", "");
+  const long = digits.length === 3 ? digits.replace(/./g, "$&$&") : digits;
+  const [red = 0, green = 0, blue = 0] = [0, 2, 4].map((at) => Number.parseInt(long.slice(at, at + 2), 16));
+  return [red, green, blue, 255];
+}
+
 /** Colours of what has no value. */
 export interface GroundColours {
   readonly missing: Rgba;

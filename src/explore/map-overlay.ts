@@ -1,3 +1,4 @@
+import { type Axis, cellAxis } from "./axis.js";
 import { cellEdges } from "./axis-cells.js";
 import { axisTicks, degreeTicks, type Tick } from "./axis-ticks.js";
 import type { Coasts } from "./coast-files.js";
@@ -148,15 +149,15 @@ function ticksOf({ model, resolved, box, size }: Drawing): [Tick[], Tick[]] {
 /** Outlines a cell; one whose edges are not known is marked by its centre. */
 function drawCell(drawing: Drawing, answer: ProbeAnswer, colour: string, isMarked: boolean): void {
   const { context, style, model, resolved, box, size } = drawing;
-  const { axes, values } = resolved;
+  const { axes, places } = resolved;
   if (axes === undefined || answer.cell === undefined) return;
   const [x, y] = [axes.x, axes.y].map((index) => {
-    const own = values[index] as AxisValues;
+    const axis = places[index] as Axis;
     return cellEdges(
-      model.camera.inCells.peek() ? { ...own, numbers: undefined } : own,
+      model.camera.inCells.peek() ? cellAxis(axis.length) : axis,
       answer.cell?.[index] as number,
     );
-  });
+  }) as [readonly [number, number], readonly [number, number]];
   let centre = pointOf(box, size, answer);
   const isCurved = resolved.variable.curvilinear !== undefined && !model.camera.inCells.peek();
   // On a globe, the cell is shown where the box is.
@@ -171,7 +172,7 @@ function drawCell(drawing: Drawing, answer: ProbeAnswer, colour: string, isMarke
   for (const [width, property] of strokes) {
     context.lineWidth = width;
     context.strokeStyle = style.getPropertyValue(property);
-    if (x !== undefined && y !== undefined && !isCurved) {
+    if (!isCurved) {
       const begin = pointOf(box, size, { x: x[0] + turn, y: y[0] });
       const end = pointOf(box, size, { x: x[1] + turn, y: y[1] });
       context.strokeRect(begin.x, begin.y, end.x - begin.x, end.y - begin.y);

@@ -1,8 +1,7 @@
 import { effect } from "@preact/signals-core";
 import { useEffect, useRef } from "preact/hooks";
 import { COASTS, type Coasts, loadCoast } from "./coast-files.js";
-import { colourOf } from "./css-colour.js";
-import { type GroundColours, paintFrame } from "./frame-painter.js";
+import { type GroundColours, paintFrame, parseColour } from "./frame-painter.js";
 import { IconButton } from "./icons.js";
 import { listenToKeys } from "./map-keys.js";
 import { drawOverlay, marginsOf } from "./map-overlay.js";
@@ -76,9 +75,7 @@ function startMap(
       request = undefined;
       painter.draw(model);
       drawOverlay(overlay, model, coasts);
-      void loadCoast(coasts, model.camera.box.peek(), model.camera.canvas.peek()).then(
-        (isNew) => isNew && schedule(),
-      );
+      void loadNewCoast();
     });
   };
   const resize = (): void => {
@@ -200,11 +197,12 @@ class PicturePainter {
 /** @param isAbove Whether an older picture is seen through pixels that wait for data. */
 function groundColours(element: Element, isAbove: boolean): GroundColours {
   const style = getComputedStyle(element);
+  const colourOf = (property: string) => parseColour(style.getPropertyValue(property));
   const clear = [0, 0, 0, 0] as const;
   return {
-    missing: colourOf(style, "--missing"),
-    missingStripe: colourOf(style, "--missing-stripe"),
-    unread: isAbove ? clear : colourOf(style, "--unread"),
-    unreadCheck: isAbove ? clear : colourOf(style, "--unread-check"),
+    missing: colourOf("--missing"),
+    missingStripe: colourOf("--missing-stripe"),
+    unread: isAbove ? clear : colourOf("--unread"),
+    unreadCheck: isAbove ? clear : colourOf("--unread-check"),
   };
 }

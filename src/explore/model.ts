@@ -51,7 +51,7 @@ export class ExploreModel {
   /** What is shown, with everything that the view leaves to rule; undefined until coordinates are read. */
   readonly resolved = computed(() => {
     const variable = this.variable.value;
-    return variable && resolveView(this.view.value, variable, (axis) => this.coordinates.valuesOf(axis));
+    return variable && resolveView(this.view.value, variable, (axis) => this.coordinates.knownOf(axis));
   });
 
   readonly #plane = computed(() => {

@@ -1,3 +1,4 @@
+import type { Axis } from "./axis.js";
 import { cellEdges, stepText } from "./axis-cells.js";
 import { degreesText } from "./axis-ticks.js";
 import type { AxisDescription, AxisValues } from "./dataset-description.js";
@@ -14,15 +15,15 @@ export interface Readout {
 
 /** Puts a cell and its value into words: centre, value with units, edges. */
 export function readoutOf(resolved: ResolvedView, answer: ProbeAnswer): Readout {
-  const { variable, axes, values } = resolved;
+  const { variable, axes, values, places } = resolved;
   const hasUnits = answer.value !== undefined && variable.units !== undefined;
   const value = hasUnits ? `${answer.text} ${variable.units}` : answer.text;
   if (axes === undefined || answer.cell === undefined) return { place: "", value, bounds: "" };
   const parts = [axes.y, axes.x].map((index) => {
     const axis = variable.axes[index] as AxisDescription;
-    return placeOf(axis, values[index] as AxisValues, answer.cell?.[index] as number);
+    return placeOf(axis, values[index] as AxisValues, places[index] as Axis, answer.cell?.[index] as number);
   });
-  const isCurved = variable.curvilinear !== undefined && values[axes.x]?.numbers === undefined;
+  const isCurved = variable.curvilinear !== undefined && places[axes.x]?.centres === undefined;
   const place = parts.map(({ text }) => text);
   if (isCurved) place.unshift(degreesText(answer.y, "latitude", 2), degreesText(answer.x, "longitude", 2));
   const bounds = parts.map((part) => part.bounds).filter((text) => text !== "");
@@ -30,19 +31,24 @@ export function readoutOf(resolved: ResolvedView, answer: ProbeAnswer): Readout 
 }
 
 /** Returns the text of a place on one axis, and of the edges of its cell. */
-function placeOf(axis: AxisDescription, values: AxisValues, index: number): { text: string; bounds: string } {
+function placeOf(
+  axis: AxisDescription,
+  values: AxisValues,
+  places: Axis,
+  index: number,
+): { text: string; bounds: string } {
   const { numbers, texts } = values;
   if (numbers === undefined || texts !== undefined)
     return { text: `${axis.dim} ${stepText(values, index)}`, bounds: "" };
-  const edges = cellEdges(values, index);
-  const decimals = decimalsFor(edges === undefined ? 1 : edges[1] - edges[0]);
+  const [low, high] = cellEdges(places, index);
+  const decimals = decimalsFor(high - low);
   const kind = axis.isLatitude ? "latitude" : axis.isLongitude ? "longitude" : undefined;
   const write = (number: number, digits: number): string =>
     kind === undefined ? `${Number(number.toFixed(digits))}` : degreesText(number, kind, digits);
   const text = write(numbers[index] as number, decimals);
   return {
     text: kind === undefined ? `${axis.dim} ${text}` : text,
-    bounds: edges === undefined ? "" : `${write(edges[0], decimals + 1)}–${write(edges[1], decimals + 1)}`,
+    bounds: places.edges === undefined ? "" : `${write(low, decimals + 1)}–${write(high, decimals + 1)}`,
   };
 }
 

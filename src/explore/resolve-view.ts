@@ -1,5 +1,6 @@
 import type { JsonObject } from "../json/json-value.js";
-import { axisExtent, INDEX_AXIS, stepOf, stepText } from "./axis-cells.js";
+import { type Axis, cellAxis } from "./axis.js";
+import { spanOf, stepOf, stepText } from "./axis-cells.js";
 import type {
   AxisDescription,
   AxisValues,
@@ -17,10 +18,17 @@ export interface ResolvedView {
   readonly axes: PictureAxes | undefined;
   /** Index per axis. */
   readonly at: readonly number[];
-  /** Values per axis. */
+  /** Values and places of the cells per axis. */
   readonly values: readonly AxisValues[];
+  readonly places: readonly Axis[];
   /** A sentence for each part of the view that this dataset does not have. */
   readonly problems: readonly string[];
+}
+
+/** What is read of an axis. */
+export interface KnownAxis {
+  readonly values: AxisValues;
+  readonly places: Axis;
 }
 
 /** Extent of the two-dimensional coordinates of a curvilinear grid. */
@@ -41,16 +49,17 @@ export function variableOf(dataset: DatasetDescription, view: View): VariableDes
 
 /**
  * Settles what a view leaves open.
- * @param valuesOf Values of an axis; undefined if they are not read yet.
+ * @param knownOf What is read of an axis; undefined if nothing is yet.
  * @returns Undefined as long as values of an axis are missing.
  */
 export function resolveView(
   view: View,
   variable: VariableDescription,
-  valuesOf: (axis: AxisDescription) => AxisValues | undefined,
+  knownOf: (axis: AxisDescription) => KnownAxis | undefined,
 ): ResolvedView | undefined {
-  const values = variable.axes.map((axis) => (axis.coordinate === undefined ? INDEX_AXIS : valuesOf(axis)));
-  if (!values.every((each) => each !== undefined)) return undefined;
+  const known = variable.axes.map(knownOf);
+  if (!known.every((each) => each !== undefined)) return undefined;
+  const [values, places] = [known.map((each) => each.values), known.map((each) => each.places)];
   const problems: string[] = [];
   if (view.variable !== undefined && view.variable !== variable.path) {
     problems.push(`“${view.variable}” is not in this dataset; showing “${variable.path}”.`);
@@ -65,7 +74,7 @@ export function resolveView(
     problems.push(`“${axis.dim}” has nothing at ${wordsOf(position)}; showing ${shown}.`);
     return 0;
   });
-  return { variable, axes, at, values, problems };
+  return { variable, axes, at, values, places, problems };
 }
 
 function axesOf(view: View, variable: VariableDescription, problems: string[]): PictureAxes | undefined {
@@ -102,15 +111,13 @@ export function planeOf(
   const { variable } = resolved;
   const [x, y] = [axes.x, axes.y].map((index): PlaneAxis & { readonly hasNumbers: boolean } => {
     const axis = variable.axes[index] as AxisDescription;
-    const values = asImage ? INDEX_AXIS : (resolved.values[index] as AxisValues);
-    const extent = axisExtent(values, axis.length) ?? { low: -0.5, high: axis.length - 0.5 };
-    const hasNumbers = values.numbers !== undefined;
+    const places = asImage ? cellAxis(axis.length) : (resolved.places[index] as Axis);
+    const hasNumbers = places.centres !== undefined;
     const attrs = axis.coordinate === undefined ? undefined : attrsOf(axis.coordinate);
     const isUpsideDown = hasNumbers ? attrs?.positive === "down" : true;
     return {
-      ...extent,
-      cell: (extent.high - extent.low) / axis.length,
-      wraps: hasNumbers && axis.isLongitude && isGlobal(extent.high - extent.low, axis.length),
+      ...spanOf(places),
+      wraps: places.isClosed,
       isReversed: index === axes.y && isUpsideDown,
       hasNumbers,
     };
