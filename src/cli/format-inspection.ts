@@ -3,6 +3,7 @@ import {
   formatCodec,
   formatShape,
   type InspectedGroup,
+  type InspectedLevel,
   type InspectedVariable,
   type Inspection,
 } from "./inspect.js";
@@ -11,7 +12,7 @@ const HEAD = ["variable", "type", "dimensions", "chunks", "codecs", "size", "ser
 
 /** Writes an inspection as aligned text, one line per variable. */
 export function formatInspection(inspection: Inspection): string {
-  const { location, format, groups, refused, warnings, stores = [] } = inspection;
+  const { location, format, groups, refused, warnings, overviews, stores = [] } = inspection;
   const rows = groups.map(({ variables }) => variables.map(formatVariable));
   const widths = columnWidths([HEAD, ...rows.flat()]);
   const lines = [format === null ? printable(location) : printable(`${location}: ${format}`), ""];
@@ -22,6 +23,7 @@ export function formatInspection(inspection: Inspection): string {
   for (const warning of warnings) lines.push(`warning: ${printable(warning)}`);
   if (refused.length + warnings.length > 0) lines.push("");
   lines.push(summaryOf(groups, refused.length));
+  if (overviews.length > 1) lines.push(overviewsOf(overviews));
   for (const { store, requests, retries, receivedBytes, seconds } of stores)
     lines.push(
       `${printable(store)}: ${count(requests, "request")}, ${retries} of them again, ${formatByteSize(receivedBytes)}, ${seconds} s`,
@@ -68,6 +70,14 @@ function summaryOf(groups: readonly InspectedGroup[], refused: number): string {
     `${count(groups.length, "group")}, ${count(variables.length, "variable")}, ${formatByteSize(byteLength)}:`,
     `${passthrough} passthrough, ${variables.length - passthrough} transcoded, ${refused} refused`,
   ].join(" ");
+}
+
+/** Lists the levels that overviews would have: `0/t2m (721, 1440) 4 MiB → 1/t2m (361, 720) 1 MiB`. */
+function overviewsOf(levels: readonly InspectedLevel[]): string {
+  const texts = levels.map(
+    ({ path, shape, byteLength }) => `${path} ${formatShape(shape)} ${formatByteSize(byteLength)}`,
+  );
+  return printable(`overviews, if they are asked for: ${texts.join(" → ")}`);
 }
 
 function count(number: number, noun: string): string {

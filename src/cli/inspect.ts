@@ -1,5 +1,7 @@
+import { DEFAULT_OVERVIEWS } from "../config/dataset-schema.js";
 import { createSnapshot } from "../dataset/create-snapshot.js";
-import type { ServedArray } from "../dataset/dataset.js";
+import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import { describeLevels } from "../dataset/overviews/describe-levels.js";
 import type { JsonObject } from "../json/json-value.js";
 import { elementCount } from "../model/chunk-grid.js";
 import { allStoreStats } from "../source/bytes/store-stats.js";
@@ -14,8 +16,21 @@ export interface Inspection {
   readonly groups: readonly InspectedGroup[];
   readonly refused: readonly Refusal[];
   readonly warnings: readonly string[];
+  /** Levels of overviews, as `--overviews` would publish them, of the largest variable; the first is the variable itself. */
+  readonly overviews: readonly InspectedLevel[];
   /** Remote stores that were asked. Default: none. */
   readonly stores?: readonly InspectedStore[];
+}
+
+/** One level of the overviews of a variable. */
+export interface InspectedLevel {
+  readonly level: number;
+  /** Path of the variable at that level, below the root of the overviews. */
+  readonly path: string;
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  readonly chunks: readonly number[];
+  readonly byteLength: number;
 }
 
 /** Cost of reading the metadata from one remote store. */
@@ -66,7 +81,8 @@ export interface InspectedVariable {
 /** Inspects a stored tree as the server would open it without any configured encoding. */
 export function inspectTree(location: string, tree: StoredTree): Inspection {
   const config = { id: "inspect", location, immutable: false, encoding: {}, variables: {} };
-  const snapshot = createSnapshot(config, tree, "");
+  const overviews = DEFAULT_OVERVIEWS;
+  const snapshot = createSnapshot({ ...config, overviews }, tree, "");
   const groups = [...snapshot.tree.groups.values()].map(
     (group): InspectedGroup => ({
       path: group.path,
@@ -77,7 +93,19 @@ export function inspectTree(location: string, tree: StoredTree): Inspection {
     }),
   );
   const { refused, warnings, format = null } = snapshot;
-  return { location, format, groups, refused, warnings };
+  return { location, format, groups, refused, warnings, overviews: inspectLevels(snapshot) };
+}
+
+function inspectLevels({ overviews }: DatasetSnapshot): InspectedLevel[] {
+  if (overviews === undefined) return [];
+  return describeLevels(overviews).map(({ level, variable, byteLength }) => ({
+    level,
+    path: level === 0 ? `0/${variable.path}` : variable.path,
+    dtype: variable.dataType.numpyStr,
+    shape: variable.shape,
+    chunks: variable.chunkShape,
+    byteLength,
+  }));
 }
 
 /** Returns what was asked of remote stores since the program started. */

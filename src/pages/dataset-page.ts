@@ -7,6 +7,7 @@ import { formatCounted } from "./format-number.js";
 import { factsSteps, groupSteps } from "./group-section.js";
 import { exploreLink, type Looks, picturedVariable, pictureLink } from "./look-links.js";
 import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
+import { renderOverviews } from "./overview-section.js";
 import { type Crumb, type Page, renderPage } from "./page.js";
 import { createPageBudget } from "./page-budget.js";
 import { SERVICE_URL, TOKEN_QUERY, UP } from "./page-place.js";
@@ -59,6 +60,7 @@ ${placeOf(snapshot)}
 ${looks.explorer && hasContent(group) && markup`<p><a class="explore" href="${exploreLink(UP, group.path)}">Explore</a> <span class="muted">maps and plots, drawn by the browser</span></p>`}
 ${renderJsonLinks(snapshot, group, nested)}
 ${usage}
+${isRoot && stores.length > 0 && snapshot.overviews !== undefined && renderOverviews(snapshot.overviews, stores)}
 ${renderRefused(snapshot, group)}
 ${content}`,
   });

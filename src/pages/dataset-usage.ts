@@ -13,7 +13,7 @@ export const STORE_PREFIXES = ["zarr", "zarr3"] as const;
 export type StorePrefix = (typeof STORE_PREFIXES)[number];
 
 /** Format and metadata document of the store below a prefix. */
-const STORES = {
+export const STORES = {
   zarr: { version: 2, document: ".zmetadata" },
   zarr3: { version: 3, document: "zarr.json" },
 } as const;

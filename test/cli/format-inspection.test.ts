@@ -53,6 +53,10 @@ t.test("an inspection is a table of each group, refused arrays, warnings and a s
     ],
     refused: [{ path: "b/odd", reason: "unknown codec 'x'\u001b[2J" }],
     warnings: ["name 'a#b' must be percent-encoded"],
+    overviews: [
+      { level: 0, path: "0/air", dtype: "int16", shape: [1460, 25], chunks: [146, 25], byteLength: 73000 },
+      { level: 1, path: "1/air", dtype: "float32", shape: [1460, 13], chunks: [146, 13], byteLength: 75920 },
+    ],
   });
   t.equal(
     text,
@@ -72,6 +76,7 @@ refused: b/odd: unknown codec 'x'\\x1b[2J
 warning: name 'a#b' must be percent-encoded
 
 3 groups, 2 variables, 71.3 KiB: 1 passthrough, 1 transcoded, 1 refused
+overviews, if they are asked for: 0/air (1460, 25) 71.3 KiB → 1/air (1460, 13) 74.1 KiB
 `,
   );
   t.end();
@@ -94,6 +99,7 @@ t.test("an inspection of a file says its format, and the way of its chunks", (t)
     ],
     refused: [],
     warnings: [],
+    overviews: [],
   });
   t.match(text, /^data\/air\.nc: NetCDF-4\n/);
   t.match(text, / passthrough \(by range, 3 of 10 chunks have other codecs and are made\)\n/);

@@ -34,6 +34,14 @@ t.test("inspect shows a v3 tree with shards, and --json has the same content", a
     ["/", "/profiles", "/regional", "/surface", "/surface/daily", "/surface/monthly"],
   );
   t.strictSame(inspection.refused, []);
+  t.match(
+    inspection.overviews.map(({ path, shape }) => [path, shape]),
+    [
+      ["0/surface/daily/sst", [365, 45, 90]],
+      ["1/surface/daily/sst", [365, 23, 45]],
+      ["2/surface/daily/sst", [365, 12, 23]],
+    ],
+  );
   const variables = inspection.groups.flatMap((group) => group.variables);
   t.match(
     variables.find(({ path }) => path === "surface/daily/sst"),
