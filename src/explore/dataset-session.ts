@@ -60,6 +60,11 @@ export class DatasetSession {
     return this.#documentOf(level, path).strides;
   }
 
+  /** Returns the stored number of absent chunks; NaN if the array has none. */
+  fillOf({ level, path }: Pick<Resolution, "level" | "path">): number {
+    return this.#documentOf(level, path).fill;
+  }
+
   /** Returns the reading of one chunk. */
   job({ level, path }: Pick<Resolution, "level" | "path">, coords: readonly number[]): ChunkJob<Chunk> {
     return {

@@ -1,18 +1,15 @@
 import { axisRole, isLatitude, isLongitude, planeOf } from "../cf/axis-roles.js";
-import { isCategorical, type Packing, packingOf } from "../cf/packing.js";
-import { messageOf } from "../errors.js";
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../json/json-value.js";
-import { parseJson } from "../json/parse-json.js";
-import type { DataType } from "../model/data-type.js";
-import { parseDataType } from "../model/parse-data-type.js";
+import { isCategorical } from "../cf/packing.js";
+import type { JsonObject } from "../json/json-value.js";
 import type {
   AxisDescription,
   DatasetDescription,
   LevelDescription,
   VariableDescription,
 } from "./dataset-description.js";
-import { type ReadableDocument, readableDocument } from "./readable-document.js";
-import { isNumeric, roundToType, unsignedType } from "./stored-type.js";
+import type { ReadableDocument } from "./readable-document.js";
+import { arraysOf, type StoredArray } from "./stored-arrays.js";
+import { isNumeric } from "./stored-type.js";
 
 /** A dataset, and how its arrays are read. */
 export interface OpenedDataset {
@@ -22,22 +19,6 @@ export interface OpenedDataset {
   readonly overviewArrays: ReadonlyMap<string, ReadableDocument>;
 }
 
-/** An array of a store. */
-interface StoredArray {
-  readonly path: string;
-  readonly group: string;
-  readonly name: string;
-  readonly zarray: JsonObject;
-  readonly attrs: JsonObject;
-  readonly dims: readonly string[];
-  readonly shape: readonly number[];
-  readonly chunkShape: readonly number[];
-  readonly dataType: DataType;
-  readonly packing: Packing;
-  readonly readable: ReadableDocument | string;
-}
-
-const DIMENSIONS = "_ARRAY_DIMENSIONS";
 const TITLES = ["long_name", "title", "description", "standard_name"];
 
 /**
@@ -66,50 +47,6 @@ function readableOf(arrays: readonly StoredArray[]): Map<string, ReadableDocumen
   for (const { path, readable: document } of arrays)
     if (typeof document !== "string") readable.set(path, document);
   return readable;
-}
-
-function arraysOf(text: string): { arrays: StoredArray[]; attrs: JsonObject } {
-  const document = parseJson(text);
-  const metadata = isJsonObject(document) ? document.metadata : undefined;
-  if (!isJsonObject(metadata)) return { arrays: [], attrs: {} };
-  const arrays: StoredArray[] = [];
-  for (const [key, zarray] of Object.entries(metadata)) {
-    if (!key.endsWith("/.zarray") || !isJsonObject(zarray)) continue;
-    const path = key.slice(0, -"/.zarray".length);
-    arrays.push(storedArray(path, zarray, objectOf(metadata[`${path}/.zattrs`])));
-  }
-  return { arrays, attrs: objectOf(metadata[".zattrs"]) };
-}
-
-function storedArray(path: string, zarray: JsonObject, allAttrs: JsonObject): StoredArray {
-  const { [DIMENSIONS]: dimensions, ...attrs } = allAttrs;
-  const shape = isJsonArray(zarray.shape) ? zarray.shape.map(Number) : [];
-  const names = isJsonArray(dimensions) ? dimensions.map(String) : [];
-  const slash = path.lastIndexOf("/");
-  const common = {
-    path,
-    group: path.slice(0, slash + 1),
-    name: path.slice(slash + 1),
-    zarray,
-    attrs,
-    dims: shape.map((_, axis) => names[axis] ?? `dim_${axis}`),
-    shape,
-    chunkShape: isJsonArray(zarray.chunks) ? zarray.chunks.map(Number) : [],
-  };
-  const packing = packingOf(attrs, zarray.fill_value);
-  try {
-    const dataType = parseDataType(zarray.dtype as JsonValue);
-    const read = unsignedType(dataType, packing.isUnsigned);
-    return {
-      ...common,
-      dataType,
-      packing: roundToType(packing, read),
-      readable: readableDocument({ ...zarray, dtype: read.zarr }),
-    };
-  } catch (error) {
-    const dataType = parseDataType("|V1");
-    return { ...common, dataType, packing, readable: `${messageOf(error)}.` };
-  }
 }
 
 function describe(
@@ -245,8 +182,4 @@ function titleOf(attrs: JsonObject): string | undefined {
 
 function unitsOf({ units }: JsonObject): string | undefined {
   return typeof units === "string" && units !== "" && !/\bsince\b/i.test(units) ? units : undefined;
-}
-
-function objectOf(value: JsonValue | undefined): JsonObject {
-  return isJsonObject(value) ? value : {};
 }

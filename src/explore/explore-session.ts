@@ -116,7 +116,7 @@ export class ExploreSession {
     return { session, axes: new AxisReader(session) };
   }
 
-  /** Notes which picture is asked for: the one before goes on being read until the new one is planned. */
+  /** Notes which picture is asked for: the one before is still read until the new one is planned. */
   #begin(id: number): void {
     const former = this.#show;
     if (former !== undefined) {

@@ -1,12 +1,13 @@
+import type { Packing } from "../cf/packing.js";
 import { chooseRange } from "../colour/value-range.js";
 import { unpacked } from "./byte-scale.js";
-import { chunkOfCell, type Resolution, resolutionsOf } from "./chunk-plan.js";
-import { type ChunkJob, PRIORITY } from "./chunk-queue.js";
+import { chunkOfCell, costOf, type Resolution, resolutionsOf } from "./chunk-plan.js";
+import { PRIORITY } from "./chunk-queue.js";
 import type { VariableDescription } from "./dataset-description.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import type { PictureAxes, RangeAnswer, RangeRequest } from "./protocol.js";
 import type { AxisReader } from "./read-axis.js";
-import { indicesOf } from "./read-axis.js";
+import { indicesOf } from "./read-whole.js";
 import { planPicture } from "./show-picture.js";
 
 /** Most chunks, and decoded bytes, that a sample is made of. One chunk is always read. */
@@ -33,7 +34,8 @@ export async function findRange(
 }
 
 interface Sample {
-  readonly values: Float64Array;
+  /** Finite ones. */
+  readonly values: readonly number[];
   readonly missing: number;
 }
 
@@ -45,17 +47,29 @@ async function sampleOfVariable(
   signal: AbortSignal,
 ): Promise<Sample> {
   const resolution = resolutionsOf(variable).at(-1) as Resolution;
-  const jobs = new Map<string, ChunkJob<Chunk>>();
-  for (const cell of sampledCells(variable, resolution, selection.at, axes)) {
-    const job = session.job(resolution, chunkOfCell(resolution, cell));
-    jobs.set(job.key, job);
-  }
-  const chunkValues = resolution.chunkShape.reduce((product, length) => product * length, 1);
-  const chunkBytes = chunkValues * Math.max(1, variable.dataType.itemSize);
+  const places = new Map(
+    sampledCells(variable, resolution, selection.at, axes).map((cell) => {
+      const coords = chunkOfCell(resolution, cell);
+      return [coords.join("."), coords] as const;
+    }),
+  );
+  const { chunkShape } = resolution;
+  const chunkBytes = costOf(1, chunkShape, variable.dataType.itemSize).bytes;
   const count = Math.max(1, Math.min(MAX_CHUNKS, Math.floor(MAX_BYTES / chunkBytes)));
-  const chosen = spread([...jobs.values()], count);
-  const chunks = await Promise.all(chosen.map((job) => session.queue.read(job, PRIORITY.range, signal)));
-  return sampleOf(variable, chunks, chunkValues);
+  const chosen = spread([...places.values()], count);
+  const read = (coords: readonly number[]) =>
+    session.queue.read(session.job(resolution, coords), PRIORITY.range, signal);
+  const chunks = await Promise.all(chosen.map(read));
+  const collected = new Collected(variable.packing);
+  const strides = session.stridesOf(resolution);
+  chunks.forEach((chunk, index) => {
+    // What lies behind the array's end is padding.
+    const lengths = chunkShape.map((length, axis) =>
+      Math.min(length, resolution.shape[axis]! - chosen[index]![axis]! * length),
+    );
+    collected.addBox(chunk, lengths, strides);
+  });
+  return collected;
 }
 
 /** Returns one cell of every chunk that may be sampled. */
@@ -115,46 +129,62 @@ async function sampleOfView(
   });
   const planned = plan.fine.chunks.slice(0, MAX_CHUNKS);
   const chunks = await Promise.all(planned.map(({ job }) => session.queue.read(job, PRIORITY.range, signal)));
-  const values: number[] = [];
-  let missing = 0;
+  const collected = new Collected(plan.variable.packing);
   chunks.forEach((chunk, index) => {
     const { rows, columns, base } = planned[index]!.place;
     const [rowCells, columnCells] = [rows, columns].map(({ offsets, isFirst }) =>
       offsets.filter((_, place) => isFirst[place] === 1),
     ) as [Int32Array, Int32Array];
-    const step = Math.max(
-      1,
-      Math.floor(Math.sqrt((rowCells.length * columnCells.length) / MAX_VALUES_PER_CHUNK)),
-    );
-    for (let row = 0; row < rowCells.length; row += step) {
-      for (let column = 0; column < columnCells.length; column += step) {
-        const stored = chunk?.numbers?.[base + rowCells[row]! + columnCells[column]!];
-        const value = stored === undefined ? Number.NaN : unpacked(stored, plan.variable.packing);
-        if (Number.isFinite(value)) values.push(value);
-        else if (Number.isNaN(value)) missing++;
-      }
+    const total = rowCells.length * columnCells.length;
+    const step = stepOf(total);
+    for (let place = 0; place < total; place += step) {
+      const row = Math.floor(place / columnCells.length);
+      collected.add(chunk, base + rowCells[row]! + columnCells[place % columnCells.length]!);
     }
   });
-  return { values: Float64Array.from(values), missing };
+  return collected;
 }
 
-function sampleOf({ packing }: VariableDescription, chunks: readonly Chunk[], chunkValues: number): Sample {
-  const values: number[] = [];
-  let missing = 0;
-  // A step that is no divisor of common lengths of rows does not sample single columns.
-  const step = Math.ceil(chunkValues / MAX_VALUES_PER_CHUNK);
-  const stride = step === 1 ? 1 : step | 1;
-  for (const chunk of chunks) {
-    for (let index = 0; index < chunkValues; index += stride) {
-      const value = chunk?.numbers === undefined ? Number.NaN : unpacked(chunk.numbers[index]!, packing);
-      if (Number.isFinite(value)) values.push(value);
-      else if (Number.isNaN(value)) missing++;
+/** Values of a sample. */
+class Collected implements Sample {
+  readonly #packing: Packing;
+  readonly values: number[] = [];
+  missing = 0;
+
+  constructor(packing: Packing) {
+    this.#packing = packing;
+  }
+
+  add(chunk: Chunk, offset: number): void {
+    const stored = chunk?.numbers?.[offset];
+    const value = stored === undefined ? Number.NaN : unpacked(stored, this.#packing);
+    if (Number.isFinite(value)) this.values.push(value);
+    else if (Number.isNaN(value)) this.missing++;
+  }
+
+  addBox(chunk: Chunk, lengths: readonly number[], strides: readonly number[]): void {
+    const total = lengths.reduce((product, length) => product * length, 1);
+    const step = stepOf(total);
+    for (let place = 0; place < total; place += step) {
+      let rest = place;
+      let offset = 0;
+      for (let axis = lengths.length - 1; axis >= 0; axis--) {
+        offset += (rest % lengths[axis]!) * strides[axis]!;
+        rest = Math.floor(rest / lengths[axis]!);
+      }
+      this.add(chunk, offset);
     }
   }
-  return { values: Float64Array.from(values), missing };
 }
 
-function describeSample({ values, missing }: Sample, percentiles: readonly [number, number]): RangeAnswer {
+/** An odd step meets all columns of tables whose rows are even. */
+function stepOf(total: number): number {
+  return total <= MAX_VALUES_PER_CHUNK ? 1 : Math.ceil(total / MAX_VALUES_PER_CHUNK) | 1;
+}
+
+function describeSample(sample: Sample, percentiles: readonly [number, number]): RangeAnswer {
+  const { missing } = sample;
+  const values = Float64Array.from(sample.values);
   const count = values.length + missing;
   if (values.length === 0)
     return {

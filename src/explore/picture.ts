@@ -7,7 +7,7 @@ import type { ChunkRun } from "./picture-tables.js";
 export interface ChunkPlace {
   readonly rows: ChunkRun;
   readonly columns: ChunkRun;
-  /** Of the chunk's first number that the picture shows, by the indices of the other axes. */
+  /** Offset that the indices of the other axes add, in numbers. */
   readonly base: number;
 }
 

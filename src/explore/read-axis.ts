@@ -1,19 +1,15 @@
 import { cfTimeFormatter } from "../cf/cf-time.js";
 import { type Axis, createAxis } from "./axis.js";
-import { unpacked } from "./byte-scale.js";
-import { PRIORITY } from "./chunk-queue.js";
 import type { AxisValues, VariableDescription } from "./dataset-description.js";
-import type { Chunk, DatasetSession } from "./dataset-session.js";
-import { ReadFailure } from "./fetch-bytes.js";
+import type { DatasetSession } from "./dataset-session.js";
+import { MAX_WHOLE_VALUES, readWhole } from "./read-whole.js";
 import { timeText } from "./value-text.js";
-
-/** Longest coordinate that is read: a longer axis counts cells. */
-const MAX_VALUES = 2 ** 22;
 
 /** Reads the coordinates of a dataset, each once. */
 export class AxisReader {
   readonly #session: DatasetSession;
   readonly #values = new Map<string, Promise<AxisValues>>();
+  readonly #axes = new Map<string, Promise<Axis>>();
 
   constructor(session: DatasetSession) {
     this.#session = session;
@@ -22,22 +18,28 @@ export class AxisReader {
   /** Reads the coordinate of an axis; undefined if it has none. @throws ReadFailure */
   async values(variable: VariableDescription, axis: number): Promise<AxisValues | undefined> {
     const { coordinate, length } = variable.axes[axis]!;
-    if (coordinate === undefined || length > MAX_VALUES) return undefined;
-    let values = this.#values.get(coordinate);
-    if (values === undefined) {
-      values = readAxisValues(this.#session, coordinate);
-      this.#values.set(coordinate, values);
-      // A failure is not kept: another attempt may succeed.
-      values.catch(() => this.#values.delete(coordinate));
-    }
-    return values;
+    if (coordinate === undefined || length > MAX_WHOLE_VALUES) return undefined;
+    return kept(this.#values, coordinate, () => readAxisValues(this.#session, coordinate));
   }
 
   /** Returns the places of the cells of an axis. @throws ReadFailure */
-  async axis(variable: VariableDescription, axis: number): Promise<Axis> {
-    const { length, isLatitude, isLongitude } = variable.axes[axis]!;
-    return createAxis(length, await this.values(variable, axis), { isLatitude, isLongitude });
+  axis(variable: VariableDescription, axis: number): Promise<Axis> {
+    const { length, coordinate, isLatitude, isLongitude } = variable.axes[axis]!;
+    const create = async () =>
+      createAxis(length, await this.values(variable, axis), { isLatitude, isLongitude });
+    return coordinate === undefined ? create() : kept(this.#axes, coordinate, create);
   }
+}
+
+/** Keeps what is read; a failure is not kept, as another attempt may succeed. */
+function kept<T>(map: Map<string, Promise<T>>, key: string, read: () => Promise<T>): Promise<T> {
+  let found = map.get(key);
+  if (found === undefined) {
+    found = read();
+    map.set(key, found);
+    found.catch(() => map.delete(key));
+  }
+  return found;
 }
 
 async function readAxisValues(session: DatasetSession, path: string): Promise<AxisValues> {
@@ -54,7 +56,7 @@ async function readAxisValues(session: DatasetSession, path: string): Promise<Ax
   const { attrs, dataType, units } = variable;
   const numbers = values.numbers as Float64Array<ArrayBuffer>;
   if (dataType.kind === "M") {
-    const texts = Array.from(values.exact ?? [], (stored) => timeText(stored as bigint, dataType));
+    const texts = Array.from(values.exact ?? [], (stored) => timeText(stored, dataType));
     const times = { units: "seconds since 1970-01-01", calendar: "proleptic_gregorian" };
     return { numbers: secondsOf(numbers, dataType.timeUnit), texts, bounds: undefined, ...times };
   }
@@ -85,74 +87,6 @@ async function readBounds(
   const fits = bounds?.problem === undefined && bounds?.shape.length === 2;
   if (!fits || bounds.shape[0] !== shape[0] || bounds.shape[1] !== 2) return undefined;
   return (await readWhole(session, bounds)).numbers;
-}
-
-/** Values of a whole array in C order: unpacked numbers, NaN for missing ones, or texts. */
-export interface WholeArray {
-  readonly numbers: Float64Array<ArrayBuffer> | undefined;
-  readonly texts: readonly string[] | undefined;
-  /** 64-bit integers as they are. */
-  readonly exact: (bigint | number)[] | undefined;
-}
-
-/** Reads a whole array, which must be small. @throws ReadFailure */
-export async function readWhole(session: DatasetSession, variable: VariableDescription): Promise<WholeArray> {
-  const { path, shape, chunkShape, packing, dataType } = variable;
-  const count = shape.reduce((product, length) => product * length, 1);
-  if (count > MAX_VALUES)
-    throw new ReadFailure(`"${path}" has ${count} values, more than are read at once (${MAX_VALUES}).`);
-  const source = { level: 0, path };
-  const strides = session.stridesOf(source);
-  const chunks = new Map<string, Promise<Chunk>>();
-  const { signal } = new AbortController();
-  const read = (coords: readonly number[]) => {
-    const key = coords.join(".");
-    let chunk = chunks.get(key);
-    if (chunk === undefined) {
-      chunk = session.queue.read(session.job(source, coords), PRIORITY.coordinate, signal);
-      chunks.set(key, chunk);
-    }
-    return chunk;
-  };
-  const grid = shape.map((length, axis) => Math.ceil(length / chunkShape[axis]!));
-  const coordsList = [...indicesOf(grid)];
-  const all = await Promise.all(coordsList.map(read));
-  const byKey = new Map(coordsList.map((coords, index) => [coords.join("."), all[index]]));
-  const isText = all.some((chunk) => chunk?.texts !== undefined) || "SUO".includes(dataType.kind);
-  const numbers = isText ? undefined : new Float64Array(count);
-  const texts: string[] | undefined = isText ? [] : undefined;
-  const exact: (bigint | number)[] | undefined =
-    dataType.itemSize === 8 && "iuMm".includes(dataType.kind) ? [] : undefined;
-  let position = 0;
-  for (const cell of indicesOf(shape)) {
-    const coords = cell.map((index, axis) => Math.floor(index / chunkShape[axis]!));
-    const chunk = byKey.get(coords.join("."));
-    const offset = cell.reduce(
-      (sum, index, axis) => sum + (index - coords[axis]! * chunkShape[axis]!) * strides[axis]!,
-      0,
-    );
-    texts?.push(chunk?.texts?.[offset] ?? "");
-    exact?.push(chunk?.exact?.[offset] ?? Number.NaN);
-    if (numbers !== undefined)
-      numbers[position] =
-        chunk?.numbers === undefined ? Number.NaN : unpacked(chunk.numbers[offset]!, packing);
-    position++;
-  }
-  return { numbers, texts, exact };
-}
-
-/** Yields all indices of a shape in C order; one without axes for a scalar, none if an axis has no length. */
-export function* indicesOf(shape: readonly number[]): Generator<readonly number[]> {
-  const count = shape.reduce((product, length) => product * length, 1);
-  const index = shape.map(() => 0);
-  for (let position = 0; position < count; position++) {
-    yield index.slice();
-    for (let axis = shape.length - 1; axis >= 0; axis--) {
-      index[axis] = index[axis]! + 1;
-      if (index[axis]! < shape[axis]!) break;
-      index[axis] = 0;
-    }
-  }
 }
 
 const SECONDS: Readonly<Record<string, number>> = {

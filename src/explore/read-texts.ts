@@ -1,7 +1,7 @@
 import { PRIORITY } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import type { TextRequest, WorkerAnswer } from "./protocol.js";
-import { indicesOf } from "./read-axis.js";
+import { indicesOf } from "./read-whole.js";
 import { valueText } from "./value-text.js";
 
 /** Reads the first values of a variable as texts, in C order. @throws ReadFailure, or the signal's reason */

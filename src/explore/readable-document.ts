@@ -20,6 +20,8 @@ export interface ReadableDocument {
   readonly numbersPerValue: number;
   /** Whether zarrita returns texts. */
   readonly isText: boolean;
+  /** Stored number of absent chunks; NaN if there is none. */
+  readonly fill: number;
   /** Between the indices in a chunk's name. */
   readonly separator: string;
 }
@@ -70,6 +72,7 @@ export function readableDocument(document: JsonObject): ReadableDocument | strin
     strides: stridesOf(chunkShape, document.order === "F"),
     numbersPerValue: stored.count,
     isText,
+    fill: toNumber(document.fill_value) ?? Number.NaN,
     separator: document.dimension_separator === "/" ? "/" : ".",
   });
 }

@@ -29,7 +29,7 @@ export class SeriesReading implements ChunkOwner<Chunk> {
   readonly #values: Float64Array<ArrayBuffer>;
   readonly #open = new Map<string, Part>();
   readonly #total: number;
-  /** Of the first value in its chunk, and distance of the next. */
+  /** Place of the first value in its chunk, and distance of the next one. */
   readonly #base: number;
   readonly #stride: number;
   #timer: ReturnType<typeof setTimeout> | undefined;

@@ -23,8 +23,8 @@ const CF_UNITS: Readonly<Record<string, string>> = {
 const NOT_A_TIME = -(2n ** 63n);
 
 /** Formats a stored `datetime64` as ISO text; `NaT` if it is none, and the number with its unit for units of no fixed length. */
-export function timeText(stored: bigint, { timeUnit = "" }: DataType): string {
-  if (typeof stored !== "bigint" || stored === NOT_A_TIME) return "NaT";
+export function timeText(stored: bigint | undefined, { timeUnit = "" }: DataType): string {
+  if (stored === undefined || stored === NOT_A_TIME) return "NaT";
   const [, count = "", unit = ""] = /^(\d*)(\w+)$/.exec(timeUnit) ?? [];
   const units = stored * BigInt(count || 1);
   if (unit === "Y") return String(1970n + units);
