@@ -5,7 +5,7 @@ import { renderJsonLinks, renderUsage, type StorePrefix } from "./dataset-usage.
 import { encodePath, encodeSegment } from "./encode-path.js";
 import { formatCounted } from "./format-number.js";
 import { factsSteps, groupSteps } from "./group-section.js";
-import { exploreLink, type Looks, picturedVariable, pictureLink } from "./look-links.js";
+import { exploreLink, type Looks, picturedArray, pictureLink } from "./look-links.js";
 import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
 import { renderOverviews } from "./overview-section.js";
 import { type Crumb, type Page, renderPage } from "./page.js";
@@ -84,14 +84,14 @@ export function summaryOf(
     (value) => typeof value === "string" && value !== "",
   );
   const names = [...group.variables.keys()].slice(0, MAX_NAMED_VARIABLES).join(", ");
-  const pictured = looks.pictures ? picturedVariable(snapshot.tree, group) : undefined;
+  const pictured = looks.pictures ? picturedArray(snapshot, group) : undefined;
   const base = `${SERVICE_URL}/datasets/${encodeSegment(snapshot.id)}/`;
   return {
     description: (typeof text === "string" ? text : `${snapshot.id}: ${names}`).slice(
       0,
       MAX_DESCRIPTION_CHARS,
     ),
-    image: pictured && pictureLink(base, pictured.variable),
+    image: pictured && pictureLink(base, pictured.array.variable),
   };
 }
 

@@ -6,7 +6,7 @@ import { renderAttributes } from "./attribute-list.js";
 import { renderVariableCode, type StorePrefix } from "./dataset-usage.js";
 import { encodePath } from "./encode-path.js";
 import { formatByteLength, formatCount, formatCounted } from "./format-number.js";
-import { exploreLink, hasPicture, type Looks, renderPicture } from "./look-links.js";
+import { exploreLink, type Looks, renderPicture } from "./look-links.js";
 import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
 import type { PageBudget } from "./page-budget.js";
 import { TOKEN_QUERY, UP } from "./page-place.js";
@@ -111,7 +111,7 @@ function* variableSection(
   for (const variable of shown) {
     yield;
     const array = snapshot.arrays.get(variable.path);
-    const picture = array === undefined ? NO_MARKUP : pictureOf(view, group, variable);
+    const picture = array === undefined ? NO_MARKUP : pictureOf(view, group, array);
     if (picture !== NO_MARKUP) pictures++;
     const code = () => (array === undefined ? NO_MARKUP : codeOf(view, group, array));
     const preview = previews.get(variable.path);
@@ -126,10 +126,11 @@ ${rows.length > 0 && markup`<ul class="${["rows", ...kinds].join(" ")}">${rows}<
 }</details></section>`;
 }
 
-function pictureOf({ budget, looks }: GroupView, group: Group, variable: Variable): Markup {
-  if (!looks.pictures || budget.pictures <= 0 || !hasPicture(variable)) return NO_MARKUP;
-  budget.pictures--;
-  return renderPicture(UP, group.path, variable, looks);
+function pictureOf({ budget, looks, snapshot }: GroupView, group: Group, array: ServedArray): Markup {
+  if (budget.pictures <= 0) return NO_MARKUP;
+  const picture = renderPicture(UP, snapshot, group, array, looks);
+  if (picture !== NO_MARKUP) budget.pictures--;
+  return picture;
 }
 
 /** Renders the link to the explorer, and code that reads the variable. */

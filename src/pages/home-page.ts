@@ -4,14 +4,7 @@ import type { Route } from "../http/routing/route.js";
 import { encodeSegment } from "./encode-path.js";
 import { formatCount, formatCounted } from "./format-number.js";
 import { factsSteps, renderDimensions } from "./group-section.js";
-import {
-  exploreLink,
-  type Looks,
-  looksOf,
-  picturedVariable,
-  pictureLink,
-  renderPicture,
-} from "./look-links.js";
+import { exploreLink, type Looks, looksOf, picturedArray, pictureLink, renderPicture } from "./look-links.js";
 import { type Markup, markup, trustedMarkup } from "./markup.js";
 import { renderPage } from "./page.js";
 import { SERVICE_URL, TOKEN_QUERY } from "./page-place.js";
@@ -94,10 +87,10 @@ const MAX_NAMED_IDS = 20;
 /** Returns the URL of the first picture on the page. */
 function imageOf(snapshots: HomePage["snapshots"], looks: Looks): Markup | undefined {
   if (!looks.pictures) return undefined;
-  for (const { id, tree } of snapshots.values()) {
-    const pictured = picturedVariable(tree);
-    const base = `${SERVICE_URL}/datasets/${encodeSegment(id)}/`;
-    if (pictured !== undefined) return pictureLink(base, pictured.variable);
+  for (const snapshot of snapshots.values()) {
+    const pictured = picturedArray(snapshot, snapshot.tree.root);
+    const base = `${SERVICE_URL}/datasets/${encodeSegment(snapshot.id)}/`;
+    if (pictured !== undefined) return pictureLink(base, pictured.array.variable);
   }
   return undefined;
 }
@@ -106,7 +99,8 @@ const MAX_TITLE_CHARS = 200;
 /** Maximum of groups whose chunks are counted for one line. */
 const MAX_COUNTED_GROUPS = 200;
 
-function* datasetSteps({ id, tree }: DatasetSnapshot, pages: boolean, looks: Looks): CooperativeTask<Markup> {
+function* datasetSteps(snapshot: DatasetSnapshot, pages: boolean, looks: Looks): CooperativeTask<Markup> {
+  const { id, tree } = snapshot;
   const { title } = tree.root.attrs;
   const shown = typeof title === "string" && title !== id ? title : "";
   const text = shown.length <= MAX_TITLE_CHARS ? shown : `${shown.slice(0, MAX_TITLE_CHARS)}…`;
@@ -115,8 +109,8 @@ function* datasetSteps({ id, tree }: DatasetSnapshot, pages: boolean, looks: Loo
       ? yield* factsSteps([...tree.groups.values()])
       : markup`${formatCount(tree.groups.size)} groups`;
   const base = `datasets/${encodeSegment(id)}/`;
-  const pictured = looks.pictures ? picturedVariable(tree) : undefined;
-  const picture = pictured && renderPicture(base, pictured.group.path, pictured.variable, looks);
+  const pictured = looks.pictures ? picturedArray(snapshot, tree.root) : undefined;
+  const picture = pictured && renderPicture(base, snapshot, pictured.group, pictured.array, looks);
   const explore =
     looks.explorer &&
     markup` <a class="explore" href="${exploreLink(base, "/")}" aria-label="Explore ${id}">Explore</a>`;

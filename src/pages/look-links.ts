@@ -1,7 +1,11 @@
-import type { DataTree, Group, Variable } from "../model/data-tree.js";
+import { axisRole } from "../cf/axis-roles.js";
+import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import type { Group, Variable } from "../model/data-tree.js";
 import { encodePath } from "./encode-path.js";
 import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
 import { TOKEN_QUERY } from "./page-place.js";
+import { choosePicture, describePicture, pictureSize } from "./pictures/choose-picture.js";
+import { coordinateOf } from "./pictures/coordinates.js";
 
 /** Ways to look at data that the server has, so that pages may link to them. */
 export interface Looks {
@@ -14,19 +18,10 @@ export interface Looks {
 const EXPLORER_ROUTE = "/datasets/{dataset_id}/explore";
 const PICTURE_ROUTE = "/datasets/{dataset_id}/thumbnail/{var:path}.png";
 
-/** Size of a picture unless its URL asks for another. */
-const PICTURE_WIDTH = 320;
-const PICTURE_HEIGHT = 160;
-
 /** Tells which ways to look at data some routes are. */
 export function looksOf(routes: readonly { readonly path: string }[]): Looks {
   const has = (path: string) => routes.some((route) => route.path === path);
   return { explorer: has(EXPLORER_ROUTE), pictures: has(PICTURE_ROUTE) };
-}
-
-/** Tells whether there is a picture of a variable: it has numbers, and at least two axes with some length. */
-export function hasPicture({ dataType, shape }: Variable): boolean {
-  return /^[biuf]$/.test(dataType.kind) && shape.length >= 2 && shape.every((length) => length > 0);
 }
 
 /**
@@ -46,46 +41,65 @@ export function pictureLink(base: string, { path }: Variable): Markup {
 }
 
 /**
- * Renders the picture of a variable, which leads to the explorer. The browser fetches it when it comes into view.
+ * Renders the picture of a variable, which leads to the explorer; empty if there is none. The browser fetches it when it comes into
+ * view.
  * @param base As for {@link exploreLink}.
  */
-export function renderPicture(base: string, groupPath: string, variable: Variable, looks: Looks): Markup {
-  if (!looks.pictures) return NO_MARKUP;
-  const { name } = variable;
-  const token = trustedMarkup(TOKEN_QUERY);
-  const image = (alt: string) =>
-    markup`<img src="${pictureLink(base, variable)}${token}" alt="${alt}" width="${PICTURE_WIDTH}" height="${PICTURE_HEIGHT}" loading="lazy" decoding="async">`;
+export function renderPicture(
+  base: string,
+  snapshot: DatasetSnapshot,
+  group: Group,
+  array: ServedArray,
+  looks: Looks,
+): Markup {
+  const picture = looks.pictures ? choosePicture(snapshot, array) : undefined;
+  if (picture === undefined || "problem" in picture) return NO_MARKUP;
+  const { variable } = array;
+  const { width, height } = pictureSize(picture);
+  const shown = `${looks.explorer ? "Explore" : "Picture of"} ${describePicture(picture)}`;
+  const image = markup`<img src="${pictureLink(base, variable)}${trustedMarkup(TOKEN_QUERY)}" alt="${shown}" width="${width}" height="${height}" loading="lazy" decoding="async">`;
   return looks.explorer
-    ? markup`<a class="picture" href="${exploreLink(base, groupPath, name)}">${image(`Explore ${name}`)}</a>`
-    : markup`<span class="picture">${image(`Picture of ${name}`)}</span>`;
+    ? markup`<a class="picture" href="${exploreLink(base, group.path, variable.name)}">${image}</a>`
+    : markup`<span class="picture">${image}</span>`;
 }
 
 /** A variable, and the group that it is in. */
-export interface PlacedVariable {
+export interface PlacedArray {
   readonly group: Group;
-  readonly variable: Variable;
+  readonly array: ServedArray;
 }
 
-/** Maximum of groups in which the picture of a dataset is looked for. */
+/** Maximum of groups in which the picture of a dataset is looked for, and of variables of a group that are looked at closely. */
 const MAX_SEARCHED_GROUPS = 200;
+const MAX_CHOSEN = 8;
 
 /**
- * Picks the variable whose picture stands for a group: the one with the most axes; for the root also that of the first group with
- * any. Undefined if there is none.
+ * Picks the variable whose picture stands for a group: a map if there is one, with as many axes as any. For the root it may be in a
+ * group below. Undefined if no variable has a picture.
  */
-export function picturedVariable(
-  { root, groups }: DataTree,
-  group: Group = root,
-): PlacedVariable | undefined {
+export function picturedArray(snapshot: DatasetSnapshot, group: Group): PlacedArray | undefined {
+  const { root, groups } = snapshot.tree;
+  let other: PlacedArray | undefined;
   let searched = 0;
   for (const each of group === root ? groups.values() : [group]) {
     if (++searched > MAX_SEARCHED_GROUPS) break;
-    let best: Variable | undefined;
-    for (const variable of each.variables.values()) {
-      if (each.coordinateNames.has(variable.name) || !hasPicture(variable)) continue;
-      if (best === undefined || variable.shape.length > best.shape.length) best = variable;
+    const candidates = [...each.variables.values()]
+      .filter(({ name, shape }) => shape.length >= 2 && !each.coordinateNames.has(name))
+      .sort((a, b) => b.shape.length - a.shape.length)
+      .slice(0, MAX_CHOSEN);
+    for (const { path } of candidates) {
+      const array = snapshot.arrays.get(path);
+      if (array === undefined || "problem" in choosePicture(snapshot, array)) continue;
+      if (isMap(snapshot, array.variable)) return { group: each, array };
+      other ??= { group: each, array };
     }
-    if (best !== undefined) return { group: each, variable: best };
   }
-  return undefined;
+  return other;
+}
+
+function isMap(snapshot: DatasetSnapshot, variable: Variable): boolean {
+  const roles = variable.dims.map((dim) =>
+    axisRole(dim, coordinateOf(snapshot, variable, dim)?.variable.attrs),
+  );
+  return roles.includes("Y") && roles.includes("X");
 }

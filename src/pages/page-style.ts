@@ -83,18 +83,18 @@ pre{margin:.4rem 0 0;padding:.6rem .8rem;background:var(--panel);border:1px soli
 .links{gap:.2rem 1rem;margin:.4rem 0 0;font-size:.9rem}
 .clients{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:0 1.2rem}
 .client{margin-top:.8rem}
-.explore{font-weight:600}
-a.explore::after{content:" →"}
+.explore{display:inline-block;padding:0 .8rem;border:1px solid var(--accent);border-radius:1rem;font-size:.9rem;font-weight:600;text-decoration:none}
+.explore:hover{background:var(--panel)}
+.explore::after{content:" →"}
 .code{flex:1 1 100%}
 .code p{margin:0 0 .3rem}
 .code .fold>summary{font-size:.875rem}
-.picture img{display:block;width:100%;height:100%;object-fit:contain}
-.pictured>li{position:relative;padding-right:6.4rem;min-height:3.4rem}
-.pictured>li>.picture{position:absolute;top:.2rem;right:.4rem;width:6rem;height:3rem}
-.pictured .more{margin-right:-6.4rem}
-.pictured summary.row,.pictured div.row{min-height:3.4rem}
+.picture img{display:block;width:100%;height:100%;object-fit:contain;object-position:100% 0}
+.pictured>li{position:relative}
+.pictured .row{min-height:3.4rem;padding-right:7.2rem}
+.pictured .picture{position:absolute;top:.2rem;right:.5rem;width:6rem;height:3rem}
 .datasets .picture{float:right;width:10rem;height:5rem;margin-left:1rem}
-.datasets>li::after{content:"";display:block;clear:both}
+.datasets>li{display:flow-root}
 .refused{background:var(--warn-bg);border:1px solid var(--line);border-left:.3rem solid var(--warn);border-radius:.4rem;padding:.6rem .9rem}
 .refused .head{color:var(--warn)}
 .group{border-left:2px solid var(--line);padding-left:.9rem;margin-top:1rem}
