@@ -109,7 +109,7 @@ const SST_ATTRS = {
 function surface(): DemoArray[] {
   const months = range(MONTHS, 15, 365 / MONTHS).map(Math.floor);
   const mask = LAT.flatMap((lat, row) =>
-    LON.map((_, column) => (LAND[row]?.[column] ? 0 : lat > 80 ? 2 : 1)),
+    LON.map((_, column) => (LAND[row]?.[column] ? 1 : lat > 80 ? 2 : 0)),
   );
   return [
     ...horizontal("surface"),
@@ -118,7 +118,7 @@ function surface(): DemoArray[] {
     array("surface/mask", ["lat", "lon"], [LAT.length, LON.length], Int8Array.from(mask), {
       long_name: "What there is at the surface",
       flag_values: [0, 1, 2],
-      flag_meanings: "land sea ice",
+      flag_meanings: "sea land ice",
     }),
     array(
       "surface/monthly/sst",
