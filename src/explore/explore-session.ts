@@ -16,7 +16,7 @@ import type {
   WorkerAnswer,
   WorkerRequest,
 } from "./protocol.js";
-import { AxisReader } from "./read-axis.js";
+import { AxisReader, answerAxis } from "./read-axis.js";
 import { readTexts } from "./read-texts.js";
 import { SeriesReading } from "./series-reading.js";
 import { planPicture } from "./show-picture.js";
@@ -79,20 +79,9 @@ export class ExploreSession {
     const { session, axes } = await this.#opened;
     signal.throwIfAborted();
     switch (request.kind) {
-      case "axis": {
-        const values = await axes.values(session.variable(request.variable), request.axis);
-        this.#reply(id, {
-          kind: "axis",
-          values: values ?? {
-            numbers: undefined,
-            texts: undefined,
-            bounds: undefined,
-            units: undefined,
-            calendar: undefined,
-          },
-        });
+      case "axis":
+        this.#reply(id, await answerAxis(axes, session.variable(request.variable), request.axis));
         return true;
-      }
       case "show":
         return this.#showPicture(session, axes, request);
       case "ahead":

@@ -1,8 +1,9 @@
 import { type ChunkOwner, PRIORITY } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import type { Picture } from "./picture.js";
+import type { PicturePlan, PlannedChunk } from "./picture-plan.js";
 import type { FrameAnswer, ShowRequest } from "./protocol.js";
-import { emptyPicture, type PicturePlan, type PlannedChunk } from "./show-picture.js";
+import { emptyPicture } from "./show-picture.js";
 
 /** Milliseconds between two frames of one picture. */
 const FRAME_MS = 100;
@@ -109,7 +110,7 @@ export class PictureReading implements ChunkOwner<Chunk> {
   #sendFrame(): void {
     this.stop();
     const { pixels, width, height, cells, missing, hasCoarse } = this.#picture;
-    const { fine, coarse, rows, columns } = this.#plan;
+    const { fine, coarse } = this.#plan;
     const isDone = this.#open.size === 0;
     this.#sentCoarse ||= hasCoarse;
     this.#send({
@@ -120,7 +121,7 @@ export class PictureReading implements ChunkOwner<Chunk> {
       done: this.#total - this.#open.size - this.#failed,
       total: this.#total,
       level: isDone || !hasCoarse ? fine.resolution.level : coarse[0]!.resolution.level,
-      cells: Math.max(cells, isDone ? cells : distinct(rows.from) * distinct(columns.from)),
+      cells: isDone && this.#failed === 0 ? cells : this.#plan.cells,
       missing,
     });
   }
@@ -141,14 +142,4 @@ export class PictureReading implements ChunkOwner<Chunk> {
       }
     }
   }
-}
-
-function distinct(cells: Int32Array): number {
-  let count = 0;
-  let before = -1;
-  for (const cell of cells) {
-    if (cell !== -1 && cell !== before) count++;
-    before = cell;
-  }
-  return count;
 }

@@ -44,15 +44,6 @@ export class Picture {
     }
   }
 
-  /** Makes pixels outside of the data missing: those whose row or column shows no cell. */
-  clearOutside(rowCells: Int32Array, columnCells: Int32Array): void {
-    for (let y = 0; y < this.height; y++) {
-      const begin = y * this.width;
-      if (rowCells[y] === -1) this.pixels.fill(MISSING, begin, begin + this.width);
-      else for (let x = 0; x < this.width; x++) if (columnCells[x] === -1) this.pixels[begin + x] = MISSING;
-    }
-  }
-
   /** Paints a chunk of the level that is shown. @param numbers Undefined if the chunk is absent. */
   paint(place: ChunkPlace, numbers: Numbers | undefined): void {
     const { rows, columns } = place;

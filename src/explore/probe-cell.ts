@@ -1,6 +1,8 @@
-import { type Axis, cellAxis, centreOf, indexAt } from "./axis.js";
+import { cellAxis, centreOf, indexAt } from "./axis.js";
 import { unpacked } from "./byte-scale.js";
 import { PRIORITY } from "./chunk-queue.js";
+import { type FoundCell, isCurvilinear } from "./curvilinear-reader.js";
+import type { VariableDescription } from "./dataset-description.js";
 import type { DatasetSession } from "./dataset-session.js";
 import type { ProbeAnswer, ProbeRequest } from "./protocol.js";
 import type { AxisReader } from "./read-axis.js";
@@ -16,16 +18,13 @@ export async function probeCell(
   const { selection, x, y, inCells } = request;
   const variable = session.variable(selection.variable);
   const { path, shape, chunkShape, packing } = variable;
-  const [xAxis, yAxis] = (await Promise.all(
-    [request.axes.x, request.axes.y].map(
-      async (axis): Promise<Axis> => (inCells ? cellAxis(shape[axis]!) : axes.axis(variable, axis)),
-    ),
-  )) as [Axis, Axis];
-  const [column, row] = [indexAt(xAxis, x), indexAt(yAxis, y)];
-  if (column === -1 || row === -1)
-    return { kind: "value", cell: undefined, x, y, value: undefined, text: "" };
+  const found =
+    !inCells && isCurvilinear(variable, request.axes)
+      ? await axes.curvilinear.cellAt(variable, x, y)
+      : await cellOnGrid(axes, variable, request);
+  if (found === undefined) return { kind: "value", cell: undefined, x, y, value: undefined, text: "" };
   const cell = shape.map((_, axis) =>
-    axis === request.axes.x ? column : axis === request.axes.y ? row : (selection.at[axis] ?? 0),
+    axis === request.axes.x ? found.column : axis === request.axes.y ? found.row : (selection.at[axis] ?? 0),
   );
   const coords = cell.map((index, axis) => Math.floor(index / chunkShape[axis]!));
   const source = { level: 0, path };
@@ -36,9 +35,22 @@ export async function probeCell(
   return {
     kind: "value",
     cell,
-    x: centreOf(xAxis, column),
-    y: centreOf(yAxis, row),
+    x: found.x,
+    y: found.y,
     value: Number.isNaN(value) ? undefined : value,
     text: valueText(variable, chunk, offset),
   };
+}
+
+async function cellOnGrid(
+  axes: AxisReader,
+  variable: VariableDescription,
+  { x, y, inCells, axes: shown }: ProbeRequest,
+): Promise<FoundCell | undefined> {
+  const [xAxis, yAxis] = inCells
+    ? [cellAxis(variable.shape[shown.x]!), cellAxis(variable.shape[shown.y]!)]
+    : await Promise.all([axes.axis(variable, shown.x), axes.axis(variable, shown.y)]);
+  const [column, row] = [indexAt(xAxis, x), indexAt(yAxis, y)];
+  if (column === -1 || row === -1) return undefined;
+  return { row, column, x: centreOf(xAxis, column), y: centreOf(yAxis, row) };
 }

@@ -16,7 +16,7 @@ export type WorkerRequest = { readonly id: number } & (
 /** Answers to {@link WorkerRequest}. `show` and `series` have several; all others one. */
 export type WorkerAnswer = { readonly id: number } & (
   | { readonly kind: "opened"; readonly dataset: DatasetDescription }
-  | { readonly kind: "axis"; readonly values: AxisValues }
+  | AxisAnswer
   | FrameAnswer
   | { readonly kind: "cached"; readonly steps: readonly number[] }
   | RangeAnswer
@@ -45,6 +45,14 @@ export interface AxisRequest {
   readonly kind: "axis";
   readonly variable: string;
   readonly axis: number;
+}
+
+/** The coordinate of an axis. */
+export interface AxisAnswer {
+  readonly kind: "axis";
+  readonly values: AxisValues;
+  /** Least and greatest place along this axis of a curvilinear grid; undefined if the variable has none, or the axis is another. */
+  readonly curvilinearExtent: readonly [least: number, greatest: number] | undefined;
 }
 
 /** What is looked at: a variable, and an index per axis. Those of the axes that are shown say nothing. */

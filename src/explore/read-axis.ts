@@ -1,18 +1,23 @@
 import { cfTimeFormatter } from "../cf/cf-time.js";
 import { type Axis, createAxis } from "./axis.js";
+import { CurvilinearReader } from "./curvilinear-reader.js";
 import type { AxisValues, VariableDescription } from "./dataset-description.js";
 import type { DatasetSession } from "./dataset-session.js";
+import type { AxisAnswer } from "./protocol.js";
 import { MAX_WHOLE_VALUES, readWhole } from "./read-whole.js";
 import { timeText } from "./value-text.js";
 
 /** Reads the coordinates of a dataset, each once. */
 export class AxisReader {
+  /** Reads grids whose places have two dimensions. */
+  readonly curvilinear: CurvilinearReader;
   readonly #session: DatasetSession;
   readonly #values = new Map<string, Promise<AxisValues>>();
   readonly #axes = new Map<string, Promise<Axis>>();
 
   constructor(session: DatasetSession) {
     this.#session = session;
+    this.curvilinear = new CurvilinearReader(session);
   }
 
   /** Reads the coordinate of an axis; undefined if it has none. @throws ReadFailure */
@@ -29,6 +34,29 @@ export class AxisReader {
       createAxis(length, await this.values(variable, axis), { isLatitude, isLongitude });
     return coordinate === undefined ? create() : kept(this.#axes, coordinate, create);
   }
+}
+
+const NO_VALUES: AxisValues = Object.freeze({
+  numbers: undefined,
+  texts: undefined,
+  bounds: undefined,
+  units: undefined,
+  calendar: undefined,
+});
+
+/** Answers with the coordinate of an axis. @throws ReadFailure */
+export async function answerAxis(
+  axes: AxisReader,
+  variable: VariableDescription,
+  axis: number,
+): Promise<AxisAnswer> {
+  const { plane, curvilinear } = variable;
+  const isOnMap = curvilinear !== undefined && (axis === plane?.x || axis === plane?.y);
+  const [values, curvilinearExtent] = await Promise.all([
+    axes.values(variable, axis),
+    isOnMap ? axes.curvilinear.extent(variable, axis) : undefined,
+  ]);
+  return { kind: "axis", values: values ?? NO_VALUES, curvilinearExtent };
 }
 
 /** Keeps what is read; a failure is not kept, as another attempt may succeed. */

@@ -1,0 +1,228 @@
+/** Rows and columns of a curvilinear grid: centres of its cells, in C order. */
+export interface CurvilinearGrid {
+  readonly latitudes: Float64Array;
+  readonly longitudes: Float64Array;
+  readonly rows: number;
+  readonly columns: number;
+}
+
+/** Corners of the cells, one more than cells along both directions. */
+export interface GridCorners {
+  readonly x: Float64Array;
+  readonly y: Float64Array;
+  readonly rows: number;
+  readonly columns: number;
+  /** Boxes round blocks of cells: those outside of a picture are skipped. */
+  readonly blocks: readonly Block[];
+}
+
+interface Block {
+  readonly row: number;
+  readonly column: number;
+  readonly west: number;
+  readonly east: number;
+  readonly south: number;
+  readonly north: number;
+}
+
+/** Cells of a block along both directions. */
+const BLOCK = 32;
+
+/** Widest cell in degrees: a wider one lies across the seam of its grid or round a pole. */
+const MAX_CELL_DEGREES = 90;
+
+/**
+ * Returns the corners of the cells: the means of the centres around them, as far as these are not missing. Outer corners are found by
+ * going on beyond the last centres. A cell with a missing corner is not shown.
+ */
+export function cornersOf(grid: CurvilinearGrid): GridCorners {
+  const { latitudes, longitudes, rows, columns } = grid;
+  const x = new Float64Array((rows + 1) * (columns + 1));
+  const y = new Float64Array(x.length);
+  for (let row = 0; row <= rows; row++) {
+    for (let column = 0; column <= columns; column++) {
+      let [sumX, sumY, count, reference] = [0, 0, 0, Number.NaN];
+      for (let corner = 0; corner < 4; corner++) {
+        const r = row - 1 + (corner >> 1);
+        const c = column - 1 + (corner & 1);
+        const inner = clamp(r, rows) * columns + clamp(c, columns);
+        let longitude = longitudes[inner]!;
+        let latitude = latitudes[inner]!;
+        if (Number.isNaN(longitude) || Number.isNaN(latitude)) continue;
+        if (count === 0) reference = longitude;
+        longitude = near(longitude, reference);
+        // Outside of the grid: as far beyond the last centre as the one before it is on this side.
+        const next =
+          clamp(2 * clamp(r, rows) - r, rows) * columns + clamp(2 * clamp(c, columns) - c, columns);
+        if (next !== inner && !Number.isNaN(longitudes[next]!)) {
+          longitude += longitude - near(longitudes[next]!, longitude);
+          latitude += latitude - latitudes[next]!;
+        }
+        sumX += longitude;
+        sumY += latitude;
+        count++;
+      }
+      const place = row * (columns + 1) + column;
+      x[place] = sumX / count;
+      y[place] = Math.max(-90, Math.min(90, sumY / count));
+    }
+  }
+  return { x, y, rows, columns, blocks: blocksOf(x, y, rows, columns) };
+}
+function blocksOf(x: Float64Array, y: Float64Array, rows: number, columns: number): Block[] {
+  const blocks: Block[] = [];
+  for (let row = 0; row < rows; row += BLOCK) {
+    for (let column = 0; column < columns; column += BLOCK) {
+      let [west, east, south, north] = [Infinity, -Infinity, Infinity, -Infinity];
+      let reference = Number.NaN;
+      for (let r = row; r <= Math.min(row + BLOCK, rows); r++) {
+        for (let c = column; c <= Math.min(column + BLOCK, columns); c++) {
+          const place = r * (columns + 1) + c;
+          const latitude = y[place]!;
+          if (Number.isNaN(x[place]!) || Number.isNaN(latitude)) continue;
+          if (Number.isNaN(reference)) reference = x[place]!;
+          // Neighbours may differ by a turn from what they are nearest to: the box holds all that may be meant.
+          const longitude = near(x[place]!, reference);
+          west = Math.min(west, longitude);
+          east = Math.max(east, longitude);
+          south = Math.min(south, latitude);
+          north = Math.max(north, latitude);
+        }
+      }
+      if (west > east) continue;
+      // A block round a pole, or beyond half a turn, has no box.
+      const isWide = east - west > 180 - MAX_CELL_DEGREES;
+      blocks.push({
+        row,
+        column,
+        south,
+        north,
+        west: isWide ? -Infinity : west,
+        east: isWide ? Infinity : east,
+      });
+    }
+  }
+  return blocks;
+}
+
+/** A map of pixels: where it begins and how large a pixel is. */
+export interface PixelMap {
+  readonly left: number;
+  readonly top: number;
+  readonly right: number;
+  readonly bottom: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+/**
+ * Returns the cell under the middle of each pixel, -1 where there is none: a pixel is in a cell if its middle is in the quadrilateral
+ * of the corners.
+ */
+export function cellsUnderPixels(corners: GridCorners, map: PixelMap): Int32Array {
+  const { rows, columns } = corners;
+  const { width, height, left, top } = map;
+  const cells = new Int32Array(width * height).fill(-1);
+  const stepX = (map.right - left) / width;
+  const stepY = (map.bottom - top) / height;
+  const [least, greatest] = left < map.right ? [left, map.right] : [map.right, left];
+  const [low, high] = top > map.bottom ? [map.bottom, top] : [top, map.bottom];
+  const pixels = { left, top, width, height, stepX, stepY };
+  const quad = new Float64Array(8);
+  for (const block of corners.blocks) {
+    if (block.north < low || block.south > high) continue;
+    if (Math.ceil((least - block.east) / 360) * 360 + block.west > greatest) continue;
+    for (let row = block.row; row < Math.min(block.row + BLOCK, rows); row++) {
+      for (let column = block.column; column < Math.min(block.column + BLOCK, columns); column++) {
+        if (!cellCorners(corners, row, column, quad)) continue;
+        const west = Math.min(quad[0]!, quad[2]!, quad[4]!, quad[6]!);
+        const east = Math.max(quad[0]!, quad[2]!, quad[4]!, quad[6]!);
+        for (let turn = Math.ceil((least - east) / 360); west + turn * 360 <= greatest; turn++)
+          fillQuad(cells, row * columns + column, quad, turn * 360, pixels);
+      }
+    }
+  }
+  return cells;
+}
+
+/** Returns the cell at a place; -1 if there is none. */
+export function cellAt(corners: GridCorners, x: number, y: number): number {
+  const tiny = 1e-9;
+  const map = { left: x - tiny, right: x + tiny, top: y + tiny, bottom: y - tiny, width: 1, height: 1 };
+  return cellsUnderPixels(corners, map)[0] as number;
+}
+
+/** Writes the corners of a cell, in their order round it, as x and y; false if it is not shown. */
+function cellCorners(
+  { x, y, columns }: GridCorners,
+  row: number,
+  column: number,
+  quad: Float64Array,
+): boolean {
+  const above = row * (columns + 1) + column;
+  const below = above + columns + 1;
+  const reference = x[above]!;
+  const places = [above, above + 1, below + 1, below];
+  for (let corner = 0; corner < 4; corner++) {
+    const place = places[corner]!;
+    const longitude = near(x[place]!, reference);
+    if (!(Math.abs(longitude - reference) <= MAX_CELL_DEGREES) || Number.isNaN(y[place]!)) return false;
+    quad[2 * corner] = longitude;
+    quad[2 * corner + 1] = y[place]!;
+  }
+  return true;
+}
+
+interface Pixels {
+  readonly left: number;
+  readonly top: number;
+  readonly width: number;
+  readonly height: number;
+  readonly stepX: number;
+  readonly stepY: number;
+}
+
+/** Fills the pixels whose middles are in a quadrilateral: row by row, between where the row crosses its sides. */
+function fillQuad(cells: Int32Array, cell: number, quad: Float64Array, shift: number, pixels: Pixels): void {
+  const { left, top, width, height, stepX, stepY } = pixels;
+  const toColumn = (x: number) => (x + shift - left) / stepX - 0.5;
+  const toRow = (y: number) => (y - top) / stepY - 0.5;
+  let upper = Number.POSITIVE_INFINITY;
+  let lower = Number.NEGATIVE_INFINITY;
+  for (let corner = 0; corner < 4; corner++) {
+    const row = toRow(quad[2 * corner + 1]!);
+    upper = Math.min(upper, row);
+    lower = Math.max(lower, row);
+  }
+  const lastRow = Math.min(height - 1, Math.floor(lower));
+  for (let row = Math.max(0, Math.ceil(upper)); row <= lastRow; row++) {
+    let begin = Number.POSITIVE_INFINITY;
+    let end = Number.NEGATIVE_INFINITY;
+    for (let corner = 0; corner < 4; corner++) {
+      const next = (corner + 1) & 3;
+      const [rowA, rowB] = [toRow(quad[2 * corner + 1]!), toRow(quad[2 * next + 1]!)];
+      if ((rowA < row && rowB < row) || (rowA > row && rowB > row)) continue;
+      const [columnA, columnB] = [toColumn(quad[2 * corner]!), toColumn(quad[2 * next]!)];
+      if (rowA === rowB) {
+        begin = Math.min(begin, columnA, columnB);
+        end = Math.max(end, columnA, columnB);
+        continue;
+      }
+      const crossing = columnA + ((row - rowA) / (rowB - rowA)) * (columnB - columnA);
+      begin = Math.min(begin, crossing);
+      end = Math.max(end, crossing);
+    }
+    const lastColumn = Math.min(width - 1, Math.floor(end));
+    for (let column = Math.max(0, Math.ceil(begin)); column <= lastColumn; column++)
+      cells[row * width + column] = cell;
+  }
+}
+
+function clamp(index: number, length: number): number {
+  return Math.max(0, Math.min(length - 1, index));
+}
+
+/** Returns the longitude that means the same and is nearest to another one. */
+function near(longitude: number, reference: number): number {
+  return longitude - 360 * Math.round((longitude - reference) / 360);
+}
