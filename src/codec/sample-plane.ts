@@ -47,17 +47,16 @@ export function samplePlane(
   return values;
 }
 
-/** Returns the offsets of the cells that each pixel takes values from. */
+/** Returns the offsets of the cells that each pixel takes values from: the same cells in whatever order they are stored. */
 function offsetsOf({ length, byteStride, pixels, isFlipped }: SampledAxis, isNearest: boolean): number[][] {
-  const offsets = Array.from({ length: pixels }, (_, pixel) => {
-    if (length <= pixels) return [Math.floor(((pixel + 0.5) * length) / pixels) * byteStride];
+  const offsetOf = (cell: number) => (isFlipped ? length - 1 - cell : cell) * byteStride;
+  return Array.from({ length: pixels }, (_, pixel) => {
+    if (length <= pixels) return [offsetOf(Math.floor(((pixel + 0.5) * length) / pixels))];
     const begin = Math.floor((pixel * length) / pixels);
     const end = Math.floor(((pixel + 1) * length) / pixels);
     const count = isNearest ? 1 : Math.min(MAX_POSITIONS, end - begin);
-    return Array.from(
-      { length: count },
-      (_, index) => (begin + Math.floor(((index + 0.5) * (end - begin)) / count)) * byteStride,
+    return Array.from({ length: count }, (_, index) =>
+      offsetOf(begin + Math.floor(((index + 0.5) * (end - begin)) / count)),
     );
   });
-  return isFlipped ? offsets.reverse() : offsets;
 }

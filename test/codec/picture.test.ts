@@ -65,6 +65,13 @@ t.test("flips rows and columns", async (t) => {
   ]);
 });
 
+t.test("the order in which cells are stored changes no pixel", async (t) => {
+  const values = Float32Array.from({ length: 17 * 10 }, (_, index) => (index * 37) % 255);
+  const size = { shape: [10, 17], width: 5, height: 4 };
+  const backwards = { ...size, isFlippedY: true, isFlippedX: true };
+  t.strictSame(rowsOf(draw(values.toReversed(), backwards)), rowsOf(draw(values, size)));
+});
+
 t.test("draws any axes of a box, in any order", async (t) => {
   const transposed = { shape: [3, 1, 2], y: 2, x: 0, width: 3, height: 2 };
   t.strictSame(rowsOf(draw(Float32Array.of(0, 3, 1, 4, 2, 5), transposed)), [
