@@ -5,6 +5,7 @@ import { openApiDocument } from "../../src/openapi/openapi-document.js";
 import datasetInfo from "../../src/plugins/dataset-info/dataset-info-plugin.js";
 import moduleVersion from "../../src/plugins/module-version.js";
 import pluginInfo from "../../src/plugins/plugin-info.js";
+import thumbnail from "../../src/plugins/thumbnail/thumbnail-plugin.js";
 import { fakeContext } from "../pages/fake-context.js";
 
 interface Operation {
@@ -50,7 +51,7 @@ function route(path: string, contentType: string, ranged = false): Route {
 async function document(): Promise<OpenApi> {
   const context = fakeContext({});
   const routes = [...coreRoutes(context), ...ZARR_ROUTES];
-  for (const plugin of [datasetInfo, moduleVersion, pluginInfo])
+  for (const plugin of [datasetInfo, moduleVersion, pluginInfo, thumbnail])
     routes.push(...(await plugin.routes(context)));
   // As clients get it: JSON has no undefined.
   return JSON.parse(JSON.stringify(openApiDocument(routes, { title: "Test", version: "1.2.3" }))) as OpenApi;
@@ -90,6 +91,24 @@ t.test("every parameter of a path is described, and those that span segments say
     paths["/datasets/{dataset_id}/groups/{group_path}"]?.parameters?.[1]?.description,
     "span several segments",
   );
+});
+
+t.test("parameters of the query are described before the headers, and none is required", async (t) => {
+  const { paths } = await document();
+  const { parameters, get, head } = paths["/datasets/{dataset_id}/thumbnail/{var}.png"] as PathItem;
+  t.strictSame(
+    parameters?.map(({ name }) => name),
+    ["dataset_id", "var"],
+  );
+  t.match(get.parameters?.slice(0, 5), [
+    { name: "size", in: "query", required: false, schema: { minimum: 64, maximum: 1024, default: 320 } },
+    { name: "range", in: "query" },
+    { name: "scale", schema: { enum: ["viridis"] } },
+    { name: "reversed" },
+    { $ref: /IfNoneMatch/ },
+  ]);
+  t.strictSame(head.parameters, get.parameters);
+  t.ok(get.responses["200"]?.content?.["image/png"]);
 });
 
 t.test("operation ids are unique, tags declared, references resolve", async (t) => {
