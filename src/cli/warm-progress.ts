@@ -69,8 +69,8 @@ export function createWarmReporter(
   };
 }
 
-/** Writes the result of a run in a few lines. */
-export function describeResult(result: WarmResult, seconds: number): string {
+/** Writes the result of a run in a few lines. @param removed Chunks that were removed from the cache to make room. */
+export function describeResult(result: WarmResult, seconds: number, removed: number): string {
   const { total, made, cached, absent, stored, failed, madeBytes } = result;
   const speed = formatByteSize(Math.round(madeBytes / Math.max(seconds, 0.001)));
   const lines = [
@@ -80,6 +80,7 @@ export function describeResult(result: WarmResult, seconds: number): string {
     `  absent            ${number(absent)}`,
     `  served as stored  ${number(stored)}${stored > 0 ? " (not cached)" : ""}`,
     `  failed            ${number(failed)}`,
+    ...(removed > 0 ? [`  removed           ${number(removed)} older chunks, to make room`] : []),
   ];
   return `${lines.join("\n")}\n`;
 }

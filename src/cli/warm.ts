@@ -69,7 +69,8 @@ export async function runWarm(given: Config, request: WarmRequest): Promise<numb
     const result = (await settlesWithin(warming, END_WITHIN_MS)) ? await warming : undefined;
     reporter.clear();
     if (result === undefined) return stopping.exitCode();
-    process.stdout.write(describeResult(result, (performance.now() - began) / 1_000));
+    const seconds = (performance.now() - began) / 1_000;
+    process.stdout.write(describeResult(result, seconds, runtime.cacheStats()?.evictions ?? 0));
     return exitCodeOfResult(result, stopping.exitCode);
   } finally {
     await runtime.close();

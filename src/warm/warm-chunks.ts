@@ -48,10 +48,9 @@ export interface WarmOptions {
   onProgress(counts: WarmCounts): void;
 }
 
-/** Chunks under way for each thread: some wait for stored bytes, others for the disk of the cache. */
-const CHUNKS_PER_THREAD = 4;
-/** For sources on other machines, which take long to answer. */
-const MIN_CHUNKS = 16;
+/** Chunks under way: small ones wait for a transaction of the cache, others for a machine elsewhere. 16 took twice as long. */
+const CHUNKS_AT_ONCE = 128;
+const CHUNKS_PER_THREAD = 2;
 /** Chunks of each variable that are made first if it is not certain that all fit. */
 const SAMPLES = 3;
 const MAX_FAILURES = 5;
@@ -79,7 +78,7 @@ export async function warmChunks(targets: readonly WarmTarget[], options: WarmOp
   const onDisk = (length: number) => (length === 0 ? 0 : bytesOnDisk(length + ENTRY_BYTES, pageSize));
   let warmBytes = 0;
   let stopped: WarmResult["stopped"];
-  const maxRunning = Math.max(MIN_CHUNKS, threads * CHUNKS_PER_THREAD);
+  const maxRunning = Math.max(CHUNKS_AT_ONCE, threads * CHUNKS_PER_THREAD);
   const limiter = createLimiter({
     ...{ maxRunning, maxPerKey: maxRunning, maxWaiting: maxRunning, maxCost: memoryBytes },
   });

@@ -77,13 +77,14 @@ t.test("the result says what became of the chunks", async (t) => {
     madeBytes: 2 ** 30,
   };
   t.equal(
-    describeResult({ ...counts, failures: [], stopped: "cache-full" }, 64),
+    describeResult({ ...counts, failures: [], stopped: "cache-full" }, 64, 12),
     `1,460 of 1,500 chunks in 1 min:
   made              1,000 (1 GiB, 16 MiB/s)
   already there     400
   absent            50
   served as stored  7 (not cached)
   failed            3
+  removed           12 older chunks, to make room
 `,
   );
 });

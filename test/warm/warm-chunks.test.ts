@@ -123,7 +123,7 @@ t.test("it ends if the cache takes no more, but not for a chunk that is too larg
   );
   const result = await warmChunks([target("a", [1_000])], options);
   t.equal(result.stopped, "cache-failed");
-  t.ok(asked.length < 40);
+  t.ok(asked.length < 300);
   const large = optionsOf((_, key) => (key === "3" ? { outcome: "refused", byteLength: 2 ** 20 } : made()), {
     cacheBytes: 2 ** 22,
   });
@@ -141,6 +141,6 @@ t.test("a signal ends it soon: what is under way is finished, and the rest is le
   });
   const result = await warmChunks([target("a", [1_000])], options);
   t.equal(result.stopped, "cancelled");
-  t.ok(result.made <= 40 && result.made === asked.length, `${result.made} made`);
+  t.ok(result.made <= 300 && result.made === asked.length, `${result.made} made`);
   t.equal(result.failed, 0);
 });
