@@ -31,7 +31,7 @@ export function App({ model }: { readonly model: ExploreModel }) {
   return (
     <div class="app" data-sheet={sheet} data-form={form}>
       <Headline model={model} />
-      <aside class="side" aria-label="Variables and code">
+      <div class="side">
         <div class="sheet" data-name="variables">
           <VariableList model={model} onChosen={() => setSheet(undefined)} />
           <AxisChoice model={model} />
@@ -40,8 +40,8 @@ export function App({ model }: { readonly model: ExploreModel }) {
           <CodePanel model={model} />
           <SavePanel model={model} />
         </div>
-      </aside>
-      <main class="stage">
+      </div>
+      <div class="stage">
         {form === "image" && <MapView model={model} />}
         {form === "image" && (
           <div class="sheet" data-name="colours">
@@ -52,7 +52,7 @@ export function App({ model }: { readonly model: ExploreModel }) {
         {form !== undefined && form !== "text" && <DimensionControls model={model} />}
         {(form === "plot" || (form === "image" && hasProbe)) && <PlotView model={model} />}
         <StatusLine model={model} />
-      </main>
+      </div>
       <nav class="sheets" aria-label="Panels">
         {SHEETS.map(([name, label]) => (
           <button

@@ -2,9 +2,6 @@ import { type CoastLine, decodeCoastline } from "./coastline.js";
 import type { Size } from "./plane-box.js";
 import type { Box } from "./protocol.js";
 
-/** Names of the files beside this script, coarse first: written by `scripts/build-explore.ts`. */
-declare const COASTLINES: readonly [string, string];
-
 /** Lines that are read, finest last; undefined until they are, and null while they are read. */
 export interface Coasts {
   coarse: readonly CoastLine[] | null | undefined;
@@ -18,12 +15,17 @@ export const COASTS: Coasts = { coarse: undefined, fine: undefined };
 const FINE_FROM = 4;
 
 /** Reads the coastline that the box asks for, once. Returns whether there is a new one to draw. */
-export async function loadCoast(coasts: Coasts, box: Box | undefined, size: Size): Promise<boolean> {
+export async function loadCoast(
+  coasts: Coasts,
+  urls: Readonly<Record<keyof Coasts, string>>,
+  box: Box | undefined,
+  size: Size,
+): Promise<boolean> {
   if (box === undefined) return false;
   const kind = size.height / Math.abs(box.top - box.bottom) > FINE_FROM ? "fine" : "coarse";
   if (coasts[kind] !== undefined) return false;
   coasts[kind] = null;
-  const response = await fetch(new URL(COASTLINES[kind === "fine" ? 1 : 0], import.meta.url));
+  const response = await fetch(urls[kind]);
   // A map without its coast is still a map: the request can be seen in the browser's console.
   if (!response.ok) return false;
   coasts[kind] = decodeCoastline(new Uint8Array(await response.arrayBuffer()));

@@ -13,7 +13,7 @@ export function Headline({ model }: { readonly model: ExploreModel }) {
   const variable = useValue(model.variable);
   const step = useValue(useMemo(() => computed(() => shownStep(model)), [model]));
   const [isCopied, setCopied] = useState(false);
-  const { dataset, title } = model.source;
+  const { dataset, title, page } = model.source;
   const copy = async (): Promise<void> => {
     await navigator.clipboard.writeText(location.href);
     setCopied(true);
@@ -22,7 +22,7 @@ export function Headline({ model }: { readonly model: ExploreModel }) {
   return (
     <header class="head">
       <p class="crumb">
-        <a href={datasetPage()}>{title}</a> <span class="muted">· Explore</span>
+        <a href={page}>{title}</a> <span class="muted">· Explore</span>
       </p>
       <h1>
         {variable === undefined ? dataset : variable.title}
@@ -71,9 +71,4 @@ function shownStep(model: ExploreModel): { readonly asked: string; readonly show
 /** Time comes first. */
 function rank(role: string | undefined): number {
   return role === "T" ? 0 : 1;
-}
-
-/** Returns the address of the dataset's page: that of this one without its last part. */
-function datasetPage(): string {
-  return `${new URL(".", location.href).pathname}${location.search}`;
 }

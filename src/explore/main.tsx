@@ -5,20 +5,24 @@ import { ExploreModel } from "./model.js";
 import { WorkerClient } from "./worker-client.js";
 import "./explore.css";
 
-const root = document.querySelector<HTMLElement>("[data-store]");
+const root = document.querySelector<HTMLElement>("#explorer");
 if (root !== null) {
-  const { store = "", overviews, group = "", dataset = "", title, worker = "" } = root.dataset;
-  const absolute = (url: string): string => new URL(url, document.baseURI).href;
+  const absolute = (url: string | undefined): string => new URL(url ?? "", document.baseURI).href;
+  const { store, overviews, group = "", dataset = "", title = dataset, page, worker } = root.dataset;
   const client = new WorkerClient(new Worker(absolute(worker), { type: "module" }));
   const model = new ExploreModel(client, {
     store: absolute(store),
-    overviews: overviews === undefined || overviews === "" ? undefined : absolute(overviews),
+    overviews: overviews === undefined ? undefined : absolute(overviews),
     group,
     dataset,
-    title: title ?? dataset,
+    title,
+    page: absolute(page),
+    coasts: { coarse: absolute(root.dataset.coast110m), fine: absolute(root.dataset.coast50m) },
     token: new URLSearchParams(location.search).get("token") ?? undefined,
   });
   keepAddress(model);
+  // Without this, what the page shows to browsers without scripts would stay in front.
+  root.replaceChildren();
   render(<App model={model} />, root);
   void model.open();
 }

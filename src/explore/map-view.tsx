@@ -78,6 +78,10 @@ function startMap(
       void loadNewCoast();
     });
   };
+  const loadNewCoast = async (): Promise<void> => {
+    const { camera, source } = model;
+    if (await loadCoast(coasts, source.coasts, camera.box.peek(), camera.canvas.peek())) schedule();
+  };
   const resize = (): void => {
     const { clientWidth, clientHeight } = container;
     const margins = marginsOf(clientWidth);

@@ -21,6 +21,10 @@ export interface PageSource {
   /** Id and title of the dataset. */
   readonly dataset: string;
   readonly title: string;
+  /** Absolute URL of the page without scripts. */
+  readonly page: string;
+  /** Absolute URLs of the coastlines. */
+  readonly coasts: { readonly coarse: string; readonly fine: string };
   readonly token: string | undefined;
 }
 
