@@ -1,6 +1,7 @@
 import type { ChunkService } from "../chunk/chunk-service.js";
 import type { GivenDataset } from "../dataset/dataset-handle.js";
 import { type DatasetRegistry, type OpenProgress, openDatasets } from "../dataset/dataset-registry.js";
+import type { OverviewOptions } from "../dataset/overviews/create-overviews.js";
 import type { RefreshScheduler } from "../dataset/refresh-scheduler.js";
 import { readTokenFile } from "../http/access/tokens.js";
 import { type HttpApp, prepareApp } from "../http/http-app.js";
@@ -14,6 +15,7 @@ import type { Plugin } from "../plugins/plugin.js";
 import { createPluginContext } from "../plugins/plugin-context.js";
 import { createSnapshotMemo, type SnapshotMemo } from "../plugins/snapshot-memo.js";
 import { createKeptIndexes } from "../source/formats/kept-indexes.js";
+import type { Freshness } from "../source/objects/fresh-objects.js";
 import { type OpenSourceOptions, openSource } from "../source/open-source.js";
 import { type AppPlugins, loadAppPlugins } from "./app-plugins.js";
 import type { ServerConfig } from "./server-config.js";
@@ -72,7 +74,7 @@ export async function openApp(config: ServerConfig, parts: AppParts, former?: Ap
     const datasets = await openDatasets(config.datasets, {
       cacheControl: config.cacheControl,
       maxChunkBytes: config.limits.maxChunkBytes,
-      openLevelReader: (snapshot, array) => parts.chunks().openReader(snapshot, array),
+      openLevelReader: levelReaderOf(config, parts.chunks),
       skipInvalid: config.skipInvalid,
       log: parts.datasetLog,
       progress: parts.progress,
@@ -105,17 +107,29 @@ export async function openApp(config: ServerConfig, parts: AppParts, former?: Ap
   }
 }
 
-function sourceOptions(
-  { freshness, immutable, stores, references, variables }: GivenDataset,
-  { refreshSeconds }: ServerConfig,
-): OpenSourceOptions {
-  const believed = freshness ?? (immutable ? "immutable" : refreshSeconds);
+function sourceOptions(dataset: GivenDataset, { refreshSeconds }: ServerConfig): OpenSourceOptions {
+  const { stores, references, variables } = dataset;
   return {
     stores,
     allow: references?.allow,
     names: Object.keys(variables),
-    freshness: typeof believed === "number" ? { seconds: believed } : believed,
+    freshness: freshnessOf(dataset, refreshSeconds),
   };
+}
+
+function freshnessOf({ freshness, immutable }: GivenDataset, refreshSeconds: number): Freshness {
+  const believed = freshness ?? (immutable ? "immutable" : refreshSeconds);
+  return typeof believed === "number" ? { seconds: believed } : believed;
+}
+
+/** A separate function: datasets that another app takes over retain it, and nothing else of this one. */
+function levelReaderOf(
+  { datasets, refreshSeconds }: ServerConfig,
+  chunks: AppParts["chunks"],
+): OverviewOptions["openLevelReader"] {
+  const freshness = new Map(datasets.map((dataset) => [dataset.id, freshnessOf(dataset, refreshSeconds)]));
+  return (snapshot, array) =>
+    chunks().openReader(snapshot, array, freshness.get(snapshot.id) ?? { seconds: refreshSeconds });
 }
 
 async function routesOf(

@@ -5,7 +5,10 @@ import { type Grid, gridMappingOf } from "./grids.js";
 import { lengthAt } from "./level-count.js";
 import type { RegularAxis } from "./regular-axis.js";
 
-/** Conventions by name, with what registers them (Zarr Conventions Specification, "Convention Metadata Object"). */
+/**
+ * Conventions by name, with what registers them (Zarr Conventions Specification, "Convention Metadata Object"). The tags are those that
+ * each convention's own schema names.
+ */
 const CONVENTIONS = {
   multiscales: {
     schema_url: "https://raw.githubusercontent.com/zarr-conventions/multiscales/refs/tags/v1/schema.json",
@@ -22,8 +25,8 @@ const CONVENTIONS = {
     description: "Spatial coordinate information",
   },
   proj: {
-    schema_url: "https://raw.githubusercontent.com/zarr-conventions/geo-proj/refs/tags/v1/schema.json",
-    spec_url: "https://github.com/zarr-conventions/geo-proj/blob/v1/README.md",
+    schema_url: "https://raw.githubusercontent.com/zarr-conventions/proj/refs/tags/v0.1/schema.json",
+    spec_url: "https://github.com/zarr-conventions/proj/blob/v0.1/README.md",
     uuid: "f17cb550-5864-4468-aeb7-f3180cfb622f",
     name: "proj",
     description: "Coordinate reference system information for geospatial data",

@@ -1,4 +1,5 @@
 import { isCategorical } from "../../cf/packing.js";
+import { isNumeric } from "../../codec/item-rows.js";
 import type { JsonObject } from "../../json/json-value.js";
 import type { Group, Variable } from "../../model/data-tree.js";
 import type { CoarsenMethod } from "../../zarr/plan/compute-step.js";
@@ -37,8 +38,7 @@ export function levelRule(
   const asked = group.coordinateNames.has(name) ? "mean" : method;
   if (kind === "b" || isCategorical(attrs))
     return { kind: "coarsen", method: asked === "mean" ? "mode" : asked, factors };
-  const isNumber = kind === "f" || kind === "i" || kind === "u";
-  return { kind: "coarsen", method: isNumber ? asked : "nearest", factors };
+  return { kind: "coarsen", method: isNumeric(dataType) ? asked : "nearest", factors };
 }
 
 /**

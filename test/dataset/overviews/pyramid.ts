@@ -19,6 +19,7 @@ export interface MapCache extends ChunkCache {
 export function mapCache(): MapCache {
   const kept = new Map<string, Uint8Array>();
   return {
+    ...createNullCache(),
     kept,
     get: (key) => kept.get(key.id),
     admits: () => true,
@@ -27,8 +28,6 @@ export function mapCache(): MapCache {
       kept.set(key.id, bytes.slice());
       if (!(chunk instanceof Uint8Array)) chunk.release();
     },
-    stats: createNullCache().stats,
-    async close() {},
   };
 }
 
