@@ -61,6 +61,7 @@ const LONG_CELLS = 32;
 export function forEachBlockRow(
   blocks: Blocks,
   maxLength: number,
+  /** The list of starts is valid until it returns. */
   visit: (starts: readonly number[], length: number, distance: number, outStart: number) => void,
 ): void {
   const { boxShape, inside, strides, outStrides, factors } = blocks;
@@ -80,35 +81,38 @@ export function forEachBlockRow(
     return inside[of] === boxShape[of];
   }
 
-  function visitRow(starts: readonly number[], outStart: number): void {
+  /** Indexes of the rows' first cells after each axis: lists that are used again for each block. */
+  const starts: number[][] = Array.from({ length: rowAxis + 1 }, () => []);
+  starts[0] = [0];
+
+  function visitRow(outStart: number): void {
+    const whole = starts[rowAxis] as number[];
     for (let from = 0; from < rowLength; from += piece) {
-      const outFrom = isHalved ? from / 2 : from;
-      const length = Math.min(piece, rowLength - from);
-      visit(
-        starts.map((start) => start + from),
-        length,
-        distance,
-        outStart + outFrom,
-      );
+      const pieces = from === 0 ? whole : whole.map((start) => start + from);
+      visit(pieces, Math.min(piece, rowLength - from), distance, outStart + (isHalved ? from / 2 : from));
     }
   }
 
-  function descend(depth: number, starts: readonly number[], outStart: number): void {
+  function descend(depth: number, outStart: number): void {
     if (depth === rowAxis) {
-      visitRow(starts, outStart);
+      visitRow(outStart);
       return;
     }
     const factor = factors[depth]!;
     const stride = strides[depth]!;
+    const before = starts[depth] as number[];
+    const next = starts[depth + 1] as number[];
     for (let at = 0, out = outStart; at < inside[depth]!; at += factor, out += outStrides[depth]!) {
-      const next = starts.map((start) => start + at * stride);
+      next.length = 0;
+      for (const start of before) next.push(start + at * stride);
       // The last block may have one cell only.
       const hasSecond = factor === 2 && at + 1 < inside[depth]!;
-      descend(depth + 1, hasSecond ? [...next, ...next.map((start) => start + stride)] : next, out);
+      if (hasSecond) for (const start of before) next.push(start + (at + 1) * stride);
+      descend(depth + 1, out);
     }
   }
 
-  descend(0, [0], 0);
+  descend(0, 0);
 }
 
 function stridesOf(shape: readonly number[]): number[] {

@@ -5,6 +5,7 @@ import { type Blocks, blocksOf, forEachBlockRow } from "./block-rows.js";
 import { copyStrided } from "./copy-strided.js";
 import { fillBuffer } from "./fill-buffer.js";
 import { openRows, openRowsForWriting } from "./item-rows.js";
+import { type KernelMemory, OWN_MEMORY } from "./kernel/kernel-memory.js";
 import { createRowReducer } from "./reduce-rows.js";
 import { reduceWide } from "./reduce-wide.js";
 
@@ -16,6 +17,7 @@ const MAX_ROW = 2_048;
  * `coarsen(boundary="pad")` of xarray.
  * @param items The whole box in C order.
  * @param chunkCoords Position of the box in the grid of `plan.served`.
+ * @param memory For the result. Default: memory of its own.
  * @returns The items of the coarser chunk in C order, with fill items outside of the array.
  */
 export function coarsen(
@@ -23,9 +25,10 @@ export function coarsen(
   { shape, served }: EncodingPlan,
   step: CoarsenStep,
   chunkCoords: readonly number[],
+  memory: KernelMemory = OWN_MEMORY,
 ): Uint8Array {
   const blocks = blocksOf(shape, served.chunkShape, step.factors, chunkCoords);
-  const out = new Uint8Array(elementCount(blocks.outShape) * step.to.itemSize);
+  const out = memory.allocate(elementCount(blocks.outShape) * step.to.itemSize);
   if (blocks.isAtEdge) fillBuffer(out, step.fillItem);
   if (elementCount(blocks.inside) === 0) return out;
   if (step.method === "nearest") takeFirst(items, out, blocks, step);

@@ -117,7 +117,8 @@ async function makeRechunked(
     for (const coords of absent) gatherFill(boxOf(plan.stored, coords), target, shape, plan.fillItem);
   }
   const name = `${storedChunkName(plan, regions[0] ?? [])} for served chunk ${chunkName(chunkCoords)}`;
-  const items = plan.compute === undefined ? raw : computeItems(raw, plan, plan.compute, chunkCoords);
+  const { compute } = plan;
+  const items = compute === undefined ? raw : computeItems(raw, plan, compute, chunkCoords, memory);
   const bytes = await timed(timings, "encode", () => encodeSteps(items, plan.encode, name, memory));
   return encoded(job, bytes, version);
 }

@@ -15,16 +15,23 @@ export type ReduceRows = (
   out: Float64Array,
 ) => number;
 
-/** Joins two rows, place by place; NaN where the places do not decide, as where one is missing. */
-type JoinRows = (a: Float64Array, b: Float64Array, length: number, out: Float64Array) => void;
-/** Joins the two halves of each pair of a row. */
-type JoinPairs = (row: Float64Array, pairs: number, distance: number, out: Float64Array) => void;
+/**
+ * Reduces blocks of four: places of rows `a` and `c`, and of rows `b` and `d` that are `second` places further on.
+ * @param run Blocks that lie side by side; after each run there are `second` places of the same blocks.
+ */
+type ReduceFours = (
+  rows: readonly [a: Float64Array, b: Float64Array, c: Float64Array, d: Float64Array],
+  second: number,
+  run: number,
+  count: number,
+  out: Float64Array,
+) => void;
 /** Reduces the values of a block, of which there is at least one. */
 type ReduceCells = (cells: Float64Array, count: number) => number;
 
+/** One method: of the blocks that nearly all are, and of any. */
 interface Reduction {
-  readonly joinRows: JoinRows;
-  readonly joinPairs: JoinPairs;
+  readonly reduceFours: ReduceFours;
   readonly reduceCells: ReduceCells;
 }
 
@@ -32,13 +39,12 @@ interface Reduction {
 const MAX_CELLS = 1_024;
 
 /**
- * Creates a reducer. It joins whole rows, which decides about most blocks, and takes the others apart.
+ * Creates a reducer.
  * @param isReversed Whether values are the greater the less the items are, since their scale factor is negative.
  */
 export function createRowReducer(method: Exclude<CoarsenMethod, "nearest">, isReversed: boolean): ReduceRows {
-  const { joinRows, joinPairs, reduceCells } = reductionOf(method, isReversed);
+  const { reduceFours, reduceCells } = reductionOf(method, isReversed);
   const cells = new Float64Array(MAX_CELLS);
-  let joined = new Float64Array(0);
 
   function reduceBlock(rows: readonly Float64Array[], first: number, second: number): number {
     let count = 0;
@@ -52,23 +58,18 @@ export function createRowReducer(method: Exclude<CoarsenMethod, "nearest">, isRe
   }
 
   return (rows, length, distance, out) => {
-    if (joined.length < length) joined = new Float64Array(length);
-    let column = rows[0]!;
-    for (let r = 1; r < rows.length; r++) {
-      joinRows(column, rows[r]!, length, joined);
-      column = joined;
-    }
-    const pairs = distance === 0 ? 0 : Math.floor(length / (2 * distance));
-    const paired = pairs * distance;
+    const paired = distance === 0 ? 0 : Math.floor(length / (2 * distance)) * distance;
     const count = length - paired;
-    joinPairs(column, pairs, distance, out);
-    for (let at = paired; at < count; at++) out[at] = column[at + paired]!;
-    if (method === "mean") {
-      scale(out, 0, paired, 0.5 / rows.length);
-      scale(out, paired, count, 1 / rows.length);
+    const [a, b, c, d] = rows as [Float64Array, ...Float64Array[]];
+    let done = 0;
+    if (rows.length === 2 && b !== undefined && distance > 0) {
+      reduceFours([a, a, b, b], distance, distance, paired, out);
+      done = paired;
+    } else if (rows.length === 4 && b !== undefined && c !== undefined && d !== undefined && distance === 0) {
+      reduceFours([a, b, c, d], 0, count, count, out);
+      done = count;
     }
-    for (let at = 0; at < count; at++) {
-      if (!Number.isNaN(out[at])) continue;
+    for (let at = done; at < count; at++) {
       const first = at < paired ? at + Math.floor(at / distance) * distance : at + paired;
       out[at] = reduceBlock(rows, first, at < paired ? first + distance : -1);
     }
@@ -82,18 +83,19 @@ function reductionOf(method: Exclude<CoarsenMethod, "nearest">, isReversed: bool
   return isReversed ? LEAST : GREATEST;
 }
 
-function scale(row: Float64Array, begin: number, end: number, factor: number): void {
-  if (factor === 1) return;
-  for (let at = begin; at < end; at++) row[at] = row[at]! * factor;
-}
+// The loops below are written out for each method: a function that is called for each block would cost more than they do.
 
 const MEAN: Reduction = {
-  joinRows(a, b, length, out) {
-    for (let i = 0; i < length; i++) out[i] = a[i]! + b[i]!;
-  },
-  joinPairs(row, pairs, distance, out) {
-    for (let p = 0, at = 0, from = 0; p < pairs; p++, from += distance)
-      for (let w = 0; w < distance; w++, at++, from++) out[at] = row[from]! + row[from + distance]!;
+  reduceFours([rowA, rowB, rowC, rowD], second, run, count, out) {
+    for (let at = 0, from = 0; at < count; from += second)
+      for (let end = at + run; at < end; at++, from++) {
+        const a = rowA[from]!;
+        const b = rowB[from + second]!;
+        const c = rowC[from]!;
+        const d = rowD[from + second]!;
+        const mean = (a + b + c + d) * 0.25;
+        out[at] = Number.isNaN(mean) ? meanOfSome(a, b, c, d) : mean;
+      }
   },
   reduceCells(cells, count) {
     let sum = 0;
@@ -102,52 +104,96 @@ const MEAN: Reduction = {
   },
 };
 
+/** Returns the mean of those of four that are there. */
+function meanOfSome(a: number, b: number, c: number, d: number): number {
+  let sum = 0;
+  let count = 0;
+  if (!Number.isNaN(a)) {
+    sum += a;
+    count++;
+  }
+  if (!Number.isNaN(b)) {
+    sum += b;
+    count++;
+  }
+  if (!Number.isNaN(c)) {
+    sum += c;
+    count++;
+  }
+  if (!Number.isNaN(d)) {
+    sum += d;
+    count++;
+  }
+  return sum / count;
+}
+
+/** Returns the greater of two, or the one that is there. */
+function greater(a: number, b: number): number {
+  return a >= b || Number.isNaN(b) ? a : b;
+}
+
+/** Returns the lesser of two, or the one that is there. */
+function lesser(a: number, b: number): number {
+  return a <= b || Number.isNaN(b) ? a : b;
+}
+
 const GREATEST: Reduction = {
-  joinRows(a, b, length, out) {
-    for (let i = 0; i < length; i++) out[i] = Math.max(a[i]!, b[i]!);
+  reduceFours([rowA, rowB, rowC, rowD], second, run, count, out) {
+    for (let at = 0, from = 0; at < count; from += second)
+      for (let end = at + run; at < end; at++, from++)
+        out[at] = greater(
+          greater(rowA[from]!, rowB[from + second]!),
+          greater(rowC[from]!, rowD[from + second]!),
+        );
   },
-  joinPairs(row, pairs, distance, out) {
-    for (let p = 0, at = 0, from = 0; p < pairs; p++, from += distance)
-      for (let w = 0; w < distance; w++, at++, from++) out[at] = Math.max(row[from]!, row[from + distance]!);
-  },
-  reduceCells(cells, count) {
-    let greatest = cells[0]!;
-    for (let i = 1; i < count; i++) greatest = Math.max(greatest, cells[i]!);
-    return greatest;
-  },
+  reduceCells: (cells, count) => cells.subarray(0, count).reduce(greater),
 };
 
 const LEAST: Reduction = {
-  joinRows(a, b, length, out) {
-    for (let i = 0; i < length; i++) out[i] = Math.min(a[i]!, b[i]!);
+  reduceFours([rowA, rowB, rowC, rowD], second, run, count, out) {
+    for (let at = 0, from = 0; at < count; from += second)
+      for (let end = at + run; at < end; at++, from++)
+        out[at] = lesser(
+          lesser(rowA[from]!, rowB[from + second]!),
+          lesser(rowC[from]!, rowD[from + second]!),
+        );
   },
-  joinPairs(row, pairs, distance, out) {
-    for (let p = 0, at = 0, from = 0; p < pairs; p++, from += distance)
-      for (let w = 0; w < distance; w++, at++, from++) out[at] = Math.min(row[from]!, row[from + distance]!);
-  },
-  reduceCells(cells, count) {
-    let least = cells[0]!;
-    for (let i = 1; i < count; i++) least = Math.min(least, cells[i]!);
-    return least;
-  },
+  reduceCells: (cells, count) => cells.subarray(0, count).reduce(lesser),
 };
 
 const MODE_LEAST: Reduction = {
-  joinRows(a, b, length, out) {
-    for (let i = 0; i < length; i++) out[i] = a[i] === b[i] ? a[i]! : Number.NaN;
-  },
-  joinPairs(row, pairs, distance, out) {
-    for (let p = 0, at = 0, from = 0; p < pairs; p++, from += distance)
-      for (let w = 0; w < distance; w++, at++, from++)
-        out[at] = row[from] === row[from + distance] ? row[from]! : Number.NaN;
-  },
+  reduceFours: (rows, second, run, count, out) => modesOfFours(rows, second, run, count, out, lesser),
   reduceCells: (cells, count) => mostFrequent(cells.subarray(0, count).sort()),
 };
 
 const MODE_GREATEST: Reduction = {
-  ...MODE_LEAST,
+  reduceFours: (rows, second, run, count, out) => modesOfFours(rows, second, run, count, out, greater),
   reduceCells: (cells, count) => mostFrequent(cells.subarray(0, count).sort().reverse()),
 };
+
+/** @param chosen Chooses among values that are equally frequent. */
+function modesOfFours(
+  [rowA, rowB, rowC, rowD]: Parameters<ReduceFours>[0],
+  second: number,
+  run: number,
+  count: number,
+  out: Float64Array,
+  chosen: (a: number, b: number) => number,
+): void {
+  for (let at = 0, from = 0; at < count; from += second)
+    for (let end = at + run; at < end; at++, from++) {
+      const a = rowA[from]!;
+      const b = rowB[from + second]!;
+      const c = rowC[from]!;
+      const d = rowD[from + second]!;
+      const isPair = a === b || a === c || a === d;
+      const isOther = b === c || b === d || c === d;
+      const other = b === c || b === d ? b : c;
+      if (!isOther) out[at] = isPair ? a : chosen(chosen(a, b), chosen(c, d));
+      // Of three equal values one is in both pairs.
+      else out[at] = isPair && a !== other ? chosen(a, other) : other;
+    }
+}
 
 /** Returns the value that occurs most often, the first of several. @param values Equal ones lie together; not empty. */
 export function mostFrequent<T extends number | bigint>(values: ArrayLike<T>): T {
