@@ -89,11 +89,14 @@ function unpack(row: Float64Array, count: number, scale: number, offset: number)
   for (let i = 0; i < count; i++) row[i] = row[i]! * scale + offset;
 }
 
+/** Added to a smaller number, it leaves no bits for a fraction: the sum is rounded half to even. */
+const ROUNDER = 1.5 * 2 ** 52;
+const MAX_ROUNDED = 2 ** 51;
+
 function roundHalfToEven(row: Float64Array, count: number): void {
   for (let i = 0; i < count; i++) {
     const value = row[i]!;
-    const below = Math.floor(value);
-    const rest = value - below;
-    row[i] = rest < 0.5 || (rest === 0.5 && below % 2 === 0) ? below : Number.isNaN(rest) ? value : below + 1;
+    if (Math.abs(value) < MAX_ROUNDED) row[i] = value + ROUNDER - ROUNDER;
+    else if (value % 1 !== 0) row[i] = 2 * Math.round(value / 2);
   }
 }
