@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { type CacheKey, cacheKeyOf } from "../cache/cache-key.js";
 import type { ChunkCache } from "../cache/chunk-cache.js";
 import type { ChunkOutcome } from "../codec/made-chunk.js";
@@ -129,6 +130,8 @@ export function createChunkService(
     const request = { chunk, version, cacheKey: cacheKeyFor(chunk, version) };
     const cached = cache().get(request.cacheKey);
     if (cached !== undefined) return copy(cached);
+    // All chunks that are read for another one leave with it.
+    if (signal !== undefined) setMaxListeners(0, signal);
     const made = await flights.run(request.cacheKey.id, (shared) => make(request, shared), signal);
     const body = madeBody(made, 0);
     try {

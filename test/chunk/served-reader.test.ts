@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { deflateSync, inflateSync } from "node:zlib";
 import t, { type Test } from "tap";
-import { createNullCache } from "../../../src/cache/chunk-cache.js";
-import { ZpublishError } from "../../../src/errors.js";
-import { createTaskRunner } from "../../../src/pool/run-chunk-task.js";
-import { createMemorySource } from "../../../src/source/memory/memory-source.js";
-import { openSource } from "../../../src/source/open-source.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../../source/write-store.js";
-import { type FetchedChunk, openPyramid, type PyramidOptions } from "./pyramid.js";
+import { createNullCache } from "../../src/cache/chunk-cache.js";
+import { ZpublishError } from "../../src/errors.js";
+import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
+import { createMemorySource } from "../../src/source/memory/memory-source.js";
+import { openSource } from "../../src/source/open-source.js";
+import { type FetchedChunk, openPyramid, type PyramidOptions } from "../dataset/overviews/pyramid.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../source/write-store.js";
 
 /** Length of the sides of the array, and of its chunks. */
 const SIDE = 64;
