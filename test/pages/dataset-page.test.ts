@@ -1,6 +1,8 @@
 import t from "tap";
+import { createSnapshot } from "../../src/dataset/create-snapshot.js";
 import type { Group } from "../../src/model/data-tree.js";
 import { type DatasetPage, renderDatasetPage } from "../../src/pages/dataset-page.js";
+import { storedArray, storedTree } from "../dataset/fake-source.js";
 import { type FakeGroup, fakeSnapshot, fakeType } from "./fake-snapshot.js";
 import { airTemperature, climateTree } from "./sample-datasets.js";
 
@@ -268,3 +270,27 @@ t.test(
     );
   },
 );
+
+t.test("the page of a dataset links to its overviews, level by level", async (t) => {
+  const tree = storedTree([
+    {
+      path: "/",
+      attrs: {},
+      arrays: [
+        storedArray("sst", { shape: [2, 9, 16], chunkShape: [1, 4, 4], dimNames: ["time", "lat", "lon"] }),
+      ],
+    },
+    { path: "/deep", attrs: {}, arrays: [] },
+  ]);
+  const config = { id: "d", location: "here", immutable: false, encoding: {}, variables: {} };
+  const overviews = { levels: "auto", method: "mean" } as const;
+  const snapshot = createSnapshot({ ...config, overviews }, tree, "");
+  const page = render({ snapshot });
+  t.same(misnested(page), []);
+  t.match(page, "The dataset and 2 coarser levels:");
+  t.match(page, 'overviews/zarr/1/">1</a> <span class="muted">sst: 2 × 5 × 8, 160 B</span>');
+  t.match(page, "overviews/zarr3/zarr.json");
+  t.notMatch(render({ snapshot, group: groupAt(snapshot, "/deep") }), "Overviews");
+  t.notMatch(render({ snapshot: createSnapshot(config, tree, "") }), "Overviews");
+  t.notMatch(render({ snapshot, stores: [] }), "Overviews");
+});

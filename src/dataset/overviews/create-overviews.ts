@@ -10,7 +10,7 @@ import type { DatasetSnapshot, OverviewLevels, ServedArray } from "../dataset.js
 import { isGeographic } from "./grids.js";
 import { horizontalDims } from "./horizontal-dims.js";
 import { createLevelArray, type LevelContext } from "./level-array.js";
-import { levelCount } from "./level-count.js";
+import { levelCount, MAX_LEVELS } from "./level-count.js";
 import { type LevelRule, levelAttributes, levelRule } from "./level-rule.js";
 import { createLevelTree } from "./level-tree.js";
 
@@ -114,7 +114,9 @@ function createOverviews(
   }
 
   const arrays = new LazyMap(paths, make);
-  const inEachLevel = (path: string) => numbers.map((level) => `${level}/${path}`);
+  // Without an array that is refused now, there may be fewer levels than clients know.
+  const inEachLevel = (path: string) =>
+    Array.from({ length: MAX_LEVELS + 1 }, (_, level) => `${level}/${path}`);
   const refusedBefore = dataset.refused.flatMap(({ path, reason }) =>
     inEachLevel(path).map((each): Refusal => ({ path: each, reason })),
   );

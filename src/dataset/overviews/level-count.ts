@@ -3,7 +3,7 @@ import type { DataTree, Variable } from "../../model/data-tree.js";
 /** Cells along an axis of the coarsest level at most, if chunks are longer: as many as a screen shows. */
 const MAX_CELLS = 1_024;
 /** Most levels, as of the option. */
-const MAX_LEVELS = 16;
+export const MAX_LEVELS = 16;
 
 /**
  * Counts the coarser levels of a dataset.

@@ -160,3 +160,25 @@ t.test("a preview needs few chunks, of few items each", async (t) => {
   t.ok(tasks.length <= 3);
   t.ok(tasks.every(({ plan }) => plan.served.chunkShape.join() === "1,6"));
 });
+
+t.test("all numbers of a short coordinate are unpacked, and missing ones are NaN", async (t) => {
+  const numbers = (stored: StoredArray) => previews.numbers({ stored } as ServedArray);
+  const packed = inMemory([4], "<i2", Int16Array.of(1, 2, -1, 4), {
+    attrs: { scale_factor: 0.5, add_offset: 10, _FillValue: -1 },
+  });
+  t.same(await numbers(packed), [10.5, 11, Number.NaN, 12]);
+  t.same(await numbers(inMemory([2], "<i8", BigInt64Array.of(3n, -3n))), [3, -3]);
+  t.equal(await numbers(inMemory([2, 2], "<f4", new Float32Array(4))), undefined, "two axes");
+  t.equal(await numbers(inMemory([3], "|S1", Buffer.from("abc"))), undefined, "no numbers");
+  const lost = {
+    ...packed,
+    chunks: { kind: "files", directory: "/nowhere", metadataFile: "/nowhere/.zarray" },
+  };
+  await t.rejects(
+    numbers({
+      ...lost,
+      chunks: { ...lost.chunks, keyEncoding: { name: "v2", separator: "." } },
+    } as StoredArray),
+    { code: "source-unreadable" },
+  );
+});
