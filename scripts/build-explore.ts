@@ -4,10 +4,16 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { build } from "esbuild";
+import { licencesOf } from "./explore-licences.js";
 import { coastlineOf } from "./write-coastlines.js";
 
-// Bundles the explorer (src/explore) for browsers: files named after their content, compressed forms beside them, and their list.
+// Bundles the explorer (src/explore) for browsers: files named after their content, compressed forms beside them, their list,
+// and the licences of what is in them.
 
+/** Maximum of bytes of all files together, as brotli sends them: a phone loads them in a second or two. */
+const MAX_BYTES = 250_000;
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
 const source = fileURLToPath(new URL("../../src/explore/", import.meta.url));
 const target = fileURLToPath(new URL("../src/explore/assets/", import.meta.url));
 
@@ -28,7 +34,8 @@ const result = await build({
   legalComments: "none",
   // zarrita would load them for codecs that the worker replaces: half a megabyte, which a strict policy does not let run.
   external: ["numcodecs/*"],
-  define: { COASTLINES: JSON.stringify([assets["coast-110m.bin"], assets["coast-50m.bin"]]) },
+  absWorkingDir: root,
+  metafile: true,
   write: false,
   logLevel: "warning",
 });
@@ -36,12 +43,19 @@ const result = await build({
 await rm(target, { recursive: true, force: true });
 await mkdir(target, { recursive: true });
 for (const { path, contents } of result.outputFiles) addAsset(basename(path), contents);
+// The outlines of world-atlas are in the coastlines.
+addAsset("licences.txt", Buffer.from(await licencesOf(result.metafile, root, ["world-atlas"])));
+let sentBytes = 0;
 for (const [file, contents] of contentsOf) {
   await writeFile(join(target, file), contents);
   await writeFile(join(target, `${file}.gz`), gzipSync(contents, { level: 9 }));
   const quality = { [constants.BROTLI_PARAM_QUALITY]: 11 };
-  await writeFile(join(target, `${file}.br`), brotliCompressSync(contents, { params: quality }));
+  const brotli = brotliCompressSync(contents, { params: quality });
+  await writeFile(join(target, `${file}.br`), brotli);
+  sentBytes += brotli.byteLength;
 }
+if (sentBytes > MAX_BYTES)
+  throw new Error(`expected the explorer in at most ${MAX_BYTES} bytes of brotli, received ${sentBytes}`);
 await writeFile(join(target, "assets.json"), `${JSON.stringify(assets, null, 2)}\n`);
 
 function addAsset(path: string, contents: Uint8Array): void {

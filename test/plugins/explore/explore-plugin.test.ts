@@ -1,11 +1,6 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import t from "tap";
-import { createDocument } from "../../../src/http/create-document.js";
-import { openExploreAssets } from "../../../src/plugins/explore/explore-assets.js";
 import { rawRequest } from "../../http/raw-request.js";
 import { datasetOf, flatSource, nestedSource } from "../../server/sample-tree.js";
 import { startServer } from "../../server/start-server.js";
@@ -92,7 +87,7 @@ t.test("page and files come with a policy that lets nothing in from elsewhere", 
 t.test("files never change and are sent in the forms that the build compressed", async (t) => {
   const { url, get } = await startServer(t, { datasets: DATASETS });
   const html = await (await get("/datasets/flat/explore")).text();
-  const asset = linksOf(html, `${url}/datasets/flat/explore`).find((link) => link.includes("/page-"));
+  const asset = linksOf(html, `${url}/datasets/flat/explore`).find((link) => /\/page-\w+\.js/.test(link));
   const { port, pathname } = new URL(asset as string);
   const plain = await rawRequest(Number(port), pathname);
   t.equal(plain.headers["cache-control"], "public, max-age=31536000, immutable");
@@ -152,12 +147,4 @@ t.test("without the store that it reads, or switched off, there is no explorer",
     t.equal((await get("/datasets/flat/explore")).status, 404);
     t.equal((await get("/assets/explore/page.js")).status, 404);
   }
-});
-
-t.test("a build without the files is a clear error", async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), "zpublish-"));
-  t.teardown(() => rm(folder, { recursive: true }));
-  await t.rejects(openExploreAssets(createDocument, pathToFileURL(`${folder}/`)), {
-    message: /expected the explorer's files in this build, received none; .*npm run build:explore/,
-  });
 });
