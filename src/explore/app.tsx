@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { CodePanel } from "./code-panel.js";
+import { ColourBar } from "./colour-bar.js";
 import { ColourControls } from "./colour-controls.js";
 import { AxisChoice, DimensionControls } from "./dimension-controls.js";
 import { Headline } from "./headline.js";
@@ -43,6 +44,7 @@ export function App({ model }: { readonly model: ExploreModel }) {
       </div>
       <div class="stage">
         {form === "image" && <MapView model={model} />}
+        {form === "image" && <ColourBar model={model} />}
         {form === "image" && (
           <div class="sheet" data-name="colours">
             <ColourControls model={model} />

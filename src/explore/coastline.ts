@@ -47,7 +47,9 @@ export function decodeCoastline(bytes: Uint8Array): CoastLine[] {
   const read = (): number => {
     let [value, shift] = [0, 0];
     for (;;) {
-      const byte = bytes[at++] as number;
+      const byte = bytes[at++];
+      if (byte === undefined)
+        throw new RangeError(`expected a coastline, received ${bytes.length} other bytes`);
       value |= (byte & 127) << shift;
       if (byte < 128) return value;
       shift += 7;

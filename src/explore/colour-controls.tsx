@@ -1,6 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
 import { COLOUR_SCALES, type ColourScaleName, colourTable } from "../colour/colour-scales.js";
-import { ColourBar } from "./colour-bar.js";
 import { IconButton } from "./icons.js";
 import type { ExploreModel } from "./model.js";
 import { roundToRange } from "./shown-range.js";
@@ -17,7 +16,7 @@ const PERCENTILES: readonly (readonly [number, number, string])[] = [
 /** Stops of a gradient that shows a scale. */
 const STOPS = 16;
 
-/** Colour bar, and everything about the colours that can be chosen. */
+/** Everything about the colours that can be chosen. */
 export function ColourControls({ model }: { readonly model: ExploreModel }) {
   const { colours } = model;
   const choice = useValue(colours.choice);
@@ -30,46 +29,43 @@ export function ColourControls({ model }: { readonly model: ExploreModel }) {
     else if (range !== undefined) colours.setRange(range.low, range.high);
   };
   return (
-    <section class="colours" aria-label="Colours">
-      <ColourBar model={model} />
-      <div class="colour-row">
-        <ScalePicker model={model} />
-        <IconButton
-          icon="swap"
-          label="Reverse the colours"
-          isPressed={choice.isReversed}
-          onClick={() => colours.choose({ isReversed: !choice.isReversed })}
-        />
-        <label>
-          range{" "}
-          <select
-            value={byHand ? "hand" : percentiles.join("-")}
-            onChange={(event) => chooseRange(event.currentTarget.value)}
-          >
-            {PERCENTILES.map(([low, high, label]) => (
-              <option key={label} value={`${low}-${high}`}>
-                {label}
-              </option>
-            ))}
-            {!PERCENTILES.some(([low, high]) => low === percentiles[0] && high === percentiles[1]) && (
-              <option value={percentiles.join("-")}>{percentiles.join("–")} %</option>
-            )}
-            <option value="hand">by hand</option>
-          </select>
-        </label>
-        <RangeInput model={model} end="low" />
-        <RangeInput model={model} end="high" />
-        <button type="button" class="quiet" onClick={() => void colours.fitHere()}>
-          Fit here
-        </button>
-        <Check label="log" isSet={choice.isLog} onChange={(isLog) => colours.choose({ isLog })} />
-        <Check
-          label="symmetric"
-          isSet={choice.isSymmetric}
-          onChange={(isSymmetric) => colours.choose({ isSymmetric })}
-        />
-        <Check label="lock" isSet={choice.isLocked} onChange={() => model.toggleLock()} />
-      </div>
+    <section class="colour-row" aria-label="Colours">
+      <ScalePicker model={model} />
+      <IconButton
+        icon="swap"
+        label="Reverse the colours"
+        isPressed={choice.isReversed}
+        onClick={() => colours.choose({ isReversed: !choice.isReversed })}
+      />
+      <label>
+        range{" "}
+        <select
+          value={byHand ? "hand" : percentiles.join("-")}
+          onChange={(event) => chooseRange(event.currentTarget.value)}
+        >
+          {PERCENTILES.map(([low, high, label]) => (
+            <option key={label} value={`${low}-${high}`}>
+              {label}
+            </option>
+          ))}
+          {!PERCENTILES.some(([low, high]) => low === percentiles[0] && high === percentiles[1]) && (
+            <option value={percentiles.join("-")}>{percentiles.join("–")} %</option>
+          )}
+          <option value="hand">by hand</option>
+        </select>
+      </label>
+      <RangeInput model={model} end="low" />
+      <RangeInput model={model} end="high" />
+      <button type="button" class="quiet" onClick={() => void colours.fitHere()}>
+        Fit here
+      </button>
+      <Check label="log" isSet={choice.isLog} onChange={(isLog) => colours.choose({ isLog })} />
+      <Check
+        label="symmetric"
+        isSet={choice.isSymmetric}
+        onChange={(isSymmetric) => colours.choose({ isSymmetric })}
+      />
+      <Check label="lock" isSet={choice.isLocked} onChange={() => model.toggleLock()} />
     </section>
   );
 }

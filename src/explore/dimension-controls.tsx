@@ -223,7 +223,7 @@ export function AxisChoice({ model }: { readonly model: ExploreModel }) {
             model.change({ asImage: event.currentTarget.checked, box: undefined, probe: undefined })
           }
         />
-        as image (rows and columns)
+        rows and columns, no map
       </label>
     </section>
   );

@@ -97,7 +97,7 @@ function drawHistogram(
     // The square root lets rare values be seen beside frequent ones.
     const high = Math.max(1, Math.sqrt(count / most) * (height - 2));
     context.fillStyle = colourAt(value + step / 2);
-    if (right > left) context.fillRect(left, height - high - 1, Math.max(1, right - left), high);
+    if (right > left) context.fillRect(left, height - high - 1, right - left + 0.6, high);
   });
 }
 

@@ -29,6 +29,14 @@ export interface GroundColours {
   readonly unreadCheck: Rgba;
 }
 
+/** Part of a picture that the grid covers, in pixels: from `left` and `top` to before `right` and `bottom`. */
+export interface Inside {
+  readonly left: number;
+  readonly right: number;
+  readonly top: number;
+  readonly bottom: number;
+}
+
 /** What a picture contains besides values in the range. */
 export interface PictureContents {
   readonly hasBelow: boolean;
@@ -49,7 +57,7 @@ export function valueOfByte(byte: number, low: number, high: number): number {
 
 /**
  * Colours the bytes of a picture. Missing cells are hatched, so that no colour of a scale looks like them; what waits for data is
- * checked.
+ * checked; what lies outside of the grid is clear.
  * @param target One item per pixel, as `ImageData` has them.
  * @param period Pixels from stripe to stripe.
  */
@@ -58,6 +66,7 @@ export function paintFrame(
   width: number,
   table: Uint8Array,
   ground: GroundColours,
+  inside: Inside,
   target: Uint32Array,
   period: number,
 ): PictureContents {
@@ -83,8 +92,11 @@ export function paintFrame(
   for (let index = 0, x = 0, y = 0; index < pixels.length; index++) {
     const byte = pixels[index] as number;
     if (byte === MISSING) {
-      target[index] = (x + y) % period < stripe ? missingStripe : missing;
-      hasMissing = true;
+      if (x < inside.left || x >= inside.right || y < inside.top || y >= inside.bottom) target[index] = 0;
+      else {
+        target[index] = (x + y) % period < stripe ? missingStripe : missing;
+        hasMissing = true;
+      }
     } else if (byte === UNREAD) {
       target[index] = (Math.floor(x / period) + Math.floor(y / period)) % 2 === 0 ? unreadCheck : unread;
     } else {

@@ -64,8 +64,9 @@ function shownStep(model: ExploreModel): { readonly asked: string; readonly show
       .join(" · ");
   const asked = textOf(resolved.at);
   if (asked === "") return undefined;
-  const isSame = frame?.request.selection.variable === variable.path;
-  return { asked, shown: isSame ? textOf(frame.request.selection.at) : asked };
+  // Steps that follow each other quickly need no words.
+  const isBehind = model.picture.isDimmed.value && frame?.request.selection.variable === variable.path;
+  return { asked, shown: isBehind ? textOf(frame.request.selection.at) : asked };
 }
 
 /** Time comes first. */

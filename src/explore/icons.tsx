@@ -1,8 +1,8 @@
 const PATHS = {
-  first: "M5 5v14M19 5l-10 7 10 7z",
-  back: "M17 5L7 12l10 7z",
-  forward: "M7 5l10 7-10 7z",
-  last: "M19 5v14M5 5l10 7-10 7z",
+  first: "M6 5v14M18 5l-7 7 7 7",
+  back: "M15 5l-7 7 7 7",
+  forward: "M9 5l7 7-7 7",
+  last: "M18 5v14M6 5l7 7-7 7",
   play: "M7 4l13 8-13 8z",
   pause: "M7 5h3v14H7zM14 5h3v14h-3z",
   swap: "M7 4L3 8l4 4M3 8h14M17 12l4 4-4 4M21 16H7",
@@ -10,10 +10,19 @@ const PATHS = {
   minus: "M5 12h14",
   fit: "M4 9V4h5M15 4h5v5M20 15v5h-5M9 20H4v-5",
   close: "M6 6l12 12M18 6L6 18",
-  coast: "M3 16c3-1 3-5 6-5s3 3 6 2 3-6 6-7",
 } as const;
 
-const OUTLINED: ReadonlySet<string> = new Set(["swap", "plus", "minus", "fit", "close", "coast"]);
+const OUTLINED: ReadonlySet<string> = new Set([
+  "first",
+  "back",
+  "forward",
+  "last",
+  "swap",
+  "plus",
+  "minus",
+  "fit",
+  "close",
+]);
 
 /** Name of an icon. */
 export type IconName = keyof typeof PATHS;

@@ -17,7 +17,7 @@ if (root !== null) {
     dataset,
     title,
     page: absolute(page),
-    coasts: { coarse: absolute(root.dataset.coast110m), fine: absolute(root.dataset.coast50m) },
+    coasts: { coarse: absolute(root.dataset["coast-110m"]), fine: absolute(root.dataset["coast-50m"]) },
     token: new URLSearchParams(location.search).get("token") ?? undefined,
   });
   keepAddress(model);

@@ -8,7 +8,7 @@ import { drawOverlay, marginsOf } from "./map-overlay.js";
 import { listenToPointers } from "./map-pointers.js";
 import type { ExploreModel } from "./model.js";
 import type { ShownFrame } from "./picture-loader.js";
-import { pointOf } from "./plane-box.js";
+import { type Plane, planePixels, pointOf } from "./plane-box.js";
 import { readoutOf } from "./readout.js";
 import { useValue } from "./use-value.js";
 
@@ -143,7 +143,7 @@ class PicturePainter {
     const box = model.camera.box.peek();
     const size = model.camera.canvas.peek();
     const context = this.#canvas.getContext("2d");
-    if (context === null || box === undefined) return;
+    if (context === null || box === undefined || model.camera.plane.peek() === undefined) return;
     const { width, height } = model.camera.viewport.peek() ?? size;
     if (this.#canvas.width !== width) this.#canvas.width = width;
     if (this.#canvas.height !== height) this.#canvas.height = height;
@@ -179,7 +179,17 @@ class PicturePainter {
     const image = context.createImageData(width, height);
     const ground = groundColours(this.#canvas, isAbove);
     const period = Math.round((HATCH * width) / Math.max(1, model.camera.canvas.peek().width));
-    const contents = paintFrame(pixels, width, table, ground, new Uint32Array(image.data.buffer), period);
+    const plane = model.camera.plane.peek() as Plane;
+    const inside = planePixels(plane, frame.request.viewport.box, frame);
+    const contents = paintFrame(
+      pixels,
+      width,
+      table,
+      ground,
+      inside,
+      new Uint32Array(image.data.buffer),
+      period,
+    );
     context.putImageData(image, 0, 0);
     if (!isAbove) model.contents.value = contents;
     return canvas;

@@ -3,8 +3,8 @@ import type { FailedAnswer, WorkerAnswer, WorkerRequest } from "./protocol.js";
 /** The part of a `Worker` that the page uses. */
 export interface WorkerPort {
   postMessage(message: WorkerRequest): void;
-  onmessage: ((event: MessageEvent<WorkerAnswer>) => unknown) | null;
-  onerror: ((event: ErrorEvent) => unknown) | null;
+  addEventListener(type: "message", listener: (event: { readonly data: WorkerAnswer }) => void): void;
+  addEventListener(type: "error", listener: (event: { readonly message: string }) => void): void;
 }
 
 /** Kinds of the answers to each kind of request, failures aside. */
@@ -56,8 +56,8 @@ export class WorkerClient {
 
   constructor(port: WorkerPort) {
     this.#port = port;
-    port.onmessage = ({ data }) => this.#receive(data);
-    port.onerror = ({ message }) => this.#failAll(message);
+    port.addEventListener("message", ({ data }) => this.#receive(data));
+    port.addEventListener("error", ({ message }) => this.#failAll(message));
   }
 
   /**
