@@ -98,7 +98,9 @@ export function degreesText(value: number, kind: "latitude" | "longitude", decim
 export function dateTicks(texts: readonly string[], first: number, last: number, count: number): Tick[] {
   for (const [level, { end, steps }] of [...DATE_PARTS.entries()].reverse()) {
     const begins = beginnings(texts, first, last, end);
-    if (begins.length === 0) continue;
+    const coarser = DATE_PARTS[level - 1]?.end;
+    // If hours tell all steps apart, minutes say nothing.
+    if (coarser !== undefined && beginnings(texts, first, last, coarser).length === begins.length) continue;
     for (const step of steps) {
       const chosen =
         step === 1 ? begins : begins.filter((index) => isRound(texts[index] as string, level, step));

@@ -96,20 +96,22 @@ function formatPosition(position: Position): string {
   if ("index" in position) return `i${position.index}`;
   const { value } = position;
   if (typeof value === "number") return String(value);
-  return value.startsWith("'") || typeof parseUnquoted(value) !== "string" ? `'${value}` : value;
+  return value.startsWith("'") || !isText(parseUnquoted(value)) ? `'${value}` : value;
 }
 
 function parsePosition(text: string): Position {
-  if (text.startsWith("'")) return { value: text.slice(1) };
-  const parsed = parseUnquoted(text);
-  return typeof parsed === "string" ? { value: parsed } : parsed;
+  return text.startsWith("'") ? { value: text.slice(1) } : parseUnquoted(text);
 }
 
-function parseUnquoted(text: string): Position | string {
+function parseUnquoted(text: string): Position {
   if (text === "last") return "last";
   if (NUMBER.test(text)) return { value: Number(text) };
   const index = INDEX.exec(text)?.[1];
-  return index === undefined ? text : { index: Number(index) };
+  return index === undefined ? { value: text } : { index: Number(index) };
+}
+
+function isText(position: Position): boolean {
+  return position !== "last" && "value" in position && typeof position.value === "string";
 }
 
 function formatRange(range: ColourChoice["range"]): string | undefined {
