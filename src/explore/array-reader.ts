@@ -47,8 +47,10 @@ export interface ArrayLocation {
 interface Reading {
   readonly coords?: readonly number[];
   readonly signal?: AbortSignal | undefined;
-  isAbsent?: boolean;
 }
+
+/** Thrown to zarrita for absent chunks, which it would make of fill values that it cannot always convert. */
+const ABSENT = new Error("the chunk is absent");
 
 registerCodecs();
 
@@ -61,7 +63,7 @@ export async function openArray(location: ArrayLocation, document: ReadableDocum
       const { coords = [], signal } = reading;
       const chunkKey = coords.join(document.separator) || "0";
       const bytes = await fetchBytes(url + chunkKey, { token, what: `chunk ${chunkKey} of ${name}`, signal });
-      reading.isAbsent = bytes === undefined;
+      if (bytes === undefined) throw ABSENT;
       return bytes;
     },
   };
@@ -76,9 +78,10 @@ export async function openArray(location: ArrayLocation, document: ReadableDocum
       try {
         const { data } = await array.getChunk(indices, reading as zarr.GetOptions);
         signal?.throwIfAborted();
-        return reading.isAbsent === true ? undefined : decodedChunk(data, document, count);
+        return decodedChunk(data, document, count);
       } catch (error) {
         signal?.throwIfAborted();
+        if (error === ABSENT) return undefined;
         if (error instanceof ReadFailure) throw error;
         const chunkKey = coords.join(document.separator) || "0";
         const reason = messageOf(error instanceof Error && error.cause !== undefined ? error.cause : error);
@@ -156,12 +159,19 @@ function textOf(item: unknown): string {
 
 /** Texts of fixed length: bytes as UTF-8, or code points, without the zeros behind. */
 function fixedTexts(data: Uint8Array | Uint32Array, length: number, count: number): string[] {
-  const decoder = new TextDecoder();
+  const decoder = new TextDecoder("utf-8", { fatal: true });
   return Array.from({ length: count }, (_, index) => {
     let end = (index + 1) * length;
     while (end > index * length && data[end - 1] === 0) end--;
     const part = data.subarray(index * length, end);
-    if (part instanceof Uint8Array) return decoder.decode(part);
+    if (part instanceof Uint8Array) {
+      try {
+        return decoder.decode(part);
+      } catch {
+        // Bytes that are no UTF-8 are shown as Latin-1, each as one character.
+        return String.fromCharCode(...part);
+      }
+    }
     return Array.from(part, (point) => (point <= 0x10ffff ? String.fromCodePoint(point) : "\ufffd")).join("");
   });
 }

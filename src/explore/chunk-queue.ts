@@ -90,14 +90,14 @@ export class ChunkQueue<T> {
   }
 
   /** Reads one chunk, before those of most owners. @throws what reading throws */
-  read(job: ChunkJob<T>, priority: number, signal: AbortSignal): Promise<T> {
+  read(job: ChunkJob<T>, priority: number, signal?: AbortSignal): Promise<T> {
     const found = this.get(job.key);
     if (found !== undefined) return Promise.resolve(found.chunk);
     return new Promise<T>((resolve, reject) => {
-      signal.throwIfAborted();
+      signal?.throwIfAborted();
       const cancel = () => {
         this.release(owner);
-        reject(signal.reason);
+        reject(signal?.reason);
       };
       const owner: ChunkOwner<T> = {
         jobs: [job],
@@ -111,13 +111,13 @@ export class ChunkQueue<T> {
           reject(error);
         },
       };
-      signal.addEventListener("abort", cancel);
+      signal?.addEventListener("abort", cancel);
       this.want(owner);
     });
   }
 
-  #forget(owner: ChunkOwner<T>, cancel: () => void, signal: AbortSignal): void {
-    signal.removeEventListener("abort", cancel);
+  #forget(owner: ChunkOwner<T>, cancel: () => void, signal: AbortSignal | undefined): void {
+    signal?.removeEventListener("abort", cancel);
     this.#wants = this.#wants.filter((wants) => wants.owner !== owner);
   }
 

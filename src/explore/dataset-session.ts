@@ -5,6 +5,7 @@ import type { VariableDescription } from "./dataset-description.js";
 import { describeDataset, type OpenedDataset } from "./describe-dataset.js";
 import { fetchBytes, ReadFailure } from "./fetch-bytes.js";
 import type { OpenRequest } from "./protocol.js";
+import type { ReadableDocument } from "./readable-document.js";
 
 /** A chunk; undefined if it is absent. */
 export type Chunk = DecodedChunk | undefined;
@@ -57,12 +58,15 @@ export class DatasetSession {
 
   /** Returns the distance of neighbours in a decoded chunk, by axis. */
   stridesOf({ level, path }: Pick<Resolution, "level" | "path">): readonly number[] {
-    return this.#documentOf(level, path).strides;
+    return this.documentOf({ level, path }).strides;
   }
 
-  /** Returns the stored number of absent chunks; NaN if the array has none. */
-  fillOf({ level, path }: Pick<Resolution, "level" | "path">): number {
-    return this.#documentOf(level, path).fill;
+  /** Returns how an array is read. @throws ReadFailure */
+  documentOf({ level, path }: Pick<Resolution, "level" | "path">): ReadableDocument {
+    const { arrays, overviewArrays } = this.#dataset;
+    const document = (level === 0 ? arrays : overviewArrays).get(path);
+    if (document === undefined) throw new ReadFailure(`"${path}" cannot be read in a browser.`);
+    return document;
   }
 
   /** Returns the reading of one chunk. */
@@ -73,13 +77,6 @@ export class DatasetSession {
     };
   }
 
-  #documentOf(level: number, path: string) {
-    const { arrays, overviewArrays } = this.#dataset;
-    const document = (level === 0 ? arrays : overviewArrays).get(path);
-    if (document === undefined) throw new ReadFailure(`"${path}" cannot be read in a browser.`);
-    return document;
-  }
-
   #reader(level: number, path: string): Promise<ArrayReader> {
     const key = `${level} ${path}`;
     let reader = this.#readers.get(key);
@@ -87,7 +84,7 @@ export class DatasetSession {
       const { store, overviews = "", token } = this.#request;
       const encoded = path.split("/").map(encodeURIComponent).join("/");
       const url = `${level === 0 ? store : overviews}${encoded}/`;
-      reader = openArray({ url, name: path, token }, this.#documentOf(level, path));
+      reader = openArray({ url, name: path, token }, this.documentOf({ level, path }));
       this.#readers.set(key, reader);
     }
     return reader;

@@ -6,6 +6,7 @@ import { PRIORITY } from "./chunk-queue.js";
 import type { VariableDescription } from "./dataset-description.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import { ReadFailure } from "./fetch-bytes.js";
+import type { ReadableDocument } from "./readable-document.js";
 
 /** Longest array that is read as a whole: a longer axis counts cells. */
 export const MAX_WHOLE_VALUES = 2 ** 22;
@@ -38,11 +39,10 @@ export async function readWhole(
       `"${source.path}" has ${count} values, more than are read at once (${MAX_WHOLE_VALUES}).`,
     );
   const grid = shape.map((length, axis) => Math.ceil(length / chunkShape[axis]!));
-  const { signal } = new AbortController();
   const chunks = await Promise.all(
     Array.from(indicesOf(grid), async (coords) => ({
       coords,
-      chunk: await session.queue.read(session.job(source, coords), PRIORITY.coordinate, signal),
+      chunk: await session.queue.read(session.job(source, coords), PRIORITY.coordinate),
     })),
   );
   const isText = "SUO".includes(dataType.kind);
@@ -53,9 +53,8 @@ export async function readWhole(
     texts: isText ? new Array<string>(count).fill("") : undefined,
     exact: hasExact ? new Array<bigint | undefined>(count) : undefined,
   };
-  const absent = session.fillOf(source);
-  const strides = session.stridesOf(source);
-  for (const { coords, chunk } of chunks) copyChunk(whole, chunk, coords, source, strides, packing, absent);
+  const document = session.documentOf(source);
+  for (const { coords, chunk } of chunks) copyChunk(whole, chunk, coords, document, packing);
   return whole;
 }
 
@@ -71,10 +70,8 @@ function copyChunk(
   },
   chunk: Chunk,
   coords: readonly number[],
-  { shape, chunkShape }: Pick<Resolution, "shape" | "chunkShape">,
-  strides: readonly number[],
+  { shape, chunkShape, strides, fill, fillText }: ReadableDocument,
   packing: Packing,
-  absent: number,
 ): void {
   const begins = coords.map((index, axis) => index * chunkShape[axis]!);
   const lengths = chunkShape.map((length, axis) => Math.min(length, shape[axis]! - begins[axis]!));
@@ -89,8 +86,8 @@ function copyChunk(
       from += within * strides[axis]!;
     });
     for (let index = 0; index < rowLength; index++, to++, from += rowStride) {
-      if (numbers !== undefined) numbers[to] = unpacked(chunk?.numbers?.[from] ?? absent, packing);
-      if (texts !== undefined) texts[to] = chunk?.texts?.[from] ?? "";
+      if (numbers !== undefined) numbers[to] = unpacked(chunk?.numbers?.[from] ?? fill, packing);
+      if (texts !== undefined) texts[to] = chunk?.texts?.[from] ?? fillText;
       if (exact !== undefined) exact[to] = chunk?.exact?.[from] as bigint | undefined;
     }
   }

@@ -22,6 +22,8 @@ export interface ReadableDocument {
   readonly isText: boolean;
   /** Stored number of absent chunks; NaN if there is none. */
   readonly fill: number;
+  /** Text of absent chunks. */
+  readonly fillText: string;
   /** Between the indices in a chunk's name. */
   readonly separator: string;
 }
@@ -40,7 +42,10 @@ export function readableDocument(document: JsonObject): ReadableDocument | strin
   const filters = isJsonArray(document.filters) ? document.filters.filter(isJsonObject) : [];
   const codecs = [...filters, ...(isJsonObject(compressor) ? [compressor] : [])];
   const unreadable = codecs.find(({ id }) => typeof id !== "string" || !isReadableCodec(id));
-  if (unreadable !== undefined) return `${unreadable.id} cannot be decoded in a browser.`;
+  if (unreadable !== undefined) {
+    const other = unreadable === compressor ? "with another compressor" : "without this filter";
+    return `${unreadable.id} cannot be decoded in a browser; serve it ${other}.`;
+  }
 
   const dataType = parseDataType(dtype);
   const isText = TEXT_FILTERS.has(String(filters[0]?.id));
@@ -73,6 +78,7 @@ export function readableDocument(document: JsonObject): ReadableDocument | strin
     numbersPerValue: stored.count,
     isText,
     fill: toNumber(document.fill_value) ?? Number.NaN,
+    fillText: fillTextOf(document.fill_value, dataType),
     separator: document.dimension_separator === "/" ? "/" : ".",
   });
 }
@@ -140,6 +146,12 @@ function stridesOf(chunkShape: readonly number[], isFortran: boolean): number[] 
     stride *= chunkShape[axis] as number;
   }
   return strides;
+}
+
+/** Fill values of byte strings are in base64. */
+function fillTextOf(fill: JsonValue | undefined, { kind }: DataType): string {
+  if (typeof fill !== "string" || (kind !== "S" && kind !== "U")) return "";
+  return (kind === "S" ? atob(fill) : fill).replace(/\0+$/, "");
 }
 
 function numbersOf(value: JsonValue | undefined): number[] {

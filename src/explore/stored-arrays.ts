@@ -37,7 +37,18 @@ export function arraysOf(text: string): { arrays: StoredArray[]; attrs: JsonObje
   return { arrays, attrs: objectOf(metadata[".zattrs"]) };
 }
 
-function storedArray(path: string, zarray: JsonObject, allAttrs: JsonObject): StoredArray {
+/** Numbers that JSON has no literal for, as Zarr v2 writes them. */
+const SPECIAL_FILLS: Readonly<Record<string, number>> = {
+  NaN: Number.NaN,
+  Infinity: Number.POSITIVE_INFINITY,
+  "-Infinity": Number.NEGATIVE_INFINITY,
+};
+
+function storedArray(path: string, document: JsonObject, allAttrs: JsonObject): StoredArray {
+  const fill = document.fill_value;
+  const isSpecial =
+    typeof fill === "string" && Object.hasOwn(SPECIAL_FILLS, fill) && !/[SUO]/.test(String(document.dtype));
+  const zarray = isSpecial ? { ...document, fill_value: SPECIAL_FILLS[fill]! } : document;
   const { [DIMENSIONS]: dimensions, ...attrs } = allAttrs;
   const shape = isJsonArray(zarray.shape) ? zarray.shape.map(Number) : [];
   const names = isJsonArray(dimensions) ? dimensions.map(String) : [];
