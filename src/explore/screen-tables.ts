@@ -1,8 +1,7 @@
-import { type Axis, indexAt } from "./axis.js";
+import { type Axis, centreOf, indexAt } from "./axis.js";
 
 /**
- * Cells of an axis under a row or column of pixels: pixel `p` shows the cells `from[p]` to `to[p] - 1`, and the one under its middle
- * if only one is shown. -1 in both outside of the data.
+ * Cells of an axis under a row or column of pixels: pixel `p` shows the cells `from[p]` to `to[p] - 1`; -1 in both outside of the data.
  */
 export interface ScreenTable {
   readonly from: Int32Array;
@@ -40,20 +39,46 @@ export function screenTable(
     for (let pixel = 0; pixel < pixels; pixel++) to[pixel] = from[pixel] === -1 ? -1 : from[pixel]! + 1;
     return { from, to, density };
   }
-  const width = (end - begin) / pixels;
-  let left = indexAt(axis, begin);
-  for (let pixel = 0; pixel < pixels; pixel++) {
-    const right = indexAt(axis, begin + (pixel + 1) * width);
-    const middle = from[pixel] as number;
+  from.forEach((middle, pixel) => {
     to[pixel] = middle === -1 ? -1 : middle + 1;
-    // At the wrap, both edges are at opposite ends of the axis: the cell in the middle is shown alone.
-    if (middle !== -1 && left !== -1 && right !== -1 && Math.abs(right - left) <= 2 * density + 2) {
-      from[pixel] = Math.min(left, right, middle);
-      to[pixel] = Math.max(Math.max(left, right), middle + 1);
-    }
-    left = right;
-  }
+  });
+  spreadCells(axis, begin, end, from, to, density);
   return { from, to, density };
+}
+
+/** Gives each cell to the pixel that holds its centre; a pixel that holds none keeps the cell under its middle. */
+function spreadCells(
+  axis: Axis,
+  begin: number,
+  end: number,
+  from: Int32Array,
+  to: Int32Array,
+  density: number,
+): void {
+  const pixels = from.length;
+  const middles = from.slice();
+  const seen = middles.filter((cell) => cell !== -1);
+  if (seen.length === 0) return;
+  const beyond = Math.ceil(density) + 1;
+  const first = Math.max(0, seen.reduce((least, cell) => Math.min(least, cell)) - beyond);
+  const last = Math.min(axis.length - 1, seen.reduce((most, cell) => Math.max(most, cell)) + beyond);
+  const isEmpty = new Uint8Array(pixels).fill(1);
+  const width = (end - begin) / pixels;
+  const [low, high] = begin < end ? [begin, end] : [end, begin];
+  for (let cell = first; cell <= last; cell++) {
+    const centre = centreOf(axis, cell);
+    const turn = axis.period ?? Number.POSITIVE_INFINITY;
+    const start = axis.period === undefined ? centre : centre + Math.ceil((low - centre) / turn) * turn;
+    for (let place = start; place <= high; place += turn) {
+      const pixel = Math.min(pixels - 1, Math.floor((place - begin) / width));
+      const middle = middles[pixel];
+      // At the seam, a pixel holds cells of both ends of the axis: those beside its middle are shown.
+      if (middle === undefined || middle === -1 || Math.abs(cell - middle) > beyond) continue;
+      from[pixel] = isEmpty[pixel] === 1 ? cell : Math.min(from[pixel]!, cell);
+      to[pixel] = isEmpty[pixel] === 1 ? cell + 1 : Math.max(to[pixel]!, cell + 1);
+      isEmpty[pixel] = 0;
+    }
+  }
 }
 
 /** Returns how many cells of the axis one pixel covers, on average over the pixels with data. */

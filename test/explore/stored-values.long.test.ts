@@ -77,7 +77,7 @@ t.test(
     await server.stop();
     t.same(differences.slice(0, 20), [], `${differences.length} differences`);
     t.ok(compared > 300, `${compared} arrays compared`);
-    for (const problem of problems) t.match(problem, /^(?:Values of the type|The codec|\w+) .*cannot be/);
+    for (const problem of problems) t.match(problem, /cannot be (?:decoded|shown) in a browser/);
     t.match([...problems].join(" "), /bz2 cannot be decoded in a browser; serve it with another compressor/);
   },
 );
@@ -117,5 +117,6 @@ function differenceOf(expected: readonly unknown[], received: readonly unknown[]
 function isSame(item: unknown, received: unknown): boolean {
   if (item === 0) return received === 0;
   if (item === null) return received === "";
+  if (typeof received === "string" && typeof item !== "string") return JSON.stringify(item) === received;
   return Object.is(item, received) || (typeof item === "bigint" && Number(item) === received);
 }
