@@ -1,6 +1,6 @@
 import { CALENDARS, type Calendar } from "../cf/calendar.js";
 import type { JsonObject } from "../json/json-value.js";
-import type { AxisDescription, AxisValues } from "./dataset-description.js";
+import type { AxisDescription, AxisValues, VariableDescription } from "./dataset-description.js";
 import { daysOfIso } from "./date-ticks.js";
 
 /** The axis of a plot along which a series runs. Plain data. */
@@ -21,6 +21,17 @@ export interface PlotAxis {
   readonly isDownward: boolean;
 }
 
+/** A series that is plotted: where it is, and along which axis. */
+export interface SeriesPlace {
+  readonly variable: VariableDescription;
+  /** Values per axis. */
+  readonly values: readonly AxisValues[];
+  /** Index per axis; that of `along` says nothing. */
+  readonly at: readonly number[];
+  readonly along: number;
+  readonly axis: PlotAxis;
+}
+
 const PRESSURE_UNITS = /^(?:hpa|pa|mbar|millibars?|bar|dbar|decibars?|kpa)$/i;
 
 /**
@@ -31,10 +42,7 @@ export function createPlotAxis(axis: AxisDescription, values: AxisValues, attrs:
   const { dim, length, role } = axis;
   const isVertical = role === "Z";
   const calendar = values.calendar === undefined ? undefined : CALENDARS[values.calendar.toLowerCase()];
-  const positions =
-    calendar !== undefined && values.texts !== undefined
-      ? Float64Array.from(values.texts, (text) => daysOfIso(text, calendar))
-      : values.numbers;
+  const positions = calendar === undefined ? values.numbers : daysOf(values, calendar);
   const order = positions?.length === length ? orderOf(positions) : undefined;
   if (positions === undefined || order === undefined) {
     return {
@@ -72,6 +80,15 @@ export function plotValues(axis: PlotAxis, values: ArrayLike<number>, isLog: boo
     const value = values[cellAt(axis, index)] ?? Number.NaN;
     return Number.isFinite(value) && (!isLog || value > 0) ? value : null;
   });
+}
+
+/** Returns times as days: they are proportional to the numbers, of which the first and the last are dated. */
+function daysOf({ numbers, texts }: AxisValues, calendar: Calendar): Float64Array | undefined {
+  if (numbers === undefined || texts === undefined || numbers.length === 0) return undefined;
+  const [begin, end] = [numbers[0] as number, numbers.at(-1) as number];
+  const [first, last] = [daysOfIso(texts[0] ?? "", calendar), daysOfIso(texts.at(-1) ?? "", calendar)];
+  const scale = begin === end ? 0 : (last - first) / (end - begin);
+  return numbers.map((number) => first + (number - begin) * scale);
 }
 
 /** By the attribute `positive` (CF section 4.3); pressures fall upwards without it. */

@@ -59,10 +59,21 @@ export function valueText(
   if (time !== undefined) return time(exact ?? value);
   const flags = flagMeanings(variable, exact ?? stored);
   if (flags !== undefined) return flags;
-  const { scale, offset: added } = packing;
-  if (scale !== 1 || added !== 0) return packedText(value, scale, added);
-  if (typeof exact === "bigint")
+  const isPacked = packing.scale !== 1 || packing.offset !== 0;
+  if (typeof exact === "bigint" && !isPacked)
     return `${exact}${dataType.kind === "m" ? ` ${dataType.timeUnit ?? ""}` : ""}`;
+  return unpackedText(variable, value);
+}
+
+/** Formats a number that is unpacked already with as many digits as the variable's type and packing have. NaN is a missing value. */
+export function unpackedText(variable: VariableDescription, value: number): string {
+  const { dataType, packing, attrs } = variable;
+  if (Number.isNaN(value)) return MISSING_TEXT;
+  if (dataType.kind === "M") return timeText(BigInt(Math.round(value)), dataType);
+  const time = cfTimeFormatter(attrs);
+  if (time !== undefined) return time(value);
+  const { scale, offset } = packing;
+  if (scale !== 1 || offset !== 0) return packedText(value, scale, offset);
   return numberText(value, dataType);
 }
 

@@ -1,0 +1,112 @@
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import { type PlotColours, type PlotContent, type PlotEvents, plotOptions } from "./plot-options.js";
+import "uplot/dist/uPlot.min.css";
+
+/** Part of the axis of a plot that is shown. */
+export interface PlotZoom {
+  readonly low: number;
+  readonly high: number;
+}
+
+/** A plot on a canvas, drawn by uPlot. */
+export function Chart(props: {
+  readonly content: PlotContent;
+  /** Undefined for the whole axis. */
+  readonly zoom: PlotZoom | undefined;
+  /** Position that is read out; undefined for none. */
+  readonly point: number | undefined;
+  /** Position that is marked; undefined for none. */
+  readonly mark: number | undefined;
+  readonly label: string;
+  readonly events: PlotEvents;
+}) {
+  const { content, zoom, point, mark, label } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const chart = useRef<uPlot | undefined>(undefined);
+  // Listeners outlive the rendering that made them.
+  const latest = useRef(props);
+  latest.current = props;
+
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return undefined;
+    const events: PlotEvents = {
+      onPoint: (index) => latest.current.events.onPoint(index),
+      onClick: (index) => latest.current.events.onClick(index),
+      onSelect: (low, high) => latest.current.events.onSelect(low, high),
+    };
+    const size = { width: element.clientWidth, height: element.clientHeight };
+    const options = plotOptions(
+      content,
+      size,
+      () => coloursOf(element),
+      () => latest.current.mark,
+      events,
+    );
+    const bars = options.series[1] as uPlot.Series;
+    if (content.isBars && uPlot.paths.bars !== undefined)
+      bars.paths = uPlot.paths.bars({ size: [1], gap: 1 });
+    const plot = new uPlot(options, dataOf(content), element);
+    chart.current = plot;
+    element.dataset.points = String(content.values.length);
+    const observer = new ResizeObserver(() => {
+      const { clientWidth: width, clientHeight: height } = element;
+      if (width > 0 && (width !== plot.width || height !== plot.height)) plot.setSize({ width, height });
+    });
+    observer.observe(element);
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    const redraw = (): void => plot.redraw(false);
+    dark.addEventListener("change", redraw);
+    return () => {
+      observer.disconnect();
+      dark.removeEventListener("change", redraw);
+      plot.destroy();
+      chart.current = undefined;
+    };
+    // uPlot does not change orientation, logarithm or ticks of a plot that there is.
+  }, [content.positions, content.isLog, content.isBars, content.valueLabel, content.positionLabel]);
+
+  useEffect(() => {
+    const plot = chart.current;
+    if (plot !== undefined && plot.data[1] !== content.values)
+      plot.setData(dataOf(content), zoom === undefined);
+  }, [content.values]);
+
+  useEffect(() => chart.current?.redraw(false), [mark]);
+
+  useEffect(() => {
+    const { positions } = content;
+    const whole = { low: positions[0] ?? 0, high: positions[positions.length - 1] ?? 1 };
+    const { low, high } = zoom ?? whole;
+    if (high > low) chart.current?.setScale("x", { min: low, max: high });
+  }, [zoom, content.positions]);
+
+  useEffect(() => {
+    const plot = chart.current;
+    const position = point === undefined ? undefined : content.positions[point];
+    if (plot === undefined || position === undefined || plot.cursor.idx === point) return;
+    const along = plot.valToPos(position, "x");
+    const value = content.values[point as number];
+    const across = typeof value === "number" ? plot.valToPos(value, "y") : 0;
+    plot.setCursor(content.isVertical ? { left: across, top: along } : { left: along, top: across }, false);
+  }, [point, content]);
+
+  return <div ref={box} class="chart" role="img" aria-label={label} />;
+}
+
+function dataOf({ positions, values }: PlotContent): uPlot.AlignedData {
+  return [positions as Float64Array, values as (number | null)[]];
+}
+
+function coloursOf(element: Element): PlotColours {
+  const style = getComputedStyle(element);
+  const named = (name: string): string => style.getPropertyValue(name).trim();
+  return {
+    line: named("--accent"),
+    text: named("--text"),
+    grid: named("--plot-grid"),
+    mark: named("--mark"),
+    fill: named("--plot-fill"),
+  };
+}
