@@ -1,13 +1,8 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import type { PlotZoom } from "./plot-axis.js";
 import { type PlotColours, type PlotContent, type PlotEvents, plotOptions } from "./plot-options.js";
 import "uplot/dist/uPlot.min.css";
-
-/** Part of the axis of a plot that is shown. */
-export interface PlotZoom {
-  readonly low: number;
-  readonly high: number;
-}
 
 /** A plot on a canvas, drawn by uPlot. */
 export function Chart(props: {

@@ -21,7 +21,15 @@ const COPIED_MS = 2000;
 export function CodePanel({ model }: { readonly model: ExploreModel }) {
   const [isOpen, setOpen] = useState(false);
   return (
-    <details class="code" onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details
+      class="code"
+      onToggle={(event) => setOpen(event.currentTarget.open)}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || !isOpen) return;
+        event.currentTarget.open = false;
+        event.currentTarget.querySelector("summary")?.focus();
+      }}
+    >
       <summary>Code for what is shown</summary>
       {isOpen && <Codes model={model} />}
     </details>

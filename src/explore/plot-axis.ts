@@ -32,6 +32,12 @@ export interface SeriesPlace {
   readonly axis: PlotAxis;
 }
 
+/** Part of the axis of a plot that is shown. */
+export interface PlotZoom {
+  readonly low: number;
+  readonly high: number;
+}
+
 const PRESSURE_UNITS = /^(?:hpa|pa|mbar|millibars?|bar|dbar|decibars?|kpa)$/i;
 
 /**
@@ -80,6 +86,22 @@ export function plotValues(axis: PlotAxis, values: ArrayLike<number>, isLog: boo
     const value = values[cellAt(axis, index)] ?? Number.NaN;
     return Number.isFinite(value) && (!isLog || value > 0) ? value : null;
   });
+}
+
+/** Returns the part of an axis that is shown after enlarging it by a factor about a position; undefined for all of it. */
+export function zoomedAbout(
+  positions: ArrayLike<number>,
+  zoom: PlotZoom | undefined,
+  point: number | undefined,
+  factor: number,
+): PlotZoom | undefined {
+  const [first, last] = [positions[0] ?? 0, positions[positions.length - 1] ?? 0];
+  const { low, high } = zoom ?? { low: first, high: last };
+  const centre = point === undefined ? (low + high) / 2 : (positions[point] ?? low);
+  const length = (high - low) * factor;
+  if (length >= last - first) return undefined;
+  const begin = Math.max(first, Math.min(last - length, centre - length / 2));
+  return { low: begin, high: begin + length };
 }
 
 /** Returns times as days: they are proportional to the numbers, of which the first and the last are dated. */

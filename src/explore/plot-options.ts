@@ -92,7 +92,7 @@ export function plotOptions(
         stroke: () => colours().line,
         fill: isBars ? () => colours().fill : undefined,
         width: isBars ? 1 : 1.5,
-        points: { size: 5, fill: () => colours().line },
+        points: isBars ? { show: false } : { size: 5, fill: () => colours().line },
       } as uPlot.Series,
     ],
     legend: { show: false },

@@ -1,19 +1,17 @@
-import { format } from "d3-format";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Chart, type PlotZoom } from "./chart.js";
+import { Chart } from "./chart.js";
 import { IconButton } from "./icons.js";
 import type { ExploreModel } from "./model.js";
-import { cellAt, type SeriesPlace } from "./plot-axis.js";
+import { cellAt, type PlotZoom, type SeriesPlace, zoomedAbout } from "./plot-axis.js";
+import { NoPlot, PlotChoices, SeriesProgress } from "./plot-controls.js";
 import { PlotModel } from "./plot-model.js";
+import type { ResolvedView } from "./resolve-view.js";
 import { fileName, saveFile } from "./save-file.js";
 import { pngOf, publicLink } from "./save-png.js";
 import { histogramShown, seriesShown } from "./shown-plot.js";
-import { bytesText } from "./status-text.js";
 import { useValue } from "./use-value.js";
-import type { Probe } from "./view.js";
 import "./plots.css";
 
-const count = format(",");
 const NOTHING_READ = new Float64Array();
 
 /** The plot below the picture, or instead of it: a series along one axis at the chosen place, or a histogram. */
@@ -51,12 +49,8 @@ export function PlotView({ model }: { readonly model: ExploreModel }) {
     setPoint(undefined);
   }, [positions]);
 
-  if (resolved === undefined || variable === undefined) return <section class="plot" aria-label="Plot" />;
-  const step = place === undefined || isHistogram ? undefined : resolved.at[place.along];
-  const mark =
-    place === undefined || step === undefined || resolved.axes === undefined
-      ? undefined
-      : place.axis.positions[cellAt(place.axis, step)];
+  if (resolved === undefined || variable === undefined) return <NoPlot model={model} />;
+  const mark = place === undefined || isHistogram ? undefined : markOf(place, resolved);
   const failure = isHistogram ? histogram.failure : series.failure;
   const saveCsv = (): void => {
     if (shown === undefined) return;
@@ -70,9 +64,20 @@ export function PlotView({ model }: { readonly model: ExploreModel }) {
     const png = await pngOf({ title, subtitle: shown.place, link, figure, bar: undefined });
     saveFile(fileName([shown.name, shown.place], "png"), png);
   };
+  const isRead = isHistogram || series.values !== undefined;
+  // What is not read yet must not look as if it were missing.
+  const maySave = shown !== undefined && (isHistogram || (isRead && series.done === series.total));
   const length = shown?.content.positions.length ?? 0;
+  const enlarge = (factor: number): void => {
+    if (shown !== undefined) setZoom(zoomedAbout(shown.content.positions, zoom, point, factor));
+  };
   return (
-    <section class="plot" aria-label="Plot" ref={section} data-vertical={shown?.content.isVertical}>
+    <section
+      class="plot"
+      aria-label="Plot"
+      ref={section}
+      data-vertical={shown?.content.isVertical === true ? "" : undefined}
+    >
       <div class="plot-head">
         <h2>
           {shown?.name ?? "Plot"} <span class="muted">{shown?.place}</span>
@@ -89,20 +94,10 @@ export function PlotView({ model }: { readonly model: ExploreModel }) {
         <button type="button" disabled={zoom === undefined} onClick={() => setZoom(undefined)}>
           Whole axis
         </button>
-        <button
-          type="button"
-          disabled={shown === undefined}
-          onClick={saveCsv}
-          aria-label="Save the plot as CSV"
-        >
+        <button type="button" disabled={!maySave} onClick={saveCsv} aria-label="Save the plot as CSV">
           CSV
         </button>
-        <button
-          type="button"
-          disabled={shown === undefined}
-          onClick={savePng}
-          aria-label="Save the plot as PNG"
-        >
+        <button type="button" disabled={!maySave} onClick={savePng} aria-label="Save the plot as PNG">
           PNG
         </button>
         {view.probe !== undefined && resolved.axes !== undefined && (
@@ -119,8 +114,9 @@ export function PlotView({ model }: { readonly model: ExploreModel }) {
           )}
         </p>
       )}
-      {!isHistogram && <Reading plot={plot} />}
-      {shown !== undefined && (
+      {!isHistogram && <SeriesProgress plot={plot} />}
+      {!isRead && <div class="chart" />}
+      {shown !== undefined && isRead && (
         <>
           <Chart
             content={shown.content}
@@ -144,6 +140,8 @@ export function PlotView({ model }: { readonly model: ExploreModel }) {
               aria-valuetext={shown.textOf(point ?? 0)}
               onInput={(event) => setPoint(event.currentTarget.valueAsNumber)}
             />
+            <IconButton icon="plus" label="Enlarge the axis here" onClick={() => enlarge(0.5)} />
+            <IconButton icon="minus" label="Reduce the axis here" onClick={() => enlarge(2)} />
             <output>{point === undefined ? shown.summary : shown.textOf(point)}</output>
           </div>
         </>
@@ -152,83 +150,16 @@ export function PlotView({ model }: { readonly model: ExploreModel }) {
   );
 }
 
+/** Returns the position of the step that is shown; along an axis of the picture, of the cell that was chosen. */
+function markOf({ along, axis, at }: SeriesPlace, { axes, at: shown }: ResolvedView): number | undefined {
+  if (axes === undefined) return undefined;
+  const isShown = along === axes.x || along === axes.y;
+  const cell = (isShown ? at : shown)[along] ?? 0;
+  return axis.positions[cellAt(axis, cell)];
+}
+
 /** Shows the picture of a step that was clicked in the plot, unless the plot runs along an axis of the picture. */
 function showStep(model: ExploreModel, { along }: SeriesPlace, cell: number): void {
   const axes = model.resolved.peek()?.axes;
   if (axes !== undefined && along !== axes.x && along !== axes.y) model.setStep(along, cell);
-}
-
-/** Choice between series and histogram, and of the axis along which the series runs. */
-function PlotChoices({ model, along }: { readonly model: ExploreModel; readonly along: number | undefined }) {
-  const resolved = useValue(model.resolved);
-  const { probe } = useValue(model.view);
-  if (resolved === undefined) return null;
-  const { variable } = resolved;
-  const change = (part: Partial<Probe>): void =>
-    model.setProbe({ x: 0, y: 0, along: undefined, plot: "series", ...probe, ...part });
-  return (
-    <>
-      <label>
-        plot{" "}
-        <select
-          value={probe?.plot ?? "series"}
-          onChange={(event) =>
-            change({ plot: event.currentTarget.value === "histogram" ? "histogram" : "series" })
-          }
-        >
-          <option value="series">series</option>
-          <option value="histogram">histogram</option>
-        </select>
-      </label>
-      {probe?.plot !== "histogram" && along !== undefined && variable.dims.length > 1 && (
-        <label>
-          along{" "}
-          <select
-            value={variable.dims[along]}
-            onChange={(event) => change({ along: event.currentTarget.value })}
-          >
-            {variable.dims.map((dim) => (
-              <option key={dim} value={dim}>
-                {dim}
-              </option>
-            ))}
-          </select>
-        </label>
-      )}
-    </>
-  );
-}
-
-/** How far a series is read, and what can be done about it. */
-function Reading({ plot }: { readonly plot: PlotModel }) {
-  const { tooMuch, done, total, isReading, failure } = useValue(plot.series);
-  if (tooMuch !== undefined) {
-    return (
-      <p class="note">
-        This plot reads {count(tooMuch.chunks)} chunks, about {bytesText(tooMuch.bytes)}.{" "}
-        <button type="button" onClick={() => plot.confirm()}>
-          Read them
-        </button>
-      </p>
-    );
-  }
-  if (isReading && total > 0) {
-    return (
-      <p class="note" data-reading>
-        <progress max={total} value={done} aria-label="Chunks read" /> {count(done)} of {count(total)} chunks{" "}
-        <button type="button" onClick={() => plot.cancel()}>
-          Stop
-        </button>
-      </p>
-    );
-  }
-  if (isReading || failure !== undefined || done === total) return null;
-  return (
-    <p class="note">
-      Stopped after {count(done)} of {count(total)} chunks.{" "}
-      <button type="button" onClick={() => plot.confirm()}>
-        Read the rest
-      </button>
-    </p>
-  );
 }

@@ -1,6 +1,6 @@
 import t from "tap";
 import type { AxisDescription, AxisValues } from "../../src/explore/dataset-description.js";
-import { cellAt, createPlotAxis, plotValues } from "../../src/explore/plot-axis.js";
+import { cellAt, createPlotAxis, plotValues, zoomedAbout } from "../../src/explore/plot-axis.js";
 
 function description(dim: string, length: number, role?: AxisDescription["role"]): AxisDescription {
   return { dim, length, role, coordinate: dim, isLatitude: false, isLongitude: false };
@@ -70,4 +70,12 @@ t.test("values that have no logarithm are gaps", async (t) => {
   const axis = createPlotAxis(description("x", 4), values({}));
   t.strictSame(plotValues(axis, [1, 0, -1, Number.POSITIVE_INFINITY], true), [1, null, null, null]);
   t.strictSame(plotValues(axis, [1, 0, -1], false), [1, 0, -1, null], "what is not read yet is a gap");
+});
+
+t.test("an axis is enlarged about the value that is read, and within its ends", async (t) => {
+  const positions = Float64Array.of(0, 2, 4, 10);
+  t.same(zoomedAbout(positions, undefined, undefined, 0.5), { low: 2.5, high: 7.5 });
+  t.same(zoomedAbout(positions, undefined, 2, 0.5), { low: 1.5, high: 6.5 });
+  t.same(zoomedAbout(positions, { low: 0, high: 5 }, 3, 0.5), { low: 7.5, high: 10 });
+  t.equal(zoomedAbout(positions, { low: 0, high: 5 }, 0, 2), undefined, "all of it");
 });
