@@ -2,7 +2,6 @@ import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals-
 import { cellAxis, createAxis } from "./axis.js";
 import { INDEX_AXIS } from "./axis-cells.js";
 import type { AxisDescription, VariableDescription } from "./dataset-description.js";
-import type { RangeAnswer } from "./protocol.js";
 import type { CurvilinearExtent, KnownAxis } from "./resolve-view.js";
 import type { WorkerClient } from "./worker-client.js";
 
@@ -45,7 +44,7 @@ export class CoordinateLoader {
     variable?.axes.forEach((axis, index) => {
       void this.#readAxis(variable.path, axis, index);
     });
-    if (variable?.curvilinear !== undefined) void this.#readExtent(variable.curvilinear);
+    if (variable?.curvilinear !== undefined) void this.#readExtent(variable);
   }
 
   async #readAxis(variable: string, description: AxisDescription, axis: number): Promise<void> {
@@ -63,27 +62,21 @@ export class CoordinateLoader {
     this.#known.value = new Map(this.#known.peek()).set(coordinate, known);
   }
 
-  async #readExtent(grid: { readonly latitude: string; readonly longitude: string }): Promise<void> {
-    if (this.#asked.has(grid.latitude)) return;
-    this.#asked.add(grid.latitude);
+  async #readExtent({ path, plane, curvilinear }: VariableDescription): Promise<void> {
+    const grid = curvilinear?.latitude;
+    if (grid === undefined || plane === undefined || this.#asked.has(grid)) return;
+    this.#asked.add(grid);
     try {
-      const [y, x] = await Promise.all([this.#rangeOf(grid.latitude), this.#rangeOf(grid.longitude)]);
-      const extent = { west: x.least, east: x.greatest, south: y.least, north: y.greatest };
-      this.#extents.value = new Map(this.#extents.peek()).set(grid.latitude, extent);
+      const [x, y] = await Promise.all(
+        [plane.x, plane.y].map((axis) => this.#client.ask<"axis">({ kind: "axis", variable: path, axis })),
+      );
+      const [longitudes, latitudes] = [x?.curvilinearExtent, y?.curvilinearExtent];
+      if (longitudes === undefined || latitudes === undefined) return;
+      const extent = { west: longitudes[0], east: longitudes[1], south: latitudes[0], north: latitudes[1] };
+      this.#extents.value = new Map(this.#extents.peek()).set(grid, extent);
     } catch (error) {
-      this.#asked.delete(grid.latitude);
+      this.#asked.delete(grid);
       this.#fail(error);
     }
-  }
-
-  /** Asks for the extent of a two-dimensional coordinate, which is its range. */
-  #rangeOf(variable: string): Promise<RangeAnswer> {
-    const selection = { variable, at: [0, 0] };
-    return this.#client.ask<"range">({
-      kind: "range",
-      selection,
-      axes: { y: 0, x: 1 },
-      percentiles: [0, 100],
-    });
   }
 }

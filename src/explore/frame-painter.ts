@@ -4,7 +4,7 @@ export const MISSING = 0;
 export const BELOW = 1;
 /** Byte of a value above the range. */
 export const ABOVE = 254;
-/** Byte of a pixel that is not read yet. */
+/** Byte of a pixel that is not read yet, or that lies outside of a curvilinear grid. */
 export const UNREAD = 255;
 
 const FIRST_OF_SCALE = 2;

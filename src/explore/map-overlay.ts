@@ -159,7 +159,7 @@ function drawCell(drawing: Drawing, answer: ProbeAnswer, colour: string, isMarke
     );
   }) as [readonly [number, number], readonly [number, number]];
   let centre = pointOf(box, size, answer);
-  const isCurved = resolved.variable.curvilinear !== undefined && !model.camera.inCells.peek();
+  const isCurved = model.camera.plane.peek()?.isCurved === true;
   // On a globe, the cell is shown where the box is.
   const turn =
     model.camera.plane.peek()?.x.wraps === true

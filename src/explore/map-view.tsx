@@ -49,7 +49,9 @@ function Readout({ model }: { readonly model: ExploreModel }) {
   const pointer = useValue(model.probes.pointer);
   const resolved = useValue(model.resolved);
   const text =
-    pointer?.cell === undefined || resolved === undefined ? undefined : readoutOf(resolved, pointer);
+    pointer?.cell === undefined || resolved === undefined
+      ? undefined
+      : readoutOf(resolved, pointer, model.camera.plane.peek()?.isCurved === true);
   return (
     <p class="readout" hidden={text === undefined}>
       {text?.place} <b>{text?.value}</b> <span class="muted">{text?.bounds}</span>
@@ -177,7 +179,8 @@ class PicturePainter {
     [canvas.width, canvas.height] = [width, height];
     const context = canvas.getContext("2d") as CanvasRenderingContext2D;
     const image = context.createImageData(width, height);
-    const ground = groundColours(this.#canvas, isAbove);
+    // Once all is read, pixels without data lie outside of the grid.
+    const ground = groundColours(this.#canvas, isAbove || frame.done === frame.total);
     const period = Math.round((HATCH * width) / Math.max(1, model.camera.canvas.peek().width));
     const plane = model.camera.plane.peek() as Plane;
     const inside = planePixels(plane, frame.request.viewport.box, frame);
@@ -208,15 +211,15 @@ class PicturePainter {
   }
 }
 
-/** @param isAbove Whether an older picture is seen through pixels that wait for data. */
-function groundColours(element: Element, isAbove: boolean): GroundColours {
+/** @param isClear Whether pixels without data are clear. */
+function groundColours(element: Element, isClear: boolean): GroundColours {
   const style = getComputedStyle(element);
   const colourOf = (property: string) => parseColour(style.getPropertyValue(property));
   const clear = [0, 0, 0, 0] as const;
   return {
     missing: colourOf("--missing"),
     missingStripe: colourOf("--missing-stripe"),
-    unread: isAbove ? clear : colourOf("--unread"),
-    unreadCheck: isAbove ? clear : colourOf("--unread-check"),
+    unread: isClear ? clear : colourOf("--unread"),
+    unreadCheck: isClear ? clear : colourOf("--unread-check"),
   };
 }

@@ -8,7 +8,7 @@ import type { PictureContents } from "./frame-painter.js";
 import { PictureLoader, type PictureRequest } from "./picture-loader.js";
 import { Playback } from "./playback.js";
 import { ProbeModel } from "./probe-model.js";
-import { isOnSameGrid, planeOf, resolveView, variableOf } from "./resolve-view.js";
+import { isCurvilinearMap, isOnSameGrid, planeOf, resolveView, variableOf } from "./resolve-view.js";
 import { EMPTY_VIEW, type Probe, type View } from "./view.js";
 import { ReadError, type WorkerClient } from "./worker-client.js";
 
@@ -60,17 +60,12 @@ export class ExploreModel {
 
   readonly #plane = computed(() => {
     const resolved = this.resolved.value;
+    const { asImage } = this.view.value;
     if (resolved?.axes === undefined) return undefined;
-    const extent = this.coordinates.extentOf(resolved.variable);
-    if (resolved.variable.curvilinear !== undefined && !this.view.value.asImage && extent === undefined)
-      return undefined;
-    return planeOf(
-      resolved,
-      resolved.axes,
-      this.view.value.asImage,
-      (path) => this.variableAt(path)?.attrs,
-      extent,
-    );
+    const isCurved = isCurvilinearMap(resolved.variable, resolved.axes, asImage);
+    const extent = isCurved ? this.coordinates.extentOf(resolved.variable) : undefined;
+    if (isCurved && extent === undefined) return undefined;
+    return planeOf(resolved, resolved.axes, asImage, (path) => this.variableAt(path)?.attrs, extent);
   });
 
   readonly request = computed<PictureRequest | undefined>(() => {

@@ -19,6 +19,8 @@ export interface Plane {
   readonly y: PlaneAxis;
   /** How lengths along both axes compare: on a map of degrees by latitude, equal, or not at all. */
   readonly aspect: "degrees" | "equal" | "free";
+  /** Whether it is the map of a curvilinear grid, whose cells have no edges along the axes. */
+  readonly isCurved: boolean;
 }
 
 /** Size of a canvas in any unit. */

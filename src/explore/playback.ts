@@ -61,7 +61,7 @@ export class Playback {
     });
     effect(() => {
       const request = inputs.request.value;
-      if (request === undefined || this.axis.value === undefined) return;
+      if (request === undefined || this.cachedAxis.value === undefined) return;
       untracked(() => this.#dropIfOther(request));
     });
   }
@@ -97,6 +97,8 @@ export class Playback {
     this.cachedAxis.value = axis;
     const request = this.#inputs.request.peek();
     if (request !== undefined) this.#dropIfOther(request);
+    const frame = this.#inputs.frame.peek();
+    if (frame !== undefined && frame.done === frame.total) this.#noteShown(frame.request);
   }
 
   isCached(request: PictureRequest): boolean {
@@ -147,7 +149,7 @@ export class Playback {
   #noteShown(request: PictureRequest): void {
     const axis = this.cachedAxis.peek();
     if (axis === undefined) return;
-    this.#dropIfOther(request);
+    if (this.#keyOf(request, axis) !== this.#cachedKey) return;
     if (!this.cached.peek().has(request.selection.at[axis] as number) && this.#askedAt > 0) {
       this.#latency = performance.now() - this.#askedAt;
     }
@@ -174,7 +176,6 @@ export class Playback {
     const others = selection.at.map((step, index) =>
       index === axis || index === axes.x || index === axes.y ? "" : step,
     );
-    const { box, width, height } = viewport;
-    return JSON.stringify([selection.variable, axis, axes, others, box, width, height]);
+    return JSON.stringify([selection.variable, axis, axes, others, viewport.box]);
   }
 }

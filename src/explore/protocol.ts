@@ -123,8 +123,8 @@ export interface AheadRequest {
 export interface FrameAnswer {
   readonly kind: "frame";
   /**
-   * One byte per pixel, from the top left: 0 missing, 1 below the range, 2 to 253 the range, 254 above it, 255 not read yet.
-   * Transferred.
+   * One byte per pixel, from the top left: 0 missing, 1 below the range, 2 to 253 the range, 254 above it, 255 not read yet, or
+   * outside of a curvilinear grid. Transferred.
    */
   readonly pixels: Uint8Array<ArrayBuffer>;
   readonly width: number;

@@ -13,8 +13,11 @@ export interface Readout {
   readonly bounds: string;
 }
 
-/** Puts a cell and its value into words: centre, value with units, edges. */
-export function readoutOf(resolved: ResolvedView, answer: ProbeAnswer): Readout {
+/**
+ * Puts a cell and its value into words: centre, value with units, edges.
+ * @param isCurved Whether the answer's place is a longitude and latitude of a curvilinear grid.
+ */
+export function readoutOf(resolved: ResolvedView, answer: ProbeAnswer, isCurved: boolean): Readout {
   const { variable, axes, values, places } = resolved;
   const hasUnits = answer.value !== undefined && variable.units !== undefined;
   const value = hasUnits ? `${answer.text} ${variable.units}` : answer.text;
@@ -23,7 +26,6 @@ export function readoutOf(resolved: ResolvedView, answer: ProbeAnswer): Readout 
     const axis = variable.axes[index] as AxisDescription;
     return placeOf(axis, values[index] as AxisValues, places[index] as Axis, answer.cell?.[index] as number);
   });
-  const isCurved = variable.curvilinear !== undefined && places[axes.x]?.centres === undefined;
   const place = parts.map(({ text }) => text);
   if (isCurved) place.unshift(degreesText(answer.y, "latitude", 2), degreesText(answer.x, "longitude", 2));
   const bounds = parts.map((part) => part.bounds).filter((text) => text !== "");

@@ -107,7 +107,7 @@ export function planeOf(
   attrsOf: (path: string) => JsonObject | undefined,
   curvilinear?: CurvilinearExtent,
 ): Plane {
-  if (curvilinear !== undefined && !asImage) return curvilinearPlane(resolved, axes, curvilinear);
+  if (curvilinear !== undefined) return curvilinearPlane(resolved, axes, curvilinear);
   const { variable } = resolved;
   const [x, y] = [axes.x, axes.y].map((index): PlaneAxis & { readonly hasNumbers: boolean } => {
     const axis = variable.axes[index] as AxisDescription;
@@ -124,16 +124,16 @@ export function planeOf(
   }) as [PlaneAxis & { hasNumbers: boolean }, PlaneAxis & { hasNumbers: boolean }];
   const [xAxis, yAxis] = [variable.axes[axes.x], variable.axes[axes.y]] as [AxisDescription, AxisDescription];
   if (x.hasNumbers && y.hasNumbers) {
-    if (xAxis.isLongitude && yAxis.isLatitude) return { x, y, aspect: "degrees" };
+    if (xAxis.isLongitude && yAxis.isLatitude) return { x, y, aspect: "degrees", isCurved: false };
     const units = [axes.x, axes.y].map((index) => resolved.values[index]?.units);
     const isProjected =
       xAxis.role === "X" && yAxis.role === "Y" && units[0] !== undefined && units[0] === units[1];
-    return { x, y, aspect: isProjected ? "equal" : "free" };
+    return { x, y, aspect: isProjected ? "equal" : "free", isCurved: false };
   }
   const proportion = xAxis.length / yAxis.length;
   const isImage =
     !x.hasNumbers && !y.hasNumbers && proportion < MAX_PROPORTION && proportion > 1 / MAX_PROPORTION;
-  return { x, y, aspect: isImage ? "equal" : "free" };
+  return { x, y, aspect: isImage ? "equal" : "free", isCurved: false };
 }
 
 /** Proportion of length to height beyond which cells of an image are no longer drawn as squares. */
@@ -153,7 +153,18 @@ function curvilinearPlane(resolved: ResolvedView, axes: PictureAxes, extent: Cur
     },
     y: { low: south, high: north, cell: (north - south) / rows, wraps: false, isReversed: false },
     aspect: "degrees",
+    isCurved: true,
   };
+}
+
+/** Tells whether a picture is a map of a curvilinear grid: along its own rows and columns. */
+export function isCurvilinearMap(
+  variable: VariableDescription,
+  axes: PictureAxes,
+  asImage: boolean,
+): boolean {
+  const { curvilinear, plane } = variable;
+  return curvilinear !== undefined && !asImage && axes.x === plane?.x && axes.y === plane.y;
 }
 
 /** Whether longitudes of this extent go round the globe: within half a cell. */

@@ -25,12 +25,8 @@ export function emptyPicture({ variable, outside, isMean }: PicturePlan, request
   const scale = new ByteScale(variable.packing, request.range);
   const picture = new Picture(width, height, scale, variable.packing, isMean);
   const { pixels } = picture;
-  if ("pixels" in outside) {
-    outside.pixels.forEach((cell, pixel) => {
-      if (cell === -1) pixels[pixel] = MISSING;
-    });
-    return picture;
-  }
+  // The page knows the edges of any other grid, and what is missing within them.
+  if ("pixels" in outside) return picture;
   outside.rows.forEach((row, y) => {
     if (row === -1) pixels.fill(MISSING, y * width, (y + 1) * width);
   });

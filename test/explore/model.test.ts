@@ -30,7 +30,7 @@ function frame(request: ShowRequest, done = 1, total = 1, byte = 9): FrameAnswer
 async function open(hash = "") {
   const worker = new StubWorker();
   worker.on("open", () => ({ kind: "opened", dataset: DATASET }));
-  worker.on("axis", ({ axis }) => ({ kind: "axis", values: AXES[axis]! }));
+  worker.on("axis", ({ axis }) => ({ kind: "axis", values: AXES[axis]!, curvilinearExtent: undefined }));
   const range = { low: 240, high: 300, isDiverging: false };
   worker.on("range", () => ({
     kind: "range",
@@ -167,9 +167,8 @@ t.test("playing reads ahead, follows the pictures that come, and stops at once",
   model.playback.setRate(30);
   model.playback.play(0);
   t.match(worker.of("ahead")[0]?.steps.slice(0, 3), [1, 2, 3]);
-  await until(() => model.resolved.value?.at[0] === 3);
-  t.ok(last(worker.of("show")).viewport.width === 36, "one pixel per pixel of the page while it plays");
-  await until(() => model.resolved.value?.at[0] === 1);
+  await until(() => worker.of("show").length > 9);
+  t.equal(last(worker.of("show")).viewport.width, 36, "one pixel per pixel of the page while it plays");
   model.playback.stop();
   await settle();
   const step = model.resolved.value?.at[0];

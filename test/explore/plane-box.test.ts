@@ -17,16 +17,19 @@ const GLOBE: Plane = {
   x: { low: -0.5, high: 359.5, wraps: true, isReversed: false, cell: 1 },
   y: { low: -90, high: 90, wraps: false, isReversed: false, cell: 1 },
   aspect: "degrees",
+  isCurved: false,
 };
 const NORTH: Plane = {
   x: { low: 5, high: 30, wraps: false, isReversed: false, cell: 0.25 },
   y: { low: 55, high: 65, wraps: false, isReversed: false, cell: 0.25 },
   aspect: "degrees",
+  isCurved: false,
 };
 const SECTION: Plane = {
   x: { low: 0, high: 2920, wraps: false, isReversed: false, cell: 1 },
   y: { low: 10, high: 1000, wraps: false, isReversed: true, cell: 50 },
   aspect: "free",
+  isCurved: false,
 };
 const SIZE = { width: 1000, height: 500 };
 
