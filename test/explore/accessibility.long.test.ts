@@ -1,0 +1,100 @@
+import { readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { createRequire } from "node:module";
+import type { BrowserContextOptions, Page } from "playwright-core";
+import t from "tap";
+import { makeTemporaryDirectory, startServer } from "../clients/harness.js";
+import { clientMissing } from "../require-client.js";
+import { writeExploredData } from "./explored-data.js";
+import { openBrowser, openPage } from "./explorer-browser.js";
+
+t.setTimeout(120_000);
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** States of the page: the address, what is waited for, and what is opened. */
+interface PageState {
+  readonly name: string;
+  readonly hash: string;
+  readonly shown: string;
+  readonly open?: (page: Page, isPhone: boolean) => Promise<void>;
+}
+
+const STATES: readonly PageState[] = [
+  { name: "a map", hash: "v=air", shown: ".map .data[data-done='1/1']" },
+  {
+    name: "a map with a series, and code",
+    hash: "v=air&p=245,40",
+    shown: ".plot .u-over",
+    async open(page, isPhone) {
+      if (isPhone) await page.getByRole("button", { name: "Code, save" }).click();
+      await page.locator(".code summary").click();
+      await page.locator(".code pre").waitFor();
+    },
+  },
+  {
+    name: "a histogram, and the choice of colours",
+    hash: "v=air&p=245,40&plot=histogram",
+    shown: ".plot .u-over",
+    async open(page, isPhone) {
+      if (isPhone) await page.getByRole("button", { name: "Colours" }).click();
+      await page.locator(".picker summary").click();
+    },
+  },
+  { name: "a plot of one axis", hash: "v=co2", shown: ".plot .u-over" },
+  {
+    name: "a list of texts, and the variables",
+    hash: "v=station",
+    shown: ".text tbody",
+    async open(page, isPhone) {
+      if (isPhone) await page.getByRole("button", { name: "Variables" }).click();
+    },
+  },
+  {
+    name: "much to read, a wrong address, and the help",
+    hash: "v=packed&p=245,40&d.time=never",
+    shown: ".plot .note",
+    async open(page) {
+      await page.getByRole("button", { name: "Keys and help" }).click();
+    },
+  },
+];
+
+const DEVICES: readonly (readonly [name: string, options: BrowserContextOptions])[] = [
+  ["a light desk", { colorScheme: "light" }],
+  [
+    "a dark phone",
+    { colorScheme: "dark", viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true },
+  ],
+];
+
+t.test("axe finds nothing in six states", { skip: clientMissing("xarray", "chromium") }, async (t) => {
+  const directory = await makeTemporaryDirectory();
+  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  writeExploredData(directory);
+  const server = await startServer({ datasets: { grid: { location: `${directory}/grid.zarr` } }, directory });
+  t.teardown(() => server.stop());
+  const browser = await openBrowser(t);
+  for (const [device, options] of DEVICES) {
+    const { page, problems } = await openPage(browser, server.url, options);
+    for (const { name, hash, shown, open } of STATES) {
+      await t.test(`${name}, on ${device}`, async (t) => {
+        await page.goto("about:blank");
+        await page.goto(`${server.url}/datasets/grid/explore#${hash}`);
+        await page.locator(shown).first().waitFor();
+        await open?.(page, options.isMobile === true);
+        await page.evaluate(AXE);
+        const violations = await page.evaluate(VIOLATIONS);
+        t.same(violations, []);
+        t.equal(await page.evaluate(OVERFLOW), 0, "the page does not scroll sideways");
+      });
+    }
+    t.same(problems, []);
+  }
+});
+
+/** Rules that are violated, and the elements that do. Runs in the page. */
+const VIOLATIONS = `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+  violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html, failureSummary }) => html.slice(0, 160) + " " + failureSummary).join(" | ")))`;
+
+const OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth";

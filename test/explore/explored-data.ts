@@ -1,0 +1,67 @@
+import { askPython } from "../ask-python.js";
+
+/**
+ * Writes two stores that the explorer's tests look at, and prints the series that xarray has of them: dates as ISO texts, missing
+ * values as null. `grid` has maps, profiles, plots and texts; `years` counts its days in calendars that numpy does not know.
+ */
+const WRITE = `
+import json, sys, warnings
+import cftime, numpy as np, xarray as xr
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(3)
+directory = sys.argv[1]
+lat = ("lat", (75 - 2.5 * np.arange(25)).astype("f4"), {"units": "degrees_north", "standard_name": "latitude"})
+lon = ("lon", (200 + 2.5 * np.arange(53)).astype("f4"), {"units": "degrees_east", "standard_name": "longitude"})
+level = ("level", [1000.0, 850.0, 500.0, 200.0], {"units": "hPa", "positive": "down"})
+def field(*shape): return rng.normal(280, 9, shape)
+air = field(120, 25, 53).astype("f4")
+air[30:50, 14, 18] = np.nan
+air[52, 14, 18] = np.nan
+days = ("time", "lat", "lon")
+grid = xr.Dataset({
+    "air": (days, air, {"units": "degK", "long_name": "Air temperature"}),
+    "packed": (days, air, {"units": "degK"}),
+    "q": (("level", "lat", "lon"), field(4, 25, 53), {"units": "g/kg"}),
+    "co2": ("time", field(120), {"units": "ppm"}),
+    "title": ((), "A text that is one value"),
+    "station": ("number", np.array(["Zürich", "Bern <b>", "Genève"] * 500, dtype=object)),
+}, {"time": np.datetime64("2013-01-01", "ns") + np.arange(120) * np.timedelta64(6, "h"), "lat": lat, "lon": lon, "level": level})
+grid.to_zarr(directory + "/grid.zarr", consolidated=True, encoding={
+    "air": {"chunks": (40, 25, 53)}, "packed": {"dtype": "i2", "scale_factor": 0.01, "add_offset": 273.15, "_FillValue": -32767, "chunks": (1, 25, 53)}})
+def dates(calendar): return xr.cftime_range("1999-12-20", periods=90, freq="D", calendar=calendar)
+years = {}
+for calendar in ("noleap", "360_day"):
+    years[calendar] = xr.Dataset({"pr": (days, field(90, 25, 53).astype("f4"), {"units": "mm/day"})}, {"time": dates(calendar), "lat": lat, "lon": lon})
+    years[calendar].to_zarr(directory + "/years.zarr", group=calendar, mode="a", consolidated=False)
+import zarr
+zarr.open_group(directory + "/years.zarr", mode="a")
+zarr.consolidate_metadata(directory + "/years.zarr")
+def iso(value):
+    if isinstance(value, cftime.datetime): return value.strftime("%Y-%m-%dT%H:%M:%S")
+    return str(value)[:19] if isinstance(value, np.datetime64) else float(value)
+def series(array):
+    found = array.to_series()
+    values = [None if np.isnan(value) else float(value) for value in found.values]
+    return {"positions": [iso(value) for value in array[array.dims[0]].values], "values": values}
+place = {"lat": 40, "lon": 245}
+stored = xr.open_zarr(directory + "/grid.zarr")
+print(json.dumps({
+    "air": series(stored.air.sel(place)),
+    "packed": series(stored.packed.sel(place)),
+    "lat": series(stored.air.isel(time=0).sel(lon=245)),
+    "q": series(stored.q.sel(place)),
+    "co2": series(stored.co2),
+    **{calendar: series(xr.open_zarr(directory + "/years.zarr", group=calendar).pr.sel(place)) for calendar in years},
+}))
+`;
+
+/** A series as xarray has it: dates or numbers, and values with null for missing ones. */
+export interface KnownSeries {
+  readonly positions: readonly (string | number)[];
+  readonly values: readonly (number | null)[];
+}
+
+/** Writes `grid.zarr` and `years.zarr` into a directory, and returns series of them at 40° N, 245° E. */
+export function writeExploredData(directory: string): Readonly<Record<string, KnownSeries>> {
+  return JSON.parse(askPython(WRITE, null, [directory]));
+}

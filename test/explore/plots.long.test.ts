@@ -1,0 +1,201 @@
+import { readFile, rm } from "node:fs/promises";
+import type { Page } from "playwright-core";
+import t, { type Test } from "tap";
+import { numberText } from "../../src/explore/value-text.js";
+import { parseDataType } from "../../src/model/parse-data-type.js";
+import { askPython } from "../ask-python.js";
+import { makeTemporaryDirectory, startServer } from "../clients/harness.js";
+import { clientMissing } from "../require-client.js";
+import { type KnownSeries, writeExploredData } from "./explored-data.js";
+import { openBrowser, openPage } from "./explorer-browser.js";
+
+t.setTimeout(120_000);
+
+t.test("plots in a browser", { skip: clientMissing("xarray", "chromium") }, async (t) => {
+  const directory = await makeTemporaryDirectory();
+  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  const known = writeExploredData(directory);
+  const datasets = {
+    grid: { location: `${directory}/grid.zarr` },
+    years: { location: `${directory}/years.zarr` },
+  };
+  const server = await startServer({ datasets, directory });
+  t.teardown(() => server.stop());
+  const browser = await openBrowser(t);
+  const { page, problems } = await openPage(browser, server.url, { acceptDownloads: true });
+  const show = async (dataset: string, hash: string): Promise<void> => {
+    // Only another document reads another address from its begin.
+    await page.goto("about:blank");
+    await page.goto(`${server.url}/datasets/${dataset}/explore#${hash}`);
+  };
+
+  const cases: readonly (readonly [name: string, dataset: string, hash: string])[] = [
+    ["air", "grid", "v=air&p=245,40"],
+    ["lat", "grid", "v=air&p=245,40&along=lat"],
+    ["q", "grid", "v=q&p=245,40"],
+    ["co2", "grid", "v=co2"],
+    ["noleap", "years", "v=noleap/pr&p=245,40"],
+    ["360_day", "years", "v=360_day/pr&p=245,40"],
+  ];
+  for (const [name, dataset, hash] of cases) {
+    await t.test(`the series that is saved is xarray's: ${name}`, async (t) => {
+      await show(dataset, hash);
+      compareSeries(t, await saveCsv(page), known[name] as KnownSeries);
+    });
+  }
+
+  await t.test("a series of many chunks is read if that is wanted, and can be stopped", async (t) => {
+    await show("grid", "v=packed&p=245,40");
+    const aborted: string[] = [];
+    page.on("requestfailed", (request) => aborted.push(request.url()));
+    // These are answered by nothing until the reading is stopped.
+    await page.route(/\/packed\/9\d\./, () => {});
+    t.match(await page.locator(".plot .note").textContent(), /^This plot reads 1\d\d chunks, about \d+ kB\./);
+    await page.getByRole("button", { name: "Read them" }).click();
+    await page.getByRole("button", { name: "Stop" }).click();
+    t.match(await page.locator(".plot .note").textContent(), /^Stopped after \d+ of 120 chunks\./);
+    t.ok(
+      await page.getByRole("button", { name: "as CSV" }).isDisabled(),
+      "what is not read is not saved as missing",
+    );
+    t.ok(aborted.length > 0, "requests are aborted");
+    await page.unroute(/\/packed\/9\d\./);
+    await page.getByRole("button", { name: "Read the rest" }).click();
+    compareSeries(t, await saveCsv(page), known.packed as KnownSeries);
+  });
+
+  await t.test("a plot is read by keys and pointer, enlarged, and moves the picture", async (t) => {
+    await show("grid", "v=air&p=245,40");
+    const slider = page.getByRole("slider", { name: "Read the plot" });
+    await slider.focus();
+    await page.keyboard.press("ArrowRight");
+    const { positions, values } = known.air as KnownSeries;
+    const expected = `2013-01-01 06:00: ${numberText(values[1] as number, parseDataType("<f4"))} degK`;
+    t.equal(await slider.getAttribute("aria-valuetext"), expected);
+    t.equal(await page.locator(".plot output").textContent(), expected);
+
+    const over = page.locator(".chart .u-over");
+    const box = (await over.boundingBox()) as { x: number; y: number; width: number; height: number };
+    const middle = box.y + box.height / 2;
+    const step60 = box.x + (box.width * 60) / 119;
+    await page.mouse.move(step60, middle);
+    t.match(await page.locator(".plot output").textContent(), /^2013-01-16 00:00: /);
+    await page.mouse.click(step60, middle);
+    await page.locator('.map .data[data-at^="60,"]').waitFor();
+    t.match(page.url(), `d.time=${String(positions[60]).slice(0, 13)}`);
+
+    const whole = page.getByRole("button", { name: "Whole axis" });
+    t.ok(await whole.isDisabled());
+    await page.mouse.move(box.x + box.width * 0.2, middle);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.6, middle, { steps: 4 });
+    await page.mouse.up();
+    t.ok(await whole.isEnabled(), "dragging selects a part of the axis");
+    await whole.click();
+    await page.getByRole("button", { name: "Enlarge the axis here" }).click();
+    t.ok(await whole.isEnabled());
+  });
+
+  await t.test("plot and picture are saved as PNG", async (t) => {
+    await show("grid", "v=air&p=245,40&plot=histogram");
+    for (const name of ["Save the plot as PNG", "Save picture as PNG"]) {
+      const bytes = await savedBy(page, name);
+      t.equal(bytes.toString("latin1", 1, 4), "PNG");
+      t.ok(bytes.readUInt32BE(16) > 800, "as wide as on the screen");
+    }
+    const csv = (await savedBy(page, "Save the plot as CSV")).toString();
+    const counts = csv
+      .split("\r\n")
+      .slice(1, -1)
+      .map((line) => Number(line.split(",")[2]));
+    t.equal(
+      counts.reduce((sum, count) => sum + count, 0),
+      25 * 53,
+      "every cell that is visible is counted",
+    );
+  });
+
+  await t.test("texts are shown as text", async (t) => {
+    await show("grid", "v=title");
+    t.match(await page.locator(".text .value").textContent(), "A text that is one value");
+    await show("grid", "v=station");
+    t.equal(await page.locator(".text .note").textContent(), "The first 1,000 of 1,500 values");
+    t.equal(await page.locator(".text tbody tr").nth(1).textContent(), "1Bern <b>");
+  });
+
+  await t.test(
+    "the code that is shown reads what is on the screen",
+    { skip: clientMissing("zarr") },
+    async (t) => {
+      await show("grid", "v=air&d.time=2013-01-02&box=230,30,260,50&p=245,40");
+      await page.locator(".code summary").click();
+      const picture = (await page.locator(".code pre").textContent()) ?? "";
+      const at = await page.locator(".map .data").getAttribute("data-box");
+      const [left = 0, bottom = 0, right = 0, top = 0] = (at ?? "").split(",").map(Number);
+      await page.locator(".code select").selectOption("series");
+      const series = (await page.locator(".code pre").textContent()) ?? "";
+      const answer = JSON.parse(askPython(RUN, { picture, series }));
+      const cells = (low: number, high: number, first: number) =>
+        Array.from({ length: 53 }, (_, index) => first + 2.5 * index).filter(
+          (centre) => centre + 1.25 > low && centre - 1.25 < high,
+        );
+      t.same(
+        answer.lon,
+        cells(left, right, 200).filter((each) => each <= 330),
+      );
+      t.same(
+        answer.lat,
+        cells(bottom, top, 15)
+          .filter((each) => each <= 75)
+          .reverse(),
+      );
+      t.equal(answer.time, "2013-01-02T00:00:00");
+      t.same(answer.values, (known.air as KnownSeries).values);
+    },
+  );
+
+  t.same(problems, []);
+});
+
+/** Runs the code of a picture and of a series, and prints which cells it read. */
+const RUN = `
+import json, sys
+import numpy as np
+codes = json.load(sys.stdin)
+def run(code):
+    names = {}
+    exec(code, names)
+    return names["data"]
+picture, series = run(codes["picture"]), run(codes["series"])
+print(json.dumps({"lon": picture.lon.values.tolist(), "lat": picture.lat.values.tolist(), "time": str(picture.time.values)[:19],
+                  "values": [None if np.isnan(value) else float(value) for value in series.values]}))
+`;
+
+async function savedBy(page: Page, name: string): Promise<Buffer> {
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name }).click(),
+  ]);
+  return readFile(await download.path());
+}
+
+async function saveCsv(page: Page): Promise<string> {
+  return (await savedBy(page, "Save the plot as CSV")).toString();
+}
+
+/** Compares the first two columns of a CSV file with a series: dates exactly, numbers to the digits of 32 bits. */
+function compareSeries(t: Test, csv: string, { positions, values }: KnownSeries): void {
+  const rows = csv
+    .split("\r\n")
+    .slice(1, -1)
+    .map((line) => line.split(","));
+  t.equal(rows.length, positions.length);
+  const near = (text: string | undefined, number: number) =>
+    text !== "" && Math.abs(Number(text) - number) <= Math.abs(number) * 1e-6;
+  const wrong = rows.filter(([position, value], index) => {
+    const [known, number] = [positions[index] as string | number, values[index] as number | null];
+    const isThere = typeof known === "string" ? position === known : near(position, known);
+    return !isThere || (number === null ? value !== "" : !near(value, number));
+  });
+  t.same(wrong.slice(0, 3), []);
+}
