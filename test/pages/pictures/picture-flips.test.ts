@@ -37,7 +37,11 @@ t.test("leaves axes without a coordinate, or of another role, as they are stored
 
 t.test("takes the direction of a curvilinear grid from its latitudes", async (t) => {
   const latitudes = { dims: ["y", "x"], shape: [4, 5], attrs: { standard_name: "latitude" } };
-  t.strictSame(await flipsOf({ v: FIELD, nav_lat: latitudes }, { nav_lat: 1 }), [true, false, "nav_lat"]);
+  t.strictSame(await flipsOf({ v: FIELD, nav_lat: { ...latitudes, coordinate: true } }, { nav_lat: 1 }), [
+    true,
+    false,
+    "nav_lat",
+  ]);
   const others = { dims: ["a", "x"], shape: [4, 5], attrs: { standard_name: "latitude" } };
   t.strictSame(await flipsOf({ v: FIELD, nav_lat: others }, { nav_lat: 1 }), [false, false, ""]);
 });
