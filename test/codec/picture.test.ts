@@ -4,7 +4,7 @@ import { drawPicture } from "../../src/codec/picture.js";
 import { categoryColours, colourTable } from "../../src/colour/colour-scales.js";
 import { parseDataType } from "../../src/model/parse-data-type.js";
 import type { PictureStep } from "../../src/zarr/plan/compute-step.js";
-import { createPicturePlan } from "../../src/zarr/plan/create-picture-plan.js";
+import { createComputePlan } from "../../src/zarr/plan/create-compute-plan.js";
 import { storedArray } from "../zarr/stored-array.js";
 import { decodePng, rowsOf } from "./decode-png.js";
 
@@ -35,7 +35,13 @@ function draw(
     ...{ range: [0, 255], scale: "greys", isReversed: false, revision: "test" },
     ...step,
   };
-  const plan = createPicturePlan(storedArray({ shape, dtype }), box, compute);
+  const plan = createComputePlan(storedArray({ shape, dtype }), {
+    path: "v",
+    box,
+    compute,
+    encode: [],
+    absentIsAbsent: false,
+  });
   const bytes = new Uint8Array(items.buffer, items.byteOffset, items.byteLength);
   return decodePng(drawPicture(bytes, plan, compute, at ?? shape.map(() => 0)));
 }

@@ -113,7 +113,7 @@ function sourceOf(
 
 /** Lists the coarser versions of an array, finest first. */
 function levelsOf(
-  { overviews }: DatasetSnapshot & { readonly overviews?: DatasetSnapshot | undefined },
+  { overviews }: DatasetSnapshot,
   { variable: { path } }: ServedArray,
 ): Pick<PictureChoice, "snapshot" | "array">[] {
   const levels: Pick<PictureChoice, "snapshot" | "array">[] = [];

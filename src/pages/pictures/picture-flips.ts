@@ -40,7 +40,10 @@ export async function pictureFlips(
  * Reads the direction of a coordinate from its first and last values.
  * @throws ZpublishError `source-unreadable` if they cannot be read: a picture must not be upside down instead.
  */
-export async function readDirection(coordinate: ServedArray, previews: PreviewService): Promise<-1 | 0 | 1> {
+export async function readDirection(
+  coordinate: ServedArray,
+  previews: Pick<PreviewService, "values">,
+): Promise<-1 | 0 | 1> {
   const { variable, document } = coordinate;
   const values = await previews.values(coordinate);
   if (values === undefined) {

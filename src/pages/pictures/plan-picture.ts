@@ -3,7 +3,8 @@ import { encoderRevision } from "../../codec/encoder-revision.js";
 import { PNG_ZLIB_LEVEL } from "../../codec/png.js";
 import { COLOUR_REVISION, type ColourScaleName } from "../../colour/colour-scales.js";
 import type { ServedArray } from "../../dataset/dataset.js";
-import { createPicturePlan } from "../../zarr/plan/create-picture-plan.js";
+import type { PictureStep } from "../../zarr/plan/compute-step.js";
+import { createComputePlan } from "../../zarr/plan/create-compute-plan.js";
 import { type PictureChoice, pictureSize } from "./choose-picture.js";
 import type { PictureFlips } from "./picture-flips.js";
 
@@ -27,7 +28,7 @@ export function planPicture(choice: PictureChoice, style: PictureStyle, flips: P
   const { array, plane, boxShape } = choice;
   const { variable, document, stored } = array;
   const { size, ...colours } = style;
-  const plan = createPicturePlan(stored, boxShape, {
+  const compute: PictureStep = {
     kind: "picture",
     from: variable.dataType,
     packing: packingOf(variable.attrs, document.fill_value),
@@ -41,6 +42,9 @@ export function planPicture(choice: PictureChoice, style: PictureStyle, flips: P
       COLOUR_REVISION,
       encoderRevision({ id: "zlib", level: PNG_ZLIB_LEVEL }),
     ].join(" "),
-  });
+  };
+  // A picture without values is a transparent one.
+  const request = { path: variable.path, box: boxShape, compute, encode: [], absentIsAbsent: false };
+  const plan = createComputePlan(stored, request);
   return Object.freeze({ ...array, plan });
 }
