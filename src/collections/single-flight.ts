@@ -1,3 +1,5 @@
+import { setMaxListeners } from "node:events";
+
 /** Requests for one key that share one making of its value. */
 export interface SingleFlight<T> {
   /**
@@ -27,6 +29,8 @@ export function createSingleFlight<T>(): SingleFlight<T> {
 
   function begin(key: string, make: (signal: AbortSignal) => Promise<T>): Flight<T> {
     const controller = new AbortController();
+    // What is made of many chunks listens once for each.
+    setMaxListeners(0, controller.signal);
     const flight = { result: start(() => make(controller.signal)), controller, waiting: 0 };
     flights.set(key, flight);
     // Registered before any continuation of a caller, so that a caller which tries again after a failure begins another flight.

@@ -274,3 +274,47 @@ t.test("is made of a remote store too, whose failure is not a hole either", asyn
   origin.setFault(({ key }) => (key === "v/0.1" ? { status: 403 } : undefined));
   t.equal((await server.get("/datasets/d/thumbnail/v.png?size=65")).status, 500);
 });
+
+/** Values of a plane of 64 × 64 in chunks of 8 × 8: four rows of 1, four of 9, then 16 more each. */
+function manyChunks(): Record<string, Uint8Array> {
+  const chunks: Record<string, Uint8Array> = {};
+  for (let row = 0; row < 8; row++) {
+    for (let column = 0; column < 8; column++) {
+      chunks[`v/${row}.${column}`] = Uint8Array.from(
+        { length: 64 },
+        (_, index) => 16 * row + (index < 32 ? 1 : 9),
+      );
+    }
+  }
+  return chunks;
+}
+
+t.test("a large plane is shown by its overviews if it has some, else by its centre", async (t) => {
+  const location = join(await makeDirectory(t), "store");
+  const metadata = { ...zarray, shape: [64, 64], chunks: [8, 8], fill_value: null };
+  const attrs = { _ARRAY_DIMENSIONS: ["y", "x"] };
+  await writeFiles(location, {
+    ".zgroup": zgroup,
+    "v/.zarray": metadata,
+    "v/.zattrs": attrs,
+    ...manyChunks(),
+  });
+  const dataset = { location, immutable: false, encoding: {}, variables: {} };
+  const server = await startServer(t, {
+    datasets: [
+      { ...dataset, id: "d" },
+      { ...dataset, id: "levels", overviews: { levels: 2, method: "mean" } },
+    ],
+  });
+  const column = (png: DecodedPng, rows: number) => cellsOf(png, rows, 1).flat();
+  const rows = Array.from({ length: 16 }, (_, row) => 2 + 8 * row);
+  t.strictSame(column(await pictureOf(server, "v"), 8), rows.slice(8), "four by four chunks");
+  const answer = await server.get(`/datasets/levels/thumbnail/v.png?${PLAIN}`);
+  const png = decodePng(new Uint8Array(await answer.arrayBuffer()));
+  t.strictSame(column(png, 16), rows, "the second level");
+  const first = answer.headers.get("etag");
+  await writeFile(join(location, "v/7.7"), new Uint8Array(64).fill(200));
+  const rewritten = await server.get(`/datasets/levels/thumbnail/v.png?${PLAIN}`);
+  t.not(rewritten.headers.get("etag"), first);
+  t.equal(decodePng(new Uint8Array(await rewritten.arrayBuffer())).indices.at(-1), 201);
+});

@@ -49,7 +49,7 @@ t.test("takes the direction of a curvilinear grid from its latitudes", async (t)
 t.test("fails with a coordinate that cannot be read", async (t) => {
   const snapshot = fakeSnapshot("d", { variables: { v: FIELD, y: { dims: ["y"], shape: [4] } } });
   const coordinate = snapshot.arrays.get("y") as ServedArray;
-  const read = readDirection(coordinate, { values: async () => undefined, numbers: async () => undefined });
+  const read = readDirection(coordinate, { values: async () => undefined });
   await t.rejects(read, { code: "source-unreadable", message: /coordinate 'y'/ });
 });
 
@@ -58,7 +58,7 @@ t.test("reads the direction from the first and last values", async (t) => {
     const variable = { dims: ["y"], shape: [values.length], type: fakeType("f", 4), attrs };
     const snapshot = fakeSnapshot("d", { variables: { y: variable } });
     const [first, last] = [values.slice(0, 3), values.slice(3)];
-    const previews = { values: async () => ({ first, last }), numbers: async () => undefined };
+    const previews = { values: async () => ({ first, last }) };
     return readDirection(snapshot.arrays.get("y") as ServedArray, previews);
   };
   t.equal(await directionOf(["-90.0", "-89.5", "-89.0", "90.0"]), 1);
