@@ -3,7 +3,7 @@ import type { DatasetSnapshot, ServedArray } from "../../dataset/dataset.js";
 import { completeCodec, decodeProblem } from "../../zarr/plan/codec-rules.js";
 import { formatByteLength, formatCount, formatCounted } from "../format-number.js";
 import { coordinateOf } from "./coordinates.js";
-import { boxOf, MAX_DECODED_BYTES, readsFew, unitBytes } from "./picture-box.js";
+import { boxOf, MAX_DECODED_BYTES, shownShare, unitBytes } from "./picture-box.js";
 
 /** Greatest width and height of a picture in pixels, unless a request says another. */
 export const DEFAULT_PICTURE_SIZE = 320;
@@ -23,6 +23,9 @@ export interface PictureChoice {
   readonly isCentre: boolean;
 }
 
+/** An array that a picture may be made of, and its snapshot. */
+type PictureSource = Pick<PictureChoice, "snapshot" | "array">;
+
 /** Sentence that says why there is no picture. */
 export interface NoPicture {
   readonly problem: string;
@@ -30,7 +33,7 @@ export interface NoPicture {
 
 /**
  * Chooses the picture of a variable: its plane by the roles of axes, at the middle time, else at the first index. A plane of too many
- * chunks is taken from the coarsest overview that has as many cells as the picture pixels; without one, its centre is shown.
+ * chunks is taken from the coarsest overview that has as many cells as the picture pixels; if none may be read whole, a centre is shown.
  * @param size Greatest width and height in pixels.
  */
 export function choosePicture(
@@ -52,7 +55,7 @@ export function choosePicture(
   if (codec !== undefined) return { problem: codec };
 
   const from = sourceOf(snapshot, array, plane, size);
-  const box = boxOf(from.array, plane);
+  const box = boxOf(from.array, plane, array);
   if (box === undefined) {
     return {
       problem: `its chunks have ${formatByteLength(unitBytes(from.array, plane))}, and at most ${formatByteLength(MAX_DECODED_BYTES)} are read for a picture`,
@@ -92,31 +95,28 @@ export function describePicture({ array, plane, boxShape, position, isCentre }: 
   return `${name}${at}${isCentre ? `: the centre, ${shown} of ${all} cells` : ""}`;
 }
 
-function sourceOf(
-  snapshot: DatasetSnapshot,
-  array: ServedArray,
-  plane: Plane,
-  size: number,
-): Pick<PictureChoice, "snapshot" | "array"> {
+function sourceOf(snapshot: DatasetSnapshot, array: ServedArray, plane: Plane, size: number): PictureSource {
   const whole = { snapshot, array };
-  if (readsFew(array, plane)) return whole;
+  if (shownShare(array, plane) === 1) return whole;
   const levels = levelsOf(snapshot, array);
-  const few = levels.filter((level) => readsFew(level.array, plane));
+  const shareOf = (source: PictureSource) => shownShare(source.array, plane, array);
+  const few = levels.filter((level) => shareOf(level) === 1);
   const wanted = pictureSize({ array, plane, boxShape: array.variable.shape }, size);
   const fine = few.findLast(
     ({ array: { variable } }) =>
       (variable.shape[plane.x] as number) >= wanted.width &&
       (variable.shape[plane.y] as number) >= wanted.height,
   );
-  return fine ?? few[0] ?? levels.at(-1) ?? whole;
+  // Centres of about the same share are made of the same stored chunks: the finest shows most.
+  const widest = [whole, ...levels].reduce((best, each) =>
+    shareOf(each) > 1.1 * shareOf(best) ? each : best,
+  );
+  return fine ?? few[0] ?? widest;
 }
 
 /** Lists the coarser versions of an array, finest first. */
-function levelsOf(
-  { overviews }: DatasetSnapshot,
-  { variable: { path } }: ServedArray,
-): Pick<PictureChoice, "snapshot" | "array">[] {
-  const levels: Pick<PictureChoice, "snapshot" | "array">[] = [];
+function levelsOf({ overviews }: DatasetSnapshot, { variable: { path } }: ServedArray): PictureSource[] {
+  const levels: PictureSource[] = [];
   if (overviews === undefined) return levels;
   for (let level = 1; ; level++) {
     const array = overviews.arrays.get(`${level}/${path}`);

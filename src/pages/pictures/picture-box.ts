@@ -6,6 +6,9 @@ import { elementCount } from "../../model/chunk-grid.js";
 const MAX_CHUNKS = 16;
 /** Bytes of them once they are decoded, at most. */
 export const MAX_DECODED_BYTES = 64 * 2 ** 20;
+/** Stored chunks behind the chunks of an overview, at most, and their bytes: they are read if nothing is cached. */
+const MAX_CHUNKS_BELOW = 1_024;
+const MAX_BYTES_BELOW = 2 ** 30;
 /** Cells per axis by which the centre of an array in memory is measured: it is one chunk, which need not be decoded. */
 const MEMORY_UNIT = 256;
 
@@ -30,18 +33,24 @@ export function unitBytes(array: ServedArray, plane: Plane): number {
   return elementCount(unitShape(array, plane)) * array.variable.dataType.itemSize;
 }
 
-/** Tells whether a whole plane of an array may be read for a picture. */
-export function readsFew(array: ServedArray, plane: Plane): boolean {
-  const { rows, columns, max } = unitsOf(array, plane);
-  return rows * columns <= max;
+/** Returns the share of a plane that a picture shows: 1 for all of it, 0 for none. @param base As for {@link boxOf}. */
+export function shownShare(array: ServedArray, plane: Plane, base = array): number {
+  const box = boxOf(array, plane, base);
+  if (box === undefined) return 0;
+  const { shape } = array.variable;
+  return [plane.y, plane.x].reduce(
+    (share, axis) => share * ((box.boxShape[axis] as number) / (shape[axis] as number)),
+    1,
+  );
 }
 
 /**
  * Returns the box of a picture: the whole plane, else as many whole chunks in its centre as may be read; undefined if that is none.
  * Its `position` is 0 along other axes.
+ * @param base The array that is stored, if `array` is an overview of it.
  */
-export function boxOf(array: ServedArray, plane: Plane): PictureBox | undefined {
-  const { shape, rows, columns, max } = unitsOf(array, plane);
+export function boxOf(array: ServedArray, plane: Plane, base = array): PictureBox | undefined {
+  const { shape, rows, columns, max } = unitsOf(array, plane, base);
   if (max === 0) return undefined;
   const cells = array.variable.shape;
   const boxShape = cells.map(() => 1);
@@ -71,18 +80,21 @@ export function boxOf(array: ServedArray, plane: Plane): PictureBox | undefined 
   return { boxShape, position, isCentre: true };
 }
 
-function unitsOf(array: ServedArray, plane: Plane): ReadUnits {
+function unitsOf(array: ServedArray, plane: Plane, base: ServedArray): ReadUnits {
   const shape = unitShape(array, plane);
-  const countOf = (axis: number) =>
-    Math.ceil((array.variable.shape[axis] as number) / (shape[axis] as number));
+  const [rows, columns] = [countOf(array, shape, plane.y), countOf(array, shape, plane.x)];
   const fitting = Math.floor(MAX_DECODED_BYTES / unitBytes(array, plane));
   const isInMemory = array.stored.chunks.kind === "memory";
-  return {
-    shape,
-    rows: countOf(plane.y),
-    columns: countOf(plane.x),
-    max: isInMemory ? fitting : Math.min(MAX_CHUNKS, fitting),
-  };
+  const max = isInMemory ? fitting : Math.min(MAX_CHUNKS, fitting);
+  if (array === base) return { shape, rows, columns, max };
+  const baseShape = unitShape(base, plane);
+  const below = (countOf(base, baseShape, plane.y) * countOf(base, baseShape, plane.x)) / (rows * columns);
+  const maxBelow = Math.min(MAX_CHUNKS_BELOW, MAX_BYTES_BELOW / unitBytes(base, plane));
+  return { shape, rows, columns, max: Math.min(max, Math.floor(maxBelow / below)) };
+}
+
+function countOf({ variable }: ServedArray, unitShape: readonly number[], axis: number): number {
+  return Math.ceil((variable.shape[axis] as number) / (unitShape[axis] as number));
 }
 
 function unitShape({ stored }: ServedArray, { y, x }: Plane): number[] {

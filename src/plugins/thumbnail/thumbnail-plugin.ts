@@ -27,7 +27,7 @@ const thumbnailPlugin: Plugin = {
         summary: "A small picture of a variable",
         description:
           "A slice of the two horizontal dimensions, at the middle time and the first index of other dimensions. `index.{dimension}=n` chooses another, from the end if `n` is negative. " +
-          "Missing values are transparent. At most 16 stored chunks are read: of a larger slice its centre is shown. " +
+          "Missing values are transparent. At most 16 chunks of 64 MiB in all are read: of a larger slice an overview is shown, or its centre. " +
           "Variables without two dimensions and without numbers have no picture.",
         contentType: "image/png",
         parameters: { dataset_id: "Id of the dataset", var: "Path of the variable: `t2m`, `a/b/t2m`" },

@@ -193,6 +193,15 @@ t.test("takes a large plane from the coarsest overview with as many cells as pix
   t.equal(chosen(small).array.plan.path, "v");
 });
 
+t.test("shows the centre of an overview that is made of too many stored chunks", async (t) => {
+  const level = (path: string, length: number) => array(path, ["y", "x"], [length, length], [128, 128]);
+  const levels = [8192, 4096, 2048, 1024, 512];
+  const overviews = snapshotOf(...levels.map((length, index) => level(`${index + 1}/v`, length)));
+  const snapshot = { ...snapshotOf(level("v", 16_384)), overviews } as DatasetSnapshot;
+  // Sixteen chunks of level 3 are made of 1,024 stored ones, as one of level 5 is.
+  t.match(chosen(snapshot), { array: { plan: { path: "3/v" } }, boxShape: [512, 512], isCentre: true });
+});
+
 t.test("chooses among the overviews that may be read by the size of the picture", async (t) => {
   const level = (path: string, length: number) => array(path, ["y", "x"], [length, length], [512, 512]);
   const overviews = snapshotOf(level("1/v", 2048), level("2/v", 1024), level("3/v", 512), level("4/v", 256));
