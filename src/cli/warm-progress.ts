@@ -1,6 +1,6 @@
 import { formatByteSize } from "../config/byte-size.js";
 import type { Log } from "../observe/log.js";
-import type { WarmCounts, WarmResult } from "../warm/warm-chunks.js";
+import { doneOf, type WarmCounts, type WarmResult } from "../warm/warm-chunks.js";
 
 /** Reporter of the progress of warming. */
 export interface WarmReporter {
@@ -83,11 +83,6 @@ export function describeResult(result: WarmResult, seconds: number, removed: num
     ...(removed > 0 ? [`  removed           ${number(removed)} older chunks, to make room`] : []),
   ];
   return `${lines.join("\n")}\n`;
-}
-
-/** Counts the chunks that need no more work. */
-export function doneOf({ made, cached, absent, stored, failed }: WarmCounts): number {
-  return made + cached + absent + stored + failed;
 }
 
 /** Draws the bar as long as the text leaves room for it, and both no longer than a line. */

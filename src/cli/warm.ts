@@ -13,12 +13,12 @@ import { defaultMemoryBudget } from "../pool/task-memory.js";
 import { createRuntime, type Runtime } from "../server/create-runtime.js";
 import { type App, openApp } from "../server/open-app.js";
 import { readAxis } from "../warm/read-axis.js";
-import { type WarmResult, warmChunks } from "../warm/warm-chunks.js";
+import { doneOf, type WarmResult, warmChunks } from "../warm/warm-chunks.js";
 import { selectTargets, type WarmTarget } from "../warm/warm-targets.js";
 import { createProgressReporter } from "./open-progress.js";
 import { EXIT_CODES, reportError } from "./report-error.js";
 import type { WarmRequest } from "./warm-command.js";
-import { createWarmReporter, describeResult, doneOf } from "./warm-progress.js";
+import { createWarmReporter, describeResult } from "./warm-progress.js";
 
 /** Time that chunks under way have after a signal. */
 const END_WITHIN_MS = 5_000;

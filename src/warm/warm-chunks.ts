@@ -77,6 +77,7 @@ export async function warmChunks(targets: readonly WarmTarget[], options: WarmOp
   const pageSize = pageSizeOf(options.cacheBytes);
   const onDisk = (length: number) => (length === 0 ? 0 : bytesOnDisk(length + ENTRY_BYTES, pageSize));
   let warmBytes = 0;
+  let begun = 0;
   let stopped: WarmResult["stopped"];
   const maxRunning = Math.max(CHUNKS_AT_ONCE, threads * CHUNKS_PER_THREAD);
   const limiter = createLimiter({
@@ -97,11 +98,17 @@ export async function warmChunks(targets: readonly WarmTarget[], options: WarmOp
     counts[outcome]++;
     if (outcome === "made") counts.madeBytes += byteLength;
     warmBytes += onDisk(byteLength);
-    if (warmBytes >= fullBytes) stopped ??= "cache-full";
+  }
+
+  /** Tells if the chunks under way fill the cache, if they are as long as those before. */
+  function isFilling(): boolean {
+    const done = doneOf(counts);
+    return done > 0 && warmBytes + (begun - done) * (warmBytes / done) >= fullBytes;
   }
 
   async function warm(job: Job): Promise<WarmedChunk | undefined> {
     const { snapshot, array, chunkBytes } = job.target;
+    begun++;
     try {
       const run = () => options.warmer.warm(snapshot, array, job.key, options);
       const warmed = await limiter.run("", run, signal, chunkBytes);
@@ -120,6 +127,7 @@ export async function warmChunks(targets: readonly WarmTarget[], options: WarmOp
   async function warmAll(jobs: Iterable<Job>): Promise<void> {
     await workThrough(jobs, maxRunning, async (job) => {
       if (signal.aborted) stopped ??= "cancelled";
+      else if (isFilling()) stopped ??= "cache-full";
       else if (stopped === undefined) await warm(job);
     });
   }
@@ -161,9 +169,13 @@ export async function warmChunks(targets: readonly WarmTarget[], options: WarmOp
 
   await warmAll(jobs(taken));
   if (signal.aborted) stopped ??= "cancelled";
-  // What was under way when the cache was full may have been the last.
-  const done = counts.made + counts.cached + counts.absent + counts.stored + counts.failed;
-  return { ...counts, failures, stopped: done === total ? undefined : stopped };
+  // What was under way at the end may have been the last.
+  return { ...counts, failures, stopped: doneOf(counts) === total ? undefined : stopped };
+}
+
+/** Counts the chunks that need no more work. */
+export function doneOf({ made, cached, absent, stored, failed }: WarmCounts): number {
+  return made + cached + absent + stored + failed;
 }
 
 /** Lists the keys of a target's chunks that are this instance's. */

@@ -99,7 +99,7 @@ t.test(
     t.equal(said.length, 1);
     t.strictSame(said[0], [12_288 * 1_000, 3], "estimated by three chunks, in whole pages");
     t.equal(result.stopped, "cache-full");
-    t.ok(result.made >= 80 && result.made < 110, `${result.made} of 12 KiB fit into 1 MiB`);
+    t.ok(result.made > 70 && result.made <= 82, `${result.made} of 12 KiB fit into 1 MiB`);
     t.equal(new Set(asked).size, asked.length, "the chunks of the estimate are not warmed again");
   },
 );
