@@ -61,8 +61,9 @@ export async function selectTargets(
     );
     addTarget(targets, snapshot, `/datasets/${snapshot.id}/zarr/`, variable, runs);
   }
-  const { overviews } = snapshot as DatasetSnapshot & { readonly overviews?: DatasetSnapshot };
-  if (overviews === undefined) return targets;
+  const { overviews } = snapshot;
+  if (overviews?.levels === undefined) return targets;
+  const { horizontal } = overviews.levels;
   const byPath = new Map(wanted.map((variable) => [variable.path, variable]));
   for (const coarse of [...overviews.tree.groups.values()].flatMap((group) => [
     ...group.variables.values(),
@@ -76,7 +77,7 @@ export async function selectTargets(
       fine.dims.map(async (dim, axis) => {
         const length = fine.shape[axis] as number;
         const found = isWhole ? undefined : await findRuns(dim, groupPathOf(fine), length);
-        return found && (coarse.shape[axis] === length ? found : coarserRuns(found, 2 ** Number(level)));
+        return found && (horizontal.has(dim) ? coarserRuns(found, 2 ** Number(level)) : found);
       }),
     );
     addTarget(targets, overviews, `/datasets/${snapshot.id}/overviews/zarr/`, coarse, runs);

@@ -82,10 +82,10 @@ export async function serve(args: readonly string[]): Promise<{ run: Run; url: s
 }
 
 /** Asks a server for chunks. @returns Those that were in the cache. */
-export async function hitsAt(url: string, keys: readonly string[]): Promise<string[]> {
+export async function hitsAt(url: string, keys: readonly string[], store = "zarr"): Promise<string[]> {
   const found: string[] = [];
   for (const key of keys) {
-    const answer = await fetch(`${url}/datasets/air/zarr/${key}`);
+    const answer = await fetch(`${url}/datasets/air/${store}/${key}`);
     await answer.arrayBuffer();
     if (answer.status !== 200) throw new Error(`${key}: ${answer.status}`);
     if (answer.headers.get("x-cache") === "HIT") found.push(key);

@@ -23,6 +23,11 @@ export function mapCache(): MapCache {
     kept,
     get: (key) => kept.get(key.id),
     admits: () => true,
+    byteLengthOf: ({ id }) => kept.get(id)?.length,
+    async putAndWait(key, chunk) {
+      this.put(key, chunk);
+      return true;
+    },
     put(key, chunk) {
       const bytes = chunk instanceof Uint8Array ? chunk : chunk.bytes;
       kept.set(key.id, bytes.slice());
