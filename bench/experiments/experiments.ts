@@ -7,6 +7,7 @@ import { fleet } from "./fleet.js";
 import { infoUnderEncodes } from "./info-under-encodes.js";
 import { loopBlocking } from "./loop-blocking.js";
 import { memory } from "./memory.js";
+import { overviews } from "./overviews.js";
 import { profileStages } from "./profile-stages.js";
 import { remote } from "./remote.js";
 import { scaleDatasets } from "./scale-datasets.js";
@@ -21,6 +22,7 @@ import { zarr3 } from "./zarr3.js";
 export const EXPERIMENTS: Readonly<Record<string, Experiment>> = {
   codecs,
   "transcode-cold": transcodeCold,
+  overviews,
   zarr3,
   remote,
   files,
