@@ -8,10 +8,11 @@ import { errorFromData, ZpublishError } from "../errors.js";
 import type { Body, BodyClient, BodyReply, WantedPart } from "../http/reply.js";
 import { RepresentationHead } from "../http/representation-head.js";
 import type { ChunkTask } from "../pool/chunk-task.js";
+import { cachedBody } from "./cached-body.js";
 import type { ChunkOrigin, ChunkService, ChunkWarmer, WarmedChunk } from "./chunk-service.js";
 import { assertStillAbsent, assertVersion, findVersion, isAbsent, versionNow } from "./chunk-version.js";
 import { chunkNotFound, createChunkLocator } from "./locate-chunk.js";
-import { type MadeChunk, madeBody, offerToCache, putIntoCache, serverTiming } from "./made-chunk.js";
+import { type MadeChunk, madeBody, offerToCache, putIntoCache } from "./made-chunk.js";
 import { openStoredFile } from "./open-stored-file.js";
 import { createReadMemory } from "./read-memory.js";
 import { isVariant, readStoredChunk, readStoredChunkNow } from "./read-stored-chunk.js";
@@ -28,8 +29,6 @@ const DEFAULT_MAX_WAITING_READS = 16_384;
 const MAX_FREE_READ_BYTES = 32 * 1024 * 1024;
 /** Time for which a URL can be fetched. An answer that has it may be kept for a fifth of that. */
 const REDIRECT_SECONDS = 300;
-/** Look-ups up to this many microseconds, nearly all, share their header lines. */
-const SHARED_MICROSECONDS = 1_000;
 
 const CHUNK_TYPE = "application/octet-stream";
 
@@ -100,7 +99,7 @@ export function createChunkService(
     const began = performance.now();
     const cached = cache().get(request.cacheKey);
     const lookupMs = performance.now() - began;
-    if (cached !== undefined) return count("hit", cachedBody(request.cacheKey, cached, lookupMs));
+    if (cached !== undefined) return count("hit", cachedBody(cache(), request.cacheKey, cached, lookupMs));
     const room = client.reserve(request.chunk.access.expectedByteLength);
     const stored = room === undefined ? readStoredChunkNow(request, memory) : undefined;
     if (stored === undefined) return makeOnce(request, client, lookupMs, room);
@@ -169,21 +168,6 @@ export function createChunkService(
     return { bytes, checksum, origin: "MISS", timings: { ...timings }, releaseMemory, readers: 0 };
   }
 
-  function cachedBody(cacheKey: CacheKey, found: Uint8Array, lookupMs: number): Body {
-    let first: Uint8Array | undefined = found;
-    return {
-      byteLength: found.length,
-      heldByteLength: 0,
-      headers: hitHeaders(lookupMs),
-      read(offset) {
-        // The view is valid in this iteration of the event loop only: later the cache is read again.
-        const view = first ?? cache().get(cacheKey, true);
-        first = undefined;
-        return offset === 0 ? view : view?.subarray(offset);
-      },
-    };
-  }
-
   function count(origin: ChunkOrigin, body: Body): Body {
     answered[origin]++;
     bytes[origin] += body.byteLength;
@@ -245,20 +229,4 @@ function elsewhereOf({ array, access, coords }: ServedChunk, version: ChunkVersi
 function cacheKeyFor({ access, array, key }: ServedChunk, version: ChunkVersion): CacheKey {
   const isFill = isAbsent(version) && array.plan.compute === undefined;
   return cacheKeyOf(access.cachePrefix + (isFill ? "fill" : `${key}\n${version.token ?? ""}`));
-}
-
-const shared: Body["headers"][] = [];
-
-/** Returns the headers of a cached chunk: frozen, one list per microsecond. @param lookupMs Duration of the look-up. */
-function hitHeaders(lookupMs: number): Body["headers"] {
-  const microseconds = Math.round(lookupMs * 1_000);
-  let headers = shared[microseconds];
-  if (headers === undefined) {
-    headers = Object.freeze([
-      Object.freeze(["X-Cache", "HIT"] as const),
-      Object.freeze(["Server-Timing", serverTiming({ cache: Math.max(microseconds, 1) / 1_000 })] as const),
-    ]);
-    if (microseconds < SHARED_MICROSECONDS) shared[microseconds] = headers;
-  }
-  return headers;
 }

@@ -12,6 +12,8 @@ export interface Tick {
 /** Steps in degrees that people expect; smaller ones are decimal. */
 const DEGREE_STEPS = [1, 2, 5, 10, 15, 20, 30, 45, 60, 90];
 
+const wholeNumber = format(",");
+
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 
 /** Parts of an ISO date, coarse first: what tells two apart, and steps in which ticks may follow each other. */
@@ -150,9 +152,9 @@ function textTicks(texts: readonly string[], first: number, last: number, count:
 }
 
 function indexTicks(length: number, low: number, high: number, count: number): Tick[] {
-  return numberTicks(Math.max(0, low), Math.min(length - 1, high), count).filter(({ value }) =>
-    Number.isInteger(value),
-  );
+  const [first, last] = [Math.max(0, low), Math.min(length - 1, high)];
+  const values = ticks(first, last, Math.max(1, Math.min(count, last - first))).filter(Number.isInteger);
+  return values.map((value) => ({ value, label: wholeNumber(value) }));
 }
 
 /** Returns the first and last step whose coordinate lies between two values; undefined if none does. */

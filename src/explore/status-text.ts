@@ -15,7 +15,7 @@ export interface Status {
   readonly messages: readonly StatusMessage[];
   /** How far reading has come, or how long it took; empty if nothing is read. */
   readonly progress: string;
-  /** Whether `progress` tells of something that goes on. */
+  /** Whether `progress` tells of something that is not over. */
   readonly isBusy: boolean;
 }
 

@@ -222,7 +222,7 @@ t.test("paths are relative to the file that says them, or to the working directo
     config.datasets.map(({ location }) => location),
     [join(cwd, "etc/data/a.zarr"), "/abs/b.zarr", "s3://bucket/c.zarr", join(cwd, "data/d.zarr")],
   );
-  t.match(config.plugins.slice(6), [
+  t.match(config.plugins.slice(7), [
     { name: "mine", module: join(cwd, "etc/mine.js") },
     { name: "theirs", module: "zpublish-theirs" },
   ]);
@@ -384,7 +384,7 @@ t.test("plugins are switched on and off, the last word said counts", (t) => {
     "zarr3",
   ]);
   t.strictSame(names(["--config", "config.json", "--plugin", "other"]).at(-1), `other=${join(cwd, "o.js")}`);
-  t.match(resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd }).plugins[3], {
+  t.match(resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd }).plugins[4], {
     options: { a: 1 },
   });
   t.end();
