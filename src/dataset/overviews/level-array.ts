@@ -48,7 +48,7 @@ export interface LevelContext {
 /**
  * Makes a coarser level of an array. Its chunks are as long as those of the array below, and made of its stored ones; those of a
  * level that was made here are got from the chunk service.
- * @throws ZpublishError `unsupported`, naming the level, if the method cannot be applied to its type or chunks cannot be made
+ * @throws ZpublishError `unsupported`, naming the array, if it has no such values, or its chunks cannot be decoded or made
  */
 export function createLevelArray(
   below: ServedArray,
