@@ -28,8 +28,8 @@ export interface RowWriter {
 }
 
 const TWO_32 = 2 ** 32;
-/** Greatest higher word, and the opposite of the least, of integers of at most 53 bits. */
-const MAX_HIGH_WORD = 2 ** 21 - 1;
+/** Higher words of the integers of 53 bits. */
+const HIGH_WORDS = 2 ** 21;
 
 /** Tells whether items of a type are numbers that can be computed with. */
 export function isNumeric({ kind, itemSize }: DataType): boolean {
@@ -178,20 +178,38 @@ function halfWriter(bytes: Uint8Array, missing: Uint8Array): RowWriter["write"] 
 
 function wideReader(bytes: Uint8Array, type: NumericType, marks: readonly number[]): ReadRow {
   const words = wordsOf(bytes);
-  const [atLow, atHigh] = [LOW_WORD, HIGH_WORD];
   const isSigned = type.kind === "i";
   return (row, first, count) => {
-    let isExact = true;
-    for (let i = 0; i < count; i++) {
-      const at = 2 * (first + i);
-      const word = words[at + atHigh]!;
-      const high = isSigned ? word : word >>> 0;
-      const value = high * TWO_32 + (words[at + atLow]! >>> 0);
-      row[i] = value;
-      if (high > MAX_HIGH_WORD || high < -MAX_HIGH_WORD) isExact &&= marks.includes(value);
+    if (isSafeAll(words, first, count, isSigned)) {
+      readWords(words, first, count, row, 0);
+      return true;
     }
-    return isExact;
+    readWords(words, first, count, row, isSigned ? 0 : TWO_32);
+    for (let i = 0; i < count; i++)
+      if (!Number.isSafeInteger(row[i]) && !marks.includes(row[i]!)) return false;
+    return true;
   };
+}
+
+/** Tells whether 64-bit integers have at most 53 bits. */
+function isSafeAll(words: Int32Array, first: number, count: number, isSigned: boolean): boolean {
+  const atHigh = HIGH_WORD;
+  // Bits of a higher word that others have: of a signed one when its sign is taken away.
+  const bias = isSigned ? HIGH_WORDS : 0;
+  const excess = isSigned ? ~(2 * HIGH_WORDS - 1) : ~(HIGH_WORDS - 1);
+  let beyond = 0;
+  for (let i = 0, at = 2 * first + atHigh; i < count; i++, at += 2) beyond |= (words[at]! + bias) & excess;
+  return beyond === 0;
+}
+
+/** Reads 64-bit integers. @param ofSign Number that is added to a negative higher word: 2^32 for unsigned ones. */
+function readWords(words: Int32Array, first: number, count: number, row: Float64Array, ofSign: number): void {
+  const [atLow, atHigh] = [LOW_WORD, HIGH_WORD];
+  for (let i = 0, at = 2 * first; i < count; i++, at += 2) {
+    const word = words[at + atHigh]!;
+    const high = word < 0 ? word + ofSign : word;
+    row[i] = high * TWO_32 + (words[at + atLow]! >>> 0);
+  }
 }
 
 function wideWriter(bytes: Uint8Array, type: NumericType, missing: Uint8Array): Omit<RowWriter, "finish"> {

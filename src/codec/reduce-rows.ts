@@ -186,6 +186,10 @@ function modesOfFours(
       const b = rowB[from + second]!;
       const c = rowC[from]!;
       const d = rowD[from + second]!;
+      if (a === b && a === c && a === d) {
+        out[at] = a;
+        continue;
+      }
       const isPair = a === b || a === c || a === d;
       const isOther = b === c || b === d || c === d;
       const other = b === c || b === d ? b : c;
