@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { LazyMap } from "../../collections/lazy-map.js";
 import type { OverviewsConfig } from "../../config/config.js";
 import { ZpublishError } from "../../errors.js";
+import type { JsonObject } from "../../json/json-value.js";
 import { stringifyJson } from "../../json/stringify-json.js";
 import { parentPath } from "../../model/create-data-tree.js";
 import type { Group, Variable } from "../../model/data-tree.js";
@@ -11,7 +12,7 @@ import { isGeographic } from "./grids.js";
 import { horizontalDims } from "./horizontal-dims.js";
 import { createLevelArray, type LevelContext } from "./level-array.js";
 import { levelCount, MAX_LEVELS } from "./level-count.js";
-import { type LevelRule, levelAttributes, levelRule } from "./level-rule.js";
+import { type LevelRule, levelAttributes, levelRule, withoutPlaces } from "./level-rule.js";
 import { createLevelTree } from "./level-tree.js";
 
 /** Options of level arrays. */
@@ -76,7 +77,8 @@ function createOverviews(
     const { name } = own.variable;
     const group = tree.groups.get(parentPath(`/${place.path}`)) as Group;
     const rule = ruleOf(group, own.variable);
-    if (place.level === 0 || rule.kind === "same") return own;
+    if (place.level === 0) return own;
+    if (rule.kind === "same") return withAttributes(own, withoutPlaces(own.variable.attrs));
     const below = arrays.get(`${place.level - 1}/${place.path}`);
     if (rule.kind === "none") problems.set(path, rule.reason);
     if (rule.kind === "none" || below === undefined) return undefined;
@@ -152,6 +154,22 @@ export function ownerOf(snapshot: DatasetSnapshot, array: ServedArray): DatasetS
   const { levels } = snapshot;
   if (levels === undefined) return snapshot;
   return levels.dataset.arrays.get(array.variable.path) === array ? levels.dataset : snapshot;
+}
+
+/** Returns an array with other attributes; the same one if they are its own. */
+function withAttributes(array: ServedArray, attrs: JsonObject): ServedArray {
+  const { variable, describeV3 } = array;
+  if (attrs === variable.attrs) return array;
+  return Object.freeze({
+    ...array,
+    variable: Object.freeze({ ...variable, attrs }),
+    zattrs: withoutPlaces(array.zattrs),
+    describeV3() {
+      const { document, plan } = describeV3();
+      const attributes = withoutPlaces(document.attributes as JsonObject);
+      return { document: { ...document, attributes }, plan };
+    },
+  });
 }
 
 /** Parses the path of an array in overviews; undefined if there is no such level. */

@@ -41,20 +41,33 @@ export function levelRule(
   return { kind: "coarsen", method: isNumeric(dataType) ? asked : "nearest", factors };
 }
 
+/** Attributes that say where the cells of the dataset are: of GDAL and rioxarray, and of the convention `spatial:`. */
+const PLACES: ReadonlySet<string> = new Set(["GeoTransform", "spatial:transform", "spatial:shape"]);
+
 /**
- * Returns the attributes of a variable of a coarser level: without the names of variables that are left out. xarray takes no name of a
- * list of coordinates for one if another is missing.
+ * Returns the attributes of a coarser level of a group, or of a variable that stays the same: without those that say where the cells of
+ * the dataset are, which win over coordinates. The same object if there are none.
+ */
+export function withoutPlaces(attrs: JsonObject): JsonObject {
+  const entries = Object.entries(attrs);
+  const kept = entries.filter(([key]) => !PLACES.has(key));
+  return kept.length === entries.length ? attrs : Object.fromEntries(kept);
+}
+
+/**
+ * Returns the attributes of a variable that is coarsened: as {@link withoutPlaces}, and without the names of variables that are left
+ * out. xarray takes no name of a list of coordinates for one if another is missing.
  */
 export function levelAttributes(attrs: JsonObject, isLeftOut: (name: string) => boolean): JsonObject {
-  const { bounds, coordinates, ...rest } = attrs;
+  const { bounds, coordinates, ...rest } = withoutPlaces(attrs);
   const names = typeof coordinates === "string" ? coordinates.split(/\s+/) : [];
-  const kept = names.filter((name) => !isLeftOut(name));
-  const hasBounds = typeof bounds === "string" && !isLeftOut(bounds);
-  if ((hasBounds || bounds === undefined) && kept.length === names.length) return attrs;
+  const hasBounds = bounds !== undefined && !(typeof bounds === "string" && isLeftOut(bounds));
   return {
     ...rest,
+    ...(coordinates !== undefined && {
+      coordinates: names.some(isLeftOut) ? names.filter((name) => !isLeftOut(name)).join(" ") : coordinates,
+    }),
     ...(hasBounds && { bounds }),
-    ...(coordinates !== undefined && { coordinates: names.length === 0 ? coordinates : kept.join(" ") }),
   };
 }
 

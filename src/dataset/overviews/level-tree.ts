@@ -2,6 +2,7 @@ import { LazyMap } from "../../collections/lazy-map.js";
 import type { DataTree, Group, Variable } from "../../model/data-tree.js";
 import type { OverviewLevels, ServedArray } from "../dataset.js";
 import { lengthAt } from "./level-count.js";
+import { withoutPlaces } from "./level-rule.js";
 
 /**
  * Creates the tree of overviews: a root without arrays, and below it the whole tree of the dataset once per level. Groups and variables
@@ -33,7 +34,7 @@ export function createLevelTree(
     return Object.freeze({
       path,
       name: group.path === "/" ? level : group.name,
-      attrs: group.attrs,
+      attrs: level === "0" ? group.attrs : withoutPlaces(group.attrs),
       variables: new LazyMap(() => group.variables.keys(), variableAt),
       coordinateNames: group.coordinateNames,
       dims: new Map(

@@ -1,7 +1,7 @@
 import t from "tap";
 import { horizontalDims } from "../../../src/dataset/overviews/horizontal-dims.js";
 import { lengthAt, levelCount } from "../../../src/dataset/overviews/level-count.js";
-import { levelAttributes, levelRule } from "../../../src/dataset/overviews/level-rule.js";
+import { levelAttributes, levelRule, withoutPlaces } from "../../../src/dataset/overviews/level-rule.js";
 import { regularAxis } from "../../../src/dataset/overviews/regular-axis.js";
 import type { Group, Variable } from "../../../src/model/data-tree.js";
 import { type FakeGroup, fakeSnapshot, fakeType } from "../../pages/fake-snapshot.js";
@@ -117,7 +117,10 @@ t.test("attributes do not name what is left out", async (t) => {
   const attrs = { units: "K", coordinates: "a gone b", bounds: "gone_bnds" };
   t.same(levelAttributes(attrs, isLeftOut), { units: "K", coordinates: "a b" });
   const whole = { coordinates: "a b", bounds: "a_bnds" };
-  t.equal(levelAttributes(whole, isLeftOut), whole);
+  t.same(levelAttributes(whole, isLeftOut), whole);
+  t.same(levelAttributes({ "spatial:shape": [4, 4], valid: 1 }, isLeftOut), { valid: 1 });
+  t.same(withoutPlaces({ GeoTransform: "0 1 0 0 0 -1", crs_wkt: "…" }), { crs_wkt: "…" });
+  t.equal(withoutPlaces(whole), whole);
 });
 
 t.test("an axis is regular to a millionth of a cell", async (t) => {
