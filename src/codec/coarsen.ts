@@ -2,6 +2,7 @@ import { elementCount } from "../model/chunk-grid.js";
 import type { CoarsenStep } from "../zarr/plan/compute-step.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { type Blocks, blocksOf, forEachBlockRow } from "./block-rows.js";
+import { coarsenBounds } from "./coarsen-bounds.js";
 import { copyStrided } from "./copy-strided.js";
 import { fillBuffer } from "./fill-buffer.js";
 import { openRows, openRowsForWriting } from "./item-rows.js";
@@ -32,6 +33,7 @@ export function coarsen(
   if (blocks.isAtEdge) fillBuffer(out, step.fillItem);
   if (elementCount(blocks.inside) === 0) return out;
   if (step.method === "nearest") takeFirst(items, out, blocks, step);
+  else if (step.method === "bounds") coarsenBounds(items, out, blocks, step);
   else return reduceBlocks(items, out, blocks, step, step.method);
   return out;
 }

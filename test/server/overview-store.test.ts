@@ -9,6 +9,7 @@ const STORE = "/datasets/map/overviews/zarr";
 /** A map of 6 × 9 cells in chunks of 2 × 2, a scalar, times, bounds, categories and texts; below it a group that shares the coordinates. */
 function mapSource() {
   const lat = Float64Array.from({ length: 6 }, (_, index) => 25 - index * 10);
+  const latBounds = Float64Array.from([...lat].flatMap((value) => [value - 5, value + 5]));
   const lon = Float64Array.from({ length: 9 }, (_, index) => index * 20);
   return createMemorySource({
     location: "map",
@@ -34,7 +35,7 @@ function mapSource() {
             attrs: { units: "degrees_north", bounds: "lat_bnds" },
           },
           { name: "lon", data: lon, shape: [9], dims: ["lon"], attrs: { units: "degrees_east" } },
-          { name: "lat_bnds", data: new Float64Array(12), shape: [6, 2], dims: ["lat", "nv"] },
+          { name: "lat_bnds", data: latBounds, shape: [6, 2], dims: ["lat", "nv"] },
           {
             name: "time",
             data: Int32Array.of(0, 1),
@@ -47,9 +48,10 @@ function mapSource() {
             data: Uint8Array.from({ length: 54 }, (_, index) => index % 3),
             shape: [6, 9],
             dims: ["lat", "lon"],
-            attrs: { flag_values: [0, 1, 2] },
+            attrs: { flag_values: [0, 1, 2], bounds: "corners" },
           },
           { name: "place", data: Buffer.from("abcdefghi"), dtype: "|S1", shape: [9], dims: ["lon"] },
+          { name: "corners", data: new Uint8Array(216), shape: [6, 9, 4], dims: ["lat", "lon", "corner"] },
           { name: "crs", data: Int32Array.of(7), shape: [], attrs: { GeoTransform: "0 20 0 30 0 -10" } },
           {
             name: "area",
@@ -132,9 +134,10 @@ t.test("levels are groups beside the dataset itself, each a tree like it", async
     place: [9],
     "below/u": [6, 9],
   };
-  t.same(shapes(0), { ...own, lat_bnds: [6, 2] });
+  t.same(shapes(0), { ...own, lat_bnds: [6, 2], corners: [6, 9, 4] });
   t.same(shapes(1), {
     lat: [3],
+    lat_bnds: [3, 2],
     lon: [5],
     time: [2],
     crs: [],
@@ -146,6 +149,7 @@ t.test("levels are groups beside the dataset itself, each a tree like it", async
   });
   t.same(shapes(3), {
     lat: [1],
+    lat_bnds: [1, 2],
     lon: [2],
     time: [2],
     crs: [],
@@ -160,9 +164,15 @@ t.test("levels are groups beside the dataset itself, each a tree like it", async
     "auto ends when a plane is one chunk",
   );
   t.same(metadata["1/.zattrs"], { title: "map" });
+  t.same(metadata["1/lat/.zattrs"], {
+    units: "degrees_north",
+    bounds: "lat_bnds",
+    _ARRAY_DIMENSIONS: ["lat"],
+  });
+  t.match(metadata["0/kind/.zattrs"], { bounds: "corners" });
   t.same(
-    metadata["1/lat/.zattrs"],
-    { units: "degrees_north", _ARRAY_DIMENSIONS: ["lat"] },
+    metadata["1/kind/.zattrs"],
+    { flag_values: [0, 1, 2], _ARRAY_DIMENSIONS: ["lat", "lon"] },
     "no bounds that are not there",
   );
   t.same(
@@ -193,6 +203,12 @@ t.test("values are the chain of means, in v2 and v3", async (t) => {
   let plane: Plane = { data: [], shape: [6, 9] };
   for (let index = 0; index < 54; index++) plane.data.push(index % 13 === 0 ? Number.NaN : index * 0.5 + 10);
   let lat: Plane = { data: Array.from({ length: 6 }, (_, index) => 25 - index * 10), shape: [1, 6] };
+  const bounds = [
+    [20, 30, 10, 20, 0, 10, -10, 0, -20, -10, -30, -20],
+    [10, 30, -10, 10, -30, -10],
+    [-10, 30, -30, -10],
+    [-30, 30],
+  ];
   for (const level of [1, 2, 3]) {
     const means = coarsened(plane);
     // Levels are single floats, of which the next ones are made.
@@ -204,6 +220,7 @@ t.test("values are the chain of means, in v2 and v3", async (t) => {
       t.same(found.shape, [2, ...plane.shape]);
       t.same(found.data.slice(0, plane.data.length), plane.data, `${prefix} ${level}/t`);
       t.same((await readAll(store, `${level}/lat`)).data, lat.data);
+      t.same((await readAll(store, `${level}/lat_bnds`)).data, bounds[level]);
       t.same((await readAll(store, `${level}/time`)).data, [0, 1], "no horizontal axis: as it is");
     }
   }
@@ -241,7 +258,7 @@ t.test("what is not there is 404, with a sentence", async (t) => {
     "4/",
     "01/t/0.0.0",
     "1/t/0.0.3",
-    "1/lat_bnds/.zarray",
+    "1/corners/.zarray",
     "t/0.0.0",
     "1/no/.zarray",
     "-1/.zgroup",

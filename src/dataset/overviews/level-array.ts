@@ -6,7 +6,7 @@ import type { ChunkReader, ServedChunks } from "../../zarr/chunk-source.js";
 import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../zarr/codec-spec.js";
 import { codecRule, completeCodec, encodeProblem } from "../../zarr/plan/codec-rules.js";
 import { createSteps } from "../../zarr/plan/codec-steps.js";
-import type { CoarsenMethod } from "../../zarr/plan/compute-step.js";
+import type { LevelMethod } from "../../zarr/plan/compute-step.js";
 import { createComputePlan } from "../../zarr/plan/create-compute-plan.js";
 import { createEncodingPlan } from "../../zarr/plan/create-encoding-plan.js";
 import { encodedCodec } from "../../zarr/plan/served-codecs.js";
@@ -23,7 +23,7 @@ export interface LevelRequest {
   readonly path: string;
   /** Cells per axis that become one: 1 or 2. */
   readonly factors: readonly number[];
-  readonly method: CoarsenMethod;
+  readonly method: LevelMethod;
   /** Attributes before those go that means make wrong: packing, missing values. Default: those of the level below. */
   readonly attrs?: JsonObject;
   /**

@@ -2,14 +2,14 @@ import { isCategorical } from "../../cf/packing.js";
 import { isNumeric } from "../../codec/item-rows.js";
 import type { JsonObject } from "../../json/json-value.js";
 import type { Group, Variable } from "../../model/data-tree.js";
-import type { CoarsenMethod } from "../../zarr/plan/compute-step.js";
+import type { CoarsenMethod, LevelMethod } from "../../zarr/plan/compute-step.js";
 
 /** How a variable comes to a coarser level: as it is, coarsened, or not at all. */
 export type LevelRule =
   | { readonly kind: "same" }
   | {
       readonly kind: "coarsen";
-      readonly method: CoarsenMethod;
+      readonly method: LevelMethod;
       /** Cells per axis that become one. */
       readonly factors: readonly number[];
     }
@@ -19,7 +19,7 @@ const SAME: LevelRule = Object.freeze({ kind: "same" });
 
 /**
  * Returns how a variable comes to coarser levels. Coordinates are means of their cells. Categories and truth values are never averaged;
- * what has no mean (texts, times, structures, complex numbers) takes the first cell. A mean of the bounds of cells is no bound.
+ * what has no mean (texts, times, structures, complex numbers) takes the first cell. Bounds of cells become those of coarser cells if they are pairs, and are left out else.
  * @param horizontal Dimensions that are coarsened.
  * @param method How data variables are coarsened.
  */
@@ -29,12 +29,16 @@ export function levelRule(
   horizontal: ReadonlySet<string>,
   method: CoarsenMethod,
 ): LevelRule {
-  const { dims, dataType, attrs, name } = variable;
+  const { dims, dataType, attrs, name, shape, chunkShape } = variable;
   const factors = dims.map((dim) => (horizontal.has(dim) ? 2 : 1));
   if (!factors.includes(2)) return SAME;
   const { kind } = dataType;
   if (kind === "O") return { kind: "none", reason: "items of no fixed size cannot be coarsened" };
-  if (boundsOf(group).has(name)) return { kind: "none", reason: "bounds of cells cannot be coarsened" };
+  if (boundsOf(group).has(name)) {
+    const isPairs = factors.length === 2 && factors[0] === 2 && shape[1] === 2 && chunkShape[1] === 2;
+    if (isPairs && isNumeric(dataType)) return { kind: "coarsen", method: "bounds", factors };
+    return { kind: "none", reason: "expected two bounds per cell of one axis, in one chunk" };
+  }
   const asked = group.coordinateNames.has(name) ? "mean" : method;
   if (kind === "b" || isCategorical(attrs))
     return { kind: "coarsen", method: asked === "mean" ? "mode" : asked, factors };

@@ -4,7 +4,7 @@ import { isJsonArray, type JsonObject, type JsonValue, toBigInt } from "../../js
 import type { DataType } from "../../model/data-type.js";
 import { encodeFillItem, fillItemToJson } from "../../model/fill-value.js";
 import { parseDataType } from "../../model/parse-data-type.js";
-import type { CoarsenMethod } from "../../zarr/plan/compute-step.js";
+import type { LevelMethod } from "../../zarr/plan/compute-step.js";
 import type { StoredArray, StoredFill } from "../../zarr/stored-array.js";
 
 /** The form of the values of a level. */
@@ -28,7 +28,7 @@ const PACKING = ["scale_factor", "add_offset", "valid_min", "valid_max", "valid_
 export function levelValues(
   { dataType, fill, attrs }: StoredArray,
   packing: Packing,
-  method: CoarsenMethod,
+  method: LevelMethod,
   keepsType: boolean,
 ): LevelValues {
   const isKept = method !== "mean" || (keepsType && dataType.kind !== "f");
@@ -36,7 +36,10 @@ export function levelValues(
     return {
       dataType,
       fill,
-      missingItem: method === "nearest" ? null : missingItemOf(dataType, packing, fill.item, attrs),
+      missingItem:
+        method === "nearest" || method === "bounds"
+          ? null
+          : missingItemOf(dataType, packing, fill.item, attrs),
       // All that is made of fill values is the fill value.
       absentIsAbsent: fill.absentIsServed,
       attributesOf: (given) => given,

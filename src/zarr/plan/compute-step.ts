@@ -14,10 +14,13 @@ export type ComputeStep = CoarsenStep | PictureStep;
  */
 export type CoarsenMethod = "mean" | "nearest" | "max" | "mode";
 
+/** How an array comes to a coarser level. `bounds` is for the two bounds of each cell of an axis, which become those of the coarser cell. */
+export type LevelMethod = CoarsenMethod | "bounds";
+
 /** Makes a chunk of a coarser level, in C order. */
 export interface CoarsenStep {
   readonly kind: "coarsen";
-  readonly method: CoarsenMethod;
+  readonly method: LevelMethod;
   /** Cells per axis that become one: 2 along horizontal axes, else 1. */
   readonly factors: readonly number[];
   /** Type of the items that are read. */

@@ -87,6 +87,8 @@ t.test("each variable has its rule", async (t) => {
       labels: { dims: ["lat"], shape: [4], type: fakeType("U", 8), coordinate: true },
       lat_bnds: { dims: ["lat", "nv"], shape: [4, 2] },
       time: { dims: ["time"], shape: [2] },
+      where: { ...plane, attrs: { bounds: "corners" }, coordinate: true },
+      corners: { dims: ["lat", "lon", "nv"], shape: [4, 6, 4] },
       number: plane,
       zonal: { dims: ["time", "lat"], shape: [2, 4] },
       flags: { ...plane, attrs: { flag_masks: [1, 2] } },
@@ -109,7 +111,8 @@ t.test("each variable has its rule", async (t) => {
   t.match(rule("when"), { method: "nearest" });
   t.match(rule("labels"), { method: "nearest" });
   t.match(rule("texts"), { kind: "none", reason: /no fixed size/ });
-  t.match(rule("lat_bnds"), { kind: "none", reason: /bounds/ });
+  t.match(rule("lat_bnds"), { method: "bounds" });
+  t.match(rule("corners"), { kind: "none", reason: /two bounds per cell/ });
 });
 
 t.test("attributes do not name what is left out", async (t) => {
