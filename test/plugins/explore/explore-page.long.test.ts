@@ -1,0 +1,128 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type BrowserContext, chromium, type Page } from "playwright-core";
+import t from "tap";
+import { createMemorySource } from "../../../src/source/memory/memory-source.js";
+import { CHROMIUM, CHROMIUM_ARGS } from "../../clients/browser-page.js";
+import { clientMissing } from "../../require-client.js";
+import { datasetOf } from "../../server/sample-tree.js";
+import { startServer } from "../../server/start-server.js";
+import { makeDirectory, writeFiles } from "../../source/write-store.js";
+
+const TOKEN = "a-token+of/a-client==";
+
+/** A year of months over the northern hemisphere. */
+function sampleSource() {
+  const axis = (name: string, values: number[], attrs: Record<string, string>) => ({
+    name,
+    data: Float64Array.from(values),
+    shape: [values.length],
+    dims: [name],
+    compressor: null,
+    attrs,
+  });
+  const [steps, rows, columns] = [12, 10, 36];
+  const range = (length: number, first: number, step: number) =>
+    Array.from({ length }, (_, index) => first + index * step);
+  return createMemorySource({
+    location: "air",
+    groups: [
+      {
+        path: "/",
+        attrs: { title: "Air temperature" },
+        arrays: [
+          axis("time", range(steps, 15, 30), { units: "days since 2020-01-01", standard_name: "time" }),
+          axis("lat", range(rows, 90, -10), { units: "degrees_north" }),
+          axis("lon", range(columns, 0, 10), { units: "degrees_east" }),
+          {
+            name: "air",
+            data: Float32Array.from({ length: steps * rows * columns }, (_, index) => 280 + (index % 37)),
+            shape: [steps, rows, columns],
+            dims: ["time", "lat", "lon"],
+            chunks: [1, rows, columns],
+            compressor: { id: "zlib", level: 1 },
+            attrs: { long_name: "Air temperature", units: "K" },
+          },
+        ],
+      },
+    ],
+  });
+}
+
+/** Collects what a page must not do: write to the console, fail, and ask others. */
+function watch(page: Page, url: string): string[] {
+  const problems: string[] = [];
+  page.on("console", (message) => problems.push(`${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => problems.push(error.message));
+  page.on("response", (answer) => {
+    if (answer.status() >= 400) problems.push(`${answer.status()} ${answer.url()}`);
+  });
+  page.on("request", (request) => {
+    if (!/^(?:data|blob):/.test(request.url()) && !request.url().startsWith(`${url}/`))
+      problems.push(`request to ${request.url()}`);
+  });
+  return problems;
+}
+
+t.test("the explorer in a browser", { skip: clientMissing("chromium") }, async (t) => {
+  const profile = await mkdtemp(join(tmpdir(), "zpublish-chromium-"));
+  const browser: BrowserContext = await chromium.launchPersistentContext(profile, {
+    executablePath: CHROMIUM,
+    args: [...CHROMIUM_ARGS],
+  });
+  t.teardown(async () => {
+    await browser.close();
+    await rm(profile, { recursive: true, force: true });
+  });
+  const datasets = [datasetOf("air", sampleSource())];
+
+  await t.test(
+    "a picture on a dataset's page leads to the explorer, which keeps to its policy",
+    async (t) => {
+      const { url } = await startServer(t, { datasets, rootPath: "/some/prefix" });
+      const page = await browser.newPage();
+      t.teardown(() => page.close());
+      const problems = watch(page, url);
+      await page.goto(`${url}/datasets/air/`);
+      const picture = page.getByRole("link", { name: /^Explore air at time 6 of 12/ });
+      await picture.scrollIntoViewIfNeeded();
+      const size = await page.evaluate(`(async () => {
+      const image = document.querySelector(".picture img");
+      await image.decode();
+      return [image.naturalWidth, image.naturalHeight];
+    })()`);
+      t.same(size, [320, 89]);
+      await picture.click();
+      await page.getByText(/chunks · /).waitFor();
+      t.match(page.url(), /\/some\/prefix\/datasets\/air\/explore#v=air/);
+      t.match(await page.title(), "air · Explore");
+      t.match(await page.locator("main").textContent(), "Air temperature");
+      const refused = await page.evaluate(`(async () => {
+      const policies = [];
+      document.addEventListener("securitypolicyviolation", (event) => policies.push(event.effectiveDirective));
+      const violation = new Promise((resolve) => document.addEventListener("securitypolicyviolation", resolve, { once: true }));
+      const style = document.createElement("style");
+      style.textContent = "main{display:none}";
+      document.head.append(style);
+      await violation;
+      return policies;
+    })()`);
+      t.same(refused, ["style-src-elem"], "the policy is in force");
+      t.match(problems.splice(0), [/style/i], "and says so");
+    },
+  );
+
+  await t.test("a token in the address is enough for all that the page reads", async (t) => {
+    const directory = await makeDirectory(t);
+    await writeFiles(directory, { tokens: `${TOKEN}\n` });
+    const access = { tokenFile: join(directory, "tokens"), trustedProxies: [], tls: null };
+    const { url } = await startServer(t, { datasets, access });
+    const page = await browser.newPage();
+    t.teardown(() => page.close());
+    const problems = watch(page, url);
+    await page.goto(`${url}/datasets/air/explore?token=${encodeURIComponent(TOKEN)}`);
+    await page.getByText(/chunks · /).waitFor();
+    t.same(problems, []);
+  });
+});
