@@ -288,7 +288,7 @@ t.test("the page of a dataset links to its overviews, level by level", async (t)
   const page = render({ snapshot });
   t.same(misnested(page), []);
   t.match(page, "The dataset and 2 coarser levels:");
-  t.match(page, 'overviews/zarr/1/">1</a> <span class="muted">sst: 2 × 5 × 8, 160 B</span>');
+  t.match(page, 'overviews/zarr/1/\ufdd2">1</a> <span class="muted">sst: 2 × 5 × 8, 160 B</span>');
   t.match(page, "overviews/zarr3/zarr.json");
   t.notMatch(render({ snapshot, group: groupAt(snapshot, "/deep") }), "Overviews");
   t.notMatch(render({ snapshot: createSnapshot(config, tree, "") }), "Overviews");
