@@ -1,0 +1,86 @@
+import { join } from "node:path";
+import { chromium, type Page } from "playwright-core";
+import { createServer } from "../../src/library/create-server.js";
+import { makeDemoData } from "../demo-data.js";
+
+/*
+ * Takes the README's pictures of the demonstration, in Debian's Chromium.
+ * `npm run build && node dist/scripts/pictures/take-pictures.js`
+ */
+const directory = process.argv[2] ?? "scripts/pictures";
+
+/** A picture: the page, the size of the window, and what is done before. */
+interface Picture {
+  readonly name: string;
+  readonly path: string;
+  readonly width: number;
+  readonly height: number;
+  readonly prepare: (page: Page) => Promise<void>;
+}
+
+const WINTER = "d.time=2013-12-20T18:00";
+
+const PICTURES: readonly Picture[] = [
+  {
+    name: "explorer-map",
+    path: `/datasets/air/explore#v=air&${WINTER}`,
+    width: 1200,
+    height: 800,
+    prepare: untilRead,
+  },
+  {
+    name: "explorer-series",
+    path: `/datasets/air/explore#v=air&${WINTER}&p=262.5,40&along=time`,
+    width: 1200,
+    height: 960,
+    prepare: untilRead,
+  },
+  {
+    name: "explorer-phone",
+    path: "/datasets/climate/groups/surface/daily/explore#v=sst&d.time=2020-08-15",
+    width: 390,
+    height: 760,
+    prepare: untilRead,
+  },
+  {
+    name: "dataset-page",
+    path: "/datasets/air/",
+    width: 1000,
+    height: 1020,
+    async prepare(page) {
+      for (const text of ["Coordinates", "(time, lat, lon)"])
+        await page.locator("summary", { hasText: text }).click();
+    },
+  },
+];
+
+/** Waits until the explorer says that nothing is left to read. */
+async function untilRead(page: Page): Promise<void> {
+  await page.getByText(/chunks? · /).waitFor();
+}
+
+const { air, climate } = await makeDemoData();
+const server = await createServer({ datasets: { air, climate } });
+const { url } = await server.listen();
+const browser = await chromium.launch({
+  executablePath: "/usr/bin/chromium",
+  args: [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+  ],
+});
+for (const { name, path, width, height, prepare } of PICTURES) {
+  const page = await browser.newPage({ viewport: { width, height }, colorScheme: "light" });
+  await page.goto(url + path);
+  await prepare(page);
+  await page.waitForLoadState("networkidle");
+  await page.screenshot({ path: join(directory, `${name}.png`) });
+  await page.close();
+}
+await browser.close();
+await server.close();
