@@ -1,6 +1,6 @@
-import type { Packing } from "../cf/packing.js";
 import type { Numbers } from "./array-reader.js";
-import { type ByteScale, MISSING, UNREAD, unpacked } from "./byte-scale.js";
+import { type ByteScale, MISSING, UNREAD } from "./byte-scale.js";
+import { addRow, paintRow } from "./paint-loops.js";
 import type { ChunkRun } from "./picture-tables.js";
 
 /** A place in a picture that a chunk fills: its rows and columns of pixels. */
@@ -9,6 +9,14 @@ export interface ChunkPlace {
   readonly columns: ChunkRun;
   /** Offset that the indices of the other axes add, in numbers. */
   readonly base: number;
+}
+
+/** How a picture is painted. */
+export interface PictureOptions {
+  /** Whether pixels show the mean of their cells. */
+  readonly isMean: boolean;
+  /** Whether coarser levels are painted, too: which pixels are fine is then noted. */
+  readonly hasLevels: boolean;
 }
 
 /**
@@ -21,27 +29,23 @@ export class Picture {
   /** One byte per pixel; see `FrameAnswer.pixels`. */
   readonly pixels: Uint8Array<ArrayBuffer>;
   readonly #scale: ByteScale;
-  readonly #packing: Packing;
-  readonly #isFine: Uint8Array;
-  #sums: Float64Array | undefined;
-  #counts: Uint32Array | undefined;
-  #hasCoarse = false;
+  readonly #isFine: Uint8Array | undefined;
+  readonly #sums: Float64Array | undefined;
+  readonly #counts: Uint32Array | undefined;
   /** Cells that are painted from fine chunks, and those of them that are missing. */
   cells = 0;
   missing = 0;
+  /** Whether a coarser level has been painted. */
+  hasCoarse = false;
 
-  /** @param isMean Whether pixels show the mean of their cells. */
-  constructor(width: number, height: number, scale: ByteScale, packing: Packing, isMean: boolean) {
+  constructor(width: number, height: number, scale: ByteScale, { isMean, hasLevels }: PictureOptions) {
     this.width = width;
     this.height = height;
     this.pixels = new Uint8Array(width * height).fill(UNREAD);
     this.#scale = scale;
-    this.#packing = packing;
-    this.#isFine = new Uint8Array(width * height);
-    if (isMean) {
-      this.#sums = new Float64Array(width * height);
-      this.#counts = new Uint32Array(width * height);
-    }
+    this.#isFine = hasLevels ? new Uint8Array(width * height) : undefined;
+    this.#sums = isMean ? new Float64Array(width * height) : undefined;
+    this.#counts = isMean ? new Uint32Array(width * height) : undefined;
   }
 
   /** Paints a chunk of the level that is shown. @param numbers Undefined if the chunk is absent. */
@@ -50,95 +54,73 @@ export class Picture {
     this.cells += rows.cells * columns.cells;
     if (numbers === undefined) {
       this.missing += rows.cells * columns.cells;
-      this.#paintMissing(place, true);
-    } else if (this.#sums !== undefined) this.#add(place, numbers);
+      this.#fillMissing(place);
+    } else if (this.#sums !== undefined && this.#counts !== undefined)
+      this.#paintMeans(place, numbers, this.#sums, this.#counts);
     else this.#paintNearest(place, numbers);
+    if (this.#isFine !== undefined) noteFine(this.#isFine, place, this.width);
   }
 
   /** Paints a chunk of a coarser level where no fine one is yet. */
-  paintCoarse(place: ChunkPlace, numbers: Numbers | undefined): void {
-    this.#hasCoarse = true;
-    if (numbers === undefined) {
-      this.#paintMissing(place, false);
-      return;
-    }
-    const { rows, columns, base } = place;
+  paintCoarse({ rows, columns, base }: ChunkPlace, numbers: Numbers | undefined): void {
+    this.hasCoarse = true;
     const { pixels, width } = this;
     for (let row = 0; row < rows.pixels.length; row++) {
       const begin = rows.pixels[row]! * width;
       const from = base + rows.offsets[row]!;
       for (let column = 0; column < columns.pixels.length; column++) {
         const pixel = begin + columns.pixels[column]!;
-        if (this.#isFine[pixel] === 0)
-          pixels[pixel] = this.#scale.storedByte(numbers[from + columns.offsets[column]!]!);
+        if (this.#isFine?.[pixel] === 1) continue;
+        const stored = numbers?.[from + columns.offsets[column]!] ?? Number.NaN;
+        pixels[pixel] = this.#scale.storedByte(stored);
       }
     }
   }
 
-  #paintMissing({ rows, columns }: ChunkPlace, isFine: boolean): void {
+  #fillMissing({ rows, columns }: ChunkPlace): void {
+    const counts = this.#counts;
     for (const row of rows.pixels) {
       const begin = row * this.width;
-      for (const column of columns.pixels) {
-        const pixel = begin + column;
-        // A mean may have values of other chunks already.
-        if (isFine ? (this.#counts?.[pixel] ?? 0) > 0 : this.#isFine[pixel] === 1) continue;
-        this.pixels[pixel] = MISSING;
-        if (isFine) this.#isFine[pixel] = 1;
-      }
+      // A mean may have values of other chunks already.
+      for (const column of columns.pixels)
+        if (counts === undefined || counts[begin + column] === 0) this.pixels[begin + column] = MISSING;
     }
   }
 
   #paintNearest({ rows, columns, base }: ChunkPlace, numbers: Numbers): void {
     const { pixels, width } = this;
-    const isFine = this.#isFine;
-    const inTable = this.#scale.tableOf(numbers);
-    const count = columns.pixels.length;
+    const xs = columns.pixels;
+    // Pixels of one run without gaps are copied at once.
+    const isOnePiece = xs.length > 0 && xs.at(-1)! - xs[0]! === xs.length - 1;
     let painted = -1;
     for (let row = 0; row < rows.pixels.length; row++) {
       const begin = rows.pixels[row]! * width;
-      if (rows.isFirst[row] === 0 && painted !== -1) {
+      if (rows.isFirst[row] === 1 || painted === -1) {
+        painted = begin;
+        this.missing += paintRow(pixels, begin, numbers, base + rows.offsets[row]!, columns, this.#scale);
+      } else if (isOnePiece) {
         // Rows of the same cells are equal.
-        for (let column = 0; column < count; column++) {
-          const x = columns.pixels[column]!;
-          pixels[begin + x] = pixels[painted + x]!;
-          isFine[begin + x] = 1;
-        }
-        continue;
-      }
-      painted = begin;
-      const from = base + rows.offsets[row]!;
-      for (let column = 0; column < count; column++) {
-        const stored = numbers[from + columns.offsets[column]!]!;
-        const byte =
-          inTable === undefined ? this.#scale.storedByte(stored) : inTable.table[stored & inTable.mask]!;
-        if (byte === MISSING) this.missing += columns.isFirst[column]!;
-        const pixel = begin + columns.pixels[column]!;
-        pixels[pixel] = byte;
-        isFine[pixel] = 1;
-      }
+        pixels.copyWithin(begin + xs[0]!, painted + xs[0]!, painted + xs.at(-1)! + 1);
+      } else
+        for (let index = 0; index < xs.length; index++)
+          pixels[begin + xs[index]!] = pixels[painted + xs[index]!]!;
     }
   }
 
-  #add({ rows, columns, base }: ChunkPlace, numbers: Numbers): void {
+  #paintMeans(
+    { rows, columns, base }: ChunkPlace,
+    numbers: Numbers,
+    sums: Float64Array,
+    counts: Uint32Array,
+  ): void {
     const { width } = this;
-    const sums = this.#sums as Float64Array;
-    const counts = this.#counts as Uint32Array;
-    const packing = this.#packing;
+    const scale = this.#scale;
     for (let row = 0; row < rows.pixels.length; row++) {
       const begin = rows.pixels[row]! * width;
-      const from = base + rows.offsets[row]!;
-      const isNewRow = rows.isFirst[row]!;
-      for (let column = 0; column < columns.pixels.length; column++) {
-        const value = unpacked(numbers[from + columns.offsets[column]!]!, packing);
-        if (Number.isNaN(value)) {
-          this.missing += isNewRow & columns.isFirst[column]!;
-          continue;
-        }
-        const pixel = begin + columns.pixels[column]!;
-        sums[pixel] = sums[pixel]! + value;
-        counts[pixel] = counts[pixel]! + 1;
-      }
+      const missing = addRow(sums, counts, begin, numbers, base + rows.offsets[row]!, columns, scale);
+      if (rows.isFirst[row] === 1) this.missing += missing;
     }
+    const { scale: factor, offset } = scale.packing;
     let rowBefore = -1;
     for (const row of rows.pixels) {
       if (row === rowBefore) continue;
@@ -148,14 +130,13 @@ export class Picture {
         if (column === columnBefore) continue;
         columnBefore = column;
         const pixel = row * width + column;
-        this.pixels[pixel] = this.#scale.byteOf(sums[pixel]! / counts[pixel]!);
-        this.#isFine[pixel] = 1;
+        // Without a value, this is NaN.
+        this.pixels[pixel] = scale.byteOf((sums[pixel]! / counts[pixel]!) * factor + offset);
       }
     }
   }
+}
 
-  /** Whether a coarser level has been painted. */
-  get hasCoarse(): boolean {
-    return this.#hasCoarse;
-  }
+function noteFine(isFine: Uint8Array, { rows, columns }: ChunkPlace, width: number): void {
+  for (const row of rows.pixels) for (const column of columns.pixels) isFine[row * width + column] = 1;
 }

@@ -20,10 +20,13 @@ export function planPicture(
 }
 
 /** Creates the picture of a plan, without any chunk. */
-export function emptyPicture({ variable, outside, isMean }: PicturePlan, request: ShowRequest): Picture {
+export function emptyPicture(
+  { variable, outside, isMean, coarse }: PicturePlan,
+  request: ShowRequest,
+): Picture {
   const { width, height } = request.viewport;
   const scale = new ByteScale(variable.packing, request.range);
-  const picture = new Picture(width, height, scale, variable.packing, isMean);
+  const picture = new Picture(width, height, scale, { isMean, hasLevels: coarse.length > 0 });
   const { pixels } = picture;
   // The page knows the edges of any other grid, and what is missing within them.
   if ("pixels" in outside) return picture;
