@@ -60,7 +60,7 @@ async function sampleOfVariable(
   const read = (coords: readonly number[]) =>
     session.queue.read(session.job(resolution, coords), PRIORITY.range, signal);
   const chunks = await Promise.all(chosen.map(read));
-  const collected = new Collected(variable.packing);
+  const collected = new Collected(session.documentOf(resolution).packing);
   const strides = session.stridesOf(resolution);
   chunks.forEach((chunk, index) => {
     // What lies behind the array's end is padding.
@@ -129,7 +129,7 @@ async function sampleOfView(
   });
   const planned = plan.fine.chunks.slice(0, MAX_CHUNKS);
   const chunks = await Promise.all(planned.map(({ job }) => session.queue.read(job, PRIORITY.range, signal)));
-  const collected = new Collected(plan.variable.packing);
+  const collected = new Collected(session.documentOf(plan.fine.resolution).packing);
   chunks.forEach((chunk, index) => {
     const { rows, columns, base } = planned[index]!.place;
     const [rowCells, columnCells] = [rows, columns].map(({ offsets, isFirst }) =>

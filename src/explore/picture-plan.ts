@@ -1,3 +1,4 @@
+import { ByteScale } from "./byte-scale.js";
 import { chunkOfCell, costOf, isTooMuch, type ReadingCost, type Resolution } from "./chunk-plan.js";
 import type { ChunkJob } from "./chunk-queue.js";
 import type { VariableDescription } from "./dataset-description.js";
@@ -36,13 +37,21 @@ export type Outside =
   | { readonly rows: Int32Array; readonly columns: Int32Array }
   | { readonly pixels: Int32Array };
 
-/** Returns the chunk's coordinates (0 along the picture's axes), and the offset in it, that the indices of the other axes give. */
+/** The plane of a picture, in the chunks of a level. */
+export interface PlaneInChunks {
+  /** 0 along the picture's axes. */
+  readonly coords: readonly number[];
+  readonly base: ChunkPlace["base"];
+  readonly scale: ByteScale;
+}
+
+/** Returns where the indices of the other axes put a picture. */
 export function placeOfPlane(
   session: DatasetSession,
   { dims }: VariableDescription,
-  { selection, axes }: Pick<ShowRequest, "selection" | "axes">,
+  { selection, axes, range }: ShowRequest,
   resolution: Resolution,
-): { readonly coords: readonly number[]; readonly base: number } {
+): PlaneInChunks {
   const { factors, chunkShape, shape } = resolution;
   const strides = session.stridesOf(resolution);
   const isShown = (axis: number) => axis === axes.x || axis === axes.y;
@@ -52,7 +61,7 @@ export function placeOfPlane(
     const coarse = Math.min(Math.floor(index / factors[axis]!), shape[axis]! - 1);
     return sum + (coarse - coords[axis]! * chunkShape[axis]!) * strides[axis]!;
   }, 0);
-  return { coords, base };
+  return { coords, base, scale: new ByteScale(session.documentOf(resolution).packing, range) };
 }
 
 /**

@@ -9,6 +9,8 @@ export interface ChunkPlace {
   readonly columns: ChunkRun;
   /** Offset that the indices of the other axes add, in numbers. */
   readonly base: number;
+  /** Scale of the chunk's level, whose packing may be another than the variable's. */
+  readonly scale: ByteScale;
 }
 
 /** How a picture is painted. */
@@ -28,7 +30,6 @@ export class Picture {
   readonly height: number;
   /** One byte per pixel; see `FrameAnswer.pixels`. */
   readonly pixels: Uint8Array<ArrayBuffer>;
-  readonly #scale: ByteScale;
   readonly #isFine: Uint8Array | undefined;
   readonly #sums: Float64Array | undefined;
   readonly #counts: Uint32Array | undefined;
@@ -38,11 +39,10 @@ export class Picture {
   /** Whether a coarser level has been painted. */
   hasCoarse = false;
 
-  constructor(width: number, height: number, scale: ByteScale, { isMean, hasLevels }: PictureOptions) {
+  constructor(width: number, height: number, { isMean, hasLevels }: PictureOptions) {
     this.width = width;
     this.height = height;
     this.pixels = new Uint8Array(width * height).fill(UNREAD);
-    this.#scale = scale;
     this.#isFine = hasLevels ? new Uint8Array(width * height) : undefined;
     this.#sums = isMean ? new Float64Array(width * height) : undefined;
     this.#counts = isMean ? new Uint32Array(width * height) : undefined;
@@ -62,7 +62,7 @@ export class Picture {
   }
 
   /** Paints a chunk of a coarser level where no fine one is yet. */
-  paintCoarse({ rows, columns, base }: ChunkPlace, numbers: Numbers | undefined): void {
+  paintCoarse({ rows, columns, base, scale }: ChunkPlace, numbers: Numbers | undefined): void {
     this.hasCoarse = true;
     const { pixels, width } = this;
     for (let row = 0; row < rows.pixels.length; row++) {
@@ -72,7 +72,7 @@ export class Picture {
         const pixel = begin + columns.pixels[column]!;
         if (this.#isFine?.[pixel] === 1) continue;
         const stored = numbers?.[from + columns.offsets[column]!] ?? Number.NaN;
-        pixels[pixel] = this.#scale.storedByte(stored);
+        pixels[pixel] = scale.storedByte(stored);
       }
     }
   }
@@ -87,7 +87,7 @@ export class Picture {
     }
   }
 
-  #paintNearest({ rows, columns, base }: ChunkPlace, numbers: Numbers): void {
+  #paintNearest({ rows, columns, base, scale }: ChunkPlace, numbers: Numbers): void {
     const { pixels, width } = this;
     const xs = columns.pixels;
     // Pixels of one run without gaps are copied at once.
@@ -97,7 +97,7 @@ export class Picture {
       const begin = rows.pixels[row]! * width;
       if (rows.isFirst[row] === 1 || painted === -1) {
         painted = begin;
-        this.missing += paintRow(pixels, begin, numbers, base + rows.offsets[row]!, columns, this.#scale);
+        this.missing += paintRow(pixels, begin, numbers, base + rows.offsets[row]!, columns, scale);
       } else if (isOnePiece) {
         // Rows of the same cells are equal.
         pixels.copyWithin(begin + xs[0]!, painted + xs[0]!, painted + xs.at(-1)! + 1);
@@ -108,13 +108,12 @@ export class Picture {
   }
 
   #paintMeans(
-    { rows, columns, base }: ChunkPlace,
+    { rows, columns, base, scale }: ChunkPlace,
     numbers: Numbers,
     sums: Float64Array,
     counts: Uint32Array,
   ): void {
     const { width } = this;
-    const scale = this.#scale;
     for (let row = 0; row < rows.pixels.length; row++) {
       const begin = rows.pixels[row]! * width;
       const missing = addRow(sums, counts, begin, numbers, base + rows.offsets[row]!, columns, scale);

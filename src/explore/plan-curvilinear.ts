@@ -86,7 +86,7 @@ function planLevel(
   const { x, y } = request.axes;
   const { factors, chunkShape, shape } = resolution;
   const strides = session.stridesOf(resolution);
-  const { coords, base } = placeOfPlane(session, variable, request, resolution);
+  const { coords, base, scale } = placeOfPlane(session, variable, request, resolution);
   const [factorY, factorX] = [
     factors[y]! / grid.resolution.factors[0]!,
     factors[x]! / grid.resolution.factors[1]!,
@@ -127,6 +127,7 @@ function planLevel(
         cells: first.reduce((sum, one) => sum + one, 0),
       },
       base,
+      scale,
     },
   }));
   // Those that fill most of the picture first.

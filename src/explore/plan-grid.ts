@@ -60,10 +60,10 @@ function planLevel(
   const strides = session.stridesOf(resolution);
   const rows = runsByChunk(tables.rows, factors[y]!, chunkShape[y]!, strides[y]!);
   const columns = runsByChunk(tables.columns, factors[x]!, chunkShape[x]!, strides[x]!);
-  const { coords, base } = placeOfPlane(session, variable, request, resolution);
+  const { coords, base, scale } = placeOfPlane(session, variable, request, resolution);
   const chunks = chunksFromCentre(rows.keys(), columns.keys()).map(({ row, column }) => ({
     job: session.job(resolution, coords.with(y, row).with(x, column)),
-    place: { rows: rows.get(row)!, columns: columns.get(column)!, base },
+    place: { rows: rows.get(row)!, columns: columns.get(column)!, base, scale },
   }));
   return { resolution, chunks };
 }

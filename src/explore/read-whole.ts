@@ -47,13 +47,14 @@ export async function readWhole(
   );
   const isText = "SUO".includes(dataType.kind);
   const hasExact = dataType.itemSize === 8 && "iuMm".includes(dataType.kind);
-  const packing: Packing = { ...variable.packing, missing: packingOf(variable.attrs).missing };
+  const document = session.documentOf(source);
+  const ofLevel = source.level === 0 ? variable.packing : document.packing;
+  const packing: Packing = { ...ofLevel, missing: packingOf(variable.attrs).missing };
   const whole = {
     numbers: isText ? undefined : new Float64Array(count),
     texts: isText ? new Array<string>(count).fill("") : undefined,
     exact: hasExact ? new Array<bigint | undefined>(count) : undefined,
   };
-  const document = session.documentOf(source);
   for (const { coords, chunk } of chunks) copyChunk(whole, chunk, coords, document, packing);
   return whole;
 }

@@ -1,3 +1,4 @@
+import type { Packing } from "../cf/packing.js";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import type { DataType } from "../model/data-type.js";
@@ -12,6 +13,8 @@ export interface ReadableDocument {
    */
   readonly zarray: string;
   readonly dataType: DataType;
+  /** With stored numbers as the type has them. */
+  readonly packing: Packing;
   readonly shape: readonly number[];
   readonly chunkShape: readonly number[];
   /** Distance of neighbours in a decoded chunk, by axis, in values. */
@@ -35,7 +38,7 @@ const SAME_LENGTH = new Set(["shuffle", "bitround", "quantize"]);
 const TEXT_FILTERS = new Set(["vlen-utf8", "vlen-bytes", "json2"]);
 
 /** Returns how an array is read, or a sentence that says why a browser cannot. */
-export function readableDocument(document: JsonObject): ReadableDocument | string {
+export function readableDocument(document: JsonObject, packing: Packing): ReadableDocument | string {
   const { dtype = "", compressor = null } = document;
   const shape = numbersOf(document.shape);
   const chunkShape = numbersOf(document.chunks);
@@ -72,6 +75,7 @@ export function readableDocument(document: JsonObject): ReadableDocument | strin
   return Object.freeze({
     zarray: stringifyJson(zarray as unknown as JsonValue),
     dataType,
+    packing,
     shape,
     chunkShape,
     strides: stridesOf(chunkShape, document.order === "F"),

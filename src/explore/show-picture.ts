@@ -1,4 +1,4 @@
-import { ByteScale, MISSING } from "./byte-scale.js";
+import { MISSING } from "./byte-scale.js";
 import { isCurvilinear } from "./curvilinear-reader.js";
 import type { DatasetSession } from "./dataset-session.js";
 import { Picture } from "./picture.js";
@@ -20,13 +20,9 @@ export function planPicture(
 }
 
 /** Creates the picture of a plan, without any chunk. */
-export function emptyPicture(
-  { variable, outside, isMean, coarse }: PicturePlan,
-  request: ShowRequest,
-): Picture {
+export function emptyPicture({ outside, isMean, coarse }: PicturePlan, request: ShowRequest): Picture {
   const { width, height } = request.viewport;
-  const scale = new ByteScale(variable.packing, request.range);
-  const picture = new Picture(width, height, scale, { isMean, hasLevels: coarse.length > 0 });
+  const picture = new Picture(width, height, { isMean, hasLevels: coarse.length > 0 });
   const { pixels } = picture;
   // The page knows the edges of any other grid, and what is missing within them.
   if ("pixels" in outside) return picture;

@@ -67,12 +67,9 @@ function storedArray(path: string, document: JsonObject, allAttrs: JsonObject): 
   try {
     const dataType = parseDataType(zarray.dtype as JsonValue);
     const read = unsignedType(dataType, packing.isUnsigned);
-    return {
-      ...common,
-      dataType,
-      packing: roundToType(packing, read),
-      readable: readableDocument({ ...zarray, dtype: read.zarr }),
-    };
+    const rounded = roundToType(packing, read);
+    const readable = readableDocument({ ...zarray, dtype: read.zarr }, rounded);
+    return { ...common, dataType, packing: rounded, readable };
   } catch (error) {
     const dataType = parseDataType("|V1");
     return { ...common, dataType, packing, readable: `${messageOf(error)}.` };

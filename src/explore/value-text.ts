@@ -84,7 +84,11 @@ export function numberText(value: number, { kind, itemSize }: DataType): string 
   const isHalf = itemSize === 2;
   for (let digits = isHalf ? 3 : 6; digits < (isHalf ? 5 : 9); digits++) {
     const text = Number(value.toPrecision(digits));
-    if (isHalf ? Math.abs(text - value) <= Math.abs(value) * 2 ** -12 : Math.fround(text) === value)
+    if (
+      isHalf
+        ? Math.abs(text - value) < 2 ** (Math.floor(Math.log2(Math.abs(value))) - 11)
+        : Math.fround(text) === value
+    )
       return String(text);
   }
   return String(Number(value.toPrecision(isHalf ? 5 : 9)));

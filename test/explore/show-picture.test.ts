@@ -283,7 +283,11 @@ t.test("overviews come first, and are all that is read if they have a cell per p
     values: range(size * size).map(() => level * 5),
   });
   const store = await startStore(t, { v: coarse(0, 16) });
-  const overviews = await startStore(t, { "0/v": coarse(0, 16), "1/v": coarse(1, 8), "2/v": coarse(2, 4) });
+  const overviews = await startStore(t, {
+    "0/v": coarse(0, 16),
+    "1/v": coarse(1, 8),
+    "2/v": { ...coarse(2, 4), dtype: "<f4", values: range(16).map(() => 100), attrs: { scale_factor: 0.1 } },
+  });
   const client = createExploreClient();
   const opened = await client.ask(
     { kind: "open", store: store.url, overviews: overviews.url, group: "", token: "secret" },
