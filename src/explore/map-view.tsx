@@ -9,6 +9,7 @@ import { listenToPointers } from "./map-pointers.js";
 import type { ExploreModel } from "./model.js";
 import type { ShownFrame } from "./picture-loader.js";
 import { type Plane, planePixels, pointOf } from "./plane-box.js";
+import type { Box } from "./protocol.js";
 import { readoutOf } from "./readout.js";
 import { useValue } from "./use-value.js";
 
@@ -170,7 +171,7 @@ class PicturePainter {
       ];
       context.drawImage(source, begin.x, begin.y, end.x - begin.x, end.y - begin.y);
     }
-    this.#describe(frame);
+    this.#describe(frame, box);
   }
 
   #paint(frame: ShownFrame, model: ExploreModel, table: Uint8Array, isAbove: boolean): HTMLCanvasElement {
@@ -199,7 +200,7 @@ class PicturePainter {
   }
 
   /** Says on the element which picture it shows, for tests and for people who look closely. */
-  #describe({ request, done, total, level }: ShownFrame): void {
+  #describe({ request, done, total, level }: ShownFrame, shownBox: Box): void {
     const { box } = request.viewport;
     const { dataset } = this.#canvas;
     dataset.box = [box.left, box.bottom, box.right, box.top].join(",");
@@ -208,6 +209,7 @@ class PicturePainter {
     dataset.at = request.selection.at.join(",");
     dataset.done = `${done}/${total}`;
     dataset.level = String(level);
+    dataset.rests = String(!request.isMoving && box === shownBox);
   }
 }
 
