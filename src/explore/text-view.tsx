@@ -6,7 +6,7 @@ import "./plots.css";
 
 const count = format(",");
 /** Values that are shown of a longer variable. */
-const MAX_VALUES = 1000;
+const MAX_VALUES = 500;
 
 /** Texts of a variable, or why there are none. */
 type Texts =

@@ -21,7 +21,14 @@ interface PageState {
 }
 
 const STATES: readonly PageState[] = [
-  { name: "a map", hash: "v=air", shown: ".map .data[data-done='1/1']" },
+  {
+    name: "a map, and the variables",
+    hash: "v=air",
+    shown: ".map .data[data-done='1/1']",
+    async open(page, isPhone) {
+      if (isPhone) await page.getByRole("button", { name: "Variables" }).click();
+    },
+  },
   {
     name: "a map with a series, and code",
     hash: "v=air&p=245,40",
@@ -43,20 +50,17 @@ const STATES: readonly PageState[] = [
   },
   { name: "a plot of one axis", hash: "v=co2", shown: ".plot .u-over" },
   {
-    name: "a list of texts, and the variables",
+    name: "a list of texts, and the help",
     hash: "v=station",
     shown: ".text tbody",
-    async open(page, isPhone) {
-      if (isPhone) await page.getByRole("button", { name: "Variables" }).click();
-    },
-  },
-  {
-    name: "much to read, a wrong address, and the help",
-    hash: "v=packed&p=245,40&d.time=never",
-    shown: ".plot .note",
     async open(page) {
       await page.getByRole("button", { name: "Keys and help" }).click();
     },
+  },
+  {
+    name: "much to read, and an address that says what is not there",
+    hash: "v=packed&p=245,40&d.time=never",
+    shown: ".plot .note",
   },
 ];
 

@@ -119,7 +119,7 @@ t.test("plots in a browser", { skip: clientMissing("xarray", "chromium") }, asyn
     await show("grid", "v=title");
     t.match(await page.locator(".text .value").textContent(), "A text that is one value");
     await show("grid", "v=station");
-    t.equal(await page.locator(".text .note").textContent(), "The first 1,000 of 1,500 values");
+    t.equal(await page.locator(".text .note").textContent(), "The first 500 of 1,500 values");
     t.equal(await page.locator(".text tbody tr").nth(1).textContent(), "1Bern <b>");
   });
 
