@@ -1,27 +1,7 @@
 import type uPlot from "uplot";
-import type { Calendar } from "../cf/calendar.js";
 import { numberTicks } from "./axis-ticks.js";
 import { type DateTick, dateTicks } from "./date-ticks.js";
-
-/** What a plot shows. */
-export interface PlotContent {
-  /** Ascending. */
-  readonly positions: ArrayLike<number>;
-  /** One per position; null for gaps. */
-  readonly values: readonly (number | null)[];
-  readonly positionLabel: string;
-  readonly valueLabel: string;
-  /** Set if positions are days of a calendar. */
-  readonly calendar: Calendar | undefined;
-  /** Names at positions 0, 1, …; undefined if positions are numbers. */
-  readonly names: readonly string[] | undefined;
-  /** Whether positions run upwards, or downwards, instead of to the right. */
-  readonly isVertical: boolean;
-  readonly isDownward: boolean;
-  readonly isLog: boolean;
-  /** Whether values are bars as wide as the distance of positions: a histogram. */
-  readonly isBars: boolean;
-}
+import type { PlotContent } from "./shown-plot.js";
 
 /** Colours of a plot: CSS colours. */
 export interface PlotColours {

@@ -1,13 +1,33 @@
 import { format } from "d3-format";
+import type { Calendar } from "../cf/calendar.js";
 import { stepText } from "./axis-cells.js";
 import type { AxisValues, VariableDescription } from "./dataset-description.js";
 import { cellAt, plotValues, type SeriesPlace } from "./plot-axis.js";
-import type { PlotContent } from "./plot-options.js";
 import { placeText, seriesSummary, valueText } from "./plot-text.js";
 import type { RangeAnswer } from "./protocol.js";
 import { histogramCsv, seriesCsv } from "./save-csv.js";
 
 const count = format(",");
+
+/** What a plot shows. */
+export interface PlotContent {
+  /** Ascending. */
+  readonly positions: ArrayLike<number>;
+  /** One per position; null for gaps. */
+  readonly values: readonly (number | null)[];
+  readonly positionLabel: string;
+  readonly valueLabel: string;
+  /** Set if positions are days of a calendar. */
+  readonly calendar: Calendar | undefined;
+  /** Names at positions 0, 1, …; undefined if positions are numbers. */
+  readonly names: readonly string[] | undefined;
+  /** Whether positions run upwards, or downwards, instead of to the right. */
+  readonly isVertical: boolean;
+  readonly isDownward: boolean;
+  readonly isLog: boolean;
+  /** Whether values are bars as wide as the distance of positions: a histogram. */
+  readonly isBars: boolean;
+}
 
 /** A plot, and what its text says. */
 export interface ShownPlot {
