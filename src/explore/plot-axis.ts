@@ -30,6 +30,8 @@ export interface SeriesPlace {
   readonly at: readonly number[];
   readonly along: number;
   readonly axis: PlotAxis;
+  /** Centre of the cell on a curvilinear grid, whose axes have no coordinates. */
+  readonly onGrid: { readonly latitude: number; readonly longitude: number } | undefined;
 }
 
 /** Part of the axis of a plot that is shown. */

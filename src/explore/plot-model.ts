@@ -147,7 +147,10 @@ function placeOf(model: ExploreModel): SeriesPlace | undefined {
   const attrs =
     description.coordinate === undefined ? undefined : model.variableAt(description.coordinate)?.attrs;
   const axis = createPlotAxis(description, values[along] as AxisValues, attrs);
-  return { variable, values, at, along, axis };
+  const fixed = model.probes.fixed.value;
+  const isOnGrid = variable.curvilinear !== undefined && !model.camera.inCells.value;
+  const onGrid = fixed && isOnGrid ? { latitude: fixed.y, longitude: fixed.x } : undefined;
+  return { variable, values, at, along, axis, onGrid };
 }
 
 /** Returns the axis of a series: the one that is asked for, else time, else height or depth, else another axis that is not shown. */

@@ -61,7 +61,8 @@ export function plotOptions(
       {
         ...common(positionSide),
         scale: "x",
-        label: content.positionLabel,
+        // Dates say what they are.
+        ...(content.calendar === undefined && { label: content.positionLabel }),
         ...positionTicks(content, isVertical),
       },
       { ...common(valueSide), scale: "y", label: content.valueLabel },
@@ -72,7 +73,7 @@ export function plotOptions(
         stroke: () => colours().line,
         fill: isBars ? () => colours().fill : undefined,
         width: isBars ? 1 : 1.5,
-        points: isBars ? { show: false } : { size: 5, fill: () => colours().line },
+        points: isBars ? { show: false } : { size: 5, fill: () => colours().line, filter: lonePoints },
       } as uPlot.Series,
     ],
     legend: { show: false },
@@ -91,6 +92,17 @@ export function plotOptions(
       ],
     },
   };
+}
+
+/** Returns the values between gaps on both sides, which no line shows, if points are too dense to be drawn. */
+function lonePoints(plot: uPlot, series: number, areShown: boolean): number[] | null {
+  const values = plot.data[series] as (number | null)[];
+  if (areShown) return null;
+  const isGap = (index: number): boolean => values[index] === null || values[index] === undefined;
+  const lone = Array.from(values.keys()).filter(
+    (index) => !isGap(index) && isGap(index - 1) && isGap(index + 1),
+  );
+  return lone.length > 0 ? lone : null;
 }
 
 /** Returns ticks at round dates, names or numbers. */

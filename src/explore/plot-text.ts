@@ -15,10 +15,11 @@ export function valueText(value: number | null | undefined, variable: VariableDe
 }
 
 /** Returns where a series is, along all axes but its own: `40°N, 115°W, 850 hPa`. */
-export function placeText({ variable, values, at, along }: SeriesPlace): string {
-  return otherAxes(variable, along)
-    .map((axis) => cellText(variable, values, axis, at[axis] ?? 0))
-    .join(", ");
+export function placeText({ variable, values, at, along, onGrid }: SeriesPlace): string {
+  const places = otherAxes(variable, along).map((axis) => cellText(variable, values, axis, at[axis] ?? 0));
+  if (onGrid === undefined) return places.join(", ");
+  const { latitude, longitude } = onGrid;
+  return [...places, degreesText(latitude, "latitude", 3), degreesText(longitude, "longitude", 3)].join(", ");
 }
 
 /** Returns a value with its units, and no more digits than a description needs. */

@@ -54,7 +54,10 @@ export function PlotView({ model }: { readonly model: ExploreModel }) {
   const failure = isHistogram ? histogram.failure : series.failure;
   const saveCsv = (): void => {
     if (shown === undefined) return;
-    saveFile(fileName([shown.name, shown.place], "csv"), new Blob([shown.csv()], { type: "text/csv" }));
+    saveFile(
+      fileName([shown.name, shown.place], "csv"),
+      new Blob([shown.csv()], { type: "text/csv;charset=utf-8" }),
+    );
   };
   const savePng = async (): Promise<void> => {
     const figure = section.current?.querySelector<HTMLElement>(".chart");

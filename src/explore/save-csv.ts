@@ -39,7 +39,7 @@ function fieldOf(text: string): string {
 
 /** Returns the CSV file of a series: its axis with dates in its calendar, values, and where it is. */
 export function seriesCsv(place: SeriesPlace, series: ArrayLike<number>): string {
-  const { variable, values, at, along } = place;
+  const { variable, values, at, along, onGrid } = place;
   const axis = variable.axes[along];
   const length = axis?.length ?? 0;
   const { texts, numbers, units } = values[along] as AxisValues;
@@ -68,6 +68,11 @@ export function seriesCsv(place: SeriesPlace, series: ArrayLike<number>): string
     units: variable.units,
     values: Array.from(series, (value) => (Number.isNaN(value) ? undefined : unpackedText(variable, value))),
   };
+  if (onGrid !== undefined) {
+    const { latitude, longitude } = onGrid;
+    places.push({ name: "latitude", units: "degrees_north", values: { constant: String(latitude) } });
+    places.push({ name: "longitude", units: "degrees_east", values: { constant: String(longitude) } });
+  }
   return csvText([positions, column, ...places], length);
 }
 

@@ -62,7 +62,7 @@ const VALUES: readonly AxisValues[] = [
 
 function placeOf(variable: VariableDescription, along: number, at: readonly number[]): SeriesPlace {
   const axis = createPlotAxis(variable.axes[along]!, VALUES[along] as AxisValues);
-  return { variable, values: VALUES, at, along, axis };
+  return { variable, values: VALUES, at, along, axis, onGrid: undefined };
 }
 
 t.test("a series is saved with dates of its calendar, units, and its place", async (t) => {
@@ -86,6 +86,16 @@ t.test("packed values and axes without coordinates are saved as they are shown",
     "station,air,time,lat [degrees_north]\r\n0,301.3,2001-02-29T12:00:00,-45.5\r\n1,273.15,2001-02-29T12:00:00,-45.5\r\n",
   );
   t.equal(placeText(place), "2001-02-29 12:00, 45.5°S");
+});
+
+t.test("a place on a curvilinear grid has its latitude and longitude", async (t) => {
+  const onGrid = { latitude: 47.5, longitude: 8.25 };
+  const place = { ...placeOf(variableOf("<f4"), 0, [0, 1, 0]), onGrid };
+  t.equal(placeText(place), "45.5°S, station 0, 47.500°N, 8.250°E");
+  t.match(
+    seriesCsv(place, Float64Array.of(1, 2, 3)),
+    "station,latitude [degrees_north],longitude [degrees_east]\r\n2001-02-28T12:00:00,1,-45.5,0,47.5,8.25\r\n",
+  );
 });
 
 t.test("values are written with the digits of their type", async (t) => {
