@@ -5,6 +5,8 @@ import { daysOfIso } from "./date-ticks.js";
 
 /** The axis of a plot along which a series runs. Plain data. */
 export interface PlotAxis {
+  /** Name of the dimension; `index` if a coordinate is plotted, which would be its own axis. */
+  readonly dim: string;
   /** `lat [degrees_north]`, or the name of the dimension alone. */
   readonly label: string;
   /** Ascending: values of the coordinate, days since day 0 of the calendar, or indices. */
@@ -54,6 +56,7 @@ export function createPlotAxis(axis: AxisDescription, values: AxisValues, attrs:
   const order = positions?.length === length ? orderOf(positions) : undefined;
   if (positions === undefined || order === undefined) {
     return {
+      dim,
       label: dim,
       positions: Float64Array.from({ length }, (_, index) => index),
       isReversed: false,
@@ -64,6 +67,7 @@ export function createPlotAxis(axis: AxisDescription, values: AxisValues, attrs:
     };
   }
   return {
+    dim,
     label: values.units === undefined || calendar !== undefined ? dim : `${dim} [${values.units}]`,
     positions: order > 0 ? positions : positions.toReversed(),
     isReversed: order < 0,

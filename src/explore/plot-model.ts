@@ -1,4 +1,5 @@
 import { computed, effect, type ReadonlySignal, signal, untracked } from "@preact/signals-core";
+import { INDEX_AXIS } from "./axis-cells.js";
 import type { AxisValues, VariableDescription } from "./dataset-description.js";
 import type { ExploreModel, ReadFailure } from "./model.js";
 import { createPlotAxis, type SeriesPlace } from "./plot-axis.js";
@@ -144,12 +145,16 @@ function placeOf(model: ExploreModel): SeriesPlace | undefined {
   const along = alongOf(variable, probe?.along, resolved.axes);
   const description = variable.axes[along];
   if (description === undefined) return undefined;
-  const attrs =
-    description.coordinate === undefined ? undefined : model.variableAt(description.coordinate)?.attrs;
-  const axis = createPlotAxis(description, values[along] as AxisValues, attrs);
   const fixed = model.probes.fixed.value;
   const isOnGrid = variable.curvilinear !== undefined && !model.camera.inCells.value;
   const onGrid = fixed && isOnGrid ? { latitude: fixed.y, longitude: fixed.x } : undefined;
+  if (description.coordinate === variable.path) {
+    const axis = createPlotAxis({ ...description, dim: "index", role: undefined }, INDEX_AXIS);
+    return { variable, values: values.with(along, INDEX_AXIS), at, along, axis, onGrid };
+  }
+  const attrs =
+    description.coordinate === undefined ? undefined : model.variableAt(description.coordinate)?.attrs;
+  const axis = createPlotAxis(description, values[along] as AxisValues, attrs);
   return { variable, values, at, along, axis, onGrid };
 }
 

@@ -65,7 +65,7 @@ export function plotOptions(
         ...(content.calendar === undefined && { label: content.positionLabel }),
         ...positionTicks(content, isVertical),
       },
-      { ...common(valueSide), scale: "y", label: content.valueLabel },
+      { ...common(valueSide), scale: "y", label: content.valueLabel, ...valueTicks(content) },
     ],
     series: [
       {},
@@ -122,6 +122,10 @@ function positionTicks({ calendar, names }: PlotContent, isVertical: boolean): P
     },
     values: () => ticks.map(({ label }) => (isVertical ? label.replace("\n", " ") : label)),
   };
+}
+
+function valueTicks({ valueTick }: PlotContent): Partial<uPlot.Axis> {
+  return valueTick === undefined ? {} : { values: (_plot, splits) => splits.map(valueTick) };
 }
 
 function nameTicks(names: readonly string[], low: number, high: number, count: number): DateTick[] {

@@ -24,10 +24,11 @@ export function placeText({ variable, values, at, along, onGrid }: SeriesPlace):
 
 /** Returns a value with its units, and no more digits than a description needs. */
 function roundText(value: number, variable: VariableDescription): string {
-  return valueText(hasDates(variable) ? value : Number(value.toPrecision(5)), variable);
+  return valueText(isTime(variable) ? value : Number(value.toPrecision(5)), variable);
 }
 
-function hasDates({ dataType, attrs }: VariableDescription): boolean {
+/** Tells whether values of a variable are dates. */
+export function isTime({ dataType, attrs }: VariableDescription): boolean {
   return dataType.kind === "M" || cfTimeFormatter(attrs) !== undefined;
 }
 

@@ -39,12 +39,11 @@ function fieldOf(text: string): string {
 
 /** Returns the CSV file of a series: its axis with dates in its calendar, values, and where it is. */
 export function seriesCsv(place: SeriesPlace, series: ArrayLike<number>): string {
-  const { variable, values, at, along, onGrid } = place;
-  const axis = variable.axes[along];
-  const length = axis?.length ?? 0;
+  const { variable, values, at, along, axis, onGrid } = place;
+  const { length } = axis.positions;
   const { texts, numbers, units } = values[along] as AxisValues;
   const positions: CsvColumn = {
-    name: axis?.dim ?? "index",
+    name: axis.dim,
     units: texts === undefined && numbers !== undefined ? units : undefined,
     values:
       texts?.map((text) => (text === "NaT" ? undefined : text)) ??

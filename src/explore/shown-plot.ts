@@ -1,11 +1,12 @@
 import { format } from "d3-format";
 import type { Calendar } from "../cf/calendar.js";
-import { stepText } from "./axis-cells.js";
+import { shortDate, stepText } from "./axis-cells.js";
 import type { AxisValues, VariableDescription } from "./dataset-description.js";
 import { cellAt, plotValues, type SeriesPlace } from "./plot-axis.js";
-import { placeText, seriesSummary, valueText } from "./plot-text.js";
+import { isTime, placeText, seriesSummary, valueText } from "./plot-text.js";
 import type { RangeAnswer } from "./protocol.js";
 import { histogramCsv, seriesCsv } from "./save-csv.js";
+import { unpackedText } from "./value-text.js";
 
 const count = format(",");
 
@@ -17,6 +18,8 @@ export interface PlotContent {
   readonly values: readonly (number | null)[];
   readonly positionLabel: string;
   readonly valueLabel: string;
+  /** Writes a value beside its axis; undefined if values are numbers. */
+  readonly valueTick: ((value: number) => string) | undefined;
   /** Set if positions are days of a calendar. */
   readonly calendar: Calendar | undefined;
   /** Names at positions 0, 1, …; undefined if positions are numbers. */
@@ -60,13 +63,14 @@ export function seriesShown(
   const plotted = plotValues(axis, values, isLog);
   return {
     variable,
-    name: `${variable.name} along ${variable.dims[along]}`,
+    name: `${variable.name} along ${axis.dim}`,
     place: placeText(place),
     content: {
       positions: axis.positions,
       values: plotted,
       positionLabel: axis.label,
       valueLabel: labelOf(variable),
+      valueTick: isTime(variable) ? (value) => shortDate(unpackedText(variable, value)) : undefined,
       calendar: axis.calendar,
       names: axis.names,
       isVertical: axis.isVertical,
@@ -74,7 +78,7 @@ export function seriesShown(
       isLog,
       isBars: false,
     },
-    summary: seriesSummary(variable, plotted),
+    summary: seriesSummary(variable, plotValues(axis, values, false)),
     textOf: (index) => {
       const cell = cellAt(axis, index);
       return `${stepText(own, cell)}: ${valueText(values[cell], variable)}`;
@@ -109,6 +113,7 @@ export function histogramShown(
       values: bins.map((each) => (isLog && each === 0 ? null : each)),
       positionLabel: labelOf(variable),
       valueLabel: "values",
+      valueTick: undefined,
       calendar: undefined,
       names: undefined,
       isVertical: false,

@@ -34,9 +34,9 @@ async function settle(): Promise<void> {
 }
 
 /** Opens a model on a stub that finds every place at row 11 and column 20; series are answered by the test. */
-async function open(hash: string) {
+async function open(hash: string, variables = DATASET.variables) {
   const worker = new StubWorker();
-  worker.on("open", () => ({ kind: "opened", dataset: DATASET }));
+  worker.on("open", () => ({ kind: "opened", dataset: { attrs: {}, variables } }));
   worker.on("axis", ({ axis }) => ({ kind: "axis", values: AXES[axis]!, curvilinearExtent: undefined }));
   worker.on("range", () => FOUND);
   worker.on("probe", ({ selection }) => ({
@@ -161,4 +161,23 @@ t.test("plots say what they show, with gaps for what is missing", async (t) => {
   const histogram = histogramShown(describeVariable("t2m"), FOUND, false, true);
   t.equal(histogram.textOf(1), "270 to 310 K: 3 values");
   t.equal(histogram.summary, "4 values, 2 missing");
+});
+
+t.test("a coordinate is plotted by index, and times as dates", async (t) => {
+  const time = describeVariable("time", {
+    form: "plot",
+    dims: ["time"],
+    shape: [8],
+    axes: [{ ...describeVariable("t2m").axes[0]!, coordinate: "time" }],
+    plane: undefined,
+    attrs: { units: "hours since 2013-01-01" },
+    units: undefined,
+  });
+  const { plot } = await open("v=time", [time]);
+  const shown = seriesShown(plot.place.value!, AXES[0]!.numbers!, false, () => {});
+  t.equal(shown.name, "time along index");
+  t.same([...(shown.content.positions as Float64Array)], [0, 1, 2, 3, 4, 5, 6, 7]);
+  t.equal(shown.content.valueTick?.(6), "2013-01-01 06:00");
+  t.equal(shown.textOf(1), "1: 2013-01-01T06:00:00");
+  t.ok(shown.csv().startsWith("index,time\r\n0,2013-01-01T00:00:00\r\n"));
 });
