@@ -95,7 +95,7 @@ function accessOf(snapshot: DatasetSnapshot, array: ServedArray): ChunkAccess {
 }
 
 function expectedByteLength({ compute, served, itemSize }: EncodingPlan): number {
-  if (compute?.kind === "picture") return compute.width * compute.height;
+  if (compute?.kind === "picture" || compute?.kind === "line") return compute.width * compute.height;
   return elementCount(served.chunkShape) * (itemSize || EXPECTED_ITEM_BYTES);
 }
 

@@ -2,6 +2,7 @@ import type { ComputeStep } from "../zarr/plan/compute-step.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { coarsen } from "./coarsen.js";
 import type { KernelMemory } from "./kernel/kernel-memory.js";
+import { drawLine } from "./line-picture.js";
 import { drawPicture } from "./picture.js";
 
 /**
@@ -24,5 +25,7 @@ export function computeItems(
       return coarsen(items, plan, step, chunkCoords, memory);
     case "picture":
       return drawPicture(items, plan, step, chunkCoords);
+    case "line":
+      return drawLine(items, plan, step, chunkCoords);
   }
 }

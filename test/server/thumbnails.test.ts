@@ -119,6 +119,16 @@ t.test(
   },
 );
 
+t.test("a variable of one dimension is a line", async (t) => {
+  const data = Float32Array.of(1, 1, Number.NaN, 3);
+  const server = await serveArrays(t, { "/": [{ name: "v", data, shape: [4], dims: ["station"] }] });
+  const png = await pictureOf(server, "v", "size=64&range=0,4");
+  t.strictSame([png.width, png.height], [64, 32]);
+  const drawn = rowsOf(png).map((row) => row.map((index) => index > 0));
+  const rowIn = (column: number) => drawn.findLastIndex((row) => row[column]);
+  t.strictSame([rowIn(0), rowIn(20), rowIn(40), rowIn(60)], [23, 23, -1, 8]);
+});
+
 t.test("is found by its ETag, has a length for HEAD, and parts", async (t) => {
   const server = await serveArrays(t, { "/": [{ name: "v", ...SIX }] });
   const path = "/datasets/d/thumbnail/v.png";
@@ -149,12 +159,13 @@ t.test("answers what is wrong with a sentence", async (t) => {
     "/": [
       { name: "v", ...SIX },
       { ...LAT, data: Float64Array.of(-10, 10) },
+      { name: "series", data: Float32Array.of(1, 5, Number.NaN, 2), shape: [4], dims: ["station"] },
       { name: "text", data: new Uint8Array(8), dtype: "|S2", shape: [2, 2] },
       { name: "flags", data: new Uint8Array(4), shape: [2, 2], attrs: { flag_values: [0, 1] } },
     ],
   });
   for (const [path, detail] of [
-    ["lat", /'lat' of dataset 'd' has no picture: it has 1 dimension,/],
+    ["lat", /'lat' of dataset 'd' has no picture: it is the coordinate/],
     ["text", /no numbers/],
     ["nope", /Variable 'nope' not found in dataset 'd'/],
     ["", /Variable '' not found/],
@@ -173,6 +184,8 @@ t.test("answers what is wrong with a sentence", async (t) => {
       "index.lat",
       "Expected no index, since the picture shows all dimensions, received 'lat'",
     ],
+    ["series", "scale=magma", "scale", "Expected no scale, since the picture is a line, received 'magma'"],
+    ["flags", "range=0,1", "range", "Expected no range, since values are categories, received '0,1'"],
     ["flags", "scale=magma", "scale", "Expected no scale, since values are categories, received 'magma'"],
   ] as const) {
     const answer = await server.get(`/datasets/d/thumbnail/${path}.png?${query}`);

@@ -1,9 +1,10 @@
 import { axisRole, type Plane, planeOf } from "../../cf/axis-roles.js";
 import type { DatasetSnapshot, ServedArray } from "../../dataset/dataset.js";
 import { completeCodec, decodeProblem } from "../../zarr/plan/codec-rules.js";
-import { formatByteLength, formatCount, formatCounted } from "../format-number.js";
+import { formatByteLength, formatCount } from "../format-number.js";
+import { isIndexCoordinate } from "../variable-row.js";
 import { coordinateOf } from "./coordinates.js";
-import { boxOf, MAX_DECODED_BYTES, shownShare, unitBytes } from "./picture-box.js";
+import { boxOf, lineBoxOf, MAX_DECODED_BYTES, shownShare, unitBytes } from "./picture-box.js";
 
 /** Greatest width and height of a picture in pixels, unless a request says another. */
 export const DEFAULT_PICTURE_SIZE = 320;
@@ -13,8 +14,8 @@ export interface PictureChoice {
   /** The snapshot that has `array`: the dataset's, or that of its overviews. */
   readonly snapshot: DatasetSnapshot;
   readonly array: ServedArray;
-  /** Dimensions that run down and to the right. */
-  readonly plane: Plane;
+  /** Axes that run down and to the right; undefined if the picture is a line, of the only axis. */
+  readonly plane: Plane | undefined;
   /** Elements per axis that are shown. */
   readonly boxShape: readonly number[];
   /** Place of the box in the grid of such boxes: the index along axes that are not shown. */
@@ -46,34 +47,35 @@ export function choosePicture(
   if (!"biuf".includes(dataType.kind)) return { problem: `it holds no numbers but ${dataType.numpyName}` };
   const attributesOf = (dim: string) => coordinateOf(snapshot, variable, dim)?.variable.attrs;
   const plane = planeOf(dims, attributesOf);
-  if (plane === undefined)
-    return { problem: `it has ${formatCounted(dims.length, "dimension")}, and a picture needs two` };
+  if (dims.length === 0) return { problem: "it has no dimensions" };
+  if (isIndexCoordinate(variable)) return { problem: "it is the coordinate of its own dimension" };
   if (shape.includes(0)) return { problem: "it has no values" };
   const codec = [...stored.codecs, ...(stored.variants ?? []).flat()]
     .map((each) => decodeProblem(completeCodec(each)))
     .find((each) => each !== undefined);
   if (codec !== undefined) return { problem: codec };
 
-  const from = sourceOf(snapshot, array, plane, size);
-  const box = boxOf(from.array, plane, array);
+  const from = plane === undefined ? { snapshot, array } : sourceOf(snapshot, array, plane, size);
+  const box = plane === undefined ? lineBoxOf(array) : boxOf(from.array, plane, array);
   if (box === undefined) {
     return {
-      problem: `its chunks have ${formatByteLength(unitBytes(from.array, plane))}, and at most ${formatByteLength(MAX_DECODED_BYTES)} are read for a picture`,
+      problem: `its chunks have ${formatByteLength(unitBytes(from.array, plane ?? { y: 0, x: 0 }))}, and at most ${formatByteLength(MAX_DECODED_BYTES)} are read for a picture`,
     };
   }
   const position = box.position.map((index, axis) => {
-    if (axis === plane.y || axis === plane.x) return index;
+    if (plane === undefined || axis === plane.y || axis === plane.x) return index;
     const isTime = axisRole(dims[axis] as string, attributesOf(dims[axis] as string)) === "T";
     return isTime ? Math.floor((shape[axis] as number) / 2) : 0;
   });
   return { ...from, plane, boxShape: box.boxShape, position, isCentre: box.isCentre };
 }
 
-/** Returns the width and height of a picture in pixels: the proportions of its cells, in a square of `size` pixels. */
+/** Returns the width and height of a picture in pixels: the proportions of its cells, in a square of `size` pixels; 2 to 1 for a line. */
 export function pictureSize(
   { boxShape, plane, array }: Pick<PictureChoice, "boxShape" | "plane" | "array">,
   size: number = DEFAULT_PICTURE_SIZE,
 ): { readonly width: number; readonly height: number } {
+  if (plane === undefined) return { width: size, height: Math.round(size / 2) };
   const [rows, columns] = [plane.y, plane.x].map((axis) =>
     Math.min(boxShape[axis] as number, array.variable.shape[axis] as number),
   ) as [number, number];
@@ -84,13 +86,14 @@ export function pictureSize(
 /** Describes a picture in a line, for people who do not see it: `air at time 1460 of 2,920`. */
 export function describePicture({ array, plane, boxShape, position, isCentre }: PictureChoice): string {
   const { name, dims, shape } = array.variable;
+  const axes = plane === undefined ? [0] : [plane.y, plane.x];
   const places = dims.flatMap((dim, axis) =>
-    axis === plane.y || axis === plane.x || shape[axis] === 1
+    axes.includes(axis) || shape[axis] === 1
       ? []
       : [`${dim} ${formatCount(position[axis] as number)} of ${formatCount(shape[axis] as number)}`],
   );
-  const shown = [plane.y, plane.x].map((axis) => formatCount(boxShape[axis] as number)).join(" × ");
-  const all = [plane.y, plane.x].map((axis) => formatCount(shape[axis] as number)).join(" × ");
+  const shown = axes.map((axis) => formatCount(boxShape[axis] as number)).join(" × ");
+  const all = axes.map((axis) => formatCount(shape[axis] as number)).join(" × ");
   const at = places.length === 0 ? "" : ` at ${places.join(", ")}`;
   return `${name}${at}${isCentre ? `: the centre, ${shown} of ${all} cells` : ""}`;
 }

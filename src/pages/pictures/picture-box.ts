@@ -80,6 +80,19 @@ export function boxOf(array: ServedArray, plane: Plane, base = array): PictureBo
   return { boxShape, position, isCentre: true };
 }
 
+/** Returns the part of an array with one axis that is shown, as {@link boxOf} does. */
+export function lineBoxOf(array: ServedArray): PictureBox | undefined {
+  const { shape, rows, max } = unitsOf(array, { y: 0, x: 0 }, array);
+  if (max === 0) return undefined;
+  const length = array.variable.shape[0] as number;
+  const boxLength = rows <= max ? length : max * (shape[0] as number);
+  return {
+    boxShape: [boxLength],
+    position: [Math.floor(Math.floor(length / 2) / boxLength)],
+    isCentre: rows > max,
+  };
+}
+
 function unitsOf(array: ServedArray, plane: Plane, base: ServedArray): ReadUnits {
   const shape = unitShape(array, plane);
   const [rows, columns] = [countOf(array, shape, plane.y), countOf(array, shape, plane.x)];

@@ -26,6 +26,7 @@ export async function pictureFlips(
   { plane }: Pick<PictureChoice, "plane">,
   directionOf: DirectionOf,
 ): Promise<PictureFlips> {
+  if (plane === undefined) return { isFlippedY: false, isFlippedX: false };
   const [dimY, dimX] = [variable.dims[plane.y] as string, variable.dims[plane.x] as string];
   const ofY = coordinateOf(snapshot, variable, dimY) ?? latitudesOf(snapshot, variable, [dimY, dimX]);
   const ofX = coordinateOf(snapshot, variable, dimX);

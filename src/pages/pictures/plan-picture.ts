@@ -3,7 +3,7 @@ import { encoderRevision } from "../../codec/encoder-revision.js";
 import { PNG_ZLIB_LEVEL } from "../../codec/png.js";
 import { COLOUR_REVISION, type ColourScaleName } from "../../colour/colour-scales.js";
 import type { ServedArray } from "../../dataset/dataset.js";
-import type { PictureStep } from "../../zarr/plan/compute-step.js";
+import type { ComputeStep } from "../../zarr/plan/compute-step.js";
 import { createComputePlan } from "../../zarr/plan/create-compute-plan.js";
 import { type PictureChoice, pictureSize } from "./choose-picture.js";
 import type { PictureFlips } from "./picture-flips.js";
@@ -28,21 +28,21 @@ export function planPicture(choice: PictureChoice, style: PictureStyle, flips: P
   const { array, plane, boxShape } = choice;
   const { variable, document, stored } = array;
   const { size, ...colours } = style;
-  const compute: PictureStep = {
-    kind: "picture",
+  const common = {
     from: variable.dataType,
     packing: packingOf(variable.attrs, document.fill_value),
-    ...plane,
-    ...flips,
     ...pictureSize(choice, size),
-    ...colours,
-    categories: isCategorical(variable.attrs) ? flagValuesOf(variable.attrs) : undefined,
     revision: [
       PICTURE_REVISION,
       COLOUR_REVISION,
       encoderRevision({ id: "zlib", level: PNG_ZLIB_LEVEL }),
     ].join(" "),
   };
+  const categories = isCategorical(variable.attrs) ? flagValuesOf(variable.attrs) : undefined;
+  const compute: ComputeStep =
+    plane === undefined
+      ? { kind: "line", ...common, range: style.range }
+      : { kind: "picture", ...common, ...plane, ...flips, ...colours, categories };
   // A picture without values is a transparent one.
   const request = { path: variable.path, box: boxShape, compute, encode: [], absentIsAbsent: false };
   const plan = createComputePlan(stored, request);

@@ -28,7 +28,7 @@ const thumbnailPlugin: Plugin = {
         description:
           "A slice of the two horizontal dimensions, at the middle time and the first index of other dimensions. `index.{dimension}=n` chooses another, from the end if `n` is negative. " +
           "Missing values are transparent. At most 16 chunks of 64 MiB in all are read: of a larger slice an overview is shown, or its centre. " +
-          "Variables without two dimensions and without numbers have no picture.",
+          "A variable of one dimension is shown as a line; coordinates of their own dimension, texts and scalars have no picture.",
         contentType: "image/png",
         parameters: { dataset_id: "Id of the dataset", var: "Path of the variable: `t2m`, `a/b/t2m`" },
         query: PICTURE_PARAMETERS,
@@ -52,20 +52,24 @@ async function servePicture(context: PluginContext, { params, query }: RouteRequ
     const message = `Variable '${path}' of dataset '${snapshot.id}' has no picture: ${choice.problem}`;
     throw new ZpublishError("not-found", message);
   }
-  if (isCategorical(array.variable.attrs)) assertNoScale(style);
-  const { y, x } = choice.plane;
-  const place = placeAt(choice.position, array.variable, [y, x], indices);
+  const { plane } = choice;
+  if (plane === undefined) assertNoScale(style, "the picture is a line");
+  else if (isCategorical(array.variable.attrs)) {
+    if (style.range !== undefined)
+      throw wrong("range", "not_applicable", "no range, since values are categories", `${style.range}`);
+    assertNoScale(style, "values are categories");
+  }
+  const shown = plane === undefined ? [0] : [plane.y, plane.x];
+  const place = placeAt(choice.position, array.variable, shown, indices);
   const flips = await pictureFlips(snapshot, array, choice, (each) => directionOf(context, snapshot, each));
   const picture = planOnce(context, snapshot, choice, style, () => planPicture(choice, style, flips));
   return context.chunks.serve(choice.snapshot, picture, place.join("."), "image/png");
 }
 
 /** @throws ZpublishError `invalid-query` */
-function assertNoScale({ range, scale, isReversed }: PictureStyle): void {
-  if (range !== undefined)
-    throw wrong("range", "categories", "no range, since values are categories", `${range}`);
-  if (scale !== undefined) throw wrong("scale", "categories", "no scale, since values are categories", scale);
-  if (isReversed) throw wrong("reversed", "categories", "no scale, since values are categories", "true");
+function assertNoScale({ scale, isReversed }: PictureStyle, reason: string): void {
+  if (scale !== undefined) throw wrong("scale", "not_applicable", `no scale, since ${reason}`, scale);
+  if (isReversed) throw wrong("reversed", "not_applicable", `no scale, since ${reason}`, "true");
 }
 
 /** Returns the direction of a coordinate, read once per snapshot. A failure is not kept. */

@@ -6,7 +6,7 @@ import type { DataType } from "../../model/data-type.js";
  * Work on the items of a gathered box before they are encoded: of a plan of kind `rechunk`. `shape`, `stored` and `served` of such a
  * plan describe the array that is read; its `served` chunks are the boxes that are gathered. Plain data.
  */
-export type ComputeStep = CoarsenStep | PictureStep;
+export type ComputeStep = CoarsenStep | PictureStep | LineStep;
 
 /**
  * How cells of the level below become one of the level above. Missing values are left out, but by `nearest`, which takes the first cell
@@ -64,5 +64,19 @@ export interface PictureStep {
    */
   readonly categories?: readonly number[] | undefined;
   /** Names what the bytes depend on besides: colours, the way of drawing, and the encoder. */
+  readonly revision: string;
+}
+
+/** Makes a small picture (PNG) of a box with one axis: its values as a line from left to right. */
+export interface LineStep {
+  readonly kind: "line";
+  readonly from: DataType;
+  readonly packing: Packing;
+  /** Size in pixels. */
+  readonly width: number;
+  readonly height: number;
+  /** Values at the bottom and the top; undefined if the values of the picture decide. */
+  readonly range?: readonly [low: number, high: number] | undefined;
+  /** Same as in {@link PictureStep}. */
   readonly revision: string;
 }

@@ -160,8 +160,8 @@ t.test("an array in memory is no chunk that has to be decoded", async (t) => {
 
 t.test("has no picture of what is no plane of numbers, and says why", async (t) => {
   const cases: [StoredArray, RegExp][] = [
-    [array("v", [], []), /0 dimensions/],
-    [array("v", ["x"], [5]), /1 dimension,/],
+    [array("v", [], []), /no dimensions/],
+    [array("v", ["v"], [5]), /coordinate of its own dimension/],
     [array("v", ["y", "x"], [5, 0], [5, 1]), /no values/],
     [array("v", ["y", "x"], [5, 5], [5, 5], { dataType: parseDataType("|S4") }), /no numbers but bytes32/],
     [
@@ -231,4 +231,14 @@ t.test("describes itself, and says if it shows the centre only", async (t) => {
     describePicture(chosen(snapshotOf(array("v", ["y", "x"], [1000, 2000], [100, 100])))),
     "v: the centre, 400 × 400 of 1,000 × 2,000 cells",
   );
+});
+
+t.test("shows a variable of one dimension as a line, or the centre of it", async (t) => {
+  const line = chosen(snapshotOf(array("v", ["time"], [1000], [100])));
+  t.match(line, { plane: undefined, boxShape: [1000], position: [0], isCentre: false });
+  t.strictSame(pictureSize(line, 200), { width: 200, height: 100 });
+  t.equal(describePicture(line), "v");
+  const long = chosen(snapshotOf(array("v", ["time"], [10_000], [100])));
+  t.match(long, { boxShape: [1600], position: [3], isCentre: true });
+  t.equal(describePicture(long), "v: the centre, 1,600 of 10,000 cells");
 });
