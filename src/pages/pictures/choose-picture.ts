@@ -33,8 +33,9 @@ export interface NoPicture {
 }
 
 /**
- * Chooses the picture of a variable: its plane by the roles of axes, at the middle time, else at the first index. A plane of too many
- * chunks is taken from the coarsest overview that has as many cells as the picture pixels; if none may be read whole, a centre is shown.
+ * Chooses the picture of a variable. It is a plane by the roles of axes, at the middle time, else at the first index; a variable with
+ * one axis is a line. A plane of too many chunks is taken from the coarsest overview that has as many cells as the picture pixels. If
+ * none may be read whole, its centre is shown.
  * @param size Greatest width and height in pixels.
  */
 export function choosePicture(

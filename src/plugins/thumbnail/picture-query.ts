@@ -24,7 +24,8 @@ export const PICTURE_PARAMETERS: Readonly<Record<string, QueryParameter>> = {
     schema: { type: "integer", minimum: MIN_SIZE, maximum: MAX_SIZE, default: DEFAULT_PICTURE_SIZE },
   },
   range: {
-    description: "Values of the first and last colour, `240,310`. Default: by percentiles of the picture",
+    description:
+      "Values of the first and last colour, or of the bottom and top of a line: `240,310`. Default: by the values of the picture",
     schema: { type: "string", examples: ["240,310"] },
   },
   scale: {
