@@ -15,6 +15,7 @@ import { scaleVariables } from "./scale-variables.js";
 import { scaleWorkers } from "./scale-workers.js";
 import { singleFlight } from "./single-flight.js";
 import { slowClients } from "./slow-clients.js";
+import { thumbnails } from "./thumbnails.js";
 import { transcodeCold } from "./transcode-cold.js";
 import { zarr3 } from "./zarr3.js";
 
@@ -23,6 +24,7 @@ export const EXPERIMENTS: Readonly<Record<string, Experiment>> = {
   codecs,
   "transcode-cold": transcodeCold,
   overviews,
+  thumbnails,
   zarr3,
   remote,
   files,
