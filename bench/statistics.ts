@@ -11,3 +11,17 @@ export function median(values: readonly number[]): number | undefined {
   const middle = sorted.length >> 1;
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
+
+/** Pearson's correlation of two lists of one length. */
+export function correlate(a: readonly number[], b: readonly number[]): number {
+  const mean = (values: readonly number[]) => values.reduce((sum, each) => sum + each, 0) / values.length;
+  const [meanA, meanB] = [mean(a), mean(b)];
+  let [both, ofA, ofB] = [0, 0, 0];
+  for (const [index, each] of a.entries()) {
+    const [da, db] = [each - meanA, b[index]! - meanB];
+    both += da * db;
+    ofA += da * da;
+    ofB += db * db;
+  }
+  return both / Math.sqrt(ofA * ofB);
+}

@@ -2,6 +2,7 @@ import { browserHttp2 } from "./browser-http2.js";
 import { codecs } from "./codecs.js";
 import { coldStart } from "./cold-start.js";
 import type { Experiment } from "./experiment.js";
+import { explore } from "./explore.js";
 import { files } from "./files.js";
 import { fleet } from "./fleet.js";
 import { infoUnderEncodes } from "./info-under-encodes.js";
@@ -25,6 +26,7 @@ export const EXPERIMENTS: Readonly<Record<string, Experiment>> = {
   "transcode-cold": transcodeCold,
   overviews,
   thumbnails,
+  explore,
   zarr3,
   remote,
   files,

@@ -8,7 +8,7 @@ import { checkLoad } from "../load/check-load.js";
 import { runNodeLoad } from "../load/node-load.js";
 import { readProcessCost } from "../process-cost.js";
 import { type RunningZpublish, startZpublish } from "../start-zpublish.js";
-import { median } from "../statistics.js";
+import { correlate, median } from "../statistics.js";
 import type { Experiment, ExperimentContext } from "./experiment.js";
 import { dataProgress, openMibStore } from "./open-mib-store.js";
 
@@ -175,18 +175,4 @@ function checkPicture(png: Buffer, step: number, side: number): void {
     throw new Error(
       `thumbnails: expected a picture of step ${step}, received a correlation of ${correlation}`,
     );
-}
-
-/** Pearson's correlation. */
-function correlate(a: readonly number[], b: readonly number[]): number {
-  const mean = (values: readonly number[]) => values.reduce((sum, each) => sum + each, 0) / values.length;
-  const [meanA, meanB] = [mean(a), mean(b)];
-  let [both, ofA, ofB] = [0, 0, 0];
-  for (const [index, each] of a.entries()) {
-    const [da, db] = [each - meanA, b[index]! - meanB];
-    both += da * db;
-    ofA += da * da;
-    ofB += db * db;
-  }
-  return both / Math.sqrt(ofA * ofB);
 }

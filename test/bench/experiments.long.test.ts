@@ -26,6 +26,7 @@ const context: ExperimentContext = {
 /** Clients that an experiment runs. */
 const CLIENTS: Readonly<Record<string, Parameters<typeof clientMissing>>> = {
   "browser-http2": ["chromium", "nginx", "haproxy"],
+  explore: ["chromium"],
   files: ["h5netcdf", "h5py", "netcdf4", "xarray"],
 };
 
