@@ -230,7 +230,7 @@ t.test(
           box[3] + ((box[1] - box[3]) * (py + 0.5)) / height,
         ]);
         seen.push(shown);
-          jobs.push({
+        jobs.push({
           variable,
           at,
           y,
