@@ -226,3 +226,29 @@ function isClose(a: number | bigint, b: number | bigint, { kind, itemSize }: Dat
   const error = { 2: 1e-3, 4: 1e-7, 8: 1e-15 }[itemSize] as number;
   return Math.abs(Number(a) - Number(b)) <= error * Math.max(1, Math.abs(Number(b)));
 }
+
+t.test("the nearest item may be of any type", async (t) => {
+  const type = parseDataType("|S3");
+  const step: CoarsenStep = {
+    ...{ kind: "coarsen", method: "nearest", factors: [2, 2], packing: NONE, from: type, to: type },
+    ...{ missingItem: null, fillItem: Buffer.from("---") },
+  };
+  const plan = { shape: [3, 3], served: { chunkShape: [4, 4] } } as unknown as EncodingPlan;
+  const items = Buffer.from("aaaxxxbbb###xxxxxxxxx###cccxxxddd############");
+  t.equal(Buffer.from(coarsen(items, plan, step, [0, 0])).toString(), "aaabbbcccddd");
+  const wide = { shape: [1, 3], served: { chunkShape: [4, 4] } } as unknown as EncodingPlan;
+  t.equal(Buffer.from(coarsen(items, wide, step, [0, 0])).toString(), "aaabbb------");
+});
+
+t.test("a type that has no numbers is an error", async (t) => {
+  const type = parseDataType("<M8[s]");
+  const step: CoarsenStep = {
+    ...{ kind: "coarsen", method: "mean", factors: [2], packing: NONE, from: type, to: parseDataType("<f8") },
+    ...{ missingItem: null, fillItem: null },
+  };
+  const plan = { shape: [2], served: { chunkShape: [2] } } as unknown as EncodingPlan;
+  t.throws(() => coarsen(new Uint8Array(16), plan, step, [0]), {
+    code: "codec-failed",
+    message: "expected numbers, received datetime64[s]",
+  });
+});
