@@ -211,6 +211,22 @@ t.test("what has no mean is refused by name", async (t) => {
   }
 });
 
+t.test("boxes that are larger than chunks may be are refused", async (t) => {
+  const snapshot = createSnapshot(
+    config,
+    storedTree([{ path: "/", attrs: {}, arrays: [storedArray("a", typed("<f4", null))] }]),
+    "no-cache",
+  );
+  const request = { name: "a", path: "1/a", factors: [2, 2], method: "mean" } as const;
+  const make = (maxChunkBytes: number) => () =>
+    createLevelArray(snapshot.arrays.get("a") as ServedArray, request, { ...context, maxChunkBytes });
+  t.throws(make(63), {
+    code: "unsupported",
+    message: "array '1/a': expected boxes of at most 63 bytes, received (4, 4), which is 64",
+  });
+  t.doesNotThrow(make(64));
+});
+
 t.test("axes that are empty, short or not halved keep their place", async (t) => {
   const { document, plan } = levelOfStored(
     { ...typed("<f4", null), shape: [0, 1, 5], chunkShape: [2, 1, 2] },
