@@ -2,7 +2,7 @@
 
 export type { ChunkService } from "./chunk/chunk-service.js";
 export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
-export type { DatasetSnapshot, Datasets, ServedArray } from "./dataset/dataset.js";
+export type { DatasetSnapshot, Datasets, OverviewLevels, ServedArray } from "./dataset/dataset.js";
 export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
 export type { Document } from "./http/document.js";
 export type { Body, BodyReply, DocumentReply, RedirectReply, Reply, RouteRequest } from "./http/reply.js";
