@@ -249,6 +249,26 @@ t.test("level 0 and arrays without horizontal axes are the dataset's own chunks"
   t.equal(head.headers.get("etag"), etag);
 });
 
+t.test("the cache has one entry for a chunk of the dataset and of level 0", async (t) => {
+  const cache = { directory: t.testdir(), maxBytes: 2 ** 26 };
+  const encoding = { compressor: { id: "zlib", level: 1 } };
+  const { get } = await startServer(t, {
+    cache,
+    datasets: [datasetOf("map", mapSource(), { ...ASKED, encoding })],
+  });
+  const originOf = async (path: string) => {
+    const response = await get(`/datasets/map/${path}`);
+    await response.arrayBuffer();
+    return response.headers.get("x-cache");
+  };
+  t.equal(await originOf("overviews/zarr/0/t/0.1.1"), "MISS");
+  t.equal(await originOf("zarr/t/0.1.1"), "HIT");
+  t.equal(await originOf("overviews/zarr3/0/t/c/0/1/1"), "HIT");
+  t.equal(await originOf("overviews/zarr/2/t/0.0.0"), "MISS");
+  t.equal(await originOf("overviews/zarr/2/t/0.0.0"), "HIT");
+  t.equal(await originOf("overviews/zarr/1/t/0.0.0"), "HIT", "made on the way");
+});
+
 t.test("what is not there is 404, with a sentence", async (t) => {
   const { get, json } = await startServer(t, {
     datasets: [datasetOf("map", mapSource(), ASKED), datasetOf("plain", mapSource())],

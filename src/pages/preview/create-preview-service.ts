@@ -2,7 +2,7 @@ import { cfTimeFormatter } from "../../cf/cf-time.js";
 import { packingOf } from "../../cf/packing.js";
 import { fillBuffer } from "../../codec/fill-buffer.js";
 import type { ChunkOutcome } from "../../codec/made-chunk.js";
-import { errorFromData } from "../../errors.js";
+import { errorFromData, ZpublishError } from "../../errors.js";
 import { elementCount } from "../../model/chunk-grid.js";
 import type { ChunkTask } from "../../pool/chunk-task.js";
 import { createEncodingPlan } from "../../zarr/plan/create-encoding-plan.js";
@@ -89,14 +89,25 @@ async function readUnpacked(
   const [length = 0, ...others] = stored.shape;
   if (others.length > 0 || length === 0 || length > MAX_NUMBERS) return undefined;
   if (readNumbers(new Uint8Array(), stored.dataType) === undefined) return undefined;
-  const asked = { chunkShape: [length], compressor: null, filters: null };
-  const { plan } = createEncodingPlan(stored, asked, { maxChunkBytes: MAX_CHUNK_BYTES });
+  const plan = planOfAll(stored, length);
+  if (plan === undefined) return undefined;
   const items = readNumbers(await readChunk(plan, [0], makeChunk), stored.dataType);
   const { missing, scale, offset } = packingOf(stored.attrs, stored.fill.served);
   return items?.map((item) => {
     const number = Number(item);
     return missing.includes(number) ? Number.NaN : number * scale + offset;
   });
+}
+
+/** Plans one chunk of all items; undefined if they cannot be decoded. */
+function planOfAll(stored: StoredArray, length: number): EncodingPlan | undefined {
+  const asked = { chunkShape: [length], compressor: null, filters: null };
+  try {
+    return createEncodingPlan(stored, asked, { maxChunkBytes: MAX_CHUNK_BYTES }).plan;
+  } catch (error) {
+    if (error instanceof ZpublishError && error.code === "unsupported") return undefined;
+    throw error;
+  }
 }
 
 /** Reads objects. They have no fixed size, so their chunks are read in the stored grid. */

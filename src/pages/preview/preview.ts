@@ -9,8 +9,8 @@ export interface PreviewService {
    */
   values(array: ServedArray): Promise<PreviewValues | undefined>;
   /**
-   * Returns all values of a short one-dimensional variable, unpacked, NaN for missing ones. Undefined if they are no numbers, or more
-   * than 262,144.
+   * Returns all values of a short one-dimensional variable, unpacked, NaN for missing ones. Undefined if they are no numbers,
+   * cannot be decoded, or are more than 262,144.
    * @throws ZpublishError if the source or a codec failed.
    */
   numbers(array: ServedArray): Promise<readonly number[] | undefined>;
