@@ -84,7 +84,7 @@ export function picturedArray(snapshot: DatasetSnapshot, group: Group): PlacedAr
   for (const each of group === root ? groups.values() : [group]) {
     if (++searched > MAX_SEARCHED_GROUPS) break;
     const candidates = [...each.variables.values()]
-      .filter(({ name, shape }) => shape.length >= 2 && !each.coordinateNames.has(name))
+      .filter(({ name, shape }) => shape.length > 0 && !each.coordinateNames.has(name))
       .sort((a, b) => b.shape.length - a.shape.length)
       .slice(0, MAX_CHOSEN);
     for (const { path } of candidates) {

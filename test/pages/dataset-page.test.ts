@@ -187,6 +187,20 @@ t.test("pictures and the explorer of a group are those of its variables", async 
   t.match(render({ snapshot }), "thumbnail/model%20b/coarse/tas.png", "the root shows the first there is");
 });
 
+t.test("the picture of a dataset is a map if it has one, else whatever there is", async (t) => {
+  const imageOf = (variables: FakeGroup["variables"]) =>
+    /og:image" content="\ufdd0\/datasets\/d\/thumbnail\/(\w+)\.png/.exec(
+      render({ snapshot: fakeSnapshot("d", { variables: variables ?? {} }) }),
+    )?.[1];
+  const series = { dims: ["time"], shape: [10] };
+  const table = { dims: ["time", "station", "level"], shape: [10, 5, 4] };
+  const map = { dims: ["lat", "lon"], shape: [9, 18] };
+  t.equal(imageOf({ series, table, map }), "map");
+  t.equal(imageOf({ series, table }), "table");
+  t.equal(imageOf({ series }), "series");
+  t.equal(imageOf({ name: { ...map, type: fakeType("U", 20) } }), undefined);
+});
+
 t.test("what a server does not have is not linked to", async (t) => {
   const snapshot = airTemperature();
   const neither = render({ snapshot, looks: { explorer: false, pictures: false } });
