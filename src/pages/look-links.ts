@@ -69,9 +69,9 @@ export interface PlacedArray {
   readonly array: ServedArray;
 }
 
-/** Maximum of groups in which the picture of a dataset is looked for, and of variables of a group that are looked at closely. */
+/** Maximum of groups in which the picture of a dataset is looked for, and of variables that are looked at closely. */
 const MAX_SEARCHED_GROUPS = 200;
-const MAX_CHOSEN = 8;
+const MAX_CHOSEN = 32;
 
 /**
  * Picks the variable whose picture stands for a group: a map if there is one, with as many axes as any. For the root it may be in a
@@ -81,13 +81,14 @@ export function picturedArray(snapshot: DatasetSnapshot, group: Group): PlacedAr
   const { root, groups } = snapshot.tree;
   let other: PlacedArray | undefined;
   let searched = 0;
+  let chosen = 0;
   for (const each of group === root ? groups.values() : [group]) {
     if (++searched > MAX_SEARCHED_GROUPS) break;
     const candidates = [...each.variables.values()]
       .filter(({ name, shape }) => shape.length > 0 && !each.coordinateNames.has(name))
-      .sort((a, b) => b.shape.length - a.shape.length)
-      .slice(0, MAX_CHOSEN);
+      .sort((a, b) => b.shape.length - a.shape.length);
     for (const { path } of candidates) {
+      if (++chosen > MAX_CHOSEN) return other;
       const array = snapshot.arrays.get(path);
       if (array === undefined || "problem" in choosePicture(snapshot, array)) continue;
       if (isMap(snapshot, array.variable)) return { group: each, array };
