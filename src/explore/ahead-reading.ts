@@ -38,9 +38,13 @@ export class AheadReading implements ChunkOwner<Chunk> {
     tell: (steps: readonly number[]) => void,
   ): Promise<AheadReading> {
     const planned = [];
+    let bytes = 0;
     for (const step of steps) {
+      // Further frames would push the first ones out of the cache.
+      if (bytes > session.queue.maxBytes / 2) break;
       const selection = { ...show.selection, at: show.selection.at.with(along, step) };
-      const { fine } = await planPicture(session, axes, { ...show, selection });
+      const { fine, cost } = await planPicture(session, axes, { ...show, selection });
+      bytes += cost.bytes;
       planned.push({ step, jobs: fine.chunks.map(({ job }) => job) });
     }
     return new AheadReading(session, planned, tell);

@@ -55,6 +55,11 @@ export class ChunkQueue<T> {
     return this.#bytes;
   }
 
+  /** Bytes that are kept at most. */
+  get maxBytes(): number {
+    return this.#limits.maxBytes;
+  }
+
   /** Tells whether a chunk is kept. */
   has(key: string): boolean {
     return this.#cached.has(key);

@@ -127,7 +127,6 @@ export function cellsUnderPixels(corners: GridCorners, map: PixelMap): Int32Arra
   const stepY = (map.bottom - top) / height;
   const [least, greatest] = left < map.right ? [left, map.right] : [map.right, left];
   const [low, high] = top > map.bottom ? [map.bottom, top] : [top, map.bottom];
-  const pixels = { left, top, width, height, stepX, stepY };
   const quad = new Float64Array(8);
   for (const block of corners.blocks) {
     if (block.north < low || block.south > high) continue;
@@ -137,8 +136,14 @@ export function cellsUnderPixels(corners: GridCorners, map: PixelMap): Int32Arra
         if (!cellCorners(corners, row, column, quad)) continue;
         const west = Math.min(quad[0]!, quad[2]!, quad[4]!, quad[6]!);
         const east = Math.max(quad[0]!, quad[2]!, quad[4]!, quad[6]!);
-        for (let turn = Math.ceil((least - east) / 360); west + turn * 360 <= greatest; turn++)
-          fillQuad(cells, row * columns + column, quad, turn * 360, pixels);
+        const first = Math.ceil((least - east) / 360);
+        if (west + first * 360 > greatest) continue;
+        for (let corner = 0; corner < 8; corner += 2) {
+          quad[corner] = (quad[corner]! - left) / stepX - 0.5;
+          quad[corner + 1] = (quad[corner + 1]! - top) / stepY - 0.5;
+        }
+        for (let turn = first; west + turn * 360 <= greatest; turn++)
+          fillQuad(cells, row * columns + column, quad, (turn * 360) / stepX, width);
       }
     }
   }
@@ -162,9 +167,8 @@ function cellCorners(
   const above = row * (columns + 1) + column;
   const below = above + columns + 1;
   const reference = x[above]!;
-  const places = [above, above + 1, below + 1, below];
   for (let corner = 0; corner < 4; corner++) {
-    const place = places[corner]!;
+    const place = corner === 0 ? above : corner === 1 ? above + 1 : corner === 2 ? below + 1 : below;
     const longitude = near(x[place]!, reference);
     if (!(Math.abs(longitude - reference) <= MAX_CELL_DEGREES) || Number.isNaN(y[place]!)) return false;
     quad[2 * corner] = longitude;
@@ -173,47 +177,34 @@ function cellCorners(
   return true;
 }
 
-interface Pixels {
-  readonly left: number;
-  readonly top: number;
-  readonly width: number;
-  readonly height: number;
-  readonly stepX: number;
-  readonly stepY: number;
-}
-
-/** Fills the pixels whose middles are in a quadrilateral: row by row, between where the row crosses its sides. */
-function fillQuad(cells: Int32Array, cell: number, quad: Float64Array, shift: number, pixels: Pixels): void {
-  const { left, top, width, height, stepX, stepY } = pixels;
-  const toColumn = (x: number) => (x + shift - left) / stepX - 0.5;
-  const toRow = (y: number) => (y - top) / stepY - 0.5;
-  let upper = Number.POSITIVE_INFINITY;
-  let lower = Number.NEGATIVE_INFINITY;
-  for (let corner = 0; corner < 4; corner++) {
-    const row = toRow(quad[2 * corner + 1]!);
-    upper = Math.min(upper, row);
-    lower = Math.max(lower, row);
-  }
+/**
+ * Fills the pixels whose middles are in a quadrilateral: row by row, between where the row crosses its sides.
+ * @param quad Corners in pixels; the middle of the first pixel is at 0.
+ * @param shift Pixels that the quadrilateral is moved to the right.
+ */
+function fillQuad(cells: Int32Array, cell: number, quad: Float64Array, shift: number, width: number): void {
+  const height = cells.length / width;
+  const upper = Math.min(quad[1]!, quad[3]!, quad[5]!, quad[7]!);
+  const lower = Math.max(quad[1]!, quad[3]!, quad[5]!, quad[7]!);
   const lastRow = Math.min(height - 1, Math.floor(lower));
   for (let row = Math.max(0, Math.ceil(upper)); row <= lastRow; row++) {
     let begin = Number.POSITIVE_INFINITY;
     let end = Number.NEGATIVE_INFINITY;
-    for (let corner = 0; corner < 4; corner++) {
-      const next = (corner + 1) & 3;
-      const [rowA, rowB] = [toRow(quad[2 * corner + 1]!), toRow(quad[2 * next + 1]!)];
+    for (let corner = 0; corner < 8; corner += 2) {
+      const next = (corner + 2) & 7;
+      const rowA = quad[corner + 1]!;
+      const rowB = quad[next + 1]!;
       if ((rowA < row && rowB < row) || (rowA > row && rowB > row)) continue;
-      const [columnA, columnB] = [toColumn(quad[2 * corner]!), toColumn(quad[2 * next]!)];
-      if (rowA === rowB) {
-        begin = Math.min(begin, columnA, columnB);
-        end = Math.max(end, columnA, columnB);
-        continue;
-      }
-      const crossing = columnA + ((row - rowA) / (rowB - rowA)) * (columnB - columnA);
+      const share = rowA === rowB ? 0 : (row - rowA) / (rowB - rowA);
+      const crossing = quad[corner]! + share * (quad[next]! - quad[corner]!);
       begin = Math.min(begin, crossing);
       end = Math.max(end, crossing);
+      if (rowA !== rowB) continue;
+      begin = Math.min(begin, quad[next]!);
+      end = Math.max(end, quad[next]!);
     }
-    const lastColumn = Math.min(width - 1, Math.floor(end));
-    for (let column = Math.max(0, Math.ceil(begin)); column <= lastColumn; column++)
+    const lastColumn = Math.min(width - 1, Math.floor(end + shift));
+    for (let column = Math.max(0, Math.ceil(begin + shift)); column <= lastColumn; column++)
       cells[row * width + column] = cell;
   }
 }

@@ -1,5 +1,5 @@
 import { type ArrayReader, type DecodedChunk, openArray } from "./array-reader.js";
-import type { Resolution } from "./chunk-plan.js";
+import { costOf, MAX_UNASKED_BYTES, type Resolution } from "./chunk-plan.js";
 import { type ChunkJob, ChunkQueue, type QueueLimits } from "./chunk-queue.js";
 import type { VariableDescription } from "./dataset-description.js";
 import { describeDataset, type OpenedDataset } from "./describe-dataset.js";
@@ -75,6 +75,26 @@ export class DatasetSession {
       key: `${level} ${path} ${coords.join(".")}`,
       read: async (signal) => (await this.#reader(level, path)).readChunk(coords, signal),
     };
+  }
+
+  /**
+   * Reads one chunk, unless it is larger than people expect to read without being asked.
+   * @throws ReadFailure, or the signal's reason
+   */
+  readChunk(
+    source: Pick<Resolution, "level" | "path">,
+    coords: readonly number[],
+    priority: number,
+    signal?: AbortSignal,
+  ): Promise<Chunk> {
+    const job = this.job(source, coords);
+    const { chunkShape, dataType } = this.documentOf(source);
+    const { bytes } = costOf(1, chunkShape, dataType.itemSize);
+    if (bytes > MAX_UNASKED_BYTES && !this.queue.has(job.key))
+      throw new ReadFailure(
+        `A chunk of "${source.path}" has ${Math.round(bytes / 2 ** 20)} MiB: it is read for a picture only.`,
+      );
+    return this.queue.read(job, priority, signal);
   }
 
   #reader(level: number, path: string): Promise<ArrayReader> {

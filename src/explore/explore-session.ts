@@ -59,6 +59,7 @@ export class ExploreSession {
       const isOver = await this.#answer(request, controller.signal);
       if (isOver) this.#running.delete(id);
     } catch (error) {
+      if (this.#show?.id === id) this.#endShow();
       this.#fail(id, error);
     }
   }
@@ -70,6 +71,7 @@ export class ExploreSession {
   ): Promise<boolean> {
     const { id } = request;
     if (request.kind === "open") {
+      this.#endShow();
       this.#opened = this.#open(request);
       this.#reply(id, { kind: "opened", dataset: (await this.#opened).session.description });
       return true;
@@ -187,14 +189,16 @@ export class ExploreSession {
     const running = this.#running.get(request);
     this.#running.delete(request);
     running?.controller.abort(new Error("the page cancelled the request"));
-    if (this.#show?.id === request) {
-      this.#show.reading?.end();
-      this.#show = undefined;
-    }
+    if (this.#show?.id === request) this.#endShow();
     if (this.#ahead?.id === request) {
       this.#ahead.reading?.end();
       this.#ahead = undefined;
     }
+  }
+
+  #endShow(): void {
+    this.#show?.reading?.end();
+    this.#show = undefined;
   }
 
   #reply(id: number, answer: AnswerBody, transfer: readonly ArrayBuffer[] = []): void {

@@ -11,8 +11,8 @@ import { indicesOf } from "./read-whole.js";
 import { planPicture } from "./show-picture.js";
 
 /** Most chunks, and decoded bytes, that a sample is made of. One chunk is always read. */
-const MAX_CHUNKS = 12;
-const MAX_BYTES = 64 * 2 ** 20;
+const MAX_CHUNKS = 8;
+const MAX_BYTES = 32 * 2 ** 20;
 /** Most steps of the first other axis, and chunks of one step. */
 const MAX_STEPS = 4;
 const MAX_VALUES_PER_CHUNK = 50_000;
@@ -57,8 +57,7 @@ async function sampleOfVariable(
   const chunkBytes = costOf(1, chunkShape, variable.dataType.itemSize).bytes;
   const count = Math.max(1, Math.min(MAX_CHUNKS, Math.floor(MAX_BYTES / chunkBytes)));
   const chosen = spread([...places.values()], count);
-  const read = (coords: readonly number[]) =>
-    session.queue.read(session.job(resolution, coords), PRIORITY.range, signal);
+  const read = (coords: readonly number[]) => session.readChunk(resolution, coords, PRIORITY.range, signal);
   const chunks = await Promise.all(chosen.map(read));
   const collected = new Collected(session.documentOf(resolution).packing);
   const strides = session.stridesOf(resolution);

@@ -29,7 +29,7 @@ export async function probeCell(
   const coords = cell.map((index, axis) => Math.floor(index / chunkShape[axis]!));
   const source = { level: 0, path };
   const strides = session.stridesOf(source);
-  const chunk = await session.queue.read(session.job(source, coords), PRIORITY.probe, signal);
+  const chunk = await session.readChunk(source, coords, PRIORITY.probe, signal);
   const offset = cell.reduce((sum, index, axis) => sum + (index % chunkShape[axis]!) * strides[axis]!, 0);
   const value = chunk?.numbers === undefined ? Number.NaN : unpacked(chunk.numbers[offset]!, packing);
   return {

@@ -25,7 +25,7 @@ export async function readTexts(
     const needed = cell.map((index, axis) => Math.floor(index / chunkShape[axis]!));
     if (coords !== `${needed}` || texts.length === 0) {
       coords = `${needed}`;
-      chunk = await session.queue.read(session.job(source, needed), PRIORITY.probe, signal);
+      chunk = await session.readChunk(source, needed, PRIORITY.probe, signal);
     }
     const offset = cell.reduce((sum, index, axis) => sum + (index % chunkShape[axis]!) * strides[axis]!, 0);
     texts.push(valueText(variable, chunk, offset));

@@ -1,15 +1,17 @@
 import { decompress } from "fzstd";
 import { corrupt } from "../codec/codec.js";
 import { measureZstd } from "../codec/zstd-frame.js";
+import { xxh64 } from "./xxh64.js";
 
 /** Written behind the last block, so that its place tells how much was decoded: fzstd returns a buffer as long as it was told. */
 const MARK = Uint8Array.of(0x9e, 0x37, 0x79, 0xb9, 0x7f, 0x4a, 0x7c, 0x15);
+const CHECKSUM_FLAG = 0x04;
 const BLOCK_HEADER_BYTES = 3;
 const RAW_BLOCK = 0;
 const RLE_BLOCK = 1;
 
 /**
- * Decodes zstd with fzstd, and checks the decoded length.
+ * Decodes zstd with fzstd, and checks the decoded length, and the checksum of a single frame that has one: fzstd checks neither.
  * @param byteLength Decoded bytes; undefined if unknown, so that only the frame's own length is checked.
  * @throws ZpublishError `corrupt-chunk`
  */
@@ -39,7 +41,16 @@ export function decodeZstd(
   attempt(() => decompress(marked, target));
   if (MARK.some((byte, index) => target[expected + index] !== byte))
     throw corrupt(`zstd: decodes to another length than ${expected} bytes`);
-  return target.subarray(0, expected);
+  const decoded = target.subarray(0, expected);
+  if ((bytes[4]! & CHECKSUM_FLAG) !== 0) assertChecksum(decoded, bytes);
+  return decoded;
+}
+
+/** A frame ends with the low half of the XXH64 of what it decodes to (RFC 8878, section 3.1.1). */
+function assertChecksum(decoded: Uint8Array, frame: Uint8Array): void {
+  const expected = new DataView(frame.buffer, frame.byteOffset).getUint32(frame.length - 4, true);
+  const received = Number(xxh64(decoded) & 0xffffffffn);
+  if (received !== expected) throw corrupt(`zstd: expected checksum ${expected}, received ${received}`);
 }
 
 function attempt(decode: () => Uint8Array): Uint8Array {

@@ -97,9 +97,9 @@ t.test("a single chunk is a promise, which its signal ends", async (t) => {
   await t.rejects(b, { message: "enough" });
   t.same(keys(readings), []);
   await t.rejects(queue.read(job("c"), 0, controller.signal), { message: "enough" });
-  const d = queue.read(job("d"), 0);
+  const rejected = t.rejects(queue.read(job("d"), 0), { message: "damaged" });
   await finish(readings, "d", new Error("damaged"));
-  await t.rejects(d, { message: "damaged" });
+  await rejected;
 });
 
 function setUp(maxInFlight: number, maxBytes = 100) {

@@ -4,6 +4,7 @@ import { encodeChunk } from "../../bench/codecs/numcodecs-js.js";
 import { createRandom } from "../../bench/random.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import { DECODED_BYTES, registerCodecs } from "../../src/explore/codec-registry.js";
+import { xxh64 } from "../../src/explore/xxh64.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
 import { bloscFrame, INNER, snappyStream } from "../codec/blosc-frame.js";
 import { PLAIN, streamFrame } from "../codec/hostile-frame.js";
@@ -62,6 +63,26 @@ t.test("frames of zstd that no block is like are decoded", async (t) => {
     for (const known of [byteLength, undefined])
       t.ok(Buffer.compare(await decode(frame, { id: "zstd" }, known), expected) === 0, `${byteLength} bytes`);
     await t.rejects(decode(frame, { id: "zstd" }, byteLength + 1));
+  }
+});
+
+t.test("a checksum of zstd is checked", async (t) => {
+  // XXH64 of "abc", from the reference implementation's tests: 44bc2cf5ad770999.
+  t.equal(xxh64(Buffer.from("abc")).toString(16), "44bc2cf5ad770999");
+  t.equal(xxh64(new Uint8Array(0)).toString(16), "ef46db3751d8e999");
+  for (const length of [1, 5, 12, 31, 32, 39, 4000]) {
+    const bytes = sampleOf("words", length);
+    const frame = Buffer.concat([zstdFrame(bytes), Buffer.alloc(4)]);
+    frame[4]! |= 4;
+    frame.writeUInt32LE(Number(xxh64(bytes) & 0xffffffffn), frame.length - 4);
+    t.ok(Buffer.compare(await decode(frame, { id: "zstd" }, bytes.length), bytes) === 0);
+    // Node.js has the decoder from 22.15 on; without it, numcodecs.js checks as well.
+    t.same(
+      new Uint8Array(await decodeSteps(frame, [stepOf({ id: "zstd" }, length)], "frame")),
+      new Uint8Array(bytes),
+    );
+    frame[10]! ^= 1;
+    await t.rejects(decode(frame, { id: "zstd" }, bytes.length), { code: "corrupt-chunk" });
   }
 });
 
