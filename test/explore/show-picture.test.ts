@@ -271,7 +271,7 @@ t.test("curvilinear grids are drawn where their cells are", async (t) => {
     const value = await client.ask({ ...probe, x: x + 0.4, y: y - 0.4, inCells: false }, "value");
     t.match(value, { cell: [row, column], value: cell, text: String(cell) });
   }
-  t.equal(frame.pixels[0], MISSING);
+  t.equal(frame.pixels[0], UNREAD, "outside of the grid");
 });
 
 t.test("overviews come first, and are all that is read if they have a cell per pixel", async (t) => {
