@@ -1,3 +1,4 @@
+import type { JsonObject } from "../json/json-value.js";
 import { type Axis, dataExtent, edgesOf, stepNearest } from "./axis.js";
 import type { AxisDescription, AxisValues } from "./dataset-description.js";
 import type { Position } from "./view.js";
@@ -62,4 +63,14 @@ export function stepOf(values: AxisValues, axis: AxisDescription, position: Posi
 export function spanOf(axis: Axis): { readonly low: number; readonly high: number; readonly cell: number } {
   const [low, high] = dataExtent(axis);
   return { low, high, cell: (high - low) / Math.max(1, axis.length) };
+}
+
+const PRESSURE_UNITS = /^(?:hpa|pa|mbar|millibars?|bar|dbar|decibars?|kpa)$/i;
+
+/** Tells whether values of an axis increase downwards: by the attribute `positive` (CF section 4.3); pressures do without it. */
+export function isDownward(attrs: JsonObject | undefined, units: string | undefined): boolean {
+  const { positive } = attrs ?? {};
+  if (typeof positive === "string" && /^(?:up|down)$/i.test(positive))
+    return positive.toLowerCase() === "down";
+  return units !== undefined && PRESSURE_UNITS.test(units);
 }

@@ -38,11 +38,15 @@ export class Camera {
     this.#view = view;
     this.plane = plane;
     this.inCells = computed(() => view.value.asImage);
+    let last: Box | undefined;
     this.box = computed(() => {
       const shown = plane.value;
       const size = this.canvas.value;
       if (shown === undefined || size.width === 0 || size.height === 0) return undefined;
-      return fitBox(shown, view.value.box ?? wholeBox(shown), size);
+      const box = fitBox(shown, view.value.box ?? wholeBox(shown), size);
+      // The same object as before, if nothing has moved: what depends on it need not be made again.
+      if (last === undefined || !isSameBox(box, last)) last = box;
+      return last;
     });
     this.viewport = computed(() => {
       const box = this.box.value;
@@ -93,4 +97,13 @@ export class Camera {
       this.isMoving.value = false;
     }, REST_MS);
   }
+}
+
+function isSameBox(one: Box, other: Box): boolean {
+  return (
+    one.left === other.left &&
+    one.right === other.right &&
+    one.bottom === other.bottom &&
+    one.top === other.top
+  );
 }

@@ -24,7 +24,7 @@ export interface VariableDescription {
   readonly packing: Packing;
   /** `long_name` or a similar attribute, else the name. */
   readonly title: string;
-  /** UDUNITS text; undefined if there is none, or for times. */
+  /** UDUNITS text; undefined if there is none, or for times and numbers without unit (`1`). */
   readonly units: string | undefined;
   readonly isCoordinate: boolean;
   readonly isCategorical: boolean;

@@ -181,5 +181,6 @@ function titleOf(attrs: JsonObject): string | undefined {
 }
 
 function unitsOf({ units }: JsonObject): string | undefined {
-  return typeof units === "string" && units !== "" && !/\bsince\b/i.test(units) ? units : undefined;
+  // CF section 3.1: "1" says that a quantity has no unit.
+  return typeof units === "string" && !/^\s*1?\s*$|\bsince\b/i.test(units) ? units : undefined;
 }

@@ -1,4 +1,5 @@
 import { COLOUR_SCALES, type ColourScaleName } from "../colour/colour-scales.js";
+import { type Axis, cellAxis, centreOf } from "./axis.js";
 import { openHelp } from "./help-dialog.js";
 import type { ExploreModel } from "./model.js";
 
@@ -106,10 +107,26 @@ function toggleCrossHair(model: ExploreModel): void {
 
 /** Moves the cross-hair to the centre of a neighbouring cell. */
 function moveCrossHair(model: ExploreModel, right: number, up: number): void {
-  const [pointer, plane] = [model.probes.pointer.peek(), model.camera.plane.peek()];
-  if (pointer === undefined || plane === undefined) return;
-  const upwards = plane.y.isReversed ? -up : up;
-  model.probes.hover({ x: pointer.x + right * plane.x.cell, y: pointer.y + upwards * plane.y.cell });
+  const { camera, probes } = model;
+  const [pointer, plane, box] = [probes.pointer.peek(), camera.plane.peek(), camera.box.peek()];
+  const resolved = model.resolved.peek();
+  if (pointer?.cell === undefined || plane === undefined || box === undefined) return;
+  if (resolved?.axes === undefined) return;
+  const { axes, places } = resolved;
+  const { cell } = pointer;
+  const neighbour = (index: number, steps: number, from: number, mean: number): number => {
+    const axis = camera.inCells.peek() ? cellAxis((places[index] as Axis).length) : (places[index] as Axis);
+    // Cells of a curvilinear grid lie in rows of their own.
+    if (plane.isCurved || steps === 0) return from + steps * mean;
+    const next = (cell[index] as number) + (axis.isDescending ? -steps : steps);
+    if (axis.isClosed) return from + steps * mean;
+    return centreOf(axis, Math.max(0, Math.min(axis.length - 1, next)));
+  };
+  const [toRight, upwards] = [box.left < box.right ? right : -right, box.bottom < box.top ? up : -up];
+  probes.hover({
+    x: neighbour(axes.x, toRight, pointer.x, plane.x.cell),
+    y: neighbour(axes.y, upwards, pointer.y, plane.y.cell),
+  });
 }
 
 function plotHere(model: ExploreModel): void {

@@ -20,12 +20,18 @@ export interface Margins {
 const PIXELS_PER_TICK = 90;
 const NARROW = 600;
 
-/** Returns the margins of a map of this width. */
-export function marginsOf(width: number): Margins {
-  return width < NARROW
-    ? { left: 40, right: 6, top: 6, bottom: 20 }
-    : { left: 56, right: 12, top: 8, bottom: 24 };
+/**
+ * Returns the margins of a picture.
+ * @param hasTitles Whether its axes have titles, as those of a map need none.
+ */
+export function marginsOf(width: number, hasTitles: boolean): Margins {
+  const room = hasTitles ? TITLE : 0;
+  if (width < NARROW) return { left: 40 + room, right: 6, top: 6, bottom: 20 + room };
+  return { left: 56 + room, right: 12, top: 8, bottom: 24 + room };
 }
+
+/** CSS pixels for the title of an axis. */
+const TITLE = 18;
 
 interface Drawing {
   readonly context: CanvasRenderingContext2D;
@@ -50,15 +56,17 @@ export function drawOverlay(canvas: HTMLCanvasElement, model: ExploreModel, coas
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, clientWidth, clientHeight);
   if (resolved?.axes === undefined || box === undefined) return;
-  const margins = marginsOf(clientWidth);
+  const isMap = model.camera.plane.peek()?.aspect === "degrees";
+  const margins = marginsOf(clientWidth, !isMap);
   const drawing: Drawing = { context, style: getComputedStyle(canvas), model, resolved, box, size, margins };
   drawGraticule(drawing);
+  if (!isMap) drawTitles(drawing);
   context.save();
   context.beginPath();
   context.rect(margins.left, margins.top, size.width, size.height);
   context.clip();
   context.translate(margins.left, margins.top);
-  if (model.camera.plane.peek()?.aspect === "degrees" && model.hasCoast.peek()) drawCoast(drawing, coasts);
+  if (isMap && model.hasCoast.peek()) drawCoast(drawing, coasts);
   const { pointer, fixed, hasCrossHair } = model.probes;
   if (fixed.peek() !== undefined) drawCell(drawing, fixed.peek() as ProbeAnswer, "--mark", true);
   if (pointer.peek() !== undefined)
@@ -119,6 +127,32 @@ function drawGraticule(drawing: Drawing): void {
     drawLine(context, margins.left - 4, y, isMap ? margins.left + size.width : margins.left, y);
     context.fillText(label, margins.left - 6, Math.max(8, y), margins.left - 8);
   }
+  context.textAlign = "left";
+}
+
+/** Writes the names of both axes, with their units. */
+function drawTitles({ context, style, model, resolved, size, margins }: Drawing): void {
+  const { axes, variable, values } = resolved;
+  if (axes === undefined) return;
+  const titleOf = (index: number): string => {
+    const { units, calendar } = values[index] as AxisValues;
+    const hasUnits = units !== undefined && calendar === undefined && !model.camera.inCells.peek();
+    return `${variable.dims[index]}${hasUnits ? ` [${units}]` : ""}`;
+  };
+  context.fillStyle = style.getPropertyValue("--text");
+  context.textAlign = "center";
+  context.textBaseline = "bottom";
+  context.fillText(
+    titleOf(axes.x),
+    margins.left + size.width / 2,
+    margins.top + size.height + margins.bottom,
+  );
+  context.save();
+  context.translate(2, margins.top + size.height / 2);
+  context.rotate(-Math.PI / 2);
+  context.textBaseline = "top";
+  context.fillText(titleOf(axes.y), 0, 0);
+  context.restore();
   context.textAlign = "left";
 }
 

@@ -1,4 +1,4 @@
-import { effect } from "@preact/signals-core";
+import { computed, effect, untracked } from "@preact/signals-core";
 import { useEffect, useRef } from "preact/hooks";
 import { COASTS, type Coasts, loadCoast } from "./coast-files.js";
 import { type GroundColours, paintFrame, parseColour } from "./frame-painter.js";
@@ -85,9 +85,10 @@ function startMap(
     const { camera, source } = model;
     if (await loadCoast(coasts, source.coasts, camera.box.peek(), camera.canvas.peek())) schedule();
   };
+  const hasTitles = (): boolean => model.camera.plane.value?.aspect !== "degrees";
   const resize = (): void => {
     const { clientWidth, clientHeight } = container;
-    const margins = marginsOf(clientWidth);
+    const margins = marginsOf(clientWidth, hasTitles());
     const width = Math.max(1, clientWidth - margins.left - margins.right);
     const height = Math.max(1, clientHeight - margins.top - margins.bottom);
     for (const element of [canvas, container.querySelector<HTMLElement>(".touch")]) {
@@ -102,7 +103,12 @@ function startMap(
   };
   const observer = new ResizeObserver(resize);
   observer.observe(container);
-  resize();
+  // A plane of another kind leaves other room for titles.
+  const titles = computed(hasTitles);
+  const stopResizing = effect(() => {
+    void titles.value;
+    untracked(resize);
+  });
   const stopDrawing = effect(() => {
     void [model.picture.frame.value, model.camera.box.value, model.colours.table.value, model.hasCoast.value];
     void [model.probes.pointer.value, model.probes.fixed.value, model.probes.hasCrossHair.value];
@@ -119,6 +125,7 @@ function startMap(
   const stopKeys = listenToKeys(touch, model);
   return () => {
     observer.disconnect();
+    stopResizing();
     stopDrawing();
     stopPointers();
     stopKeys();

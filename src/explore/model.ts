@@ -1,4 +1,4 @@
-import { batch, computed, signal } from "@preact/signals-core";
+import { batch, computed, effect, signal, untracked } from "@preact/signals-core";
 import { positionOf } from "./axis-cells.js";
 import { Camera } from "./camera.js";
 import { ColourModel } from "./colour-model.js";
@@ -121,6 +121,10 @@ export class ExploreModel {
     const setStep = (axis: number, step: number): void => this.setStep(axis, step);
     this.playback = new Playback({ client, axis: this.#playedAxis, request, frame, lengthOf, setStep });
     this.probes = new ProbeModel({ client, view, request, frame });
+    effect(() => {
+      // Playing on would hide what is wrong.
+      if (this.picture.failure.value !== undefined) untracked(() => this.playback.stop());
+    });
   }
 
   /** Reads the metadata. */

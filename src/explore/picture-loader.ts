@@ -44,6 +44,8 @@ export class PictureLoader {
   readonly failure = signal<FailedAnswer | undefined>(undefined);
 
   #asked: PictureRequest | undefined;
+  /** The last request as text: a change of colours alone needs no other picture. */
+  #scheduledKey: string | undefined;
   #sentAt = Number.NEGATIVE_INFINITY;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #dimTimer: ReturnType<typeof setTimeout> | undefined;
@@ -76,6 +78,9 @@ export class PictureLoader {
   }
 
   #schedule(request: PictureRequest | undefined): void {
+    const key = JSON.stringify(request);
+    if (key === this.#scheduledKey) return;
+    this.#scheduledKey = key;
     clearTimeout(this.#timer);
     if (request === undefined) return;
     const mayWait = request.isMoving && this.#asked !== undefined && !isSameSelection(request, this.#asked);

@@ -1,5 +1,6 @@
 import { CALENDARS, type Calendar } from "../cf/calendar.js";
 import type { JsonObject } from "../json/json-value.js";
+import { isDownward } from "./axis-cells.js";
 import type { AxisDescription, AxisValues, VariableDescription } from "./dataset-description.js";
 import { daysOfIso } from "./date-ticks.js";
 
@@ -41,8 +42,6 @@ export interface PlotZoom {
   readonly low: number;
   readonly high: number;
 }
-
-const PRESSURE_UNITS = /^(?:hpa|pa|mbar|millibars?|bar|dbar|decibars?|kpa)$/i;
 
 /**
  * Creates the axis of a plot: by its coordinate if that is complete and in order, else by index.
@@ -117,13 +116,6 @@ function daysOf({ numbers, texts }: AxisValues, calendar: Calendar): Float64Arra
   const [first, last] = [daysOfIso(texts[0] ?? "", calendar), daysOfIso(texts.at(-1) ?? "", calendar)];
   const scale = begin === end ? 0 : (last - first) / (end - begin);
   return numbers.map((number) => first + (number - begin) * scale);
-}
-
-/** By the attribute `positive` (CF section 4.3); pressures fall upwards without it. */
-function isDownward({ positive }: JsonObject, units: string | undefined): boolean {
-  if (typeof positive === "string" && /^(?:up|down)$/i.test(positive))
-    return positive.toLowerCase() === "down";
-  return units !== undefined && PRESSURE_UNITS.test(units);
 }
 
 /** Returns 1 for ascending numbers, -1 for descending ones, undefined for others; equal neighbours are in order. */

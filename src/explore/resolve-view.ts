@@ -1,6 +1,6 @@
 import type { JsonObject } from "../json/json-value.js";
 import { type Axis, cellAxis } from "./axis.js";
-import { spanOf, stepOf, stepText } from "./axis-cells.js";
+import { isDownward, spanOf, stepOf, stepText } from "./axis-cells.js";
 import type {
   AxisDescription,
   AxisValues,
@@ -44,7 +44,17 @@ export function variableOf(dataset: DatasetDescription, view: View): VariableDes
   const asked = dataset.variables.find(({ path }) => path === view.variable);
   if (asked !== undefined) return asked;
   const data = dataset.variables.filter((each) => !each.isCoordinate && each.problem === undefined);
-  return data.find(({ form }) => form === "image") ?? data[0] ?? dataset.variables[0];
+  const best = Math.max(...data.map(interestOf));
+  return data.find((each) => interestOf(each) === best) ?? dataset.variables[0];
+}
+
+/** Returns how much a variable shows: maps first, and those that move. */
+function interestOf({ form, axes, plane, curvilinear }: VariableDescription): number {
+  if (form !== "image" || plane === undefined) return 0;
+  const isMap =
+    curvilinear !== undefined || (axes[plane.x]?.isLongitude === true && axes[plane.y]?.isLatitude === true);
+  const moves = axes.some(({ role, length }) => role === "T" && length > 1);
+  return 1 + (isMap ? 2 : 0) + (moves ? 1 : 0);
 }
 
 /**
@@ -114,7 +124,7 @@ export function planeOf(
     const places = asImage ? cellAxis(axis.length) : (resolved.places[index] as Axis);
     const hasNumbers = places.centres !== undefined;
     const attrs = axis.coordinate === undefined ? undefined : attrsOf(axis.coordinate);
-    const isUpsideDown = hasNumbers ? attrs?.positive === "down" : true;
+    const isUpsideDown = hasNumbers ? isDownward(attrs, resolved.values[index]?.units) : true;
     return {
       ...spanOf(places),
       wraps: places.isClosed,

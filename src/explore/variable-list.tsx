@@ -52,7 +52,15 @@ export function VariableList({
                       aria-current={each.path === current?.path ? "true" : undefined}
                       onClick={() => choose(each.path)}
                     >
-                      <span class="name">{each.path}</span>
+                      <span class="name">
+                        {each.path.split("/").map((part, index) => (
+                          <span key={index}>
+                            {index > 0 && "/"}
+                            {index > 0 && <wbr />}
+                            {part}
+                          </span>
+                        ))}
+                      </span>
                       <span class="dims">{each.dims.join(" ")}</span>
                     </button>
                   </li>

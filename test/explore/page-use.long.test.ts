@@ -1,0 +1,106 @@
+import t from "tap";
+import { clientMissing } from "../require-client.js";
+import { accessibilityProblems, openExplorePages, shows } from "./explore-pages.js";
+
+t.setTimeout(120_000);
+
+const DESK = { viewport: { width: 1100, height: 760 } };
+
+t.test(
+  "the explorer's page in Chromium",
+  { skip: clientMissing("chromium", "xarray", "zarr") },
+  async (t) => {
+    const { url, open } = await openExplorePages(t);
+
+    await t.test("is used by keys alone, and its address holds the view", async (t) => {
+      const { page, problems } = await open(t, DESK);
+      await page.goto(`${url}#v=air&r=240,310`);
+      await shows(page, "air");
+      const map = page.getByRole("application");
+      await map.focus();
+      for (const key of ["End", ",", "c", "i", "s", "+", "ArrowRight"]) await page.keyboard.press(key);
+      await shows(page, "air", "10,0,0");
+      await page.waitForFunction("location.hash.includes('box=')");
+      const { hash } = new URL(page.url());
+      t.match(hash, /^#v=air&d\.time=2013-01-03T12&box=[-\d.,]+&c=cividis&r=240,310&rev&sym$/);
+      await page.keyboard.press("p");
+      const readout = page.locator(".readout");
+      await readout.waitFor({ state: "visible" });
+      const first = await readout.innerText();
+      await page.keyboard.press("ArrowUp");
+      await page.waitForFunction(`document.querySelector(".readout").innerText !== ${JSON.stringify(first)}`);
+      t.match(await readout.innerText(), /^[\d.]+°[NS] [\d.]+°[EW] [\d.]+ K/);
+      await page.waitForFunction("document.querySelector('[aria-live]').textContent.includes('value ')");
+      const spoken = await page.locator("[aria-live]").innerText();
+      t.match(spoken, /^Air temperature, time 2013-01-03 12:00, value [\d.]+ K$/);
+      await page.keyboard.press("?");
+      t.ok(await page.getByRole("dialog").isVisible());
+      await page.keyboard.press("Escape");
+      await page.keyboard.press("]");
+      await shows(page, "packed");
+      t.match(page.url(), /v=packed/);
+      await page.goBack();
+      await shows(page, "air", "10,0,0");
+
+      const other = await open(t, DESK);
+      await other.page.goto(url + hash);
+      await shows(other.page, "air", "10,0,0");
+      const picture = "document.querySelector('canvas.data').toDataURL()";
+      t.ok((await other.page.evaluate(picture)) === (await page.evaluate(picture)), "a link shows the same");
+      t.equal(await other.page.locator("canvas.data").getAttribute("data-range"), "-310,310");
+      t.same([...problems, ...other.problems], []);
+    });
+
+    await t.test("can be used by all, on a phone and in the dark, and says what is missing", async (t) => {
+      const { page, problems } = await open(t, {
+        viewport: { width: 390, height: 844 },
+        hasTouch: true,
+        isMobile: true,
+        colorScheme: "dark",
+      });
+      await page.goto(`${url}#v=empty`);
+      await shows(page, "empty");
+      await page.getByText(/^No values here: all [\d,]+ cells are missing/).waitFor();
+      t.same(await accessibilityProblems(page), []);
+      await page.getByRole("button", { name: "Variables" }).tap();
+      await page.getByRole("button", { name: "packed" }).tap();
+      await shows(page, "packed");
+      await page.getByRole("application").tap({ position: { x: 100, y: 100 } });
+      await page.locator(".readout").waitFor({ state: "visible" });
+      await page.getByRole("button", { name: "Colours" }).tap();
+      t.same(await accessibilityProblems(page), []);
+      t.equal(await page.evaluate("document.documentElement.scrollWidth"), 390);
+      const small = `[...document.querySelectorAll("button, select, input, summary")].filter((each) => {
+      const { width, height } = each.getBoundingClientRect();
+      return width > 0 && Math.max(height, each.closest("label")?.getBoundingClientRect().height ?? 0) < 44;
+    }).map((each) => each.outerHTML.slice(0, 100))`;
+      t.same(await page.evaluate(small), [], "fingers find everything");
+      t.same(problems, []);
+    });
+
+    await t.test("plays, and tells failures from missing data", async (t) => {
+      const { page, problems } = await open(t, DESK);
+      await page.route("**/air/7.*", (route) =>
+        route.fulfill({ status: 500, headers: { "x-request-id": "7f3a" }, body: "no" }),
+      );
+      await page.goto(`${url}#v=air`);
+      await shows(page, "air", "0,0,0");
+      await page.getByRole("button", { name: "Play time" }).click();
+      const alert = page.getByRole("alert");
+      await alert.waitFor();
+      t.match(await alert.innerText(), /7\.\d\.\d of air[\s\S]*7f3a[\s\S]*Retry/);
+      const shown = await page.locator("canvas.data").getAttribute("data-at");
+      t.equal(shown, "6,0,0", "the last whole picture stays");
+      await page.getByRole("button", { name: "Pause time" }).click();
+      await page.unroute("**/air/7.*");
+      await page.getByRole("button", { name: "Retry" }).click();
+      await shows(page, "air", "7,0,0");
+      t.equal(await alert.count(), 0);
+      t.same(await accessibilityProblems(page), []);
+      t.same(
+        problems.filter((problem) => !problem.includes("status of 500")),
+        [],
+      );
+    });
+  },
+);

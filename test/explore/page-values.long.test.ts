@@ -1,0 +1,155 @@
+import t from "tap";
+import { colourTable } from "../../src/colour/colour-scales.js";
+import { tableIndexOf, valueOfByte } from "../../src/explore/frame-painter.js";
+import { askPython } from "../ask-python.js";
+import { clientMissing } from "../require-client.js";
+import { openExplorePages, shows } from "./explore-pages.js";
+
+t.setTimeout(120_000);
+
+/** Reads values at places, as xarray finds the nearest cell: null if it is missing, "outside" beyond half a cell of the edges. */
+const READ = `
+import json, sys, numpy as np, xarray as xr
+ds = xr.open_dataset(sys.argv[1], engine="zarr")
+answers = []
+for job in json.load(sys.stdin):
+    field = ds[job["variable"]].isel(job["at"])
+    y, x = job["y"], job["x"]
+    for name in (y, x):
+        if name not in field.coords or field[name].dtype.kind == "M": field = field.assign_coords({name: np.arange(field.sizes[name])})
+    field = field.transpose(y, x).sortby([y, x])
+    rows, columns = field[y].values, field[x].values
+    wraps = columns[-1] - columns[0] > 350
+    values = []
+    for px, py in job["places"]:
+        if wraps:
+            half = (columns[1] - columns[0]) / 2
+            px = (px - columns[0] + half) % 360 + columns[0] - half
+        first, last = rows[0] - (rows[1] - rows[0]) / 2, rows[-1] + (rows[-1] - rows[-2]) / 2
+        left, right = columns[0] - (columns[1] - columns[0]) / 2, columns[-1] + (columns[-1] - columns[-2]) / 2
+        if not (first <= py <= last and left <= px <= right): values.append("outside"); continue
+        value = float(field.sel({y: py, x: px}, method="nearest"))
+        values.append(None if np.isnan(value) else value)
+    answers.append(values)
+print(json.dumps(answers))
+`;
+
+/** What is on the canvas: its description, and the colours of some pixels. */
+interface Shown {
+  readonly box: readonly [number, number, number, number];
+  readonly range: readonly [number, number];
+  readonly width: number;
+  readonly height: number;
+  readonly pixels: readonly (readonly [
+    x: number,
+    y: number,
+    red: number,
+    green: number,
+    blue: number,
+    alpha: number,
+  ])[];
+}
+
+/** Reads every n-th pixel of the canvas, each with its neighbours, so that cells are seen at both sides of edges. */
+const PIXELS = `(() => {
+  const canvas = document.querySelector("canvas.data");
+  const { width, height } = canvas;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+  const pixels = [];
+  for (let y = 2; y < height; y += 29) for (let x = 2; x < width; x += 13) for (const shift of [0, 1]) {
+    const at = (y * width + x + shift) * 4;
+    if (x + shift < width) pixels.push([x + shift, y, ...data.subarray(at, at + 4)]);
+  }
+  const numbers = (text) => text.split(",").map(Number);
+  return { box: numbers(canvas.dataset.box), range: numbers(canvas.dataset.range), width, height, pixels };
+})()`;
+
+const TABLE = colourTable("viridis");
+
+/** Returns the values that a colour of viridis stands for; undefined if it is none. */
+function valuesOf(
+  red: number,
+  green: number,
+  blue: number,
+  [low, high]: readonly [number, number],
+): number[] {
+  const values: number[] = [];
+  for (let byte = 2; byte <= 253; byte++) {
+    const at = tableIndexOf(byte) * 3;
+    if (TABLE[at] === red && TABLE[at + 1] === green && TABLE[at + 2] === blue)
+      values.push(valueOfByte(byte, low, high));
+  }
+  return values;
+}
+
+/** Returns what differs between a canvas and the values of xarray. */
+function differences({ pixels, range }: Shown, expected: readonly (number | null | "outside")[]): string[] {
+  const step = (range[1] - range[0]) / 251;
+  return pixels.flatMap(([x, y, red, green, blue, alpha], index) => {
+    const value = expected[index];
+    const found = alpha === 0 ? [] : valuesOf(red, green, blue, range);
+    const isRight =
+      typeof value === "number"
+        ? found.some((each) => Math.abs(Math.max(range[0], Math.min(range[1], value)) - each) <= step * 0.51)
+        : found.length === 0 && (alpha === 0) === (value === "outside");
+    return isRight ? [] : [`${x},${y}: expected ${value}, received ${found[0] ?? [red, green, blue, alpha]}`];
+  });
+}
+
+t.test(
+  "the canvas shows the values that xarray reads, at their places",
+  { skip: clientMissing("chromium", "xarray", "zarr") },
+  async (t) => {
+    const pages = await openExplorePages(t);
+    const { page, problems } = await pages.open(t, { viewport: { width: 1100, height: 760 } });
+    const views = [
+      ["air", "v=air&r=240,310&c=viridis", "lat", "lon", { time: 0 }],
+      ["air", "v=air&d.time=2013-01-02T06&r=260,300&c=viridis&box=-40,-10,50,60", "lat", "lon", { time: 5 }],
+      ["air", "v=air&d.time=last&r=240,310&c=viridis&box=150,-40,210,20", "lat", "lon", { time: 11 }],
+      ["packed", "v=packed&d.time=i3&r=-180,100&c=viridis", "lat", "lon", { time: 3 }],
+      ["packed", "v=packed&d.time=i3&d.lat=i4&x=time&y=lon&r=-180,100&c=viridis", "lon", "time", { lat: 4 }],
+      ["uneven", "v=uneven&r=-390,280&c=viridis&box=160,-80,200,40", "south", "east", {}],
+      ["image", "v=image&r=0,600&c=viridis", "row", "column", {}],
+    ] as const;
+    const jobs = [];
+    const seen: Shown[] = [];
+    for (const [index, [variable, hash, y, x, at]] of views.entries()) {
+      if (index === 0) await page.goto(`${pages.url}#${hash}`);
+      else {
+        await page.evaluate(
+          `document.querySelector("canvas.data").dataset.done = ""; location.hash = ${JSON.stringify(hash)}`,
+        );
+      }
+      await shows(page, variable);
+      const shown = (await page.evaluate(PIXELS)) as Shown;
+      const { box, width, height } = shown;
+      const places = shown.pixels.map(([px, py]) => [
+        box[0] + ((box[2] - box[0]) * (px + 0.5)) / width,
+        box[3] + ((box[1] - box[3]) * (py + 0.5)) / height,
+      ]);
+      seen.push(shown);
+      jobs.push({
+        variable,
+        at,
+        y,
+        x,
+        places: x === "time" ? places.map(([px, py]) => [stepOfHours(px as number), py]) : places,
+      });
+    }
+    const expected = JSON.parse(askPython(READ, jobs, [pages.store])) as (number | null | "outside")[][];
+    for (const [index, shown] of seen.entries()) {
+      const wrong = differences(shown, expected[index] ?? []);
+      t.same(
+        wrong.slice(0, 5),
+        [],
+        `${views[index]?.[1]}: ${wrong.length} of ${shown.pixels.length} pixels differ`,
+      );
+    }
+    t.same(problems, []);
+  },
+);
+
+/** Returns the step of a time, which is stored in hours since the first one. */
+function stepOfHours(hours: number): number {
+  return hours / 6;
+}
