@@ -72,9 +72,7 @@ export function Chart(props: {
   useEffect(() => chart.current?.redraw(false), [mark]);
 
   useEffect(() => {
-    const { positions } = content;
-    const whole = { low: positions[0] ?? 0, high: positions[positions.length - 1] ?? 1 };
-    const { low, high } = zoom ?? whole;
+    const { low, high } = zoom ?? wholeOf(content);
     if (high > low) chart.current?.setScale("x", { min: low, max: high });
   }, [zoom, content.positions]);
 
@@ -89,6 +87,13 @@ export function Chart(props: {
   }, [point, content]);
 
   return <div ref={box} class="chart" role="img" aria-label={label} />;
+}
+
+/** Returns the ends of the axis: outer bars are shown whole. */
+function wholeOf({ positions, isBars }: PlotContent): PlotZoom {
+  const [low = 0, second = low + 1] = [positions[0], positions[1]];
+  const margin = isBars ? (second - low) / 2 : 0;
+  return { low: low - margin, high: (positions[positions.length - 1] ?? 1) + margin };
 }
 
 function dataOf({ positions, values }: PlotContent): uPlot.AlignedData {

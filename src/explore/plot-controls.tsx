@@ -10,15 +10,18 @@ const count = format(",");
 /** Choice between series and histogram, and of the axis along which the series runs. */
 export function PlotChoices({
   model,
+  plot,
   along,
 }: {
   readonly model: ExploreModel;
+  readonly plot: PlotModel;
   readonly along: number | undefined;
 }) {
+  const isOfVariable = useValue(plot.isOfVariable);
   const resolved = useValue(model.resolved);
   const { probe } = useValue(model.view);
   if (resolved === undefined) return null;
-  const { variable } = resolved;
+  const { variable, axes } = resolved;
   const change = (part: Partial<Probe>): void =>
     model.setProbe({ x: 0, y: 0, along: undefined, plot: "series", ...probe, ...part });
   return (
@@ -35,6 +38,20 @@ export function PlotChoices({
           <option value="histogram">histogram</option>
         </select>
       </label>
+      {probe?.plot === "histogram" && axes !== undefined && (
+        <label>
+          of{" "}
+          <select
+            value={isOfVariable ? "variable" : "visible"}
+            onChange={(event) => {
+              plot.isOfVariable.value = event.currentTarget.value === "variable";
+            }}
+          >
+            <option value="visible">what is visible</option>
+            <option value="variable">the variable</option>
+          </select>
+        </label>
+      )}
       {probe?.plot !== "histogram" && along !== undefined && variable.dims.length > 1 && (
         <label>
           along{" "}

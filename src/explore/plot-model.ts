@@ -40,18 +40,25 @@ export class PlotModel {
   readonly #place: ReadonlySignal<SeriesPlace | undefined>;
   readonly #key: ReadonlySignal<string | undefined>;
   readonly #isHistogram: ReadonlySignal<boolean>;
+  /** Path of the variable that is shown, once its coordinates are read. */
+  readonly #path: ReadonlySignal<string | undefined>;
   readonly series = signal<SeriesState>(NOTHING);
   /** The series that {@link series} is of. It is replaced only if another one is read. */
   readonly place = signal<SeriesPlace | undefined>(undefined);
+  /** Whether the histogram is of a sample of the whole variable, instead of what is visible. */
+  readonly isOfVariable = signal(false);
   readonly histogram = signal<HistogramState>({ found: undefined, failure: undefined });
 
   #cancel: (() => void) | undefined;
   #histograms = 0;
+  /** Path of the variable of {@link histogram}. */
+  #histogramOf: string | undefined;
   readonly #stop: readonly (() => void)[];
 
   constructor(model: ExploreModel) {
     this.#model = model;
     this.#isHistogram = computed(() => model.view.value.probe?.plot === "histogram");
+    this.#path = computed(() => model.resolved.value?.variable.path);
     this.#place = computed(() => placeOf(model));
     // Steps of the axis along which the series runs, and everything about the picture, leave it as it is.
     this.#key = computed(() => (this.#isHistogram.value ? undefined : keyOf(this.#place.value)));
@@ -61,20 +68,8 @@ export class PlotModel {
         untracked(() => this.#readSeries(key, false));
       }),
       effect(() => {
-        if (!this.#isHistogram.value) return;
-        const { resolved, request } = model;
-        const { selection, axes, viewport } = request.value ?? {};
-        if (model.camera.isMoving.value || model.isPlaying.value || resolved.value === undefined) return;
-        const whole = { variable: resolved.value.variable.path, at: resolved.value.at };
-        untracked(() =>
-          this.#readHistogram({
-            kind: "range",
-            selection: selection ?? whole,
-            axes,
-            percentiles: [0, 100],
-            viewport,
-          }),
-        );
+        const request = this.#isHistogram.value ? this.#histogramRequest() : undefined;
+        if (request !== undefined) untracked(() => this.#readHistogram(request));
       }),
     ];
   }
@@ -121,8 +116,26 @@ export class PlotModel {
     });
   }
 
+  /** Returns the request of the histogram; undefined while the picture moves. */
+  #histogramRequest(): RequestOf<"range"> | undefined {
+    const model = this.#model;
+    const path = this.#path.value;
+    const resolved = model.resolved.peek();
+    if (path === undefined || resolved === undefined) return undefined;
+    const common = { kind: "range", percentiles: [0, 100] } as const;
+    if (resolved.axes === undefined || this.isOfVariable.value)
+      return { ...common, selection: { variable: path, at: resolved.at }, axes: resolved.axes };
+    const request = model.request.value;
+    if (request === undefined || model.camera.isMoving.value || model.isPlaying.value) return undefined;
+    const { selection, axes, viewport } = request;
+    return { ...common, selection, axes, viewport };
+  }
+
   async #readHistogram(request: RequestOf<"range">): Promise<void> {
     const turn = ++this.#histograms;
+    const { variable } = request.selection;
+    if (this.#histogramOf !== variable) this.histogram.value = { found: undefined, failure: undefined };
+    this.#histogramOf = variable;
     try {
       const found = await this.#model.client.ask<"range">(request);
       if (turn === this.#histograms) this.histogram.value = { found, failure: undefined };

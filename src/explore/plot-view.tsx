@@ -28,19 +28,20 @@ export function PlotView({ model }: { readonly model: ExploreModel }) {
   const [point, setPoint] = useState<number | undefined>();
   const section = useRef<HTMLElement>(null);
   const isHistogram = view.probe?.plot === "histogram";
+  const isOfVariable = useValue(plot.isOfVariable);
+  const histogramPlace =
+    resolved?.axes === undefined ? "" : isOfVariable ? "sample of the whole variable" : "what is visible";
   const variable = isHistogram ? resolved?.variable : place?.variable;
 
   const shown = useMemo(() => {
     if (variable === undefined) return undefined;
     if (isHistogram)
-      return (
-        histogram.found && histogramShown(variable, histogram.found, wantsLog, variable.form === "image")
-      );
+      return histogram.found && histogramShown(variable, histogram.found, wantsLog, histogramPlace);
     return (
       place &&
       seriesShown(place, series.values ?? NOTHING_READ, wantsLog, (cell) => showStep(model, place, cell))
     );
-  }, [variable, isHistogram, histogram.found, place, series.values, wantsLog, model]);
+  }, [variable, isHistogram, histogram.found, histogramPlace, place, series.values, wantsLog, model]);
 
   // Another axis has other bounds.
   const positions = shown?.content.positions;
@@ -85,7 +86,7 @@ export function PlotView({ model }: { readonly model: ExploreModel }) {
         <h2>
           {shown?.name ?? "Plot"} <span class="muted">{shown?.place}</span>
         </h2>
-        <PlotChoices model={model} along={place?.along} />
+        <PlotChoices model={model} plot={plot} along={place?.along} />
         <label class="check">
           <input
             type="checkbox"

@@ -90,13 +90,13 @@ export function seriesShown(
 
 /**
  * Returns the plot of a histogram.
- * @param isVisible Whether it is of what is visible, instead of the whole variable.
+ * @param place What it is of, in words; empty for the whole variable.
  */
 export function histogramShown(
   variable: VariableDescription,
   found: RangeAnswer,
   isLog: boolean,
-  isVisible: boolean,
+  place: string,
 ): ShownPlot {
   const { bins, least, greatest, missing } = found;
   const width = (greatest - least) / Math.max(1, bins.length);
@@ -107,7 +107,7 @@ export function histogramShown(
   return {
     variable,
     name: `histogram of ${variable.name}`,
-    place: isVisible ? "what is visible" : "",
+    place,
     content: {
       positions: Float64Array.from(bins, (_, index) => least + width * (index + 0.5)),
       values: bins.map((each) => (isLog && each === 0 ? null : each)),

@@ -118,6 +118,11 @@ t.test("a histogram is of what is visible", async (t) => {
     viewport: model.camera.viewport.value,
   });
   t.same(plot.histogram.value.found?.bins, [1, 3]);
+  plot.isOfVariable.value = true;
+  await settle();
+  t.notOk(worker.of("range").at(-1)?.viewport, "or of the whole variable");
+  plot.isOfVariable.value = false;
+  await settle();
   plot.close();
   const count = worker.of("range").length;
   model.setStep(0, 3);
@@ -158,7 +163,7 @@ t.test("plots say what they show, with gaps for what is missing", async (t) => {
   t.match(shown.summary, "8 values from 1 K to 8 K, 1 missing");
   shown.onClick(2);
   t.same(clicked, [2]);
-  const histogram = histogramShown(describeVariable("t2m"), FOUND, false, true);
+  const histogram = histogramShown(describeVariable("t2m"), FOUND, false, "what is visible");
   t.equal(histogram.textOf(1), "270 to 310 K: 3 values");
   t.equal(histogram.summary, "4 values, 2 missing");
 });
