@@ -45,8 +45,8 @@ interface Subject {
   readonly dataset: unknown;
   /** Directory of a cache that is filled already; undefined for an empty one. */
   readonly cache?: string;
-  /** The field's value at a place of the picture; undefined if it is not checked. */
-  readonly valueAt?: (x: number, y: number, step: number) => number;
+  /** Cells along each side of the field, repeated; undefined if the picture is not compared with it. */
+  readonly side?: number;
 }
 
 /** Speed of the explorer's page in a browser. */
@@ -107,15 +107,11 @@ async function openSubjects(context: ExperimentContext): Promise<Subject[]> {
     "--log-level",
     "warn",
   ]);
-  const valueAt = (x: number, y: number, step: number) =>
-    fieldValues({
-      begin: [step, Math.floor(y) % FIELD_SIDE, Math.floor(x) % FIELD_SIDE],
-      length: [1, 1, 1],
-    })[0]!;
+  const side = FIELD_SIDE * tiles;
   return [
     { title: DEMO, dataset: demo.air },
-    { title: WARM, dataset, cache, valueAt },
-    { title: COLD, dataset, valueAt },
+    { title: WARM, dataset, cache, side },
+    { title: COLD, dataset, side },
   ];
 }
 
@@ -209,22 +205,23 @@ function measurePlaying(
 }
 
 /** The picture gets brighter where the values are greater. @throws Error */
-function checkSeen({ title, valueAt }: Subject, { brightness, side, box }: SeenPicture, step: number): void {
+function checkSeen({ title, side }: Subject, seen: SeenPicture, step: number): void {
+  const { brightness, box } = seen;
   if (new Set(brightness).size < 4)
-    throw new Error(`explore: ${title}: expected a picture, received few colours`);
-  if (valueAt === undefined) return;
+    throw new Error(`explore: ${title}: expected a picture, received one of few colours`);
+  if (side === undefined) return;
   const [left, bottom, right, top] = box as [number, number, number, number];
-  const seen: number[] = [];
-  const values: number[] = [];
-  for (const [index, each] of brightness.entries()) {
-    const x = left + (((index % side) + 0.5) / side) * (right - left);
-    const y = top + ((Math.floor(index / side) + 0.5) / side) * (bottom - top);
-    const isInside = Math.min(x, y) > 0 && Math.max(x, y) < Math.max(right - left, Math.abs(bottom - top));
-    if (!isInside) continue;
-    seen.push(each);
-    values.push(valueAt(x, y, step));
-  }
-  const correlation = correlate(seen, values);
+  const points = brightness.flatMap((each, index) => {
+    const x = Math.round(left + (((index % seen.side) + 0.5) / seen.side) * (right - left));
+    const y = Math.round(top + ((Math.floor(index / seen.side) + 0.5) / seen.side) * (bottom - top));
+    if (Math.min(x, y) < 0 || Math.max(x, y) >= side) return [];
+    const begin = [step, y % FIELD_SIDE, x % FIELD_SIDE] as const;
+    return [[each, fieldValues({ begin, length: [1, 1, 1] })[0]!] as const];
+  });
+  const correlation = correlate(
+    points.map(([each]) => each),
+    points.map(([, value]) => value),
+  );
   if (!(correlation >= LEAST_CORRELATION))
     throw new Error(`explore: ${title}: expected the field, received a correlation of ${correlation}`);
 }
