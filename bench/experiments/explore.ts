@@ -6,7 +6,7 @@ import Blosc from "numcodecs/blosc";
 import type { Browser } from "playwright-core";
 import { makeDemoData } from "../../scripts/demo-data.js";
 import { runChild } from "../children.js";
-import { FIELD_COMPRESSOR } from "../data/bench-data.js";
+import { DATA_DIRECTORY, FIELD_COMPRESSOR } from "../data/bench-data.js";
 import { FIELD_SIDE, fieldValues } from "../data/field.js";
 import { tileField } from "../data/tiled-field.js";
 import {
@@ -90,7 +90,7 @@ export const explore: Experiment = {
 async function openSubjects(context: ExperimentContext): Promise<Subject[]> {
   const { fieldSteps, steps, tiles } = SIZES[context.size];
   const field = await openMibStore(context, fieldSteps);
-  const demo = await makeDemoData(join(context.freshFolder("demo"), "data"));
+  const demo = await makeDemoData(join(context.parent ?? DATA_DIRECTORY, "demo"));
   const location = tileField(field, context.freshFolder("large"), steps, tiles);
   const dataset = { location, overviews: true };
   const scratch = context.freshFolder("warm");

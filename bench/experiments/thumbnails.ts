@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { makeDemoData } from "../../scripts/demo-data.js";
-import { type FieldStore, openFieldStore } from "../data/bench-data.js";
+import { DATA_DIRECTORY, type FieldStore, openFieldStore } from "../data/bench-data.js";
 import { FIELD_SIDE, fieldValues } from "../data/field.js";
 import { readIndexedPng } from "../data/read-png.js";
 import { fetchAnswer, fetchBody } from "../fetch-answer.js";
@@ -97,7 +97,7 @@ async function openSubjects(context: ExperimentContext): Promise<Subject[]> {
   const steps = SIZES[context.size];
   const mib = await openMibStore(context, steps);
   const small = await openFieldStore("kib64", 128, steps, dataProgress(context), context.parent);
-  const demo = await makeDemoData(join(context.freshFolder("demo"), "data"));
+  const demo = await makeDemoData(join(context.parent ?? DATA_DIRECTORY, "demo"));
   const field = (title: string, store: FieldStore, side: number): Subject => ({
     ...{ title, location: store.directory, variable: "field" },
     check: (png, step) => checkPicture(png, step, side),
