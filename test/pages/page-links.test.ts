@@ -58,3 +58,37 @@ t.test("a page with a token says it to nothing but its links", async (t) => {
     t.notMatch(before, /https?:/, "nor to absolute URLs, which are copied");
   }
 });
+
+t.test("the home page has one picture per dataset, fetched when it comes into view", async (t) => {
+  const { url } = await startServer(t, { datasets: DATASETS });
+  const html = await (await fetch(`${url}/`)).text();
+  t.equal(html.split("<img ").length - 1, 2);
+  t.match(
+    html,
+    '<a class="picture" href="datasets/flat/explore#v=t"><img src="datasets/flat/thumbnail/t.png"',
+  );
+  t.match(html, 'href="datasets/nested%20%C3%BC/groups/a/explore#v=v"');
+  t.equal(html.split(' loading="lazy"').length - 1, 2);
+  t.match(html, `<meta property="og:image" content="${url}/datasets/flat/thumbnail/t.png">`);
+  t.match(html, "2 datasets to read over HTTP, as Zarr stores and as JSON: flat, nested ü");
+  for (const plugins of [
+    ["dataset_info", "explore", "zarr"],
+    ["dataset_info", "zarr"],
+  ]) {
+    const other = await startServer(t, {
+      datasets: DATASETS,
+      plugins: plugins.map((name) => ({ name })),
+    });
+    const page = await (await fetch(`${other.url}/`)).text();
+    t.notMatch(page, /<img|og:image/);
+    t.equal(/href="[^"]*explore/.test(page), plugins.includes("explore"));
+  }
+});
+
+t.test("the explorer's page has a summary for those who get a link to it", async (t) => {
+  const { url } = await startServer(t, { datasets: DATASETS });
+  const html = await (await fetch(`${url}/datasets/flat/explore`)).text();
+  t.match(html, '<meta property="og:title" content="flat · Explore">');
+  t.match(html, `<meta property="og:image" content="${url}/datasets/flat/thumbnail/t.png">`);
+  t.match(html, '<meta property="og:description" content="flat">');
+});
