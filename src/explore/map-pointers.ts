@@ -62,8 +62,9 @@ export function listenToPointers(element: HTMLElement, model: ExploreModel): () 
     pointercancel(event) {
       pointers.delete(event.pointerId);
     },
-    pointerleave() {
-      if (!model.probes.hasCrossHair.peek()) model.probes.hover(undefined);
+    pointerleave(event) {
+      // A finger leaves whenever it is lifted.
+      if (event.pointerType === "mouse" && !model.probes.hasCrossHair.peek()) model.probes.hover(undefined);
     },
     wheel(event) {
       event.preventDefault();
