@@ -64,6 +64,22 @@ t.test("plots in a browser", { skip: clientMissing("xarray", "chromium") }, asyn
     compareSeries(t, await saveCsv(page), known.packed as KnownSeries);
   });
 
+  await t.test(
+    "a chunk that fails is told with its request, and does not look like missing data",
+    async (t) => {
+      const other = await openPage(browser, server.url);
+      const headers = { "x-request-id": "7f3a" };
+      await other.page.route(/\/air\/1\./, (route) => route.fulfill({ status: 500, headers, body: "{}" }));
+      await other.page.goto(`${server.url}/datasets/grid/explore#v=air&p=245,40&r=240,320`);
+      t.match(await other.page.locator(".plot .error").textContent(), /7f3a/);
+      t.ok(await other.page.getByRole("button", { name: "as CSV" }).isDisabled());
+      await other.page.unroute(/\/air\/1\./);
+      await other.page.locator(".plot .error").getByRole("button", { name: "Retry" }).click();
+      await other.page.getByRole("button", { name: "as CSV", disabled: false }).waitFor();
+      await other.page.close();
+    },
+  );
+
   await t.test("a plot is read by keys and pointer, enlarged, and moves the picture", async (t) => {
     await show("grid", "v=air&p=245,40");
     const slider = page.getByRole("slider", { name: "Read the plot" });
