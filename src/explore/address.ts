@@ -45,4 +45,8 @@ export function keepAddress(model: ExploreModel): void {
     }
     timer = setTimeout(() => write(hash, false), Math.max(0, writtenAt + INTERVAL_MS - performance.now()));
   });
+  effect(() => {
+    const shown = model.variable.value;
+    if (shown !== undefined) document.title = `${shown.title} · ${model.source.title} · Explore`;
+  });
 }

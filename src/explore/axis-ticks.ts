@@ -10,7 +10,7 @@ export interface Tick {
 }
 
 /** Steps in degrees that people expect; smaller ones are decimal. */
-const DEGREE_STEPS = [1, 2, 5, 10, 15, 20, 30, 45, 60, 90];
+const DEGREE_STEPS = [1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180];
 
 const wholeNumber = format(",");
 
@@ -64,12 +64,8 @@ export function numberTicks(low: number, high: number, count: number): Tick[] {
 }
 
 /** Returns ticks at round degrees: `30°N`, `120°W`, `0°`. Longitudes may exceed 180. */
-export function degreeTicks(
-  low: number,
-  high: number,
-  count: number,
-  kind: "latitude" | "longitude",
-): Tick[] {
+export function degreeTicks(from: number, to: number, count: number, kind: "latitude" | "longitude"): Tick[] {
+  const [low, high] = kind === "latitude" ? [Math.max(-90, from), Math.min(90, to)] : [from, to];
   const length = high - low;
   const step = DEGREE_STEPS.find((each) => length / each <= count);
   const values =
@@ -78,9 +74,7 @@ export function degreeTicks(
       : multiples(low, high, step);
   const distance = Math.abs((values[1] ?? high) - (values[0] ?? low));
   const decimals = Math.max(0, -Math.floor(Math.log10(distance) + 1e-9));
-  return values
-    .filter((value) => kind === "longitude" || Math.abs(value) <= 90)
-    .map((value) => ({ value, label: degreesText(value, kind, decimals) }));
+  return values.map((value) => ({ value, label: degreesText(value, kind, decimals) }));
 }
 
 /** Writes a latitude or longitude: `52.5°N`; longitudes as -180 to 180. */

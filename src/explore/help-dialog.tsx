@@ -30,39 +30,31 @@ export function openHelp(): void {
 export function HelpDialog() {
   return (
     <dialog id={ID} aria-labelledby="help-title">
-      <h2 id="help-title">Keys and help</h2>
+      <form method="dialog">
+        <h2 id="help-title">Keys and help</h2>
+        <button type="submit">Close</button>
+      </form>
       <p>
         Keys work while the map has the focus. Drag to move, turn the wheel or pinch to enlarge, click for a
         plot.
       </p>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Key</th>
-            <th scope="col">does</th>
-          </tr>
-        </thead>
-        <tbody>
-          {KEYS.map(([keys, act]) => (
-            <tr key={keys}>
-              <th scope="row">
-                {keys.split(" ").map((key) => (
-                  <kbd key={key}>{key}</kbd>
-                ))}
-              </th>
-              <td>{act}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <dl>
+        {KEYS.map(([keys, act]) => (
+          <div key={keys}>
+            <dt>
+              {keys.split(" ").map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{act}</dd>
+          </div>
+        ))}
+      </dl>
       <p>
         Cells are drawn as they are, never smoothed. Hatched cells are missing. The range of the colours is
         found once per variable, and stays while time moves. The address of this page holds the whole view: a
         link shows the same.
       </p>
-      <form method="dialog">
-        <button type="submit">Close</button>
-      </form>
     </dialog>
   );
 }
