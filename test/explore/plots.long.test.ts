@@ -144,9 +144,9 @@ t.test("plots in a browser", { skip: clientMissing("xarray", "chromium") }, asyn
     { skip: clientMissing("zarr") },
     async (t) => {
       await show("grid", "v=air&d.time=2013-01-02&box=230,30,260,50&p=245,40");
+      const at = await page.locator(".map .data[data-box]").getAttribute("data-box");
       await page.locator(".code summary").click();
       const picture = (await page.locator(".code pre").textContent()) ?? "";
-      const at = await page.locator(".map .data").getAttribute("data-box");
       const [left = 0, bottom = 0, right = 0, top = 0] = (at ?? "").split(",").map(Number);
       await page.locator(".code select").selectOption("series");
       const series = (await page.locator(".code pre").textContent()) ?? "";
