@@ -44,12 +44,15 @@ export async function runWarm(given: Config, request: WarmRequest): Promise<numb
     app: () => parts.app,
   });
   try {
-    const opening = open(config, runtime, log).then((app) => {
+    const opening = open(config, runtime, log, stopping.signal).then((app) => {
       parts.app = app;
       return app;
     });
     const app = await Promise.race([opening, stopping.aborted]);
-    if (app === undefined) return stopping.exitCode();
+    if (app === undefined) {
+      reportError("ended by a signal while datasets were being opened");
+      return stopping.exitCode();
+    }
     const targets = await selectAll(app, runtime, request, stopping.signal);
     const began = performance.now();
     const reporter = createWarmReporter(process.stderr, log);
@@ -68,7 +71,10 @@ export async function runWarm(given: Config, request: WarmRequest): Promise<numb
     await Promise.race([warming, stopping.aborted]);
     const result = (await settlesWithin(warming, END_WITHIN_MS)) ? await warming : undefined;
     reporter.clear();
-    if (result === undefined) return stopping.exitCode();
+    if (result === undefined) {
+      reportError(`ended by a signal; chunks under way were not finished within ${END_WITHIN_MS / 1_000} s`);
+      return stopping.exitCode();
+    }
     const seconds = (performance.now() - began) / 1_000;
     process.stdout.write(describeResult(result, seconds, runtime.cacheStats()?.evictions ?? 0));
     return exitCodeOfResult(result, stopping.exitCode);
@@ -88,19 +94,24 @@ function configOfWarm(config: Config, threads: number): Config {
   };
 }
 
-async function open(config: Config, runtime: Runtime, log: Log): Promise<App> {
+/** @param signal Once it is aborted, the cache is not opened any more: the process would end without closing it. */
+async function open(config: Config, runtime: Runtime, log: Log, signal: AbortSignal): Promise<App> {
+  const chunks = () => {
+    if (signal.aborted) throw new ZpublishError("cancelled", "ended by a signal");
+    return runtime.chunks();
+  };
   const progress = createProgressReporter(process.stderr, log);
   try {
     const app = await openApp(config, {
       log,
       datasetLog: log,
       scheduler: createRefreshScheduler(),
-      chunks: runtime.chunks,
+      chunks,
       previews: runtime.previews,
       onChange: () => runtime.forgetChunks(),
       progress: progress.update,
     });
-    runtime.chunks();
+    chunks();
     await runtime.started();
     if (runtime.cacheStats()?.isOff !== false)
       throw new ZpublishError("internal", "the cache cannot be opened");
