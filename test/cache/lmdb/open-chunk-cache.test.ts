@@ -3,6 +3,8 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { cacheHitRatio, fifoHitRatio, withScans, zipfLoad } from "../../../bench/cache-hit-ratio.js";
 import { createNullCache } from "../../../src/cache/chunk-cache.js";
+import { createDiskChunkCache } from "../../../src/cache/lmdb/disk-chunk-cache.js";
+import { openLmdbStore } from "../../../src/cache/lmdb/lmdb-store.js";
 import {
   type MaintainedChunkCache,
   type openChunkCache,
@@ -158,6 +160,23 @@ t.test("chunks that are put and waited for are all written, however many wait", 
   t.equal(await cache.putAndWait(keyOf(20), large), false, "too large");
   t.equal(released, 22);
 });
+
+t.test(
+  "a chunk that is put and waited for is refused if the disk is full, and all that wait learn it",
+  async (t) => {
+    const cache = createDiskChunkCache({
+      ...{ maxBytes: 4 * MIB, pendingMaxBytes: 100_000, log },
+      hasRoomFor: async () => false,
+      onBroken: (reason) => t.fail(reason),
+    });
+    cache.attach(openLmdbStore(t.testdir(), { maxBytes: 4 * MIB, stamp: "1" }));
+    t.teardown(() => cache.close());
+    const puts = Array.from({ length: 10 }, (_, n) => cache.putAndWait(keyOf(n), new Uint8Array(30_000)));
+    t.strictSame(await Promise.all(puts), new Array(10).fill(false));
+    t.equal(cache.byteLengthOf(keyOf(0)), undefined);
+    t.ok(cache.stats.errors > 0);
+  },
+);
 
 t.test("a full cache takes a chunk that is put and waited for, in the place of another", async (t) => {
   const cache = await open(t, t.testdir());
