@@ -20,7 +20,7 @@ t.test(
       await map.focus();
       for (const key of ["End", ",", "c", "i", "s", "+", "ArrowRight"]) await page.keyboard.press(key);
       await shows(page, "air", "10,0,0");
-      await page.waitForFunction("location.hash.includes('box=')");
+      await page.waitForURL(/box=/);
       const { hash } = new URL(page.url());
       t.match(hash, /^#v=air&d\.time=2013-01-03T12&box=[-\d.,]+&c=cividis&r=240,310&rev&sym$/);
       await page.keyboard.press("p");
@@ -28,9 +28,9 @@ t.test(
       await readout.waitFor({ state: "visible" });
       const first = await readout.innerText();
       await page.keyboard.press("ArrowUp");
-      await page.waitForFunction(`document.querySelector(".readout").innerText !== ${JSON.stringify(first)}`);
+      await readout.filter({ hasNotText: first }).waitFor();
       t.match(await readout.innerText(), /^[\d.]+°[NS] [\d.]+°[EW] [\d.]+ K/);
-      await page.waitForFunction("document.querySelector('[aria-live]').textContent.includes('value ')");
+      await page.locator("[aria-live]").filter({ hasText: "value " }).waitFor({ state: "attached" });
       const spoken = await page.locator("[aria-live]").innerText();
       t.match(spoken, /^Air temperature, time 2013-01-03 12:00, value [\d.]+ K$/);
       await page.keyboard.press("?");
