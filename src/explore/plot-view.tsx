@@ -43,6 +43,12 @@ export function PlotView({ model }: { readonly model: ExploreModel }) {
     );
   }, [variable, isHistogram, histogram.found, histogramPlace, place, series.values, wantsLog, model]);
 
+  // On a phone the plot of a place that was touched is below the fold.
+  const isShown = shown !== undefined;
+  useEffect(() => {
+    if (isShown) section.current?.scrollIntoView({ block: "nearest" });
+  }, [isShown]);
+
   // Another axis has other bounds.
   const positions = shown?.content.positions;
   useEffect(() => {
