@@ -94,7 +94,7 @@ const SHORT = new Map([
   [/^src\/source\/formats\/formats\.ts$/, "one line per format"],
   [/^src\/source\/[a-z0-9]+\/[a-z0-9]+-format\.ts$/, "one file per format, and their table"],
   [/^src\/main\.ts$/, "entry point of the program"],
-  [/^src\/explore\/[a-z-]+\.tsx$/, "one part of the page to a file"],
+  [/^src\/explore\/[a-z/-]+\.tsx$/, "one part of the page to a file"],
 ]);
 
 /** Files longer than that, and why. */

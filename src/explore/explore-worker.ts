@@ -1,5 +1,5 @@
-import { ExploreSession } from "./explore-session.js";
 import type { WorkerRequest } from "./protocol.js";
+import { ExploreSession } from "./worker/explore-session.js";
 
 // The worker of the explorer's page: messages only.
 

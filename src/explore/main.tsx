@@ -1,9 +1,9 @@
 import { render } from "preact";
-import { keepAddress } from "./address.js";
-import { App } from "./app.js";
-import { ExploreModel } from "./model.js";
-import { WorkerClient } from "./worker-client.js";
-import "./explore.css";
+import { keepAddress } from "./page/address.js";
+import { App } from "./page/app.js";
+import { ExploreModel } from "./page/model.js";
+import { WorkerClient } from "./page/worker-client.js";
+import "./page/explore.css";
 
 const root = document.querySelector<HTMLElement>("#explorer");
 if (root !== null) {

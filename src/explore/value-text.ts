@@ -1,9 +1,9 @@
 import { cfTimeFormatter } from "../cf/cf-time.js";
 import { isJsonArray, type JsonValue, toNumber } from "../json/json-value.js";
 import type { DataType } from "../model/data-type.js";
-import type { DecodedChunk } from "./array-reader.js";
-import { unpacked } from "./byte-scale.js";
 import type { VariableDescription } from "./dataset-description.js";
+import type { DecodedChunk } from "./worker/array-reader.js";
+import { unpacked } from "./worker/picture/byte-scale.js";
 
 /** What is shown of a missing value. */
 export const MISSING_TEXT = "missing";

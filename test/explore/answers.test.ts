@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t from "tap";
-import { MISSING, UNREAD } from "../../src/explore/byte-scale.js";
+import { MISSING, UNREAD } from "../../src/explore/worker/picture/byte-scale.js";
 import type { MemoryArray } from "../../src/source/memory/memory-array.js";
 import { createMemorySource } from "../../src/source/memory/memory-source.js";
 import { datasetOf } from "../server/sample-tree.js";

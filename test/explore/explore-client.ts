@@ -1,6 +1,6 @@
 import type { Test } from "tap";
-import { ExploreSession } from "../../src/explore/explore-session.js";
 import type { WorkerAnswer, WorkerRequest } from "../../src/explore/protocol.js";
+import { ExploreSession } from "../../src/explore/worker/explore-session.js";
 import type { ServerConfig } from "../../src/server/server-config.js";
 import { type RunningServer, startServer } from "../server/start-server.js";
 

@@ -1,6 +1,6 @@
 import t from "tap";
 import { colourTable } from "../../src/colour/colour-scales.js";
-import { tableIndexOf, valueOfByte } from "../../src/explore/frame-painter.js";
+import { tableIndexOf, valueOfByte } from "../../src/explore/page/map/frame-painter.js";
 import { askPython } from "../ask-python.js";
 import { clientMissing } from "../require-client.js";
 import { openExplorePages, shows } from "./explore-pages.js";

@@ -1,6 +1,6 @@
 import t from "tap";
 import { createRandom } from "../../bench/random.js";
-import { ABOVE, BELOW, MISSING } from "../../src/explore/byte-scale.js";
+import { ABOVE, BELOW, MISSING } from "../../src/explore/worker/picture/byte-scale.js";
 import { effort } from "../effort.js";
 import { createExploreClient } from "./explore-client.js";
 import { type ServedArray, startStore } from "./store-server.js";

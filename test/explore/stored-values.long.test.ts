@@ -2,8 +2,8 @@ import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import type { VariableDescription } from "../../src/explore/dataset-description.js";
-import { DatasetSession } from "../../src/explore/dataset-session.js";
-import { readWhole } from "../../src/explore/read-whole.js";
+import { DatasetSession } from "../../src/explore/worker/dataset-session.js";
+import { readWhole } from "../../src/explore/worker/read-whole.js";
 import {
   type FixtureArray,
   type FixtureStore,

@@ -3,8 +3,8 @@ import type {
   DatasetDescription,
   VariableDescription,
 } from "../../src/explore/dataset-description.js";
+import type { WorkerPort } from "../../src/explore/page/worker-client.js";
 import type { WorkerAnswer, WorkerRequest } from "../../src/explore/protocol.js";
-import type { WorkerPort } from "../../src/explore/worker-client.js";
 
 type Kind = WorkerRequest["kind"];
 type RequestOf<K extends Kind> = Extract<WorkerRequest, { kind: K }>;

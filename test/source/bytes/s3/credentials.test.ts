@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import t, { type Test } from "tap";
 import { messageOf } from "../../../../src/errors.js";
 import { createCredentialSource } from "../../../../src/source/bytes/s3/credentials.js";
-import { makeDirectory } from "../../../source/write-store.js";
+import { makeDirectory } from "../../write-store.js";
 
 const MINUTE = 60_000;
 

@@ -1,0 +1,165 @@
+import { useEffect, useState } from "preact/hooks";
+import { COLOUR_SCALES, type ColourScaleName, colourTable } from "../../../colour/colour-scales.js";
+import { IconButton } from "../icons.js";
+import type { ExploreModel } from "../model.js";
+import { useValue } from "../use-value.js";
+import { roundToRange } from "./shown-range.js";
+
+const SCALES = Object.keys(COLOUR_SCALES) as ColourScaleName[];
+const PERCENTILES: readonly (readonly [number, number, string])[] = [
+  [2, 98, "2–98 %"],
+  [0, 100, "least to greatest"],
+  [10, 90, "10–90 %"],
+  [0.1, 99.9, "0.1–99.9 %"],
+];
+
+/** Stops of a gradient that shows a scale. */
+const STOPS = 16;
+
+/** Everything about the colours that can be chosen. */
+export function ColourControls({ model }: { readonly model: ExploreModel }) {
+  const { colours } = model;
+  const choice = useValue(colours.choice);
+  const byHand = choice.range !== undefined && "low" in choice.range;
+  const percentiles =
+    choice.range !== undefined && "percentiles" in choice.range ? choice.range.percentiles : [2, 98];
+  const chooseRange = (text: string): void => {
+    const range = colours.range.peek();
+    if (text !== "hand") colours.choose({ range: percentilesOf(text) });
+    else if (range !== undefined) colours.setRange(range.low, range.high);
+  };
+  return (
+    <section class="colour-row" aria-label="Colours">
+      <ScalePicker model={model} />
+      <IconButton
+        icon="swap"
+        label="Reverse the colours"
+        isPressed={choice.isReversed}
+        onClick={() => colours.choose({ isReversed: !choice.isReversed })}
+      />
+      <label>
+        range{" "}
+        <select
+          value={byHand ? "hand" : percentiles.join("-")}
+          onChange={(event) => chooseRange(event.currentTarget.value)}
+        >
+          {PERCENTILES.map(([low, high, label]) => (
+            <option key={label} value={`${low}-${high}`}>
+              {label}
+            </option>
+          ))}
+          {!PERCENTILES.some(([low, high]) => low === percentiles[0] && high === percentiles[1]) && (
+            <option value={percentiles.join("-")}>{percentiles.join("–")} %</option>
+          )}
+          <option value="hand">by hand</option>
+        </select>
+      </label>
+      <RangeInput model={model} end="low" />
+      <RangeInput model={model} end="high" />
+      <button type="button" class="quiet" onClick={() => void colours.fitHere()}>
+        Fit here
+      </button>
+      <Check label="log" isSet={choice.isLog} onChange={(isLog) => colours.choose({ isLog })} />
+      <Check
+        label="symmetric"
+        isSet={choice.isSymmetric}
+        onChange={(isSymmetric) => colours.choose({ isSymmetric })}
+      />
+      <Check label="lock" isSet={choice.isLocked} onChange={() => model.toggleLock()} />
+    </section>
+  );
+}
+
+function percentilesOf(text: string): { readonly percentiles: readonly [number, number] } | undefined {
+  const [low, high] = text.split("-").map(Number) as [number, number];
+  return low === 2 && high === 98 ? undefined : { percentiles: [low, high] };
+}
+
+function Check(props: {
+  readonly label: string;
+  readonly isSet: boolean;
+  readonly onChange: (isSet: boolean) => void;
+}) {
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={props.isSet}
+        onChange={(event) => props.onChange(event.currentTarget.checked)}
+      />
+      {props.label}
+    </label>
+  );
+}
+
+/** An end of the range as a number that can be changed. */
+function RangeInput({ model, end }: { readonly model: ExploreModel; readonly end: "low" | "high" }) {
+  const range = useValue(model.colours.range);
+  const [text, setText] = useState("");
+  const shown = range === undefined ? "" : String(roundToRange(range[end], range));
+  useEffect(() => setText(shown), [shown]);
+  const apply = (): void => {
+    const value = Number(text);
+    if (range === undefined || text.trim() === "" || !Number.isFinite(value) || text === shown)
+      setText(shown);
+    else model.colours.setRange(end === "low" ? value : range.low, end === "high" ? value : range.high);
+  };
+  return (
+    <input
+      class="number"
+      type="text"
+      inputMode="decimal"
+      size={8}
+      aria-label={end === "low" ? "Range from" : "Range to"}
+      value={text}
+      onInput={(event) => setText(event.currentTarget.value)}
+      onBlur={apply}
+      onKeyDown={(event) => {
+        if (event.key === "Enter") apply();
+      }}
+    />
+  );
+}
+
+/** List of the colour scales, each with its colours. */
+function ScalePicker({ model }: { readonly model: ExploreModel }) {
+  const scale = useValue(model.colours.scale);
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details class="picker" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <span class="spoken">Colour scale: </span>
+        <span class="swatch" style={{ background: gradientOf(scale) }} aria-hidden="true" /> {scale}
+      </summary>
+      <fieldset>
+        <legend class="spoken">Colour scale</legend>
+        {SCALES.map((name) => (
+          <label key={name}>
+            <input
+              type="radio"
+              name="scale"
+              value={name}
+              checked={name === scale}
+              onChange={() => model.colours.choose({ scale: name })}
+              onClick={(event) => {
+                // A choice with the pointer closes the list; one with the arrow keys does not.
+                if (event.detail > 0) setOpen(false);
+              }}
+            />
+            <span class="swatch" style={{ background: gradientOf(name) }} aria-hidden="true" />
+            {name}
+          </label>
+        ))}
+      </fieldset>
+    </details>
+  );
+}
+
+function gradientOf(name: ColourScaleName): string {
+  const table = colourTable(name);
+  const stops = Array.from({ length: STOPS }, (_, index) => {
+    const at = Math.round((index * 255) / (STOPS - 1)) * 3;
+    return `rgb(${table[at]},${table[at + 1]},${table[at + 2]})`;
+  });
+  return `linear-gradient(to right,${stops.join(",")})`;
+}

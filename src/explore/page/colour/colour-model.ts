@@ -1,0 +1,116 @@
+import { computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals-core";
+import { type ColourScaleName, colourTable } from "../../../colour/colour-scales.js";
+import type { RangeAnswer, ShownRange, Viewport } from "../../protocol.js";
+import type { ColourChoice, View } from "../../view.js";
+import type { ResolvedView } from "../resolve-view.js";
+import type { WorkerClient } from "../worker-client.js";
+import { scaleOf, shownRangeOf } from "./shown-range.js";
+
+/** What the colours of a picture need to know. */
+export interface ColourInputs {
+  readonly client: WorkerClient;
+  readonly view: Signal<View>;
+  readonly resolved: ReadonlySignal<ResolvedView | undefined>;
+  readonly viewport: ReadonlySignal<Viewport | undefined>;
+  readonly fail: (error: unknown) => void;
+}
+
+const DEFAULT_PERCENTILES = [2, 98] as const;
+
+/** Colours of the picture: range, histogram, and scale. The range is found once per variable, and stays while time moves. */
+export class ColourModel {
+  readonly #inputs: ColourInputs;
+  readonly #found = signal<ReadonlyMap<string, RangeAnswer>>(new Map());
+  readonly #asked = new Set<string>();
+
+  readonly choice: ReadonlySignal<ColourChoice>;
+  /** Range and histogram as they were found; undefined until then. */
+  readonly found: ReadonlySignal<RangeAnswer | undefined>;
+  /** Range that the picture is drawn with; undefined until it is known. */
+  readonly range: ReadonlySignal<ShownRange | undefined>;
+  readonly scale: ReadonlySignal<ColourScaleName>;
+  /** 256 × 3 bytes. */
+  readonly table: ReadonlySignal<Uint8Array>;
+
+  constructor(inputs: ColourInputs) {
+    this.#inputs = inputs;
+    const { view, resolved } = inputs;
+    this.choice = computed(() => view.value.colour);
+    this.found = computed(() => {
+      const key = this.#keyOf(resolved.value);
+      return key === undefined ? undefined : this.#found.value.get(key);
+    });
+    this.range = computed(() => shownRangeOf(this.choice.value, this.found.value));
+    this.scale = computed(() => scaleOf(this.choice.value, this.range.value));
+    this.table = computed(() => colourTable(this.scale.value, this.choice.value.isReversed));
+    effect(() => this.#find(resolved.value));
+  }
+
+  /** Changes a part of the choice. */
+  choose(part: Partial<ColourChoice>): void {
+    const { view } = this.#inputs;
+    view.value = { ...view.peek(), colour: { ...view.peek().colour, ...part } };
+  }
+
+  /** Sets the range by hand; its ends may come in any order. */
+  setRange(first: number, second: number): void {
+    if (!Number.isFinite(first) || !Number.isFinite(second) || first === second) return;
+    this.choose({
+      range: { low: Math.min(first, second), high: Math.max(first, second) },
+      isSymmetric: false,
+    });
+  }
+
+  /** Fits the range to what is visible. */
+  async fitHere(): Promise<void> {
+    const { client, resolved, viewport, fail } = this.#inputs;
+    const shown = resolved.peek();
+    if (shown?.axes === undefined) return;
+    try {
+      const { range } = await client.ask<"range">({
+        kind: "range",
+        selection: { variable: shown.variable.path, at: shown.at },
+        axes: shown.axes,
+        percentiles: this.#percentiles(),
+        viewport: viewport.peek(),
+      });
+      if (range !== undefined && resolved.peek()?.variable === shown.variable)
+        this.setRange(range.low, range.high);
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  /** Asks for ranges that failed, the next time that they are needed. */
+  retry(): void {
+    this.#asked.clear();
+    this.#find(this.#inputs.resolved.peek());
+  }
+
+  #find(shown: ResolvedView | undefined): void {
+    const key = this.#keyOf(shown);
+    if (shown === undefined || key === undefined || this.#asked.has(key)) return;
+    this.#asked.add(key);
+    this.#inputs.client
+      .ask<"range">({
+        kind: "range",
+        selection: { variable: shown.variable.path, at: shown.at },
+        axes: shown.axes,
+        percentiles: this.#percentiles(),
+      })
+      .then((answer) => {
+        this.#found.value = new Map(this.#found.peek()).set(key, answer);
+      })
+      .catch(this.#inputs.fail);
+  }
+
+  #keyOf(shown: ResolvedView | undefined): string | undefined {
+    if (shown?.axes === undefined || shown.variable.problem !== undefined) return undefined;
+    return `${this.#percentiles().join("-")} ${shown.variable.path}`;
+  }
+
+  #percentiles(): readonly [number, number] {
+    const { range } = this.#inputs.view.value.colour;
+    return range !== undefined && "percentiles" in range ? range.percentiles : DEFAULT_PERCENTILES;
+  }
+}

@@ -1,0 +1,230 @@
+import { effect } from "@preact/signals-core";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { AxisDescription, AxisValues } from "../dataset-description.js";
+import { stepText } from "./axis-cells.js";
+import { axisTicks } from "./axis-ticks.js";
+import { IconButton } from "./icons.js";
+import type { ExploreModel } from "./model.js";
+import { PLAY_RATES } from "./playback.js";
+import { useValue } from "./use-value.js";
+
+const TICK_COUNT = 9;
+const count = new Intl.NumberFormat("en");
+
+/** Sliders of the dimensions that are no axes of the picture. */
+export function DimensionControls({ model }: { readonly model: ExploreModel }) {
+  const resolved = useValue(model.resolved);
+  if (resolved?.axes === undefined) return null;
+  const { variable, axes, values, at } = resolved;
+  const others = variable.axes
+    .map((_, index) => index)
+    .filter((index) => index !== axes.x && index !== axes.y);
+  if (others.length === 0) return null;
+  return (
+    <section class="dimensions" aria-label="Dimensions">
+      {others.map((index) => (
+        <Dimension
+          key={variable.axes[index]?.dim}
+          model={model}
+          index={index}
+          axis={variable.axes[index] as AxisDescription}
+          values={values[index] as AxisValues}
+          step={at[index] as number}
+        />
+      ))}
+    </section>
+  );
+}
+
+interface DimensionProps {
+  readonly model: ExploreModel;
+  readonly index: number;
+  readonly axis: AxisDescription;
+  readonly values: AxisValues;
+  readonly step: number;
+}
+
+function Dimension({ model, index, axis, values, step }: DimensionProps) {
+  const isPlaying = useValue(model.playback.axis) === index;
+  const rate = useValue(model.playback.rate);
+  const { dim, length } = axis;
+  const last = length - 1;
+  const ticks = useMemo(() => sliderTicks(axis, values), [axis, values]);
+  const move = (target: number): void => {
+    model.playback.stop();
+    model.setStep(index, target);
+  };
+  return (
+    <fieldset class="dimension">
+      <legend class="spoken">{dim}</legend>
+      <span class="dim-name">{dim}</span>
+      <output class="dim-value">{stepText(values, step)}</output>
+      {length > 1 && (
+        <>
+          <span class="buttons">
+            <IconButton icon="first" label={`First ${dim}`} onClick={() => move(0)} isDisabled={step === 0} />
+            <IconButton
+              icon="back"
+              label={`${dim}: one back`}
+              onClick={() => move(step - 1)}
+              isDisabled={step === 0}
+            />
+            <IconButton
+              icon={isPlaying ? "pause" : "play"}
+              label={isPlaying ? `Pause ${dim}` : `Play ${dim}`}
+              onClick={() => model.playback.toggle(index)}
+            />
+            <IconButton
+              icon="forward"
+              label={`${dim}: one on`}
+              onClick={() => move(step + 1)}
+              isDisabled={step === last}
+            />
+            <IconButton
+              icon="last"
+              label={`Last ${dim}`}
+              onClick={() => move(last)}
+              isDisabled={step === last}
+            />
+          </span>
+          <div class="slider">
+            <CachedTrack model={model} index={index} length={length} />
+            <input
+              type="range"
+              min={0}
+              max={last}
+              step={1}
+              value={step}
+              aria-label={dim}
+              aria-valuetext={stepText(values, step)}
+              onInput={(event) => move(event.currentTarget.valueAsNumber)}
+            />
+            <div class="ticks" aria-hidden="true">
+              {ticks.map(({ index: at, label }) => (
+                <span key={at} style={{ left: `${(at / last) * 100}%` }}>
+                  {label}
+                </span>
+              ))}
+            </div>
+          </div>
+          <span class="dim-count muted">
+            {count.format(step + 1)} / {count.format(length)}
+          </span>
+          {isPlaying && (
+            <select
+              aria-label="Steps per second"
+              value={rate}
+              onChange={(event) => model.playback.setRate(Number(event.currentTarget.value))}
+            >
+              {PLAY_RATES.map((each) => (
+                <option key={each} value={each}>
+                  {each}/s
+                </option>
+              ))}
+            </select>
+          )}
+        </>
+      )}
+    </fieldset>
+  );
+}
+
+/** Returns labels below a slider, at indices. */
+function sliderTicks(
+  axis: AxisDescription,
+  values: AxisValues,
+): { readonly index: number; readonly label: string }[] {
+  const { length } = axis;
+  if (length < 2) return [];
+  const { texts, numbers } = values;
+  if (texts !== undefined || numbers === undefined) {
+    const byIndex = { ...values, numbers: undefined };
+    return axisTicks(axis, byIndex, 0, length - 1, TICK_COUNT).map(({ value, label }) => ({
+      index: value,
+      label,
+    }));
+  }
+  const step = Math.max(1, Math.ceil(length / TICK_COUNT));
+  return Array.from({ length: Math.ceil(length / step) }, (_, index) => ({
+    index: index * step,
+    label: String(Number(numbers[index * step]?.toPrecision(4))),
+  }));
+}
+
+/** Shows on the track which steps can be seen without reading. */
+function CachedTrack(props: {
+  readonly model: ExploreModel;
+  readonly index: number;
+  readonly length: number;
+}) {
+  const { model, index, length } = props;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useEffect(
+    () =>
+      effect(() => {
+        const element = canvas.current;
+        const cached =
+          model.playback.cachedAxis.value === index ? model.playback.cached.value : new Set<number>();
+        if (element !== null) drawCached(element, cached, length);
+      }),
+    [model, index, length],
+  );
+  return <canvas class="cached" ref={canvas} width={600} height={1} data-of={index} />;
+}
+
+function drawCached(canvas: HTMLCanvasElement, cached: ReadonlySet<number>, length: number): void {
+  const context = canvas.getContext("2d");
+  if (context === null) return;
+  canvas.dataset.cached = String(cached.size);
+  context.clearRect(0, 0, canvas.width, 1);
+  context.fillStyle = getComputedStyle(canvas).color;
+  const width = canvas.width / length;
+  for (const step of cached) context.fillRect(step * width, 0, Math.max(width, 1), 1);
+}
+
+/** Choice of the dimensions that run to the right and upwards. */
+export function AxisChoice({ model }: { readonly model: ExploreModel }) {
+  const resolved = useValue(model.resolved);
+  const view = useValue(model.view);
+  if (resolved?.axes === undefined) return null;
+  const { axes, variable } = resolved;
+  const { x, y } = axes;
+  const choose = (direction: "x" | "y", chosen: number): void => {
+    if (direction === "x") model.setAxes(chosen, chosen === y ? x : y);
+    else model.setAxes(chosen === x ? y : x, chosen);
+  };
+  return (
+    <section class="axes" aria-labelledby="axes-title">
+      <h2 id="axes-title">Axes</h2>
+      <div class="axis-row">
+        {(["x", "y"] as const).map((direction) => (
+          <label key={direction}>
+            <span aria-hidden="true">{direction === "x" ? "→" : "↑"}</span>
+            <span class="spoken">{direction === "x" ? "to the right" : "upwards"}</span>
+            <select
+              value={axes[direction]}
+              onChange={(event) => choose(direction, Number(event.currentTarget.value))}
+            >
+              {variable.dims.map((dim, index) => (
+                <option key={dim} value={index}>
+                  {dim}
+                </option>
+              ))}
+            </select>
+          </label>
+        ))}
+        <IconButton icon="swap" label="Swap the axes" onClick={() => model.setAxes(y, x)} />
+      </div>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={view.asImage}
+          onChange={(event) =>
+            model.change({ asImage: event.currentTarget.checked, box: undefined, probe: undefined })
+          }
+        />
+        rows and columns, no map
+      </label>
+    </section>
+  );
+}

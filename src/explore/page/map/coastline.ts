@@ -1,0 +1,93 @@
+import type { Box } from "../../protocol.js";
+
+/** A line of a coast: longitudes and latitudes by turns, and its bounds. */
+export interface CoastLine {
+  readonly points: Float32Array;
+  readonly west: number;
+  readonly east: number;
+  readonly south: number;
+  readonly north: number;
+}
+
+/** Units of the stored coordinates per degree. */
+const PER_DEGREE = 100;
+
+/**
+ * Writes lines as integers of 0.01 degrees: for each line the number of its points, then the differences of longitude and latitude from
+ * the point before, in the variable length of LEB128, signs in the lowest bit.
+ */
+export function encodeCoastline(lines: readonly (readonly (readonly number[])[])[]): Uint8Array {
+  const bytes: number[] = [];
+  const write = (value: number): void => {
+    let rest = value;
+    while (rest > 127) {
+      bytes.push((rest & 127) | 128);
+      rest >>>= 7;
+    }
+    bytes.push(rest);
+  };
+  const writeSigned = (value: number): void => write(value < 0 ? -2 * value - 1 : 2 * value);
+  for (const line of lines) {
+    write(line.length);
+    let [x, y] = [0, 0];
+    for (const [longitude = 0, latitude = 0] of line) {
+      const [nextX, nextY] = [Math.round(longitude * PER_DEGREE), Math.round(latitude * PER_DEGREE)];
+      writeSigned(nextX - x);
+      writeSigned(nextY - y);
+      [x, y] = [nextX, nextY];
+    }
+  }
+  return Uint8Array.from(bytes);
+}
+
+/** Reads lines as {@link encodeCoastline} writes them. */
+export function decodeCoastline(bytes: Uint8Array): CoastLine[] {
+  const lines: CoastLine[] = [];
+  let at = 0;
+  const read = (): number => {
+    let [value, shift] = [0, 0];
+    for (;;) {
+      const byte = bytes[at++];
+      if (byte === undefined)
+        throw new RangeError(`expected a coastline, received ${bytes.length} other bytes`);
+      value |= (byte & 127) << shift;
+      if (byte < 128) return value;
+      shift += 7;
+    }
+  };
+  const readSigned = (): number => {
+    const value = read();
+    return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+  };
+  while (at < bytes.length) {
+    const points = new Float32Array(read() * 2);
+    let [x, y, west, east, south, north] = [0, 0, 180, -180, 90, -90];
+    for (let index = 0; index < points.length; index += 2) {
+      x += readSigned();
+      y += readSigned();
+      const [longitude, latitude] = [x / PER_DEGREE, y / PER_DEGREE];
+      points[index] = longitude;
+      points[index + 1] = latitude;
+      [west, east] = [Math.min(west, longitude), Math.max(east, longitude)];
+      [south, north] = [Math.min(south, latitude), Math.max(north, latitude)];
+    }
+    lines.push({ points, west, east, south, north });
+  }
+  return lines;
+}
+
+/** Returns the lines that a box may show, each with the multiple of 360 degrees by which it is moved. */
+export function linesInBox(lines: readonly CoastLine[], box: Box): { line: CoastLine; shift: number }[] {
+  const [left, right] = box.left < box.right ? [box.left, box.right] : [box.right, box.left];
+  const [bottom, top] = box.bottom < box.top ? [box.bottom, box.top] : [box.top, box.bottom];
+  const found: { line: CoastLine; shift: number }[] = [];
+  for (let turn = Math.floor((left - 180) / 360); turn <= Math.ceil((right + 180) / 360); turn++) {
+    const shift = turn * 360;
+    for (const line of lines) {
+      if (line.north < bottom || line.south > top) continue;
+      if (line.east + shift < left || line.west + shift > right) continue;
+      found.push({ line, shift });
+    }
+  }
+  return found;
+}

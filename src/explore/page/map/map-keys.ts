@@ -1,0 +1,139 @@
+import { COLOUR_SCALES, type ColourScaleName } from "../../../colour/colour-scales.js";
+import { type Axis, cellAxis, centreOf } from "../../axis.js";
+import { openHelp } from "../help-dialog.js";
+import type { ExploreModel } from "../model.js";
+
+const PAN = 0.15;
+const ZOOM = 1.5;
+const LONG_STEP = 10;
+
+/** Directions of the arrow keys: to the right, upwards. */
+const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
+  ArrowLeft: [-1, 0],
+  ArrowRight: [1, 0],
+  ArrowUp: [0, 1],
+  ArrowDown: [0, -1],
+};
+
+/** Acts of the keys, by `KeyboardEvent.key`. */
+const KEYS: Readonly<Record<string, (model: ExploreModel) => void>> = {
+  "+": (model) => model.camera.zoom(1 / ZOOM),
+  "=": (model) => model.camera.zoom(1 / ZOOM),
+  "-": (model) => model.camera.zoom(ZOOM),
+  "0": (model) => model.camera.show(undefined),
+  ",": (model) => stepBy(model, -1),
+  ".": (model) => stepBy(model, 1),
+  "<": (model) => stepBy(model, -LONG_STEP),
+  ">": (model) => stepBy(model, LONG_STEP),
+  Home: (model) => stepBy(model, Number.NEGATIVE_INFINITY),
+  End: (model) => stepBy(model, Number.POSITIVE_INFINITY),
+  " ": (model) => {
+    const axis = model.slidAxis.peek();
+    if (axis !== undefined) model.playback.toggle(axis);
+  },
+  "[": (model) => chooseNeighbour(model, -1),
+  "]": (model) => chooseNeighbour(model, 1),
+  c: nextScale,
+  i: (model) => model.colours.choose({ isReversed: !model.colours.choice.peek().isReversed }),
+  r: (model) => void model.colours.fitHere(),
+  l: (model) => model.toggleLock(),
+  s: (model) => model.colours.choose({ isSymmetric: !model.colours.choice.peek().isSymmetric }),
+  p: toggleCrossHair,
+  t: plotHere,
+  g: (model) => {
+    model.hasCoast.value = !model.hasCoast.peek();
+  },
+  x: (model) => {
+    const axes = model.resolved.peek()?.axes;
+    if (axes !== undefined) model.setAxes(axes.y, axes.x);
+  },
+  y: () => document.getElementById("copy-link")?.click(),
+  "?": openHelp,
+  Escape: (model) => {
+    if (model.probes.hasCrossHair.peek()) toggleCrossHair(model);
+    else model.setProbe(undefined);
+  },
+};
+
+/**
+ * Listens to keys of an element.
+ * @returns A function that ends that.
+ */
+export function listenToKeys(element: HTMLElement, model: ExploreModel): () => void {
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const arrow = ARROWS[event.key];
+    const act = KEYS[event.key];
+    if (arrow === undefined && act === undefined) return;
+    event.preventDefault();
+    if (arrow === undefined) act?.(model);
+    else if (model.probes.hasCrossHair.peek()) moveCrossHair(model, ...arrow);
+    else model.camera.pan(arrow[0] * PAN, arrow[1] * PAN);
+  };
+  element.addEventListener("keydown", onKey);
+  return () => element.removeEventListener("keydown", onKey);
+}
+
+function stepBy(model: ExploreModel, count: number): void {
+  const axis = model.slidAxis.peek();
+  const step = axis === undefined ? undefined : model.resolved.peek()?.at[axis];
+  if (axis === undefined || step === undefined) return;
+  model.playback.stop();
+  model.setStep(axis, step + count);
+}
+
+function chooseNeighbour(model: ExploreModel, direction: number): void {
+  const variables = (model.dataset.peek()?.variables ?? []).filter(({ isCoordinate }) => !isCoordinate);
+  const current = variables.findIndex(({ path }) => path === model.variable.peek()?.path);
+  const next = variables[(current + direction + variables.length) % variables.length];
+  if (next !== undefined) model.chooseVariable(next.path);
+}
+
+function nextScale(model: ExploreModel): void {
+  const names = Object.keys(COLOUR_SCALES) as ColourScaleName[];
+  const next = (names.indexOf(model.colours.scale.peek()) + 1) % names.length;
+  model.colours.choose({ scale: names[next] });
+}
+
+/** Shows or hides the cross-hair, first in the middle of the map. */
+function toggleCrossHair(model: ExploreModel): void {
+  const { probes } = model;
+  const box = model.camera.box.peek();
+  const isShown = !probes.hasCrossHair.peek();
+  probes.hasCrossHair.value = isShown;
+  if (!isShown || box === undefined) probes.hover(undefined);
+  else probes.hover({ x: (box.left + box.right) / 2, y: (box.bottom + box.top) / 2 });
+}
+
+/** Moves the cross-hair to the centre of a neighbouring cell. */
+function moveCrossHair(model: ExploreModel, right: number, up: number): void {
+  const { camera, probes } = model;
+  const [pointer, plane, box] = [probes.pointer.peek(), camera.plane.peek(), camera.box.peek()];
+  const resolved = model.resolved.peek();
+  if (pointer?.cell === undefined || plane === undefined || box === undefined) return;
+  if (resolved?.axes === undefined) return;
+  const { axes, places } = resolved;
+  const { cell } = pointer;
+  const neighbour = (index: number, steps: number, from: number, mean: number): number => {
+    const axis = camera.inCells.peek() ? cellAxis((places[index] as Axis).length) : (places[index] as Axis);
+    // Cells of a curvilinear grid lie in rows of their own.
+    if (plane.isCurved || steps === 0) return from + steps * mean;
+    const next = (cell[index] as number) + (axis.isDescending ? -steps : steps);
+    if (axis.isClosed) return from + steps * mean;
+    return centreOf(axis, Math.max(0, Math.min(axis.length - 1, next)));
+  };
+  const [toRight, upwards] = [box.left < box.right ? right : -right, box.bottom < box.top ? up : -up];
+  probes.hover({
+    x: neighbour(axes.x, toRight, pointer.x, plane.x.cell),
+    y: neighbour(axes.y, upwards, pointer.y, plane.y.cell),
+  });
+}
+
+function plotHere(model: ExploreModel): void {
+  const pointer = model.probes.pointer.peek();
+  const box = model.camera.box.peek();
+  if (box === undefined) return;
+  const { x, y } = pointer ?? { x: (box.left + box.right) / 2, y: (box.bottom + box.top) / 2 };
+  const { probe } = model.view.peek();
+  model.setProbe({ x, y, along: probe?.along, plot: "series" });
+}

@@ -1,0 +1,228 @@
+import { type Axis, cellAxis } from "../../axis.js";
+import type { AxisDescription, AxisValues } from "../../dataset-description.js";
+import type { Box, ProbeAnswer } from "../../protocol.js";
+import { cellEdges } from "../axis-cells.js";
+import { axisTicks, degreeTicks, type Tick } from "../axis-ticks.js";
+import type { ExploreModel } from "../model.js";
+import type { ResolvedView } from "../resolve-view.js";
+import type { Coasts } from "./coast-files.js";
+import { linesInBox } from "./coastline.js";
+import { pointOf, type Size } from "./plane-box.js";
+
+/** CSS pixels beside the picture, for labels. */
+export interface Margins {
+  readonly left: number;
+  readonly right: number;
+  readonly top: number;
+  readonly bottom: number;
+}
+
+const PIXELS_PER_TICK = 90;
+const NARROW = 600;
+
+/**
+ * Returns the margins of a picture.
+ * @param hasTitles Whether its axes have titles, as those of a map need none.
+ */
+export function marginsOf(width: number, hasTitles: boolean): Margins {
+  const room = hasTitles ? TITLE : 0;
+  if (width < NARROW) return { left: 40 + room, right: 6, top: 6, bottom: 20 + room };
+  return { left: 56 + room, right: 12, top: 8, bottom: 24 + room };
+}
+
+/** CSS pixels for the title of an axis. */
+const TITLE = 18;
+
+interface Drawing {
+  readonly context: CanvasRenderingContext2D;
+  readonly style: CSSStyleDeclaration;
+  readonly model: ExploreModel;
+  readonly resolved: ResolvedView;
+  readonly box: Box;
+  readonly size: Size;
+  readonly margins: Margins;
+}
+
+/** Draws what lies above the cells: graticule with labels, coast, the cells under the pointer and of the plot. */
+export function drawOverlay(canvas: HTMLCanvasElement, model: ExploreModel, coasts: Coasts): void {
+  const context = canvas.getContext("2d");
+  const [resolved, box, size] = [model.resolved.peek(), model.camera.box.peek(), model.camera.canvas.peek()];
+  const { clientWidth, clientHeight } = canvas;
+  const ratio = devicePixelRatio;
+  const [width, height] = [Math.round(clientWidth * ratio), Math.round(clientHeight * ratio)];
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== height) canvas.height = height;
+  if (context === null) return;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, clientWidth, clientHeight);
+  if (resolved?.axes === undefined || box === undefined) return;
+  const isMap = model.camera.plane.peek()?.aspect === "degrees";
+  const margins = marginsOf(clientWidth, !isMap);
+  const drawing: Drawing = { context, style: getComputedStyle(canvas), model, resolved, box, size, margins };
+  drawGraticule(drawing);
+  if (!isMap) drawTitles(drawing);
+  context.save();
+  context.beginPath();
+  context.rect(margins.left, margins.top, size.width, size.height);
+  context.clip();
+  context.translate(margins.left, margins.top);
+  if (isMap && model.hasCoast.peek()) drawCoast(drawing, coasts);
+  const { pointer, fixed, hasCrossHair } = model.probes;
+  if (fixed.peek() !== undefined) drawCell(drawing, fixed.peek() as ProbeAnswer, "--mark", true);
+  if (pointer.peek() !== undefined)
+    drawCell(drawing, pointer.peek() as ProbeAnswer, "--mark", hasCrossHair.peek());
+  context.restore();
+  context.strokeStyle = drawing.style.getPropertyValue("--muted");
+  context.lineWidth = 1;
+  context.strokeRect(margins.left - 0.5, margins.top - 0.5, size.width + 1, size.height + 1);
+}
+
+function drawCoast({ context, style, box, size }: Drawing, { fine, coarse }: Coasts): void {
+  const lines = linesInBox(fine ?? coarse ?? [], box);
+  const [perX, perY] = [size.width / (box.right - box.left), size.height / (box.bottom - box.top)];
+  context.beginPath();
+  for (const { line, shift } of lines) {
+    const { points } = line;
+    for (let index = 0; index < points.length; index += 2) {
+      const x = ((points[index] as number) + shift - box.left) * perX;
+      const y = ((points[index + 1] as number) - box.top) * perY;
+      if (index === 0) context.moveTo(x, y);
+      else context.lineTo(x, y);
+    }
+  }
+  context.lineJoin = "round";
+  // A pale line below a dark one is seen on every colour.
+  context.lineWidth = 2.2;
+  context.strokeStyle = style.getPropertyValue("--coast-halo");
+  context.stroke();
+  context.lineWidth = 1;
+  context.strokeStyle = style.getPropertyValue("--coast");
+  context.stroke();
+}
+
+function drawGraticule(drawing: Drawing): void {
+  const { context, style, box, size, margins } = drawing;
+  const isMap = drawing.model.camera.plane.peek()?.aspect === "degrees";
+  const [xTicks, yTicks] = ticksOf(drawing);
+  context.font = `12px ${style.fontFamily}`;
+  context.fillStyle = style.getPropertyValue("--muted");
+  context.strokeStyle = style.getPropertyValue(isMap ? "--graticule" : "--muted");
+  context.lineWidth = 1;
+  context.textBaseline = "top";
+  let free = 0;
+  for (const { value, label } of xTicks) {
+    const x = margins.left + pointOf(box, size, { x: value, y: box.top }).x;
+    const bottom = margins.top + size.height;
+    drawLine(context, x, isMap ? margins.top : bottom, x, bottom + 4);
+    const { width } = context.measureText(label);
+    const left = Math.max(0, Math.min(x - width / 2, margins.left + size.width + margins.right - width));
+    if (left < free) continue;
+    context.fillText(label, left, bottom + 6);
+    free = left + width + 6;
+  }
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  for (const { value, label } of yTicks) {
+    const y = margins.top + pointOf(box, size, { x: box.left, y: value }).y;
+    drawLine(context, margins.left - 4, y, isMap ? margins.left + size.width : margins.left, y);
+    context.fillText(label, margins.left - 6, Math.max(8, y), margins.left - 8);
+  }
+  context.textAlign = "left";
+}
+
+/** Writes the names of both axes, with their units. */
+function drawTitles({ context, style, model, resolved, size, margins }: Drawing): void {
+  const { axes, variable, values } = resolved;
+  if (axes === undefined) return;
+  const titleOf = (index: number): string => {
+    const { units, calendar } = values[index] as AxisValues;
+    const hasUnits = units !== undefined && calendar === undefined && !model.camera.inCells.peek();
+    return `${variable.dims[index]}${hasUnits ? ` [${units}]` : ""}`;
+  };
+  context.fillStyle = style.getPropertyValue("--text");
+  context.textAlign = "center";
+  context.textBaseline = "bottom";
+  context.fillText(
+    titleOf(axes.x),
+    margins.left + size.width / 2,
+    margins.top + size.height + margins.bottom,
+  );
+  context.save();
+  context.translate(2, margins.top + size.height / 2);
+  context.rotate(-Math.PI / 2);
+  context.textBaseline = "top";
+  context.fillText(titleOf(axes.y), 0, 0);
+  context.restore();
+  context.textAlign = "left";
+}
+
+/** Returns the ticks of both axes: of degrees if the picture is a map of a curvilinear grid. */
+function ticksOf({ model, resolved, box, size }: Drawing): [Tick[], Tick[]] {
+  const { axes, variable, values } = resolved;
+  if (axes === undefined) return [[], []];
+  const [columns, rows] = [size.width, size.height].map((length) =>
+    Math.max(2, Math.floor(length / PIXELS_PER_TICK)),
+  );
+  const [left, right] = [Math.min(box.left, box.right), Math.max(box.left, box.right)];
+  const [bottom, top] = [Math.min(box.bottom, box.top), Math.max(box.bottom, box.top)];
+  if (model.camera.plane.peek()?.aspect === "degrees") {
+    return [
+      degreeTicks(left, right, columns as number, "longitude"),
+      degreeTicks(bottom, top, (rows as number) + 1, "latitude"),
+    ];
+  }
+  const tick = (index: number, low: number, high: number, count: number): Tick[] => {
+    const own = model.camera.inCells.peek()
+      ? { ...(values[index] as AxisValues), numbers: undefined, texts: undefined }
+      : values[index];
+    return axisTicks(variable.axes[index] as AxisDescription, own as AxisValues, low, high, count);
+  };
+  return [tick(axes.x, left, right, columns as number), tick(axes.y, bottom, top, (rows as number) + 1)];
+}
+
+/** Outlines a cell; one whose edges are not known is marked by its centre. */
+function drawCell(drawing: Drawing, answer: ProbeAnswer, colour: string, isMarked: boolean): void {
+  const { context, style, model, resolved, box, size } = drawing;
+  const { axes, places } = resolved;
+  if (axes === undefined || answer.cell === undefined) return;
+  const [x, y] = [axes.x, axes.y].map((index) => {
+    const axis = places[index] as Axis;
+    return cellEdges(
+      model.camera.inCells.peek() ? cellAxis(axis.length) : axis,
+      answer.cell?.[index] as number,
+    );
+  }) as [readonly [number, number], readonly [number, number]];
+  let centre = pointOf(box, size, answer);
+  const isCurved = model.camera.plane.peek()?.isCurved === true;
+  // On a globe, the cell is shown where the box is.
+  const turn =
+    model.camera.plane.peek()?.x.wraps === true
+      ? 360 * Math.round(((box.left + box.right) / 2 - answer.x) / 360)
+      : 0;
+  const strokes = [
+    [3, "--coast-halo"],
+    [1.5, colour],
+  ] as const;
+  for (const [width, property] of strokes) {
+    context.lineWidth = width;
+    context.strokeStyle = style.getPropertyValue(property);
+    if (!isCurved) {
+      const begin = pointOf(box, size, { x: x[0] + turn, y: y[0] });
+      const end = pointOf(box, size, { x: x[1] + turn, y: y[1] });
+      context.strokeRect(begin.x, begin.y, end.x - begin.x, end.y - begin.y);
+      centre = { x: (begin.x + end.x) / 2, y: (begin.y + end.y) / 2 };
+    }
+    if (!isMarked && !isCurved) continue;
+    drawLine(context, centre.x - 10, centre.y, centre.x - 3, centre.y);
+    drawLine(context, centre.x + 3, centre.y, centre.x + 10, centre.y);
+    drawLine(context, centre.x, centre.y - 10, centre.x, centre.y - 3);
+    drawLine(context, centre.x, centre.y + 3, centre.x, centre.y + 10);
+  }
+}
+
+function drawLine(context: CanvasRenderingContext2D, x1: number, y1: number, x2: number, y2: number): void {
+  context.beginPath();
+  context.moveTo(x1, y1);
+  context.lineTo(x2, y2);
+  context.stroke();
+}

@@ -1,0 +1,234 @@
+import { computed, effect, untracked } from "@preact/signals-core";
+import { useEffect, useRef } from "preact/hooks";
+import type { Box } from "../../protocol.js";
+import { IconButton } from "../icons.js";
+import type { ExploreModel } from "../model.js";
+import { useValue } from "../use-value.js";
+import { COASTS, type Coasts, loadCoast } from "./coast-files.js";
+import { type GroundColours, paintFrame, parseColour } from "./frame-painter.js";
+import { listenToKeys } from "./map-keys.js";
+import { drawOverlay, marginsOf } from "./map-overlay.js";
+import { listenToPointers } from "./map-pointers.js";
+import type { ShownFrame } from "./picture-loader.js";
+import { type Plane, planePixels, pointOf } from "./plane-box.js";
+import { readoutOf } from "./readout.js";
+
+/** CSS pixels from stripe to stripe of what is missing. */
+const HATCH = 8;
+/** Device pixels per CSS pixel beyond which a sharper picture is not worth its time. */
+const MAX_RATIO = 2;
+
+/** The picture: cells as they are, with coast and graticule above them, moved by pointer, touch and keys. */
+export function MapView({ model }: { readonly model: ExploreModel }) {
+  const container = useRef<HTMLDivElement>(null);
+  const data = useRef<HTMLCanvasElement>(null);
+  const over = useRef<HTMLCanvasElement>(null);
+  const isDimmed = useValue(model.picture.isDimmed);
+  useEffect(() => {
+    const [frame, canvas, overlay] = [container.current, data.current, over.current];
+    if (frame === null || canvas === null || overlay === null) return undefined;
+    return startMap(model, frame, canvas, overlay);
+  }, [model]);
+  return (
+    <div class="map" ref={container}>
+      <canvas class={isDimmed ? "data dimmed" : "data"} ref={data} />
+      <canvas class="over" ref={over} />
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: arrows and letters act on the map that has the focus */}
+      <div class="touch" role="application" tabIndex={0} aria-label="Map. Press ? for the keys." />
+      <div class="zoom">
+        <IconButton icon="plus" label="Enlarge" onClick={() => model.camera.zoom(0.5)} />
+        <IconButton icon="minus" label="Reduce" onClick={() => model.camera.zoom(2)} />
+        <IconButton icon="fit" label="Show everything" onClick={() => model.camera.show(undefined)} />
+      </div>
+      <Readout model={model} />
+    </div>
+  );
+}
+
+/** Place and value under the pointer. */
+function Readout({ model }: { readonly model: ExploreModel }) {
+  const pointer = useValue(model.probes.pointer);
+  const resolved = useValue(model.resolved);
+  const text =
+    pointer?.cell === undefined || resolved === undefined
+      ? undefined
+      : readoutOf(resolved, pointer, model.camera.plane.peek()?.isCurved === true);
+  return (
+    <p class="readout" hidden={text === undefined}>
+      {text?.place} <b>{text?.value}</b> <span class="muted">{text?.bounds}</span>
+    </p>
+  );
+}
+
+/**
+ * Draws the map whenever something that it shows changes, at most once per frame of the screen.
+ * @returns A function that ends that.
+ */
+function startMap(
+  model: ExploreModel,
+  container: HTMLDivElement,
+  canvas: HTMLCanvasElement,
+  overlay: HTMLCanvasElement,
+): () => void {
+  const painter = new PicturePainter(canvas);
+  const coasts: Coasts = { ...COASTS };
+  let request: number | undefined;
+  const schedule = (): void => {
+    request ??= requestAnimationFrame(() => {
+      request = undefined;
+      painter.draw(model);
+      drawOverlay(overlay, model, coasts);
+      void loadNewCoast();
+    });
+  };
+  const loadNewCoast = async (): Promise<void> => {
+    const { camera, source } = model;
+    if (await loadCoast(coasts, source.coasts, camera.box.peek(), camera.canvas.peek())) schedule();
+  };
+  const hasTitles = (): boolean => model.camera.plane.value?.aspect !== "degrees";
+  const resize = (): void => {
+    const { clientWidth, clientHeight } = container;
+    const margins = marginsOf(clientWidth, hasTitles());
+    const width = Math.max(1, clientWidth - margins.left - margins.right);
+    const height = Math.max(1, clientHeight - margins.top - margins.bottom);
+    for (const element of [canvas, container.querySelector<HTMLElement>(".touch")]) {
+      if (element === null) continue;
+      element.style.left = `${margins.left}px`;
+      element.style.top = `${margins.top}px`;
+      element.style.width = `${width}px`;
+      element.style.height = `${height}px`;
+    }
+    model.camera.canvas.value = { width, height, ratio: Math.min(MAX_RATIO, devicePixelRatio) };
+    schedule();
+  };
+  const observer = new ResizeObserver(resize);
+  observer.observe(container);
+  // A plane of another kind leaves other room for titles.
+  const titles = computed(hasTitles);
+  const stopResizing = effect(() => {
+    void titles.value;
+    untracked(resize);
+  });
+  const stopDrawing = effect(() => {
+    void [model.picture.frame.value, model.camera.box.value, model.colours.table.value, model.hasCoast.value];
+    void [model.probes.pointer.value, model.probes.fixed.value, model.probes.hasCrossHair.value];
+    schedule();
+  });
+  const scheme = matchMedia("(prefers-color-scheme: dark)");
+  const repaint = (): void => {
+    painter.forget();
+    schedule();
+  };
+  scheme.addEventListener("change", repaint);
+  const touch = container.querySelector<HTMLElement>(".touch") as HTMLElement;
+  const stopPointers = listenToPointers(touch, model);
+  const stopKeys = listenToKeys(touch, model);
+  return () => {
+    observer.disconnect();
+    stopResizing();
+    stopDrawing();
+    stopPointers();
+    stopKeys();
+    scheme.removeEventListener("change", repaint);
+    if (request !== undefined) cancelAnimationFrame(request);
+  };
+}
+
+/** Colours pictures once, and draws them where the box has moved since. */
+class PicturePainter {
+  readonly #canvas: HTMLCanvasElement;
+  readonly #painted = new Map<ShownFrame, HTMLCanvasElement>();
+  #table: Uint8Array | undefined;
+
+  constructor(canvas: HTMLCanvasElement) {
+    this.#canvas = canvas;
+  }
+
+  forget(): void {
+    this.#painted.clear();
+  }
+
+  draw(model: ExploreModel): void {
+    const frame = model.picture.frame.peek();
+    const box = model.camera.box.peek();
+    const size = model.camera.canvas.peek();
+    const context = this.#canvas.getContext("2d");
+    if (context === null || box === undefined || model.camera.plane.peek() === undefined) return;
+    const { width, height } = model.camera.viewport.peek() ?? size;
+    if (this.#canvas.width !== width) this.#canvas.width = width;
+    if (this.#canvas.height !== height) this.#canvas.height = height;
+    context.clearRect(0, 0, width, height);
+    if (frame === undefined || frame.request.selection.variable !== model.variable.peek()?.path) return;
+    const table = model.colours.table.peek();
+    if (table !== this.#table) this.forget();
+    this.#table = table;
+    for (const known of this.#painted.keys()) {
+      if (known !== frame && known.pixels !== frame.under?.pixels) this.#painted.delete(known);
+    }
+    context.imageSmoothingEnabled = false;
+    for (const shown of frame.under === undefined ? [frame] : [frame.under, frame]) {
+      const source =
+        this.#painted.get(shown) ??
+        this.#paint(shown, model, table, shown !== frame.under && frame.under !== undefined);
+      this.#painted.set(shown, source);
+      const from = shown.request.viewport.box;
+      const [begin, end] = [
+        pointOf(box, { width, height }, { x: from.left, y: from.top }),
+        pointOf(box, { width, height }, { x: from.right, y: from.bottom }),
+      ];
+      context.drawImage(source, begin.x, begin.y, end.x - begin.x, end.y - begin.y);
+    }
+    this.#describe(frame, box);
+  }
+
+  #paint(frame: ShownFrame, model: ExploreModel, table: Uint8Array, isAbove: boolean): HTMLCanvasElement {
+    const { width, height, pixels } = frame;
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [width, height];
+    const context = canvas.getContext("2d") as CanvasRenderingContext2D;
+    const image = context.createImageData(width, height);
+    // Once all is read, pixels without data lie outside of the grid.
+    const ground = groundColours(this.#canvas, isAbove || frame.done === frame.total);
+    const period = Math.round((HATCH * width) / Math.max(1, model.camera.canvas.peek().width));
+    const plane = model.camera.plane.peek() as Plane;
+    const inside = planePixels(plane, frame.request.viewport.box, frame);
+    const contents = paintFrame(
+      pixels,
+      width,
+      table,
+      ground,
+      inside,
+      new Uint32Array(image.data.buffer),
+      period,
+    );
+    context.putImageData(image, 0, 0);
+    if (!isAbove) model.contents.value = contents;
+    return canvas;
+  }
+
+  /** Says on the element which picture it shows, for tests and for people who look closely. */
+  #describe({ request, done, total, level }: ShownFrame, shownBox: Box): void {
+    const { box } = request.viewport;
+    const { dataset } = this.#canvas;
+    dataset.box = [box.left, box.bottom, box.right, box.top].join(",");
+    dataset.range = `${request.range.low},${request.range.high}`;
+    dataset.variable = request.selection.variable;
+    dataset.at = request.selection.at.join(",");
+    dataset.done = `${done}/${total}`;
+    dataset.level = String(level);
+    dataset.rests = String(!request.isMoving && box === shownBox);
+  }
+}
+
+/** @param isClear Whether pixels without data are clear. */
+function groundColours(element: Element, isClear: boolean): GroundColours {
+  const style = getComputedStyle(element);
+  const colourOf = (property: string) => parseColour(style.getPropertyValue(property));
+  const clear = [0, 0, 0, 0] as const;
+  return {
+    missing: colourOf("--missing"),
+    missingStripe: colourOf("--missing-stripe"),
+    unread: isClear ? clear : colourOf("--unread"),
+    unreadCheck: isClear ? clear : colourOf("--unread-check"),
+  };
+}

@@ -1,0 +1,155 @@
+import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals-core";
+import type { FailedAnswer, FrameAnswer, TooMuchAnswer } from "../../protocol.js";
+import type { AnswerOf, RequestOf, WorkerClient } from "../worker-client.js";
+
+/** Request of a picture. */
+export type PictureRequest = RequestOf<"show">;
+
+/** A picture that is on the screen, and what was asked for. */
+export interface ShownFrame extends FrameAnswer {
+  readonly request: PictureRequest;
+  /** Whether no pixel waits for data. */
+  readonly isWhole: boolean;
+  /** An older whole picture of the same cells, seen through the pixels that wait; undefined if there is none. */
+  readonly under: ShownFrame | undefined;
+}
+
+/** How far the last picture that was asked for has come. */
+export interface Progress {
+  readonly done: number;
+  readonly total: number;
+  /** Milliseconds from the request to the last answer. */
+  readonly ms: number;
+  readonly isComplete: boolean;
+}
+
+/** Byte of a pixel that is not read yet. */
+const UNREAD = 255;
+/** Milliseconds without movement after which a step is read that a slider passes. */
+const REST_MS = 120;
+/** Least milliseconds between two requests while the view moves. */
+const INTERVAL_MS = 30;
+/** Milliseconds after which a picture that is no longer the one asked for is dimmed. */
+const DIM_MS = 300;
+
+/** Asks for pictures, and keeps the one on the screen until the next is complete. */
+export class PictureLoader {
+  readonly #client: WorkerClient;
+  readonly #isAtHand: (request: PictureRequest) => boolean;
+  readonly frame = signal<ShownFrame | undefined>(undefined);
+  readonly progress = signal<Progress | undefined>(undefined);
+  /** Whether the picture is not what was asked for, for longer than a moment. */
+  readonly isDimmed = signal(false);
+  readonly tooMuch = signal<TooMuchAnswer | undefined>(undefined);
+  readonly failure = signal<FailedAnswer | undefined>(undefined);
+
+  #asked: PictureRequest | undefined;
+  /** The last request as text: a change of colours alone needs no other picture. */
+  #scheduledKey: string | undefined;
+  #sentAt = Number.NEGATIVE_INFINITY;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #dimTimer: ReturnType<typeof setTimeout> | undefined;
+
+  /**
+   * @param request What is to be shown now; undefined for nothing.
+   * @param isAtHand Whether a request is answered without reading, or must be sent at once.
+   */
+  constructor(
+    client: WorkerClient,
+    request: ReadonlySignal<PictureRequest | undefined>,
+    isAtHand: (request: PictureRequest) => boolean,
+  ) {
+    this.#client = client;
+    this.#isAtHand = isAtHand;
+    effect(() => {
+      const next = request.value;
+      untracked(() => this.#schedule(next));
+    });
+  }
+
+  /** Reads the picture that was too much to read unasked. */
+  confirm(): void {
+    if (this.#asked !== undefined) this.#send({ ...this.#asked, isConfirmed: true });
+  }
+
+  /** Asks again after a failure. */
+  retry(): void {
+    if (this.#asked !== undefined) this.#send(this.#asked);
+  }
+
+  #schedule(request: PictureRequest | undefined): void {
+    const key = JSON.stringify(request);
+    if (key === this.#scheduledKey) return;
+    this.#scheduledKey = key;
+    clearTimeout(this.#timer);
+    if (request === undefined) return;
+    const mayWait = request.isMoving && this.#asked !== undefined && !isSameSelection(request, this.#asked);
+    const wait =
+      mayWait && !this.#isAtHand(request) ? REST_MS : this.#sentAt + INTERVAL_MS - performance.now();
+    if (wait <= 0) this.#send(request);
+    else this.#timer = setTimeout(() => this.#send(request), wait);
+    if (!isSameSelection(request, this.frame.peek()?.request)) this.#dimLater();
+  }
+
+  #send(request: PictureRequest): void {
+    const isConfirmed =
+      request.isConfirmed || (this.#asked?.isConfirmed === true && isSameSize(request, this.#asked));
+    const asked = { ...request, isConfirmed };
+    const begin = performance.now();
+    this.#asked = asked;
+    this.#sentAt = begin;
+    this.tooMuch.value = undefined;
+    this.failure.value = undefined;
+    this.#client.send<"show">(asked, (answer) => this.#receive(asked, answer, performance.now() - begin));
+  }
+
+  #receive(request: PictureRequest, answer: AnswerOf<"show"> | FailedAnswer, ms: number): void {
+    if (answer.kind === "failed") {
+      this.failure.value = answer as FailedAnswer;
+      return;
+    }
+    if (answer.kind === "too-much") {
+      this.tooMuch.value = answer;
+      return;
+    }
+    const { done, total } = answer;
+    this.progress.value = { done, total, ms, isComplete: done === total };
+    const isWhole = done === total || !answer.pixels.includes(UNREAD);
+    const shown = this.frame.peek();
+    const isSame = isSameSelection(request, shown?.request);
+    // A mixture of two steps would be no picture of either.
+    if (!isWhole && !isSame && shown?.request.selection.variable === request.selection.variable) return;
+    const under = isSame && !isWhole ? (shown?.isWhole ? shown : shown?.under) : undefined;
+    this.frame.value = { ...answer, request, isWhole, under: under && { ...under, under: undefined } };
+    clearTimeout(this.#dimTimer);
+    this.#dimTimer = undefined;
+    this.isDimmed.value = false;
+  }
+
+  #dimLater(): void {
+    if (this.#dimTimer !== undefined || this.frame.peek() === undefined) return;
+    this.#dimTimer = setTimeout(() => {
+      this.isDimmed.value = true;
+    }, DIM_MS);
+  }
+}
+
+/** Whether two requests show the same cells: of the same variable, at the same steps, along the same axes. */
+function isSameSelection(one: PictureRequest, other: PictureRequest | undefined): boolean {
+  if (other === undefined || one.selection.variable !== other.selection.variable) return false;
+  const { x, y } = one.axes;
+  if (x !== other.axes.x || y !== other.axes.y || one.viewport.inCells !== other.viewport.inCells)
+    return false;
+  return one.selection.at.every(
+    (step, axis) => axis === x || axis === y || step === other.selection.at[axis],
+  );
+}
+
+/** Whether two requests read about as much: a person who agreed to one step agreed to the next. */
+function isSameSize(one: PictureRequest, other: PictureRequest): boolean {
+  return (
+    one.selection.variable === other.selection.variable &&
+    one.axes.x === other.axes.x &&
+    one.axes.y === other.axes.y
+  );
+}

@@ -1,0 +1,166 @@
+import type { Box } from "../../protocol.js";
+
+/** One axis of the plane that is shown, in the units of {@link Box}. */
+export interface PlaneAxis {
+  /** Outer edges of the first and the last cell, the lesser one first. */
+  readonly low: number;
+  readonly high: number;
+  /** Whether it is a longitude that goes round the globe, so that it repeats after 360. */
+  readonly wraps: boolean;
+  /** Whether its values decrease to the right or upwards: depths, pressures, rows of an image. */
+  readonly isReversed: boolean;
+  /** Mean length of a cell. */
+  readonly cell: number;
+}
+
+/** The plane that is shown. */
+export interface Plane {
+  readonly x: PlaneAxis;
+  readonly y: PlaneAxis;
+  /** How lengths along both axes compare: on a map of degrees by latitude, equal, or not at all. */
+  readonly aspect: "degrees" | "equal" | "free";
+  /** Whether it is the map of a curvilinear grid, whose cells have no edges along the axes. */
+  readonly isCurved: boolean;
+}
+
+/** Size of a canvas in any unit. */
+export interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** A place in the units of {@link Box}. */
+export interface Place {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** Least cosine of the latitude by which a map is narrowed: that of 75 degrees. */
+const LEAST_COSINE = 0.26;
+/** Cells that the smallest box shows. */
+const LEAST_CELLS = 3;
+/** How much larger than the plane a box may be. */
+const MOST_PLANES = 1.25;
+
+/** Returns the box that shows the whole plane, from -180 to 180 if it goes round the globe. It does not fit a canvas yet. */
+export function wholeBox({ x, y }: Plane): Box {
+  const [west, east] = x.wraps ? [-180, 180] : [x.low, x.high];
+  const [left, right] = x.isReversed ? [east, west] : [west, east];
+  const [bottom, top] = y.isReversed ? [y.high, y.low] : [y.low, y.high];
+  return { left, right, bottom, top };
+}
+
+/** Returns the least box that contains another one and has the proportions of the canvas. */
+export function fitBox(plane: Plane, box: Box, size: Size): Box {
+  const ratio = unitRatio(plane, box);
+  if (ratio === undefined) return box;
+  const wide = Math.abs(box.right - box.left);
+  const high = Math.abs(box.top - box.bottom);
+  const [width, height] = [size.width / ratio, size.height];
+  const scale = Math.max(wide / width, high / height);
+  return boxAround(box, centreOf(box), scale * width, scale * height);
+}
+
+/** Returns a box that is enlarged by a factor, with the place at the same point of the canvas. */
+export function zoomBox(plane: Plane, box: Box, size: Size, factor: number, place: Place): Box {
+  const high = clampHeight(plane, Math.abs(box.top - box.bottom) * factor, size);
+  const done = high / Math.abs(box.top - box.bottom);
+  const wide = clampWidth(plane, Math.abs(box.right - box.left) * done);
+  const across = wide / Math.abs(box.right - box.left);
+  const zoomed: Box = {
+    left: place.x + (box.left - place.x) * across,
+    right: place.x + (box.right - place.x) * across,
+    bottom: place.y + (box.bottom - place.y) * done,
+    top: place.y + (box.top - place.y) * done,
+  };
+  return settleBox(plane, zoomed, size);
+}
+
+/** Returns a box that is moved by parts of its width and height: to the right and upwards if positive. */
+export function panBox(plane: Plane, box: Box, size: Size, right: number, up: number): Box {
+  const [alongX, alongY] = [(box.right - box.left) * right, (box.top - box.bottom) * up];
+  const moved: Box = {
+    left: box.left + alongX,
+    right: box.right + alongX,
+    bottom: box.bottom + alongY,
+    top: box.top + alongY,
+  };
+  return settleBox(plane, moved, size);
+}
+
+/** Returns the place of a point of the canvas, in pixels from the top left. */
+export function placeAt(box: Box, size: Size, point: Place): Place {
+  return {
+    x: box.left + ((box.right - box.left) * point.x) / size.width,
+    y: box.top + ((box.bottom - box.top) * point.y) / size.height,
+  };
+}
+
+/** Returns the point of the canvas of a place: the reverse of {@link placeAt}. */
+export function pointOf(box: Box, size: Size, place: Place): Place {
+  return {
+    x: ((place.x - box.left) / (box.right - box.left)) * size.width,
+    y: ((place.y - box.top) / (box.bottom - box.top)) * size.height,
+  };
+}
+
+/** Returns the pixels whose middles lie on the plane: from `left` and `top` to before `right` and `bottom`. */
+export function planePixels(plane: Plane, box: Box, size: Size) {
+  const first = pointOf(box, size, { x: plane.x.low, y: plane.y.low });
+  const last = pointOf(box, size, { x: plane.x.high, y: plane.y.high });
+  const [left, right] = plane.x.wraps ? [0, size.width] : [first.x, last.x].sort((one, other) => one - other);
+  const [top, bottom] = [first.y, last.y].sort((one, other) => one - other);
+  const pixelAt = (edge: number | undefined): number => Math.ceil((edge as number) - 0.5);
+  return { left: pixelAt(left), right: pixelAt(right), top: pixelAt(top), bottom: pixelAt(bottom) };
+}
+
+/** Returns how many times as long one unit along y is as one along x, on the canvas; undefined if that is free. */
+function unitRatio(plane: Plane, box: Box): number | undefined {
+  if (plane.aspect === "free") return undefined;
+  if (plane.aspect === "equal") return 1;
+  const latitude = Math.max(-90, Math.min(90, (box.top + box.bottom) / 2));
+  return Math.max(LEAST_COSINE, Math.cos((latitude * Math.PI) / 180));
+}
+
+/** Keeps the centre of a box in the plane, and its proportions right: by its width, so that repeated moves change no height. */
+function settleBox(plane: Plane, box: Box, size: Size): Box {
+  const centre = centreOf(box);
+  const x = plane.x.wraps ? wrapLongitude(centre.x) : clamp(centre.x, plane.x.low, plane.x.high);
+  const y = clamp(centre.y, plane.y.low, plane.y.high);
+  const high = Math.abs(box.top - box.bottom);
+  const settled = boxAround(box, { x, y }, Math.abs(box.right - box.left), high);
+  const ratio = unitRatio(plane, settled);
+  if (ratio === undefined) return settled;
+  return boxAround(settled, { x, y }, (high * size.width) / size.height / ratio, high);
+}
+
+function clampHeight(plane: Plane, height: number, size: Size): number {
+  const whole = fitBox(plane, wholeBox(plane), size);
+  const most = Math.abs(whole.top - whole.bottom) * MOST_PLANES;
+  return Math.max(Math.min(height, most), Math.min(plane.y.cell * LEAST_CELLS, most));
+}
+
+function clampWidth(plane: Plane, width: number): number {
+  if (plane.aspect !== "free") return width;
+  const most = (plane.x.high - plane.x.low) * MOST_PLANES;
+  return Math.max(Math.min(width, most), Math.min(plane.x.cell * LEAST_CELLS, most));
+}
+
+/** Returns a box of the given size that runs in the directions of another one. */
+function boxAround(box: Box, centre: Place, width: number, height: number): Box {
+  const right = (box.right < box.left ? -width : width) / 2;
+  const up = (box.top < box.bottom ? -height : height) / 2;
+  return { left: centre.x - right, right: centre.x + right, bottom: centre.y - up, top: centre.y + up };
+}
+
+function centreOf(box: Box): Place {
+  return { x: (box.left + box.right) / 2, y: (box.bottom + box.top) / 2 };
+}
+
+function wrapLongitude(longitude: number): number {
+  return longitude - 360 * Math.round(longitude / 360);
+}
+
+function clamp(value: number, low: number, high: number): number {
+  return Math.max(low, Math.min(high, value));
+}

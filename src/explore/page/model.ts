@@ -1,0 +1,225 @@
+import { batch, computed, effect, signal, untracked } from "@preact/signals-core";
+import type { DatasetDescription, VariableDescription } from "../dataset-description.js";
+import { EMPTY_VIEW, type Probe, type View } from "../view.js";
+import { positionOf } from "./axis-cells.js";
+import { ColourModel } from "./colour/colour-model.js";
+import { CoordinateLoader } from "./coordinate-loader.js";
+import { Camera } from "./map/camera.js";
+import type { PictureContents } from "./map/frame-painter.js";
+import { PictureLoader, type PictureRequest } from "./map/picture-loader.js";
+import { ProbeModel } from "./map/probe-model.js";
+import { Playback } from "./playback.js";
+import { isCurvilinearMap, isOnSameGrid, planeOf, resolveView, variableOf } from "./resolve-view.js";
+import { ReadError, type WorkerClient } from "./worker-client.js";
+
+/** What the page is about, by the attributes of its root element. */
+export interface PageSource {
+  /** Absolute URLs of the stores, with a slash at their ends; of the overviews undefined if there are none. */
+  readonly store: string;
+  readonly overviews: string | undefined;
+  readonly group: string;
+  /** Id and title of the dataset. */
+  readonly dataset: string;
+  readonly title: string;
+  /** Absolute URL of the page without scripts. */
+  readonly page: string;
+  /** Absolute URLs of the coastlines. */
+  readonly coasts: { readonly coarse: string; readonly fine: string };
+  readonly token: string | undefined;
+}
+
+/** A failure to read what the page needs besides the picture. */
+export interface ReadFailure {
+  readonly sentence: string;
+  readonly requestId: string | undefined;
+  readonly mayRetry: boolean;
+}
+
+/** State and actions of the explorer. It knows neither the document nor the network: all reading is done by the worker. */
+export class ExploreModel {
+  readonly source: PageSource;
+  readonly client: WorkerClient;
+  readonly view = signal<View>(EMPTY_VIEW);
+  readonly dataset = signal<DatasetDescription | undefined>(undefined);
+  readonly failure = signal<ReadFailure | undefined>(undefined);
+  /** Sentences about parts of the address that could not be read. */
+  readonly addressProblems = signal<readonly string[]>([]);
+
+  /** What the picture has besides values in the range, as it was painted last. */
+  readonly contents = signal<PictureContents>({ hasBelow: false, hasAbove: false, hasMissing: false });
+  readonly hasCoast = signal(true);
+
+  readonly #playedAxis = signal<number | undefined>(undefined);
+  readonly variable = computed(() => this.dataset.value && variableOf(this.dataset.value, this.view.value));
+
+  /** What is shown, with everything that the view leaves to rule; undefined until coordinates are read. */
+  readonly resolved = computed(() => {
+    const variable = this.variable.value;
+    return variable && resolveView(this.view.value, variable, (axis) => this.coordinates.knownOf(axis));
+  });
+
+  readonly #plane = computed(() => {
+    const resolved = this.resolved.value;
+    const { asImage } = this.view.value;
+    if (resolved?.axes === undefined) return undefined;
+    const isCurved = isCurvilinearMap(resolved.variable, resolved.axes, asImage);
+    const extent = isCurved ? this.coordinates.extentOf(resolved.variable) : undefined;
+    if (isCurved && extent === undefined) return undefined;
+    return planeOf(resolved, resolved.axes, asImage, (path) => this.variableAt(path)?.attrs, extent);
+  });
+
+  readonly request = computed<PictureRequest | undefined>(() => {
+    const resolved = this.resolved.value;
+    const viewport = this.camera.viewport.value;
+    const range = this.colours.range.value;
+    if (resolved?.axes === undefined || viewport === undefined || range === undefined) return undefined;
+    const { variable, axes, at } = resolved;
+    if (variable.problem !== undefined) return undefined;
+    const isMoving = this.camera.isMoving.value || this.isPlaying.value;
+    const selection = { variable: variable.path, at };
+    return { kind: "show", selection, axes, viewport, range, isMoving, isConfirmed: false };
+  });
+
+  /** Axis that keys step through: the one that was moved last, else time, else the first that is no axis of the picture. */
+  readonly slidAxis = computed(() => {
+    const resolved = this.resolved.value;
+    if (resolved === undefined) return undefined;
+    const { variable, axes } = resolved;
+    const isFree = (axis: number): boolean =>
+      axis !== axes?.x && axis !== axes?.y && (variable.shape[axis] as number) > 1;
+    const last = this.playback.cachedAxis.value;
+    if (last !== undefined && last < variable.axes.length && isFree(last)) return last;
+    const free = variable.axes.map((_, axis) => axis).filter(isFree);
+    return free.find((axis) => variable.axes[axis]?.role === "T") ?? free[0];
+  });
+
+  readonly isPlaying = computed(() => this.#playedAxis.value !== undefined);
+
+  readonly camera: Camera;
+  readonly coordinates: CoordinateLoader;
+  readonly colours: ColourModel;
+  readonly picture: PictureLoader;
+  readonly playback: Playback;
+  readonly probes: ProbeModel;
+
+  constructor(client: WorkerClient, source: PageSource) {
+    this.client = client;
+    this.source = source;
+    this.camera = new Camera(this.view, this.#plane, this.isPlaying);
+    const { view, resolved, request } = this;
+    const { viewport } = this.camera;
+    const fail = (error: unknown): void => this.#fail(error);
+    this.coordinates = new CoordinateLoader(client, this.variable, fail);
+    this.colours = new ColourModel({ client, view, resolved, viewport, fail });
+    this.picture = new PictureLoader(
+      client,
+      request,
+      (asked) => this.isPlaying.peek() || this.playback.isCached(asked),
+    );
+    const { frame } = this.picture;
+    const lengthOf = (axis: number): number => this.variable.peek()?.shape[axis] ?? 0;
+    const setStep = (axis: number, step: number): void => this.setStep(axis, step);
+    this.playback = new Playback({ client, axis: this.#playedAxis, request, frame, lengthOf, setStep });
+    this.probes = new ProbeModel({ client, view, request, frame });
+    effect(() => {
+      // Playing on would hide what is wrong.
+      if (this.picture.failure.value !== undefined) untracked(() => this.playback.stop());
+    });
+  }
+
+  /** Reads the metadata. */
+  async open(): Promise<void> {
+    const { store, overviews, group, token } = this.source;
+    try {
+      const { dataset } = await this.client.ask<"open">({ kind: "open", store, overviews, group, token });
+      batch(() => {
+        this.failure.value = undefined;
+        this.dataset.value = dataset;
+      });
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Asks again for everything that failed. */
+  retry(): void {
+    this.failure.value = undefined;
+    if (this.dataset.peek() === undefined) {
+      void this.open();
+      return;
+    }
+    this.coordinates.read();
+    this.colours.retry();
+    this.picture.retry();
+  }
+
+  /** Returns a variable by its path; undefined if there is none. */
+  variableAt(path: string): VariableDescription | undefined {
+    return this.dataset.peek()?.variables.find((each) => each.path === path);
+  }
+
+  /** Shows another variable, with box, dates and probe as they are; colours stay if they are locked. */
+  chooseVariable(path: string): void {
+    const view = this.view.peek();
+    if (path === this.variable.peek()?.path) return;
+    this.playback.stop();
+    const colour = view.colour.isLocked ? view.colour : EMPTY_VIEW.colour;
+    const isSameGrid = isOnSameGrid(this.variable.peek(), this.variableAt(path));
+    const box = isSameGrid ? view.box : undefined;
+    const probe = isSameGrid ? view.probe : undefined;
+    const [x, y] = isSameGrid ? [view.x, view.y] : [];
+    this.view.value = { ...view, variable: path, x, y, box, probe, colour };
+  }
+
+  /** Changes parts of the view. */
+  change(part: Partial<View>): void {
+    this.view.value = { ...this.view.peek(), ...part };
+  }
+
+  /** Keeps scale and range as they are for other variables too, or no longer. */
+  toggleLock(): void {
+    const { colours } = this;
+    const range = colours.range.peek();
+    if (colours.choice.peek().isLocked || range === undefined) colours.choose({ isLocked: false });
+    else
+      colours.choose({
+        isLocked: true,
+        scale: colours.scale.peek(),
+        range: { low: range.low, high: range.high },
+      });
+  }
+
+  /** Moves to a step of an axis. */
+  setStep(axis: number, step: number): void {
+    const resolved = this.resolved.peek();
+    const description = resolved?.variable.axes[axis];
+    const values = resolved?.values[axis];
+    if (description === undefined || values === undefined) return;
+    const index = Math.max(0, Math.min(description.length - 1, step));
+    const at = { ...this.view.peek().at, [description.dim]: positionOf(values, description, index) };
+    batch(() => {
+      this.camera.noteMovement();
+      this.playback.follow(axis);
+      this.change({ at });
+    });
+  }
+
+  /** Chooses which dimensions run to the right and upwards; that of the other axis is swapped if it is the same. */
+  setAxes(x: number, y: number): void {
+    const variable = this.variable.peek();
+    if (variable === undefined || x === y) return;
+    this.playback.stop();
+    this.change({ x: variable.dims[x], y: variable.dims[y], box: undefined, probe: undefined });
+  }
+
+  setProbe(probe: Probe | undefined): void {
+    this.change({ probe });
+  }
+
+  #fail(error: unknown): void {
+    const { message } = error as Error;
+    const { requestId, mayRetry } =
+      error instanceof ReadError ? error : { requestId: undefined, mayRetry: false };
+    this.failure.value = { sentence: message, requestId, mayRetry };
+  }
+}

@@ -1,0 +1,181 @@
+import { effect, type ReadonlySignal, type Signal, signal, untracked } from "@preact/signals-core";
+import type { PictureRequest, ShownFrame } from "./map/picture-loader.js";
+import type { WorkerClient } from "./worker-client.js";
+
+/** What playing needs to know and to do. */
+export interface PlaybackInputs {
+  readonly client: WorkerClient;
+  /** Axis that is played; undefined if none is. */
+  readonly axis: Signal<number | undefined>;
+  readonly request: ReadonlySignal<PictureRequest | undefined>;
+  readonly frame: Signal<ShownFrame | undefined>;
+  /** Steps of an axis; 0 if there is no such axis. */
+  readonly lengthOf: (axis: number) => number;
+  readonly setStep: (axis: number, step: number) => void;
+}
+
+/** Steps per second that can be chosen. */
+export const PLAY_RATES: readonly number[] = [1, 2, 5, 10, 20, 30];
+
+const LEAST_AHEAD = 4;
+const MOST_AHEAD = 40;
+
+/**
+ * Returns the step that follows while playing: one further, or as many as were due while a picture was not ready, if that one is
+ * cached. After the last step comes the first.
+ */
+export function nextStep(
+  step: number,
+  due: number,
+  length: number,
+  isCached: (step: number) => boolean,
+): number {
+  for (let skip = Math.min(due, length - 1); skip > 1; skip--) {
+    if (isCached((step + skip) % length)) return (step + skip) % length;
+  }
+  return (step + 1) % length;
+}
+
+/** Plays through the steps of an axis: reads ahead, drops steps rather than lag, and stops at once. */
+export class Playback {
+  readonly #inputs: PlaybackInputs;
+  readonly axis: Signal<number | undefined>;
+  readonly rate = signal(10);
+  /** Steps of {@link cachedAxis} that can be shown without reading. */
+  readonly cached = signal<ReadonlySet<number>>(new Set());
+  readonly cachedAxis = signal<number | undefined>(undefined);
+
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #due = 0;
+  #cachedKey = "";
+  /** Milliseconds that a picture takes, as last seen. */
+  #latency = 200;
+  #askedAt = 0;
+
+  constructor(inputs: PlaybackInputs) {
+    this.#inputs = inputs;
+    this.axis = inputs.axis;
+    effect(() => {
+      const frame = inputs.frame.value;
+      if (frame !== undefined && frame.done === frame.total) untracked(() => this.#noteShown(frame.request));
+    });
+    effect(() => {
+      const request = inputs.request.value;
+      if (request === undefined || this.cachedAxis.value === undefined) return;
+      untracked(() => this.#dropIfOther(request));
+    });
+  }
+
+  /** Plays an axis, or stops if that is played already. */
+  toggle(axis: number): void {
+    if (this.axis.peek() === axis) this.stop();
+    else this.play(axis);
+  }
+
+  play(axis: number): void {
+    this.stop();
+    if (this.#inputs.lengthOf(axis) < 2) return;
+    this.axis.value = axis;
+    this.follow(axis);
+    this.#restart();
+    this.#readAhead();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.axis.value = undefined;
+  }
+
+  setRate(rate: number): void {
+    this.rate.value = rate;
+    if (this.axis.peek() !== undefined) this.#restart();
+  }
+
+  /** Notes cached steps of this axis from now on. */
+  follow(axis: number): void {
+    if (this.cachedAxis.peek() === axis) return;
+    this.cachedAxis.value = axis;
+    const request = this.#inputs.request.peek();
+    if (request !== undefined) this.#dropIfOther(request);
+    const frame = this.#inputs.frame.peek();
+    if (frame !== undefined && frame.done === frame.total) this.#noteShown(frame.request);
+  }
+
+  isCached(request: PictureRequest): boolean {
+    const axis = this.cachedAxis.peek();
+    if (axis === undefined || this.#keyOf(request, axis) !== this.#cachedKey) return false;
+    return this.cached.peek().has(request.selection.at[axis] as number);
+  }
+
+  #restart(): void {
+    clearInterval(this.#timer);
+    this.#due = 0;
+    this.#timer = setInterval(() => this.#tick(), 1000 / this.rate.peek());
+  }
+
+  #tick(): void {
+    const axis = this.axis.peek();
+    const request = this.#inputs.request.peek();
+    if (axis === undefined || request === undefined) return;
+    this.#due++;
+    const step = request.selection.at[axis] as number;
+    const shown = this.#inputs.frame.peek();
+    if (shown?.request.selection.at[axis] !== step || shown.done !== shown.total) return;
+    const length = this.#inputs.lengthOf(axis);
+    const next = nextStep(step, this.#due, length, (each) => this.cached.peek().has(each));
+    this.#due = 0;
+    this.#askedAt = performance.now();
+    this.#inputs.setStep(axis, next);
+    this.#readAhead();
+  }
+
+  #readAhead(): void {
+    const axis = this.axis.peek();
+    const request = this.#inputs.request.peek();
+    if (axis === undefined || request === undefined) return;
+    const length = this.#inputs.lengthOf(axis);
+    const count = Math.ceil((this.#latency / 1000) * this.rate.peek()) + LEAST_AHEAD;
+    const steps = Array.from(
+      { length: Math.min(count, MOST_AHEAD, length - 1) },
+      (_, index) => ((request.selection.at[axis] as number) + 1 + index) % length,
+    ).filter((step) => !this.cached.peek().has(step));
+    if (steps.length === 0) return;
+    const key = this.#keyOf(request, axis);
+    this.#inputs.client.send<"ahead">({ kind: "ahead", show: request, along: axis, steps }, (answer) => {
+      if (answer.kind === "cached" && key === this.#cachedKey) this.#note(answer.steps);
+    });
+  }
+
+  #noteShown(request: PictureRequest): void {
+    const axis = this.cachedAxis.peek();
+    if (axis === undefined) return;
+    if (this.#keyOf(request, axis) !== this.#cachedKey) return;
+    if (!this.cached.peek().has(request.selection.at[axis] as number) && this.#askedAt > 0) {
+      this.#latency = performance.now() - this.#askedAt;
+    }
+    this.#note([request.selection.at[axis] as number]);
+  }
+
+  #note(steps: readonly number[]): void {
+    const known = this.cached.peek();
+    if (steps.some((step) => !known.has(step))) this.cached.value = new Set([...known, ...steps]);
+  }
+
+  /** Forgets the cached steps if they are those of another picture. */
+  #dropIfOther(request: PictureRequest): void {
+    const axis = this.cachedAxis.peek();
+    if (axis === undefined) return;
+    const key = this.#keyOf(request, axis);
+    if (key === this.#cachedKey) return;
+    this.#cachedKey = key;
+    this.cached.value = new Set();
+  }
+
+  /** Everything on which the chunks of a step depend, but for the step. */
+  #keyOf({ selection, axes, viewport }: PictureRequest, axis: number): string {
+    const others = selection.at.map((step, index) =>
+      index === axis || index === axes.x || index === axes.y ? "" : step,
+    );
+    return JSON.stringify([selection.variable, axis, axes, others, viewport.box]);
+  }
+}

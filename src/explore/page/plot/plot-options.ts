@@ -1,0 +1,166 @@
+import type uPlot from "uplot";
+import { numberTicks } from "../axis-ticks.js";
+import { type DateTick, dateTicks } from "../date-ticks.js";
+import type { PlotContent } from "./shown-plot.js";
+
+/** Colours of a plot: CSS colours. */
+export interface PlotColours {
+  readonly line: string;
+  readonly text: string;
+  readonly grid: string;
+  readonly mark: string;
+  readonly fill: string;
+}
+
+/** What a plot tells. */
+export interface PlotEvents {
+  /** Called if the pointer is above another position; undefined if it has left. */
+  readonly onPoint: (index: number | undefined) => void;
+  /** Called if a position is clicked. */
+  readonly onClick: (index: number) => void;
+  /** Called if a part of the axis is selected by drag. */
+  readonly onSelect: (low: number, high: number) => void;
+}
+
+const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+const TICK_DISTANCE = { horizontal: 90, vertical: 34 };
+
+/**
+ * Returns uPlot's options of a plot.
+ * @param colours Asked at each drawing, since light and dark change.
+ * @param mark Position that is marked, asked at each drawing too: the step of the picture.
+ */
+export function plotOptions(
+  content: PlotContent,
+  size: { readonly width: number; readonly height: number },
+  colours: () => PlotColours,
+  mark: () => number | undefined,
+  events: PlotEvents,
+): uPlot.Options {
+  const { isVertical, isDownward, isLog, isBars } = content;
+  const [positionSide, valueSide] = isVertical ? [3, 2] : [2, 3];
+  const common = (side: number): uPlot.Axis => ({
+    side,
+    font: FONT,
+    labelFont: FONT,
+    stroke: () => colours().text,
+    grid: { stroke: () => colours().grid, width: 1 },
+    ticks: { stroke: () => colours().grid, width: 1, size: 5 },
+    labelSize: 18,
+    labelGap: 2,
+    space: side === 3 ? TICK_DISTANCE.vertical : TICK_DISTANCE.horizontal,
+    size: side === 3 ? sideWidth : content.calendar === undefined ? 30 : 42,
+  });
+  return {
+    ...size,
+    scales: {
+      x: { time: false, ori: isVertical ? 1 : 0, dir: isDownward ? -1 : 1 },
+      y: { ori: isVertical ? 0 : 1, distr: isLog ? 3 : 1 },
+    },
+    axes: [
+      {
+        ...common(positionSide),
+        scale: "x",
+        // Dates say what they are.
+        ...(content.calendar === undefined && { label: content.positionLabel }),
+        ...positionTicks(content, isVertical),
+      },
+      { ...common(valueSide), scale: "y", label: content.valueLabel, ...valueTicks(content) },
+    ],
+    series: [
+      {},
+      {
+        stroke: () => colours().line,
+        fill: isBars ? () => colours().fill : undefined,
+        width: isBars ? 1 : 1.5,
+        points: isBars ? { show: false } : { size: 5, fill: () => colours().line, filter: lonePoints },
+      } as uPlot.Series,
+    ],
+    legend: { show: false },
+    cursor: { drag: { x: true, y: false, setScale: false, dist: 5 }, points: { size: 8 } },
+    hooks: {
+      setCursor: [(plot) => events.onPoint(plot.cursor.idx ?? undefined)],
+      setSelect: [(plot) => selectPart(plot, isVertical, events)],
+      draw: [(plot) => drawMark(plot, mark(), isVertical, colours().mark)],
+      ready: [
+        (plot) => {
+          plot.over.addEventListener("click", () => {
+            const { idx } = plot.cursor;
+            if (typeof idx === "number") events.onClick(idx);
+          });
+        },
+      ],
+    },
+  };
+}
+
+/** Returns the values between gaps on both sides, which no line shows, if points are too dense to be drawn. */
+function lonePoints(plot: uPlot, series: number, areShown: boolean): number[] | null {
+  const values = plot.data[series] as (number | null)[];
+  if (areShown) return null;
+  const isGap = (index: number): boolean => values[index] === null || values[index] === undefined;
+  const lone = Array.from(values.keys()).filter(
+    (index) => !isGap(index) && isGap(index - 1) && isGap(index + 1),
+  );
+  return lone.length > 0 ? lone : null;
+}
+
+/** Returns ticks at round dates, names or numbers. */
+function positionTicks({ calendar, names }: PlotContent, isVertical: boolean): Partial<uPlot.Axis> {
+  const distance = isVertical ? TICK_DISTANCE.vertical : TICK_DISTANCE.horizontal;
+  if (calendar === undefined && names === undefined) return {};
+  let ticks: readonly DateTick[] = [];
+  return {
+    splits: (plot, _axis, low, high) => {
+      const length = (isVertical ? plot.bbox.height : plot.bbox.width) / devicePixelRatio;
+      const count = Math.max(2, Math.floor(length / distance));
+      ticks =
+        calendar === undefined
+          ? nameTicks(names ?? [], low, high, count)
+          : dateTicks(calendar, low, high, count);
+      return ticks.map(({ position }) => position);
+    },
+    values: () => ticks.map(({ label }) => (isVertical ? label.replace("\n", " ") : label)),
+  };
+}
+
+function valueTicks({ valueTick }: PlotContent): Partial<uPlot.Axis> {
+  return valueTick === undefined ? {} : { values: (_plot, splits) => splits.map(valueTick) };
+}
+
+function nameTicks(names: readonly string[], low: number, high: number, count: number): DateTick[] {
+  return numberTicks(low, high, count)
+    .filter(({ value }) => Number.isInteger(value) && value >= 0 && value < names.length)
+    .map(({ value }) => ({ position: value, label: names[value] as string }));
+}
+
+/** Returns the width of the labels at the side of a plot. */
+function sideWidth(plot: uPlot, values: string[] | null): number {
+  plot.ctx.save();
+  plot.ctx.font = FONT;
+  const widths = (values ?? []).map((text) => plot.ctx.measureText(text).width);
+  plot.ctx.restore();
+  return Math.ceil(Math.max(20, ...widths)) + 14;
+}
+
+function selectPart(plot: uPlot, isVertical: boolean, { onSelect }: PlotEvents): void {
+  const { left, top, width, height } = plot.select;
+  const [begin, length] = isVertical ? [top, height] : [left, width];
+  if (length <= 0) return;
+  const ends = [plot.posToVal(begin, "x"), plot.posToVal(begin + length, "x")];
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  onSelect(Math.min(...ends), Math.max(...ends));
+}
+
+function drawMark(plot: uPlot, mark: number | undefined, isVertical: boolean, colour: string): void {
+  const { min, max } = plot.scales.x ?? {};
+  if (mark === undefined || min === undefined || max === undefined || mark < min || mark > max) return;
+  const place = Math.round(plot.valToPos(mark, "x", true));
+  const { left, top, width, height } = plot.bbox;
+  plot.ctx.save();
+  plot.ctx.fillStyle = colour;
+  const thick = Math.max(1, Math.round(devicePixelRatio));
+  if (isVertical) plot.ctx.fillRect(left, place, width, thick);
+  else plot.ctx.fillRect(place, top, thick, height);
+  plot.ctx.restore();
+}

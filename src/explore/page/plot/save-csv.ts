@@ -1,0 +1,96 @@
+import { parseDataType } from "../../../model/parse-data-type.js";
+import type { AxisValues, VariableDescription } from "../../dataset-description.js";
+import type { RangeAnswer } from "../../protocol.js";
+import { numberText, unpackedText } from "../../value-text.js";
+import type { SeriesPlace } from "./plot-axis.js";
+import { otherAxes } from "./plot-text.js";
+
+const FLOAT32 = parseDataType("<f4");
+
+/** A column of a CSV file. */
+export interface CsvColumn {
+  readonly name: string;
+  /** UDUNITS text, which the header shows in brackets; undefined for dates, texts and plain numbers. */
+  readonly units?: string | undefined;
+  /** One per row: NaN and undefined are missing. One value alone is repeated in every row. */
+  readonly values: ArrayLike<number | string | undefined> | { readonly constant: string };
+}
+
+/**
+ * Writes a CSV file (RFC 4180): a header with units, then a row per value. Missing values are empty.
+ * @param length Number of rows.
+ */
+export function csvText(columns: readonly CsvColumn[], length: number): string {
+  const header = columns.map(({ name, units }) => fieldOf(units === undefined ? name : `${name} [${units}]`));
+  const lines = [header.join(",")];
+  for (let row = 0; row < length; row++) lines.push(columns.map((column) => cellOf(column, row)).join(","));
+  return lines.map((line) => `${line}\r\n`).join("");
+}
+
+function cellOf({ values }: CsvColumn, row: number): string {
+  const value = "constant" in values ? values.constant : values[row];
+  if (value === undefined || Number.isNaN(value)) return "";
+  return typeof value === "number" ? String(value) : fieldOf(value);
+}
+
+function fieldOf(text: string): string {
+  return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** Returns the CSV file of a series: its axis with dates in its calendar, values, and where it is. */
+export function seriesCsv(place: SeriesPlace, series: ArrayLike<number>): string {
+  const { variable, values, at, along, axis, onGrid } = place;
+  const { length } = axis.positions;
+  const { texts, numbers, units } = values[along] as AxisValues;
+  const positions: CsvColumn = {
+    name: axis.dim,
+    units: texts === undefined && numbers !== undefined ? units : undefined,
+    values:
+      texts?.map((text) => (text === "NaT" ? undefined : text)) ??
+      (numbers && Array.from(numbers, coordinateText)) ??
+      Array.from({ length }, (_, index) => index),
+  };
+  const places = otherAxes(variable, along).map((index): CsvColumn => {
+    const { texts, numbers, units } = values[index] as AxisValues;
+    const cell = at[index] ?? 0;
+    const number = numbers?.[cell];
+    return {
+      name: variable.dims[index] ?? `dim_${index}`,
+      units: texts === undefined && number !== undefined ? units : undefined,
+      values: {
+        constant: texts?.[cell] ?? (number === undefined ? String(cell) : (coordinateText(number) ?? "")),
+      },
+    };
+  });
+  const column: CsvColumn = {
+    name: variable.name,
+    units: variable.units,
+    values: Array.from(series, (value) => (Number.isNaN(value) ? undefined : unpackedText(variable, value))),
+  };
+  if (onGrid !== undefined) {
+    const { latitude, longitude } = onGrid;
+    places.push({ name: "latitude", units: "degrees_north", values: { constant: String(latitude) } });
+    places.push({ name: "longitude", units: "degrees_east", values: { constant: String(longitude) } });
+  }
+  return csvText([positions, column, ...places], length);
+}
+
+/** Returns the CSV file of a histogram: the bounds of each bin, and how many values it has. */
+export function histogramCsv(variable: VariableDescription, { bins, least, greatest }: RangeAnswer): string {
+  const width = (greatest - least) / bins.length;
+  const bounds = (offset: number) =>
+    bins.map((_, index) => Number((least + width * (index + offset)).toPrecision(12)));
+  const { name, units } = variable;
+  const columns: CsvColumn[] = [
+    { name: `${name} from`, units, values: bounds(0) },
+    { name: `${name} to`, units, values: bounds(1) },
+    { name: "count", values: bins },
+  ];
+  return csvText(columns, bins.length);
+}
+
+/** Writes a coordinate with the fewest digits that are read back as the same one: `0.1` if it is the 32-bit number next to that. */
+function coordinateText(value: number): string | undefined {
+  if (Number.isNaN(value)) return undefined;
+  return Math.fround(value) === value ? numberText(value, FLOAT32) : String(value);
+}

@@ -1,0 +1,202 @@
+import type { JsonObject } from "../../json/json-value.js";
+import { type Axis, cellAxis } from "../axis.js";
+import type {
+  AxisDescription,
+  AxisValues,
+  DatasetDescription,
+  VariableDescription,
+} from "../dataset-description.js";
+import type { PictureAxes } from "../protocol.js";
+import type { Position, View } from "../view.js";
+import { isDownward, spanOf, stepOf, stepText } from "./axis-cells.js";
+import type { Plane, PlaneAxis } from "./map/plane-box.js";
+
+/** A view with everything that was left to rule: which variable, axes, and steps it shows. */
+export interface ResolvedView {
+  readonly variable: VariableDescription;
+  /** Undefined if the variable is no picture. */
+  readonly axes: PictureAxes | undefined;
+  /** Index per axis. */
+  readonly at: readonly number[];
+  /** Values and places of the cells per axis. */
+  readonly values: readonly AxisValues[];
+  readonly places: readonly Axis[];
+  /** A sentence for each part of the view that this dataset does not have. */
+  readonly problems: readonly string[];
+}
+
+/** What is read of an axis. */
+export interface KnownAxis {
+  readonly values: AxisValues;
+  readonly places: Axis;
+}
+
+/** Extent of the two-dimensional coordinates of a curvilinear grid. */
+export interface CurvilinearExtent {
+  readonly west: number;
+  readonly east: number;
+  readonly south: number;
+  readonly north: number;
+}
+
+/** Returns the variable of a view: its own, else the first one that is worth a look; undefined if the dataset has none. */
+export function variableOf(dataset: DatasetDescription, view: View): VariableDescription | undefined {
+  const asked = dataset.variables.find(({ path }) => path === view.variable);
+  if (asked !== undefined) return asked;
+  const data = dataset.variables.filter((each) => !each.isCoordinate && each.problem === undefined);
+  const best = Math.max(...data.map(interestOf));
+  return data.find((each) => interestOf(each) === best) ?? dataset.variables[0];
+}
+
+/** Returns how much a variable shows: maps first, and those that move. */
+function interestOf({ form, axes, plane, curvilinear }: VariableDescription): number {
+  if (form !== "image" || plane === undefined) return 0;
+  const isMap =
+    curvilinear !== undefined || (axes[plane.x]?.isLongitude === true && axes[plane.y]?.isLatitude === true);
+  const moves = axes.some(({ role, length }) => role === "T" && length > 1);
+  return 1 + (isMap ? 2 : 0) + (moves ? 1 : 0);
+}
+
+/**
+ * Settles what a view leaves open.
+ * @param knownOf What is read of an axis; undefined if nothing is yet.
+ * @returns Undefined as long as values of an axis are missing.
+ */
+export function resolveView(
+  view: View,
+  variable: VariableDescription,
+  knownOf: (axis: AxisDescription) => KnownAxis | undefined,
+): ResolvedView | undefined {
+  const known = variable.axes.map(knownOf);
+  if (!known.every((each) => each !== undefined)) return undefined;
+  const [values, places] = [known.map((each) => each.values), known.map((each) => each.places)];
+  const problems: string[] = [];
+  if (view.variable !== undefined && view.variable !== variable.path) {
+    problems.push(`“${view.variable}” is not in this dataset; showing “${variable.path}”.`);
+  }
+  const axes = axesOf(view, variable, problems);
+  const at = variable.axes.map((axis, index) => {
+    const position = Object.hasOwn(view.at, axis.dim) ? view.at[axis.dim] : undefined;
+    if (position === undefined || index === axes?.x || index === axes?.y) return 0;
+    const step = stepOf(values[index] as AxisValues, axis, position);
+    if (step !== undefined) return step;
+    const shown = stepText(values[index] as AxisValues, 0);
+    problems.push(`“${axis.dim}” has nothing at ${wordsOf(position)}; showing ${shown}.`);
+    return 0;
+  });
+  return { variable, axes, at, values, places, problems };
+}
+
+function axesOf(view: View, variable: VariableDescription, problems: string[]): PictureAxes | undefined {
+  const { plane, dims } = variable;
+  if (variable.form !== "image" || plane === undefined) return undefined;
+  const x = view.x === undefined ? plane.x : dims.indexOf(view.x);
+  const y = view.y === undefined ? plane.y : dims.indexOf(view.y);
+  // The other axis of a picture follows if only one is named.
+  const other = (taken: number, wished: number) =>
+    wished === taken ? dims.findIndex((_, each) => each !== taken) : wished;
+  if (x >= 0 && y >= 0 && x !== y) return { x, y };
+  if (x >= 0 && y === x && view.y === undefined) return { x, y: other(x, plane.x) };
+  if (y >= 0 && y === x && view.x === undefined) return { x: other(y, plane.y), y };
+  const name = view.x !== undefined && x < 0 ? view.x : (view.y ?? view.x);
+  problems.push(
+    `“${name}” cannot be an axis of “${variable.path}”; showing ${dims[plane.x]} and ${dims[plane.y]}.`,
+  );
+  return plane;
+}
+
+/**
+ * Returns the plane of a picture.
+ * @param asImage Whether cells are counted, instead of coordinates used.
+ * @param curvilinear Extent of the grid; undefined unless the picture is a map of a curvilinear grid.
+ */
+export function planeOf(
+  resolved: ResolvedView,
+  axes: PictureAxes,
+  asImage: boolean,
+  attrsOf: (path: string) => JsonObject | undefined,
+  curvilinear?: CurvilinearExtent,
+): Plane {
+  if (curvilinear !== undefined) return curvilinearPlane(resolved, axes, curvilinear);
+  const { variable } = resolved;
+  const [x, y] = [axes.x, axes.y].map((index): PlaneAxis & { readonly hasNumbers: boolean } => {
+    const axis = variable.axes[index] as AxisDescription;
+    const places = asImage ? cellAxis(axis.length) : (resolved.places[index] as Axis);
+    const hasNumbers = places.centres !== undefined;
+    const attrs = axis.coordinate === undefined ? undefined : attrsOf(axis.coordinate);
+    const isUpsideDown = hasNumbers ? isDownward(attrs, resolved.values[index]?.units) : true;
+    return {
+      ...spanOf(places),
+      wraps: places.isClosed,
+      isReversed: index === axes.y && isUpsideDown,
+      hasNumbers,
+    };
+  }) as [PlaneAxis & { hasNumbers: boolean }, PlaneAxis & { hasNumbers: boolean }];
+  const [xAxis, yAxis] = [variable.axes[axes.x], variable.axes[axes.y]] as [AxisDescription, AxisDescription];
+  if (x.hasNumbers && y.hasNumbers) {
+    if (xAxis.isLongitude && yAxis.isLatitude) return { x, y, aspect: "degrees", isCurved: false };
+    const units = [axes.x, axes.y].map((index) => resolved.values[index]?.units);
+    const isProjected =
+      xAxis.role === "X" && yAxis.role === "Y" && units[0] !== undefined && units[0] === units[1];
+    return { x, y, aspect: isProjected ? "equal" : "free", isCurved: false };
+  }
+  const proportion = xAxis.length / yAxis.length;
+  const isImage =
+    !x.hasNumbers && !y.hasNumbers && proportion < MAX_PROPORTION && proportion > 1 / MAX_PROPORTION;
+  return { x, y, aspect: isImage ? "equal" : "free", isCurved: false };
+}
+
+/** Proportion of length to height beyond which cells of an image are no longer drawn as squares. */
+const MAX_PROPORTION = 8;
+
+function curvilinearPlane(resolved: ResolvedView, axes: PictureAxes, extent: CurvilinearExtent): Plane {
+  const { shape } = resolved.variable;
+  const [columns, rows] = [shape[axes.x] as number, shape[axes.y] as number];
+  const { west, east, south, north } = extent;
+  return {
+    x: {
+      low: west,
+      high: east,
+      cell: (east - west) / columns,
+      wraps: isGlobal(east - west, columns),
+      isReversed: false,
+    },
+    y: { low: south, high: north, cell: (north - south) / rows, wraps: false, isReversed: false },
+    aspect: "degrees",
+    isCurved: true,
+  };
+}
+
+/** Tells whether a picture is a map of a curvilinear grid: along its own rows and columns. */
+export function isCurvilinearMap(
+  variable: VariableDescription,
+  axes: PictureAxes,
+  asImage: boolean,
+): boolean {
+  const { curvilinear, plane } = variable;
+  return curvilinear !== undefined && !asImage && axes.x === plane?.x && axes.y === plane.y;
+}
+
+/** Whether longitudes of this extent go round the globe: within half a cell. */
+function isGlobal(extent: number, length: number): boolean {
+  return extent > 360 - extent / length / 2 - 1e-6;
+}
+
+/** Whether two variables have the same horizontal axes, so that a box of one makes sense for the other. */
+export function isOnSameGrid(
+  one: VariableDescription | undefined,
+  other: VariableDescription | undefined,
+): boolean {
+  if (one?.plane === undefined || other?.plane === undefined) return false;
+  const [first, second] = [one, other].map(({ axes, plane }) =>
+    [plane?.x, plane?.y]
+      .map((index) => axes[index as number]?.coordinate ?? axes[index as number]?.dim)
+      .join(" "),
+  );
+  return first === second;
+}
+
+function wordsOf(position: Position): string {
+  if (position === "last") return "its end";
+  return "index" in position ? `index ${position.index}` : `“${position.value}”`;
+}

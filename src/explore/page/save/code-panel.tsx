@@ -1,0 +1,108 @@
+import { computed } from "@preact/signals-core";
+import { useMemo, useState } from "preact/hooks";
+import type { CodeVariable } from "../../../usage/code-selection.js";
+import { type ClientCode, selectionCode } from "../../../usage/selection-code.js";
+import type { ExploreModel } from "../model.js";
+import { alongOf } from "../plot/plot-model.js";
+import { useValue } from "../use-value.js";
+import { copyText } from "./save-file.js";
+import { pictureVariable, seriesVariable, wholeVariable } from "./shown-cells.js";
+import "../plot/plots.css";
+
+/** What the code reads: the picture, or the series at the chosen place. */
+type Part = "picture" | "series";
+
+type ClientName = ClientCode["client"];
+
+/** Milliseconds for which the page says that code was copied. */
+const COPIED_MS = 2000;
+
+/** Code that reads what is on the screen with each client. */
+export function CodePanel({ model }: { readonly model: ExploreModel }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details
+      class="code"
+      onToggle={(event) => setOpen(event.currentTarget.open)}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || !isOpen) return;
+        event.currentTarget.open = false;
+        event.currentTarget.querySelector("summary")?.focus();
+      }}
+    >
+      <summary>Code for what is shown</summary>
+      {isOpen && <Codes model={model} />}
+    </details>
+  );
+}
+
+function Codes({ model }: { readonly model: ExploreModel }) {
+  const [client, setClient] = useState<ClientName>("xarray");
+  const [part, setPart] = useState<Part>("picture");
+  const [copied, setCopied] = useState<string | undefined>();
+  const hasSeries = useValue(model.probes.fixed)?.cell !== undefined;
+  const shownPart = hasSeries ? part : "picture";
+  const selection = useValue(
+    useMemo(() => computed(() => codeVariable(model, shownPart)), [model, shownPart]),
+  );
+  const isMoving = useValue(model.camera.isMoving);
+  const codes = useMemo(
+    () => selectionCode({ url: model.source.store.replace(/\/$/, ""), version: 2, variable: selection }),
+    [model, selection],
+  );
+  const shown = codes.find((each) => each.client === client) ?? codes[0];
+  const copy = async (code: string): Promise<void> => {
+    if (!(await copyText(code))) return;
+    setCopied(code);
+    setTimeout(() => setCopied(undefined), COPIED_MS);
+  };
+  return (
+    <div aria-busy={isMoving}>
+      {hasSeries && (
+        <label class="code-part">
+          of the{" "}
+          <select value={part} onChange={(event) => setPart(event.currentTarget.value as Part)}>
+            <option value="picture">visible picture</option>
+            <option value="series">series</option>
+          </select>
+        </label>
+      )}
+      <fieldset class="tabs">
+        <legend class="spoken">Client</legend>
+        {codes.map((each) => (
+          <label key={each.client}>
+            <input
+              type="radio"
+              name="code-client"
+              value={each.client}
+              checked={each.client === client}
+              onChange={() => setClient(each.client)}
+            />
+            {each.client}
+          </label>
+        ))}
+      </fieldset>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: code that scrolls is scrolled by the keys, too */}
+      <section tabIndex={0} aria-label={`Code for ${shown?.client}`}>
+        <pre data-language={shown?.language}>{shown?.code}</pre>
+      </section>
+      <button type="button" onClick={() => copy(shown?.code ?? "")}>
+        {copied !== undefined && copied === shown?.code ? "Copied" : "Copy code"}
+      </button>
+    </div>
+  );
+}
+
+/** Returns what is on the screen, as code selects it; undefined as long as it is not known. */
+function codeVariable(model: ExploreModel, part: Part): CodeVariable | undefined {
+  const resolved = model.resolved.value;
+  if (resolved === undefined) return undefined;
+  const { variable, values, axes, at } = resolved;
+  const cell = model.probes.fixed.value?.cell;
+  if (part === "series" && cell !== undefined) {
+    return seriesVariable(variable, values, cell, alongOf(variable, model.view.value.probe?.along, axes));
+  }
+  const box = model.camera.box.value;
+  if (axes === undefined || box === undefined) return wholeVariable(variable);
+  return pictureVariable({ variable, values, axes, at, box, inCells: model.camera.inCells.value });
+}

@@ -1,0 +1,128 @@
+import type { AxisPart, CellRun, CodeAxis, CodeVariable } from "../../../usage/code-selection.js";
+import { type Axis, cellAxis, createAxis, edgesOf } from "../../axis.js";
+import type { AxisDescription, AxisValues, VariableDescription } from "../../dataset-description.js";
+import type { Box, PictureAxes } from "../../protocol.js";
+
+/** A picture on the screen. */
+export interface ShownPicture {
+  readonly variable: VariableDescription;
+  readonly axes: PictureAxes;
+  /** Index per axis; those of the picture's axes say nothing. */
+  readonly at: readonly number[];
+  /** Values per axis. */
+  readonly values: readonly AxisValues[];
+  readonly box: Box;
+  /** Whether the box counts cells. */
+  readonly inCells: boolean;
+}
+
+/** Returns what code reads to have the cells of a picture that are visible, all of a curvilinear grid. */
+export function pictureVariable({ variable, axes, at, values, box, inCells }: ShownPicture): CodeVariable {
+  const isGrid = variable.curvilinear !== undefined && !inCells;
+  const partOf = (index: number): AxisPart => {
+    if (index !== axes.x && index !== axes.y) return at[index] ?? 0;
+    if (isGrid) return "all";
+    const description = variable.axes[index] as AxisDescription;
+    const { length } = description;
+    const axis = inCells ? cellAxis(length) : createAxis(length, values[index], description);
+    return index === axes.x
+      ? visibleCells(axis, box.left, box.right)
+      : visibleCells(axis, box.bottom, box.top);
+  };
+  return codeVariable(variable, values, partOf);
+}
+
+/** Returns what code reads to have a series: all cells along one axis, at one index of the others. */
+export function seriesVariable(
+  variable: VariableDescription,
+  values: readonly AxisValues[],
+  at: readonly number[],
+  along: number,
+): CodeVariable {
+  return codeVariable(variable, values, (index) => (index === along ? "all" : (at[index] ?? 0)));
+}
+
+/** Returns what code reads to have a whole variable. */
+export function wholeVariable(variable: VariableDescription): CodeVariable {
+  return codeVariable(variable, [], () => "all");
+}
+
+/**
+ * Returns the cells of an axis of which a part lies between two coordinates. Longitudes repeat: a part across the seam is two runs, the
+ * one before the seam first.
+ */
+export function visibleCells(axis: Axis, from: number, to: number): AxisPart {
+  const [low, high] = from <= to ? [from, to] : [to, from];
+  const runs: [number, number][] = [];
+  for (let index = 0; index < axis.length; index++) {
+    const [one, other] = edgesOf(axis, index);
+    if (!isVisible(Math.min(one, other), Math.max(one, other), low, high, axis.period)) continue;
+    const last = runs.at(-1);
+    if (last !== undefined && last[1] === index) last[1] = index + 1;
+    else runs.push([index, index + 1]);
+  }
+  const [first] = runs;
+  if (first === undefined) return [[0, 0]];
+  if (first[0] === 0 && first[1] === axis.length) return "all";
+  const crossesSeam = runs.length === 2 && first[0] === 0 && runs[1]?.[1] === axis.length;
+  return crossesSeam ? (runs.toReversed() as CellRun[]) : runs;
+}
+
+function isVisible(
+  begin: number,
+  end: number,
+  low: number,
+  high: number,
+  period: number | undefined,
+): boolean {
+  if (period === undefined) return begin < high && end > low;
+  // The first repetition that ends behind the lower bound.
+  const turns = Math.floor((low - end) / period) + 1;
+  return begin + turns * period < high;
+}
+
+function codeVariable(
+  variable: VariableDescription,
+  values: readonly AxisValues[],
+  partOf: (index: number) => AxisPart,
+): CodeVariable {
+  const { path, axes, packing, dataType } = variable;
+  const { missing, scale, offset } = packing;
+  const isPacked = missing.length > 0 || scale !== 1 || offset !== 0;
+  return {
+    path,
+    axes: axes.map((axis, index): CodeAxis => {
+      const coordinate = values[index] && codeCoordinate(variable, axis, values[index]);
+      return { dim: axis.dim, length: axis.length, part: partOf(index), coordinate };
+    }),
+    packing: isPacked ? { missing, scale, offset } : undefined,
+    isBigInt: /^[iu]8$/.test(`${dataType.kind}${dataType.itemSize}`),
+  };
+}
+
+const DURATION_UNITS =
+  /^(?:days?|d|hours?|hrs?|h|minutes?|mins?|seconds?|secs?|s|(?:milli|micro|nano)seconds?|ms|us|ns)$/i;
+/** Calendars whose dates xarray reads as `datetime64`, if they are within the years that nanoseconds reach. */
+const NUMPY_CALENDARS = new Set(["standard", "gregorian", "proleptic_gregorian"]);
+
+/** Returns the values by which xarray finds cells of an axis; undefined if an index is safer. */
+function codeCoordinate(
+  { path, name }: VariableDescription,
+  { dim, length, coordinate }: AxisDescription,
+  values: AxisValues,
+): CodeAxis["coordinate"] {
+  // xarray finds cells by the coordinate that is named as the dimension, in the same group.
+  if (coordinate !== `${path.slice(0, path.length - name.length)}${dim}`) return undefined;
+  const { numbers, texts, calendar, units = "" } = values;
+  if (
+    numbers?.length !== length ||
+    createAxis(length, { ...values, bounds: undefined }).centres === undefined
+  )
+    return undefined;
+  // xarray makes durations of these.
+  if (calendar === undefined)
+    return DURATION_UNITS.test(units) || texts !== undefined ? undefined : { numbers };
+  if (texts === undefined || !NUMPY_CALENDARS.has(calendar.toLowerCase())) return undefined;
+  const isNumpyDate = (date = ""): boolean => date >= "1678" && date < "2262" && /^\d{4}-/.test(date);
+  return isNumpyDate(texts[0]) && isNumpyDate(texts.at(-1)) ? { dates: texts } : undefined;
+}

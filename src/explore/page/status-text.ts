@@ -1,0 +1,110 @@
+import { format } from "d3-format";
+import type { AxisValues } from "../dataset-description.js";
+import { stepText } from "./axis-cells.js";
+import type { ExploreModel } from "./model.js";
+
+/** A sentence for people, and what they can do about it. */
+export interface StatusMessage {
+  readonly kind: "error" | "note";
+  readonly text: string;
+  readonly actions: readonly { readonly label: string; readonly run: (model: ExploreModel) => void }[];
+}
+
+/** All that the page says about its state. */
+export interface Status {
+  readonly messages: readonly StatusMessage[];
+  /** How far reading has come, or how long it took; empty if nothing is read. */
+  readonly progress: string;
+  /** Whether `progress` tells of something that is not over. */
+  readonly isBusy: boolean;
+}
+
+const count = format(",");
+const RETRY = [{ label: "Retry", run: (model: ExploreModel) => model.retry() }];
+
+/** Puts the state of the page into words. */
+export function statusOf(model: ExploreModel): Status {
+  const messages: StatusMessage[] = [];
+  const note = (text: string): number => messages.push({ kind: "note", text, actions: [] });
+  const failures = [model.failure.value, model.picture.failure.value];
+  for (const failure of failures) {
+    if (failure === undefined) continue;
+    const id = failure.requestId === undefined ? "" : ` (request ${failure.requestId})`;
+    const text = failure.sentence.includes(failure.requestId ?? "\0")
+      ? failure.sentence
+      : `${failure.sentence}${id}`;
+    messages.push({ kind: "error", text, actions: failure.mayRetry ? RETRY : [] });
+  }
+  const dataset = model.dataset.value;
+  if (dataset === undefined)
+    return { messages, progress: failures[0] ? "" : "Reading metadata…", isBusy: true };
+  const variable = model.variable.value;
+  if (variable === undefined) note("This dataset has no variables.");
+  else if (variable.problem !== undefined) note(variable.problem);
+  for (const problem of [...model.addressProblems.value, ...(model.resolved.value?.problems ?? [])])
+    note(problem);
+  const message = tooMuchMessage(model);
+  if (message !== undefined) messages.push(message);
+  if (variable?.form !== "image" || variable.problem !== undefined)
+    return { messages, progress: "", isBusy: false };
+  const missing = missingSentence(model);
+  if (missing !== undefined) note(missing);
+  return { messages, ...progressOf(model) };
+}
+
+/** Returns what a screen reader says when the picture rests: variable, step, and value at the cross-hair. */
+export function announcementOf(model: ExploreModel): string {
+  const resolved = model.resolved.value;
+  if (resolved === undefined || model.camera.isMoving.value || model.isPlaying.value) return "";
+  const { variable, axes, at, values } = resolved;
+  const steps = variable.axes
+    .map((axis, index) => `${axis.dim} ${stepText(values[index] as AxisValues, at[index] as number)}`)
+    .filter((_, index) => index !== axes?.x && index !== axes?.y);
+  const pointer = model.probes.hasCrossHair.value ? model.probes.pointer.value : undefined;
+  const value = pointer === undefined ? [] : [`value ${pointer.text} ${variable.units ?? ""}`.trim()];
+  return [variable.title, ...steps, ...value].join(", ");
+}
+
+/** Writes a number of bytes: `1.1 GB`. */
+export function bytesText(bytes: number): string {
+  const units = ["bytes", "kB", "MB", "GB", "TB"];
+  const power = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, bytes)) / 3)));
+  const value = bytes / 1000 ** power;
+  return `${power > 0 && value < 10 ? value.toFixed(1) : Math.round(value)} ${units[power]}`;
+}
+
+function tooMuchMessage(model: ExploreModel): StatusMessage | undefined {
+  const tooMuch = model.picture.tooMuch.value;
+  if (tooMuch === undefined) return undefined;
+  const hasLevels = (model.variable.value?.levels.length ?? 0) > 0;
+  const because = hasLevels ? "" : ", and this dataset has no overviews";
+  return {
+    kind: "note",
+    text: `This picture is ${count(tooMuch.chunks)} chunks, ${bytesText(tooMuch.bytes)}${because}.`,
+    actions: [
+      { label: "Show the centre", run: (model) => model.camera.showCentre() },
+      { label: "Read all", run: (model) => model.picture.confirm() },
+    ],
+  };
+}
+
+function missingSentence(model: ExploreModel): string | undefined {
+  const frame = model.picture.frame.value;
+  if (frame === undefined || frame.done < frame.total || frame.cells === 0 || frame.missing < frame.cells)
+    return undefined;
+  return `No values here: all ${count(frame.cells)} cells are missing.`;
+}
+
+function progressOf(model: ExploreModel): { readonly progress: string; readonly isBusy: boolean } {
+  const progress = model.picture.progress.value;
+  const frame = model.picture.frame.value;
+  if (progress === undefined) {
+    const isWaiting = model.picture.failure.value === undefined && model.failure.value === undefined;
+    return isWaiting ? { progress: "Finding the range…", isBusy: true } : { progress: "", isBusy: false };
+  }
+  const { done, total, ms, isComplete } = progress;
+  if (isComplete)
+    return { progress: `${count(done)}/${count(total)} chunks · ${Math.round(ms)} ms`, isBusy: false };
+  const coarse = frame?.isWhole === true && frame.done < frame.total ? " Coarse view; sharpening." : "";
+  return { progress: `Reading ${count(done)} of ${count(total)} chunks…${coarse}`, isBusy: true };
+}

@@ -1,0 +1,96 @@
+import { format } from "d3-format";
+import { useEffect, useState } from "preact/hooks";
+import type { ExploreModel } from "./model.js";
+import { useValue } from "./use-value.js";
+import "./plot/plots.css";
+
+const count = format(",");
+/** Values that are shown of a longer variable. */
+const MAX_VALUES = 500;
+
+/** Texts of a variable, or why there are none. */
+type Texts =
+  | { readonly path: string; readonly texts: readonly string[]; readonly length: number }
+  | { readonly path: string; readonly sentence: string };
+
+/** Values of a variable that is neither a picture nor a plot: one value, or a list of the first ones. */
+export function TextView({ model }: { readonly model: ExploreModel }) {
+  const variable = useValue(model.variable);
+  const [shown, setShown] = useState<Texts | undefined>();
+  const [attempt, setAttempt] = useState(0);
+  const path = variable?.path;
+  useEffect(() => {
+    if (path === undefined) return undefined;
+    return model.client.send<"text">({ kind: "text", variable: path, maxCount: MAX_VALUES }, (answer) => {
+      if (answer.kind === "failed") setShown({ path, sentence: answer.sentence });
+      else setShown({ path, texts: answer.texts, length: answer.length });
+    });
+  }, [model, path, attempt]);
+
+  if (variable === undefined || shown === undefined || shown.path !== path)
+    return <section class="text" aria-label="Values" />;
+  if (!("texts" in shown)) {
+    return (
+      <section class="text" aria-label="Values">
+        <p class="error" role="alert">
+          {shown.sentence}{" "}
+          <button type="button" onClick={() => setAttempt(attempt + 1)}>
+            Retry
+          </button>
+        </p>
+      </section>
+    );
+  }
+  const { texts, length } = shown;
+  const { units = "", shape } = variable;
+  return (
+    <section class="text" aria-label="Values">
+      {length === 0 && <p class="note">This variable has no values: its shape is {shape.join(" × ")}.</p>}
+      {shape.length === 0 && (
+        <p class="value" dir="auto">
+          {texts[0]} {units}
+        </p>
+      )}
+      {shape.length > 0 && length > 0 && (
+        <>
+          <p class="note">
+            {texts.length < length
+              ? `The first ${count(texts.length)} of ${count(length)} values`
+              : `${count(length)} ${length === 1 ? "value" : "values"}`}
+            {units === "" ? "" : ` in ${units}`}
+          </p>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a list that scrolls is scrolled by the keys, too */}
+          <section class="values" aria-label="List of values" tabIndex={0}>
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">{variable.dims.join(", ")}</th>
+                  <th scope="col">{variable.name}</th>
+                </tr>
+              </thead>
+              <tbody>
+                {texts.map((text, index) => (
+                  <tr key={index}>
+                    <th scope="row">{indexText(index, shape)}</th>
+                    <td dir="auto">{text}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </section>
+        </>
+      )}
+    </section>
+  );
+}
+
+/** Returns the index per axis of the item at a position in C order: `2, 0`. */
+export function indexText(position: number, shape: readonly number[]): string {
+  const indices: number[] = [];
+  let rest = position;
+  for (const length of shape.toReversed()) {
+    indices.unshift(rest % length);
+    rest = Math.floor(rest / length);
+  }
+  return indices.join(", ");
+}

@@ -1,0 +1,112 @@
+import type { VariableDescription } from "../dataset-description.js";
+import type { OpenRequest } from "../protocol.js";
+import { type ArrayReader, type DecodedChunk, openArray } from "./array-reader.js";
+import { costOf, MAX_UNASKED_BYTES, type Resolution } from "./chunk-plan.js";
+import { type ChunkJob, ChunkQueue, type QueueLimits } from "./chunk-queue.js";
+import { describeDataset, type OpenedDataset } from "./describe-dataset.js";
+import { fetchBytes, ReadFailure } from "./fetch-bytes.js";
+import type { ReadableDocument } from "./readable-document.js";
+
+/** A chunk; undefined if it is absent. */
+export type Chunk = DecodedChunk | undefined;
+
+/** Bytes that an absent chunk counts in the cache. */
+const ABSENT_BYTES = 64;
+
+/** An open dataset: its description, its arrays, and their chunks. */
+export class DatasetSession {
+  readonly queue: ChunkQueue<Chunk>;
+  readonly #request: OpenRequest;
+  readonly #dataset: OpenedDataset;
+  readonly #variables: ReadonlyMap<string, VariableDescription>;
+  readonly #readers = new Map<string, Promise<ArrayReader>>();
+
+  private constructor(request: OpenRequest, dataset: OpenedDataset, limits: QueueLimits) {
+    this.#request = request;
+    this.#dataset = dataset;
+    this.#variables = new Map(dataset.description.variables.map((variable) => [variable.path, variable]));
+    this.queue = new ChunkQueue(limits, (chunk) => chunk?.byteLength ?? ABSENT_BYTES);
+  }
+
+  /** Reads the metadata. @throws ReadFailure */
+  static async open(request: OpenRequest, limits: QueueLimits): Promise<DatasetSession> {
+    const { store, overviews, token, group } = request;
+    const read = async (url: string, what: string) => {
+      const bytes = await fetchBytes(`${url}.zmetadata`, { token, what });
+      return bytes && new TextDecoder().decode(bytes);
+    };
+    const [metadata, coarse] = await Promise.all([
+      read(store, "the dataset's metadata"),
+      overviews === undefined ? undefined : read(overviews, "the metadata of the overviews"),
+    ]);
+    if (metadata === undefined) throw new ReadFailure("This dataset does not exist any more.");
+    return new DatasetSession(request, describeDataset(metadata, coarse, group), limits);
+  }
+
+  /** The dataset's description. */
+  get description() {
+    return this.#dataset.description;
+  }
+
+  /** Returns a variable. @throws ReadFailure if there is none, or a browser cannot read it */
+  variable(path: string): VariableDescription {
+    const variable = this.#variables.get(path);
+    if (variable === undefined) throw new ReadFailure(`"${path}" is not in this dataset.`);
+    if (variable.problem !== undefined) throw new ReadFailure(variable.problem);
+    return variable;
+  }
+
+  /** Returns the distance of neighbours in a decoded chunk, by axis. */
+  stridesOf({ level, path }: Pick<Resolution, "level" | "path">): readonly number[] {
+    return this.documentOf({ level, path }).strides;
+  }
+
+  /** Returns how an array is read. @throws ReadFailure */
+  documentOf({ level, path }: Pick<Resolution, "level" | "path">): ReadableDocument {
+    const { arrays, overviewArrays } = this.#dataset;
+    const document = (level === 0 ? arrays : overviewArrays).get(path);
+    if (document === undefined) throw new ReadFailure(`"${path}" cannot be read in a browser.`);
+    return document;
+  }
+
+  /** Returns the reading of one chunk. */
+  job({ level, path }: Pick<Resolution, "level" | "path">, coords: readonly number[]): ChunkJob<Chunk> {
+    return {
+      key: `${level} ${path} ${coords.join(".")}`,
+      read: async (signal) => (await this.#reader(level, path)).readChunk(coords, signal),
+    };
+  }
+
+  /**
+   * Reads one chunk, unless it is larger than people expect to read without being asked.
+   * @throws ReadFailure, or the signal's reason
+   */
+  readChunk(
+    source: Pick<Resolution, "level" | "path">,
+    coords: readonly number[],
+    priority: number,
+    signal?: AbortSignal,
+  ): Promise<Chunk> {
+    const job = this.job(source, coords);
+    const { chunkShape, dataType } = this.documentOf(source);
+    const { bytes } = costOf(1, chunkShape, dataType.itemSize);
+    if (bytes > MAX_UNASKED_BYTES && !this.queue.has(job.key))
+      throw new ReadFailure(
+        `A chunk of "${source.path}" has ${Math.round(bytes / 2 ** 20)} MiB: it is read for a picture only.`,
+      );
+    return this.queue.read(job, priority, signal);
+  }
+
+  #reader(level: number, path: string): Promise<ArrayReader> {
+    const key = `${level} ${path}`;
+    let reader = this.#readers.get(key);
+    if (reader === undefined) {
+      const { store, overviews = "", token } = this.#request;
+      const encoded = path.split("/").map(encodeURIComponent).join("/");
+      const url = `${level === 0 ? store : overviews}${encoded}/`;
+      reader = openArray({ url, name: path, token }, this.documentOf({ level, path }));
+      this.#readers.set(key, reader);
+    }
+    return reader;
+  }
+}

@@ -1,0 +1,218 @@
+import { messageOf } from "../../errors.js";
+import type {
+  AheadRequest,
+  CancelRequest,
+  OpenRequest,
+  SeriesRequest,
+  ShowRequest,
+  WorkerAnswer,
+  WorkerRequest,
+} from "../protocol.js";
+import { AheadReading } from "./ahead-reading.js";
+import { isTooMuch } from "./chunk-plan.js";
+import type { QueueLimits } from "./chunk-queue.js";
+import { DatasetSession } from "./dataset-session.js";
+import { ReadFailure } from "./fetch-bytes.js";
+import { findRange } from "./find-range.js";
+import { PictureReading } from "./picture/picture-reading.js";
+import { planPicture } from "./picture/show-picture.js";
+import { probeCell } from "./probe-cell.js";
+import { AxisReader, answerAxis } from "./read-axis.js";
+import { readTexts } from "./read-texts.js";
+import { SeriesReading } from "./series-reading.js";
+
+/** Sends an answer. @param transfer Buffers that the receiver owns from now on. */
+export type SendAnswer = (answer: WorkerAnswer, transfer: readonly ArrayBuffer[]) => void;
+
+/** An answer without its id. */
+type AnswerBody = WorkerAnswer extends infer Each ? (Each extends unknown ? Omit<Each, "id"> : never) : never;
+
+/** Requests that are being answered, by id. */
+interface Running {
+  readonly controller: AbortController;
+}
+
+/** Answers the requests of the page, in a worker or in a test. */
+export class ExploreSession {
+  readonly #send: SendAnswer;
+  readonly #limits: QueueLimits;
+  readonly #running = new Map<number, Running>();
+  #opened: Promise<{ readonly session: DatasetSession; readonly axes: AxisReader }> | undefined;
+  #show: { readonly id: number; readonly reading?: PictureReading } | undefined;
+  #ahead: { readonly id: number; readonly reading?: AheadReading } | undefined;
+
+  constructor(limits: QueueLimits, send: SendAnswer) {
+    this.#limits = limits;
+    this.#send = send;
+  }
+
+  /** Handles a request. Never throws: failures are answers. */
+  async handle(request: WorkerRequest): Promise<void> {
+    if (request.kind === "cancel") {
+      this.#cancel(request);
+      return;
+    }
+    const { id } = request;
+    const controller = new AbortController();
+    this.#running.set(id, { controller });
+    try {
+      const isOver = await this.#answer(request, controller.signal);
+      if (isOver) this.#running.delete(id);
+    } catch (error) {
+      if (this.#show?.id === id) this.#endShow();
+      this.#fail(id, error);
+    }
+  }
+
+  /** @returns Whether there are no further answers. */
+  async #answer(
+    request: Exclude<WorkerRequest, CancelRequest & { id: number }>,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { id } = request;
+    if (request.kind === "open") {
+      this.#endShow();
+      this.#opened = this.#open(request);
+      this.#reply(id, { kind: "opened", dataset: (await this.#opened).session.description });
+      return true;
+    }
+    if (request.kind === "show") this.#begin(id);
+    if (this.#opened === undefined) throw new ReadFailure("No dataset is open.");
+    const { session, axes } = await this.#opened;
+    signal.throwIfAborted();
+    switch (request.kind) {
+      case "axis":
+        this.#reply(id, await answerAxis(axes, session.variable(request.variable), request.axis));
+        return true;
+      case "show":
+        return this.#showPicture(session, axes, request);
+      case "ahead":
+        return this.#readAhead(session, axes, request);
+      case "range":
+        this.#reply(id, await findRange(session, axes, request, signal));
+        return true;
+      case "probe":
+        this.#reply(id, await probeCell(session, axes, request, signal));
+        return true;
+      case "series":
+        return this.#readSeries(session, request, signal);
+      case "text":
+        this.#reply(id, await readTexts(session, request, signal));
+        return true;
+    }
+  }
+
+  async #open(request: OpenRequest) {
+    const session = await DatasetSession.open(request, this.#limits);
+    return { session, axes: new AxisReader(session) };
+  }
+
+  /** Notes which picture is asked for: the one before is still read until the new one is planned. */
+  #begin(id: number): void {
+    const former = this.#show;
+    if (former !== undefined) {
+      former.reading?.stop();
+      this.#running.delete(former.id);
+    }
+    this.#show = { id, ...(former?.reading === undefined ? {} : { reading: former.reading }) };
+  }
+
+  async #showPicture(
+    session: DatasetSession,
+    axes: AxisReader,
+    request: ShowRequest & { readonly id: number },
+  ): Promise<boolean> {
+    const { id } = request;
+    const plan = await planPicture(session, axes, request);
+    // A later request may have come while coordinates were read.
+    if (this.#show?.id !== id) return true;
+    const former = this.#show.reading;
+    if (isTooMuch(plan.cost) && !request.isConfirmed) {
+      if (former !== undefined) session.queue.release(former);
+      this.#show = undefined;
+      this.#reply(id, { kind: "too-much", ...plan.cost });
+      return true;
+    }
+    const reading = new PictureReading(
+      session,
+      request,
+      plan,
+      (frame) => this.#reply(id, frame, [frame.pixels.buffer]),
+      (error) => this.#fail(id, error),
+    );
+    this.#show = { id, reading };
+    reading.start(former);
+    return false;
+  }
+
+  async #readAhead(
+    session: DatasetSession,
+    axes: AxisReader,
+    request: AheadRequest & { readonly id: number },
+  ): Promise<boolean> {
+    const { id } = request;
+    const former = this.#ahead?.reading;
+    if (this.#ahead !== undefined) this.#running.delete(this.#ahead.id);
+    this.#ahead = { id, ...(former === undefined ? {} : { reading: former }) };
+    const reading = await AheadReading.plan(session, axes, request, (steps) => {
+      this.#reply(id, { kind: "cached", steps });
+      this.#running.delete(id);
+    });
+    if (this.#ahead?.id !== id) return true;
+    this.#ahead = { id, reading };
+    reading.start(former);
+    return false;
+  }
+
+  #readSeries(
+    session: DatasetSession,
+    request: SeriesRequest & { readonly id: number },
+    signal: AbortSignal,
+  ): boolean {
+    const { id } = request;
+    const reading = new SeriesReading(
+      session,
+      request,
+      (series) => this.#reply(id, series, [series.values.buffer]),
+      (error) => this.#fail(id, error),
+    );
+    if (isTooMuch(reading.cost) && !request.isConfirmed) {
+      this.#reply(id, { kind: "too-much", ...reading.cost });
+      return true;
+    }
+    signal.addEventListener("abort", () => reading.stop());
+    reading.start();
+    return false;
+  }
+
+  #cancel({ request }: CancelRequest): void {
+    const running = this.#running.get(request);
+    this.#running.delete(request);
+    running?.controller.abort(new Error("the page cancelled the request"));
+    if (this.#show?.id === request) this.#endShow();
+    if (this.#ahead?.id === request) {
+      this.#ahead.reading?.end();
+      this.#ahead = undefined;
+    }
+  }
+
+  #endShow(): void {
+    this.#show?.reading?.end();
+    this.#show = undefined;
+  }
+
+  #reply(id: number, answer: AnswerBody, transfer: readonly ArrayBuffer[] = []): void {
+    if (this.#running.has(id)) this.#send({ id, ...answer } as WorkerAnswer, transfer);
+  }
+
+  #fail(id: number, error: unknown): void {
+    const isKnown = error instanceof ReadFailure;
+    this.#reply(id, {
+      kind: "failed",
+      sentence: isKnown ? error.message : `Something went wrong: ${messageOf(error)}.`,
+      requestId: isKnown ? error.requestId : undefined,
+      mayRetry: isKnown && error.mayRetry,
+    });
+    this.#running.delete(id);
+  }
+}

@@ -1,0 +1,217 @@
+import type { Packing } from "../../cf/packing.js";
+import { chooseRange } from "../../colour/value-range.js";
+import type { VariableDescription } from "../dataset-description.js";
+import type { PictureAxes, RangeAnswer, RangeRequest } from "../protocol.js";
+import { chunkOfCell, costOf, type Resolution, resolutionsOf } from "./chunk-plan.js";
+import { PRIORITY } from "./chunk-queue.js";
+import type { Chunk, DatasetSession } from "./dataset-session.js";
+import { unpacked } from "./picture/byte-scale.js";
+import { planPicture } from "./picture/show-picture.js";
+import type { AxisReader } from "./read-axis.js";
+import { indicesOf } from "./read-whole.js";
+
+/** Most chunks, and decoded bytes, that a sample is made of. One chunk is always read. */
+const MAX_CHUNKS = 8;
+const MAX_BYTES = 32 * 2 ** 20;
+/** Most steps of the first other axis, and chunks of one step. */
+const MAX_STEPS = 4;
+const MAX_VALUES_PER_CHUNK = 50_000;
+const BINS = 64;
+
+/** Finds the range and histogram of a variable from a sample. @throws ReadFailure, or the signal's reason */
+export async function findRange(
+  session: DatasetSession,
+  axes: AxisReader,
+  request: RangeRequest,
+  signal: AbortSignal,
+): Promise<RangeAnswer> {
+  const variable = session.variable(request.selection.variable);
+  const sample =
+    request.viewport === undefined || request.axes === undefined
+      ? await sampleOfVariable(session, variable, request, signal)
+      : await sampleOfView(session, axes, request, request.axes, signal);
+  return describeSample(sample, request.percentiles);
+}
+
+interface Sample {
+  /** Finite ones. */
+  readonly values: readonly number[];
+  readonly missing: number;
+}
+
+/** Reads some chunks: of several steps, spread over the plane. */
+async function sampleOfVariable(
+  session: DatasetSession,
+  variable: VariableDescription,
+  { selection, axes }: RangeRequest,
+  signal: AbortSignal,
+): Promise<Sample> {
+  const resolution = resolutionsOf(variable).at(-1) as Resolution;
+  const places = new Map(
+    sampledCells(variable, resolution, selection.at, axes).map((cell) => {
+      const coords = chunkOfCell(resolution, cell);
+      return [coords.join("."), coords] as const;
+    }),
+  );
+  const { chunkShape } = resolution;
+  const chunkBytes = costOf(1, chunkShape, variable.dataType.itemSize).bytes;
+  const count = Math.max(1, Math.min(MAX_CHUNKS, Math.floor(MAX_BYTES / chunkBytes)));
+  const chosen = spread([...places.values()], count);
+  const read = (coords: readonly number[]) => session.readChunk(resolution, coords, PRIORITY.range, signal);
+  const chunks = await Promise.all(chosen.map(read));
+  const collected = new Collected(session.documentOf(resolution).packing);
+  const strides = session.stridesOf(resolution);
+  chunks.forEach((chunk, index) => {
+    // What lies behind the array's end is padding.
+    const lengths = chunkShape.map((length, axis) =>
+      Math.min(length, resolution.shape[axis]! - chosen[index]![axis]! * length),
+    );
+    collected.addBox(chunk, lengths, strides);
+  });
+  return collected;
+}
+
+/** Returns one cell of every chunk that may be sampled. */
+function sampledCells(
+  variable: VariableDescription,
+  { factors, chunkShape, shape }: Resolution,
+  at: readonly number[],
+  axes: PictureAxes | undefined,
+): number[][] {
+  const shown = axes === undefined ? variable.dims.map((_, axis) => axis) : [axes.y, axes.x];
+  const others = variable.dims.map((_, axis) => axis).filter((axis) => !shown.includes(axis));
+  const stepped =
+    others.find((axis) => variable.axes[axis]?.role === "T") ??
+    others.find((axis) => variable.shape[axis]! > 1);
+  const choices = variable.shape.map((length, axis) => {
+    if (shown.includes(axis)) {
+      const perChunk = chunkShape[axis]! * factors[axis]!;
+      const chunks = Math.ceil(shape[axis]! / chunkShape[axis]!);
+      return spread(
+        Array.from({ length: chunks }, (_, chunk) => chunk * perChunk),
+        shown.length === 1 ? MAX_CHUNKS : 3,
+      );
+    }
+    const here = Math.min(at[axis] ?? 0, length - 1);
+    if (axis !== stepped) return [here];
+    return [
+      ...new Set([
+        here,
+        ...spread(
+          Array.from({ length }, (_, step) => step),
+          MAX_STEPS - 1,
+        ),
+      ]),
+    ];
+  });
+  return Array.from(indicesOf(choices.map(({ length }) => length)), (picked) =>
+    picked.map((index, axis) => choices[axis]![index]!),
+  );
+}
+
+/** Reads what is visible, at the resolution at which it is shown. */
+async function sampleOfView(
+  session: DatasetSession,
+  axes: AxisReader,
+  { selection, viewport }: RangeRequest,
+  pictureAxes: PictureAxes,
+  signal: AbortSignal,
+): Promise<Sample> {
+  const plan = await planPicture(session, axes, {
+    kind: "show",
+    selection,
+    axes: pictureAxes,
+    viewport: viewport!,
+    range: { low: 0, high: 1, isLog: false },
+    isMoving: true,
+    isConfirmed: false,
+  });
+  const planned = plan.fine.chunks.slice(0, MAX_CHUNKS);
+  const chunks = await Promise.all(planned.map(({ job }) => session.queue.read(job, PRIORITY.range, signal)));
+  const collected = new Collected(session.documentOf(plan.fine.resolution).packing);
+  chunks.forEach((chunk, index) => {
+    const { rows, columns, base } = planned[index]!.place;
+    const [rowCells, columnCells] = [rows, columns].map(({ offsets, isFirst }) =>
+      offsets.filter((_, place) => isFirst[place] === 1),
+    ) as [Int32Array, Int32Array];
+    const total = rowCells.length * columnCells.length;
+    const step = stepOf(total);
+    for (let place = 0; place < total; place += step) {
+      const row = Math.floor(place / columnCells.length);
+      collected.add(chunk, base + rowCells[row]! + columnCells[place % columnCells.length]!);
+    }
+  });
+  return collected;
+}
+
+/** Values of a sample. */
+class Collected implements Sample {
+  readonly #packing: Packing;
+  readonly values: number[] = [];
+  missing = 0;
+
+  constructor(packing: Packing) {
+    this.#packing = packing;
+  }
+
+  add(chunk: Chunk, offset: number): void {
+    const stored = chunk?.numbers?.[offset];
+    const value = stored === undefined ? Number.NaN : unpacked(stored, this.#packing);
+    if (Number.isFinite(value)) this.values.push(value);
+    else if (Number.isNaN(value)) this.missing++;
+  }
+
+  addBox(chunk: Chunk, lengths: readonly number[], strides: readonly number[]): void {
+    const total = lengths.reduce((product, length) => product * length, 1);
+    const step = stepOf(total);
+    for (let place = 0; place < total; place += step) {
+      let rest = place;
+      let offset = 0;
+      for (let axis = lengths.length - 1; axis >= 0; axis--) {
+        offset += (rest % lengths[axis]!) * strides[axis]!;
+        rest = Math.floor(rest / lengths[axis]!);
+      }
+      this.add(chunk, offset);
+    }
+  }
+}
+
+/** An odd step meets all columns of tables whose rows are even. */
+function stepOf(total: number): number {
+  return total <= MAX_VALUES_PER_CHUNK ? 1 : Math.ceil(total / MAX_VALUES_PER_CHUNK) | 1;
+}
+
+function describeSample(sample: Sample, percentiles: readonly [number, number]): RangeAnswer {
+  const { missing } = sample;
+  const values = Float64Array.from(sample.values);
+  const count = values.length + missing;
+  if (values.length === 0)
+    return {
+      kind: "range",
+      range: undefined,
+      least: Number.NaN,
+      greatest: Number.NaN,
+      bins: [],
+      count,
+      missing,
+    };
+  const range = chooseRange(values, percentiles);
+  const [least, greatest] = [values[0]!, values.at(-1)!];
+  const bins = new Array<number>(BINS).fill(0);
+  const width = (greatest - least) / BINS;
+  for (const value of values) {
+    const bin = width > 0 ? Math.min(BINS - 1, Math.floor((value - least) / width)) : 0;
+    bins[bin] = bins[bin]! + 1;
+  }
+  return { kind: "range", range, least, greatest, bins, count, missing };
+}
+
+/** Returns at most `count` items, at equal distances, the first and the last among them. */
+function spread<T>(items: readonly T[], count: number): T[] {
+  if (items.length <= count) return [...items];
+  if (count === 1) return [items[items.length >> 1] as T];
+  return Array.from(
+    { length: count },
+    (_, index) => items[Math.round((index * (items.length - 1)) / (count - 1))] as T,
+  );
+}

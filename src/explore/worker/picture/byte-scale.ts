@@ -1,0 +1,101 @@
+import type { Packing } from "../../../cf/packing.js";
+import type { ShownRange } from "../../protocol.js";
+import type { Numbers } from "../array-reader.js";
+
+/** Bytes of a picture (see `FrameAnswer.pixels`). */
+export const MISSING = 0;
+/** Below the range. */
+export const BELOW = 1;
+/** The least value of the range. */
+export const FIRST = 2;
+/** The greatest value of the range. */
+export const LAST = 253;
+/** Above the range. */
+export const ABOVE = 254;
+/** Not read yet. */
+export const UNREAD = 255;
+
+/** Steps of the range. */
+export const STEPS = LAST - FIRST;
+
+/** Rounding that does not put a value at the end of the range beyond it. */
+export const SLACK = 1e-6;
+
+/** Tells stored numbers that are values from missing ones. The comparisons are also false for NaN. */
+export interface MissingTest {
+  readonly first: number;
+  readonly second: number;
+  readonly least: number;
+  readonly greatest: number;
+}
+
+/** Turns stored numbers into values, and values into bytes. Fields are plain for the loops that read them once. */
+export class ByteScale {
+  readonly packing: Packing;
+  readonly isLog: boolean;
+  /** Value, or its logarithm, of the first byte of the range; and how far away that of the last one is. */
+  readonly begin: number;
+  readonly width: number;
+  readonly #range: ShownRange;
+  readonly #tables = new Map<string, Uint8Array>();
+
+  constructor(packing: Packing, range: ShownRange) {
+    this.packing = packing;
+    this.#range = range;
+    this.isLog = range.isLog;
+    const { low, high, isLog } = range;
+    const [begin, end] = isLog ? [Math.log(low), Math.log(high)] : [low, high];
+    this.begin = begin;
+    this.width = end - begin;
+  }
+
+  /** Whether bytes are `2 + round((value - begin) / width * 251)`, so that loops may compute them. */
+  get isLinear(): boolean {
+    return !this.isLog && this.width > 0 && this.packing.missing.length <= 2;
+  }
+
+  /** Returns the byte of a value; NaN is missing. */
+  byteOf(value: number): number {
+    if (Number.isNaN(value)) return MISSING;
+    const { isLog, begin, width } = this;
+    if (isLog && value <= 0) return BELOW;
+    if (!(width > 0)) return value < this.#range.low ? BELOW : value > this.#range.high ? ABOVE : FIRST;
+    const place = (((isLog ? Math.log(value) : value) - begin) / width) * STEPS;
+    if (place < -SLACK) return BELOW;
+    return place > STEPS + SLACK ? ABOVE : FIRST + Math.round(place);
+  }
+
+  /** Returns the byte of each stored number of a type of at most 16 bits, by its bits; undefined for longer types. */
+  tableOf(numbers: Numbers): Uint8Array | undefined {
+    const { BYTES_PER_ELEMENT: size } = numbers;
+    if (size > 2) return undefined;
+    const name = numbers.constructor.name;
+    let table = this.#tables.get(name);
+    if (table === undefined) {
+      const all = new (numbers.constructor as new (length: number) => Numbers)(2 ** (8 * size));
+      for (let bits = 0; bits < all.length; bits++) all[bits] = bits;
+      table = Uint8Array.from(all, (stored) => this.storedByte(stored));
+      this.#tables.set(name, table);
+    }
+    return table;
+  }
+
+  /** Converts a stored number. */
+  storedByte(stored: number): number {
+    return this.byteOf(unpacked(stored, this.packing));
+  }
+}
+
+/** Returns the test of missing values; undefined if a packing has more of them than it knows. */
+export function missingTest({ missing, validMin, validMax }: Packing): MissingTest | undefined {
+  if (missing.length > 2) return undefined;
+  const [first = Number.NaN, second = Number.NaN] = missing;
+  return { first, second, least: validMin, greatest: validMax };
+}
+
+/** Returns the value of a stored number; NaN if it is missing. */
+export function unpacked(stored: number, { missing, validMin, validMax, scale, offset }: Packing): number {
+  for (let index = 0; index < missing.length; index++) if (missing[index] === stored) return Number.NaN;
+  // The comparison is false for NaN.
+  return stored >= validMin && stored <= validMax ? stored * scale + offset : Number.NaN;
+}

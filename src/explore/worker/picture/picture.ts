@@ -1,0 +1,141 @@
+import type { Numbers } from "../array-reader.js";
+import { type ByteScale, MISSING, UNREAD } from "./byte-scale.js";
+import { addRow, paintRow } from "./paint-loops.js";
+import type { ChunkRun } from "./picture-tables.js";
+
+/** A place in a picture that a chunk fills: its rows and columns of pixels. */
+export interface ChunkPlace {
+  readonly rows: ChunkRun;
+  readonly columns: ChunkRun;
+  /** Offset that the indices of the other axes add, in numbers. */
+  readonly base: number;
+  /** Scale of the chunk's level, whose packing may be another than the variable's. */
+  readonly scale: ByteScale;
+}
+
+/** How a picture is painted. */
+export interface PictureOptions {
+  /** Whether pixels show the mean of their cells. */
+  readonly isMean: boolean;
+  /** Whether coarser levels are painted, too: which pixels are fine is then noted. */
+  readonly hasLevels: boolean;
+}
+
+/**
+ * A picture that chunks are painted into as they come, straight from their numbers: no plane is ever put together. Coarse chunks do
+ * not paint over fine ones.
+ */
+export class Picture {
+  readonly width: number;
+  readonly height: number;
+  /** One byte per pixel; see `FrameAnswer.pixels`. */
+  readonly pixels: Uint8Array<ArrayBuffer>;
+  readonly #isFine: Uint8Array | undefined;
+  readonly #sums: Float64Array | undefined;
+  readonly #counts: Uint32Array | undefined;
+  /** Cells that are painted from fine chunks, and those of them that are missing. */
+  cells = 0;
+  missing = 0;
+  /** Whether a coarser level has been painted. */
+  hasCoarse = false;
+
+  constructor(width: number, height: number, { isMean, hasLevels }: PictureOptions) {
+    this.width = width;
+    this.height = height;
+    this.pixels = new Uint8Array(width * height).fill(UNREAD);
+    this.#isFine = hasLevels ? new Uint8Array(width * height) : undefined;
+    this.#sums = isMean ? new Float64Array(width * height) : undefined;
+    this.#counts = isMean ? new Uint32Array(width * height) : undefined;
+  }
+
+  /** Paints a chunk of the level that is shown. @param numbers Undefined if the chunk is absent. */
+  paint(place: ChunkPlace, numbers: Numbers | undefined): void {
+    const { rows, columns } = place;
+    this.cells += rows.cells * columns.cells;
+    if (numbers === undefined) {
+      this.missing += rows.cells * columns.cells;
+      this.#fillMissing(place);
+    } else if (this.#sums !== undefined && this.#counts !== undefined)
+      this.#paintMeans(place, numbers, this.#sums, this.#counts);
+    else this.#paintNearest(place, numbers);
+    if (this.#isFine !== undefined) noteFine(this.#isFine, place, this.width);
+  }
+
+  /** Paints a chunk of a coarser level where no fine one is yet. */
+  paintCoarse({ rows, columns, base, scale }: ChunkPlace, numbers: Numbers | undefined): void {
+    this.hasCoarse = true;
+    const { pixels, width } = this;
+    for (let row = 0; row < rows.pixels.length; row++) {
+      const begin = rows.pixels[row]! * width;
+      const from = base + rows.offsets[row]!;
+      for (let column = 0; column < columns.pixels.length; column++) {
+        const pixel = begin + columns.pixels[column]!;
+        if (this.#isFine?.[pixel] === 1) continue;
+        const stored = numbers?.[from + columns.offsets[column]!] ?? Number.NaN;
+        pixels[pixel] = scale.storedByte(stored);
+      }
+    }
+  }
+
+  #fillMissing({ rows, columns }: ChunkPlace): void {
+    const counts = this.#counts;
+    for (const row of rows.pixels) {
+      const begin = row * this.width;
+      // A mean may have values of other chunks already.
+      for (const column of columns.pixels)
+        if (counts === undefined || counts[begin + column] === 0) this.pixels[begin + column] = MISSING;
+    }
+  }
+
+  #paintNearest({ rows, columns, base, scale }: ChunkPlace, numbers: Numbers): void {
+    const { pixels, width } = this;
+    const xs = columns.pixels;
+    // Pixels of one run without gaps are copied at once.
+    const isOnePiece = xs.length > 0 && xs.at(-1)! - xs[0]! === xs.length - 1;
+    let painted = -1;
+    for (let row = 0; row < rows.pixels.length; row++) {
+      const begin = rows.pixels[row]! * width;
+      if (rows.isFirst[row] === 1 || painted === -1) {
+        painted = begin;
+        this.missing += paintRow(pixels, begin, numbers, base + rows.offsets[row]!, columns, scale);
+      } else if (isOnePiece) {
+        // Rows of the same cells are equal.
+        pixels.copyWithin(begin + xs[0]!, painted + xs[0]!, painted + xs.at(-1)! + 1);
+      } else
+        for (let index = 0; index < xs.length; index++)
+          pixels[begin + xs[index]!] = pixels[painted + xs[index]!]!;
+    }
+  }
+
+  #paintMeans(
+    { rows, columns, base, scale }: ChunkPlace,
+    numbers: Numbers,
+    sums: Float64Array,
+    counts: Uint32Array,
+  ): void {
+    const { width } = this;
+    for (let row = 0; row < rows.pixels.length; row++) {
+      const begin = rows.pixels[row]! * width;
+      const missing = addRow(sums, counts, begin, numbers, base + rows.offsets[row]!, columns, scale);
+      if (rows.isFirst[row] === 1) this.missing += missing;
+    }
+    const { scale: factor, offset } = scale.packing;
+    let rowBefore = -1;
+    for (const row of rows.pixels) {
+      if (row === rowBefore) continue;
+      rowBefore = row;
+      let columnBefore = -1;
+      for (const column of columns.pixels) {
+        if (column === columnBefore) continue;
+        columnBefore = column;
+        const pixel = row * width + column;
+        // Without a value, this is NaN.
+        this.pixels[pixel] = scale.byteOf((sums[pixel]! / counts[pixel]!) * factor + offset);
+      }
+    }
+  }
+}
+
+function noteFine(isFine: Uint8Array, { rows, columns }: ChunkPlace, width: number): void {
+  for (const row of rows.pixels) for (const column of columns.pixels) isFine[row * width + column] = 1;
+}

@@ -1,0 +1,135 @@
+import type { VariableDescription } from "../../dataset-description.js";
+import type { ShowRequest } from "../../protocol.js";
+import { type Resolution, resolutionsOf } from "../chunk-plan.js";
+import type { DatasetSession } from "../dataset-session.js";
+import type { CurvilinearCells, CurvilinearReader } from "./curvilinear-reader.js";
+import {
+  type LevelPlan,
+  type PicturePlan,
+  type PlannedChunk,
+  placeOfPlane,
+  settleLevel,
+} from "./picture-plan.js";
+
+/** The one row of a picture whose pixels are listed one by one. */
+const ONE_ROW = Object.freeze({
+  pixels: Int32Array.of(0),
+  offsets: Int32Array.of(0),
+  isFirst: Uint8Array.of(1),
+  cells: 1,
+});
+
+/** Settles which chunks a map of a curvilinear grid needs. @throws ReadFailure */
+export async function planCurvilinear(
+  session: DatasetSession,
+  reader: CurvilinearReader,
+  request: ShowRequest,
+): Promise<PicturePlan> {
+  const variable = session.variable(request.selection.variable);
+  const found = await reader.cells(variable, request.viewport);
+  const { x, y } = request.axes;
+  const { cells, count } = countCells(found);
+  // Resolutions finer than the grid whose places are known cannot be placed.
+  const known = found.grid.resolution.factors;
+  const resolutions = resolutionsOf(variable).filter(
+    ({ factors }) => factors[y]! >= known[0]! && factors[x]! >= known[1]!,
+  );
+  const density = Math.sqrt(cells / Math.max(1, count));
+  const fitting = resolutions.filter(
+    ({ factors }) => density / Math.max(factors[x]! / known[1]!, factors[y]! / known[0]!) >= 1,
+  );
+  const chosen = fitting.at(-1) ?? (resolutions[0] as Resolution);
+  const plan = (resolution: Resolution) => planLevel(session, variable, request, resolution, found);
+  const { fine, cost, coarser } = settleLevel(
+    session,
+    variable,
+    request.isConfirmed,
+    resolutions,
+    chosen,
+    plan,
+  );
+  return {
+    variable,
+    outside: { pixels: found.cells },
+    cells,
+    fine,
+    coarse: coarser.map(plan).reverse(),
+    isMean: false,
+    cost,
+  };
+}
+
+/** Counts the pixels with data, and the cells between the outermost visible ones: those in view, though some are under no pixel. */
+function countCells({ cells, grid }: CurvilinearCells): { readonly cells: number; readonly count: number } {
+  const { columns } = grid.centres;
+  let [count, top, bottom, left, right] = [0, Infinity, -1, Infinity, -1];
+  for (const cell of cells) {
+    if (cell === -1) continue;
+    count++;
+    const row = Math.floor(cell / columns);
+    const column = cell - row * columns;
+    top = Math.min(top, row);
+    bottom = Math.max(bottom, row);
+    left = Math.min(left, column);
+    right = Math.max(right, column);
+  }
+  return { cells: count === 0 ? 0 : (bottom - top + 1) * (right - left + 1), count };
+}
+
+function planLevel(
+  session: DatasetSession,
+  variable: VariableDescription,
+  request: ShowRequest,
+  resolution: Resolution,
+  { cells, grid }: CurvilinearCells,
+): LevelPlan {
+  const { x, y } = request.axes;
+  const { factors, chunkShape, shape } = resolution;
+  const strides = session.stridesOf(resolution);
+  const { coords, base, scale } = placeOfPlane(session, variable, request, resolution);
+  const [factorY, factorX] = [
+    factors[y]! / grid.resolution.factors[0]!,
+    factors[x]! / grid.resolution.factors[1]!,
+  ];
+  const { columns } = grid.centres;
+  const chunkColumns = Math.ceil(shape[x]! / chunkShape[x]!);
+  const seen = new Uint8Array(shape[y]! * shape[x]!);
+  const lists = new Map<number, { pixels: number[]; offsets: number[]; first: number[] }>();
+  for (let pixel = 0; pixel < cells.length; pixel++) {
+    const cell = cells[pixel]!;
+    if (cell === -1) continue;
+    const row = Math.floor(Math.floor(cell / columns) / factorY);
+    const column = Math.floor((cell % columns) / factorX);
+    const [chunkRow, chunkColumn] = [Math.floor(row / chunkShape[y]!), Math.floor(column / chunkShape[x]!)];
+    const key = chunkRow * chunkColumns + chunkColumn;
+    let list = lists.get(key);
+    if (list === undefined) {
+      list = { pixels: [], offsets: [], first: [] };
+      lists.set(key, list);
+    }
+    list.pixels.push(pixel);
+    list.offsets.push(
+      (row - chunkRow * chunkShape[y]!) * strides[y]! + (column - chunkColumn * chunkShape[x]!) * strides[x]!,
+    );
+    const place = row * shape[x]! + column;
+    list.first.push(seen[place] === 0 ? 1 : 0);
+    seen[place] = 1;
+  }
+  const chunks = Array.from(lists, ([key, { pixels, offsets, first }]): PlannedChunk & { size: number } => ({
+    size: pixels.length,
+    job: session.job(resolution, coords.with(y, Math.floor(key / chunkColumns)).with(x, key % chunkColumns)),
+    place: {
+      rows: ONE_ROW,
+      columns: {
+        pixels: Int32Array.from(pixels),
+        offsets: Int32Array.from(offsets),
+        isFirst: Uint8Array.from(first),
+        cells: first.reduce((sum, one) => sum + one, 0),
+      },
+      base,
+      scale,
+    },
+  }));
+  // Those that fill most of the picture first.
+  return { resolution, chunks: chunks.sort((one, other) => other.size - one.size) };
+}

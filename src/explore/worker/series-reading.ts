@@ -1,0 +1,117 @@
+import type { VariableDescription } from "../dataset-description.js";
+import type { SeriesAnswer, SeriesRequest } from "../protocol.js";
+import { costOf, type ReadingCost } from "./chunk-plan.js";
+import { type ChunkJob, type ChunkOwner, PRIORITY } from "./chunk-queue.js";
+import type { Chunk, DatasetSession } from "./dataset-session.js";
+import { ReadFailure } from "./fetch-bytes.js";
+import { unpacked } from "./picture/byte-scale.js";
+
+/** Milliseconds between two answers. */
+const ANSWER_MS = 100;
+
+interface Part {
+  readonly job: ChunkJob<Chunk>;
+  /** First index of the series that the chunk holds, and how many. */
+  readonly begin: number;
+  readonly count: number;
+}
+
+/** Reads the values along one axis, chunk by chunk from its begin. */
+export class SeriesReading implements ChunkOwner<Chunk> {
+  readonly priority = PRIORITY.series;
+  readonly jobs: readonly ChunkJob<Chunk>[];
+  /** Chunks that are not cached. */
+  readonly cost: ReadingCost;
+  readonly #session: DatasetSession;
+  readonly #variable: VariableDescription;
+  readonly #send: (answer: SeriesAnswer) => void;
+  readonly #fail: (error: unknown) => void;
+  readonly #values: Float64Array<ArrayBuffer>;
+  readonly #open = new Map<string, Part>();
+  readonly #total: number;
+  /** Place of the first value in its chunk, and distance of the next one. */
+  readonly #base: number;
+  readonly #stride: number;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    session: DatasetSession,
+    { selection, along }: SeriesRequest,
+    send: (answer: SeriesAnswer) => void,
+    fail: (error: unknown) => void,
+  ) {
+    const variable = session.variable(selection.variable);
+    const { path, shape, chunkShape, dataType } = variable;
+    const length = shape[along];
+    if (length === undefined) throw new ReadFailure(`${variable.title} has no axis ${along}.`);
+    this.#session = session;
+    this.#variable = variable;
+    this.#send = send;
+    this.#fail = fail;
+    this.#values = new Float64Array(length).fill(Number.NaN);
+    const source = { level: 0, path };
+    const strides = session.stridesOf(source);
+    const at = shape.map((_, axis) => (axis === along ? 0 : (selection.at[axis] ?? 0)));
+    const coords = at.map((index, axis) => Math.floor(index / chunkShape[axis]!));
+    this.#stride = strides[along]!;
+    this.#base = at.reduce((sum, index, axis) => sum + (index % chunkShape[axis]!) * strides[axis]!, 0);
+    const chunkLength = chunkShape[along]!;
+    this.#total = Math.ceil(length / chunkLength);
+    for (let chunk = 0; chunk < this.#total; chunk++) {
+      const begin = chunk * chunkLength;
+      const part = {
+        job: session.job(source, coords.with(along, chunk)),
+        begin,
+        count: Math.min(chunkLength, length - begin),
+      };
+      const cached = session.queue.get(part.job.key);
+      if (cached === undefined) this.#open.set(part.job.key, part);
+      else this.#fill(part, cached.chunk);
+    }
+    this.jobs = Array.from(this.#open.values(), ({ job }) => job);
+    this.cost = costOf(this.jobs.length, chunkShape, dataType.itemSize);
+  }
+
+  /** Begins to read. */
+  start(): void {
+    if (this.#open.size === 0) this.#answer();
+    else this.#session.queue.want(this);
+  }
+
+  /** Ends the reading. */
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#session.queue.release(this);
+  }
+
+  onRead(key: string, chunk: Chunk): void {
+    this.#fill(this.#open.get(key) as Part, chunk);
+    this.#open.delete(key);
+    if (this.#open.size === 0) {
+      this.stop();
+      this.#answer();
+    } else this.#timer ??= setTimeout(() => this.#answer(), ANSWER_MS);
+  }
+
+  onFailed(_key: string, error: unknown): void {
+    this.stop();
+    this.#fail(error);
+  }
+
+  #fill({ begin, count }: Part, chunk: Chunk): void {
+    if (chunk?.numbers === undefined) return;
+    const { packing } = this.#variable;
+    for (let index = 0; index < count; index++)
+      this.#values[begin + index] = unpacked(chunk.numbers[this.#base + index * this.#stride]!, packing);
+  }
+
+  #answer(): void {
+    this.#timer = undefined;
+    this.#send({
+      kind: "series",
+      values: this.#values.slice(),
+      done: this.#total - this.#open.size,
+      total: this.#total,
+    });
+  }
+}

@@ -1,0 +1,76 @@
+import t from "tap";
+import {
+  positionInRange,
+  roundToRange,
+  scaleOf,
+  shownRangeOf,
+  valueInRange,
+} from "../../../../src/explore/page/colour/shown-range.js";
+import type { RangeAnswer } from "../../../../src/explore/protocol.js";
+import { EMPTY_VIEW } from "../../../../src/explore/view.js";
+
+const { colour } = EMPTY_VIEW;
+const FOUND: RangeAnswer = {
+  kind: "range",
+  range: { low: -20, high: 40, isDiverging: false },
+  least: -22,
+  greatest: 43,
+  bins: [1],
+  count: 1,
+  missing: 0,
+};
+
+t.test("the range is by hand, else as it was found, else not known", async (t) => {
+  t.equal(shownRangeOf(colour, undefined), undefined);
+  t.strictSame(shownRangeOf(colour, FOUND), { low: -20, high: 40, isLog: false });
+  t.strictSame(shownRangeOf({ ...colour, range: { low: 1, high: 2 } }, undefined), {
+    low: 1,
+    high: 2,
+    isLog: false,
+  });
+  t.strictSame(
+    shownRangeOf(colour, { ...FOUND, range: undefined }),
+    { low: 0, high: 1, isLog: false },
+    "all missing",
+  );
+});
+
+t.test("it may be symmetric or logarithmic", async (t) => {
+  t.strictSame(shownRangeOf({ ...colour, isSymmetric: true }, FOUND), { low: -40, high: 40, isLog: false });
+  t.strictSame(shownRangeOf({ ...colour, isLog: true }, FOUND), { low: 0.04, high: 40, isLog: true });
+  t.strictSame(shownRangeOf({ ...colour, isLog: true, range: { low: 1, high: 9 } }, FOUND), {
+    low: 1,
+    high: 9,
+    isLog: true,
+  });
+  t.strictSame(shownRangeOf({ ...colour, isLog: true, range: { low: -2, high: -1 } }, FOUND), {
+    low: 0.001,
+    high: 1,
+    isLog: true,
+  });
+});
+
+t.test("a symmetric range has a diverging scale unless another is chosen", async (t) => {
+  t.equal(scaleOf(colour, { low: -4, high: 4, isLog: false }), "rdbu");
+  t.equal(scaleOf(colour, { low: -4, high: 5, isLog: false }), "viridis");
+  t.equal(scaleOf({ ...colour, scale: "magma" }, { low: -4, high: 4, isLog: false }), "magma");
+});
+
+t.test("values and positions belong together", async (t) => {
+  for (const range of [
+    { low: -2, high: 8, isLog: false },
+    { low: 1, high: 1000, isLog: true },
+  ]) {
+    t.strictSame([positionInRange(range, range.low), positionInRange(range, range.high)], [0, 1]);
+    for (const position of [-0.1, 0.3, 0.9]) {
+      t.ok(Math.abs(positionInRange(range, valueInRange(range, position)) - position) < 1e-12);
+    }
+  }
+  t.equal(valueInRange({ low: 1, high: 100, isLog: true }, 0.5), 10);
+});
+
+t.test("an end that is dragged is rounded to what can be seen", async (t) => {
+  t.equal(roundToRange(251.23456, { low: 240, high: 300, isLog: false }), 251.2);
+  t.equal(roundToRange(0.00123456, { low: 0, high: 0.01, isLog: false }), 0.0012);
+  t.equal(roundToRange(123456, { low: 0, high: 1e6, isLog: false }), 123456);
+});
