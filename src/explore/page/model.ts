@@ -1,5 +1,6 @@
 import { batch, computed, effect, signal, untracked } from "@preact/signals-core";
 import type { DatasetDescription, VariableDescription } from "../dataset-description.js";
+import type { Box, TooMuchAnswer } from "../protocol.js";
 import { EMPTY_VIEW, type Probe, type View } from "../view.js";
 import { positionOf } from "./axis-cells.js";
 import { ColourModel } from "./colour/colour-model.js";
@@ -95,6 +96,13 @@ export class ExploreModel {
 
   readonly isPlaying = computed(() => this.#playedAxis.value !== undefined);
 
+  readonly #centre = signal<{ readonly box?: Box | undefined; readonly whole?: TooMuchAnswer }>({});
+  /** Cost of the whole picture while its centre is shown because the view names no part a part of it; else undefined. */
+  readonly wholeCost = computed(() => {
+    const { box, whole } = this.#centre.value;
+    return box === this.view.value.box ? whole : undefined;
+  });
+
   readonly camera: Camera;
   readonly coordinates: CoordinateLoader;
   readonly colours: ColourModel;
@@ -124,6 +132,8 @@ export class ExploreModel {
     effect(() => {
       // Playing on would hide what is wrong.
       if (this.picture.failure.value !== undefined) untracked(() => this.playback.stop());
+      const whole = this.picture.tooMuch.value;
+      if (whole !== undefined) untracked(() => this.#showCentreOf(whole));
     });
   }
 
@@ -151,6 +161,12 @@ export class ExploreModel {
     this.coordinates.read();
     this.colours.retry();
     this.picture.retry();
+  }
+
+  /** Shows the whole picture, however much is read for it. */
+  readAll(): void {
+    this.picture.confirm();
+    this.camera.show(undefined);
   }
 
   /** Returns a variable by its path; undefined if there is none. */
@@ -214,6 +230,13 @@ export class ExploreModel {
 
   setProbe(probe: Probe | undefined): void {
     this.change({ probe });
+  }
+
+  /** Shows the centre of a picture that is too much to read, unless the view says which part of it is wanted. */
+  #showCentreOf(whole: TooMuchAnswer): void {
+    if (this.view.peek().box !== undefined) return;
+    this.camera.showCentre();
+    this.#centre.value = { box: this.view.peek().box, whole };
   }
 
   #fail(error: unknown): void {

@@ -74,18 +74,17 @@ export function bytesText(bytes: number): string {
 }
 
 function tooMuchMessage(model: ExploreModel): StatusMessage | undefined {
-  const tooMuch = model.picture.tooMuch.value;
+  const whole = model.wholeCost.value;
+  const tooMuch = model.picture.tooMuch.value ?? whole;
   if (tooMuch === undefined) return undefined;
   const hasLevels = (model.variable.value?.levels.length ?? 0) > 0;
   const because = hasLevels ? "" : ", and this dataset has no overviews";
-  return {
-    kind: "note",
-    text: `This picture is ${count(tooMuch.chunks)} chunks, ${bytesText(tooMuch.bytes)}${because}.`,
-    actions: [
-      { label: "Show the centre", run: (model) => model.camera.showCentre() },
-      { label: "Read all", run: (model) => model.picture.confirm() },
-    ],
-  };
+  const cost = `is ${count(tooMuch.chunks)} chunks, ${bytesText(tooMuch.bytes)}${because}`;
+  const readAll = { label: "Read all", run: (model: ExploreModel) => model.readAll() };
+  if (whole !== undefined)
+    return { kind: "note", text: `The whole picture ${cost}: this is its centre.`, actions: [readAll] };
+  const showCentre = { label: "Show the centre", run: (model: ExploreModel) => model.camera.showCentre() };
+  return { kind: "note", text: `This picture ${cost}.`, actions: [showCentre, readAll] };
 }
 
 function missingSentence(model: ExploreModel): string | undefined {

@@ -191,12 +191,29 @@ t.test("a failure is a sentence with the request's id, and can be tried again", 
 });
 
 t.test("what is too much to read unasked is read when a person agrees", async (t) => {
-  const { worker, model } = await open();
+  const { worker, model } = await open("box=0,0,10,10");
   worker.answer(last(worker.of("show")).id, { kind: "too-much", chunks: 412, bytes: 1.6e9 });
   const [message] = statusOf(model).messages;
   t.match(message?.text, "This picture is 412 chunks, 1.6 GB, and this dataset has no overviews.");
   message?.actions[1]?.run(model);
   t.equal(last(worker.of("show")).isConfirmed, true);
+});
+
+t.test("of a picture that is too much, the centre is shown unless the address names a part", async (t) => {
+  const { worker, model } = await open();
+  worker.answer(last(worker.of("show")).id, { kind: "too-much", chunks: 412, bytes: 1.6e9 });
+  const centre = model.view.value.box;
+  t.not(centre, undefined);
+  await until(() => worker.of("show").at(-1)?.viewport.box !== worker.of("show")[0]?.viewport.box);
+  const [message] = statusOf(model).messages;
+  t.match(
+    message?.text,
+    "The whole picture is 412 chunks, 1.6 GB, and this dataset has no overviews: this is its",
+  );
+  message?.actions[0]?.run(model);
+  t.equal(model.view.value.box, undefined);
+  await until(() => last(worker.of("show")).isConfirmed);
+  t.strictSame(statusOf(model).messages, []);
 });
 
 t.test("a missing picture says so", async (t) => {
