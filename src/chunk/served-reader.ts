@@ -31,8 +31,12 @@ interface Believed {
 
 /** Reader of chunks that this server makes. */
 interface ServedReader extends ChunkReader {
-  /** Returns the version of a chunk, and its age. */
-  look(chunkCoords: readonly number[]): Promise<Believed>;
+  /**
+   * Returns the version of a chunk, and its age.
+   * @param signal Aborts when the caller needs it no more.
+   * @throws ZpublishError `source-unreadable`, `cancelled`
+   */
+  look(chunkCoords: readonly number[], signal?: AbortSignal): Promise<Believed>;
 }
 
 /**
@@ -72,13 +76,14 @@ export function openServedReader(
     return found !== undefined && performance.now() - found.checkedAtMs < periodMs ? found : undefined;
   }
 
-  async function look(coords: readonly number[]): Promise<Believed> {
+  async function look(coords: readonly number[], signal?: AbortSignal): Promise<Believed> {
     const key = keyOf(coords);
-    return known(key) ?? looks.run(key, () => limiter.run("", () => lookNow(key, coords)));
+    const lookOnce = (shared: AbortSignal) => limiter.run("", () => lookNow(key, coords, shared), shared);
+    return known(key) ?? looks.run(key, lookOnce, signal);
   }
 
-  async function lookNow(key: string, coords: readonly number[]): Promise<Believed> {
-    const { token, checkedAtMs } = await lookBelow(createServedChunk(snapshot, array, key, coords));
+  async function lookNow(key: string, coords: readonly number[], signal: AbortSignal): Promise<Believed> {
+    const { token, checkedAtMs } = await lookBelow(createServedChunk(snapshot, array, key, coords), signal);
     const version = token ?? (plan.absentIsAbsent ? undefined : FILLED);
     const found = { token, version, checkedAtMs };
     believed.set(key, found);
@@ -133,12 +138,24 @@ export function openServedReader(
   return reader;
 }
 
-/** Looks up the version of a chunk. Versions of levels below may be believed. */
-async function lookBelow(chunk: ServedChunk): Promise<Omit<Believed, "version">> {
+/**
+ * Looks up the version of a chunk. Versions of levels below may be believed. At a failure the other looks end: those of a high level are
+ * thousands, for which the next request would wait.
+ */
+async function lookBelow(chunk: ServedChunk, signal: AbortSignal): Promise<Omit<Believed, "version">> {
   const { reader } = chunk.access;
   const beganMs = performance.now();
   if (!isServed(reader)) return { token: await findToken(chunk), checkedAtMs: beganMs };
-  const below = await Promise.all(storedChunksOf(chunk.array.plan, chunk.coords).map(reader.look));
+  const others = new AbortController();
+  const end = () => others.abort();
+  signal.addEventListener("abort", end, { once: true });
+  const stored = storedChunksOf(chunk.array.plan, chunk.coords);
+  const below = await Promise.all(stored.map((coords) => reader.look(coords, others.signal))).catch(
+    (error) => {
+      end();
+      throw error;
+    },
+  );
   return {
     token: combineTokens(below.map(({ version }) => version)),
     checkedAtMs: Math.min(...below.map(({ checkedAtMs }) => checkedAtMs)),

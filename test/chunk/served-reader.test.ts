@@ -8,6 +8,7 @@ import { ZpublishError } from "../../src/errors.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
 import { createMemorySource } from "../../src/source/memory/memory-source.js";
 import { openSource } from "../../src/source/open-source.js";
+import type { ServedChunks } from "../../src/zarr/chunk-source.js";
 import { type FetchedChunk, openPyramid, type PyramidOptions } from "../dataset/overviews/pyramid.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../source/write-store.js";
 
@@ -180,6 +181,37 @@ t.test("a chunk that cannot be read fails the levels above it, and is named", as
   await rm(file, { recursive: true });
   await writeFile(file, bytes);
   t.equal(floatsOf((await pyramid.fetch(3, "0.0")).bytes)?.length, 16, "it is served when it is repaired");
+});
+
+t.test("after a failure few of the other chunks below are looked at", async (t) => {
+  const source = await openSource(await writeSquare(t, { side: 256 }));
+  const tree = await source.readTree();
+  const looks: (() => void)[] = [];
+  let count = 0;
+  const version = async () => {
+    count++;
+    await new Promise<void>((resolve) => looks.push(resolve));
+    throw new ZpublishError("source-unreadable", "expected an answer, received none");
+  };
+  const reader = { version, read: version, measure: version };
+  const chunks: ServedChunks = {
+    ...{ kind: "served", store: "elsewhere", path: "a", plan: "p", level: 0 },
+    openReader: () => reader,
+  };
+  const groups = tree.groups.map((group) => ({
+    ...group,
+    arrays: group.arrays.map((array) => ({ ...array, chunks })),
+  }));
+  const pyramid = await openPyramid({ ...source, readTree: async () => ({ ...tree, groups }) }, "a", {
+    levels: 6,
+  });
+  const failed = t.rejects(pyramid.fetch(6, "0.0"), { code: "source-unreadable" });
+  while (looks.length > 0 || count === 0) {
+    looks.shift()?.();
+    await nextIteration();
+  }
+  await failed;
+  t.ok(count < 1_024, `${count} of 4,096 chunks`);
 });
 
 t.test("what no client waits for any more is not made", async (t) => {
