@@ -65,6 +65,7 @@ export async function runWarm(given: Config, request: WarmRequest): Promise<numb
       memoryBytes,
       stored: request.stored,
       signal: stopping.signal,
+      hasEvicted: () => (runtime.cacheStats()?.evictions ?? 0) > 0,
       onProgress: reporter.update,
       onTooMuch: (bytes) => reportTooMuch(bytes, config, reporter.clear),
     });

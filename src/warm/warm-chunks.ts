@@ -42,6 +42,8 @@ export interface WarmOptions {
   /** Cache also what is passed through. */
   readonly stored: boolean;
   readonly signal: AbortSignal;
+  /** Tells if the cache has removed chunks to make room. */
+  hasEvicted(): boolean;
   /** Called once before the first chunk if more is to be warmed than the cache holds. */
   onTooMuch(neededBytes: number): void;
   /** Called after each chunk. */
@@ -92,7 +94,7 @@ export async function warmChunks(targets: readonly WarmTarget[], options: WarmOp
   function account(job: Job, { outcome, byteLength }: WarmedChunk): void {
     if (outcome === "refused") {
       if (byteLength > valueBytes) fail(job, `its ${byteLength} bytes are more than an eighth of the cache`);
-      else stopped ??= "cache-failed";
+      else stopped ??= options.hasEvicted() ? "cache-full" : "cache-failed";
       return;
     }
     counts[outcome]++;
@@ -148,11 +150,14 @@ export async function warmChunks(targets: readonly WarmTarget[], options: WarmOp
     if (needed > fullBytes && !signal.aborted) options.onTooMuch(needed);
   }
 
-  /** Warms some chunks of each variable, and estimates the bytes of all. */
+  /** Warms some chunks of each variable, and estimates the bytes of all. Those of higher levels are taken to be compressed as well. */
   async function sampleBytes(): Promise<number> {
     let needed = 0;
-    const samples = targets.map((target, index) => ({ target, count: own[index]!, bytes: 0, chunks: 0 }));
-    await workThrough(samples, maxRunning, async (sample) => {
+    let mostSampled = 0;
+    const all = targets.map((target, index) => ({ target, count: own[index]!, bytes: 0, chunks: 0 }));
+    const mostOf = ({ target, count }: (typeof all)[number]) => count * onDisk(target.chunkBytes);
+    const isSampled = ({ target }: (typeof all)[number]) => !target.isOfLevel;
+    await workThrough(all.filter(isSampled), maxRunning, async (sample) => {
       const { target, count } = sample;
       for (const key of sampleKeys(target, options)) {
         if (signal.aborted || stopped !== undefined) return;
@@ -162,9 +167,12 @@ export async function warmChunks(targets: readonly WarmTarget[], options: WarmOp
         sample.chunks++;
         sample.bytes += onDisk(warmed.byteLength);
       }
-      if (sample.chunks > 0) needed += (sample.bytes / sample.chunks) * count;
+      if (sample.chunks === 0) return;
+      needed += (sample.bytes / sample.chunks) * count;
+      mostSampled += mostOf(sample);
     });
-    return needed;
+    const others = sum(all.filter((each) => !isSampled(each)).map(mostOf));
+    return needed * (1 + others / Math.max(mostSampled, 1));
   }
 
   await warmAll(jobs(taken));

@@ -9,7 +9,7 @@ function target(name: string, grid: readonly number[], chunkBytes = 1_000): Warm
   const count = grid.reduce((product, length) => product * length, 1);
   return {
     ...({ snapshot: {}, array: { name } } as unknown as Pick<WarmTarget, "snapshot" | "array">),
-    ...{ path: `/datasets/d/zarr/${name}/`, axes, count, chunkBytes },
+    ...{ path: `/datasets/d/zarr/${name}/`, axes, count, chunkBytes, isOfLevel: name.startsWith("2/") },
   };
 }
 
@@ -32,6 +32,7 @@ function optionsOf(warm: Warm, more: Partial<WarmOptions> = {}) {
     memoryBytes: 2 ** 30,
     stored: false,
     signal: controller.signal,
+    hasEvicted: () => false,
     onTooMuch: () => {},
     onProgress: () => {},
     ...more,
@@ -104,6 +105,19 @@ t.test(
   },
 );
 
+t.test("the estimate makes no chunk of a higher level, which would take all below it", async (t) => {
+  const said: number[] = [];
+  const { asked, options } = optionsOf(() => made(9_000), {
+    cacheBytes: 2 ** 20,
+    onTooMuch(bytes) {
+      said.push(bytes);
+      t.strictSame(asked, ["a/0", "a/499", "a/999"]);
+    },
+  });
+  await warmChunks([target("a", [1_000], 20_000), target("2/a", [250], 20_000)], options);
+  t.strictSame(said, [12_288 * 1_250]);
+});
+
 t.test("nothing is said if the encoded chunks fit, or if all are absent", async (t) => {
   for (const [outcome, byteLength] of [["made", 10] as const, ["absent", 0] as const]) {
     const { options } = optionsOf(() => ({ outcome, byteLength }), {
@@ -124,6 +138,8 @@ t.test("it ends if the cache takes no more, but not for a chunk that is too larg
   const result = await warmChunks([target("a", [1_000])], options);
   t.equal(result.stopped, "cache-failed");
   t.ok(asked.length < 300);
+  const full = optionsOf(() => ({ outcome: "refused", byteLength: 5 }), { hasEvicted: () => true });
+  t.equal((await warmChunks([target("a", [1_000])], full.options)).stopped, "cache-full");
   const large = optionsOf((_, key) => (key === "3" ? { outcome: "refused", byteLength: 2 ** 20 } : made()), {
     cacheBytes: 2 ** 22,
   });
