@@ -32,7 +32,7 @@ export interface ChunkInput {
 
 /**
  * Reads and decodes one stored chunk; undefined if there is none. Decoded items are kept in `decoded`, unless nothing had to be
- * decoded.
+ * decoded, or no other served chunk has items of this one.
  * @throws ZpublishError, naming the array and the chunk: `source-unreadable`, `corrupt-chunk`, `codec-failed`.
  */
 export async function decodeStored(
@@ -41,7 +41,8 @@ export async function decodeStored(
   decoded: DecodedChunks | undefined,
 ): Promise<DecodedChunk | undefined> {
   const { plan, memory, timings } = input;
-  const isKept = decoded !== undefined && (plan.decode.length > 0 || plan.variants !== undefined);
+  const hasSteps = plan.decode.length > 0 || plan.variants !== undefined;
+  const isKept = decoded !== undefined && hasSteps && isShared(plan, coords);
   const key = isKept ? `${decoded.sourceKey}\n${plan.id}\n${coords.join(".")}` : "";
   const kept = isKept ? decoded.cache.get(key) : undefined;
   if (kept !== undefined) {
@@ -58,6 +59,15 @@ export async function decodeStored(
   const chunk = { bytes: memory.keep(bytes), version: stored.version };
   decoded.cache.set(key, chunk);
   return chunk;
+}
+
+/** Tells whether several served chunks are made of a stored chunk. */
+function isShared({ shape, stored, served }: EncodingPlan, coords: readonly number[]): boolean {
+  return coords.some((index, axis) => {
+    const [length, servedLength] = [stored.chunkShape[axis]!, served.chunkShape[axis]!];
+    const last = Math.min((index + 1) * length, shape[axis]!) - 1;
+    return Math.floor((index * length) / servedLength) !== Math.floor(last / servedLength);
+  });
 }
 
 /** Asserts that a stored chunk has decoded to all of its items. @throws ZpublishError `corrupt-chunk` */
