@@ -2,9 +2,14 @@ import type { Packing } from "../cf/packing.js";
 import { ZpublishError } from "../errors.js";
 import type { DataType } from "../model/data-type.js";
 import { readHalf, readLongDouble, writeHalf } from "../model/float-bits.js";
+import { parseNumericType } from "../zarr/plan/numeric-type.js";
+import { isNative, isWide, viewOf } from "./numeric-view.js";
 
 /** Reads the item at an offset of bytes as a value: unpacked, NaN if it is missing. */
 export type ItemReader = (byteOffset: number) => number;
+
+/** Reads the items at `begin + places[i]`, counted in items, as an {@link ItemReader} does. */
+export type ItemsReader = (begin: number, places: Uint32Array, values: Float64Array) => void;
 
 /**
  * Creates a reader of single numbers. 64-bit integers become the nearest doubles.
@@ -12,18 +17,48 @@ export type ItemReader = (byteOffset: number) => number;
  * @throws ZpublishError `codec-failed` if items are no numbers and no booleans.
  */
 export function createItemReader(bytes: Uint8Array, type: DataType, packing: Packing): ItemReader {
-  const { scale, offset, isUnsigned } = packing;
-  const isInteger = type.kind === "i" || type.kind === "u";
-  const kind = isInteger && isUnsigned !== undefined ? (isUnsigned ? "u" : "i") : type.kind;
-  const read = storedReader(bytes, type, kind);
+  const read = storedReader(bytes, type, numberKind(type, packing));
+  const unpack = createUnpacker(type, packing);
+  return (byteOffset) => unpack(read(byteOffset));
+}
+
+/** Creates a reader of many numbers, which takes less time for each. @throws As {@link createItemReader}. */
+export function createItemsReader(bytes: Uint8Array, type: DataType, packing: Packing): ItemsReader {
+  const { byteOrder, itemSize } = type;
+  const kind = numberKind(type, packing);
+  const unpack = createUnpacker(type, packing);
+  const viewed = parseNumericType(`${byteOrder}${kind}${itemSize}`);
+  if (viewed === undefined || isWide(viewed) || !isNative(bytes, viewed)) {
+    const read = storedReader(bytes, type, kind);
+    return (begin, places, values) => {
+      for (let i = 0; i < values.length; i++) values[i] = unpack(read((begin + places[i]!) * itemSize));
+    };
+  }
+  const items = viewOf(bytes, viewed);
+  return (begin, places, values) => {
+    for (let i = 0; i < values.length; i++) values[i] = unpack(items[begin + places[i]!]!);
+  };
+}
+
+/** Returns the kind of the numbers that items mean. */
+function numberKind({ kind }: DataType, { isUnsigned }: Packing): DataType["kind"] {
+  const isInteger = kind === "i" || kind === "u";
+  return isInteger && isUnsigned !== undefined ? (isUnsigned ? "u" : "i") : kind;
+}
+
+/** Creates a function from a stored number to the value that it means. */
+function createUnpacker(type: DataType, packing: Packing): (stored: number) => number {
+  const { scale, offset } = packing;
+  const kind = numberKind(type, packing);
   const asStored = kind === type.kind ? castTo(type) : reinterpretAs(kind, type);
-  const missing = packing.missing.map(asStored);
   const [low, high] = [asStored(packing.validMin), asStored(packing.validMax)];
-  const [first = Number.NaN, ...others] = missing;
-  return (byteOffset) => {
-    const stored = read(byteOffset);
+  // NaN is missing anyway, and equals nothing.
+  const [first = Number.NaN, ...others] = packing.missing.map(asStored).filter((each) => !Number.isNaN(each));
+  const isEverything = low === Number.NEGATIVE_INFINITY && high === Number.POSITIVE_INFINITY;
+  if (isEverything && Number.isNaN(first) && scale === 1 && offset === 0) return (stored) => stored;
+  return (stored) => {
     if (!(stored >= low && stored <= high) || stored === first) return Number.NaN;
-    for (const other of others) if (stored === other) return Number.NaN;
+    for (let i = 0; i < others.length; i++) if (stored === others[i]) return Number.NaN;
     return stored * scale + offset;
   };
 }

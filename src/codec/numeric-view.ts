@@ -49,10 +49,14 @@ export function isWide(type: NumericType): boolean {
  * @throws ZpublishError `corrupt-chunk` if the bytes are not a whole number of items.
  */
 export function nativeBytes(bytes: Uint8Array, type: NumericType, memory?: KernelMemory): Uint8Array {
-  const isView = bytes.byteOffset % type.itemSize === 0 && !swaps(type);
-  if (!isView) return copyNativeBytes(bytes, type, memory);
+  if (!isNative(bytes, type)) return copyNativeBytes(bytes, type, memory);
   checkWhole(bytes, type);
   return bytes;
+}
+
+/** Tells whether items are in this machine's byte order, and aligned for views. */
+export function isNative(bytes: Uint8Array, type: NumericType): boolean {
+  return bytes.byteOffset % type.itemSize === 0 && !swaps(type);
 }
 
 /** As {@link nativeBytes}, in a copy that the caller may change. */

@@ -1,8 +1,9 @@
 import { categoryColours, colourTable } from "../colour/colour-scales.js";
 import { chooseRange } from "../colour/value-range.js";
+import { elementCount } from "../model/chunk-grid.js";
 import type { PictureStep } from "../zarr/plan/compute-step.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
-import { createItemReader } from "./item-reader.js";
+import { createItemsReader } from "./item-reader.js";
 import { encodePng } from "./png.js";
 import { type SampledAxis, samplePlane } from "./sample-plane.js";
 
@@ -28,19 +29,18 @@ interface Colouring {
  */
 export function drawPicture(
   items: Uint8Array,
-  { shape, served: { chunkShape }, itemSize }: EncodingPlan,
+  { shape, served: { chunkShape } }: EncodingPlan,
   step: PictureStep,
   chunkCoords: readonly number[],
 ): Uint8Array {
   const axisOf = (axis: number, pixels: number, isFlipped: boolean): SampledAxis => {
     const boxLength = chunkShape[axis] as number;
     const length = Math.min(boxLength, (shape[axis] as number) - (chunkCoords[axis] as number) * boxLength);
-    const itemStride = chunkShape.slice(axis + 1).reduce((product, each) => product * each, 1);
-    return { length, byteStride: itemStride * itemSize, pixels, isFlipped };
+    return { length, stride: elementCount(chunkShape.slice(axis + 1)), pixels, isFlipped };
   };
   const { width, height } = step;
   const values = samplePlane(
-    createItemReader(items, step.from, step.packing),
+    createItemsReader(items, step.from, step.packing),
     axisOf(step.y, height, step.isFlippedY),
     axisOf(step.x, width, step.isFlippedX),
     step.categories !== undefined,
@@ -72,10 +72,20 @@ function rangeOf(values: Float64Array, { range, from }: PictureStep) {
   // Of booleans, one colour must not mean true in one picture and false in the next.
   if (from.kind === "b") return { low: 0, high: 1, isDiverging: false };
   const every = Math.ceil(values.length / MAX_RANGE_VALUES);
-  let sample = values.filter((value, index) => index % every === 0 && Number.isFinite(value));
-  if (sample.length === 0) sample = values.filter(Number.isFinite);
+  const sample = finiteValues(values, every) ?? finiteValues(values, 1);
   // Only missing and infinite values: any range will do.
-  return sample.length === 0 ? { low: 0, high: 1, isDiverging: false } : chooseRange(sample);
+  return sample === undefined ? { low: 0, high: 1, isDiverging: false } : chooseRange(sample);
+}
+
+/** Returns the finite ones of every n-th value; undefined if there are none. */
+function finiteValues(values: Float64Array, every: number): Float64Array | undefined {
+  const finite = new Float64Array(Math.ceil(values.length / every));
+  let count = 0;
+  for (let index = 0; index < values.length; index += every) {
+    const value = values[index] as number;
+    if (Number.isFinite(value)) finite[count++] = value;
+  }
+  return count === 0 ? undefined : finite.subarray(0, count);
 }
 
 function colourCategories(values: Float64Array, listed: readonly number[]): Colouring {

@@ -1,6 +1,6 @@
 import t from "tap";
 import { type Packing, packingOf } from "../../src/cf/packing.js";
-import { createItemReader } from "../../src/codec/item-reader.js";
+import { createItemReader, createItemsReader } from "../../src/codec/item-reader.js";
 import { parseDataType } from "../../src/model/parse-data-type.js";
 
 const PLAIN = packingOf({});
@@ -17,8 +17,17 @@ function readAll(
   const view = new DataView(buffer);
   for (let index = 0; index < count; index++)
     write(view, 1 + index * type.itemSize, index, type.byteOrder !== ">");
-  const read = createItemReader(new Uint8Array(buffer, 1), type, packing);
-  return Array.from({ length: count }, (_, index) => read(index * type.itemSize));
+  const bytes = new Uint8Array(buffer, 1);
+  const read = createItemReader(bytes, type, packing);
+  const values = Array.from({ length: count }, (_, index) => read(index * type.itemSize));
+  // Copies are aligned. All items but the first, from the last one backwards.
+  const places = Uint32Array.from({ length: count - 1 }, (_, index) => count - 2 - index);
+  for (const items of [bytes, bytes.slice()]) {
+    const many = new Float64Array(places.length);
+    createItemsReader(items, type, packing)(1, places, many);
+    t.strictSame([...many], values.slice(1).reverse(), `many of ${dtype}`);
+  }
+  return values;
 }
 
 t.test("reads every type of numbers in both byte orders", async (t) => {
