@@ -12,12 +12,10 @@ import {
   schemeTableau10,
 } from "d3-scale-chromatic";
 
-/** Use of a colour scale: from low to high, away from a middle, or round a circle such as directions. */
-export type ColourScaleKind = "sequential" | "diverging" | "cyclic";
-
 /** A colour scale. */
 export interface ColourScale {
-  readonly kind: ColourScaleKind;
+  /** Use of it: from low to high, or away from a middle. */
+  readonly kind: "sequential" | "diverging";
   /** Returns a CSS colour, for a position from 0 to 1. */
   readonly interpolate: (position: number) => string;
 }

@@ -109,11 +109,6 @@ export function dataExtent(axis: Axis): readonly [least: number, greatest: numbe
   return first < last ? [first, last] : [last, first];
 }
 
-/** Returns the part of the axis that is shown first: -180 to 180 for longitudes all the way round, else all data. */
-export function defaultExtent(axis: Axis): readonly [low: number, high: number] {
-  return axis.isClosed ? [-180, 180] : dataExtent(axis);
-}
-
 /**
  * Returns the step of a coordinate that is nearest to a value: a number, or the beginning of a text such as `2013-01-01T06`. A text
  * that no step begins with finds the last one before it, if texts ascend. Undefined if there is none.

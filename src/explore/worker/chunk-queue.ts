@@ -23,10 +23,6 @@ export interface QueueLimits {
   readonly maxBytes: number;
 }
 
-interface InFlight {
-  readonly controller: AbortController;
-}
-
 interface Wants<T> {
   readonly owner: ChunkOwner<T>;
   /** By key, in their order; those that are read or failed are taken out. */
@@ -41,7 +37,7 @@ export class ChunkQueue<T> {
   readonly #limits: QueueLimits;
   readonly #byteLengthOf: (chunk: T) => number;
   readonly #cached = new Map<string, { readonly chunk: T; readonly byteLength: number }>();
-  readonly #inFlight = new Map<string, InFlight>();
+  readonly #inFlight = new Map<string, AbortController>();
   #wants: Wants<T>[] = [];
   #bytes = 0;
 
@@ -127,7 +123,7 @@ export class ChunkQueue<T> {
   }
 
   #cancelUnwanted(): void {
-    for (const [key, { controller }] of this.#inFlight) {
+    for (const [key, controller] of this.#inFlight) {
       if (this.#wants.some(({ open }) => open.has(key))) continue;
       this.#inFlight.delete(key);
       controller.abort(new Error("no view wants it any more"));
@@ -145,11 +141,11 @@ export class ChunkQueue<T> {
 
   #run(job: ChunkJob<T>): void {
     const { key } = job;
-    const flight: InFlight = { controller: new AbortController() };
+    const flight = new AbortController();
     this.#inFlight.set(key, flight);
     // A cancelled request may be followed by another one for the same chunk: only the current one is heard.
     const isCurrent = () => this.#inFlight.get(key) === flight && this.#inFlight.delete(key);
-    job.read(flight.controller.signal).then(
+    job.read(flight.signal).then(
       (chunk) => {
         if (!isCurrent()) return;
         this.#keep(key, chunk);

@@ -27,16 +27,12 @@ export type SendAnswer = (answer: WorkerAnswer, transfer: readonly ArrayBuffer[]
 /** An answer without its id. */
 type AnswerBody = WorkerAnswer extends infer Each ? (Each extends unknown ? Omit<Each, "id"> : never) : never;
 
-/** Requests that are being answered, by id. */
-interface Running {
-  readonly controller: AbortController;
-}
-
 /** Answers the requests of the page, in a worker or in a test. */
 export class ExploreSession {
   readonly #send: SendAnswer;
   readonly #limits: QueueLimits;
-  readonly #running = new Map<number, Running>();
+  /** Requests that are being answered, by id. */
+  readonly #running = new Map<number, AbortController>();
   #opened: Promise<{ readonly session: DatasetSession; readonly axes: AxisReader }> | undefined;
   #show: { readonly id: number; readonly reading?: PictureReading } | undefined;
   #ahead: { readonly id: number; readonly reading?: AheadReading } | undefined;
@@ -54,7 +50,7 @@ export class ExploreSession {
     }
     const { id } = request;
     const controller = new AbortController();
-    this.#running.set(id, { controller });
+    this.#running.set(id, controller);
     try {
       const isOver = await this.#answer(request, controller.signal);
       if (isOver) this.#running.delete(id);
@@ -188,7 +184,7 @@ export class ExploreSession {
   #cancel({ request }: CancelRequest): void {
     const running = this.#running.get(request);
     this.#running.delete(request);
-    running?.controller.abort(new Error("the page cancelled the request"));
+    running?.abort(new Error("the page cancelled the request"));
     if (this.#show?.id === request) this.#endShow();
     if (this.#ahead?.id === request) {
       this.#ahead.reading?.end();

@@ -21,8 +21,8 @@ export interface PlannedChunk {
 /** What has to be read for a picture. */
 export interface PicturePlan {
   readonly variable: VariableDescription;
-  /** Pixels without data: rows and columns of them, or one by one if the grid is curvilinear. */
-  readonly outside: Outside;
+  /** Cells under the rows and columns of pixels, -1 outside of the data; undefined if the grid is curvilinear. */
+  readonly grid: { readonly rows: Int32Array; readonly columns: Int32Array } | undefined;
   /** Cells in the picture. */
   readonly cells: number;
   readonly fine: LevelPlan;
@@ -31,11 +31,6 @@ export interface PicturePlan {
   readonly isMean: boolean;
   readonly cost: ReadingCost;
 }
-
-/** Cells under pixels, -1 outside of the data. */
-export type Outside =
-  | { readonly rows: Int32Array; readonly columns: Int32Array }
-  | { readonly pixels: Int32Array };
 
 /** The plane of a picture, in the chunks of a level. */
 export interface PlaneInChunks {

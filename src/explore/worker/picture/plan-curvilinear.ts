@@ -50,7 +50,7 @@ export async function planCurvilinear(
   );
   return {
     variable,
-    outside: { pixels: found.cells },
+    grid: undefined,
     cells,
     fine,
     coarse: coarser.map(plan).reverse(),

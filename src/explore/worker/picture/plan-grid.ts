@@ -39,7 +39,7 @@ export async function planGrid(
   const { fine, cost, coarser } = settleLevel(session, variable, isConfirmed, resolutions, chosen, plan);
   return {
     variable,
-    outside: { rows: rows.from, columns: columns.from },
+    grid: { rows: rows.from, columns: columns.from },
     cells: distinct(rows.from) * distinct(columns.from),
     fine,
     coarse: coarser.map(plan).reverse(),

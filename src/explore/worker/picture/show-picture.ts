@@ -20,16 +20,14 @@ export function planPicture(
 }
 
 /** Creates the picture of a plan, without any chunk. */
-export function emptyPicture({ outside, isMean, coarse }: PicturePlan, request: ShowRequest): Picture {
+export function emptyPicture({ grid, isMean, coarse }: PicturePlan, request: ShowRequest): Picture {
   const { width, height } = request.viewport;
   const picture = new Picture(width, height, { isMean, hasLevels: coarse.length > 0 });
   const { pixels } = picture;
-  // The page knows the edges of any other grid, and what is missing within them.
-  if ("pixels" in outside) return picture;
-  outside.rows.forEach((row, y) => {
+  grid?.rows.forEach((row, y) => {
     if (row === -1) pixels.fill(MISSING, y * width, (y + 1) * width);
   });
-  outside.columns.forEach((column, x) => {
+  grid?.columns.forEach((column, x) => {
     if (column === -1) for (let pixel = x; pixel < pixels.length; pixel += width) pixels[pixel] = MISSING;
   });
   return picture;
