@@ -1,4 +1,5 @@
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import { coordinateOf } from "../dataset/overviews/horizontal-dims.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { DataTree, Group, Variable } from "../model/data-tree.js";
 import type { AxisValues, DimensionRange, Run } from "./dimension-range.js";
@@ -171,15 +172,6 @@ function createFinder(
     known.set(key, found);
     return found;
   };
-}
-
-/** Returns the coordinate of a dimension, from the group or the nearest one above it; undefined if there is none. */
-function coordinateOf(tree: DataTree, group: Group, dim: string): Variable | undefined {
-  const variable = group.variables.get(dim);
-  if (variable?.dims.length === 1 && variable.dims[0] === dim) return variable;
-  if (group.path === "/") return undefined;
-  const above = group.path.slice(0, group.path.lastIndexOf("/")) || "/";
-  return coordinateOf(tree, tree.groups.get(above) as Group, dim);
 }
 
 function groupPathOf({ path, name }: Variable): string {
