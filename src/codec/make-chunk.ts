@@ -118,8 +118,10 @@ async function makeRechunked(
   }
   const name = `${storedChunkName(plan, regions[0] ?? [])} for served chunk ${chunkName(chunkCoords)}`;
   const { compute } = plan;
-  const items = compute === undefined ? raw : computeItems(raw, plan, compute, chunkCoords, memory);
-  const bytes = await timed(timings, "encode", () => encodeSteps(items, plan.encode, name, memory));
+  const bytes = await timed(timings, "encode", () => {
+    const items = compute === undefined ? raw : computeItems(raw, plan, compute, chunkCoords, memory);
+    return encodeSteps(items, plan.encode, name, memory);
+  });
   return encoded(job, bytes, version);
 }
 
