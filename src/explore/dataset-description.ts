@@ -75,3 +75,24 @@ export interface AxisValues {
   /** Name of the CF calendar of `numbers`; undefined unless they are times. */
   readonly calendar: string | undefined;
 }
+
+/** Values of an axis that has no readable coordinate: its indices are shown. */
+export const INDEX_AXIS: AxisValues = Object.freeze({
+  numbers: undefined,
+  texts: undefined,
+  bounds: undefined,
+  units: undefined,
+  calendar: undefined,
+});
+
+/**
+ * Tells whether a picture is a map of a curvilinear grid: along its own rows and columns.
+ * @param inCells Whether cells are counted, instead of coordinates used.
+ */
+export function isOnGrid(
+  { curvilinear, plane }: VariableDescription,
+  { x, y }: Plane,
+  inCells: boolean,
+): boolean {
+  return curvilinear !== undefined && !inCells && x === plane?.x && y === plane.y;
+}

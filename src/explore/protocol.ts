@@ -22,7 +22,7 @@ export type WorkerAnswer = { readonly id: number } & (
   | RangeAnswer
   | ProbeAnswer
   | SeriesAnswer
-  | { readonly kind: "text"; readonly texts: readonly string[]; readonly length: number }
+  | TextAnswer
   | TooMuchAnswer
   | FailedAnswer
 );
@@ -209,6 +209,15 @@ export interface TextRequest {
   readonly kind: "text";
   readonly variable: string;
   readonly maxCount: number;
+}
+
+/** Values of a variable as texts. */
+export interface TextAnswer {
+  readonly kind: "text";
+  /** At most as many as were asked for, in C order. */
+  readonly texts: readonly string[];
+  /** Values that the variable has. */
+  readonly length: number;
 }
 
 /** Ends a request: what only it wants is no longer read. It has no answer. */

@@ -3,15 +3,6 @@ import { type Axis, dataExtent, edgesOf, stepNearest } from "../axis.js";
 import type { AxisDescription, AxisValues } from "../dataset-description.js";
 import type { Position } from "../view.js";
 
-/** Values of an axis that has no readable coordinate: its indices are shown. */
-export const INDEX_AXIS: AxisValues = Object.freeze({
-  numbers: undefined,
-  texts: undefined,
-  bounds: undefined,
-  units: undefined,
-  calendar: undefined,
-});
-
 /** Returns the edges of a cell, the lesser one first. */
 export function cellEdges(axis: Axis, index: number): readonly [low: number, high: number] {
   const [begin, end] = edgesOf(axis, index);

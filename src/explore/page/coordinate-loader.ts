@@ -1,7 +1,6 @@
 import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals-core";
 import { cellAxis, createAxis } from "../axis.js";
-import type { AxisDescription, VariableDescription } from "../dataset-description.js";
-import { INDEX_AXIS } from "./axis-cells.js";
+import { type AxisDescription, INDEX_AXIS, type VariableDescription } from "../dataset-description.js";
 import type { CurvilinearExtent, KnownAxis } from "./resolve-view.js";
 import type { WorkerClient } from "./worker-client.js";
 

@@ -1,5 +1,5 @@
 import { batch, computed, effect, signal, untracked } from "@preact/signals-core";
-import type { DatasetDescription, VariableDescription } from "../dataset-description.js";
+import { type DatasetDescription, isOnGrid, type VariableDescription } from "../dataset-description.js";
 import type { Box, TooMuchAnswer } from "../protocol.js";
 import { EMPTY_VIEW, type Probe, type View } from "../view.js";
 import { positionOf } from "./axis-cells.js";
@@ -10,7 +10,7 @@ import type { PictureContents } from "./map/frame-painter.js";
 import { PictureLoader, type PictureRequest } from "./map/picture-loader.js";
 import { ProbeModel } from "./map/probe-model.js";
 import { Playback } from "./playback.js";
-import { isCurvilinearMap, isOnSameGrid, planeOf, resolveView, variableOf } from "./resolve-view.js";
+import { isOnSameGrid, planeOf, resolveView, variableOf } from "./resolve-view.js";
 import { ReadError, type WorkerClient } from "./worker-client.js";
 
 /** What the page is about, by the attributes of its root element. */
@@ -63,7 +63,7 @@ export class ExploreModel {
     const resolved = this.resolved.value;
     const { asImage } = this.view.value;
     if (resolved?.axes === undefined) return undefined;
-    const isCurved = isCurvilinearMap(resolved.variable, resolved.axes, asImage);
+    const isCurved = isOnGrid(resolved.variable, resolved.axes, asImage);
     const extent = isCurved ? this.coordinates.extentOf(resolved.variable) : undefined;
     if (isCurved && extent === undefined) return undefined;
     return planeOf(resolved, resolved.axes, asImage, (path) => this.variableAt(path)?.attrs, extent);

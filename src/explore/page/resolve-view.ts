@@ -167,16 +167,6 @@ function curvilinearPlane(resolved: ResolvedView, axes: PictureAxes, extent: Cur
   };
 }
 
-/** Tells whether a picture is a map of a curvilinear grid: along its own rows and columns. */
-export function isCurvilinearMap(
-  variable: VariableDescription,
-  axes: PictureAxes,
-  asImage: boolean,
-): boolean {
-  const { curvilinear, plane } = variable;
-  return curvilinear !== undefined && !asImage && axes.x === plane?.x && axes.y === plane.y;
-}
-
 /** Whether longitudes of this extent go round the globe: within half a cell. */
 function isGlobal(extent: number, length: number): boolean {
   return extent > 360 - extent / length / 2 - 1e-6;

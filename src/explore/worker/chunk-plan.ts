@@ -1,9 +1,9 @@
-import type { LevelDescription, VariableDescription } from "../dataset-description.js";
+import type { VariableDescription } from "../dataset-description.js";
 import type { PictureAxes } from "../protocol.js";
 
-/** Most chunks, and decoded bytes, that are read without asking. */
-export const MAX_UNASKED_CHUNKS = 64;
-/** See {@link MAX_UNASKED_CHUNKS}. */
+/** Most chunks that are read without asking. */
+const MAX_UNASKED_CHUNKS = 64;
+/** Most decoded bytes that are read without asking. */
 export const MAX_UNASKED_BYTES = 256 * 2 ** 20;
 
 /** A variable at one of its resolutions. */
@@ -25,9 +25,13 @@ export interface ReadingCost {
 }
 
 /** Returns the resolutions of a variable, finest first. */
-export function resolutionsOf(variable: VariableDescription): readonly (Resolution | LevelDescription)[] {
-  const { path, shape, chunkShape, levels } = variable;
-  return [{ level: 0, path, shape, chunkShape, factors: shape.map(() => 1) }, ...levels];
+export function resolutionsOf(variable: VariableDescription): readonly Resolution[] {
+  return [finestOf(variable), ...variable.levels];
+}
+
+/** Returns the resolution of the variable itself. */
+export function finestOf({ path, shape, chunkShape }: VariableDescription): Resolution {
+  return { level: 0, path, shape, chunkShape, factors: shape.map(() => 1) };
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { VariableDescription } from "../dataset-description.js";
 import type { OpenRequest } from "../protocol.js";
 import { type ArrayReader, type DecodedChunk, openArray } from "./array-reader.js";
-import { costOf, MAX_UNASKED_BYTES, type Resolution } from "./chunk-plan.js";
+import { chunkOfCell, costOf, MAX_UNASKED_BYTES, type Resolution } from "./chunk-plan.js";
 import { type ChunkJob, ChunkQueue, type QueueLimits } from "./chunk-queue.js";
 import { describeDataset, type OpenedDataset } from "./describe-dataset.js";
 import { fetchBytes, ReadFailure } from "./fetch-bytes.js";
@@ -56,17 +56,26 @@ export class DatasetSession {
     return variable;
   }
 
-  /** Returns the distance of neighbours in a decoded chunk, by axis. */
-  stridesOf({ level, path }: Pick<Resolution, "level" | "path">): readonly number[] {
-    return this.documentOf({ level, path }).strides;
-  }
-
   /** Returns how an array is read. @throws ReadFailure */
   documentOf({ level, path }: Pick<Resolution, "level" | "path">): ReadableDocument {
     const { arrays, overviewArrays } = this.#dataset;
     const document = (level === 0 ? arrays : overviewArrays).get(path);
     if (document === undefined) throw new ReadFailure(`"${path}" cannot be read in a browser.`);
     return document;
+  }
+
+  /** Returns the chunk that holds a cell of the variable at a resolution, and the offset of its number in the chunk. */
+  placeOf(
+    resolution: Resolution,
+    cell: readonly number[],
+  ): { readonly coords: number[]; readonly offset: number } {
+    const { strides } = this.documentOf(resolution);
+    const coords = chunkOfCell(resolution, cell);
+    const offset = cell.reduce((sum, index, axis) => {
+      const coarse = Math.floor(index / resolution.factors[axis]!);
+      return sum + (coarse - coords[axis]! * resolution.chunkShape[axis]!) * strides[axis]!;
+    }, 0);
+    return { coords, offset };
   }
 
   /** Returns the reading of one chunk. */

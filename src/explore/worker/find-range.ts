@@ -59,8 +59,8 @@ async function sampleOfVariable(
   const chosen = spread([...places.values()], count);
   const read = (coords: readonly number[]) => session.readChunk(resolution, coords, PRIORITY.range, signal);
   const chunks = await Promise.all(chosen.map(read));
-  const collected = new Collected(session.documentOf(resolution).packing);
-  const strides = session.stridesOf(resolution);
+  const { packing, strides } = session.documentOf(resolution);
+  const collected = new Collected(packing);
   chunks.forEach((chunk, index) => {
     // What lies behind the array's end is padding.
     const lengths = chunkShape.map((length, axis) =>

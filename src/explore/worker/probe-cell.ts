@@ -1,11 +1,12 @@
-import { cellAxis, centreOf, indexAt } from "../axis.js";
-import type { VariableDescription } from "../dataset-description.js";
+import { centreOf, indexAt } from "../axis.js";
+import { isOnGrid, type VariableDescription } from "../dataset-description.js";
 import type { ProbeAnswer, ProbeRequest } from "../protocol.js";
 import { valueText } from "../value-text.js";
+import { finestOf } from "./chunk-plan.js";
 import { PRIORITY } from "./chunk-queue.js";
 import type { DatasetSession } from "./dataset-session.js";
 import { unpacked } from "./picture/byte-scale.js";
-import { type FoundCell, isCurvilinear } from "./picture/curvilinear-reader.js";
+import type { FoundCell } from "./picture/curvilinear-reader.js";
 import type { AxisReader } from "./read-axis.js";
 
 /** Reads the value of the cell at a place of the picture. @throws ReadFailure, or the signal's reason */
@@ -17,20 +18,17 @@ export async function probeCell(
 ): Promise<ProbeAnswer> {
   const { selection, x, y, inCells } = request;
   const variable = session.variable(selection.variable);
-  const { path, shape, chunkShape, packing } = variable;
-  const found =
-    !inCells && isCurvilinear(variable, request.axes)
-      ? await axes.curvilinear.cellAt(variable, x, y)
-      : await cellOnGrid(axes, variable, request);
+  const { shape, packing } = variable;
+  const found = isOnGrid(variable, request.axes, inCells)
+    ? await axes.curvilinear.cellAt(variable, x, y)
+    : await cellOnGrid(axes, variable, request);
   if (found === undefined) return { kind: "value", cell: undefined, x, y, value: undefined, text: "" };
   const cell = shape.map((_, axis) =>
     axis === request.axes.x ? found.column : axis === request.axes.y ? found.row : (selection.at[axis] ?? 0),
   );
-  const coords = cell.map((index, axis) => Math.floor(index / chunkShape[axis]!));
-  const source = { level: 0, path };
-  const strides = session.stridesOf(source);
+  const source = finestOf(variable);
+  const { coords, offset } = session.placeOf(source, cell);
   const chunk = await session.readChunk(source, coords, PRIORITY.probe, signal);
-  const offset = cell.reduce((sum, index, axis) => sum + (index % chunkShape[axis]!) * strides[axis]!, 0);
   const value = chunk?.numbers === undefined ? Number.NaN : unpacked(chunk.numbers[offset]!, packing);
   return {
     kind: "value",
@@ -47,9 +45,7 @@ async function cellOnGrid(
   variable: VariableDescription,
   { x, y, inCells, axes: shown }: ProbeRequest,
 ): Promise<FoundCell | undefined> {
-  const [xAxis, yAxis] = inCells
-    ? [cellAxis(variable.shape[shown.x]!), cellAxis(variable.shape[shown.y]!)]
-    : await Promise.all([axes.axis(variable, shown.x), axes.axis(variable, shown.y)]);
+  const [xAxis, yAxis] = await axes.plane(variable, shown, inCells);
   const [column, row] = [indexAt(xAxis, x), indexAt(yAxis, y)];
   if (column === -1 || row === -1) return undefined;
   return { row, column, x: centreOf(xAxis, column), y: centreOf(yAxis, row) };

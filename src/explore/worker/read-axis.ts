@@ -1,7 +1,7 @@
 import { cfTimeFormatter } from "../../cf/cf-time.js";
-import { type Axis, createAxis } from "../axis.js";
-import type { AxisValues, VariableDescription } from "../dataset-description.js";
-import type { AxisAnswer } from "../protocol.js";
+import { type Axis, cellAxis, createAxis } from "../axis.js";
+import { type AxisValues, INDEX_AXIS, type VariableDescription } from "../dataset-description.js";
+import type { AxisAnswer, PictureAxes } from "../protocol.js";
 import { timeText } from "../value-text.js";
 import type { DatasetSession } from "./dataset-session.js";
 import { CurvilinearReader } from "./picture/curvilinear-reader.js";
@@ -34,15 +34,13 @@ export class AxisReader {
       createAxis(length, await this.values(variable, axis), { isLatitude, isLongitude });
     return coordinate === undefined ? create() : kept(this.#axes, coordinate, create);
   }
-}
 
-const NO_VALUES: AxisValues = Object.freeze({
-  numbers: undefined,
-  texts: undefined,
-  bounds: undefined,
-  units: undefined,
-  calendar: undefined,
-});
+  /** Returns both axes of a picture, by coordinates or in cells. @throws ReadFailure */
+  plane(variable: VariableDescription, { x, y }: PictureAxes, inCells: boolean): Promise<[Axis, Axis]> {
+    const axisOf = (axis: number) => (inCells ? cellAxis(variable.shape[axis]!) : this.axis(variable, axis));
+    return Promise.all([axisOf(x), axisOf(y)]);
+  }
+}
 
 /** Answers with the coordinate of an axis. @throws ReadFailure */
 export async function answerAxis(
@@ -56,7 +54,7 @@ export async function answerAxis(
     axes.values(variable, axis),
     isOnMap ? axes.curvilinear.extent(variable, axis) : undefined,
   ]);
-  return { kind: "axis", values: values ?? NO_VALUES, curvilinearExtent };
+  return { kind: "axis", values: values ?? INDEX_AXIS, curvilinearExtent };
 }
 
 /** Keeps what is read; a failure is not kept, as another attempt may succeed. */
@@ -73,14 +71,7 @@ function kept<T>(map: Map<string, Promise<T>>, key: string, read: () => Promise<
 async function readAxisValues(session: DatasetSession, path: string): Promise<AxisValues> {
   const variable = session.variable(path);
   const values = await readWhole(session, variable);
-  if (values.texts !== undefined)
-    return {
-      numbers: undefined,
-      texts: values.texts,
-      bounds: undefined,
-      units: undefined,
-      calendar: undefined,
-    };
+  if (values.texts !== undefined) return { ...INDEX_AXIS, texts: values.texts };
   const { attrs, dataType, units } = variable;
   const numbers = values.numbers as Float64Array<ArrayBuffer>;
   if (dataType.kind === "M") {

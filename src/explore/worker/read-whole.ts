@@ -15,9 +15,9 @@ export const MAX_WHOLE_VALUES = 2 ** 22;
 export interface WholeArray {
   /** Unpacked, NaN for missing ones; undefined if it holds texts. */
   readonly numbers: Float64Array<ArrayBuffer> | undefined;
-  readonly texts: readonly string[] | undefined;
+  readonly texts: string[] | undefined;
   /** 64-bit integers as they are; undefined for other types. An absent one is undefined. */
-  readonly exact: readonly (bigint | undefined)[] | undefined;
+  readonly exact: (bigint | undefined)[] | undefined;
 }
 
 /**
@@ -60,15 +60,7 @@ export async function readWhole(
 }
 
 function copyChunk(
-  {
-    numbers,
-    texts,
-    exact,
-  }: {
-    numbers?: Float64Array | undefined;
-    texts?: string[] | undefined;
-    exact?: (bigint | undefined)[] | undefined;
-  },
+  { numbers, texts, exact }: WholeArray,
   chunk: Chunk,
   coords: readonly number[],
   { shape, chunkShape, strides, fill, fillText }: ReadableDocument,
@@ -96,7 +88,7 @@ function copyChunk(
 
 /** Yields all indices of a shape in C order; one without axes for a scalar, none if an axis has no length. */
 export function* indicesOf(shape: readonly number[]): Generator<readonly number[]> {
-  const count = shape.reduce((product, length) => product * length, 1);
+  const count = product(shape);
   const index = shape.map(() => 0);
   for (let position = 0; position < count; position++) {
     yield index.slice();

@@ -1,6 +1,6 @@
 import type { VariableDescription } from "../dataset-description.js";
 import type { SeriesAnswer, SeriesRequest } from "../protocol.js";
-import { costOf, type ReadingCost } from "./chunk-plan.js";
+import { costOf, finestOf, type ReadingCost } from "./chunk-plan.js";
 import { type ChunkJob, type ChunkOwner, PRIORITY } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import { ReadFailure } from "./fetch-bytes.js";
@@ -41,7 +41,7 @@ export class SeriesReading implements ChunkOwner<Chunk> {
     fail: (error: unknown) => void,
   ) {
     const variable = session.variable(selection.variable);
-    const { path, shape, chunkShape, dataType } = variable;
+    const { shape, chunkShape, dataType } = variable;
     const length = shape[along];
     if (length === undefined) throw new ReadFailure(`${variable.title} has no axis ${along}.`);
     this.#session = session;
@@ -49,12 +49,11 @@ export class SeriesReading implements ChunkOwner<Chunk> {
     this.#send = send;
     this.#fail = fail;
     this.#values = new Float64Array(length).fill(Number.NaN);
-    const source = { level: 0, path };
-    const strides = session.stridesOf(source);
+    const source = finestOf(variable);
     const at = shape.map((_, axis) => (axis === along ? 0 : (selection.at[axis] ?? 0)));
-    const coords = at.map((index, axis) => Math.floor(index / chunkShape[axis]!));
-    this.#stride = strides[along]!;
-    this.#base = at.reduce((sum, index, axis) => sum + (index % chunkShape[axis]!) * strides[axis]!, 0);
+    const { coords, offset } = session.placeOf(source, at);
+    this.#stride = session.documentOf(source).strides[along]!;
+    this.#base = offset;
     const chunkLength = chunkShape[along]!;
     this.#total = Math.ceil(length / chunkLength);
     for (let chunk = 0; chunk < this.#total; chunk++) {

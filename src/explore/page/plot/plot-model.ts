@@ -1,7 +1,6 @@
 import { computed, effect, type ReadonlySignal, signal, untracked } from "@preact/signals-core";
-import type { AxisValues, VariableDescription } from "../../dataset-description.js";
+import { type AxisValues, INDEX_AXIS, type VariableDescription } from "../../dataset-description.js";
 import type { RangeAnswer, TooMuchAnswer } from "../../protocol.js";
-import { INDEX_AXIS } from "../axis-cells.js";
 import type { ExploreModel, ReadFailure } from "../model.js";
 import type { RequestOf } from "../worker-client.js";
 import { createPlotAxis, type SeriesPlace } from "./plot-axis.js";

@@ -1,5 +1,5 @@
 import type { VariableDescription } from "../../dataset-description.js";
-import type { PictureAxes, Viewport } from "../../protocol.js";
+import type { Viewport } from "../../protocol.js";
 import { type Resolution, resolutionsOf } from "../chunk-plan.js";
 import type { DatasetSession } from "../dataset-session.js";
 import { ReadFailure } from "../fetch-bytes.js";
@@ -38,11 +38,6 @@ export interface FoundCell {
   readonly column: number;
   readonly x: number;
   readonly y: number;
-}
-
-/** Tells whether a picture of these axes is a map of the variable's curvilinear grid. */
-export function isCurvilinear({ curvilinear, plane }: VariableDescription, { x, y }: PictureAxes): boolean {
-  return curvilinear !== undefined && plane !== undefined && plane.x === x && plane.y === y;
 }
 
 /** Reads curvilinear grids, each once, and finds the cells under pixels. */

@@ -1,6 +1,6 @@
 import type { VariableDescription } from "../../dataset-description.js";
 import type { ShowRequest } from "../../protocol.js";
-import { chunkOfCell, costOf, isTooMuch, type ReadingCost, type Resolution } from "../chunk-plan.js";
+import { costOf, isTooMuch, type ReadingCost, type Resolution } from "../chunk-plan.js";
 import type { ChunkJob } from "../chunk-queue.js";
 import type { Chunk, DatasetSession } from "../dataset-session.js";
 import { ByteScale } from "./byte-scale.js";
@@ -47,15 +47,9 @@ export function placeOfPlane(
   { selection, axes, range }: ShowRequest,
   resolution: Resolution,
 ): PlaneInChunks {
-  const { factors, chunkShape, shape } = resolution;
-  const strides = session.stridesOf(resolution);
   const isShown = (axis: number) => axis === axes.x || axis === axes.y;
   const cell = dims.map((_, axis) => (isShown(axis) ? 0 : (selection.at[axis] ?? 0)));
-  const coords = chunkOfCell(resolution, cell);
-  const base = cell.reduce((sum, index, axis) => {
-    const coarse = Math.min(Math.floor(index / factors[axis]!), shape[axis]! - 1);
-    return sum + (coarse - coords[axis]! * chunkShape[axis]!) * strides[axis]!;
-  }, 0);
+  const { coords, offset: base } = session.placeOf(resolution, cell);
   return { coords, base, scale: new ByteScale(session.documentOf(resolution).packing, range) };
 }
 

@@ -85,7 +85,7 @@ function planLevel(
 ): LevelPlan {
   const { x, y } = request.axes;
   const { factors, chunkShape, shape } = resolution;
-  const strides = session.stridesOf(resolution);
+  const { strides } = session.documentOf(resolution);
   const { coords, base, scale } = placeOfPlane(session, variable, request, resolution);
   const [factorY, factorX] = [
     factors[y]! / grid.resolution.factors[0]!,

@@ -1,4 +1,4 @@
-import { type Axis, cellAxis } from "../../axis.js";
+import type { Axis } from "../../axis.js";
 import type { VariableDescription } from "../../dataset-description.js";
 import type { ShowRequest } from "../../protocol.js";
 import { chooseResolution, chunksFromCentre, type Resolution, resolutionsOf } from "../chunk-plan.js";
@@ -16,11 +16,8 @@ export async function planGrid(
 ): Promise<PicturePlan> {
   const { selection, viewport, isMoving, isConfirmed } = request;
   const variable = session.variable(selection.variable);
-  const { x, y } = request.axes;
   const { box, width, height, inCells } = viewport;
-  const [xAxis, yAxis] = inCells
-    ? [cellAxis(variable.shape[x]!), cellAxis(variable.shape[y]!)]
-    : await Promise.all([axes.axis(variable, x), axes.axis(variable, y)]);
+  const [xAxis, yAxis] = await axes.plane(variable, request.axes, inCells);
   const columns = screenTable(xAxis, box.left, box.right, width, false);
   const rows = screenTable(yAxis, box.top, box.bottom, height, false);
   const resolutions = resolutionsOf(variable);
@@ -57,7 +54,7 @@ function planLevel(
 ): LevelPlan {
   const { x, y } = request.axes;
   const { factors, chunkShape } = resolution;
-  const strides = session.stridesOf(resolution);
+  const { strides } = session.documentOf(resolution);
   const rows = runsByChunk(tables.rows, factors[y]!, chunkShape[y]!, strides[y]!);
   const columns = runsByChunk(tables.columns, factors[x]!, chunkShape[x]!, strides[x]!);
   const { coords, base, scale } = placeOfPlane(session, variable, request, resolution);

@@ -1,8 +1,8 @@
+import { isOnGrid } from "../../dataset-description.js";
 import type { ShowRequest } from "../../protocol.js";
 import type { DatasetSession } from "../dataset-session.js";
 import type { AxisReader } from "../read-axis.js";
 import { MISSING } from "./byte-scale.js";
-import { isCurvilinear } from "./curvilinear-reader.js";
 import { Picture } from "./picture.js";
 import type { PicturePlan } from "./picture-plan.js";
 import { planCurvilinear } from "./plan-curvilinear.js";
@@ -14,9 +14,10 @@ export function planPicture(
   axes: AxisReader,
   request: ShowRequest,
 ): Promise<PicturePlan> {
-  const isMap =
-    !request.viewport.inCells && isCurvilinear(session.variable(request.selection.variable), request.axes);
-  return isMap ? planCurvilinear(session, axes.curvilinear, request) : planGrid(session, axes, request);
+  const variable = session.variable(request.selection.variable);
+  return isOnGrid(variable, request.axes, request.viewport.inCells)
+    ? planCurvilinear(session, axes.curvilinear, request)
+    : planGrid(session, axes, request);
 }
 
 /** Creates the picture of a plan, without any chunk. */
