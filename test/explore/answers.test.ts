@@ -196,6 +196,28 @@ t.test("a range is found over several steps, without padding", async (t) => {
   t.same([seen.least, seen.greatest].map(Math.fround), [20, 20.48].map(Math.fround));
 });
 
+t.test("a range is found without the chunks that cannot be read, unless none can", async (t) => {
+  const values = [1, 2, 3, 4, 5, 6, 7, 8];
+  const store = await startStore(t, {
+    v: { dtype: "<f4", shape: [4, 2], chunks: [1, 2], dims: ["y", "x"], values },
+  });
+  const client = createExploreClient();
+  await client.ask(
+    { kind: "open", store: store.url, overviews: undefined, group: "", token: undefined },
+    "opened",
+  );
+  const selection = { variable: "v", at: [0, 0] };
+  const request = { kind: "range", selection, axes: { x: 1, y: 0 }, percentiles: [0, 100] } as const;
+  store.answer(/v\//, 500, "{}");
+  t.match(await client.ask(request, "failed"), { sentence: /500/ });
+  store.answer(/v\/3/, 500, "{}");
+  // The sample is of three chunks: the first, the third and the last.
+  t.match(await client.ask(request, "range"), { least: 1, greatest: 6, count: 4 });
+  const box = { left: -0.5, right: 1.5, top: -0.5, bottom: 3.5 };
+  const viewport = { box, width: 2, height: 4, inCells: true };
+  t.match(await client.ask({ ...request, viewport }, "range"), { least: 1, greatest: 6, count: 6 });
+});
+
 t.test("series come in parts, are asked about if they are many, and can be cancelled", async (t) => {
   const shape = [100, 2, 3];
   const values = Array.from({ length: 600 }, (_, index) => index);

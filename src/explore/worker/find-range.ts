@@ -58,10 +58,10 @@ async function sampleOfVariable(
   const count = Math.max(1, Math.min(MAX_CHUNKS, Math.floor(MAX_BYTES / chunkBytes)));
   const chosen = spread([...places.values()], count);
   const read = (coords: readonly number[]) => session.readChunk(resolution, coords, PRIORITY.range, signal);
-  const chunks = await Promise.all(chosen.map(read));
+  const chunks = await readable(chosen.map(read), signal);
   const { packing, strides } = session.documentOf(resolution);
   const collected = new Collected(packing);
-  chunks.forEach((chunk, index) => {
+  chunks.forEach(({ chunk, index }) => {
     // What lies behind the array's end is padding.
     const lengths = chunkShape.map((length, axis) =>
       Math.min(length, resolution.shape[axis]! - chosen[index]![axis]! * length),
@@ -127,9 +127,12 @@ async function sampleOfView(
     isConfirmed: false,
   });
   const planned = plan.fine.chunks.slice(0, MAX_CHUNKS);
-  const chunks = await Promise.all(planned.map(({ job }) => session.queue.read(job, PRIORITY.range, signal)));
+  const chunks = await readable(
+    planned.map(({ job }) => session.queue.read(job, PRIORITY.range, signal)),
+    signal,
+  );
   const collected = new Collected(session.documentOf(plan.fine.resolution).packing);
-  chunks.forEach((chunk, index) => {
+  chunks.forEach(({ chunk, index }) => {
     const { rows, columns, base } = planned[index]!.place;
     const [rowCells, columnCells] = [rows, columns].map(({ offsets, isFirst }) =>
       offsets.filter((_, place) => isFirst[place] === 1),
@@ -142,6 +145,25 @@ async function sampleOfView(
     }
   });
   return collected;
+}
+
+/**
+ * Returns the chunks that can be read, with their places in the list: one that fails makes a sample smaller, and the picture that shows
+ * it says why.
+ * @throws The first failure if all fail, or the signal's reason
+ */
+async function readable(
+  readings: readonly Promise<Chunk>[],
+  signal: AbortSignal,
+): Promise<{ readonly chunk: Chunk; readonly index: number }[]> {
+  const results = await Promise.allSettled(readings);
+  signal.throwIfAborted();
+  const read = results.flatMap((result, index) =>
+    result.status === "fulfilled" ? [{ chunk: result.value, index }] : [],
+  );
+  const failure = results.find((result) => result.status === "rejected");
+  if (read.length === 0 && failure !== undefined) throw failure.reason;
+  return read;
 }
 
 /** Values of a sample. */
