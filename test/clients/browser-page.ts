@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { chromium, type Page } from "playwright-core";
+import { type Browser, chromium, type Page } from "playwright-core";
 import type { Test } from "tap";
 import { PACKAGE_ROOT } from "../client-generation.js";
 
@@ -87,14 +87,18 @@ export const CHROMIUM_ARGS: readonly string[] = [
   "--disable-sync",
 ];
 
+/** Starts Chromium until the test ends. */
+export async function openBrowser(t: Pick<Test, "teardown">, ...args: readonly string[]): Promise<Browser> {
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS, ...args] });
+  t.teardown(() => browser.close());
+  return browser;
+}
+
 /** Opens the page in Chromium until the test ends. */
 export async function openReaderPage(t: Test): Promise<Page> {
   const pageServer = await startPageServer();
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS] });
-  t.teardown(async () => {
-    await browser.close();
-    await pageServer.close();
-  });
+  t.teardown(() => pageServer.close());
+  const browser = await openBrowser(t);
   const page = await browser.newPage();
   await page.goto(pageServer.url);
   await page.waitForFunction(`document.title === "ready"`);

@@ -1,8 +1,7 @@
 import { rm } from "node:fs/promises";
-import { chromium } from "playwright-core";
 import t from "tap";
 import { clientMissing } from "../require-client.js";
-import { CHROMIUM, CHROMIUM_ARGS, startPageServer } from "./browser-page.js";
+import { openBrowser, startPageServer } from "./browser-page.js";
 import {
   type FixtureArray,
   type FixtureStore,
@@ -33,13 +32,12 @@ t.test(
     const directory = await makeTemporaryDirectory();
     const server = await startServer({ datasets: datasetsOf(fixtures, stores, variants), directory });
     const pageServer = await startPageServer();
-    const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS] });
     t.teardown(async () => {
-      await browser.close();
       await pageServer.close();
       await server.stop();
       await rm(directory, { recursive: true, force: true });
     });
+    const browser = await openBrowser(t);
     const page = await browser.newPage();
     const complaints: string[] = [];
     page.on("pageerror", (error) => complaints.push(String(error)));

@@ -1,10 +1,9 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { chromium } from "playwright-core";
 import t from "tap";
 import { type DecodedPng, decodePng } from "../codec/decode-png.js";
 import { clientMissing } from "../require-client.js";
-import { CHROMIUM, CHROMIUM_ARGS } from "./browser-page.js";
+import { openBrowser } from "./browser-page.js";
 import { errorsOf, makeTemporaryDirectory, runPython, startServer } from "./harness.js";
 
 /** A picture, and its pixels as `write_pictured.py` makes them of what xarray reads. */
@@ -44,12 +43,11 @@ t.test(
       datasets: Object.fromEntries(locations.map((name) => [name, { location: join(directory, name) }])),
       directory: join(directory, "server"),
     });
-    const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS] });
     t.teardown(async () => {
-      await browser.close();
       await server.stop();
       await rm(directory, { recursive: true, force: true });
     });
+    const browser = await openBrowser(t);
     const page = await browser.newPage();
 
     for (const picture of expected) {

@@ -1,6 +1,6 @@
-import { type Browser, chromium } from "playwright-core";
+import type { Browser } from "playwright-core";
 import type * as zarrita from "zarrita";
-import { CHROMIUM, CHROMIUM_ARGS, startPageServer } from "../clients/browser-page.js";
+import { openBrowser, startPageServer } from "../clients/browser-page.js";
 import type { Teardown } from "../source/write-store.js";
 
 /** What a page took to read an array, and what it was given. */
@@ -25,9 +25,7 @@ export interface ChromiumReader {
 export async function startChromiumReader(t: Teardown, protocol: "h2" | "http/1.1"): Promise<ChromiumReader> {
   const pageServer = await startPageServer();
   t.teardown(() => pageServer.close());
-  const args = protocol === "h2" ? CHROMIUM_ARGS : [...CHROMIUM_ARGS, "--disable-http2"];
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...args] });
-  t.teardown(() => browser.close());
+  const browser = await openBrowser(t, ...(protocol === "h2" ? [] : ["--disable-http2"]));
   return { read: (storeUrl, array) => readInPage(browser, pageServer.url, storeUrl, array) };
 }
 

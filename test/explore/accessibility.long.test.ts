@@ -1,12 +1,10 @@
 import { readFileSync } from "node:fs";
-import { rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import t from "tap";
-import { makeTemporaryDirectory, startServer } from "../clients/harness.js";
 import { clientMissing } from "../require-client.js";
 import { writeExploredData } from "./explored-data.js";
-import { openBrowser, openPage } from "./explorer-browser.js";
+import { openExplorer } from "./explorer-browser.js";
 
 t.setTimeout(120_000);
 
@@ -73,18 +71,13 @@ const DEVICES: readonly (readonly [name: string, options: BrowserContextOptions]
 ];
 
 t.test("axe finds nothing in six states", { skip: clientMissing("xarray", "chromium") }, async (t) => {
-  const directory = await makeTemporaryDirectory();
-  t.teardown(() => rm(directory, { recursive: true, force: true }));
-  writeExploredData(directory);
-  const server = await startServer({ datasets: { grid: { location: `${directory}/grid.zarr` } }, directory });
-  t.teardown(() => server.stop());
-  const browser = await openBrowser(t);
+  const explorer = await openExplorer(t, writeExploredData, { grid: { location: "grid.zarr" } });
   for (const [device, options] of DEVICES) {
-    const { page, problems } = await openPage(browser, server.url, options);
+    const { page, problems } = await explorer.open(t, options);
     for (const { name, hash, shown, open } of STATES) {
       await t.test(`${name}, on ${device}`, async (t) => {
         await page.goto("about:blank");
-        await page.goto(`${server.url}/datasets/grid/explore#${hash}`);
+        await page.goto(explorer.addressOf("grid", hash));
         await page.locator(shown).first().waitFor();
         await open?.(page, options.isMobile === true);
         await page.evaluate(AXE);

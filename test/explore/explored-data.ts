@@ -65,3 +65,39 @@ export interface KnownSeries {
 export function writeExploredData(directory: string): Readonly<Record<string, KnownSeries>> {
   return JSON.parse(askPython(WRITE, null, [directory]));
 }
+
+/** Writes a store whose variables lie in memory in all ways. */
+const WRITE_FIELDS = `
+import sys, numpy as np, xarray as xr
+times = np.datetime64("2013-01-01") + np.arange(12) * np.timedelta64(6, "h")
+lat, lon = np.arange(87.5, -90, -5.0), np.arange(0, 360, 7.5)
+t, y, x = np.meshgrid(np.arange(12), lat, lon, indexing="ij")
+air = (270 + 25 * np.cos(np.radians(y)) + 5 * np.sin(np.radians(x * 2)) + t).astype("f4")
+air[:, (lat > 20) & (lat < 40), :5] = np.nan
+geo = {"lat": ("lat", lat, {"units": "degrees_north"}), "lon": ("lon", lon, {"units": "degrees_east"}), "time": times}
+packed = np.round((y - x / 4 + t) / 0.05).astype("f8") * 0.05
+packed[:, 3, 7] = np.nan
+rows = np.array([-70.0, -50, -38, -30, -25, -22, -20, -10, 5, 30])
+columns = np.arange(-179.0, 180, 2)
+ds = xr.Dataset(
+    {
+        "air": (("time", "lat", "lon"), air, {"units": "K", "long_name": "Air temperature"}),
+        "packed": (("lon", "time", "lat"), packed.transpose(2, 0, 1)),
+        "uneven": (("south", "east"), rows[:, None] * 3 + columns[None, :]),
+        "image": (("row", "column"), np.arange(600.0).reshape(20, 30)),
+        "empty": (("lat", "lon"), np.full((36, 48), np.nan)),
+    },
+    coords={**geo, "south": ("south", rows, {"units": "degrees_north"}), "east": ("east", columns, {"units": "degrees_east"})},
+)
+encoding = {
+    "air": {"chunks": (1, 20, 30)},
+    "packed": {"chunks": (17, 3, 36), "dtype": "i2", "scale_factor": 0.05, "add_offset": 10.0, "_FillValue": -32768},
+}
+ds.to_zarr(sys.argv[1] + "/fields.zarr", encoding=encoding, consolidated=True)
+`;
+
+/** Writes `fields.zarr` into a directory, whose variables lie in memory in all ways, and returns its path. */
+export function writeFields(directory: string): string {
+  askPython(WRITE_FIELDS, null, [directory]);
+  return `${directory}/fields.zarr`;
+}

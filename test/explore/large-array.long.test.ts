@@ -1,11 +1,10 @@
-import { rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { deflateSync } from "node:zlib";
-import { chromium, type Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import t from "tap";
-import { CHROMIUM, CHROMIUM_ARGS } from "../clients/browser-page.js";
-import { makeTemporaryDirectory, startServer } from "../clients/harness.js";
 import { clientMissing } from "../require-client.js";
+import { openExplorer, shows } from "./explorer-browser.js";
 
 const STEPS = 16;
 /** Chunks along both axes of the plane, and cells along both axes of a chunk. */
@@ -14,7 +13,7 @@ const LENGTH = 800;
 const CELLS = GRID * LENGTH;
 
 /** Writes references to an array of 10.5 GB, whose chunks are one file. */
-async function writeReferences(directory: string): Promise<string> {
+async function writeReferences(directory: string): Promise<void> {
   const plane = Float32Array.from({ length: LENGTH * LENGTH }, (_, index) => index % LENGTH);
   await writeFile(join(directory, "chunk.bin"), deflateSync(new Uint8Array(plane.buffer)));
   const coordinate = (first: number, last: number) =>
@@ -42,9 +41,7 @@ async function writeReferences(directory: string): Promise<string> {
     const key = [Math.floor(index / GRID / GRID), Math.floor(index / GRID) % GRID, index % GRID].join(".");
     refs[`v/${key}`] = ["chunk.bin"];
   }
-  const file = join(directory, "large.json");
-  await writeFile(file, JSON.stringify({ version: 1, refs }));
-  return file;
+  await writeFile(join(directory, "large.json"), JSON.stringify({ version: 1, refs }));
 }
 
 /** Opens the explorer, and counts chunks of the variable that are asked for. */
@@ -57,44 +54,25 @@ async function openAndCount(page: Page, url: string): Promise<() => readonly str
   return () => asked;
 }
 
-/** Waits until a picture is drawn completely. */
-async function isDrawn(page: Page): Promise<void> {
-  await page.waitForFunction(() => {
-    // biome-ignore lint/suspicious/noExplicitAny: this runs in the page
-    const { dataset } = (globalThis as any).document.querySelector("canvas.data") ?? { dataset: {} };
-    const [done, total] = (dataset.done ?? "0/1").split("/");
-    return done === total && dataset.rests === "true";
-  });
-}
-
 t.test("an array of 10 GB in a browser", { skip: clientMissing("chromium") }, async (t) => {
-  const directory = await makeTemporaryDirectory();
-  const location = await writeReferences(directory);
-  const server = await startServer({
-    datasets: { plain: { location }, levels: { location, overviews: true } },
-    directory,
-  });
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS] });
-  t.teardown(async () => {
-    await browser.close();
-    await server.stop();
-    await rm(directory, { recursive: true, force: true });
+  const { open, addressOf } = await openExplorer(t, writeReferences, {
+    plain: { location: "large.json" },
+    levels: { location: "large.json", overviews: true },
   });
 
   await t.test("with overviews, is opened with fewer than 20 chunks", async (t) => {
-    const page = await browser.newPage();
-    const asked = await openAndCount(page, `${server.url}/datasets/levels/explore`);
-    await isDrawn(page);
+    const { page } = await open(t);
+    const asked = await openAndCount(page, addressOf("levels"));
+    await shows(page);
     t.ok(asked().length > 0 && asked().length < 20, `${asked().length} chunks`);
     t.ok(asked().every((url) => url.includes("/overviews/zarr/")));
     t.ok(Number(await page.locator("canvas.data").getAttribute("data-level")) > 0);
-    await page.close();
   });
 
   await t.test("without them, is shown by its centre, with a sentence", async (t) => {
-    const page = await browser.newPage();
-    const asked = await openAndCount(page, `${server.url}/datasets/plain/explore`);
-    await isDrawn(page);
+    const { page } = await open(t);
+    const asked = await openAndCount(page, addressOf("plain"));
+    await shows(page);
     t.ok(asked().length > 0 && asked().length <= 64, `${asked().length} chunks`);
     const [left = 0, bottom = 0, right = 0, top = 0] = (
       (await page.locator("canvas.data").getAttribute("data-box")) ?? ""
@@ -106,6 +84,5 @@ t.test("an array of 10 GB in a browser", { skip: clientMissing("chromium") }, as
     const sentence = page.getByText(/2\d\d chunks, 6\d\d MB.* no overviews.*centre/);
     await sentence.waitFor();
     await page.getByRole("button", { name: "Read all" }).waitFor();
-    await page.close();
   });
 });

@@ -3,7 +3,8 @@ import { colourTable } from "../../src/colour/colour-scales.js";
 import { tableIndexOf, valueOfByte } from "../../src/explore/page/map/frame-painter.js";
 import { askPython } from "../ask-python.js";
 import { clientMissing } from "../require-client.js";
-import { openExplorePages, shows } from "./explore-pages.js";
+import { writeFields } from "./explored-data.js";
+import { openExplorer, shows } from "./explorer-browser.js";
 
 t.setTimeout(120_000);
 
@@ -20,17 +21,15 @@ for job in json.load(sys.stdin):
     field = field.transpose(y, x).sortby([y, x])
     rows, columns = field[y].values, field[x].values
     wraps = columns[-1] - columns[0] > 350
-    values = []
-    for px, py in job["places"]:
-        if wraps:
-            half = (columns[1] - columns[0]) / 2
-            px = (px - columns[0] + half) % 360 + columns[0] - half
-        first, last = rows[0] - (rows[1] - rows[0]) / 2, rows[-1] + (rows[-1] - rows[-2]) / 2
-        left, right = columns[0] - (columns[1] - columns[0]) / 2, columns[-1] + (columns[-1] - columns[-2]) / 2
-        if not (first <= py <= last and left <= px <= right): values.append("outside"); continue
-        value = float(field.sel({y: py, x: px}, method="nearest"))
-        values.append(None if np.isnan(value) else value)
-    answers.append(values)
+    px, py = np.array(job["places"]).T
+    if wraps:
+        half = (columns[1] - columns[0]) / 2
+        px = (px - columns[0] + half) % 360 + columns[0] - half
+    first, last = rows[0] - (rows[1] - rows[0]) / 2, rows[-1] + (rows[-1] - rows[-2]) / 2
+    left, right = columns[0] - (columns[1] - columns[0]) / 2, columns[-1] + (columns[-1] - columns[-2]) / 2
+    inside = (first <= py) & (py <= last) & (left <= px) & (px <= right)
+    nearest = field.sel({y: xr.DataArray(py, dims="place"), x: xr.DataArray(px, dims="place")}, method="nearest").values
+    answers.append(["outside" if not here else None if np.isnan(value) else float(value) for here, value in zip(inside, nearest)])
 print(json.dumps(answers))
 `;
 
@@ -100,8 +99,8 @@ t.test(
   "the canvas shows the values that xarray reads, at their places",
   { skip: clientMissing("chromium", "xarray", "zarr") },
   async (t) => {
-    const pages = await openExplorePages(t);
-    const { page, problems } = await pages.open(t, { viewport: { width: 1100, height: 760 } });
+    const explorer = await openExplorer(t, writeFields, { fields: { location: "fields.zarr" } });
+    const { page, problems } = await explorer.open(t, { viewport: { width: 1100, height: 760 } });
     const views = [
       ["air", "v=air&r=240,310&c=viridis", "lat", "lon", { time: 0 }],
       ["air", "v=air&d.time=2013-01-02T06&r=260,300&c=viridis&box=-40,-10,50,60", "lat", "lon", { time: 5 }],
@@ -114,7 +113,7 @@ t.test(
     const jobs = [];
     const seen: Shown[] = [];
     for (const [index, [variable, hash, y, x, at]] of views.entries()) {
-      if (index === 0) await page.goto(`${pages.url}#${hash}`);
+      if (index === 0) await page.goto(explorer.addressOf("fields", hash));
       else {
         await page.evaluate(
           `document.querySelector("canvas.data").dataset.done = ""; location.hash = ${JSON.stringify(hash)}`,
@@ -136,7 +135,7 @@ t.test(
         places: x === "time" ? places.map(([px, py]) => [stepOfHours(px as number), py]) : places,
       });
     }
-    const expected = JSON.parse(askPython(READ, jobs, [pages.store])) as (number | null | "outside")[][];
+    const expected = JSON.parse(askPython(READ, jobs, [explorer.written])) as (number | null | "outside")[][];
     for (const [index, shown] of seen.entries()) {
       const wrong = differences(shown, expected[index] ?? []);
       t.same(

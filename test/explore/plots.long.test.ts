@@ -1,32 +1,26 @@
-import { readFile, rm } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { numberText } from "../../src/explore/value-text.js";
 import { parseDataType } from "../../src/model/parse-data-type.js";
 import { askPython } from "../ask-python.js";
-import { makeTemporaryDirectory, startServer } from "../clients/harness.js";
 import { clientMissing } from "../require-client.js";
 import { type KnownSeries, writeExploredData } from "./explored-data.js";
-import { openBrowser, openPage } from "./explorer-browser.js";
+import { openExplorer } from "./explorer-browser.js";
 
 t.setTimeout(120_000);
 
 t.test("plots in a browser", { skip: clientMissing("xarray", "chromium") }, async (t) => {
-  const directory = await makeTemporaryDirectory();
-  t.teardown(() => rm(directory, { recursive: true, force: true }));
-  const known = writeExploredData(directory);
-  const datasets = {
-    grid: { location: `${directory}/grid.zarr` },
-    years: { location: `${directory}/years.zarr` },
-  };
-  const server = await startServer({ datasets, directory });
-  t.teardown(() => server.stop());
-  const browser = await openBrowser(t);
-  const { page, problems } = await openPage(browser, server.url, { acceptDownloads: true });
+  const explorer = await openExplorer(t, writeExploredData, {
+    grid: { location: "grid.zarr" },
+    years: { location: "years.zarr" },
+  });
+  const known = explorer.written;
+  const { page, problems } = await explorer.open(t);
   const show = async (dataset: string, hash: string): Promise<void> => {
     // Only another document reads another address from its begin.
     await page.goto("about:blank");
-    await page.goto(`${server.url}/datasets/${dataset}/explore#${hash}`);
+    await page.goto(explorer.addressOf(dataset, hash));
   };
 
   const cases: readonly (readonly [name: string, dataset: string, hash: string])[] = [
@@ -67,16 +61,15 @@ t.test("plots in a browser", { skip: clientMissing("xarray", "chromium") }, asyn
   await t.test(
     "a chunk that fails is told with its request, and does not look like missing data",
     async (t) => {
-      const other = await openPage(browser, server.url);
+      const other = await explorer.open(t);
       const headers = { "x-request-id": "7f3a" };
       await other.page.route(/\/air\/1\./, (route) => route.fulfill({ status: 500, headers, body: "{}" }));
-      await other.page.goto(`${server.url}/datasets/grid/explore#v=air&p=245,40&r=240,320`);
+      await other.page.goto(explorer.addressOf("grid", "v=air&p=245,40&r=240,320"));
       t.match(await other.page.locator(".plot .error").textContent(), /7f3a/);
       t.ok(await other.page.getByRole("button", { name: "as CSV" }).isDisabled());
       await other.page.unroute(/\/air\/1\./);
       await other.page.locator(".plot .error").getByRole("button", { name: "Retry" }).click();
       await other.page.getByRole("button", { name: "as CSV", disabled: false }).waitFor();
-      await other.page.close();
     },
   );
 

@@ -1,10 +1,8 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BrowserContext, chromium, type Page } from "playwright-core";
 import t from "tap";
 import { createMemorySource } from "../../../src/source/memory/memory-source.js";
-import { CHROMIUM, CHROMIUM_ARGS } from "../../clients/browser-page.js";
+import { openBrowser } from "../../clients/browser-page.js";
+import { watchPage } from "../../explore/explorer-browser.js";
 import { clientMissing } from "../../require-client.js";
 import { datasetOf } from "../../server/sample-tree.js";
 import { startServer } from "../../server/start-server.js";
@@ -50,31 +48,8 @@ function sampleSource() {
   });
 }
 
-/** Collects what a page must not do: write to the console, fail, and ask others. */
-function watch(page: Page, url: string): string[] {
-  const problems: string[] = [];
-  page.on("console", (message) => problems.push(`${message.type()}: ${message.text()}`));
-  page.on("pageerror", (error) => problems.push(error.message));
-  page.on("response", (answer) => {
-    if (answer.status() >= 400) problems.push(`${answer.status()} ${answer.url()}`);
-  });
-  page.on("request", (request) => {
-    if (!/^(?:data|blob):/.test(request.url()) && !request.url().startsWith(`${url}/`))
-      problems.push(`request to ${request.url()}`);
-  });
-  return problems;
-}
-
 t.test("the explorer in a browser", { skip: clientMissing("chromium") }, async (t) => {
-  const profile = await mkdtemp(join(tmpdir(), "zpublish-chromium-"));
-  const browser: BrowserContext = await chromium.launchPersistentContext(profile, {
-    executablePath: CHROMIUM,
-    args: [...CHROMIUM_ARGS],
-  });
-  t.teardown(async () => {
-    await browser.close();
-    await rm(profile, { recursive: true, force: true });
-  });
+  const browser = await openBrowser(t);
   const datasets = [datasetOf("air", sampleSource())];
 
   await t.test(
@@ -83,7 +58,7 @@ t.test("the explorer in a browser", { skip: clientMissing("chromium") }, async (
       const { url } = await startServer(t, { datasets, rootPath: "/some/prefix" });
       const page = await browser.newPage();
       t.teardown(() => page.close());
-      const problems = watch(page, url);
+      const problems = watchPage(page, url);
       await page.goto(`${url}/datasets/air/`);
       const picture = page.getByRole("link", { name: /^Explore air at time 6 of 12/ });
       await picture.scrollIntoViewIfNeeded();
@@ -120,7 +95,7 @@ t.test("the explorer in a browser", { skip: clientMissing("chromium") }, async (
     const { url } = await startServer(t, { datasets, access });
     const page = await browser.newPage();
     t.teardown(() => page.close());
-    const problems = watch(page, url);
+    const problems = watchPage(page, url);
     await page.goto(`${url}/datasets/air/explore?token=${encodeURIComponent(TOKEN)}`);
     await page.getByText(/chunks · /).waitFor();
     t.same(problems, []);
