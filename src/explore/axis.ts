@@ -40,17 +40,22 @@ export function cellAxis(length: number): Axis {
 
 /**
  * Creates an axis of its coordinate: edges are the coordinate's bounds if these adjoin each other, else midpoints between centres,
- * and the outer cells are symmetric. An axis whose values are missing, equal or not in order counts cells.
+ * and the outer cells are symmetric. An axis whose values are missing, equal or not in order counts cells. Longitudes that begin again
+ * at Greenwich or at the date line go on instead: 359, 0, 1 are 359, 360, 361.
  * @param values Undefined if the dimension has no coordinate.
  */
 export function createAxis(length: number, values?: AxisValues, traits: AxisTraits = {}): Axis {
-  const centres = values?.numbers;
-  if (centres === undefined || centres.length !== length || length === 0 || !isMonotonic(centres))
-    return cellAxis(length);
-  const edges = edgesOfBounds(values?.bounds, centres) ?? edgesOfCentres(centres);
+  const { isLongitude = false } = traits;
+  const stored = values?.numbers;
+  if (stored === undefined || stored.length !== length || length === 0) return cellAxis(length);
+  const centres = isLongitude && !isMonotonic(stored) ? continued(stored) : stored;
+  if (!isMonotonic(centres)) return cellAxis(length);
+  const bounds =
+    isLongitude && values?.bounds !== undefined ? besideCentres(values.bounds, centres) : values?.bounds;
+  const edges = edgesOfBounds(bounds, centres) ?? edgesOfCentres(centres);
   if (traits.isLatitude === true) clampToPoles(edges, centres);
   const width = Math.abs((edges[length] as number) - (edges[0] as number));
-  const period = traits.isLongitude === true && width <= 360 * MAX_TURNS ? 360 : undefined;
+  const period = isLongitude && width <= 360 * MAX_TURNS ? 360 : undefined;
   return Object.freeze({
     length,
     centres,
@@ -151,6 +156,23 @@ function isMonotonic(values: Float64Array): boolean {
     if (isDescending ? before <= value : before >= value) return false;
   }
   return true;
+}
+
+/** Returns longitudes without the turn that some of them leave out, each within half a turn of the one before. */
+function continued(longitudes: Float64Array): Float64Array {
+  let turns = 0;
+  return longitudes.map((longitude, index) => {
+    if (index > 0) turns -= Math.round((longitude - (longitudes[index - 1] as number)) / 360) * 360;
+    return longitude + turns;
+  });
+}
+
+/** Returns bounds of longitudes, each within half a turn of its centre. */
+function besideCentres(bounds: Float64Array, centres: Float64Array): Float64Array {
+  return bounds.map((bound, index) => {
+    const centre = centres[index >> 1] ?? bound;
+    return bound - Math.round((bound - centre) / 360) * 360;
+  });
 }
 
 /** Returns undefined if the cells overlap, leave gaps, or do not hold their centres. */

@@ -151,6 +151,37 @@ t.test("axes without order count cells", async (t) => {
   t.equal(indexAt(cellAxis(3), 2.5), 2, "the last edge is the last cell's");
 });
 
+t.test("longitudes that begin again at Greenwich or at the date line go on", async (t) => {
+  const greenwich = createAxis(
+    4,
+    valuesOf([350, 355, 0, 5], [347.5, 352.5, 352.5, 357.5, 357.5, 2.5, 2.5, 7.5]),
+    LONGITUDE,
+  );
+  t.same(dataExtent(greenwich), [347.5, 367.5]);
+  t.equal(greenwich.step, 5);
+  t.same(
+    [-10, 359, 1, 5, 180].map((place) => indexAt(greenwich, place)),
+    [0, 2, 2, 3, -1],
+  );
+  const dateLine = createAxis(4, valuesOf([170, 175, -180, -175]), LONGITUDE);
+  t.same(
+    [170, 180, -180, -175, 0].map((place) => indexAt(dateLine, place)),
+    [0, 2, 2, 3, -1],
+  );
+  const globe = createAxis(360, valuesOf([...range(180, 1, 180), ...range(0, 1, 180)]), LONGITUDE);
+  t.ok(globe.isClosed);
+  t.same(
+    [-180, -1, 0, 179].map((place) => indexAt(globe, place)),
+    [0, 179, 180, 359],
+  );
+  t.equal(createAxis(4, valuesOf([350, 355, 0, 5])).edges, undefined, "other coordinates do not");
+  t.equal(
+    createAxis(4, valuesOf([10, 80, 20, 5]), LONGITUDE).edges,
+    undefined,
+    "unless they are in no order",
+  );
+});
+
 t.test("a step is found by number, by text, and by the beginning of a date", async (t) => {
   const texts = ["2013-01-01T00:00:00", "2013-01-01T06:00:00", "2013-01-02T00:00:00"];
   const values = { ...valuesOf([0, 6, 24]), texts };
