@@ -22,7 +22,11 @@ export function chooseRange(
   values.sort();
   const low = percentileOf(values, percentiles[0]);
   const high = percentileOf(values, percentiles[1]);
-  if (low === high) return { low: low - 1, high: high + 1, isDiverging: false };
+  if (low === high) {
+    // One is lost in the rounding of large numbers.
+    const margin = Math.max(1, Math.abs(low) / 1024);
+    return { low: low - margin, high: high + margin, isDiverging: false };
+  }
   const ratio = Math.abs(high / low);
   if (low < 0 && high > 0 && ratio <= MAX_ASYMMETRY && ratio >= 1 / MAX_ASYMMETRY) {
     const [, bound] = roundRange(0, Math.max(-low, high));

@@ -71,3 +71,11 @@ t.test("every range is finite and contains the percentiles", async (t) => {
   });
   t.doesNotThrow(() => fc.assert(check));
 });
+
+t.test("the range of a single value holds it, however large it is", async (t) => {
+  t.strictSame(chooseRange(Float64Array.of(5, 5)), { low: 4, high: 6, isDiverging: false });
+  for (const value of [0, -3, 1e9, 2 ** 60, -9.96e36]) {
+    const { low, high } = chooseRange(Float64Array.of(value));
+    t.ok(low < value && value < high, `${value}`);
+  }
+});
