@@ -101,7 +101,10 @@ export function dateTicks(texts: readonly string[], first: number, last: number,
       const chosen =
         step === 1 ? begins : begins.filter((index) => isRound(texts[index] as string, level, step));
       if (chosen.length <= count && (chosen.length > 1 || (level === 0 && step === 1))) {
-        return chosen.map((value) => ({ value, label: dateLabel(texts[value] as string, level) }));
+        return chosen.map((value, place) => ({
+          value,
+          label: dateLabel(texts[value] as string, level, texts[chosen[place - 1] ?? -1]),
+        }));
       }
     }
   }
@@ -130,11 +133,12 @@ function isRound(text: string, level: number, step: number): boolean {
   return (level === 1 ? value - 1 : value) % step === 0;
 }
 
-function dateLabel(text: string, level: number): string {
+/** Returns the label of a date, with its year if neither January nor the date before tells it. */
+function dateLabel(text: string, level: number, before = text): string {
   const [year = "", month = "", day = ""] = /^(-?\d+)-(\d\d)-(\d\d)/.exec(text)?.slice(1) ?? [];
   const monthName = MONTHS[Number(month) - 1] ?? month;
   if (level === 0 || (level === 1 && month === "01")) return year;
-  if (level === 1) return monthName;
+  if (level === 1) return year === /^-?\d+/.exec(before)?.[0] ? monthName : `${monthName} ${year}`;
   const clock = text.slice(text.indexOf("T") + 1);
   if (level === 2 || (level === 3 && clock.startsWith("00"))) return `${monthName} ${Number(day)}`;
   return level === 5 ? clock : clock.slice(0, 5);

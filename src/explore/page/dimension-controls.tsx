@@ -1,14 +1,13 @@
 import { effect } from "@preact/signals-core";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { AxisDescription, AxisValues } from "../dataset-description.js";
 import { stepText } from "./axis-cells.js";
-import { axisTicks } from "./axis-ticks.js";
 import { IconButton } from "./icons.js";
 import type { ExploreModel } from "./model.js";
 import { PLAY_RATES } from "./playback.js";
+import { SliderTicks } from "./slider-ticks.js";
 import { useValue } from "./use-value.js";
 
-const TICK_COUNT = 9;
 const count = new Intl.NumberFormat("en");
 
 /** Sliders of the dimensions that are no axes of the picture. */
@@ -49,7 +48,6 @@ function Dimension({ model, index, axis, values, step }: DimensionProps) {
   const rate = useValue(model.playback.rate);
   const { dim, length } = axis;
   const last = length - 1;
-  const ticks = useMemo(() => sliderTicks(axis, values), [axis, values]);
   const move = (target: number): void => {
     model.playback.stop();
     model.setStep(index, target);
@@ -99,13 +97,7 @@ function Dimension({ model, index, axis, values, step }: DimensionProps) {
               aria-valuetext={stepText(values, step)}
               onInput={(event) => move(event.currentTarget.valueAsNumber)}
             />
-            <div class="ticks" aria-hidden="true">
-              {ticks.map(({ index: at, label }) => (
-                <span key={at} style={{ left: `${(at / last) * 100}%` }}>
-                  {label}
-                </span>
-              ))}
-            </div>
+            <SliderTicks axis={axis} values={values} />
           </div>
           <span class="dim-count muted">
             {count.format(step + 1)} / {count.format(length)}
@@ -127,28 +119,6 @@ function Dimension({ model, index, axis, values, step }: DimensionProps) {
       )}
     </fieldset>
   );
-}
-
-/** Returns labels below a slider, at indices. */
-function sliderTicks(
-  axis: AxisDescription,
-  values: AxisValues,
-): { readonly index: number; readonly label: string }[] {
-  const { length } = axis;
-  if (length < 2) return [];
-  const { texts, numbers } = values;
-  if (texts !== undefined || numbers === undefined) {
-    const byIndex = { ...values, numbers: undefined };
-    return axisTicks(axis, byIndex, 0, length - 1, TICK_COUNT).map(({ value, label }) => ({
-      index: value,
-      label,
-    }));
-  }
-  const step = Math.max(1, Math.ceil(length / TICK_COUNT));
-  return Array.from({ length: Math.ceil(length / step) }, (_, index) => ({
-    index: index * step,
-    label: String(Number(numbers[index * step]?.toPrecision(4))),
-  }));
 }
 
 /** Shows on the track which steps can be seen without reading. */

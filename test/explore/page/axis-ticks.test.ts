@@ -60,6 +60,11 @@ t.test("there are never many more ticks than asked for", async (t) => {
   }
 });
 
+t.test("months tell their years if neither January nor the tick before does", async (t) => {
+  const texts = ["2000-01-01", "2000-12-31", "2001-12-31", "2003-03-01"].map((day) => `${day}T00:00:00`);
+  t.strictSame(labels(dateTicks(texts, 0, 3, 9)), ["2000", "Dec", "Dec 2001", "Mar 2003"]);
+});
+
 t.test("an axis has ticks by what it measures", async (t) => {
   const plain = { isLatitude: false, isLongitude: false };
   const none = {
