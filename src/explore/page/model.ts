@@ -1,4 +1,5 @@
 import { batch, computed, effect, signal, untracked } from "@preact/signals-core";
+import type { Axis } from "../axis.js";
 import { type DatasetDescription, isOnGrid, type VariableDescription } from "../dataset-description.js";
 import type { Box, TooMuchAnswer } from "../protocol.js";
 import { EMPTY_VIEW, type Probe, type View } from "../view.js";
@@ -9,6 +10,7 @@ import { Camera } from "./map/camera.js";
 import type { PictureContents } from "./map/frame-painter.js";
 import { PictureLoader, type PictureRequest } from "./map/picture-loader.js";
 import { ProbeModel } from "./map/probe-model.js";
+import { shortPlace } from "./map/short-place.js";
 import { Playback } from "./playback.js";
 import { isOnSameGrid, planeOf, resolveView, variableOf } from "./resolve-view.js";
 import { ReadError, type WorkerClient } from "./worker-client.js";
@@ -228,8 +230,16 @@ export class ExploreModel {
     this.change({ x: variable.dims[x], y: variable.dims[y], box: undefined, probe: undefined });
   }
 
+  /** Puts the probe into the cell at a place, or takes it away. */
   setProbe(probe: Probe | undefined): void {
-    this.change({ probe });
+    const plane = this.#plane.peek();
+    const { axes, places } = this.resolved.peek() ?? {};
+    if (probe === undefined || plane === undefined || axes === undefined || places === undefined) {
+      this.change({ probe });
+      return;
+    }
+    const around = { x: places[axes.x] as Axis, y: places[axes.y] as Axis };
+    this.change({ probe: { ...probe, ...shortPlace(probe, plane, around, this.camera.inCells.peek()) } });
   }
 
   /** Shows the centre of a picture that is too much to read, unless the view says which part of it is wanted. */
