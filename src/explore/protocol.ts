@@ -93,6 +93,8 @@ export interface ShownRange {
   readonly low: number;
   readonly high: number;
   readonly isLog: boolean;
+  /** Values whose bytes are 2, 3, … in place of the range; others have the byte of what is above it. At most 251. */
+  readonly categories?: readonly number[] | undefined;
 }
 
 /** Draws a picture. A `show` request ends the one before: chunks that the new one does not want are cancelled. */

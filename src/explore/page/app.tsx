@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { CategoryLegend } from "./colour/category-legend.js";
 import { ColourBar } from "./colour/colour-bar.js";
 import { ColourControls } from "./colour/colour-controls.js";
 import { AxisChoice, DimensionControls } from "./dimension-controls.js";
@@ -28,6 +29,7 @@ export function App({ model }: { readonly model: ExploreModel }) {
   const [sheet, setSheet] = useState<SheetName | undefined>();
   const variable = useValue(model.variable);
   const hasProbe = useValue(model.view).probe !== undefined;
+  const categories = useValue(model.colours.categories);
   const form = variable?.problem === undefined ? variable?.form : undefined;
   return (
     <div class="app" data-sheet={sheet} data-form={form}>
@@ -44,8 +46,11 @@ export function App({ model }: { readonly model: ExploreModel }) {
       </div>
       <div class="stage">
         {form === "image" && <MapView model={model} />}
-        {form === "image" && <ColourBar model={model} />}
-        {form === "image" && (
+        {form === "image" && categories === undefined && <ColourBar model={model} />}
+        {form === "image" && categories !== undefined && (
+          <CategoryLegend model={model} categories={categories} />
+        )}
+        {form === "image" && categories === undefined && (
           <div class="sheet" data-name="colours">
             <ColourControls model={model} />
           </div>
@@ -56,7 +61,7 @@ export function App({ model }: { readonly model: ExploreModel }) {
         <StatusLine model={model} />
       </div>
       <nav class="sheets" aria-label="Panels">
-        {SHEETS.map(([name, label]) => (
+        {SHEETS.filter(([name]) => name !== "colours" || categories === undefined).map(([name, label]) => (
           <button
             key={name}
             type="button"

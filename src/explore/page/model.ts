@@ -198,6 +198,7 @@ export class ExploreModel {
   toggleLock(): void {
     const { colours } = this;
     const range = colours.range.peek();
+    if (colours.categories.peek() !== undefined) return;
     if (colours.choice.peek().isLocked || range === undefined) colours.choose({ isLocked: false });
     else
       colours.choose({

@@ -4,6 +4,7 @@ import type { RangeAnswer, ShownRange, Viewport } from "../../protocol.js";
 import type { ColourChoice, View } from "../../view.js";
 import type { ResolvedView } from "../resolve-view.js";
 import type { WorkerClient } from "../worker-client.js";
+import { type Categories, categoriesOf } from "./categories.js";
 import { scaleOf, shownRangeOf } from "./shown-range.js";
 
 /** What the colours of a picture need to know. */
@@ -26,6 +27,8 @@ export class ColourModel {
   readonly choice: ReadonlySignal<ColourChoice>;
   /** Range and histogram as they were found; undefined until then. */
   readonly found: ReadonlySignal<RangeAnswer | undefined>;
+  /** Categories of the variable; undefined if it has none, so that it has a range and a scale. */
+  readonly categories: ReadonlySignal<Categories | undefined>;
   /** Range that the picture is drawn with; undefined until it is known. */
   readonly range: ReadonlySignal<ShownRange | undefined>;
   readonly scale: ReadonlySignal<ColourScaleName>;
@@ -40,9 +43,15 @@ export class ColourModel {
       const key = this.#keyOf(resolved.value);
       return key === undefined ? undefined : this.#found.value.get(key);
     });
-    this.range = computed(() => shownRangeOf(this.choice.value, this.found.value));
+    const variable = computed(() => resolved.value?.variable);
+    this.categories = computed(() => variable.value && categoriesOf(variable.value));
+    this.range = computed(
+      () => this.categories.value?.range ?? shownRangeOf(this.choice.value, this.found.value),
+    );
     this.scale = computed(() => scaleOf(this.choice.value, this.range.value));
-    this.table = computed(() => colourTable(this.scale.value, this.choice.value.isReversed));
+    this.table = computed(
+      () => this.categories.value?.table ?? colourTable(this.scale.value, this.choice.value.isReversed),
+    );
     effect(() => this.#find(resolved.value));
   }
 
@@ -65,7 +74,7 @@ export class ColourModel {
   async fitHere(): Promise<void> {
     const { client, resolved, viewport, fail } = this.#inputs;
     const shown = resolved.peek();
-    if (shown?.axes === undefined) return;
+    if (shown?.axes === undefined || this.categories.peek() !== undefined) return;
     try {
       const { range } = await client.ask<"range">({
         kind: "range",
@@ -106,6 +115,7 @@ export class ColourModel {
 
   #keyOf(shown: ResolvedView | undefined): string | undefined {
     if (shown?.axes === undefined || shown.variable.problem !== undefined) return undefined;
+    if (this.categories.value !== undefined) return undefined;
     return `${this.#percentiles().join("-")} ${shown.variable.path}`;
   }
 

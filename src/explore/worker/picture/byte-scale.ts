@@ -37,13 +37,15 @@ export class ByteScale {
   readonly begin: number;
   readonly width: number;
   readonly #range: ShownRange;
+  readonly #categories: ReadonlyMap<number, number> | undefined;
   readonly #tables = new Map<string, Uint8Array>();
 
   constructor(packing: Packing, range: ShownRange) {
     this.packing = packing;
     this.#range = range;
     this.isLog = range.isLog;
-    const { low, high, isLog } = range;
+    const { low, high, isLog, categories } = range;
+    this.#categories = categories && new Map(categories.map((value, index) => [value, FIRST + index]));
     const [begin, end] = isLog ? [Math.log(low), Math.log(high)] : [low, high];
     this.begin = begin;
     this.width = end - begin;
@@ -51,12 +53,15 @@ export class ByteScale {
 
   /** Whether bytes are `2 + round((value - begin) / width * 251)`, so that loops may compute them. */
   get isLinear(): boolean {
-    return !this.isLog && this.width > 0 && this.packing.missing.length <= 2;
+    return (
+      this.#categories === undefined && !this.isLog && this.width > 0 && this.packing.missing.length <= 2
+    );
   }
 
   /** Returns the byte of a value; NaN is missing. */
   byteOf(value: number): number {
     if (Number.isNaN(value)) return MISSING;
+    if (this.#categories !== undefined) return this.#categories.get(value) ?? ABOVE;
     const { isLog, begin, width } = this;
     if (isLog && value <= 0) return BELOW;
     if (!(width > 0)) return value < this.#range.low ? BELOW : value > this.#range.high ? ABOVE : FIRST;

@@ -1,0 +1,75 @@
+import { useEffect, useRef } from "preact/hooks";
+import type { ExploreModel } from "../model.js";
+import { useValue } from "../use-value.js";
+import { type Categories, categoryColour } from "./categories.js";
+
+const LINE = 22;
+const SWATCH = 14;
+const GAP = 16;
+
+/** The legend in place of the colour bar: the colour and the name of each category. A canvas, since saved pictures have it too. */
+export function CategoryLegend(props: { readonly model: ExploreModel; readonly categories: Categories }) {
+  const { model, categories } = props;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const { hasMissing, hasAbove } = useValue(model.contents);
+  useEffect(() => {
+    const element = canvas.current;
+    if (element === null) return undefined;
+    const draw = (): void => drawLegend(element, categories, hasAbove);
+    draw();
+    const observer = new ResizeObserver(draw);
+    observer.observe(element);
+    const scheme = matchMedia("(prefers-color-scheme: dark)");
+    scheme.addEventListener("change", draw);
+    return () => {
+      observer.disconnect();
+      scheme.removeEventListener("change", draw);
+    };
+  }, [categories, hasAbove]);
+  return (
+    <div class="bar">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys */}
+      <section class="bar-scale categories" tabIndex={0} aria-label="Categories">
+        <canvas ref={canvas} role="img" aria-label={`Categories: ${categories.names.join(", ")}`} />
+      </section>
+      {hasMissing && (
+        <span class="legend">
+          <span class="hatch" aria-hidden="true" /> missing
+        </span>
+      )}
+    </div>
+  );
+}
+
+function drawLegend(canvas: HTMLCanvasElement, categories: Categories, hasOther: boolean): void {
+  const context = canvas.getContext("2d");
+  const { clientWidth: width } = canvas;
+  if (context === null || width === 0) return;
+  const style = getComputedStyle(canvas);
+  const font = `12px ${style.fontFamily}`;
+  context.font = font;
+  const items = categories.names.map((name, index) => ({ name, colour: categoryColour(categories, index) }));
+  if (hasOther) items.push({ name: "other", colour: categoryColour(categories, undefined) });
+  let [x, y] = [0, 0];
+  const placed = items.map(({ name, colour }) => {
+    const wide = SWATCH + 6 + context.measureText(name).width + GAP;
+    if (x > 0 && x + wide - GAP > width) [x, y] = [0, y + LINE];
+    const item = { name, colour, x, y };
+    x += wide;
+    return item;
+  });
+  const height = y + LINE;
+  canvas.style.height = `${height}px`;
+  const ratio = devicePixelRatio;
+  [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
+  context.scale(ratio, ratio);
+  context.font = font;
+  context.textBaseline = "middle";
+  for (const item of placed) {
+    const middle = item.y + LINE / 2;
+    context.fillStyle = item.colour;
+    context.fillRect(item.x, middle - SWATCH / 2, SWATCH, SWATCH);
+    context.fillStyle = style.color;
+    context.fillText(item.name, item.x + SWATCH + 6, middle);
+  }
+}
