@@ -1,6 +1,9 @@
 import { ticks } from "d3-array";
 import { format } from "d3-format";
+import { CALENDARS, type Calendar } from "../../cf/calendar.js";
 import type { AxisDescription, AxisValues } from "../dataset-description.js";
+import { shortDate } from "./axis-cells.js";
+import { daysOfIso, roundTimes, shortLabel } from "./date-ticks.js";
 
 /** A labelled place of an axis. */
 export interface Tick {
@@ -12,19 +15,10 @@ export interface Tick {
 /** Steps in degrees that people expect; smaller ones are decimal. */
 const DEGREE_STEPS = [1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180];
 
+/** In days, which are no exact milliseconds. */
+const HALF_MILLISECOND = 0.5 / 86_400_000;
+
 const wholeNumber = format(",");
-
-const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
-
-/** Parts of an ISO date, coarse first: what tells two apart, and steps in which ticks may follow each other. */
-const DATE_PARTS = [
-  { end: /^-?\d+/, steps: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] },
-  { end: /^-?\d+-\d\d/, steps: [1, 3, 6] },
-  { end: /^-?\d+-\d\d-\d\d/, steps: [1, 5, 10] },
-  { end: /^-?\d+-\d\d-\d\dT\d\d/, steps: [1, 3, 6, 12] },
-  { end: /^-?\d+-\d\d-\d\dT\d\d:\d\d/, steps: [1, 5, 10, 15, 30] },
-  { end: /^.*$/, steps: [1, 5, 10, 15, 30] },
-] as const;
 
 /** Returns the ticks of an axis between two of its values, in any order; about as many as asked for, and never many more. */
 export function axisTicks(
@@ -35,7 +29,7 @@ export function axisTicks(
   count: number,
 ): Tick[] {
   const [low, high] = from < to ? [from, to] : [to, from];
-  const { texts, numbers } = values;
+  const { texts, numbers, calendar } = values;
   if (texts === undefined) {
     if (axis.isLatitude || axis.isLongitude) {
       return degreeTicks(low, high, count, axis.isLatitude ? "latitude" : "longitude");
@@ -44,8 +38,9 @@ export function axisTicks(
   }
   const steps = stepsBetween(values, axis.length, low, high);
   if (steps === undefined) return [];
-  const labelled =
-    values.calendar === undefined ? textTicks(texts, ...steps, count) : dateTicks(texts, ...steps, count);
+  const known = calendar === undefined ? undefined : CALENDARS[calendar];
+  const dates = known && cellTicks(texts, known, ...steps, count);
+  const labelled = dates ?? textTicks(texts, ...steps, count);
   return numbers === undefined
     ? labelled
     : labelled.map(({ value, label }) => ({ value: numbers[value] as number, label }));
@@ -87,66 +82,50 @@ export function degreesText(value: number, kind: "latitude" | "longitude", decim
   return `${written}°${turned > 0 ? positive : negative}`;
 }
 
-/**
- * Returns ticks of dates, in the calendar that the dates are written in: the first steps of years, months, days, hours.
- * @param texts ISO dates, ascending or descending. Ticks are at indices of it.
- */
-export function dateTicks(texts: readonly string[], first: number, last: number, count: number): Tick[] {
-  for (const [level, { end, steps }] of [...DATE_PARTS.entries()].reverse()) {
-    const begins = beginnings(texts, first, last, end);
-    const coarser = DATE_PARTS[level - 1]?.end;
-    // If hours tell all steps apart, minutes say nothing.
-    if (coarser !== undefined && beginnings(texts, first, last, coarser).length === begins.length) continue;
-    for (const step of steps) {
-      const chosen =
-        step === 1 ? begins : begins.filter((index) => isRound(texts[index] as string, level, step));
-      if (chosen.length <= count && (chosen.length > 1 || (level === 0 && step === 1))) {
-        return chosen.map((value, place) => ({
-          value,
-          label: dateLabel(texts[value] as string, level, texts[chosen[place - 1] ?? -1]),
-        }));
-      }
-    }
+/** Returns ticks at the cells that follow round times, of ascending or descending dates; undefined if there are none. */
+function cellTicks(
+  texts: readonly string[],
+  calendar: Calendar,
+  first: number,
+  last: number,
+  count: number,
+): Tick[] | undefined {
+  const isDescending = (texts[first] as string) > (texts[last] as string);
+  const indexOf = (nth: number): number => (isDescending ? last - nth : first + nth);
+  const daysAt = (nth: number): number => daysOfIso(texts[indexOf(nth)] as string, calendar);
+  const length = last - first + 1;
+  const [begin, end] = [daysAt(0), daysAt(length - 1)];
+  // A month of which only the middle is there begins half a step before.
+  const low = begin - (end - begin) / Math.max(1, length - 1) / 2;
+  // Ticks are no denser than cells.
+  let times = roundTimes(calendar, low, end, Math.min(count, length));
+  for (let fewer = count - 1; times.positions.length > count; fewer--)
+    times = roundTimes(calendar, low, end, fewer);
+  const cells = new Set(
+    times.positions.map((position) => firstFrom(position - HALF_MILLISECOND, length, daysAt)),
+  );
+  const ticks = Array.from(cells).map((nth, place, all): Tick => {
+    const before = place === 0 ? undefined : daysAt(all[place - 1] as number);
+    return { value: indexOf(nth), label: shortLabel(calendar, times.step, daysAt(nth), before) };
+  });
+  if (ticks.length === 0) return undefined;
+  return isDescending ? ticks.reverse() : ticks;
+}
+
+/** Returns the first of ascending values that is not below a bound; the last one if all are. */
+function firstFrom(bound: number, length: number, valueAt: (nth: number) => number): number {
+  let [low, high] = [0, length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (valueAt(middle) < bound) low = middle + 1;
+    else high = middle;
   }
-  return textTicks(texts, first, last, count);
-}
-
-/** Returns indices of steps at which a part of the date differs from the step before; the first one too. */
-function beginnings(texts: readonly string[], first: number, last: number, part: RegExp): number[] {
-  const indices: number[] = [];
-  // The first step seldom begins a month, but the step before it tells.
-  let before = part.exec(texts[first - 1] ?? "")?.[0];
-  for (let index = first; index <= last; index++) {
-    const own = part.exec(texts[index] as string)?.[0];
-    if (own !== undefined && own !== before) indices.push(index);
-    before = own ?? before;
-  }
-  return indices;
-}
-
-/** Whether the last part of a date is a multiple of a step: of years, of months from January, of days from the first. */
-function isRound(text: string, level: number, step: number): boolean {
-  const parts = /^(-?\d+)-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)/.exec(text);
-  if (parts === null) return false;
-  const value = Number(parts[level + 1]);
-  if (level === 2) return value === 1 || (value % step === 1 && value < 30);
-  return (level === 1 ? value - 1 : value) % step === 0;
-}
-
-/** Returns the label of a date, with its year if neither January nor the date before tells it. */
-function dateLabel(text: string, level: number, before = text): string {
-  const [year = "", month = "", day = ""] = /^(-?\d+)-(\d\d)-(\d\d)/.exec(text)?.slice(1) ?? [];
-  const monthName = MONTHS[Number(month) - 1] ?? month;
-  if (level === 0 || (level === 1 && month === "01")) return year;
-  if (level === 1) return year === /^-?\d+/.exec(before)?.[0] ? monthName : `${monthName} ${year}`;
-  const clock = text.slice(text.indexOf("T") + 1);
-  if (level === 2 || (level === 3 && clock.startsWith("00"))) return `${monthName} ${Number(day)}`;
-  return level === 5 ? clock : clock.slice(0, 5);
+  return low;
 }
 
 function textTicks(texts: readonly string[], first: number, last: number, count: number): Tick[] {
   const step = Math.max(1, Math.ceil((last - first + 1) / Math.max(1, count)));
-  return multiples(first, last, step).map((value) => ({ value, label: texts[value] as string }));
+  return multiples(first, last, step).map((value) => ({ value, label: shortDate(texts[value] as string) }));
 }
 
 function indexTicks(length: number, low: number, high: number, count: number): Tick[] {

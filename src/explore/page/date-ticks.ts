@@ -3,7 +3,7 @@ import type { Calendar, CalendarDate } from "../../cf/calendar.js";
 /** A labelled place on a time axis. */
 export interface DateTick {
   /** Days since day 0 of the calendar. */
-  readonly position: number;
+  readonly value: number;
   /** One or two lines: the second is the date or year that begins there. */
   readonly label: string;
 }
@@ -27,7 +27,7 @@ export function daysOfIso(text: string, calendar: Calendar): number {
 }
 
 /** Distance of ticks: a number of years, months, days or seconds, and how many days that is about. */
-type Step = readonly [unit: "year" | "month" | "day" | "second", count: number, days: number];
+export type Step = readonly [unit: "year" | "month" | "day" | "second", count: number, days: number];
 
 const STEPS: readonly Step[] = [
   ...[
@@ -38,19 +38,32 @@ const STEPS: readonly Step[] = [
   ...[1, 2, 5].map((count): Step => ["year", count, count * 365]),
 ];
 
+/** Times at equal distances. */
+export interface RoundTimes {
+  readonly step: Step;
+  /** Days since day 0 of the calendar. */
+  readonly positions: readonly number[];
+}
+
 /**
- * Returns ticks at round dates of a calendar.
+ * Returns round times of a calendar.
  * @param low Days since day 0 of the calendar, as `high`.
  * @param maxCount About how many there may be.
  */
-export function dateTicks(calendar: Calendar, low: number, high: number, maxCount: number): DateTick[] {
-  if (!(high > low) || !Number.isFinite(high - low)) return [];
+export function roundTimes(calendar: Calendar, low: number, high: number, maxCount: number): RoundTimes {
   const least = (high - low) / Math.max(1, maxCount);
   const step = STEPS.find(([, , days]) => days >= least) ?? yearStep(least / 365);
+  if (!(high > low) || !Number.isFinite(high - low)) return { step, positions: [] };
   const positions = positionsOf(calendar, step, low, high).filter((each) => each >= low && each <= high);
-  return positions.map((position, index) => ({
-    position,
-    label: labelOf(calendar, step, position, positions[index - 1]),
+  return { step, positions };
+}
+
+/** Returns ticks at round times of a calendar; see {@link roundTimes}. */
+export function dateTicks(calendar: Calendar, low: number, high: number, maxCount: number): DateTick[] {
+  const { step, positions } = roundTimes(calendar, low, high, maxCount);
+  return positions.map((value, index) => ({
+    value,
+    label: labelOf(calendar, step, value, positions[index - 1]).join("\n"),
   }));
 }
 
@@ -90,32 +103,42 @@ function monthStart(calendar: Calendar, month: number): number {
   return calendar.daysOf([Math.floor(month / 12), (((month % 12) + 12) % 12) + 1, 1]);
 }
 
-/** `06:00`, `03-05`, `2013-03`, `2013`; below it the date or year if the tick before has another one, or there is none. */
+/** Returns `06:00`, `Mar 5`, `Mar` or `2013`; then the date or year if the tick before has another one, or there is none. */
 function labelOf(
   calendar: Calendar,
   [unit, count]: Step,
   position: number,
   before: number | undefined,
-): string {
+): [own: string, begun?: string] {
   const [date, seconds] = split(calendar, position);
-  const [year] = date;
-  if (unit === "year") return String(year);
+  const [year, month, day] = date;
+  if (unit === "year") return [String(year)];
   const previous = before === undefined ? undefined : split(calendar, before)[0];
   if (unit === "second") {
     const isSame = previous?.every((part, index) => part === date[index]) === true;
-    return clockText(seconds, count) + (isSame ? "" : `\n${dateText(date)}`);
+    return isSame ? [clockText(seconds, count)] : [clockText(seconds, count), dateText(date)];
   }
-  const isSameYear = previous?.[0] === year;
-  const short = dateText(date).slice(-5);
-  if (unit === "month") return monthName(date) + (isSameYear ? "" : `\n${year}`);
-  return short + (isSameYear ? "" : `\n${year}`);
+  const monthName = MONTHS[month - 1] ?? String(month);
+  const own = unit === "month" ? monthName : `${monthName} ${day}`;
+  return previous?.[0] === year ? [own] : [own, String(year)];
+}
+
+/** Returns a label of one line: the date instead of its midnight, the year instead of January, and `Dec 2001` after another year. */
+export function shortLabel(
+  calendar: Calendar,
+  step: Step,
+  position: number,
+  before: number | undefined,
+): string {
+  const [[year, month, day], seconds] = split(calendar, position);
+  const [own, begun] = labelOf(calendar, step, position, before);
+  if (step[0] === "second") return Math.round(seconds * 1000) === 0 ? `${MONTHS[month - 1]} ${day}` : own;
+  if (step[0] !== "month") return own;
+  if (month === 1) return String(year);
+  return before === undefined || begun === undefined ? own : `${own} ${begun}`;
 }
 
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
-
-function monthName([, month]: CalendarDate): string {
-  return MONTHS[month - 1] ?? String(month);
-}
 
 /** Returns the date, and the seconds of the day rounded to milliseconds. */
 function split(calendar: Calendar, position: number): [CalendarDate, number] {

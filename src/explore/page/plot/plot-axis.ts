@@ -50,7 +50,7 @@ export interface PlotZoom {
 export function createPlotAxis(axis: AxisDescription, values: AxisValues, attrs: JsonObject = {}): PlotAxis {
   const { dim, length, role } = axis;
   const isVertical = role === "Z";
-  const calendar = values.calendar === undefined ? undefined : CALENDARS[values.calendar.toLowerCase()];
+  const calendar = values.calendar === undefined ? undefined : CALENDARS[values.calendar];
   const positions = calendar === undefined ? values.numbers : daysOf(values, calendar);
   const order = positions?.length === length ? orderOf(positions) : undefined;
   if (positions === undefined || order === undefined) {

@@ -1,6 +1,6 @@
 import type uPlot from "uplot";
-import { numberTicks } from "../axis-ticks.js";
-import { type DateTick, dateTicks } from "../date-ticks.js";
+import { numberTicks, type Tick } from "../axis-ticks.js";
+import { dateTicks } from "../date-ticks.js";
 import type { PlotContent } from "./shown-plot.js";
 
 /** Colours of a plot: CSS colours. */
@@ -109,7 +109,7 @@ function lonePoints(plot: uPlot, series: number, areShown: boolean): number[] | 
 function positionTicks({ calendar, names }: PlotContent, isVertical: boolean): Partial<uPlot.Axis> {
   const distance = isVertical ? TICK_DISTANCE.vertical : TICK_DISTANCE.horizontal;
   if (calendar === undefined && names === undefined) return {};
-  let ticks: readonly DateTick[] = [];
+  let ticks: readonly Tick[] = [];
   return {
     splits: (plot, _axis, low, high) => {
       const length = (isVertical ? plot.bbox.height : plot.bbox.width) / devicePixelRatio;
@@ -118,7 +118,7 @@ function positionTicks({ calendar, names }: PlotContent, isVertical: boolean): P
         calendar === undefined
           ? nameTicks(names ?? [], low, high, count)
           : dateTicks(calendar, low, high, count);
-      return ticks.map(({ position }) => position);
+      return ticks.map(({ value }) => value);
     },
     values: () => ticks.map(({ label }) => (isVertical ? label.replace("\n", " ") : label)),
   };
@@ -128,10 +128,10 @@ function valueTicks({ valueTick }: PlotContent): Partial<uPlot.Axis> {
   return valueTick === undefined ? {} : { values: (_plot, splits) => splits.map(valueTick) };
 }
 
-function nameTicks(names: readonly string[], low: number, high: number, count: number): DateTick[] {
+function nameTicks(names: readonly string[], low: number, high: number, count: number): Tick[] {
   return numberTicks(low, high, count)
     .filter(({ value }) => Number.isInteger(value) && value >= 0 && value < names.length)
-    .map(({ value }) => ({ position: value, label: names[value] as string }));
+    .map(({ value }) => ({ value, label: names[value] as string }));
 }
 
 /** Returns the width of the labels at the side of a plot. */

@@ -122,7 +122,7 @@ function codeCoordinate(
   // xarray makes durations of these.
   if (calendar === undefined)
     return DURATION_UNITS.test(units) || texts !== undefined ? undefined : { numbers };
-  if (texts === undefined || !NUMPY_CALENDARS.has(calendar.toLowerCase())) return undefined;
+  if (texts === undefined || !NUMPY_CALENDARS.has(calendar)) return undefined;
   const isNumpyDate = (date = ""): boolean => date >= "1678" && date < "2262" && /^\d{4}-/.test(date);
   return isNumpyDate(texts[0]) && isNumpyDate(texts.at(-1)) ? { dates: texts } : undefined;
 }
