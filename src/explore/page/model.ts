@@ -1,5 +1,4 @@
 import { batch, computed, effect, signal, untracked } from "@preact/signals-core";
-import type { Axis } from "../axis.js";
 import { type DatasetDescription, isOnGrid, type VariableDescription } from "../dataset-description.js";
 import type { Box, TooMuchAnswer } from "../protocol.js";
 import { EMPTY_VIEW, type Probe, type View } from "../view.js";
@@ -194,20 +193,6 @@ export class ExploreModel {
     this.view.value = { ...this.view.peek(), ...part };
   }
 
-  /** Keeps scale and range as they are for other variables too, or no longer. */
-  toggleLock(): void {
-    const { colours } = this;
-    const range = colours.range.peek();
-    if (colours.categories.peek() !== undefined) return;
-    if (colours.choice.peek().isLocked || range === undefined) colours.choose({ isLocked: false });
-    else
-      colours.choose({
-        isLocked: true,
-        scale: colours.scale.peek(),
-        range: { low: range.low, high: range.high },
-      });
-  }
-
   /** Moves to a step of an axis. */
   setStep(axis: number, step: number): void {
     const resolved = this.resolved.peek();
@@ -233,14 +218,10 @@ export class ExploreModel {
 
   /** Puts the probe into the cell at a place, or takes it away. */
   setProbe(probe: Probe | undefined): void {
-    const plane = this.#plane.peek();
-    const { axes, places } = this.resolved.peek() ?? {};
-    if (probe === undefined || plane === undefined || axes === undefined || places === undefined) {
-      this.change({ probe });
-      return;
-    }
-    const around = { x: places[axes.x] as Axis, y: places[axes.y] as Axis };
-    this.change({ probe: { ...probe, ...shortPlace(probe, plane, around, this.camera.inCells.peek()) } });
+    const [plane, shown] = [this.#plane.peek(), this.resolved.peek()];
+    const isPlaced = probe !== undefined && plane !== undefined && shown !== undefined;
+    const place = isPlaced ? shortPlace(probe, plane, shown, this.camera.inCells.peek()) : {};
+    this.change({ probe: probe && { ...probe, ...place } });
   }
 
   /** Shows the centre of a picture that is too much to read, unless the view says which part of it is wanted. */

@@ -33,7 +33,10 @@ export function statusOf(model: ExploreModel): Status {
     const text = failure.sentence.includes(failure.requestId ?? "\0")
       ? failure.sentence
       : `${failure.sentence}${id}`;
-    messages.push({ kind: "error", text, actions: failure.mayRetry ? RETRY : [] });
+    // An answer has an id: without one the server is away, and what is shown may be outdated by now.
+    const isAway = failure.mayRetry && failure.requestId === undefined;
+    const shown = isAway && model.picture.frame.value !== undefined ? ` ${beforeSentence(model)}` : "";
+    messages.push({ kind: "error", text: text + shown, actions: failure.mayRetry ? RETRY : [] });
   }
   const dataset = model.dataset.value;
   if (dataset === undefined)
@@ -87,6 +90,10 @@ function tooMuchMessage(model: ExploreModel): StatusMessage | undefined {
   return { kind: "note", text: `This picture ${cost}.`, actions: [showCentre, readAll] };
 }
 
+function beforeSentence({ picture }: ExploreModel): string {
+  return `What is shown was read before ${picture.failedAt.toTimeString().slice(0, 5)}.`;
+}
+
 function missingSentence(model: ExploreModel): string | undefined {
   const frame = model.picture.frame.value;
   if (frame === undefined || frame.done < frame.total || frame.cells === 0 || frame.missing < frame.cells)
@@ -104,6 +111,8 @@ function progressOf(model: ExploreModel): { readonly progress: string; readonly 
   const { done, total, ms, isComplete } = progress;
   if (isComplete)
     return { progress: `${count(done)}/${count(total)} chunks · ${Math.round(ms)} ms`, isBusy: false };
+  if (model.picture.failure.value !== undefined)
+    return { progress: `${count(done)}/${count(total)} chunks`, isBusy: false };
   const coarse = frame?.isWhole === true && frame.done < frame.total ? " Coarse view; sharpening." : "";
   return { progress: `Reading ${count(done)} of ${count(total)} chunks…${coarse}`, isBusy: true };
 }

@@ -1,5 +1,6 @@
 import { setImmediate, setTimeout } from "node:timers/promises";
 import t, { type Test } from "tap";
+import { shortBox } from "../../../src/explore/page/map/short-place.js";
 import { ExploreModel } from "../../../src/explore/page/model.js";
 import { statusOf } from "../../../src/explore/page/status-text.js";
 import { parseViewHash } from "../../../src/explore/page/view-hash.js";
@@ -190,6 +191,35 @@ t.test("a failure is a sentence with the request's id, and can be tried again", 
   t.strictSame(statusOf(model).messages, []);
 });
 
+t.test(
+  "a server that is away does not take the picture with it, and the page says how old that is",
+  async (t) => {
+    const { worker, model } = await open();
+    const first = last(worker.of("show"));
+    worker.answer(first.id, frame(first));
+    model.setStep(0, 1);
+    await until(() => last(worker.of("show")) !== first);
+    worker.answer(last(worker.of("show")).id, {
+      kind: "failed",
+      sentence: "The server does not answer.",
+      requestId: undefined,
+      mayRetry: true,
+    });
+    const { messages, isBusy } = statusOf(model);
+    t.match(messages[0]?.text, /^The server does not answer\. What is shown was read before \d\d:\d\d\.$/);
+    t.equal(isBusy, false);
+  },
+);
+
+t.test("a box that rests is short to write", async (t) => {
+  const { worker, model } = await open();
+  model.camera.zoom(1 / 3, { x: 10.123456789, y: 20.987654321 });
+  await until(() => worker.of("show").length > 1 && !last(worker.of("show")).isMoving);
+  const { box } = model.view.value;
+  for (const edge of Object.values(box!)) t.match(String(edge), /^-?\d+(?:\.\d{1,4})?$/);
+  t.strictSame(shortBox(box!), box);
+});
+
 t.test("what is too much to read unasked is read when a person agrees", async (t) => {
   const { worker, model } = await open("box=0,0,10,10");
   worker.answer(last(worker.of("show")).id, { kind: "too-much", chunks: 412, bytes: 1.6e9 });
@@ -242,7 +272,7 @@ t.test("locked colours stay for another variable, others do not", async (t) => {
   await until(() => last(worker.of("show")).selection.variable === "rain");
   t.equal(model.colours.scale.value, "viridis");
   model.colours.setRange(1, 2);
-  model.toggleLock();
+  model.colours.toggleLock();
   model.chooseVariable("t2m");
   t.match(model.colours.range.value, { low: 1, high: 2 });
 });

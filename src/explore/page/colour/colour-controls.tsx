@@ -65,7 +65,7 @@ export function ColourControls({ model }: { readonly model: ExploreModel }) {
         isSet={choice.isSymmetric}
         onChange={(isSymmetric) => colours.choose({ isSymmetric })}
       />
-      <Check label="lock" isSet={choice.isLocked} onChange={() => model.toggleLock()} />
+      <Check label="lock" isSet={choice.isLocked} onChange={() => model.colours.toggleLock()} />
     </section>
   );
 }

@@ -70,6 +70,19 @@ export class ColourModel {
     });
   }
 
+  /** Keeps scale and range as they are for other variables too, or no longer. */
+  toggleLock(): void {
+    const range = this.range.peek();
+    if (this.categories.peek() !== undefined) return;
+    if (this.choice.peek().isLocked || range === undefined) this.choose({ isLocked: false });
+    else
+      this.choose({
+        isLocked: true,
+        scale: this.scale.peek(),
+        range: { low: range.low, high: range.high },
+      });
+  }
+
   /** Fits the range to what is visible. */
   async fitHere(): Promise<void> {
     const { client, resolved, viewport, fail } = this.#inputs;

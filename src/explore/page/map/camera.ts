@@ -2,6 +2,7 @@ import { batch, computed, type ReadonlySignal, type Signal, signal } from "@prea
 import type { Box, Viewport } from "../../protocol.js";
 import type { View } from "../../view.js";
 import { fitBox, type Place, type Plane, panBox, type Size, wholeBox, zoomBox } from "./plane-box.js";
+import { shortBox } from "./short-place.js";
 
 /** Size of the canvas in CSS pixels, and device pixels per CSS pixel. */
 export interface CanvasSize extends Size {
@@ -79,6 +80,8 @@ export class Camera {
     if (plane === undefined || box === undefined) return;
     const cells = Math.abs((box.top - box.bottom) / plane.y.cell);
     this.zoom(Math.min(0.5, CENTRE_CELLS / cells));
+    const centre = this.#view.peek().box;
+    this.show(centre && shortBox(centre));
   }
 
   /** Shows a box; the whole plane if none is given. */
@@ -89,12 +92,19 @@ export class Camera {
     });
   }
 
-  /** Sets {@link isMoving} until nothing has moved for a moment. */
+  /** Sets {@link isMoving} until nothing has moved for a moment; then the box is rounded for the address. */
   noteMovement(): void {
     this.isMoving.value = true;
     clearTimeout(this.#restTimer);
     this.#restTimer = setTimeout(() => {
-      this.isMoving.value = false;
+      batch(() => {
+        this.isMoving.value = false;
+        const view = this.#view.peek();
+        if (view.box === undefined) return;
+        // Not while it moves: errors of rounding would add up.
+        const box = shortBox(view.box);
+        if (!isSameBox(box, view.box)) this.#view.value = { ...view, box };
+      });
     }, REST_MS);
   }
 }

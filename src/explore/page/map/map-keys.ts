@@ -36,7 +36,7 @@ const KEYS: Readonly<Record<string, (model: ExploreModel) => void>> = {
   c: nextScale,
   i: (model) => model.colours.choose({ isReversed: !model.colours.choice.peek().isReversed }),
   r: (model) => void model.colours.fitHere(),
-  l: (model) => model.toggleLock(),
+  l: (model) => model.colours.toggleLock(),
   s: (model) => model.colours.choose({ isSymmetric: !model.colours.choice.peek().isSymmetric }),
   p: toggleCrossHair,
   t: plotHere,

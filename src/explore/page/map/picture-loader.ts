@@ -42,6 +42,8 @@ export class PictureLoader {
   readonly isDimmed = signal(false);
   readonly tooMuch = signal<TooMuchAnswer | undefined>(undefined);
   readonly failure = signal<FailedAnswer | undefined>(undefined);
+  /** Time of the last failure. */
+  failedAt = new Date();
 
   #asked: PictureRequest | undefined;
   /** The last request as text: a change of colours alone needs no other picture. */
@@ -105,6 +107,7 @@ export class PictureLoader {
 
   #receive(request: PictureRequest, answer: AnswerOf<"show"> | FailedAnswer, ms: number): void {
     if (answer.kind === "failed") {
+      this.failedAt = new Date();
       this.failure.value = answer as FailedAnswer;
       return;
     }
