@@ -3,7 +3,7 @@ import { COLOUR_SCALES, type ColourScaleName, colourTable } from "../../../colou
 import { IconButton } from "../icons.js";
 import type { ExploreModel } from "../model.js";
 import { useValue } from "../use-value.js";
-import { roundToRange } from "./shown-range.js";
+import { rangeText } from "./shown-range.js";
 
 const SCALES = Object.keys(COLOUR_SCALES) as ColourScaleName[];
 const PERCENTILES: readonly (readonly [number, number, string])[] = [
@@ -96,7 +96,7 @@ function Check(props: {
 function RangeInput({ model, end }: { readonly model: ExploreModel; readonly end: "low" | "high" }) {
   const range = useValue(model.colours.range);
   const [text, setText] = useState("");
-  const shown = range === undefined ? "" : String(roundToRange(range[end], range));
+  const shown = range === undefined ? "" : rangeText(range[end], range);
   useEffect(() => setText(shown), [shown]);
   const apply = (): void => {
     const value = Number(text);
@@ -109,7 +109,7 @@ function RangeInput({ model, end }: { readonly model: ExploreModel; readonly end
       class="number"
       type="text"
       inputMode="decimal"
-      size={8}
+      style={{ minWidth: `${shown.length + 3}ch` }}
       aria-label={end === "low" ? "Range from" : "Range to"}
       value={text}
       onInput={(event) => setText(event.currentTarget.value)}

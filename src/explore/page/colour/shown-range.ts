@@ -48,3 +48,17 @@ export function roundToRange(value: number, range: ShownRange): number {
   const digits = 2 - Math.floor(Math.log10(length));
   return Number.isFinite(digits) ? Number(value.toFixed(Math.max(0, Math.min(20, digits)))) : value;
 }
+
+/** Characters of a number beyond which its exponent is shorter. */
+const MAX_PLAIN = 8;
+
+/** Writes an end of a range, with the digits that matter beside its length. */
+export function rangeText(value: number, range: ShownRange): string {
+  const rounded = roundToRange(value, range);
+  const plain = String(rounded);
+  if (plain.length <= MAX_PLAIN || rounded === 0) return plain;
+  const length = range.isLog ? Math.abs(value) / 10 : range.high - range.low;
+  const digits = 2 + Math.max(0, Math.ceil(Math.log10(Math.abs(rounded) / length)));
+  const short = rounded.toExponential(Math.min(15, digits)).replace(/\.?0*e\+?/, "e");
+  return short.length < plain.length ? short : plain;
+}

@@ -1,6 +1,7 @@
 import t from "tap";
 import {
   positionInRange,
+  rangeText,
   roundToRange,
   scaleOf,
   shownRangeOf,
@@ -73,4 +74,14 @@ t.test("an end that is dragged is rounded to what can be seen", async (t) => {
   t.equal(roundToRange(251.23456, { low: 240, high: 300, isLog: false }), 251.2);
   t.equal(roundToRange(0.00123456, { low: 0, high: 0.01, isLog: false }), 0.0012);
   t.equal(roundToRange(123456, { low: 0, high: 1e6, isLog: false }), 123456);
+});
+
+t.test("an end is written in few characters", async (t) => {
+  const between = (low: number, high: number) => ({ low, high, isLog: false });
+  t.equal(rangeText(2.44e8, between(2.44e8, 2.92e8)), "2.44e8");
+  t.equal(rangeText(9007202000123456, between(9.0072e15, 9.00721e15)), "9.007202e15");
+  t.equal(rangeText(-9.75e-10, between(-9.75e-10, 0)), "-9.75e-10");
+  t.equal(rangeText(0.0054, between(0, 5.4)), "0.01");
+  t.equal(rangeText(0, between(0, 1)), "0");
+  t.equal(rangeText(1e20, { low: 1, high: 1e20, isLog: true }), "1e20");
 });
