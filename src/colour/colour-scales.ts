@@ -6,6 +6,7 @@ import {
   interpolateInferno,
   interpolateMagma,
   interpolatePuOr,
+  interpolateRainbow,
   interpolateRdBu,
   interpolateTurbo,
   interpolateViridis,
@@ -14,8 +15,8 @@ import {
 
 /** A colour scale. */
 export interface ColourScale {
-  /** Use of it: from low to high, or away from a middle. */
-  readonly kind: "sequential" | "diverging";
+  /** Use of it: from low to high, away from a middle, or round a circle such as directions. */
+  readonly kind: "sequential" | "diverging" | "cyclic";
   /** Returns a CSS colour, for a position from 0 to 1. */
   readonly interpolate: (position: number) => string;
 }
@@ -35,6 +36,7 @@ export const COLOUR_SCALES = Object.freeze({
   rdbu: { kind: "diverging", interpolate: (position: number) => interpolateRdBu(1 - position) },
   puor: { kind: "diverging", interpolate: (position: number) => interpolatePuOr(1 - position) },
   brbg: { kind: "diverging", interpolate: (position: number) => interpolateBrBG(position) },
+  cyclic: { kind: "cyclic", interpolate: interpolateRainbow },
 } as const satisfies Record<string, ColourScale>);
 
 /** Name of a colour scale. */

@@ -80,3 +80,9 @@ t.test("categories have different colours, few or many", async (t) => {
     t.ok(distinct.size >= Math.min(count, 200), `${count}`);
   }
 });
+
+t.test("a cyclic scale ends with the colour that it begins with", async (t) => {
+  const table = colourTable("cyclic");
+  t.same([...table.subarray(0, 3)], [...table.subarray(255 * 3)]);
+  t.notSame([...table.subarray(0, 3)], [...table.subarray(128 * 3, 129 * 3)]);
+});
