@@ -104,14 +104,19 @@ export function pointOf(box: Box, size: Size, place: Place): Place {
   };
 }
 
+/** Part of a pixel that is rounding. */
+const EDGE = 1e-6;
+
 /** Returns the pixels whose middles lie on the plane: from `left` and `top` to before `right` and `bottom`. */
 export function planePixels(plane: Plane, box: Box, size: Size) {
   const first = pointOf(box, size, { x: plane.x.low, y: plane.y.low });
   const last = pointOf(box, size, { x: plane.x.high, y: plane.y.high });
   const [left, right] = plane.x.wraps ? [0, size.width] : [first.x, last.x].sort((one, other) => one - other);
   const [top, bottom] = [first.y, last.y].sort((one, other) => one - other);
-  const pixelAt = (edge: number | undefined): number => Math.ceil((edge as number) - 0.5);
-  return { left: pixelAt(left), right: pixelAt(right), top: pixelAt(top), bottom: pixelAt(bottom) };
+  // A middle on the very edge is outside of it, however the sums are rounded.
+  const begin = (edge: number | undefined): number => Math.ceil((edge as number) - 0.5 + EDGE);
+  const end = (edge: number | undefined): number => Math.ceil((edge as number) - 0.5 - EDGE);
+  return { left: begin(left), right: end(right), top: begin(top), bottom: end(bottom) };
 }
 
 /** Returns how many times as long one unit along y is as one along x, on the canvas; undefined if that is free. */

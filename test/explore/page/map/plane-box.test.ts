@@ -113,4 +113,10 @@ t.test("pixels of the plane are those whose middles lie on it", async (t) => {
     bottom: 300,
   });
   t.strictSame(planePixels({ ...plane, x: GLOBE.x }, box, SIZE).left, 0, "a globe has no edge");
+  // The middles of the first and the last row with data are at the poles.
+  for (const rounding of [-1e-12, 0, 1e-12]) {
+    const around = { left: -180, right: 180, bottom: -105 + rounding, top: 105 + rounding };
+    const { top, bottom } = planePixels(GLOBE, around, { width: 360, height: 7 });
+    t.strictSame([top, bottom], [1, 6]);
+  }
 });
