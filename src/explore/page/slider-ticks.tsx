@@ -30,12 +30,18 @@ export function SliderTicks({
   return (
     <div class="ticks" aria-hidden="true" ref={element}>
       {ticks.map(({ index, label }) => (
-        <span key={index} style={{ left: `${(index / (axis.length - 1)) * 100}%` }}>
+        <span key={index} style={placeAt(index / (axis.length - 1))}>
           {label}
         </span>
       ))}
     </div>
   );
+}
+
+/** Returns the style of a label at a position from 0 to 1: those at the ends stay on a narrow screen. */
+function placeAt(position: number) {
+  const shift = position < 0.05 ? 20 : position > 0.95 ? 80 : 50;
+  return { left: `${position * 100}%`, transform: `translateX(-${shift}%)` };
 }
 
 /** Returns labels below a slider, at indices. */
