@@ -5,6 +5,7 @@ import { stepText } from "./axis-cells.js";
 import { IconButton } from "./icons.js";
 import type { ExploreModel } from "./model.js";
 import { PLAY_RATES } from "./playback.js";
+import { otherAxes } from "./resolve-view.js";
 import { SliderTicks } from "./slider-ticks.js";
 import { useValue } from "./use-value.js";
 
@@ -15,9 +16,7 @@ export function DimensionControls({ model }: { readonly model: ExploreModel }) {
   const resolved = useValue(model.resolved);
   if (resolved?.axes === undefined) return null;
   const { variable, axes, values, at } = resolved;
-  const others = variable.axes
-    .map((_, index) => index)
-    .filter((index) => index !== axes.x && index !== axes.y);
+  const others = otherAxes(variable, axes);
   if (others.length === 0) return null;
   return (
     <section class="dimensions" aria-label="Dimensions">

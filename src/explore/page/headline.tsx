@@ -3,6 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { stepText } from "./axis-cells.js";
 import { openHelp } from "./help-dialog.js";
 import type { ExploreModel } from "./model.js";
+import { otherAxes } from "./resolve-view.js";
 import { useValue } from "./use-value.js";
 
 /** Milliseconds for which the page says that a link was copied. */
@@ -56,9 +57,7 @@ function shownStep(model: ExploreModel): { readonly asked: string; readonly show
   if (resolved?.axes === undefined) return undefined;
   const { axes, variable, values } = resolved;
   const textOf = (at: readonly number[]): string =>
-    variable.axes
-      .map((_, axis) => axis)
-      .filter((axis) => axis !== axes.x && axis !== axes.y)
+    otherAxes(variable, axes)
       .sort((one, other) => rank(variable.axes[one]?.role) - rank(variable.axes[other]?.role))
       .map((axis) => stepText(values[axis] as (typeof values)[number], at[axis] as number))
       .join(" · ");

@@ -1,6 +1,6 @@
 import { batch, computed, effect, signal, untracked } from "@preact/signals-core";
 import { type DatasetDescription, isOnGrid, type VariableDescription } from "../dataset-description.js";
-import type { Box, TooMuchAnswer } from "../protocol.js";
+import type { Box, FailedAnswer, TooMuchAnswer } from "../protocol.js";
 import { EMPTY_VIEW, type Probe, type View } from "../view.js";
 import { positionOf } from "./axis-cells.js";
 import { ColourModel } from "./colour/colour-model.js";
@@ -11,7 +11,7 @@ import { PictureLoader, type PictureRequest } from "./map/picture-loader.js";
 import { ProbeModel } from "./map/probe-model.js";
 import { shortPlace } from "./map/short-place.js";
 import { Playback } from "./playback.js";
-import { isOnSameGrid, planeOf, resolveView, variableOf } from "./resolve-view.js";
+import { isOnSameGrid, otherAxes, planeOf, resolveView, variableOf } from "./resolve-view.js";
 import { ReadError, type WorkerClient } from "./worker-client.js";
 
 /** What the page is about, by the attributes of its root element. */
@@ -31,11 +31,7 @@ export interface PageSource {
 }
 
 /** A failure to read what the page needs besides the picture. */
-export interface ReadFailure {
-  readonly sentence: string;
-  readonly requestId: string | undefined;
-  readonly mayRetry: boolean;
-}
+export type ReadFailure = Omit<FailedAnswer, "kind">;
 
 /** State and actions of the explorer. It knows neither the document nor the network: all reading is done by the worker. */
 export class ExploreModel {
@@ -87,11 +83,9 @@ export class ExploreModel {
     const resolved = this.resolved.value;
     if (resolved === undefined) return undefined;
     const { variable, axes } = resolved;
-    const isFree = (axis: number): boolean =>
-      axis !== axes?.x && axis !== axes?.y && (variable.shape[axis] as number) > 1;
+    const free = otherAxes(variable, axes).filter((axis) => (variable.shape[axis] as number) > 1);
     const last = this.playback.cachedAxis.value;
-    if (last !== undefined && last < variable.axes.length && isFree(last)) return last;
-    const free = variable.axes.map((_, axis) => axis).filter(isFree);
+    if (last !== undefined && free.includes(last)) return last;
     return free.find((axis) => variable.axes[axis]?.role === "T") ?? free[0];
   });
 
@@ -233,8 +227,7 @@ export class ExploreModel {
 
   #fail(error: unknown): void {
     const { message } = error as Error;
-    const { requestId, mayRetry } =
-      error instanceof ReadError ? error : { requestId: undefined, mayRetry: false };
+    const { requestId, mayRetry = false }: Partial<ReadError> = error instanceof ReadError ? error : {};
     this.failure.value = { sentence: message, requestId, mayRetry };
   }
 }

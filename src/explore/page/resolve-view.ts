@@ -186,6 +186,11 @@ export function isOnSameGrid(
   return first === second;
 }
 
+/** Returns the axes of a variable that are none of its picture. */
+export function otherAxes({ dims }: VariableDescription, axes: PictureAxes | undefined): number[] {
+  return dims.map((_, axis) => axis).filter((axis) => axis !== axes?.x && axis !== axes?.y);
+}
+
 function wordsOf(position: Position): string {
   if (position === "last") return "its end";
   return "index" in position ? `index ${position.index}` : `“${position.value}”`;

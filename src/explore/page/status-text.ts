@@ -2,6 +2,7 @@ import { format } from "d3-format";
 import type { AxisValues } from "../dataset-description.js";
 import { stepText } from "./axis-cells.js";
 import type { ExploreModel } from "./model.js";
+import { otherAxes } from "./resolve-view.js";
 
 /** A sentence for people, and what they can do about it. */
 export interface StatusMessage {
@@ -60,9 +61,9 @@ export function announcementOf(model: ExploreModel): string {
   const resolved = model.resolved.value;
   if (resolved === undefined || model.camera.isMoving.value || model.isPlaying.value) return "";
   const { variable, axes, at, values } = resolved;
-  const steps = variable.axes
-    .map((axis, index) => `${axis.dim} ${stepText(values[index] as AxisValues, at[index] as number)}`)
-    .filter((_, index) => index !== axes?.x && index !== axes?.y);
+  const steps = otherAxes(variable, axes).map(
+    (index) => `${variable.dims[index]} ${stepText(values[index] as AxisValues, at[index] as number)}`,
+  );
   const pointer = model.probes.hasCrossHair.value ? model.probes.pointer.value : undefined;
   const value = pointer === undefined ? [] : [`value ${pointer.text} ${variable.units ?? ""}`.trim()];
   return [variable.title, ...steps, ...value].join(", ");

@@ -1,7 +1,16 @@
 import { batch, computed, type ReadonlySignal, type Signal, signal } from "@preact/signals-core";
 import type { Box, Viewport } from "../../protocol.js";
 import type { View } from "../../view.js";
-import { fitBox, type Place, type Plane, panBox, type Size, wholeBox, zoomBox } from "./plane-box.js";
+import {
+  centreOfBox,
+  fitBox,
+  type Place,
+  type Plane,
+  panBox,
+  type Size,
+  wholeBox,
+  zoomBox,
+} from "./plane-box.js";
 import { shortBox } from "./short-place.js";
 
 /** Size of the canvas in CSS pixels, and device pixels per CSS pixel. */
@@ -63,8 +72,7 @@ export class Camera {
   zoom(factor: number, place?: Place): void {
     const [plane, box] = [this.plane.peek(), this.box.peek()];
     if (plane === undefined || box === undefined) return;
-    const centre = { x: (box.left + box.right) / 2, y: (box.bottom + box.top) / 2 };
-    this.show(zoomBox(plane, box, this.canvas.peek(), factor, place ?? centre));
+    this.show(zoomBox(plane, box, this.canvas.peek(), factor, place ?? centreOfBox(box)));
   }
 
   /** Moves the box by parts of its width and height. */

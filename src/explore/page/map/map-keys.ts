@@ -2,6 +2,7 @@ import { COLOUR_SCALES, type ColourScaleName } from "../../../colour/colour-scal
 import { type Axis, cellAxis, centreOf } from "../../axis.js";
 import { openHelp } from "../help-dialog.js";
 import type { ExploreModel } from "../model.js";
+import { centreOfBox } from "./plane-box.js";
 
 const PAN = 0.15;
 const ZOOM = 1.5;
@@ -102,7 +103,7 @@ function toggleCrossHair(model: ExploreModel): void {
   const isShown = !probes.hasCrossHair.peek();
   probes.hasCrossHair.value = isShown;
   if (!isShown || box === undefined) probes.hover(undefined);
-  else probes.hover({ x: (box.left + box.right) / 2, y: (box.bottom + box.top) / 2 });
+  else probes.hover(centreOfBox(box));
 }
 
 /** Moves the cross-hair to the centre of a neighbouring cell. */
@@ -133,7 +134,7 @@ function plotHere(model: ExploreModel): void {
   const pointer = model.probes.pointer.peek();
   const box = model.camera.box.peek();
   if (box === undefined) return;
-  const { x, y } = pointer ?? { x: (box.left + box.right) / 2, y: (box.bottom + box.top) / 2 };
+  const { x, y } = pointer ?? centreOfBox(box);
   const { probe } = model.view.peek();
   model.setProbe({ x, y, along: probe?.along, plot: "series" });
 }

@@ -58,7 +58,7 @@ export function fitBox(plane: Plane, box: Box, size: Size): Box {
   const high = Math.abs(box.top - box.bottom);
   const [width, height] = [size.width / ratio, size.height];
   const scale = Math.max(wide / width, high / height);
-  return boxAround(box, centreOf(box), scale * width, scale * height);
+  return boxAround(box, centreOfBox(box), scale * width, scale * height);
 }
 
 /** Returns a box that is enlarged by a factor, with the place at the same point of the canvas. */
@@ -129,7 +129,7 @@ function unitRatio(plane: Plane, box: Box): number | undefined {
 
 /** Keeps the centre of a box in the plane, and its proportions right: by its width, so that repeated moves change no height. */
 function settleBox(plane: Plane, box: Box, size: Size): Box {
-  const centre = centreOf(box);
+  const centre = centreOfBox(box);
   const x = plane.x.wraps ? wrapLongitude(centre.x) : clamp(centre.x, plane.x.low, plane.x.high);
   const y = clamp(centre.y, plane.y.low, plane.y.high);
   const high = Math.abs(box.top - box.bottom);
@@ -158,7 +158,8 @@ function boxAround(box: Box, centre: Place, width: number, height: number): Box 
   return { left: centre.x - right, right: centre.x + right, bottom: centre.y - up, top: centre.y + up };
 }
 
-function centreOf(box: Box): Place {
+/** Returns the place in the middle of a box. */
+export function centreOfBox(box: Box): Place {
   return { x: (box.left + box.right) / 2, y: (box.bottom + box.top) / 2 };
 }
 

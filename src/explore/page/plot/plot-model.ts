@@ -2,6 +2,7 @@ import { computed, effect, type ReadonlySignal, signal, untracked } from "@preac
 import { type AxisValues, INDEX_AXIS, type VariableDescription } from "../../dataset-description.js";
 import type { RangeAnswer, TooMuchAnswer } from "../../protocol.js";
 import type { ExploreModel, ReadFailure } from "../model.js";
+import { otherAxes } from "../resolve-view.js";
 import type { RequestOf } from "../worker-client.js";
 import { createPlotAxis, type SeriesPlace } from "./plot-axis.js";
 
@@ -172,14 +173,14 @@ function placeOf(model: ExploreModel): SeriesPlace | undefined {
 
 /** Returns the axis of a series: the one that is asked for, else time, else height or depth, else another axis that is not shown. */
 export function alongOf(
-  { axes, dims }: VariableDescription,
+  variable: VariableDescription,
   asked: string | undefined,
   shown: { readonly x: number; readonly y: number } | undefined,
 ): number {
+  const { axes, dims } = variable;
   const wished = asked === undefined ? -1 : dims.indexOf(asked);
   if (wished >= 0) return wished;
-  const others = axes.map((_, index) => index).filter((index) => index !== shown?.x && index !== shown?.y);
-  const long = others.filter((index) => (axes[index]?.length ?? 0) > 1);
+  const long = otherAxes(variable, shown).filter((index) => (axes[index]?.length ?? 0) > 1);
   const byRole = (role: string) => long.find((index) => axes[index]?.role === role);
   return byRole("T") ?? byRole("Z") ?? long[0] ?? shown?.x ?? 0;
 }

@@ -16,7 +16,7 @@ export function valueText(value: number | null | undefined, variable: VariableDe
 
 /** Returns where a series is, along all axes but its own: `40°N, 115°W, 850 hPa`. */
 export function placeText({ variable, values, at, along, onGrid }: SeriesPlace): string {
-  const places = otherAxes(variable, along).map((axis) => cellText(variable, values, axis, at[axis] ?? 0));
+  const places = axesBesides(variable, along).map((axis) => cellText(variable, values, axis, at[axis] ?? 0));
   if (onGrid === undefined) return places.join(", ");
   const { latitude, longitude } = onGrid;
   return [...places, degreesText(latitude, "latitude", 3), degreesText(longitude, "longitude", 3)].join(", ");
@@ -47,7 +47,7 @@ export function seriesSummary(variable: VariableDescription, values: readonly (n
 }
 
 /** Returns the axes of a variable but one. */
-export function otherAxes({ axes }: VariableDescription, along: number): number[] {
+export function axesBesides({ axes }: VariableDescription, along: number): number[] {
   return axes.map((_, index) => index).filter((index) => index !== along);
 }
 

@@ -3,7 +3,7 @@ import type { AxisValues, VariableDescription } from "../../dataset-description.
 import type { RangeAnswer } from "../../protocol.js";
 import { numberText, unpackedText } from "../../value-text.js";
 import type { SeriesPlace } from "./plot-axis.js";
-import { otherAxes } from "./plot-text.js";
+import { axesBesides } from "./plot-text.js";
 
 const FLOAT32 = parseDataType("<f4");
 
@@ -50,7 +50,7 @@ export function seriesCsv(place: SeriesPlace, series: ArrayLike<number>): string
       (numbers && Array.from(numbers, coordinateText)) ??
       Array.from({ length }, (_, index) => index),
   };
-  const places = otherAxes(variable, along).map((index): CsvColumn => {
+  const places = axesBesides(variable, along).map((index): CsvColumn => {
     const { texts, numbers, units } = values[index] as AxisValues;
     const cell = at[index] ?? 0;
     const number = numbers?.[cell];

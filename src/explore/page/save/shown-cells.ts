@@ -1,7 +1,8 @@
 import type { AxisPart, CellRun, CodeAxis, CodeVariable } from "../../../usage/code-selection.js";
-import { type Axis, cellAxis, createAxis, edgesOf } from "../../axis.js";
+import { type Axis, cellAxis, createAxis } from "../../axis.js";
 import type { AxisDescription, AxisValues, VariableDescription } from "../../dataset-description.js";
 import type { Box, PictureAxes } from "../../protocol.js";
+import { cellEdges } from "../axis-cells.js";
 
 /** A picture on the screen. */
 export interface ShownPicture {
@@ -55,8 +56,7 @@ export function visibleCells(axis: Axis, from: number, to: number): AxisPart {
   const [low, high] = from <= to ? [from, to] : [to, from];
   const runs: [number, number][] = [];
   for (let index = 0; index < axis.length; index++) {
-    const [one, other] = edgesOf(axis, index);
-    if (!isVisible(Math.min(one, other), Math.max(one, other), low, high, axis.period)) continue;
+    if (!isVisible(...cellEdges(axis, index), low, high, axis.period)) continue;
     const last = runs.at(-1);
     if (last !== undefined && last[1] === index) last[1] = index + 1;
     else runs.push([index, index + 1]);
