@@ -15,6 +15,8 @@ export interface Config {
   readonly cache: CacheConfig | null;
   /** In the order configured. */
   readonly datasets: readonly DatasetConfig[];
+  /** Folders and prefixes whose datasets come and go, in the order configured. */
+  readonly collections: readonly CollectionConfig[];
   readonly plugins: readonly PluginConfig[];
   /** Empty, or begins with a slash and ends without one. */
   readonly rootPath: string;
@@ -26,6 +28,8 @@ export interface Config {
   readonly cacheControl: string;
   readonly logLevel: LogLevel;
   readonly skipInvalid: boolean;
+  /** Whether the endpoints of the one dataset are at the root instead of below `/datasets/{id}`. */
+  readonly single: boolean;
   readonly title: string;
   readonly limits: LimitsConfig;
   readonly drain: DrainConfig;
@@ -58,6 +62,8 @@ export interface LimitsConfig {
   readonly sourceTimeoutMs: number;
   /** JavaScript heap of one worker. */
   readonly workerHeapBytes: number;
+  /** Datasets of collections and plugins that are open at a time. */
+  readonly maxOpenDatasets: number;
   /** Decoded size of a chunk that is not passed through. */
   readonly maxChunkBytes: number;
 }
@@ -128,6 +134,35 @@ export interface DatasetConfig {
   readonly variables: Readonly<Record<string, EncodingConfig>>;
   /** Coarser levels that are published beside the dataset; false for none. Default: that of `--overviews`. */
   readonly overviews?: OverviewsConfig | false;
+  /** How files become one dataset. Then `location` is a pattern, such as `/data/sst-*.nc`, or a folder. */
+  readonly join?: JoinConfig;
+}
+
+/** How several files become one dataset. */
+export interface JoinConfig {
+  /** `concat` along a dimension that they have; `stack` along a new one, with one step per file. */
+  readonly kind: "concat" | "stack";
+  readonly dimension: string;
+  /** `last`: of steps that come twice, those of the file that is last in order are served. Default: they are refused. */
+  readonly overlap?: "last";
+  /**
+   * Regular expression with one group, matched against the path of each file: its text is the coordinate of a new dimension, a number if
+   * all are. Default: the new dimension has no coordinate, and files are in the order of their paths.
+   */
+  readonly coordinate?: string;
+}
+
+/** A folder or prefix below which datasets come and go. */
+export interface CollectionConfig extends Omit<DatasetConfig, "id" | "location" | "join"> {
+  /** Ids of its datasets begin with it and a `~`. Empty for no prefix. */
+  readonly name: string;
+  /** Absolute path of a directory, or `s3://bucket/prefix/`. */
+  readonly root: string;
+  /** Patterns of paths below the root. Default: files and stores of all known formats. */
+  readonly include?: readonly string[];
+  readonly exclude?: readonly string[];
+  /** Whether the root is a Zarr hierarchy whose groups with arrays are datasets of their own, read when asked for. */
+  readonly groups?: boolean;
 }
 
 /** Coarser levels of a dataset: each has half as many cells along the horizontal axes as the one before. */

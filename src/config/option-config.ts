@@ -3,7 +3,7 @@ import type { OptionValues } from "./options.js";
 import { NAMED_NETWORKS } from "./value-schemas.js";
 
 /** Converts the values of all options to a configuration. */
-export function optionConfig(values: OptionValues): Omit<Config, "datasets" | "plugins"> {
+export function optionConfig(values: OptionValues): Omit<Config, "datasets" | "collections" | "plugins"> {
   return {
     host: values.host,
     port: values.port,
@@ -16,6 +16,7 @@ export function optionConfig(values: OptionValues): Omit<Config, "datasets" | "p
     cacheControl: values.cacheControl,
     logLevel: values.logLevel,
     skipInvalid: values.skipInvalid,
+    single: values.single,
     title: values.title,
     limits: {
       maxConnections: values.maxConnections,
@@ -30,6 +31,7 @@ export function optionConfig(values: OptionValues): Omit<Config, "datasets" | "p
       chunkTimeoutMs: values.chunkTimeout * 1000,
       sourceTimeoutMs: values.sourceTimeout * 1000,
       workerHeapBytes: values.workerMemory,
+      maxOpenDatasets: values.maxOpenDatasets,
       maxChunkBytes: values.maxChunkSize,
     },
     drain: { delayMs: values.drainDelay * 1000, timeoutMs: values.drainTimeout * 1000 },

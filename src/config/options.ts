@@ -111,6 +111,13 @@ export const OPTIONS = {
     fromText: asText,
     defaultValue: () => "info" as const,
   }),
+  single: option({
+    placeholder: null,
+    summary: "Serve the one dataset's endpoints at the root",
+    schema: booleanSchema,
+    fromText: asBoolean,
+    defaultValue: () => false,
+  }),
   skipInvalid: option({
     placeholder: null,
     summary: "Serve without the datasets that cannot be opened",

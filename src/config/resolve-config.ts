@@ -49,6 +49,7 @@ export function resolveArguments(
   return deepFreeze({
     ...optionConfig(values),
     datasets: datasets.map((each) => withDefaults(each, file, values.overviews)),
+    collections: [],
     plugins,
   });
 }

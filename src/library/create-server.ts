@@ -79,6 +79,7 @@ function configOf(options: ServerOptions): ServerConfig {
             maxBytes: cache.maxBytes ?? OPTIONS.cacheSize.defaultValue({}),
           },
     datasets: datasets.map((dataset) => datasetConfig(dataset, stores)),
+    collections: [],
     plugins: plugins.map(pluginOrConfig),
     logLevel: typeof log === "string" ? log : "info",
   };

@@ -1,5 +1,5 @@
 import type { ChunkOutcome } from "../codec/made-chunk.js";
-import type { LocalPlace } from "../zarr/chunk-source.js";
+import type { ChunkPiece, LocalPlace } from "../zarr/chunk-source.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 
 /** A request to a worker to make one served chunk. */
@@ -25,6 +25,13 @@ export interface GivenChunk {
   readonly bytes: Uint8Array | undefined;
   /** Where the worker reads the chunk. Default: it has the bytes. */
   readonly place?: LocalPlace;
+  /** The parts' chunks that it is made of, if its variant is `PIECED`. */
+  readonly pieces?: readonly GivenPiece[];
+}
+
+/** A piece of a chunk, read for a worker, or found for it. */
+export interface GivenPiece extends Omit<ChunkPiece, "reader"> {
+  readonly given: GivenChunk;
 }
 
 /** Settings that a worker gets when it starts. */

@@ -16,6 +16,7 @@ export function openChunkReader(source: ChunkSource, mayBlock = false): ChunkRea
       return source.objects?.openReader(source) ?? openShardChunkReader(source, mayBlock);
     case "ranges":
     case "served":
+    case "parts":
       return source.openReader();
     case "memory":
       return openMemoryChunkReader(source);
@@ -42,7 +43,7 @@ function openMemoryChunkReader(source: MemoryChunks): ChunkReader {
 /** Returns the name of a source's store, such as its directory, so that callers can bound reads per store; empty for memory. */
 export function storeOf(source: ChunkSource): string {
   if (source.kind === "memory" || source.kind === "given") return "";
-  if (source.kind === "ranges" || source.kind === "served") return source.store;
+  if (source.kind === "ranges" || source.kind === "served" || source.kind === "parts") return source.store;
   return source.objects?.store ?? source.root ?? source.directory;
 }
 
@@ -51,6 +52,6 @@ export function storeOf(source: ChunkSource): string {
  * that finds them.
  */
 export function isReadForWorkers(source: ChunkSource): boolean {
-  if (source.kind === "ranges" || source.kind === "served") return true;
+  if (source.kind === "ranges" || source.kind === "served" || source.kind === "parts") return true;
   return (source.kind === "files" || source.kind === "shards") && source.objects !== undefined;
 }

@@ -8,7 +8,7 @@ const defaults = optionConfig(defaultValues({}));
 const cache = { directory: "/cache", maxBytes: 1_000 };
 const tls = { certFile: "/tls.crt", keyFile: "/tls.key" };
 const admin = { host: "127.0.0.1", port: 1 };
-const current: Omit<Config, "datasets" | "plugins"> = {
+const current: Omit<Config, "datasets" | "collections" | "plugins"> = {
   ...defaults,
   cache,
   access: { ...defaults.access, tls },

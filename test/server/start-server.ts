@@ -45,6 +45,7 @@ export async function startServer(
       workers: 1,
       cache: null,
       datasets: [],
+      collections: [],
       plugins: ALL_PLUGINS,
       refreshSeconds: 0,
       title: "test",

@@ -1,0 +1,29 @@
+import type { GivenDataset } from "./dataset-handle.js";
+
+/**
+ * Datasets that come and go while the server runs: those below a folder, or those of a plugin. The server asks for the list at start
+ * and in every period of `--refresh`; a dataset is opened when it is first asked for.
+ */
+export interface DatasetProvider {
+  /** Name for logs and metrics, unique in a server. */
+  readonly name: string;
+  /** Prefix of the ids of its datasets, such as `archive~`, so that ids of several providers differ. May be empty. */
+  readonly prefix: string;
+  /**
+   * Lists the ids of all datasets, without the prefix, in any order. It opens none. A dataset goes when two lists in a row do not have
+   * it. Returns the same array object if nothing has changed.
+   * @throws if the list cannot be had: the one before stays.
+   */
+  list(signal: AbortSignal): Promise<readonly string[]>;
+  /**
+   * Returns where a dataset is, and how it is to be served; its `id` is the one given here, without the prefix. Undefined if there is
+   * none of that id any more.
+   * @throws if that cannot be told: requests for the dataset fail, and are not answered with 404.
+   */
+  open(id: string): Promise<GivenDataset | undefined>;
+  /** Names what it found that cannot be published, each with the reason, for logs and `inspect`. Default: nothing. */
+  readonly problems?: () => readonly { readonly name: string; readonly reason: string }[];
+  /** Calls a function when the list has changed, so that the server asks for it before the period is over. Default: never. */
+  readonly onChange?: (changed: () => void) => void;
+  close(): Promise<void>;
+}
