@@ -11,7 +11,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
-import type { CodecStep } from "../src/zarr/plan/encoding-plan.js";
+import type { CodecStep } from "../src/zarr/codec-step.js";
 import { packageRoot } from "./data/bench-data.js";
 import { decodeInLease, type FuzzFailure } from "./fuzz/fuzz-batch.js";
 import { type FuzzReport, runFuzz } from "./fuzz/run-fuzz.js";

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { currentKernel } from "../../src/codec/kernel/kernel.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import { messageOf, ZpublishError } from "../../src/errors.js";
-import type { CodecStep } from "../../src/zarr/plan/encoding-plan.js";
+import type { CodecStep } from "../../src/zarr/codec-step.js";
 import { type Mutation, mutations } from "../../test/codec/mutate-chunk.js";
 import { createRandom } from "../random.js";
 import type { FuzzTarget, GoodChunk } from "./fuzz-targets.js";

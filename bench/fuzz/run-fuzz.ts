@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import type { CodecStep } from "../../src/zarr/plan/encoding-plan.js";
+import type { CodecStep } from "../../src/zarr/codec-step.js";
 import { startChild, stopChild } from "../children.js";
 import { addResults, type FuzzFailure, type FuzzResult, NO_RESULT } from "./fuzz-batch.js";
 import { currentInput, linesOf } from "./worker-lines.js";

@@ -5,8 +5,9 @@ import { ZpublishError } from "../errors.js";
 import { elementCount } from "../model/chunk-grid.js";
 import { openChunkReader } from "../source/chunk-reader.js";
 import { parseChunkKey } from "../zarr/chunk-key.js";
+import type { CodecStep } from "../zarr/codec-step.js";
 import { createSteps } from "../zarr/plan/codec-steps.js";
-import type { CodecStep, EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
 import type { ChunkAccess, ServedChunk } from "./served-chunk.js";
 

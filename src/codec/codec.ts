@@ -1,5 +1,5 @@
 import { ZpublishError } from "../errors.js";
-import type { CodecStep } from "../zarr/plan/encoding-plan.js";
+import type { CodecStep } from "../zarr/codec-step.js";
 import type { KernelMemory } from "./kernel/kernel-memory.js";
 
 /**

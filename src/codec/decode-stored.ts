@@ -1,7 +1,8 @@
 import { messageOf, ZpublishError } from "../errors.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { ChunkReader, StoredChunk } from "../zarr/chunk-source.js";
-import type { CodecStep, EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import type { CodecStep } from "../zarr/codec-step.js";
+import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
 import type { DecodedCache, DecodedChunk } from "./decoded-cache.js";
 import type { KernelMemory } from "./kernel/kernel-memory.js";

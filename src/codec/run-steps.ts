@@ -1,5 +1,5 @@
 import { messageOf, ZpublishError } from "../errors.js";
-import type { CodecStep } from "../zarr/plan/encoding-plan.js";
+import type { CodecStep } from "../zarr/codec-step.js";
 import { checkDecodedLength, corrupt } from "./codec.js";
 import { CODECS } from "./codecs.js";
 import { type KernelMemory, OWN_MEMORY } from "./kernel/kernel-memory.js";

@@ -1,6 +1,6 @@
 import nodeZlib from "node:zlib";
 import { messageOf } from "../errors.js";
-import type { CodecStep } from "../zarr/plan/encoding-plan.js";
+import type { CodecStep } from "../zarr/codec-step.js";
 import { type Codec, corrupt, plainBytes } from "./codec.js";
 import { deflate } from "./deflate.js";
 

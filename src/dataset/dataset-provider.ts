@@ -12,7 +12,7 @@ export interface DatasetProvider {
   /**
    * Lists the ids of all datasets, without the prefix, in any order. It opens none. A dataset goes when two lists in a row do not have
    * it. Returns the same array object if nothing has changed.
-   * @throws if the list cannot be had: the one before stays.
+   * @throws if it cannot be listed: the list before stays.
    */
   list(signal: AbortSignal): Promise<readonly string[]>;
   /**

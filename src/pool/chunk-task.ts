@@ -1,5 +1,6 @@
 import type { ChunkOutcome } from "../codec/made-chunk.js";
-import type { ChunkPiece, LocalPlace } from "../zarr/chunk-source.js";
+import type { LocalPlace } from "../zarr/chunk-source.js";
+import type { ChunkPiece } from "../zarr/part-chunks.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 
 /** A request to a worker to make one served chunk. */

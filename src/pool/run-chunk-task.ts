@@ -10,7 +10,8 @@ import { createFileStore } from "../source/bytes/file-store.js";
 import { openChunkReader } from "../source/chunk-reader.js";
 import { memoryFor } from "../source/formats/chunk-places.js";
 import type { ChunkReader, LocalPlace, StoredChunk } from "../zarr/chunk-source.js";
-import type { CodecStep, EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import type { CodecStep } from "../zarr/codec-step.js";
+import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
 import type { ChunkTask, GivenChunk } from "./chunk-task.js";
 

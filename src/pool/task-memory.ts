@@ -1,6 +1,7 @@
 import { totalmem } from "node:os";
 import { elementCount } from "../model/chunk-grid.js";
-import type { CodecStep, EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import type { CodecStep } from "../zarr/codec-step.js";
+import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 
 /** Guess for an item without a fixed size. */
 const GUESSED_ITEM_BYTES = 64;

@@ -1,5 +1,4 @@
-import type { ItemConversion } from "./item-conversion.js";
-import type { CodecStep } from "./plan/encoding-plan.js";
+import type { PartChunks } from "./part-chunks.js";
 
 /**
  * The place of an array's stored chunks: plain data that crosses threads, so that a worker opens its own reader.
@@ -121,75 +120,6 @@ export interface ServedChunks {
   readonly level: number;
   /** Returns the same reader at each call. */
   readonly openReader: () => ChunkReader;
-}
-
-/**
- * Chunks of several arrays that lie one behind the other along an axis, as in files of one day each. The grid is that of the joined array.
- * A chunk that is one chunk of one part has variant 0, and its bytes. All others have the variant {@link PIECED}: the server's thread
- * tells of which pieces they are made, and a worker puts these together. All fields but the functions are a name that no other array has.
- */
-export interface PartChunks {
-  readonly kind: "parts";
-  /** Name of the joined dataset: differs between places, without credentials. */
-  readonly store: string;
-  /** Path of the array. */
-  readonly path: string;
-  /** The joined axis, along which the array grows. Versions of chunks name the parts that they are made of. */
-  readonly axis: number;
-  /** Returns the same reader at each call. */
-  readonly openReader: () => PartChunkReader;
-}
-
-/** Variant of a chunk that is made of pieces. Its decoded form is raw items in the stored order of the joined array. */
-export const PIECED = 1;
-
-/** Reader of the chunks of joined arrays. */
-export interface PartChunkReader extends ChunkReader {
-  variantOf(chunkCoords: readonly number[]): number;
-  /**
-   * Returns the pieces of a chunk, each a stored chunk of a part; absent chunks of parts included. `read` is not called for such a chunk.
-   * @throws ZpublishError `source-unreadable`, naming the part
-   */
-  piecesOf(chunkCoords: readonly number[]): Promise<readonly ChunkPiece[]>;
-}
-
-/** A stored chunk of a part, and where its items lie in the joined array. */
-export interface ChunkPiece {
-  readonly layout: PieceLayout;
-  /** Reader of the part's array. */
-  readonly reader: ChunkReader;
-  /** Coordinates in the grid of the part. */
-  readonly coords: readonly number[];
-  /** Identity of the part, which its versions need to tell it from others: short, of `[0-9a-z]`. */
-  readonly part: string;
-  /** Place of the chunk's first item in the joined array; negative if its first items are not used. */
-  readonly origin: readonly number[];
-  /** First place along each axis that items of the part are copied to. */
-  readonly begin: readonly number[];
-  /** Place behind the last one, along each axis: what lies behind the part's end is padding. */
-  readonly end: readonly number[];
-}
-
-/** How stored chunks of one part become items of the joined array. Plain data, one object per array of a part. */
-export interface PieceLayout {
-  /** Name that tells the array of the part from all others. */
-  readonly name: string;
-  /** Part and array, for messages. */
-  readonly title: string;
-  readonly chunkShape: readonly number[];
-  readonly axisOrder: readonly number[];
-  /** Bytes of an item of the part. */
-  readonly itemSize: number;
-  /** Steps that decode stored bytes, in that order. */
-  readonly decode: readonly CodecStep[];
-  /** Steps of stored chunks of the part that differ from its others, by variant: the first for 1. */
-  readonly variants: readonly (readonly CodecStep[])[];
-  /** Greatest length of a stored chunk; undefined if unknown. */
-  readonly maxStoredByteLength: number | undefined;
-  /** One item, in the part's type, for absent chunks; null for zero bytes. */
-  readonly fillItem: Uint8Array | null;
-  /** How items become those of the joined array; undefined if they are the same. */
-  readonly conversion: ItemConversion | undefined;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import { messageOf } from "../../src/errors.js";
-import type { CodecStep } from "../../src/zarr/plan/encoding-plan.js";
+import type { CodecStep } from "../../src/zarr/codec-step.js";
 
 /** What is wrong with how a chunk decodes, refusals included; undefined where it gives the original. */
 export async function decodingProblem(

@@ -1,4 +1,4 @@
-import type { CodecStep } from "../../src/zarr/plan/encoding-plan.js";
+import type { CodecStep } from "../../src/zarr/codec-step.js";
 import { stepOf } from "./step.js";
 
 /** Tiles of 16 × 16 pixels written by GDAL 3.6, their tables, and the SHA-256 of the pixels that rasterio reads. */

@@ -5,7 +5,7 @@ import { currentKernel } from "../../src/codec/kernel/kernel.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import { ZpublishError } from "../../src/errors.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
-import type { CodecStep } from "../../src/zarr/plan/encoding-plan.js";
+import type { CodecStep } from "../../src/zarr/codec-step.js";
 import { effort } from "../effort.js";
 import { bloscFrame } from "./blosc-frame.js";
 import { DAMAGED_FRAMES } from "./damaged-frames.js";

@@ -1,6 +1,6 @@
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecStep } from "../../src/zarr/codec-step.js";
 import { completeCodec } from "../../src/zarr/plan/codec-rules.js";
-import type { CodecStep } from "../../src/zarr/plan/encoding-plan.js";
 
 /** A step as a plan would have it. */
 export function stepOf(codec: CodecSpec, decodedByteLength: number | null, itemSize = 1): CodecStep {

@@ -41,6 +41,8 @@ t.test("defaults hold where nothing is said", (t) => {
     cacheControl: "public, max-age=0, must-revalidate",
     logLevel: "info",
     skipInvalid: false,
+    single: false,
+    collections: [],
     title: "zpublish",
     limits: {
       maxConnections: 10_000,
@@ -55,6 +57,7 @@ t.test("defaults hold where nothing is said", (t) => {
       chunkTimeoutMs: 120_000,
       sourceTimeoutMs: 30_000,
       workerHeapBytes: 512 * 1024 ** 2,
+      maxOpenDatasets: 1_000,
       maxChunkBytes: 2 ** 30,
     },
     drain: { delayMs: 0, timeoutMs: 30_000 },

@@ -1,4 +1,4 @@
-import type { CodecStep } from "../../zarr/plan/encoding-plan.js";
+import type { CodecStep } from "../../zarr/codec-step.js";
 import { checkDecodedLength, corrupt } from "../codec.js";
 
 /*

@@ -1,5 +1,5 @@
 import nodeZlib from "node:zlib";
-import type { CodecStep } from "../../zarr/plan/encoding-plan.js";
+import type { CodecStep } from "../../zarr/codec-step.js";
 import { corrupt } from "../codec.js";
 import { currentKernel, type Kernel } from "../kernel/kernel.js";
 import { type KernelMemory, OWN_MEMORY } from "../kernel/kernel-memory.js";

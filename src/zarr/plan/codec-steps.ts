@@ -1,5 +1,6 @@
 import { elementCount } from "../../model/chunk-grid.js";
 import type { CodecSpec } from "../codec-spec.js";
+import type { CodecStep } from "../codec-step.js";
 import type { StoredArray } from "../stored-array.js";
 import {
   codecRule,
@@ -9,7 +10,6 @@ import {
   encodedItemSize,
   encodeProblem,
 } from "./codec-rules.js";
-import type { CodecStep } from "./encoding-plan.js";
 import { plainValue } from "./plain-value.js";
 import { encodedCodec } from "./served-codecs.js";
 import { unservable } from "./unservable.js";

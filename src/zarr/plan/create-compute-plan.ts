@@ -1,9 +1,10 @@
 import { ZpublishError } from "../../errors.js";
 import { elementCount, gridShapeOf } from "../../model/chunk-grid.js";
+import type { CodecStep } from "../codec-step.js";
 import type { StoredArray } from "../stored-array.js";
 import type { ComputeStep } from "./compute-step.js";
 import { createEncodingPlan, type EncodingOptions } from "./create-encoding-plan.js";
-import type { CodecStep, EncodingPlan } from "./encoding-plan.js";
+import type { EncodingPlan } from "./encoding-plan.js";
 import { planId } from "./plan-id.js";
 
 /** Largest box that is gathered, in bytes: one array buffer, of which a worker has two. */

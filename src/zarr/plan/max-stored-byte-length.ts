@@ -1,7 +1,8 @@
 import { ZpublishError } from "../../errors.js";
 import { elementCount } from "../../model/chunk-grid.js";
+import type { CodecStep } from "../codec-step.js";
 import { decodeProblem } from "./codec-rules.js";
-import type { CodecStep, EncodingPlan } from "./encoding-plan.js";
+import type { EncodingPlan } from "./encoding-plan.js";
 
 /**
  * Growth of bytes that an encoder cannot make shorter. Blosc adds 16 and some per block, deflate 5 for each 16 KiB, lz4

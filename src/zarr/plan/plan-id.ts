@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { stringifyJson } from "../../json/stringify-json.js";
 import type { CodecSpec } from "../codec-spec.js";
-import type { CodecStep, EncodingPlan } from "./encoding-plan.js";
+import type { CodecStep } from "../codec-step.js";
+import type { EncodingPlan } from "./encoding-plan.js";
 
 /**
  * Part of every plan's id. Change it whenever an encoder, or the padding of chunks, writes other bytes than before, as a

@@ -8,8 +8,8 @@ import { chunkCodecs } from "../../../src/source/hdf5/chunk-codecs.js";
 import { type Hdf5Chunks, readChunkIndex } from "../../../src/source/hdf5/read-chunk-index.js";
 import { readHdf5 } from "../../../src/source/hdf5/read-hdf5.js";
 import type { CodecSpec } from "../../../src/zarr/codec-spec.js";
+import type { CodecStep } from "../../../src/zarr/codec-step.js";
 import { completeCodec, encodedByteLength } from "../../../src/zarr/plan/codec-rules.js";
-import type { CodecStep } from "../../../src/zarr/plan/encoding-plan.js";
 import { clientMissing, PYTHON } from "../../require-client.js";
 import { memoryBlocks } from "./memory-blocks.js";
 
