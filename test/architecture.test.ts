@@ -16,7 +16,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   colour: [],
   zarr: ["cf", "colour", "json", "model"],
   codec: ["cf", "colour", "json", "model", "zarr"],
-  source: ["codec", "json", "model", "observe", "zarr"],
+  source: ["cf", "codec", "json", "model", "observe", "zarr"],
   config: ["json", "model", "observe", "source", "zarr"],
   cache: ["observe"],
   pool: ["codec", "model", "observe", "source", "zarr"],

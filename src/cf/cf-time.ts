@@ -25,11 +25,22 @@ const REFERENCE =
 /** Largest number of days that is formatted as a date; further ones are not meant as dates. */
 const MAX_DAYS = 1e9;
 
+/** A number line of times, as `units` and `calendar` of a variable tell it. */
+export interface CfTimeScale {
+  /** Nanoseconds of a unit. */
+  readonly unit: bigint;
+  /** Nanoseconds of 0 since day 0 of the calendar, which is 1970-01-01 for the calendars of history. */
+  readonly reference: bigint;
+  readonly calendar: Calendar;
+  /** Text of the reference, as it is behind "since". */
+  readonly since: string;
+}
+
 /**
- * Creates the formatter of a time variable from its attributes `units` ("hours since 1900-01-01") and `calendar`, by the CF
- * conventions (section 4.4). Undefined if they describe no time, or a packed one.
+ * Reads the number line of a time variable from its attributes `units` ("hours since 1900-01-01") and `calendar`, by the CF conventions
+ * (section 4.4). Undefined if they describe no time, or a packed one.
  */
-export function cfTimeFormatter(attrs: JsonObject): CfTimeFormatter | undefined {
+export function cfTimeScale(attrs: JsonObject): CfTimeScale | undefined {
   const { units, calendar = "standard" } = attrs;
   if (typeof units !== "string" || typeof calendar !== "string") return undefined;
   if (attrs.scale_factor !== undefined || attrs.add_offset !== undefined) return undefined;
@@ -37,16 +48,27 @@ export function cfTimeFormatter(attrs: JsonObject): CfTimeFormatter | undefined 
   const counted = Object.hasOwn(CALENDARS, name) ? CALENDARS[name] : undefined;
   const match = SINCE.exec(units);
   if (counted === undefined || match === null) return undefined;
-  const unitName = (match[1] as string).toLowerCase();
+  const [, unitText = "", since = ""] = match;
+  const unitName = unitText.toLowerCase();
   const unit = Object.hasOwn(UNITS, unitName) ? UNITS[unitName] : undefined;
-  const reference = parseReference(match[2] as string, counted);
+  const reference = parseReference(since, counted);
   if (unit === undefined || reference === undefined) return undefined;
+  return { unit, reference, calendar: counted, since };
+}
 
+/** Returns nanoseconds since day 0 of the calendar. Floats are rounded to their precision. */
+export function cfTimeOf(value: number | bigint, { unit, reference }: CfTimeScale): bigint {
+  return reference + (typeof value === "bigint" ? value * unit : durationOf(value, unit));
+}
+
+/** Creates the formatter of a time variable. Undefined if its attributes describe no time, or a packed one. */
+export function cfTimeFormatter(attrs: JsonObject): CfTimeFormatter | undefined {
+  const scale = cfTimeScale(attrs);
+  if (scale === undefined) return undefined;
   const missing = [attrs._FillValue, attrs.missing_value].map(toNumber);
   return (value) => {
     if (missing.includes(Number(value)) || !Number.isFinite(Number(value))) return "NaT";
-    const time = reference + (typeof value === "bigint" ? value * unit : durationOf(value, unit));
-    return isoText(time, counted) ?? String(value);
+    return isoText(cfTimeOf(value, scale), scale.calendar) ?? String(value);
   };
 }
 

@@ -5,16 +5,19 @@ import type { Refusal } from "../source.js";
 
 /** Several parts as one tree, before anything is known of the places of their chunks. Plain data. */
 export interface JoinedTree {
-  /** Indices of the parts in the order in which they lie along the joined dimension. */
+  /** Indices of the parts in the order in which they lie along the joined dimension: all of them, also those without steps. */
   readonly order: readonly number[];
-  /** Steps along the joined dimension that each part in `order` gives, and those of the part itself. */
+  /**
+   * Steps along the joined dimension, one run of steps of a part behind the other without gaps. A part has no run if it has no steps, or
+   * if others have all of them. It has several runs if others have steps in its middle.
+   */
   readonly steps: readonly PartSteps[];
   readonly groups: readonly JoinedGroup[];
   readonly refused: readonly Refusal[];
   readonly warnings: readonly string[];
 }
 
-/** The steps of one part along the joined dimension. */
+/** Neighbouring steps of one part along the joined dimension. */
 export interface PartSteps {
   /** Index of the part in the list of descriptions. */
   readonly part: number;
@@ -53,12 +56,12 @@ export type JoinedArray = {
       readonly kind: "joined";
       /** The joined axis. */
       readonly axis: number;
-      /** One per part that has steps, in order. */
+      /** In order, without gaps: one per run of steps of a part. */
       readonly spans: readonly PartSpan[];
     }
 );
 
-/** The steps of one part in a joined array. */
+/** A run of steps of one part in a joined array. */
 export interface PartSpan extends PartSteps {
   /** Path of the array in the part. */
   readonly path: string;

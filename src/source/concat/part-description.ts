@@ -23,7 +23,8 @@ export interface PartArray {
   readonly dims: readonly string[];
   /**
    * Items in C order, in the stored type and byte order, of an array that is a coordinate: scalars, and 1-D arrays along the joined
-   * dimension or of the name of their dimension. Undefined for all others, whose values are not compared.
+   * dimension or of the name of their dimension. Items of a variable-length type are as vlen-utf8 writes them in one chunk: their number
+   * and, before each, its length, as little-endian uint32. Undefined for all others, whose values are not compared.
    */
   readonly values?: Uint8Array;
 }
