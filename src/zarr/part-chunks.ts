@@ -1,4 +1,4 @@
-import type { ChunkReader } from "./chunk-source.js";
+import type { ChunkReader, ChunkSource, ReadOptions } from "./chunk-source.js";
 import type { CodecStep } from "./codec-step.js";
 import type { ItemConversion } from "./item-conversion.js";
 
@@ -26,7 +26,17 @@ export const PIECED = 1;
 export interface PartChunkReader extends ChunkReader {
   variantOf(chunkCoords: readonly number[]): number;
   /**
-   * Returns the pieces of a chunk, each a stored chunk of a part; absent chunks of parts included. `read` is not called for such a chunk.
+   * Returns the version of a chunk: `passedVersion` if its variant is 0, else `pieceVersion` (`piece-version.ts`). `versionNow` and `read`
+   * return the same.
+   */
+  version(chunkCoords: readonly number[], allocate?: ReadOptions["allocate"]): Promise<string | undefined>;
+  /** Undefined: parts have versions and indexes of their own. */
+  readonly has?: never;
+  /** Undefined, as `has`. */
+  readonly placeOf?: never;
+  /**
+   * Returns the pieces of a chunk, each a stored chunk of a part; absent chunks of parts included. A chunk of variant 0 is one piece. Of
+   * other chunks only the pieces are read.
    * @throws ZpublishError `source-unreadable`, naming the part
    */
   piecesOf(chunkCoords: readonly number[]): Promise<readonly ChunkPiece[]>;
@@ -37,9 +47,11 @@ export interface ChunkPiece {
   readonly layout: PieceLayout;
   /** Reader of the part's array. */
   readonly reader: ChunkReader;
+  /** Chunks of the part's array. Workers read those of local Zarr stores themselves. */
+  readonly source: ChunkSource;
   /** Coordinates in the grid of the part. */
   readonly coords: readonly number[];
-  /** Identity of the part, which its versions need to tell it from others: short, of `[0-9a-z]`. */
+  /** Identity of the part's array, which versions contain: `partIdentity` returns it. */
   readonly part: string;
   /** Place of the chunk's first item in the joined array; negative if its first items are not used. */
   readonly origin: readonly number[];
