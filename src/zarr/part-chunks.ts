@@ -1,4 +1,5 @@
-import type { ChunkReader, ChunkSource, ReadOptions } from "./chunk-source.js";
+import { createHash } from "node:crypto";
+import type { ChunkReader } from "./chunk-reader.js";
 import type { CodecStep } from "./codec-step.js";
 import type { ItemConversion } from "./item-conversion.js";
 
@@ -26,17 +27,7 @@ export const PIECED = 1;
 export interface PartChunkReader extends ChunkReader {
   variantOf(chunkCoords: readonly number[]): number;
   /**
-   * Returns the version of a chunk: `passedVersion` if its variant is 0, else `pieceVersion` (`piece-version.ts`). `versionNow` and `read`
-   * return the same.
-   */
-  version(chunkCoords: readonly number[], allocate?: ReadOptions["allocate"]): Promise<string | undefined>;
-  /** Undefined: parts have versions and indexes of their own. */
-  readonly has?: never;
-  /** Undefined, as `has`. */
-  readonly placeOf?: never;
-  /**
-   * Returns the pieces of a chunk, each a stored chunk of a part; absent chunks of parts included. A chunk of variant 0 is one piece. Of
-   * other chunks only the pieces are read.
+   * Returns the pieces of a chunk, each a stored chunk of a part; absent chunks of parts included. `read` is not called for such a chunk.
    * @throws ZpublishError `source-unreadable`, naming the part
    */
   piecesOf(chunkCoords: readonly number[]): Promise<readonly ChunkPiece[]>;
@@ -47,11 +38,12 @@ export interface ChunkPiece {
   readonly layout: PieceLayout;
   /** Reader of the part's array. */
   readonly reader: ChunkReader;
-  /** Chunks of the part's array. Workers read those of local Zarr stores themselves. */
-  readonly source: ChunkSource;
   /** Coordinates in the grid of the part. */
   readonly coords: readonly number[];
-  /** Identity of the part's array, which versions contain: `partIdentity` returns it. */
+  /**
+   * Identity of the part's array, which its versions need to tell it from others: a hash of the part's name and of `layout`; short, of
+   * `[0-9a-z]`.
+   */
   readonly part: string;
   /** Place of the chunk's first item in the joined array; negative if its first items are not used. */
   readonly origin: readonly number[];
@@ -79,6 +71,25 @@ export interface PieceLayout {
   readonly maxStoredByteLength: number | undefined;
   /** One item, in the part's type, for absent chunks; null for zero bytes. */
   readonly fillItem: Uint8Array | null;
+  /** Whether absent chunks of the part mean another value than those of the joined array. Default false. */
+  readonly hasOwnFill?: boolean;
   /** How items become those of the joined array; undefined if they are the same. */
   readonly conversion: ItemConversion | undefined;
+}
+
+/**
+ * Combines the versions of the pieces of a chunk with their places, as `version` of the reader does.
+ * @param versions In the order of the pieces; undefined for an absent one.
+ * @returns Text of `[0-9a-z]`; undefined if all are absent, and mean the fill value of the joined array.
+ */
+export function versionOfPieces(
+  pieces: readonly Omit<ChunkPiece, "reader">[],
+  versions: readonly (string | undefined)[],
+): string | undefined {
+  if (pieces.every(({ layout }, index) => versions[index] === undefined && layout.hasOwnFill !== true))
+    return undefined;
+  const hash = createHash("sha256");
+  for (const [index, { part, coords, origin, begin, end }] of pieces.entries())
+    hash.update(`${[part, coords, origin, begin, end].join(".")} ${versions[index] ?? "-"}\n`);
+  return hash.digest("hex").slice(0, 20);
 }
