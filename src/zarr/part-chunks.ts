@@ -73,7 +73,7 @@ export interface PieceLayout {
   readonly fillItem: Uint8Array | null;
   /** Whether absent chunks of the part mean another value than those of the joined array. Default false. */
   readonly hasOwnFill?: boolean;
-  /** How items become those of the joined array; undefined if they are the same. */
+  /** Change of items to those of the joined array; undefined if they are the same. */
   readonly conversion: ItemConversion | undefined;
 }
 
