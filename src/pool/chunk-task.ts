@@ -31,7 +31,7 @@ export interface GivenChunk {
 }
 
 /** A piece of a chunk, read for a worker, or found for it. */
-export interface GivenPiece extends Omit<ChunkPiece, "reader" | "source"> {
+export interface GivenPiece extends Omit<ChunkPiece, "reader"> {
   readonly given: GivenChunk;
 }
 

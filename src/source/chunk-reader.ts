@@ -33,6 +33,7 @@ function openMemoryChunkReader(source: MemoryChunks): ChunkReader {
     version: MEMORY_VERSION,
   });
   return {
+    source,
     version: async () => MEMORY_VERSION,
     versionNow: () => unchanging,
     read: async () => chunk,

@@ -33,6 +33,8 @@ export interface ChunkReader {
    * of local files that have an index of all chunks have it.
    */
   readonly placeOf?: ((chunkCoords: readonly number[]) => LocalPlace | undefined) | undefined;
+  /** The source of the chunks, if another thread can open it. Readers of local Zarr stores and of memory have it. */
+  readonly source?: ThreadSource;
   /**
    * Tells without I/O if there is a chunk. Only readers that have an index of all chunks have it; their chunks have one version, so
    * that one check answers for all.
@@ -49,6 +51,11 @@ export interface ChunkReader {
   readonly urlFor?:
     | ((chunkCoords: readonly number[], seconds: number) => Promise<string | undefined>)
     | undefined;
+}
+
+/** A `ChunkSource` without functions, which crosses threads. */
+export interface ThreadSource {
+  readonly kind: "files" | "shards" | "memory";
 }
 
 /** Options of a read. */

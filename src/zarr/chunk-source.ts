@@ -9,6 +9,7 @@ export type {
   StoredChunk,
   StoredPart,
   StoredSize,
+  ThreadSource,
   VersionCheck,
 } from "./chunk-reader.js";
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { ChunkReader } from "./chunk-reader.js";
+import type { ChunkReader, ReadOptions } from "./chunk-reader.js";
 import type { CodecStep } from "./codec-step.js";
 import type { ItemConversion } from "./item-conversion.js";
 
@@ -27,7 +27,17 @@ export const PIECED = 1;
 export interface PartChunkReader extends ChunkReader {
   variantOf(chunkCoords: readonly number[]): number;
   /**
-   * Returns the pieces of a chunk, each a stored chunk of a part; absent chunks of parts included. `read` is not called for such a chunk.
+   * Returns the version of a chunk: `versionOfPassed` if its variant is 0, else `versionOfPieces`. `versionNow`, `read` and `readNow`
+   * return the same.
+   */
+  version(chunkCoords: readonly number[], allocate?: ReadOptions["allocate"]): Promise<string | undefined>;
+  /** Parts have versions and indexes of their own. */
+  readonly has?: never;
+  /** As {@link has}. */
+  readonly placeOf?: never;
+  /**
+   * Returns the pieces of a chunk, each a stored chunk of a part; absent chunks of parts included. A chunk of variant 0 is one piece.
+   * `read` is not called for any other.
    * @throws ZpublishError `source-unreadable`, naming the part
    */
   piecesOf(chunkCoords: readonly number[]): Promise<readonly ChunkPiece[]>;
@@ -36,7 +46,7 @@ export interface PartChunkReader extends ChunkReader {
 /** A stored chunk of a part, and where its items lie in the joined array. */
 export interface ChunkPiece {
   readonly layout: PieceLayout;
-  /** Reader of the part's array. */
+  /** Reader of the part's array. Workers read its chunks themselves if it says their places, or what opens it there. */
   readonly reader: ChunkReader;
   /** Coordinates in the grid of the part. */
   readonly coords: readonly number[];
@@ -75,6 +85,17 @@ export interface PieceLayout {
   readonly hasOwnFill?: boolean;
   /** Change of items to those of the joined array; undefined if they are the same. */
   readonly conversion: ItemConversion | undefined;
+}
+
+/**
+ * Returns the version of a chunk that is one chunk of one part.
+ * @param version As the reader of the part returns it.
+ */
+export function versionOfPassed(
+  { part, coords }: Pick<ChunkPiece, "part" | "coords">,
+  version: string,
+): string {
+  return `${part}.${coords.join(".")}.${version}`;
 }
 
 /**

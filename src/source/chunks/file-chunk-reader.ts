@@ -17,6 +17,7 @@ export function openFileChunkReader(source: FileChunks, mayBlock: boolean): Chun
   }
 
   return {
+    source,
     async version(chunkCoords) {
       const stat = await statChunk(chunkCoords);
       return stat === undefined ? undefined : versionOf(stat);

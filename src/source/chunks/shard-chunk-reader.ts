@@ -35,6 +35,7 @@ export function openShardChunkReader(source: ShardChunks, mayBlock: boolean): Ch
   }
 
   return {
+    source,
     async version(chunkCoords) {
       const place = finder.placeOf(chunkCoords);
       const find = () => files.stat(place.path);
