@@ -3,6 +3,14 @@
 export type { ChunkService } from "./chunk/chunk-service.js";
 export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
 export type { DatasetSnapshot, Datasets, OverviewLevels, ServedArray } from "./dataset/dataset.js";
+export {
+  type CreateDataTreeOptions,
+  createDataTree,
+  openDataTree,
+  type ServableTree,
+  zarrStoreSource,
+} from "./dataset/given/data-tree.js";
+export type { GroupInput, VariableInput } from "./dataset/given/group-input.js";
 export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
 export type { Document } from "./http/document.js";
 export type { Body, BodyReply, DocumentReply, RedirectReply, Reply, RouteRequest } from "./http/reply.js";
@@ -10,20 +18,13 @@ export type { Route, RouteOperation } from "./http/routing/route.js";
 export type { JsonObject, JsonValue } from "./json/json-value.js";
 export { stringifyJson } from "./json/stringify-json.js";
 export { createServer, type Server } from "./library/create-server.js";
-export {
-  type CreateDataTreeOptions,
-  createDataTree,
-  openDataTree,
-  type ServableTree,
-  zarrStoreSource,
-} from "./library/data-tree.js";
-export type { GroupInput, VariableInput } from "./library/group-input.js";
 export type { DatasetOptions, ServerOptions } from "./library/server-options.js";
 export type { DataTree, Group, Variable } from "./model/data-tree.js";
 export type { DataType } from "./model/data-type.js";
 export type { Log, LogLevel } from "./observe/log.js";
 export type { PreviewService, PreviewValues } from "./pages/preview/preview.js";
 export type { Plugin, PluginContext, PluginModule } from "./plugins/plugin.js";
+export type { PluginDatasets, ProvidedDataset, ProviderContext } from "./plugins/plugin-datasets.js";
 export type { ZarritaStoreOptions } from "./source/bytes/zarrita-store.js";
 export type { CodecSpec } from "./zarr/codec-spec.js";
 export type { CoarsenMethod } from "./zarr/plan/compute-step.js";

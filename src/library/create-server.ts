@@ -4,14 +4,15 @@ import { absoluteReferences, resolveLocation, resolveModule } from "../config/lo
 import { optionConfig } from "../config/option-config.js";
 import { defaultValues, OPTIONS, type OptionKey, optionSpec } from "../config/options.js";
 import { BUILT_IN_PLUGINS, isBuiltIn } from "../config/select-plugins.js";
+import { sourceOf } from "../dataset/given/data-tree.js";
 import { createOneAtATime } from "../event-loop/one-at-a-time.js";
 import { createLog } from "../observe/log.js";
+import { isGivenPlugin } from "../plugins/load-plugins.js";
 import type { Plugin } from "../plugins/plugin.js";
 import { openServer } from "../server/server.js";
 import type { ServerConfig } from "../server/server-config.js";
 import type { StoreSettings } from "../source/bytes/store-settings.js";
 import type { Source } from "../source/source.js";
-import { type ServableTree, sourceOf } from "./data-tree.js";
 import { type CheckedServerOptions, checkServerOptions, type ServerOptions } from "./server-options.js";
 
 /** A server of a program that uses this package. */
@@ -92,7 +93,7 @@ function pluginOrConfig(plugin: string | PluginConfig | Plugin): PluginConfig | 
       ? { name: plugin }
       : { name: plugin, module: resolveModule(plugin, process.cwd()) };
   }
-  if ("routes" in plugin || plugin.module === undefined) return plugin;
+  if (isGivenPlugin(plugin) || plugin.module === undefined) return plugin;
   return { ...plugin, module: resolveModule(plugin.module, process.cwd()) };
 }
 
@@ -105,20 +106,8 @@ function datasetConfig(
     ...dataset,
     ...(typeof source === "string"
       ? { location: resolveLocation(source, directory) }
-      : { location: source.location, source: borrowed(source) }),
+      : { location: source.location, source: sourceOf(source) as Source }),
     ...(references === undefined ? {} : { references: absoluteReferences(references, directory) }),
     ...(stores.length === 0 ? {} : { stores }),
   };
-}
-
-const borrowedSources = new WeakMap<ServableTree, Source>();
-
-/**
- * Makes the source of a given tree, which stays open when the server closes. There is one object per tree, by which a
- * reload recognises it.
- */
-function borrowed(tree: ServableTree): Source {
-  const source = borrowedSources.get(tree) ?? { ...(sourceOf(tree) as Source), close: async () => {} };
-  borrowedSources.set(tree, source);
-  return source;
 }

@@ -6,10 +6,10 @@ import { OPTIONS } from "../config/options.js";
 import { configError, type Problem, problemsOf } from "../config/problem.js";
 import { checkStore } from "../config/store-schema.js";
 import { byteSizeSchema, textSchema } from "../config/value-schemas.js";
+import { type ServableTree, sourceOf } from "../dataset/given/data-tree.js";
 import { LOG_LEVELS, type Log, type LogLevel } from "../observe/log.js";
 import type { Plugin } from "../plugins/plugin.js";
 import type { StoreSettings } from "../source/bytes/store-settings.js";
-import { type ServableTree, sourceOf } from "./data-tree.js";
 import { type RuntimeOptions, runtimeShape } from "./runtime-options.js";
 
 /** A dataset and its encoding; omitted parts of an encoding stay as stored. */

@@ -25,7 +25,9 @@ const PLUGIN_NAME = /^[a-z][a-z0-9_]*$/;
 export async function loadPlugins(wanted: readonly (PluginConfig | Plugin)[]): Promise<readonly Plugin[]> {
   const plugins: Plugin[] = [];
   for (const entry of wanted) {
-    const plugin = "routes" in entry ? checkPlugin(entry, `plugin '${entry.name}'`) : await loadPlugin(entry);
+    const plugin = isGivenPlugin(entry)
+      ? checkPlugin(entry, `plugin '${entry.name}'`)
+      : await loadPlugin(entry);
     const other = plugins.find(({ name }) => name === plugin.name);
     if (other !== undefined) {
       throw new ZpublishError(
@@ -36,6 +38,11 @@ export async function loadPlugins(wanted: readonly (PluginConfig | Plugin)[]): P
     plugins.push(plugin);
   }
   return plugins;
+}
+
+/** Tells a plugin from the configuration of one that has to be loaded. */
+export function isGivenPlugin(entry: PluginConfig | Plugin): entry is Plugin {
+  return "routes" in entry || "datasets" in entry;
 }
 
 async function loadPlugin({ name, module, options }: PluginConfig): Promise<Plugin> {
@@ -70,17 +77,19 @@ function loadModule(module: string): Promise<PluginModule> {
 }
 
 function checkPlugin(plugin: unknown, what: string): Plugin {
-  const { name, version, path, routes } = (plugin ?? {}) as Partial<Plugin>;
+  const { name, version, path, routes, datasets } = (plugin ?? {}) as Partial<Plugin>;
+  const parts = [routes, datasets].filter((part) => part !== undefined);
   const isPlugin =
     typeof name === "string" &&
     PLUGIN_NAME.test(name) &&
     typeof version === "string" &&
     typeof path === "string" &&
-    typeof routes === "function";
+    parts.length > 0 &&
+    parts.every((part) => typeof part === "function");
   if (isPlugin) return plugin as Plugin;
   throw new ZpublishError(
     "invalid-config",
-    `${what}: expected a default export {name: "lower_case", version: "…", path: "…", routes(context)}, ` +
+    `${what}: expected a default export {name: "lower_case", version: "…", path: "…", routes(context)} or with datasets(context), ` +
       `received ${plugin === null ? "null" : typeof plugin}${typeof name === "string" ? ` named '${name}'` : ""}`,
   );
 }

@@ -3,7 +3,7 @@ import { packageVersion } from "../observe/package-version.js";
 import type { Plugin } from "./plugin.js";
 
 /** The plugin of `/versions`: versions of this package, its dependencies, Node.js and the system. */
-const moduleVersionPlugin: Plugin = {
+const moduleVersionPlugin = {
   name: "module_version",
   version: packageVersion,
   path: "zpublish/plugins/module-version",
@@ -23,5 +23,5 @@ const moduleVersionPlugin: Plugin = {
       },
     ];
   },
-};
+} satisfies Plugin;
 export default moduleVersionPlugin;

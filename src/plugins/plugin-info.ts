@@ -5,7 +5,7 @@ import { packageVersion } from "../observe/package-version.js";
 import type { Plugin, PluginContext } from "./plugin.js";
 
 /** The plugin of `/plugins`: name, origin and version of every loaded plugin. */
-const pluginInfoPlugin: Plugin = {
+const pluginInfoPlugin = {
   name: "plugin_info",
   version: packageVersion,
   path: "zpublish/plugins/plugin-info",
@@ -29,7 +29,7 @@ const pluginInfoPlugin: Plugin = {
       },
     ];
   },
-};
+} satisfies Plugin;
 export default pluginInfoPlugin;
 
 const PLUGINS_SCHEMA = {

@@ -5,9 +5,10 @@ import type { Document } from "../http/document.js";
 import type { Route } from "../http/routing/route.js";
 import type { Log } from "../observe/log.js";
 import type { PreviewService } from "../pages/preview/preview.js";
+import type { PluginDatasets, ProviderContext } from "./plugin-datasets.js";
 
 /**
- * A named set of routes. Built-in plugins use only what other plugins can use.
+ * A named set of routes, of datasets, or of both. Built-in plugins use only what other plugins can use.
  */
 export interface Plugin {
   /** Unique in a server: `[a-z][a-z0-9_]*`. */
@@ -19,7 +20,12 @@ export interface Plugin {
    * Returns its routes. The server calls it before it listens, and with another context at each reload, while the former routes
    * answer requests in flight. It refuses a route that another plugin has.
    */
-  routes(context: PluginContext): readonly Route[] | Promise<readonly Route[]>;
+  routes?(context: PluginContext): readonly Route[] | Promise<readonly Route[]>;
+  /**
+   * Returns the datasets that it publishes. The server calls it once, before `routes`, and does not start if it throws. At a reload, a
+   * plugin whose configuration is the same is not called again.
+   */
+  datasets?(context: ProviderContext): PluginDatasets | Promise<PluginDatasets>;
   /** Closes the plugin, after its last request is answered: the server closes, or a reload drops the plugin. */
   close?(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { PluginConfig } from "../config/config.js";
-import { loadPlugins } from "../plugins/load-plugins.js";
+import { isGivenPlugin, loadPlugins } from "../plugins/load-plugins.js";
 import type { Plugin } from "../plugins/plugin.js";
 
 /** The plugins of an app. Successive apps share plugins whose configuration is the same. */
@@ -58,5 +58,5 @@ function takenOver(
 
 /** Compares plugins by identity, and configurations by value. */
 function isSamePlugin(one: PluginConfig | Plugin, other: PluginConfig | Plugin): boolean {
-  return one === other || (!("routes" in one) && !("routes" in other) && isDeepStrictEqual(one, other));
+  return one === other || (!isGivenPlugin(one) && !isGivenPlugin(other) && isDeepStrictEqual(one, other));
 }

@@ -153,7 +153,7 @@ async function routesOf(
     log,
   });
   routes.push(...coreRoutes(context));
-  for (const plugin of own.plugins) routes.push(...(await plugin.routes(context)));
+  for (const plugin of own.plugins) routes.push(...((await plugin.routes?.(context)) ?? []));
   return routes;
 }
 

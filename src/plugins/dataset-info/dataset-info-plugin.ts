@@ -27,12 +27,12 @@ const GROUP_PARAMETERS = {
 };
 
 /** The plugin that describes datasets and their groups, as JSON and as pages. */
-const datasetInfoPlugin: Plugin = {
+const datasetInfoPlugin = {
   name: "dataset_info",
   version: packageVersion,
   path: "zpublish/plugins/dataset-info",
   routes: createRoutes,
-};
+} satisfies Plugin;
 export default datasetInfoPlugin;
 
 /** A JSON document about a group, the root included. */

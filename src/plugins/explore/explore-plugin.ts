@@ -40,12 +40,12 @@ const HEADERS: HeaderLines = Object.freeze([
 ] as const);
 
 /** The plugin of the explorer: a page that draws maps and plots of a dataset, which the browser reads as a Zarr v2 store. */
-const explorePlugin: Plugin = {
+const explorePlugin = {
   name: "explore",
   version: packageVersion,
   path: "zpublish/plugins/explore",
   routes: createRoutes,
-};
+} satisfies Plugin;
 export default explorePlugin;
 
 async function createRoutes(context: PluginContext): Promise<readonly Route[]> {

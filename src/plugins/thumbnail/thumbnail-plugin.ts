@@ -15,7 +15,7 @@ import { PICTURE_PARAMETERS, parsePictureQuery, placeAt, wrong } from "./picture
 const MAX_PLANS = 512;
 
 /** The plugin of small pictures of variables. */
-const thumbnailPlugin: Plugin = {
+const thumbnailPlugin = {
   name: "thumbnail",
   version: packageVersion,
   path: "zpublish/plugins/thumbnail",
@@ -37,7 +37,7 @@ const thumbnailPlugin: Plugin = {
       handler: (request) => servePicture(context, request),
     },
   ],
-};
+} satisfies Plugin;
 export default thumbnailPlugin;
 
 async function servePicture(context: PluginContext, { params, query }: RouteRequest): Promise<BodyReply> {

@@ -32,12 +32,12 @@ const JSON_TYPE = "application/json";
 const HTML_TYPE = "text/html; charset=utf-8";
 
 /** The plugin that serves every dataset and its overviews, and every group of them, as Zarr v2 stores. */
-const zarrPlugin: Plugin = {
+const zarrPlugin = {
   name: "zarr",
   version: packageVersion,
   path: "zpublish/plugins/zarr",
   routes: (context) => routesAtPlaces("zarr", (place) => createRoutes(context, place)),
-};
+} satisfies Plugin;
 export default zarrPlugin;
 
 function createRoutes(context: PluginContext, place: StorePlace): readonly Route[] {

@@ -30,12 +30,12 @@ const HTML_TYPE = "text/html; charset=utf-8";
 const DOCUMENT = "zarr.json";
 
 /** The plugin that serves every dataset and its overviews, and every group of them, as Zarr v3 stores. */
-const zarr3Plugin: Plugin = {
+const zarr3Plugin = {
   name: "zarr3",
   version: packageVersion,
   path: "zpublish/plugins/zarr3",
   routes: (context) => routesAtPlaces("zarr3", (place) => createRoutes(context, place)),
-};
+} satisfies Plugin;
 export default zarr3Plugin;
 
 /** An array as this plugin serves it: its chunks are those of v2, unless v3 serves the stored files. */

@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { strictObject } from "../config/dataset-schema.js";
-import { problemsOf } from "../config/problem.js";
-import { ZpublishError } from "../errors.js";
-import type { JsonObject } from "../json/json-value.js";
-import type { MemoryArray } from "../source/memory/memory-array.js";
-import type { MemoryGroup } from "../source/memory/memory-source.js";
-import { printablePath } from "../source/node-name.js";
+import { strictObject } from "../../config/dataset-schema.js";
+import { problemsOf } from "../../config/problem.js";
+import { ZpublishError } from "../../errors.js";
+import type { JsonObject } from "../../json/json-value.js";
+import type { MemoryArray } from "../../source/memory/memory-array.js";
+import type { MemoryGroup } from "../../source/memory/memory-source.js";
+import { printablePath } from "../../source/node-name.js";
 import { copyAttrs } from "./copy-attrs.js";
 
 /** An array of a tree in memory. */

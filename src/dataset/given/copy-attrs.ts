@@ -1,5 +1,5 @@
 import { isLosslessNumber } from "lossless-json";
-import type { JsonObject, JsonValue } from "../json/json-value.js";
+import type { JsonObject, JsonValue } from "../../json/json-value.js";
 
 /** A reason why a value cannot be attributes. */
 export interface AttrsProblem {

@@ -1,13 +1,13 @@
 import type { Readable } from "zarrita";
-import { resolveLocation } from "../config/locate.js";
-import { configError, describeValue } from "../config/problem.js";
-import { createSnapshot } from "../dataset/create-snapshot.js";
-import type { DataTree } from "../model/data-tree.js";
-import { createZarritaStore, type ZarritaStoreOptions } from "../source/bytes/zarrita-store.js";
-import { createMemorySource } from "../source/memory/memory-source.js";
-import { createObjectSource } from "../source/objects/object-source.js";
-import { openSource } from "../source/open-source.js";
-import type { Refusal, Source } from "../source/source.js";
+import { resolveLocation } from "../../config/locate.js";
+import { configError, describeValue } from "../../config/problem.js";
+import type { DataTree } from "../../model/data-tree.js";
+import { createZarritaStore, type ZarritaStoreOptions } from "../../source/bytes/zarrita-store.js";
+import { createMemorySource } from "../../source/memory/memory-source.js";
+import { createObjectSource } from "../../source/objects/object-source.js";
+import { openSource } from "../../source/open-source.js";
+import type { Refusal, Source } from "../../source/source.js";
+import { createSnapshot } from "../create-snapshot.js";
 import { type GroupInput, readGroups } from "./group-input.js";
 
 /** A data tree that can be served, from {@link openDataTree} or {@link createDataTree}. */
@@ -28,7 +28,7 @@ export interface CreateDataTreeOptions {
 /** Time for which the version of a given store is believed. */
 const VERSION_SECONDS = 1;
 
-/** Sources of trees. They are no part of the public interface. */
+/** Sources of trees, whose `close` does nothing. They are no part of the public interface. */
 const sources = new WeakMap<ServableTree, Source>();
 
 /**
@@ -77,7 +77,10 @@ export async function zarrStoreSource(
   return servableTree(source);
 }
 
-/** Looks up the source of a tree that this module made; undefined for other objects. */
+/**
+ * Looks up the source of a tree that this module made; undefined for other objects. It stays open when a dataset of it closes. There
+ * is one object per tree, by which a reload recognises it.
+ */
 export function sourceOf(tree: ServableTree): Source | undefined {
   return sources.get(tree);
 }
@@ -87,6 +90,6 @@ async function servableTree(source: Source): Promise<ServableTree> {
   const config = { id: "", location: source.location, immutable: false, encoding: {}, variables: {} };
   const { tree, refused } = createSnapshot(config, stored, "");
   const servable: ServableTree = Object.freeze({ ...tree, location: source.location, refused });
-  sources.set(servable, source);
+  sources.set(servable, { ...source, close: async () => undefined });
   return servable;
 }
