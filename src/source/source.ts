@@ -47,6 +47,28 @@ export interface StoredTree {
   readonly identity: string;
   /** Same as {@link Source.fingerprint}, taken before reading. */
   readonly fingerprint: string | undefined;
+  /** The parts of a dataset that several files are. Default: it is one. */
+  readonly join?: StoredJoin;
+}
+
+/** Several files that are one dataset. */
+export interface StoredJoin {
+  /** `concat` along a dimension that they have; `stack` along a new one, with one step per file. */
+  readonly kind: "concat" | "stack";
+  /** The joined dimension. */
+  readonly dimension: string;
+  /** In the order of their steps. */
+  readonly parts: readonly StoredPart[];
+}
+
+/** A file, and the steps along the joined dimension that it gives. */
+export interface StoredPart {
+  /** Path below the folder that all parts have in common: `2024/sst-01.nc`. */
+  readonly name: string;
+  /** First step in the dataset. */
+  readonly start: number;
+  /** Number of steps; 0 if others give all of them. */
+  readonly length: number;
 }
 
 /** An array or group that cannot be served, and why. */
