@@ -26,7 +26,22 @@ export function optionTable(): string {
       "`ZPUBLISH_DATASETS`",
       "`datasets`",
       "",
-      "Datasets; those of all places add up. Variable: with commas",
+      "Datasets, or folders of them; those of all places add up. Variable: with commas",
+    ],
+    ["", "", "`collections`", "", "Folders of datasets, by name"],
+    [
+      "`--concat <dimension>`",
+      "`ZPUBLISH_CONCAT`",
+      "in `datasets`",
+      "",
+      "Makes one dataset of the files of each pattern or folder, along a dimension",
+    ],
+    [
+      "`--stack <dimension>`",
+      "`ZPUBLISH_STACK`",
+      "in `datasets`",
+      "",
+      "The same along a new dimension, with one step per file",
     ],
     [
       "`--plugin <plugin>`",

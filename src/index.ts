@@ -18,7 +18,7 @@ export type { Route, RouteOperation } from "./http/routing/route.js";
 export type { JsonObject, JsonValue } from "./json/json-value.js";
 export { stringifyJson } from "./json/stringify-json.js";
 export { createServer, type Server } from "./library/create-server.js";
-export type { DatasetOptions, ServerOptions } from "./library/server-options.js";
+export type { CollectionOptions, DatasetOptions, ServerOptions } from "./library/server-options.js";
 export type { DataTree, Group, Variable } from "./model/data-tree.js";
 export type { DataType } from "./model/data-type.js";
 export type { Log, LogLevel } from "./observe/log.js";

@@ -2,18 +2,17 @@ import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
 import { messageOf } from "../errors.js";
-import { normalNodePath } from "../model/node-path.js";
 import type { StoreSettings } from "../source/bytes/store-settings.js";
-import type { DatasetConfig } from "./config.js";
-import { problemOfDatasetId } from "./dataset-id.js";
-import { createEncodingConfig, datasetSchema, referencesSchema, strictObject } from "./dataset-schema.js";
+import type { CollectionConfig, DatasetConfig } from "./config.js";
+import { referencesSchema } from "./dataset-schema.js";
 import { type JsonObjectKeys, readJsonKeys } from "./json-keys.js";
-import { absoluteReferences, resolveLocation, resolveModule } from "./locate.js";
+import { absoluteReferences, resolveModule } from "./locate.js";
 import { OPTION_KEYS, optionSpec } from "./options.js";
 import { configError, describeValue, formatPath, type Problem, problemsOf } from "./problem.js";
+import { type ReadContext, readCollection, readDataset } from "./read-datasets.js";
 import type { PluginChoice } from "./select-plugins.js";
 import { checkStore } from "./store-schema.js";
-import { booleanSchema, textSchema } from "./value-schemas.js";
+import { booleanSchema, strictObject, textSchema } from "./value-schemas.js";
 
 /** Content of a configuration file, with absolute paths. Single values are not checked yet. */
 export interface ConfigFile {
@@ -24,6 +23,7 @@ export interface ConfigFile {
   readonly values: Readonly<Record<string, unknown>>;
   /** In the order written. */
   readonly datasets: readonly DatasetConfig[];
+  readonly collections: readonly CollectionConfig[];
   readonly plugins: readonly PluginChoice[];
   readonly stores: readonly StoreSettings[];
   /** Places to which references of datasets without their own list may lead; undefined if the file does not say. */
@@ -43,6 +43,9 @@ const fileSchema = strictObject("a JSON object", {
   ...Object.fromEntries(OPTION_KEYS.map((key) => [key, z.unknown().optional()])),
   plugins: z.record(z.string(), z.unknown(), { error: "expected an object of plugins by name" }).optional(),
   datasets: z.record(z.string(), z.unknown(), { error: "expected an object of datasets by id" }).optional(),
+  collections: z
+    .record(z.string(), z.unknown(), { error: "expected an object of collections by name" })
+    .optional(),
   stores: z.record(z.string(), z.unknown(), { error: "expected an object of stores by name" }).optional(),
   references: referencesSchema.optional(),
 });
@@ -59,9 +62,12 @@ export function readConfigFile(name: string, cwd: string): ConfigFile {
   const shape = fileSchema.safeParse(json);
   if (!shape.success) throw configError([...problems, ...problemsOf(shape.error, json, name)]);
 
-  const { plugins, datasets, stores, references, ...values } = shape.data as Record<string, unknown>;
+  const { plugins, datasets, collections, stores, references, ...values } = shape.data as Record<
+    string,
+    unknown
+  >;
   const directory = dirname(resolve(cwd, name));
-  const context: FileContext = { name, directory, problems };
+  const context: ReadContext = { place: name, directory, problems };
   const allowed = references as DatasetConfig["references"];
   const file = {
     name,
@@ -69,6 +75,9 @@ export function readConfigFile(name: string, cwd: string): ConfigFile {
     values: absolutePaths(values, directory),
     datasets: keysOf(objects, "datasets").flatMap((id) =>
       readDataset(id, (datasets as Record<string, unknown>)[id], context),
+    ),
+    collections: keysOf(objects, "collections").flatMap((id) =>
+      readCollection(id, (collections as Record<string, unknown>)[id], context),
     ),
     plugins: keysOf(objects, "plugins").flatMap((id) =>
       readPlugin(id, (plugins as Record<string, unknown>)[id], context),
@@ -80,12 +89,6 @@ export function readConfigFile(name: string, cwd: string): ConfigFile {
   };
   if (problems.length > 0) throw configError(problems);
   return file;
-}
-
-interface FileContext {
-  readonly name: string;
-  readonly directory: string;
-  readonly problems: Problem[];
 }
 
 function readText(name: string, cwd: string): string {
@@ -145,47 +148,10 @@ function absolutePaths(
   return absolute;
 }
 
-function readDataset(id: string, said: unknown, { name, directory, problems }: FileContext): DatasetConfig[] {
-  const path = ["datasets", id];
-  const problem = problemOfDatasetId(id);
-  if (problem !== undefined) problems.push(`${name}: ${formatPath(path)}: ${problem}`);
-  const long = typeof said === "string" ? { location: said } : said;
-  const result = datasetSchema.safeParse(long);
-  if (!result.success) {
-    problems.push(...problemsOf(result.error, long, name, path));
-    return [];
-  }
-  const { location, cacheControl, immutable = false, encoding = {}, variables = {} } = result.data;
-  const { freshness, references, overviews } = result.data;
-  const byPath: DatasetConfig["variables"] & Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(variables)) {
-    const variablePath = normalNodePath(key);
-    const where = `${name}: ${formatPath([...path, "variables", key])}`;
-    if (variablePath === "")
-      problems.push(`${where}: expected the path of a variable, received ${describeValue(key)}`);
-    else if (Object.hasOwn(byPath, variablePath))
-      problems.push(`${where}: the variable ${variablePath} is named twice`);
-    byPath[variablePath] = createEncodingConfig(value);
-  }
-  return [
-    {
-      id,
-      location: resolveLocation(location, directory),
-      ...(cacheControl === undefined ? {} : { cacheControl }),
-      immutable: immutable || freshness === "immutable",
-      ...(freshness === undefined ? {} : { freshness }),
-      ...(references === undefined ? {} : { references: absoluteReferences(references, directory) }),
-      encoding: createEncodingConfig(encoding),
-      variables: byPath,
-      ...(overviews === undefined ? {} : { overviews }),
-    },
-  ];
-}
-
 function readPlugin(
   pluginName: string,
   said: unknown,
-  { name, directory, problems }: FileContext,
+  { place: name, directory, problems }: ReadContext,
 ): PluginChoice[] {
   const path = ["plugins", pluginName];
   const place = `${name}: ${formatPath(path)}`;

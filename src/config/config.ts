@@ -134,6 +134,11 @@ export interface DatasetConfig {
   readonly variables: Readonly<Record<string, EncodingConfig>>;
   /** Coarser levels that are published beside the dataset; false for none. Default: that of `--overviews`. */
   readonly overviews?: OverviewsConfig | false;
+  /**
+   * Name of the collection that the location is if it turns out to be a folder of files and stores, and no store itself; may be empty.
+   * Default: such a folder cannot be opened.
+   */
+  readonly asCollection?: string;
   /** How files become one dataset. Then `location` is a pattern, such as `/data/sst-*.nc`, or a folder. */
   readonly join?: JoinConfig;
 }
@@ -153,7 +158,7 @@ export interface JoinConfig {
 }
 
 /** A folder or prefix below which datasets come and go. */
-export interface CollectionConfig extends Omit<DatasetConfig, "id" | "location" | "join"> {
+export interface CollectionConfig extends Omit<DatasetConfig, "id" | "location" | "asCollection" | "join"> {
   /** Ids of its datasets begin with it and a `~`. Empty for no prefix. */
   readonly name: string;
   /** Absolute path of a directory, or `s3://bucket/prefix/`. */

@@ -18,6 +18,16 @@ export function problemOfDatasetId(id: string): string | undefined {
   return undefined;
 }
 
+/**
+ * Says why a text cannot be a collection's name, as "expected …, received …"; undefined if it can. It may be empty: then ids of its
+ * datasets have no prefix.
+ */
+export function problemOfCollectionName(name: string): string | undefined {
+  if (name === "") return undefined;
+  if (name.includes("~")) return `expected a name without "~", received ${JSON.stringify(name)}`;
+  return problemOfDatasetId(name)?.replace("an id", "a name");
+}
+
 /** Whether an id means something else in a URL unless clients percent-encode it. */
 export function isAwkwardInUrl(id: string): boolean {
   return /[#?%\\]/.test(id);

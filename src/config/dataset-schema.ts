@@ -1,19 +1,10 @@
 import { z } from "zod";
 import type { CodecSpec } from "../zarr/codec-spec.js";
 import type { CoarsenMethod } from "../zarr/plan/compute-step.js";
-import type { EncodingConfig, OverviewsConfig } from "./config.js";
-import { booleanSchema, cacheControlSchema, textSchema } from "./value-schemas.js";
-
-/**
- * Makes a schema of an object that rejects unknown keys.
- * @param what Name of the object, for messages.
- */
-export function strictObject<S extends z.core.$ZodLooseShape>(what: string, shape: S) {
-  const keys = Object.keys(shape).join(", ");
-  return z.strictObject(shape, {
-    error: (issue) => (issue.code === "unrecognized_keys" ? `expected one of ${keys}` : `expected ${what}`),
-  });
-}
+import type { DatasetConfig, EncodingConfig, OverviewsConfig } from "./config.js";
+import { joinShape } from "./join-schema.js";
+import { absoluteReferences } from "./locate.js";
+import { booleanSchema, cacheControlSchema, strictObject, textSchema } from "./value-schemas.js";
 
 /** A codec. Opening the dataset checks that it exists and has these options. */
 const codecSchema = z.custom<CodecSpec>(
@@ -106,17 +97,23 @@ const overviewsSchema = z.unknown().transform((value, context): OverviewsConfig 
   };
 });
 
-/** Keys of a dataset besides its location. */
-export const datasetShape = {
+/** Keys that hold for a dataset, and for all datasets of a collection. */
+const servedShape = {
   cacheControl: cacheControlSchema.optional(),
   immutable: booleanSchema.optional(),
   freshness: freshnessSchema.optional(),
   references: referencesSchema.optional(),
   encoding: encodingSchema.optional(),
+  overviews: overviewsSchema.optional(),
+};
+
+/** Keys of a dataset besides its location. */
+export const datasetShape = {
+  ...servedShape,
   variables: z
     .record(z.string(), encodingSchema, { error: "expected an object of encodings by variable path" })
     .optional(),
-  overviews: overviewsSchema.optional(),
+  ...joinShape,
 };
 
 /** One dataset of the file. A text alone is short for `{"location": text}`. */
@@ -124,6 +121,42 @@ export const datasetSchema = strictObject("a location, or an object with one", {
   location: textSchema("a location"),
   ...datasetShape,
 });
+
+const patternSchema = z.custom<string>(
+  (value) => textSchema("").safeParse(value).success && !/^(\/|\.\.?\/)/.test(value as string),
+  { error: 'expected a pattern of paths below the root, such as "**/*.nc"' },
+);
+const patternsSchema = z.array(patternSchema, { error: "expected an array of patterns" });
+
+/** One collection. A text alone is short for `{"root": text}`. */
+export const collectionSchema = strictObject("a folder, or an object with one as its root", {
+  root: textSchema("a folder"),
+  include: patternsSchema.min(1, { error: "expected at least one pattern" }).optional(),
+  exclude: patternsSchema.optional(),
+  groups: booleanSchema.optional(),
+  ...servedShape,
+});
+
+/** Checked values of the keys that datasets and collections share. */
+type ServedKeys = { readonly [K in keyof typeof servedShape]?: z.output<(typeof servedShape)[K]> };
+
+/**
+ * Converts the keys that datasets and collections share, without those that are undefined.
+ * @param directory Directory that relative paths begin in.
+ */
+export function createServedConfig(
+  { cacheControl, immutable = false, freshness, references, encoding = {}, overviews }: ServedKeys,
+  directory: string,
+): Omit<DatasetConfig, "id" | "location" | "variables"> {
+  return {
+    ...(cacheControl === undefined ? {} : { cacheControl }),
+    immutable: immutable || freshness === "immutable",
+    ...(freshness === undefined ? {} : { freshness }),
+    ...(references === undefined ? {} : { references: absoluteReferences(references, directory) }),
+    encoding: createEncodingConfig(encoding),
+    ...(overviews === undefined ? {} : { overviews }),
+  };
+}
 
 /** Copies a checked encoding without its undefined keys. */
 export function createEncodingConfig(said: z.output<typeof encodingSchema>): EncodingConfig {

@@ -8,6 +8,20 @@ export function resolveLocation(location: string, directory: string): string {
   return /^[a-z][a-z0-9+.-]+:\/\//i.test(location) ? location : resolve(directory, location);
 }
 
+/** Makes the root of a collection absolute: a path, or an `s3://` URL with a slash at its end. Undefined for other URLs, which cannot be listed. */
+export function resolveRoot(root: string, directory: string): string | undefined {
+  if (/^file:/i.test(root)) {
+    try {
+      return fileURLToPath(root);
+    } catch {
+      return undefined;
+    }
+  }
+  const location = resolveLocation(root, directory);
+  if (isAbsolute(location)) return location;
+  return /^s3:\/\/[^/]/i.test(location) ? `${location.replace(/\/+$/, "")}/` : undefined;
+}
+
 /**
  * Resolves a plugin's `module`: to an absolute path if it is a `file:` URL, begins with `.` or `/`, exists below the
  * directory, or is a package that is installed there; else a specifier, as it is. The program itself may be installed

@@ -1,13 +1,12 @@
 import { resolve } from "node:path";
-import type { Config, DatasetConfig } from "./config.js";
+import type { CollectionConfig, Config, DatasetConfig } from "./config.js";
 import { type ConfigFile, readConfigFile } from "./config-file.js";
-import { datasetIdOfLocation, problemOfDatasetId } from "./dataset-id.js";
 import { DEFAULT_OVERVIEWS } from "./dataset-schema.js";
-import { resolveLocation, splitDatasetArgument } from "./locate.js";
 import { optionConfig } from "./option-config.js";
 import type { Environment } from "./option-spec.js";
 import { flagOf, OPTION_KEYS, type OptionKey, type OptionValues, optionSpec, variableOf } from "./options.js";
-import { configError, describeValue, formatPath, type Problem, problemsOf } from "./problem.js";
+import { configError, type Problem, problemsOf } from "./problem.js";
+import { resolveDatasets } from "./resolve-datasets.js";
 import { type PluginChoice, parsePluginText, selectPlugins } from "./select-plugins.js";
 import { LIST_VARIABLES, parseServeArguments, type ServeArguments } from "./serve-command.js";
 
@@ -21,8 +20,8 @@ export interface ConfigInput {
 }
 
 /**
- * Resolves the configuration: flag over variable over file over default. Datasets add up: those of the file, then of the
- * variable, then of the command line. Deeply frozen.
+ * Resolves the configuration: flag over variable over file over default. Datasets and collections add up: those of the file, then of
+ * the variable, then of the command line. Deeply frozen.
  * @throws ZpublishError `invalid-config`; each line of the message is a problem, and begins with its place.
  */
 export function resolveConfig(input: ConfigInput): Config {
@@ -39,7 +38,7 @@ export function resolveArguments(
   const file = fileName === undefined ? undefined : readConfigFile(fileName, cwd);
   checkVariableNames(env, problems);
   const values = resolveValues(said, env, cwd, file, problems);
-  const datasets = resolveDatasets(said, env, cwd, file, problems);
+  const { datasets, collections } = resolveDatasets(said, env, cwd, file, problems);
   const plugins = selectPlugins(pluginChoices(said, env, cwd, file, problems), problems);
   if ((values.tlsCert === null) !== (values.tlsKey === null)) {
     const [given, missing] = values.tlsKey === null ? ["tlsCert", "tlsKey"] : ["tlsKey", "tlsCert"];
@@ -49,17 +48,17 @@ export function resolveArguments(
   return deepFreeze({
     ...optionConfig(values),
     datasets: datasets.map((each) => withDefaults(each, file, values.overviews)),
-    collections: [],
+    collections: collections.map((each) => withDefaults(each, file, values.overviews)),
     plugins,
   });
 }
 
 /** Adds what holds for all datasets. @param overviews True if datasets that say nothing have overviews. */
-function withDefaults(
-  dataset: DatasetConfig,
+function withDefaults<T extends DatasetConfig | CollectionConfig>(
+  dataset: T,
   file: ConfigFile | undefined,
   overviews: boolean,
-): DatasetConfig {
+): T {
   const references = dataset.references ?? file?.references;
   return {
     ...dataset,
@@ -123,59 +122,6 @@ function resolveValues(
     if (!(key in values)) values[key] = defaultValue(env);
   }
   return values as OptionValues;
-}
-
-function resolveDatasets(
-  said: ServeArguments,
-  env: Environment,
-  cwd: string,
-  file: ConfigFile | undefined,
-  problems: Problem[],
-): DatasetConfig[] {
-  const datasets: DatasetConfig[] = [];
-  const places = new Map<string, string>();
-  const add = (dataset: DatasetConfig, place: string): void => {
-    const first = places.get(dataset.id);
-    if (first === undefined) places.set(dataset.id, place);
-    else problems.push(`${place}: dataset id ${describeValue(dataset.id)} is used already by ${first}`);
-    datasets.push(dataset);
-  };
-  for (const dataset of file?.datasets ?? []) {
-    add(dataset, `${file?.name}: ${formatPath(["datasets", dataset.id])}`);
-  }
-  for (const text of splitList(env[LIST_VARIABLES.datasets])) {
-    const dataset = parseDataset(text, LIST_VARIABLES.datasets, cwd, problems);
-    if (dataset !== undefined) add(dataset, `${LIST_VARIABLES.datasets} (${text})`);
-  }
-  for (const text of said.locations) {
-    const dataset = parseDataset(text, "command line", cwd, problems);
-    if (dataset !== undefined) add(dataset, `command line (${text})`);
-  }
-  return datasets;
-}
-
-function parseDataset(
-  text: string,
-  place: string,
-  cwd: string,
-  problems: Problem[],
-): DatasetConfig | undefined {
-  const received = `${place}: ${describeValue(text)}`;
-  const { id: givenId, location } = splitDatasetArgument(text, cwd);
-  if (location === "" || /\p{Cc}/u.test(location)) {
-    problems.push(
-      `${received}: expected [ID=]LOCATION, received ${location === "" ? "no location" : "control characters"}`,
-    );
-    return undefined;
-  }
-  const absolute = resolveLocation(location, cwd);
-  const id = givenId ?? datasetIdOfLocation(absolute);
-  const problem = problemOfDatasetId(id);
-  if (problem !== undefined) {
-    problems.push(`${received}: ${problem}${givenId === undefined ? "; give it one: ID=LOCATION" : ""}`);
-    return undefined;
-  }
-  return { id, location: absolute, immutable: false, encoding: {}, variables: {} };
 }
 
 function pluginChoices(

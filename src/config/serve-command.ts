@@ -7,6 +7,10 @@ export interface ServeArguments {
   /** `[ID=]LOCATION`, in order. */
   readonly locations: readonly string[];
   readonly config: string | undefined;
+  /** Dimension along which the files of each location are joined. */
+  readonly concat: string | undefined;
+  /** New dimension along which the files of each location are stacked. */
+  readonly stack: string | undefined;
   /** In order: the last choice for a plugin wins. */
   readonly plugins: readonly { readonly text: string; readonly enabled: boolean }[];
   /** Switches as booleans, the rest as text. */
@@ -20,6 +24,9 @@ Every option may also stand in the file (cacheDir) or in the environment
 Examples:
   zpublish serve data/air.zarr                     as dataset "air"
   zpublish serve now=/data/2024.zarr --port 8080   as dataset "now"
+  zpublish serve /data                             all files and stores below it
+  zpublish serve '/data/**/*.nc'                   those that match, each a dataset
+  zpublish serve 'sst=/data/sst-*.nc' --concat time   all of them as dataset "sst"
   zpublish serve --config zpublish.json --no-plugin module_version
 
 Signals: after TERM or INT the server answers as before for --drain-delay, but is
@@ -39,8 +46,18 @@ export function createServeCommand(): Command {
  */
 export function addServeArguments(command: Command, shown: readonly OptionKey[] = OPTION_KEYS): Command {
   command
-    .argument("[locations...]", "[ID=]LOCATION of each dataset; the id is its file name if none is given")
-    .addOption(new Option("--config <file>", "JSON file with any of these options, and with datasets"));
+    .argument(
+      "[locations...]",
+      "[ID=]LOCATION of each dataset, or of a folder of them; the id is its file name if none is given",
+    )
+    .addOption(new Option("--config <file>", "JSON file with any of these options, and with datasets"))
+    .addOption(
+      new Option(
+        "--concat <dimension>",
+        "Make one dataset of the files of each pattern or folder, along a dimension",
+      ),
+    )
+    .addOption(new Option("--stack <dimension>", "The same along a new dimension, with one step per file"));
   for (const key of OPTION_KEYS) addOption(command, key, shown.includes(key));
   const collect = (enabled: boolean) => (text: string, before: ServeArguments["plugins"] | undefined) => [
     ...(before ?? []),
@@ -75,7 +92,7 @@ function addOption(command: Command, key: OptionKey, isShown: boolean): void {
 
 /** Reads the arguments of `serve` of a parsed command. */
 export function argumentsOf(command: Command): ServeArguments {
-  const { config, plugin, ...options } = command.opts<Record<string, unknown>>();
+  const { config, concat, stack, plugin, ...options } = command.opts<Record<string, unknown>>();
   // Commander presets `true` for some switches; only values from the command line count.
   const said = Object.entries(options).filter(
     ([key]) => OPTION_KEYS.includes(key as OptionKey) && command.getOptionValueSource(key) === "cli",
@@ -83,6 +100,8 @@ export function argumentsOf(command: Command): ServeArguments {
   return {
     locations: command.args,
     config: config as string | undefined,
+    concat: concat as string | undefined,
+    stack: stack as string | undefined,
     plugins: (plugin as ServeArguments["plugins"] | undefined) ?? [],
     values: Object.fromEntries(said) as ServeArguments["values"],
   };
@@ -114,4 +133,6 @@ export const LIST_VARIABLES = {
   plugin: variableOf("plugin"),
   noPlugin: variableOf("noPlugin"),
   config: variableOf("config"),
+  concat: variableOf("concat"),
+  stack: variableOf("stack"),
 } as const;

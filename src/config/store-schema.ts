@@ -1,8 +1,7 @@
 import { z } from "zod";
 import type { StoreSettings } from "../source/bytes/store-settings.js";
-import { strictObject } from "./dataset-schema.js";
 import { type Problem, problemsOf } from "./problem.js";
-import { booleanSchema, textSchema } from "./value-schemas.js";
+import { booleanSchema, strictObject, textSchema } from "./value-schemas.js";
 
 /** Name of an HTTP header (RFC 9110 §5.6.2). */
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;

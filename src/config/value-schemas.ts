@@ -15,6 +15,17 @@ function isIntegerIn(value: unknown, min: number, max: number): boolean {
   return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
+/**
+ * Makes a schema of an object that rejects unknown keys.
+ * @param what Name of the object, for messages.
+ */
+export function strictObject<S extends z.core.$ZodLooseShape>(what: string, shape: S) {
+  const keys = Object.keys(shape).join(", ");
+  return z.strictObject(shape, {
+    error: (issue) => (issue.code === "unrecognized_keys" ? `expected one of ${keys}` : `expected ${what}`),
+  });
+}
+
 /** A text of at least one character, without control characters. */
 export function textSchema(what: string, maxLength = 4_096): z.ZodType<string, string> {
   return expected<string>(

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { PluginConfig } from "../config/config.js";
-import { absoluteReferences, resolveLocation, resolveModule } from "../config/locate.js";
+import { resolveLocation, resolveModule } from "../config/locate.js";
 import { optionConfig } from "../config/option-config.js";
 import { defaultValues, OPTIONS, type OptionKey, optionSpec } from "../config/options.js";
 import { BUILT_IN_PLUGINS, isBuiltIn } from "../config/select-plugins.js";
@@ -63,7 +63,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 
 function configOf(options: ServerOptions): ServerConfig {
   const checked = checkServerOptions(options);
-  const { log = "warn", cache, plugins = BUILT_IN_PLUGINS, datasets, stores, ...said } = checked;
+  const { log = "warn", cache, plugins = BUILT_IN_PLUGINS, datasets, collections, stores, ...said } = checked;
   const given = Object.fromEntries(
     Object.entries(said)
       .filter(([, value]) => value !== undefined)
@@ -80,7 +80,7 @@ function configOf(options: ServerOptions): ServerConfig {
             maxBytes: cache.maxBytes ?? OPTIONS.cacheSize.defaultValue({}),
           },
     datasets: datasets.map((dataset) => datasetConfig(dataset, stores)),
-    collections: [],
+    collections: collections.map((collection) => withStores(collection, stores)),
     plugins: plugins.map(pluginOrConfig),
     logLevel: typeof log === "string" ? log : "info",
   };
@@ -98,16 +98,20 @@ function pluginOrConfig(plugin: string | PluginConfig | Plugin): PluginConfig | 
 }
 
 function datasetConfig(
-  { source, references, ...dataset }: CheckedServerOptions["datasets"][number],
+  { source, ...dataset }: CheckedServerOptions["datasets"][number],
   stores: readonly StoreSettings[],
 ): ServerConfig["datasets"][number] {
-  const directory = process.cwd();
-  return {
-    ...dataset,
-    ...(typeof source === "string"
-      ? { location: resolveLocation(source, directory) }
-      : { location: source.location, source: sourceOf(source) as Source }),
-    ...(references === undefined ? {} : { references: absoluteReferences(references, directory) }),
-    ...(stores.length === 0 ? {} : { stores }),
-  };
+  return withStores(
+    {
+      ...dataset,
+      ...(typeof source === "string"
+        ? { location: resolveLocation(source, process.cwd()) }
+        : { location: source.location, source: sourceOf(source) as Source }),
+    },
+    stores,
+  );
+}
+
+function withStores<T extends object>(config: T, stores: readonly StoreSettings[]): T {
+  return stores.length === 0 ? config : { ...config, stores };
 }

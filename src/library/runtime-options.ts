@@ -32,6 +32,8 @@ export interface RuntimeOptions {
   readonly sourceTimeout?: number;
   /** JavaScript heap of one worker. Default 512 MiB. */
   readonly workerMemory?: number | string;
+  /** Datasets of collections and plugins that are open at a time. Default 1,000. */
+  readonly maxOpenDatasets?: number;
   /** Decoded size of a chunk that is not passed through. Default 1 GiB. */
   readonly maxChunkSize?: number | string;
   /** Seconds in which the server, once `close()` is called, answers as before but is not ready. Default 0. */

@@ -1,11 +1,21 @@
 import { z } from "zod";
-import type { EncodingConfig, OverviewsConfig, PluginConfig } from "../config/config.js";
+import type {
+  CollectionConfig,
+  DatasetConfig,
+  EncodingConfig,
+  OverviewsConfig,
+  PluginConfig,
+} from "../config/config.js";
 import { problemOfDatasetId } from "../config/dataset-id.js";
-import { createEncodingConfig, datasetShape, strictObject } from "../config/dataset-schema.js";
+import { createEncodingConfig, createServedConfig, datasetShape } from "../config/dataset-schema.js";
+import { joinConfigOf } from "../config/join-schema.js";
+import { resolveLocation } from "../config/locate.js";
+import { isPattern } from "../config/location-pattern.js";
 import { OPTIONS } from "../config/options.js";
-import { configError, type Problem, problemsOf } from "../config/problem.js";
+import { configError, formatPath, type Problem, problemsOf } from "../config/problem.js";
+import { LONE_PATTERN, readCollection } from "../config/read-datasets.js";
 import { checkStore } from "../config/store-schema.js";
-import { byteSizeSchema, textSchema } from "../config/value-schemas.js";
+import { byteSizeSchema, strictObject, textSchema } from "../config/value-schemas.js";
 import { type ServableTree, sourceOf } from "../dataset/given/data-tree.js";
 import { LOG_LEVELS, type Log, type LogLevel } from "../observe/log.js";
 import type { Plugin } from "../plugins/plugin.js";
@@ -32,12 +42,38 @@ export interface DatasetOptions {
   readonly variables?: Readonly<Record<string, EncodingConfig>>;
   /** Coarser levels below `overviews/`; true for all defaults: levels until a plane is one chunk, made by means. Default false. */
   readonly overviews?: boolean | Partial<OverviewsConfig>;
+  /** Dimension along which the files of `source`, a pattern or a folder, are one dataset. */
+  readonly concat?: string;
+  /**
+   * New dimension with one step for each file of `source`. `coordinate` is a regular expression with one group, whose text in the path
+   * of each file is the step's coordinate.
+   */
+  readonly stack?: string | { readonly dimension: string; readonly coordinate?: string };
+  /** `last`: of steps that come twice, those of the last file are served. Default: they are refused. */
+  readonly overlap?: "last";
+}
+
+/** A folder or prefix below which datasets come and go, and what holds for all of them. */
+export interface CollectionOptions
+  extends Omit<DatasetOptions, "source" | "variables" | "concat" | "stack" | "overlap"> {
+  /** A folder, or `s3://bucket/prefix/`. */
+  readonly root: string;
+  /** Patterns of paths below the root. Default: files and stores of all known formats. */
+  readonly include?: readonly string[];
+  /** Patterns of paths that are left out. */
+  readonly exclude?: readonly string[];
+  /** True if the root is a Zarr hierarchy whose groups with arrays are datasets of their own. */
+  readonly groups?: boolean;
 }
 
 /** Options of `createServer`. */
 export interface ServerOptions extends RuntimeOptions {
   /** Locations, trees, or either with options, by dataset id. */
   readonly datasets: Readonly<Record<string, string | ServableTree | DatasetOptions>>;
+  /** Folders or prefixes of datasets, or either with options, by the name with which ids of their datasets begin. */
+  readonly collections?: Readonly<Record<string, string | CollectionOptions>>;
+  /** True if the endpoints of the one dataset are at the root instead of below `/datasets/{id}`. Default false. */
+  readonly single?: boolean;
   /** How remote places are reached, by any name, as in the configuration file. */
   readonly stores?: Readonly<Record<string, Omit<StoreSettings, "name">>>;
   /** Names of built-in plugins, modules to load, or plugins. Default: the four built-in ones. */
@@ -65,17 +101,17 @@ export interface ServerOptions extends RuntimeOptions {
   readonly log?: LogLevel | Log;
 }
 
-/** Checked options, with {@link DatasetOptions} of every dataset, in order. */
-export type CheckedServerOptions = Omit<z.output<typeof serverSchema>, "datasets" | "stores"> & {
-  readonly datasets: readonly (Required<Omit<DatasetOptions, OptionalOfDataset | "overviews">> &
-    Pick<DatasetOptions, OptionalOfDataset> & {
-      readonly id: string;
-      readonly overviews?: OverviewsConfig | false;
-    })[];
+/** Checked options, with the configuration of every dataset and collection, in order. */
+export type CheckedServerOptions = Omit<
+  z.output<typeof serverSchema>,
+  "datasets" | "collections" | "stores"
+> & {
+  readonly datasets: readonly (Omit<DatasetConfig, "location"> & {
+    readonly source: string | ServableTree;
+  })[];
+  readonly collections: readonly CollectionConfig[];
   readonly stores: readonly StoreSettings[];
 };
-
-type OptionalOfDataset = "cacheControl" | "freshness" | "references";
 
 const expectedSource = "expected a location, or a tree of openDataTree() or createDataTree()";
 
@@ -91,6 +127,10 @@ const datasetSchema = strictObject("a location, a tree, or an object with one as
 
 const serverSchema = strictObject("an object of options", {
   datasets: z.record(z.string(), z.unknown(), { error: "expected an object of datasets by id" }),
+  collections: z
+    .record(z.string(), z.unknown(), { error: "expected an object of collections by name" })
+    .optional(),
+  single: OPTIONS.single.schema.optional(),
   stores: z.record(z.string(), z.unknown(), { error: "expected an object of stores by name" }).optional(),
   plugins: z
     .array(
@@ -140,11 +180,15 @@ export function checkServerOptions(options: unknown): CheckedServerOptions {
     problems.push(`${PLACE}: ${given}: expected ${missing} with it, received none`);
   }
   const datasets = entries.flatMap(([id, dataset]) => checkDataset(id, dataset, problems));
+  const context = { place: PLACE, directory: process.cwd(), problems };
+  const collections = Object.entries(result.data?.collections ?? {}).flatMap(([name, collection]) =>
+    readCollection(name, collection, context),
+  );
   const stores = Object.entries(result.data?.stores ?? {}).flatMap(([name, store]) =>
     checkStore(name, store, PLACE, problems),
   );
   if (!result.success || problems.length > 0) throw configError(problems);
-  return { ...result.data, datasets, stores };
+  return { ...result.data, datasets, collections, stores };
 }
 
 const PLACE = "createServer";
@@ -164,21 +208,23 @@ function checkDataset(
     problems.push(...problemsOf(result.error, long, PLACE, path));
     return [];
   }
-  const { source, cacheControl, immutable = false, encoding = {}, variables = {} } = result.data;
-  const { freshness, references, overviews } = result.data;
+  const { source, variables = {}, ...keys } = result.data;
+  const join = joinConfigOf(keys, (problem) => problems.push(`${PLACE}: ${formatPath(path)}: ${problem}`));
+  if (join !== undefined && typeof source !== "string")
+    problems.push(
+      `${PLACE}: ${formatPath([...path, "source"])}: expected a pattern or a folder to join, received a tree`,
+    );
+  if (join === undefined && typeof source === "string" && isPattern(resolveLocation(source, process.cwd())))
+    problems.push(`${PLACE}: ${formatPath(path)}: ${LONE_PATTERN}`);
   return [
     {
       id,
       source,
-      ...(cacheControl === undefined ? {} : { cacheControl }),
-      immutable: immutable || freshness === "immutable",
-      ...(freshness === undefined ? {} : { freshness }),
-      ...(references === undefined ? {} : { references }),
-      encoding: createEncodingConfig(encoding),
+      ...createServedConfig(keys, process.cwd()),
       variables: Object.fromEntries(
         Object.entries(variables).map(([variable, asked]) => [variable, createEncodingConfig(asked)]),
       ),
-      ...(overviews === undefined ? {} : { overviews }),
+      ...(join === undefined ? {} : { join }),
     },
   ];
 }

@@ -81,7 +81,7 @@ t.test("errors name what cannot be opened or served", async (t) => {
 
 /** Options that a program without types may pass. */
 const BAD_OPTIONS: readonly (readonly [options: object, message: RegExp])[] = [
-  [{ prot: 1 }, /unknown key "prot"; expected one of datasets, stores, plugins, .*port/],
+  [{ prot: 1 }, /unknown key "prot"; expected one of datasets, collections, single, stores, plugins, .*port/],
   [{ port: 99_999 }, /^createServer: port: expected an integer from 0 to 65535, received 99999$/],
   [{ workers: 0 }, /workers: expected an integer from 1 to 1024, received 0/],
   [{ workers: Number.NaN }, /workers: expected an integer from 1 to 1024, received NaN/],
@@ -110,6 +110,19 @@ const BAD_OPTIONS: readonly (readonly [options: object, message: RegExp])[] = [
     { datasets: { air: { source: "x", variables: { a: { chunks: [0] } } } } },
     /datasets\.air\.variables\.a\.chunks\[0\]: expected a positive integer/,
   ],
+  [
+    { datasets: { air: { source: "x", concat: "a", stack: "b" } } },
+    /datasets\.air: expected concat or stack/,
+  ],
+  [
+    { datasets: { air: { source: "x", overlap: "last" } } },
+    /datasets\.air: overlap: expected concat with it/,
+  ],
+  [{ datasets: { air: "x/*.nc" } }, /datasets\.air: expected "concat" or "stack" with a pattern/],
+  [{ single: "air" }, /single: expected true or false, received "air"/],
+  [{ collections: { "a~b": "/x" } }, /collections\["a~b"\]: expected a name without "~"/],
+  [{ collections: { a: { root: "/x", variables: {} } } }, /collections\.a: unknown key "variables"/],
+  [{ maxOpenDatasets: 0 }, /maxOpenDatasets: expected an integer from 1 to 1000000, received 0/],
 ];
 
 for (const [options, message] of BAD_OPTIONS) {
@@ -118,6 +131,14 @@ for (const [options, message] of BAD_OPTIONS) {
     await t.rejects(zpublish.createServer(all), { name: "ZpublishError", code: "invalid-config", message });
   });
 }
+
+t.test("createServer joins files, and no trees", async (t) => {
+  const source = await zpublish.createDataTree({});
+  await t.rejects(zpublish.createServer({ datasets: { air: { source, concat: "time" } } }), {
+    code: "invalid-config",
+    message: "createServer: datasets.air.source: expected a pattern or a folder to join, received a tree",
+  });
+});
 
 t.test("createServer reports all mistakes at once, each on a line", async (t) => {
   const options = { datasets: { "a/b": "x" }, port: -1, refresh: "5" } as unknown as zpublish.ServerOptions;

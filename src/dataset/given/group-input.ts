@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { strictObject } from "../../config/dataset-schema.js";
 import { problemsOf } from "../../config/problem.js";
+import { strictObject } from "../../config/value-schemas.js";
 import { ZpublishError } from "../../errors.js";
 import type { JsonObject } from "../../json/json-value.js";
 import type { MemoryArray } from "../../source/memory/memory-array.js";

@@ -1,0 +1,303 @@
+import { join } from "node:path";
+import t from "tap";
+import type { Config } from "../../src/config/config.js";
+import { resolveConfig } from "../../src/config/resolve-config.js";
+import { ZpublishError } from "../../src/errors.js";
+
+const AS_STORED = { immutable: false, encoding: {}, variables: {} };
+
+function resolve(argv: readonly string[], env: Record<string, string> = {}, cwd = "/"): Config {
+  return resolveConfig({ argv, env, cwd });
+}
+
+/** What is wrong, line by line. */
+function problemsOf(run: () => unknown): readonly string[] {
+  try {
+    run();
+    return [];
+  } catch (error) {
+    if (error instanceof ZpublishError && error.code === "invalid-config") return error.message.split("\n");
+    throw error;
+  }
+}
+
+t.test("a pattern on the command line is a collection of the files that match", async (t) => {
+  t.strictSame(resolve(["/data/**/*.nc"]).datasets, []);
+  t.strictSame(resolve(["/data/**/*.nc"]).collections, [
+    { name: "", root: "/data", include: ["**/*.nc"], ...AS_STORED },
+  ]);
+  const rootOf = (text: string) =>
+    resolve([text]).collections.map(({ name, root, include }) => [name, root, ...(include ?? [])])[0];
+  t.strictSame(rootOf("days=data/2024/sst-??.nc"), ["days", "/data/2024", "sst-??.nc"]);
+  t.strictSame(rootOf("/*.nc"), ["", "/", "*.nc"]);
+  t.strictSame(rootOf("/data/{a,b}/x.nc"), ["", "/data", "{a,b}/x.nc"]);
+  t.strictSame(rootOf("s3://bucket/x/[ab]*.zarr"), ["", "s3://bucket/x/", "[ab]*.zarr"]);
+});
+
+t.test("with --concat or --stack, the files of a pattern or a folder are one dataset", async (t) => {
+  t.strictSame(resolve(["/data/sst-*.nc", "--concat", "time"]).datasets, [
+    { id: "sst", location: "/data/sst-*.nc", join: { kind: "concat", dimension: "time" }, ...AS_STORED },
+  ]);
+  t.strictSame(resolve(["x=data/daily", "--stack", "run"], {}, "/home").datasets, [
+    { id: "x", location: "/home/data/daily", join: { kind: "stack", dimension: "run" }, ...AS_STORED },
+  ]);
+  t.strictSame(resolve(["/data/*.nc", "--stack", "run"]).collections, []);
+  const idOf = (location: string) => resolve([location, "--concat", "t"]).datasets[0]?.id;
+  t.equal(idOf("/data/sst_2024.*.nc"), "sst_2024");
+  t.equal(idOf("/data/daily/*.nc"), "daily");
+  t.equal(idOf("/data/daily/**/*.nc"), "daily");
+  t.equal(idOf("/data/20??/sst.nc"), "sst");
+  t.equal(idOf("s3://bucket/*.nc"), "bucket");
+  t.equal(idOf("/data/daily"), "daily");
+});
+
+t.test("variables say the same, and flags win over them", async (t) => {
+  const env = { ZPUBLISH_DATASETS: "a=/d/{x,y}/*.nc, b=/e/*.nc", ZPUBLISH_CONCAT: "time" };
+  const locations = (config: Config) =>
+    config.datasets.map(({ id, location, join }) => [id, location, join?.kind, join?.dimension]);
+  t.strictSame(locations(resolve([], env)), [
+    ["a", "/d/{x,y}/*.nc", "concat", "time"],
+    ["b", "/e/*.nc", "concat", "time"],
+  ]);
+  t.strictSame(locations(resolve(["--stack", "run"], env))[0], ["a", "/d/{x,y}/*.nc", "stack", "run"]);
+  t.strictSame(
+    resolve([], { ZPUBLISH_DATASETS: "/d/{x,y}/*.nc,/data" }).collections.map(({ include }) => include),
+    [["{x,y}/*.nc"]],
+  );
+});
+
+t.test("a location that may be a folder has the name of the collection that it would be", async (t) => {
+  const found = (text: string) =>
+    resolve([text]).datasets.map(({ id, asCollection }) => [id, asCollection])[0];
+  t.strictSame(found("/data"), ["data", ""]);
+  t.strictSame(found("x=/data"), ["x", "x"]);
+  t.strictSame(found("s3://bucket/data"), ["data", ""]);
+  t.strictSame(found("https://host/data"), ["data", undefined]);
+});
+
+t.test("what exists as it stands is no pattern, nor is what a web server has", async (t) => {
+  const cwd = t.testdir({ "sst[1].nc": "", "a{b,c}.nc": "" });
+  for (const name of ["sst[1].nc", "a{b,c}.nc"])
+    t.strictSame(resolve([name], {}, cwd).datasets[0]?.location, join(cwd, name));
+  t.equal(resolve(["https://host/a*.nc?x=[1]"]).datasets.length, 1);
+});
+
+t.test("the file says how files are joined", async (t) => {
+  const cwd = t.testdir({
+    "config.json": JSON.stringify({
+      datasets: {
+        a: { location: "data/sst-*.nc", concat: "time", overlap: "last" },
+        b: { location: "data/run", stack: "run" },
+        c: { location: "data/run-*.nc", stack: { dimension: "run", coordinate: "run-(\\d+)" } },
+      },
+    }),
+  });
+  const { datasets } = resolve(["--config", "config.json"], {}, cwd);
+  t.strictSame(
+    datasets.map(({ location, join }) => [location, join]),
+    [
+      [join(cwd, "data/sst-*.nc"), { kind: "concat", dimension: "time", overlap: "last" }],
+      [join(cwd, "data/run"), { kind: "stack", dimension: "run" }],
+      [join(cwd, "data/run-*.nc"), { kind: "stack", dimension: "run", coordinate: "run-(\\d+)" }],
+    ],
+  );
+});
+
+t.test("the file has collections, with what holds for all of their datasets", async (t) => {
+  const cwd = t.testdir({
+    "config.json": JSON.stringify({
+      stores: { x: { url: "https://host/" } },
+      references: { allow: ["refs"] },
+      collections: {
+        archive: "data",
+        second: {
+          root: "s3://bucket/a",
+          include: ["**/*.nc"],
+          exclude: ["old/**"],
+          groups: false,
+          immutable: true,
+          encoding: { compressor: null },
+          overviews: true,
+          cacheControl: "no-store",
+          freshness: "always",
+          references: { allow: ["here"] },
+        },
+        "": "/other",
+      },
+    }),
+  });
+  const shared = { variables: {}, stores: [{ name: "x", url: "https://host/" }] };
+  t.strictSame(resolve(["--config", "config.json"], {}, cwd).collections, [
+    {
+      name: "archive",
+      root: join(cwd, "data"),
+      immutable: false,
+      encoding: {},
+      references: { allow: [join(cwd, "refs")] },
+      ...shared,
+    },
+    {
+      name: "second",
+      root: "s3://bucket/a/",
+      include: ["**/*.nc"],
+      exclude: ["old/**"],
+      groups: false,
+      cacheControl: "no-store",
+      immutable: true,
+      freshness: "always",
+      references: { allow: [join(cwd, "here")] },
+      encoding: { compressor: null },
+      overviews: { levels: "auto", method: "mean" },
+      ...shared,
+    },
+    {
+      name: "",
+      root: "/other",
+      immutable: false,
+      encoding: {},
+      references: { allow: [join(cwd, "refs")] },
+      ...shared,
+    },
+  ]);
+});
+
+t.test("files that the shell has put in the place of a pattern are refused", async (t) => {
+  const cwd = t.testdir({ "a.nc": "", "b.nc": "", "c.nc": "", days: {} });
+  const end = "without quotes, the shell replaces a pattern by the files";
+  const start = "--concat: expected a folder, or a pattern in quotes such as 'sst=/data/sst-*.nc', received";
+  const problems = (...argv: string[]) => problemsOf(() => resolve([...argv, "--concat", "time"], {}, cwd));
+  t.strictSame(problems("a.nc", "b.nc", "c.nc"), [`${start} "a.nc" and 2 more; ${end}`]);
+  t.strictSame(problems("a.nc"), [`${start} "a.nc"; ${end}`]);
+  t.strictSame(problems("x=a.nc"), [`${start} "x=a.nc"; ${end}`]);
+  t.strictSame(problems("a.zarr", "b.zarr"), [`${start} "a.zarr" and 1 more; ${end}`], "stores are folders");
+  t.strictSame(problems("days"), []);
+  t.strictSame(problems("x=days", "y=days", "*.nc"), []);
+});
+
+const BAD_LOCATIONS: readonly (readonly [readonly string[], Record<string, string>, string])[] = [
+  [["--concat", "time"], {}, "--concat: expected a pattern or a folder with it, received no location"],
+  [["/a/*.nc", "--concat", "t", "--stack", "r"], {}, "--concat: expected --concat or --stack, received both"],
+  [["/a/*.nc", "--concat", ""], {}, '--concat: expected the name of a dimension, received ""'],
+  [
+    ["/a/x*.nc"],
+    { ZPUBLISH_CONCAT: "t", ZPUBLISH_STACK: "r" },
+    "ZPUBLISH_CONCAT: expected ZPUBLISH_CONCAT or ZPUBLISH_STACK, received both",
+  ],
+  [
+    ["/*.nc", "--concat", "t"],
+    {},
+    'command line: "/*.nc": expected a non-empty id; give it one: ID=LOCATION',
+  ],
+  [["a~b=/d/*.nc"], {}, 'command line (a~b=/d/*.nc): expected a name without "~", received "a~b"'],
+  [
+    ["a=/d/*.nc", "a=/e/*.nc"],
+    {},
+    'command line (a=/e/*.nc): collection name "a" is used already by command line (a=/d/*.nc)',
+  ],
+  [
+    ["a=/d", "a=/e/*.nc"],
+    {},
+    'command line (a=/e/*.nc): collection name "a" is used already by command line (a=/d)',
+  ],
+];
+
+for (const [argv, env, line] of BAD_LOCATIONS) {
+  t.test(`refused in one line: ${JSON.stringify([argv, env])}`, async (t) => {
+    t.strictSame(
+      problemsOf(() => resolve(argv, env)),
+      [line],
+    );
+  });
+}
+
+t.test("two collections may be without a name", async (t) => {
+  t.equal(resolve(["/a/*.nc", "/b/*.nc"]).collections.length, 2);
+});
+
+const BAD_FILES: readonly (readonly [object, string])[] = [
+  [
+    { datasets: { a: { location: "x", concat: "t", stack: "r" } } },
+    "datasets.a: expected concat or stack, received both",
+  ],
+  [
+    { datasets: { a: { location: "x", overlap: "last" } } },
+    "datasets.a: overlap: expected concat with it, received none",
+  ],
+  [
+    { datasets: { a: { location: "x", stack: "r", overlap: "last" } } },
+    "datasets.a: overlap: expected concat with it, received stack",
+  ],
+  [
+    { datasets: { a: { location: "x", concat: "t", overlap: "first" } } },
+    'datasets.a.overlap: expected "last", received "first"',
+  ],
+  [
+    { datasets: { a: { location: "x", concat: 3 } } },
+    "datasets.a.concat: expected the name of a dimension, received 3",
+  ],
+  [
+    { datasets: { a: { location: "x", stack: "" } } },
+    'datasets.a.stack: expected the name of a dimension, received ""',
+  ],
+  [
+    { datasets: { a: { location: "x", stack: [] } } },
+    "datasets.a.stack: expected the name of a dimension, or an object of dimension, coordinate, received []",
+  ],
+  [
+    { datasets: { a: { location: "x", stack: { dimension: "r", coordinates: "x" } } } },
+    'datasets.a.stack: unknown key "coordinates"; expected one of dimension, coordinate',
+  ],
+  ...["run", "(a)(b)", "(", 3].map(
+    (coordinate) =>
+      [
+        { datasets: { a: { location: "x", stack: { dimension: "r", coordinate } } } },
+        `datasets.a.stack.coordinate: expected a regular expression with one group, such as run-(\\d+), received ${JSON.stringify(coordinate)}`,
+      ] as const,
+  ),
+  [
+    { datasets: { a: "x/*.nc" } },
+    'datasets.a: expected "concat" or "stack" with a pattern, for one dataset of its files, or the pattern in "include" of a collection, received the pattern alone',
+  ],
+  [{ collections: [] }, "collections: expected an object of collections by name, received []"],
+  [{ collections: { "a~b": "/x" } }, 'collections["a~b"]: expected a name without "~", received "a~b"'],
+  [{ collections: { "a/b": "/x" } }, 'collections["a/b"]: expected a name without "/", received "a/b"'],
+  [
+    { collections: { a: 3 } },
+    "collections.a: expected a folder, or an object with one as its root, received 3",
+  ],
+  [{ collections: { a: {} } }, "collections.a.root: expected a folder, received nothing"],
+  [
+    { collections: { a: "https://host/x/" } },
+    'collections.a.root: expected a folder, or s3://bucket/prefix/, received "https://host/x/"',
+  ],
+  [
+    { collections: { a: { root: "x", variables: {} } } },
+    'collections.a: unknown key "variables"; expected one of root, include, exclude, groups, cacheControl, immutable, freshness, references, encoding, overviews',
+  ],
+  [
+    { collections: { a: { root: "x", include: "*.nc" } } },
+    'collections.a.include: expected an array of patterns, received "*.nc"',
+  ],
+  [
+    { collections: { a: { root: "x", include: [] } } },
+    "collections.a.include: expected at least one pattern, received []",
+  ],
+  [
+    { collections: { a: { root: "x", exclude: ["/x/*.nc"] } } },
+    'collections.a.exclude[0]: expected a pattern of paths below the root, such as "**/*.nc", received "/x/*.nc"',
+  ],
+  [
+    { datasets: { a: "x" }, collections: { a: "y" } },
+    'collections.a: collection name "a" is used already by config.json: datasets.a',
+  ],
+];
+
+for (const [file, line] of BAD_FILES) {
+  t.test(`a file is refused with its place: ${JSON.stringify(file)}`, async (t) => {
+    const cwd = t.testdir({ "config.json": JSON.stringify(file) });
+    t.strictSame(
+      problemsOf(() => resolve(["--config", "config.json"], {}, cwd)),
+      [`config.json: ${line}`],
+    );
+  });
+}
