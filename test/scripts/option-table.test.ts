@@ -7,7 +7,7 @@ import { OPTION_KEYS } from "../../src/config/options.js";
 
 t.test("the table has a row for every option", (t) => {
   const lines = optionTable().split("\n");
-  t.equal(lines.length, 2 + OPTION_KEYS.length + 4);
+  t.equal(lines.length, 2 + OPTION_KEYS.length + 7);
   t.ok(
     lines.includes(
       "| `--port <port>` | `ZPUBLISH_PORT` | `port` | `9000` | Port to listen on; 0 picks a free one |",
