@@ -1,21 +1,17 @@
 import { formatByteSize } from "../config/byte-size.js";
-import {
-  formatCodec,
-  formatShape,
-  type InspectedGroup,
-  type InspectedLevel,
-  type InspectedVariable,
-  type Inspection,
-} from "./inspect.js";
+import type { StoredJoin } from "../source/source.js";
+import { formatCodec, formatShape } from "./format-array.js";
+import type { InspectedGroup, InspectedLevel, InspectedVariable, Inspection } from "./inspect.js";
 
 const HEAD = ["variable", "type", "dimensions", "chunks", "codecs", "size", "served"] as const;
 
 /** Writes an inspection as aligned text, one line per variable. */
 export function formatInspection(inspection: Inspection): string {
-  const { location, format, groups, refused, warnings, overviews, stores = [] } = inspection;
+  const { location, format, join, groups, refused, warnings, overviews, stores = [] } = inspection;
   const rows = groups.map(({ variables }) => variables.map(formatVariable));
   const widths = columnWidths([HEAD, ...rows.flat()]);
   const lines = [format === null ? printable(location) : printable(`${location}: ${format}`), ""];
+  if (join !== null) lines.push(...formatJoin(join), "");
   groups.forEach((group, index) => {
     lines.push(...formatGroup(group, rows[index] as readonly (readonly string[])[], widths), "");
   });
@@ -40,6 +36,31 @@ function formatGroup(
   const title = attributes === 0 ? path : `${path}  (${count(attributes, "attribute")})`;
   const table = rows.length === 0 ? [] : [HEAD, ...rows];
   return [printable(title), ...table.map((row) => `  ${alignRow(row, widths)}`)];
+}
+
+/** Files that are shown at the beginning and at the end. */
+const SHOWN_PARTS = 4;
+
+/** Lists which file gives which steps: the first ones and the last ones. */
+function formatJoin({ kind, dimension, parts }: StoredJoin): string[] {
+  const steps = parts.reduce((sum, { length }) => sum + length, 0);
+  const how = kind === "concat" ? "one behind the other along" : "one step each along";
+  const rest = parts.length - 2 * SHOWN_PARTS;
+  const rows = parts.map(({ name, start, length }) => [stepsOf(start, length), name] as const);
+  const isCut = rest > 1;
+  const shown = isCut ? [...rows.slice(0, SHOWN_PARTS), ...rows.slice(-SHOWN_PARTS)] : rows;
+  const width = Math.max("steps".length, ...shown.map(([text]) => text.length));
+  const lines = [["steps", "file"] as const, ...shown].map(([text, name]) =>
+    printable(`  ${text.padEnd(width)}  ${name}`),
+  );
+  if (isCut) lines.splice(1 + SHOWN_PARTS, 0, `  … ${rest} more`);
+  return [printable(`${count(parts.length, "file")} ${how} ${dimension}, ${count(steps, "step")}`), ...lines];
+}
+
+/** Writes the steps that a file gives: `0–30`, `5`, or `none` if others give all of its steps. */
+function stepsOf(start: number, length: number): string {
+  if (length === 0) return "none";
+  return length === 1 ? String(start) : `${start}–${start + length - 1}`;
 }
 
 function formatVariable(variable: InspectedVariable): readonly string[] {

@@ -5,14 +5,18 @@ import { describeLevels } from "../dataset/overviews/describe-levels.js";
 import type { JsonObject } from "../json/json-value.js";
 import { elementCount } from "../model/chunk-grid.js";
 import { allStoreStats } from "../source/bytes/store-stats.js";
-import type { Refusal, StoredTree } from "../source/source.js";
+import type { Refusal, StoredJoin, StoredTree } from "../source/source.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
+import { formatCodec, formatShape } from "./format-array.js";
+import { type InspectedPieces, inspectPieces } from "./inspect-join.js";
 
 /** Content of a location, and how it would be served, as `inspect --json` prints it. */
 export interface Inspection {
   readonly location: string;
   /** Name of the file format; null for a Zarr store. */
   readonly format: string | null;
+  /** Files of a joined dataset, and the steps that each gives; null if it is one file or store. */
+  readonly join: StoredJoin | null;
   readonly groups: readonly InspectedGroup[];
   readonly refused: readonly Refusal[];
   readonly warnings: readonly string[];
@@ -71,29 +75,33 @@ export interface InspectedVariable {
   readonly served: "passthrough" | "transcoded";
   /** Reason of transcoding; null for passthrough. */
   readonly reason: string | null;
-  /** Remark about the way of chunks that lie in a file of another format; null for those of Zarr stores. */
+  /** Remark about the way of chunks that lie in a file of another format, or in several files; null for those of Zarr stores. */
   readonly way: string | null;
+  /** Chunks of a joined array; null for all others. */
+  readonly pieces: InspectedPieces | null;
   /** Served below `zarr3/`: the chunks of v2, or the stored files if v2 cannot describe those; null if it is left out there. */
   readonly zarr3: "chunks" | "files" | null;
   readonly attrs: JsonObject;
 }
 
 /** Inspects a stored tree as the server would open it without any configured encoding. */
-export function inspectTree(location: string, tree: StoredTree): Inspection {
+export async function inspectTree(location: string, tree: StoredTree): Promise<Inspection> {
   const config = { id: "inspect", location, immutable: false, encoding: {}, variables: {} };
   const overviews = DEFAULT_OVERVIEWS;
   const snapshot = createSnapshot({ ...config, overviews }, tree, "");
+  const pieces = await inspectPieces(tree);
   const groups = [...snapshot.tree.groups.values()].map(
     (group): InspectedGroup => ({
       path: group.path,
       attrs: group.attrs,
       variables: [...group.variables.values()].map(({ path }) =>
-        inspectArray(snapshot.arrays.get(path) as ServedArray),
+        inspectArray(snapshot.arrays.get(path) as ServedArray, pieces.get(path) ?? null),
       ),
     }),
   );
   const { refused, warnings, format = null } = snapshot;
-  return { location, format, groups, refused, warnings, overviews: inspectLevels(snapshot) };
+  const { join = null } = tree;
+  return { location, format, join, groups, refused, warnings, overviews: inspectLevels(snapshot) };
 }
 
 function inspectLevels({ overviews }: DatasetSnapshot): InspectedLevel[] {
@@ -119,7 +127,10 @@ export function inspectStores(): InspectedStore[] {
   }));
 }
 
-function inspectArray({ variable, plan, stored, v3Problem, describeV3 }: ServedArray): InspectedVariable {
+function inspectArray(
+  { variable, plan, stored, v3Problem, describeV3 }: ServedArray,
+  pieces: InspectedPieces | null,
+): InspectedVariable {
   const { itemSize, numpyStr } = variable.dataType;
   const isPassthrough = plan.kind === "passthrough";
   return {
@@ -135,7 +146,8 @@ function inspectArray({ variable, plan, stored, v3Problem, describeV3 }: ServedA
     byteLength: stored.dataType.kind === "O" ? null : elementCount(variable.shape) * itemSize,
     served: isPassthrough ? "passthrough" : "transcoded",
     reason: isPassthrough ? null : transcodingReason(plan),
-    way: wayOf(stored, plan),
+    way: pieces === null ? wayOf(stored, plan) : wayOfPieces(pieces),
+    pieces,
     zarr3: v3Problem !== undefined ? null : describeV3().plan === plan ? "chunks" : "files",
     attrs: variable.attrs,
   };
@@ -163,6 +175,12 @@ function wayOf({ chunks }: ServedArray["stored"], { stored }: ServedArray["plan"
   return `${WAYS[form]}, ${differing} of ${count} chunks have other codecs and are made`;
 }
 
+function wayOfPieces({ passed, joined, reasons }: InspectedPieces): string {
+  if (joined === 0) return "each chunk from one file";
+  const of = passed === 0 ? "all chunks are" : `${joined} of ${passed + joined} chunks are`;
+  return `${of} put together from several files, since ${reasons.join(", ")}`;
+}
+
 function transcodingReason({ kind, stored, served, decode, encode }: ServedArray["plan"]): string {
   const reasons: string[] = [];
   if (stored.chunkShape.join() !== served.chunkShape.join()) {
@@ -173,14 +191,4 @@ function transcodingReason({ kind, stored, served, decode, encode }: ServedArray
   const to = encode.map(({ codec }) => formatCodec(codec)).join(", ") || "no codec";
   if (from !== to || reasons.length === 0) reasons.push(`${from} becomes ${to}`);
   return `${kind}: ${reasons.join("; ")}`;
-}
-
-/** Writes a shape: `(1464, 25, 53)`, or `()` for a scalar. */
-export function formatShape(shape: readonly number[]): string {
-  return `(${shape.join(", ")})`;
-}
-
-/** Writes a codec with its inner codec: `blosc(lz4)`, `zstd`. */
-export function formatCodec({ id, cname }: CodecSpec): string {
-  return typeof cname === "string" ? `${id}(${cname})` : id;
 }

@@ -19,7 +19,7 @@ export async function runInspect(location: string, { json }: { readonly json: bo
       progress.update({ opened: 0, total: 1, id: basename(location), arrays }),
     );
     progress.finish();
-    const inspection = { ...inspectTree(location, tree), stores: inspectStores() };
+    const inspection = { ...(await inspectTree(location, tree)), stores: inspectStores() };
     process.stdout.write(
       json ? `${stringifyJson(inspection as unknown as JsonValue, 2)}\n` : formatInspection(inspection),
     );

@@ -20,6 +20,7 @@ const air: InspectedVariable = {
   zarr3: "chunks",
   reason: null,
   way: null,
+  pieces: null,
   attrs: {},
 };
 
@@ -27,6 +28,7 @@ t.test("an inspection is a table of each group, refused arrays, warnings and a s
   const text = formatInspection({
     location: "data/air.zarr",
     format: null,
+    join: null,
     groups: [
       { path: "/", attrs: { title: "x" }, variables: [air] },
       { path: "/empty", attrs: {}, variables: [] },
@@ -87,6 +89,7 @@ t.test("an inspection of a file says its format, and the way of its chunks", (t)
   const text = formatInspection({
     location: "data/air.nc",
     format: "NetCDF-4",
+    join: null,
     groups: [
       {
         path: "/",
@@ -104,5 +107,56 @@ t.test("an inspection of a file says its format, and the way of its chunks", (t)
   t.match(text, /^data\/air\.nc: NetCDF-4\n/);
   t.match(text, / passthrough \(by range, 3 of 10 chunks have other codecs and are made\)\n/);
   t.match(text, / transcoded \(recompress: lzf becomes blosc\(lz4\); by range\)\n/);
+  t.end();
+});
+
+t.test("an inspection of a joined dataset says which file gives which steps", (t) => {
+  const partsOf = (lengths: readonly number[]) => {
+    let start = 0;
+    return lengths.map((length, index) => {
+      const part = { name: `2024/${index}.nc`, start, length };
+      start += length;
+      return part;
+    });
+  };
+  const inspection = {
+    ...{ location: "data/*.nc", format: "NetCDF-4", refused: [], warnings: [], overviews: [] },
+    groups: [{ path: "/", attrs: {}, variables: [air] }],
+  };
+  const textOf = (kind: "concat" | "stack", lengths: readonly number[]) =>
+    formatInspection({ ...inspection, join: { kind, dimension: "time", parts: partsOf(lengths) } });
+  t.match(
+    textOf("concat", [31, 28, 0, 1]),
+    `data/*.nc: NetCDF-4
+
+4 files one behind the other along time, 60 steps
+  steps  file
+  0–30   2024/0.nc
+  31–58  2024/1.nc
+  none   2024/2.nc
+  59     2024/3.nc
+
+/
+`,
+  );
+  t.match(
+    textOf(
+      "stack",
+      Array.from({ length: 8_760 }, () => 1),
+    ),
+    `8760 files one step each along time, 8760 steps
+  steps  file
+  0      2024/0.nc
+  1      2024/1.nc
+  2      2024/2.nc
+  3      2024/3.nc
+  … 8752 more
+  8756   2024/8756.nc
+  8757   2024/8757.nc
+  8758   2024/8758.nc
+  8759   2024/8759.nc
+
+`,
+  );
   t.end();
 });

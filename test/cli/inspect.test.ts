@@ -96,7 +96,7 @@ t.test("inspect says of each array of a file which way its chunks are served", a
     ...{ location: "x", store: createFileStore(directory), key: "x", freshness: "always" },
     formats: [plainFormat],
   });
-  const { format, groups } = inspectTree("x", await source.readTree());
+  const { format, groups } = await inspectTree("x", await source.readTree());
   t.equal(format, "Plain");
   t.same(
     groups[0]?.variables.map(({ name, served, reason, way }) => [name, served, reason, way]),

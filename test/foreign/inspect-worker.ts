@@ -35,7 +35,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   try {
     const source = await openSource(path);
     try {
-      ({ refused } = inspectTree(path, await source.readTree()));
+      ({ refused } = await inspectTree(path, await source.readTree()));
     } finally {
       await source.close();
     }
