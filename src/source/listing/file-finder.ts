@@ -19,7 +19,14 @@ export interface Findings {
    */
   readonly files: readonly FoundFile[];
   /** Folders and files that cannot be used, each with the reason: not readable, a loop of links, a name that cannot be served. */
-  readonly problems: readonly { readonly path: string; readonly reason: string }[];
+  readonly problems: readonly Problem[];
+}
+
+/** A folder or file that cannot be used. */
+export interface Problem {
+  /** Relative to the root; empty for the root, or for several together. */
+  readonly path: string;
+  readonly reason: string;
 }
 
 /** A file, or a directory that is a Zarr store. */

@@ -1,0 +1,79 @@
+import { recordOfStats } from "../directory/file-record.js";
+import { checkFiles } from "./check-files.js";
+import type { Problem } from "./file-finder.js";
+import { statPath } from "./file-state.js";
+import { type Folder, type FolderContent, type LocalLook, NO_CONTENT } from "./folder.js";
+import { listFolder } from "./list-folder.js";
+
+/** Age from which on a directory's times tell every later change: file systems have clocks of up to two seconds. */
+const SETTLE_MS = 2_000;
+
+/**
+ * Looks at a folder: lists it if it has changed since the last time, and looks at those files that have to be looked at.
+ * @returns False if there is no such folder any more.
+ * @throws what the file system throws, NoAnswerError. The folder then has what it had.
+ */
+export async function lookAtFolder(look: LocalLook, folder: Folder): Promise<boolean> {
+  const { content, isStore } = folder;
+  // A store that counts is not looked at again, unless for its version.
+  if (isStore && !look.withVersions && content.waiting.size === 0) return true;
+  const nowMs = Date.now();
+  const found = await statPath(look.calls, look.locate(folder.path));
+  if (!found?.isDirectory()) {
+    const reason = found === undefined ? "it is a link that leads nowhere" : "expected a directory";
+    const nameProblems = folder.isLink ? [{ path: folder.path, reason }] : [];
+    replaceContent(look, folder, { ...NO_CONTENT, nameProblems });
+    folder.record = undefined;
+    folder.isStore = false;
+    return false;
+  }
+  folder.identity = `${found.dev.toString(36)}.${found.ino.toString(36)}`;
+  const record = [recordOfStats(found), found.ctimeNs.toString(36)].join(".");
+  if (record === folder.record && folder.isSettled) {
+    const checked = await checkFiles(look, content);
+    if (checked !== content) replaceContent(look, folder, { ...content, ...checked });
+    return true;
+  }
+  const listing = await listFolder(look, folder);
+  const { folders, problems, hasBrokenLinks } = listing;
+  const isTaken = listing.isStore && look.filter.takesStore(folder.path);
+  const files = isTaken ? [{ path: folder.path, isStore: true }] : listing.files;
+  const checked = await checkFiles(look, content, files);
+  const ageMs = nowMs - Math.max(Number(found.mtimeMs), Number(found.ctimeMs));
+  // The clock of another machine may be slow. So a folder that has changed is listed until nothing changes between two looks.
+  const isSteady = folder.record === undefined || folder.record === record;
+  folder.isSettled = ageMs > SETTLE_MS && isSteady && !hasBrokenLinks;
+  folder.record = record;
+  folder.isStore = listing.isStore;
+  replaceContent(look, folder, { ...checked, folders, nameProblems: problems });
+  return true;
+}
+
+function replaceContent(look: LocalLook, folder: Folder, next: FolderContent): void {
+  const { content } = folder;
+  folder.content = next;
+  if (
+    content.files !== next.files ||
+    !isSameFolders(content.folders, next.folders) ||
+    !isSameProblems(content.nameProblems, next.nameProblems) ||
+    !isSameProblems(content.fileProblems, next.fileProblems)
+  )
+    look.recordChange();
+}
+
+function isSameFolders(a: readonly Folder[], b: readonly Folder[]): boolean {
+  if (a === b) return true;
+  const before = new Set(a);
+  return a.length === b.length && b.every((folder) => before.has(folder));
+}
+
+/** Tells if two lists have the same problems, in any order. */
+function isSameProblems(a: readonly Problem[], b: readonly Problem[]): boolean {
+  if (a === b) return true;
+  const before = new Set(a.map(textOf));
+  return a.length === b.length && b.every((problem) => before.has(textOf(problem)));
+}
+
+function textOf({ path, reason }: Problem): string {
+  return `${path}\n${reason}`;
+}

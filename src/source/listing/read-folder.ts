@@ -1,0 +1,40 @@
+import { type Dir, type Dirent, opendir } from "node:fs";
+import type { FileCalls } from "../files/file-calls.js";
+
+/** Entries that are read at a time. A folder may have a million, and Node.js would make objects of all at once. */
+const LOT = 256;
+
+/**
+ * Reads the entries of a directory in lots.
+ * @param work Receives a lot and tells if the next is to be read.
+ * @throws what the file system throws, NoAnswerError, what `work` throws
+ */
+export async function readFolder(
+  calls: FileCalls,
+  directory: string,
+  work: (lot: readonly Dirent[]) => boolean | Promise<boolean>,
+): Promise<void> {
+  const dir = await calls.call<Dir>((done) => opendir(directory, { bufferSize: LOT }, done), close);
+  try {
+    for (;;) {
+      const lot = await calls.call<Dirent[]>((done) => readLot(dir, [], done));
+      if (!(await work(lot)) || lot.length < LOT) return;
+    }
+  } finally {
+    // After a call that hangs, if there is one.
+    close(dir);
+  }
+}
+
+function close(dir: Dir): void {
+  dir.close(() => undefined);
+}
+
+function readLot(dir: Dir, lot: Dirent[], done: (error: Error | null, lot: Dirent[]) => void): void {
+  dir.read((error, entry) => {
+    if (error !== null) return done(error, lot);
+    if (entry !== null) lot.push(entry);
+    if (entry === null || lot.length === LOT) done(null, lot);
+    else readLot(dir, lot, done);
+  });
+}
