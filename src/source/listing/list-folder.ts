@@ -56,7 +56,7 @@ export async function listFolder(look: LocalLook, folder: Folder): Promise<Folde
     for (const entry of lot) {
       if (slice.isOver()) await slice.next();
       const path = childPath(folder, entry.name);
-      if (!isWanted(look, entry, path)) continue;
+      if (!mayBeFound(look, entry, path)) continue;
       const problem = await problemOfName(look, entry, path);
       if (problem !== undefined) problems.push({ path, reason: problem });
       else if (entry.isFile()) files.push({ path, isStore: false });
@@ -105,7 +105,7 @@ function mayBeFolder({ filter }: LocalLook, path: string): boolean {
 }
 
 /** Tells if an entry may be found, or lead to what may. */
-function isWanted(look: LocalLook, entry: Dirent, path: string): boolean {
+function mayBeFound(look: LocalLook, entry: Dirent, path: string): boolean {
   const { filter } = look;
   if (entry.isFile()) return filter.takesFile(path);
   if (entry.isDirectory()) return isStoreName(path) ? filter.takesStore(path) : mayBeFolder(look, path);
