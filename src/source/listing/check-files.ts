@@ -4,7 +4,7 @@ import { NoAnswerError } from "../files/file-calls.js";
 import { codeOf } from "../files/unreadable-file.js";
 import type { FoundFile, Problem } from "./file-finder.js";
 import { type FileState, fileState, statPath, storeState } from "./file-state.js";
-import { type FolderContent, type LocalLook, NO_CONTENT, type WaitingFile } from "./folder.js";
+import { compact, type FolderContent, type LocalLook, NO_CONTENT, type WaitingFile } from "./folder.js";
 import type { ListedFile } from "./list-folder.js";
 
 /** Age from which on a file counts at once. A younger one counts when it is the same in two looks. */
@@ -87,9 +87,9 @@ export async function checkFiles(
   await workThrough(all, FILES_AT_ONCE, check);
   const isUnchanged = isSame && files.length === before.files.length;
   return {
-    files: isUnchanged ? before.files : files,
+    files: isUnchanged ? before.files : compact(files),
     waiting: waiting.size === 0 ? NO_CONTENT.waiting : waiting,
-    fileProblems: fileProblems.length === 0 ? NO_CONTENT.fileProblems : fileProblems,
+    fileProblems: compact(fileProblems),
   };
 }
 

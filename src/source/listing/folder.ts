@@ -63,6 +63,11 @@ export const NO_CONTENT: FolderContent = Object.freeze({
   fileProblems: Object.freeze([]),
 });
 
+/** Returns a list without room to grow. There may be as many folders as files. */
+export function compact<T>(items: readonly T[]): readonly T[] {
+  return items.length === 0 ? (NO_CONTENT.files as readonly never[]) : items.slice();
+}
+
 /** Creates a folder that was not looked at yet. @param path Relative to the root, empty for the root. */
 export function createFolder(path: string, isLink = false): Folder {
   const state = { record: undefined, identity: "", isSettled: false, isStore: false };

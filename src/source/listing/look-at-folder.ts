@@ -2,7 +2,7 @@ import { recordOfStats } from "../directory/file-record.js";
 import { checkFiles } from "./check-files.js";
 import type { Problem } from "./file-finder.js";
 import { statPath } from "./file-state.js";
-import { type Folder, type FolderContent, type LocalLook, NO_CONTENT } from "./folder.js";
+import { compact, type Folder, type FolderContent, type LocalLook, NO_CONTENT } from "./folder.js";
 import { listFolder } from "./list-folder.js";
 
 /** Age from which on a directory's times tell every later change: file systems have clocks of up to two seconds. */
@@ -45,7 +45,7 @@ export async function lookAtFolder(look: LocalLook, folder: Folder): Promise<boo
   folder.isSettled = ageMs > SETTLE_MS && isSteady && !hasBrokenLinks;
   folder.record = record;
   folder.isStore = listing.isStore;
-  replaceContent(look, folder, { ...checked, folders, nameProblems: problems });
+  replaceContent(look, folder, { ...checked, folders: compact(folders), nameProblems: compact(problems) });
   return true;
 }
 
