@@ -136,13 +136,13 @@ function absentToken({ array, coords }: ServedChunk): string {
 
 /**
  * Refuses the absence of a file that was there when its version was checked. A chunk within a shard or file may be absent although
- * that is there, and a level's chunk that is made of such ones, so its version is looked up again.
+ * that is there, and a chunk that is made of such ones, so its version is looked up again.
  * @throws ZpublishError `source-changed`
  */
 export async function assertStillAbsent(chunk: ServedChunk, version: ChunkVersion): Promise<void> {
   const { plan } = chunk.array;
   if (version.token === undefined || plan.source.kind === "memory") return;
-  const isPart = ["shards", "ranges", "served"].includes(plan.source.kind);
+  const isPart = ["shards", "ranges", "served", "parts"].includes(plan.source.kind);
   if (isPart && (await findToken(chunk)) === version.token) return;
   throw sourceChanged(chunk, "vanished");
 }

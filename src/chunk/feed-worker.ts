@@ -1,17 +1,21 @@
-import { readNamed } from "../codec/decode-stored.js";
+import { readNamed, storedChunkName } from "../codec/chunk-input.js";
 import type { ChunkOutcome } from "../codec/made-chunk.js";
-import { type ByteBoundedMap, createByteBoundedMap } from "../collections/byte-bounded-map.js";
+import { createByteBoundedMap } from "../collections/byte-bounded-map.js";
+import { createLimiter } from "../collections/limiter.js";
 import { errorToData } from "../errors.js";
 import { mapInLots } from "../event-loop/map-in-lots.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { ChunkTask, GivenChunk } from "../pool/chunk-task.js";
 import { isReadForWorkers, openChunkReader } from "../source/chunk-reader.js";
 import type { ChunkReader } from "../zarr/chunk-source.js";
+import type { PartChunkReader } from "../zarr/part-chunks.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
 import { storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
 import { createFeedLimits } from "./feed-limits.js";
-import { createSharedMemory, type MemoryLease } from "./shared-memory.js";
+import { bytesToRead, findPieces, GUESSED_ITEM_BYTES, readPieces } from "./feed-pieces.js";
+import { type Reading, type RecentBytes, readBytes } from "./read-bytes.js";
+import { createSharedMemory } from "./shared-memory.js";
 
 /** Makes a chunk; see `EncodePool.makeChunk`. */
 export type MakeChunk = (task: ChunkTask, signal?: AbortSignal) => Promise<ChunkOutcome>;
@@ -22,10 +26,8 @@ const CONCURRENCY = 16;
 const MAX_RECENT_BYTES = 64 * 2 ** 20;
 /** Bound of the memory that is shared with workers. Bytes beyond it are copied to them. */
 const MAX_SHARED_BYTES = 256 * 2 ** 20;
-const GUESSED_ITEM_BYTES = 64;
-
-/** Stored bytes that were read last. */
-type RecentBytes = ByteBoundedMap<Uint8Array>;
+/** Chunks of joined arrays whose pieces are known at a time: lists of thousands. A store has a quarter of them. */
+const MAX_JOINING = 256;
 
 /**
  * Wraps `makeChunk` so that workers get the stored bytes of chunks that they cannot read themselves. The server's thread reads them:
@@ -39,6 +41,11 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     byteLengthOf: (bytes: Uint8Array) => bytes.length,
   });
   const shared = createSharedMemory(MAX_SHARED_BYTES);
+  const joined = createLimiter({
+    maxRunning: MAX_JOINING,
+    maxPerKey: MAX_JOINING / 4,
+    maxWaiting: Number.POSITIVE_INFINITY,
+  });
   const feeds = new WeakMap<EncodingPlan, Feed>();
 
   function feedOf(plan: EncodingPlan): Feed {
@@ -50,15 +57,22 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     return feed;
   }
 
-  async function feedAndMake(task: ChunkTask, feed: Feed, signal?: AbortSignal): Promise<ChunkOutcome> {
+  /** @param read Reads the stored chunks. */
+  async function feedAndMake(
+    task: ChunkTask,
+    feed: Feed,
+    read: (reading: Reading) => Promise<GivenChunk[]>,
+    signal: AbortSignal | undefined,
+  ): Promise<ChunkOutcome> {
     const lease = shared.lease();
+    const reading: Reading = { recent, lease, signal, names: [] };
     let hasEnded = false;
     try {
-      const stored = await readAll(task, feed, recent, lease, signal);
+      const stored = await read(reading);
       const outcome = await makeChunk({ ...task, plan: feed.plan, stored }, signal);
       hasEnded = outcome.status !== "failed";
       // Bytes that cannot be decoded are read again.
-      if (!hasEnded) for (const chunk of stored) recent.take(recentName(feed, chunk));
+      if (!hasEnded) for (const name of reading.names) recent.take(name);
       return outcome;
     } catch (error) {
       return { status: "failed", error: errorToData(error) };
@@ -68,15 +82,37 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     }
   }
 
+  /** Makes a chunk of a joined array. */
+  async function makeOfParts(
+    task: ChunkTask,
+    feed: Feed,
+    reader: PartChunkReader,
+    signal: AbortSignal | undefined,
+  ): Promise<ChunkOutcome> {
+    const { plan, chunkCoords } = task;
+    const chunks = await findPieces(plan, reader, chunkCoords, CONCURRENCY);
+    const byteLength = bytesToRead(chunks);
+    const read = (reading: Reading) => readPieces(plan, feed.name, chunks, reading, CONCURRENCY);
+    const run = () => feedAndMake(task, feed, read, signal);
+    return byteLength === 0 ? run() : limits.run(plan.source, feed.name, byteLength, run, signal);
+  }
+
   return async (task, signal) => {
-    if (!isReadForWorkers(task.plan.source)) return makeChunk(task, signal);
-    const feed = feedOf(task.plan);
-    if (feed.reader.placeOf !== undefined)
-      return makeChunk({ ...task, plan: feed.plan, stored: findAll(task, feed.reader.placeOf) }, signal);
+    const { plan, chunkCoords } = task;
+    const { source } = plan;
+    if (!isReadForWorkers(source)) return makeChunk(task, signal);
+    const feed = feedOf(plan);
+    const { reader } = feed;
+    if (reader.placeOf !== undefined)
+      return makeChunk({ ...task, plan: feed.plan, stored: findAll(task, reader.placeOf) }, signal);
     try {
-      const byteLength = feed.byteLength * storedChunksOf(task.plan, task.chunkCoords).length;
-      const run = () => feedAndMake(task, feed, signal);
-      return await limits.run(task.plan.source, feed.name, byteLength, run, signal);
+      if (source.kind === "parts") {
+        const run = () => makeOfParts(task, feed, reader as PartChunkReader, signal);
+        return await joined.run(source.store, run, signal);
+      }
+      const byteLength = feed.byteLength * storedChunksOf(plan, chunkCoords).length;
+      const run = () => feedAndMake(task, feed, (reading) => readAll(task, feed, reading), signal);
+      return await limits.run(source, feed.name, byteLength, run, signal);
     } catch (error) {
       return { status: "failed", error: errorToData(error) };
     }
@@ -114,43 +150,14 @@ function findAll(
   });
 }
 
-function readAll(
-  { plan, chunkCoords }: ChunkTask,
-  feed: Feed,
-  recent: RecentBytes,
-  lease: MemoryLease,
-  signal: AbortSignal | undefined,
-): Promise<GivenChunk[]> {
-  // Only chunks that are cut into several are of use again, and those that were made here are in the cache.
-  const kept = plan.kind === "rechunk" && plan.source.kind !== "served" ? recent : undefined;
-  return mapInLots(storedChunksOf(plan, chunkCoords), CONCURRENCY, (coords) =>
-    readNamed(plan, coords, readOne(plan, coords, feed, kept, lease, signal)),
-  );
-}
-
-async function readOne(
-  plan: EncodingPlan,
-  coords: readonly number[],
-  feed: Feed,
-  recent: RecentBytes | undefined,
-  lease: MemoryLease,
-  signal: AbortSignal | undefined,
-): Promise<GivenChunk> {
-  const { reader } = feed;
-  const version = recent && (await reader.version(coords));
-  const found = version && recent?.get(recentName(feed, { coords, version }));
-  const variant = plan.variants === undefined ? 0 : (reader.variantOf?.(coords) ?? 0);
-  if (found) return { coords, version, variant, bytes: lease.place(found) };
+function readAll({ plan, chunkCoords }: ChunkTask, feed: Feed, reading: Reading): Promise<GivenChunk[]> {
+  const { reader, name } = feed;
   const maxByteLength = maxStoredByteLength(plan) ?? plan.maxFilledByteLength;
-  // What is kept is not in memory that others get later.
-  const allocate = recent === undefined ? { allocate: lease.allocate } : {};
-  const stored = await reader.read(coords, { maxByteLength, signal, ...allocate });
-  // The version of an absent chunk is its shard's, if there is one.
-  if (stored === undefined) return { coords, version: await reader.version(coords), bytes: undefined };
-  recent?.set(recentName(feed, { coords, version: stored.version }), stored.bytes);
-  return { coords, version: stored.version, variant, bytes: lease.place(stored.bytes) };
-}
-
-function recentName({ name }: Feed, { coords, version }: Omit<GivenChunk, "bytes">): string {
-  return `${name}\n${coords.join(".")}\n${version}`;
+  // Only chunks that are cut into several are of use again, and those that were made here are in the cache.
+  const isKept = plan.kind === "rechunk" && plan.source.kind !== "served";
+  const hasVariants = plan.variants !== undefined;
+  return mapInLots(storedChunksOf(plan, chunkCoords), CONCURRENCY, async (coords) => {
+    const given = readBytes({ reader, coords, name, maxByteLength, hasVariants, isKept }, reading);
+    return { coords, ...(await readNamed(storedChunkName(plan, coords), given)) };
+  });
 }

@@ -81,11 +81,11 @@ function accessOf(snapshot: DatasetSnapshot, array: ServedArray): ChunkAccess {
   let access = accesses.get(array);
   if (access === undefined) {
     const { plan } = array;
-    const served = `${snapshot.id}\n${snapshot.revision}\n${plan.path}\n${plan.id}`;
+    const served = `${snapshot.id}\n${revisionOf(snapshot, plan)}\n${plan.path}\n${plan.id}`;
     access = {
       reader: openChunkReader(plan.source),
       tag: createHash("sha256").update(served).digest("hex").slice(0, 20),
-      cachePrefix: `${snapshot.identity}\n${served}\n`,
+      cachePrefix: `${placeOf(snapshot, plan)}\n${served}\n`,
       expectedByteLength: expectedByteLength(plan),
       maxStoredByteLength:
         plan.kind === "passthrough" ? maxStoredByteLength(plan, storedSteps(array)) : undefined,
@@ -93,6 +93,20 @@ function accessOf(snapshot: DatasetSnapshot, array: ServedArray): ChunkAccess {
     accesses.set(array, access);
   }
   return access;
+}
+
+/**
+ * Returns what the chunks of an array depend on besides its plan. That is the revision of the dataset, unless the array is joined: its
+ * chunks have versions that name their parts, and those of old parts have to stay what they are while new ones are added. Chunks of an
+ * immutable dataset have no versions, and what is computed depends on the length of the array.
+ */
+function revisionOf({ immutable, revision }: DatasetSnapshot, { source, compute }: EncodingPlan): string {
+  return source.kind !== "parts" || immutable || compute !== undefined ? revision : "parts";
+}
+
+/** Returns what tells the place of the data from others. That of a joined array stays while it grows. */
+function placeOf({ identity }: DatasetSnapshot, { source }: EncodingPlan): string {
+  return source.kind === "parts" ? source.store : identity;
 }
 
 function expectedByteLength({ compute, served, itemSize }: EncodingPlan): number {

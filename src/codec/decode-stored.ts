@@ -1,35 +1,19 @@
-import { messageOf, ZpublishError } from "../errors.js";
 import { elementCount } from "../model/chunk-grid.js";
-import type { ChunkReader, StoredChunk } from "../zarr/chunk-source.js";
-import type { CodecStep } from "../zarr/codec-step.js";
+import type { ChunkReader, StoredChunk } from "../zarr/chunk-reader.js";
+import { type PartChunkReader, PIECED } from "../zarr/part-chunks.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
-import type { DecodedCache, DecodedChunk } from "./decoded-cache.js";
-import type { KernelMemory } from "./kernel/kernel-memory.js";
+import { assemblePieces } from "./assemble-pieces.js";
+import {
+  assertDecodedLength,
+  type ChunkInput,
+  readNamed,
+  stepsOfVariant,
+  storedChunkName,
+  timed,
+} from "./chunk-input.js";
+import type { DecodedChunk } from "./decoded-cache.js";
 import { decodeSteps } from "./run-steps.js";
-
-/** The decoded chunks of a thread, and the key that tells this array's chunks from others'. */
-export interface DecodedChunks {
-  readonly cache: DecodedCache;
-  /** Key of the chunk source. */
-  readonly sourceKey: string;
-}
-
-/** Milliseconds per stage, added up while a chunk is made. */
-export interface StageTimes {
-  read: number;
-  decode: number;
-  encode: number;
-}
-
-/** Where stored chunks come from, and the memory that one served chunk is made in. */
-export interface ChunkInput {
-  readonly plan: EncodingPlan;
-  readonly reader: ChunkReader;
-  /** Memory that the next chunk uses again: what must stay is copied out of it. */
-  readonly memory: KernelMemory;
-  readonly timings: StageTimes;
-}
 
 /**
  * Reads and decodes one stored chunk; undefined if there is none. Decoded items are kept in `decoded`, unless nothing had to be
@@ -39,9 +23,8 @@ export interface ChunkInput {
 export async function decodeStored(
   input: ChunkInput,
   coords: readonly number[],
-  decoded: DecodedChunks | undefined,
 ): Promise<DecodedChunk | undefined> {
-  const { plan, memory, timings } = input;
+  const { plan, memory, timings, decoded } = input;
   const hasSteps = plan.decode.length > 0 || plan.variants !== undefined;
   const isKept = decoded !== undefined && hasSteps && isShared(plan, coords);
   const key = isKept ? `${decoded.sourceKey}\n${plan.id}\n${coords.join(".")}` : "";
@@ -53,9 +36,9 @@ export async function decodeStored(
   const stored = await readStored(input, coords);
   if (stored === undefined) return undefined;
   const name = storedChunkName(plan, coords);
-  const steps = decodeStepsOf(plan, stored, name);
+  const steps = stepsOfVariant(plan.decode, plan.variants?.decode, stored.variant, name);
   const bytes = await timed(timings, "decode", () => decodeSteps(stored.bytes, steps, name, memory));
-  assertDecodedLength(plan, bytes.length, name);
+  assertDecodedLength(bytes.length, elementCount(plan.stored.chunkShape) * plan.itemSize, name);
   if (!isKept) return { bytes, version: stored.version };
   const chunk = { bytes: memory.keep(bytes), version: stored.version };
   decoded.cache.set(key, chunk);
@@ -71,39 +54,25 @@ function isShared({ shape, stored, served }: EncodingPlan, coords: readonly numb
   });
 }
 
-/** Asserts that a stored chunk has decoded to all of its items. @throws ZpublishError `corrupt-chunk` */
-export function assertDecodedLength(plan: EncodingPlan, byteLength: number, name: string): void {
-  const expected = elementCount(plan.stored.chunkShape) * plan.itemSize;
-  if (byteLength === expected) return;
-  throw new ZpublishError("corrupt-chunk", `${name} has ${byteLength} bytes, expected ${expected}`);
-}
-
-/** Returns the steps that decode a stored chunk. @throws ZpublishError `corrupt-chunk` if the array has no such variant. */
-export function decodeStepsOf(
-  { decode, variants }: EncodingPlan,
-  { variant = 0 }: StoredChunk,
-  name: string,
-): readonly CodecStep[] {
-  const steps = variant === 0 ? decode : variants?.decode[variant - 1];
-  if (steps !== undefined) return steps;
-  const expected = variants?.decode.length ?? 0;
-  throw new ZpublishError(
-    "corrupt-chunk",
-    `${name}: expected a variant of at most ${expected}, received ${variant}`,
-  );
-}
-
-/** Reads one stored chunk as it is; undefined if there is none. @throws ZpublishError As {@link decodeStored}. */
-export function readStored(
-  { plan, reader, memory, timings }: ChunkInput,
-  coords: readonly number[],
-): Promise<StoredChunk | undefined> {
+/**
+ * Reads one stored chunk as it is, or puts it together if it is made of pieces; undefined if there is none.
+ * @throws ZpublishError As {@link decodeStored}.
+ */
+export function readStored(input: ChunkInput, coords: readonly number[]): Promise<StoredChunk | undefined> {
+  const { plan, reader, memory, timings } = input;
+  if (isPieced(reader, coords)) {
+    const assemble = async () => assemblePieces(input, coords, await reader.piecesOf(coords));
+    return readNamed(storedChunkName(plan, coords), assemble());
+  }
   const { allocate } = memory;
   // A chunk that is passed through is held in memory here, as a filled one is.
   const maxByteLength = maxStoredByteLength(plan) ?? plan.maxFilledByteLength;
-  return timed(timings, "read", () =>
-    readNamed(plan, coords, reader.read(coords, { allocate, maxByteLength })),
-  );
+  const read = () => reader.read(coords, { allocate, maxByteLength });
+  return timed(timings, "read", () => readNamed(storedChunkName(plan, coords), read()));
+}
+
+function isPieced(reader: ChunkReader, coords: readonly number[]): reader is PartChunkReader {
+  return "piecesOf" in reader && reader.variantOf?.(coords) === PIECED;
 }
 
 /**
@@ -114,47 +83,6 @@ export function readVersion(
   { plan, reader, timings }: ChunkInput,
   coords: readonly number[],
 ): Promise<string | undefined> {
-  return timed(timings, "read", () => readNamed(plan, coords, reader.version(coords)));
-}
-
-/** Names a stored chunk and its array, for messages. */
-export function storedChunkName(plan: EncodingPlan, coords: readonly number[]): string {
-  return `array '${plan.path}': stored chunk ${chunkName(coords)}`;
-}
-
-/** Chunk coordinates for messages: `0.1`, and `0` for a scalar. */
-export function chunkName(coords: readonly number[]): string {
-  return coords.length === 0 ? "0" : coords.join(".");
-}
-
-/** Runs a stage and adds its time to the others' of the stage. */
-export async function timed<T>(
-  timings: StageTimes,
-  stage: keyof StageTimes,
-  run: () => T | Promise<T>,
-): Promise<T> {
-  const began = performance.now();
-  try {
-    return await run();
-  } finally {
-    timings[stage] += performance.now() - began;
-  }
-}
-
-/** Puts the names of array and chunk before the message of a failed read. */
-export async function readNamed<T>(
-  plan: EncodingPlan,
-  coords: readonly number[],
-  reading: Promise<T>,
-): Promise<T> {
-  try {
-    return await reading;
-  } catch (error) {
-    const { code, details } =
-      error instanceof ZpublishError ? error : { code: "source-unreadable" as const, details: {} };
-    throw new ZpublishError(code, `${storedChunkName(plan, coords)}: ${messageOf(error)}`, {
-      details,
-      cause: error,
-    });
-  }
+  const read = () => reader.version(coords);
+  return timed(timings, "read", () => readNamed(storedChunkName(plan, coords), read()));
 }

@@ -12,34 +12,44 @@ export interface ChunkBox {
 
 /**
  * Copies the items that two chunks have in common from one to the other; their axis orders may differ.
- * @param shape Shape of the array: items outside of it are not copied.
+ * @param end First place along each axis that is not copied, such as the shape of the array: what lies behind it is padding.
+ * @param begin First place along each axis that is copied. Default 0.
  */
-export function gather(source: ChunkBox, target: ChunkBox, shape: readonly number[], itemSize: number): void {
-  copyCommon(source, target, shape, itemSize, itemStrides(source));
+export function gather(
+  source: ChunkBox,
+  target: ChunkBox,
+  end: readonly number[],
+  itemSize: number,
+  begin?: readonly number[],
+): void {
+  copyCommon(source, target, end, itemSize, itemStrides(source), begin);
 }
 
 /**
  * Writes the fill item to the places that an absent chunk would have been copied to.
  * @param region The absent chunk.
+ * @param end As for {@link gather}, as is `begin`.
  */
 export function gatherFill(
   region: Omit<ChunkBox, "bytes">,
   target: ChunkBox,
-  shape: readonly number[],
+  end: readonly number[],
   item: Uint8Array,
+  begin?: readonly number[],
 ): void {
   // With strides of zero, every place reads the one item.
-  const strides = shape.map(() => 0);
-  const source = { ...region, bytes: item, origin: region.origin };
-  copyCommon(source, target, shape, item.length, strides);
+  const strides = end.map(() => 0);
+  const { origin, chunkShape, axisOrder } = region;
+  copyCommon({ bytes: item, origin, chunkShape, axisOrder }, target, end, item.length, strides, begin);
 }
 
 function copyCommon(
   source: ChunkBox,
   target: ChunkBox,
-  shape: readonly number[],
+  bounds: readonly number[],
   itemSize: number,
   sourceStrides: readonly number[],
+  firsts: readonly number[] | undefined,
 ): void {
   if (itemSize === 0) return;
   const targetStrides = itemStrides(target);
@@ -49,11 +59,11 @@ function copyCommon(
   for (const axis of target.axisOrder) {
     const sourceOrigin = source.origin[axis]!;
     const targetOrigin = target.origin[axis]!;
-    const begin = Math.max(sourceOrigin, targetOrigin);
+    const begin = Math.max(sourceOrigin, targetOrigin, firsts?.[axis] ?? 0);
     const end = Math.min(
       sourceOrigin + source.chunkShape[axis]!,
       targetOrigin + target.chunkShape[axis]!,
-      shape[axis]!,
+      bounds[axis]!,
     );
     if (begin >= end) return;
     const sourceStride = sourceStrides[axis]!;

@@ -1,22 +1,20 @@
 import { crc32 } from "node:zlib";
 import { ZpublishError } from "../errors.js";
 import { elementCount } from "../model/chunk-grid.js";
-import type { ChunkReader } from "../zarr/chunk-source.js";
+import type { ChunkReader } from "../zarr/chunk-reader.js";
 import type { ChunkLayout, EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { combineVersions, storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
-import { computeItems } from "./compute-items.js";
 import {
   assertDecodedLength,
   type ChunkInput,
   chunkName,
   type DecodedChunks,
-  decodeStepsOf,
-  decodeStored,
-  readStored,
-  readVersion,
+  stepsOfVariant,
   storedChunkName,
   timed,
-} from "./decode-stored.js";
+} from "./chunk-input.js";
+import { computeItems } from "./compute-items.js";
+import { decodeStored, readStored, readVersion } from "./decode-stored.js";
 import { fillBuffer, isZero } from "./fill-buffer.js";
 import { type ChunkBox, gather, gatherFill } from "./gather.js";
 import { currentKernel } from "./kernel/kernel.js";
@@ -53,10 +51,10 @@ export async function makeChunk(
   const { decoded, into, withChecksum = false } = options;
   const memory = currentKernel().lease();
   const timings = { read: 0, decode: 0, encode: 0 };
-  const job: ChunkJob = { plan, reader, memory, timings, into, withChecksum };
+  const job: ChunkJob = { plan, reader, memory, timings, decoded, into, withChecksum };
   try {
     return plan.kind === "rechunk"
-      ? await makeRechunked(job, chunkCoords, decoded)
+      ? await makeRechunked(job, chunkCoords)
       : await makeRecompressed(job, chunkCoords);
   } finally {
     memory.end();
@@ -68,20 +66,19 @@ async function makeRecompressed(job: ChunkJob, chunkCoords: readonly number[]): 
   const stored = await readStored(job, chunkCoords);
   if (stored === undefined) return makeAbsent(job, (await readVersion(job, chunkCoords)) ?? "");
   const name = storedChunkName(plan, chunkCoords);
-  const decode = decodeStepsOf(plan, stored, name);
+  const decode = stepsOfVariant(plan.decode, plan.variants?.decode, stored.variant, name);
   const encode = (stored.variant && plan.variants?.encode) || plan.encode;
   const inner = await timed(timings, "decode", () => decodeSteps(stored.bytes, decode, name, memory));
   // A variant without codecs has no step that checks its length.
-  if (stored.variant) assertDecodedLength(plan, inner.length, name);
+  if (stored.variant) {
+    const expected = elementCount(plan.stored.chunkShape) * plan.itemSize;
+    assertDecodedLength(inner.length, expected, name);
+  }
   const bytes = await timed(timings, "encode", () => encodeSteps(inner, encode, name, memory));
   return encoded(job, bytes, stored.version);
 }
 
-async function makeRechunked(
-  job: ChunkJob,
-  chunkCoords: readonly number[],
-  decoded: DecodedChunks | undefined,
-): Promise<MadeChunk> {
+async function makeRechunked(job: ChunkJob, chunkCoords: readonly number[]): Promise<MadeChunk> {
   const { plan, memory, timings } = job;
   const { shape, served, itemSize } = plan;
   const regions = storedChunksOf(plan, chunkCoords);
@@ -92,7 +89,7 @@ async function makeRechunked(
 
   for (const coords of regions) {
     const mark = memory.mark();
-    const chunk = await decodeStored(job, coords, decoded);
+    const chunk = await decodeStored(job, coords);
     if (chunk === undefined) {
       versions.push(await readVersion(job, coords));
       absent.push(coords);

@@ -1,5 +1,5 @@
 import type { ChunkOutcome } from "../codec/made-chunk.js";
-import type { LocalPlace } from "../zarr/chunk-source.js";
+import type { LocalPlace, ThreadSource } from "../zarr/chunk-reader.js";
 import type { ChunkPiece } from "../zarr/part-chunks.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 
@@ -15,10 +15,16 @@ export interface ChunkTask {
 }
 
 /** A stored chunk that was read for a worker, or found for it. */
-export interface GivenChunk {
+export interface GivenChunk extends GivenBytes {
   /** Position in the stored grid. */
   readonly coords: readonly number[];
-  /** As `ChunkReader.version` returns it. */
+  /** The parts' chunks that it is made of, if the array is joined. Then the other fields are theirs. */
+  readonly pieces?: readonly GivenPiece[];
+}
+
+/** The bytes of a stored chunk, or their place. */
+export interface GivenBytes {
+  /** As `ChunkReader.version` returns it. Undefined if it is absent, or if the worker opens its source. */
   readonly version: string | undefined;
   /** As in `StoredChunk`. */
   readonly variant?: number;
@@ -26,13 +32,13 @@ export interface GivenChunk {
   readonly bytes: Uint8Array | undefined;
   /** Where the worker reads the chunk. Default: it has the bytes. */
   readonly place?: LocalPlace;
-  /** The parts' chunks that it is made of, if its variant is `PIECED`. */
-  readonly pieces?: readonly GivenPiece[];
+  /** Source that the worker opens to read the chunk. Default: it has the bytes or the place. */
+  readonly source?: ThreadSource;
 }
 
 /** A piece of a chunk, read for a worker, or found for it. */
 export interface GivenPiece extends Omit<ChunkPiece, "reader"> {
-  readonly given: GivenChunk;
+  readonly given: GivenBytes;
 }
 
 /** Settings that a worker gets when it starts. */

@@ -128,8 +128,8 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
   }
 
   /** Small tasks cost nothing: if every worker has one, together they take no more than the other half of the budget. */
-  function costOf(plan: EncodingPlan): number {
-    const memory = memoryOfTask(plan);
+  function costOf(task: ChunkTask): number {
+    const memory = memoryOfTask(task);
     return memory > maxCost / threads ? memory : 0;
   }
 
@@ -206,7 +206,7 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
       let outcome: ChunkOutcome;
       try {
         assertNotQuarantined(chunkId);
-        outcome = await queue.run(arrayKey, begin, signal, costOf(plan));
+        outcome = await queue.run(arrayKey, begin, signal, costOf(task));
       } catch (error) {
         outcome = { status: "failed", error: errorToData(error) };
       }

@@ -1,19 +1,18 @@
-import type { DecodedChunks } from "../codec/decode-stored.js";
+import type { DecodedChunks } from "../codec/chunk-input.js";
 import { createDecodedCache, type DecodedCache } from "../codec/decoded-cache.js";
 import type { ChunkOutcome } from "../codec/made-chunk.js";
 import { makeChunk } from "../codec/make-chunk.js";
 import { loadZstd } from "../codec/zstd.js";
 import { createRecentMap } from "../collections/recent-map.js";
-import { errorToData, ZpublishError } from "../errors.js";
-import type { ByteStore, ReadObjectOptions } from "../source/bytes/byte-store.js";
+import { errorToData } from "../errors.js";
+import type { ByteStore } from "../source/bytes/byte-store.js";
 import { createFileStore } from "../source/bytes/file-store.js";
 import { openChunkReader } from "../source/chunk-reader.js";
-import { memoryFor } from "../source/formats/chunk-places.js";
-import type { ChunkReader, LocalPlace, StoredChunk } from "../zarr/chunk-source.js";
+import type { ChunkReader, ThreadSource } from "../zarr/chunk-reader.js";
+import type { ChunkSource } from "../zarr/chunk-source.js";
 import type { CodecStep } from "../zarr/codec-step.js";
-import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
-import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
-import type { ChunkTask, GivenChunk } from "./chunk-task.js";
+import type { ChunkTask } from "./chunk-task.js";
+import { openGivenReader } from "./given-reader.js";
 
 /** Readers cached per thread, because they remember the index of a shard. */
 const MAX_READERS = 1024;
@@ -52,9 +51,7 @@ export function createTaskRunner(
     return files;
   }
 
-  function readerOf({ plan: { source }, stored = [] }: ChunkTask): CachedReader {
-    if (source.kind === "given")
-      return { reader: openGivenReader(stored, filesOf), decoded: { cache, sourceKey: source.name } };
+  function openSource(source: ChunkSource): CachedReader {
     // Shared memory arrives as another object every time, and opening it costs nothing.
     if (source.kind === "memory") return { reader: openChunkReader(source) };
     const sourceKey = JSON.stringify(source);
@@ -67,10 +64,17 @@ export function createTaskRunner(
     return cached;
   }
 
+  const places = { filesOf, readerOf: (source: ThreadSource) => openSource(source as ChunkSource).reader };
+
+  function readerOf({ plan: { source }, stored = [] }: ChunkTask): CachedReader {
+    if (source.kind !== "given") return openSource(source);
+    return { reader: openGivenReader(stored, places), decoded: { cache, sourceKey: source.name } };
+  }
+
   return async (task, into) => {
     const { plan, chunkCoords } = task;
     try {
-      if (loadZstd !== undefined && usesZstd(plan)) await loadZstd();
+      if (loadZstd !== undefined && usesZstd(task)) await loadZstd();
       const { reader, decoded } = readerOf(task);
       return await makeChunk(plan, chunkCoords, reader, { decoded, into, withChecksum });
     } catch (error) {
@@ -80,52 +84,10 @@ export function createTaskRunner(
 }
 
 /** Tells whether a step uses Zstandard, also within Blosc. */
-function usesZstd({ decode, encode, variants }: EncodingPlan): boolean {
+function usesZstd({ plan: { decode, encode, variants }, stored = [] }: ChunkTask): boolean {
   const isZstd = ({ codec }: CodecStep) => codec.id === "zstd" || codec.cname === "zstd";
   const others = variants === undefined ? [] : [...variants.decode.flat(), ...variants.encode];
-  return decode.some(isZstd) || encode.some(isZstd) || others.some(isZstd);
-}
-
-/** Reads a chunk of a local file. @throws ZpublishError `source-changed` if the file has another version, `source-unreadable` */
-async function readPlace(
-  files: ByteStore,
-  place: LocalPlace,
-  { allocate, maxByteLength }: Pick<ReadObjectOptions, "allocate" | "maxByteLength">,
-): Promise<StoredChunk> {
-  const { key, version, offset, byteLength, wholeByteLength, variant } = place;
-  assertStoredLength(wholeByteLength, maxByteLength, version, () => `'${key}'`);
-  const memory = memoryFor(place, allocate);
-  const found = await files.read(key, {
-    range: { offset, byteLength },
-    version: { token: version },
-    allocate: memory.allocate,
-  });
-  if (found === undefined) throw new ZpublishError("source-unreadable", `'${key}' is no longer there`);
-  return { bytes: memory.whole(found.bytes), version, variant };
-}
-
-/** Opens a reader of chunks that came with a task. */
-function openGivenReader(
-  stored: readonly GivenChunk[],
-  filesOf: (directory: string) => ByteStore,
-): ChunkReader {
-  const given = new Map(stored.map((chunk) => [chunk.coords.join("."), chunk]));
-  const find = (coords: readonly number[]) => given.get(coords.join("."));
-  return {
-    version: async (coords) => find(coords)?.version,
-    async read(coords, { allocate, maxByteLength } = {}) {
-      const { bytes, version = "", variant = 0, place } = find(coords) ?? {};
-      if (place !== undefined) return readPlace(filesOf(place.directory), place, { allocate, maxByteLength });
-      if (bytes === undefined) return undefined;
-      // Codecs expect memory that is not shared.
-      const own = allocate?.(bytes.length) ?? new Uint8Array(bytes.length);
-      own.set(bytes);
-      return { bytes: own, version, variant };
-    },
-    async measure(coords) {
-      const { bytes, version = "", place } = find(coords) ?? {};
-      const byteLength = place?.wholeByteLength ?? bytes?.length;
-      return byteLength === undefined ? undefined : { byteLength, version };
-    },
-  };
+  if (decode.some(isZstd) || encode.some(isZstd) || others.some(isZstd)) return true;
+  const layouts = new Set(stored.flatMap(({ pieces = [] }) => pieces.map(({ layout }) => layout)));
+  return [...layouts].some((layout) => layout.decode.some(isZstd) || layout.variants.flat().some(isZstd));
 }

@@ -1,7 +1,9 @@
 import { totalmem } from "node:os";
 import { elementCount } from "../model/chunk-grid.js";
 import type { CodecStep } from "../zarr/codec-step.js";
+import type { PieceLayout } from "../zarr/part-chunks.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import type { ChunkTask } from "./chunk-task.js";
 
 /** Guess for an item without a fixed size. */
 const GUESSED_ITEM_BYTES = 64;
@@ -12,9 +14,22 @@ const estimates = new WeakMap<EncodingPlan, number>();
 
 /**
  * Estimates the memory that making one chunk may take, besides what a worker has anyway. It is the sum of incompressible stored
- * bytes, the output of each codec (none is released before the end), and the copy that leaves the worker.
+ * bytes, the output of each codec (none is released before the end), and the copy that leaves the worker. Of the parts' chunks that
+ * stored chunks are made of, one is in memory at a time.
  */
-export function memoryOfTask(plan: EncodingPlan): number {
+export function memoryOfTask({ plan, stored = [] }: Pick<ChunkTask, "plan" | "stored">): number {
+  let ofPiece = 0;
+  for (const { pieces = [] } of stored)
+    for (const { layout } of pieces) ofPiece = Math.max(ofPiece, memoryOfPiece(layout));
+  return memoryOfPlan(plan) + ofPiece;
+}
+
+function memoryOfPiece({ chunkShape, itemSize, decode, variants, conversion }: PieceLayout): number {
+  const copies = Math.max(copiesOf(decode), ...variants.map(copiesOf)) + (conversion === undefined ? 1 : 3);
+  return elementCount(chunkShape) * (itemSize || GUESSED_ITEM_BYTES) * copies;
+}
+
+function memoryOfPlan(plan: EncodingPlan): number {
   const known = estimates.get(plan);
   if (known !== undefined) return known;
   const itemBytes = plan.itemSize || GUESSED_ITEM_BYTES;

@@ -389,7 +389,7 @@ t.test("arrays take turns", async (t) => {
 });
 
 t.test("chunks that need much memory wait for each other", async (t) => {
-  const memory = memoryOfTask(PLAN);
+  const memory = memoryOfTask({ plan: PLAN });
   const pool = openPool(t, { workerFile: crashing, memoryBudgetBytes: 2 * memory });
   const made = [1, 2].map((index) => pool.makeChunk(order(10, `large${index}`, 20)));
   t.match(pool.stats, { running: 1, queued: 1 });

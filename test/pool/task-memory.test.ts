@@ -8,7 +8,7 @@ const MIB = 2 ** 20;
 /** Estimates a task in MiB, with stored chunks of 1 MiB, encoded with Blosc. */
 function memoryOf(asked: EncodingRequest): number {
   const stored = storedArray({ shape: [1_024, 1_024], chunkShape: [512, 512] });
-  return memoryOfTask(createEncodingPlan(stored, asked).plan) / MIB;
+  return memoryOfTask({ plan: createEncodingPlan(stored, asked).plan }) / MIB;
 }
 
 t.test("a task takes stored, decoded and encoded bytes, and the copy that leaves the worker", async (t) => {

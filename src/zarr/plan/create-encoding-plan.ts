@@ -131,8 +131,11 @@ export function createEncodingPlan(
     shape,
     zarr_format: 2,
   };
+  const { chunks } = stored;
+  const growing = chunks.kind === "parts" ? chunks.axis : undefined;
+  const id = planId(fields, options.encoderRevision, growing);
   return {
-    plan: Object.freeze({ ...fields, id: planId(fields, options.encoderRevision), source: stored.chunks }),
+    plan: Object.freeze({ ...fields, id, source: chunks }),
     document: Object.freeze(document),
     replacedCname: codecs.replacedCname,
   };

@@ -35,8 +35,9 @@ export function createVariantSteps(
 }
 
 function differing(stored: StoredArray, problem: string): Error {
-  return unservable(
-    stored,
-    `some of its chunks have other codecs and would have to be decoded, but ${problem}`,
-  );
+  const reason =
+    stored.chunks.kind === "parts"
+      ? "some of its chunks would have to be put together from those of several parts"
+      : "some of its chunks have other codecs and would have to be decoded";
+  return unservable(stored, `${reason}, but ${problem}`);
 }

@@ -13,7 +13,10 @@ import type { ComputeStep } from "./compute-step.js";
  */
 export interface EncodingPlan {
   readonly kind: "passthrough" | "files" | "recompress" | "rechunk";
-  /** Hash of all fields below that decide the served bytes, and of the version of the codecs. */
+  /**
+   * Hash of all fields below that decide the served bytes, and of the version of the codecs. The length of a joined array along its axis
+   * is not among them, unless items are computed: versions of its chunks name their parts.
+   */
   readonly id: string;
   readonly path: string;
   readonly shape: readonly number[];
