@@ -54,7 +54,8 @@ function formatJoin({ kind, dimension, parts }: StoredJoin): string[] {
     printable(`  ${text.padEnd(width)}  ${name}`),
   );
   if (isCut) lines.splice(1 + SHOWN_PARTS, 0, `  … ${rest} more`);
-  return [printable(`${count(parts.length, "file")} ${how} ${dimension}, ${count(steps, "step")}`), ...lines];
+  const files = new Set(parts.map(({ name }) => name)).size;
+  return [printable(`${count(files, "file")} ${how} ${dimension}, ${count(steps, "step")}`), ...lines];
 }
 
 /** Writes the steps that a file gives: `0–30`, `5`, or `none` if others give all of its steps. */

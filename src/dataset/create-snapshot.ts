@@ -93,6 +93,7 @@ export function* snapshotSteps(
     revision: yield* revisionSteps(contents, arrays),
     identity: tree.identity,
     ...(tree.format === undefined ? {} : { format: tree.format }),
+    ...(tree.join === undefined ? {} : { join: tree.join }),
     tree: yield* dataTreeSteps(contents),
     arrays,
     refused,

@@ -86,6 +86,8 @@ export function createDatasetHandle(
       }, FAILED_RETRY_MS).unref();
       throw error;
     }
+    const files = filesOf(dataset.snapshot());
+    if (files !== undefined) log.info({ dataset: id, ...files }, "files joined");
     logFindings(dataset, log);
   }
 
@@ -95,7 +97,8 @@ export function createDatasetHandle(
       const result = await open.refresh();
       if (open.snapshot() !== before) onChange?.();
       if (result === "changed") {
-        log.info({ dataset: id, revision: open.snapshot().revision }, "dataset refreshed");
+        const { revision } = open.snapshot();
+        log.info({ dataset: id, revision, ...filesOf(open.snapshot()) }, "dataset refreshed");
         logFindings(open, log, before);
       }
       if (result === "held" && !closed) retry = setTimeout(refresh, HELD_RETRY_MS).unref();
@@ -156,6 +159,14 @@ export function errorOfDataset(id: string, error: ZpublishError): ZpublishError 
     details: error.details,
     cause: error,
   });
+}
+
+/** Counts the files of a joined dataset and the steps that they give, for the log; undefined for one file or store. */
+function filesOf({ join }: DatasetSnapshot) {
+  if (join === undefined) return undefined;
+  const names = new Set(join.parts.map(({ name }) => name));
+  const steps = join.parts.reduce((sum, { length }) => sum + length, 0);
+  return { files: names.size, dimension: join.dimension, steps };
 }
 
 /** Logs what cannot be served, and warnings; after a refresh only those that the state before had not. */

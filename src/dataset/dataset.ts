@@ -1,6 +1,6 @@
 import type { JsonObject } from "../json/json-value.js";
 import type { DataTree, Variable } from "../model/data-tree.js";
-import type { Refusal } from "../source/source.js";
+import type { Refusal, StoredJoin } from "../source/source.js";
 import type { CoarsenMethod } from "../zarr/plan/compute-step.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
@@ -39,6 +39,8 @@ export interface DatasetSnapshot {
   readonly identity: string;
   /** As in `StoredTree`. */
   readonly format?: string | undefined;
+  /** As in `StoredTree`. */
+  readonly join?: StoredJoin | undefined;
   readonly tree: DataTree;
   /** By variable path: `a/b/t2m`. */
   readonly arrays: ReadonlyMap<string, ServedArray>;

@@ -101,13 +101,17 @@ function titleLine({ attrs }: Group): Markup {
   return markup`<p class="lead" dir="auto">${title.length <= 300 ? title : `${title.slice(0, 300)}…`}</p>`;
 }
 
-/** Says in which format a dataset is stored unless that is Zarr, and where it lies unless that is a path of this machine. */
-function placeOf({ location, format }: DatasetSnapshot): Markup {
+/** Says in which format a dataset is stored unless that is Zarr, in how many files, and where unless that is a path of this machine. */
+function placeOf({ location, format, join }: DatasetSnapshot): Markup {
   const isShown = /^(https?|s3):\/\//i.test(location);
-  if (!isShown && format === undefined) return NO_MARKUP;
+  if (!isShown && format === undefined && join === undefined) return NO_MARKUP;
   const as = format !== undefined && markup` as ${format}`;
+  const files = join && formatCounted(new Set(join.parts.map(({ name }) => name)).size, "file");
+  const how = join && (join.kind === "concat" ? "joined" : "stacked");
+  const inFiles =
+    join && markup` in ${files}, ${how} along <span class="mono"><bdi>${join.dimension}</bdi></span>`;
   const at = isShown && markup` at <bdi>${location}</bdi>`;
-  return markup`<p class="facts">Stored${as}${at}</p>`;
+  return markup`<p class="facts">Stored${as}${inFiles}${at}</p>`;
 }
 
 /** Maximum of linked segments in a breadcrumb; of further segments it shows only the last. */

@@ -282,6 +282,22 @@ t.test(
       placeIn({ location, format: "GeoTIFF <x>" }),
       '<p class="facts">Stored as GeoTIFF &lt;x&gt; at <bdi>https://h/air.tif</bdi></p>',
     );
+    const parts = Array.from({ length: 1_200 }, (_, index) => ({
+      name: String(index >> 1),
+      ...{ start: index, length: 1 },
+    }));
+    t.equal(
+      placeIn({ location: "/data/*.nc", join: { kind: "concat", dimension: "t<", parts } }),
+      '<p class="facts">Stored in 600 files, joined along <span class="mono"><bdi>t&lt;</bdi></span></p>',
+    );
+    t.equal(
+      placeIn({
+        location: "s3://b/x",
+        format: "NetCDF-3",
+        join: { kind: "stack", dimension: "run", parts: [] },
+      }),
+      '<p class="facts">Stored as NetCDF-3 in 0 files, stacked along <span class="mono"><bdi>run</bdi></span> at <bdi>s3://b/x</bdi></p>',
+    );
   },
 );
 
