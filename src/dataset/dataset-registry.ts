@@ -3,13 +3,23 @@ import { ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import type { DatasetSnapshot, Datasets } from "./dataset.js";
 import { errorOfDataset } from "./dataset-handle.js";
-import { type OpenOptions, openAtStart } from "./open-at-start.js";
+import { handleOptionsOf, type OpenOptions, openAtStart } from "./open-at-start.js";
+import { openInTime } from "./open-in-time.js";
+import { createAllIds } from "./providers/all-ids.js";
+import { createProvidedDatasets } from "./providers/provided-datasets.js";
+import {
+  listAtStart,
+  openProviders,
+  type ProviderHandle,
+  type ProviderSpec,
+  type ProviderStats,
+  releaseProviders,
+  statsOfProvider,
+} from "./providers/provider-handle.js";
 import type { RefreshScheduler, Slot } from "./refresh-scheduler.js";
 
 export type { OpenProgress } from "./open-at-start.js";
 
-/** Time that a request waits until a dataset is open: as long as one chunk may take. */
-const OPEN_TIMEOUT_MS = 120_000;
 /** Time that closing waits for refreshes under way: a source may hang. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
@@ -29,6 +39,8 @@ export interface DatasetRegistry extends Datasets {
   applyCacheControl(): void;
   /** Returns the slot of a configuration, for another registry to take over; undefined if there is none. */
   slotOf(config: DatasetConfig): Slot | undefined;
+  /** Returns the provider with a key, for another registry to take over; undefined if there is none. */
+  providerOf(key: unknown): ProviderHandle | undefined;
   readonly stats: DatasetStats;
   /** Closes the datasets that no other registry has. */
   close(): Promise<void>;
@@ -41,41 +53,86 @@ export interface DatasetStats {
   readonly open: number;
   /** Failed refreshes, of all registries with the same scheduler. The last state is still served after one. */
   readonly failedRefreshes: number;
+  readonly providers: readonly ProviderStats[];
 }
 
 /** Options of {@link openDatasets}. */
 export interface RegistryOptions extends Omit<OpenOptions, "takeOver"> {
   readonly scheduler: RefreshScheduler;
-  /** Registry from which datasets whose configuration is the same are taken over. */
-  readonly former?: Pick<DatasetRegistry, "slotOf"> | undefined;
+  /** Providers of further datasets. If several have one id, the first one's counts. Default: none. */
+  readonly providers?: readonly ProviderSpec[];
+  /** Datasets of providers that are open at a time. Default: no bound. */
+  readonly maxOpenDatasets?: number;
+  /** Registry from which datasets and providers whose configuration is the same are taken over. */
+  readonly former?: Pick<DatasetRegistry, "slotOf" | "providerOf"> | undefined;
 }
 
 /**
- * Opens the registry of a configuration; {@link openAtStart} tells which datasets are opened at once.
+ * Opens the registry of a configuration; {@link openAtStart} tells which datasets are opened at once. Providers are asked for their
+ * lists; it waits a few seconds for them.
  * @throws ZpublishError of the first dataset, in the order configured, that cannot be opened, unless `skipInvalid`;
- * `invalid-config` if two have one id.
+ * `invalid-config` if two have one id; what creating a provider throws.
  */
 export async function openDatasets(
   configs: readonly DatasetConfig[],
   options: RegistryOptions,
 ): Promise<DatasetRegistry> {
-  const { scheduler, former, cacheControl } = options;
-  const opened = await openAtStart(configs, {
-    ...options,
-    takeOver: takeOverFrom(former),
-  });
-  const slots = new Map(opened.map((slot) => [slot.dataset.id, slot]));
-  const ids = Object.freeze([...slots.keys()]);
+  const { scheduler, log, former } = options;
+  const handles = await openProviders(options.providers ?? [], { scheduler, log }, (key) =>
+    former?.providerOf(key),
+  );
+  try {
+    const listing = listAtStart(handles, log);
+    const opened = await openAtStart(configs, { ...options, takeOver: takeOverFrom(former) });
+    await listing;
+    return await createRegistry(configs, opened, handles, options);
+  } catch (error) {
+    await releaseProviders(handles);
+    throw error;
+  }
+}
 
-  function slotOf(id: string): Slot {
-    const slot = slots.get(id);
-    if (slot === undefined) throw new ZpublishError("not-found", `Dataset '${id}' not found`);
-    return slot;
+async function createRegistry(
+  configs: readonly DatasetConfig[],
+  opened: readonly Slot[],
+  handles: readonly ProviderHandle[],
+  { former: _former, ...options }: RegistryOptions,
+): Promise<DatasetRegistry> {
+  const { scheduler, cacheControl, log, openSource, onChange } = options;
+  const slots = new Map(opened.map((slot) => [slot.dataset.id, slot]));
+  const provided = createProvidedDatasets({
+    handles,
+    isConfigured: (id) => slots.has(id),
+    scheduler,
+    maxOpen: options.maxOpenDatasets ?? Number.POSITIVE_INFINITY,
+    log,
+    openSource,
+    optionsOf: (config) => handleOptionsOf(config, options),
+    onClose: () => onChange?.(),
+  });
+  const listed = createAllIds([...slots.keys()], handles, log, () => provided.dropUnlisted());
+  await listed.settled();
+
+  function notFound(id: string): ZpublishError {
+    return new ZpublishError("not-found", `Dataset '${id}' not found`);
+  }
+
+  function slotOf(id: string): Slot | undefined {
+    return slots.get(id) ?? provided.slotOf(id);
   }
 
   function ready(id: string): Promise<void> | undefined {
-    const slot = slots.get(id);
-    if (slot === undefined) return undefined;
+    const slot = slotOf(id);
+    if (slot !== undefined) return readySlot(slot);
+    return provided.mayHave(id) ? readyProvided(id) : undefined;
+  }
+
+  async function readyProvided(id: string): Promise<void> {
+    const slot = await provided.open(id);
+    if (slot !== undefined) await readySlot(slot);
+  }
+
+  function readySlot(slot: Slot): Promise<void> | undefined {
     scheduler.recordRequest(slot);
     if (slot.isFresh) return undefined;
     if (scheduler.isCurrent(slot) && slot.dataset.snapshot() !== undefined) {
@@ -89,72 +146,82 @@ export async function openDatasets(
   }
 
   async function prepare(slot: Slot): Promise<void> {
-    if (slot.dataset.snapshot() === undefined) await scheduler.during(slot, () => open(slot));
-    else await scheduler.refreshForRequest(slot);
+    const { dataset } = slot;
+    if (dataset.snapshot() !== undefined) await scheduler.refreshForRequest(slot);
+    else {
+      const open = () => openInTime(() => dataset.open());
+      await scheduler.during(slot, open).catch((error: unknown) => {
+        throw error instanceof ZpublishError ? errorOfDataset(dataset.id, error) : error;
+      });
+    }
     // If that took long, the scheduler may have removed it as idle.
     scheduler.recordRequest(slot);
     slot.isFresh = true;
   }
 
-  async function open({ dataset }: Slot): Promise<void> {
-    try {
-      if (!(await settlesWithin(dataset.open(), OPEN_TIMEOUT_MS))) {
-        const problem = `cannot be read: expected to be open after ${OPEN_TIMEOUT_MS} ms`;
-        throw new ZpublishError("source-unreadable", problem);
-      }
-    } catch (error) {
-      throw error instanceof ZpublishError ? errorOfDataset(dataset.id, error) : error;
-    }
-  }
-
-  function snapshotOf({ dataset }: Slot): DatasetSnapshot {
-    const snapshot = dataset.snapshot();
-    if (snapshot !== undefined) return snapshot;
-    throw new ZpublishError("internal", `expected dataset '${dataset.id}' to be open: wait for open() first`);
-  }
-
   function get(id: string): DatasetSnapshot {
     const slot = slotOf(id);
-    scheduler.recordRequest(slot);
-    return snapshotOf(slot);
+    if (slot !== undefined) scheduler.recordRequest(slot);
+    const snapshot = slot?.dataset.snapshot();
+    if (snapshot !== undefined) return snapshot;
+    if (slot === undefined && !provided.has(id)) throw notFound(id);
+    throw new ZpublishError("internal", `expected dataset '${id}' to be open: wait for open() first`);
   }
 
   return {
-    ids: () => ids,
+    ids: listed.ids,
+    configuredCount: slots.size,
+    failures: provided.failures,
     get,
     open(id) {
-      const slot = slotOf(id);
       const pending = ready(id);
-      return pending === undefined ? snapshotOf(slot) : pending.then(() => snapshotOf(slot));
+      return pending === undefined ? get(id) : pending.then(() => get(id));
     },
     async refreshBeforeNotFound(snapshot) {
-      const slot = slotOf(snapshot.id);
-      if (snapshot.immutable || !scheduler.isRefreshed) return snapshot;
+      const { id, immutable } = snapshot;
+      if (immutable || !scheduler.isRefreshed) return snapshot;
+      // It may have been closed for others since the request began.
+      if (slotOf(id) === undefined) await ready(id);
+      const slot = slotOf(id);
+      if (slot === undefined) throw notFound(id);
       await slot.throttle.refresh();
-      return snapshotOf(slot);
+      return slot.dataset.snapshot() ?? snapshot;
     },
     ready,
-    refresh: () => scheduler.refresh([...slots.values()]),
+    async refresh() {
+      const lists = handles.map(({ list }) => list.look());
+      await Promise.all([scheduler.refresh([...slots.values(), ...provided.slots()]), ...lists]);
+      await listed.settled();
+    },
     applyCacheControl() {
       for (const config of configs)
         slots.get(config.id)?.dataset.setCacheControl(config.cacheControl ?? cacheControl);
+      for (const slot of provided.slots()) slot.dataset.setCacheControl(slot.cacheControl ?? cacheControl);
     },
     slotOf(config) {
       const slot = slots.get(config.id);
       return slot?.dataset.isOf(config) ? slot : undefined;
     },
+    providerOf: (key) => handles.find((handle) => handle.key === key),
     get stats() {
-      let open = 0;
+      let open = provided.slots().length;
       for (const { dataset } of slots.values()) if (dataset.snapshot() !== undefined) open++;
-      return { datasets: slots.size, open, failedRefreshes: scheduler.failedRefreshes };
+      return {
+        datasets: listed.ids().length,
+        open,
+        failedRefreshes: scheduler.failedRefreshes,
+        providers: handles.map(statsOfProvider),
+      };
     },
     async close() {
+      listed.close();
+      provided.close();
       const left = [...slots.values()].filter((slot) => --slot.owners === 0);
       for (const slot of left) scheduler.remove(slot);
       const all = left.map(({ dataset }) => dataset);
       const refreshes = all.filter((dataset) => dataset.isRefreshing()).map((dataset) => dataset.refresh());
       await settlesWithin(Promise.all(refreshes), CLOSE_TIMEOUT_MS);
-      await Promise.all(all.map((dataset) => dataset.close()));
+      await Promise.all([...all.map((dataset) => dataset.close()), releaseProviders(handles)]);
     },
   };
 }

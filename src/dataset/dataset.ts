@@ -1,3 +1,4 @@
+import type { ZpublishError } from "../errors.js";
 import type { JsonObject } from "../json/json-value.js";
 import type { DataTree, Variable } from "../model/data-tree.js";
 import type { Refusal, StoredJoin } from "../source/source.js";
@@ -80,8 +81,12 @@ export interface OverviewLevels {
  * the dataset with the id `dataset_id`, or refreshes it after a time without requests.
  */
 export interface Datasets {
-  /** Ids in the order configured. */
+  /** Ids of all datasets: those configured, in order, then all others, sorted. The same array while nothing has changed. Frozen. */
   ids(): readonly string[];
+  /** Number of ids at the beginning of `ids()` that are configured. */
+  readonly configuredCount: number;
+  /** Errors by id of datasets that could not be opened lately. Their messages may name files: they are for the log. */
+  failures(): ReadonlyMap<string, ZpublishError>;
   /**
    * Returns the current snapshot of an open dataset, such as the one whose route was called.
    * @throws ZpublishError `not-found`: `Dataset 'x' not found`; `internal` if it is not open.

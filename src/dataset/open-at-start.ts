@@ -3,10 +3,15 @@ import { messageOf, ZpublishError } from "../errors.js";
 import { workThrough } from "../event-loop/work-through.js";
 import type { Log } from "../observe/log.js";
 import type { Source } from "../source/source.js";
-import { createDatasetHandle, type DatasetHandle, errorOfDataset } from "./dataset-handle.js";
+import {
+  createDatasetHandle,
+  type DatasetHandle,
+  type DatasetHandleOptions,
+  errorOfDataset,
+  type GivenDataset,
+} from "./dataset-handle.js";
 import type { OverviewOptions } from "./overviews/create-overviews.js";
-import type { Slot } from "./refresh-scheduler.js";
-import { createRefreshThrottle } from "./refresh-throttle.js";
+import { createSlot, type Slot } from "./refresh-scheduler.js";
 
 /** Datasets that are opened at a time: enough to keep a disk busy, few enough to bound memory and file handles. */
 const OPEN_CONCURRENCY = 8;
@@ -27,12 +32,14 @@ export interface OpenProgress {
 }
 
 /** Options of {@link openAtStart}. */
-export interface OpenOptions extends OverviewOptions {
+export interface OpenOptions extends Omit<OverviewOptions, "openLevelReader"> {
+  /** Returns the {@link OverviewOptions.openLevelReader} of a dataset. Default: level arrays cannot be read. */
+  readonly levelReaderOf?: ((config: GivenDataset) => OverviewOptions["openLevelReader"]) | undefined;
   readonly cacheControl: string;
   /** True if a dataset that cannot be opened is a warning instead of an error. */
   readonly skipInvalid: boolean;
   readonly log: Log;
-  readonly openSource: (config: DatasetConfig) => Promise<Source>;
+  readonly openSource: (config: GivenDataset) => Promise<Source>;
   readonly progress?: ((progress: OpenProgress) => void) | undefined;
   /** Called whenever a dataset has a new snapshot. */
   readonly onChange?: (() => void) | undefined;
@@ -59,8 +66,8 @@ export async function openAtStart(configs: readonly DatasetConfig[], options: Op
     const { id } = config;
     let dataset: DatasetHandle | undefined;
     try {
-      dataset = createDatasetHandle(config, await openSource(config), options);
-      slots[index] = createSlot(dataset);
+      dataset = createDatasetHandle(config, await openSource(config), handleOptionsOf(config, options));
+      slots[index] = createSlot(dataset, config.cacheControl);
       const isRead = index < MAX_READ_AT_START || namesParts(config);
       if (isRead) await dataset.open((arrays) => progress?.({ opened, total, id, arrays }));
       else await dataset.check();
@@ -88,17 +95,12 @@ export async function openAtStart(configs: readonly DatasetConfig[], options: Op
   return slots.filter((slot) => slot !== undefined);
 }
 
-function createSlot(dataset: DatasetHandle): Slot {
-  const throttle = createRefreshThrottle(dataset);
-  return {
-    dataset,
-    owners: 1,
-    requestedIn: -1,
-    refreshedIn: 0,
-    isFresh: false,
-    preparing: undefined,
-    throttle,
-  };
+/** Returns the options of one dataset. */
+export function handleOptionsOf(
+  config: GivenDataset,
+  { cacheControl, log, onChange, maxChunkBytes, levelReaderOf }: Omit<OpenOptions, "takeOver">,
+): DatasetHandleOptions {
+  return { cacheControl, log, onChange, maxChunkBytes, openLevelReader: levelReaderOf?.(config) };
 }
 
 /** Tells whether a configuration names arrays or dimensions, which can be checked only against the whole dataset. */

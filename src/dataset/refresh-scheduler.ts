@@ -1,7 +1,7 @@
 import { settlesWithin } from "../event-loop/settles-within.js";
 import { workThrough } from "../event-loop/work-through.js";
 import type { DatasetHandle } from "./dataset-handle.js";
-import type { RefreshThrottle } from "./refresh-throttle.js";
+import { createRefreshThrottle, type RefreshThrottle } from "./refresh-throttle.js";
 
 /** Datasets that are refreshed at a time: enough to keep a disk busy, few enough to bound file handles. */
 const REFRESH_CONCURRENCY = 8;
@@ -25,6 +25,25 @@ export interface Slot {
   preparing: Promise<void> | undefined;
   /** Refreshes before answers with 404. */
   readonly throttle: RefreshThrottle;
+  /** Milliseconds since process start: time of the last request, for datasets that close when others are asked for. */
+  usedAtMs: number;
+  /** `Cache-Control` of the dataset's own configuration. */
+  readonly cacheControl: string | undefined;
+}
+
+/** Creates the slot of a dataset that was not requested yet. */
+export function createSlot(dataset: DatasetHandle, cacheControl: string | undefined): Slot {
+  return {
+    dataset,
+    owners: 1,
+    requestedIn: -1,
+    refreshedIn: 0,
+    isFresh: false,
+    preparing: undefined,
+    throttle: createRefreshThrottle({ ...dataset, name: `dataset '${dataset.id}': its source` }),
+    usedAtMs: performance.now(),
+    cacheControl,
+  };
 }
 
 /** Scheduler of refreshes. It lives as long as a server, whatever datasets that has. */
@@ -39,6 +58,11 @@ export interface RefreshScheduler {
   during(slot: Slot, work: () => Promise<void>): Promise<void>;
   /** Refreshes datasets once; joins a refresh that is under way. Never throws. */
   refresh(slots: readonly Slot[]): Promise<void>;
+  /**
+   * Adds work that is begun in every period; it never throws. The next period does not wait for it.
+   * @returns a function that removes it.
+   */
+  addTask(task: () => Promise<void>): () => void;
   /** Stops refreshing a dataset. */
   remove(slot: Slot): void;
   /**
@@ -57,6 +81,7 @@ export interface RefreshScheduler {
 export function createRefreshScheduler(): RefreshScheduler {
   /** Requested lately: refreshed in every period. */
   const requested = new Set<Slot>();
+  const tasks = new Set<() => Promise<void>>();
   let periodMs = 0;
   let isRefreshed = false;
   let period = 0;
@@ -96,6 +121,7 @@ export function createRefreshScheduler(): RefreshScheduler {
     if (ofRound !== round || periodMs === 0) return;
     timer = setTimeout(async () => {
       period++;
+      for (const task of tasks) void task();
       await settlesWithin(refreshRequested(), periodMs);
       schedule(ofRound);
     }, periodMs).unref();
@@ -124,6 +150,10 @@ export function createRefreshScheduler(): RefreshScheduler {
       const joined = slots.filter(({ dataset }) => dataset.isRefreshing());
       const others = slots.filter(({ dataset }) => !dataset.isRefreshing());
       await Promise.all([...joined.map(refreshOne), workThrough(others, REFRESH_CONCURRENCY, refreshOne)]);
+    },
+    addTask(task) {
+      tasks.add(task);
+      return () => void tasks.delete(task);
     },
     remove: (slot) => void requested.delete(slot),
     every,

@@ -6,6 +6,7 @@ import type { RefreshScheduler } from "../dataset/refresh-scheduler.js";
 import { readTokenFile } from "../http/access/tokens.js";
 import { type HttpApp, prepareApp } from "../http/http-app.js";
 import { readTlsFiles } from "../http/listening/tls-files.js";
+import type { Reply, RouteRequest } from "../http/reply.js";
 import type { Route } from "../http/routing/route.js";
 import type { Log } from "../observe/log.js";
 import { packageVersions } from "../observe/versions.js";
@@ -74,7 +75,7 @@ export async function openApp(config: ServerConfig, parts: AppParts, former?: Ap
     const datasets = await openDatasets(config.datasets, {
       cacheControl: config.cacheControl,
       maxChunkBytes: config.limits.maxChunkBytes,
-      openLevelReader: levelReaderOf(config, parts.chunks),
+      levelReaderOf: (dataset) => levelReader(freshnessOf(dataset, config.refreshSeconds), parts.chunks),
       skipInvalid: config.skipInvalid,
       log: parts.datasetLog,
       progress: parts.progress,
@@ -123,13 +124,11 @@ function freshnessOf({ freshness, immutable }: GivenDataset, refreshSeconds: num
 }
 
 /** A separate function: datasets that another app takes over retain it, and nothing else of this one. */
-function levelReaderOf(
-  { datasets, refreshSeconds }: ServerConfig,
+function levelReader(
+  freshness: Freshness,
   chunks: AppParts["chunks"],
-): OverviewOptions["openLevelReader"] {
-  const freshness = new Map(datasets.map((dataset) => [dataset.id, freshnessOf(dataset, refreshSeconds)]));
-  return (snapshot, array) =>
-    chunks().openReader(snapshot, array, freshness.get(snapshot.id) ?? { seconds: refreshSeconds });
+): NonNullable<OverviewOptions["openLevelReader"]> {
+  return (snapshot, array) => chunks().openReader(snapshot, array, freshness);
 }
 
 async function routesOf(
@@ -165,16 +164,20 @@ async function routesOf(
 function withReadyDataset(route: Route, datasets: DatasetRegistry): Route {
   if (!route.path.includes("{dataset_id}")) return route;
   const { handler } = route;
+
+  async function refreshStale(request: RouteRequest, pending: Promise<void> | undefined): Promise<Reply> {
+    await pending;
+    const snapshot = datasets.get(request.params.dataset_id as string);
+    if (snapshot.identity === request.staleIdentity) await datasets.refreshBeforeNotFound(snapshot);
+    return handler(request);
+  }
+
   return {
     ...route,
     handler(request) {
-      const { staleIdentity } = request;
-      if (staleIdentity !== undefined) {
-        const snapshot = datasets.get(request.params.dataset_id as string);
-        if (snapshot.identity === staleIdentity)
-          return datasets.refreshBeforeNotFound(snapshot).then(() => handler(request));
-      }
-      const pending = datasets.ready(request.params.dataset_id as string);
+      const id = request.params.dataset_id as string;
+      const pending = datasets.ready(id);
+      if (request.staleIdentity !== undefined) return refreshStale(request, pending);
       return pending === undefined ? handler(request) : pending.then(() => handler(request));
     },
   };

@@ -9,7 +9,7 @@ function createTarget() {
   let begun = 0;
   let hasFailed = false;
   const target: RefreshTarget = {
-    id: "d",
+    name: "dataset 'd': its source",
     refresh() {
       refreshing ??= new Promise<void>((resolve) => {
         begun++;
@@ -83,7 +83,7 @@ t.test("a refresh that fails is an error", async (t) => {
 t.test("refreshes in a row leave time between them", async (t) => {
   let refreshes = 0;
   const throttle = createRefreshThrottle({
-    id: "d",
+    name: "dataset 'd': its source",
     refresh: () =>
       new Promise((resolve) => {
         refreshes++;

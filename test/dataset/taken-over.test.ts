@@ -132,11 +132,11 @@ t.test("a dataset in several registries is closed with the last of them", async 
 t.test("a registry counts open datasets and failed refreshes", async (t) => {
   const { sources, open } = createHistory();
   const registry = await open([config("a"), config("b")]);
-  t.same(registry.stats, { datasets: 2, open: 2, failedRefreshes: 0 });
+  t.same(registry.stats, { datasets: 2, open: 2, failedRefreshes: 0, providers: [] });
   const source = sources.get("at b") as FakeSource;
   source.failure = unreadable();
   await registry.refresh();
-  t.same(registry.stats, { datasets: 2, open: 2, failedRefreshes: 1 });
+  t.same(registry.stats, { datasets: 2, open: 2, failedRefreshes: 1, providers: [] });
   source.failure = undefined;
   await registry.refresh();
   t.equal(registry.stats.failedRefreshes, 1, "so far");

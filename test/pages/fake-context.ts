@@ -27,6 +27,7 @@ export function fakeContext(parts: FakeParts): PluginContext {
     rootPath = "",
   } = parts;
   const byId = new Map(snapshots.map((snapshot) => [snapshot.id, snapshot]));
+  const ids = Object.freeze([...byId.keys()]);
   function get(id: string): DatasetSnapshot {
     const snapshot = byId.get(id);
     if (snapshot === undefined) throw new ZpublishError("not-found", `Dataset '${id}' not found`);
@@ -34,7 +35,9 @@ export function fakeContext(parts: FakeParts): PluginContext {
   }
   return {
     datasets: {
-      ids: () => [...byId.keys()],
+      ids: () => ids,
+      configuredCount: ids.length,
+      failures: () => new Map(),
       get,
       open: get,
       refreshBeforeNotFound: async (snapshot) => snapshot,

@@ -1,0 +1,244 @@
+import { createLimiter } from "../../collections/limiter.js";
+import { messageOf, ZpublishError } from "../../errors.js";
+import type { Log } from "../../observe/log.js";
+import type { Source } from "../../source/source.js";
+import {
+  createDatasetHandle,
+  type DatasetHandleOptions,
+  errorOfDataset,
+  type GivenDataset,
+} from "../dataset-handle.js";
+import { openInTime } from "../open-in-time.js";
+import { createSlot, type RefreshScheduler, type Slot } from "../refresh-scheduler.js";
+import type { OpenFailure, ProviderHandle } from "./provider-handle.js";
+
+/** Datasets that are opened at a time, of all providers and of one: others go on if those of one hang. */
+const OPEN_CONCURRENCY = { maxRunning: 16, maxPerKey: 8, maxWaiting: 10_000 };
+/** Time until a dataset that could not be opened is tried again. Requests in between get the same error. */
+const FAILED_RETRY_MS = 1_000;
+/** Failures that are remembered per provider. */
+const MAX_FAILURES = 1_000;
+/** Time for which a dataset stays open after a request, which may still look it up. */
+const IN_USE_MS = 1_000;
+/** Resolution of the order in which datasets were used. */
+const USE_RESOLUTION_MS = 100;
+/** Datasets beyond the limit that may be open for that reason. */
+const MAX_IN_USE = 100;
+
+/** Options of {@link createProvidedDatasets}. */
+export interface ProvidedOptions {
+  /** The first one that lists an id has it. */
+  readonly handles: readonly ProviderHandle[];
+  readonly isConfigured: (id: string) => boolean;
+  readonly scheduler: RefreshScheduler;
+  readonly maxOpen: number;
+  readonly log: Log;
+  readonly openSource: (config: GivenDataset) => Promise<Source>;
+  readonly optionsOf: (config: GivenDataset) => DatasetHandleOptions;
+  /** Called after datasets were closed, so that references to their snapshots can be dropped. */
+  readonly onClose: () => void;
+}
+
+/** Datasets of providers: each is opened when it is first asked for, and only so many are open. */
+export interface ProvidedDatasets {
+  /** Returns an open dataset, which counts as used; undefined if it is not open. */
+  slotOf(id: string): Slot | undefined;
+  /** Tells whether a provider lists the id. */
+  has(id: string): boolean;
+  /** Opens a dataset, asking providers that do not list it again; undefined if there is none. @throws ZpublishError if it cannot be opened. */
+  open(id: string): Promise<Slot | undefined>;
+  /** Tells whether an id that is not open may be that of a dataset. */
+  mayHave(id: string): boolean;
+  slots(): Slot[];
+  failures(): ReadonlyMap<string, ZpublishError>;
+  /** Closes datasets that are no longer listed, or are now those of another provider. */
+  dropUnlisted(): void;
+  close(): void;
+}
+
+/** Creates the datasets of providers, of which those stay open that are. */
+export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatasets {
+  const { handles, isConfigured, scheduler, maxOpen, log, openSource, optionsOf, onClose } = options;
+  const limiter = createLimiter(OPEN_CONCURRENCY);
+  let closing: NodeJS.Timeout | undefined;
+  let isClosed = false;
+
+  function ownerOf(id: string): ProviderHandle | undefined {
+    if (isConfigured(id)) return undefined;
+    return handles.find(({ list }) => list.has(id));
+  }
+
+  function remember(handle: ProviderHandle, id: string, error: unknown): ZpublishError {
+    const { failures, provider } = handle;
+    const known = error instanceof ZpublishError ? error : unexpected(provider.name, error);
+    const named = errorOfDataset(id, known);
+    if (known.code === "overloaded") return named;
+    if (failures.get(id)?.error.message !== named.message)
+      log.warn({ dataset: id, provider: provider.name, reason: known.message }, "dataset cannot be opened");
+    failures.delete(id);
+    failures.set(id, { error: named, retryAtMs: performance.now() + FAILED_RETRY_MS });
+    for (const oldest of failures.keys()) {
+      if (failures.size <= MAX_FAILURES) break;
+      failures.delete(oldest);
+    }
+    return named;
+  }
+
+  async function openNow(handle: ProviderHandle, id: string, signal: AbortSignal): Promise<Slot | undefined> {
+    const { provider } = handle;
+    const given = await provider.open(id.slice(provider.prefix.length));
+    if (given === undefined) return undefined;
+    const config: GivenDataset = { ...given, id };
+    const source = config.source ?? (await openSource(config));
+    const dataset = createDatasetHandle(config, source, optionsOf(config));
+    const slot = createSlot(dataset, config.cacheControl);
+    try {
+      await scheduler.during(slot, () => dataset.open());
+      if (signal.aborted || handle.isClosed()) throw new ZpublishError("draining", "opened too late");
+      if (!handle.list.has(id)) {
+        await dataset.close();
+        return undefined;
+      }
+    } catch (error) {
+      await dataset.close();
+      throw error;
+    }
+    handle.slots.set(id, slot);
+    return slot;
+  }
+
+  async function openOnce(handle: ProviderHandle, id: string): Promise<Slot | undefined> {
+    const failure = handle.failures.get(id);
+    if (failure !== undefined && performance.now() < failure.retryAtMs) throw failure.error;
+    try {
+      const slot = await limiter.run(handle.provider.name, () =>
+        openInTime((signal) => openNow(handle, id, signal)),
+      );
+      handle.failures.delete(id);
+      return slot;
+    } catch (error) {
+      throw remember(handle, id, error);
+    } finally {
+      closeSoon(0);
+    }
+  }
+
+  async function open(id: string): Promise<Slot | undefined> {
+    const handle = ownerOf(id) ?? (await lookFor(id));
+    if (handle === undefined) return undefined;
+    const known = handle.slots.get(id);
+    if (known !== undefined) return known;
+    const { opening } = handle;
+    let opened = opening.get(id);
+    if (opened === undefined) {
+      opened = openOnce(handle, id).finally(() => opening.delete(id));
+      opening.set(id, opened);
+    }
+    return opened;
+  }
+
+  /** Asks providers again, since a dataset may be newer than the last list. @throws ZpublishError if none has it, and one cannot tell. */
+  async function lookFor(id: string): Promise<ProviderHandle | undefined> {
+    const asked = handles.filter(
+      ({ provider, list }) => id.startsWith(provider.prefix) && (scheduler.isRefreshed || !list.isCurrent),
+    );
+    const looks = await Promise.allSettled(asked.map(({ list }) => list.lookBeforeNotFound()));
+    const owner = ownerOf(id);
+    const failed = looks.find((look) => look.status === "rejected");
+    if (owner === undefined && failed !== undefined) throw failed.reason;
+    return owner;
+  }
+
+  /** Closes datasets in a later turn: those who wait for one have its snapshot by then. */
+  function closeSoon(afterMs: number): void {
+    if (isClosed) return;
+    closing ??= setTimeout(() => {
+      closing = undefined;
+      closeIdle();
+    }, afterMs).unref();
+  }
+
+  /** Closes datasets beyond the limit, those first that were not asked for for the longest time. */
+  function closeIdle(): void {
+    const count = handles.reduce((sum, { slots }) => sum + slots.size, 0);
+    const inUseSince = performance.now() - IN_USE_MS;
+    let open = count;
+    for (; open > maxOpen; open--) {
+      const oldest = leastRecentlyUsed(handles);
+      if (oldest === undefined) break;
+      if (oldest.usedAtMs > inUseSince && open <= maxOpen + MAX_IN_USE) break;
+      drop(oldest.handle, oldest.id);
+    }
+    if (open < count) onClose();
+    if (open > maxOpen) closeSoon(IN_USE_MS);
+  }
+
+  function drop({ slots }: ProviderHandle, id: string): void {
+    const slot = slots.get(id);
+    if (slot === undefined) return;
+    slots.delete(id);
+    scheduler.remove(slot);
+    void slot.dataset
+      .close()
+      .catch((error: unknown) => log.error({ dataset: id, err: error }, "closing failed"));
+  }
+
+  closeSoon(0);
+  return {
+    slotOf(id) {
+      for (const { slots } of handles) {
+        const slot = slots.get(id);
+        if (slot === undefined) continue;
+        const nowMs = performance.now();
+        if (nowMs - slot.usedAtMs < USE_RESOLUTION_MS) return slot;
+        slot.usedAtMs = nowMs;
+        // The first one in the map is the least recently used.
+        slots.delete(id);
+        slots.set(id, slot);
+        return slot;
+      }
+      return undefined;
+    },
+    has: (id) => ownerOf(id) !== undefined,
+    mayHave: (id) => handles.some(({ provider }) => id.startsWith(provider.prefix)),
+    open,
+    slots: () => handles.flatMap(({ slots }) => [...slots.values()]),
+    failures: () =>
+      new Map(
+        handles.flatMap(({ failures }) =>
+          Array.from(failures, ([id, { error }]: [string, OpenFailure]) => [id, error]),
+        ),
+      ),
+    dropUnlisted() {
+      let dropped = 0;
+      for (const handle of handles) {
+        for (const id of [...handle.slots.keys()].filter((id) => ownerOf(id) !== handle)) {
+          drop(handle, id);
+          dropped++;
+        }
+        for (const id of [...handle.failures.keys()]) if (ownerOf(id) !== handle) handle.failures.delete(id);
+      }
+      if (dropped > 0) onClose();
+    },
+    close() {
+      isClosed = true;
+      clearTimeout(closing);
+    },
+  };
+}
+
+function leastRecentlyUsed(handles: readonly ProviderHandle[]) {
+  let oldest: { readonly handle: ProviderHandle; readonly id: string; readonly usedAtMs: number } | undefined;
+  for (const handle of handles) {
+    for (const [id, { usedAtMs }] of handle.slots) {
+      if (oldest === undefined || usedAtMs < oldest.usedAtMs) oldest = { handle, id, usedAtMs };
+      break;
+    }
+  }
+  return oldest;
+}
+
+function unexpected(provider: string, error: unknown): ZpublishError {
+  const problem = `provider '${provider}' failed: ${messageOf(error)}`;
+  return new ZpublishError("source-unreadable", problem, { cause: error });
+}

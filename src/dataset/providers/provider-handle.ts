@@ -1,0 +1,163 @@
+import type { ZpublishError } from "../../errors.js";
+import { settlesWithin } from "../../event-loop/settles-within.js";
+import type { Log } from "../../observe/log.js";
+import type { DatasetProvider } from "../dataset-provider.js";
+import type { RefreshScheduler, Slot } from "../refresh-scheduler.js";
+import { createProviderList, type ProviderList } from "./provider-list.js";
+
+/** Time that the start waits for lists; later ones are served when they come. */
+const START_TIMEOUT_MS = 3_000;
+/** Time that closing waits for a provider. */
+const CLOSE_TIMEOUT_MS = 5_000;
+
+/** A provider to be used. */
+export interface ProviderSpec {
+  /** Identity of its configuration, compared by `===`: a provider of a former registry that has the same is taken over. */
+  readonly key: unknown;
+  /** @throws if the provider cannot be used at all: the server does not start. */
+  create(): DatasetProvider | Promise<DatasetProvider>;
+}
+
+/** A dataset that could not be opened. */
+export interface OpenFailure {
+  readonly error: ZpublishError;
+  /** Time from which on it is tried again. */
+  readonly retryAtMs: number;
+}
+
+/** A provider with its ids and its open datasets. All registries that have the provider share it. */
+export interface ProviderHandle {
+  readonly key: unknown;
+  readonly provider: DatasetProvider;
+  readonly list: ProviderList;
+  /** Open datasets by id, with the prefix. */
+  readonly slots: Map<string, Slot>;
+  readonly opening: Map<string, Promise<Slot | undefined>>;
+  /** Datasets that could not be opened lately, by id; the oldest failures first. */
+  readonly failures: Map<string, OpenFailure>;
+  /** Called when the list has changed. */
+  readonly listeners: Set<() => void>;
+  /** Number of registries that have the provider; it closes with the last of them. */
+  owners: number;
+  isClosed(): boolean;
+  /** Closes its datasets, and the provider. */
+  close(): Promise<void>;
+}
+
+/** Counts of one provider. */
+export interface ProviderStats {
+  readonly name: string;
+  /** Number of datasets that it listed last. */
+  readonly known: number;
+  readonly open: number;
+  /** Number of datasets that could not be opened lately. */
+  readonly failed: number;
+  /** Seconds that its last list took. */
+  readonly listSeconds: number;
+  readonly failedLists: number;
+}
+
+/** Parts of the server that providers need. */
+export interface ProviderParts {
+  readonly scheduler: RefreshScheduler;
+  readonly log: Log;
+}
+
+/**
+ * Takes over or creates providers, in order. None is asked for its list yet.
+ * @param takeOver Returns the provider of a former registry with that key.
+ * @throws The first error of `create`; those created before are closed then.
+ */
+export async function openProviders(
+  specs: readonly ProviderSpec[],
+  parts: ProviderParts,
+  takeOver: (key: unknown) => ProviderHandle | undefined,
+): Promise<ProviderHandle[]> {
+  const handles: ProviderHandle[] = [];
+  try {
+    for (const spec of specs) {
+      const known = takeOver(spec.key);
+      if (known !== undefined) known.owners++;
+      handles.push(known ?? createProviderHandle(spec.key, await spec.create(), parts));
+    }
+  } catch (error) {
+    await releaseProviders(handles);
+    throw error;
+  }
+  return handles;
+}
+
+/**
+ * Asks providers for their first list. Never throws.
+ * @returns after a few seconds at the latest.
+ */
+export async function listAtStart(handles: readonly ProviderHandle[], log: Log): Promise<void> {
+  const asked = handles.filter(({ list }) => !list.hasAnswered && list.failure === undefined);
+  await settlesWithin(Promise.all(asked.map(({ list }) => list.look())), START_TIMEOUT_MS);
+  for (const { list, provider } of asked) {
+    if (list.hasAnswered || list.failure !== undefined) continue;
+    log.warn({ provider: provider.name }, "datasets are not listed yet; they are served when they are");
+  }
+}
+
+/** Closes providers that no other registry has. */
+export async function releaseProviders(handles: readonly ProviderHandle[]): Promise<void> {
+  const left = handles.filter((handle) => --handle.owners === 0);
+  await Promise.all(left.map((handle) => handle.close()));
+}
+
+function createProviderHandle(
+  key: unknown,
+  provider: DatasetProvider,
+  { scheduler, log }: ProviderParts,
+): ProviderHandle {
+  const listeners = new Set<() => void>();
+  const slots = new Map<string, Slot>();
+  let isClosed = false;
+  const list = createProviderList(provider, log, () => {
+    for (const listener of listeners) listener();
+  });
+  const removeTask = scheduler.addTask(list.look);
+
+  async function closeProvider(): Promise<void> {
+    try {
+      await settlesWithin(Promise.resolve(provider.close()), CLOSE_TIMEOUT_MS);
+    } catch (error) {
+      log.error({ provider: provider.name, err: error }, "closing failed");
+    }
+  }
+
+  return {
+    key,
+    provider,
+    list,
+    slots,
+    opening: new Map(),
+    failures: new Map(),
+    listeners,
+    owners: 1,
+    isClosed: () => isClosed,
+    async close() {
+      isClosed = true;
+      removeTask();
+      list.close();
+      const open = [...slots.values()];
+      slots.clear();
+      for (const slot of open) scheduler.remove(slot);
+      await Promise.all(open.map(({ dataset }) => dataset.close()));
+      await closeProvider();
+    },
+  };
+}
+
+/** Returns the current counts of a provider. */
+export function statsOfProvider({ provider, list, slots, failures }: ProviderHandle): ProviderStats {
+  return {
+    name: provider.name,
+    known: list.ids.length,
+    open: slots.size,
+    failed: failures.size,
+    listSeconds: list.seconds,
+    failedLists: list.failures,
+  };
+}

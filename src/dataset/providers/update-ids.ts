@@ -1,0 +1,150 @@
+import { problemOfDatasetId } from "../../config/dataset-id.js";
+import { describeValue } from "../../config/problem.js";
+import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
+import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
+
+/** Ids of one provider, after a list of it. */
+export interface ListedIds {
+  /** With the prefix, sorted by {@link compareIds}, each once. The same array as before if nothing has changed. Frozen. */
+  readonly ids: readonly string[];
+  /** Those of `ids` that the last list did not have, sorted: they go if the next one does not have them either. */
+  readonly missed: readonly string[];
+}
+
+/** The ids of a provider that was not asked yet. */
+export const NO_IDS: ListedIds = Object.freeze({ ids: Object.freeze([]), missed: Object.freeze([]) });
+
+/** Ids that are worked on in one step, which takes a fraction of a millisecond. */
+const STEP_IDS = 512;
+
+/** Compares ids by their UTF-16 code units: the order is the same on every machine. */
+export function compareIds(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/**
+ * Returns the ids after another list. An id goes when two lists in a row do not have it.
+ * @param received The list, in any order, without the prefix. A plugin may have made it, so its items may be anything.
+ * @param onProblem Called with items that cannot be ids, and the reason.
+ */
+export function* updateIds(
+  before: ListedIds,
+  received: readonly unknown[],
+  prefix: string,
+  onProblem: (item: string, reason: string) => void,
+): CooperativeTask<ListedIds> {
+  const listed = yield* sortCooperatively(yield* withPrefix(received, prefix, onProblem), compareIds);
+  const ids: string[] = [];
+  const missed: string[] = [];
+  let hasChanged = false;
+  let steps = 0;
+  let old = 0;
+  let oldMissed = 0;
+  for (let next = 0; next < listed.length || old < before.ids.length; ) {
+    if (++steps % STEP_IDS === 0) yield;
+    const id = listed[next] as string;
+    const oldId = before.ids[old] as string;
+    const order = next === listed.length ? 1 : old === before.ids.length ? -1 : compareIds(id, oldId);
+    if (order > 0) {
+      while (compareIds(before.missed[oldMissed] ?? oldId, oldId) < 0) oldMissed++;
+      old++;
+      if (before.missed[oldMissed] === oldId) hasChanged = true;
+      else {
+        ids.push(oldId);
+        missed.push(oldId);
+      }
+      continue;
+    }
+    next++;
+    while (listed[next] === id) {
+      next++;
+      onProblem(id, "expected an id once in a list, received it twice");
+    }
+    if (order === 0) old++;
+    else {
+      const problem = problemOfDatasetId(id);
+      if (problem !== undefined) {
+        onProblem(id, problem);
+        continue;
+      }
+      hasChanged = true;
+    }
+    ids.push(id);
+  }
+  return { ids: hasChanged ? Object.freeze(ids) : before.ids, missed };
+}
+
+function* withPrefix(
+  received: readonly unknown[],
+  prefix: string,
+  onProblem: (item: string, reason: string) => void,
+): CooperativeTask<string[]> {
+  const ids: string[] = [];
+  for (let index = 0; index < received.length; index++) {
+    if (index % STEP_IDS === 0) yield;
+    const item = received[index];
+    if (typeof item !== "string") onProblem(describeValue(item), "expected a text");
+    else if (item === "") onProblem(prefix, "expected a non-empty id");
+    else ids.push(prefix + item);
+  }
+  return ids;
+}
+
+/** Index of configured ids, which are no provider's. */
+export const CONFIGURED = -1;
+
+/**
+ * Merges the sorted ids of providers behind configured ones. Of ids that come twice, the first counts: configured ones, then those of
+ * earlier providers.
+ * @param before Its ids are returned again if they are the same.
+ * @param onClash Called with an id that is left out, and the indices of the list that has it and of the one that counts, which
+ * is {@link CONFIGURED} if the id is configured.
+ */
+export function* mergeIds(
+  configured: readonly string[],
+  lists: readonly (readonly string[])[],
+  before: readonly string[],
+  onClash: (id: string, list: number, winner: number) => void,
+): CooperativeTask<readonly string[]> {
+  const taken = new Set(configured);
+  const places = lists.map(() => 0);
+  const ids = [...configured];
+  let isSame = configured.every((id, index) => id === before[index]);
+  for (let steps = 1; ; steps++) {
+    if (steps % STEP_IDS === 0) yield;
+    let first: string | undefined;
+    for (let list = 0; list < lists.length; list++) {
+      const id = lists[list]?.[places[list] as number];
+      if (id !== undefined && (first === undefined || id < first)) first = id;
+    }
+    if (first === undefined) break;
+    let winner: number | undefined = taken.has(first) ? CONFIGURED : undefined;
+    for (let list = 0; list < lists.length; list++) {
+      if (lists[list]?.[places[list] as number] !== first) continue;
+      (places[list] as number)++;
+      if (winner !== undefined) onClash(first, list, winner);
+      winner ??= list;
+    }
+    if (taken.has(first)) continue;
+    isSame &&= before[ids.length] === first;
+    ids.push(first);
+  }
+  return isSame && ids.length === before.length ? before : Object.freeze(ids);
+}
+
+/** Tells whether sorted ids have an id. */
+export function hasId(sorted: readonly string[], id: string): boolean {
+  return sorted[placeOfId(sorted, id)] === id;
+}
+
+/** Returns the index of the first id that is not before another one, in ids that are sorted from `begin` on. */
+export function placeOfId(sorted: readonly string[], id: string, begin = 0): number {
+  let low = begin;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] as string) < id) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
