@@ -5,43 +5,15 @@ import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { FileArray, FileGroup, FileIndex } from "./file-index.js";
 
 /** Begins every record; another number for another layout. */
-const MAGIC = Buffer.from("zpindex1");
+const MAGIC = Buffer.from("zpindex2");
 /** Bytes of the magic number and the checksum of all that follows. */
 const HEAD_BYTES = 12;
 const LENGTH_BYTES = 4;
 
-/** What precedes the arrays of a record. */
-interface RecordHead {
-  readonly stamp: string;
+/** What precedes the arrays of an index. */
+interface IndexHead {
   readonly index: Omit<FileIndex, "groups">;
   readonly groups: readonly (Omit<FileGroup, "arrays"> & { readonly arrayCount: number })[];
-}
-
-/**
- * Writes an index as bytes, one array at a time.
- * @param stamp Text that names the file, its version and the format: a record with another one is not read.
- */
-export function* writeIndexRecord(stamp: string, index: FileIndex): CooperativeTask<Buffer[]> {
-  const { groups, ...rest } = index;
-  const head: RecordHead = {
-    stamp,
-    index: rest,
-    groups: groups.map(({ path, attrs, arrays }) => ({ path, attrs, arrayCount: arrays.length })),
-  };
-  const pieces: Buffer[] = [];
-  let checksum = 0;
-  for (const part of [head, ...groups.flatMap(({ arrays }) => arrays)]) {
-    yield;
-    const bytes = serialize(toPlain(part));
-    const length = Buffer.alloc(LENGTH_BYTES);
-    length.writeUInt32LE(bytes.length);
-    checksum = crc32(bytes, crc32(length, checksum));
-    pieces.push(length, bytes);
-  }
-  const begin = Buffer.alloc(HEAD_BYTES);
-  begin.set(MAGIC);
-  begin.writeUInt32LE(checksum, MAGIC.length);
-  return [begin, ...pieces];
 }
 
 /** An index, and the stamp that it was written with. */
@@ -50,11 +22,73 @@ export interface StampedIndex {
   readonly index: FileIndex;
 }
 
-/** Reads a record; undefined if it is damaged, has none of the stamps, or another layout. */
+/**
+ * Writes an index as bytes, one array at a time.
+ * @param stamp As in {@link writeRecord}.
+ */
+export function writeIndexRecord(stamp: string, index: FileIndex): CooperativeTask<Buffer[]> {
+  const { groups, ...rest } = index;
+  const head: IndexHead = {
+    index: rest,
+    groups: groups.map(({ path, attrs, arrays }) => ({ path, attrs, arrayCount: arrays.length })),
+  };
+  return writeRecord(stamp, [head, ...groups.flatMap(({ arrays }) => arrays)]);
+}
+
+/** Reads the record of an index; undefined if it is damaged, has none of the stamps, or another layout. */
 export function* readIndexRecord(
   stamps: readonly string[],
   record: Buffer,
 ): CooperativeTask<StampedIndex | undefined> {
+  const found = yield* readRecord(stamps, record);
+  if (found === undefined) return undefined;
+  const [head, ...arrays] = found.items as [IndexHead, ...FileArray[]];
+  let at = 0;
+  const groups = head.groups.map(({ path, attrs, arrayCount }): FileGroup => {
+    at += arrayCount;
+    return { path, attrs, arrays: arrays.slice(at - arrayCount, at) };
+  });
+  return { stamp: found.stamp, index: { ...head.index, groups } };
+}
+
+/**
+ * Writes plain data as bytes, one item at a time.
+ * @param stamp Text that names what was read, its version and the format: a record with another one is not read.
+ */
+export function* writeRecord(stamp: string, items: Iterable<unknown>): CooperativeTask<Buffer[]> {
+  const pieces: Buffer[] = [];
+  let checksum = 0;
+
+  function write(item: unknown): void {
+    const bytes = serialize(toPlain(item));
+    const length = Buffer.alloc(LENGTH_BYTES);
+    length.writeUInt32LE(bytes.length);
+    checksum = crc32(bytes, crc32(length, checksum));
+    pieces.push(length, bytes);
+  }
+
+  write(stamp);
+  for (const item of items) {
+    yield;
+    write(item);
+  }
+  const begin = Buffer.alloc(HEAD_BYTES);
+  begin.set(MAGIC);
+  begin.writeUInt32LE(checksum, MAGIC.length);
+  return [begin, ...pieces];
+}
+
+/** The items of a record, and the stamp that it was written with. */
+export interface StampedItems {
+  readonly stamp: string;
+  readonly items: readonly unknown[];
+}
+
+/** Reads a record; undefined if it is damaged, has none of the stamps, or another layout. */
+export function* readRecord(
+  stamps: readonly string[],
+  record: Buffer,
+): CooperativeTask<StampedItems | undefined> {
   if (record.length < HEAD_BYTES || !record.subarray(0, MAGIC.length).equals(MAGIC)) return undefined;
   if (record.readUInt32LE(MAGIC.length) !== crc32(record.subarray(HEAD_BYTES))) return undefined;
   let at = HEAD_BYTES;
@@ -67,18 +101,14 @@ export function* readIndexRecord(
   }
 
   try {
-    const head = next() as RecordHead;
-    if (!stamps.includes(head.stamp)) return undefined;
-    const groups: FileGroup[] = [];
-    for (const { path, attrs, arrayCount } of head.groups) {
-      const arrays: FileArray[] = [];
-      while (arrays.length < arrayCount) {
-        yield;
-        arrays.push(next() as FileArray);
-      }
-      groups.push({ path, attrs, arrays });
+    const stamp = next() as string;
+    if (!stamps.includes(stamp)) return undefined;
+    const items: unknown[] = [];
+    while (at < record.length) {
+      yield;
+      items.push(next());
     }
-    return { stamp: head.stamp, index: { ...head.index, groups } };
+    return { stamp, items };
   } catch {
     // Node.js of a later version wrote it.
     return undefined;

@@ -1,10 +1,17 @@
 import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { runCooperatively } from "../../event-loop/cooperative-task.js";
+import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
 import { workThrough } from "../../event-loop/work-through.js";
 import type { ByteStore } from "../bytes/byte-store.js";
-import { readIndexRecord, type StampedIndex, writeIndexRecord } from "./index-record.js";
+import {
+  readIndexRecord,
+  readRecord,
+  type StampedIndex,
+  type StampedItems,
+  writeIndexRecord,
+  writeRecord,
+} from "./index-record.js";
 
 /** Folder below the cache's directory. */
 const FOLDER = "zpublish-indexes";
@@ -41,6 +48,13 @@ export interface KeptIndexes {
   get(file: string, stamps: readonly string[]): Promise<StampedIndex | undefined>;
   /** Writes an index in place of another one of the same file. What cannot be written is left out: never throws. */
   set(file: string, written: StampedIndex): Promise<void>;
+  /** Reads what {@link setItems} wrote under a name; undefined as for {@link get}. */
+  getItems(name: string, stamps: readonly string[]): Promise<readonly unknown[] | undefined>;
+  /**
+   * Writes other plain data that took long to read, in place of what has the same name. Never throws.
+   * @param items Read one at a time, between which the event loop may run.
+   */
+  setItems(name: string, stamp: string, items: Iterable<unknown>): Promise<void>;
 }
 
 /**
@@ -75,6 +89,44 @@ export function createKeptIndexes(directory: string, maxBytes = MAX_BYTES): Kept
     }
   }
 
+  async function read<T>(
+    name: string,
+    parse: (record: Buffer) => CooperativeTask<T | undefined>,
+  ): Promise<T | undefined> {
+    try {
+      const path = pathOf(name);
+      const { size, mtimeMs } = await stat(path);
+      if (size > MAX_INDEX_BYTES) return undefined;
+      const found = await runCooperatively(parse(await readFile(path)));
+      const now = Date.now();
+      if (found !== undefined && now - mtimeMs > TOUCH_AFTER_MS) await utimes(path, now / 1_000, now / 1_000);
+      return found;
+    } catch {
+      return undefined;
+    }
+  }
+
+  async function write(name: string, writing: CooperativeTask<Buffer[]>): Promise<void> {
+    const path = pathOf(name);
+    const temporary = `${path}${TEMPORARY}-${process.pid}-${++written}`;
+    try {
+      const record = await runCooperatively(writing);
+      const byteLength = record.reduce((sum, { length }) => sum + length, 0);
+      if (byteLength > Math.min(MAX_INDEX_BYTES, maxBytes)) return;
+      // Not `recursive`: that never returns if the system answers ENOENT to everything, as below /proc.
+      for (const path of [dirname(directory), directory, folder]) await mkdir(path).catch(() => undefined);
+      await writeFile(temporary, record);
+      await rename(temporary, path);
+      if (written % WRITES_PER_SWEEP !== 1) return;
+      sweeping ??= sweep().finally(() => {
+        sweeping = undefined;
+      });
+      await sweeping;
+    } catch {
+      await rm(temporary, { force: true }).catch(() => undefined);
+    }
+  }
+
   return {
     async has(file) {
       return stat(pathOf(file)).then(
@@ -82,39 +134,11 @@ export function createKeptIndexes(directory: string, maxBytes = MAX_BYTES): Kept
         () => false,
       );
     },
-    async get(file, stamps) {
-      try {
-        const path = pathOf(file);
-        const { size, mtimeMs } = await stat(path);
-        if (size > MAX_INDEX_BYTES) return undefined;
-        const index = await runCooperatively(readIndexRecord(stamps, await readFile(path)));
-        const now = Date.now();
-        if (index !== undefined && now - mtimeMs > TOUCH_AFTER_MS)
-          await utimes(path, now / 1_000, now / 1_000);
-        return index;
-      } catch {
-        return undefined;
-      }
+    get: (file, stamps) => read(file, (record) => readIndexRecord(stamps, record)),
+    set: (file, { stamp, index }) => write(file, writeIndexRecord(stamp, index)),
+    async getItems(name, stamps) {
+      return (await read<StampedItems>(name, (record) => readRecord(stamps, record)))?.items;
     },
-    async set(file, { stamp, index }) {
-      const path = pathOf(file);
-      const temporary = `${path}${TEMPORARY}-${process.pid}-${++written}`;
-      try {
-        const record = await runCooperatively(writeIndexRecord(stamp, index));
-        const byteLength = record.reduce((sum, { length }) => sum + length, 0);
-        if (byteLength > Math.min(MAX_INDEX_BYTES, maxBytes)) return;
-        // Not `recursive`: that never returns if the system answers ENOENT to everything, as below /proc.
-        for (const path of [dirname(directory), directory, folder]) await mkdir(path).catch(() => undefined);
-        await writeFile(temporary, record);
-        await rename(temporary, path);
-        if (written % WRITES_PER_SWEEP !== 1) return;
-        sweeping ??= sweep().finally(() => {
-          sweeping = undefined;
-        });
-        await sweeping;
-      } catch {
-        await rm(temporary, { force: true }).catch(() => undefined);
-      }
-    },
+    setItems: (name, stamp, items) => write(name, writeRecord(stamp, items)),
   };
 }

@@ -76,7 +76,7 @@ function assertWholeItems(
  * @param chunkShape Elements per axis of a stored chunk.
  */
 export function storedByteLengthOf(
-  { dataType }: StoredArray,
+  { dataType }: Pick<StoredArray, "dataType">,
   steps: readonly CodecStep[],
   chunkShape: readonly number[],
 ): number | null {

@@ -14,13 +14,20 @@ const SLACK_BYTES = 1024 * 1024;
 /** Growth of an item by filters: `delta` may make eight bytes of one. Filters that write text need less. */
 const WIDENING = 8;
 
+/** The fields of a plan that say how long its stored chunks may be. */
+export interface StoredLengths
+  extends Pick<EncodingPlan, "kind" | "storedByteLength" | "itemSize" | "decode" | "encode"> {
+  readonly stored: Pick<EncodingPlan["stored"], "chunkShape">;
+  readonly variants?: Pick<NonNullable<EncodingPlan["variants"]>, "decode">;
+}
+
 /**
  * Bounds the byte length of a plan's stored chunks; undefined if there is no bound. A longer chunk is damaged, and may
  * be as long as the largest hole that a file system allows.
  * @param passed All stored codecs, innermost first, if the plan passes chunks through: it has no steps itself.
  */
 export function maxStoredByteLength(
-  plan: EncodingPlan,
+  plan: StoredLengths,
   passed: readonly CodecStep[] = [],
 ): number | undefined {
   const own = maxOfMost(plan, passed);
@@ -30,7 +37,7 @@ export function maxStoredByteLength(
 }
 
 /** Bounds the byte length of the chunks whose codecs are those of most. */
-function maxOfMost(plan: EncodingPlan, passed: readonly CodecStep[]): number | undefined {
+function maxOfMost(plan: StoredLengths, passed: readonly CodecStep[]): number | undefined {
   const { kind, storedByteLength, decode, encode } = plan;
   if (storedByteLength !== null) return storedByteLength;
   if (kind === "passthrough") {
@@ -45,7 +52,7 @@ function maxOfMost(plan: EncodingPlan, passed: readonly CodecStep[]): number | u
 
 /** @param limit Bound if the length of what the codec holds is not known. */
 function longestOf(
-  { itemSize, stored }: EncodingPlan,
+  { itemSize, stored }: StoredLengths,
   outermost: CodecStep | undefined,
   limit?: number,
 ): number | undefined {

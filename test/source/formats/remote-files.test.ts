@@ -229,7 +229,7 @@ t.test("an index is not kept if nothing but the file's length tells its version"
   const source = createFileSource({
     ...{ location: "remote", store: openByteStore(`${origin.url}/`, []), key: KEY },
     ...{ formats: [plainFormat], freshness: "always" },
-    kept: { has: async () => false, get: unused, set: unused },
+    kept: { has: async () => false, get: unused, set: unused, getItems: unused, setItems: unused },
   });
   t.match((await source.readTree()).warnings, [/neither ETag nor Last-Modified/]);
 });
