@@ -1,4 +1,6 @@
 import { basename, extname } from "node:path";
+import { firstWildcard, unescapeGlob } from "../source/listing/glob.js";
+import type { SplitPattern } from "../source/listing/split-pattern.js";
 
 /** Longest path parameter. */
 const MAX_ID_BYTES = 1_024;
@@ -40,6 +42,21 @@ export function isAwkwardInUrl(id: string): boolean {
 export function datasetIdOfLocation(location: string): string {
   const name = basename(location.startsWith("file:") ? decodePath(location) : location);
   return basename(name, extname(name));
+}
+
+/**
+ * Derives the id of a dataset that is all files of a pattern, from the last name that is fixed: `sst` for `/data/sst-*.nc`, `daily` for
+ * `/data/daily/*.nc`. Empty if there is none.
+ */
+export function datasetIdOfPattern({ root, include }: SplitPattern): string {
+  const names = include.split("/");
+  const last = names.pop() as string;
+  const end = firstWildcard(last);
+  const begin = unescapeGlob(last.slice(0, end));
+  const fixed = end === last.length ? datasetIdOfLocation(begin) : begin.replace(/[-_. ]+$/, "");
+  if (fixed !== "") return fixed;
+  const folder = names.findLast((name) => firstWildcard(name) === name.length);
+  return folder === undefined ? basename(root) : unescapeGlob(folder);
 }
 
 function decodePath(url: string): string {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { compileGlob } from "../source/listing/glob.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
 import type { CoarsenMethod } from "../zarr/plan/compute-step.js";
 import type { DatasetConfig, EncodingConfig, OverviewsConfig } from "./config.js";
@@ -122,10 +123,9 @@ export const datasetSchema = strictObject("a location, or an object with one", {
   ...datasetShape,
 });
 
-const patternSchema = z.custom<string>(
-  (value) => textSchema("").safeParse(value).success && !/^(\/|\.\.?\/)/.test(value as string),
-  { error: 'expected a pattern of paths below the root, such as "**/*.nc"' },
-);
+const patternSchema = z.custom<string>(isPattern, {
+  error: 'expected a pattern of paths below the root, such as "**/*.nc"',
+});
 const patternsSchema = z.array(patternSchema, { error: "expected an array of patterns" });
 
 /** One collection. A text alone is short for `{"root": text}`. */
@@ -165,4 +165,14 @@ export function createEncodingConfig(said: z.output<typeof encodingSchema>): Enc
     ...(said.compressor === undefined ? {} : { compressor: said.compressor }),
     ...(said.filters === undefined ? {} : { filters: said.filters }),
   };
+}
+
+function isPattern(value: unknown): boolean {
+  if (!textSchema("").safeParse(value).success || /^\.\.?\//.test(value as string)) return false;
+  try {
+    compileGlob(value as string);
+    return true;
+  } catch {
+    return false;
+  }
 }

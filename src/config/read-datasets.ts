@@ -1,4 +1,5 @@
 import { normalNodePath } from "../model/node-path.js";
+import { splitPattern } from "../source/listing/split-pattern.js";
 import type { CollectionConfig, DatasetConfig } from "./config.js";
 import { problemOfCollectionName, problemOfDatasetId } from "./dataset-id.js";
 import {
@@ -9,7 +10,6 @@ import {
 } from "./dataset-schema.js";
 import { joinConfigOf } from "./join-schema.js";
 import { resolveLocation, resolveRoot } from "./locate.js";
-import { isPattern } from "./location-pattern.js";
 import { describeValue, formatPath, type Problem, problemsOf } from "./problem.js";
 
 /** Place of datasets and collections that are read. */
@@ -44,7 +44,7 @@ export function readDataset(
   const { variables = {}, ...keys } = result.data;
   const location = resolveLocation(keys.location, directory);
   const join = joinConfigOf(keys, (problem) => problems.push(`${where}: ${problem}`));
-  if (join === undefined && isPattern(location)) problems.push(`${where}: ${LONE_PATTERN}`);
+  if (join === undefined && splitPattern(location) !== undefined) problems.push(`${where}: ${LONE_PATTERN}`);
   const byPath: DatasetConfig["variables"] & Record<string, unknown> = {};
   for (const [key, value] of Object.entries(variables)) {
     const variablePath = normalNodePath(key);

@@ -1,10 +1,15 @@
 import { statSync } from "node:fs";
+import { type SplitPattern, splitPattern } from "../source/listing/split-pattern.js";
 import type { CollectionConfig, DatasetConfig, JoinConfig } from "./config.js";
 import type { ConfigFile } from "./config-file.js";
-import { datasetIdOfLocation, problemOfCollectionName, problemOfDatasetId } from "./dataset-id.js";
+import {
+  datasetIdOfLocation,
+  datasetIdOfPattern,
+  problemOfCollectionName,
+  problemOfDatasetId,
+} from "./dataset-id.js";
 import { joinShape } from "./join-schema.js";
-import { resolveLocation, splitDatasetArgument } from "./locate.js";
-import { datasetIdOfPattern, isPattern, splitPattern } from "./location-pattern.js";
+import { resolveLocation, resolveRoot, splitDatasetArgument } from "./locate.js";
 import type { Environment } from "./option-spec.js";
 import { flagOf, variableOf } from "./options.js";
 import { describeValue, formatPath, type Problem, problemsOf } from "./problem.js";
@@ -25,7 +30,8 @@ interface GivenLocation {
   readonly id: string | undefined;
   /** Absolute. */
   readonly location: string;
-  readonly isPattern: boolean;
+  /** Undefined if the location is no pattern. */
+  readonly pattern: SplitPattern | undefined;
 }
 
 /** Resolves datasets and collections: those of the file, then of the variable, then of the command line. */
@@ -63,12 +69,14 @@ export function resolveDatasets(
   ].flatMap(({ text, from }) => parseLocation(text, from, cwd, problems));
   const join = resolveJoin(said, env, locations, problems);
   for (const given of locations) {
-    const { place, id: name = "", location } = given;
-    if (join === undefined && given.isPattern) {
+    const { place, id: name = "", location, pattern } = given;
+    if (join === undefined && pattern !== undefined) {
       const problem = problemOfCollectionName(name);
-      const { root, pattern } = splitPattern(location);
+      const root = resolveRoot(pattern.root, cwd);
       if (problem !== undefined) problems.push(`${place}: ${problem}`);
-      addCollection({ name, root, include: [pattern], ...AS_STORED }, place);
+      if (root === undefined)
+        problems.push(`${place}: expected a pattern of files or of s3:// objects, which can be listed`);
+      else addCollection({ name, root, include: [pattern.include], ...AS_STORED }, place);
     } else {
       const id = resolveId(given, problems);
       const isListed = !/^(https?|file):/i.test(location);
@@ -96,12 +104,13 @@ function parseLocation(text: string, from: string, cwd: string, problems: Proble
     return [];
   }
   const location = resolveLocation(said, cwd);
-  return [{ place: `${from} (${text})`, text, id, location, isPattern: isPattern(location) }];
+  return [{ place: `${from} (${text})`, text, id, location, pattern: splitPattern(location) }];
 }
 
 function resolveId(given: GivenLocation, problems: Problem[]): string | undefined {
-  const { location, text, place } = given;
-  const id = given.id ?? (given.isPattern ? datasetIdOfPattern(location) : datasetIdOfLocation(location));
+  const { location, pattern, text, place } = given;
+  const id =
+    given.id ?? (pattern === undefined ? datasetIdOfLocation(location) : datasetIdOfPattern(pattern));
   const problem = problemOfDatasetId(id);
   if (problem === undefined) return id;
   const from = place.slice(0, place.indexOf(" ("));
@@ -128,7 +137,7 @@ function resolveJoin(
   const { join, place } = found;
   if (locations.length === 0)
     problems.push(`${place}: expected a pattern or a folder with it, received no location`);
-  const bare = locations.filter((given) => given.id === undefined && !given.isPattern);
+  const bare = locations.filter((given) => given.id === undefined && given.pattern === undefined);
   const wrong = bare.length > 1 ? bare : locations.filter(({ location }) => isFile(location));
   if (wrong.length > 0) {
     const received = `${describeValue(wrong[0]?.text)}${wrong.length > 1 ? ` and ${wrong.length - 1} more` : ""}`;

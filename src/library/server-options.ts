@@ -10,7 +10,6 @@ import { problemOfDatasetId } from "../config/dataset-id.js";
 import { createEncodingConfig, createServedConfig, datasetShape } from "../config/dataset-schema.js";
 import { joinConfigOf } from "../config/join-schema.js";
 import { resolveLocation } from "../config/locate.js";
-import { isPattern } from "../config/location-pattern.js";
 import { OPTIONS } from "../config/options.js";
 import { configError, formatPath, type Problem, problemsOf } from "../config/problem.js";
 import { LONE_PATTERN, readCollection } from "../config/read-datasets.js";
@@ -20,6 +19,7 @@ import { type ServableTree, sourceOf } from "../dataset/given/data-tree.js";
 import { LOG_LEVELS, type Log, type LogLevel } from "../observe/log.js";
 import type { Plugin } from "../plugins/plugin.js";
 import type { StoreSettings } from "../source/bytes/store-settings.js";
+import { splitPattern } from "../source/listing/split-pattern.js";
 import { type RuntimeOptions, runtimeShape } from "./runtime-options.js";
 
 /** A dataset and its encoding; omitted parts of an encoding stay as stored. */
@@ -214,7 +214,8 @@ function checkDataset(
     problems.push(
       `${PLACE}: ${formatPath([...path, "source"])}: expected a pattern or a folder to join, received a tree`,
     );
-  if (join === undefined && typeof source === "string" && isPattern(resolveLocation(source, process.cwd())))
+  const pattern = typeof source === "string" && splitPattern(resolveLocation(source, process.cwd()));
+  if (join === undefined && typeof pattern === "object")
     problems.push(`${PLACE}: ${formatPath(path)}: ${LONE_PATTERN}`);
   return [
     {

@@ -47,6 +47,8 @@ t.test("with --concat or --stack, the files of a pattern or a folder are one dat
   t.equal(idOf("/data/daily/*.nc"), "daily");
   t.equal(idOf("/data/daily/**/*.nc"), "daily");
   t.equal(idOf("/data/20??/sst.nc"), "sst");
+  t.equal(idOf("/data/a\\*b-*.nc"), "a*b");
+  t.equal(idOf("/data/{a,b}/*.nc"), "data");
   t.equal(idOf("s3://bucket/*.nc"), "bucket");
   t.equal(idOf("/data/daily"), "daily");
 });
@@ -75,11 +77,11 @@ t.test("a location that may be a folder has the name of the collection that it w
   t.strictSame(found("https://host/data"), ["data", undefined]);
 });
 
-t.test("what exists as it stands is no pattern, nor is what a web server has", async (t) => {
+t.test("what exists as it stands is no pattern, nor is the query of a URL", async (t) => {
   const cwd = t.testdir({ "sst[1].nc": "", "a{b,c}.nc": "" });
   for (const name of ["sst[1].nc", "a{b,c}.nc"])
     t.strictSame(resolve([name], {}, cwd).datasets[0]?.location, join(cwd, name));
-  t.equal(resolve(["https://host/a*.nc?x=[1]"]).datasets.length, 1);
+  t.equal(resolve(["https://host/a.nc?x=[1]"]).datasets.length, 1);
 });
 
 t.test("the file says how files are joined", async (t) => {
@@ -187,6 +189,11 @@ const BAD_LOCATIONS: readonly (readonly [readonly string[], Record<string, strin
     ["/*.nc", "--concat", "t"],
     {},
     'command line: "/*.nc": expected a non-empty id; give it one: ID=LOCATION',
+  ],
+  [
+    ["https://host/*.nc"],
+    {},
+    "command line (https://host/*.nc): expected a pattern of files or of s3:// objects, which can be listed",
   ],
   [["a~b=/d/*.nc"], {}, 'command line (a~b=/d/*.nc): expected a name without "~", received "a~b"'],
   [
