@@ -168,7 +168,7 @@ export function createEncodingConfig(said: z.output<typeof encodingSchema>): Enc
 }
 
 function isPattern(value: unknown): boolean {
-  if (!textSchema("").safeParse(value).success || /^\.\.?\//.test(value as string)) return false;
+  if (!textSchema("").safeParse(value).success || /^\.\.\//.test(value as string)) return false;
   try {
     compileGlob(value as string);
     return true;

@@ -72,8 +72,6 @@ export interface ServerOptions extends RuntimeOptions {
   readonly datasets: Readonly<Record<string, string | ServableTree | DatasetOptions>>;
   /** Folders or prefixes of datasets, or either with options, by the name with which ids of their datasets begin. */
   readonly collections?: Readonly<Record<string, string | CollectionOptions>>;
-  /** True if the endpoints of the one dataset are at the root instead of below `/datasets/{id}`. Default false. */
-  readonly single?: boolean;
   /** How remote places are reached, by any name, as in the configuration file. */
   readonly stores?: Readonly<Record<string, Omit<StoreSettings, "name">>>;
   /** Names of built-in plugins, modules to load, or plugins. Default: the four built-in ones. */
@@ -97,6 +95,8 @@ export interface ServerOptions extends RuntimeOptions {
   readonly title?: string;
   /** True if a dataset that cannot be opened is a warning in the log instead of an error. Default false. */
   readonly skipInvalid?: boolean;
+  /** True if the endpoints of the one dataset are at the root instead of below `/datasets/{id}`. Default false. */
+  readonly single?: boolean;
   /** A level of the log on standard error, or a pino logger. Default `warn`. */
   readonly log?: LogLevel | Log;
 }
@@ -130,7 +130,6 @@ const serverSchema = strictObject("an object of options", {
   collections: z
     .record(z.string(), z.unknown(), { error: "expected an object of collections by name" })
     .optional(),
-  single: OPTIONS.single.schema.optional(),
   stores: z.record(z.string(), z.unknown(), { error: "expected an object of stores by name" }).optional(),
   plugins: z
     .array(
@@ -154,6 +153,7 @@ const serverSchema = strictObject("an object of options", {
   cacheControl: OPTIONS.cacheControl.schema.optional(),
   title: OPTIONS.title.schema.optional(),
   skipInvalid: OPTIONS.skipInvalid.schema.optional(),
+  single: OPTIONS.single.schema.optional(),
   ...runtimeShape,
   log: z
     .custom<LogLevel | Log>(

@@ -19,6 +19,7 @@ import { createKeptIndexes } from "../source/formats/kept-indexes.js";
 import type { Freshness } from "../source/objects/fresh-objects.js";
 import { type OpenSourceOptions, openSource } from "../source/open-source.js";
 import { type AppPlugins, loadAppPlugins } from "./app-plugins.js";
+import { separateFolders } from "./separate-folders.js";
 import type { ServerConfig } from "./server-config.js";
 
 /** The datasets, plugins and routes of one configuration. A reload replaces the app as a whole while the server runs. */
@@ -55,7 +56,8 @@ export interface AppParts {
  * @throws ZpublishError `invalid-config`, `invalid-metadata` or `source-unreadable`. Nothing stays open then, and `former` is
  * unchanged.
  */
-export async function openApp(config: ServerConfig, parts: AppParts, former?: App): Promise<App> {
+export async function openApp(asked: ServerConfig, parts: AppParts, former?: App): Promise<App> {
+  const config = await separateFolders(asked);
   const { log, scheduler } = parts;
   const closers: (() => Promise<void>)[] = [];
   async function close(): Promise<void> {
