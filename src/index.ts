@@ -3,6 +3,7 @@
 export type { ChunkService } from "./chunk/chunk-service.js";
 export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
 export type { DatasetSnapshot, Datasets, OverviewLevels, ServedArray } from "./dataset/dataset.js";
+export type { DatasetPath } from "./dataset/dataset-path.js";
 export {
   type CreateDataTreeOptions,
   createDataTree,

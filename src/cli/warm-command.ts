@@ -20,7 +20,7 @@ export interface WarmRequest {
 
 /** Options of a server that matter here. */
 const SHOWN: readonly OptionKey[] = [
-  ...(["workers", "cacheDir", "cacheSize", "rootPath", "logLevel", "skipInvalid"] as const),
+  ...(["workers", "cacheDir", "cacheSize", "rootPath", "single", "logLevel", "skipInvalid"] as const),
   ...(["chunkTimeout", "sourceTimeout", "workerMemory", "maxChunkSize"] as const),
 ];
 

@@ -3,6 +3,7 @@ import { constants } from "node:os";
 import { formatByteSize } from "../config/byte-size.js";
 import type { Config } from "../config/config.js";
 import { configError } from "../config/problem.js";
+import { datasetPathOf } from "../dataset/dataset-path.js";
 import { createRefreshScheduler } from "../dataset/refresh-scheduler.js";
 import { ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
@@ -124,7 +125,7 @@ async function open(config: Config, runtime: Runtime, log: Log, signal: AbortSig
 
 /** Chooses the chunks of all datasets. @throws ZpublishError `invalid-config` if there is nothing of what is asked for */
 async function selectAll(
-  { datasets }: App,
+  { config, datasets }: App,
   runtime: Runtime,
   { datasets: asked, variables, ranges }: WarmRequest,
   signal: AbortSignal,
@@ -145,6 +146,7 @@ async function selectAll(
       { variables, ranges },
       (coordinate) => readAxis(coordinate, runtime.makeChunk),
       (problem) => problems.push(problem),
+      datasetPathOf(config),
     );
     for (const { dims: names, path } of [...snapshot.arrays.values()].map(({ variable }) => variable)) {
       paths.add(path);

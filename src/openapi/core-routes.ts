@@ -23,6 +23,7 @@ const DESCRIBE_TIMEOUT_MS = 1_000;
 
 /** Creates the routes that no plugin adds: the home page, the OpenAPI document, and the page to try it. */
 export function coreRoutes(context: PluginContext): Route[] {
+  const { title, datasetPath } = context;
   const assets = createDocsAssets(context.createDocument);
   const home = createHome(context);
   // Made at the first request, when the route table is complete.
@@ -55,9 +56,7 @@ export function coreRoutes(context: PluginContext): Route[] {
       },
       handler() {
         openApi ??= context.createDocument(
-          JSON.stringify(
-            openApiDocument(context.routes(), { title: context.title, version: packageVersion }),
-          ),
+          JSON.stringify(openApiDocument(context.routes(), { title, version: packageVersion, datasetPath })),
           "application/json",
         );
         return reply(openApi);
@@ -114,8 +113,9 @@ function createHome(context: PluginContext): () => PlacedPage | Promise<PlacedPa
     if (shown !== undefined && state === shownState && isSameList(ids, shownIds)) return shown;
     shownIds = ids;
     shownState = state;
-    const { title, versions } = context;
-    const page = { title, ids, snapshots, plugins: context.plugins(), routes: context.routes(), versions };
+    const { title, versions, datasetPath } = context;
+    const plugins = context.plugins();
+    const page = { title, ids, snapshots, plugins, routes: context.routes(), datasetPath, versions };
     const made = startCooperatively(homeSteps(context, page));
     shown = made;
     if (made instanceof Promise) {

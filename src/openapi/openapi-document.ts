@@ -1,11 +1,13 @@
+import type { DatasetPath } from "../dataset/dataset-path.js";
 import type { Route } from "../http/routing/route.js";
 import { COMPONENTS } from "./openapi-components.js";
 import { createTags } from "./route-tags.js";
 
-/** Name and version of the service. */
+/** Name and version of the service, and the path of its datasets. */
 export interface ServiceInfo {
   readonly title: string;
   readonly version: string;
+  readonly datasetPath: DatasetPath;
 }
 
 type JsonSchemaObject = Readonly<Record<string, unknown>>;
@@ -35,7 +37,7 @@ export function openApiDocument(routes: readonly Route[], info: ServiceInfo): Js
     info: {
       title: info.title,
       version: info.version,
-      description: DESCRIPTION,
+      description: `${DESCRIPTION} A dataset's Zarr URL is \`${info.datasetPath("{dataset_id}").slice(1)}zarr\`.`,
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: ".", description: "The origin of this document" }],
@@ -49,8 +51,7 @@ export function openApiDocument(routes: readonly Route[], info: ServiceInfo): Js
 
 const DESCRIPTION =
   "Read-only access to n-dimensional datasets, as metadata and as Zarr v2 stores chunk by chunk. " +
-  "Every path answers GET, HEAD and OPTIONS (CORS preflight), any other method 405. " +
-  "A dataset's Zarr URL is `datasets/{dataset_id}/zarr`.";
+  "Every path answers GET, HEAD and OPTIONS (CORS preflight), any other method 405.";
 
 /** A parameter: `{name}` or `{name:path}`. */
 const PARAMETER = /\{([^}:]+)(:path)?\}/g;
@@ -82,14 +83,14 @@ function pathItem(
       ...shared,
       operationId: `get_${identifier}`,
       ...(options.length > 0 && { parameters: options }),
-      responses: responses(route, parameters.length > 0, redirects, true),
+      responses: responses(route, parameters, redirects, true),
     },
     head: {
       ...shared,
       summary: `${summary} (headers only)`,
       operationId: `head_${identifier}`,
       ...(options.length > 0 && { parameters: options }),
-      responses: responses(route, parameters.length > 0, redirects, false),
+      responses: responses(route, parameters, redirects, false),
     },
   };
 }
@@ -117,7 +118,7 @@ function conditionParameters(ranged: boolean): JsonSchemaObject[] {
 
 function responses(
   route: Route,
-  hasParameters: boolean,
+  parameters: readonly unknown[],
   redirects: boolean,
   body: boolean,
 ): JsonSchemaObject {
@@ -136,13 +137,14 @@ function responses(
   }
   const suffix = body ? "" : "Head";
   answers.push(["401", reference(`Unauthorized${suffix}`)]);
-  if (hasParameters) answers.push(["404", reference(`NotFound${suffix}`)]);
+  if (parameters.length > 0 || route.given !== undefined)
+    answers.push(["404", reference(`NotFound${suffix}`)]);
   answers.push(["405", reference(`MethodNotAllowed${suffix}`)]);
   if (!redirects) {
     answers.push(["412", reference(`PreconditionFailed${suffix}`)]);
     if (ranged) answers.push(["416", reference(`RangeNotSatisfiable${suffix}`)]);
   }
-  if (hasParameters) answers.push(["422", reference(`InvalidPath${suffix}`)]);
+  if (parameters.length > 0) answers.push(["422", reference(`InvalidPath${suffix}`)]);
   answers.push(["500", reference(`InternalError${suffix}`)], ["503", reference(`Unavailable${suffix}`)]);
   return Object.fromEntries(answers);
 }

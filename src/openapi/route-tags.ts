@@ -1,3 +1,4 @@
+import { severalDatasets } from "../dataset/dataset-path.js";
 import type { Route } from "../http/routing/route.js";
 
 /**
@@ -7,11 +8,12 @@ import type { Route } from "../http/routing/route.js";
  */
 export function createTags(routes: readonly Route[]): (route: Route) => string {
   const below = new Map<string, number>();
-  for (const { path } of routes) {
+  for (const path of routes.map(pathOf)) {
     const room = roomOf(path);
     if (room !== undefined) below.set(room, (below.get(room) ?? 0) + 1);
   }
-  return ({ path }) => {
+  return (route) => {
+    const path = pathOf(route);
     const room = roomOf(path) ?? (below.has(path) ? path : undefined);
     if (room !== undefined && (below.get(room) as number) > 1) return room.split("/").at(-1) as string;
     const [, first = "", second] = path.split("/");
@@ -23,6 +25,11 @@ export function createTags(routes: readonly Route[]): (route: Route) => string {
         ? "service"
         : first;
   };
+}
+
+/** Returns the path of a route, of a dataset alone as that of one among several: the headings are the same. */
+function pathOf({ path, given }: Route): string {
+  return given?.dataset_id === undefined ? path : severalDatasets("{dataset_id}") + path.slice(1);
 }
 
 /** Returns `/datasets/{dataset_id}/zarr` of a longer path. */

@@ -10,7 +10,7 @@ import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
 import { renderOverviews } from "./overview-section.js";
 import { type Crumb, type Page, renderPage } from "./page.js";
 import { createPageBudget } from "./page-budget.js";
-import { SERVICE_URL, TOKEN_QUERY, UP } from "./page-place.js";
+import { DATASET_URL, ROOT, TOKEN_QUERY, UP } from "./page-place.js";
 import type { PreviewValues } from "./preview/preview.js";
 
 /** Content of a page about a group. */
@@ -25,6 +25,8 @@ export interface DatasetPage {
   readonly looks: Looks;
   /** Title of the service. */
   readonly serviceTitle: string;
+  /** Whether the dataset is published alone, so that its page is the home page. */
+  readonly isAlone: boolean;
   /** Routes at the root of the service that the header links to: `plugins`, `versions`, `docs`. */
   readonly serviceLinks: readonly string[];
 }
@@ -42,7 +44,7 @@ export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
   const inside = nested ? [...snapshot.tree.groups.values()] : [group];
   const groupPath = !isRoot && markup` <span class="path">${group.path}</span>`;
   const treeMark = nested && markup` <span class="path">whole tree</span>`;
-  const usage = stores.length > 0 && renderUsage(snapshot, group, stores);
+  const usage = stores.length > 0 && renderUsage(group, stores);
   const facts = yield* factsSteps(inside);
   const content = yield* groupSteps(view, group, 2);
   return renderPage({
@@ -50,7 +52,7 @@ export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
     breadcrumb: breadcrumbOf(page),
     links: serviceLinks.map((name) => ({
       text: name,
-      link: trustedMarkup(`${UP}../../${encodeSegment(name)}${TOKEN_QUERY}`),
+      link: trustedMarkup(`${ROOT}${encodeSegment(name)}${TOKEN_QUERY}`),
     })),
     ...summaryOf(snapshot, group, looks),
     main: markup`<h1><bdi>${snapshot.id}</bdi>${groupPath}${treeMark}</h1>
@@ -85,13 +87,12 @@ export function summaryOf(
   );
   const names = [...group.variables.keys()].slice(0, MAX_NAMED_VARIABLES).join(", ");
   const pictured = looks.pictures ? picturedArray(snapshot, group) : undefined;
-  const base = `${SERVICE_URL}/datasets/${encodeSegment(snapshot.id)}/`;
   return {
     description: (typeof text === "string" ? text : `${snapshot.id}: ${names}`).slice(
       0,
       MAX_DESCRIPTION_CHARS,
     ),
-    image: pictured && pictureLink(base, pictured.array.variable),
+    image: pictured && pictureLink(DATASET_URL, pictured.array.variable),
   };
 }
 
@@ -117,8 +118,10 @@ function placeOf({ location, format, join }: DatasetSnapshot): Markup {
 /** Maximum of linked segments in a breadcrumb; of further segments it shows only the last. */
 const MAX_CRUMBS = 12;
 
-function breadcrumbOf({ snapshot, group, nested, serviceTitle }: DatasetPage): Crumb[] {
-  const crumbs: Crumb[] = [{ text: serviceTitle, link: trustedMarkup(`${UP}../../${TOKEN_QUERY}`) }];
+function breadcrumbOf({ snapshot, group, nested, serviceTitle, isAlone }: DatasetPage): Crumb[] {
+  const crumbs: Crumb[] = isAlone
+    ? []
+    : [{ text: serviceTitle, link: trustedMarkup(`${ROOT}${TOKEN_QUERY}`) }];
   const segments = group.path.split("/").filter((segment) => segment !== "");
   const isRoot = segments.length === 0 && !nested;
   crumbs.push(

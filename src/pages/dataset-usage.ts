@@ -3,9 +3,9 @@ import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { Group, Variable } from "../model/data-tree.js";
 import type { CodePacking, CodeVariable } from "../usage/code-selection.js";
 import { type ClientCode, selectionCode } from "../usage/selection-code.js";
-import { encodePath, encodeSegment } from "./encode-path.js";
+import { encodePath } from "./encode-path.js";
 import { type Markup, markup, trustedMarkup } from "./markup.js";
-import { SERVICE_URL, TOKEN_QUERY, UP } from "./page-place.js";
+import { DATASET_URL, TOKEN_QUERY, UP } from "./page-place.js";
 
 /** Prefixes under which a dataset may be served as a Zarr store; the plugins have the same names. */
 export const STORE_PREFIXES = ["zarr", "zarr3"] as const;
@@ -22,10 +22,10 @@ export const STORES = {
  * Renders the Zarr URLs of a group, and code that opens it with each client.
  * @param stores Prefixes that are served, at least one.
  */
-export function renderUsage(snapshot: DatasetSnapshot, group: Group, stores: readonly StorePrefix[]): Markup {
+export function renderUsage(group: Group, stores: readonly StorePrefix[]): Markup {
   const path = group.path === "/" ? "" : encodePath(group.path);
   const [first = "zarr"] = stores;
-  const url = storeUrl(snapshot, group, first);
+  const url = storeUrl(group, first);
   const largest = largestVariable(group);
   const clients = selectionCode({
     url,
@@ -37,21 +37,20 @@ ${stores.map((prefix) => {
   const slashed = trustedMarkup(`${UP}${prefix}${path}/`);
   const { version, document } = STORES[prefix];
   const token = trustedMarkup(TOKEN_QUERY);
-  return markup`<pre class="copy" tabindex="0" aria-label="Zarr v${version} URL">${withServiceUrl(storeUrl(snapshot, group, prefix))}</pre>
+  return markup`<pre class="copy" tabindex="0" aria-label="Zarr v${version} URL">${withDatasetUrl(storeUrl(group, prefix))}</pre>
 <p class="links"><span class="muted">Zarr v${version} store:</span><a href="${slashed}${token}">browse</a><a href="${slashed}${document}${token}">${document}</a></p>
 `;
 })}<details class="fold client"><summary>How to open it with xarray, zarrita or GDAL</summary><div class="clients">
 ${clients.map(
   (
     client,
-  ) => markup`<div class="client"><h3 class="sub">${client.client}</h3><pre class="copy" tabindex="0" aria-label="Code for ${client.client}">${withServiceUrl(withGroup(client, group, url))}</pre></div>
+  ) => markup`<div class="client"><h3 class="sub">${client.client}</h3><pre class="copy" tabindex="0" aria-label="Code for ${client.client}">${withDatasetUrl(withGroup(client, group, url))}</pre></div>
 `,
 )}</div></details></section>`;
 }
 
 /** Renders code that reads a variable, its last two axes at the first index of the others, with each client. */
 export function renderVariableCode(
-  snapshot: DatasetSnapshot,
   group: Group,
   { variable, document }: ServedArray,
   store: StorePrefix,
@@ -63,13 +62,13 @@ export function renderVariableCode(
   const packing: CodePacking | undefined =
     isPacked && (isInteger || kind === "f") ? { missing, scale, offset } : undefined;
   const clients = selectionCode({
-    url: storeUrl(snapshot, group, store),
+    url: storeUrl(group, store),
     version: STORES[store].version,
     variable: { ...firstPlane(variable), packing, isBigInt: isInteger && itemSize === 8 },
   });
   return markup`<details class="fold"><summary>Code that reads it: ${clients.map(({ client }) => client).join(", ")}</summary>${clients.map(
     ({ client, code }) =>
-      markup`<pre class="copy" tabindex="0" aria-label="Code for ${client}">${withServiceUrl(code)}</pre>`,
+      markup`<pre class="copy" tabindex="0" aria-label="Code for ${client}">${withDatasetUrl(code)}</pre>`,
   )}</details>`;
 }
 
@@ -88,17 +87,17 @@ export function renderJsonLinks(snapshot: DatasetSnapshot, group: Group, nested:
 }
 
 /** Returns the URL of a group in a store, with {@link PLACE}. */
-function storeUrl({ id }: DatasetSnapshot, { path }: Group, prefix: StorePrefix): string {
-  return `${PLACE}/datasets/${encodeSegment(id)}/${prefix}${path === "/" ? "" : encodePath(path)}`;
+function storeUrl({ path }: Group, prefix: StorePrefix): string {
+  return `${PLACE}${prefix}${path === "/" ? "" : encodePath(path)}`;
 }
 
-/** Stands for the URL of the service in code, which a page has in place of {@link SERVICE_URL} once it is escaped. */
-const PLACE = "https://zpublish.invalid";
+/** Stands for the URL of the dataset in code, in whose place a page has {@link DATASET_URL} once the code is escaped. */
+const PLACE = "https://zpublish.invalid/";
 
-/** Escapes code, and puts {@link SERVICE_URL} where {@link PLACE} is. */
-function withServiceUrl(code: string): Markup {
+/** Escapes code, and puts {@link DATASET_URL} where {@link PLACE} is. */
+function withDatasetUrl(code: string): Markup {
   const [first = "", ...others] = code.split(PLACE);
-  return markup`${first}${others.map((part) => markup`${trustedMarkup(SERVICE_URL)}${part}`)}`;
+  return markup`${first}${others.map((part) => markup`${trustedMarkup(DATASET_URL)}${part}`)}`;
 }
 
 /** Adds a line that opens or lists the whole group to code that reads one variable. */

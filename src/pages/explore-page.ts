@@ -5,7 +5,7 @@ import { encodePath } from "./encode-path.js";
 import type { Looks } from "./look-links.js";
 import { type Markup, markup, trustedMarkup } from "./markup.js";
 import { renderSummary } from "./page.js";
-import { TOKEN_QUERY, UP } from "./page-place.js";
+import { ROOT, TOKEN_QUERY, UP } from "./page-place.js";
 
 /** Content of the explorer's page. */
 export interface ExplorePage {
@@ -25,7 +25,7 @@ export interface ExplorePage {
  * - `data-overviews`: the Zarr v2 store of the overviews, if the dataset has some
  * - `data-dataset`, `data-group`: id, and path of the group in the dataset: empty, or `a/b`
  * - `data-title`: what the page is about, for people
- * - `data-page`: the page of the group without scripts; `data-home`: that of the service
+ * - `data-page`: the page of the group without scripts
  * - `data-worker`: script of the worker
  * - `data-…`: every further file by its name without ending: `coast-110m.bin` is `data-coast-110m`
  */
@@ -35,10 +35,9 @@ export function renderExplorePage({ snapshot, group, assets, looks }: ExplorePag
   const title = `${name} · Explore`;
   const path = group.path === "/" ? "" : group.path.slice(1);
   const store = trustedMarkup(`${UP}zarr/${path === "" ? "" : `${encodePath(path)}/`}`);
-  const home = trustedMarkup(`${UP}../../${TOKEN_QUERY}`);
   const page = trustedMarkup(`${UP}${path === "" ? "" : `groups/${encodePath(path)}`}${TOKEN_QUERY}`);
   const linkTo = (name: string) =>
-    trustedMarkup(`${UP}../../assets/explore/${assets[name] as string}${TOKEN_QUERY}`);
+    trustedMarkup(`${ROOT}assets/explore/${assets[name] as string}${TOKEN_QUERY}`);
   const overviews =
     snapshot.overviews !== undefined && markup` data-overviews="${trustedMarkup(`${UP}overviews/zarr/`)}"`;
   const others = Object.keys(assets).filter((name) => !STARTED.has(name));
@@ -60,7 +59,7 @@ ${
 <script type="module" src="${linkTo("page.js")}"></script>
 </head>
 <body>
-<main id="explorer" data-store="${store}"${overviews} data-dataset="${id}" data-group="${path}" data-title="${name}" data-page="${page}" data-home="${home}" data-worker="${linkTo("worker.js")}"${others.map((name) => dataAttribute(name, linkTo(name)))}>
+<main id="explorer" data-store="${store}"${overviews} data-dataset="${id}" data-group="${path}" data-title="${name}" data-page="${page}" data-worker="${linkTo("worker.js")}"${others.map((name) => dataAttribute(name, linkTo(name)))}>
 <noscript><h1>${id}</h1><p>The explorer draws with scripts, and this browser runs none. Everything else about the dataset is on <a href="${page}">its page</a>, which needs no script.</p></noscript>
 </main>
 </body>

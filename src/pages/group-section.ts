@@ -134,14 +134,14 @@ function pictureOf({ budget, looks, snapshot }: GroupView, group: Group, array: 
 }
 
 /** Renders the link to the explorer, and code that reads the variable. */
-function codeOf({ budget, looks, snapshot, stores }: GroupView, group: Group, array: ServedArray): Markup {
+function codeOf({ budget, looks, stores }: GroupView, group: Group, array: ServedArray): Markup {
   const { name } = array.variable;
   const link =
     looks.explorer && markup`<p><a href="${exploreLink(UP, group.path, name)}">Explore ${name}</a></p>`;
   const [store] = stores;
   const hasCode = store !== undefined && budget.codes > 0;
   if (hasCode) budget.codes--;
-  const code = hasCode && renderVariableCode(snapshot, group, array, store);
+  const code = hasCode && renderVariableCode(group, array, store);
   return link === false && code === false ? NO_MARKUP : markup`<div class="code">${link}${code}</div>`;
 }
 

@@ -1,4 +1,5 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
+import type { DatasetPath } from "../dataset/dataset-path.js";
 import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
 import type { Route } from "../http/routing/route.js";
 import { encodeSegment } from "./encode-path.js";
@@ -18,6 +19,7 @@ export interface HomePage {
   readonly snapshots: ReadonlyMap<string, DatasetSnapshot>;
   readonly plugins: readonly { readonly name: string; readonly version: string; readonly path: string }[];
   readonly routes: readonly Route[];
+  readonly datasetPath: DatasetPath;
   readonly versions: Readonly<Record<string, string>>;
 }
 
@@ -33,19 +35,23 @@ export function* homePageSteps({
   snapshots,
   plugins,
   routes,
+  datasetPath,
   versions,
 }: HomePage): CooperativeTask<string> {
   const brief = ids.filter((id) => !snapshots.has(id));
   const has = (path: string) => routes.some((route) => route.path === path);
-  const pages = has("/datasets/{dataset_id}/");
-  const looks = looksOf(routes);
+  const view: HomeView = {
+    pages: has(datasetPath("{dataset_id}")),
+    looks: looksOf(routes, datasetPath),
+    linkTo: (id) => datasetPath(encodeSegment(id)).slice(1),
+  };
   const links = ["datasets", "plugins", "versions", "openapi.json", "docs"].filter((name) => has(`/${name}`));
   const described: Markup[] = [];
-  for (const snapshot of snapshots.values()) described.push(yield* datasetSteps(snapshot, pages, looks));
+  for (const snapshot of snapshots.values()) described.push(yield* datasetSteps(snapshot, view));
   const named: Markup[] = [];
   for (const id of brief) {
     yield;
-    named.push(markup`<li>${datasetLink(id, pages)}</li>
+    named.push(markup`<li>${datasetLink(id, view)}</li>
 `);
   }
   return renderPage({
@@ -57,7 +63,7 @@ export function* homePageSteps({
         0,
         MAX_TITLE_CHARS,
       ),
-    image: imageOf(snapshots, looks),
+    image: imageOf(snapshots, view),
     main: markup`<h1><bdi>${title}</bdi></h1>
 <p class="facts">${formatCount(ids.length)} ${ids.length === 1 ? "dataset" : "datasets"} to read over HTTP, as Zarr stores and as JSON.</p>
 <section><h2 class="head">Datasets <span class="count">(${formatCount(ids.length)})</span></h2>
@@ -76,20 +82,29 @@ ${
   });
 }
 
-function datasetLink(id: string, pages: boolean): Markup {
+/** How the page links to datasets. */
+interface HomeView {
+  /** Whether datasets have pages. */
+  readonly pages: boolean;
+  readonly looks: Looks;
+  /** Returns the path of a dataset, encoded and relative, with a slash at its end. */
+  readonly linkTo: (id: string) => string;
+}
+
+function datasetLink(id: string, { pages, linkTo }: HomeView): Markup {
   return pages
-    ? markup`<a class="id" href="datasets/${encodeSegment(id)}/${trustedMarkup(TOKEN_QUERY)}"><bdi>${id}</bdi></a>`
+    ? markup`<a class="id" href="${linkTo(id)}${trustedMarkup(TOKEN_QUERY)}"><bdi>${id}</bdi></a>`
     : markup`<span class="id"><bdi>${id}</bdi></span>`;
 }
 
 const MAX_NAMED_IDS = 20;
 
 /** Returns the URL of the first picture on the page. */
-function imageOf(snapshots: HomePage["snapshots"], looks: Looks): Markup | undefined {
+function imageOf(snapshots: HomePage["snapshots"], { looks, linkTo }: HomeView): Markup | undefined {
   if (!looks.pictures) return undefined;
   for (const snapshot of snapshots.values()) {
     const pictured = picturedArray(snapshot, snapshot.tree.root);
-    const base = `${SERVICE_URL}/datasets/${encodeSegment(snapshot.id)}/`;
+    const base = `${SERVICE_URL}/${linkTo(snapshot.id)}`;
     if (pictured !== undefined) return pictureLink(base, pictured.array.variable);
   }
   return undefined;
@@ -99,7 +114,8 @@ const MAX_TITLE_CHARS = 200;
 /** Maximum of groups whose chunks are counted for one line. */
 const MAX_COUNTED_GROUPS = 200;
 
-function* datasetSteps(snapshot: DatasetSnapshot, pages: boolean, looks: Looks): CooperativeTask<Markup> {
+function* datasetSteps(snapshot: DatasetSnapshot, view: HomeView): CooperativeTask<Markup> {
+  const { looks } = view;
   const { id, tree } = snapshot;
   const { title } = tree.root.attrs;
   const shown = typeof title === "string" && title !== id ? title : "";
@@ -108,13 +124,13 @@ function* datasetSteps(snapshot: DatasetSnapshot, pages: boolean, looks: Looks):
     tree.groups.size <= MAX_COUNTED_GROUPS
       ? yield* factsSteps([...tree.groups.values()])
       : markup`${formatCount(tree.groups.size)} groups`;
-  const base = `datasets/${encodeSegment(id)}/`;
+  const base = view.linkTo(id);
   const pictured = looks.pictures ? picturedArray(snapshot, tree.root) : undefined;
   const picture = pictured && renderPicture(base, snapshot, pictured.group, pictured.array, looks);
   const explore =
     looks.explorer &&
     markup` <a class="explore" href="${exploreLink(base, "/")}" aria-label="Explore ${id}">Explore</a>`;
-  return markup`<li>${picture}${datasetLink(id, pages)}${text !== "" && markup` <span dir="auto">${text}</span>`}${explore}
+  return markup`<li>${picture}${datasetLink(id, view)}${text !== "" && markup` <span dir="auto">${text}</span>`}${explore}
 <div class="facts">${facts}</div>${renderDimensions(tree.root)}</li>
 `;
 }

@@ -1,5 +1,6 @@
 import { axisRole } from "../cf/axis-roles.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import type { DatasetPath } from "../dataset/dataset-path.js";
 import type { Group, Variable } from "../model/data-tree.js";
 import { encodePath } from "./encode-path.js";
 import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
@@ -15,18 +16,16 @@ export interface Looks {
   readonly pictures: boolean;
 }
 
-const EXPLORER_ROUTE = "/datasets/{dataset_id}/explore";
-const PICTURE_ROUTE = "/datasets/{dataset_id}/thumbnail/{var:path}.png";
-
 /** Tells which ways to look at data some routes are. */
-export function looksOf(routes: readonly { readonly path: string }[]): Looks {
-  const has = (path: string) => routes.some((route) => route.path === path);
-  return { explorer: has(EXPLORER_ROUTE), pictures: has(PICTURE_ROUTE) };
+export function looksOf(routes: readonly { readonly path: string }[], datasetPath: DatasetPath): Looks {
+  const dataset = datasetPath("{dataset_id}");
+  const has = (path: string) => routes.some((route) => route.path === dataset + path);
+  return { explorer: has("explore"), pictures: has("thumbnail/{var:path}.png") };
 }
 
 /**
  * Links to the explorer of a group, or to one variable there.
- * @param base Link to the dataset's directory `/datasets/{id}/`, such as {@link "./page-place.js".UP}.
+ * @param base Link to the directory of the dataset's endpoints, such as {@link "./page-place.js".UP}.
  * @param groupPath As `Group.path` is.
  */
 export function exploreLink(base: string, groupPath: string, variableName?: string): Markup {

@@ -6,7 +6,11 @@ import { escapeHtml } from "./markup.js";
 export interface PagePlace {
   /** Absolute URL of the service as the client sees it, without a slash at its end: `https://data.example/prefix`. */
   readonly serviceUrl: string;
-  /** Relative link from the page to its dataset's directory `/datasets/{id}/`: `./`, `../`, `../../`. */
+  /** Relative link from the page to the root of the service: `./`, `../`, `../../`. */
+  readonly root: string;
+  /** Path of the page's dataset, encoded, with a slash at both ends: `/datasets/{id}/`, or `/` if it is published alone. */
+  readonly datasetPath: string;
+  /** Relative link from the page to {@link datasetPath}: `./`, `../`, `../../`. */
   readonly up: string;
   /**
    * Empty, or the query of the page's links, `?token=…`, if the page was asked for with a token in its query: a browser sends that
@@ -21,32 +25,51 @@ export const SERVICE_URL = "\ufdd0";
 export const UP = "\ufdd1";
 /** Placeholder of {@link PagePlace.tokenQuery}, at the end of links that have no query otherwise. */
 export const TOKEN_QUERY = "\ufdd2";
+/** Placeholder of {@link PagePlace.root}. */
+export const ROOT = "\ufdd3";
+/** Placeholder of the absolute URL of the page's dataset, with a slash at its end. */
+export const DATASET_URL = "\ufdd4";
 
 /**
  * Completes a page, which is made once, for one request.
- * @param html Page with {@link SERVICE_URL}, {@link UP} and {@link TOKEN_QUERY}.
+ * @param html Page with {@link SERVICE_URL}, {@link DATASET_URL}, {@link ROOT}, {@link UP} and {@link TOKEN_QUERY}.
  */
 export function placePage(html: string, place: PagePlace): string {
   return html
     .replaceAll(SERVICE_URL, escapeHtml(place.serviceUrl))
+    .replaceAll(DATASET_URL, escapeHtml(place.serviceUrl + place.datasetPath))
+    .replaceAll(ROOT, escapeHtml(place.root))
     .replaceAll(UP, escapeHtml(place.up))
     .replaceAll(TOKEN_QUERY, escapeHtml(place.tokenQuery));
 }
 
-/** Returns the place of a page below `/datasets/{dataset_id}/`. */
-export function placeOf({
-  rawPath,
-  serviceUrl,
-  query,
-}: Pick<RouteRequest, "rawPath" | "serviceUrl" | "query">): PagePlace {
-  const token = queryToken(query);
-  const tokenQuery = token === undefined ? "" : `?token=${encodeURIComponent(token)}`;
-  return { serviceUrl, up: upOf(rawPath), tokenQuery };
+/** Tells if a page depends on the address by which clients reach the service. */
+export function quotesAddress(html: string): boolean {
+  return html.includes(SERVICE_URL) || html.includes(DATASET_URL);
 }
 
-/** Returns a `../` per slash behind `/datasets/{id}/`. As in browsers, doubled slashes count and encoded ones do not. */
-function upOf(rawPath: string): string {
+/**
+ * Returns the place of a page.
+ * @param datasetPath As {@link PagePlace.datasetPath}. Default: that of a page of the service.
+ */
+export function placeOf(
+  { rawPath, serviceUrl, query }: Pick<RouteRequest, "rawPath" | "serviceUrl" | "query">,
+  datasetPath = "/",
+): PagePlace {
+  const token = queryToken(query);
+  const tokenQuery = token === undefined ? "" : `?token=${encodeURIComponent(token)}`;
+  const depth = slashesIn(rawPath);
+  const up = linkUp(depth - slashesIn(datasetPath));
+  return { serviceUrl, root: linkUp(depth - 1), datasetPath, up, tokenQuery };
+}
+
+function linkUp(steps: number): string {
+  return steps <= 0 ? "./" : "../".repeat(steps);
+}
+
+/** Counts slashes. As in browsers, doubled ones count and encoded ones do not. */
+function slashesIn(path: string): number {
   let slashes = 0;
-  for (let index = 0; index < rawPath.length; index++) if (rawPath.charCodeAt(index) === 0x2f) slashes++;
-  return slashes <= 3 ? "./" : "../".repeat(slashes - 3);
+  for (let index = 0; index < path.length; index++) if (path.charCodeAt(index) === 0x2f) slashes++;
+  return slashes;
 }

@@ -1,5 +1,5 @@
 import type { Document } from "../http/document.js";
-import { type PagePlace, placePage, SERVICE_URL } from "../pages/page-place.js";
+import { type PagePlace, placePage, quotesAddress } from "../pages/page-place.js";
 import type { PluginContext } from "./plugin.js";
 
 /** Maximum of documents per page: one for each address that clients use for it. */
@@ -17,7 +17,7 @@ export class PlacedPage {
 
   constructor(html: string, createDocument: PluginContext["createDocument"]) {
     this.html = html;
-    this.quotesAddress = html.includes(SERVICE_URL);
+    this.quotesAddress = quotesAddress(html);
     this.#createDocument = createDocument;
   }
 

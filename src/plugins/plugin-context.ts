@@ -1,5 +1,6 @@
 import type { ChunkService } from "../chunk/chunk-service.js";
 import type { Datasets } from "../dataset/dataset.js";
+import type { DatasetPath } from "../dataset/dataset-path.js";
 import { createDocument } from "../http/create-document.js";
 import type { Route } from "../http/routing/route.js";
 import type { Log } from "../observe/log.js";
@@ -17,6 +18,7 @@ export interface PluginParts {
   readonly memo: SnapshotMemo;
   readonly versions: Readonly<Record<string, string>>;
   readonly title: string;
+  readonly datasetPath: DatasetPath;
   readonly rootPath: string;
   readonly log: Log;
 }
@@ -39,6 +41,7 @@ export function createPluginContext(parts: PluginParts): PluginContext {
     memo,
     routes: parts.routes,
     title: parts.title,
+    datasetPath: parts.datasetPath,
     rootPath: parts.rootPath,
     log: parts.log,
   };

@@ -1,5 +1,6 @@
 import type { ChunkService } from "../chunk/chunk-service.js";
 import type { DatasetSnapshot, Datasets } from "../dataset/dataset.js";
+import type { DatasetPath } from "../dataset/dataset-path.js";
 import type { DocumentPieces } from "../http/create-document.js";
 import type { Document } from "../http/document.js";
 import type { Route } from "../http/routing/route.js";
@@ -63,6 +64,8 @@ export interface PluginContext {
   routes(): readonly Route[];
   /** Title of the service, for pages. */
   readonly title: string;
+  /** Returns the path of a dataset's endpoints below {@link rootPath}, for links: a server may publish one dataset at its root. */
+  readonly datasetPath: DatasetPath;
   /** Prefix of all paths, empty or `/prefix`; templates do not contain it. */
   readonly rootPath: string;
   readonly log: Log;

@@ -1,5 +1,6 @@
 import type { ChunkService } from "../chunk/chunk-service.js";
 import type { GivenDataset } from "../dataset/dataset-handle.js";
+import { datasetPathOf } from "../dataset/dataset-path.js";
 import { type DatasetRegistry, type OpenProgress, openDatasets } from "../dataset/dataset-registry.js";
 import type { OverviewOptions } from "../dataset/overviews/create-overviews.js";
 import type { RefreshScheduler } from "../dataset/refresh-scheduler.js";
@@ -21,6 +22,7 @@ import { type OpenSourceOptions, openSource } from "../source/open-source.js";
 import { type AppPlugins, loadAppPlugins } from "./app-plugins.js";
 import { separateFolders } from "./separate-folders.js";
 import type { ServerConfig } from "./server-config.js";
+import { assertSingle, singleRoutes } from "./single-routes.js";
 
 /** The datasets, plugins and routes of one configuration. A reload replaces the app as a whole while the server runs. */
 export interface App {
@@ -74,6 +76,7 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
     const plugins = await loadAppPlugins(config.plugins, former?.plugins);
     closers.push(plugins.close);
     const kept = config.cache === null ? undefined : createKeptIndexes(config.cache.directory);
+    assertSingle(config);
     const datasets = await openDatasets(config.datasets, {
       cacheControl: config.cacheControl,
       maxChunkBytes: config.limits.maxChunkBytes,
@@ -149,12 +152,15 @@ async function routesOf(
     previews,
     routes: () => routes,
     versions: packageVersions(),
+    datasetPath: datasetPathOf(config),
     title: config.title,
     rootPath: config.rootPath,
     log,
   });
-  routes.push(...coreRoutes(context));
-  for (const plugin of own.plugins) routes.push(...((await plugin.routes?.(context)) ?? []));
+  const added = [coreRoutes(context)];
+  for (const plugin of own.plugins) added.push([...((await plugin.routes?.(context)) ?? [])]);
+  const [single] = config.single ? config.datasets : [];
+  routes.push(...(single === undefined ? added.flat() : singleRoutes(added.flat(), single.id)));
   return routes;
 }
 
@@ -164,7 +170,7 @@ async function routesOf(
  * again: the index of a file that was replaced finds nothing in the new one.
  */
 function withReadyDataset(route: Route, datasets: DatasetRegistry): Route {
-  if (!route.path.includes("{dataset_id}")) return route;
+  if (!route.path.includes("{dataset_id}") && route.given?.dataset_id === undefined) return route;
   const { handler } = route;
 
   async function refreshStale(request: RouteRequest, pending: Promise<void> | undefined): Promise<Reply> {
@@ -185,12 +191,13 @@ function withReadyDataset(route: Route, datasets: DatasetRegistry): Route {
   };
 }
 
-/** Takes over the former memo if title, root path and plugins are the same: documents depend on nothing else but snapshots. */
+/** Takes over the former memo if title, paths and plugins are the same: documents depend on nothing else but snapshots. */
 function memoOf(config: ServerConfig, plugins: readonly Plugin[], former: App | undefined): SnapshotMemo {
   const isSame =
     former !== undefined &&
     former.config.title === config.title &&
     former.config.rootPath === config.rootPath &&
+    former.config.single === config.single &&
     former.plugins.plugins.length === plugins.length &&
     former.plugins.plugins.every((plugin, index) => plugin === plugins[index]);
   return isSame ? former.memo : createSnapshotMemo();

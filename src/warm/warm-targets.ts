@@ -1,4 +1,5 @@
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import { type DatasetPath, severalDatasets } from "../dataset/dataset-path.js";
 import { coordinateOf } from "../dataset/overviews/horizontal-dims.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { DataTree, Group, Variable } from "../model/data-tree.js";
@@ -44,13 +45,16 @@ const EXPECTED_ITEM_BYTES = 16;
  * @returns No targets if the dataset has none of the variables.
  * @throws ZpublishError if a coordinate cannot be read
  * @param problem Takes a problem with a range, such as of a dimension without coordinate.
+ * @param datasetPath Paths of datasets in URLs.
  */
 export async function selectTargets(
   snapshot: DatasetSnapshot,
   { variables, ranges }: WarmSelection,
   readAxis: ReadAxis,
   problem: (text: string) => void,
+  datasetPath: DatasetPath = severalDatasets,
 ): Promise<WarmTarget[]> {
+  const path = datasetPath(snapshot.id);
   const wanted = wantedVariables(snapshot.tree, variables);
   const findRuns = createFinder(snapshot, ranges, readAxis, problem);
   const targets: WarmTarget[] = [];
@@ -62,7 +66,7 @@ export async function selectTargets(
     const runs = await Promise.all(
       dims.map((dim, axis) => (isWhole ? undefined : findRuns(dim, groupPath, shape[axis] as number))),
     );
-    addTarget(targets, snapshot, `/datasets/${snapshot.id}/zarr/`, variable, runs);
+    addTarget(targets, snapshot, `${path}zarr/`, variable, runs);
   }
   const { overviews } = snapshot;
   if (overviews?.levels === undefined) return targets;
@@ -83,7 +87,7 @@ export async function selectTargets(
         return found && (horizontal.has(dim) ? coarserRuns(found, 2 ** Number(level)) : found);
       }),
     );
-    addTarget(targets, overviews, `/datasets/${snapshot.id}/overviews/zarr/`, coarse, runs);
+    addTarget(targets, overviews, `${path}overviews/zarr/`, coarse, runs);
   }
   return targets;
 }

@@ -81,11 +81,15 @@ export async function serve(args: readonly string[]): Promise<{ run: Run; url: s
   return { run, url: /(http:\S+)/.exec(run.stdout())?.[1] as string };
 }
 
-/** Asks a server for chunks. @returns Those that were in the cache. */
-export async function hitsAt(url: string, keys: readonly string[], store = "zarr"): Promise<string[]> {
+/** Asks a server for chunks. @param store Path of the store. @returns Those that were in the cache. */
+export async function hitsAt(
+  url: string,
+  keys: readonly string[],
+  store = "datasets/air/zarr",
+): Promise<string[]> {
   const found: string[] = [];
   for (const key of keys) {
-    const answer = await fetch(`${url}/datasets/air/${store}/${key}`);
+    const answer = await fetch(`${url}/${store}/${key}`);
     await answer.arrayBuffer();
     if (answer.status !== 200) throw new Error(`${key}: ${answer.status}`);
     if (answer.headers.get("x-cache") === "HIT") found.push(key);

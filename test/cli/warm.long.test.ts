@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
+import { type InstanceShare, instanceShare } from "../../src/warm/instance-share.js";
 import { PROGRAM, runProgram } from "./run-program.js";
 import { ALL, countsOf, hitsAt, manyChunks, serve, setUp } from "./warm-store.js";
 
@@ -27,12 +28,16 @@ t.test(
     const part = await warm("--overviews", "--variable", "t2m", "--isel", "time=10:20", "--sel", "lat=60");
     t.equal(part.code, 0);
     const levels = ["1/lat/0", "1/time/0", "1/t2m/0.0.0", "1/t2m/1.0.0"];
-    t.strictSame(await hitsAt(url, levels, "overviews/zarr"), ["1/lat/0", "1/time/0", "1/t2m/1.0.0"]);
+    t.strictSame(await hitsAt(url, levels, "datasets/air/overviews/zarr"), [
+      "1/lat/0",
+      "1/time/0",
+      "1/t2m/1.0.0",
+    ]);
     const below = ["t2m/0.0.0", "t2m/1.0.0", "t2m/1.0.1"];
     t.strictSame(await hitsAt(url, below), below.slice(1));
     t.equal((await warm("--overviews")).code, 0);
     const all = [...levels, "1/t2m/2.0.0", "1/t2m/3.0.0", "1/deep/mask/0.0", "0/t2m/0.0.0"];
-    t.strictSame(await hitsAt(url, all, "overviews/zarr"), all);
+    t.strictSame(await hitsAt(url, all, "datasets/air/overviews/zarr"), all);
     run.child.kill("SIGTERM");
     t.equal(await run.ended, 0);
   },
@@ -53,6 +58,23 @@ t.test("three instances share the chunks, and none is left", async (t) => {
     19,
   );
 });
+
+t.test(
+  "an instance with one dataset alone warms what a balancer sends there by paths at the root",
+  async (t) => {
+    const { args, warm } = await setUp(t);
+    const { code } = await warm("--single", "--instances", "3", "--instance", "2");
+    t.equal(code, 0);
+    const { run, url } = await serve([...args, "--single"]);
+    const isOwn = instanceShare("3", "2") as InstanceShare;
+    t.strictSame(
+      await hitsAt(url, ALL, "zarr"),
+      ALL.filter((key) => isOwn(`/zarr/${key}`)),
+    );
+    run.child.kill("SIGTERM");
+    t.equal(await run.ended, 0);
+  },
+);
 
 t.test("chunks that are served as stored are cached only if that is asked for", async (t) => {
   const { location, args, directory } = await setUp(t);

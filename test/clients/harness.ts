@@ -224,9 +224,10 @@ export async function startServer({
   const stop = () => stopServer(child, lines);
   try {
     const url = await readyUrl(child, lines);
+    const isAlone = args.includes("--single");
     return {
       url,
-      storeUrl: (dataset, prefix = "zarr") => `${url}/datasets/${dataset}/${prefix}`,
+      storeUrl: (dataset, prefix = "zarr") => `${url}${isAlone ? "" : `/datasets/${dataset}`}/${prefix}`,
       log: () => lines,
       stop,
     };

@@ -1,4 +1,5 @@
 import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import t, { type Test } from "tap";
 import { GENERATIONS, type Generation } from "../client-generation.js";
 import { clientMissing, clientMissingIn } from "../require-client.js";
@@ -61,6 +62,12 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
     },
   });
 
+  const alone = await startServer({
+    directory: join(directory, "alone"),
+    args: ["--single", "--workers", "1"],
+    datasets: { air: { location: fixtures.path("air.zarr"), encoding: { chunks: { time: 5 } } } },
+  });
+
   const jobs: ReadBackJob[] = [];
   for (const prefix of prefixesOf(generation)) {
     for (const store of storesFor(generation, prefix, fixtures)) {
@@ -96,6 +103,10 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
     jobs.push({ client: "xarray", store: "air.zarr", url, consolidated: true, inPlace: true, decode });
   }
 
+  const url = alone.storeUrl("air");
+  jobs.push({ client: "xarray", store: "air.zarr", url, consolidated: true, inPlace: true, decode: true });
+  jobs.push({ client: "zarr", store: "air.zarr", url, consolidated: true });
+
   const { compared, differences } = await readBack(fixtures, jobs, generation);
   // What the client took for missing, if it was answered so.
   const refusals = server.log().filter(({ status }) => Number(status) >= 400);
@@ -108,6 +119,8 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
   t.match(airDocument, { chunks: [1, 25, 20], compressor: { id: "zstd", level: 1 }, filters: null });
   const noiseDocument = await (await fetch(`${server.storeUrl("air-by-name")}/noise/.zarray`)).json();
   t.match(noiseDocument, { chunks: [5, 25] });
-  checkCleanLog(t, server);
-  await server.stop();
+  for (const each of [server, alone]) {
+    checkCleanLog(t, each);
+    await each.stop();
+  }
 }

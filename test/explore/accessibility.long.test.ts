@@ -71,7 +71,9 @@ const DEVICES: readonly (readonly [name: string, options: BrowserContextOptions]
 ];
 
 t.test("axe finds nothing in six states", { skip: clientMissing("xarray", "chromium") }, async (t) => {
-  const explorer = await openExplorer(t, writeExploredData, { grid: { location: "grid.zarr" } });
+  // The dataset alone, so that the explorer is used at the root, too.
+  const settings = { grid: { location: "grid.zarr" } };
+  const explorer = await openExplorer(t, writeExploredData, settings, ["--single"]);
   for (const [device, options] of DEVICES) {
     const { page, problems } = await explorer.open(t, options);
     for (const { name, hash, shown, open } of STATES) {

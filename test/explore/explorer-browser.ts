@@ -25,11 +25,13 @@ export interface Explorer<T> {
  * Serves datasets from a directory, and starts Chromium, until the test ends.
  * @param write Writes the datasets.
  * @param settings Settings of each dataset, with the name of its file.
+ * @param args Further arguments of the server.
  */
 export async function openExplorer<T>(
   t: Test,
   write: (directory: string) => T,
   settings: Readonly<Record<string, { readonly location: string; readonly overviews?: boolean }>>,
+  args: readonly string[] = [],
 ): Promise<Explorer<Awaited<T>>> {
   const directory = await makeDirectory(t);
   const written = await write(directory);
@@ -37,12 +39,12 @@ export async function openExplorer<T>(
     id,
     { ...dataset, location: `${directory}/${dataset.location}` },
   ]);
-  const server = await startServer({ datasets: Object.fromEntries(datasets), directory });
+  const server = await startServer({ datasets: Object.fromEntries(datasets), directory, args });
   t.teardown(() => server.stop());
   const browser = await openBrowser(t);
   return {
     written,
-    addressOf: (dataset, hash = "") => `${server.url}/datasets/${dataset}/explore${hash && `#${hash}`}`,
+    addressOf: (dataset, hash = "") => `${server.storeUrl(dataset, "explore")}${hash && `#${hash}`}`,
     async open(t, options) {
       const context = await browser.newContext({ viewport: { width: 1200, height: 850 }, ...options });
       t.teardown(() => context.close());

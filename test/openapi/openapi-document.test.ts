@@ -54,7 +54,8 @@ async function document(): Promise<OpenApi> {
   for (const plugin of [datasetInfo, moduleVersion, pluginInfo, thumbnail])
     routes.push(...(await plugin.routes(context)));
   // As clients get it: JSON has no undefined.
-  return JSON.parse(JSON.stringify(openApiDocument(routes, { title: "Test", version: "1.2.3" }))) as OpenApi;
+  const info = { title: "Test", version: "1.2.3", datasetPath: context.datasetPath };
+  return JSON.parse(JSON.stringify(openApiDocument(routes, info))) as OpenApi;
 }
 
 t.test("every path of the contract is there, slashes and all", async (t) => {

@@ -14,6 +14,7 @@ function render(page: Partial<DatasetPage> & Pick<DatasetPage, "snapshot">): str
     stores: ["zarr", "zarr3"],
     looks: { explorer: true, pictures: true },
     serviceTitle: "Service",
+    isAlone: false,
     serviceLinks: ["docs"],
     ...page,
   });
@@ -77,10 +78,10 @@ t.test("a dataset's page shows what xarray's representation shows", async (t) =>
 t.test("every link is relative but those of attributes", async (t) => {
   const snapshot = climateTree();
   for (const group of [snapshot.tree.root, groupAt(snapshot, "/model b/fine")]) {
-    for (const link of links(render({ snapshot, group }))) t.match(link, /^\ufdd1/, link);
+    for (const link of links(render({ snapshot, group }))) t.match(link, /^[\ufdd1\ufdd3]/, link);
   }
   const [external, ...others] = links(render({ snapshot: airTemperature() })).filter(
-    (link) => !link.startsWith("\ufdd1"),
+    (link) => !link.startsWith("\ufdd1") && !link.startsWith("\ufdd3"),
   );
   t.equal(external, "http://www.esrl.noaa.gov/psd/data/gridded/data.ncep.reanalysis.html");
   t.strictSame(others, []);
@@ -88,12 +89,10 @@ t.test("every link is relative but those of attributes", async (t) => {
 
 t.test("code for each client has the address, a variable, and indices if they are needed", async (t) => {
   const html = render({ snapshot: airTemperature() });
-  t.ok(html.includes("xr.open_zarr(&quot;\ufdd0/datasets/air/zarr&quot;)"));
+  t.ok(html.includes("xr.open_zarr(&quot;\ufdd4zarr&quot;)"));
   t.ok(html.includes("data = ds[&quot;air&quot;].isel(time=0)"));
   t.ok(
-    html.includes(
-      "gdal_translate &#39;ZARR:&quot;/vsicurl/\ufdd0/datasets/air/zarr&quot;:/air:0&#39; &#39;air.tif&#39;",
-    ),
+    html.includes("gdal_translate &#39;ZARR:&quot;/vsicurl/\ufdd4zarr&quot;:/air:0&#39; &#39;air.tif&#39;"),
   );
   t.ok(html.includes("await zarr.get(array, [0, null, null]);"));
   t.notMatch(html, "open_datatree");
@@ -106,7 +105,7 @@ t.test("a group's page shows its path and links up and down", async (t) => {
   t.match(html, '<h1><bdi>climate</bdi> <span class="path">/model b</span></h1>');
   t.match(html, "\ufdd1groups/model%20b/coarse");
   t.match(html, "\ufdd1groups/model%20b/keys");
-  t.match(html, "\ufdd0/datasets/climate/zarr/model%20b");
+  t.match(html, "\ufdd4zarr/model%20b");
   const deep = render({ snapshot, group: groupAt(snapshot, "/model b/fine") });
   t.match(deep, '<a href="\ufdd1groups/model%20b\ufdd2"><bdi>model b</bdi></a>');
   t.match(deep, '<li aria-current="page"><bdi>fine</bdi></li>');
@@ -174,7 +173,7 @@ t.test("pictures are fetched when they come into view, and lead to the explorer"
     "variables with two axes of numbers have one",
   );
   t.ok(html.includes('<a class="explore" href="\ufdd1explore\ufdd2">Explore</a>'));
-  t.ok(html.includes('<meta property="og:image" content="\ufdd0/datasets/air/thumbnail/air.png">'));
+  t.ok(html.includes('<meta property="og:image" content="\ufdd4thumbnail/air.png">'));
   t.ok(html.includes('<meta property="og:description" content="4x daily NMC reanalysis (1948)">'));
   t.ok(html.includes('<meta property="og:title" content="air · Service">'));
 });
@@ -189,7 +188,7 @@ t.test("pictures and the explorer of a group are those of its variables", async 
 
 t.test("the picture of a dataset is a map if it has one, else whatever there is", async (t) => {
   const imageOf = (variables: FakeGroup["variables"]) =>
-    /og:image" content="\ufdd0\/datasets\/d\/thumbnail\/(\w+)\.png/.exec(
+    /og:image" content="\ufdd4thumbnail\/(\w+)\.png/.exec(
       render({ snapshot: fakeSnapshot("d", { variables: variables ?? {} }) }),
     )?.[1];
   const series = { dims: ["time"], shape: [10] };
@@ -216,7 +215,7 @@ t.test("what a server does not have is not linked to", async (t) => {
 t.test("each variable has code that reads it", async (t) => {
   const snapshot = climateTree();
   const html = render({ snapshot, group: groupAt(snapshot, "/model b/fine") });
-  const url = "\ufdd0/datasets/climate/zarr/model%20b/fine";
+  const url = "\ufdd4zarr/model%20b/fine";
   for (const line of [
     `ds = xr.open_zarr(&quot;${url}&quot;)`,
     "data = ds[&quot;tas&quot;].isel(time=0)",

@@ -1,4 +1,5 @@
 import type { DatasetSnapshot } from "../../src/dataset/dataset.js";
+import { severalDatasets } from "../../src/dataset/dataset-path.js";
 import { ZpublishError } from "../../src/errors.js";
 import { createDocument } from "../../src/http/create-document.js";
 import type { Route } from "../../src/http/routing/route.js";
@@ -62,6 +63,7 @@ export function fakeContext(parts: FakeParts): PluginContext {
     ...createSnapshotMemo(),
     routes: () => routes,
     title,
+    datasetPath: severalDatasets,
     rootPath,
     log: createLog("silent"),
   };

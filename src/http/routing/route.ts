@@ -8,6 +8,8 @@ import type { Reply, RouteRequest } from "../reply.js";
  */
 export interface Route {
   readonly path: string;
+  /** Parameters of the handler that are not in the path, by name. */
+  readonly given?: Readonly<Record<string, string>>;
   readonly handler: (request: RouteRequest) => Reply | Promise<Reply>;
   /** `page` is shed before `chunk` under load. */
   readonly priority: "page" | "chunk";

@@ -17,7 +17,7 @@ const MAX_SHOWN_INPUT = 100;
 /** A route, and the parameters of the path that matched it. */
 export interface RouteMatch {
   readonly route: Route;
-  /** By name, percent-decoded. */
+  /** By name, percent-decoded; with those that the route itself gives. */
   readonly params: Readonly<Record<string, string>>;
 }
 
@@ -76,7 +76,7 @@ export function createRouter(routes: readonly Route[]): Router {
     bounds.length = 0;
     const target = findForward(root, path, 1, bounds);
     if (target === undefined) return undefined;
-    const params: Record<string, string> = {};
+    const params: Record<string, string> = { ...target.route.given };
     for (let i = 0; i < target.names.length; i += 1) {
       const name = target.names[i]!;
       const start = bounds[2 * i]!;

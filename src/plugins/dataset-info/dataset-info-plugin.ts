@@ -173,7 +173,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
         const overviews = overviewsOf(snapshotOf(request));
         return documentReply(context, overviews, "dataset_info overviews", "/", HTML_TYPE, () => {
           const entries = storesOf(context).map((prefix) => `${prefix}/`);
-          return listingPieces({ title: `/datasets/${overviews.id}/overviews/`, entries });
+          return listingPieces({ title: `${context.datasetPath(overviews.id)}overviews/`, entries });
         });
       },
     },

@@ -5,6 +5,7 @@ import type { DocumentReply, RouteRequest } from "../../http/reply.js";
 import type { Group } from "../../model/data-tree.js";
 import { datasetPageSteps } from "../../pages/dataset-page.js";
 import { STORE_PREFIXES, type StorePrefix } from "../../pages/dataset-usage.js";
+import { encodeSegment } from "../../pages/encode-path.js";
 import { looksOf } from "../../pages/look-links.js";
 import { placeOf } from "../../pages/page-place.js";
 import { PlacedPage } from "../placed-page.js";
@@ -66,8 +67,9 @@ export function createPageReplies(context: PluginContext): PageReplies {
       nested,
       previews: previews.values,
       stores: storesOf(context),
-      looks: looksOf(context.routes()),
+      looks: looksOf(context.routes(), context.datasetPath),
       serviceTitle: context.title,
+      isAlone: context.datasetPath("{dataset_id}") === "/",
       serviceLinks: SERVICE_LINKS.filter((name) => context.routes().some(({ path }) => path === `/${name}`)),
     });
     const html = await runCooperatively(steps);
@@ -113,7 +115,7 @@ export function createPageReplies(context: PluginContext): PageReplies {
   return {
     async reply(snapshot, group, nested, request) {
       // Before the first `await`: a request that is cancelled meanwhile has no headers any more.
-      const place = placeOf(request);
+      const place = placeOf(request, context.datasetPath(encodeSegment(snapshot.id)));
       const { page, complete } = await current(snapshot, group, nested);
       const document = page.at(place);
       // Other caches must not keep an incomplete page for as long as the dataset's configuration allows.

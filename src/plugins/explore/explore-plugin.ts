@@ -7,6 +7,7 @@ import type { DocumentReply, RouteRequest } from "../../http/reply.js";
 import type { Route } from "../../http/routing/route.js";
 import type { Group } from "../../model/data-tree.js";
 import { packageVersion } from "../../observe/package-version.js";
+import { encodeSegment } from "../../pages/encode-path.js";
 import { renderExplorePage } from "../../pages/explore-page.js";
 import { looksOf } from "../../pages/look-links.js";
 import { placeOf } from "../../pages/page-place.js";
@@ -60,7 +61,7 @@ async function createRoutes(context: PluginContext): Promise<readonly Route[]> {
         snapshot,
         group,
         assets: assets.names,
-        looks: looksOf(context.routes()),
+        looks: looksOf(context.routes(), context.datasetPath),
       });
       return new PlacedPage(html, createDocument);
     });
@@ -69,7 +70,7 @@ async function createRoutes(context: PluginContext): Promise<readonly Route[]> {
     const { quotesAddress } = page;
     return {
       kind: "document",
-      document: page.at(placeOf(request)),
+      document: page.at(placeOf(request, context.datasetPath(encodeSegment(snapshot.id)))),
       cacheControl,
       quotesAddress,
       headers: HEADERS,

@@ -94,7 +94,7 @@ function createRoutes(context: PluginContext, place: StorePlace): readonly Route
     if (array !== undefined) assertListable(snapshot, array);
     const entries =
       array === undefined ? listGroup(findNode(snapshot, path)) : listArray(array.plan.served.gridShape);
-    const title = `/datasets/${snapshot.id}/${place.name}/${path}`;
+    const title = `${context.datasetPath(snapshot.id)}${place.name}/${path}`;
     return documentReply(context, snapshot, "zarr listing", path, HTML_TYPE, () =>
       listingDocument(title, entries),
     );

@@ -69,7 +69,7 @@ function createRoutes(context: PluginContext, place: StorePlace): readonly Route
     const name = chunkNameOf(params);
     const { path } = name;
     const entries = listEntries(snapshot, name);
-    const title = `/datasets/${snapshot.id}/${place.name}/${path}`;
+    const title = `${context.datasetPath(snapshot.id)}${place.name}/${path}`;
     return documentReply(context, snapshot, "zarr3 listing", path, HTML_TYPE, () =>
       listingDocument(title, entries),
     );

@@ -1,0 +1,50 @@
+import { configError } from "../config/problem.js";
+import type { Route } from "../http/routing/route.js";
+import type { ServerConfig } from "./server-config.js";
+
+/** Beginning of the templates of a dataset's routes. */
+const DATASET = "/datasets/{dataset_id}";
+/** Route that lists datasets; clients of the list would look for them below it. */
+const LIST = "/datasets";
+
+/**
+ * Returns the routes of a server that publishes one dataset alone: those below `/datasets/{dataset_id}` are at the root, and their
+ * handlers get the dataset's id as before. The dataset's page takes the place of the home page. Xpublish's `SingleDatasetRest` has
+ * the same paths, and no list of datasets either.
+ */
+export function singleRoutes(routes: readonly Route[], id: string): Route[] {
+  const moved = routes
+    // The root has no form without its slash, from which this one redirects.
+    .filter(({ path }) => isOfDataset(path) && path !== DATASET)
+    .map((route) => atRoot(route, id));
+  const hasPage = moved.some(({ path }) => path === "/");
+  const kept = routes.filter(({ path }) => !isOfDataset(path) && path !== LIST && !(path === "/" && hasPage));
+  return [...kept, ...moved];
+}
+
+function isOfDataset(path: string): boolean {
+  return path === DATASET || path.startsWith(`${DATASET}/`);
+}
+
+function atRoot(route: Route, id: string): Route {
+  const path = route.path.slice(DATASET.length);
+  return { ...route, path, given: { ...route.given, dataset_id: id } };
+}
+
+/**
+ * Checks that a configuration that asks for one dataset alone has one.
+ * @throws ZpublishError `invalid-config`
+ */
+export function assertSingle({ single, datasets, collections }: ServerConfig): void {
+  if (!single) return;
+  const received = [
+    ...collections.map(({ name }) => (name === "" ? "a collection" : `the collection '${name}'`)),
+    ...datasets.map(({ id }) => `'${id}'`),
+  ];
+  if (received.length === 1 && datasets.length === 1) return;
+  const most = received.slice(0, MAX_NAMED).join(", ");
+  const rest = received.length > MAX_NAMED ? ` and ${received.length - MAX_NAMED} more` : "";
+  throw configError([`single: expected one dataset and nothing else, received ${most || "none"}${rest}`]);
+}
+
+const MAX_NAMED = 5;
