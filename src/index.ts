@@ -1,5 +1,6 @@
 /** The public interface of zpublish. What is not exported here is free to change. */
 
+export { type Packing, packingOf } from "./cf/packing.js";
 export type { ChunkService } from "./chunk/chunk-service.js";
 export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
 export type { DatasetSnapshot, Datasets, OverviewLevels, ServedArray } from "./dataset/dataset.js";

@@ -61,6 +61,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   // The public API, listed by hand: re-exports from wherever it is.
   index: [
+    "cf",
     "chunk",
     "config",
     "dataset",

@@ -18,6 +18,20 @@ export interface ChunkService {
     contentType?: string,
   ): BodyReply | Promise<BodyReply>;
   /**
+   * Reads a chunk as it is served, for an answer that is made of it. It has the cache and concurrent requests in common with `serve`.
+   * @param chunkKey As in `serve`.
+   * @param signal Aborts when the caller needs it no more.
+   * @returns Encoded bytes, which the caller owns; undefined if the chunk is absent, so that its values are fill values.
+   * @throws ZpublishError `not-found` if the key is not canonical or outside the grid; what a request for the chunk would be
+   * answered with; `cancelled`
+   */
+  read(
+    snapshot: DatasetSnapshot,
+    array: ServedArray,
+    chunkKey: string,
+    signal?: AbortSignal,
+  ): Promise<Uint8Array<ArrayBuffer> | undefined>;
+  /**
    * Opens a reader of the chunks that are served of an array, to make others of them. It has the cache and concurrent requests in
    * common with `serve`.
    * @param freshness Time for which their versions are believed.

@@ -174,6 +174,14 @@ export function createChunkService(
     return body;
   }
 
+  async function read(...[snapshot, array, chunkKey, signal]: Parameters<ChunkService["read"]>) {
+    const { coords } = locator.locate(snapshot, array, chunkKey);
+    if (signal?.aborted) throw new ZpublishError("cancelled", "the caller has gone");
+    const reader = openServedReader(snapshot, array, "always", readServed);
+    const chunk = await reader.read(coords, { allocate: (byteLength) => new Uint8Array(byteLength), signal });
+    return chunk?.bytes as Uint8Array<ArrayBuffer> | undefined;
+  }
+
   async function warm(
     ...[snapshot, array, chunkKey, { signal, stored }]: Parameters<ChunkWarmer["warm"]>
   ): Promise<WarmedChunk> {
@@ -193,6 +201,7 @@ export function createChunkService(
 
   return {
     serve,
+    read,
     warm,
     openReader: (snapshot, array, freshness) => openServedReader(snapshot, array, freshness, readServed),
     forget: () => locator.forget(),

@@ -89,6 +89,7 @@ async function setup(t: Test, { config, stored, makeChunk, recycle, keeps = true
         }));
       return { etag: reply.etag, open };
     },
+    read: (key: string, signal?: AbortSignal) => service.read(snapshot, served, key, signal),
     warm: (key: string, isStored = false, signal = new AbortController().signal) =>
       service.warm(snapshot, served, key, { signal, stored: isStored }),
   };
@@ -130,6 +131,31 @@ t.test("a cached chunk holds no memory", async (t) => {
   t.equal(body?.heldByteLength, 0);
   t.equal(Buffer.from(body?.read(0) ?? []).toString(), "stored bytes");
 });
+
+t.test(
+  "a program reads served chunks: from the cache, as stored, or made; absent ones are undefined",
+  async (t) => {
+    const stored = await setup(t);
+    const bytes = (await stored.read("0.0")) ?? new Uint8Array();
+    t.equal(Buffer.from(bytes).toString(), "stored bytes");
+    bytes.fill(0);
+    t.equal(
+      Buffer.from((await stored.read("0.0")) ?? []).toString(),
+      "stored bytes",
+      "its bytes were its own",
+    );
+    t.equal(await stored.read("0.1"), undefined);
+    for (const key of ["9.9", "0.00", "0"]) await t.rejects(stored.read(key), { code: "not-found" }, key);
+    const made = await setup(t, {
+      config: { encoding: { compressor: null } },
+      makeChunk: async ({ version }) => encoded("decoded", version ?? ""),
+    });
+    t.equal(Buffer.from((await made.read("0.0")) ?? []).toString(), "decoded");
+    t.equal(Buffer.from((await made.read("0.0")) ?? []).toString(), "decoded");
+    t.equal(made.tasks.length, 1);
+    await t.rejects(made.read("0.0", AbortSignal.abort()), { code: "cancelled" });
+  },
+);
 
 t.test("a chunk is warmed once, and the next request for it is a hit", async (t) => {
   const { serve, warm, tasks, cache } = await setup(t, {

@@ -47,6 +47,9 @@ export function fakeContext(parts: FakeParts): PluginContext {
       serve() {
         throw new ZpublishError("internal", "no chunks in this test");
       },
+      read() {
+        throw new ZpublishError("internal", "no chunks in this test");
+      },
       openReader() {
         throw new ZpublishError("internal", "no chunks in this test");
       },
