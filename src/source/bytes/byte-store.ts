@@ -43,8 +43,11 @@ export interface ByteStore {
   /**
    * Lists names directly below a prefix, in any order. Undefined if objects cannot be listed, as over HTTP.
    * @param prefix Empty, or with a slash at the end.
+   * @param withVersions Whether to tell the versions of objects, if the store can in the same requests. Default false.
    */
-  readonly list?: ((prefix: string, signal?: AbortSignal) => Promise<ObjectListing>) | undefined;
+  readonly list?:
+    | ((prefix: string, signal?: AbortSignal, withVersions?: boolean) => Promise<ObjectListing>)
+    | undefined;
   /**
    * Returns the name of the object in which the bytes of a key lie, if many keys lie in one: its version is theirs, too.
    * Undefined if there is no such key. Default: every key is an object of its own.
@@ -106,4 +109,6 @@ export interface ObjectListing {
   readonly objects: readonly string[];
   /** Names of prefixes below it, without slash at the end. */
   readonly prefixes: readonly string[];
+  /** Texts that change with the bytes of each object, in the order of `objects`; not the tokens of their versions. */
+  readonly versions?: readonly string[];
 }

@@ -8,6 +8,8 @@ export interface ListingPage {
   readonly objects: readonly string[];
   /** Whole prefixes, each with a slash at the end. */
   readonly prefixes: readonly string[];
+  /** One per object, as in `ObjectListing`; undefined unless asked for. */
+  readonly versions?: readonly string[];
   /** Asks for the next part; undefined if this is the last. */
   readonly continuationToken?: string | undefined;
 }
@@ -33,9 +35,10 @@ export function listingQuery(prefix: string, continuationToken?: string): string
 
 /**
  * Parses an answer to {@link listingQuery}.
+ * @param withVersions Whether to tell the versions of objects. Default false.
  * @throws ZpublishError `source-unreadable` if it is anything else: the page of a proxy is no empty listing.
  */
-export function parseListing(xml: string): ListingPage {
+export function parseListing(xml: string, withVersions = false): ListingPage {
   const root = parseXml(xml);
   if (root?.name !== "ListBucketResult") {
     throw unreadable(
@@ -44,14 +47,20 @@ export function parseListing(xml: string): ListingPage {
   }
   const isEncoded = optionalText(root, "EncodingType") === "url";
   const name = (text: string) => (isEncoded ? decodeName(text) : text);
-  const objects = childrenOf(root, "Contents").map((entry) => name(textOf(entry, "Key")));
+  const entries = childrenOf(root, "Contents");
+  const objects = entries.map((entry) => name(textOf(entry, "Key")));
   const prefixes = childrenOf(root, "CommonPrefixes").map((entry) => name(textOf(entry, "Prefix")));
+  const page = { objects, prefixes, ...(withVersions ? { versions: entries.map(versionOf) } : {}) };
   const isTruncated = textOf(root, "IsTruncated");
-  if (isTruncated === "true") {
-    return { objects, prefixes, continuationToken: textOf(root, "NextContinuationToken") };
-  }
+  if (isTruncated === "true") return { ...page, continuationToken: textOf(root, "NextContinuationToken") };
   if (isTruncated !== "false") throw unreadable(`IsTruncated ${JSON.stringify(isTruncated.slice(0, 20))}`);
-  return { objects, prefixes };
+  return page;
+}
+
+/** Joined, since a part of the answer's text would retain all of it. */
+function versionOf(entry: XmlElement): string {
+  const state = optionalText(entry, "ETag")?.replaceAll('"', "") ?? optionalText(entry, "LastModified");
+  return [state, optionalText(entry, "Size")].join(".");
 }
 
 /** Returns the code in the body of an S3 error, such as `NoSuchKey`; undefined if the body is none. */

@@ -84,20 +84,25 @@ export function createS3Store(
     },
   });
 
-  async function list(below: string, signal?: AbortSignal): Promise<ObjectListing> {
+  async function list(below: string, signal?: AbortSignal, withVersions = false): Promise<ObjectListing> {
     const start = prefix + below;
     const objects: string[] = [];
+    const versions: string[] = [];
     const prefixes: string[] = [];
     let token: string | undefined;
     do {
       const url = new URL(`${bucketUrl}?${listingQuery(start, token)}`);
       const label = below === "" ? "/" : below;
-      const page = parseListing(await store.readText(url, label, signal));
-      for (const key of page.objects) if (key !== start) objects.push(key.slice(start.length));
+      const page = parseListing(await store.readText(url, label, signal), withVersions);
+      for (const [index, key] of page.objects.entries()) {
+        if (key === start) continue;
+        objects.push(key.slice(start.length));
+        versions.push(page.versions?.[index] ?? "");
+      }
       for (const key of page.prefixes) prefixes.push(key.slice(start.length, -1));
       token = page.continuationToken;
     } while (token !== undefined);
-    return { objects, prefixes };
+    return { objects, prefixes, ...(withVersions ? { versions } : {}) };
   }
 
   async function urlFor(key: string, seconds: number): Promise<string | undefined> {
