@@ -3,7 +3,7 @@ import { workThrough } from "../../event-loop/work-through.js";
 import { NoAnswerError } from "../files/file-calls.js";
 import { codeOf } from "../files/unreadable-file.js";
 import type { FoundFile, Problem } from "./file-finder.js";
-import { type FileState, fileState, statPath, storeState } from "./file-state.js";
+import { type FileState, fileState, NO_DOCUMENT, statPath, storeState } from "./file-state.js";
 import { compact, type FolderContent, type LocalLook, NO_CONTENT, type WaitingFile } from "./folder.js";
 import type { ListedFile } from "./list-folder.js";
 
@@ -92,8 +92,6 @@ export async function checkFiles(
     fileProblems: compact(fileProblems),
   };
 }
-
-const NO_DOCUMENT = "it is named like a Zarr store: expected zarr.json, .zgroup, .zarray or .zmetadata in it";
 
 function* allOf({ files, waiting }: CheckedFiles): Iterable<ListedFile> {
   const counted = new Set<string>();

@@ -1,3 +1,5 @@
+import type { StoreSettings } from "../bytes/store-settings.js";
+
 /** Finds files and Zarr stores below a folder of this machine or a prefix of a bucket, again and again, with little work if little has changed. */
 export interface FileFinder {
   /** The folder or prefix: an absolute path, or a URL that ends with a slash. For messages. */
@@ -14,7 +16,7 @@ export interface FileFinder {
 /** The result of one look. */
 export interface Findings {
   /**
-   * Sorted by path in UTF-16 code units. The same object as before if nothing is new. Folders that cannot be read have the files that
+   * Sorted by path in UTF-16 code units. The same array object as before if all are. Folders that cannot be read have the files that
    * they had.
    */
   readonly files: readonly FoundFile[];
@@ -37,7 +39,7 @@ export interface FoundFile {
   readonly isStore: boolean;
   /**
    * Identifies the content of a file, such as its size and modification time; of a store the modification times of its root documents.
-   * Undefined if the finder was not asked for versions.
+   * If the content changes, it stays what it was until the file has stood still. Undefined if the finder was not asked for versions.
    */
   readonly version?: string;
 }
@@ -52,4 +54,6 @@ export interface FileFinderOptions {
   readonly exclude?: readonly string[] | undefined;
   /** Whether to tell versions, which takes a look at every file each time. Default false. */
   readonly withVersions?: boolean;
+  /** How buckets are reached. Default: as AWS's own programs do. */
+  readonly stores?: readonly StoreSettings[] | undefined;
 }

@@ -14,6 +14,10 @@ export interface FileState {
 /** Documents of which a Zarr store has at least one. The first that exists changes whenever the others do, in most stores. */
 export const ROOT_DOCUMENTS: readonly string[] = ["zarr.json", ".zmetadata", ".zgroup", ".zarray"];
 
+/** Reason of a problem. */
+export const NO_DOCUMENT =
+  "it is named like a Zarr store: expected zarr.json, .zgroup, .zarray or .zmetadata in it";
+
 const BIG_INTEGERS = { bigint: true } as const;
 const NS_PER_MS = 1_000_000n;
 

@@ -78,3 +78,14 @@ export function createFolder(path: string, isLink = false): Folder {
 export function childPath({ path }: Pick<Folder, "path">, name: string): string {
   return path === "" ? name : [path, name].join("/");
 }
+
+/** Tells if two lists have the same problems, in any order. */
+export function isSameProblems(a: readonly Problem[], b: readonly Problem[]): boolean {
+  if (a === b) return true;
+  const before = new Set(a.map(textOf));
+  return a.length === b.length && b.every((problem) => before.has(textOf(problem)));
+}
+
+function textOf({ path, reason }: Problem): string {
+  return `${path}\n${reason}`;
+}

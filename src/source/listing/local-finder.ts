@@ -52,7 +52,7 @@ export function createLocalFinder(options: FileFinderOptions): FileFinder {
     await walk.run(top);
     if (findings === undefined || hasChanged || !isSameMap(secondWays, walk.secondWays)) {
       secondWays = walk.secondWays;
-      findings = await runCooperatively(gather(top, secondWays));
+      findings = await runCooperatively(gather(top, secondWays, findings));
       hasChanged = false;
     }
     return findings;
@@ -134,7 +134,7 @@ function createWalk(look: LocalLook, signal: AbortSignal | undefined): Walk {
       return [];
     }
     if (first === undefined || folder.path < first) ways.set(folder.identity, folder.path);
-    links.push(...folder.content.folders.filter(({ isLink }) => isLink));
+    for (const child of folder.content.folders) if (child.isLink) links.push(child);
     return folder.content.folders.filter(({ isLink }) => !isLink);
   }
 
@@ -167,7 +167,11 @@ function isSameMap<K, V>(a: ReadonlyMap<K, V>, b: ReadonlyMap<K, V>): boolean {
 }
 
 /** Gathers what is in all folders. */
-function* gather(top: Folder, secondWays: ReadonlyMap<Folder, string>): CooperativeTask<Findings> {
+function* gather(
+  top: Folder,
+  secondWays: ReadonlyMap<Folder, string>,
+  before: Findings | undefined,
+): CooperativeTask<Findings> {
   const files: FoundFile[] = [];
   const problems: Problem[] = [];
   const folders = [top];
@@ -192,5 +196,5 @@ function* gather(top: Folder, secondWays: ReadonlyMap<Folder, string>): Cooperat
     for (const problem of content.fileProblems) problems.push(problem);
     for (const child of content.folders) folders.push(child);
   }
-  return yield* assembleFindings(files, problems);
+  return yield* assembleFindings(files, problems, before);
 }

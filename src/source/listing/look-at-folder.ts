@@ -1,8 +1,14 @@
 import { recordOfStats } from "../directory/file-record.js";
 import { checkFiles } from "./check-files.js";
-import type { Problem } from "./file-finder.js";
 import { statPath } from "./file-state.js";
-import { compact, type Folder, type FolderContent, type LocalLook, NO_CONTENT } from "./folder.js";
+import {
+  compact,
+  type Folder,
+  type FolderContent,
+  isSameProblems,
+  type LocalLook,
+  NO_CONTENT,
+} from "./folder.js";
 import { listFolder } from "./list-folder.js";
 
 /** Age from which on a directory's times tell every later change: file systems have clocks of up to two seconds. */
@@ -65,15 +71,4 @@ function isSameFolders(a: readonly Folder[], b: readonly Folder[]): boolean {
   if (a === b) return true;
   const before = new Set(a);
   return a.length === b.length && b.every((folder) => before.has(folder));
-}
-
-/** Tells if two lists have the same problems, in any order. */
-function isSameProblems(a: readonly Problem[], b: readonly Problem[]): boolean {
-  if (a === b) return true;
-  const before = new Set(a.map(textOf));
-  return a.length === b.length && b.every((problem) => before.has(textOf(problem)));
-}
-
-function textOf({ path, reason }: Problem): string {
-  return `${path}\n${reason}`;
 }

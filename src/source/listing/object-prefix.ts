@@ -1,0 +1,163 @@
+import { ZpublishError } from "../../errors.js";
+import { createSlice } from "../../event-loop/cooperative-task.js";
+import type { ByteStore, ObjectListing } from "../bytes/byte-store.js";
+import { nameProblem } from "../node-name.js";
+import type { FoundFile, Problem } from "./file-finder.js";
+import { NO_DOCUMENT, ROOT_DOCUMENTS } from "./file-state.js";
+import { childPath, compact, isSameProblems } from "./folder.js";
+import type { PathFilter } from "./path-filter.js";
+
+/** A prefix of a bucket as it was found last: a folder, or a Zarr store. */
+export interface Prefix {
+  /** Relative to the root, without slash at the end; empty for the root. */
+  readonly path: string;
+  /** True if it is a store because of its name, whether or not it has a root document. */
+  readonly hasStoreName: boolean;
+  isStore: boolean;
+  /** Number of the look that asked for it last; 0 if none did. */
+  lookedAtIn: number;
+  /** Why it could not be listed in the last look; undefined if it could. */
+  failure: string | undefined;
+  content: PrefixContent;
+}
+
+/** The content of a prefix. */
+export interface PrefixContent {
+  readonly prefixes: readonly Prefix[];
+  /** Files, and stores that need no look. Of a store, itself alone. */
+  readonly files: readonly FoundFile[];
+  readonly problems: readonly Problem[];
+}
+
+/** How prefixes are looked at. */
+export interface PrefixContext {
+  readonly store: ByteStore;
+  readonly filter: PathFilter;
+  readonly withVersions: boolean;
+}
+
+const NO_CONTENT: PrefixContent = Object.freeze({ prefixes: [], files: [], problems: [] });
+
+/** Creates a prefix that was not looked at yet. @param path Relative to the root, empty for the root. */
+export function createPrefix(path: string): Prefix {
+  const hasStoreName = path.endsWith(".zarr");
+  const state = { isStore: hasStoreName, lookedAtIn: 0, failure: undefined };
+  return { path, hasStoreName, ...state, content: NO_CONTENT };
+}
+
+/**
+ * Looks at a prefix: lists it, or asks for the version of a store.
+ * @returns Its content; the same object as before if nothing has changed.
+ * @throws ZpublishError `source-unreadable`; `invalid-config` if the root is a store.
+ */
+export async function lookAtPrefix(
+  context: PrefixContext,
+  prefix: Prefix,
+  signal: AbortSignal | undefined,
+): Promise<PrefixContent> {
+  const { path, content } = prefix;
+  const isRoot = path === "";
+  const isEntered = isRoot || context.filter.entersFolder(path);
+  if (prefix.isStore || !isEntered) {
+    const found = await readStore(context, prefix, signal);
+    prefix.isStore = found !== undefined || prefix.hasStoreName;
+    if (found !== undefined || prefix.isStore || !isEntered) return found ?? withoutDocument(prefix);
+  }
+  const listing = await context.store.list?.(isRoot ? "" : `${path}/`, signal, context.withVersions);
+  if (listing === undefined)
+    throw new ZpublishError("invalid-config", "expected a bucket that can be listed");
+  if (!ROOT_DOCUMENTS.some((name) => listing.objects.includes(name))) {
+    const next = await readListing(context, prefix, listing);
+    return isSameContent(content, next) ? content : next;
+  }
+  if (isRoot) throw new ZpublishError("invalid-config", "expected a folder of datasets, found a Zarr store");
+  prefix.isStore = true;
+  return (await readStore(context, prefix, signal)) ?? NO_CONTENT;
+}
+
+function withoutDocument({ path, hasStoreName, content }: Prefix): PrefixContent {
+  const problems = hasStoreName ? [{ path, reason: NO_DOCUMENT }] : [];
+  return isSameProblems(content.problems, problems) && content.files.length === 0
+    ? content
+    : { ...NO_CONTENT, problems };
+}
+
+/** Reads the state of a store, the version of its first root document; undefined if it has none. @throws ZpublishError `source-unreadable` */
+async function readStore(
+  { store, filter, withVersions }: PrefixContext,
+  { path, content }: Prefix,
+  signal: AbortSignal | undefined,
+): Promise<PrefixContent | undefined> {
+  for (const name of ROOT_DOCUMENTS) {
+    const found = await store.stat(`${path}/${name}`, signal);
+    if (found === undefined) continue;
+    if (!filter.takesStore(path)) return NO_CONTENT;
+    const [known] = content.files;
+    if (!withVersions)
+      return known === undefined ? { ...NO_CONTENT, files: [{ path, isStore: true }] } : content;
+    // The other documents have the attributes.
+    const hasAttributes = name === ".zgroup" || name === ".zarray";
+    const attributes = hasAttributes ? await store.stat(`${path}/.zattrs`, signal) : undefined;
+    const version = [found.version.token, ...(attributes ? [attributes.version.token] : [])].join("_");
+    if (known?.version === version) return content;
+    return { ...NO_CONTENT, files: [{ path, isStore: true, version }] };
+  }
+  return undefined;
+}
+
+async function readListing(
+  { filter, withVersions }: PrefixContext,
+  prefix: Prefix,
+  { objects, prefixes, versions }: ObjectListing,
+): Promise<PrefixContent> {
+  const slice = createSlice();
+  const knownFiles = new Map(prefix.content.files.map((file) => [file.path, file]));
+  const knownPrefixes = new Map(prefix.content.prefixes.map((below) => [below.path, below]));
+  const files: FoundFile[] = [];
+  const found: Prefix[] = [];
+  const problems: Problem[] = [];
+
+  function take(path: string, isStore: boolean, version?: string): void {
+    const known = knownFiles.get(path);
+    if (known?.isStore === isStore && known.version === version) files.push(known);
+    else files.push(version === undefined ? { path, isStore } : { path, isStore, version });
+  }
+
+  for (const [index, name] of objects.entries()) {
+    if (slice.isOver()) await slice.next();
+    const path = childPath(prefix, name);
+    if (!filter.takesFile(path)) continue;
+    const reason = keyProblem(path);
+    if (reason !== undefined) problems.push({ path, reason });
+    else take(path, false, withVersions ? versions?.[index] : undefined);
+  }
+  for (const name of prefixes) {
+    if (slice.isOver()) await slice.next();
+    const path = childPath(prefix, name);
+    const hasStoreName = path.endsWith(".zarr");
+    if (!filter.takesStore(path) && (hasStoreName || !filter.entersFolder(path))) continue;
+    const reason = keyProblem(path);
+    if (reason !== undefined) problems.push({ path, reason });
+    // Without a request: a hundred thousand stores would be as many.
+    else if (hasStoreName && !withVersions) take(path, true);
+    else found.push(knownPrefixes.get(path) ?? createPrefix(path));
+  }
+  return { prefixes: compact(found), files: compact(files), problems: compact(problems) };
+}
+
+/** Returns why something cannot be served under its key; undefined if it can. */
+function keyProblem(path: string): string | undefined {
+  return nameProblem(path) ?? (/[?#]/.test(path) ? 'no location can have "?" or "#" in it' : undefined);
+}
+
+function isSameContent(a: PrefixContent, b: PrefixContent): boolean {
+  return (
+    isSameItems(a.files, b.files) &&
+    isSameItems(a.prefixes, b.prefixes) &&
+    isSameProblems(a.problems, b.problems)
+  );
+}
+
+function isSameItems<T>(a: readonly T[], b: readonly T[]): boolean {
+  return a.length === b.length && a.every((item, index) => item === b[index]);
+}
