@@ -1,20 +1,32 @@
-import { messageOf, ZpublishError } from "../../errors.js";
-import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
-import { workThrough } from "../../event-loop/work-through.js";
+import { ZpublishError } from "../../errors.js";
+import { createSlice } from "../../event-loop/cooperative-task.js";
+import type { ByteStore, ObjectListing } from "../bytes/byte-store.js";
 import { openByteStore } from "../bytes/open-byte-store.js";
 import { withSlash } from "../bytes/store-settings.js";
-import type { FileFinder, FileFinderOptions, Findings, FoundFile, Problem } from "./file-finder.js";
-import { assembleFindings } from "./findings.js";
-import { createPrefix, lookAtPrefix, type Prefix } from "./object-prefix.js";
-import { createPathFilter } from "./path-filter.js";
+import { nameProblem } from "../node-name.js";
+import { type Branch, type BranchContent, createBranchWalk } from "./branch-walk.js";
+import type { FileFinder, FileFinderOptions, FoundFile, Problem } from "./file-finder.js";
+import { NO_DOCUMENT, ROOT_DOCUMENTS } from "./file-state.js";
+import { childPath, compact, isSameProblems } from "./folder.js";
+import { createPathFilter, type PathFilter } from "./path-filter.js";
 
-/** Prefixes that are looked at at a time. */
-const PREFIXES_AT_ONCE = 8;
-/**
- * Prefixes that a look after the first asks for at most: the root, new ones, and those that were not asked for for the longest time. A
- * bucket has no times of its prefixes, and every listing is paid for: 256 a minute are two dollars a day.
- */
-const PREFIXES_PER_LOOK = 256;
+/** A prefix of a bucket: a folder, or a Zarr store. */
+interface Prefix extends Branch<Prefix> {
+  /** True if it is a store because of its name, whether or not it has a root document. */
+  readonly hasStoreName: boolean;
+  isStore: boolean;
+}
+
+type PrefixContent = BranchContent<Prefix>;
+
+/** How prefixes are looked at. */
+interface PrefixContext {
+  readonly store: ByteStore;
+  readonly filter: PathFilter;
+  readonly withVersions: boolean;
+}
+
+const NO_CONTENT: PrefixContent = Object.freeze({ below: [], files: [], problems: [] });
 
 /**
  * Creates the finder of a prefix of a bucket. A prefix that ends in `.zarr` is a store, and no request is made for it unless versions
@@ -25,84 +37,135 @@ const PREFIXES_PER_LOOK = 256;
 export function createObjectFinder(options: FileFinderOptions): FileFinder {
   const { include, exclude, withVersions = false, stores = [] } = options;
   const root = withSlash(options.root);
-  const context = {
+  const context: PrefixContext = {
     ...{ store: openByteStore(root, stores), withVersions },
     filter: createPathFilter(include, exclude),
   };
-  const top = createPrefix("");
-  let findings: Findings | undefined;
-  /** True if something has changed since the findings were made, also in a look that failed. */
-  let hasChanged = true;
-  let looks = 0;
-
-  async function look(signal?: AbortSignal): Promise<Findings> {
-    looks++;
-    await visit(top, signal);
-    if (top.failure !== undefined)
-      throw new ZpublishError("source-unreadable", `the prefix cannot be listed: ${top.failure}`);
-    let left = findings === undefined ? Number.POSITIVE_INFINITY : PREFIXES_PER_LOOK - 1;
-    const due = await runCooperatively(dueBelow(top, looks, withVersions));
-    await workThrough(due.slice(0, left), PREFIXES_AT_ONCE, async (prefix, add) => {
-      if (prefix.lookedAtIn === looks || left-- <= 0) return;
-      await visit(prefix, signal);
-      add(prefix.content.prefixes.filter((below) => below.lookedAtIn === 0));
-    });
-    if (findings === undefined || hasChanged) {
-      findings = await runCooperatively(gather(top, findings));
-      hasChanged = false;
-    }
-    return findings;
-  }
-
-  async function visit(prefix: Prefix, signal: AbortSignal | undefined): Promise<void> {
-    signal?.throwIfAborted();
-    prefix.lookedAtIn = looks;
-    const { content, failure } = prefix;
-    try {
-      prefix.content = await lookAtPrefix(context, prefix, signal);
-      prefix.failure = undefined;
-    } catch (error) {
-      signal?.throwIfAborted();
-      if (error instanceof ZpublishError && error.code === "invalid-config") throw error;
-      prefix.failure = messageOf(error);
-    }
-    if (prefix.content !== content || prefix.failure !== failure) hasChanged = true;
-  }
-
+  const look = createBranchWalk({
+    top: createPrefix(""),
+    lookAt: (prefix, signal) => lookAtPrefix(context, prefix, signal),
+    isDue: ({ isStore }) => withVersions || !isStore,
+  });
   return { root, look, locationOf: (path) => root + path };
 }
 
-/** Returns the prefixes that were not asked for in this look, new ones first, then those of the oldest looks. */
-function* dueBelow(top: Prefix, look: number, withVersions: boolean): CooperativeTask<readonly Prefix[]> {
-  const byLook = new Map<number, Prefix[]>();
-  const all = [...top.content.prefixes];
-  for (let prefix = all.pop(); prefix !== undefined; prefix = all.pop()) {
-    yield;
-    const { isStore, lookedAtIn, content } = prefix;
-    for (const below of content.prefixes) all.push(below);
-    if (lookedAtIn === look || (isStore && !withVersions)) continue;
-    const group = byLook.get(lookedAtIn);
-    if (group === undefined) byLook.set(lookedAtIn, [prefix]);
-    else group.push(prefix);
-  }
-  return [...byLook].sort(([a], [b]) => a - b).flatMap(([, group]) => group);
+function createPrefix(path: string): Prefix {
+  const hasStoreName = path.endsWith(".zarr");
+  const state = { isStore: hasStoreName, lookedAtIn: 0, failure: undefined };
+  return { path, hasStoreName, ...state, content: NO_CONTENT };
 }
 
-/** Gathers what is below all prefixes. */
-function* gather(top: Prefix, before: Findings | undefined): CooperativeTask<Findings> {
-  const files: FoundFile[] = [];
-  const problems: Problem[] = [];
-  const all = [top];
-  for (let prefix = all.pop(); prefix !== undefined; prefix = all.pop()) {
-    yield;
-    const { path, content, failure } = prefix;
-    if (failure !== undefined) problems.push({ path, reason: `it cannot be listed: ${failure}` });
-    for (const file of content.files) {
-      files.push(file);
-      if (files.length % 512 === 0) yield;
-    }
-    for (const problem of content.problems) problems.push(problem);
-    for (const below of content.prefixes) all.push(below);
+/**
+ * Looks at a prefix: lists it, or asks for the version of a store.
+ * @returns Its content; the same object as before if nothing has changed.
+ * @throws ZpublishError `source-unreadable`; `invalid-config` if the root is a store.
+ */
+async function lookAtPrefix(
+  context: PrefixContext,
+  prefix: Prefix,
+  signal: AbortSignal | undefined,
+): Promise<PrefixContent> {
+  const { path, content } = prefix;
+  const isRoot = path === "";
+  const isEntered = isRoot || context.filter.entersFolder(path);
+  if (prefix.isStore || !isEntered) {
+    const found = await readStore(context, prefix, signal);
+    prefix.isStore = found !== undefined || prefix.hasStoreName;
+    if (found !== undefined || prefix.isStore || !isEntered) return found ?? withoutDocument(prefix);
   }
-  return yield* assembleFindings(files, problems, before);
+  const listing = await context.store.list?.(isRoot ? "" : `${path}/`, signal, context.withVersions);
+  if (listing === undefined)
+    throw new ZpublishError("invalid-config", "expected a bucket that can be listed");
+  if (!ROOT_DOCUMENTS.some((name) => listing.objects.includes(name))) {
+    const next = await readListing(context, prefix, listing);
+    return isSameContent(content, next) ? content : next;
+  }
+  if (isRoot) throw new ZpublishError("invalid-config", "expected a folder of datasets, found a Zarr store");
+  prefix.isStore = true;
+  return (await readStore(context, prefix, signal)) ?? NO_CONTENT;
+}
+
+function withoutDocument({ path, hasStoreName, content }: Prefix): PrefixContent {
+  const problems = hasStoreName ? [{ path, reason: NO_DOCUMENT }] : [];
+  return isSameProblems(content.problems, problems) && content.files.length === 0
+    ? content
+    : { ...NO_CONTENT, problems };
+}
+
+/** Reads the state of a store, the version of its first root document; undefined if it has none. @throws ZpublishError `source-unreadable` */
+async function readStore(
+  { store, filter, withVersions }: PrefixContext,
+  { path, content }: Prefix,
+  signal: AbortSignal | undefined,
+): Promise<PrefixContent | undefined> {
+  for (const name of ROOT_DOCUMENTS) {
+    const found = await store.stat(`${path}/${name}`, signal);
+    if (found === undefined) continue;
+    if (!filter.takesStore(path)) return NO_CONTENT;
+    const [known] = content.files;
+    if (!withVersions)
+      return known === undefined ? { ...NO_CONTENT, files: [{ path, isStore: true }] } : content;
+    // The other documents have the attributes.
+    const hasAttributes = name === ".zgroup" || name === ".zarray";
+    const attributes = hasAttributes ? await store.stat(`${path}/.zattrs`, signal) : undefined;
+    const version = [found.version.token, ...(attributes ? [attributes.version.token] : [])].join("_");
+    if (known?.version === version) return content;
+    return { ...NO_CONTENT, files: [{ path, isStore: true, version }] };
+  }
+  return undefined;
+}
+
+async function readListing(
+  { filter, withVersions }: PrefixContext,
+  prefix: Prefix,
+  { objects, prefixes, versions }: ObjectListing,
+): Promise<PrefixContent> {
+  const slice = createSlice();
+  const knownFiles = new Map(prefix.content.files.map((file) => [file.path, file]));
+  const knownPrefixes = new Map(prefix.content.below.map((below) => [below.path, below]));
+  const files: FoundFile[] = [];
+  const found: Prefix[] = [];
+  const problems: Problem[] = [];
+
+  function take(path: string, isStore: boolean, version?: string): void {
+    const known = knownFiles.get(path);
+    if (known?.isStore === isStore && known.version === version) files.push(known);
+    else files.push(version === undefined ? { path, isStore } : { path, isStore, version });
+  }
+
+  for (const [index, name] of objects.entries()) {
+    if (slice.isOver()) await slice.next();
+    const path = childPath(prefix, name);
+    if (!filter.takesFile(path)) continue;
+    const reason = keyProblem(path);
+    if (reason !== undefined) problems.push({ path, reason });
+    else take(path, false, withVersions ? versions?.[index] : undefined);
+  }
+  for (const name of prefixes) {
+    if (slice.isOver()) await slice.next();
+    const path = childPath(prefix, name);
+    const hasStoreName = path.endsWith(".zarr");
+    if (!filter.takesStore(path) && (hasStoreName || !filter.entersFolder(path))) continue;
+    const reason = keyProblem(path);
+    if (reason !== undefined) problems.push({ path, reason });
+    // Without a request: a hundred thousand stores would be as many.
+    else if (hasStoreName && !withVersions) take(path, true);
+    else found.push(knownPrefixes.get(path) ?? createPrefix(path));
+  }
+  return { below: compact(found), files: compact(files), problems: compact(problems) };
+}
+
+/** Returns why something cannot be served under its key; undefined if it can. */
+function keyProblem(path: string): string | undefined {
+  return nameProblem(path) ?? (/[?#]/.test(path) ? 'no location can have "?" or "#" in it' : undefined);
+}
+
+function isSameContent(a: PrefixContent, b: PrefixContent): boolean {
+  return (
+    isSameItems(a.files, b.files) && isSameItems(a.below, b.below) && isSameProblems(a.problems, b.problems)
+  );
+}
+
+function isSameItems<T>(a: readonly T[], b: readonly T[]): boolean {
+  return a.length === b.length && a.every((item, index) => item === b[index]);
 }

@@ -105,7 +105,7 @@ t.test("names that no location can have, and prefixes that cannot be listed, are
       ': expected a name, received ""',
       '#: no location can have "?" or "#" in it',
       'a?.nc: no location can have "?" or "#" in it',
-      /^bad: it cannot be listed: .*AccessDenied/,
+      /^bad: it cannot be read: .*AccessDenied/,
     ]);
   }
   origin.setFault(() => undefined);
