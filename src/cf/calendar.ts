@@ -94,6 +94,15 @@ const NO_LEAP = fixedCalendar(MONTH_STARTS);
 const ALL_LEAP = fixedCalendar(MONTH_STARTS.map((start, month) => (month < 2 ? start : start + 1)));
 const THIRTY_DAYS = fixedCalendar(Array.from({ length: 13 }, (_, month) => month * 30));
 
+/**
+ * Tells whether times in two calendars, counted since their day 0, are the same dates: in one calendar, or if the least of them is behind
+ * the Julian days of the standard one.
+ */
+export function isSameCalendar(a: Calendar, b: Calendar, leastDays: number): boolean {
+  const isHistory = (calendar: Calendar) => calendar === STANDARD || calendar === PROLEPTIC_GREGORIAN;
+  return a === b || (isHistory(a) && isHistory(b) && leastDays >= GREGORIAN_BEGIN);
+}
+
 /** The calendars of the CF conventions (section 4.4.1) by their names. */
 export const CALENDARS: Readonly<Record<string, Calendar>> = Object.freeze({
   standard: STANDARD,
