@@ -2,18 +2,17 @@ import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import t from "tap";
 import { createDecodedCache } from "../../src/codec/decoded-cache.js";
-import { gather } from "../../src/codec/gather.js";
 import { CHUNK_HEADROOM_BYTES } from "../../src/codec/made-chunk.js";
 import { makeChunk } from "../../src/codec/make-chunk.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import { ZpublishError } from "../../src/errors.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
 import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/plan/create-encoding-plan.js";
-import type { EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
 import { combineVersions } from "../../src/zarr/plan/stored-chunks-of.js";
 import { effort } from "../effort.js";
 import { storedArray } from "../zarr/stored-array.js";
-import { arrayBytes, gridPositions, mixedReaderOf, readerOf } from "./stored-chunks.js";
+import { decodeAll, decodeServed, readServed } from "./served-array.js";
+import { arrayBytes, mixedReaderOf, readerOf } from "./stored-chunks.js";
 
 const CODEC_CHAINS: CodecSpec[][] = [
   [],
@@ -24,41 +23,6 @@ const CODEC_CHAINS: CodecSpec[][] = [
   ],
   [{ id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 }, { id: "crc32c" }],
 ];
-
-/** What a client that knows only the plan's served side reads: items of the array in C order, and the padding. */
-async function readServed(
-  plan: EncodingPlan,
-  steps: EncodingPlan["decode"],
-  serve: (coords: readonly number[]) => Promise<Uint8Array | undefined>,
-): Promise<{ array: Uint8Array; padding: boolean }> {
-  const { shape, served, itemSize } = plan;
-  const fill = plan.fillItem ?? new Uint8Array(itemSize);
-  const array = new Uint8Array(shape.reduce((product, length) => product * length, itemSize));
-  for (let at = 0; at < array.length; at += itemSize) array.set(fill, at);
-  const whole = {
-    bytes: array,
-    origin: shape.map(() => 0),
-    chunkShape: shape,
-    axisOrder: shape.map((_, axis) => axis),
-  };
-  let padding = true;
-  for (const coords of gridPositions(served.gridShape)) {
-    const bytes = await serve(coords);
-    if (bytes === undefined) continue;
-    const raw = await decodeSteps(bytes, steps, "client");
-    const origin = coords.map((index, axis) => index * served.chunkShape[axis]!);
-    const chunk = { bytes: raw, origin, chunkShape: served.chunkShape, axisOrder: served.axisOrder };
-    gather(chunk, whole, shape, itemSize);
-    // Padding: everything of the chunk that the array does not cover.
-    const covered = { ...chunk, bytes: new Uint8Array(raw.length) };
-    gather({ ...whole, bytes: new Uint8Array(array.length).fill(1) }, covered, shape, itemSize);
-    for (let at = 0; at < raw.length; at += itemSize) {
-      if (covered.bytes[at] === 1) continue;
-      padding &&= Buffer.compare(raw.subarray(at, at + itemSize), fill) === 0;
-    }
-  }
-  return { array, padding };
-}
 
 const cases = fc.integer({ min: 0, max: 3 }).chain((dimensions) => {
   const lengths = fc.array(fc.integer({ min: 1, max: 7 }), { minLength: dimensions, maxLength: dimensions });
@@ -125,33 +89,6 @@ t.test("whatever the plan, clients read the same array, padded with fill", async
   );
   t.pass();
 });
-
-/** Steps that undo the whole stored chain. */
-function decodeAll(stored: ReturnType<typeof storedArray>): EncodingPlan["decode"] {
-  return createEncodingPlan(
-    { ...stored, compressorCount: 0, codecs: [...stored.codecs] },
-    { compressor: null, filters: null },
-  ).plan.decode;
-}
-
-/** Steps that undo what is served: what the document tells a client. */
-function decodeServed(
-  stored: ReturnType<typeof storedArray>,
-  chunkShape: number[] | undefined,
-  compressor: CodecSpec | null | undefined,
-): EncodingPlan["decode"] {
-  const { document, plan } = createEncodingPlan(stored, { chunkShape, compressor });
-  const codecs = [
-    ...(document.filters ?? []),
-    ...(document.compressor === null ? [] : [document.compressor]),
-  ];
-  return decodeAll({
-    ...stored,
-    chunkShape: plan.served.chunkShape,
-    axisOrder: plan.served.axisOrder,
-    codecs,
-  });
-}
 
 const RAW: EncodingRequest = { chunkShape: [10, 12], compressor: null };
 
