@@ -60,7 +60,7 @@ export async function readPieces(
     // Pieces seldom end where a chunk of the joined array does: its neighbour needs them, too.
     const isKept = plan.kind === "rechunk" || variant === PIECED;
     for (const piece of pieces) {
-      if (isReadByWorkers(piece)) continue;
+      if (isReadByWorkers(piece) || unread.has(keyOf(piece))) continue;
       const read = () => readPiece(plan, piece, `${name}\n${piece.part}`, isKept, reading);
       unread.set(keyOf(piece), () =>
         readNamed(`${storedChunkName(plan, coords)}: ${pieceName(piece)}`, read()),
