@@ -17,6 +17,8 @@ export interface Config {
   readonly datasets: readonly DatasetConfig[];
   /** Folders and prefixes whose datasets come and go, in the order configured. */
   readonly collections: readonly CollectionConfig[];
+  /** What holds for datasets of plugins unless they say otherwise; datasets and collections have it already. Default: nothing. */
+  readonly datasetDefaults?: DatasetDefaults;
   readonly plugins: readonly PluginConfig[];
   /** Empty, or begins with a slash and ends without one. */
   readonly rootPath: string;
@@ -142,6 +144,9 @@ export interface DatasetConfig {
   /** How files become one dataset. Then `location` is a pattern, such as `/data/sst-*.nc`, or a folder. */
   readonly join?: JoinConfig;
 }
+
+/** Parts of a dataset's configuration that hold for all datasets. */
+export type DatasetDefaults = Pick<DatasetConfig, "stores" | "references" | "overviews">;
 
 /** How several files become one dataset. */
 export interface JoinConfig {

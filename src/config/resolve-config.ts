@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import type { CollectionConfig, Config, DatasetConfig } from "./config.js";
+import type { Config, DatasetDefaults } from "./config.js";
 import { type ConfigFile, readConfigFile } from "./config-file.js";
 import { DEFAULT_OVERVIEWS } from "./dataset-schema.js";
 import { optionConfig } from "./option-config.js";
@@ -45,26 +45,22 @@ export function resolveArguments(
     problems.push(`${flagOf(given)}: expected ${flagOf(missing)} with it, received none`);
   }
   if (problems.length > 0) throw configError(problems);
+  const defaults = defaultsOf(file, values.overviews);
   return deepFreeze({
     ...optionConfig(values),
-    datasets: datasets.map((each) => withDefaults(each, file, values.overviews)),
-    collections: collections.map((each) => withDefaults(each, file, values.overviews)),
+    datasets: datasets.map((each) => ({ ...defaults, ...each })),
+    collections: collections.map((each) => ({ ...defaults, ...each })),
+    ...(Object.keys(defaults).length === 0 ? {} : { datasetDefaults: defaults }),
     plugins,
   });
 }
 
-/** Adds what holds for all datasets. @param overviews True if datasets that say nothing have overviews. */
-function withDefaults<T extends DatasetConfig | CollectionConfig>(
-  dataset: T,
-  file: ConfigFile | undefined,
-  overviews: boolean,
-): T {
-  const references = dataset.references ?? file?.references;
+/** Returns what holds for all datasets. @param overviews True if datasets that say nothing have overviews. */
+function defaultsOf(file: ConfigFile | undefined, overviews: boolean): DatasetDefaults {
   return {
-    ...dataset,
     ...(file === undefined || file.stores.length === 0 ? {} : { stores: file.stores }),
-    ...(references === undefined ? {} : { references }),
-    ...(overviews && dataset.overviews === undefined ? { overviews: DEFAULT_OVERVIEWS } : {}),
+    ...(file?.references === undefined ? {} : { references: file.references }),
+    ...(overviews ? { overviews: DEFAULT_OVERVIEWS } : {}),
   };
 }
 

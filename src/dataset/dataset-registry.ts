@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { DatasetConfig } from "../config/config.js";
 import { ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
@@ -11,6 +12,7 @@ import {
   listAtStart,
   openProviders,
   type ProviderHandle,
+  type ProviderKey,
   type ProviderSpec,
   type ProviderStats,
   releaseProviders,
@@ -40,7 +42,7 @@ export interface DatasetRegistry extends Datasets {
   /** Returns the slot of a configuration, for another registry to take over; undefined if there is none. */
   slotOf(config: DatasetConfig): Slot | undefined;
   /** Returns the provider with a key, for another registry to take over; undefined if there is none. */
-  providerOf(key: unknown): ProviderHandle | undefined;
+  providerOf(key: ProviderKey): ProviderHandle | undefined;
   readonly stats: DatasetStats;
   /** Closes the datasets that no other registry has. */
   close(): Promise<void>;
@@ -202,7 +204,8 @@ async function createRegistry(
       const slot = slots.get(config.id);
       return slot?.dataset.isOf(config) ? slot : undefined;
     },
-    providerOf: (key) => handles.find((handle) => handle.key === key),
+    providerOf: ({ owner, config }) =>
+      handles.find(({ key }) => key.owner === owner && isDeepStrictEqual(key.config, config)),
     get stats() {
       let open = provided.slots().length;
       for (const { dataset } of slots.values()) if (dataset.snapshot() !== undefined) open++;

@@ -81,6 +81,7 @@ function configOf(options: ServerOptions): ServerConfig {
           },
     datasets: datasets.map((dataset) => datasetConfig(dataset, stores)),
     collections: collections.map((collection) => withStores(collection, stores)),
+    ...(stores.length === 0 ? {} : { datasetDefaults: { stores } }),
     plugins: plugins.map(pluginOrConfig),
     logLevel: typeof log === "string" ? log : "info",
   };

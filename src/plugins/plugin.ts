@@ -23,8 +23,8 @@ export interface Plugin {
    */
   routes?(context: PluginContext): readonly Route[] | Promise<readonly Route[]>;
   /**
-   * Returns the datasets that it publishes. The server calls it once, before `routes`, and does not start if it throws. At a reload, a
-   * plugin whose configuration is the same is not called again.
+   * Returns the datasets that it publishes. The server calls it before `routes`, and does not start if it throws. At a reload, it is
+   * called again only if the plugin's configuration or what holds for all datasets has changed.
    */
   datasets?(context: ProviderContext): PluginDatasets | Promise<PluginDatasets>;
   /** Closes the plugin, after its last request is answered: the server closes, or a reload drops the plugin. */

@@ -20,6 +20,7 @@ import { createKeptIndexes } from "../source/formats/kept-indexes.js";
 import type { Freshness } from "../source/objects/fresh-objects.js";
 import { type OpenSourceOptions, openSource } from "../source/open-source.js";
 import { type AppPlugins, loadAppPlugins } from "./app-plugins.js";
+import { providersOf } from "./app-providers.js";
 import { separateFolders } from "./separate-folders.js";
 import type { ServerConfig } from "./server-config.js";
 import { assertSingle, singleRoutes } from "./single-routes.js";
@@ -86,6 +87,8 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
       progress: parts.progress,
       onChange: parts.onChange,
       scheduler,
+      providers: providersOf(config, plugins.plugins, parts.datasetLog),
+      maxOpenDatasets: config.limits.maxOpenDatasets,
       former: former?.datasets,
       openSource: async (dataset: GivenDataset) =>
         dataset.source ?? openSource(dataset.location, { ...sourceOptions(dataset, config), kept }),

@@ -10,10 +10,16 @@ const START_TIMEOUT_MS = 3_000;
 /** Time that closing waits for a provider. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
+/** Identity of a provider: one of a former registry that has the same is taken over. */
+export interface ProviderKey {
+  /** The plugin, or the kind of provider; compared by identity. */
+  readonly owner: unknown;
+  /** Its configuration, compared by value. */
+  readonly config: unknown;
+}
+
 /** A provider to be used. */
-export interface ProviderSpec {
-  /** Identity of its configuration, compared by `===`: a provider of a former registry that has the same is taken over. */
-  readonly key: unknown;
+export interface ProviderSpec extends ProviderKey {
   /** @throws if the provider cannot be used at all: the server does not start. */
   create(): DatasetProvider | Promise<DatasetProvider>;
 }
@@ -27,7 +33,7 @@ export interface OpenFailure {
 
 /** A provider with its ids and its open datasets. All registries that have the provider share it. */
 export interface ProviderHandle {
-  readonly key: unknown;
+  readonly key: ProviderKey;
   readonly provider: DatasetProvider;
   readonly list: ProviderList;
   /** Open datasets by id, with the prefix. */
@@ -71,14 +77,14 @@ export interface ProviderParts {
 export async function openProviders(
   specs: readonly ProviderSpec[],
   parts: ProviderParts,
-  takeOver: (key: unknown) => ProviderHandle | undefined,
+  takeOver: (key: ProviderKey) => ProviderHandle | undefined,
 ): Promise<ProviderHandle[]> {
   const handles: ProviderHandle[] = [];
   try {
     for (const spec of specs) {
-      const known = takeOver(spec.key);
+      const known = takeOver(spec);
       if (known !== undefined) known.owners++;
-      handles.push(known ?? createProviderHandle(spec.key, await spec.create(), parts));
+      handles.push(known ?? createProviderHandle(spec, await spec.create(), parts));
     }
   } catch (error) {
     await releaseProviders(handles);
@@ -107,7 +113,7 @@ export async function releaseProviders(handles: readonly ProviderHandle[]): Prom
 }
 
 function createProviderHandle(
-  key: unknown,
+  { owner, config }: ProviderKey,
   provider: DatasetProvider,
   { scheduler, log }: ProviderParts,
 ): ProviderHandle {
@@ -128,7 +134,7 @@ function createProviderHandle(
   }
 
   return {
-    key,
+    key: { owner, config },
     provider,
     list,
     slots,
