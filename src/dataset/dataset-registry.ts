@@ -30,7 +30,7 @@ export interface DatasetRegistry extends Datasets {
   /**
    * Prepares a dataset for a request: opens it, or refreshes it after a time without requests. Undefined if the request
    * need not wait, or if there is no such dataset.
-   * @throws ZpublishError if it cannot be opened.
+   * @throws ZpublishError if it cannot be opened; `not-found` if it turns out that no provider has it.
    */
   ready(id: string): Promise<void> | undefined;
   /**
@@ -131,7 +131,8 @@ async function createRegistry(
 
   async function readyProvided(id: string): Promise<void> {
     const slot = await provided.open(id);
-    if (slot !== undefined) await readySlot(slot);
+    if (slot === undefined) throw notFound(id);
+    await readySlot(slot);
   }
 
   function readySlot(slot: Slot): Promise<void> | undefined {
