@@ -144,7 +144,8 @@ function responses(
     answers.push(["412", reference(`PreconditionFailed${suffix}`)]);
     if (ranged) answers.push(["416", reference(`RangeNotSatisfiable${suffix}`)]);
   }
-  if (parameters.length > 0) answers.push(["422", reference(`InvalidPath${suffix}`)]);
+  if (parameters.length > 0 || route.operation.query !== undefined)
+    answers.push(["422", reference(`InvalidPath${suffix}`)]);
   answers.push(["500", reference(`InternalError${suffix}`)], ["503", reference(`Unavailable${suffix}`)]);
   return Object.fromEntries(answers);
 }

@@ -1,5 +1,5 @@
 import type { ChunkService } from "../chunk/chunk-service.js";
-import type { DatasetSnapshot, Datasets } from "../dataset/dataset.js";
+import type { Datasets } from "../dataset/dataset.js";
 import type { DatasetPath } from "../dataset/dataset-path.js";
 import type { DocumentPieces } from "../http/create-document.js";
 import type { Document } from "../http/document.js";
@@ -48,18 +48,18 @@ export interface PluginContext {
   /** Makes a document of bytes or text. */
   createDocument(content: Uint8Array | string, contentType: string): Document;
   /**
-   * Returns a document about a snapshot, made once per key and kept as long as the snapshot. If that takes longer than a few
-   * milliseconds, other requests are answered in between.
+   * Returns a document about a snapshot, or the array of `datasets.ids()`, made once per key and kept as long as that object. If that
+   * takes longer than a few milliseconds, other requests are answered in between.
    * @param pieces Makes the text, a large one piece by piece. All requests that wait get its error.
    */
   document(
-    snapshot: DatasetSnapshot,
+    snapshot: object,
     key: string,
     contentType: string,
     pieces: () => DocumentPieces,
   ): Document | Promise<Document>;
-  /** Returns `value()`, made once per snapshot and key and kept as long as the snapshot. */
-  memo<T>(snapshot: DatasetSnapshot, key: string, value: () => T): T;
+  /** Returns `value()`, made once per snapshot, or array of ids, and key, and kept as long as that object. */
+  memo<T>(snapshot: object, key: string, value: () => T): T;
   /** Returns all routes of the server, complete once it answers requests. */
   routes(): readonly Route[];
   /** Title of the service, for pages. */

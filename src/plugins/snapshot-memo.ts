@@ -1,17 +1,16 @@
-import type { DatasetSnapshot } from "../dataset/dataset.js";
 import { startCooperatively } from "../event-loop/cooperative-task.js";
 import { documentSteps } from "../http/create-document.js";
 import type { Document } from "../http/document.js";
 import type { PluginContext } from "./plugin.js";
 
-/** Values and documents of snapshots by key. A snapshot that is no longer used releases them. */
+/** Values and documents of snapshots, and of lists of ids, by key. What is no longer used releases them. */
 export type SnapshotMemo = Pick<PluginContext, "memo" | "document">;
 
 /** Creates an empty memo. */
 export function createSnapshotMemo(): SnapshotMemo {
-  const memos = new WeakMap<DatasetSnapshot, Map<string, unknown>>();
+  const memos = new WeakMap<object, Map<string, unknown>>();
 
-  function memo<T>(snapshot: DatasetSnapshot, key: string, value: () => T): T {
+  function memo<T>(snapshot: object, key: string, value: () => T): T {
     let values = memos.get(snapshot);
     if (values === undefined) {
       values = new Map();

@@ -20,7 +20,7 @@ t.test("GET answers with what every answer has", async (t) => {
       {
         "access-control-allow-origin": "*",
         "access-control-expose-headers":
-          "Content-Range, Content-Length, Content-Encoding, ETag, Accept-Ranges, Server-Timing",
+          "Content-Range, Content-Length, Content-Encoding, ETag, Accept-Ranges, Link, Server-Timing",
         "cross-origin-resource-policy": "cross-origin",
         "x-content-type-options": "nosniff",
         "cache-control": /./,

@@ -5,7 +5,7 @@ import { headerField } from "./header-field.js";
 export const ALLOWED_METHODS = "GET, HEAD, OPTIONS";
 const ALLOWED_HEADERS = "Range, If-None-Match, If-Match, Authorization";
 const EXPOSED_HEADERS =
-  "Content-Range, Content-Length, Content-Encoding, ETag, Accept-Ranges, Server-Timing, X-Request-Id";
+  "Content-Range, Content-Length, Content-Encoding, ETag, Accept-Ranges, Link, Server-Timing, X-Request-Id";
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
 
 /** Header lines that let pages of other origins read the answers. */

@@ -1,17 +1,16 @@
 import type { DatasetSnapshot } from "../../dataset/dataset.js";
 import { findGroup } from "../../dataset/find-group.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
-import type { Document } from "../../http/document.js";
 import type { RouteRequest } from "../../http/reply.js";
 import type { Route, RouteOperation } from "../../http/routing/route.js";
 import type { JsonValue } from "../../json/json-value.js";
-import { stringifyJson } from "../../json/stringify-json.js";
 import type { Group } from "../../model/data-tree.js";
 import { packageVersion } from "../../observe/package-version.js";
 import { listingPieces } from "../../pages/listing.js";
 import { documentReply, largeJsonReply } from "../document-reply.js";
 import type { Plugin, PluginContext } from "../plugin.js";
 import { overviewsOf } from "../store-place.js";
+import { createDatasetList } from "./dataset-list.js";
 import { datasetDictSteps, datasetSchemaSteps } from "./group-documents.js";
 import { DICT_SCHEMA, INFO_SCHEMA, NAMES_SCHEMA } from "./json-schemas.js";
 import { createPageReplies, storesOf } from "./page-replies.js";
@@ -67,7 +66,6 @@ const GROUP_DOCUMENTS: readonly GroupDocument[] = [
 function createRoutes(context: PluginContext): readonly Route[] {
   const { datasets } = context;
   const pages = createPageReplies(context);
-  const datasetIds = createDatasetIds(context);
 
   function snapshotOf({ params }: RouteRequest): DatasetSnapshot {
     return datasets.get(params.dataset_id as string);
@@ -101,17 +99,7 @@ function createRoutes(context: PluginContext): readonly Route[] {
   });
 
   return [
-    {
-      path: "/datasets",
-      priority: "page",
-      operation: {
-        summary: "Ids of all datasets, in the order configured",
-        contentType: JSON_TYPE,
-        schema: NAMES_SCHEMA,
-        ranged: true,
-      },
-      handler: () => ({ kind: "document", document: datasetIds() }),
-    },
+    createDatasetList(context),
     {
       path: DATASET,
       priority: "page",
@@ -202,22 +190,4 @@ function* listSteps(names: Iterable<string>): CooperativeTask<JsonValue> {
     list.push(name);
   }
   return list;
-}
-
-/** Returns the list of ids as a document that stays the same while they do, and so keeps its compressed forms. */
-function createDatasetIds({ datasets, createDocument }: PluginContext): () => Document {
-  let ids: readonly string[] | undefined;
-  let text: string | undefined;
-  let document: Document | undefined;
-  return () => {
-    const current = datasets.ids();
-    if (document !== undefined && current === ids) return document;
-    ids = current;
-    const currentText = stringifyJson(current);
-    if (document === undefined || currentText !== text) {
-      text = currentText;
-      document = createDocument(currentText, JSON_TYPE);
-    }
-    return document;
-  };
 }

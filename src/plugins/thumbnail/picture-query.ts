@@ -1,13 +1,13 @@
 import { COLOUR_SCALES, type ColourScaleName, isColourScaleName } from "../../colour/colour-scales.js";
-import { ZpublishError } from "../../errors.js";
 import type { QueryParameter } from "../../http/routing/route.js";
 import { DEFAULT_PICTURE_SIZE } from "../../pages/pictures/choose-picture.js";
 import type { PictureStyle } from "../../pages/pictures/plan-picture.js";
+import { readInteger, readQuery, wrongParameter } from "../read-query.js";
 
 const MIN_SIZE = 64;
 const MAX_SIZE = 1024;
-/** Characters of a wrong parameter that the answer quotes. */
-const MAX_SHOWN_INPUT = 100;
+/** Beginning of the names of indices. */
+const INDEX = "index.";
 
 /** Query of a picture. */
 export interface PictureQuery extends PictureStyle {
@@ -43,23 +43,22 @@ export const PICTURE_PARAMETERS: Readonly<Record<string, QueryParameter>> = {
  * @throws ZpublishError `invalid-query`
  */
 export function parsePictureQuery(query: string): PictureQuery {
+  const values = readQuery(
+    query,
+    (name) => name.startsWith(INDEX) || Object.hasOwn(PICTURE_PARAMETERS, name),
+    [...Object.keys(PICTURE_PARAMETERS), `${INDEX}{dimension}`],
+  );
   const indices = new Map<string, number>();
-  const values = new Map<string, string>();
-  for (const [name, value] of new URLSearchParams(query)) {
-    if (name === "token") continue;
-    const dim = name.startsWith("index.") ? name.slice("index.".length) : undefined;
-    if (dim === undefined && !Object.hasOwn(PICTURE_PARAMETERS, name)) {
-      const known = [...Object.keys(PICTURE_PARAMETERS), "index.{dimension}"].join(", ");
-      throw wrong(name, "unknown_parameter", `one of ${known}`, name);
-    }
-    if (values.has(name)) throw wrong(name, "repeated_parameter", "the parameter once", value);
-    values.set(name, value);
-    if (dim !== undefined)
-      indices.set(dim, integer(name, value, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER));
+  for (const [name, value] of values) {
+    if (name.startsWith(INDEX))
+      indices.set(
+        name.slice(INDEX.length),
+        readInteger(name, value, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+      );
   }
   const size = values.get("size");
   return {
-    size: size === undefined ? DEFAULT_PICTURE_SIZE : integer("size", size, MIN_SIZE, MAX_SIZE),
+    size: size === undefined ? DEFAULT_PICTURE_SIZE : readInteger("size", size, MIN_SIZE, MAX_SIZE),
     range: rangeOf(values.get("range")),
     scale: scaleOf(values.get("scale")),
     isReversed: booleanOf("reversed", values.get("reversed")),
@@ -88,31 +87,14 @@ export function placeAt(
         others.length === 0
           ? "no index, since the picture shows all dimensions"
           : `an index of ${others.join(", ")}`;
-      throw wrong(`index.${dim}`, "unknown_dimension", expected, dim);
+      throw wrongParameter(`index.${dim}`, "unknown_dimension", expected, dim);
     }
     const length = shape[axis] as number;
     if (index < -length || index >= length)
-      throw wrong(`index.${dim}`, "index_error", `${-length} to ${length - 1}`, `${index}`);
+      throw wrongParameter(`index.${dim}`, "index_error", `${-length} to ${length - 1}`, `${index}`);
     place[axis] = index < 0 ? index + length : index;
   }
   return place;
-}
-
-/** Creates the error of a parameter that does not apply. */
-export function wrong(parameter: string, type: string, expected: string, received: string): ZpublishError {
-  const input = received.length > MAX_SHOWN_INPUT ? `${received.slice(0, MAX_SHOWN_INPUT)}…` : received;
-  const message = `Expected ${expected}, received '${input}'`;
-  return new ZpublishError("invalid-query", message, {
-    details: { parameter: parameter.slice(0, MAX_SHOWN_INPUT), type, input },
-  });
-}
-
-function integer(name: string, text: string, least: number, greatest: number): number {
-  const value = /^-?\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
-  if (value >= least && value <= greatest) return value;
-  const expected =
-    least === Number.MIN_SAFE_INTEGER ? "an integer" : `an integer from ${least} to ${greatest}`;
-  throw wrong(name, "int_parsing", expected, text);
 }
 
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
@@ -124,16 +106,16 @@ function rangeOf(text: string | undefined): readonly [number, number] | undefine
     NUMBER.test(part) ? Number(part) : Number.NaN,
   );
   if (parts.length === 2 && low < high && Number.isFinite(high - low)) return [low, high];
-  throw wrong("range", "range", "two numbers 'low,high', the first less than the second", text);
+  throw wrongParameter("range", "range", "two numbers 'low,high', the first less than the second", text);
 }
 
 function scaleOf(name: string | undefined): ColourScaleName | undefined {
   if (name === undefined || isColourScaleName(name)) return name;
-  throw wrong("scale", "enum", `one of ${SCALE_NAMES.join(", ")}`, name);
+  throw wrongParameter("scale", "enum", `one of ${SCALE_NAMES.join(", ")}`, name);
 }
 
 function booleanOf(name: string, text: string | undefined): boolean {
   if (text === undefined || text === "false") return false;
   if (text === "true") return true;
-  throw wrong(name, "bool_parsing", "true or false", text);
+  throw wrongParameter(name, "bool_parsing", "true or false", text);
 }

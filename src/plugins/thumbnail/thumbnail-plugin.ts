@@ -9,7 +9,8 @@ import { choosePicture, type PictureChoice } from "../../pages/pictures/choose-p
 import { pictureFlips, readDirection } from "../../pages/pictures/picture-flips.js";
 import { type PictureStyle, planPicture } from "../../pages/pictures/plan-picture.js";
 import type { Plugin, PluginContext } from "../plugin.js";
-import { PICTURE_PARAMETERS, parsePictureQuery, placeAt, wrong } from "./picture-query.js";
+import { wrongParameter } from "../read-query.js";
+import { PICTURE_PARAMETERS, parsePictureQuery, placeAt } from "./picture-query.js";
 
 /** Planned pictures that are kept per snapshot, some kilobytes each: one for each variable and style. */
 const MAX_PLANS = 512;
@@ -56,7 +57,12 @@ async function servePicture(context: PluginContext, { params, query }: RouteRequ
   if (plane === undefined) assertNoScale(style, "the picture is a line");
   else if (isCategorical(array.variable.attrs)) {
     if (style.range !== undefined)
-      throw wrong("range", "not_applicable", "no range, since values are categories", `${style.range}`);
+      throw wrongParameter(
+        "range",
+        "not_applicable",
+        "no range, since values are categories",
+        `${style.range}`,
+      );
     assertNoScale(style, "values are categories");
   }
   const shown = plane === undefined ? [0] : [plane.y, plane.x];
@@ -68,8 +74,9 @@ async function servePicture(context: PluginContext, { params, query }: RouteRequ
 
 /** @throws ZpublishError `invalid-query` */
 function assertNoScale({ scale, isReversed }: PictureStyle, reason: string): void {
-  if (scale !== undefined) throw wrong("scale", "not_applicable", `no scale, since ${reason}`, scale);
-  if (isReversed) throw wrong("reversed", "not_applicable", `no scale, since ${reason}`, "true");
+  if (scale !== undefined)
+    throw wrongParameter("scale", "not_applicable", `no scale, since ${reason}`, scale);
+  if (isReversed) throw wrongParameter("reversed", "not_applicable", `no scale, since ${reason}`, "true");
 }
 
 /** Returns the direction of a coordinate, read once per snapshot. A failure is not kept. */
