@@ -14,7 +14,10 @@ export interface PartChunks {
   readonly store: string;
   /** Path of the array. */
   readonly path: string;
-  /** The joined axis, along which the array grows. Versions of chunks name the parts that they are made of. */
+  /**
+   * The joined axis, along which the array grows; -1 for an array without it, which is that of one part. Versions of chunks name the
+   * parts that they are made of.
+   */
   readonly axis: number;
   /** Returns the same reader at each call. */
   readonly openReader: () => PartChunkReader;

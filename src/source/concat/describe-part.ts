@@ -7,10 +7,10 @@ import { coordinateProblem, readCoordinate } from "./read-coordinate.js";
 
 /**
  * Describes a part, and reads the values of its coordinates. A coordinate that is too long, or that cannot be decoded, has no values,
- * unless it lies along the joined dimension: that one has to be read.
+ * unless it is that of the joined dimension, which has to be read.
  * @param name As in `PartDescription`.
  * @param dimension The joined dimension, if parts have it.
- * @throws ZpublishError `unsupported` if a coordinate along the joined dimension cannot be read; the error of a failed read
+ * @throws ZpublishError `unsupported` if that of the joined dimension cannot be read; the error of a failed read
  */
 export async function describePart(
   name: string,
@@ -38,6 +38,6 @@ async function describeArray(
   if (!isCoordinate) return { stored, dims };
   const problem = coordinateProblem(array);
   if (problem === undefined) return { stored, dims, values: await readCoordinate(array) };
-  if (dim === undefined || dim !== dimension) return { stored, dims };
+  if (dim === undefined || dim !== dimension || array.name !== dimension) return { stored, dims };
   throw new ZpublishError("unsupported", `'${array.path}': ${problem}`);
 }

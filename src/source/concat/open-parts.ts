@@ -12,7 +12,7 @@ const MAX_OPEN = 512;
 /** Parts that are opened at a time. */
 const CONCURRENCY = 16;
 
-/** Parts of one dataset that were opened for their chunks. */
+/** Parts of one dataset that were opened for their chunks. Errors of readers name the part; one that has changed is opened again. */
 export interface OpenParts {
   /** Returns the reader of an array if its part is open. */
   readerNow(part: KnownPart, path: string): ChunkReader | undefined;
@@ -23,8 +23,6 @@ export interface OpenParts {
   reader(part: KnownPart, path: string): Promise<ChunkReader>;
   /** Returns the chunks of an array. @throws as `reader` */
   chunks(part: KnownPart, path: string): Promise<ChunkSource>;
-  /** Returns the error of a read from a part, with the part's name. The part is opened again if it has changed. */
-  errorOf(part: KnownPart, error: unknown): unknown;
 }
 
 /** Options of {@link createOpenParts}. */
@@ -84,7 +82,7 @@ export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOpti
     if (opened !== undefined) return opened;
     const source = chunks.get(path);
     if (source === undefined) throw errorOf(part, changed(part));
-    const reader = openChunkReader(source);
+    const reader = withErrors(openChunkReader(source), (error) => errorOf(part, error));
     readers.set(path, reader);
     return reader;
   }
@@ -124,6 +122,37 @@ export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOpti
       if (source !== undefined) return source;
       throw errorOf(part, changed(part));
     },
-    errorOf,
+  };
+}
+
+/** Returns a reader whose errors are replaced. */
+function withErrors(reader: ChunkReader, errorOf: (error: unknown) => unknown): ChunkReader {
+  const { versionNow, readNow } = reader;
+
+  async function within<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      throw errorOf(error);
+    }
+  }
+
+  function now<A extends unknown[], T>(work: (...args: A) => T): (...args: A) => T {
+    return (...args) => {
+      try {
+        return work(...args);
+      } catch (error) {
+        throw errorOf(error);
+      }
+    };
+  }
+
+  return {
+    ...reader,
+    version: (...args) => within(reader.version(...args)),
+    read: (...args) => within(reader.read(...args)),
+    measure: (...args) => within(reader.measure(...args)),
+    ...(versionNow && { versionNow: now(versionNow) }),
+    ...(readNow && { readNow: now(readNow) }),
   };
 }
