@@ -17,7 +17,10 @@ export interface KeptDescriptions {
   share(description: PartDescription): PartDescription;
   /** Reads what was kept; undefined if nothing was. Never throws. */
   read(): Promise<KeptParts | undefined>;
-  /** Keeps parts in place of those before, and forgets pieces that none of them has. Never throws. */
+  /**
+   * Keeps parts in place of those before, and forgets pieces that none of them has. If another call is under way, this one is done after
+   * it, unless a later one replaces it. Never throws.
+   */
   write(parts: KeptParts): Promise<void>;
 }
 
@@ -56,6 +59,24 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
     return values === undefined ? array : { ...array, values: shared("values", values, values) };
   }
 
+  let next: KeptParts | undefined;
+  let writing: Promise<void> | undefined;
+
+  async function writeAll(): Promise<void> {
+    for (let parts = next; parts !== undefined; parts = next) {
+      next = undefined;
+      const used = new Set<string>();
+      const items = itemsOfParts(parts, (piece) => {
+        const hash = hashes.get(piece) as string;
+        used.add(hash);
+        return hash;
+      });
+      await (kept?.setItems(name, STAMP, items) ?? workThrough(items, 1, () => undefined));
+      // A part that was described meanwhile shares less, and nothing else.
+      for (const hash of pieces.keys()) if (!used.has(hash)) pieces.delete(hash);
+    }
+  }
+
   return {
     share: ({ name, groups, arrays, refused }) => ({
       name,
@@ -67,17 +88,12 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
       const items = await kept?.getItems(name, [STAMP]);
       return items && runCooperatively(partsOfItems(items, remember));
     },
-    async write(parts) {
-      const used = new Set<string>();
-      const hashOf = (piece: object): string => {
-        const hash = hashes.get(piece) as string;
-        used.add(hash);
-        return hash;
-      };
-      const items = itemsOfParts(parts, hashOf);
-      await (kept?.setItems(name, STAMP, items) ?? workThrough(items, 1, () => undefined));
-      // A part that was described meanwhile shares less, and nothing else.
-      for (const hash of pieces.keys()) if (!used.has(hash)) pieces.delete(hash);
+    write(parts) {
+      next = parts;
+      writing ??= writeAll().finally(() => {
+        writing = undefined;
+      });
+      return writing;
     },
   };
 }

@@ -1,0 +1,159 @@
+import { createHash } from "node:crypto";
+import { ZpublishError } from "../../errors.js";
+import { createOneAtATime } from "../../event-loop/one-at-a-time.js";
+import { withinLocation } from "../directory/read-store.js";
+import type { KeptIndexes } from "../formats/kept-indexes.js";
+import type { FileFinder } from "../listing/file-finder.js";
+import type { Source, StoredTree } from "../source.js";
+import { createCoordinateOf } from "./coordinate-of.js";
+import { describePart } from "./describe-part.js";
+import type { KnownPart } from "./description-records.js";
+import { fitParts } from "./fit-parts.js";
+import { joinParts } from "./join-parts.js";
+import { createKeptDescriptions } from "./kept-descriptions.js";
+import { createOpenParts } from "./open-parts.js";
+import { createPartList, type ListedParts } from "./part-list.js";
+import { createStoredJoins, storedJoinOf } from "./stored-join.js";
+
+/** Files that are left out and named one by one; more are counted. */
+const MAX_NAMED = 20;
+
+/** How files become one dataset, as an operator asks for it. */
+export interface Joining {
+  /** `concat` along a dimension that they have; `stack` along a new one, with one step per file. */
+  readonly kind: "concat" | "stack";
+  readonly dimension: string;
+  /** As in `JoinOptions`. */
+  readonly overlap?: "last";
+  /** Regular expression with one group, whose text is the coordinate of a file in a stack. Default: there is no coordinate. */
+  readonly coordinate?: string;
+}
+
+/** Options of {@link createJoinSource}. */
+export interface JoinSourceOptions {
+  /** As the operator wrote it, for messages. */
+  readonly location: string;
+  /** Finds the files, and their versions. */
+  readonly finder: FileFinder;
+  /** Text that tells which files the finder finds, besides its root. */
+  readonly patterns: string;
+  readonly join: Joining;
+  /** Opens a file. */
+  readonly openPart: (location: string) => Promise<Source>;
+  /** Keeps descriptions of files between runs. Default: files are read again. */
+  readonly kept?: KeptIndexes | undefined;
+}
+
+/**
+ * Creates the source of several files that are one dataset.
+ *
+ * All files have to fit when they are first read: what cannot be one dataset is refused. A file that cannot be opened is left out with a
+ * warning; so is a file that comes later and does not fit. Descriptions that are kept tell which files were one dataset before a restart.
+ * A file that is gone, or can no longer be opened, counts for one more look.
+ * @throws ZpublishError `invalid-config` if `coordinate` is no such expression
+ */
+export function createJoinSource(options: JoinSourceOptions): Source {
+  const { location, finder, join, openPart } = options;
+  const identity = createHash("sha256")
+    .update(JSON.stringify(["join", finder.root, options.patterns, join]))
+    .digest("hex")
+    .slice(0, 40);
+  const coordinateOf = createCoordinateOf(join.coordinate);
+  const openFile = (name: string) => openPart(finder.locationOf(name));
+  const open = createOpenParts({
+    openPart: openFile,
+    identity,
+    onChanged: (name) => list.describeAgain(name),
+  });
+  const list = createPartList(finder, describe, createKeptDescriptions(options.kept, identity));
+  const arrays = createStoredJoins(identity, open);
+  const oneAtATime = createOneAtATime();
+  let latest: { readonly listed: ListedParts; readonly tree: StoredTree } | undefined;
+
+  async function describe(name: string): Promise<Omit<KnownPart, "version">> {
+    coordinateOf?.(name);
+    const source = await openFile(name);
+    try {
+      const tree = await source.readTree();
+      const dimension = join.kind === "concat" ? join.dimension : undefined;
+      return { name, identity: tree.identity, description: await describePart(name, tree, dimension) };
+    } finally {
+      await source.close();
+    }
+  }
+
+  function joinOf(parts: readonly KnownPart[]) {
+    const { kind, dimension, overlap } = join;
+    return joinParts(
+      parts.map(({ description }) => description),
+      {
+        ...{ kind, dimension },
+        ...(overlap && { overlap }),
+        ...(coordinateOf && { coordinate: numbersOrTexts(parts.map(({ name }) => coordinateOf(name))) }),
+      },
+    );
+  }
+
+  async function read(progress?: (arraysRead: number) => void): Promise<StoredTree> {
+    let arraysRead = 0;
+    const listed = await list.list(({ description }) => {
+      arraysRead += description.arrays.length;
+      progress?.(arraysRead);
+    });
+    const { fingerprint } = listed;
+    if (latest !== undefined && isSame(listed, latest.listed)) {
+      latest = { listed, tree: Object.freeze({ ...latest.tree, fingerprint }) };
+      return latest.tree;
+    }
+    if (listed.former.length + listed.others.length === 0) throw nothingToJoin(listed);
+    const fitting = await fitParts(listed.former, listed.others, joinOf);
+    const { parts, tree: joined } = fitting;
+    list.use(parts);
+    const tree: StoredTree = Object.freeze({
+      groups: arrays.groupsOf(joined, parts),
+      refused: Object.freeze(joined.refused),
+      warnings: Object.freeze([...joined.warnings, ...warningsOf([...listed.left, ...fitting.left])]),
+      identity,
+      fingerprint,
+      join: storedJoinOf(join, joined, parts),
+    });
+    latest = { listed, tree };
+    return tree;
+  }
+
+  function nothingToJoin({ left }: ListedParts): ZpublishError {
+    const [first] = left;
+    if (first === undefined)
+      return new ZpublishError("invalid-metadata", `expected files to join, found none in ${finder.root}`);
+    const others = left.length > 1 ? `, nor ${left.length - 1} others` : "";
+    return new ZpublishError("invalid-metadata", `${first.name} cannot be opened${others}: ${first.reason}`);
+  }
+
+  return {
+    location,
+    readTree: (progress) => oneAtATime(() => withinLocation(location, () => read(progress))),
+    fingerprint: () => oneAtATime(() => withinLocation(location, () => list.fingerprint())),
+    close: async () => undefined,
+  };
+}
+
+function warningsOf(left: ListedParts["left"]): string[] {
+  const named = left.slice(0, MAX_NAMED).map(({ name, reason }) => `'${name}' is left out: ${reason}`);
+  return left.length > MAX_NAMED ? [...named, `${left.length - MAX_NAMED} more files are left out`] : named;
+}
+
+/** Tells whether parts and files that are left out are the same. */
+function isSame(one: ListedParts, other: ListedParts): boolean {
+  const isSameList = <T>(a: readonly T[], b: readonly T[], same: (a: T, b: T) => boolean) =>
+    a.length === b.length && a.every((item, index) => same(item, b[index] as T));
+  const partsOf = ({ former, others }: ListedParts) =>
+    [...former, ...others].sort((a, b) => (a.name < b.name ? -1 : 1));
+  return (
+    isSameList(partsOf(one), partsOf(other), (a, b) => a === b) &&
+    isSameList(one.left, other.left, (a, b) => a.name === b.name && a.reason === b.reason)
+  );
+}
+
+function numbersOrTexts(texts: readonly string[]): readonly (string | number)[] {
+  return texts.every((text) => /^-?\d+(\.\d+)?$/.test(text)) ? texts.map(Number) : texts;
+}

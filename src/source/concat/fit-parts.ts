@@ -1,0 +1,59 @@
+import { setImmediate as nextIteration } from "node:timers/promises";
+import { messageOf, ZpublishError } from "../../errors.js";
+import type { KnownPart } from "./description-records.js";
+import type { JoinedTree } from "./joined-tree.js";
+
+/** Joins parts. @throws ZpublishError `invalid-metadata` if they cannot be one dataset */
+export type Join = (parts: readonly KnownPart[]) => JoinedTree;
+
+/** Parts that are one dataset, and those that do not fit to them. */
+export interface FittingParts {
+  /** Sorted by name. */
+  readonly parts: readonly KnownPart[];
+  readonly tree: JoinedTree;
+  readonly left: readonly { readonly name: string; readonly reason: string }[];
+}
+
+/**
+ * Joins as many parts as possible.
+ * @param former Parts that were one dataset before. If there are none, all parts have to fit.
+ * @param others Parts that are left out if they do not fit to those.
+ * @throws ZpublishError `invalid-metadata` if the former ones, or all, cannot be one dataset
+ */
+export async function fitParts(
+  former: readonly KnownPart[],
+  others: readonly KnownPart[],
+  join: Join,
+): Promise<FittingParts> {
+  const left: { name: string; reason: string }[] = [];
+  let parts = former;
+  let tree: JoinedTree | undefined;
+
+  /** Adds those of some parts that fit. If they do not fit together, each half is tried by itself. */
+  async function add(some: readonly KnownPart[]): Promise<void> {
+    const together = sorted([...parts, ...some]);
+    try {
+      tree = join(together);
+      parts = together;
+    } catch (error) {
+      if (!(error instanceof ZpublishError) || former.length === 0) throw error;
+      const [only] = some;
+      if (only === undefined) throw error;
+      await nextIteration();
+      if (some.length === 1) left.push({ name: only.name, reason: messageOf(error) });
+      else {
+        const half = some.length >>> 1;
+        await add(some.slice(0, half));
+        await add(some.slice(half));
+      }
+    }
+  }
+
+  await add(others);
+  tree ??= join(parts);
+  return { parts, tree, left };
+}
+
+function sorted(parts: readonly KnownPart[]): readonly KnownPart[] {
+  return [...parts].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
