@@ -24,7 +24,9 @@ const MAX_SAMPLES = 4;
 export async function inspectPieces({ groups }: StoredTree): Promise<ReadonlyMap<string, InspectedPieces>> {
   const found = new Map<string, InspectedPieces>();
   for (const array of groups.flatMap(({ arrays }) => arrays)) {
-    if (array.chunks.kind === "parts") found.set(array.path, await piecesOfArray(array, array.chunks));
+    // Those of one part have no such axis.
+    if (array.chunks.kind === "parts" && array.chunks.axis >= 0)
+      found.set(array.path, await piecesOfArray(array, array.chunks));
   }
   return found;
 }

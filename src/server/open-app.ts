@@ -18,7 +18,9 @@ import { createPluginContext } from "../plugins/plugin-context.js";
 import { createSnapshotMemo, type SnapshotMemo } from "../plugins/snapshot-memo.js";
 import { createKeptIndexes } from "../source/formats/kept-indexes.js";
 import type { Freshness } from "../source/objects/fresh-objects.js";
+import { openJoin } from "../source/open-join.js";
 import { type OpenSourceOptions, openSource } from "../source/open-source.js";
+import type { Source } from "../source/source.js";
 import { type AppPlugins, loadAppPlugins } from "./app-plugins.js";
 import { providersOf } from "./app-providers.js";
 import { separateFolders } from "./separate-folders.js";
@@ -91,7 +93,7 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
       maxOpenDatasets: config.limits.maxOpenDatasets,
       former: former?.datasets,
       openSource: async (dataset: GivenDataset) =>
-        dataset.source ?? openSource(dataset.location, { ...sourceOptions(dataset, config), kept }),
+        dataset.source ?? openLocation(dataset, { ...sourceOptions(dataset, config), kept }),
     });
     closers.push(datasets.close);
     const memo = memoOf(config, plugins.plugins, former);
@@ -114,6 +116,10 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
     await close();
     throw error;
   }
+}
+
+function openLocation({ location, join }: GivenDataset, options: OpenSourceOptions): Promise<Source> {
+  return join === undefined ? openSource(location, options) : openJoin(location, join, options);
 }
 
 function sourceOptions(dataset: GivenDataset, { refreshSeconds }: ServerConfig): OpenSourceOptions {

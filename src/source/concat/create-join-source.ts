@@ -5,7 +5,6 @@ import { withinLocation } from "../directory/read-store.js";
 import type { KeptIndexes } from "../formats/kept-indexes.js";
 import type { FileFinder } from "../listing/file-finder.js";
 import type { Source, StoredTree } from "../source.js";
-import { createCoordinateOf } from "./coordinate-of.js";
 import { describePart } from "./describe-part.js";
 import type { KnownPart } from "./description-records.js";
 import { fitParts } from "./fit-parts.js";
@@ -25,7 +24,10 @@ export interface Joining {
   readonly dimension: string;
   /** As in `JoinOptions`. */
   readonly overlap?: "last";
-  /** Regular expression with one group, whose text is the coordinate of a file in a stack. Default: there is no coordinate. */
+  /**
+   * Regular expression with one group, matched against the path of each file: its text is the coordinate in a stack, a number if all are.
+   * Default: there is no coordinate.
+   */
   readonly coordinate?: string;
 }
 
@@ -50,7 +52,6 @@ export interface JoinSourceOptions {
  * All files have to fit when they are first read: what cannot be one dataset is refused. A file that cannot be opened is left out with a
  * warning; so is a file that comes later and does not fit. Descriptions that are kept tell which files were one dataset before a restart.
  * A file that is gone, or can no longer be opened, counts for one more look.
- * @throws ZpublishError `invalid-config` if `coordinate` is no such expression
  */
 export function createJoinSource(options: JoinSourceOptions): Source {
   const { location, finder, join, openPart } = options;
@@ -58,7 +59,7 @@ export function createJoinSource(options: JoinSourceOptions): Source {
     .update(JSON.stringify(["join", finder.root, options.patterns, join]))
     .digest("hex")
     .slice(0, 40);
-  const coordinateOf = createCoordinateOf(join.coordinate);
+  const pattern = join.coordinate === undefined ? undefined : new RegExp(join.coordinate);
   const openFile = (name: string) => openPart(finder.locationOf(name));
   const open = createOpenParts({
     openPart: openFile,
@@ -71,7 +72,7 @@ export function createJoinSource(options: JoinSourceOptions): Source {
   let latest: { readonly listed: ListedParts; readonly tree: StoredTree } | undefined;
 
   async function describe(name: string): Promise<Omit<KnownPart, "version">> {
-    coordinateOf?.(name);
+    if (pattern !== undefined) coordinateOf(name, pattern);
     const source = await openFile(name);
     try {
       const tree = await source.readTree();
@@ -89,7 +90,7 @@ export function createJoinSource(options: JoinSourceOptions): Source {
       {
         ...{ kind, dimension },
         ...(overlap && { overlap }),
-        ...(coordinateOf && { coordinate: numbersOrTexts(parts.map(({ name }) => coordinateOf(name))) }),
+        ...(pattern && { coordinate: numbersOrTexts(parts.map(({ name }) => coordinateOf(name, pattern))) }),
       },
     );
   }
@@ -152,6 +153,14 @@ function isSame(one: ListedParts, other: ListedParts): boolean {
     isSameList(partsOf(one), partsOf(other), (a, b) => a === b) &&
     isSameList(one.left, other.left, (a, b) => a.name === b.name && a.reason === b.reason)
   );
+}
+
+/** Returns the text that the path of a file has for its coordinate. @throws ZpublishError `unsupported` if the path does not match */
+function coordinateOf(name: string, pattern: RegExp): string {
+  const text = pattern.exec(name)?.[1];
+  if (text !== undefined) return text;
+  const expected = `expected a path that matches ${pattern.source} to have a coordinate`;
+  throw new ZpublishError("unsupported", `${expected}, received '${name}'`);
 }
 
 function numbersOrTexts(texts: readonly string[]): readonly (string | number)[] {
