@@ -50,7 +50,7 @@ function collectionOf({
 }
 
 async function isCollectionRoot(location: string): Promise<boolean> {
-  if (!location.startsWith("/")) return false;
+  if (!location.startsWith("/") || /\.zarr\/?$/i.test(location)) return false;
   const calls = createFileCalls(location);
   const found = await statPath(calls, location);
   return found?.isDirectory() === true && (await storeState(calls, location, false)) === undefined;

@@ -45,9 +45,9 @@ t.test("variables and a file configure a server, too", async (t) => {
 });
 
 t.test("a dataset that cannot be opened is one line and exit code 1, or a warning", async (t) => {
-  const cwd = t.testdir({ empty: {} });
+  const cwd = t.testdir({ "empty.zarr": {} });
   const { air } = await makeDemoData(join(cwd, "demo"));
-  const bad = join(cwd, "empty");
+  const bad = join(cwd, "empty.zarr");
   const { code, stdout, stderr } = await runProgram(["serve", "--port", "0", "--no-cache", air, bad]);
   t.equal(code, 1);
   t.equal(stdout, "");
