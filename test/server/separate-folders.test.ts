@@ -17,14 +17,15 @@ t.test(
       v3: { "zarr.json": "{}" },
       "c.nc": "",
       empty: {},
+    "broken.zarr": {},
       "config.json": JSON.stringify({ datasets: { inFile: "days" }, collections: { other: "empty" } }),
     });
-    const argv = ["--config", "config.json", "days", "store.zarr", "v3", "c.nc", "x=empty", "absent"];
+    const argv = ["--config", "config.json", "days", "store.zarr", "v3", "c.nc", "x=empty", "broken.zarr", "absent"];
     const config = resolve(argv, cwd);
     const { datasets, collections } = await separateFolders(config);
     t.same(
       datasets.map(({ id }) => id),
-      ["inFile", "store", "v3", "c", "absent"],
+      ["inFile", "store", "v3", "c", "broken", "absent"],
       "what the file calls a dataset stays one",
     );
     t.same(collections, [
