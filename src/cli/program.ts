@@ -82,6 +82,11 @@ function createProgram(onEnd: (exitCode: number | undefined) => void): Command {
 /** Resolves the configuration of a command that needs datasets. */
 function configOf(said: ServeArguments, cwd: string, command: string): Config {
   const config = resolveArguments(said, { env: process.env, cwd });
-  if (config.datasets.length > 0) return config;
-  throw configError([`nothing to ${command}: expected [ID=]LOCATION, or datasets in the file of --config`]);
+  const { datasets, collections, plugins } = config;
+  // A plugin of the operator's may have datasets of its own.
+  if (datasets.length + collections.length > 0 || plugins.some(({ module }) => module !== undefined))
+    return config;
+  throw configError([
+    `nothing to ${command}: expected [ID=]LOCATION, or datasets or collections in the file of --config`,
+  ]);
 }

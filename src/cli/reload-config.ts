@@ -31,7 +31,8 @@ export async function reloadConfig({ server, log, readConfig, current }: ReloadP
       );
     }
     log.level = next.logLevel;
-    log.info(changesOf(current.datasets, next.datasets), "configuration reloaded");
+    const collections = next.collections.length === 0 ? {} : { collections: next.collections.length };
+    log.info({ ...changesOf(current.datasets, next.datasets), ...collections }, "configuration reloaded");
     return next;
   } catch (error) {
     if (error instanceof ZpublishError && error.code === "draining") {

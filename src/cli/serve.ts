@@ -62,10 +62,17 @@ function isListenFailure(error: unknown): error is ZpublishError {
   return error instanceof ZpublishError && error.code === "invalid-config" && "port" in error.details;
 }
 
-function warnOfIds({ datasets }: Config, log: Log): void {
+function warnOfIds({ datasets, collections }: Config, log: Log): void {
   for (const { id } of datasets) {
     if (isAwkwardInUrl(id))
       log.warn({ dataset: id }, "clients must percent-encode this dataset's id in URLs");
+  }
+  for (const { name } of collections) {
+    if (isAwkwardInUrl(name))
+      log.warn(
+        { collection: name },
+        "clients must percent-encode ids that begin with this collection's name",
+      );
   }
 }
 

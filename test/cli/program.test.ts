@@ -29,7 +29,7 @@ const MISTAKES: readonly (readonly [readonly string[], string])[] = [
   [["serve", "--prot", "1"], "unknown option '--prot' (Did you mean --port?)"],
   [["serve", "--port", "x", "a"], '--port: expected an integer from 0 to 65535, received "x"'],
   [["serve", "--port"], "option '--port <port>' argument missing"],
-  [["serve"], "nothing to serve: expected [ID=]LOCATION, or datasets in the file of --config"],
+  [["serve"], "nothing to serve: expected [ID=]LOCATION, or datasets or collections in the file of --config"],
   [["serve", "a", "x/a.zarr"], 'command line (x/a.zarr): dataset id "a" is used already by command line (a)'],
   [["inspect"], "missing required argument 'location'"],
   [["inspect", "a", "b"], "too many arguments for 'inspect'. Expected 1 argument but got 2."],

@@ -41,7 +41,7 @@ t.test("options may be repeated, and those of a server are taken, too", async (t
     share: 0.25,
   });
   t.strictSame(argumentsOf(command), {
-    ...{ locations: ["x=a.zarr"], config: undefined, plugins: [] },
+    ...{ locations: ["x=a.zarr"], config: undefined, concat: undefined, stack: undefined, plugins: [] },
     values: { port: "9001", cacheDir: "c" },
   });
 });
