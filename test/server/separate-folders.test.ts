@@ -17,10 +17,20 @@ t.test(
       v3: { "zarr.json": "{}" },
       "c.nc": "",
       empty: {},
-    "broken.zarr": {},
+      "broken.zarr": {},
       "config.json": JSON.stringify({ datasets: { inFile: "days" }, collections: { other: "empty" } }),
     });
-    const argv = ["--config", "config.json", "days", "store.zarr", "v3", "c.nc", "x=empty", "broken.zarr", "absent"];
+    const argv = [
+      "--config",
+      "config.json",
+      "days",
+      "store.zarr",
+      "v3",
+      "c.nc",
+      "x=empty",
+      "broken.zarr",
+      "absent",
+    ];
     const config = resolve(argv, cwd);
     const { datasets, collections } = await separateFolders(config);
     t.same(
