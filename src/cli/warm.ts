@@ -3,7 +3,6 @@ import { constants } from "node:os";
 import { formatByteSize } from "../config/byte-size.js";
 import type { Config } from "../config/config.js";
 import { configError } from "../config/problem.js";
-import { datasetPathOf } from "../dataset/dataset-path.js";
 import { createRefreshScheduler } from "../dataset/refresh-scheduler.js";
 import { ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
@@ -13,11 +12,10 @@ import { createEncodePool } from "../pool/encode-pool.js";
 import { defaultMemoryBudget } from "../pool/task-memory.js";
 import { createRuntime, type Runtime } from "../server/create-runtime.js";
 import { type App, openApp } from "../server/open-app.js";
-import { readAxis } from "../warm/read-axis.js";
 import { doneOf, type WarmResult, warmChunks } from "../warm/warm-chunks.js";
-import { selectTargets, type WarmTarget } from "../warm/warm-targets.js";
 import { createProgressReporter } from "./open-progress.js";
 import { EXIT_CODES, reportError } from "./report-error.js";
+import { selectAll } from "./select-all.js";
 import type { WarmRequest } from "./warm-command.js";
 import { createWarmReporter, describeResult } from "./warm-progress.js";
 
@@ -54,7 +52,7 @@ export async function runWarm(given: Config, request: WarmRequest): Promise<numb
       reportError("ended by a signal while datasets were being opened");
       return stopping.exitCode();
     }
-    const targets = await selectAll(app, runtime, request, stopping.signal);
+    const targets = await selectAll(app, runtime.makeChunk, request, stopping.signal);
     const began = performance.now();
     const reporter = createWarmReporter(process.stderr, log);
     const warming = warmChunks(targets, {
@@ -121,50 +119,6 @@ async function open(config: Config, runtime: Runtime, log: Log, signal: AbortSig
   } finally {
     progress.finish();
   }
-}
-
-/** Chooses the chunks of all datasets. @throws ZpublishError `invalid-config` if there is nothing of what is asked for */
-async function selectAll(
-  { config, datasets }: App,
-  runtime: Runtime,
-  { datasets: asked, variables, ranges }: WarmRequest,
-  signal: AbortSignal,
-): Promise<WarmTarget[]> {
-  const known = datasets.ids();
-  const problems = asked
-    .filter((id) => !known.includes(id))
-    .map((id) => `--dataset: expected one of ${known.join(", ")}, received ${id}`);
-  if (problems.length > 0) throw configError(problems);
-  const targets: WarmTarget[] = [];
-  const dims = new Set<string>();
-  const paths = new Set<string>();
-  for (const id of known) {
-    if (signal.aborted || (asked.length > 0 && !asked.includes(id))) continue;
-    const snapshot = await datasets.open(id);
-    const found = await selectTargets(
-      snapshot,
-      { variables, ranges },
-      (coordinate) => readAxis(coordinate, runtime.makeChunk),
-      (problem) => problems.push(problem),
-      datasetPathOf(config),
-    );
-    for (const { dims: names, path } of [...snapshot.arrays.values()].map(({ variable }) => variable)) {
-      paths.add(path);
-      for (const dim of names) dims.add(dim);
-    }
-    targets.push(...found);
-  }
-  if (signal.aborted) return [];
-  for (const path of variables.map((each) => each.replace(/^\/+|\/+$/g, ""))) {
-    if (path !== "" && ![...paths].some((each) => `${each}/`.startsWith(`${path}/`)))
-      problems.push(`--variable: expected a variable or group of the datasets, received ${path}`);
-  }
-  for (const { dim, by } of ranges) {
-    const flag = by === "index" ? "--isel" : "--sel";
-    if (!dims.has(dim)) problems.push(`${flag}: expected a dimension of the datasets, received ${dim}`);
-  }
-  if (problems.length > 0) throw configError([...new Set(problems)]);
-  return targets;
 }
 
 function reportTooMuch(bytes: number, { cache }: Config, clear: () => void): void {
