@@ -8,8 +8,9 @@ const dimensionSchema = textSchema("the name of a dimension", 256);
 function hasOneGroup(text: unknown): boolean {
   if (typeof text !== "string") return false;
   try {
+    new RegExp(text, "u");
     // The empty alternative matches everything, so that the result has a place for each group.
-    return new RegExp(`${text}|`).exec("")?.length === 2;
+    return new RegExp(`${text}|`, "u").exec("")?.length === 2;
   } catch {
     return false;
   }

@@ -7,6 +7,7 @@ import type { CodecStep } from "../../src/zarr/codec-step.js";
 import {
   type ChunkPiece,
   type PartChunkReader,
+  type PartChunks,
   PIECED,
   type PieceLayout,
 } from "../../src/zarr/part-chunks.js";
@@ -75,6 +76,13 @@ t.test("the reasons are what differs between files", async (t) => {
   t.same(await reasonsOf([{}, { chunkShape: [2, 7] }]), ["chunk shapes differ: (2, 4) and (2, 7)"]);
   t.same(await reasonsOf([{}, { decode: [] }]), ["codecs differ: zlib and none"]);
   t.same(await reasonsOf([{}, { axisOrder: [1, 0] }]), ["orders of axes differ: (0, 1) and (1, 0)"]);
+});
+
+t.test("an array of one file is no array of pieces", async (t) => {
+  const tree = treeOf([[{}]]);
+  const arrays = tree.groups.flatMap((group) => group.arrays);
+  const alone = arrays.map((array) => ({ ...array, chunks: { ...array.chunks, axis: -1 } as PartChunks }));
+  t.equal((await inspectPieces({ ...tree, groups: [{ path: "/", attrs: {}, arrays: alone }] })).size, 0);
 });
 
 t.test("the files of few chunks are opened for the reasons", async (t) => {

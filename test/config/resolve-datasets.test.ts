@@ -254,7 +254,7 @@ const BAD_FILES: readonly (readonly [object, string])[] = [
     { datasets: { a: { location: "x", stack: { dimension: "r", coordinates: "x" } } } },
     'datasets.a.stack: unknown key "coordinates"; expected one of dimension, coordinate',
   ],
-  ...["run", "(a)(b)", "(", 3].map(
+  ...["run", "(a)(b)", "(", "(a)\\", 3].map(
     (coordinate) =>
       [
         { datasets: { a: { location: "x", stack: { dimension: "r", coordinate } } } },
