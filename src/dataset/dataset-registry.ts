@@ -175,6 +175,7 @@ async function createRegistry(
     ids: listed.ids,
     configuredCount: slots.size,
     failures: provided.failures,
+    opened: (id) => (slots.get(id) ?? provided.openSlot(id))?.dataset.snapshot(),
     get,
     open(id) {
       const pending = ready(id);

@@ -87,6 +87,8 @@ export interface Datasets {
   readonly configuredCount: number;
   /** Errors by id of datasets that could not be opened lately. Their messages may name files: they are for the log. */
   failures(): ReadonlyMap<string, ZpublishError>;
+  /** Returns the last snapshot of a dataset if it is open, and does not count as a use of it. Undefined if it is not open. */
+  opened(id: string): DatasetSnapshot | undefined;
   /**
    * Returns the current snapshot of an open dataset, such as the one whose route was called.
    * @throws ZpublishError `not-found`: `Dataset 'x' not found`; `internal` if it is not open.

@@ -107,6 +107,12 @@ export function errorReply(error: ZpublishError, id: () => string): ErrorReply {
   };
 }
 
+/** Returns the detail of an error's answer, which names nothing of the machine; undefined is an unexpected error. */
+export function publicDetail(error: ZpublishError | undefined): string {
+  const answer = ANSWERS[error?.code ?? "internal"] ?? ANSWERS.internal;
+  return answer.detail ?? shown(error?.message ?? "");
+}
+
 function retryAfter({ retryAfterSeconds, retrySpreadSeconds = 0 }: ErrorAnswer): number | undefined {
   if (retryAfterSeconds === undefined) return undefined;
   return retryAfterSeconds + Math.floor(Math.random() * (retrySpreadSeconds + 1));

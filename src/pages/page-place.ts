@@ -25,6 +25,10 @@ export const SERVICE_URL = "\ufdd0";
 export const UP = "\ufdd1";
 /** Placeholder of {@link PagePlace.tokenQuery}, at the end of links that have no query otherwise. */
 export const TOKEN_QUERY = "\ufdd2";
+/** Placeholder of the same behind a link's own query: `&token=…`. */
+export const AND_TOKEN = "\ufdd5";
+/** Placeholder of a form's field with the token. */
+export const TOKEN_FIELD = "\ufdd6";
 /** Placeholder of {@link PagePlace.root}. */
 export const ROOT = "\ufdd3";
 /** Placeholder of the absolute URL of the page's dataset, with a slash at its end. */
@@ -32,7 +36,7 @@ export const DATASET_URL = "\ufdd4";
 
 /**
  * Completes a page, which is made once, for one request.
- * @param html Page with {@link SERVICE_URL}, {@link DATASET_URL}, {@link ROOT}, {@link UP} and {@link TOKEN_QUERY}.
+ * @param html Page with placeholders: {@link SERVICE_URL} and the others above.
  */
 export function placePage(html: string, place: PagePlace): string {
   return html
@@ -40,7 +44,14 @@ export function placePage(html: string, place: PagePlace): string {
     .replaceAll(DATASET_URL, escapeHtml(place.serviceUrl + place.datasetPath))
     .replaceAll(ROOT, escapeHtml(place.root))
     .replaceAll(UP, escapeHtml(place.up))
-    .replaceAll(TOKEN_QUERY, escapeHtml(place.tokenQuery));
+    .replaceAll(TOKEN_QUERY, escapeHtml(place.tokenQuery))
+    .replaceAll(AND_TOKEN, escapeHtml(place.tokenQuery.replace("?", "&")))
+    .replaceAll(TOKEN_FIELD, tokenField(place.tokenQuery));
+}
+
+function tokenField(query: string): string {
+  const token = queryToken(query.slice(1));
+  return token === undefined ? "" : `<input type="hidden" name="token" value="${escapeHtml(token)}">`;
 }
 
 /** Tells if a page depends on the address by which clients reach the service. */

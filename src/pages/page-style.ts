@@ -105,6 +105,11 @@ pre{margin:.4rem 0 0;padding:.6rem .8rem;background:var(--panel);border:1px soli
 .datasets .facts{margin-top:.1rem;font-size:.9rem}
 .datasets>li{padding:.7rem 0 .8rem;border-top:1px solid var(--line)}
 .datasets .id{font-size:1.05rem;font-weight:600}
+.filter{display:flex;flex-wrap:wrap;gap:.3rem .5rem;align-items:baseline;margin:.6rem 0 0}
+.filter input{flex:0 1 20rem;min-width:0;font:inherit;padding:.2rem .5rem}
+.filter button{font:inherit;padding:.2rem .8rem}
+.steps{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;margin:1rem 0 0}
+.problem{color:var(--warn)}
 .ids{columns:14rem;column-gap:1.5rem;margin:.5rem 0 0;padding:0;list-style:none}
 .endpoints>div{grid-template-columns:minmax(10rem,26rem) minmax(0,1fr)}
 @media (max-width:48rem){

@@ -39,6 +39,7 @@ export function fakeContext(parts: FakeParts): PluginContext {
       ids: () => ids,
       configuredCount: ids.length,
       failures: () => new Map(),
+      opened: (id) => byId.get(id),
       get,
       open: get,
       refreshBeforeNotFound: async (snapshot) => snapshot,

@@ -42,13 +42,18 @@ t.test("a dataset that was not read at start is served like any other", async (t
   t.equal(((await json("/datasets")) as string[]).length, MANY);
 });
 
-t.test("the home page describes the first datasets and names the others", async (t) => {
+t.test("the home page describes the first datasets, and those on the next page that are open", async (t) => {
   const { get } = await serveMany();
   const html = await (await get("/")).text();
   t.match(html, "title of d0");
   t.match(html, "title of d99");
   t.notMatch(html, "title of d100");
-  t.match(html, 'href="datasets/d101/"');
+  const next = async () => (await get("/?after=d99")).text();
+  t.match(await next(), 'href="datasets/d101/"');
+  t.notMatch(await next(), "title of", "no page opens what is not open");
+  await get(`/datasets/${LAZY}/keys`);
+  t.match(await next(), "title of d100");
+  t.notMatch(await next(), "title of d101");
 });
 
 t.test("a dataset that disappeared is its own error, no absence, until it is back", async (t) => {

@@ -43,6 +43,8 @@ export interface ProvidedOptions {
 export interface ProvidedDatasets {
   /** Returns an open dataset, which counts as used; undefined if it is not open. */
   slotOf(id: string): Slot | undefined;
+  /** Returns an open dataset, which does not count as used; undefined if it is not open. */
+  openSlot(id: string): Slot | undefined;
   /** Tells whether a provider lists the id. */
   has(id: string): boolean;
   /** Opens a dataset, asking providers that do not list it again; undefined if there is none. @throws ZpublishError if it cannot be opened. */
@@ -199,6 +201,7 @@ export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatase
       }
       return undefined;
     },
+    openSlot: (id) => handles.find(({ slots }) => slots.has(id))?.slots.get(id),
     has: (id) => ownerOf(id) !== undefined,
     mayHave: (id) => handles.some(({ provider }) => id.startsWith(provider.prefix)),
     open,

@@ -7,6 +7,8 @@ import type { PreviewService, PreviewValues } from "../../pages/preview/preview.
 
 /** Coordinates of one page whose first values are shown. */
 const MAX_PREVIEWS = 32;
+/** Groups in which they are looked for: as many as one page shows. */
+const MAX_SEARCHED_GROUPS = 1_000;
 /**
  * Milliseconds that a page waits for first values, and is then shown without those that are missing. The first page of all waits
  * for the pool to start, which takes half a second.
@@ -63,7 +65,9 @@ export function createPreviewCollector(previews: () => PreviewService): CollectP
 
 function previewableArrays(snapshot: DatasetSnapshot, groups: Iterable<Group>): ServedArray[] {
   const arrays: ServedArray[] = [];
+  let searched = 0;
   for (const group of groups) {
+    if (++searched > MAX_SEARCHED_GROUPS) break;
     for (const variable of coordinatesOf(group)) {
       if (arrays.length === MAX_PREVIEWS) return arrays;
       const array = snapshot.arrays.get(variable.path);
