@@ -15,6 +15,8 @@ function optionsOfProgram(): readonly string[] {
 export interface ZpublishSettings {
   /** As in the configuration file, by id. */
   readonly datasets: Readonly<Record<string, unknown>>;
+  /** Collections as in the configuration file, by name. */
+  readonly collections?: Readonly<Record<string, unknown>>;
   /** Stores as in the configuration file, by name. */
   readonly stores?: Readonly<Record<string, unknown>>;
   /** A folder for the configuration and, below it, the cache: a fresh one makes an empty cache. */
@@ -38,9 +40,10 @@ export interface RunningZpublish extends RunningSubject {
 
 /** `zpublish serve` with its defaults on a free port, a cache of its own, and none of the user's own settings. @throws Error where it is not ready. */
 export async function startZpublish(settings: ZpublishSettings): Promise<RunningZpublish> {
-  const { datasets, stores, scratch, args = [], nodeArgs = [], node = process.execPath, env = {} } = settings;
+  const { datasets, collections, stores, scratch } = settings;
+  const { args = [], nodeArgs = [], node = process.execPath, env = {} } = settings;
   const config = join(scratch, "zpublish.json");
-  writeFileSync(config, JSON.stringify({ datasets, ...(stores && { stores }) }));
+  writeFileSync(config, JSON.stringify({ datasets, collections, stores }));
   const serve = ["serve", "--config", config, "--port", "0", "--log-level", "warn"];
   const cache = ["--cache-dir", join(scratch, "cache")];
   const began = performance.now();

@@ -186,8 +186,11 @@ export function storedBytes(store: BenchStore, key: string): Buffer {
   return readFileSync(join(store.directory, key));
 }
 
-/** A store is there as a whole or not at all, whenever the run that makes it ends. */
-async function makeOnce(directory: string, make: (unfinished: string) => Promise<void>): Promise<void> {
+/** Makes a folder that is there as a whole or not at all, whenever the run that makes it ends. */
+export async function makeOnce(
+  directory: string,
+  make: (unfinished: string) => Promise<void>,
+): Promise<void> {
   if (existsSync(directory)) return;
   const unfinished = `${directory}.unfinished`;
   await rm(unfinished, { recursive: true, force: true });
