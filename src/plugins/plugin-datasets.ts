@@ -21,6 +21,11 @@ export interface PluginDatasets {
    * @throws if it cannot tell: the request fails, and is not answered with 404.
    */
   open(id: string): ProvidedDataset | undefined | Promise<ProvidedDataset | undefined>;
+  /**
+   * Returns what it found but cannot publish, each with the reason. The server asks after each list, and logs each name once, and only
+   * the first ones. Default: nothing.
+   */
+  problems?(): readonly { readonly name: string; readonly reason: string }[];
   /** Gets a function to call when the list has changed, so that the server asks for it before the period is over. */
   onChange?(changed: () => void): void;
   /** Closes what `list` and `open` use, after the last request. The plugin's own `close` comes after it. */

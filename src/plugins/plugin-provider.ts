@@ -55,18 +55,20 @@ export function createGivenProvider(
       const said: unknown = await datasets.open(id);
       return said === undefined ? undefined : givenDataset(id, said, place, defaults);
     },
+    problems: () => [...(datasets.problems?.() ?? [])],
     onChange: (changed) => datasets.onChange?.(changed),
     close: async () => datasets.close?.(),
   };
 }
 
 function checkDatasets(given: unknown, place: string): PluginDatasets {
-  const { list, open, onChange, close } = (given ?? {}) as Partial<PluginDatasets>;
+  const { list, open, problems, onChange, close } = (given ?? {}) as Partial<PluginDatasets>;
   const isComplete = typeof list === "function" && typeof open === "function";
-  const extra = [onChange, close].every((each) => each === undefined || typeof each === "function");
+  const extra = [problems, onChange, close].every((each) => each === undefined || typeof each === "function");
   if (isComplete && extra) return given as PluginDatasets;
-  const received = isComplete ? "another onChange or close" : describeValue(given);
-  const expected = "expected datasets {list(signal), open(id)}, and perhaps onChange(changed) and close()";
+  const received = isComplete ? "another problems, onChange or close" : describeValue(given);
+  const expected =
+    "expected datasets {list(signal), open(id)}, and perhaps problems(), onChange(changed) and close()";
   throw configError([`${place}: ${expected}, received ${received}`]);
 }
 

@@ -87,7 +87,7 @@ t.test(
   async (t) => {
     const folder = await installPacked(t, "zpublish-mean");
     const expected = JSON.parse(askPython(WRITE, null, [join(folder, "air.zarr")])) as Expected[];
-    const url = await npxZpublish(t, folder, ["air.zarr", "--plugin", "zpublish-mean"]);
+    const { url } = await npxZpublish(t, folder, ["air.zarr", "--plugin", "zpublish-mean"]);
     const ask = (name: string, query: string) => fetch(`${url}/datasets/air/mean/${name}?${query}`);
     for (const { name, dimension, query, dims, shape, values, coordinates } of expected) {
       const title = `${name} over ${dimension}${query}`;

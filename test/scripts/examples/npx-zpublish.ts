@@ -2,8 +2,15 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Test } from "tap";
 
-/** Runs `npx zpublish serve` in a folder until the test ends. @returns URL of the service */
-export async function npxZpublish(t: Test, cwd: string, args: readonly string[]): Promise<string> {
+/** A service that runs. */
+export interface NpxZpublish {
+  readonly url: string;
+  /** Returns all it wrote. */
+  log(): string;
+}
+
+/** Runs `npx zpublish serve` in a folder until the test ends. */
+export async function npxZpublish(t: Test, cwd: string, args: readonly string[]): Promise<NpxZpublish> {
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(ZPUBLISH_(?!HTTP$)|TAP|NODE_OPTIONS)/.test(name)),
   );
@@ -21,7 +28,7 @@ export async function npxZpublish(t: Test, cwd: string, args: readonly string[])
       stream.setEncoding("utf8").on("data", (piece: string) => {
         text += piece;
         const url = /zpublish ready on (\S+)/.exec(text)?.[1];
-        if (url !== undefined) resolve(url);
+        if (url !== undefined) resolve({ url, log: () => text });
       });
     }
     void closed.then(() => reject(new Error(`the program ended: ${text}`)));
