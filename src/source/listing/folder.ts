@@ -89,3 +89,8 @@ export function isSameProblems(a: readonly Problem[], b: readonly Problem[]): bo
 function textOf({ path, reason }: Problem): string {
   return `${path}\n${reason}`;
 }
+
+/** Tells if two lists have the same items in the same order. */
+export function isSameItems<T>(a: readonly T[], b: readonly T[]): boolean {
+  return a.length === b.length && a.every((item, index) => item === b[index]);
+}

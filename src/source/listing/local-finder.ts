@@ -1,6 +1,5 @@
-import { realpath } from "node:fs";
 import { createLimiter } from "../../collections/limiter.js";
-import { isMissing, ZpublishError } from "../../errors.js";
+import { ZpublishError } from "../../errors.js";
 import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
 import { mapInLots } from "../../event-loop/map-in-lots.js";
 import { workThrough } from "../../event-loop/work-through.js";
@@ -11,6 +10,7 @@ import { assembleFindings } from "./findings.js";
 import { createFolder, type Folder, type LocalLook } from "./folder.js";
 import { lookAtFolder } from "./look-at-folder.js";
 import { createPathFilter } from "./path-filter.js";
+import { realRoot, unreadableRoot } from "./real-root.js";
 
 /** Calls to the file system at a time: libuv's threads are for chunks. */
 const CALLS_AT_ONCE = 4;
@@ -63,19 +63,6 @@ export function createLocalFinder(options: FileFinderOptions): FileFinder {
   }
 
   return { root, look, locationOf: (path) => (root.endsWith("/") ? `${root}${path}` : `${root}/${path}`) };
-}
-
-/** @throws ZpublishError `source-unreadable` */
-async function realRoot(root: string): Promise<string> {
-  try {
-    return await createFileCalls(root).call<string>((done) => realpath.native(root, done));
-  } catch (error) {
-    throw unreadableRoot(isMissing(error) ? "it does not exist" : codeOf(error), error);
-  }
-}
-
-function unreadableRoot(reason: string, cause?: unknown): ZpublishError {
-  return new ZpublishError("source-unreadable", `the folder cannot be listed: ${reason}`, { cause });
 }
 
 /** A walk through all folders. */

@@ -7,7 +7,7 @@ import { nameProblem } from "../node-name.js";
 import { type Branch, type BranchContent, createBranchWalk } from "./branch-walk.js";
 import type { FileFinder, FileFinderOptions, FoundFile, Problem } from "./file-finder.js";
 import { NO_DOCUMENT, ROOT_DOCUMENTS } from "./file-state.js";
-import { childPath, compact, isSameProblems } from "./folder.js";
+import { childPath, compact, isSameItems, isSameProblems } from "./folder.js";
 import { createPathFilter, type PathFilter } from "./path-filter.js";
 
 /** A prefix of a bucket: a folder, or a Zarr store. */
@@ -164,8 +164,4 @@ function isSameContent(a: PrefixContent, b: PrefixContent): boolean {
   return (
     isSameItems(a.files, b.files) && isSameItems(a.below, b.below) && isSameProblems(a.problems, b.problems)
   );
-}
-
-function isSameItems<T>(a: readonly T[], b: readonly T[]): boolean {
-  return a.length === b.length && a.every((item, index) => item === b[index]);
 }

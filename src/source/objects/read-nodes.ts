@@ -68,6 +68,20 @@ export async function readNodes(options: ReadNodesOptions): Promise<ReadNodes | 
   return walk(options, VERSION_3, { "zarr.json": zarrJson });
 }
 
+/**
+ * Reads the nodes that consolidated metadata lists, by path without a leading slash. Undefined if there is none that can be understood.
+ * @param zarrJson Text of the root's `zarr.json`.
+ * @param zmetadata Text of `.zmetadata`, which wins.
+ */
+export async function readConsolidated(
+  zarrJson: string | undefined,
+  zmetadata: string | undefined,
+): Promise<ReadonlyMap<string, ListedTexts> | undefined> {
+  if (zmetadata === undefined) return zarrJson === undefined ? undefined : readConsolidatedV3(zarrJson);
+  const listed = await readZmetadata(zmetadata);
+  return "problem" in listed ? undefined : listed;
+}
+
 async function readZmetadata(
   text: string,
 ): Promise<Map<string, ListedTexts> | { readonly problem: ErrorData }> {
