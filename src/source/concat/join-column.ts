@@ -29,23 +29,25 @@ export function joinColumn(
   const scope = isAlong ? scopes.scopeOf(column.group) : undefined;
   if (scope === undefined) return { array: arrayOfPart(column, scopes.main) };
   if (typeof scope === "string") throw new ZpublishError("invalid-metadata", scope);
-  const { dims, axis, members } = membersOf(column, parts, scope, dimension);
-  const withValues = members.flatMap((member) =>
-    member.values === undefined ? [] : [{ ...member, values: member.values }],
-  );
-  if (axis === 0 && withValues.length === members.length) {
-    const { stored, values, isRetimed, warning } = joinValues(withValues, scope.steps, dims);
-    const bounds = stored.attrs.bounds ?? stored.attrs.climatology;
+  const { dims, axis, arrays } = membersOf(column, parts, scope, dimension);
+  const stored = arrays.map((array) => array.stored);
+  const values = arrays.flatMap((array) => array.values ?? []);
+  const { names, weights } = scope;
+  if (axis === 0 && values.length === arrays.length) {
+    const joined = joinValues({ stored, values, names, weights }, scope, dims);
+    const bounds = joined.stored.attrs.bounds ?? joined.stored.attrs.climatology;
     const prefix = column.path.slice(0, column.path.length - column.name.length);
-    const isLost = isRetimed && typeof bounds === "string";
     return {
-      array: { kind: "values", stored, values },
-      warning,
-      bounds: isLost ? `${prefix}${bounds}` : undefined,
+      array: { kind: "values", stored: joined.stored, values: joined.values },
+      warning: joined.warning,
+      bounds: joined.isRetimed && typeof bounds === "string" ? `${prefix}${bounds}` : undefined,
     };
   }
-  const { stored, spans, warning } = joinChunks(members, scope.steps, axis, dims);
-  return { array: { kind: "joined", stored, axis, spans }, warning };
+  const joined = joinChunks({ stored, names, weights }, scope, axis, dims);
+  return {
+    array: { kind: "joined", stored: joined.stored, axis, spans: joined.spans },
+    warning: joined.warning,
+  };
 }
 
 /** Returns an array without the joined dimension: that of the first part that has it. */
@@ -55,50 +57,49 @@ function arrayOfPart({ arrays }: PartColumn, { present, order }: JoinScope): Joi
   return { kind: "part", part, stored: { ...stored, dimNames: dims } };
 }
 
-/** Returns the arrays of the parts that have steps, whose dimensions are equal. */
+/** The arrays of one path in the parts that have steps, with equal dimensions. */
+interface Members {
+  readonly dims: readonly string[];
+  readonly axis: number;
+  readonly arrays: readonly PartArray[];
+}
+
 function membersOf(
-  { path, arrays }: PartColumn,
+  { path, arrays: all }: PartColumn,
   parts: readonly PartDescription[],
-  { present, weights, lengths }: JoinScope,
+  { present, lengths }: JoinScope,
   dimension: string,
-) {
+): Members {
   const nameOf = (part: number) => (parts[part] as PartDescription).name;
-  const firstPart = present.find((part) => arrays[part] !== undefined);
-  if (firstPart === undefined) {
+  const first = present.find((part) => all[part] !== undefined);
+  if (first === undefined) {
     throw invalid(`expected an array in a file with steps along '${dimension}', received none`);
   }
-  const { dims } = arrays[firstPart] as PartArray;
-  const axis = dims.indexOf(dimension);
-  const members = present.map((part) => {
-    const array = arrays[part];
-    const as = `in ${nameOf(part)}, as in ${nameOf(firstPart)}`;
-    if (array === undefined) {
-      const { refused, name } = parts[part] as PartDescription;
-      const refusal = refused.find((each) => path === each.path || path.startsWith(`${each.path}/`));
-      if (refusal !== undefined) throw invalid(`${name}: ${refusal.reason}`);
-      throw invalid(`expected an array ${as}, received none`);
-    }
-    if (array.dims !== dims && array.dims.join() !== dims.join()) {
-      throw invalid(`expected dimensions [${dims.join(", ")}] ${as}, received [${array.dims.join(", ")}]`);
-    }
-    const length = array.stored.shape[axis];
-    if (axis >= 0 && length !== lengths[part]) {
-      throw invalid(
-        `expected ${lengths[part]} steps along '${dimension}' in ${nameOf(part)}, as its other arrays have, received ${length}`,
-      );
-    }
-    return {
-      ...{ part, name: nameOf(part), weight: weights.get(part) ?? 0 },
-      ...{ stored: array.stored, values: array.values },
-    };
-  });
-  if (axis < 0) {
-    const other = arrays.findIndex((array) => array?.dims.includes(dimension));
-    throw invalid(
-      `expected dimensions [${dims.join(", ")}] in ${nameOf(other)}, as in ${nameOf(firstPart)}, received [${arrays[other]?.dims.join(", ")}]`,
+  const { dims } = all[first] as PartArray;
+  const dimsError = (part: number) =>
+    invalid(
+      `expected dimensions [${dims.join(", ")}] in ${nameOf(part)}, as in ${nameOf(first)}, received [${all[part]?.dims.join(", ")}]`,
     );
-  }
-  return { dims, axis, members };
+  const axis = dims.indexOf(dimension);
+  if (axis < 0) throw dimsError(all.findIndex((array) => array?.dims.includes(dimension)));
+  const arrays = present.map((part) => {
+    const array = all[part];
+    if (array === undefined) throw missingError(path, parts[part] as PartDescription, nameOf(first));
+    if (array.dims.length !== dims.length || array.dims.some((dim, index) => dim !== dims[index])) {
+      throw dimsError(part);
+    }
+    if (array.stored.shape[axis] === lengths[part]) return array;
+    throw invalid(
+      `expected ${lengths[part]} steps along '${dimension}' in ${nameOf(part)}, as its other arrays have, received ${array.stored.shape[axis]}`,
+    );
+  });
+  return { dims, axis, arrays };
+}
+
+function missingError(path: string, { refused, name }: PartDescription, other: string): ZpublishError {
+  const refusal = refused.find((each) => path === each.path || path.startsWith(`${each.path}/`));
+  if (refusal !== undefined) return invalid(`${name}: ${refusal.reason}`);
+  return invalid(`expected an array in ${name}, as in ${other}, received none`);
 }
 
 function invalid(message: string): ZpublishError {

@@ -13,8 +13,12 @@ export interface JoinScope extends PartOrder {
   readonly lengths: readonly number[];
   /** Parts with steps, in order of their first one. If no part has any, all. */
   readonly present: readonly number[];
-  /** Steps that the joined dimension has of each part with any. */
-  readonly weights: ReadonlyMap<number, number>;
+  /** Names of these parts. */
+  readonly names: readonly string[];
+  /** Steps that the joined dimension has of each of these parts. */
+  readonly weights: readonly number[];
+  /** Index in {@link present} of the part of each run of steps. */
+  readonly presentOf: readonly number[];
 }
 
 /** The joined dimension in all groups. */
@@ -134,14 +138,24 @@ function createScope(
     }),
   );
   const { order, steps } = orderParts(unordered, dimension, overlap);
-  return scopeOfOrder({ order, steps }, lengths);
+  return scopeOfOrder({ order, steps }, lengths, parts);
 }
 
 /** Completes the scope of parts that are in order. */
-export function scopeOfOrder({ order, steps }: PartOrder, lengths: readonly number[]): JoinScope {
-  const weights = new Map<number, number>();
-  for (const { part, length } of steps) weights.set(part, (weights.get(part) ?? 0) + length);
-  return { order, steps, lengths, present: steps.length === 0 ? order : [...weights.keys()], weights };
+export function scopeOfOrder(
+  { order, steps }: PartOrder,
+  lengths: readonly number[],
+  parts: readonly PartDescription[],
+): JoinScope {
+  const sums = new Map<number, number>(steps.length === 0 ? order.map((part) => [part, 0]) : []);
+  for (const { part, length } of steps) sums.set(part, (sums.get(part) ?? 0) + length);
+  const present = [...sums.keys()];
+  const indices = new Map(present.map((part, index) => [part, index]));
+  return {
+    ...{ order, steps, lengths, present, weights: [...sums.values()] },
+    names: present.map((part) => (parts[part] as PartDescription).name),
+    presentOf: steps.map(({ part }) => indices.get(part) as number),
+  };
 }
 
 /** Reads values of a coordinate as such that can be compared between parts: times as nanoseconds if their units differ. */
@@ -154,7 +168,7 @@ function coordinateKeys(
   const members = withSteps.map((part) => {
     const array = arrays[part];
     const { name } = parts[part] as PartDescription;
-    if (array?.values !== undefined) return { ...array, values: array.values, name, weight: 1 };
+    if (array?.values !== undefined) return { ...array, values: array.values, name };
     const other = parts[arrays.findIndex((each) => each?.values !== undefined)];
     throw new ZpublishError(
       "invalid-metadata",
@@ -162,7 +176,11 @@ function coordinateKeys(
     );
   });
   if (members.length === 0) return [];
-  const { forms, formOf } = groupForms(members);
+  const { forms, formOf } = groupForms({
+    stored: members.map(({ stored }) => stored),
+    names: members.map(({ name }) => name),
+    weights: members.map(() => 1),
+  });
   const isText = ({ stored: { dataType } }: PartForm) => ["S", "U", "O"].includes(dataType.kind);
   const first = forms[0] as PartForm;
   const odd = forms.find((form) => isText(form) !== isText(first));

@@ -7,19 +7,22 @@ import { DEFAULT_COMPRESSOR } from "../../zarr/codec-spec.js";
 import type { ItemConversion } from "../../zarr/item-conversion.js";
 import type { StoredArray, StoredFill } from "../../zarr/stored-array.js";
 import { joinForms } from "./join-packing.js";
+import type { JoinScope } from "./join-scopes.js";
 import { joinTimes } from "./join-times.js";
-import type { PartSteps } from "./joined-tree.js";
-import { differingScales, formError, groupForms, type PartForm, type PartForms } from "./part-forms.js";
+import {
+  differingScales,
+  formError,
+  groupForms,
+  type PartArrays,
+  type PartForm,
+  type PartForms,
+} from "./part-forms.js";
 import { type Item, type Items, readItems, writeItems } from "./part-items.js";
 import { type PartStored, packingOfStored } from "./stored-form.js";
 
-/** A coordinate of one part, with the joined axis in front. */
-export interface ValuesMember {
-  readonly part: number;
-  readonly name: string;
-  readonly weight: number;
-  readonly stored: PartStored;
-  readonly values: Uint8Array;
+/** A coordinate in the parts that have steps, with the joined axis in front. */
+export interface PartValues extends PartArrays {
+  readonly values: readonly Uint8Array[];
 }
 
 /** A coordinate of all parts. */
@@ -40,33 +43,30 @@ const CHUNK_BYTES = 128 * 1024;
 
 /**
  * Puts the values of a coordinate in a row.
- * @param members One per part that has steps, in order.
- * @param steps Runs of steps of these parts.
  * @param dims Names of the axes, the joined one first.
  * @throws ZpublishError `invalid-metadata`, naming two parts, if their values cannot be in one array
  */
 export function joinValues(
-  members: readonly ValuesMember[],
-  steps: readonly PartSteps[],
+  arrays: PartValues,
+  { steps, presentOf }: JoinScope,
   dims: readonly string[],
 ): JoinedValues {
-  const grouped = groupForms(members);
+  const grouped = groupForms(arrays);
   const scales = differingScales(grouped.forms);
-  const joined = scales === undefined ? undefined : retime(members, grouped, scales);
-  const { dataType, attrs, fill, items, change } = joined ?? bringTogether(members, grouped);
-  const { stored: first } = members[0] as ValuesMember;
+  const joined = scales === undefined ? undefined : retime(arrays, grouped, scales);
+  const { dataType, attrs, fill, items, change } = joined ?? bringTogether(arrays, grouped);
+  const first = arrays.stored[0] as PartStored;
   const others = first.shape.slice(1);
   const stride = others.reduce((product, length) => product * length, 1);
   const total = steps.reduce((sum, { length }) => sum + length, 0);
-  const memberOf = new Map(members.map(({ part }, index) => [part, index]));
-  const ranges = steps.map(({ part, from, length }) => ({
-    member: memberOf.get(part) as number,
+  const ranges = steps.map(({ from, length }, run) => ({
+    member: presentOf[run] as number,
     begin: from * stride,
     end: (from + length) * stride,
   }));
   const values =
     items === undefined
-      ? concatBytes(members, ranges, dataType.itemSize)
+      ? concatBytes(arrays.values, ranges, dataType.itemSize)
       : writeItems(
           ranges.flatMap(({ member, begin, end }) => Array.from(items(member).slice(begin, end) as Item[])),
           dataType,
@@ -99,33 +99,29 @@ interface Together {
   readonly change: string | undefined;
 }
 
-function retime(
-  members: readonly ValuesMember[],
-  { forms, formOf }: PartForms,
-  scales: readonly CfTimeScale[],
-): Together {
-  const { stored: first } = members[0] as ValuesMember;
-  const times = members.map(({ name, stored, values }, index) => ({
-    name,
+function retime(arrays: PartValues, { forms, formOf }: PartForms, scales: readonly CfTimeScale[]): Together {
+  const first = arrays.stored[0] as PartStored;
+  const times = arrays.stored.map((stored, index) => ({
+    name: arrays.names[index] as string,
     units: String(stored.attrs.units),
     scale: scales[formOf[index] as number] as CfTimeScale,
-    items: readItems(values, stored.dataType),
+    items: readItems(arrays.values[index] as Uint8Array, stored.dataType),
     missing: packingOfStored(stored).missing,
   }));
   const { items, units, dataType } = joinTimes(times, first.dataType);
   const fill = parseFillValue(first.fill.served, dataType);
   const odd = forms.find(({ stored }) => stored.attrs.units !== units) as PartForm;
-  const count = members.filter(({ stored }) => stored.attrs.units !== units).length;
+  const count = arrays.stored.filter((stored) => stored.attrs.units !== units).length;
   return {
     dataType,
     attrs: { ...first.attrs, units },
     fill: { served: fill.json, item: fill.item, absentIsServed: true },
     items: (member) => items[member] as readonly Item[],
-    change: `times of ${count} of ${members.length} files are converted to '${units}', the first of ${odd.name}, which has '${odd.stored.attrs.units}'`,
+    change: `times of ${count} of ${arrays.stored.length} files are converted to '${units}', the first of ${odd.name}, which has '${odd.stored.attrs.units}'`,
   };
 }
 
-function bringTogether(members: readonly ValuesMember[], { forms, formOf, heaviest }: PartForms): Together {
+function bringTogether(arrays: PartValues, { forms, formOf, heaviest }: PartForms): Together {
   const { stored: first } = forms[0] as PartForm;
   const { fill, attrs, dataType } = first;
   const isText = (type: DataType) => type.kind === "S" || type.kind === "U" || type.kind === "O";
@@ -133,11 +129,11 @@ function bringTogether(members: readonly ValuesMember[], { forms, formOf, heavie
     if (forms.length === 1) return { dataType, attrs, fill, items: undefined, change: undefined };
   }
   const itemsOf = (member: number, type?: DataType) => {
-    const { stored, values } = members[member] as ValuesMember;
-    return readItems(values, type ?? stored.dataType);
+    const { dataType: own } = arrays.stored[member] as PartStored;
+    return readItems(arrays.values[member] as Uint8Array, type ?? own);
   };
   if (forms.every(({ stored }) => isText(stored.dataType))) {
-    const type = widestText(members, forms);
+    const type = widestText(arrays, forms);
     const noFill = { served: null, item: null, absentIsServed: true };
     return { dataType: type, attrs, fill: noFill, items: (member) => itemsOf(member), change: undefined };
   }
@@ -156,7 +152,7 @@ function bringTogether(members: readonly ValuesMember[], { forms, formOf, heavie
 }
 
 /** Returns the type that has the texts of all parts. */
-function widestText(members: readonly ValuesMember[], forms: readonly PartForm[]): DataType {
+function widestText(arrays: PartValues, forms: readonly PartForm[]): DataType {
   const { dataType } = (forms[0] as PartForm).stored;
   if (forms.every(({ stored }) => stored.dataType.kind === "S")) {
     return parseDataType(`|S${Math.max(...forms.map(({ stored }) => stored.dataType.itemSize))}`);
@@ -164,11 +160,14 @@ function widestText(members: readonly ValuesMember[], forms: readonly PartForm[]
   const odd = forms.find(({ stored }) => (stored.dataType.kind === "S") !== (dataType.kind === "S"));
   if (odd !== undefined) throw formError(forms[0] as PartForm, odd);
   let width = 1;
-  for (const { stored, values } of members) {
-    for (const text of readItems(values, stored.dataType) as readonly string[]) {
+  arrays.values.forEach((values, member) => {
+    for (const text of readItems(
+      values,
+      (arrays.stored[member] as PartStored).dataType,
+    ) as readonly string[]) {
       width = Math.max(width, Array.from(text).length);
     }
-  }
+  });
   return parseDataType(`<U${width}`);
 }
 
@@ -186,13 +185,13 @@ function unpack(
 }
 
 function concatBytes(
-  members: readonly ValuesMember[],
+  values: readonly Uint8Array[],
   ranges: readonly { readonly member: number; readonly begin: number; readonly end: number }[],
   itemSize: number,
 ): Uint8Array {
   return Buffer.concat(
     ranges.map(({ member, begin, end }) =>
-      (members[member] as ValuesMember).values.subarray(begin * itemSize, end * itemSize),
+      (values[member] as Uint8Array).subarray(begin * itemSize, end * itemSize),
     ),
   );
 }

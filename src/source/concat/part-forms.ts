@@ -2,13 +2,13 @@ import { type CfTimeScale, cfTimeScale } from "../../cf/cf-time.js";
 import { ZpublishError } from "../../errors.js";
 import { formDifference, formKey, isSameForm, isSameJson, type PartStored } from "./stored-form.js";
 
-/** An array of one part, and how much of the joined array it is. */
-export interface FormMember {
-  readonly stored: PartStored;
-  /** Name of the part. */
-  readonly name: string;
-  /** Steps that the joined array has of it. */
-  readonly weight: number;
+/** The arrays of one path in the parts that have steps, in order. */
+export interface PartArrays {
+  readonly stored: readonly PartStored[];
+  /** Names of the parts. */
+  readonly names: readonly string[];
+  /** Steps that the joined array has of each part. */
+  readonly weights: readonly number[];
 }
 
 /** Stored items of one or more parts that mean the same. */
@@ -22,30 +22,30 @@ export interface PartForm {
 export interface PartForms {
   /** That of the first part first. */
   readonly forms: readonly PartForm[];
-  /** Index in `forms`, one per member. */
+  /** Index in `forms`, one per array. */
   readonly formOf: readonly number[];
   /** Index of the form that most steps have. */
   readonly heaviest: number;
 }
 
 /** Groups arrays by type, packing and units. */
-export function groupForms(members: readonly FormMember[]): PartForms {
+export function groupForms({ stored: arrays, names, weights: steps }: PartArrays): PartForms {
   const forms: PartForm[] = [];
   const byKey = new Map<string, number>();
   const weights: number[] = [];
   let last = -1;
-  const formOf = members.map(({ stored, name, weight }) => {
+  const formOf = arrays.map((stored, index) => {
     // Most parts are as the one before, which is quicker to tell than to make a key.
     if (last < 0 || !isSameForm((forms[last] as PartForm).stored, stored)) {
       const key = formKey(stored);
       let form = byKey.get(key);
       if (form === undefined) {
-        form = forms.push({ stored, name }) - 1;
+        form = forms.push({ stored, name: names[index] as string }) - 1;
         byKey.set(key, form);
       }
       last = form;
     }
-    weights[last] = (weights[last] ?? 0) + weight;
+    weights[last] = (weights[last] ?? 0) + (steps[index] as number);
     return last;
   });
   return { forms, formOf, heaviest: weights.indexOf(Math.max(...weights)) };

@@ -50,6 +50,7 @@ function stackScope(
   return scopeOfOrder(
     { order, steps },
     parts.map(() => 1),
+    parts,
   );
 }
 

@@ -1,6 +1,5 @@
-import { isDeepStrictEqual } from "node:util";
 import { type Packing, packingOf } from "../../cf/packing.js";
-import { isJsonArray, type JsonValue, toNumber } from "../../json/json-value.js";
+import { isJsonArray, isJsonObject, type JsonValue, toNumber } from "../../json/json-value.js";
 import { stringifyJson } from "../../json/stringify-json.js";
 import type { StoredArray } from "../../zarr/stored-array.js";
 
@@ -61,8 +60,16 @@ export function packingOfStored({ attrs, fill }: PartStored): Packing {
 /** Compares two JSON values, numbers by their value: 1 and 1.0 are equal, and so are NaN and NaN. */
 export function isSameJson(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (Object.is(a, b)) return true;
-  if (typeof a !== "object" && typeof b !== "object" && typeof a === typeof b) return false;
-  return isDeepStrictEqual(normalOf(a), normalOf(b));
+  if (isJsonArray(a) && isJsonArray(b)) {
+    return a.length === b.length && a.every((each, index) => isSameJson(each, b[index]));
+  }
+  if (isJsonObject(a) && isJsonObject(b)) {
+    const keys = Object.keys(a);
+    return keys.length === Object.keys(b).length && keys.every((key) => isSameJson(a[key], b[key]));
+  }
+  if (typeof a === "bigint" && typeof b === "bigint") return false;
+  const number = toNumber(a);
+  return number !== undefined && number === toNumber(b);
 }
 
 /** Replaces numbers that keep their text by their value. */
