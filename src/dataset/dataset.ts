@@ -81,7 +81,7 @@ export interface OverviewLevels {
  * the dataset with the id `dataset_id`, or refreshes it after a time without requests.
  */
 export interface Datasets {
-  /** Ids of all datasets: those configured, in order, then all others, sorted. The same array while nothing has changed. Frozen. */
+  /** Ids of all datasets: those configured, in order, then all others, sorted. The same array while nothing has changed; it is not to be changed. */
   ids(): readonly string[];
   /** Number of ids at the beginning of `ids()` that are configured. */
   readonly configuredCount: number;

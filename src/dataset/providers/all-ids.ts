@@ -23,7 +23,7 @@ export function createAllIds(
   const clashes = handles.map(({ provider }) =>
     createProblemLog(log, provider.name, "dataset left out: its id is used already"),
   );
-  let ids: readonly string[] = Object.freeze([...configured]);
+  let ids: readonly string[] = configured;
   let merging: Promise<void> | undefined;
   /** True if a list has changed since the merge under way began. */
   let isBehind = false;

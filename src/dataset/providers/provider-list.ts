@@ -5,7 +5,7 @@ import type { Log } from "../../observe/log.js";
 import type { DatasetProvider } from "../dataset-provider.js";
 import { createRefreshThrottle } from "../refresh-throttle.js";
 import { createProblemLog } from "./problem-log.js";
-import { hasId, NO_IDS, updateIds } from "./update-ids.js";
+import { hasId, isSameList, NO_IDS, updateIds } from "./update-ids.js";
 
 /** Time of one list. A store with a million objects takes minutes; a provider that hangs is asked again after it. */
 const LIST_TIMEOUT_MS = 120_000;
@@ -71,12 +71,17 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
     throw new ZpublishError("source-unreadable", `expected a list within ${LIST_TIMEOUT_MS / 1_000} s`);
   }
 
+  async function isAsBefore(received: readonly unknown[]): Promise<boolean> {
+    if (lastReceived === undefined || received === lastReceived) return received === lastReceived;
+    return runCooperatively(isSameList(received, lastReceived));
+  }
+
   async function lookNow(): Promise<void> {
     const beganMs = performance.now();
     try {
       const received = await receive();
       if (closing.signal.aborted) return;
-      if (received !== lastReceived || listed.missed.length > 0) {
+      if (listed.missed.length > 0 || !(await isAsBefore(received))) {
         invalid.begin();
         const next = await runCooperatively(updateIds(listed, received, prefix, invalid.add));
         invalid.end();
@@ -136,7 +141,7 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
     get ids() {
       return listed.ids;
     },
-    has: (id) => id.startsWith(prefix) && hasId(listed.ids, id),
+    has: (id) => id.startsWith(prefix) && hasId(listed.own, id.slice(prefix.length)),
     get hasAnswered() {
       return hasAnswered;
     },

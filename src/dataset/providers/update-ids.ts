@@ -3,16 +3,18 @@ import { describeValue } from "../../config/problem.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 
-/** Ids of one provider, after a list of it. */
+/** Ids of one provider, after a list of it. Its arrays are sorted, have each id once, and never change. */
 export interface ListedIds {
-  /** With the prefix, sorted by {@link compareIds}, each once. The same array as before if nothing has changed. Frozen. */
+  /** Without the prefix. */
+  readonly own: readonly string[];
+  /** The same ids with the prefix. The same array as before if nothing has changed. */
   readonly ids: readonly string[];
-  /** Those of `ids` that the last list did not have, sorted: they go if the next one does not have them either. */
+  /** Those of `own` that the last list did not have: they go if the next one does not have them either. */
   readonly missed: readonly string[];
 }
 
 /** The ids of a provider that was not asked yet. */
-export const NO_IDS: ListedIds = Object.freeze({ ids: Object.freeze([]), missed: Object.freeze([]) });
+export const NO_IDS: ListedIds = { own: [], ids: [], missed: [] };
 
 /** Ids that are worked on in one step, which takes a fraction of a millisecond. */
 const STEP_IDS = 512;
@@ -33,61 +35,86 @@ export function* updateIds(
   prefix: string,
   onProblem: (item: string, reason: string) => void,
 ): CooperativeTask<ListedIds> {
-  const listed = yield* sortCooperatively(yield* withPrefix(received, prefix, onProblem), compareIds);
+  const listed = yield* sortedSteps(yield* textsOf(received, prefix, onProblem));
+  const own: string[] = [];
   const ids: string[] = [];
   const missed: string[] = [];
   let hasChanged = false;
   let steps = 0;
   let old = 0;
   let oldMissed = 0;
-  for (let next = 0; next < listed.length || old < before.ids.length; ) {
+  for (let next = 0; next < listed.length || old < before.own.length; ) {
     if (++steps % STEP_IDS === 0) yield;
     const id = listed[next] as string;
-    const oldId = before.ids[old] as string;
-    const order = next === listed.length ? 1 : old === before.ids.length ? -1 : compareIds(id, oldId);
+    const oldId = before.own[old] as string;
+    const order = next === listed.length ? 1 : old === before.own.length ? -1 : compareIds(id, oldId);
     if (order > 0) {
       while (compareIds(before.missed[oldMissed] ?? oldId, oldId) < 0) oldMissed++;
-      old++;
       if (before.missed[oldMissed] === oldId) hasChanged = true;
       else {
-        ids.push(oldId);
+        own.push(oldId);
+        ids.push(before.ids[old] as string);
         missed.push(oldId);
       }
+      old++;
       continue;
     }
     next++;
     while (listed[next] === id) {
       next++;
-      onProblem(id, "expected an id once in a list, received it twice");
+      onProblem(prefix + id, "expected an id once in a list, received it twice");
     }
-    if (order === 0) old++;
-    else {
-      const problem = problemOfDatasetId(id);
-      if (problem !== undefined) {
-        onProblem(id, problem);
-        continue;
-      }
-      hasChanged = true;
+    if (order === 0) {
+      // The string from before, so that those of the list need not stay in memory.
+      own.push(oldId);
+      ids.push(before.ids[old++] as string);
+      continue;
     }
-    ids.push(id);
+    const problem = problemOfDatasetId(prefix + id);
+    if (problem !== undefined) {
+      onProblem(prefix + id, problem);
+      continue;
+    }
+    hasChanged = true;
+    own.push(id);
+    ids.push(prefix + id);
   }
-  return { ids: hasChanged ? Object.freeze(ids) : before.ids, missed };
+  return hasChanged ? { own, ids, missed } : { own: before.own, ids: before.ids, missed };
 }
 
-function* withPrefix(
+function* textsOf(
   received: readonly unknown[],
   prefix: string,
   onProblem: (item: string, reason: string) => void,
 ): CooperativeTask<string[]> {
-  const ids: string[] = [];
+  const texts: string[] = [];
   for (let index = 0; index < received.length; index++) {
     if (index % STEP_IDS === 0) yield;
     const item = received[index];
     if (typeof item !== "string") onProblem(describeValue(item), "expected a text");
     else if (item === "") onProblem(prefix, "expected a non-empty id");
-    else ids.push(prefix + item);
+    else texts.push(item);
+  }
+  return texts;
+}
+
+/** Sorts ids, most of which are sorted already. */
+function* sortedSteps(ids: readonly string[]): CooperativeTask<readonly string[]> {
+  for (let index = 1; index < ids.length; index++) {
+    if (index % STEP_IDS === 0) yield;
+    if ((ids[index - 1] as string) > (ids[index] as string)) return yield* sortCooperatively(ids, compareIds);
   }
   return ids;
+}
+
+/** Tells whether two lists have the same items in the same order. */
+export function* isSameList(one: readonly unknown[], other: readonly unknown[]): CooperativeTask<boolean> {
+  if (one.length !== other.length) return false;
+  for (let index = 0; index < one.length; index++) {
+    if (index % STEP_IDS === 0) yield;
+    if (one[index] !== other[index]) return false;
+  }
+  return true;
 }
 
 /** Index of configured ids, which are no provider's. */
@@ -106,6 +133,8 @@ export function* mergeIds(
   before: readonly string[],
   onClash: (id: string, list: number, winner: number) => void,
 ): CooperativeTask<readonly string[]> {
+  const [only, ...others] = lists;
+  if (configured.length === 0 && only !== undefined && others.length === 0) return only;
   const taken = new Set(configured);
   const places = lists.map(() => 0);
   const ids = [...configured];
@@ -129,7 +158,7 @@ export function* mergeIds(
     isSame &&= before[ids.length] === first;
     ids.push(first);
   }
-  return isSame && ids.length === before.length ? before : Object.freeze(ids);
+  return isSame && ids.length === before.length ? before : ids;
 }
 
 /** Tells whether sorted ids have an id. */

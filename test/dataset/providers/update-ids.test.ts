@@ -40,19 +40,19 @@ function longestStep<T>(steps: CooperativeTask<T>): { readonly value: T; readonl
 t.test("ids get the prefix, and are sorted by their code units", async (t) => {
   const { after } = update(NO_IDS, ["b", "é", "B", "a~b"]);
   t.same(after.ids, ["p~B", "p~a~b", "p~b", "p~é"]);
-  t.ok(Object.isFrozen(after.ids));
+  t.same(after.own, ["B", "a~b", "b", "é"]);
 });
 
 t.test("an id goes when two lists in a row do not have it", async (t) => {
   const first = update(NO_IDS, ["a", "b", "c"]).after;
   const second = update(first, ["a", "c"]).after;
   t.equal(second.ids, first.ids, "the same array: nothing has gone yet");
-  t.same(second.missed, ["p~b"]);
+  t.same(second.missed, ["b"]);
   t.same(update(second, ["a", "c"]).after.ids, ["p~a", "p~c"]);
   const back = update(second, ["a", "b", "c"]).after;
   t.equal(back.ids, first.ids);
   t.same(back.missed, []);
-  t.same(update(back, ["a", "c"]).after.missed, ["p~b"], "and then it takes two lists again");
+  t.same(update(back, ["a", "c"]).after.missed, ["b"], "and then it takes two lists again");
   t.same(update(update(first, []).after, []).after.ids, []);
 });
 
