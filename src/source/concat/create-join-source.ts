@@ -113,7 +113,13 @@ export function createJoinSource(options: JoinSourceOptions): Source {
     const tree: StoredTree = Object.freeze({
       groups: arrays.groupsOf(joined, parts),
       refused: Object.freeze(joined.refused),
-      warnings: Object.freeze([...joined.warnings, ...warningsOf([...listed.left, ...fitting.left])]),
+      warnings: Object.freeze([
+        ...joined.warnings,
+        ...some(
+          [...listed.left, ...fitting.left].map(({ name, reason }) => `'${name}' is left out: ${reason}`),
+        ),
+        ...some(listed.gone.map((name) => `'${name}' is gone, and its steps with it`)),
+      ]),
       identity,
       fingerprint,
       join: storedJoinOf(join, joined, parts),
@@ -138,9 +144,10 @@ export function createJoinSource(options: JoinSourceOptions): Source {
   };
 }
 
-function warningsOf(left: ListedParts["left"]): string[] {
-  const named = left.slice(0, MAX_NAMED).map(({ name, reason }) => `'${name}' is left out: ${reason}`);
-  return left.length > MAX_NAMED ? [...named, `${left.length - MAX_NAMED} more files are left out`] : named;
+/** Returns the first of some warnings, and the number of the others. */
+function some(warnings: readonly string[]): string[] {
+  const more = warnings.length - MAX_NAMED;
+  return more > 0 ? [...warnings.slice(0, MAX_NAMED), `${more} more files like these`] : [...warnings];
 }
 
 /** Tells whether parts and files that are left out are the same. */
@@ -151,6 +158,7 @@ function isSame(one: ListedParts, other: ListedParts): boolean {
     [...former, ...others].sort((a, b) => (a.name < b.name ? -1 : 1));
   return (
     isSameList(partsOf(one), partsOf(other), (a, b) => a === b) &&
+    isSameList(one.gone, other.gone, (a, b) => a === b) &&
     isSameList(one.left, other.left, (a, b) => a.name === b.name && a.reason === b.reason)
   );
 }

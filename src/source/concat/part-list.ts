@@ -21,6 +21,8 @@ export interface ListedParts {
   readonly others: readonly KnownPart[];
   /** Files that are left out, with the reason. */
   readonly left: readonly { readonly name: string; readonly reason: string }[];
+  /** Names of parts that were in use and are gone, since the last list. */
+  readonly gone: readonly string[];
   /** Text that changes whenever the parts do. */
   readonly fingerprint: string;
 }
@@ -154,6 +156,7 @@ export function createPartList(
       former: sorted.filter(isFormer),
       others: sorted.filter((part) => !isFormer(part)),
       left: left.sort((a, b) => (a.name < b.name ? -1 : 1)),
+      gone: [...used].filter((name) => !known.has(name) && !now.present.has(name)).sort(),
       fingerprint: fingerprintOf(now),
     };
   }
