@@ -1,6 +1,6 @@
 import { formatByteSize } from "../config/byte-size.js";
 import type { StoredJoin } from "../source/source.js";
-import { formatCodec, formatShape } from "./format-array.js";
+import { countOf, formatCodec, formatShape, printable } from "./format-text.js";
 import type { InspectedGroup, InspectedLevel, InspectedVariable, Inspection } from "./inspect.js";
 
 const HEAD = ["variable", "type", "dimensions", "chunks", "codecs", "size", "served"] as const;
@@ -22,7 +22,7 @@ export function formatInspection(inspection: Inspection): string {
   if (overviews.length > 1) lines.push(overviewsOf(overviews));
   for (const { store, requests, retries, receivedBytes, seconds } of stores)
     lines.push(
-      `${printable(store)}: ${count(requests, "request")}, ${retries} of them again, ${formatByteSize(receivedBytes)}, ${seconds} s`,
+      `${printable(store)}: ${countOf(requests, "request")}, ${retries} of them again, ${formatByteSize(receivedBytes)}, ${seconds} s`,
     );
   return `${lines.join("\n")}\n`;
 }
@@ -33,7 +33,7 @@ function formatGroup(
   widths: readonly number[],
 ): string[] {
   const attributes = Object.keys(attrs).length;
-  const title = attributes === 0 ? path : `${path}  (${count(attributes, "attribute")})`;
+  const title = attributes === 0 ? path : `${path}  (${countOf(attributes, "attribute")})`;
   const table = rows.length === 0 ? [] : [HEAD, ...rows];
   return [printable(title), ...table.map((row) => `  ${alignRow(row, widths)}`)];
 }
@@ -55,7 +55,7 @@ function formatJoin({ kind, dimension, parts }: StoredJoin): string[] {
   );
   if (isCut) lines.splice(1 + SHOWN_PARTS, 0, `  … ${rest} more`);
   const files = new Set(parts.map(({ name }) => name)).size;
-  return [printable(`${count(files, "file")} ${how} ${dimension}, ${count(steps, "step")}`), ...lines];
+  return [printable(`${countOf(files, "file")} ${how} ${dimension}, ${countOf(steps, "step")}`), ...lines];
 }
 
 /** Writes the steps that a file gives: `0–30`, `5`, or `none` if others give all of its steps. */
@@ -89,7 +89,7 @@ function summaryOf(groups: readonly InspectedGroup[], refused: number): string {
   const passthrough = variables.filter(({ served }) => served === "passthrough").length;
   const byteLength = variables.reduce((sum, variable) => sum + (variable.byteLength ?? 0), 0);
   return [
-    `${count(groups.length, "group")}, ${count(variables.length, "variable")}, ${formatByteSize(byteLength)}:`,
+    `${countOf(groups.length, "group")}, ${countOf(variables.length, "variable")}, ${formatByteSize(byteLength)}:`,
     `${passthrough} passthrough, ${variables.length - passthrough} transcoded, ${refused} refused`,
   ].join(" ");
 }
@@ -102,10 +102,6 @@ function overviewsOf(levels: readonly InspectedLevel[]): string {
   return printable(`overviews, if they are asked for: ${texts.join(" → ")}`);
 }
 
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? "" : "s"}`;
-}
-
 function columnWidths(rows: readonly (readonly string[])[]): number[] {
   return HEAD.map((_, column) => Math.max(...rows.map((row) => (row[column] as string).length)));
 }
@@ -115,12 +111,4 @@ function alignRow(row: readonly string[], widths: readonly number[]): string {
     .map((cell, column) => cell.padEnd(widths[column] as number))
     .join("  ")
     .trimEnd();
-}
-
-/** Escapes characters in a name from a store that could move a terminal's cursor. */
-function printable(text: string): string {
-  return text.replace(
-    /\p{Cc}/gu,
-    (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`,
-  );
 }

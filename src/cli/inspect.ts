@@ -7,7 +7,7 @@ import { elementCount } from "../model/chunk-grid.js";
 import { allStoreStats } from "../source/bytes/store-stats.js";
 import type { Refusal, StoredJoin, StoredTree } from "../source/source.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
-import { formatCodec, formatShape } from "./format-array.js";
+import { formatCodec, formatShape } from "./format-text.js";
 import { type InspectedPieces, inspectPieces } from "./inspect-join.js";
 
 /** Content of a location, and how it would be served, as `inspect --json` prints it. */
