@@ -3,8 +3,7 @@ import { resolveRoot } from "../config/locate.js";
 import type { GivenDataset } from "../dataset/dataset-handle.js";
 import { workThrough } from "../event-loop/work-through.js";
 import type { StoreSettings } from "../source/bytes/store-settings.js";
-import { createFileCalls } from "../source/files/file-calls.js";
-import { statPath, storeState } from "../source/listing/file-state.js";
+import { isCollectionRoot } from "../source/listing/is-collection-root.js";
 import type { ServerConfig } from "./server-config.js";
 
 /** Locations that are looked at at a time. */
@@ -47,11 +46,4 @@ function collectionOf({
   return root === undefined || asCollection === undefined
     ? undefined
     : { ...served, name: asCollection, root };
-}
-
-async function isCollectionRoot(location: string): Promise<boolean> {
-  if (!location.startsWith("/") || /\.zarr\/?$/i.test(location)) return false;
-  const calls = createFileCalls(location);
-  const found = await statPath(calls, location);
-  return found?.isDirectory() === true && (await storeState(calls, location, false)) === undefined;
 }

@@ -22,7 +22,7 @@ export async function isCollectionRoot(
 
 async function isFolder(path: string): Promise<boolean> {
   // What has the name of a store may get its documents yet.
-  if (/\.zarr\/*$/.test(path)) return false;
+  if (/\.zarr\/*$/i.test(path)) return false;
   const calls = createFileCalls(path);
   const found = await statPath(calls, path);
   return found?.isDirectory() === true && (await storeState(calls, path, false)) === undefined;
