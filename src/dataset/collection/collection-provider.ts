@@ -1,0 +1,111 @@
+import type { CollectionConfig } from "../../config/config.js";
+import { createSlice } from "../../event-loop/cooperative-task.js";
+import { createFileFinder } from "../../source/listing/create-file-finder.js";
+import type { Findings, FoundFile, Problem } from "../../source/listing/file-finder.js";
+import { createGroupFinder } from "../../source/listing/group-finder.js";
+import { printablePath } from "../../source/node-name.js";
+import type { DatasetProvider } from "../dataset-provider.js";
+
+/** Id of the root, if that is a group with arrays. */
+const ROOT_ID = "root";
+/** Names without an id that are told as problems. */
+const MAX_PROBLEMS = 1_000;
+const NOTHING: Findings = { files: [], problems: [] };
+
+/**
+ * Creates the provider of a collection. The id of a dataset is its path with `~` for `/`, so that it neither depends on other datasets
+ * nor on the order in which they came.
+ * @param name Name for logs and metrics. Default: that of the collection.
+ * @throws ZpublishError `invalid-config` for patterns that cannot be understood, and for roots that cannot be listed.
+ */
+export function createCollectionProvider(config: CollectionConfig, name = config.name): DatasetProvider {
+  const { name: collection, root, include, exclude, groups = false, ...served } = config;
+  const options = { root, include, exclude, stores: config.stores };
+  const finder = groups ? createGroupFinder(options) : createFileFinder(options);
+  const closing = new AbortController();
+  let findings = NOTHING;
+  let ids: readonly string[] | undefined;
+  let unnamed: readonly Problem[] = [];
+  let looking: Promise<readonly string[]> | undefined;
+
+  async function look(signal: AbortSignal): Promise<readonly string[]> {
+    const next = await finder.look(signal);
+    if (ids === undefined || next.files !== findings.files) {
+      const named = await nameAll(next.files);
+      ids = named.ids;
+      unnamed = named.problems;
+    }
+    findings = next;
+    return ids;
+  }
+
+  function list(signal: AbortSignal): Promise<readonly string[]> {
+    looking ??= look(AbortSignal.any([signal, closing.signal])).finally(() => {
+      looking = undefined;
+    });
+    return looking;
+  }
+
+  return {
+    name,
+    prefix: collection === "" ? "" : `${collection}~`,
+    list,
+    async open(id) {
+      if (ids === undefined) await list(closing.signal);
+      const { files } = findings;
+      const hasRoot = files[0]?.path === "";
+      const file = findFile(files, hasRoot && id === ROOT_ID ? "" : id.replaceAll("~", "/"));
+      if (file === undefined || problemOf(file.path, files) !== undefined) return undefined;
+      // A slash says that it is no object, which saves a request.
+      const end = file.isStore && root.startsWith("s3:") ? "/" : "";
+      return { ...served, id, location: finder.locationOf(file.path) + end };
+    },
+    problems: () =>
+      [...findings.problems, ...unnamed].map(({ path, reason }) => ({ name: path || "/", reason })),
+    async close() {
+      closing.abort();
+    },
+  };
+}
+
+/** Makes the ids of all files. */
+async function nameAll(
+  files: readonly FoundFile[],
+): Promise<{ readonly ids: readonly string[]; readonly problems: readonly Problem[] }> {
+  const slice = createSlice();
+  const ids: string[] = [];
+  const problems: Problem[] = [];
+  let more = 0;
+  let last: string | undefined;
+  for (const { path } of files) {
+    if (slice.isOver()) await slice.next();
+    // A bucket may have an object and a prefix of one name.
+    if (path === last) continue;
+    last = path;
+    const reason = problemOf(path, files);
+    if (reason === undefined) ids.push(path === "" ? ROOT_ID : path.replaceAll("/", "~"));
+    else if (problems.length < MAX_PROBLEMS) problems.push({ path: printablePath(path), reason });
+    else more++;
+  }
+  if (more > 0) problems.push({ path: "", reason: `${more} more names cannot be ids` });
+  return { ids, problems };
+}
+
+/** Returns why a path has no id of its own; undefined if it has one. */
+function problemOf(path: string, files: readonly FoundFile[]): string | undefined {
+  if (path.includes("~")) return 'expected a name without "~", which stands for "/" in ids';
+  if (path === ROOT_ID && files[0]?.path === "") return `the root has the id ${ROOT_ID}, since it has arrays`;
+  return undefined;
+}
+
+/** Finds a file by its path. */
+function findFile(files: readonly FoundFile[], path: string): FoundFile | undefined {
+  let low = 0;
+  for (let high = files.length; low < high; ) {
+    const middle = (low + high) >>> 1;
+    if ((files[middle] as FoundFile).path < path) low = middle + 1;
+    else high = middle;
+  }
+  const found = files[low];
+  return found?.path === path ? found : undefined;
+}
