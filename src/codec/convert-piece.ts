@@ -1,8 +1,11 @@
+import { ZpublishError } from "../errors.js";
 import { parseDataType } from "../model/parse-data-type.js";
-import type { ItemConversion, UnpackConversion } from "../zarr/item-conversion.js";
+import type { ItemConversion, UnpackConversion, WidenConversion } from "../zarr/item-conversion.js";
+import { parseNumericType } from "../zarr/plan/numeric-type.js";
+import { convertItems } from "./convert-items.js";
 import { openRows } from "./item-rows.js";
 import type { KernelMemory } from "./kernel/kernel-memory.js";
-import { swapToOrder } from "./numeric-view.js";
+import { nativeBytes, swapToOrder } from "./numeric-view.js";
 
 /** Items at a time: 16 KiB of doubles, half of a first-level cache. */
 const ROW_ITEMS = 2048;
@@ -18,6 +21,7 @@ export function convertPiece(
   memory: KernelMemory,
 ): Uint8Array {
   if (conversion.kind === "unpack") return unpack(bytes, conversion, memory);
+  if (conversion.kind === "widen") return widen(bytes, conversion, memory);
   const swapped = memory.allocate(bytes.length);
   swapped.set(bytes);
   const buffer = Buffer.from(swapped.buffer, swapped.byteOffset, swapped.length);
@@ -25,6 +29,17 @@ export function convertPiece(
   else if (conversion.wordSize === 4) buffer.swap32();
   else buffer.swap64();
   return swapped;
+}
+
+function widen(bytes: Uint8Array, conversion: WidenConversion, memory: KernelMemory): Uint8Array {
+  const [from, to] = [parseNumericType(conversion.from), parseNumericType(conversion.to)];
+  if (from === undefined || to === undefined) {
+    throw new ZpublishError(
+      "internal",
+      `expected integers, received ${conversion.from} and ${conversion.to}`,
+    );
+  }
+  return swapToOrder(convertItems(nativeBytes(bytes, from, memory), from, to, memory), to);
 }
 
 function unpack(bytes: Uint8Array, conversion: UnpackConversion, memory: KernelMemory): Uint8Array {

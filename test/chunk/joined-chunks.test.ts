@@ -84,7 +84,7 @@ const cases = fc.integer({ min: 1, max: 4 }).chain((rank) => {
 function convert(bytes: Uint8Array, form: string): Uint8Array {
   const { dtype, conversion } = FORMS[form] as (typeof FORMS)[string];
   if (conversion === undefined) return bytes;
-  if (conversion.kind === "swap") return bytes.toReversed();
+  if (conversion.kind !== "unpack") return bytes.toReversed();
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const item = dtype === "<i2" ? view.getInt16(0, true) : view.getUint8(0);
   const scaled = Math.fround(item * Math.fround(conversion.scale));

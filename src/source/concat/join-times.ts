@@ -72,7 +72,7 @@ function assertCalendar(part: PartTimes, first: PartTimes): void {
   if (isSameCalendar(part.scale.calendar, first.scale.calendar, leastDays)) return;
   throw new ZpublishError(
     "invalid-metadata",
-    `expected the calendar of ${first.name} ('${first.units}') in ${part.name}, received another`,
+    `expected one calendar in ${part.name} and ${first.name} (${first.units}), received two that differ before 1582-10-15`,
   );
 }
 

@@ -87,7 +87,7 @@ export function joinValues(
     servedChunks: [Math.max(1, Math.floor(CHUNK_BYTES / Math.max(1, stride * dataType.itemSize))), ...others],
     servedCompressor: dataType.itemSize === 0 ? null : DEFAULT_COMPRESSOR,
   };
-  return { stored, values, isRetimed: joined !== undefined, warning: change };
+  return { stored, values, isRetimed: joined?.change !== undefined, warning: change };
 }
 
 /** Values of all members in one type; `items` is undefined if they are that as they are stored. */
@@ -110,14 +110,16 @@ function retime(arrays: PartValues, { forms, formOf }: PartForms, scales: readon
   }));
   const { items, units, dataType } = joinTimes(times, first.dataType);
   const fill = parseFillValue(first.fill.served, dataType);
-  const odd = forms.find(({ stored }) => stored.attrs.units !== units) as PartForm;
-  const count = arrays.stored.filter((stored) => stored.attrs.units !== units).length;
+  const odd = forms.find(({ stored }) => stored.attrs.units !== units);
+  const count = arrays.stored.filter(({ attrs }) => attrs.units !== units).length;
   return {
     dataType,
     attrs: { ...first.attrs, units },
     fill: { served: fill.json, item: fill.item, absentIsServed: true },
     items: (member) => items[member] as readonly Item[],
-    change: `times of ${count} of ${arrays.stored.length} files are converted to '${units}', the first of ${odd.name}, which has '${odd.stored.attrs.units}'`,
+    change:
+      odd &&
+      `times of ${count} of ${arrays.stored.length} files are converted to '${units}', the first of ${odd.name}, which has '${odd.stored.attrs.units}'`,
   };
 }
 

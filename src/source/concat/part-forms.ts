@@ -1,3 +1,4 @@
+import { isSameCalendar } from "../../cf/calendar.js";
 import { type CfTimeScale, cfTimeScale } from "../../cf/cf-time.js";
 import { ZpublishError } from "../../errors.js";
 import { formDifference, formKey, isSameForm, isSameJson, type PartStored } from "./stored-form.js";
@@ -71,6 +72,9 @@ export function differingScales(forms: readonly PartForm[]): readonly CfTimeScal
     scales.push(scale);
   }
   const { unit, reference, calendar } = scales[0] as CfTimeScale;
+  if (scales.some((scale) => !isSameCalendar(scale.calendar, calendar, Number.POSITIVE_INFINITY))) {
+    throw unitsError(first, odd);
+  }
   const isSame = scales.every(
     (scale) => scale.unit === unit && scale.reference === reference && scale.calendar === calendar,
   );
