@@ -8,6 +8,7 @@ import { parseChunkKey } from "../zarr/chunk-key.js";
 import type { CodecStep } from "../zarr/codec-step.js";
 import { createSteps } from "../zarr/plan/codec-steps.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import { growthOf } from "../zarr/plan/growth-of.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
 import type { ChunkAccess, ServedChunk } from "./served-chunk.js";
 
@@ -81,11 +82,12 @@ function accessOf(snapshot: DatasetSnapshot, array: ServedArray): ChunkAccess {
   let access = accesses.get(array);
   if (access === undefined) {
     const { plan } = array;
-    const served = `${snapshot.id}\n${revisionOf(snapshot, plan)}\n${plan.path}\n${plan.id}`;
+    const { revision, place } = contextOf(snapshot, plan);
+    const served = `${snapshot.id}\n${revision}\n${plan.path}\n${plan.id}`;
     access = {
       reader: openChunkReader(plan.source),
       tag: createHash("sha256").update(served).digest("hex").slice(0, 20),
-      cachePrefix: `${placeOf(snapshot, plan)}\n${served}\n`,
+      cachePrefix: `${place}\n${served}\n`,
       expectedByteLength: expectedByteLength(plan),
       maxStoredByteLength:
         plan.kind === "passthrough" ? maxStoredByteLength(plan, storedSteps(array)) : undefined,
@@ -96,17 +98,15 @@ function accessOf(snapshot: DatasetSnapshot, array: ServedArray): ChunkAccess {
 }
 
 /**
- * Returns what the chunks of an array depend on besides its plan. That is the revision of the dataset, unless the array is joined: its
- * chunks have versions that name their parts, and those of old parts have to stay what they are while new ones are added. Chunks of an
- * immutable dataset have no versions, and what is computed depends on the length of the array.
+ * Returns what the chunks of an array depend on besides its plan, and what tells the place of its data from others. That is the revision
+ * of the dataset, unless the array grows: chunks of old parts have to stay what they are while new ones are added. Chunks of an immutable
+ * dataset have no versions that would name parts.
  */
-function revisionOf({ immutable, revision }: DatasetSnapshot, { source, compute }: EncodingPlan): string {
-  return source.kind !== "parts" || immutable || compute !== undefined ? revision : "parts";
-}
-
-/** Returns what tells the place of the data from others. That of a joined array stays while it grows. */
-function placeOf({ identity }: DatasetSnapshot, { source }: EncodingPlan): string {
-  return source.kind === "parts" ? source.store : identity;
+function contextOf({ immutable, revision, identity }: DatasetSnapshot, plan: EncodingPlan) {
+  const { source } = plan;
+  const growth = immutable ? undefined : growthOf(source, plan);
+  if (growth === undefined) return { revision, place: identity };
+  return { revision: source.kind === "served" ? source.plan : "parts", place: growth.store };
 }
 
 function expectedByteLength({ compute, served, itemSize }: EncodingPlan): number {

@@ -117,6 +117,9 @@ export interface GivenChunks {
   readonly name: string;
 }
 
+/** The axis along which a joined array grows, and the name of its dataset. */
+export type JoinedAxis = Pick<PartChunks, "store" | "axis">;
+
 /**
  * Chunks that this server makes itself, of a coarser level. The server's thread gets them from the cache, or has them made, and hands
  * them to workers. All fields but the function are a name that no other array has.
@@ -127,8 +130,10 @@ export interface ServedChunks {
   readonly store: string;
   /** Path of the array. */
   readonly path: string;
-  /** Id of the plan that makes the chunks. */
+  /** Ids of the plans that make the chunks, and those of the levels below. */
   readonly plan: string;
+  /** Undefined if the array below all levels is not joined, or has chunks without versions. */
+  readonly joined?: JoinedAxis | undefined;
   /** Levels above stored chunks: a chunk of level 3 waits for chunks of level 2, and so on. */
   readonly level: number;
   /** Returns the same reader at each call. */

@@ -16,6 +16,7 @@ function coarserBounds(pairs: readonly number[], box: number, dtype = "<f8", at 
   });
   const step: CoarsenStep = {
     kind: "coarsen",
+    revision: "1",
     method: "bounds",
     factors: [2, 1],
     from: type,

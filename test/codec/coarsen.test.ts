@@ -99,7 +99,7 @@ function coarsened(sample: Sample, method: CoarsenMethod, to: DataType, isKept: 
   const grid = outShape.map((length, axis) => Math.ceil(length / (chunk[axis] as number)));
   const fill = encodeFillItem(to.kind === "b" ? true : 5, to);
   const step: CoarsenStep = {
-    ...{ kind: "coarsen", method, factors, packing, from: type, to },
+    ...{ kind: "coarsen", revision: "1", method, factors, packing, from: type, to },
     missingItem: isKept ? missingItem(sample) : encodeFillItem("NaN", to),
     fillItem: fill,
   };
@@ -230,7 +230,15 @@ function isClose(a: number | bigint, b: number | bigint, { kind, itemSize }: Dat
 t.test("the nearest item may be of any type", async (t) => {
   const type = parseDataType("|S3");
   const step: CoarsenStep = {
-    ...{ kind: "coarsen", method: "nearest", factors: [2, 2], packing: NONE, from: type, to: type },
+    ...{
+      kind: "coarsen",
+      revision: "1",
+      method: "nearest",
+      factors: [2, 2],
+      packing: NONE,
+      from: type,
+      to: type,
+    },
     ...{ missingItem: null, fillItem: Buffer.from("---") },
   };
   const plan = { shape: [3, 3], served: { chunkShape: [4, 4] } } as unknown as EncodingPlan;
@@ -243,7 +251,15 @@ t.test("the nearest item may be of any type", async (t) => {
 t.test("a type that has no numbers is an error", async (t) => {
   const type = parseDataType("<M8[s]");
   const step: CoarsenStep = {
-    ...{ kind: "coarsen", method: "mean", factors: [2], packing: NONE, from: type, to: parseDataType("<f8") },
+    ...{
+      kind: "coarsen",
+      revision: "1",
+      method: "mean",
+      factors: [2],
+      packing: NONE,
+      from: type,
+      to: parseDataType("<f8"),
+    },
     ...{ missingItem: null, fillItem: null },
   };
   const plan = { shape: [2], served: { chunkShape: [2] } } as unknown as EncodingPlan;

@@ -64,6 +64,7 @@ function createOverviews(
     store: `${dataset.identity}\n${dataset.id}`,
     snapshot: () => overviews,
     openReader: options.openLevelReader ?? noReader,
+    immutable: dataset.immutable,
     maxChunkBytes: options.maxChunkBytes,
   };
   const numbers = Array.from({ length: count + 1 }, (_, level) => level);

@@ -9,12 +9,16 @@ import { createSteps } from "../../zarr/plan/codec-steps.js";
 import type { LevelMethod } from "../../zarr/plan/compute-step.js";
 import { createComputePlan } from "../../zarr/plan/create-compute-plan.js";
 import { createEncodingPlan } from "../../zarr/plan/create-encoding-plan.js";
+import { growthOf } from "../../zarr/plan/growth-of.js";
 import { encodedCodec } from "../../zarr/plan/served-codecs.js";
 import { unservable } from "../../zarr/plan/unservable.js";
 import type { StoredArray } from "../../zarr/stored-array.js";
 import { createServedArray } from "../create-served-array.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset.js";
 import { levelValues } from "./level-values.js";
+
+/** Changed whenever other values are made of the same ones. */
+const REVISION = "1";
 
 /** A coarser level of an array. */
 export interface LevelRequest {
@@ -41,6 +45,8 @@ export interface LevelContext {
   readonly snapshot: () => DatasetSnapshot;
   /** Opens the reader of a level's chunks: `ChunkService.openReader`. */
   readonly openReader: (snapshot: DatasetSnapshot, array: ServedArray) => ChunkReader;
+  /** As in `DatasetSnapshot`. */
+  readonly immutable: boolean;
   /** As in `SnapshotOptions`. */
   readonly maxChunkBytes?: number | undefined;
 }
@@ -88,6 +94,7 @@ export function createLevelArray(
         to: values.dataType,
         missingItem: values.missingItem,
         fillItem: values.fill.item,
+        revision: REVISION,
       },
       encode: createSteps(fields, codecs, chunkShape, planned.plan.maxFilledByteLength),
       absentIsAbsent: values.absentIsAbsent,
@@ -99,7 +106,8 @@ export function createLevelArray(
     kind: "served",
     store: context.store,
     path,
-    plan: plan.id,
+    plan: stored.chunks.kind === "served" ? `${stored.chunks.plan}.${plan.id}` : plan.id,
+    ...(!context.immutable && { joined: growthOf(stored.chunks, plan) }),
     level: stored.chunks.kind === "served" ? stored.chunks.level + 1 : 1,
     openReader() {
       reader ??= context.openReader(context.snapshot(), level);

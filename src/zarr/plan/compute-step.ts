@@ -36,6 +36,8 @@ export interface CoarsenStep {
   readonly missingItem: Uint8Array | null;
   /** One item of the type `to` for cells outside of the array; null for zero bytes. */
   readonly fillItem: Uint8Array | null;
+  /** Names what the bytes depend on besides. */
+  readonly revision: string;
 }
 
 /** Makes a small picture (PNG) of a box whose axes have length 1 but for `y` and `x`. */

@@ -5,6 +5,7 @@ import type { StoredArray } from "../stored-array.js";
 import type { ComputeStep } from "./compute-step.js";
 import { createEncodingPlan, type EncodingOptions } from "./create-encoding-plan.js";
 import type { EncodingPlan } from "./encoding-plan.js";
+import { growthOf } from "./growth-of.js";
 import { planId } from "./plan-id.js";
 
 /** Largest box that is gathered, in bytes: one array buffer, of which a worker has two. */
@@ -57,5 +58,6 @@ export function createComputePlan(
     encodeAll: [],
     compute,
   };
-  return Object.freeze({ ...fields, id: planId(fields, options.encoderRevision), source });
+  const id = planId(fields, options.encoderRevision, growthOf(source, fields)?.axis);
+  return Object.freeze({ ...fields, id, source });
 }

@@ -7,6 +7,7 @@ import { decodeProblem, encodeProblem } from "./codec-rules.js";
 import { createSteps, fillSteps, storedByteLengthOf } from "./codec-steps.js";
 import { createVariantSteps } from "./create-variant-steps.js";
 import type { ChunkLayout, EncodingPlan } from "./encoding-plan.js";
+import { growthOf } from "./growth-of.js";
 import { planId } from "./plan-id.js";
 import { type AskedCodecs, commonLength, servedCodecs } from "./served-codecs.js";
 import { unservable } from "./unservable.js";
@@ -132,8 +133,7 @@ export function createEncodingPlan(
     zarr_format: 2,
   };
   const { chunks } = stored;
-  const growing = chunks.kind === "parts" ? chunks.axis : undefined;
-  const id = planId(fields, options.encoderRevision, growing);
+  const id = planId(fields, options.encoderRevision, growthOf(chunks, fields)?.axis);
   return {
     plan: Object.freeze({ ...fields, id, source: chunks }),
     document: Object.freeze(document),

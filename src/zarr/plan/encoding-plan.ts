@@ -15,7 +15,7 @@ export interface EncodingPlan {
   readonly kind: "passthrough" | "files" | "recompress" | "rechunk";
   /**
    * Hash of all fields below that decide the served bytes, and of the version of the codecs. The length of a joined array along its axis
-   * is not among them, unless items are computed: versions of its chunks name their parts.
+   * is not among them if the versions of its chunks say it (`growth-of.ts`).
    */
   readonly id: string;
   readonly path: string;

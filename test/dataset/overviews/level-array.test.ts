@@ -16,6 +16,7 @@ import { storedArray, storedTree } from "../fake-source.js";
 const config = { id: "d", location: "here", immutable: false, encoding: {}, variables: {} };
 const context: LevelContext = {
   store: "d",
+  immutable: false,
   snapshot: () => {
     throw new Error("expected no reader");
   },

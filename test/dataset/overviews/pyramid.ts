@@ -96,6 +96,7 @@ export async function openPyramid(source: Source, path: string, options: Pyramid
       { name: array.variable.name, path: `${level}/${path}`, method: "mean", ...made },
       {
         store: base.identity,
+        immutable: base.immutable,
         snapshot: () => snapshot,
         openReader: (of, each) => service.openReader(of, each, freshness),
       },
