@@ -1,6 +1,7 @@
 import type { ChunkCacheStats } from "../cache/chunk-cache.js";
 import type { ChunkServiceStats } from "../chunk/chunk-service.js";
 import type { LimitsConfig } from "../config/config.js";
+import type { ProviderStats } from "../dataset/providers/provider-handle.js";
 import type { HttpServer } from "../http/server.js";
 import { logStats } from "../observe/log.js";
 import { counter, gauge, histogram, type MetricFamily } from "../observe/metric-family.js";
@@ -8,6 +9,7 @@ import { packageVersions } from "../observe/versions.js";
 import { type EncodePoolStats, IDLE_POOL_STATS } from "../pool/pool-stats.js";
 import { sourceReadSeconds } from "../source/files/direct-reads.js";
 import { httpMetrics } from "./http-metrics.js";
+import { providerMetrics } from "./provider-metrics.js";
 import { storeMetrics } from "./store-metrics.js";
 
 /** The parts of a server that are measured. Parts that have not started have counted nothing. */
@@ -35,6 +37,8 @@ export interface DatasetStats {
   readonly open: number;
   /** Number of refreshes that failed. */
   readonly failedRefreshes: number;
+  /** Collections, and plugins that publish datasets. */
+  readonly providers: readonly ProviderStats[];
 }
 
 /** Returns the current metrics of one server, without those of its process. */
@@ -199,5 +203,6 @@ function aboutSources(datasets: DatasetStats | undefined): MetricFamily[] {
       "Refreshes of datasets that failed.",
       datasets.failedRefreshes,
     ),
+    ...providerMetrics(datasets.providers),
   ];
 }

@@ -50,7 +50,7 @@ async function sources(t: Parameters<typeof startTestServer>[0]): Promise<Metric
       waitingReads: 7,
     }),
     cache: () => undefined,
-    datasets: () => ({ datasets: 4, open: 3, failedRefreshes: 0 }),
+    datasets: () => ({ datasets: 4, open: 3, failedRefreshes: 0, providers: [] }),
   };
 }
 
