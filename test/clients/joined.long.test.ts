@@ -1,0 +1,130 @@
+import { readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { filesOf } from "../library/sample-stores.js";
+import { startRadosgw } from "../origins/radosgw-origin.js";
+import { clientMissing } from "../require-client.js";
+import { makeTemporaryDirectory, type RunningServer, runPython, startServer } from "./harness.js";
+import { checkCleanLog } from "./refusals.js";
+
+/** A folder of files that `write_joined_files.py` wrote. */
+interface Case {
+  /** Keys of the configuration file. */
+  readonly join: Readonly<Record<string, unknown>>;
+  readonly files: readonly string[];
+}
+
+type Cases = Readonly<Record<string, Case>>;
+
+/** Variables that not all files of a case have. */
+const REFUSED: Readonly<Record<string, readonly string[]>> = { bounds: ["rare"] };
+
+/** Ways in which each case is served: as joined, and rechunked. */
+const ENCODINGS: Readonly<Record<string, unknown>> = {
+  joined: {},
+  rechunked: {
+    encoding: { compressor: { id: "zstd", level: 1 } },
+    variables: { t2m: { chunks: { time: 11, lat: 3 } } },
+  },
+};
+
+/** Cases that are read from a bucket as well. */
+const IN_BUCKET = ["mixture", "months", "groups", "runs", "stores"];
+
+t.setTimeout(280_000);
+
+async function writeCases(t: Test): Promise<{ readonly directory: string; readonly cases: Cases }> {
+  const directory = await makeTemporaryDirectory();
+  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  const cases = JSON.parse(await runPython("write_joined_files.py", [join(directory, "files")]));
+  return { directory, cases };
+}
+
+/** Compares served cases with what xarray makes of the files. */
+async function compare(
+  t: Test,
+  { directory, cases }: { readonly directory: string; readonly cases: Cases },
+  server: RunningServer,
+  encodings: readonly string[],
+  names: readonly string[],
+): Promise<void> {
+  const stores = Object.fromEntries(
+    encodings.flatMap((encoding) => names.map((name) => [server.storeUrl(`${name}-${encoding}`), name])),
+  );
+  const input = JSON.stringify({ directory: join(directory, "files"), cases, stores });
+  const results = JSON.parse(await runPython("compare_joined.py", [], input));
+  for (const [url, name] of Object.entries(stores)) {
+    const { compared, differences, missing } = results[url];
+    t.same(differences, [], url);
+    t.same(missing, [], `missing from ${url}`);
+    t.ok(compared > 3, `${compared} variables of ${url}`);
+  }
+  const refused = server
+    .log()
+    .filter(({ msg }) => msg === "refused")
+    .map(({ dataset, path }) => `${dataset} ${path}`);
+  const expected = encodings.flatMap((encoding) =>
+    names.flatMap((name) => REFUSED[name]?.map((path) => `${name}-${encoding} ${path}`) ?? []),
+  );
+  t.same(refused.sort(), expected.sort());
+  checkCleanLog(t, server);
+}
+
+t.test(
+  "joined files are what xarray makes of them",
+  { skip: clientMissing("xarray", "zarr", "netcdf4") },
+  async (t) => {
+    const written = await writeCases(t);
+    const { directory, cases } = written;
+    const datasets = Object.entries(ENCODINGS).flatMap(([encoding, keys]) =>
+      Object.entries(cases).map(([name, { join: how }]) => [
+        `${name}-${encoding}`,
+        { location: join(directory, "files", name, "*"), ...how, ...(keys as object) },
+      ]),
+    );
+    const server = await startServer({ directory, datasets: Object.fromEntries(datasets) });
+    await compare(t, written, server, Object.keys(ENCODINGS), Object.keys(cases));
+    await server.stop();
+
+    await t.test("and refused, with the names of two files, if xarray refuses them", async (t) => {
+      const overlapping = { updates: { location: join(directory, "files", "updates", "*"), concat: "time" } };
+      await t.rejects(startServer({ directory, datasets: overlapping }), {
+        message: /expected files whose values of 'time' do not overlap.* in 0\.nc .* in 1\.nc/,
+      });
+    });
+
+    await t.test("in a bucket, too", { skip: clientMissing("radosgw") }, async (t) => {
+      const origin = await startRadosgw(t);
+      await origin.createBucket("archive");
+      for (const name of IN_BUCKET) {
+        for (const file of cases[name]?.files ?? []) {
+          const path = join(directory, "files", name, file);
+          const objects = file.endsWith(".zarr")
+            ? [...(await filesOf(path))]
+            : [["", await readFile(path)] as const];
+          for (const [key, bytes] of objects) {
+            await origin.putObject("archive", `2026/${name}/${file}${key === "" ? "" : `/${key}`}`, bytes);
+          }
+        }
+      }
+      const { credentials, endpoint } = origin;
+      const server = await startServer({
+        directory: join(directory, "bucket"),
+        datasets: Object.fromEntries(
+          IN_BUCKET.map((name) => [
+            `${name}-joined`,
+            { location: `s3://archive/2026/${name}/*`, ...cases[name]?.join },
+          ]),
+        ),
+        env: {
+          AWS_ENDPOINT_URL: endpoint,
+          AWS_EC2_METADATA_DISABLED: "true",
+          AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+          AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+        },
+      });
+      await compare(t, written, server, ["joined"], IN_BUCKET);
+      await server.stop();
+    });
+  },
+);
