@@ -53,7 +53,7 @@ async function compare(
   );
   const input = JSON.stringify({ directory: join(directory, "files"), cases, stores });
   const results = JSON.parse(await runPython("compare_joined.py", [], input));
-  for (const [url, name] of Object.entries(stores)) {
+  for (const url of Object.keys(stores)) {
     const { compared, differences, missing } = results[url];
     t.same(differences, [], url);
     t.same(missing, [], `missing from ${url}`);
