@@ -31,9 +31,16 @@ function isInside(box: ChunkBox, position: readonly number[]): boolean {
 }
 
 /** Item by item: what `gather` has to be the same as. */
-function gatherSlowly(source: ChunkBox, target: ChunkBox, shape: readonly number[], itemSize: number): void {
-  for (const position of positionsOf(shape)) {
+function gatherSlowly(
+  source: ChunkBox,
+  target: ChunkBox,
+  end: readonly number[],
+  itemSize: number,
+  begin: readonly number[],
+): void {
+  for (const position of positionsOf(end)) {
     if (!isInside(source, position) || !isInside(target, position)) continue;
+    if (position.some((index, axis) => index < begin[axis]!)) continue;
     const from = itemIndex(source, position) * itemSize;
     target.bytes.set(source.bytes.subarray(from, from + itemSize), itemIndex(target, position) * itemSize);
   }
@@ -56,6 +63,7 @@ const pairs = fc.integer({ min: 0, max: 4 }).chain((dimensions) => {
   });
   return fc.record({
     shape: lengths,
+    begin: fc.array(fc.constantFrom(0, 0, 0, 1, 3), { minLength: dimensions, maxLength: dimensions }),
     source: box,
     target: box,
     itemSize: fc.constantFrom(1, 2, 3, 4, 8, 12, 16),
@@ -77,15 +85,15 @@ function boxOf(
 
 t.test("gathering equals copying item by item, for all shapes, chunks, orders and item sizes", async (t) => {
   fc.assert(
-    fc.property(pairs, ({ shape, source: drawnSource, target: drawnTarget, itemSize }) => {
+    fc.property(pairs, ({ shape, begin, source: drawnSource, target: drawnTarget, itemSize }) => {
       const source = boxOf(drawnSource, shape, itemSize);
       source.bytes.forEach((_, index) => {
         source.bytes[index] = 1 + (index % 255);
       });
       const target = boxOf(drawnTarget, shape, itemSize);
       const expected = { ...target, bytes: new Uint8Array(target.bytes.length) };
-      gather(source, target, shape, itemSize);
-      gatherSlowly(source, expected, shape, itemSize);
+      gather(source, target, shape, itemSize, begin);
+      gatherSlowly(source, expected, shape, itemSize, begin);
       return Buffer.compare(target.bytes, expected.bytes) === 0;
     }),
     { numRuns: effort(15_000) },
@@ -95,14 +103,14 @@ t.test("gathering equals copying item by item, for all shapes, chunks, orders an
 
 t.test("an absent region is filled, and nothing else", async (t) => {
   fc.assert(
-    fc.property(pairs, ({ shape, source: drawnSource, target: drawnTarget, itemSize }) => {
+    fc.property(pairs, ({ shape, begin, source: drawnSource, target: drawnTarget, itemSize }) => {
       const region = boxOf(drawnSource, shape, itemSize);
       const target = boxOf(drawnTarget, shape, itemSize);
       const expected = { ...target, bytes: new Uint8Array(target.bytes.length) };
       const item = new Uint8Array(itemSize).map((_, index) => index + 7);
       fillBuffer(region.bytes, item);
-      gatherFill(region, target, shape, item);
-      gatherSlowly(region, expected, shape, itemSize);
+      gatherFill(region, target, shape, item, begin);
+      gatherSlowly(region, expected, shape, itemSize, begin);
       return Buffer.compare(target.bytes, expected.bytes) === 0;
     }),
     { numRuns: effort(5_000) },
@@ -119,7 +127,7 @@ t.test("large transpositions cross tiles", async (t) => {
     const target = { ...source, bytes: new Uint8Array(bytes.length), axisOrder: [0, 1, 2] };
     const expected = { ...target, bytes: new Uint8Array(bytes.length) };
     gather(source, target, shape, itemSize);
-    gatherSlowly(source, expected, shape, itemSize);
+    gatherSlowly(source, expected, shape, itemSize, origin);
     t.equal(Buffer.compare(target.bytes, expected.bytes), 0, `items of ${itemSize} bytes`);
   }
 });

@@ -478,6 +478,47 @@ t.test("an array is refused by name if its chunks that differ cannot be made as 
   t.equal(plan.variants?.encode[0]?.codec.cname, "lz4", "decodes as any Blosc does");
 });
 
+/** A joined array, whose chunks need not be those of parts. */
+function joinedArray(changes: Parameters<typeof storedArray>[0] = {}, axis = 0): StoredArray {
+  const openReader = () => {
+    throw new Error("expected no reader");
+  };
+  const chunks = { kind: "parts", store: "s", path: "p", axis, openReader } as const;
+  return storedArray({ variants: [[]], chunks, ...changes });
+}
+
+t.test("pieces of a joined array arrive as raw items in every kind of plan", async (t) => {
+  for (const asked of [{}, { compressor: ZSTD }, { chunkShape: [5, 5] }, { compressor: null }]) {
+    const { plan } = createEncodingPlan(joinedArray(), asked);
+    t.same(plan.variants?.decode, [[]]);
+    const codecs = plan.variants?.encode.map(({ codec }) => codec.id);
+    t.same(
+      codecs,
+      plan.kind === "rechunk" || asked.compressor === null ? [] : [(asked.compressor ?? BLOSC).id],
+    );
+  }
+  t.throws(() => createEncodingPlan(joinedArray({ codecs: [{ id: "bz2", level: 1 }] }), {}), {
+    message:
+      "array 'g/t': some of its chunks would have to be put together from those of several parts, but codec bz2 is unknown here",
+  });
+  const texts = { dtype: "|O", codecs: [{ id: "vlen-utf8" }], compressorCount: 0 as const };
+  t.equal(kindOf(joinedArray({ ...texts, variants: [] })), "passthrough");
+});
+
+t.test("the id of a plan stays while a joined array grows along its axis", async (t) => {
+  const idOf = (array: StoredArray, asked: EncodingRequest = {}) => createEncodingPlan(array, asked).plan.id;
+  for (const asked of [{}, { compressor: ZSTD }, { chunkShape: [5, 5] }]) {
+    const long = { shape: [99, 12], chunkShape: [4, 5] };
+    t.equal(idOf(joinedArray(long), asked), idOf(joinedArray({ chunkShape: [4, 5] }), asked));
+    t.not(idOf(storedArray(long), asked), idOf(storedArray({ chunkShape: [4, 5] }), asked), "of one store");
+    t.not(
+      idOf(joinedArray(long, 1), asked),
+      idOf(joinedArray({ chunkShape: [4, 5] }, 1), asked),
+      "another axis",
+    );
+  }
+});
+
 t.test("filters that a source names are served in place of the stored ones", async (t) => {
   const pad = { id: "pad", byteLength: 8 };
   const stored = storedArray({ codecs: [pad, { id: "shuffle", elementsize: 4 }], compressorCount: 0 });
