@@ -1,11 +1,16 @@
 import { ZpublishError } from "../errors.js";
 import { parseDataType } from "../model/parse-data-type.js";
-import type { ItemConversion, UnpackConversion, WidenConversion } from "../zarr/item-conversion.js";
-import { parseNumericType } from "../zarr/plan/numeric-type.js";
+import type {
+  ItemConversion,
+  SwapConversion,
+  UnpackConversion,
+  WidenConversion,
+} from "../zarr/item-conversion.js";
+import { type NumericType, parseNumericType } from "../zarr/plan/numeric-type.js";
 import { convertItems } from "./convert-items.js";
 import { openRows } from "./item-rows.js";
 import type { KernelMemory } from "./kernel/kernel-memory.js";
-import { nativeBytes, swapToOrder } from "./numeric-view.js";
+import { copyNativeBytes, swapToOrder } from "./numeric-view.js";
 
 /** Items at a time: 16 KiB of doubles, half of a first-level cache. */
 const ROW_ITEMS = 2048;
@@ -20,26 +25,36 @@ export function convertPiece(
   conversion: ItemConversion,
   memory: KernelMemory,
 ): Uint8Array {
-  if (conversion.kind === "unpack") return unpack(bytes, conversion, memory);
-  if (conversion.kind === "widen") return widen(bytes, conversion, memory);
+  switch (conversion.kind) {
+    case "swap":
+      return swap(bytes, conversion, memory);
+    case "widen":
+      return widen(bytes, conversion, memory);
+    case "unpack":
+      return unpack(bytes, conversion, memory);
+  }
+}
+
+function swap(bytes: Uint8Array, { wordSize }: SwapConversion, memory: KernelMemory): Uint8Array {
   const swapped = memory.allocate(bytes.length);
   swapped.set(bytes);
   const buffer = Buffer.from(swapped.buffer, swapped.byteOffset, swapped.length);
-  if (conversion.wordSize === 2) buffer.swap16();
-  else if (conversion.wordSize === 4) buffer.swap32();
+  if (wordSize === 2) buffer.swap16();
+  else if (wordSize === 4) buffer.swap32();
   else buffer.swap64();
   return swapped;
 }
 
 function widen(bytes: Uint8Array, conversion: WidenConversion, memory: KernelMemory): Uint8Array {
-  const [from, to] = [parseNumericType(conversion.from), parseNumericType(conversion.to)];
-  if (from === undefined || to === undefined) {
-    throw new ZpublishError(
-      "internal",
-      `expected integers, received ${conversion.from} and ${conversion.to}`,
-    );
-  }
-  return swapToOrder(convertItems(nativeBytes(bytes, from, memory), from, to, memory), to);
+  const [from, to] = [numericType(conversion.from), numericType(conversion.to)];
+  const widened = convertItems(copyNativeBytes(bytes, from, memory), from, to, memory);
+  return swapToOrder(widened, to);
+}
+
+function numericType(text: string): NumericType {
+  const type = parseNumericType(text);
+  if (type !== undefined) return type;
+  throw new ZpublishError("codec-failed", `expected a type of integers, received ${text}`);
 }
 
 function unpack(bytes: Uint8Array, conversion: UnpackConversion, memory: KernelMemory): Uint8Array {

@@ -19,7 +19,7 @@ export interface WidenConversion {
 
 /**
  * Packed items (CF conventions, section 8.1), which become floats as xarray decodes them: missing ones are NaN, the others are
- * multiplied by `scale`, then `offset` is added, each step rounded to the target's type.
+ * multiplied by `scale`, then `offset` is added. Each step, `scale` and `offset` are rounded to the target's type.
  */
 export interface UnpackConversion {
   readonly kind: "unpack";

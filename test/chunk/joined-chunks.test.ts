@@ -182,7 +182,7 @@ t.test("joined arrays are the items of their parts, whatever is asked", async (t
       });
       return Buffer.compare(served.array, expected) === 0 && (plan.kind !== "rechunk" || served.padding);
     }),
-    { numRuns: effort(1_500) },
+    { numRuns: effort(1_000) },
   );
   t.pass();
 });
