@@ -38,7 +38,7 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
   const limits = createFeedLimits();
   const recent: RecentBytes = createByteBoundedMap({
     maxBytes: MAX_RECENT_BYTES,
-    byteLengthOf: (bytes: Uint8Array) => bytes.length,
+    byteLengthOf: ({ bytes }) => bytes.length,
   });
   const shared = createSharedMemory(MAX_SHARED_BYTES);
   const joined = createLimiter({

@@ -3,8 +3,8 @@ import type { GivenBytes } from "../pool/chunk-task.js";
 import type { ChunkReader } from "../zarr/chunk-reader.js";
 import type { MemoryLease } from "./shared-memory.js";
 
-/** Stored bytes that were read last. */
-export type RecentBytes = ByteBoundedMap<Uint8Array>;
+/** Stored bytes that were read last, and their version. */
+export type RecentBytes = ByteBoundedMap<{ readonly bytes: Uint8Array; readonly version: string }>;
 
 /** Reading of the stored chunks behind one served chunk. */
 export interface Reading {
@@ -33,23 +33,18 @@ export interface WantedChunk {
 export async function readBytes(wanted: WantedChunk, reading: Reading): Promise<GivenBytes> {
   const { reader, coords, maxByteLength, hasVariants, isKept } = wanted;
   const { recent, lease, signal, names } = reading;
-  const nameOf = (version: string) => `${wanted.name}\n${coords.join(".")}\n${version}`;
-  const version = isKept ? await reader.version(coords) : undefined;
-  const found = version && recent.get(nameOf(version));
+  const name = `${wanted.name}\n${coords.join(".")}`;
   const variant = hasVariants ? (reader.variantOf?.(coords) ?? 0) : 0;
-  if (found) {
-    names.push(nameOf(version));
-    return { version, variant, bytes: lease.place(found) };
-  }
+  const known = isKept ? recent.get(name) : undefined;
+  if (isKept) names.push(name);
+  if (known !== undefined && known.version === (await reader.version(coords)))
+    return { version: known.version, variant, bytes: lease.place(known.bytes) };
   // What is kept is not in memory that others get later.
   const allocate = isKept ? {} : { allocate: lease.allocate };
   const stored = await reader.read(coords, { maxByteLength, signal, ...allocate });
   // The version of an absent chunk is its shard's, if there is one.
   if (stored === undefined) return { version: await reader.version(coords), bytes: undefined };
-  if (isKept) {
-    const name = nameOf(stored.version);
-    names.push(name);
-    recent.set(name, stored.bytes);
-  }
-  return { version: stored.version, variant, bytes: lease.place(stored.bytes) };
+  const { bytes, version } = stored;
+  if (isKept) recent.set(name, { bytes, version });
+  return { version, variant, bytes: lease.place(bytes) };
 }

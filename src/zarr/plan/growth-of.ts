@@ -13,7 +13,7 @@ export function growthOf(
   if (joined === undefined || compute === undefined) return joined;
   // Chunks without a version would be computed from fill values, which end with the array.
   if (compute.kind !== "coarsen" || !absentIsAbsent) return undefined;
-  return compute.factors[joined.axis] === 1 ? joined : undefined;
+  return (compute.factors[joined.axis] ?? 1) === 1 ? joined : undefined;
 }
 
 function joinedAxisOf(source: ChunkSource): JoinedAxis | undefined {
