@@ -34,7 +34,8 @@ export interface PageReplies {
 }
 
 interface CachedPage {
-  readonly snapshot: DatasetSnapshot;
+  /** Weak, since datasets are closed to free their memory. */
+  readonly snapshot: WeakRef<DatasetSnapshot>;
   readonly page: Promise<MadePage>;
   /** Milliseconds since process start; infinite while the page is made. */
   staleAt: number;
@@ -77,7 +78,12 @@ export function createPageReplies(context: PluginContext): PageReplies {
   }
 
   function add(key: string, snapshot: DatasetSnapshot, page: Promise<MadePage>): CachedPage {
-    const entry: CachedPage = { snapshot, page, staleAt: Number.POSITIVE_INFINITY, byteLength: 0 };
+    const entry: CachedPage = {
+      snapshot: new WeakRef(snapshot),
+      page,
+      staleAt: Number.POSITIVE_INFINITY,
+      byteLength: 0,
+    };
     cached.set(key, entry);
     page.then(
       ({ page: { html }, complete }) => {
@@ -103,7 +109,7 @@ export function createPageReplies(context: PluginContext): PageReplies {
   function current(snapshot: DatasetSnapshot, group: Group, nested: boolean): Promise<MadePage> {
     const key = `${snapshot.id}\n${nested ? "tree" : "group"}\n${group.path}`;
     const known = cached.get(key);
-    if (known !== undefined && known.snapshot === snapshot && performance.now() < known.staleAt) {
+    if (known !== undefined && known.snapshot.deref() === snapshot && performance.now() < known.staleAt) {
       cached.delete(key);
       cached.set(key, known);
       return known.page;
