@@ -63,7 +63,16 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 
 function configOf(options: ServerOptions): ServerConfig {
   const checked = checkServerOptions(options);
-  const { log = "warn", cache, plugins = BUILT_IN_PLUGINS, datasets, collections, stores, ...said } = checked;
+  const {
+    log = "warn",
+    cache,
+    plugins = BUILT_IN_PLUGINS,
+    datasets,
+    collections,
+    providers = {},
+    stores,
+    ...said
+  } = checked;
   const given = Object.fromEntries(
     Object.entries(said)
       .filter(([, value]) => value !== undefined)
@@ -81,6 +90,7 @@ function configOf(options: ServerOptions): ServerConfig {
           },
     datasets: datasets.map((dataset) => datasetConfig(dataset, stores)),
     collections: collections.map((collection) => withStores(collection, stores)),
+    providers: Object.entries(providers).map(([name, each]) => ({ name, datasets: each })),
     ...(stores.length === 0 ? {} : { datasetDefaults: { stores } }),
     plugins: plugins.map(pluginOrConfig),
     logLevel: typeof log === "string" ? log : "info",

@@ -6,7 +6,7 @@ import type {
   OverviewsConfig,
   PluginConfig,
 } from "../config/config.js";
-import { problemOfDatasetId } from "../config/dataset-id.js";
+import { problemOfCollectionName, problemOfDatasetId } from "../config/dataset-id.js";
 import { createEncodingConfig, createServedConfig, datasetShape } from "../config/dataset-schema.js";
 import { joinConfigOf } from "../config/join-schema.js";
 import { resolveLocation } from "../config/locate.js";
@@ -18,6 +18,7 @@ import { byteSizeSchema, strictObject, textSchema } from "../config/value-schema
 import { type ServableTree, sourceOf } from "../dataset/given/data-tree.js";
 import { LOG_LEVELS, type Log, type LogLevel } from "../observe/log.js";
 import type { Plugin } from "../plugins/plugin.js";
+import type { PluginDatasets } from "../plugins/plugin-datasets.js";
 import type { StoreSettings } from "../source/bytes/store-settings.js";
 import { splitPattern } from "../source/listing/split-pattern.js";
 import { type RuntimeOptions, runtimeShape } from "./runtime-options.js";
@@ -72,6 +73,8 @@ export interface ServerOptions extends RuntimeOptions {
   readonly datasets: Readonly<Record<string, string | ServableTree | DatasetOptions>>;
   /** Folders or prefixes of datasets, or either with options, by the name with which ids of their datasets begin. */
   readonly collections?: Readonly<Record<string, string | CollectionOptions>>;
+  /** Datasets that come and go, by the name with which their ids begin, as plugins publish them. */
+  readonly providers?: Readonly<Record<string, PluginDatasets>>;
   /** How remote places are reached, by any name, as in the configuration file. */
   readonly stores?: Readonly<Record<string, Omit<StoreSettings, "name">>>;
   /** Names of built-in plugins, modules to load, or plugins. Default: the four built-in ones. */
@@ -130,6 +133,15 @@ const serverSchema = strictObject("an object of options", {
   collections: z
     .record(z.string(), z.unknown(), { error: "expected an object of collections by name" })
     .optional(),
+  providers: z
+    .record(
+      z.string(),
+      z.custom<PluginDatasets>((value) => typeof value === "object" && value !== null, {
+        error: "expected an object with list and open",
+      }),
+      { error: "expected an object of providers by name" },
+    )
+    .optional(),
   stores: z.record(z.string(), z.unknown(), { error: "expected an object of stores by name" }).optional(),
   plugins: z
     .array(
@@ -184,6 +196,10 @@ export function checkServerOptions(options: unknown): CheckedServerOptions {
   const collections = Object.entries(result.data?.collections ?? {}).flatMap(([name, collection]) =>
     readCollection(name, collection, context),
   );
+  for (const name of Object.keys(result.data?.providers ?? {})) {
+    const problem = name === "" ? "expected a non-empty name" : problemOfCollectionName(name);
+    if (problem !== undefined) problems.push(`${PLACE}: ${formatPath(["providers", name])}: ${problem}`);
+  }
   const stores = Object.entries(result.data?.stores ?? {}).flatMap(([name, store]) =>
     checkStore(name, store, PLACE, problems),
   );

@@ -8,11 +8,11 @@ import { messageOf, ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import { packageVersions } from "../observe/versions.js";
 import type { Plugin } from "../plugins/plugin.js";
-import { createPluginProvider } from "../plugins/plugin-provider.js";
+import { createGivenProvider, createPluginProvider } from "../plugins/plugin-provider.js";
 import { assertRoot } from "../source/listing/assert-root.js";
 import type { ServerConfig } from "./server-config.js";
 
-/** Returns the providers of a configuration: collections, then those of plugins, each in order. */
+/** Returns the providers of a configuration: collections, then those of plugins, then given ones, each in order. */
 export function providersOf(config: ServerConfig, plugins: readonly Plugin[], log: Log): ProviderSpec[] {
   const context = { log, versions: packageVersions(), createDataTree };
   const names = new Set(plugins.map(({ name }) => name));
@@ -31,7 +31,12 @@ export function providersOf(config: ServerConfig, plugins: readonly Plugin[], lo
       config: config.datasetDefaults,
       create: () => createPluginProvider(plugin, context, config.datasetDefaults),
     }));
-  return [...collections, ...published];
+  const given = (config.providers ?? []).map(({ name, datasets }) => ({
+    owner: datasets,
+    config: [name, config.datasetDefaults],
+    create: () => createGivenProvider(name, datasets, `provider '${name}'`, config.datasetDefaults),
+  }));
+  return [...collections, ...published, ...given];
 }
 
 function uniqueName(wanted: string, names: Set<string>): string {
