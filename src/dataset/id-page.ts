@@ -1,5 +1,5 @@
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
-import { compareIds } from "./providers/update-ids.js";
+import { placeOfId } from "./providers/update-ids.js";
 
 /** Part of a list of ids that is shown at a time. */
 export interface IdPageQuery {
@@ -66,12 +66,34 @@ export function* idPageSteps(
 function indexBehind(ids: readonly string[], configuredCount: number, after: string): number {
   const index = ids.slice(0, configuredCount).indexOf(after);
   if (index >= 0) return index + 1;
-  let low = configuredCount;
-  let high = ids.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (compareIds(ids[middle] as string, after) <= 0) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  const place = placeOfId(ids, after, configuredCount);
+  return ids[place] === after ? place + 1 : place;
+}
+
+/** Part of a list of ids that a program asks for. */
+export interface IdSelection {
+  /** Beginning of the ids. */
+  readonly prefix: string;
+  /** Id behind which it begins; it may be one that is gone. Undefined for the first one. */
+  readonly after: string | undefined;
+  /** Maximum of ids. */
+  readonly limit: number;
+}
+
+/**
+ * Selects ids by their beginning. If datasets come and go between selections, one behind the other, each of those that stay is in
+ * exactly one of them.
+ * @param ids Some that are configured, in any order, then others that are sorted.
+ * @param configuredCount Number of the former.
+ */
+export function selectIds(
+  ids: readonly string[],
+  configuredCount: number,
+  { prefix, after, limit }: IdSelection,
+): { readonly ids: readonly string[]; readonly hasMore: boolean } {
+  const begin = after === undefined ? 0 : indexBehind(ids, configuredCount, after);
+  const found = ids.slice(begin, Math.max(begin, configuredCount)).filter((id) => id.startsWith(prefix));
+  let next = Math.max(begin, placeOfId(ids, prefix, configuredCount));
+  for (; found.length <= limit && ids[next]?.startsWith(prefix); next++) found.push(ids[next] as string);
+  return { ids: found.slice(0, limit), hasMore: found.length > limit };
 }

@@ -48,7 +48,9 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
   const { name, prefix } = provider;
   const invalid = createProblemLog(log, name, "no dataset can have this id");
   const found = createProblemLog(log, name, "cannot be published");
-  const closing = new AbortController();
+  /** Aborts the list that is under way. */
+  let late = new AbortController();
+  let isClosed = false;
   let listed = NO_IDS;
   let lastReceived: readonly unknown[] | undefined;
   let looking: Promise<void> | undefined;
@@ -59,13 +61,11 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
   let seconds = 0;
 
   async function receive(): Promise<readonly unknown[]> {
-    const late = new AbortController();
+    late = new AbortController();
     let received: readonly unknown[] = [];
-    const listing = Promise.resolve(provider.list(AbortSignal.any([late.signal, closing.signal]))).then(
-      (list) => {
-        received = list;
-      },
-    );
+    const listing = Promise.resolve(provider.list(late.signal)).then((list) => {
+      received = list;
+    });
     if (await settlesWithin(listing, LIST_TIMEOUT_MS)) return received;
     late.abort();
     throw new ZpublishError("source-unreadable", `expected a list within ${LIST_TIMEOUT_MS / 1_000} s`);
@@ -80,7 +80,7 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
     const beganMs = performance.now();
     try {
       const received = await receive();
-      if (closing.signal.aborted) return;
+      if (isClosed) return;
       if (listed.missed.length > 0 || !(await isAsBefore(received))) {
         invalid.begin();
         const next = await runCooperatively(updateIds(listed, received, prefix, invalid.add));
@@ -97,7 +97,7 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
       for (const problem of provider.problems?.() ?? []) found.add(problem.name, problem.reason);
       found.end();
     } catch (error) {
-      if (closing.signal.aborted) return;
+      if (isClosed) return;
       failures++;
       const reason = messageOf(error);
       if (reason !== failure)
@@ -109,7 +109,7 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
   }
 
   async function look(): Promise<void> {
-    if (closing.signal.aborted) return;
+    if (isClosed) return;
     looking ??= lookNow().finally(() => {
       looking = undefined;
     });
@@ -118,7 +118,7 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
 
   /** Asks for the list soon, and after one that is under way, which may have begun before the change. */
   function lookSoon(): void {
-    if (closing.signal.aborted) return;
+    if (isClosed) return;
     soon ??= setTimeout(async () => {
       await looking;
       soon = undefined;
@@ -166,7 +166,8 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
     },
     close() {
       clearTimeout(soon);
-      closing.abort();
+      isClosed = true;
+      late.abort();
     },
   };
 }

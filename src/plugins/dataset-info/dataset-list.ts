@@ -1,5 +1,5 @@
 import { type ByteBoundedMap, createByteBoundedMap } from "../../collections/byte-bounded-map.js";
-import { type IdSelection, pageOfIds } from "../../dataset/page-ids.js";
+import { type IdSelection, selectIds } from "../../dataset/id-page.js";
 import { queryToken } from "../../http/access/authorize.js";
 import type { Document } from "../../http/document.js";
 import type { DocumentReply, RouteRequest } from "../../http/reply.js";
@@ -32,7 +32,7 @@ export function createDatasetList(context: PluginContext): Route {
   const { datasets } = context;
 
   function documentOf(asked: IdSelection, ids: readonly string[]) {
-    const page = isWhole(asked) ? { ids, hasMore: false } : pageOfIds(ids, datasets.configuredCount, asked);
+    const page = isWhole(asked) ? { ids, hasMore: false } : selectIds(ids, datasets.configuredCount, asked);
     const made = context.document(page.ids, "dataset_info list", JSON_TYPE, () =>
       stringifyJsonPieces(page.ids),
     );

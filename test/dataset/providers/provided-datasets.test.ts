@@ -151,6 +151,20 @@ t.test(
   },
 );
 
+t.test("a list that is under way is aborted when the registry closes", async (t) => {
+  const provider = fakeProvider("p", []);
+  let signal: AbortSignal | undefined;
+  provider.list = (given) => {
+    signal = given;
+    return new Promise((_, reject) => given.addEventListener("abort", () => reject(given.reason)));
+  };
+  const { registry, lines } = await openRegistry([provider]);
+  t.notOk(signal?.aborted);
+  await registry.close();
+  t.ok(signal?.aborted);
+  t.equal(lines.length, 1, "which is no failure");
+});
+
 t.test("before an answer with 404 the list is asked for again, once for many requests", async (t) => {
   const provider = fakeProvider("p", ["a"]);
   const { registry } = await openRegistry([provider]);
