@@ -64,7 +64,7 @@ export interface LimitsConfig {
   readonly sourceTimeoutMs: number;
   /** JavaScript heap of one worker. */
   readonly workerHeapBytes: number;
-  /** Datasets of collections and plugins that are open at a time. */
+  /** Datasets of collections and plugins that are open at a time, in each process. */
   readonly maxOpenDatasets: number;
   /** Decoded size of a chunk that is not passed through. */
   readonly maxChunkBytes: number;

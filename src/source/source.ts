@@ -27,6 +27,7 @@ export interface Source {
    * @throws ZpublishError `source-unreadable`
    */
   fingerprint(): Promise<string | undefined>;
+  /** Ends what the source does by itself. Chunks of a tree that was read can still be read: requests in flight do. */
   close(): Promise<void>;
 }
 
