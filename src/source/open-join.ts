@@ -31,7 +31,8 @@ export async function openJoin(
       stores: options.stores,
     }),
     patterns: include ?? "",
-    openPart: (part) => openSource(part, options),
+    // Reading a file of this machine takes no longer than reading its index from another one.
+    openPart: (part) => openSource(part, isRemote ? options : { ...options, kept: undefined }),
   });
 }
 

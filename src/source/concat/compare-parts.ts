@@ -1,5 +1,6 @@
 import { cfTimeOf, cfTimeScale } from "../../cf/cf-time.js";
 import { ZpublishError } from "../../errors.js";
+import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { PartColumn, PartColumns } from "./part-columns.js";
 import type { PartArray } from "./part-description.js";
 import { type Item, readItems } from "./part-items.js";
@@ -11,19 +12,21 @@ import { isSameForm, packingOfStored } from "./stored-form.js";
  * @param order Returns the parts to compare of a group: those that have steps, in order.
  * @throws ZpublishError `invalid-metadata`, naming two parts and what each has
  */
-export function compareParts(
+export function* compareParts(
   { columns }: PartColumns,
   names: readonly string[],
   dimension: string,
   order: (group: string) => readonly number[],
-): void {
+): CooperativeTask<void> {
   const lengths = new Map<string, Map<string, { readonly length: number; readonly part: number }>>();
   for (const column of columns.values()) {
+    yield;
     const known = lengths.get(column.group) ?? new Map();
     lengths.set(column.group, known);
     compareLengths(column, order(column.group), known, names, dimension);
   }
   for (const column of columns.values()) {
+    yield;
     if (column.name !== dimension) compareCoordinate(column, order(column.group), names);
   }
 }

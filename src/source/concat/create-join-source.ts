@@ -8,7 +8,7 @@ import type { Source, StoredTree } from "../source.js";
 import { describePart } from "./describe-part.js";
 import type { KnownPart } from "./description-records.js";
 import { fitParts } from "./fit-parts.js";
-import { joinParts } from "./join-parts.js";
+import { joinSteps } from "./join-parts.js";
 import { createKeptDescriptions } from "./kept-descriptions.js";
 import { createOpenParts } from "./open-parts.js";
 import { createPartList, type ListedParts } from "./part-list.js";
@@ -85,7 +85,7 @@ export function createJoinSource(options: JoinSourceOptions): Source {
 
   function joinOf(parts: readonly KnownPart[]) {
     const { kind, dimension, overlap } = join;
-    return joinParts(
+    return joinSteps(
       parts.map(({ description }) => description),
       {
         ...{ kind, dimension },

@@ -1,10 +1,10 @@
-import { setImmediate as nextIteration } from "node:timers/promises";
 import { messageOf, ZpublishError } from "../../errors.js";
+import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
 import type { KnownPart } from "./description-records.js";
 import type { JoinedTree } from "./joined-tree.js";
 
 /** Joins parts. @throws ZpublishError `invalid-metadata` if they cannot be one dataset */
-export type Join = (parts: readonly KnownPart[]) => JoinedTree;
+export type Join = (parts: readonly KnownPart[]) => CooperativeTask<JoinedTree>;
 
 /** Parts that are one dataset, and those that do not fit to them. */
 export interface FittingParts {
@@ -33,13 +33,12 @@ export async function fitParts(
   async function add(some: readonly KnownPart[]): Promise<void> {
     const together = sorted([...parts, ...some]);
     try {
-      tree = join(together);
+      tree = await runCooperatively(join(together));
       parts = together;
     } catch (error) {
       if (!(error instanceof ZpublishError) || former.length === 0) throw error;
       const [only] = some;
       if (only === undefined) throw error;
-      await nextIteration();
       if (some.length === 1) left.push({ name: only.name, reason: messageOf(error) });
       else {
         const half = some.length >>> 1;
@@ -50,7 +49,7 @@ export async function fitParts(
   }
 
   await add(others);
-  tree ??= join(parts);
+  tree ??= await runCooperatively(join(parts));
   return { parts, tree, left };
 }
 

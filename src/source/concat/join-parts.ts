@@ -1,4 +1,5 @@
 import { ZpublishError } from "../../errors.js";
+import { type CooperativeTask, runNow } from "../../event-loop/cooperative-task.js";
 import type { Refusal } from "../source.js";
 import { compareParts } from "./compare-parts.js";
 import { joinColumn } from "./join-column.js";
@@ -33,17 +34,25 @@ export interface JoinOptions {
  * @throws ZpublishError `invalid-metadata`, naming two parts and what differs, if they cannot be one dataset
  */
 export function joinParts(parts: readonly PartDescription[], options: JoinOptions): JoinedTree {
+  return runNow(joinSteps(parts, options));
+}
+
+/** {@link joinParts} in steps. */
+export function* joinSteps(
+  parts: readonly PartDescription[],
+  options: JoinOptions,
+): CooperativeTask<JoinedTree> {
   if (parts.length === 0)
     throw new ZpublishError("invalid-metadata", "expected files to join, received none");
   const { dimension, overlap } = options;
   const names = parts.map(({ name }) => name);
-  const found = createColumns(parts);
+  const found = yield* createColumns(parts);
   const { table, scopes } =
     options.kind === "stack"
       ? stackParts(found, parts, options)
-      : { table: found, scopes: createScopes(found, parts, dimension, overlap) };
+      : { table: found, scopes: yield* createScopes(found, parts, dimension, overlap) };
   const { main } = scopes;
-  compareParts(table, names, dimension, (group) => {
+  yield* compareParts(table, names, dimension, (group) => {
     const scope = scopes.scopeOf(group);
     return typeof scope === "object" ? scope.present : main.present;
   });
@@ -57,6 +66,7 @@ export function joinParts(parts: readonly PartDescription[], options: JoinOption
   }));
   const byPath = new Map(groups.map((group) => [group.path, group]));
   for (const column of table.columns.values()) {
+    yield;
     try {
       const joined = joinColumn(column, parts, scopes, dimension);
       byPath.get(column.group)?.arrays.push(joined.array);

@@ -1,5 +1,6 @@
 import { cfTimeFormatter, cfTimeOf } from "../../cf/cf-time.js";
 import { messageOf, ZpublishError } from "../../errors.js";
+import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import { orderParts, type PartOrder, type UnorderedPart } from "./order-parts.js";
 import type { PartColumn, PartColumns } from "./part-columns.js";
 import type { PartArray, PartDescription } from "./part-description.js";
@@ -34,15 +35,16 @@ export interface JoinScopes {
  * dimension has other lengths than their parent's; the others have their parent's.
  * @throws ZpublishError `invalid-metadata` if the parts cannot be put in order in the first group that has the dimension
  */
-export function createScopes(
+export function* createScopes(
   table: PartColumns,
   parts: readonly PartDescription[],
   dimension: string,
   overlap?: "last",
-): JoinScopes {
+): CooperativeTask<JoinScopes> {
   const scopes = new Map<string, JoinScope | string>();
   let main: JoinScope | undefined;
   for (const group of table.groups) {
+    yield;
     const along = [...table.columns.values()].filter(
       (column) => column.group === group && column.arrays.some((array) => array?.dims.includes(dimension)),
     );
@@ -51,12 +53,13 @@ export function createScopes(
     const coordinate = coordinateOf(table.columns.get(`${prefix}${dimension}`), dimension);
     const lengths = lengthsOf(coordinate === undefined ? along : [coordinate, ...along], parts, dimension);
     const parent = parentScope(scopes, group);
+    yield;
     if (coordinate === undefined && typeof parent === "object" && isWithin(lengths, parent)) {
       scopes.set(group, parent);
       continue;
     }
     try {
-      const scope = createScope(coordinate, lengths, parts, dimension, overlap);
+      const scope = yield* createScope(coordinate, lengths, parts, dimension, overlap);
       scopes.set(group, scope);
       main ??= scope;
     } catch (error) {
@@ -113,13 +116,13 @@ function parentScope(
   return undefined;
 }
 
-function createScope(
+function* createScope(
   coordinate: PartColumn | undefined,
   found: readonly (number | undefined)[],
   parts: readonly PartDescription[],
   dimension: string,
   overlap: "last" | undefined,
-): JoinScope {
+): CooperativeTask<JoinScope> {
   const known = found.findIndex((length) => length !== undefined);
   const lengths = found.map((length, part) => {
     if (length !== undefined) return length;
@@ -130,14 +133,16 @@ function createScope(
       `expected arrays along '${dimension}' in ${name}, as in ${other}, received ${dimsText(arrays)}`,
     );
   });
-  const keys = coordinate && coordinateKeys(coordinate, lengths, parts);
+  const keys = coordinate && (yield* coordinateKeys(coordinate, lengths, parts));
   const unordered = parts.map(
     ({ name }, part): UnorderedPart => ({
       ...{ part, name, length: lengths[part] as number, keys: keys?.[part] },
       textOf: (step) => textOf(coordinate?.arrays[part], step),
     }),
   );
+  yield;
   const { order, steps } = orderParts(unordered, dimension, overlap);
+  yield;
   return scopeOfOrder({ order, steps }, lengths, parts);
 }
 
@@ -159,11 +164,11 @@ export function scopeOfOrder(
 }
 
 /** Reads values of a coordinate as such that can be compared between parts: times as nanoseconds if their units differ. */
-function coordinateKeys(
+function* coordinateKeys(
   { path, arrays }: PartColumn,
   lengths: readonly number[],
   parts: readonly PartDescription[],
-): readonly (Items | undefined)[] {
+): CooperativeTask<readonly (Items | undefined)[]> {
   const withSteps = parts.flatMap((_, part) => (lengths[part] === 0 ? [] : [part]));
   const members = withSteps.map((part) => {
     const array = arrays[part];
@@ -189,7 +194,8 @@ function coordinateKeys(
     return differingScales(forms);
   });
   const keys = new Array<Items | undefined>(parts.length).fill(undefined);
-  members.forEach(({ stored, values }, index) => {
+  for (const [index, { stored, values }] of members.entries()) {
+    yield;
     const items = within(path, () => readItems(values, stored.dataType));
     const scale = scales?.[formOf[index] as number];
     const { scale: factor, offset } = packingOfStored(stored);
@@ -201,7 +207,7 @@ function coordinateKeys(
     keys[withSteps[index] as number] = isPlain
       ? items
       : (Array.from(items as Iterable<Item>, decode) as never);
-  });
+  }
   return keys;
 }
 

@@ -1,3 +1,4 @@
+import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { JsonObject } from "../../json/json-value.js";
 import { comparePaths } from "../node-name.js";
 import type { PartArray, PartDescription } from "./part-description.js";
@@ -24,10 +25,11 @@ export interface PartColumns {
 }
 
 /** Lists the arrays of parts by path instead of by part. */
-export function createColumns(parts: readonly PartDescription[]): PartColumns {
+export function* createColumns(parts: readonly PartDescription[]): CooperativeTask<PartColumns> {
   const groups = new Set<string>();
   const columns = new Map<string, PartColumn & { readonly arrays: (PartArray | undefined)[] }>();
-  parts.forEach((part, index) => {
+  for (const [index, part] of parts.entries()) {
+    yield;
     for (const { path } of part.groups) groups.add(path);
     for (const array of part.arrays) {
       const { path, name } = array.stored;
@@ -39,7 +41,7 @@ export function createColumns(parts: readonly PartDescription[]): PartColumns {
       }
       column.arrays[index] = array;
     }
-  });
+  }
   return {
     groups: [...groups].sort(comparePaths),
     columns,
