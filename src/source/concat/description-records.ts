@@ -47,7 +47,7 @@ interface PieceBlock {
 interface PartBlock {
   readonly kind: "parts";
   readonly parts: readonly (Omit<KnownPart, "description"> & Pick<PartDescription, "refused">)[];
-  /** Of each part: number of groups, their pieces, number of arrays, and of each its piece and its values, or {@link NO_VALUES}. */
+  /** References of each part: number of groups, their pieces, number of arrays, and of each its piece and its values, or {@link NO_VALUES}. */
   readonly references: Uint32Array;
 }
 

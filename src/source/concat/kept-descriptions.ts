@@ -31,7 +31,7 @@ export interface KeptDescriptions {
  */
 export function createKeptDescriptions(kept: KeptIndexes | undefined, name: string): KeptDescriptions {
   const pieces = new Map<string, SharedPiece>();
-  /** Of groups, of values, and of the `stored` of arrays. */
+  /** Keys are groups, values, and the `stored` of arrays. */
   const hashes = new WeakMap<object, string>();
 
   function remember(hash: string, piece: SharedPiece): void {

@@ -57,7 +57,7 @@ export function createPartList(
   /** Files that could not be read, which may be otherwise at the next look. */
   const failed = new Map<string, string>();
   /** Parts in use that have changed, although the finder saw no change. */
-  const suspect = new Set<string>();
+  const doubtful = new Set<string>();
   /** Parts in use that could not be found or read, with the number of looks in a row. */
   const lost = new Map<string, number>();
   let isRestored = false;
@@ -87,20 +87,20 @@ export function createPartList(
     lines.push(...problems.map(({ path, reason }) => `${path}: ${reason}`));
     const text = createHash("sha256").update(lines.join("\n")).digest("hex").slice(0, 40);
     const isPending =
-      failed.size > 0 || suspect.size > 0 || [...lost.keys()].some((name) => present.has(name));
+      failed.size > 0 || doubtful.size > 0 || [...lost.keys()].some((name) => present.has(name));
     return isPending ? `${text}, to be read again` : text;
   }
 
   function isKnown(file: FoundFile): boolean {
     const { path } = file;
-    if (suspect.has(path) || failed.has(path)) return false;
+    if (doubtful.has(path) || failed.has(path)) return false;
     return known.get(path)?.version === versionOf(file) || broken.get(path)?.version === versionOf(file);
   }
 
   async function describeFile(file: FoundFile, onPart: (part: KnownPart) => void): Promise<void> {
     const name = file.path;
     const version = versionOf(file);
-    suspect.delete(name);
+    doubtful.delete(name);
     try {
       const { identity, description } = await describe(name);
       const part = { name, version, identity, description: descriptions.share(description) };
@@ -177,7 +177,7 @@ export function createPartList(
       // Off the way of requests: nothing waits until it is written.
       void descriptions.write(kept);
     },
-    describeAgain: (name) => void suspect.add(name),
+    describeAgain: (name) => void doubtful.add(name),
   };
 }
 
