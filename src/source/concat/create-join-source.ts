@@ -66,7 +66,8 @@ export function createJoinSource(options: JoinSourceOptions): Source {
     identity,
     onChanged: (name) => list.describeAgain(name),
   });
-  const list = createPartList(finder, describe, createKeptDescriptions(options.kept, identity));
+  const descriptions = createKeptDescriptions(options.kept, identity);
+  const list = createPartList(finder, describe, descriptions);
   const arrays = createStoredJoins(identity, open);
   const oneAtATime = createOneAtATime();
   let latest: { readonly listed: ListedParts; readonly tree: StoredTree } | undefined;
@@ -140,7 +141,7 @@ export function createJoinSource(options: JoinSourceOptions): Source {
     location,
     readTree: (progress) => oneAtATime(() => withinLocation(location, () => read(progress))),
     fingerprint: () => oneAtATime(() => withinLocation(location, () => list.fingerprint())),
-    close: async () => undefined,
+    close: () => descriptions.close(),
   };
 }
 

@@ -22,6 +22,8 @@ export interface KeptDescriptions {
    * it, unless a later one replaces it. Never throws.
    */
   write(parts: KeptParts): Promise<void>;
+  /** Waits until what is to be kept is written. */
+  close(): Promise<void>;
 }
 
 /**
@@ -95,5 +97,6 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
       });
       return writing;
     },
+    close: async () => writing,
   };
 }

@@ -12,13 +12,15 @@ export interface PartSteps {
   readonly rows?: number;
   /** Days before 2000-01-01 from which times are counted. Default 0. */
   readonly since?: number;
+  /** Added to all values. Default 0. */
+  readonly plus?: number;
 }
 
 /** Returns the values of steps, row by row. */
-export function valuesOf({ first, count, rows = 2 }: PartSteps): number[] {
+export function valuesOf({ first, count, rows = 2, plus = 0 }: PartSteps): number[] {
   return Array.from(
     { length: count * rows },
-    (_, index) => 10 * (first + Math.floor(index / rows)) + (index % rows),
+    (_, index) => 10 * (first + Math.floor(index / rows)) + (index % rows) + plus,
   );
 }
 
