@@ -10,6 +10,7 @@ import {
 } from "../config/serve-command.js";
 import { packageVersion } from "../observe/package-version.js";
 import { EXIT_CODES, exitCodeOf, reportError } from "./report-error.js";
+import type { InspectOptions } from "./run-inspect.js";
 import { runServe } from "./serve.js";
 import { createWarmCommand, warmRequestOf } from "./warm-command.js";
 
@@ -64,12 +65,14 @@ function createProgram(onEnd: (exitCode: number | undefined) => void): Command {
     });
   const inspect = new Command("inspect")
     .description("Show the content of a location, and how it would be served")
-    .argument("<location>", "a Zarr store")
+    .argument("<location>", "a store or file, a pattern, or a folder of datasets")
     .option("--json", "as JSON")
+    .option("--concat <dimension>", "the files of a pattern or folder as one dataset, along a dimension")
+    .option("--stack <dimension>", "the same along a new dimension, with one step per file")
     .helpOption("-h, --help", "Show this help")
-    .action(async (location: string, { json = false }: { json?: boolean }) => {
+    .action(async (location: string, options: Partial<InspectOptions>) => {
       const { runInspect } = await import("./run-inspect.js");
-      await runInspect(location, { json });
+      await runInspect(location, { json: false, ...options });
     });
   for (const command of [serve, warm, inspect]) program.addCommand(command);
   // Commander would write two lines that begin with "error:"; runProgram writes one.

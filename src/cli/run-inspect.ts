@@ -1,18 +1,47 @@
 import { basename } from "node:path";
-import { resolveLocation } from "../config/locate.js";
+import type { CollectionConfig, Config } from "../config/config.js";
+import { resolveArguments } from "../config/resolve-config.js";
+import { createCollectionProvider } from "../dataset/collection/collection-provider.js";
 import type { JsonValue } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
+import { separateFolders } from "../server/separate-folders.js";
+import { openJoin } from "../source/open-join.js";
 import { openSource } from "../source/open-source.js";
 import { formatInspection } from "./format-inspection.js";
 import { inspectStores, inspectTree } from "./inspect.js";
+import { formatCollection, inspectCollection } from "./inspect-collection.js";
 import { createProgressReporter } from "./open-progress.js";
 
+/** Options of `inspect`. */
+export interface InspectOptions {
+  readonly json: boolean;
+  /** Dimension along which the files of the location are one dataset, as in `serve`. */
+  readonly concat?: string;
+  /** New dimension along which they are. */
+  readonly stack?: string;
+}
+
 /**
- * Prints the content of a location on standard output, as text or as JSON.
- * @throws ZpublishError `invalid-metadata` or `source-unreadable` if the location cannot be opened.
+ * Prints the content of a location on standard output, as text or as JSON: of a dataset, of files that are joined, or of a folder.
+ * @throws ZpublishError `invalid-config`; `invalid-metadata` or `source-unreadable` if the location cannot be opened.
  */
-export async function runInspect(location: string, { json }: { readonly json: boolean }): Promise<void> {
-  const source = await openSource(resolveLocation(location, process.cwd()));
+export async function runInspect(location: string, options: InspectOptions): Promise<void> {
+  const { datasets, collections } = await separateFolders(resolveLocation(location, options));
+  for (const dataset of datasets) await printDataset(dataset, options);
+  for (const collection of collections) await printCollection(collection, options);
+}
+
+/** Resolves a location as `serve` does, without its variables. */
+function resolveLocation(location: string, { concat, stack }: InspectOptions): Config {
+  const said = { locations: [location], config: undefined, concat, stack, plugins: [], values: {} };
+  return resolveArguments(said, { env: {}, cwd: process.cwd() });
+}
+
+async function printDataset(
+  { location, join }: Pick<Config["datasets"][number], "location" | "join">,
+  { json }: InspectOptions,
+): Promise<void> {
+  const source = join === undefined ? await openSource(location) : await openJoin(location, join);
   const progress = createProgressReporter(process.stderr, { info: () => {} });
   try {
     const tree = await source.readTree((arrays) =>
@@ -20,11 +49,24 @@ export async function runInspect(location: string, { json }: { readonly json: bo
     );
     progress.finish();
     const inspection = { ...(await inspectTree(location, tree)), stores: inspectStores() };
-    process.stdout.write(
-      json ? `${stringifyJson(inspection as unknown as JsonValue, 2)}\n` : formatInspection(inspection),
-    );
+    print(json ? inspection : formatInspection(inspection));
   } finally {
     progress.finish();
     await source.close();
   }
+}
+
+async function printCollection(config: CollectionConfig, { json }: InspectOptions): Promise<void> {
+  const provider = createCollectionProvider(config);
+  try {
+    const inspection = await inspectCollection(config.root, provider);
+    print(json ? inspection : formatCollection(inspection));
+  } finally {
+    await provider.close();
+  }
+}
+
+/** Writes text, or anything else as JSON. */
+function print(content: object | string): void {
+  process.stdout.write(typeof content === "string" ? content : `${stringifyJson(content as JsonValue, 2)}\n`);
 }

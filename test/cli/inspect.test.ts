@@ -4,6 +4,7 @@ import { makeDemoData } from "../../scripts/demo-data.js";
 import { type Inspection, inspectTree } from "../../src/cli/inspect.js";
 import { createFileStore } from "../../src/source/bytes/file-store.js";
 import { createFileSource } from "../../src/source/formats/file-source.js";
+import { writeZarrPart } from "../source/concat/write-parts.js";
 import { plainArray, plainFile, plainFormat } from "../source/formats/plain-format.js";
 import { makeDirectory, writeFiles } from "../source/write-store.js";
 import { runProgram } from "./run-program.js";
@@ -64,8 +65,8 @@ t.test("inspect shows a v3 tree with shards, and --json has the same content", a
 });
 
 t.test("a location without a dataset is one clear line and exit code 1", async (t) => {
-  const cwd = t.testdir({ empty: {}, "corrupt.zarr": { ".zgroup": "{" } });
-  for (const location of ["absent.zarr", "empty", "corrupt.zarr"]) {
+  const cwd = t.testdir({ "empty.zarr": {}, "corrupt.zarr": { ".zgroup": "{" } });
+  for (const location of ["absent.zarr", "empty.zarr", "corrupt.zarr"]) {
     const { code, stdout, stderr } = await runProgram(["inspect", location], { cwd });
     t.equal(code, 1, location);
     t.equal(stdout, "", location);
@@ -113,4 +114,52 @@ t.test("inspect says of each array of a file which way its chunks are served", a
       ],
     ],
   );
+});
+
+t.test("inspect shows which file gives which steps, and why chunks are put together", async (t) => {
+  const cwd = await makeDirectory(t);
+  await writeZarrPart(cwd, "a.zarr", { first: 0, count: 3, chunk: 2 });
+  await writeZarrPart(cwd, "b.zarr", { first: 3, count: 2, chunk: 2 });
+  const { code, stdout, stderr } = await runProgram(["inspect", "*.zarr", "--concat", "time"], { cwd });
+  t.equal(code, 0, stderr);
+  t.match(
+    stdout,
+    `/*.zarr
+
+2 files one behind the other along time, 5 steps
+  steps  file
+  0–2    a.zarr
+  3–4    b.zarr
+`,
+  );
+  t.match(
+    stdout,
+    / {2}v .* passthrough \(2 of 3 chunks are put together from several files, since files begin or end within chunks\)\n/,
+  );
+  const json = JSON.parse(
+    (await runProgram(["inspect", "--json", ".", "--concat", "time"], { cwd })).stdout,
+  ) as Inspection;
+  t.same(json.join?.parts, [
+    { name: "a.zarr", start: 0, length: 3 },
+    { name: "b.zarr", start: 3, length: 2 },
+  ]);
+  const variables = json.groups.flatMap((group) => group.variables);
+  t.match(variables.find(({ name }) => name === "v")?.pieces, { passed: 1, joined: 2 });
+});
+
+t.test("inspect lists the datasets of a folder or a pattern, and opens none", async (t) => {
+  const cwd = await makeDirectory(t);
+  await writeFiles(cwd, {
+    "2024/a.nc": "no NetCDF",
+    "2024/b~.nc": "",
+    "c.zarr/.zgroup": "no JSON",
+    "d.txt": "",
+  });
+  const folder = await runProgram(["inspect", "."], { cwd });
+  t.match(folder, { code: 0, stderr: "" });
+  t.match(folder.stdout, /: 2 datasets, listed in [\d.]+ s\n/);
+  t.match(folder.stdout, /\n {2}2024~a\.nc {2}.*\/2024\/a\.nc\n {2}c\.zarr {5}.*\/c\.zarr\n/);
+  t.match(folder.stdout, /\n1 problem:\n {2}2024\/b~\.nc: expected a name without "~"/);
+  const { stdout } = await runProgram(["inspect", "--json", "x=**/*.nc"], { cwd });
+  t.match(JSON.parse(stdout), { datasets: [{ id: "x~2024~a.nc" }], problems: [{ name: "2024/b~.nc" }] });
 });

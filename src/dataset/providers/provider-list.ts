@@ -92,6 +92,10 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
       }
       if (failure !== undefined) log.info({ provider: name }, "datasets can be listed again");
       failure = undefined;
+      if (!hasAnswered) {
+        const seconds = Math.round(performance.now() - beganMs) / 1_000;
+        log.info({ provider: name, datasets: listed.ids.length, seconds }, "datasets listed");
+      }
       hasAnswered = true;
       found.begin();
       for (const problem of provider.problems?.() ?? []) found.add(problem.name, problem.reason);
