@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { ZpublishError } from "../../errors.js";
 import { createOneAtATime } from "../../event-loop/one-at-a-time.js";
 import { withinLocation } from "../directory/read-store.js";
@@ -16,6 +17,9 @@ import { createStoredJoins, storedJoinOf } from "./stored-join.js";
 
 /** Files that are left out and named one by one; more are counted. */
 const MAX_NAMED = 20;
+
+/** Time until a second look if the first one finds nothing. */
+const SECOND_LOOK_MS = 1_000;
 
 /** How files become one dataset, as an operator asks for it. */
 export interface Joining {
@@ -98,10 +102,16 @@ export function createJoinSource(options: JoinSourceOptions): Source {
 
   async function read(progress?: (arraysRead: number) => void): Promise<StoredTree> {
     let arraysRead = 0;
-    const listed = await list.list(({ description }) => {
+    const onPart = ({ description }: KnownPart): void => {
       arraysRead += description.arrays.length;
       progress?.(arraysRead);
-    });
+    };
+    let listed = await list.list(onPart);
+    if (latest === undefined && listed.former.length + listed.others.length + listed.left.length === 0) {
+      // Files that were just written count when they are the same in a second look.
+      await delay(SECOND_LOOK_MS);
+      listed = await list.list(onPart);
+    }
     const { fingerprint } = listed;
     if (latest !== undefined && isSame(listed, latest.listed)) {
       latest = { listed, tree: Object.freeze({ ...latest.tree, fingerprint }) };

@@ -1,4 +1,4 @@
-import { rename, rm } from "node:fs/promises";
+import { rename, rm, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import type { DatasetConfig, JoinConfig } from "../../../src/config/config.js";
@@ -191,4 +191,13 @@ t.test("a file that cannot be opened, or does not fit, is left out and named", a
   t.match(await json(`${VARIABLE}/.zarray`), { shape: [5, 2] });
   t.match(lines.map(({ msg }) => msg).join("\n"), /'e.nc' is left out: .*/);
   t.equal((await get(`${VARIABLE}/0.0`)).status, 200);
+});
+
+t.test("files that were written just now are there when the server starts", async (t) => {
+  const folder = await makeDirectory(t);
+  await writeParts(folder, { "a.nc": { first: 0, count: 2 }, "b.nc": { first: 2, count: 3 } });
+  const now = new Date();
+  for (const name of ["a.nc", "b.nc"]) await utimes(join(folder, name), now, now);
+  const { json } = await serveJoined(t, `${folder}/*.nc`);
+  t.match(await json(`${VARIABLE}/.zarray`), { shape: [5, 2] });
 });
