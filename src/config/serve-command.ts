@@ -50,7 +50,9 @@ export function addServeArguments(command: Command, shown: readonly OptionKey[] 
       "[locations...]",
       "[ID=]LOCATION of each dataset, or of a folder of them; the id is its file name if none is given",
     )
-    .addOption(new Option("--config <file>", "JSON file with any of these options, and with datasets"))
+    .addOption(
+      new Option("--config <file>", "JSON file with any of these options, with datasets and collections"),
+    )
     .addOption(
       new Option(
         "--concat <dimension>",
