@@ -186,8 +186,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   }
 
   async function closeNow(graceMs: number): Promise<number> {
-    draining = true;
+    // Before clients are told that their connections close: they would connect again at once, and the system resets what has connected
+    // but is not accepted when a server stops listening.
     await listeners.stopAccepting();
+    draining = true;
     await drainConnections(load, () => listeners.stats.connections, graceMs);
     const cutOff = [...open].filter((exchange) => exchange.context.load === load).length;
     // An answer that has begun can only be cut off; the others are told, so that a proxy asks another server.

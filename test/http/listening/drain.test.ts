@@ -76,6 +76,21 @@ t.test("clients that keep connections lose no request when the server takes its 
   t.match(server.stats, { requestsInFlight: 0, bodyBytesInFlight: 0, connections: 0 });
 });
 
+t.test(
+  "no client is told to leave before the server listens no more: it would come again at once",
+  async (t) => {
+    const { port, server } = await startTestServer(t, routes);
+    const connection = await openConnection(port);
+    // It has come when the server begins to close, and is read before the server stops listening.
+    connection.send(requestText("/page"));
+    const closed = server.close(5_000);
+    t.notMatch(await connection.answer(), { headers: { connection: "close" } });
+    connection.send(requestText("/page"));
+    t.match(await connection.answer(), { status: 200, headers: { connection: "close" } });
+    await closed;
+  },
+);
+
 t.test("does not wait without connections, and only shortly for idle ones", async (t) => {
   const alone = await startTestServer(t, routes);
   const beganMs = performance.now();
