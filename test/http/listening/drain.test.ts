@@ -110,7 +110,15 @@ t.test("does not wait without connections, and only shortly for idle ones", asyn
 });
 
 t.test("operations are answered until all else is done", async (t) => {
-  const { port, server } = await startTestServer(t, routes, {
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const begun = routeOf("/held", async () => {
+    await held;
+    return { kind: "document", document };
+  });
+  const { port, server } = await startTestServer(t, [begun], {
     admin: { host: "127.0.0.1", port: 0 },
     endpoints: [
       {
@@ -122,12 +130,12 @@ t.test("operations are answered until all else is done", async (t) => {
   });
   const admin = await server.listenAdmin();
   const connection = await openConnection(port);
-  connection.send(requestText("/chunk"));
-  await connection.answer();
-  const closed = server.close(5_000);
-  await delay(30);
+  connection.send(requestText("/held"));
+  await eventually(() => server.stats.requestsInFlight === 1);
+  const closed = server.close(60_000);
   t.equal(await (await fetch(`${admin?.url}/readyz`)).text(), "draining");
-  connection.socket.destroy();
+  release();
+  t.match(await connection.answer(), { status: 200, headers: { connection: "close" } });
   await closed;
   await t.rejects(fetch(`${admin?.url}/readyz`));
 });
