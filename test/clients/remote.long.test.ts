@@ -2,7 +2,7 @@ import { symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { PROGRAM, runScript } from "../cli/run-program.js";
-import { GENERATIONS } from "../client-generation.js";
+import { GENERATIONS, type Generation } from "../client-generation.js";
 import { filesOf } from "../library/sample-stores.js";
 import { startApacheOrigin } from "../origins/apache-origin.js";
 import { startNginxOrigin } from "../origins/nginx-origin.js";
@@ -68,9 +68,17 @@ function consolidatedOf(fixtures: Fixtures): string[] {
   return [...CONSOLIDATED, ...NEWER.filter((store) => store in fixtures.stores)];
 }
 
-/** Reads served stores with every client there is, one of which has to be. */
-async function readAll(t: Test, fixtures: Fixtures, { stores, log }: Served): Promise<void> {
-  for (const generation of GENERATIONS) {
+/**
+ * Reads served stores with every client of some generations. Where the bytes come from is nothing that clients see: one generation is
+ * enough, and both have their turn.
+ */
+async function readAll(
+  t: Test,
+  fixtures: Fixtures,
+  { stores, log }: Served,
+  generations: readonly Generation[] = GENERATIONS,
+): Promise<void> {
+  for (const generation of generations) {
     for (const client of CLIENTS) {
       await t.test(`${client} (${generation})`, { skip: clientsMissing(generation) }, (t) =>
         compareStores(t, client, generation, fixtures, stores),
@@ -84,9 +92,9 @@ async function readAll(t: Test, fixtures: Fixtures, { stores, log }: Served): Pr
   t.notMatch(log(), /"level":50/);
 }
 
-for (const [name, start] of [
-  ["nginx", startNginxOrigin],
-  ["apache", startApacheOrigin],
+for (const [name, start, generation] of [
+  ["nginx", startNginxOrigin, "system"],
+  ["apache", startApacheOrigin, "trixie"],
 ] as const) {
   t.test(
     `a store behind ${name} is what it is on disk`,
@@ -95,7 +103,7 @@ for (const [name, start] of [
       const fixtures = await openFixtures();
       const { url } = await start(t, fixtures.directory);
       const stores = consolidatedOf(fixtures);
-      await readAll(t, fixtures, await serve(t, locationsBelow(`${url}/stores`, stores)));
+      await readAll(t, fixtures, await serve(t, locationsBelow(`${url}/stores`, stores)), [generation]);
     },
   );
 }
@@ -113,7 +121,7 @@ t.test(
       await writeFile(join(directory, `${store}.zip`), zip);
     }
     const { url } = await startNginxOrigin(t, directory);
-    await readAll(t, fixtures, await serve(t, locationsBelow(url, stores, ".zip")));
+    await readAll(t, fixtures, await serve(t, locationsBelow(url, stores, ".zip")), ["trixie"]);
   },
 );
 
@@ -136,7 +144,7 @@ t.test(
       await writeFile(join(directory, `${store}.json`), JSON.stringify({ version: 1, refs }));
     }
     const { url } = await startNginxOrigin(t, directory);
-    await readAll(t, fixtures, await serve(t, locationsBelow(url, stores, ".json")));
+    await readAll(t, fixtures, await serve(t, locationsBelow(url, stores, ".json")), ["system"]);
   },
 );
 

@@ -73,6 +73,11 @@ export const VARIANTS: readonly Variant[] = [
   },
 ];
 
+/** Picks variants by their names. */
+export function variantsNamed(...names: readonly string[]): readonly Variant[] {
+  return VARIANTS.filter(({ name }) => names.includes(name));
+}
+
 /** Of one store in one variant: the dataset's id, and what the configuration file says of it. */
 export function datasetId(store: string, variant: Variant): string {
   return `${store.replace(/\.zarr$/, "")}-${variant.name}`;

@@ -12,12 +12,16 @@ import {
   startServer,
 } from "./harness.js";
 import { checkCleanLog } from "./refusals.js";
-import { datasetId, datasetsOf, VARIANTS } from "./served-variants.js";
+import { datasetId, datasetsOf, variantsNamed } from "./served-variants.js";
 import { readTrueItems, zarritaDifference } from "./true-values.js";
 import { readWithZarrita } from "./zarrita-reader.js";
 import { fetchArrayDocuments, zarritaCanRead } from "./zarrita-support.js";
 
 t.setTimeout(280_000);
+
+/** Fewer where other tests run this one under another Node.js. */
+const VARIANTS_READ =
+  process.env.ZPUBLISH_TEST_VARIANTS ?? "stored,zstd,bare,refiltered,rechunked-packed,rechunked-kept";
 
 t.test(
   "zarrita in Node reads every array it knows the type and codecs of",
@@ -27,7 +31,7 @@ t.test(
     const stores = Object.keys(fixtures.stores);
     const directory = await makeTemporaryDirectory();
     t.teardown(() => rm(directory, { recursive: true, force: true }));
-    const variants = VARIANTS.filter(({ name }) => name !== "blosc" && name !== "rechunked");
+    const variants = variantsNamed(...VARIANTS_READ.split(","));
     const server = await startServer({ datasets: datasetsOf(fixtures, stores, variants), directory });
     let compared = 0;
     const differences: string[] = [];
@@ -56,7 +60,7 @@ t.test(
       }
     }
     t.same(differences.slice(0, 20), [], `${differences.length} differences`);
-    t.ok(compared > 1_000, `${compared} arrays compared`);
+    t.ok(compared > 500, `${compared} arrays compared`);
     checkCleanLog(t, server);
     await server.stop();
   },

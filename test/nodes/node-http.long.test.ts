@@ -1,12 +1,12 @@
 import t from "tap";
 import { readDemo } from "./pass-under.js";
-import { passAll, quickTests } from "./run-test-files.js";
+import { passAll, socketTests } from "./run-test-files.js";
 
 const env = { ZPUBLISH_HTTP: "node" };
 
 // Tests of the whole server run with it under Node.js 26, for which uWebSockets.js has no binary.
 t.test("tests of HTTP pass with node:http under the present Node.js", async (t) => {
-  await passAll(t, process.execPath, quickTests("http"), env);
+  await passAll(t, process.execPath, socketTests(), env);
 });
 
 t.test("npm start is served by node:http if that is asked for", async (t) => {

@@ -7,18 +7,24 @@ import { defaultDemoDirectory } from "../../scripts/demo-data.js";
 import type { InstalledNode } from "../../scripts/installed-nodes.js";
 import { runScript } from "../cli/run-program.js";
 import { makeDirectory } from "../source/write-store.js";
-import { passAll, quickTests } from "./run-test-files.js";
+import { passAll, socketTests } from "./run-test-files.js";
 
+/** Tests of the whole server that depend on what serves HTTP, on Node's compression, or on its files and threads. */
+const SERVER_RING = [
+  ...["endpoints", "hostile-requests", "large-documents", "nothing-revealed", "saturation", "served-files"],
+  ...["server-metrics", "single", "zarr-store"],
+].map((name) => `server/${name}.test.js`);
 /**
- * Tests of what serves HTTP, as real sockets see it, by version of Node.js. Those of the whole server run under the newest alone: they
- * take as long as all others together.
+ * Tests of what serves HTTP, as real sockets see it, by version of Node.js. Those of the whole server run under the newest alone, for
+ * which there is no binary of uWebSockets.js.
  */
 const SOCKET_RING: Readonly<Record<InstalledNode["major"], readonly string[]>> = {
-  24: quickTests("http"),
-  26: [...quickTests("http"), ...quickTests("server")],
+  24: socketTests(),
+  26: [...socketTests(), ...SERVER_RING],
 };
-/** Codecs and the cache, which take other paths in newer versions, and depend on native code. */
+/** Codecs, compression and the cache, which take other paths in newer versions, and depend on native code. */
 const FAST_PATHS = [
+  "http/create-document.test.js",
   ...["mapped-values", "stored-value", "open-chunk-cache"].map((name) => `cache/lmdb/${name}.test.js`),
   ...["codecs", "corrupt-input", "promised-sizes", "encoder-revision", "make-chunk", "deflate"].map(
     (name) => `codec/${name}.test.js`,
@@ -70,7 +76,11 @@ export async function passUnder(t: Test, { major, program }: InstalledNode): Pro
     });
     t.equal(Number(calls), 2, "one to encode, one to decode");
   });
-  await t.test("zarrita reads every value", (t) => passAll(t, program, ["clients/zarrita.long.test.js"]));
+  await t.test("zarrita reads every value of what is made in the ways that differ most", (t) =>
+    passAll(t, program, ["clients/zarrita.long.test.js"], {
+      ZPUBLISH_TEST_VARIANTS: "stored,zstd,rechunked-packed",
+    }),
+  );
 }
 
 function pathOf(file: string): string {

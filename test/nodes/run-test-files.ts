@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Test } from "tap";
 
@@ -7,11 +7,18 @@ const TESTS = fileURLToPath(new URL("..", import.meta.url));
 const TIMEOUT_S = 120;
 
 /** The quick test files of a folder of tests and the folders in it, as paths from `dist/test/`. */
-export function quickTests(folder: string): string[] {
+function quickTests(folder: string): string[] {
   return readdirSync(`${TESTS}${folder}`, { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".test.js") && !file.endsWith(".long.test.js"))
     .map((file) => `${folder}/${file}`)
     .sort();
+}
+
+/** The quick test files of HTTP that open sockets. The others know nothing of what serves HTTP. */
+export function socketTests(): string[] {
+  return quickTests("http").filter((file) =>
+    /start-test-server|start-server|raw-request/.test(readFileSync(`${TESTS}${file}`, "utf8")),
+  );
 }
 
 /** Runs test files one after the other under another Node.js, and passes if each does. @param env Variables besides those here. */

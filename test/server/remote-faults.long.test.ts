@@ -4,7 +4,7 @@ import { chunksOf, createFaults, problemOf, serveStores, startStores } from "./r
 
 /** Readers at a time, each of which asks for one chunk after the other. */
 const READERS = 24;
-const ROUNDS = effort(40);
+const ROUNDS = effort(20);
 const SEED = Number(process.env.ZPUBLISH_TEST_SEED ?? 1);
 
 t.setTimeout(600_000);
