@@ -1,6 +1,6 @@
-import { copyFileSync, linkSync, mkdirSync, utimesSync, writeFileSync } from "node:fs";
+import { copyFileSync, linkSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DATA_DIRECTORY, makeOnce } from "./bench-data.js";
+import { DATA_DIRECTORY, makeOldTree, makeOnce } from "./bench-data.js";
 import { netcdf3File } from "./netcdf3-file.js";
 
 /** A folder with many datasets below it. */
@@ -17,15 +17,12 @@ const ZARR_EVERY = 100;
 const FORMAT = 1;
 const DATASETS = "datasets";
 const TEMPLATES = "templates";
-/** An hour ago: the files have stood still. */
-const AGE_SECONDS = 3_600;
 
 /** Opens a folder of `count` tiny datasets. Those of one subfolder are links to the same bytes, which tell the folder. */
 export async function openArchive(count: number, parent: string = DATA_DIRECTORY): Promise<Archive> {
   const directory = join(parent, `archive-${count}-v${FORMAT}`);
   const paths = Array.from({ length: count }, (_, at) => pathOf(at));
   await makeOnce(directory, async (unfinished) => {
-    const old = Date.now() / 1_000 - AGE_SECONDS;
     mkdirSync(join(unfinished, TEMPLATES));
     for (let first = 0; first < count; first += PER_FOLDER) {
       const folder = join(unfinished, DATASETS, folderOf(first));
@@ -34,7 +31,6 @@ export async function openArchive(count: number, parent: string = DATA_DIRECTORY
       const files = datasetFiles(first / PER_FOLDER);
       for (const [name, bytes] of Object.entries(files)) {
         writeFileSync(template + name, bytes);
-        utimesSync(template + name, old, old);
       }
       for (let at = first; at < Math.min(count, first + PER_FOLDER); at++) {
         const target = join(unfinished, DATASETS, pathOf(at));
@@ -46,11 +42,9 @@ export async function openArchive(count: number, parent: string = DATA_DIRECTORY
         linkSync(`${template}.zgroup`, join(target, ".zgroup"));
         for (const name of [".zarray", ".zattrs", "0"])
           linkSync(template + name, join(target, "value", name));
-        utimesSync(join(target, "value"), old, old);
-        utimesSync(target, old, old);
       }
-      utimesSync(folder, old, old);
     }
+    makeOldTree(unfinished);
   });
   return { directory: join(directory, DATASETS), paths: paths.sort() };
 }

@@ -1,7 +1,7 @@
-import { linkSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
+import { linkSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runChild } from "../children.js";
-import { DATA_DIRECTORY, makeOnce, packageRoot } from "./bench-data.js";
+import { DATA_DIRECTORY, makeOldTree, makeOnce, packageRoot } from "./bench-data.js";
 import { netcdf3File } from "./netcdf3-file.js";
 
 /** Kinds of files of which the same field is written. */
@@ -27,7 +27,6 @@ const FORMAT = 1;
 const PYTHON = "/usr/bin/python3";
 /** Time in the files of Python, to be replaced. */
 const MARK = -12_345;
-const AGE_SECONDS = 3_600;
 
 /** Hours since the beginning, of a file that is written. */
 type WriteHour = (path: string, hour: number) => void;
@@ -48,12 +47,8 @@ export async function openHourlyFiles(
     await writeTemplates(format, made);
     const write = writerOf(format, made);
     mkdirSync(join(unfinished, "files"));
-    const old = Date.now() / 1_000 - AGE_SECONDS;
-    for (let hour = 0; hour < hours; hour++) {
-      const path = join(unfinished, "files", fileName(hour));
-      write(path, hour);
-      utimesSync(path, old, old);
-    }
+    for (let hour = 0; hour < hours; hour++) write(join(unfinished, "files", fileName(hour)), hour);
+    makeOldTree(unfinished);
     writeStore(join(unfinished, "store.zarr"), format, hours, made);
   });
   return {

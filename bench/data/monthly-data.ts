@@ -1,7 +1,7 @@
-import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Blosc from "numcodecs/blosc";
-import { DATA_DIRECTORY, FIELD_COMPRESSOR, makeOnce } from "./bench-data.js";
+import { DATA_DIRECTORY, FIELD_COMPRESSOR, makeOldTree, makeOnce } from "./bench-data.js";
 import { fieldOf, SIDE } from "./hourly-data.js";
 
 /** The field of {@link fieldOf} in stores of a month each, and in one store. */
@@ -18,7 +18,6 @@ export const CHUNK_HOURS = 7;
 /** Hours of a month: no multiple of those of a chunk, so that chunks of all but the first month are made of pieces. */
 const MONTH_HOURS = 730;
 const FORMAT = 1;
-const AGE_SECONDS = 3_600;
 
 /** Opens stores of one month each, and one of all months. */
 export async function openMonthlyStores(
@@ -29,11 +28,10 @@ export async function openMonthlyStores(
   const directory = join(parent, `monthly-${months}x${monthHours}-v${FORMAT}`);
   await makeOnce(directory, async (unfinished) => {
     mkdirSync(join(unfinished, "files"));
-    const old = Date.now() / 1_000 - AGE_SECONDS;
     for (let month = 0; month < months; month++) {
       const path = join(unfinished, "files", `month-${String(month).padStart(2, "0")}.zarr`);
       await writeHours(path, month * monthHours, monthHours);
-      utimesSync(path, old, old);
+      makeOldTree(path);
     }
     await writeHours(join(unfinished, "store.zarr"), 0, months * monthHours);
   });

@@ -1,11 +1,13 @@
 import { browserHttp2 } from "./browser-http2.js";
 import { codecs } from "./codecs.js";
 import { coldStart } from "./cold-start.js";
+import { collections } from "./collections.js";
 import type { Experiment } from "./experiment.js";
 import { explore } from "./explore.js";
 import { files } from "./files.js";
 import { fleet } from "./fleet.js";
 import { infoUnderEncodes } from "./info-under-encodes.js";
+import { joined } from "./joined.js";
 import { loopBlocking } from "./loop-blocking.js";
 import { memory } from "./memory.js";
 import { overviews } from "./overviews.js";
@@ -38,6 +40,8 @@ export const EXPERIMENTS: Readonly<Record<string, Experiment>> = {
   "scale-workers": scaleWorkers,
   "scale-datasets": scaleDatasets,
   "scale-variables": scaleVariables,
+  collections,
+  joined,
   "loop-blocking": loopBlocking,
   "profile-stages": profileStages,
   "browser-http2": browserHttp2,
