@@ -10,6 +10,7 @@ t.test("the package exports this, and nothing else", async (t) => {
     "createDataTree",
     "createServer",
     "openDataTree",
+    "packingOf",
     "stringifyJson",
     "zarrStoreSource",
   ]);
