@@ -1,7 +1,9 @@
 """
 A read-only FUSE file system that shows a directory, and fails by rules.
 
-    fault-file-system.py DIRECTORY MOUNT_POINT RULES
+    fault-file-system.py DIRECTORY MOUNT_POINT RULES [typed]
+
+With `typed`, listings tell what is a directory, as those of most network file systems do.
 
 RULES is a file with one rule per line, read again at every operation: `FAULT OPERATION PATH`. OPERATION is getattr,
 open, read, readdir, or * for all; PATH is a shell pattern for the path from the root, which begins with /. The first rule that matches counts. FAULT:
@@ -23,7 +25,8 @@ import time
 
 import fusepy as fuse
 
-directory, mount_point, rules_file = sys.argv[1:]
+directory, mount_point, rules_file = sys.argv[1:4]
+is_typed = "typed" in sys.argv[4:]
 
 
 def fault_of(operation, path):
@@ -69,7 +72,10 @@ class FaultFileSystem(fuse.Operations):
         return {name: getattr(stat, name) for name in names} | times
 
     def readdir(self, path, fh):
-        return [".", "..", *os.listdir(directory + path)]
+        if not is_typed:
+            return [".", "..", *os.listdir(directory + path)]
+        entries = os.scandir(directory + path)
+        return [".", "..", *((entry.name, {"st_mode": entry.stat(follow_symlinks=False).st_mode}, 0) for entry in entries)]
 
     def readlink(self, path):
         return os.readlink(directory + path)

@@ -42,14 +42,19 @@ function whyMissing(): string | false {
   return false;
 }
 
-/** Mounts one, and unmounts it when the test ends. */
-export async function mountFaults(t: Pick<Test, "teardown">): Promise<FaultMount> {
+/**
+ * Mounts one, and unmounts it when the test ends.
+ * @param isTyped Whether listings tell what is a directory. Default false.
+ */
+export async function mountFaults(t: Pick<Test, "teardown">, isTyped = false): Promise<FaultMount> {
   const [behind = "", directory = "", own = ""] = await Promise.all(
     ["behind", "mount", "rules"].map((name) => mkdtemp(join(tmpdir(), `zpublish-${name}-`))),
   );
   const rules = join(own, "rules");
   await writeFile(rules, "");
-  const child = spawn(PYTHON, [SCRIPT, behind, directory, rules], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(PYTHON, [SCRIPT, behind, directory, rules, ...(isTyped ? ["typed"] : [])], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const ended = once(child, "exit");
   const mounted = once(child.stdout, "data").then(() => true);
   if (!(await Promise.race([mounted, ended.then(() => false)]))) throw new Error("nothing was mounted");

@@ -1,3 +1,4 @@
+import { type Dir, opendir } from "node:fs";
 import { isMissing, ZpublishError } from "../../errors.js";
 import { settlesWithin } from "../../event-loop/settles-within.js";
 import { openByteStore } from "../bytes/open-byte-store.js";
@@ -5,7 +6,6 @@ import { createFileCalls, NoAnswerError } from "../files/file-calls.js";
 import { codeOf } from "../files/unreadable-file.js";
 import type { FileFinderOptions } from "./file-finder.js";
 import { ROOT_DOCUMENTS, storeState } from "./file-state.js";
-import { readFolder } from "./read-folder.js";
 import { unreadableRoot } from "./real-root.js";
 
 /**
@@ -34,7 +34,7 @@ export async function assertRoot(
 async function isStoreFolder(path: string): Promise<boolean | undefined> {
   const calls = createFileCalls(path);
   try {
-    await readFolder(calls, path, () => false);
+    await calls.call<Dir>((done) => opendir(path, done), close).then(close);
     return (await storeState(calls, path, false)) !== undefined;
   } catch (error) {
     if (error instanceof NoAnswerError) return undefined;
@@ -52,4 +52,8 @@ async function isStorePrefix(
   const store = openByteStore(root, stores);
   const documents = await Promise.all(ROOT_DOCUMENTS.map((name) => store.stat(name)));
   return documents.some((document) => document !== undefined);
+}
+
+function close(dir: Dir): void {
+  dir.close(() => undefined);
 }

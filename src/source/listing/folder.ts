@@ -19,6 +19,8 @@ export interface Folder {
   readonly path: string;
   /** True if a link leads to it. */
   readonly isLink: boolean;
+  /** True if there is a link in its path. It may be on any file system. */
+  readonly isBehindLink: boolean;
   /** Record of the directory when it was listed; undefined if it was not. */
   record: string | undefined;
   /** Text that tells the directory from all others, by whatever way it was reached. Empty if it was not found yet. */
@@ -69,9 +71,9 @@ export function compact<T>(items: readonly T[]): readonly T[] {
 }
 
 /** Creates a folder that was not looked at yet. @param path Relative to the root, empty for the root. */
-export function createFolder(path: string, isLink = false): Folder {
+export function createFolder(path: string, isLink = false, isBehindLink = isLink): Folder {
   const state = { record: undefined, identity: "", isSettled: false, isStore: false };
-  return { path, isLink, ...state, failure: undefined, isHanging: false, content: NO_CONTENT };
+  return { path, isLink, isBehindLink, ...state, failure: undefined, isHanging: false, content: NO_CONTENT };
 }
 
 /** Returns the path of what is in a folder. Joined, since a concatenated string retains all its parts. */

@@ -3,6 +3,7 @@ import { isMissing } from "../../errors.js";
 import { createSlice } from "../../event-loop/cooperative-task.js";
 import { workThrough } from "../../event-loop/work-through.js";
 import { NoAnswerError } from "../files/file-calls.js";
+import { isOnLocalFileSystem } from "../files/local-file-systems.js";
 import { codeOf } from "../files/unreadable-file.js";
 import { nameProblem } from "../node-name.js";
 import type { Problem } from "./file-finder.js";
@@ -70,11 +71,13 @@ export async function listFolder(look: LocalLook, folder: Folder): Promise<Folde
     if (isStoreName(path)) files.push({ path, isStore: true });
     else {
       const known = before.get(path);
-      folders.push(known?.isLink === isLink ? known : createFolder(path, isLink));
+      folders.push(
+        known?.isLink === isLink ? known : createFolder(path, isLink, isLink || folder.isBehindLink),
+      );
     }
   }
 
-  await readFolder(calls, directory, take);
+  await readFolder(calls, directory, !folder.isBehindLink && isOnLocalFileSystem(directory), take);
   if (isStore) return { ...NOTHING, isStore };
   const named = problems.length;
   await workThrough(links, LINKS_AT_ONCE, async (path) => {

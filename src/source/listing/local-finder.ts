@@ -134,6 +134,7 @@ function createWalk(look: LocalLook, signal: AbortSignal | undefined): Walk {
   return {
     secondWays,
     async run(top) {
+      if (top.isHanging) throw unreadableRoot("a call before has had no answer yet");
       if (!(await visit(top))) throw unreadableRoot("expected a directory");
       if (top.isStore)
         throw new ZpublishError("invalid-config", "expected a folder of datasets, found a Zarr store");
