@@ -1,6 +1,7 @@
 import t from "tap";
 import { errorCodeOf } from "../../src/source/bytes/s3/list-objects.js";
 import { encodeKey, signRequest } from "../../src/source/bytes/s3/sign-v4.js";
+import { createFileFinder } from "../../src/source/listing/create-file-finder.js";
 import { clientMissing } from "../require-client.js";
 import { checkS3Origin, ODD_KEYS } from "./check-s3-origin.js";
 import { startRadosgw } from "./radosgw-origin.js";
@@ -39,4 +40,28 @@ t.test("radosgw accepts what is signed, and nothing else", { skip: clientMissing
   await checkS3Origin(t, endpoint, "open", undefined, 4);
   await origin.removeObject("open", "a");
   t.equal((await fetch(`${endpoint}/open/a`)).status, 404);
+
+  await origin.createBucket("listed");
+  for (const key of ["in/a+b.nc", "in/2024/é.nc", "in/s.zarr/.zgroup"])
+    await origin.putObject("listed", key, key);
+  process.env.ZP_LISTED_KEY = credentials.accessKeyId;
+  process.env.ZP_LISTED_SECRET = credentials.secretAccessKey;
+  const keys = { accessKeyId: { env: "ZP_LISTED_KEY" }, secretAccessKey: { env: "ZP_LISTED_SECRET" } };
+  const stores = [{ name: "s", url: "s3://listed/", endpoint, region, credentials: keys }];
+  const finder = createFileFinder({ root: "s3://listed/in/", stores, withVersions: true });
+  const first = await finder.look();
+  t.same(
+    first.files.map(({ path, isStore }) => [path, isStore]),
+    [
+      ["2024/é.nc", false],
+      ["a+b.nc", false],
+      ["s.zarr", true],
+    ],
+  );
+  t.equal(await finder.look(), first);
+  await origin.putObject("listed", "in/a+b.nc", "other");
+  const { files } = await finder.look();
+  t.match(files[1]?.version, /^[0-9a-f]{32}\.5$/);
+  t.not(files[1]?.version, first.files[1]?.version);
+  t.same([files[0], files[2]], [first.files[0], first.files[2]]);
 });

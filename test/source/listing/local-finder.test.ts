@@ -1,4 +1,4 @@
-import { mkdir, rename, rm, symlink, utimes, writeFile } from "node:fs/promises";
+import { chmod, mkdir, rename, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { createFileFinder } from "../../../src/source/listing/create-file-finder.js";
@@ -246,6 +246,32 @@ t.test("a root that cannot be listed is an error, and what was found stays", asy
     code: "invalid-config",
     message: "expected a folder of datasets, found a Zarr store",
   });
+});
+
+t.test("a folder without permission keeps what it had, and is named", async (t) => {
+  const root = await makeDirectory(t);
+  await chmod(root, 0o755);
+  await writeFiles(root, { "a/1.nc": "", "a/deep/1.nc": "", "b/1.nc": "" });
+  const finder = createFileFinder({ root });
+  const all = await finder.look();
+  await writeFiles(root, { "a/2.nc": "" });
+  await chmod(join(root, "a"), 0);
+  // Nothing is forbidden to root.
+  const isRoot = process.geteuid?.() === 0;
+  if (isRoot) process.seteuid?.(65_534);
+  try {
+    for (let i = 0; i < 2; i++) {
+      const found = await finder.look();
+      t.same(found.files, all.files);
+      t.same(problemsOf(found), ["a: the folder cannot be read (EACCES)"]);
+    }
+  } finally {
+    if (isRoot) process.seteuid?.(0);
+  }
+  await chmod(join(root, "a"), 0o755);
+  const found = await finder.look();
+  t.same(pathsOf(found), ["a/1.nc", "a/2.nc", "a/deep/1.nc", "b/1.nc"]);
+  t.same(found.problems, []);
 });
 
 t.test("a look can be aborted, and the next one finds everything", async (t) => {
