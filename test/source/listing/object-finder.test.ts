@@ -1,12 +1,9 @@
 import t from "tap";
-import { setSourceTimeout } from "../../../src/source/files/file-calls.js";
 import { createFileFinder } from "../../../src/source/listing/create-file-finder.js";
 import type { FileFinder, FileFinderOptions, Findings } from "../../../src/source/listing/file-finder.js";
 import { type FaultyOrigin, startFaultyOrigin } from "../../origins/faulty-origin.js";
 import { startS3Origin } from "../../origins/s3-origin.js";
 import type { Teardown } from "../write-store.js";
-
-setSourceTimeout(1_500);
 
 const pathsOf = ({ files }: Findings) => files.map(({ path }) => path);
 const problemsOf = ({ problems }: Findings) => problems.map(({ path, reason }) => `${path}: ${reason}`);
