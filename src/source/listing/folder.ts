@@ -29,6 +29,8 @@ export interface Folder {
   isSettled: boolean;
   /** True for a Zarr store, whose only file is itself. */
   isStore: boolean;
+  /** Paths of links in it that cannot be followed. What they lead to may come without a change of the folder. */
+  brokenLinks: readonly string[];
   /** Why it could not be read in the last look; undefined if it could. */
   failure: string | undefined;
   /** True while a call has no answer. No further call is made until it has, since each takes one of libuv's threads. */
@@ -72,7 +74,7 @@ export function compact<T>(items: readonly T[]): readonly T[] {
 
 /** Creates a folder that was not looked at yet. @param path Relative to the root, empty for the root. */
 export function createFolder(path: string, isLink = false, isBehindLink = isLink): Folder {
-  const state = { record: undefined, identity: "", isSettled: false, isStore: false };
+  const state = { record: undefined, identity: "", isSettled: false, isStore: false, brokenLinks: [] };
   return { path, isLink, isBehindLink, ...state, failure: undefined, isHanging: false, content: NO_CONTENT };
 }
 

@@ -8,7 +8,7 @@ import { codeOf } from "../files/unreadable-file.js";
 import { nameProblem } from "../node-name.js";
 import type { Problem } from "./file-finder.js";
 import { ROOT_DOCUMENTS, statPath, storeState } from "./file-state.js";
-import { childPath, createFolder, type Folder, type LocalLook } from "./folder.js";
+import { childPath, compact, createFolder, type Folder, type LocalLook } from "./folder.js";
 import { readFolder } from "./read-folder.js";
 
 /** Links of one folder that are followed at a time. */
@@ -27,11 +27,11 @@ export interface FolderListing {
   readonly folders: readonly Folder[];
   readonly files: readonly ListedFile[];
   readonly problems: readonly Problem[];
-  /** True if links cannot be followed. What they lead to may come without a change of the folder. */
-  readonly hasBrokenLinks: boolean;
+  /** Paths of links that cannot be followed. */
+  readonly brokenLinks: readonly string[];
 }
 
-const NOTHING = { folders: [], files: [], problems: [], hasBrokenLinks: false };
+const NOTHING = { folders: [], files: [], problems: [], brokenLinks: [] };
 
 /** Lists a folder, and follows the links in it. @throws what the file system throws, NoAnswerError */
 export async function listFolder(look: LocalLook, folder: Folder): Promise<FolderListing> {
@@ -79,12 +79,14 @@ export async function listFolder(look: LocalLook, folder: Folder): Promise<Folde
 
   await readFolder(calls, directory, !folder.isBehindLink && isOnLocalFileSystem(directory), take);
   if (isStore) return { ...NOTHING, isStore };
-  const named = problems.length;
+  const brokenLinks: string[] = [];
   await workThrough(links, LINKS_AT_ONCE, async (path) => {
     try {
       const found = await statPath(calls, look.locate(path));
-      if (found === undefined) problems.push({ path, reason: "it is a link that leads nowhere" });
-      else if (found.isFile()) {
+      if (found === undefined) {
+        brokenLinks.push(path);
+        problems.push({ path, reason: "it is a link that leads nowhere" });
+      } else if (found.isFile()) {
         if (filter.takesFile(path)) files.push({ path, isStore: false });
       } else if (
         found.isDirectory() &&
@@ -93,10 +95,11 @@ export async function listFolder(look: LocalLook, folder: Folder): Promise<Folde
         addDirectory(path, true);
     } catch (error) {
       if (error instanceof NoAnswerError) throw error;
+      brokenLinks.push(path);
       problems.push({ path, reason: `it is a link that cannot be followed (${codeOf(error)})` });
     }
   });
-  return { isStore, folders, files, problems, hasBrokenLinks: problems.length > named };
+  return { isStore, folders, files, problems, brokenLinks: compact(brokenLinks) };
 }
 
 function isStoreName(path: string): boolean {

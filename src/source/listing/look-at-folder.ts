@@ -1,4 +1,6 @@
+import { workThrough } from "../../event-loop/work-through.js";
 import { recordOfStats } from "../directory/file-record.js";
+import { NoAnswerError } from "../files/file-calls.js";
 import { checkFiles } from "./check-files.js";
 import { statPath } from "./file-state.js";
 import {
@@ -11,6 +13,8 @@ import {
 } from "./folder.js";
 import { listFolder } from "./list-folder.js";
 
+/** Links of one folder that are followed at a time. */
+const LINKS_AT_ONCE = 8;
 /** Age from which on a directory's times tell every later change: file systems have clocks of up to two seconds. */
 const SETTLE_MS = 2_000;
 
@@ -35,24 +39,39 @@ export async function lookAtFolder(look: LocalLook, folder: Folder): Promise<boo
   }
   folder.identity = `${found.dev.toString(36)}.${found.ino.toString(36)}`;
   const record = [recordOfStats(found), found.ctimeNs.toString(36)].join(".");
-  if (record === folder.record && folder.isSettled) {
+  if (record === folder.record && folder.isSettled && !(await isLinkRepaired(look, folder))) {
     const checked = await checkFiles(look, content);
     if (checked !== content) replaceContent(look, folder, { ...content, ...checked });
     return true;
   }
   const listing = await listFolder(look, folder);
-  const { folders, problems, hasBrokenLinks } = listing;
+  const { folders, problems } = listing;
   const isTaken = listing.isStore && look.filter.takesStore(folder.path);
   const files = isTaken ? [{ path: folder.path, isStore: true }] : listing.files;
   const checked = await checkFiles(look, content, files);
   const ageMs = nowMs - Math.max(Number(found.mtimeMs), Number(found.ctimeMs));
   // The clock of another machine may be slow. So a folder that has changed is listed until nothing changes between two looks.
   const isSteady = folder.record === undefined || folder.record === record;
-  folder.isSettled = ageMs > SETTLE_MS && isSteady && !hasBrokenLinks;
+  folder.isSettled = ageMs > SETTLE_MS && isSteady;
+  folder.brokenLinks = listing.brokenLinks;
   folder.record = record;
   folder.isStore = listing.isStore;
   replaceContent(look, folder, { ...checked, folders: compact(folders), nameProblems: compact(problems) });
   return true;
+}
+
+/** Tells if a link can be followed that could not. */
+async function isLinkRepaired(look: LocalLook, { brokenLinks }: Folder): Promise<boolean> {
+  let isRepaired = false;
+  await workThrough(brokenLinks, LINKS_AT_ONCE, async (path) => {
+    if (isRepaired) return;
+    const found = await statPath(look.calls, look.locate(path)).catch((error: unknown) => {
+      if (error instanceof NoAnswerError) throw error;
+      return undefined;
+    });
+    isRepaired ||= found !== undefined;
+  });
+  return isRepaired;
 }
 
 function replaceContent(look: LocalLook, folder: Folder, next: FolderContent): void {
