@@ -83,8 +83,8 @@ t.test(
       ]),
     );
     const server = await startServer({ directory, datasets: Object.fromEntries(datasets) });
+    t.teardown(() => server.stop());
     await compare(t, written, server, Object.keys(ENCODINGS), Object.keys(cases));
-    await server.stop();
 
     await t.test("and refused, with the names of two files, if xarray refuses them", async (t) => {
       const overlapping = { updates: { location: join(directory, "files", "updates", "*"), concat: "time" } };
@@ -123,8 +123,8 @@ t.test(
           AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
         },
       });
+      t.teardown(() => server.stop());
       await compare(t, written, server, ["joined"], IN_BUCKET);
-      await server.stop();
     });
   },
 );

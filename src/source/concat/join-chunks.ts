@@ -118,5 +118,5 @@ function assertAligned(
 function warningOf(forms: readonly PartForm[], { change }: JoinedForm, formOf: readonly number[]): string {
   const count = formOf.filter((form) => form !== 0).length;
   const [first, odd] = [forms[0] as PartForm, forms[1] as PartForm];
-  return `${change}: ${count} of ${formOf.length} files are packed otherwise than ${first.name}, the first of them ${odd.name}`;
+  return `${change}: ${count} of ${formOf.length} files are stored otherwise than ${first.name}, the first of them ${odd.name}`;
 }

@@ -50,7 +50,7 @@ t.test("files that are packed differently are served unpacked, as xarray decodes
   ]);
   t.same(passedOf(tree), [false, false, true]);
   t.same(tree.warnings, [
-    "'v': served unpacked, as float32: 2 of 3 files are packed otherwise than 0.nc, the first of them 1.nc",
+    "'v': served unpacked, as float32: 2 of 3 files are stored otherwise than 0.nc, the first of them 1.nc",
   ]);
 });
 
