@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import t, { type Test } from "tap";
-import { type ChunkCache, createNullCache } from "../../src/cache/chunk-cache.js";
 import { createChunkService } from "../../src/chunk/serve-chunk.js";
 import { CHUNK_HEADROOM_BYTES, type ChunkOutcome } from "../../src/codec/made-chunk.js";
 import type { DatasetConfig } from "../../src/config/config.js";
@@ -14,30 +13,7 @@ import type { ChunkTask } from "../../src/pool/chunk-task.js";
 import { combineVersions } from "../../src/zarr/plan/stored-chunks-of.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
 import { storedArray, storedTree } from "../dataset/fake-source.js";
-
-/** Creates a cache in a Map. */
-function mapCache(): ChunkCache & { readonly kept: Map<string, Uint8Array> } {
-  const kept = new Map<string, Uint8Array>();
-  return {
-    kept,
-    get: (key) => kept.get(key.id),
-    admits: () => true,
-    byteLengthOf: ({ id }) => kept.get(id)?.length,
-    async putAndWait(key, chunk) {
-      this.put(key, chunk);
-      return true;
-    },
-    put(key, chunk) {
-      if (chunk instanceof Uint8Array) kept.set(key.id, chunk.slice());
-      else {
-        kept.set(key.id, chunk.bytes.slice());
-        chunk.release();
-      }
-    },
-    stats: createNullCache().stats,
-    async close() {},
-  };
-}
+import { mapCache } from "./map-cache.js";
 
 interface Setup {
   readonly config?: Partial<DatasetConfig>;
