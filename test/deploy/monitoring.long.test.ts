@@ -35,8 +35,12 @@ t.test("every metric that alerts, dashboard and autoscaler ask for is answered",
   t.equal(answer.statusCode, 200);
   const text = body.toString();
   const samples = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
-  // The name under which the autoscaler finds what its rule makes, and what only a server with TLS says.
-  const absent = ["zpublish_pool_wait_seconds_average", "zpublish_tls_certificate_expiry_timestamp_seconds"];
+  // The name under which the autoscaler finds what its rule makes, and what only a server with TLS or with collections says.
+  const absent = [
+    "zpublish_pool_wait_seconds_average",
+    "zpublish_tls_certificate_expiry_timestamp_seconds",
+    "zpublish_provider_failed_lists_total",
+  ];
   for (const file of ASKING) {
     const asked = questions(deployText(file));
     t.ok(asked.length > 1, `${file} asks`);
@@ -88,6 +92,8 @@ tests:
       - { series: 'zpublish_shed_requests_total{instance="b"}', values: "0x60" }
       - { series: 'zpublish_dataset_failed_refreshes_total{instance="a"}', values: "0+1x60" }
       - { series: 'zpublish_dataset_failed_refreshes_total{instance="b"}', values: "3x60" }
+      - { series: 'zpublish_provider_failed_lists_total{instance="a",provider="archive"}', values: "0+1x60" }
+      - { series: 'zpublish_provider_failed_lists_total{instance="a",provider="other"}', values: "3x60" }
       - { series: 'zpublish_cache_errors_total{instance="a"}', values: "0x20 1x40" }
       - { series: 'zpublish_cache_errors_total{instance="b"}', values: "0x60" }
       - { series: 'zpublish_tls_certificate_expiry_timestamp_seconds{instance="a"}', values: "1000000x60" }
@@ -101,6 +107,7 @@ tests:
       - { eval_time: 14m, alertname: ZpublishAllDown, exp_alerts: [] }
       - { eval_time: 14m, alertname: ZpublishWorkersDie, exp_alerts: [] }
       - { eval_time: 14m, alertname: ZpublishLooksFail, exp_alerts: [{ exp_labels: { severity: ticket, instance: a } }] }
+      - { eval_time: 14m, alertname: ZpublishListsFail, exp_alerts: [{ exp_labels: { severity: ticket, instance: a, provider: archive } }] }
       - { eval_time: 14m, alertname: ZpublishCacheFails, exp_alerts: [{ exp_labels: { severity: ticket, instance: a } }] }
       - { eval_time: 14m, alertname: ZpublishCertificateExpires, exp_alerts: [{ exp_labels: { severity: ticket, instance: a } }] }
 `;
