@@ -27,7 +27,10 @@ export interface ProviderList {
   readonly failure: string | undefined;
   /** True if there is a list, and the last one did not fail. */
   readonly isCurrent: boolean;
-  /** Asks for the list, or joins a list that is under way. Never throws: a failure is logged, once until it is over. */
+  /**
+   * Asks for the list, or joins a list that is under way. A dataset goes when two of these lists in a row do not have it. Never throws: a
+   * failure is logged, once until it is over.
+   */
   look(): Promise<void>;
   /**
    * Asks for the list before an answer with 404. All requests that wait share it, and lists take at most a fifth of the time: in a
@@ -51,6 +54,8 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
   /** Aborts the list that is under way. */
   let late = new AbortController();
   let isClosed = false;
+  /** True if the next list is one of a period or of a refresh: of these, two have to miss a dataset before it goes. */
+  let isDue = false;
   let listed = NO_IDS;
   let lastReceived: readonly unknown[] | undefined;
   let looking: Promise<void> | undefined;
@@ -81,13 +86,15 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
     try {
       const received = await receive();
       if (isClosed) return;
-      if (listed.missed.length > 0 || !(await isAsBefore(received))) {
+      const counts = isDue;
+      isDue = false;
+      if ((counts && listed.missed.length > 0) || !(await isAsBefore(received))) {
         invalid.begin();
-        const next = await runCooperatively(updateIds(listed, received, prefix, invalid.add));
+        const next = await runCooperatively(updateIds(listed, received, prefix, invalid.add, counts));
         invalid.end();
         const hasChanged = next.ids !== listed.ids;
         listed = next;
-        lastReceived = received;
+        lastReceived = next.isBehind ? undefined : received;
         if (hasChanged) onChange();
       }
       if (failure !== undefined) log.info({ provider: name }, "datasets can be listed again");
@@ -112,12 +119,17 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
     }
   }
 
-  async function look(): Promise<void> {
+  async function lookAgain(): Promise<void> {
     if (isClosed) return;
     looking ??= lookNow().finally(() => {
       looking = undefined;
     });
     await looking;
+  }
+
+  function look(): Promise<void> {
+    isDue = true;
+    return lookAgain();
   }
 
   /** Asks for the list soon, and after one that is under way, which may have begun before the change. */
@@ -126,7 +138,7 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
     soon ??= setTimeout(async () => {
       await looking;
       soon = undefined;
-      await look();
+      await lookAgain();
     }, CHANGE_DELAY_MS).unref();
   }
   provider.onChange?.(lookSoon);
@@ -134,7 +146,7 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
   const throttle = createRefreshThrottle(
     {
       name: `provider '${name}': its list`,
-      refresh: look,
+      refresh: lookAgain,
       isRefreshing: () => looking !== undefined,
       hasFailed: () => failure !== undefined,
     },

@@ -9,12 +9,14 @@ export interface ListedIds {
   readonly own: readonly string[];
   /** The same ids with the prefix. The same array as before if nothing has changed. */
   readonly ids: readonly string[];
-  /** Those of `own` that the last list did not have: they go if the next one does not have them either. */
+  /** Those of `own` that the last list that counts did not have: they go if the next one does not have them either. */
   readonly missed: readonly string[];
+  /** True if the list did not have others of `own`, and did not count. */
+  readonly isBehind: boolean;
 }
 
 /** The ids of a provider that was not asked yet. */
-export const NO_IDS: ListedIds = { own: [], ids: [], missed: [] };
+export const NO_IDS: ListedIds = { own: [], ids: [], missed: [], isBehind: false };
 
 /** Ids that are worked on in one step, which takes a fraction of a millisecond. */
 const STEP_IDS = 512;
@@ -25,21 +27,25 @@ export function compareIds(a: string, b: string): number {
 }
 
 /**
- * Returns the ids after another list. An id goes when two lists in a row do not have it.
+ * Returns the ids after another list. An id goes when two lists in a row that count do not have it.
  * @param received The list, in any order, without the prefix. A plugin may have made it, so its items may be anything.
  * @param onProblem Called with items that cannot be ids, and the reason.
+ * @param counts False for a list between two periods: it may be so soon after another that both find a file that is just replaced
+ * missing. Default true.
  */
 export function* updateIds(
   before: ListedIds,
   received: readonly unknown[],
   prefix: string,
   onProblem: (item: string, reason: string) => void,
+  counts = true,
 ): CooperativeTask<ListedIds> {
   const listed = yield* sortedSteps(yield* textsOf(received, prefix, onProblem));
   const own: string[] = [];
   const ids: string[] = [];
   const missed: string[] = [];
   let hasChanged = false;
+  let isBehind = false;
   let steps = 0;
   let old = 0;
   let oldMissed = 0;
@@ -50,11 +56,13 @@ export function* updateIds(
     const order = next === listed.length ? 1 : old === before.own.length ? -1 : compareIds(id, oldId);
     if (order > 0) {
       while (compareIds(before.missed[oldMissed] ?? oldId, oldId) < 0) oldMissed++;
-      if (before.missed[oldMissed] === oldId) hasChanged = true;
+      const isMissed = before.missed[oldMissed] === oldId;
+      if (counts && isMissed) hasChanged = true;
       else {
         own.push(oldId);
         ids.push(before.ids[old] as string);
-        missed.push(oldId);
+        if (counts || isMissed) missed.push(oldId);
+        else isBehind = true;
       }
       old++;
       continue;
@@ -79,7 +87,7 @@ export function* updateIds(
     own.push(id);
     ids.push(prefix + id);
   }
-  return hasChanged ? { own, ids, missed } : { own: before.own, ids: before.ids, missed };
+  return hasChanged ? { own, ids, missed, isBehind } : { own: before.own, ids: before.ids, missed, isBehind };
 }
 
 function* textsOf(

@@ -108,6 +108,11 @@ export async function openRegistry(
   // No period ends in a test, but there are some.
   if (isRefreshed) scheduler.every(3_600);
   let changes = 0;
+  /** Keeps all lines but those of every start. */
+  function write(text: string): void {
+    const line = JSON.parse(text) as LogLine;
+    if (line.msg !== "datasets listed") lines.push(line);
+  }
   const registry = await openDatasets(
     configured.map((id) => ({ id, location: id, immutable: false, encoding: {}, variables: {} })),
     {
@@ -115,7 +120,7 @@ export async function openRegistry(
       former: former?.registry,
       cacheControl: "no-cache",
       skipInvalid: false,
-      log: pino({ level: "debug" }, { write: (line: string) => lines.push(JSON.parse(line)) }),
+      log: pino({ level: "debug" }, { write }),
       openSource: async () =>
         fakeSource(storedTree([{ path: "/", attrs: { from: "configuration" }, arrays: [storedArray("x")] }])),
       providers: providers.map((provider) => ({

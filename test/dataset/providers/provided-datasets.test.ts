@@ -183,6 +183,20 @@ t.test("before an answer with 404 the list is asked for again, once for many req
   await registry.close();
 });
 
+t.test("lists between two periods take no dataset away, however many there are", async (t) => {
+  const provider = fakeProvider("p", ["a", "b"]);
+  const { registry } = await openRegistry([provider]);
+  provider.ids = ["a"];
+  for (let i = 0; i < 3; i++) await t.rejects(async () => registry.open(`p~${i}`), { code: "not-found" });
+  t.ok(provider.lists >= 3);
+  t.same(registry.ids(), ["p~a", "p~b"]);
+  await registry.refresh();
+  t.same(registry.ids(), ["p~a", "p~b"]);
+  await registry.refresh();
+  t.same(registry.ids(), ["p~a"]);
+  await registry.close();
+});
+
 t.test("without refreshes the list of the start counts", async (t) => {
   const provider = fakeProvider("p", ["a"]);
   const { registry } = await openRegistry([provider], { isRefreshed: false });

@@ -3,6 +3,7 @@ import t from "tap";
 import {
   compareIds,
   hasId,
+  type ListedIds,
   mergeIds,
   NO_IDS,
   placeOfId,
@@ -54,6 +55,20 @@ t.test("an id goes when two lists in a row do not have it", async (t) => {
   t.same(back.missed, []);
   t.same(update(back, ["a", "c"]).after.missed, ["b"], "and then it takes two lists again");
   t.same(update(update(first, []).after, []).after.ids, []);
+});
+
+t.test("a list that does not count brings ids, and takes none away", async (t) => {
+  const between = (before: ListedIds, received: readonly string[]) =>
+    runNow(updateIds(before, received, "", () => t.fail("no problem expected"), false));
+  const first = update(NO_IDS, ["a", "b", "c"], "").after;
+  const second = between(between(first, ["c", "d"]), ["c", "d"]);
+  t.same(second.ids, ["a", "b", "c", "d"]);
+  t.same(second.missed, []);
+  t.ok(second.isBehind);
+  const third = update(second, ["a", "c", "d"], "").after;
+  t.same(third.missed, ["b"]);
+  t.same(between(third, ["d"]).missed, ["b"]);
+  t.same(update(between(third, ["d"]), ["a", "d"], "").after.ids, ["a", "c", "d"]);
 });
 
 t.test("items that cannot be ids are left out, and named", async (t) => {
