@@ -54,7 +54,7 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
   /** Aborts the list that is under way. */
   let late = new AbortController();
   let isClosed = false;
-  /** True if the next list is one of a period or of a refresh: of these, two have to miss a dataset before it goes. */
+  /** True if the next list is one of a period, a refresh or the provider's own wish: two of these have to miss a dataset before it goes. */
   let isDue = false;
   let listed = NO_IDS;
   let lastReceived: readonly unknown[] | undefined;
@@ -138,7 +138,7 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
     soon ??= setTimeout(async () => {
       await looking;
       soon = undefined;
-      await lookAgain();
+      await look();
     }, CHANGE_DELAY_MS).unref();
   }
   provider.onChange?.(lookSoon);

@@ -213,10 +213,15 @@ t.test("a provider says that its list has changed; several changes make one list
   for (let i = 0; i < 100; i++) provider.changed();
   await until(() => registry.ids().length === 2);
   t.equal(provider.lists, 2);
+  provider.ids = ["b"];
+  provider.changed();
+  await until(() => provider.lists === 3);
+  provider.changed();
+  await until(() => registry.ids().length === 1);
   await registry.close();
   provider.changed();
   await delay(150);
-  t.equal(provider.lists, 2, "none after it is closed");
+  t.equal(provider.lists, 4, "none after it is closed");
 });
 
 t.test("lists are asked for in every period", async (t) => {
