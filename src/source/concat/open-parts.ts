@@ -1,14 +1,18 @@
 import { createLimiter } from "../../collections/limiter.js";
-import { createRecentMap } from "../../collections/recent-map.js";
 import { createSingleFlight } from "../../collections/single-flight.js";
 import { messageOf, ZpublishError } from "../../errors.js";
+import { elementCount, gridShapeOf } from "../../model/chunk-grid.js";
 import type { ChunkReader, ChunkSource } from "../../zarr/chunk-source.js";
 import { openChunkReader } from "../chunk-reader.js";
-import type { Source } from "../source.js";
+import type { Source, StoredTree } from "../source.js";
 import type { KnownPart } from "./description-records.js";
 
-/** Parts that are open at a time: their indexes take some kilobytes per array, and 13 bytes per chunk. */
-const MAX_OPEN = 512;
+/** Bound of the memory of open parts: those of a year of hourly files, if their indexes are small. */
+const MAX_BYTES = 128 * 2 ** 20;
+/** Estimate for an array of an open part. */
+const ARRAY_BYTES = 1_024;
+/** Place of a chunk in the index of a file. */
+const PLACE_BYTES = 13;
 /** Parts that are opened at a time. */
 const CONCURRENCY = 16;
 
@@ -21,8 +25,6 @@ export interface OpenParts {
    * @throws ZpublishError `source-changed` if the part is no longer the one that was described, `source-unreadable`
    */
   reader(part: KnownPart, path: string): Promise<ChunkReader>;
-  /** Returns the chunks of an array. @throws as `reader` */
-  chunks(part: KnownPart, path: string): Promise<ChunkSource>;
 }
 
 /** Options of {@link createOpenParts}. */
@@ -39,11 +41,17 @@ interface OpenPart {
   readonly part: KnownPart;
   readonly chunks: ReadonlyMap<string, ChunkSource>;
   readonly readers: Map<string, ChunkReader>;
+  /** Estimate of its memory. */
+  readonly byteLength: number;
+  /** Number of the last use of any part. */
+  usedAt: number;
 }
 
 /** Creates the open parts of a dataset; none is open yet. */
 export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOptions): OpenParts {
-  const recent = createRecentMap<OpenPart>(MAX_OPEN);
+  const opened = new Map<string, OpenPart>();
+  let byteLength = 0;
+  let uses = 0;
   const openings = createSingleFlight<OpenPart>();
   const limiter = createLimiter({
     maxRunning: CONCURRENCY,
@@ -52,21 +60,44 @@ export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOpti
   });
 
   function known(part: KnownPart): OpenPart | undefined {
-    const found = recent.get(part.name);
-    return found?.part === part ? found : undefined;
+    const found = opened.get(part.name);
+    if (found?.part !== part) return undefined;
+    found.usedAt = ++uses;
+    return found;
+  }
+
+  function forget(name: string): void {
+    byteLength -= opened.get(name)?.byteLength ?? 0;
+    opened.delete(name);
+  }
+
+  /** Adds a part, and drops those that were not used for the longest time: many at once, since finding them takes a while. */
+  function add(added: OpenPart): void {
+    forget(added.part.name);
+    opened.set(added.part.name, added);
+    byteLength += added.byteLength;
+    if (byteLength <= MAX_BYTES) return;
+    for (const { part } of [...opened.values()].sort((a, b) => a.usedAt - b.usedAt)) {
+      if (byteLength <= MAX_BYTES / 2 || opened.size === 1) return;
+      forget(part.name);
+    }
   }
 
   async function open(part: KnownPart): Promise<OpenPart> {
     try {
-      // Not closed: it is the garbage collector that ends what requests may still read from.
+      // It is not closed, since requests may read from it for long: sources hold nothing but memory.
       const tree = await (await openPart(part.name)).readTree();
       if (tree.identity !== part.identity) throw changed(part);
       const chunks = tree.groups.flatMap(({ arrays }) =>
         arrays.map((array) => [array.path, array.chunks] as const),
       );
-      const opened: OpenPart = { part, chunks: new Map(chunks), readers: new Map() };
-      recent.set(part.name, opened);
-      return opened;
+      const added: OpenPart = {
+        ...{ part, chunks: new Map(chunks), readers: new Map() },
+        byteLength: memoryOf(tree),
+        usedAt: ++uses,
+      };
+      add(added);
+      return added;
     } catch (error) {
       throw errorOf(part, error);
     }
@@ -78,8 +109,8 @@ export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOpti
   }
 
   function readerOf({ part, chunks, readers }: OpenPart, path: string): ChunkReader {
-    const opened = readers.get(path);
-    if (opened !== undefined) return opened;
+    const before = readers.get(path);
+    if (before !== undefined) return before;
     const source = chunks.get(path);
     if (source === undefined) throw errorOf(part, changed(part));
     const reader = withErrors(openChunkReader(source), (error) => errorOf(part, error));
@@ -87,15 +118,17 @@ export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOpti
     return reader;
   }
 
-  function changed({ name }: KnownPart, cause?: unknown): ZpublishError {
-    return new ZpublishError("source-changed", `'${name}' is no longer the file that was opened`, { cause });
+  function changed({ identity: staleIdentity }: KnownPart): ZpublishError {
+    const details = { staleIdentity };
+    return new ZpublishError("source-changed", "it is no longer the file that was described", { details });
   }
 
   function errorOf(part: KnownPart, error: unknown): unknown {
     if (!(error instanceof ZpublishError)) return error;
     const { name } = part;
-    if (error.code === "source-changed") {
-      recent.delete(name);
+    // Without an identity it was a chunk that changed, which is read again.
+    if (error.code === "source-changed" && error.details.staleIdentity !== undefined) {
+      forget(name);
       onChanged(name);
       return new ZpublishError("source-changed", `part '${name}': ${error.message}`, {
         details: { ...error.details, staleIdentity: identity },
@@ -113,16 +146,19 @@ export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOpti
 
   return {
     readerNow(part, path) {
-      const opened = known(part);
-      return opened && readerOf(opened, path);
+      const found = known(part);
+      return found && readerOf(found, path);
     },
     reader: async (part, path) => readerOf(known(part) ?? (await openOnce(part)), path),
-    async chunks(part, path) {
-      const source = (await openOnce(part)).chunks.get(path);
-      if (source !== undefined) return source;
-      throw errorOf(part, changed(part));
-    },
   };
+}
+
+/** Estimates the memory of an open part. */
+function memoryOf({ groups }: StoredTree): number {
+  const arrays = groups.flatMap((group) => group.arrays);
+  const indexed = arrays.filter(({ chunks }) => chunks.kind === "ranges" && chunks.form === "ranges");
+  const places = indexed.map(({ shape, chunkShape }) => elementCount(gridShapeOf(shape, chunkShape)));
+  return places.reduce((sum, count) => sum + count * PLACE_BYTES, arrays.length * ARRAY_BYTES);
 }
 
 /** Returns a reader whose errors are replaced. */
