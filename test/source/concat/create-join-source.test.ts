@@ -1,13 +1,15 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
+import { ZpublishError } from "../../../src/errors.js";
 import { createJoinSource, type Joining } from "../../../src/source/concat/create-join-source.js";
 import { createKeptIndexes } from "../../../src/source/formats/kept-indexes.js";
 import { createFileFinder } from "../../../src/source/listing/create-file-finder.js";
 import { openSource } from "../../../src/source/open-source.js";
 import type { Source, StoredTree } from "../../../src/source/source.js";
+import { PIECED } from "../../../src/zarr/part-chunks.js";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";
-import { makeDirectory, writeFiles } from "../write-store.js";
+import { makeDirectory, writeFiles, zarray } from "../write-store.js";
 import { writeNetcdfPart, writeZarrPart } from "./write-parts.js";
 
 const CONCAT: Joining = { kind: "concat", dimension: "time" };
@@ -17,8 +19,12 @@ interface Joined extends Source {
   readonly opened: string[];
 }
 
-/** Opens all files of a folder as one dataset. @param cache Directory of what is kept between runs. */
-function openFolder(folder: string, joining = CONCAT, cache?: string): Joined {
+/**
+ * Opens all files of a folder as one dataset.
+ * @param cache Directory of what is kept between runs.
+ * @param open Opens a file. Default: as the server does.
+ */
+function openFolder(folder: string, joining = CONCAT, cache?: string, open = openSource): Joined {
   const opened: string[] = [];
   const finder = createFileFinder({ root: folder, withVersions: true });
   const source = createJoinSource({
@@ -26,7 +32,7 @@ function openFolder(folder: string, joining = CONCAT, cache?: string): Joined {
     kept: cache === undefined ? undefined : createKeptIndexes(cache),
     openPart(location) {
       opened.push(location.slice(location.lastIndexOf("/") + 1));
-      return openSource(location);
+      return open(location);
     },
   });
   return { ...source, opened };
@@ -194,4 +200,89 @@ t.test("stores are stacked, with a coordinate from their paths", async (t) => {
     const bytes = (await reader.read([index, 1, 0]))?.bytes as Uint8Array;
     t.same([...new Float32Array(bytes.slice().buffer)].slice(0, 2), [20 + run, 21 + run]);
   }
+});
+
+t.test("a file that cannot be read at present is tried again", async (t) => {
+  const folder = await writeThree(t);
+  let isAway = true;
+  const source = openFolder(folder, CONCAT, undefined, async (location) => {
+    if (isAway && location.endsWith("b.nc")) throw new ZpublishError("source-unreadable", "away");
+    return openSource(location);
+  });
+  const lengths = ({ join }: StoredTree) => join?.parts.map(({ length }) => length);
+  const first = await source.readTree();
+  t.same(lengths(first), [4, 2]);
+  t.match(first.warnings.at(-1), "'b.nc' is left out: away");
+  source.opened.length = 0;
+  await source.fingerprint();
+  t.same((await source.readTree()).groups, first.groups);
+  t.same(source.opened, ["b.nc"]);
+  isAway = false;
+  await source.fingerprint();
+  const second = await source.readTree();
+  t.same(lengths(second), [4, 3, 2]);
+  t.notMatch(second.warnings.join(), "left out");
+  t.equal(await source.fingerprint(), second.fingerprint);
+
+  isAway = true;
+  await writeNetcdfPart(folder, "b.nc", { first: 4, count: 2 });
+  await source.fingerprint();
+  t.same(lengths(await source.readTree()), [4, 3, 2], "as it was, for one more look");
+  await source.fingerprint();
+  t.same(lengths(await source.readTree()), [4, 2]);
+  isAway = false;
+  await source.fingerprint();
+  t.same(lengths(await source.readTree()), [4, 2, 2]);
+});
+
+t.test("a part that turns out to be another one is described again", async (t) => {
+  const folder = await writeThree(t);
+  const source = openFolder(folder);
+  const before = await source.readTree();
+  const { shape: _, ...rest } = zarray;
+  const array = { ...rest, shape: [1, 2], chunks: [2, 2], dtype: "<f4", fill_value: null };
+  const time = { ...rest, shape: [1], chunks: [2], dtype: "<i4", fill_value: null };
+  // The documents of the root, by which stores are known, stay.
+  await writeFiles(join(folder, "c.zarr"), { "v/.zarray": array, "time/.zarray": time });
+  t.equal(await source.fingerprint(), before.fingerprint);
+  const failure = await readerOf(before, "v")
+    .version([4, 0])
+    .catch((error: unknown) => error);
+  t.match(failure, {
+    code: "source-changed",
+    message: "part 'c.zarr'",
+    details: { staleIdentity: before.identity },
+  });
+  t.not(await source.fingerprint(), before.fingerprint);
+  const after = await source.readTree();
+  t.same(
+    after.join?.parts.map(({ length }) => length),
+    [4, 3, 1],
+  );
+  t.equal(await source.fingerprint(), after.fingerprint);
+  t.ok(await readerOf(after, "v").version([3, 0]));
+});
+
+t.test("chunks that no part has are absent, and other absent chunks are the fill value", async (t) => {
+  const folder = await makeDirectory(t);
+  await writeZarrPart(folder, "a.zarr", { first: 0, count: 4 });
+  await writeZarrPart(folder, "b.zarr", { first: 4, count: 3 });
+  await writeZarrPart(folder, "c.zarr", { first: 7, count: 3 });
+  for (const name of ["a.zarr/v/1.0", "b.zarr/v/1.0", "c.zarr/v/1.0"]) await rm(join(folder, name));
+  const reader = readerOf(await openFolder(folder).readTree(), "v");
+  t.type(await reader.version([0, 0]), "string");
+  t.equal(await reader.version([1, 0]), undefined, "passed through");
+  t.equal(await reader.read([1, 0]), undefined);
+  t.type(await reader.version([3, 0]), "string", "made of one that is there and one that is not");
+  t.equal(reader.variantOf([3, 0]), PIECED);
+  t.equal(await reader.version([4, 0]), (await reader.measure([4, 0]))?.version);
+  const pieces = await reader.piecesOf([3, 0]);
+  t.same(
+    pieces.map(({ coords, origin, begin, end }) => ({ coords, origin, begin, end })),
+    [
+      { coords: [1, 0], origin: [6, 0], begin: [6, 0], end: [7, 2] },
+      { coords: [0, 0], origin: [7, 0], begin: [7, 0], end: [9, 2] },
+    ],
+  );
+  t.equal(reader.versionNow?.([3, 0]), undefined, "absence takes a look at the metadata");
 });
