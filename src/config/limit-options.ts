@@ -70,7 +70,11 @@ export const LIMIT_OPTIONS = {
   chunkTimeout: seconds("Time of one chunk in a worker; after it 500, and another worker", 1, 86_400, 120),
   sourceTimeout: seconds("Time of one call to a source; after it 500", 1, 86_400, 30),
   workerMemory: size("JavaScript heap of one worker", 64 * MIB, 2 ** 40, 512 * MIB, "512MiB"),
-  maxOpenDatasets: count("Datasets of collections and plugins that each process has open at a time", 1_000_000, 1_000),
+  maxOpenDatasets: count(
+    "Datasets of collections and plugins that each process has open at a time",
+    1_000_000,
+    1_000,
+  ),
   maxChunkSize: size("Decoded size of a chunk that is not passed through", MIB, 2 * GIB, GIB, "1GiB"),
   drainDelay: seconds("Time to answer as before, but not ready, after TERM or INT", 0, 3_600, 0),
   drainTimeout: seconds("Time to finish requests in flight after that", 0, 3_600, 30),

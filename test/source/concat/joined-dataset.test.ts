@@ -1,7 +1,8 @@
-import { rename, rm, utimes } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, readFile, rename, rm, utimes } from "node:fs/promises";
+import { join, relative } from "node:path";
 import t, { type Test } from "tap";
 import type { DatasetConfig, JoinConfig } from "../../../src/config/config.js";
+import { startS3Origin } from "../../origins/s3-origin.js";
 import { type RunningServer, startServer } from "../../server/start-server.js";
 import { makeDirectory, writeFiles } from "../write-store.js";
 import { type PartSteps, valuesOf, writeNetcdfPart, writeZarrPart } from "./write-parts.js";
@@ -200,4 +201,36 @@ t.test("files that were written just now are there when the server starts", asyn
   for (const name of ["a.nc", "b.nc"]) await utimes(join(folder, name), now, now);
   const { json } = await serveJoined(t, `${folder}/*.nc`);
   t.match(await json(`${VARIABLE}/.zarray`), { shape: [5, 2] });
+});
+
+t.test("files of a bucket are one dataset", async (t) => {
+  const folder = await makeDirectory(t);
+  await writeParts(folder, {
+    "a.zarr": { first: 0, count: 4 },
+    "b.zarr": { first: 4, count: 3 },
+    "c.nc": { first: 7, count: 2 },
+  });
+  const origin = await startS3Origin(t);
+  async function upload(name: string): Promise<void> {
+    for (const entry of await readdir(join(folder, name), { recursive: true, withFileTypes: true }).catch(
+      () => [],
+    )) {
+      const path = join(entry.parentPath, entry.name);
+      if (entry.isFile()) await origin.put("data", `in/${relative(folder, path)}`, await readFile(path));
+    }
+    if (name.endsWith(".nc")) await origin.put("data", `in/${name}`, await readFile(join(folder, name)));
+  }
+  for (const name of ["a.zarr", "b.zarr", "c.nc"]) await upload(name);
+  const stores = [{ name: "s", url: "s3://data/", endpoint: origin.endpoint, anonymous: true }];
+  const cache = await makeDirectory(t);
+  const server = await serveJoined(t, "s3://data/in/[a-z].*", { stores, cache, freshness: "always" });
+  t.match(await server.json(`${VARIABLE}/.zarray`), { shape: [9, 2] });
+  t.same(await readValues(server), all(9));
+  const etag = (await server.get(`${VARIABLE}/1.0`)).headers.get("etag");
+
+  await writeParts(folder, { "d.zarr": { first: 9, count: 2 } });
+  await upload("d.zarr");
+  await server.server.refresh();
+  t.same(await readValues(server), all(11));
+  t.equal((await server.get(`${VARIABLE}/1.0`)).headers.get("etag"), etag);
 });
