@@ -126,9 +126,7 @@ export function createJoinSource(options: JoinSourceOptions): Source {
       refused: Object.freeze(joined.refused),
       warnings: Object.freeze([
         ...joined.warnings,
-        ...some(
-          [...listed.left, ...fitting.left].map(({ name, reason }) => `'${name}' is left out: ${reason}`),
-        ),
+        ...some([...listed.left, ...fitting.left].map(leftOutText)),
         ...some(listed.gone.map((name) => `'${name}' is gone, and its steps with it`)),
       ]),
       identity,
@@ -144,7 +142,8 @@ export function createJoinSource(options: JoinSourceOptions): Source {
     if (first === undefined)
       return new ZpublishError("invalid-metadata", `expected files to join, found none in ${finder.root}`);
     const others = left.length > 1 ? `, nor ${left.length - 1} others` : "";
-    return new ZpublishError("invalid-metadata", `${first.name} cannot be opened${others}: ${first.reason}`);
+    const what = first.name === "" ? "files cannot be found" : `${first.name} cannot be opened${others}`;
+    return new ZpublishError("invalid-metadata", `${what}: ${first.reason}`);
   }
 
   return {
@@ -153,6 +152,11 @@ export function createJoinSource(options: JoinSourceOptions): Source {
     fingerprint: () => oneAtATime(() => withinLocation(location, () => list.fingerprint())),
     close: () => descriptions.close(),
   };
+}
+
+/** Names a file that is left out. A problem without a name is about several, or about the folder of all. */
+function leftOutText({ name, reason }: ListedParts["left"][number]): string {
+  return name === "" ? reason : `'${name}' is left out: ${reason}`;
 }
 
 /** Returns the first of some warnings, and the number of the others. */
