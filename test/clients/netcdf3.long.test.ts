@@ -3,6 +3,7 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { GENERATIONS, type Generation } from "../client-generation.js";
 import { clientMissing, clientMissingIn } from "../require-client.js";
+import { compareWithFiles } from "./compare-with-files.js";
 import { errorsOf, makeTemporaryDirectory, runPython, startServer } from "./harness.js";
 
 /** Files that scipy cannot read: CDF-5, and a variable alone with records of 5 bytes, as their `vsize` is a multiple of four. */
@@ -37,27 +38,15 @@ async function compareFiles(t: Test, generation: Generation): Promise<void> {
   );
   const server = await startServer({ directory: join(directory, "server"), datasets });
   let compared = 0;
-  for (const name of names) {
+  const jobs = names.map((name) => {
     const engines = NOT_FOR_SCIPY.has(name) ? "netcdf4" : "netcdf4,scipy";
-    const args = [
-      join(directory, `${name}.nc`),
-      server.storeUrl(name),
-      "--groups",
-      "/",
-      "--engines",
-      engines,
-    ];
-    const output = await runPython("compare_with_file.py", args, "", generation);
-    const lines = output
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line) as { readonly kind: string; readonly compared: number });
-    t.same(
-      lines.filter(({ kind }) => kind !== "summary"),
-      [],
-      name,
-    );
-    compared += lines.at(-1)?.compared ?? 0;
+    const file = join(directory, `${name}.nc`);
+    return [file, server.storeUrl(name), "--groups", "/", "--engines", engines];
+  });
+  for (const [index, found] of (await compareWithFiles(jobs, generation)).entries()) {
+    const wrong = found.filter(({ kind }) => kind !== "summary");
+    t.same(wrong, [], names[index] as string);
+    compared += Number(found.at(-1)?.compared);
   }
   t.ok(compared > 200, `${compared} variables are equal`);
   t.same(errorsOf(server), []);

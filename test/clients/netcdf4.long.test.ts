@@ -1,19 +1,10 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { mapInLots } from "../../src/event-loop/map-in-lots.js";
 import { clientMissing } from "../require-client.js";
+import { compareWithFiles, type Finding } from "./compare-with-files.js";
 import { makeTemporaryDirectory, runPython, startServer } from "./harness.js";
 import { checkCleanLog } from "./refusals.js";
-
-/** One line of `compare_with_file.py`. */
-interface Finding {
-  readonly kind: string;
-  readonly engine?: string;
-  readonly variable?: string | null;
-  readonly message?: string;
-  readonly [fact: string]: unknown;
-}
 
 /**
  * Findings that are not failures, by file, variable and message; `*` stands for all. Both engines of Debian 12 are wrong about them,
@@ -50,11 +41,9 @@ t.test(
       datasets: Object.fromEntries(names.map((name) => [idOf(name), join(files, name)])),
     });
     let compared = 0;
-    const findings = await mapInLots(names, 3, async (name) => ({
-      name,
-      found: await compare(join(files, name), server.storeUrl(idOf(name))),
-    }));
-    for (const { name, found } of findings) {
+    const jobs = names.map((name) => [join(files, name), server.storeUrl(idOf(name))]);
+    for (const [index, found] of (await compareWithFiles(jobs)).entries()) {
+      const name = names[index] as string;
       const wrong = found.filter((finding) => !HARMLESS.has(finding.kind) && !isExpected(name, finding));
       t.same(wrong.slice(0, 10), [], `${name}: ${wrong.length} findings`);
       compared += Number(found.at(-1)?.compared);
@@ -83,11 +72,6 @@ t.test(
 
 function idOf(name: string): string {
   return name.replace(".", "-");
-}
-
-async function compare(file: string, url: string): Promise<readonly Finding[]> {
-  const lines = (await runPython("compare_with_file.py", [file, url])).trim().split("\n");
-  return lines.map((line) => JSON.parse(line));
 }
 
 function isExpected(name: string, finding: Finding): boolean {
