@@ -7,7 +7,7 @@ import { effort } from "../../effort.js";
 import { childrenOf } from "../../processes/process-table.js";
 import { EXPECTED_ROWS, prepareRows, ROW_BYTES, ROWS, serveRows } from "./serve-rows.js";
 
-const KILLS = 4 + effort(18);
+const KILLS = 4 + effort(10);
 const KILLS_OF_SEVERAL = 1 + effort(5);
 
 /** A third of all chunks fits: the others displace them. */
