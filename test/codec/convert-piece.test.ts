@@ -104,3 +104,23 @@ t.test("a negative zero stays one without an offset, and rows of any length are 
   t.ok(found.every((value, index) => value === -index));
   t.same(unpack(new Uint8Array(), {}), []);
 });
+
+t.test("integers become wider ones, from both byte orders and any place in memory", async (t) => {
+  const values = [0, 1, 127, -1, -128];
+  const widen = (from: string, to: string, bytes: Uint8Array) => {
+    const found = convertPiece(bytes, { kind: "widen", from, to }, OWN_MEMORY);
+    const view = new DataView(found.buffer, found.byteOffset, found.length);
+    const isWide = to.endsWith("8");
+    return Array.from({ length: found.length / Number(to[2]) }, (_, i) =>
+      isWide ? Number(view.getBigInt64(i * 8, true)) : view.getInt32(i * 4, true),
+    );
+  };
+  const bytes = Int8Array.from(values);
+  const big = new Uint8Array([9, ...values.flatMap((value) => [value < 0 ? 255 : 0, value & 255])]);
+  for (const to of ["<i4", "<i8"]) {
+    t.same(widen("|i1", to, new Uint8Array(bytes.buffer)), values);
+    t.same(widen(">i2", to, big.subarray(1)), values);
+    t.same(widen("|u1", to, Uint8Array.of(255, 128)), [255, 128]);
+  }
+  t.same([...big.subarray(0, 3)], [9, 0, 0], "what was given stays");
+});
