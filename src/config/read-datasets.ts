@@ -21,9 +21,16 @@ export interface ReadContext {
   readonly problems: Problem[];
 }
 
-/** Problem of a dataset whose location is a pattern and that says nothing else. */
-export const LONE_PATTERN =
-  'expected "concat" or "stack" with a pattern, for one dataset of its files, or the pattern in "include" of a collection, received the pattern alone';
+/**
+ * Says why the location of a dataset that is not joined cannot be a pattern; undefined if it is none. Keys of buckets may have
+ * brackets, and URLs anything.
+ */
+export function problemOfPattern(location: string): string | undefined {
+  const isUrl = /^[a-z][a-z0-9+.-]+:\/\//i.test(location);
+  if (splitPattern(location) === undefined || (isUrl && !/^s3:.*\*/i.test(location))) return undefined;
+  const expected = 'expected "concat" or "stack" with a pattern, for one dataset of its files';
+  return `${expected}, or the pattern in "include" of a collection, received the pattern alone`;
+}
 
 /** Reads a dataset of the file, or none if something is wrong with it. */
 export function readDataset(
@@ -44,7 +51,8 @@ export function readDataset(
   const { variables = {}, ...keys } = result.data;
   const location = resolveLocation(keys.location, directory);
   const join = joinConfigOf(keys, (problem) => problems.push(`${where}: ${problem}`));
-  if (join === undefined && splitPattern(location) !== undefined) problems.push(`${where}: ${LONE_PATTERN}`);
+  const lone = join === undefined ? problemOfPattern(location) : undefined;
+  if (lone !== undefined) problems.push(`${where}: ${lone}`);
   const byPath: DatasetConfig["variables"] & Record<string, unknown> = {};
   for (const [key, value] of Object.entries(variables)) {
     const variablePath = normalNodePath(key);

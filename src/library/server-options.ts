@@ -12,7 +12,7 @@ import { joinConfigOf } from "../config/join-schema.js";
 import { resolveLocation } from "../config/locate.js";
 import { OPTIONS } from "../config/options.js";
 import { configError, formatPath, type Problem, problemsOf } from "../config/problem.js";
-import { LONE_PATTERN, readCollection } from "../config/read-datasets.js";
+import { problemOfPattern, readCollection } from "../config/read-datasets.js";
 import { checkStore } from "../config/store-schema.js";
 import { byteSizeSchema, strictObject, textSchema } from "../config/value-schemas.js";
 import { type ServableTree, sourceOf } from "../dataset/given/data-tree.js";
@@ -20,7 +20,6 @@ import { LOG_LEVELS, type Log, type LogLevel } from "../observe/log.js";
 import type { Plugin } from "../plugins/plugin.js";
 import type { PluginDatasets } from "../plugins/plugin-datasets.js";
 import type { StoreSettings } from "../source/bytes/store-settings.js";
-import { splitPattern } from "../source/listing/split-pattern.js";
 import { type RuntimeOptions, runtimeShape } from "./runtime-options.js";
 
 /** A dataset and its encoding; omitted parts of an encoding stay as stored. */
@@ -230,9 +229,9 @@ function checkDataset(
     problems.push(
       `${PLACE}: ${formatPath([...path, "source"])}: expected a pattern or a folder to join, received a tree`,
     );
-  const pattern = typeof source === "string" && splitPattern(resolveLocation(source, process.cwd()));
-  if (join === undefined && typeof pattern === "object")
-    problems.push(`${PLACE}: ${formatPath(path)}: ${LONE_PATTERN}`);
+  const location = typeof source === "string" && resolveLocation(source, process.cwd());
+  const lone = join === undefined && location ? problemOfPattern(location) : undefined;
+  if (lone !== undefined) problems.push(`${PLACE}: ${formatPath(path)}: ${lone}`);
   return [
     {
       id,

@@ -84,6 +84,16 @@ t.test("what exists as it stands is no pattern, nor is the query of a URL", asyn
   t.equal(resolve(["https://host/a.nc?x=[1]"]).datasets.length, 1);
 });
 
+t.test("what has brackets in its name in a bucket or on a web server is a dataset of the file", async (t) => {
+  const locations = ["s3://bucket/a[1]{b,c}?.zarr", "https://host/*.zarr"];
+  const datasets = Object.fromEntries(locations.map((location, index) => [index, location]));
+  const cwd = t.testdir({ "config.json": JSON.stringify({ datasets }) });
+  t.same(
+    resolve(["--config", "config.json"], {}, cwd).datasets.map(({ location }) => location),
+    locations,
+  );
+});
+
 t.test("the file says how files are joined", async (t) => {
   const cwd = t.testdir({
     "config.json": JSON.stringify({
@@ -263,6 +273,10 @@ const BAD_FILES: readonly (readonly [object, string])[] = [
   ),
   [
     { datasets: { a: "x/*.nc" } },
+    'datasets.a: expected "concat" or "stack" with a pattern, for one dataset of its files, or the pattern in "include" of a collection, received the pattern alone',
+  ],
+  [
+    { datasets: { a: "s3://bucket/*.nc" } },
     'datasets.a: expected "concat" or "stack" with a pattern, for one dataset of its files, or the pattern in "include" of a collection, received the pattern alone',
   ],
   [{ collections: [] }, "collections: expected an object of collections by name, received []"],
