@@ -17,18 +17,19 @@ const SHOWN = 10;
 
 /**
  * Lists the datasets of a collection, and opens none.
+ * @param looks Number of lists. Local files that were just written count when they are the same in two.
  * @throws ZpublishError `source-unreadable` if it cannot be listed.
  */
 export async function inspectCollection(
   location: string,
   provider: DatasetProvider,
+  looks = 1,
 ): Promise<CollectionInspection> {
   const { signal } = new AbortController();
   const beganMs = performance.now();
   let ids = await provider.list(signal);
   const seconds = Math.round(performance.now() - beganMs) / 1_000;
-  // A file that was just written counts when it is the same in two looks.
-  if (location.startsWith("/")) ids = await provider.list(signal);
+  for (let look = 1; look < looks; look++) ids = await provider.list(signal);
   const datasets: { id: string; location: string }[] = [];
   for (const id of [...ids].sort()) {
     const dataset = await provider.open(id);

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import type { CollectionConfig, Config } from "../config/config.js";
+import type { CollectionConfig, Config, DatasetConfig } from "../config/config.js";
 import { resolveArguments } from "../config/resolve-config.js";
 import { createCollectionProvider } from "../dataset/collection/collection-provider.js";
 import type { JsonValue } from "../json/json-value.js";
@@ -27,8 +27,8 @@ export interface InspectOptions {
  */
 export async function runInspect(location: string, options: InspectOptions): Promise<void> {
   const { datasets, collections } = await separateFolders(resolveLocation(location, options));
-  for (const dataset of datasets) await printDataset(dataset, options);
-  for (const collection of collections) await printCollection(collection, options);
+  for (const dataset of datasets) await printDataset(location, dataset, options);
+  for (const collection of collections) await printCollection(location, collection, options);
 }
 
 /** Resolves a location as `serve` does, without its variables. */
@@ -37,8 +37,10 @@ function resolveLocation(location: string, { concat, stack }: InspectOptions): C
   return resolveArguments(said, { env: {}, cwd: process.cwd() });
 }
 
+/** @param said Location as the operator wrote it. */
 async function printDataset(
-  { location, join }: Pick<Config["datasets"][number], "location" | "join">,
+  said: string,
+  { location, join }: DatasetConfig,
   { json }: InspectOptions,
 ): Promise<void> {
   const source = join === undefined ? await openSource(location) : await openJoin(location, join);
@@ -48,7 +50,7 @@ async function printDataset(
       progress.update({ opened: 0, total: 1, id: basename(location), arrays }),
     );
     progress.finish();
-    const inspection = { ...(await inspectTree(location, tree)), stores: inspectStores() };
+    const inspection = { ...(await inspectTree(said, tree)), stores: inspectStores() };
     print(json ? inspection : formatInspection(inspection));
   } finally {
     progress.finish();
@@ -56,10 +58,15 @@ async function printDataset(
   }
 }
 
-async function printCollection(config: CollectionConfig, { json }: InspectOptions): Promise<void> {
+/** @param said Location as the operator wrote it. */
+async function printCollection(
+  said: string,
+  config: CollectionConfig,
+  { json }: InspectOptions,
+): Promise<void> {
   const provider = createCollectionProvider(config);
   try {
-    const inspection = await inspectCollection(config.root, provider);
+    const inspection = await inspectCollection(said, provider, config.root.startsWith("/") ? 2 : 1);
     print(json ? inspection : formatCollection(inspection));
   } finally {
     await provider.close();

@@ -124,7 +124,7 @@ t.test("inspect shows which file gives which steps, and why chunks are put toget
   t.equal(code, 0, stderr);
   t.match(
     stdout,
-    `/*.zarr
+    `*.zarr
 
 2 files one behind the other along time, 5 steps
   steps  file
