@@ -118,7 +118,7 @@ export function createJoinSource(options: JoinSourceOptions): Source {
       return latest.tree;
     }
     if (listed.former.length + listed.others.length === 0) throw nothingToJoin(listed);
-    const fitting = await fitParts(listed.former, listed.others, joinOf);
+    const fitting = await fitParts(listed.former, listed.others, joinOf, latest && pathsOf(latest.tree));
     const { parts, tree: joined } = fitting;
     list.use(parts);
     const tree: StoredTree = Object.freeze({
@@ -152,6 +152,10 @@ export function createJoinSource(options: JoinSourceOptions): Source {
     fingerprint: () => oneAtATime(() => withinLocation(location, () => list.fingerprint())),
     close: () => descriptions.close(),
   };
+}
+
+function pathsOf({ groups }: StoredTree): ReadonlySet<string> {
+  return new Set(groups.flatMap(({ arrays }) => arrays.map(({ path }) => path)));
 }
 
 /** Names a file that is left out. A problem without a name is about several, or about the folder of all. */

@@ -15,25 +15,33 @@ export interface FittingParts {
 }
 
 /**
- * Joins as many parts as possible.
+ * Joins as many parts as possible. One file that comes later cannot take away an array that is served.
  * @param former Parts that were one dataset before. If there are none, all parts have to fit.
  * @param others Parts that are left out if they do not fit to those.
+ * @param served Paths of the arrays that are served; undefined after a restart.
  * @throws ZpublishError `invalid-metadata` if the former ones, or all, cannot be one dataset
  */
 export async function fitParts(
   former: readonly KnownPart[],
   others: readonly KnownPart[],
   join: Join,
+  served: ReadonlySet<string> | undefined,
 ): Promise<FittingParts> {
   const left: { name: string; reason: string }[] = [];
   let parts = former;
   let tree: JoinedTree | undefined;
+  const isGrowing = former.length > 0 && others.length > 0;
+  const kept = served ?? (isGrowing ? pathsOf(await runCooperatively(join(former))) : new Set());
 
   /** Adds those of some parts that fit. If they do not fit together, each half is tried by itself. */
   async function add(some: readonly KnownPart[]): Promise<void> {
     const together = sorted([...parts, ...some]);
     try {
-      tree = await runCooperatively(join(together));
+      const joined = await runCooperatively(join(together));
+      const lost = joined.refused.find(({ path }) => isGrowing && kept.has(path));
+      if (lost !== undefined)
+        throw new ZpublishError("invalid-metadata", `'${lost.path}' cannot be joined: ${lost.reason}`);
+      tree = joined;
       parts = together;
     } catch (error) {
       if (!(error instanceof ZpublishError) || former.length === 0) throw error;
@@ -51,6 +59,10 @@ export async function fitParts(
   await add(others);
   tree ??= await runCooperatively(join(parts));
   return { parts, tree, left };
+}
+
+function pathsOf({ groups }: JoinedTree): ReadonlySet<string> {
+  return new Set(groups.flatMap(({ arrays }) => arrays.map(({ stored }) => stored.path)));
 }
 
 function sorted(parts: readonly KnownPart[]): readonly KnownPart[] {

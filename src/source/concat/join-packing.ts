@@ -55,11 +55,11 @@ export function joinForms(forms: readonly PartForm[], heaviest: number): JoinedF
   if (decoded.every((type) => type !== "f4" && type !== "f8")) {
     const dataType = widestOf(decoded as readonly string[]);
     if (dataType === undefined) throw formError(first, odd);
-    const conversions = forms.map(({ stored }) =>
-      stored.dataType.zarr === dataType.zarr
-        ? undefined
-        : ({ kind: "widen", from: String(stored.dataType.zarr), to: String(dataType.zarr) } as const),
-    );
+    const to = String(dataType.zarr);
+    const conversions = forms.map(({ stored }) => {
+      const { from } = meaningOf(stored);
+      return from === to ? undefined : ({ kind: "widen", from, to } as const);
+    });
     const fill = { served: null, item: null, absentIsServed: true };
     return { dataType, attrs, fill, conversions, change: `served as ${dataType.numpyStr}` };
   }
@@ -140,17 +140,24 @@ function unpackingOf(stored: PartStored, to: DataType): ItemConversion | undefin
   const { dataType } = stored;
   const isPlain = scale === 1 && offset === 0 && missing.length === 0;
   if (isPlain && dataType.zarr === to.zarr) return undefined;
-  const isReversed =
-    isUnsigned !== undefined && (dataType.kind === "u") !== isUnsigned && dataType.kind !== "f";
-  const letter = isReversed ? (isUnsigned ? "u" : "i") : dataType.kind;
+  const { from, isReversed } = meaningOf(stored);
   return {
     kind: "unpack",
-    from: `${dataType.byteOrder}${letter}${dataType.itemSize}`,
+    from,
     to: String(to.zarr),
     scale,
     offset,
-    missing: isReversed ? missing.map((value) => reversed(value, dataType, isUnsigned)) : missing,
+    missing: isReversed ? missing.map((value) => reversed(value, dataType, isUnsigned === true)) : missing,
   };
+}
+
+/** Returns the type as which stored bits are read, which `_Unsigned` may turn into that of the other signedness. */
+function meaningOf(stored: PartStored): { readonly from: string; readonly isReversed: boolean } {
+  const { isUnsigned } = packingOfStored(stored);
+  const { kind, byteOrder, itemSize } = stored.dataType;
+  const isReversed = isUnsigned !== undefined && (kind === "u") !== isUnsigned && kind !== "f";
+  const letter = isReversed ? (isUnsigned ? "u" : "i") : kind;
+  return { from: `${byteOrder}${letter}${itemSize}`, isReversed };
 }
 
 /** Returns a mark as the number that its bits are in the type of the other signedness. */

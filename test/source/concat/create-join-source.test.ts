@@ -142,6 +142,23 @@ t.test("what was one dataset before a restart is one after it", async (t) => {
   await again.close();
 });
 
+t.test("a file that would take an array away is left out", async (t) => {
+  const folder = await writeThree(t);
+  const cache = await makeDirectory(t);
+  const first = openFolder(folder, CONCAT, cache);
+  await first.readTree();
+  await writeZarrPart(folder, "d.zarr", { first: 9, count: 1 });
+  await rm(join(folder, "d.zarr/v"), { recursive: true });
+  const reason = /'d.zarr' is left out: 'v' cannot be joined: /;
+  const grown = await first.readTree();
+  t.match(grown.warnings.at(-1), reason);
+  t.equal(arrayOf(grown, "v").shape[0], 9);
+  await first.close();
+  const again = openFolder(folder, CONCAT, cache);
+  t.match((await again.readTree()).warnings.at(-1), reason, "after a restart, too");
+  await again.close();
+});
+
 t.test("a folder without files is refused, and so is one of which none can be opened", async (t) => {
   const folder = await makeDirectory(t);
   await t.rejects(openFolder(folder).readTree(), {

@@ -77,6 +77,8 @@ t.test("the type of unpacked items is xarray's", async (t) => {
 t.test("integers become the widest, and byte order that of most steps", async (t) => {
   const wide = join({ dtype: ">i2" }, { dtype: "<i4" });
   t.same(conversionsOf(wide), [{ kind: "widen", from: ">i2", to: "<i4" }, undefined]);
+  const unsigned = join({ dtype: "|i1", attrs: { _Unsigned: "true" } }, { dtype: "<u2" });
+  t.same(conversionsOf(unsigned), [{ kind: "widen", from: "|u1", to: "<u2" }, undefined]);
   const mixed = join({ dtype: "|u1" }, { dtype: "|i1" });
   t.equal(arrayOf(mixed, "v")?.stored.dataType.zarr, "<i2");
   const swapped = join({ dtype: ">f4", length: 3 }, { dtype: "<f4" });
