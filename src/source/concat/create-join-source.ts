@@ -46,6 +46,8 @@ export interface JoinSourceOptions {
   readonly join: Joining;
   /** Opens a file. */
   readonly openPart: (location: string) => Promise<Source>;
+  /** As for `createPartList`. */
+  readonly betweenLooksMs?: number;
   /** Keeps descriptions of files between runs. Default: files are read again. */
   readonly kept?: KeptIndexes | undefined;
 }
@@ -71,7 +73,7 @@ export function createJoinSource(options: JoinSourceOptions): Source {
     onChanged: (name) => list.describeAgain(name),
   });
   const descriptions = createKeptDescriptions(options.kept, identity);
-  const list = createPartList(finder, describe, descriptions);
+  const list = createPartList(finder, describe, descriptions, options.betweenLooksMs);
   const arrays = createStoredJoins(identity, open);
   const oneAtATime = createOneAtATime();
   let latest: { readonly listed: ListedParts; readonly tree: StoredTree } | undefined;

@@ -9,6 +9,8 @@ import type { KeptDescriptions } from "./kept-descriptions.js";
 const CONCURRENCY = 8;
 /** Looks in a row without a part after which it no longer counts: it may just be replaced. */
 const LOOKS_WITHOUT = 2;
+/** Time between such looks. Requests that are answered with 404 cause looks, too. */
+const BETWEEN_LOOKS_MS = 1_000;
 
 /** Describes the file of a path. @throws ZpublishError if it cannot be opened */
 export type DescribeFile = (name: string) => Promise<Omit<KnownPart, "version">>;
@@ -43,11 +45,15 @@ export interface PartList {
   describeAgain(name: string): void;
 }
 
-/** Creates the list of a dataset's parts. Nothing is read before its first call. */
+/**
+ * Creates the list of a dataset's parts. Nothing is read before its first call.
+ * @param betweenLooksMs Time between looks without a part that count as two. Default: a second.
+ */
 export function createPartList(
   finder: FileFinder,
   describe: DescribeFile,
   descriptions: KeptDescriptions,
+  betweenLooksMs = BETWEEN_LOOKS_MS,
 ): PartList {
   /** All parts that were described, in use or not. */
   let known = new Map<string, KnownPart>();
@@ -59,11 +65,17 @@ export function createPartList(
   /** Parts in use that have changed, although the finder saw no change. */
   const doubtful = new Set<string>();
   /** Parts in use that could not be found or read, with the number of looks in a row. */
-  const lost = new Map<string, number>();
+  const lost = new Map<string, { readonly looks: number; readonly atMs: number }>();
   let isRestored = false;
   let written: KeptParts = { parts: [], broken: [] };
   /** The last look, until parts are listed from it. */
   let looked: Looked | undefined;
+
+  function miss(name: string): void {
+    const { looks = 0, atMs = Number.NEGATIVE_INFINITY } = lost.get(name) ?? {};
+    const nowMs = performance.now();
+    if (nowMs - atMs >= betweenLooksMs) lost.set(name, { looks: looks + 1, atMs: nowMs });
+  }
 
   async function look(): Promise<Looked> {
     const { files, problems } = await finder.look();
@@ -73,7 +85,7 @@ export function createPartList(
       const isThere =
         file !== undefined && !failed.has(name) && broken.get(name)?.version !== versionOf(file);
       if (isThere) lost.delete(name);
-      else lost.set(name, (lost.get(name) ?? 0) + 1);
+      else miss(name);
     }
     return { present, problems };
   }
@@ -81,7 +93,7 @@ export function createPartList(
   function fingerprintOf({ present, problems }: Looked): string {
     const lines = Array.from(present.values(), (file) => `${file.path}\n${versionOf(file)}`);
     // A part that is missing for the first time is still in use.
-    const held = [...lost].filter(([name, looks]) => looks < LOOKS_WITHOUT && !present.has(name));
+    const held = [...lost].filter(([name, { looks }]) => looks < LOOKS_WITHOUT && !present.has(name));
     lines.push(...held.map(([name]) => `${name}\n${known.get(name)?.version}`));
     if (held.length > 0) lines.sort();
     lines.push(...problems.map(({ path, reason }) => `${path}: ${reason}`));
@@ -116,7 +128,7 @@ export function createPartList(
       if (isDamage) broken.set(name, { name, version, reason });
       failed.delete(name);
       if (!isDamage) failed.set(name, reason);
-      if (used.has(name)) lost.set(name, (lost.get(name) ?? 0) + 1);
+      if (used.has(name)) miss(name);
       else known.delete(name);
     }
   }
@@ -140,7 +152,7 @@ export function createPartList(
     const todo = [...now.present.values()].filter((file) => !isKnown(file));
     await workThrough(todo, CONCURRENCY, (file) => describeFile(file, onPart));
     for (const name of known.keys()) {
-      const isHeld = used.has(name) && (lost.get(name) ?? 0) < LOOKS_WITHOUT;
+      const isHeld = used.has(name) && (lost.get(name)?.looks ?? 0) < LOOKS_WITHOUT;
       if (!isHeld && (!now.present.has(name) || lost.has(name))) known.delete(name);
     }
     for (const map of [broken, failed])

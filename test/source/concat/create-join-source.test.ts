@@ -28,7 +28,7 @@ function openFolder(folder: string, joining = CONCAT, cache?: string, open = ope
   const opened: string[] = [];
   const finder = createFileFinder({ root: folder, withVersions: true });
   const source = createJoinSource({
-    ...{ location: "joined", finder, patterns: "", join: joining },
+    ...{ location: "joined", finder, patterns: "", join: joining, betweenLooksMs: 0 },
     kept: cache === undefined ? undefined : createKeptIndexes(cache),
     openPart(location) {
       opened.push(location.slice(location.lastIndexOf("/") + 1));

@@ -141,7 +141,8 @@ t.test("a part that is gone fails, and is missing after a second look", async (t
   await server.server.refresh();
   t.equal(await shape(), 6, "after one look");
   t.equal((await server.get(`${VARIABLE}/1.0`)).status, 500);
-  await server.server.refresh();
+  // Looks count that are a second apart.
+  while ((await shape()) === 6) await server.server.refresh();
   t.equal(await shape(), 4, "after two looks");
   t.match(server.lines.map(({ msg }) => msg).join("\n"), /'b.nc' is gone/);
   t.equal((await server.get(`${VARIABLE}/0.0`)).headers.get("etag"), etag);
