@@ -82,7 +82,10 @@ t.test("errors name what cannot be opened or served", async (t) => {
 
 /** Options that a program without types may pass. */
 const BAD_OPTIONS: readonly (readonly [options: object, message: RegExp])[] = [
-  [{ prot: 1 }, /unknown key "prot"; expected one of datasets, collections, providers, stores, plugins, .*port/],
+  [
+    { prot: 1 },
+    /unknown key "prot"; expected one of datasets, collections, providers, stores, plugins, .*port/,
+  ],
   [{ port: 99_999 }, /^createServer: port: expected an integer from 0 to 65535, received 99999$/],
   [{ workers: 0 }, /workers: expected an integer from 1 to 1024, received 0/],
   [{ workers: Number.NaN }, /workers: expected an integer from 1 to 1024, received NaN/],

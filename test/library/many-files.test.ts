@@ -44,8 +44,10 @@ t.test("a program joins files, and publishes a folder of them", async (t) => {
     "a file that is gone counts for one more look",
   );
   t.ok((await ids()).includes("each~run-3.nc"));
-  await server.refresh();
-  t.match(await json("/datasets/all/zarr/v/.zarray"), { shape: [3, 2] });
+  // Looks without a file count that are a second apart.
+  const lengthOf = async () => ((await json("/datasets/all/zarr/v/.zarray")) as { shape: number[] }).shape[0];
+  while ((await lengthOf()) === 4) await server.refresh();
+  t.equal(await lengthOf(), 3);
   t.notOk((await ids()).includes("each~run-0.nc"));
 
   await server.reload({ ...options, collections: { other: root }, workers: 1, refresh: 0 });
