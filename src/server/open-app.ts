@@ -79,7 +79,7 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
     const plugins = await loadAppPlugins(config.plugins, former?.plugins);
     closers.push(plugins.close);
     const kept = config.cache === null ? undefined : createKeptIndexes(config.cache.directory);
-    assertSingle(config);
+    if (config.single) assertSingle(config, plugins.plugins);
     const datasets = await openDatasets(config.datasets, {
       cacheControl: config.cacheControl,
       maxChunkBytes: config.limits.maxChunkBytes,

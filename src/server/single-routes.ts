@@ -1,5 +1,6 @@
 import { configError } from "../config/problem.js";
 import type { Route } from "../http/routing/route.js";
+import type { Plugin } from "../plugins/plugin.js";
 import type { ServerConfig } from "./server-config.js";
 
 /** Beginning of the templates of a dataset's routes. */
@@ -32,12 +33,16 @@ function atRoot(route: Route, id: string): Route {
 }
 
 /**
- * Checks that a configuration that asks for one dataset alone has one.
+ * Checks that a configuration has one dataset, and nothing that could publish others.
  * @throws ZpublishError `invalid-config`
  */
-export function assertSingle({ single, datasets, collections }: ServerConfig): void {
-  if (!single) return;
+export function assertSingle(
+  { datasets, collections }: Pick<ServerConfig, "datasets" | "collections">,
+  plugins: readonly Plugin[],
+): void {
+  const providers = plugins.filter((plugin) => plugin.datasets !== undefined);
   const received = [
+    ...providers.map(({ name }) => `datasets of the plugin '${name}'`),
     ...collections.map(({ name }) => (name === "" ? "a collection" : `the collection '${name}'`)),
     ...datasets.map(({ id }) => `'${id}'`),
   ];

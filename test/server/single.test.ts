@@ -229,11 +229,16 @@ t.test("routes of other plugins are at the root, and their handlers get the id",
 
 t.test("exactly one dataset is expected", async (t) => {
   const collection = { name: "archive", root: "/data", immutable: false, encoding: {}, variables: {} };
+  const catalogue: Plugin = {
+    ...{ name: "catalogue", version: "1", path: "catalogue" },
+    datasets: () => ({ list: async () => ["one"], open: async () => undefined }),
+  };
   const refused: readonly (readonly [object, string])[] = [
     [{ datasets: [] }, "received none"],
     [{ datasets: [FLAT, NESTED] }, "received 'flat', 'nested ü'"],
     [{ datasets: [FLAT], collections: [collection] }, "received the collection 'archive', 'flat'"],
     [{ collections: [{ ...collection, name: "" }] }, "received a collection"],
+    [{ datasets: [FLAT], plugins: [catalogue] }, "received datasets of the plugin 'catalogue', 'flat'"],
   ];
   for (const [config, received] of refused) {
     await t.rejects(startServer(t, { single, ...config }), {
