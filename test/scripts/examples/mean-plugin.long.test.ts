@@ -7,6 +7,8 @@ import { clientMissing } from "../../require-client.js";
 import { CHECKOUT, installPacked, PLUGINS } from "./install-packed.js";
 import { npxZpublish } from "./npx-zpublish.js";
 
+t.setTimeout(120_000);
+
 /** Writes a store and prints, of each variable and dimension, the mean that xarray reads from it. */
 const WRITE = `
 import json, sys

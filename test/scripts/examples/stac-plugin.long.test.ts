@@ -11,6 +11,10 @@ import { makeDemoData } from "../../../scripts/demo-data.js";
 import { installPacked } from "./install-packed.js";
 import { npxZpublish } from "./npx-zpublish.js";
 
+t.setTimeout(120_000);
+
+const folder = await installPacked(t, "zpublish-stac");
+
 const ZARR = "application/vnd+zarr; version=2";
 const NETCDF = "application/x-netcdf";
 
@@ -106,7 +110,6 @@ async function checkDatasets(t: Test, url: string): Promise<void> {
 }
 
 t.test("zpublish-stac, installed beside zpublish, publishes a catalogue of files, which grows", async (t) => {
-  const folder = await installPacked(t, "zpublish-stac");
   await writeCatalog(join(folder, "stac"));
   const { url, log } = await npxZpublish(t, folder, configure(folder, "stac/catalog.json"));
   await checkDatasets(t, url);
@@ -136,8 +139,8 @@ t.test("zpublish-stac, installed beside zpublish, publishes a catalogue of files
 });
 
 t.test("zpublish-stac reads a catalogue on the web, again only if it has changed", async (t) => {
-  const folder = await installPacked(t, "zpublish-stac");
   const root = join(folder, "stac");
+  rmSync(root, { recursive: true });
   await writeCatalog(root);
   write(root, {
     "sst/items/slash.json": item("local", { data: asset(`file://${root}/data/day.nc`, NETCDF) }),
