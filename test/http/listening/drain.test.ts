@@ -135,7 +135,7 @@ t.test("operations are answered until all else is done", async (t) => {
   const closed = server.close(60_000);
   t.equal(await (await fetch(`${admin?.url}/readyz`)).text(), "draining");
   release();
-  t.match(await connection.answer(), { status: 200, headers: { connection: "close" } });
+  t.equal((await connection.answer()).status, 200);
   await closed;
   await t.rejects(fetch(`${admin?.url}/readyz`));
 });
