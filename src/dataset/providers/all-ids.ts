@@ -29,7 +29,7 @@ export function createAllIds(
   let isBehind = false;
 
   async function mergeAll(): Promise<void> {
-    do {
+    while (isBehind) {
       isBehind = false;
       for (const clash of clashes) clash.begin();
       const lists = handles.map(({ list }) => list.ids);
@@ -38,7 +38,9 @@ export function createAllIds(
       );
       ids = await runCooperatively(steps);
       for (const clash of clashes) clash.end();
-    } while (isBehind);
+    }
+    // Not in a later microtask: a list that changes before it would not be merged.
+    merging = undefined;
   }
 
   function nameOf(winner: number): string {
@@ -47,9 +49,7 @@ export function createAllIds(
 
   function merge(): void {
     isBehind = true;
-    merging ??= mergeAll().finally(() => {
-      merging = undefined;
-    });
+    merging ??= mergeAll();
   }
 
   function onList(): void {

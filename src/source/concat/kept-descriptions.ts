@@ -77,6 +77,8 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
       // A part that was described meanwhile shares less, and nothing else.
       for (const hash of pieces.keys()) if (!used.has(hash)) pieces.delete(hash);
     }
+    // Not in a later microtask: parts that are given before it would not be written.
+    writing = undefined;
   }
 
   return {
@@ -92,9 +94,7 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
     },
     write(parts) {
       next = parts;
-      writing ??= writeAll().finally(() => {
-        writing = undefined;
-      });
+      writing ??= writeAll();
       return writing;
     },
     close: async () => writing,
