@@ -65,7 +65,7 @@ export function createJoinSource(options: JoinSourceOptions): Source {
     .update(JSON.stringify(["join", finder.root, options.patterns, join]))
     .digest("hex")
     .slice(0, 40);
-  const pattern = join.coordinate === undefined ? undefined : new RegExp(join.coordinate);
+  const pattern = join.coordinate === undefined ? undefined : new RegExp(join.coordinate, "u");
   const openFile = (name: string) => openPart(finder.locationOf(name));
   const open = createOpenParts({
     openPart: openFile,
