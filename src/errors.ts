@@ -94,3 +94,8 @@ export function isMissing(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   return code === "ENOENT" || code === "ENOTDIR";
 }
+
+/** Tells whether an error says that a file is damaged, half written or of another kind, and not that it could not be read. */
+export function isDamage({ code }: ZpublishError): boolean {
+  return code === "invalid-metadata" || code === "unsupported";
+}

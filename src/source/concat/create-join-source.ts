@@ -7,7 +7,7 @@ import type { KeptIndexes } from "../formats/kept-indexes.js";
 import type { FileFinder } from "../listing/file-finder.js";
 import type { Source, StoredTree } from "../source.js";
 import { describePart } from "./describe-part.js";
-import type { KnownPart } from "./description-records.js";
+import { type KnownPart, sortedByName } from "./description-records.js";
 import { fitParts } from "./fit-parts.js";
 import { joinSteps } from "./join-parts.js";
 import { createKeptDescriptions } from "./kept-descriptions.js";
@@ -175,8 +175,7 @@ function some(warnings: readonly string[]): string[] {
 function isSame(one: ListedParts, other: ListedParts): boolean {
   const isSameList = <T>(a: readonly T[], b: readonly T[], same: (a: T, b: T) => boolean) =>
     a.length === b.length && a.every((item, index) => same(item, b[index] as T));
-  const partsOf = ({ former, others }: ListedParts) =>
-    [...former, ...others].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const partsOf = ({ former, others }: ListedParts) => sortedByName([...former, ...others]);
   return (
     isSameList(partsOf(one), partsOf(other), (a, b) => a === b) &&
     isSameList(one.gone, other.gone, (a, b) => a === b) &&

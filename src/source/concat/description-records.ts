@@ -1,5 +1,5 @@
 import type { PartArray, PartDescription } from "./part-description.js";
-import type { PlacelessArray } from "./piece-layout.js";
+import type { PartStored } from "./stored-form.js";
 
 /** A part as it was described last. */
 export interface KnownPart {
@@ -25,6 +25,11 @@ export interface KeptParts {
   readonly broken: readonly BrokenPart[];
 }
 
+/** Sorts parts, or files, by their names. */
+export function sortedByName<T extends { readonly name: string }>(items: Iterable<T>): T[] {
+  return [...items].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
 /** A group without its arrays. */
 export type PartGroup = PartDescription["groups"][number];
 
@@ -32,7 +37,7 @@ export type PartGroup = PartDescription["groups"][number];
 export type SharedPiece = PartGroup | Omit<PartArray, "values"> | Uint8Array;
 
 /** Finds the text under which a piece is shared; for an array, by its `stored`. */
-export type HashOf = (piece: PartGroup | PlacelessArray | Uint8Array) => string;
+export type HashOf = (piece: PartGroup | PartStored | Uint8Array) => string;
 
 /** Pieces to an item of the record, each of which is written and read without a pause. */
 const BLOCK = 256;
@@ -67,7 +72,7 @@ export function* itemsOfParts(
   let pieces: [string, SharedPiece][] = [];
   let valueBytes = 0;
 
-  function numberOf(key: PartGroup | PlacelessArray | Uint8Array, piece: SharedPiece): number {
+  function numberOf(key: PartGroup | PartStored | Uint8Array, piece: SharedPiece): number {
     const known = numbers.get(key);
     if (known !== undefined) return known;
     const number = numbers.size;

@@ -1,6 +1,6 @@
 import { messageOf, ZpublishError } from "../../errors.js";
 import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
-import type { KnownPart } from "./description-records.js";
+import { type KnownPart, sortedByName } from "./description-records.js";
 import type { JoinedTree } from "./joined-tree.js";
 
 /** Joins parts. @throws ZpublishError `invalid-metadata` if they cannot be one dataset */
@@ -35,7 +35,7 @@ export async function fitParts(
 
   /** Adds those of some parts that fit. If they do not fit together, each half is tried by itself. */
   async function add(some: readonly KnownPart[]): Promise<void> {
-    const together = sorted([...parts, ...some]);
+    const together = sortedByName([...parts, ...some]);
     try {
       const joined = await runCooperatively(join(together));
       const lost = joined.refused.find(({ path }) => isGrowing && kept.has(path));
@@ -63,8 +63,4 @@ export async function fitParts(
 
 function pathsOf({ groups }: JoinedTree): ReadonlySet<string> {
   return new Set(groups.flatMap(({ arrays }) => arrays.map(({ stored }) => stored.path)));
-}
-
-function sorted(parts: readonly KnownPart[]): readonly KnownPart[] {
-  return [...parts].sort((a, b) => (a.name < b.name ? -1 : 1));
 }

@@ -1,6 +1,6 @@
 import { createLimiter } from "../../collections/limiter.js";
 import { createSingleFlight } from "../../collections/single-flight.js";
-import { messageOf, ZpublishError } from "../../errors.js";
+import { isDamage, messageOf, ZpublishError } from "../../errors.js";
 import { elementCount, gridShapeOf } from "../../model/chunk-grid.js";
 import type { ChunkReader, ChunkSource } from "../../zarr/chunk-source.js";
 import { openChunkReader } from "../chunk-reader.js";
@@ -136,8 +136,7 @@ export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOpti
       });
     }
     // It was a dataset when it was described.
-    const isDamage = error.code === "invalid-metadata" || error.code === "unsupported";
-    const code = isDamage ? "source-unreadable" : error.code;
+    const code = isDamage(error) ? "source-unreadable" : error.code;
     return new ZpublishError(code, `part '${name}': ${messageOf(error)}`, {
       details: error.details,
       cause: error,

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../json/json-value.js";
-import type { StoredArray } from "../../zarr/stored-array.js";
+import type { PartStored } from "./stored-form.js";
 
 /**
  * One file of several that are one dataset, as far as the others have to be compared with it: plain data, which is kept between runs,
@@ -17,8 +17,7 @@ export interface PartDescription {
 
 /** An array of a part. */
 export interface PartArray {
-  /** The array as it is stored, without the place of its chunks. */
-  readonly stored: Omit<StoredArray, "chunks" | "v3">;
+  readonly stored: PartStored;
   /** Names of its axes. */
   readonly dims: readonly string[];
   /**

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { messageOf, ZpublishError } from "../../errors.js";
+import { isDamage, messageOf, ZpublishError } from "../../errors.js";
 import { workThrough } from "../../event-loop/work-through.js";
 import type { FileFinder, FoundFile } from "../listing/file-finder.js";
-import type { BrokenPart, KeptParts, KnownPart } from "./description-records.js";
+import { type BrokenPart, type KeptParts, type KnownPart, sortedByName } from "./description-records.js";
 import type { KeptDescriptions } from "./kept-descriptions.js";
 
 /** Parts that are described at a time. */
@@ -124,10 +124,9 @@ export function createPartList(
     } catch (error) {
       if (!(error instanceof ZpublishError)) throw error;
       const reason = messageOf(error);
-      const isDamage = error.code === "invalid-metadata" || error.code === "unsupported";
-      if (isDamage) broken.set(name, { name, version, reason });
       failed.delete(name);
-      if (!isDamage) failed.set(name, reason);
+      if (isDamage(error)) broken.set(name, { name, version, reason });
+      else failed.set(name, reason);
       if (used.has(name)) miss(name);
       else known.delete(name);
     }
@@ -157,7 +156,7 @@ export function createPartList(
     }
     for (const map of [broken, failed])
       for (const name of map.keys()) if (!now.present.has(name)) map.delete(name);
-    const sorted = [...known.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    const sorted = sortedByName(known.values());
     const isFormer = (part: KnownPart) => used.has(part.name) && before.get(part.name) === part;
     const left = [
       ...[...broken.values()].map(({ name, reason }) => ({ name, reason })),
@@ -167,7 +166,7 @@ export function createPartList(
     return {
       former: sorted.filter(isFormer),
       others: sorted.filter((part) => !isFormer(part)),
-      left: left.sort((a, b) => (a.name < b.name ? -1 : 1)),
+      left: sortedByName(left),
       gone: [...used].filter((name) => !known.has(name) && !now.present.has(name)).sort(),
       fingerprint: fingerprintOf(now),
     };

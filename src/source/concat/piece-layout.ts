@@ -8,9 +8,7 @@ import { createSteps, storedByteLengthOf } from "../../zarr/plan/codec-steps.js"
 import { maxStoredByteLength } from "../../zarr/plan/max-stored-byte-length.js";
 import type { StoredArray } from "../../zarr/stored-array.js";
 import type { PartSpan } from "./joined-tree.js";
-
-/** An array without the place of its chunks. */
-export type PlacelessArray = Omit<StoredArray, "chunks" | "v3">;
+import type { PartStored } from "./stored-form.js";
 
 /** How the stored chunks of an array are decoded: what arrays of the same structure share. */
 export type StoredLayout = Omit<PieceLayout, "name" | "title" | "conversion" | "hasOwnFill">;
@@ -19,13 +17,13 @@ export type StoredLayout = Omit<PieceLayout, "name" | "title" | "conversion" | "
 const MAX_CHUNK_BYTES = 2 ** 30;
 
 /** By the array object: most parts of a dataset have the same one. */
-const layouts = new WeakMap<PlacelessArray, StoredLayout>();
+const layouts = new WeakMap<PartStored, StoredLayout>();
 
 /**
  * Returns the layout of an array's stored chunks.
  * @throws ZpublishError `unsupported`, naming the array, if a filter's items are not whole.
  */
-export function storedLayoutOf(stored: PlacelessArray): StoredLayout {
+export function storedLayoutOf(stored: PartStored): StoredLayout {
   const known = layouts.get(stored);
   if (known !== undefined) return known;
   const { dataType, axisOrder, codecs, fill } = stored;
@@ -68,7 +66,7 @@ export interface PartLayout {
 export function createPartLayout(
   store: string,
   part: string,
-  own: PlacelessArray,
+  own: PartStored,
   { path, conversion }: Pick<PartSpan, "path" | "conversion">,
   joined: Pick<StoredArray, "fill" | "shape">,
   axis: number,

@@ -3,7 +3,7 @@ import { isJsonArray, isJsonObject, type JsonValue, toNumber } from "../../json/
 import { stringifyJson } from "../../json/stringify-json.js";
 import type { StoredArray } from "../../zarr/stored-array.js";
 
-/** An array of a part as its description has it. */
+/** An array of a part as it is stored, without the place of its chunks. */
 export type PartStored = Omit<StoredArray, "chunks" | "v3">;
 
 /** Attributes that tell what stored numbers mean, in the order in which messages name them. */

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { ZpublishError } from "../../errors.js";
+import { isDamage, ZpublishError } from "../../errors.js";
 import { runCooperatively } from "../../event-loop/cooperative-task.js";
 import type { ByteStore, ObjectBytes, ObjectStat } from "../bytes/byte-store.js";
 import { withinLocation } from "../directory/read-store.js";
@@ -172,11 +172,6 @@ async function formatOf(blocks: FileBlocks, formats: readonly FileFormat[]): Pro
     "invalid-metadata",
     `expected a file of a known format (${expected}), found another one`,
   );
-}
-
-/** Tells whether an error says that the file is damaged, or half written, and not that it could not be read. */
-function isDamage({ code }: ZpublishError): boolean {
-  return code === "invalid-metadata" || code === "unsupported";
 }
 
 /** Returns a tree that refuses all that was served before: an open dataset waits whether the file is only half written. */

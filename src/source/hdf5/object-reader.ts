@@ -1,4 +1,4 @@
-import { ZpublishError } from "../../errors.js";
+import { isDamage, ZpublishError } from "../../errors.js";
 import { unsupportedFile } from "./byte-cursor.js";
 import { GlobalHeap } from "./global-heap.js";
 import type { Hdf5Input } from "./hdf5-input.js";
@@ -48,7 +48,7 @@ export class ObjectReader {
    */
   reasonOf(error: unknown): string {
     const isOwn = error instanceof ZpublishError && !this.input.isExhausted;
-    if (isOwn && (error.code === "invalid-metadata" || error.code === "unsupported")) return error.message;
+    if (isOwn && isDamage(error)) return error.message;
     throw error;
   }
 }
