@@ -5,6 +5,8 @@ import type { ServerConfig } from "./server-config.js";
 
 /** Beginning of the templates of a dataset's routes. */
 const DATASET = "/datasets/{dataset_id}";
+/** Names in an error message; of more, there is a count. */
+const MAX_NAMED = 5;
 /** Route that lists datasets; clients of the list would look for them below it. */
 const LIST = "/datasets";
 
@@ -37,12 +39,13 @@ function atRoot(route: Route, id: string): Route {
  * @throws ZpublishError `invalid-config`
  */
 export function assertSingle(
-  { datasets, collections }: Pick<ServerConfig, "datasets" | "collections">,
+  { datasets, collections, providers = [] }: Pick<ServerConfig, "datasets" | "collections" | "providers">,
   plugins: readonly Plugin[],
 ): void {
-  const providers = plugins.filter((plugin) => plugin.datasets !== undefined);
+  const published = plugins.filter((plugin) => plugin.datasets !== undefined);
   const received = [
-    ...providers.map(({ name }) => `datasets of the plugin '${name}'`),
+    ...providers.map(({ name }) => `datasets of the provider '${name}'`),
+    ...published.map(({ name }) => `datasets of the plugin '${name}'`),
     ...collections.map(({ name }) => (name === "" ? "a collection" : `the collection '${name}'`)),
     ...datasets.map(({ id }) => `'${id}'`),
   ];
@@ -51,5 +54,3 @@ export function assertSingle(
   const rest = received.length > MAX_NAMED ? ` and ${received.length - MAX_NAMED} more` : "";
   throw configError([`single: expected one dataset and nothing else, received ${most || "none"}${rest}`]);
 }
-
-const MAX_NAMED = 5;

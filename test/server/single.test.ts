@@ -239,6 +239,13 @@ t.test("exactly one dataset is expected", async (t) => {
     [{ datasets: [FLAT], collections: [collection] }, "received the collection 'archive', 'flat'"],
     [{ collections: [{ ...collection, name: "" }] }, "received a collection"],
     [{ datasets: [FLAT], plugins: [catalogue] }, "received datasets of the plugin 'catalogue', 'flat'"],
+    [
+      {
+        datasets: [FLAT],
+        providers: [{ name: "given", datasets: { list: () => [], open: () => undefined } }],
+      },
+      "received datasets of the provider 'given', 'flat'",
+    ],
   ];
   for (const [config, received] of refused) {
     await t.rejects(startServer(t, { single, ...config }), {
