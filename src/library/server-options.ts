@@ -1,11 +1,5 @@
 import { z } from "zod";
-import type {
-  CollectionConfig,
-  DatasetConfig,
-  EncodingConfig,
-  OverviewsConfig,
-  PluginConfig,
-} from "../config/config.js";
+import type { CollectionConfig, DatasetConfig, OverviewsConfig, PluginConfig } from "../config/config.js";
 import { problemOfCollectionName, problemOfDatasetId } from "../config/dataset-id.js";
 import { createEncodingConfig, createServedConfig, datasetShape } from "../config/dataset-schema.js";
 import { joinConfigOf } from "../config/join-schema.js";
@@ -18,28 +12,17 @@ import { byteSizeSchema, strictObject, textSchema } from "../config/value-schema
 import { type ServableTree, sourceOf } from "../dataset/given/data-tree.js";
 import { LOG_LEVELS, type Log, type LogLevel } from "../observe/log.js";
 import type { Plugin } from "../plugins/plugin.js";
-import type { PluginDatasets } from "../plugins/plugin-datasets.js";
+import type { PluginDatasets, ProvidedDataset } from "../plugins/plugin-datasets.js";
 import type { StoreSettings } from "../source/bytes/store-settings.js";
 import { type RuntimeOptions, runtimeShape } from "./runtime-options.js";
 
 /** A dataset and its encoding; omitted parts of an encoding stay as stored. */
-export interface DatasetOptions {
+export interface DatasetOptions
+  extends Omit<ProvidedDataset, "location" | "tree" | "references" | "overviews"> {
   /** A location, or a tree that was opened or built. */
   readonly source: string | ServableTree;
-  readonly cacheControl?: string;
-  /** True if chunks are never rewritten in place. */
-  readonly immutable?: boolean;
-  /**
-   * Time for which an answer of a remote store is believed, in seconds; `always` asks each time, `immutable` never again.
-   * Default: `refresh`.
-   */
-  readonly freshness?: number | "always" | "immutable";
   /** URLs and paths below which references may lead. Default: the folder of the reference file. */
   readonly references?: { readonly allow: readonly string[] };
-  /** Encoding of every array. */
-  readonly encoding?: EncodingConfig;
-  /** Encodings by variable path. They win over `encoding`. */
-  readonly variables?: Readonly<Record<string, EncodingConfig>>;
   /** Coarser levels below `overviews/`; true for all defaults: levels until a plane is one chunk, made by means. Default false. */
   readonly overviews?: boolean | Partial<OverviewsConfig>;
   /** Dimension along which the files of `source`, a pattern or a folder, are one dataset. */

@@ -41,7 +41,10 @@ export interface ProvidedDataset {
   readonly cacheControl?: string;
   /** True if chunks are never rewritten in place. */
   readonly immutable?: boolean;
-  /** Time for which an answer of a remote store is believed, in seconds. Default: the time between refreshes. */
+  /**
+   * Time for which an answer of a remote store is believed, in seconds; `always` asks each time, `immutable` never again. Default: the
+   * time between refreshes.
+   */
   readonly freshness?: number | "always" | "immutable";
   /** URLs and paths below which references may lead. Default: as configured, or the folder of the reference file. */
   readonly references?: { readonly allow: readonly string[] };
