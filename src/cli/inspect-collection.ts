@@ -1,12 +1,12 @@
 import type { DatasetProvider } from "../dataset/dataset-provider.js";
 import { countOf, printable } from "./format-text.js";
 
-/** What a folder of datasets has, as `inspect --json` prints it. */
+/** Contents of a folder of datasets, as `inspect --json` prints it. */
 export interface CollectionInspection {
   readonly location: string;
   /** Sorted by id. None of them was opened. */
   readonly datasets: readonly { readonly id: string; readonly location: string }[];
-  /** What cannot be published, with the reason. */
+  /** Files and folders that cannot be published, with the reason. */
   readonly problems: readonly { readonly name: string; readonly reason: string }[];
   /** Time of the list. */
   readonly seconds: number;

@@ -6,7 +6,7 @@ import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import type { DecodedCache } from "./decoded-cache.js";
 import type { KernelMemory } from "./kernel/kernel-memory.js";
 
-/** Where stored chunks come from, and the memory that one served chunk is made in. */
+/** Source of stored chunks, and the memory that one served chunk is made in. */
 export interface ChunkInput {
   readonly plan: EncodingPlan;
   readonly reader: ChunkReader;

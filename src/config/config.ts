@@ -17,7 +17,7 @@ export interface Config {
   readonly datasets: readonly DatasetConfig[];
   /** Folders and prefixes whose datasets come and go, in the order configured. */
   readonly collections: readonly CollectionConfig[];
-  /** What holds for datasets of plugins unless they say otherwise; datasets and collections have it already. Default: nothing. */
+  /** Defaults of datasets of plugins; datasets and collections have them already. Default: none. */
   readonly datasetDefaults?: DatasetDefaults;
   readonly plugins: readonly PluginConfig[];
   /** Empty, or begins with a slash and ends without one. */
@@ -141,14 +141,14 @@ export interface DatasetConfig {
    * Default: such a folder cannot be opened.
    */
   readonly asCollection?: string;
-  /** How files become one dataset. Then `location` is a pattern, such as `/data/sst-*.nc`, or a folder. */
+  /** Join of files into one dataset. If given, `location` is a pattern, such as `/data/sst-*.nc`, or a folder. */
   readonly join?: JoinConfig;
 }
 
 /** Parts of a dataset's configuration that hold for all datasets. */
 export type DatasetDefaults = Pick<DatasetConfig, "stores" | "references" | "overviews">;
 
-/** How several files become one dataset. */
+/** Join of several files into one dataset. */
 export interface JoinConfig {
   /** `concat` along a dimension that they have; `stack` along a new one, with one step per file. */
   readonly kind: "concat" | "stack";

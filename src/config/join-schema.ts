@@ -4,7 +4,7 @@ import { strictObject, textSchema } from "./value-schemas.js";
 
 const dimensionSchema = textSchema("the name of a dimension", 256);
 
-/** Whether a text is a regular expression with exactly one group. */
+/** Tells whether a text is a regular expression with exactly one group. */
 function hasOneGroup(text: unknown): boolean {
   if (typeof text !== "string") return false;
   try {

@@ -22,7 +22,7 @@ export interface DatasetList {
   readonly failures: ReadonlyMap<string, string>;
 }
 
-/** How a list links to datasets. */
+/** Links from a list to its datasets. */
 export interface ListLinks {
   /** Whether datasets have pages. */
   readonly pages: boolean;

@@ -12,7 +12,7 @@ import {
 import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
 import type { GivenBytes, GivenChunk } from "./chunk-task.js";
 
-/** What opens local files and stores in a worker, and keeps them. */
+/** Local files and stores that a worker opens, and keeps open. */
 export interface GivenPlaces {
   readonly filesOf: (directory: string) => ByteStore;
   readonly readerOf: (source: ThreadSource) => ChunkReader;

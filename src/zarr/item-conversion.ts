@@ -1,4 +1,4 @@
-/** How items of one part become items of a joined array. Plain data. */
+/** Change of one part's items to those of a joined array. Plain data. */
 export type ItemConversion = SwapConversion | WidenConversion | UnpackConversion;
 
 /** Items of the same type in the other byte order. */

@@ -66,7 +66,7 @@ export interface ChunkPiece {
   readonly end: readonly number[];
 }
 
-/** How stored chunks of one part become items of the joined array. Plain data, one object per array of a part. */
+/** Decoding and conversion of one part's stored chunks. Plain data, one object per array of a part. */
 export interface PieceLayout {
   /** Name that tells the array of the part from all others. */
   readonly name: string;

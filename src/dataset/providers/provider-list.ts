@@ -77,8 +77,8 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
   }
 
   async function isAsBefore(received: readonly unknown[]): Promise<boolean> {
-    if (lastReceived === undefined || received === lastReceived) return received === lastReceived;
-    return runCooperatively(isSameList(received, lastReceived));
+    if (received === lastReceived) return true;
+    return lastReceived !== undefined && runCooperatively(isSameList(received, lastReceived));
   }
 
   async function lookNow(): Promise<void> {

@@ -21,7 +21,7 @@ const MAX_NAMED = 20;
 /** Time until a second look if the first one finds nothing. */
 const SECOND_LOOK_MS = 1_000;
 
-/** How files become one dataset, as an operator asks for it. */
+/** Join of files into one dataset, as an operator asks for it. */
 export interface Joining {
   /** `concat` along a dimension that they have; `stack` along a new one, with one step per file. */
   readonly kind: "concat" | "stack";

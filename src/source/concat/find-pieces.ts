@@ -35,7 +35,7 @@ export interface FindPieces {
   pieces(chunkCoords: readonly number[]): ClosedPiece[];
 }
 
-/** What all chunks of a run of steps have in common. */
+/** Properties that all chunks of a run of steps have in common. */
 interface Detail extends PartLayout {
   readonly owner: KnownPart;
   readonly isStacked: boolean;

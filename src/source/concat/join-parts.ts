@@ -9,7 +9,7 @@ import { createColumns, type PartColumns } from "./part-columns.js";
 import type { PartDescription } from "./part-description.js";
 import { stackParts } from "./stack-parts.js";
 
-/** How several parts become one dataset. */
+/** Options of {@link joinParts}. */
 export interface JoinOptions {
   /** `concat`: the parts lie one behind the other along a dimension that they have. `stack`: each is one step of a new dimension. */
   readonly kind: "concat" | "stack";

@@ -67,6 +67,6 @@ export interface PartSpan extends PartSteps {
   readonly path: string;
   /** Whether a chunk of the joined grid that is one chunk of the part may be passed through: type, fill, order, codecs and chunk shape are equal. */
   readonly isPassed: boolean;
-  /** How items of the part become items of the joined array. Default: they are the same. */
+  /** Change of the part's items to those of the joined array. Default: they are the same. */
   readonly conversion?: ItemConversion;
 }

@@ -10,7 +10,7 @@ import type { StoredArray } from "../../zarr/stored-array.js";
 import type { PartSpan } from "./joined-tree.js";
 import type { PartStored } from "./stored-form.js";
 
-/** How the stored chunks of an array are decoded: what arrays of the same structure share. */
+/** Decoding of an array's stored chunks, which arrays of the same structure share. */
 export type StoredLayout = Omit<PieceLayout, "name" | "title" | "conversion" | "hasOwnFill">;
 
 /** Bound of bytes whose length is not known beforehand. */

@@ -10,7 +10,7 @@ const MAGIC = Buffer.from("zpindex2");
 const HEAD_BYTES = 12;
 const LENGTH_BYTES = 4;
 
-/** What precedes the arrays of an index. */
+/** Part of an index before its arrays. */
 interface IndexHead {
   readonly index: Omit<FileIndex, "groups">;
   readonly groups: readonly (Omit<FileGroup, "arrays"> & { readonly arrayCount: number })[];
