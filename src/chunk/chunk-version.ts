@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
-import { mapInLots } from "../event-loop/map-in-lots.js";
-import type { ChunkReader, ReadOptions, VersionCheck } from "../zarr/chunk-source.js";
+import type { ReadOptions, VersionCheck } from "../zarr/chunk-source.js";
+import { presentOf, versionsOf } from "../zarr/chunk-versions.js";
 import { combineVersions, storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
 import type { ChunkVersion, ServedChunk } from "./served-chunk.js";
 
@@ -8,8 +8,6 @@ import type { ChunkVersion, ServedChunk } from "./served-chunk.js";
 export const IMMUTABLE: ChunkVersion = { wasChecked: false, token: undefined };
 const ABSENT: ChunkVersion = { wasChecked: true, token: undefined };
 
-/** Stored chunks looked up at a time for one served chunk. */
-const CONCURRENCY = 16;
 /** Stored chunks behind one served chunk that are looked up while the event loop waits. */
 const MAX_CHECKED_NOW = 8;
 /** Calls of {@link loopIteration} within one iteration after which it counts as another. */
@@ -72,14 +70,7 @@ export async function findToken(
 ): Promise<string | undefined> {
   if (array.plan.kind === "passthrough") return access.reader.version(coords, allocate);
   if (array.plan.kind !== "rechunk") return access.reader.version(coords);
-  const stored = storedChunksOf(array.plan, coords);
-  const { reader } = access;
-  const present = presentOf(reader, stored);
-  const shared = present && (await reader.version(present.first));
-  const tokens =
-    present?.are.map((isPresent) => (isPresent ? shared : undefined)) ??
-    (await mapInLots(stored, CONCURRENCY, (each) => reader.version(each)));
-  return combineTokens(tokens);
+  return combineTokens(await versionsOf(access.reader, storedChunksOf(array.plan, coords)));
 }
 
 /** Combines the versions of the stored chunks behind a chunk; undefined if all are absent. */
@@ -109,13 +100,6 @@ function checkNow({ array, access, coords, version }: ServedChunk): VersionCheck
     version: combineVersions(checks.map(({ version }) => version)),
     isUnchanged: () => checks.every((check) => check.isUnchanged()),
   };
-}
-
-/** Tells which of some chunks there are, and the first of them, if the reader has an index of chunks with one version. */
-function presentOf(reader: ChunkReader, stored: readonly (readonly number[])[]) {
-  if (reader.has === undefined) return undefined;
-  const are = stored.map((each) => reader.has?.(each) === true);
-  return { are, first: stored[Math.max(0, are.indexOf(true))] ?? [] };
 }
 
 /**

@@ -2,12 +2,13 @@ import { ZpublishError } from "../../errors.js";
 import { mapInLots } from "../../event-loop/map-in-lots.js";
 import { elementCount } from "../../model/chunk-grid.js";
 import type { ChunkReader, VersionCheck } from "../../zarr/chunk-source.js";
+import { presentOf, versionsOf } from "../../zarr/chunk-versions.js";
 import { type PartChunkReader, PIECED, versionOfPassed, versionOfPieces } from "../../zarr/part-chunks.js";
 import type { StoredArray } from "../../zarr/stored-array.js";
 import { type ClosedPiece, createFindPieces, type PartedArray, type PassedChunk } from "./find-pieces.js";
 import type { OpenParts } from "./open-parts.js";
 
-/** Stored chunks of one part that are looked up at a time, and parts. */
+/** Parts that are looked up at a time. */
 const CONCURRENCY = 16;
 /** Stored chunks, or parts with an index, that are looked up while the event loop waits. */
 const MAX_CHECKED_NOW = 8;
@@ -30,7 +31,7 @@ export function createPartChunkReader(
     }
     const pieces = find.pieces(coords);
     const versions = await mapInLots(byPart(pieces), CONCURRENCY, async (ofPart) =>
-      versionsOf(await readerOf(ofPart[0] as ClosedPiece), ofPart),
+      versionsOf(await readerOf(ofPart[0] as ClosedPiece), coordsOf(ofPart)),
     );
     return versionOfPieces(pieces, versions.flat());
   }
@@ -42,20 +43,17 @@ export function createPartChunkReader(
     for (const ofPart of byPart(pieces)) {
       const reader = readerNow(ofPart[0] as ClosedPiece);
       if (reader?.versionNow === undefined) return undefined;
-      const has = presenceIn(reader, ofPart);
-      // Readers with an index have one version for all that is there.
-      const looked = has === undefined ? ofPart : [ofPart[Math.max(0, has.indexOf(true))] as ClosedPiece];
+      const present = presentOf(reader, coordsOf(ofPart));
+      const looked = present === undefined ? coordsOf(ofPart) : [present.first];
       if (checks.length + looked.length > MAX_CHECKED_NOW) return undefined;
       const first = checks.length;
-      for (const { coords } of looked) {
+      for (const coords of looked) {
         const check = reader.versionNow(coords, wasChecked);
         if (check === undefined) return undefined;
         checks.push(check);
       }
-      for (const index of ofPart.keys())
-        versions.push(
-          has === undefined || has[index] ? checks[first + (has ? 0 : index)]?.version : undefined,
-        );
+      const found = checks.slice(first).map(({ version }) => version);
+      versions.push(...(present?.are.map((isPresent) => (isPresent ? found[0] : undefined)) ?? found));
     }
     const found = versionOfPieces(pieces, versions);
     return found === undefined
@@ -131,21 +129,8 @@ function byPart(pieces: readonly ClosedPiece[]): ClosedPiece[][] {
   return parts;
 }
 
-/** Tells which pieces there are, if the reader has an index of its chunks. */
-function presenceIn({ has }: ChunkReader, pieces: readonly ClosedPiece[]): readonly boolean[] | undefined {
-  return has && pieces.map(({ coords }) => has(coords));
-}
-
-/** Looks up the versions of pieces of one part. */
-async function versionsOf(
-  reader: ChunkReader,
-  pieces: readonly ClosedPiece[],
-): Promise<(string | undefined)[]> {
-  const has = presenceIn(reader, pieces);
-  if (has === undefined) return mapInLots(pieces, CONCURRENCY, ({ coords }) => reader.version(coords));
-  const first = pieces[Math.max(0, has.indexOf(true))] as ClosedPiece;
-  const version = await reader.version(first.coords);
-  return has.map((isPresent) => (isPresent ? version : undefined));
+function coordsOf(pieces: readonly ClosedPiece[]): (readonly number[])[] {
+  return pieces.map(({ coords }) => coords);
 }
 
 /** A function of its own, so that what remembers the check does not retain the part. */
