@@ -1,5 +1,6 @@
 import type { LogLevel } from "../observe/log.js";
 import type { StoreSettings } from "../source/bytes/store-settings.js";
+import type { Joining } from "../source/concat/create-join-source.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
 import type { CoarsenMethod } from "../zarr/plan/compute-step.js";
 
@@ -142,25 +143,11 @@ export interface DatasetConfig {
    */
   readonly asCollection?: string;
   /** Join of files into one dataset. If given, `location` is a pattern, such as `/data/sst-*.nc`, or a folder. */
-  readonly join?: JoinConfig;
+  readonly join?: Joining;
 }
 
 /** Parts of a dataset's configuration that hold for all datasets. */
 export type DatasetDefaults = Pick<DatasetConfig, "stores" | "references" | "overviews">;
-
-/** Join of several files into one dataset. */
-export interface JoinConfig {
-  /** `concat` along a dimension that they have; `stack` along a new one, with one step per file. */
-  readonly kind: "concat" | "stack";
-  readonly dimension: string;
-  /** `last`: of steps that come twice, those of the file that is last in order are served. Default: they are refused. */
-  readonly overlap?: "last";
-  /**
-   * Regular expression with one group, matched against the path of each file: its text is the coordinate of a new dimension, a number if
-   * all are. Default: the new dimension has no coordinate, and files are in the order of their paths.
-   */
-  readonly coordinate?: string;
-}
 
 /** A folder or prefix below which datasets come and go. */
 export interface CollectionConfig extends Omit<DatasetConfig, "id" | "location" | "asCollection" | "join"> {

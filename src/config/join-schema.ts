@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { JoinConfig } from "./config.js";
+import type { Joining } from "../source/concat/create-join-source.js";
 import { strictObject, textSchema } from "./value-schemas.js";
 
 const dimensionSchema = textSchema("the name of a dimension", 256);
@@ -53,7 +53,7 @@ export type JoinKeys = { readonly [K in keyof typeof joinShape]?: z.output<(type
 export function joinConfigOf(
   { concat, stack, overlap }: JoinKeys,
   problem: (text: string) => void,
-): JoinConfig | undefined {
+): Joining | undefined {
   if (concat !== undefined && stack !== undefined) problem("expected concat or stack, received both");
   else if (overlap !== undefined && concat === undefined)
     problem(`overlap: expected concat with it, received ${stack === undefined ? "none" : "stack"}`);

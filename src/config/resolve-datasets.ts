@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
+import type { Joining } from "../source/concat/create-join-source.js";
 import { type SplitPattern, splitPattern } from "../source/listing/split-pattern.js";
-import type { CollectionConfig, DatasetConfig, JoinConfig } from "./config.js";
+import type { CollectionConfig, DatasetConfig } from "./config.js";
 import type { ConfigFile } from "./config-file.js";
 import {
   datasetIdOfLocation,
@@ -125,7 +126,7 @@ function resolveJoin(
   env: Environment,
   locations: readonly GivenLocation[],
   problems: Problem[],
-): JoinConfig | undefined {
+): Joining | undefined {
   const variables = {
     concat: env[LIST_VARIABLES.concat] || undefined,
     stack: env[LIST_VARIABLES.stack] || undefined,
@@ -153,7 +154,7 @@ function parseJoin(
   said: { readonly concat?: string | undefined; readonly stack?: string | undefined },
   nameOf: (key: string) => string,
   problems: Problem[],
-): { readonly join: JoinConfig; readonly place: string } | undefined {
+): { readonly join: Joining; readonly place: string } | undefined {
   const keys = (["concat", "stack"] as const).filter((key) => said[key] !== undefined);
   const [key] = keys;
   if (key === undefined) return undefined;

@@ -26,11 +26,11 @@ export interface Joining {
   /** `concat` along a dimension that they have; `stack` along a new one, with one step per file. */
   readonly kind: "concat" | "stack";
   readonly dimension: string;
-  /** As in `JoinOptions`. */
+  /** `last`: of steps that come twice, those of the file that is last in order are served. Default: they are refused. */
   readonly overlap?: "last";
   /**
    * Regular expression with one group, matched against the path of each file: its text is the coordinate in a stack, a number if all are.
-   * Default: there is no coordinate.
+   * Default: there is none, unless the files have a scalar of the dimension's name.
    */
   readonly coordinate?: string;
 }

@@ -1,13 +1,14 @@
 import { readdir, readFile, rename, rm, utimes } from "node:fs/promises";
 import { join, relative } from "node:path";
 import t, { type Test } from "tap";
-import type { DatasetConfig, JoinConfig } from "../../../src/config/config.js";
+import type { DatasetConfig } from "../../../src/config/config.js";
+import type { Joining } from "../../../src/source/concat/create-join-source.js";
 import { startS3Origin } from "../../origins/s3-origin.js";
 import { type RunningServer, startServer } from "../../server/start-server.js";
 import { makeDirectory, writeFiles } from "../write-store.js";
 import { type PartSteps, valuesOf, writeNetcdfPart, writeZarrPart } from "./write-parts.js";
 
-const CONCAT: JoinConfig = { kind: "concat", dimension: "time" };
+const CONCAT: Joining = { kind: "concat", dimension: "time" };
 
 async function serveJoined(
   t: Test,
