@@ -59,11 +59,11 @@ export interface StoredJoin {
   /** The joined dimension. */
   readonly dimension: string;
   /** In the order of their steps. */
-  readonly parts: readonly StoredPart[];
+  readonly parts: readonly JoinedFile[];
 }
 
 /** A file, and the steps along the joined dimension that it gives. */
-export interface StoredPart {
+export interface JoinedFile {
   /** Path below the folder that all parts have in common: `2024/sst-01.nc`. */
   readonly name: string;
   /** First step in the dataset. */
