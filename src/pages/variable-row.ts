@@ -161,7 +161,7 @@ function storageFacts(variable: Variable, array: ServedArray | undefined): [stri
 /** Says how chunks are served. */
 function deliveryOf({ kind, source, stored }: ServedArray["plan"]): string {
   if (kind === "rechunk") return `${DELIVERY.rechunk}, stored as ${timesOf(stored.chunkShape)}`;
-  if (kind === "passthrough" && source.kind === "parts")
+  if (kind === "passthrough" && source.kind === "parts" && source.axis >= 0)
     return `${DELIVERY.passthrough}, or put together from chunks of several files`;
   if (kind !== "passthrough" || source.kind !== "ranges") return DELIVERY[kind];
   if (source.form === "made") return "put together on the way out";

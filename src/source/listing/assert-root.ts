@@ -35,7 +35,7 @@ async function isStoreFolder(path: string): Promise<boolean | undefined> {
   const calls = createFileCalls(path);
   try {
     await calls.call<Dir>((done) => opendir(path, done), close).then(close);
-    return (await storeState(calls, path, false)) !== undefined;
+    return (await storeState(calls, path)) !== undefined;
   } catch (error) {
     if (error instanceof NoAnswerError) return undefined;
     const code = codeOf(error);

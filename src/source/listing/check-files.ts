@@ -65,7 +65,8 @@ export async function checkFiles(
       return;
     }
     try {
-      const state = await stateOf(look, file);
+      const earlier = [counted?.version ?? "", before.waiting.get(path)?.record ?? ""];
+      const state = await stateOf(look, file, earlier);
       if (state !== undefined) take(file, state);
       if (state !== undefined || !isStore) return;
       waiting.set(path, { isStore, record: "" });
@@ -107,9 +108,13 @@ function* waitingOf({ waiting }: CheckedFiles): Iterable<ListedFile> {
 }
 
 /** Returns the state of a file or store; undefined if there is none. @throws what `stat` throws, NoAnswerError */
-async function stateOf(look: LocalLook, { path, isStore }: ListedFile): Promise<FileState | undefined> {
+async function stateOf(
+  look: LocalLook,
+  { path, isStore }: ListedFile,
+  earlier: readonly string[],
+): Promise<FileState | undefined> {
   const absolute = look.locate(path);
-  if (isStore) return storeState(look.calls, absolute, look.withVersions);
+  if (isStore) return storeState(look.calls, absolute, look.withVersions ? earlier : undefined);
   const found = await statPath(look.calls, absolute);
   return found?.isFile() ? fileState(found) : undefined;
 }

@@ -25,7 +25,7 @@ async function isFolder(path: string): Promise<boolean> {
   if (/\.zarr\/*$/i.test(path)) return false;
   const calls = createFileCalls(path);
   const found = await statPath(calls, path);
-  return found?.isDirectory() === true && (await storeState(calls, path, false)) === undefined;
+  return found?.isDirectory() === true && (await storeState(calls, path)) === undefined;
 }
 
 async function isPrefix(location: string, stores: readonly StoreSettings[]): Promise<boolean> {

@@ -39,7 +39,7 @@ export async function listFolder(look: LocalLook, folder: Folder): Promise<Folde
   const directory = look.locate(folder.path);
   const isRoot = folder.path === "";
   const isEntered = isRoot || filter.entersFolder(folder.path);
-  if (!isEntered) return { ...NOTHING, isStore: (await storeState(calls, directory, false)) !== undefined };
+  if (!isEntered) return { ...NOTHING, isStore: (await storeState(calls, directory)) !== undefined };
   const before = new Map(folder.content.folders.map((child) => [child.path, child]));
   const folders: Folder[] = [];
   const files: ListedFile[] = [];
@@ -52,7 +52,7 @@ export async function listFolder(look: LocalLook, folder: Folder): Promise<Folde
   async function take(lot: readonly Dirent[]): Promise<boolean> {
     isStore = lot.some((entry) => ROOT_DOCUMENTS.includes(entry.name));
     // A store of a million chunks may have its document at the end.
-    if (!isStore && lots++ === 1) isStore = (await storeState(calls, directory, false)) !== undefined;
+    if (!isStore && lots++ === 1) isStore = (await storeState(calls, directory)) !== undefined;
     if (isStore) return false;
     for (const entry of lot) {
       if (slice.isOver()) await slice.next();
