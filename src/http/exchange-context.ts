@@ -2,6 +2,7 @@ import type { LinkedList } from "../collections/linked-list.js";
 import type { Log } from "../observe/log.js";
 import type { HeaderContext } from "./headers/encoded-headers.js";
 import type { Load } from "./load.js";
+import type { FailureLog } from "./metrics/failure-log.js";
 import type { RejectionLog } from "./metrics/rejection-log.js";
 import type { RequestCounts } from "./metrics/request-counts.js";
 import type { OpenRequest, OverdueRequests } from "./overdue-requests.js";
@@ -12,6 +13,7 @@ export interface RequestMetrics {
   readonly counts: RequestCounts;
   readonly overdue: OverdueRequests;
   readonly rejections: RejectionLog;
+  readonly failures: FailureLog;
 }
 
 /** What all requests of one server share. */

@@ -22,7 +22,9 @@ export function sendError(exchange: Exchange, thrown: unknown, closeConnection =
   if (error.code === "overloaded") metrics.rejections.note(error.message, exchange.priority);
   else if (log.isLevelEnabled(reply.logLevel)) {
     const fields = { ...requestFields(exchange), code: error.code };
-    log[reply.logLevel](reply.hasId ? { ...fields, err: thrown } : fields, error.message);
+    if (reply.logLevel === "debug") log.debug(fields, error.message);
+    else
+      metrics.failures.note(reply.logLevel, reply.hasId ? { ...fields, err: thrown } : fields, error.message);
   }
   if (exchange.over) return;
   if (exchange.started) {

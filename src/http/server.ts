@@ -13,6 +13,7 @@ import { createListeners, type Listeners, type ListenersOptions } from "./listen
 import { reachableHost } from "./listening/probe-address.js";
 import { DEFAULT_MAX_HEADER_BYTES } from "./listening/uws.js";
 import { createLoad, DEFAULT_LOAD_LIMITS, type LoadStats } from "./load.js";
+import { createFailureLog } from "./metrics/failure-log.js";
 import { createRejectionLog } from "./metrics/rejection-log.js";
 import { createRequestCounts } from "./metrics/request-counts.js";
 
@@ -112,6 +113,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     counts: createRequestCounts(),
     overdue: createOverdueRequests(open, () => limits.requestTimeoutMs, sendError),
     rejections: createRejectionLog(log),
+    failures: createFailureLog(log),
   };
   const listeners = createListeners(options);
   const scheme = options.tls == null ? "http" : "https";
