@@ -1,5 +1,7 @@
+import { join } from "node:path";
 import t, { type Test } from "tap";
 import type { Plugin } from "../../src/plugins/plugin.js";
+import { makeDirectory, writeFiles, zgroup } from "../source/write-store.js";
 import { ALL_PLUGINS, startServer } from "./start-server.js";
 
 /** A plugin of datasets that are never opened. */
@@ -47,6 +49,15 @@ t.test("without parameters the whole list is one document", async (t) => {
   t.equal(response.headers.get("link"), null);
   const again = await get("/datasets", { "if-none-match": response.headers.get("etag") as string });
   t.equal(again.status, 304);
+});
+
+t.test("an empty id to begin behind is none, also if datasets are configured", async (t) => {
+  const location = join(await makeDirectory(t), "z.zarr");
+  await writeFiles(location, { ".zgroup": zgroup });
+  const configured = { id: "z", location, immutable: false, encoding: {}, variables: {} };
+  const { get } = await startWith(t, IDS, { datasets: [configured] });
+  const response = await get("/datasets?after=&limit=2");
+  t.same(await response.json(), ["z", "many~d00 é&+"]);
 });
 
 t.test("pages are walked by their links, with prefix and root path, whatever the ids", async (t) => {

@@ -92,7 +92,8 @@ function parseListQuery(query: string): IdSelection {
   const limit = values.get("limit");
   return {
     prefix: values.get("prefix") ?? "",
-    after: values.get("after"),
+    // Programs may begin with an empty one; no id is empty.
+    after: values.get("after") || undefined,
     limit: limit === undefined ? Number.POSITIVE_INFINITY : readInteger("limit", limit, 1, MAX_LIMIT),
   };
 }
