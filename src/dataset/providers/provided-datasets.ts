@@ -16,7 +16,7 @@ import type { OpenFailure, ProviderHandle } from "./provider-handle.js";
 const OPEN_CONCURRENCY = { maxRunning: 16, maxPerKey: 8, maxWaiting: 10_000 };
 /** Time until a dataset that could not be opened is tried again. Requests in between get the same error. */
 const FAILED_RETRY_MS = 1_000;
-/** Failures that are remembered per provider. */
+/** Failures that are remembered per provider, and named in the log. */
 const MAX_FAILURES = 1_000;
 /** Time for which a dataset stays open after a request, which may still look it up. */
 const IN_USE_MS = 1_000;
@@ -75,7 +75,9 @@ export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatase
     const known = error instanceof ZpublishError ? error : unexpected(provider.name, error);
     const named = errorOfDataset(id, known);
     if (known.code === "overloaded") return named;
-    if (failures.get(id)?.error.message !== named.message)
+    const before = failures.get(id);
+    // Beyond the limit, each would be logged again and again, since the oldest are forgotten.
+    if (before === undefined ? failures.size < MAX_FAILURES : before.error.message !== named.message)
       log.warn({ dataset: id, provider: provider.name, reason: known.message }, "dataset cannot be opened");
     failures.delete(id);
     failures.set(id, { error: named, retryAtMs: performance.now() + FAILED_RETRY_MS });

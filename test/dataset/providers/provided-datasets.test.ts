@@ -270,6 +270,19 @@ t.test(
   },
 );
 
+t.test("of thousands of broken datasets, the first thousand are named in the log once", async (t) => {
+  const ids = Array.from({ length: 1_200 }, (_, index) => String(index).padStart(4, "0"));
+  const provider = fakeProvider("p", ids);
+  for (const id of ids) provider.broken.set(id, new ZpublishError("invalid-metadata", `broken ${id}`));
+  const { registry, lines } = await openRegistry([provider]);
+  for (let round = 0; round < 2; round++)
+    await Promise.allSettled(ids.map(async (id) => registry.open(`p~${id}`)));
+  const named = lines.filter(({ msg }) => msg === "dataset cannot be opened");
+  t.equal(named.length, 1_000);
+  t.equal(new Set(named.map(({ dataset }) => dataset)).size, 1_000);
+  await registry.close();
+});
+
 t.test("only so many are open: those close first that were not asked for for the longest time", async (t) => {
   const ids = Array.from({ length: 400 }, (_, index) => String(index).padStart(3, "0"));
   const provider = fakeProvider("p", ids);
