@@ -78,6 +78,7 @@ export async function openDataset(
       const changed =
         next.revision !== snapshot.revision ||
         next.identity !== snapshot.identity ||
+        hasOtherParts(next, snapshot) ||
         !isDeepStrictEqual([next.refused, next.warnings], [snapshot.refused, snapshot.warnings]);
       // Documents that were made for a snapshot stay valid with it.
       if (!changed) return "unchanged";
@@ -90,4 +91,14 @@ export async function openDataset(
     },
     close: () => source.close(),
   };
+}
+
+/**
+ * Tells whether chunks of joined files lie elsewhere: a file that is replaced by one with the same metadata changes nothing that the
+ * revision is made of.
+ */
+function hasOtherParts(next: DatasetSnapshot, { arrays }: DatasetSnapshot): boolean {
+  return [...next.arrays].some(
+    ([path, { stored }]) => stored.chunks.kind === "parts" && stored !== arrays.get(path)?.stored,
+  );
 }

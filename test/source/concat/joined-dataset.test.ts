@@ -181,6 +181,18 @@ t.test("a part that is replaced is read again", async (t) => {
   t.match(await server.json(`${VARIABLE}/.zarray`), { shape: [4, 2] }, "as soon as a request finds out");
 });
 
+t.test("a part that is replaced by one with the same metadata is read again", async (t) => {
+  const folder = await makeDirectory(t);
+  await writeParts(folder, { "a.nc": { first: 0, count: 2 }, "b.nc": { first: 2, count: 2 } });
+  const server = await serveJoined(t, folder);
+  const before = await readValues(server);
+  await utimes(join(folder, "b.nc"), 1_000_000_000, 1_000_000_000);
+  t.equal((await server.get(`${VARIABLE}/1.0`)).status, 200, "as soon as a request finds out");
+  await utimes(join(folder, "b.nc"), 1_100_000_000, 1_100_000_000);
+  await server.server.refresh();
+  t.same(await readValues(server), before);
+});
+
 t.test("a file that cannot be opened, or does not fit, is left out and named", async (t) => {
   const folder = await makeDirectory(t);
   await writeParts(folder, { "a.nc": { first: 0, count: 2 }, "b.nc": { first: 2, count: 2 } });
