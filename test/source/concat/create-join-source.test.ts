@@ -260,7 +260,11 @@ t.test("a part that turns out to be another one is described again", async (t) =
   const array = { ...rest, shape: [1, 2], chunks: [2, 2], dtype: "<f4", fill_value: null };
   const time = { ...rest, shape: [1], chunks: [2], dtype: "<i4", fill_value: null };
   await writeFiles(join(folder, "c.zarr"), { "v/.zarray": array, "time/.zarray": time });
-  t.not(await source.fingerprint(), before.fingerprint, "without consolidated metadata, documents of all nodes count");
+  t.not(
+    await source.fingerprint(),
+    before.fingerprint,
+    "without consolidated metadata, documents of all nodes count",
+  );
   const failure = await readerOf(before, "v")
     .version([4, 0])
     .catch((error: unknown) => error);
