@@ -228,8 +228,12 @@ t.test("of two that start at once on one port, one is refused", { skip }, async 
 
 t.test("a process that cannot start fails with the message of a single one", { skip }, async (t) => {
   const location = await writeStore(t);
-  const empty = await makeDirectory(t);
-  for (const args of [[empty], [location, "--plugin", "x=./none.mjs"], [location, "--host", "203.0.113.1"]]) {
+  const missing = join(await makeDirectory(t), "missing.zarr");
+  for (const args of [
+    [missing],
+    [location, "--plugin", "x=./none.mjs"],
+    [location, "--host", "203.0.113.1"],
+  ]) {
     const said = [];
     for (const processes of ["1", "2"]) {
       said.push(
