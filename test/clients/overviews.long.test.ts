@@ -5,7 +5,7 @@ import { GENERATIONS, type Generation } from "../client-generation.js";
 import { clientMissing, clientMissingIn } from "../require-client.js";
 import { errorsOf, makeTemporaryDirectory, type RunningServer, runPython, startServer } from "./harness.js";
 
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 /** Groups, coarser levels, and arrays that GDAL reads: level, group and name. */
 const DATASETS = {

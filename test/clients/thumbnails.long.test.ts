@@ -30,7 +30,7 @@ interface BrowserDocument {
   };
 }
 
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 t.test(
   "pictures show what xarray reads, in Chromium too",

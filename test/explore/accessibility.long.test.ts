@@ -6,7 +6,7 @@ import { clientMissing } from "../require-client.js";
 import { writeExploredData } from "./explored-data.js";
 import { openExplorer } from "./explorer-browser.js";
 
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 

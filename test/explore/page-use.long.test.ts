@@ -3,7 +3,7 @@ import { clientMissing } from "../require-client.js";
 import { writeFields } from "./explored-data.js";
 import { openExplorer, shows } from "./explorer-browser.js";
 
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 const DESK = { viewport: { width: 1100, height: 760 } };
 

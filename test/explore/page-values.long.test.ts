@@ -6,7 +6,7 @@ import { clientMissing } from "../require-client.js";
 import { writeFields } from "./explored-data.js";
 import { openExplorer, shows } from "./explorer-browser.js";
 
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 /** Reads values at places, as xarray finds the nearest cell: null if it is missing, "outside" beyond half a cell of the edges. */
 const READ = `

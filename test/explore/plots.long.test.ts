@@ -8,7 +8,7 @@ import { clientMissing } from "../require-client.js";
 import { type KnownSeries, writeExploredData } from "./explored-data.js";
 import { openExplorer } from "./explorer-browser.js";
 
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 t.test("plots in a browser", { skip: clientMissing("xarray", "chromium") }, async (t) => {
   const explorer = await openExplorer(t, writeExploredData, {

@@ -16,7 +16,7 @@ import { datasetId, datasetsOf, VARIANTS } from "../clients/served-variants.js";
 import { readTrueItems } from "../clients/true-values.js";
 import { clientMissing } from "../require-client.js";
 
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 const LIMITS = { maxInFlight: 6, maxBytes: 2 ** 26 };
 const UNPACKED = {

@@ -7,7 +7,7 @@ import { until } from "./process-table.js";
 import { CHUNKS, type Program, startProgram, writeStore } from "./start-program.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 function chunkPath(index: number): string {
   return `/datasets/noise/zarr/noise/${index}.0`;

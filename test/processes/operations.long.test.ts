@@ -7,7 +7,7 @@ import { makeDirectory } from "../source/write-store.js";
 import { until } from "./process-table.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
-t.setTimeout(60_000);
+t.setTimeout(240_000);
 
 /** Writes a plugin that waits for a file, and the server with it. */
 async function writeLateGate(directory: string): Promise<{ readonly module: string; readonly file: string }> {

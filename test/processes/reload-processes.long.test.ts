@@ -11,7 +11,7 @@ import { makeDirectory } from "../source/write-store.js";
 import { childrenOf, until } from "./process-table.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 const CONFIG = resolveConfig({ argv: ["a=b"], env: {}, cwd: "/" });
 

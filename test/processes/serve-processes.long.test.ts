@@ -9,7 +9,7 @@ import { isAlive, until } from "./process-table.js";
 import { CHUNKS, startProgram, writeStore } from "./start-program.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 /** Runs the program until it ends as expected, and kills it if it does not. */
 async function runProgram(t: Test, args: readonly string[]) {

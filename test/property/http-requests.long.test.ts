@@ -20,7 +20,7 @@ const SEED = Number(process.env.PROPERTY_SEED ?? 20_251_120);
 const PATH_RUNS = effort(2_500);
 const HEADER_RUNS = effort(1_500);
 
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 function array(shape: readonly number[], chunks: readonly number[]): object {
   return {

@@ -5,7 +5,7 @@ import { FIRST, makeTlsDirectory, SECOND } from "../http/listening/tls-pairs.js"
 import { until } from "../processes/process-table.js";
 import { startReloadable, writeArray } from "./start-reloadable.js";
 
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 /** The name that the server's certificate is for. */
 function nameOf(port: number): Promise<string> {

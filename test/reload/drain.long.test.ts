@@ -7,7 +7,7 @@ import { childrenOf, isAlive, until } from "../processes/process-table.js";
 import { makeDirectory, writeFiles } from "../source/write-store.js";
 import { chunkOf, startReloadable, writeArray, writeGate } from "./start-reloadable.js";
 
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 const COUNTS = process.platform === "linux" ? [1, 3] : [1];
 

@@ -4,7 +4,7 @@ import { until } from "../processes/process-table.js";
 import { writeFiles } from "../source/write-store.js";
 import { newToken, startReloadable, writeArray } from "./start-reloadable.js";
 
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 const COUNTS = process.platform === "linux" ? [1, 3] : [1];
 const GOOD = { datasets: { one: "one" } };

@@ -6,7 +6,7 @@ import { until } from "../processes/process-table.js";
 import { bodyIs, bodyIsOrAbsent, startHammer, textHas } from "./hammer.js";
 import { CHUNKS, chunkOf, startReloadable, writeArray, writeGate } from "./start-reloadable.js";
 
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 const COUNTS = process.platform === "linux" ? [1, 3] : [1];
 /** Chunks twice as long, so that they are made in workers. */

@@ -13,7 +13,7 @@ import { createTestLog } from "../http/start-test-server.js";
 import { storedArray } from "../zarr/stored-array.js";
 import { startServer } from "./start-server.js";
 
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 const log = pino({ level: "silent" });
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -7,7 +7,7 @@ import { clientMissing } from "../../require-client.js";
 import { CHECKOUT, installPacked, PLUGINS } from "./install-packed.js";
 import { npxZpublish } from "./npx-zpublish.js";
 
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 /** Writes a store and prints, of each variable and dimension, the mean that xarray reads from it. */
 const WRITE = `
