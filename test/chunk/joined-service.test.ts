@@ -12,9 +12,9 @@ import type { StoredArray } from "../../src/zarr/stored-array.js";
 import { joinParts, type TestPart, writeChunks, writeFileOfChunks } from "../codec/joined-array.js";
 import { readerOf } from "../codec/stored-chunks.js";
 import { storedTree } from "../dataset/fake-source.js";
-import { mapCache } from "../dataset/overviews/pyramid.js";
 import { makeDirectory, makeOld } from "../source/write-store.js";
 import { storedArray } from "../zarr/stored-array.js";
+import { mapCache } from "./map-cache.js";
 
 /** Bytes in chunks of two rows of three, as parts and joined arrays have them. */
 const FORM = {

@@ -1,9 +1,15 @@
 import { type ChunkCache, createNullCache } from "../../src/cache/chunk-cache.js";
 
+/** A cache in a Map. */
+export interface MapCache extends ChunkCache {
+  readonly kept: Map<string, Uint8Array>;
+}
+
 /** Creates a cache in a Map. */
-export function mapCache(): ChunkCache & { readonly kept: Map<string, Uint8Array> } {
+export function mapCache(): MapCache {
   const kept = new Map<string, Uint8Array>();
   return {
+    ...createNullCache(),
     kept,
     get: (key) => kept.get(key.id),
     admits: () => true,
@@ -13,13 +19,9 @@ export function mapCache(): ChunkCache & { readonly kept: Map<string, Uint8Array
       return true;
     },
     put(key, chunk) {
-      if (chunk instanceof Uint8Array) kept.set(key.id, chunk.slice());
-      else {
-        kept.set(key.id, chunk.bytes.slice());
-        chunk.release();
-      }
+      const bytes = chunk instanceof Uint8Array ? chunk : chunk.bytes;
+      kept.set(key.id, bytes.slice());
+      if (!(chunk instanceof Uint8Array)) chunk.release();
     },
-    stats: createNullCache().stats,
-    async close() {},
   };
 }

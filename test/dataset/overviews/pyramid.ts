@@ -1,4 +1,4 @@
-import { type ChunkCache, createNullCache } from "../../../src/cache/chunk-cache.js";
+import type { ChunkCache } from "../../../src/cache/chunk-cache.js";
 import type { ChunkService } from "../../../src/chunk/chunk-service.js";
 import { createWorkerFeed, type MakeChunk } from "../../../src/chunk/feed-worker.js";
 import { createChunkService } from "../../../src/chunk/serve-chunk.js";
@@ -10,31 +10,7 @@ import { ZpublishError } from "../../../src/errors.js";
 import { createTaskRunner } from "../../../src/pool/run-chunk-task.js";
 import type { Freshness } from "../../../src/source/objects/fresh-objects.js";
 import type { Source } from "../../../src/source/source.js";
-
-/** A cache in a Map. */
-export interface MapCache extends ChunkCache {
-  readonly kept: Map<string, Uint8Array>;
-}
-
-export function mapCache(): MapCache {
-  const kept = new Map<string, Uint8Array>();
-  return {
-    ...createNullCache(),
-    kept,
-    get: (key) => kept.get(key.id),
-    admits: () => true,
-    byteLengthOf: ({ id }) => kept.get(id)?.length,
-    async putAndWait(key, chunk) {
-      this.put(key, chunk);
-      return true;
-    },
-    put(key, chunk) {
-      const bytes = chunk instanceof Uint8Array ? chunk : chunk.bytes;
-      kept.set(key.id, bytes.slice());
-      if (!(chunk instanceof Uint8Array)) chunk.release();
-    },
-  };
-}
+import { type MapCache, mapCache } from "../../chunk/map-cache.js";
 
 /** What a pyramid is made of. */
 export interface PyramidOptions {
