@@ -2,10 +2,11 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { schemeOf } from "../source/scheme-of.js";
 
 /** Makes a path absolute; a location with a scheme (`https://…`, `file:///…`) stays as it is. */
 export function resolveLocation(location: string, directory: string): string {
-  return /^[a-z][a-z0-9+.-]+:\/\//i.test(location) ? location : resolve(directory, location);
+  return schemeOf(location) === undefined ? resolve(directory, location) : location;
 }
 
 /** Makes the root of a collection absolute: a path, or an `s3://` URL with a slash at its end. Undefined for other URLs, which cannot be listed. */

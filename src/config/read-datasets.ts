@@ -1,5 +1,6 @@
 import { normalNodePath } from "../model/node-path.js";
 import { splitPattern } from "../source/listing/split-pattern.js";
+import { schemeOf } from "../source/scheme-of.js";
 import type { CollectionConfig, DatasetConfig } from "./config.js";
 import { problemOfCollectionName, problemOfDatasetId } from "./dataset-id.js";
 import {
@@ -26,7 +27,7 @@ export interface ReadContext {
  * brackets, and URLs anything.
  */
 export function problemOfPattern(location: string): string | undefined {
-  const isUrl = /^[a-z][a-z0-9+.-]+:\/\//i.test(location);
+  const isUrl = schemeOf(location) !== undefined;
   if (splitPattern(location) === undefined || (isUrl && !/^s3:.*\*/i.test(location))) return undefined;
   const expected = 'expected "concat" or "stack" with a pattern, for one dataset of its files';
   return `${expected}, or the pattern in "include" of a collection, received the pattern alone`;

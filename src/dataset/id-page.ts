@@ -1,5 +1,5 @@
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
-import { placeOfId } from "./providers/update-ids.js";
+import { placeOfId, STEP_IDS } from "./providers/update-ids.js";
 
 /** Part of a list of ids that is shown at a time. */
 export interface IdPageQuery {
@@ -23,9 +23,6 @@ export interface IdPage {
   /** `after` of the next page; undefined if this is the last. */
   readonly next: string | undefined;
 }
-
-/** Ids that are filtered in one step, which takes a fraction of a millisecond. */
-const STEP_IDS = 512;
 
 /**
  * Finds a page of a list of ids.

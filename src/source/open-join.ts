@@ -5,6 +5,7 @@ import { createJoinSource, type Joining } from "./concat/create-join-source.js";
 import { createFileFinder } from "./listing/create-file-finder.js";
 import { type SplitPattern, splitPattern } from "./listing/split-pattern.js";
 import { type OpenSourceOptions, openSource } from "./open-source.js";
+import { schemeOf } from "./scheme-of.js";
 import type { Source } from "./source.js";
 
 /**
@@ -20,7 +21,7 @@ export async function openJoin(
   options: OpenSourceOptions = {},
 ): Promise<Source> {
   const { root, include } = splitPattern(location) ?? (await splitPlain(location));
-  const isRemote = /^[a-z][a-z0-9+.-]+:\/\//i.test(root);
+  const isRemote = schemeOf(root) !== undefined;
   const patterns = include === undefined ? undefined : [include];
   return createJoinSource({
     ...{ location, join, kept: options.kept },
@@ -38,7 +39,8 @@ export async function openJoin(
 
 /** Splits a location without wildcards: a single file is one in its folder. */
 async function splitPlain(location: string): Promise<Partial<SplitPattern> & Pick<SplitPattern, "root">> {
-  if (/^(?!file:)[a-z][a-z0-9+.-]+:\/\//i.test(location)) return { root: `${location.replace(/\/+$/, "")}/` };
+  const isRemote = ![undefined, "file"].includes(schemeOf(location));
+  if (isRemote) return { root: `${location.replace(/\/+$/, "")}/` };
   const path = location.startsWith("file:") ? fileURLToPath(location) : resolve(location);
   const isFile = await stat(path).then(
     (found) => found.isFile(),

@@ -20,6 +20,7 @@ import type { Freshness } from "./objects/fresh-objects.js";
 import { createIndexedSource } from "./objects/indexed-source.js";
 import { createRemoteSource, HEAD_BYTES, unknownFile } from "./objects/remote-source.js";
 import { type ReferencePlaces, referenceOptions } from "./reference-places.js";
+import { schemeOf } from "./scheme-of.js";
 import type { Source } from "./source.js";
 
 /** Options of {@link openSource}. */
@@ -42,7 +43,7 @@ const FALLBACK_ARRAY_NAME = "data";
  * @throws ZpublishError `invalid-config`, `invalid-metadata`, `unsupported`
  */
 export async function openSource(location: string, options: OpenSourceOptions = {}): Promise<Source> {
-  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(location)?.[1]?.toLowerCase();
+  const scheme = schemeOf(location);
   if (scheme === undefined) return openLocal(location, resolve(location), options);
   if (scheme === "file") return openLocal(location, pathOf(location), options);
   const { stores = [] } = options;

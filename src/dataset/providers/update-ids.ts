@@ -19,7 +19,7 @@ export interface ListedIds {
 export const NO_IDS: ListedIds = { own: [], ids: [], missed: [], isBehind: false };
 
 /** Ids that are worked on in one step, which takes a fraction of a millisecond. */
-const STEP_IDS = 512;
+export const STEP_IDS = 512;
 
 /** Compares ids by their UTF-16 code units: the order is the same on every machine. */
 export function compareIds(a: string, b: string): number {

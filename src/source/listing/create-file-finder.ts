@@ -1,4 +1,5 @@
 import { ZpublishError } from "../../errors.js";
+import { schemeOf } from "../scheme-of.js";
 import type { FileFinder, FileFinderOptions } from "./file-finder.js";
 import { createLocalFinder } from "./local-finder.js";
 import { createObjectFinder } from "./object-finder.js";
@@ -9,8 +10,9 @@ import { createObjectFinder } from "./object-finder.js";
  */
 export function createFileFinder(options: FileFinderOptions): FileFinder {
   const { root } = options;
-  if (!/^[a-z][a-z0-9+.-]+:\/\//i.test(root)) return createLocalFinder(options);
-  if (/^s3:/i.test(root)) return createObjectFinder(options);
+  const scheme = schemeOf(root);
+  if (scheme === undefined) return createLocalFinder(options);
+  if (scheme === "s3") return createObjectFinder(options);
   throw new ZpublishError(
     "invalid-config",
     `expected a directory or an S3 prefix, received ${root.slice(0, 200)}`,

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { schemeOf } from "../scheme-of.js";
 import { firstWildcard, unescapeGlob } from "./glob.js";
 
 /** A location with wildcards: the folder before them, and the pattern of paths below it. */
@@ -14,7 +15,7 @@ export interface SplitPattern {
  * folders that exist count as they are, even with brackets in them.
  */
 export function splitPattern(location: string): SplitPattern | undefined {
-  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(location)?.[1]?.toLowerCase();
+  const scheme = schemeOf(location);
   if (scheme === undefined) return splitPath(location, existsSync);
   if (scheme === "file") return location.includes("*") ? splitFileUrl(location) : undefined;
   // A question mark begins a query, which has an error message of its own.
