@@ -111,7 +111,8 @@ function sendElsewhere(
     headerField("Location", url) +
     headerField("Cache-Control", exchange.context.access.cacheControlOf(asked));
   exchange.cork(() => {
-    writeHead(exchange, "307 Temporary Redirect", fields, "Prefer, Range");
+    // Not 307: GDAL follows 301 and 302 alone, and takes any other answer for fill values.
+    writeHead(exchange, "302 Found", fields, "Prefer, Range");
     exchange.endHead(0);
   });
 }

@@ -66,6 +66,11 @@ export const COMPONENTS = {
       description: "To the same path with a slash at the end",
       headers: headers("Location"),
     },
+    Found: {
+      description:
+        "To the chunk in its own store, if the operator has clients fetch it there. Not for a range, nor with `Prefer: respond-direct`",
+      headers: headers("Location", "Cache-Control"),
+    },
     NotModified: {
       description: "The client's representation is current",
       headers: headers("ETag", "Cache-Control"),

@@ -133,6 +133,7 @@ function responses(
       const headers = { ...OK_HEADERS, "Content-Range": { $ref: "#/components/headers/Content-Range" } };
       answers.push(["206", { description: "The requested part", headers, ...partOf(body, mediaType) }]);
     }
+    if (body && route.priority === "chunk") answers.push(["302", reference("Found")]);
     answers.push(["304", reference("NotModified")]);
   }
   const suffix = body ? "" : "Head";

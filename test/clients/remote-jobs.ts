@@ -53,20 +53,6 @@ export async function compareStores(
   fixtures: Fixtures,
   served: readonly ServedStore[],
 ): Promise<void> {
-  const differences = await differencesOf(client, generation, fixtures, served);
-  t.same(differences.slice(0, 20), [], `${differences.length} differences of ${client}, ${generation}`);
-}
-
-/**
- * Lets one client of a generation read stores whole. @returns A line for each difference from the values on disk
- * @throws Error if the client compared less than an array per store
- */
-export async function differencesOf(
-  client: Client,
-  generation: Generation,
-  fixtures: Fixtures,
-  served: readonly ServedStore[],
-): Promise<readonly string[]> {
   const prefixes = client === "gdal" ? (["zarr"] as const) : prefixesOf(generation);
   const jobs = prefixes.flatMap((prefix) => {
     const known = storesFor(generation, prefix, fixtures);
@@ -77,7 +63,7 @@ export async function differencesOf(
   const { compared, differences } = await readBack(fixtures, jobs, generation);
   if (compared < jobs.length && differences.length === 0)
     throw new Error(`${client} compared ${compared} arrays in ${jobs.length} jobs`);
-  return differences;
+  t.same(differences.slice(0, 20), [], `${differences.length} differences of ${client}, ${generation}`);
 }
 
 function jobsOf(

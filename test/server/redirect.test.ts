@@ -112,7 +112,7 @@ const V = "/datasets/v2/zarr/v";
 
 /** Asserts that an answer sends its client to the store, and that the client gets exactly the bytes there. */
 async function leadsTo(t: Test, answer: Response, bytes: Uint8Array): Promise<URL> {
-  t.equal(answer.status, 307);
+  t.equal(answer.status, 302);
   t.same(Buffer.from(await answer.arrayBuffer()), Buffer.from(""));
   const location = answer.headers.get("location") ?? "";
   const there = await fetch(location);
@@ -158,7 +158,7 @@ for (const [kind, start] of Object.entries({ "web server": httpPlace, bucket: bu
       t.match(direct.headers.get("vary"), /\bPrefer\b/);
       const etag = direct.headers.get("etag") as string;
       t.equal((await get(`${V}/0`, { "if-none-match": etag })).status, 304);
-      t.equal((await get(`${V}/0`, { "if-none-match": '"other"' })).status, 307);
+      t.equal((await get(`${V}/0`, { "if-none-match": '"other"' })).status, 302);
       // The store would compare the ETag with its own.
       t.equal((await get(`${V}/0`, { "if-match": etag })).status, 200);
       t.equal((await get(`${V}/0`, { "if-match": '"other"' })).status, 412);
@@ -212,7 +212,7 @@ t.test("shared caches keep no URL that needs a token, or of a dataset that they 
   const datasets = datasetsOf(place);
   const cacheControlOf = async ({ get }: RunningServer, headers: Record<string, string> = {}) => {
     const answer = await get(`${V}/0`, headers);
-    t.equal(answer.status, 307);
+    t.equal(answer.status, 302);
     return answer.headers.get("cache-control");
   };
   const plain = await startServer(t, { datasets });
