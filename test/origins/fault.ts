@@ -29,6 +29,8 @@ export interface Fault {
   readonly lastModified?: string | null;
   /** Answers 200 with the whole object. */
   readonly ignoreRange?: true;
+  /** Answers ranges with so many of their bytes at most, the first or the last ones. */
+  readonly shortRange?: { readonly bytes: number; readonly from?: "end" };
   /** `Content-Range` in place of the right one; null for none. */
   readonly contentRange?: string | null;
   /** Compresses the body, though nobody asked for it. */
@@ -63,6 +65,21 @@ export function faultyObject(object: OriginObject, fault: Fault): OriginObject {
     bytes,
     etag: fault.etag === undefined ? etag : (fault.etag ?? undefined),
     lastModified: fault.lastModified === undefined ? lastModified : (fault.lastModified ?? undefined),
+  };
+}
+
+/** Returns an answer of 206 with fewer bytes than were asked for. */
+export function shortAnswer(answer: OriginAnswer, { shortRange }: Fault): OriginAnswer {
+  const found = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(answer.headers["content-range"] ?? "");
+  if (shortRange === undefined || answer.status !== 206 || found === null) return answer;
+  const [first, last, total] = found.slice(1).map(Number) as [number, number, number];
+  const isEnd = shortRange.from === "end";
+  const start = isEnd ? Math.max(first, last + 1 - shortRange.bytes) : first;
+  const end = isEnd ? last + 1 : Math.min(last + 1, first + shortRange.bytes);
+  return {
+    ...answer,
+    headers: { ...answer.headers, "content-range": `bytes ${start}-${end - 1}/${total}` },
+    body: answer.body.subarray(start - first, end - first),
   };
 }
 

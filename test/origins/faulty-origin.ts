@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { join, relative } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Teardown } from "../source/write-store.js";
-import { type Fault, faultAnswer, faultyObject, sendAnswer } from "./fault.js";
+import { type Fault, faultAnswer, faultyObject, sendAnswer, shortAnswer } from "./fault.js";
 import { type BucketOptions, bucketError, serveBucket } from "./serve-bucket.js";
 import { type OriginAnswer, type OriginObject, serveObject } from "./serve-object.js";
 
@@ -115,7 +115,8 @@ export async function startFaultyOrigin(
       };
     }
     const { range, ...others } = request.headers;
-    return serveObject(faultyObject(object, fault), fault.ignoreRange ? others : request.headers);
+    const headers = fault.ignoreRange ? others : request.headers;
+    return shortAnswer(serveObject(faultyObject(object, fault), headers), fault);
   }
 
   async function handle(message: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -3,17 +3,22 @@ import { ZpublishError } from "../../../errors.js";
 import type { ObjectRange, ObjectVersion } from "../byte-store.js";
 import type { AnswerHead } from "./exchange.js";
 
+/** Longest object that is read whole for a part of it, if a server ignores ranges. */
+export const MAX_WHOLE_BYTES = 64 * 2 ** 20;
+
 /** Length of an object, and which of its bytes an answer has. */
 export interface AnsweredBytes {
-  /** Undefined if the server does not announce it. */
+  /** Length of the body; undefined if the server does not announce it. */
   readonly byteLength: number | undefined;
   /** Undefined if the server does not announce it. */
   readonly objectByteLength: number | undefined;
+  /** Part of the body to keep; undefined for all of it. */
+  readonly kept?: { readonly offset: number; readonly byteLength: number };
 }
 
 /**
- * Finds out which bytes an answer of 200 or 206 has.
- * @throws ZpublishError `source-unreadable` if they are not the bytes that were asked for.
+ * Finds out which bytes an answer of 200 or 206 has: those asked for, fewer from the same place on, or the whole object.
+ * @throws ZpublishError `source-unreadable` if it has other bytes, or is a longer object than is read whole.
  */
 export function answeredBytes(
   head: AnswerHead,
@@ -25,10 +30,11 @@ export function answeredBytes(
   if (head.status === 200) {
     if (announced === undefined && head.header("transfer-encoding") === undefined)
       throw unreadable(label, "expected a Content-Length or chunked encoding, received neither");
+    const whole = { byteLength: announced, objectByteLength: announced };
     // The whole object is what was asked for, or the server does not know ranges.
-    if (range === undefined || isWhole(range, announced))
-      return { byteLength: announced, objectByteLength: announced };
-    throw unreadable(label, `expected ${describe(range)} (206), received the whole object (200)`);
+    if (range === undefined || announced === undefined || isWhole(range, announced)) return whole;
+    if (announced > MAX_WHOLE_BYTES) throw wholeError(label, range);
+    return { ...whole, kept: keptOf(range, announced) };
   }
   const found = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(head.header("content-range") ?? "");
   if (range === undefined || found === null)
@@ -36,9 +42,26 @@ export function answeredBytes(
   const [first, last, total] = found.slice(1).map(Number) as [number, number, number];
   const offset = "last" in range ? Math.max(0, total - range.last) : range.offset;
   const end = "last" in range ? total : Math.min(total, range.offset + range.byteLength);
-  if (first !== offset || last !== end - 1)
+  const isTail = "last" in range && last === end - 1 && first > offset;
+  if ((first !== offset && !isTail) || last < first || last >= end)
     throw unreadable(label, `expected bytes ${offset}-${end - 1} of ${total}, received ${first}-${last}`);
-  return { byteLength: last - first + 1, objectByteLength: total };
+  const answered = { byteLength: last - first + 1, objectByteLength: total };
+  // The beginning of a suffix is missing: all of it is asked for by its place.
+  return isTail ? { ...answered, kept: { offset: 0, byteLength: 0 } } : answered;
+}
+
+/** Returns the place of a range in a body that is the whole object. */
+function keptOf(range: ObjectRange, total: number): { readonly offset: number; readonly byteLength: number } {
+  return "last" in range ? { offset: total - range.last, byteLength: range.last } : range;
+}
+
+/** Returns the error for a server that ignores ranges of an object that is too long to be read whole. */
+export function wholeError(label: string, range: ObjectRange): ZpublishError {
+  const limit = `${MAX_WHOLE_BYTES / 2 ** 20} MiB`;
+  return unreadable(
+    label,
+    `expected ${describe(range)} (206), received the whole object (200), above ${limit}`,
+  );
 }
 
 /**
@@ -54,8 +77,7 @@ export function assertStoredBytes(head: AnswerHead, label: string): void {
     throw unreadable(label, "expected the stored bytes, received a page (HTML)");
 }
 
-function isWhole(range: ObjectRange, announced: number | undefined): boolean {
-  if (announced === undefined) return false;
+function isWhole(range: ObjectRange, announced: number): boolean {
   return "last" in range ? announced <= range.last : range.offset === 0 && announced === range.byteLength;
 }
 

@@ -29,12 +29,16 @@ export interface AnswerHead {
 /** An answer as it was received: all of it. */
 export interface Answer extends AnswerHead {
   readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Bytes that were received, also those that were not kept. */
+  readonly receivedByteLength: number;
 }
 
 /** Decision about the body of an answer, made from its head. */
 export interface BodyPlan {
   /** Exact number of bytes to receive; undefined if the server does not announce it. */
   readonly byteLength: number | undefined;
+  /** Part of a body of known length that is kept. Default: all of it. */
+  readonly kept?: { readonly offset: number; readonly byteLength: number } | undefined;
   /** Bound if the server does not announce the length. */
   readonly maxByteLength: number;
   /** Returns the error for a body beyond that. @param received Bytes so far */
@@ -82,6 +86,7 @@ export function exchange(request: ExchangeRequest, plan: (head: AnswerHead) => B
     let controller: Dispatcher.DispatchController | undefined;
     let head: AnswerHead | undefined;
     let sink: Sink | undefined;
+    let receivedByteLength = 0;
 
     /** Ends the exchange before the whole answer is there. */
     function end(reason: Error): void {
@@ -126,13 +131,16 @@ export function exchange(request: ExchangeRequest, plan: (head: AnswerHead) => B
                 : createErrorSink();
           });
         },
-        onResponseData: (_controller, part) => attempt(() => sink?.write(part)),
+        onResponseData(_controller, part) {
+          receivedByteLength += part.length;
+          attempt(() => sink?.write(part));
+        },
         onResponseEnd() {
           attempt(() => {
             if (sink === undefined) return;
             const bytes = sink.end();
             signal.removeEventListener("abort", onAbort);
-            resolve({ ...(head as AnswerHead), bytes });
+            resolve({ ...(head as AnswerHead), bytes, receivedByteLength });
           });
         },
         onResponseError: (_controller, error) => end(new ExchangeFailed(problemOf(error), { cause: error })),
@@ -163,15 +171,18 @@ interface Sink {
   end(): Uint8Array<ArrayBuffer>;
 }
 
-function createSink({ byteLength, allocate = allocateOwn, ...bounds }: BodyPlan): Sink {
+function createSink({ byteLength, kept, allocate = allocateOwn, ...bounds }: BodyPlan): Sink {
   if (byteLength === undefined) return createGrowingSink(bounds, allocate);
-  const bytes = allocate(byteLength);
+  const { offset, byteLength: keptByteLength } = kept ?? { offset: 0, byteLength };
+  const bytes = allocate(keptByteLength);
   let filled = 0;
   return {
     write(part) {
       if (filled + part.length > byteLength)
         throw new ExchangeFailed(`expected ${byteLength} bytes, received more`);
-      bytes.set(part, filled);
+      const start = Math.max(0, offset - filled);
+      const end = Math.min(part.length, offset + keptByteLength - filled);
+      if (start < end) bytes.set(part.subarray(start, end), filled + start - offset);
       filled += part.length;
     },
     end() {

@@ -1,17 +1,28 @@
 import { createLimiter } from "../../../collections/limiter.js";
 import { ZpublishError } from "../../../errors.js";
 import { assertStoredLength } from "../../../zarr/plan/max-stored-byte-length.js";
-import type { ByteStore, ObjectBytes, ObjectStat, ObjectVersion, ReadObjectOptions } from "../byte-store.js";
+import { allocateOwn } from "../../files/open-file.js";
+import type {
+  ByteStore,
+  ObjectBytes,
+  ObjectRange,
+  ObjectStat,
+  ObjectVersion,
+  ReadObjectOptions,
+} from "../byte-store.js";
+import { sliceOf } from "../resolve-range.js";
 import { statsOfStore } from "../store-stats.js";
 import {
   answeredBytes,
   assertStoredBytes,
   isTransient,
   lengthOf,
+  MAX_WHOLE_BYTES,
   rangeHeader,
   strongTag,
   unreadable,
   versionOfAnswer,
+  wholeError,
 } from "./answer-rules.js";
 import {
   type Answer,
@@ -30,6 +41,8 @@ const MAX_PER_STORE = 32;
 const MAX_RUNNING = 192;
 /** Longest object that is read at once. */
 const MAX_OBJECT_BYTES = 2 ** 31 - 1;
+/** Requests for one range of a server that answers with fewer bytes than it is asked for. */
+const MAX_PARTS = 1_024;
 
 /** Requests of the whole process. */
 const limiter = createLimiter({
@@ -119,7 +132,7 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
       });
       stats.seconds.observe((performance.now() - beganMs) / 1_000);
       stats.answers.set(answer.status, (stats.answers.get(answer.status) ?? 0) + 1);
-      stats.bytes += answer.bytes.length;
+      stats.bytes += answer.receivedByteLength;
       if (isTransient(answer.status))
         throw new Transient(reasonOf(answer), parseRetryAfter(answer.header("retry-after")));
       if (isRenewed || !rules.hasExpired?.(answer, headers)) return answer;
@@ -135,13 +148,43 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
     return refusalError(request, answer, location, reasonOf(answer));
   }
 
+  /** Reads what is asked for: with one request, unless the server answers with fewer bytes. */
   async function fetchObject(
     key: string,
     options: ReadObjectOptions,
     known?: ObjectVersion,
   ): Promise<ObjectBytes | "unchanged" | undefined> {
-    const { range, version, allocate, maxByteLength = MAX_OBJECT_BYTES } = options;
+    const { range, allocate = allocateOwn, signal } = options;
     if (range !== undefined && "offset" in range && range.byteLength === 0) return readNothing(key, options);
+    let memory: Uint8Array<ArrayBuffer> | undefined;
+    function allocateOnce(byteLength: number): Uint8Array<ArrayBuffer> {
+      if (memory?.length !== byteLength) memory = allocate(byteLength);
+      return memory;
+    }
+    const first = await fetchPart(key, { ...options, allocate: allocateOnce }, known);
+    if (first === undefined || first === "unchanged" || range === undefined || memory === undefined)
+      return first;
+    const { version, objectByteLength } = first;
+    const offset = "last" in range ? objectByteLength - memory.length : range.offset;
+    for (let filled = first.bytes.length, parts = 1; filled < memory.length; parts++) {
+      if (parts === MAX_PARTS)
+        throw unreadable(key, `expected ${memory.length} bytes, received ${filled} in ${parts} answers`);
+      const rest = memory.subarray(filled);
+      const asked = { offset: offset + filled, byteLength: rest.length };
+      const part = await fetchPart(key, { range: asked, version, signal, allocate: () => rest });
+      if (part === undefined || part === "unchanged") throw changed(key);
+      filled += part.bytes.length;
+    }
+    return { ...first, bytes: memory };
+  }
+
+  /** Sends one request. @returns The bytes asked for, or the first of them. Memory is allocated for all. */
+  async function fetchPart(
+    key: string,
+    options: ReadObjectOptions & { readonly allocate: (byteLength: number) => Uint8Array<ArrayBuffer> },
+    known?: ObjectVersion,
+  ): Promise<ObjectBytes | "unchanged" | undefined> {
+    const { range, version, allocate, maxByteLength = MAX_OBJECT_BYTES } = options;
     const url = rules.urlOf(key);
     const request: ObjectRequest = { ...options, method: "GET", key, url, ...(known && { known }) };
     let objectByteLength: number | undefined;
@@ -151,20 +194,25 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
       return received;
     };
     const answer = await answerTo(request, (head) => {
-      const announced = answeredBytes(head, range, key);
-      objectByteLength = announced.objectByteLength;
-      if (objectByteLength !== undefined) {
-        const { token } = assertVersion(head, objectByteLength);
-        assertHasRange(key, objectByteLength, range);
-        assertStoredLength(announced.byteLength ?? 0, maxByteLength, token, () => `'${key}'`);
-      }
-      const overlong = (received: number) => overlongError(key, maxByteLength, received);
-      return { byteLength: announced.byteLength, maxByteLength, overlong, allocate };
+      const { byteLength, kept, ...answered } = answeredBytes(head, range, key);
+      objectByteLength = answered.objectByteLength;
+      if (objectByteLength === undefined) return unannounced(key, options);
+      const { token } = assertVersion(head, objectByteLength);
+      assertHasRange(key, objectByteLength, range);
+      const wanted = wantedBytes(range, objectByteLength);
+      assertStoredLength(wanted, maxByteLength, token, () => `'${key}'`);
+      const allocateAll = (received: number) => {
+        const memory = allocate(wanted);
+        return received === wanted ? memory : memory.subarray(0, received);
+      };
+      return { ...unannounced(key, options), byteLength, kept, allocate: allocateAll };
     });
     if (answer.status === 200 || answer.status === 206) {
       const { bytes } = answer;
-      objectByteLength ??= bytes.length;
-      return { bytes, version: assertVersion(answer, objectByteLength), objectByteLength };
+      const found = assertVersion(answer, objectByteLength ?? bytes.length);
+      // The server ignores ranges, and did not say how long the object is.
+      if (objectByteLength === undefined && range !== undefined) return sliceOf(key, bytes, found, options);
+      return { bytes, version: found, objectByteLength: objectByteLength ?? bytes.length };
     }
     if (answer.status === 304 && known !== undefined) return "unchanged";
     if (rules.isMissing(answer)) return undefined;
@@ -223,6 +271,24 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
       throw refusalOf(request, answer);
     },
   };
+}
+
+/** Returns the number of bytes that a range asks for of an object that has them. */
+function wantedBytes(range: ObjectRange | undefined, objectByteLength: number): number {
+  if (range === undefined) return objectByteLength;
+  return "last" in range ? range.last : range.byteLength;
+}
+
+/** Returns the plan for a body whose length is not announced, which is the whole object. */
+function unannounced(
+  key: string,
+  { range, allocate, maxByteLength = MAX_OBJECT_BYTES }: ReadObjectOptions,
+): BodyPlan {
+  const byteLength = undefined;
+  if (range !== undefined)
+    return { byteLength, maxByteLength: MAX_WHOLE_BYTES, overlong: () => wholeError(key, range) };
+  const overlong = (received: number) => overlongError(key, maxByteLength, received);
+  return { byteLength, maxByteLength, overlong, allocate };
 }
 
 function conditionsOf({ range, version, known }: ObjectRequest): Record<string, string> {

@@ -56,11 +56,11 @@ const FAULTS: readonly (readonly [Fault, Expected])[] = [
   [{ html: true }, REFUSED],
   [{ gzip: true }, REFUSED],
   [{ gzip: true, chunked: true }, REFUSED],
-  [{ ignoreRange: true }, PARTS_REFUSED],
-  [
-    { ignoreRange: true, chunked: true },
-    { ...PARTS_REFUSED, stat: "refused" },
-  ],
+  [{ ignoreRange: true }, RIGHT],
+  [{ ignoreRange: true, chunked: true }, RIGHT],
+  [{ shortRange: { bytes: 1 } }, RIGHT],
+  [{ shortRange: { bytes: 2 }, chunked: true }, RIGHT],
+  [{ shortRange: { bytes: 2, from: "end" } }, { ...RIGHT, range: "refused", suffix: "refused again" }],
   [{ contentRange: "bytes 0-3/10" }, PARTS_REFUSED],
   [{ contentRange: "bytes 2-5/*" }, PARTS_REFUSED],
   [{ contentRange: "bytes */10" }, PARTS_REFUSED],
@@ -117,7 +117,83 @@ t.test("a fault never yields wrong bytes, nor absence, and is retried if that ma
   );
 });
 
+t.test(
+  "a server that answers a range with fewer bytes is asked for the rest of the same version",
+  async (t) => {
+    const origin = await startOrigin(t);
+    const store = openByteStore(origin.url, []);
+    const shortRange = { bytes: 2 };
+    const whole = { offset: 1, byteLength: 5 };
+    origin.setFault(() => ({ shortRange }));
+    const memory = new Uint8Array(5);
+    const found = await store.read("range", { range: whole, allocate: () => memory });
+    t.equal(found?.bytes, memory, "into the memory of its reader");
+    t.equal(Buffer.from(memory).toString(), "12345");
+    t.same(
+      origin.requests.map(({ headers }) => headers.range),
+      ["bytes=1-5", "bytes=3-5", "bytes=5-5"],
+    );
+    t.same(
+      origin.requests.map(({ headers }) => headers["if-match"]),
+      [undefined, found?.version.etag, found?.version.etag],
+    );
+    origin.setFault(({ before }) =>
+      before === 0 ? { shortRange: { ...shortRange, from: "end" } } : undefined,
+    );
+    t.equal(await ask(store, "suffix"), "789", "also if the beginning is missing");
+    for (const change of [{ etag: '"other"' }, { status: 404 }, { status: 412 }]) {
+      origin.resetCounts();
+      origin.setFault(({ before }) => (before === 0 ? { shortRange } : { shortRange, ...change }));
+      await t.rejects(
+        store.read("range", { range: whole }),
+        { code: "source-changed" },
+        JSON.stringify(change),
+      );
+    }
+    origin.put("long", new Uint8Array(5_000));
+    origin.setFault(() => ({ shortRange: { bytes: 1 } }));
+    setSourceTimeout(10_000);
+    t.teardown(() => setSourceTimeout(LIMIT_MS));
+    await t.rejects(store.read("long", { range: { last: 4_000 } }), {
+      code: "source-unreadable",
+      message: "'long': expected 4000 bytes, received 1024 in 1024 answers",
+    });
+  },
+);
+
+t.test("an object is read whole for a part of it, up to 64 MiB, if a server ignores ranges", async (t) => {
+  const origin = await startFaultyOrigin(t);
+  const store = openByteStore(origin.url, []);
+  setSourceTimeout(10_000);
+  t.teardown(() => setSourceTimeout(LIMIT_MS));
+  const longest = 64 * 2 ** 20;
+  const bytes = new Uint8Array(longest + 1).fill(1);
+  bytes.set(Buffer.from("here"), 40_000_000);
+  bytes.set(Buffer.from("end"), longest - 3);
+  origin.put("longest", bytes.subarray(0, longest));
+  origin.put("longer", bytes);
+  const here = { offset: 40_000_000, byteLength: 4 };
+  for (const chunked of [undefined, true] as const) {
+    origin.setFault(() => ({ ignoreRange: true, ...(chunked && { chunked }) }));
+    const found = await store.read("longest", { range: here, maxByteLength: 4 });
+    t.same([Buffer.from(found!.bytes).toString(), found!.objectByteLength], ["here", longest]);
+    const last = await store.read("longest", { range: { last: 3 } });
+    t.equal(Buffer.from(last!.bytes).toString(), "end");
+    await t.rejects(store.read("longest", { range: { offset: longest, byteLength: 1 } }), {
+      code: "corrupt-chunk",
+      message: `'longest': expected at least ${longest + 1} bytes, received ${longest}`,
+    });
+    await t.rejects(store.read("longer", { range: here }), {
+      code: "source-unreadable",
+      message:
+        "'longer': expected bytes 40000000-40000003 (206), received the whole object (200), above 64 MiB",
+    });
+  }
+});
+
 t.test("a fault that passes is not noticed", async (t) => {
+  setSourceTimeout(5_000);
+  t.teardown(() => setSourceTimeout(LIMIT_MS));
   const passing: Fault[] = [
     { status: 503, retryAfter: "0" },
     { status: 429 },
@@ -250,6 +326,8 @@ t.test("a reader that goes ends its request, also while it waits or pauses", asy
 });
 
 t.test("an origin that is gone is a failure", async (t) => {
+  setSourceTimeout(1_500);
+  t.teardown(() => setSourceTimeout(LIMIT_MS));
   const origin = await startOrigin(t);
   const store = openByteStore(origin.url, []);
   await origin.stop();
