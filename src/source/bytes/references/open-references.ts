@@ -22,7 +22,7 @@ const CHUNK_VALUE = /^(?:"base64:|\[\s*"[^"]*"\s*(?:,\s*\d+\s*,\s*\d+\s*)?\])/;
  * Opens kerchunk references in JSON, of version 0 or 1.
  * @param key Name of the reference file in `container`.
  * @throws ZpublishError `source-unreadable` if there is no such file; `invalid-metadata`; `unsupported` for a Zarr document in a
- * place that is not allowed, and for templates that are not understood.
+ * place that is not allowed, for `gen`, and for templates that are not `{{name}}`.
  */
 export async function openReferences(
   container: ByteStore,

@@ -2,10 +2,8 @@ import { ZpublishError } from "../../../errors.js";
 import type { CooperativeTask } from "../../../event-loop/cooperative-task.js";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../../../json/json-value.js";
 import { parseJson, parseJsonAround } from "../../../json/parse-json.js";
-import { generateReferences } from "./generate-references.js";
 import type { Reference } from "./reference-store.js";
 import { createReferenceTable, type ReferenceTable } from "./reference-table.js";
-import { compileTemplate, type TemplateScope, templateValue } from "./template.js";
 
 /** The references of a JSON document. */
 export interface ParsedReferences {
@@ -36,16 +34,12 @@ export function* parseReferences(text: string): CooperativeTask<ParsedReferences
     assertObject(yield* parseJsonAround(source, "refs", take));
     return { table, expand: expandIn(new Map()) };
   }
-  if (version !== 1) {
-    throw new ZpublishError(
-      "unsupported",
-      `expected references of version 0 or 1, received ${String(version)}`,
-    );
-  }
+  if (version !== 1) throw unsupported(`expected version 0 or 1, received ${String(version)}`);
   if (document.refs !== undefined) assertObject(document);
-  const scope = templatesOf(document);
-  yield* generateReferences(document.gen ?? [], scope, (key, reference) => table.set(key, reference));
-  const expand = expandIn(scope);
+  const { gen } = document;
+  if (gen !== undefined && !(isJsonArray(gen) && gen.length === 0))
+    throw unsupported("expected each reference under 'refs', received a rule for them under 'gen'");
+  const expand = expandIn(yield* templatesOf(document));
   for (const url of withTemplates) {
     expand(url);
     yield;
@@ -53,27 +47,56 @@ export function* parseReferences(text: string): CooperativeTask<ParsedReferences
   return { table, expand };
 }
 
-/**
- * Returns the function that fills in URLs. Without templates, braces are part of a URL, as in fsspec. A function of its own, so
- * that what it returns does not retain the text.
- */
-function expandIn(scope: TemplateScope): (url: string) => string {
-  return (url) => (scope.size > 0 && url.includes("{{") ? compileTemplate(url)(scope) : url);
-}
-
 function assertObject(document: JsonValue): void {
   if (!isJsonObject(document) || !isJsonObject(document.refs)) throw invalid("expected an object");
 }
 
-function templatesOf(document: JsonObject): TemplateScope {
+/** Characters of a URL with its templates filled in, and of a template. */
+const MAX_FILLED = 16_384;
+
+/** Reads the templates, of which each may name others that name none. */
+function* templatesOf(document: JsonObject): CooperativeTask<ReadonlyMap<string, string>> {
   const templates = document.templates ?? {};
   if (!isJsonObject(templates)) throw invalid("expected 'templates' to be an object");
-  return new Map(
-    Object.entries(templates).map(([name, value]) => {
-      if (typeof value !== "string") throw invalid(`expected the template '${name}' to be a text`);
-      return [name, templateValue(value)];
-    }),
-  );
+  const plain = new Map<string, string>();
+  const composed = new Map<string, string>();
+  for (const [name, value] of Object.entries(templates)) {
+    if (typeof value !== "string") throw invalid(`expected the template '${name}' to be a text`);
+    (value.includes("{{") ? composed : plain).set(name, value);
+  }
+  const filled = new Map(plain);
+  for (const [name, value] of composed) {
+    filled.set(name, fillIn(value, plain));
+    yield;
+  }
+  return filled;
+}
+
+/**
+ * Returns the function that fills in URLs. Without templates, braces are part of a URL, as in fsspec. A function of its own, so
+ * that what it returns does not retain the text.
+ */
+function expandIn(templates: ReadonlyMap<string, string>): (url: string) => string {
+  return (url) => (templates.size > 0 && url.includes("{{") ? fillIn(url, templates) : url);
+}
+
+/** Puts the texts of templates in place of `{{name}}`. @throws ZpublishError `unsupported` */
+function fillIn(text: string, templates: ReadonlyMap<string, string>): string {
+  const refused = (expected: string) =>
+    unsupported(`expected ${expected}, received '${text.replace(/\?.*$/s, "").slice(0, 200)}'`);
+  if (text.length > MAX_FILLED) throw refused(`at most ${MAX_FILLED} characters`);
+  if (/\{[%#]/.test(text)) throw refused("templates of the form {{name}}");
+  let filled = "";
+  for (const [index, part] of text.split(/\{\{(.*?)\}\}/s).entries()) {
+    const [, name] = index % 2 === 1 ? (/^\s*([A-Za-z_]\w*)\s*$/.exec(part) ?? []) : [];
+    if (name === undefined && (index % 2 === 1 || part.includes("{{")))
+      throw refused("templates of the form {{name}}, without arguments and arithmetic");
+    const value = name === undefined ? part : templates.get(name);
+    if (value === undefined) throw refused(`'${name}' among the templates that name no others`);
+    filled += value;
+    if (filled.length > MAX_FILLED) throw refused(`at most ${MAX_FILLED} characters once it is filled in`);
+  }
+  return filled;
 }
 
 const BASE64 = "base64:";
@@ -112,4 +135,8 @@ function isLength(value: JsonValue | undefined): value is number {
 /** Creates an error about the structure of references. */
 function invalid(problem: string): ZpublishError {
   return new ZpublishError("invalid-metadata", `references: ${problem}`);
+}
+
+function unsupported(problem: string): ZpublishError {
+  return new ZpublishError("unsupported", `references: ${problem}`);
 }
