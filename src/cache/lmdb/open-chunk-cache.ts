@@ -12,7 +12,7 @@ import {
   storeDirectoryOf,
   sweepAbandonedStores,
 } from "./cache-directory.js";
-import { hasCrashMarker, writeCrashMarker } from "./crash-marker.js";
+import { DEATHS_MAX, deathsInRow, type OpenMark, writeOpenMark } from "./crash-marker.js";
 import { createDiskChunkCache, type DiskChunkCache } from "./disk-chunk-cache.js";
 import { isUnusable, type LmdbStore, openLmdbStore } from "./lmdb-store.js";
 
@@ -29,7 +29,7 @@ export interface OpenChunkCacheOptions {
   readonly pendingMaxBytes?: number;
   /** Milliseconds between writes of scores and checks of the directory. Default 1,000; 0: never. */
   readonly flushIntervalMs?: number;
-  /** Milliseconds after which an open store counts as sound, even if this process dies. Default 60,000. */
+  /** Milliseconds after which an open store counts as sound, even if this process dies. Default 10,000. */
   readonly provenAfterMs?: number;
 }
 
@@ -43,8 +43,8 @@ export interface MaintainedChunkCache extends ChunkCache {
 
 const PENDING_MAX_BYTES = 16 * 1024 ** 2;
 const FLUSH_INTERVAL_MS = 1_000;
-const MARK_INTERVAL_MS = 60_000;
-const PROVEN_AFTER_MS = 60_000;
+const MARK_INTERVAL_MS = 10_000;
+const PROVEN_AFTER_MS = 10_000;
 /** Failures within an hour after which the cache stays off. */
 const REOPENINGS_MAX = 5;
 const REOPENINGS_PERIOD_MS = 3_600_000;
@@ -54,7 +54,7 @@ const OPEN_PAUSE_MS = 20;
 const DISK_RESERVE_BYTES = 16 * 1024 ** 2;
 
 /**
- * Opens the chunk cache in `directory`. A store is discarded if a process died with it, or LMDB refuses it. If no store can be
+ * Opens the chunk cache in `directory`. A store is discarded if two processes in a row died with it, or LMDB refuses it. If no store can be
  * opened, every get is a miss, and one warning is logged. Blocks while another process holds the write lock.
  */
 export async function openChunkCache(options: OpenChunkCacheOptions): Promise<ChunkCache> {
@@ -73,22 +73,22 @@ export async function openMaintainedChunkCache(
   let reopenings: number[] = [];
   let reopening: Promise<void> | undefined;
   let maintaining: Promise<void> | undefined;
-  let removeMarker = async () => {};
+  let mark: OpenMark | undefined;
   let openedAt = 0;
   let markedAt = Date.now();
   let isClosed = false;
   let isOff = false;
 
   /**
-   * Opens the store, or a new one if a process died with it or LMDB refuses it. Tries again if another process discards it
+   * Opens the store, or a new one if processes died with it or LMDB refuses it. Tries again if another process discards it
    * meanwhile.
    */
   async function openStore(): Promise<LmdbStore> {
     for (let attempt = 1; ; attempt++) {
       const found = await identityOfStore(storeDirectory);
       try {
-        if (await hasCrashMarker(storeDirectory)) {
-          log.warn("chunk cache: a process died soon after it had opened it; it starts over");
+        if ((await deathsInRow(storeDirectory)) >= DEATHS_MAX) {
+          log.warn("chunk cache: two processes in a row died soon after they had opened it; it starts over");
           await discardStore(directory, storeDirectory, found);
         }
         return await openMarked();
@@ -105,8 +105,8 @@ export async function openMaintainedChunkCache(
 
   async function openMarked(): Promise<LmdbStore> {
     await prepareStoreDirectory(storeDirectory);
-    await removeMarker();
-    removeMarker = await writeCrashMarker(storeDirectory);
+    await mark?.remove();
+    mark = await writeOpenMark(storeDirectory, await deathsInRow(storeDirectory));
     openedAt = performance.now();
     const opened = openLmdbStore(storeDirectory, { maxBytes, stamp });
     identity = await identityOfStore(storeDirectory);
@@ -123,6 +123,7 @@ export async function openMaintainedChunkCache(
         `chunk cache: ${reason}; it has been opened ${REOPENINGS_MAX} times within an hour and stays off now`,
       );
       detached?.close().catch(() => {});
+      await mark?.remove();
       return;
     }
     log.warn(`chunk cache: ${reason}; it starts over`);
@@ -134,6 +135,7 @@ export async function openMaintainedChunkCache(
     } catch (error) {
       isOff = true;
       log.warn(`chunk cache: it cannot be opened again and stays off: ${messageOf(error)}`);
+      await mark?.remove();
     }
     // Only now, because requests of the iteration that found it broken may have held views. Not awaited, because it may hang.
     detached?.close().catch(() => {});
@@ -166,7 +168,7 @@ export async function openMaintainedChunkCache(
     cache.attach(await openStore());
   } catch (error) {
     log.warn(`chunk cache: ${directory} cannot be used, every chunk will be made again: ${messageOf(error)}`);
-    await removeMarker();
+    await mark?.remove();
     return undefined;
   }
 
@@ -177,9 +179,10 @@ export async function openMaintainedChunkCache(
       return reopening;
     }
     await cache.flush();
-    if (performance.now() - openedAt >= provenAfterMs) await removeMarker();
-    if (Date.now() - markedAt < MARK_INTERVAL_MS) return;
+    const isSound = performance.now() - openedAt >= provenAfterMs;
+    if (isSound === mark?.isSound && Date.now() - markedAt < MARK_INTERVAL_MS) return;
     markedAt = Date.now();
+    await mark?.renew(isSound);
     await markInUse(storeDirectory).catch(() => {});
     await sweepAbandonedStores(directory, storeDirectory);
   }
@@ -217,7 +220,9 @@ export async function openMaintainedChunkCache(
       await maintaining;
       await reopening;
       await cache.close();
-      await removeMarker();
+      // The store has worked until an orderly end: deaths before do not count.
+      if (!isOff) await mark?.renew(true);
+      await mark?.remove();
     },
   };
 }

@@ -76,29 +76,43 @@ async function startEndless(directory: string) {
 
 const readAll = (directory: string) => reportOf(startCacheProcess(directory, 12 * MIB, "read", 0, 200));
 
-t.test("a process that is killed soon after it opened the cache costs it", async (t) => {
+t.test("two processes in a row that are killed soon after they opened the cache cost it", async (t) => {
   const directory = t.testdir();
   await reportOf(startCacheProcess(directory, 12 * MIB, "write", 0, 100));
-  t.equal((await readAll(directory)).report?.hits, 100, "an orderly end leaves no marker");
-  await (await startEndless(directory)).kill();
+  const killed = async () => (await startEndless(directory)).kill();
+  await killed();
+  t.match(await readAll(directory), { stderr: "", report: { hits: 100, wrong: 0 } }, "one death is none");
+  await killed();
+  t.match(await readAll(directory), { stderr: "", report: { hits: 100 } }, "an orderly end was in between");
+  const together = await Promise.all([startEndless(directory), startEndless(directory)]);
+  await Promise.all(together.map(({ kill }) => kill()));
+  await killed();
   const next = await readAll(directory);
   t.match(next, { signal: null, report: { hits: 0, wrong: 0, stats: { errors: 0 } } }, next.stderr);
-  t.match(next.stderr, /a process died soon after it had opened it; it starts over/);
+  t.match(next.stderr, /two processes in a row died soon after they had opened it; it starts over/);
   t.equal((await readAll(directory)).stderr, "", "logged once");
 });
 
-t.test(
-  "a live process's marker costs nothing, and the process continues when another one dies",
-  async (t) => {
-    const directory = t.testdir();
-    await reportOf(startCacheProcess(directory, 12 * MIB, "write", 0, 100));
-    const live = await startEndless(directory);
-    const beside = await readAll(directory);
-    t.match(beside, { signal: null, stderr: "", report: { hits: 100, wrong: 0, stats: { errors: 0 } } });
-    await (await startEndless(directory)).kill();
-    const [[said], next] = await Promise.all([once(live.stderr, "data"), readAll(directory)]);
-    t.match(next.stderr, /died soon after/);
-    t.match(String(said), /its directory was removed or replaced; it starts over/);
-    t.match(await live.kill(), { signal: "SIGKILL" });
-  },
-);
+t.test("processes that are killed together soon after they opened the cache cost nothing", async (t) => {
+  const directory = t.testdir();
+  await reportOf(startCacheProcess(directory, 12 * MIB, "write", 0, 100));
+  const together = await Promise.all([1, 2, 3].map(() => startEndless(directory)));
+  await Promise.all(together.map(({ kill }) => kill()));
+  t.match(await readAll(directory), { signal: null, stderr: "", report: { hits: 100, wrong: 0 } });
+});
+
+t.test("processes that are killed beside a living one cost nothing", async (t) => {
+  const directory = t.testdir();
+  await reportOf(startCacheProcess(directory, 12 * MIB, "write", 0, 100));
+  const live = await startEndless(directory);
+  let said = "";
+  live.stderr.on("data", (text: Buffer) => {
+    said += text;
+  });
+  for (let i = 0; i < 3; i++) await (await startEndless(directory)).kill();
+  t.match(await readAll(directory), { signal: null, stderr: "", report: { hits: 100, wrong: 0 } });
+  await (await startEndless(directory)).kill();
+  t.match(await live.kill(), { signal: "SIGKILL" });
+  t.equal(said, "");
+  t.match(await readAll(directory), { signal: null, stderr: "", report: { hits: 100, wrong: 0 } });
+});
