@@ -61,6 +61,7 @@ export function createInstance(options: InstanceOptions): SimulatedInstance {
       hasRoomFor: async () => true,
       onBroken: fail,
       onFailedWrite: fail,
+      onWritten() {},
     });
   }
 

@@ -44,6 +44,8 @@ export interface ChunkCacheStats {
   readonly entries: number;
   /** True while every get is a miss: there is no cache, it could not be opened, or it broke and is not open again yet. */
   readonly isOff: boolean;
+  /** True since a write failed, as on a full disk, until one succeeds. Chunks that are cached are still found. */
+  readonly isWriteFailing: boolean;
 }
 
 /** A chunk that the cache writes from the caller's memory, without a copy. */
@@ -67,6 +69,7 @@ const EMPTY: ChunkCacheStats = Object.freeze({
   maxBytes: 0,
   entries: 0,
   isOff: true,
+  isWriteFailing: false,
 });
 
 /** Creates a cache without chunks, for `--no-cache` and if no cache can be opened. */

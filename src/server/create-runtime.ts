@@ -110,7 +110,7 @@ export function createRuntime(
   const readiness = createReadiness({
     // A server without chunks needs no worker.
     pool: () => (chunks.made === undefined ? undefined : pool()),
-    cacheState: () => (cache === undefined ? "none" : cache.stats.isOff ? "off" : "ok"),
+    cacheState: () => (cache === undefined ? "none" : stateOf(cache.stats)),
     log,
   });
 
@@ -215,4 +215,9 @@ function once<T extends object>(make: () => T): { (): T; readonly made: T | unde
     return made;
   };
   return Object.defineProperty(get, "made", { get: () => made }) as ReturnType<typeof once<T>>;
+}
+
+function stateOf({ isOff, isWriteFailing }: ChunkCacheStats): string {
+  if (isOff) return "off";
+  return isWriteFailing ? "not writing" : "ok";
 }

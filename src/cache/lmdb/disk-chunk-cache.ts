@@ -43,7 +43,7 @@ interface AttachedStore {
 const MAX_VERIFIED = 131_072;
 const CLOSE_DEADLINE_MS = 5_000;
 /** Milliseconds until the same failure of writing is logged again: a disk that is nearly full fails and works by turns. */
-const REPEAT_WARNING_MS = 3_600_000;
+const REPEAT_WARNING_MS = 600_000;
 
 /** Creates a cache without a store. Opening, recovery and timers are in `open-chunk-cache`. */
 export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkCache {
@@ -53,6 +53,9 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
   const verified = createRecentMap<number>(MAX_VERIFIED);
   const counts = { hits: 0, misses: 0, puts: 0, drops: 0, evictions: 0, errors: 0 };
   let attached: AttachedStore | undefined;
+  let isWriteFailing = false;
+  /** Warning that writing fails, until the log says that it works again. */
+  let warning: string | undefined;
   let lastWarning = { text: "", at: Number.NEGATIVE_INFINITY };
 
   function fail(reason: string): void {
@@ -61,11 +64,20 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
   }
 
   function warnOfWriting(problem: string): void {
+    isWriteFailing = true;
     const text = `chunk cache: writing failed: ${problem}`;
-    const now = performance.now();
-    if (text === lastWarning.text && now - lastWarning.at < REPEAT_WARNING_MS) return;
+    const now = Date.now();
+    if (text === warning || (text === lastWarning.text && now - lastWarning.at < REPEAT_WARNING_MS)) return;
+    warning = text;
     lastWarning = { text, at: now };
     log.warn(text);
+  }
+
+  function noteWritten(): void {
+    isWriteFailing = false;
+    if (warning === undefined) return;
+    warning = undefined;
+    log.warn("chunk cache: writing works again");
   }
 
   /** Looks a chunk up. Its checksum is verified at the first read of each put. */
@@ -147,7 +159,14 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
 
     get stats(): ChunkCacheStats {
       const { usedBytes = 0, entries = 0 } = attached?.writer.usage ?? {};
-      return { ...counts, byteLength: usedBytes, maxBytes, entries, isOff: attached === undefined };
+      return {
+        ...counts,
+        byteLength: usedBytes,
+        maxBytes,
+        entries,
+        isOff: attached === undefined,
+        isWriteFailing,
+      };
     },
 
     attach(store) {
@@ -157,8 +176,10 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
       const writer = createStoreWriter(store, {
         ...{ policy, limits, pendingMaxBytes, counts, hasRoomFor, onBroken },
         onFailedWrite: warnOfWriting,
+        onWritten: noteWritten,
       });
       attached = { store, policy, writer };
+      isWriteFailing = false;
     },
 
     detach() {

@@ -4,7 +4,7 @@ import { type CacheKey, idOf } from "../cache-key.js";
 import type { ChunkCacheStats, ReleasableChunk } from "../chunk-cache.js";
 import { bytesOnDisk, type CacheLimits, entriesWhenFull } from "../policy/cache-limits.js";
 import type { CachePolicy } from "../policy/cache-policy.js";
-import { isUnusable, type LmdbStore, type StorePut, type StoreUsage } from "./lmdb-store.js";
+import { isUnusable, type LmdbStore, type StoreBatch, type StorePut, type StoreUsage } from "./lmdb-store.js";
 import { packInPlace, packStoredValue, STORED_HEADER_BYTES } from "./stored-value.js";
 
 /** Writes into one store in the background: chunks in batches, with the evictions that make room for them, and scores. */
@@ -39,6 +39,8 @@ export interface StoreWriterOptions {
   onBroken(reason: string): void;
   /** Called when a write failed that may succeed later, on a disk that has room again. */
   onFailedWrite(problem: string): void;
+  /** Called after each write that succeeded. */
+  onWritten(): void;
 }
 
 /** A put that is not written yet. */
@@ -147,8 +149,13 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
     }
   }
 
+  async function write(batch: StoreBatch): Promise<void> {
+    await withDeadline(store.write(batch), WRITE_DEADLINE_MS);
+    if (!isStopped) options.onWritten();
+  }
+
   async function writeBatch(puts: PendingPut[], removes: Uint8Array[]): Promise<void> {
-    await withDeadline(store.write({ puts, removes, scores: [], clock: undefined }), WRITE_DEADLINE_MS);
+    await write({ puts, removes, scores: [], clock: undefined });
     if (isStopped) return;
     counts.puts += puts.length;
     counts.evictions += removes.length;
@@ -213,7 +220,7 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
         const { clock, changed } = policy.endPeriod(before, entriesWhenFull(limits, usage));
         // While there is room nothing is evicted, so the clock can wait.
         if (changed.length === 0 && clock - before < CLOCK_STEP_MIN) return;
-        await withDeadline(store.write({ puts: [], removes: [], scores: changed, clock }), WRITE_DEADLINE_MS);
+        await write({ puts: [], removes: [], scores: changed, clock });
       } catch (error) {
         failWriting(error);
       }

@@ -2,9 +2,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { pino } from "pino";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../bench/random.js";
 import { cacheStamp } from "../../../src/cache/lmdb/cache-directory.js";
@@ -12,6 +10,7 @@ import { openLmdbStore } from "../../../src/cache/lmdb/lmdb-store.js";
 import { openChunkCache, openMaintainedChunkCache } from "../../../src/cache/lmdb/open-chunk-cache.js";
 import { packStoredValue } from "../../../src/cache/lmdb/stored-value.js";
 import { chunkOf, keyOf, reportOf, startCacheProcess, VERSION } from "./cache-process.js";
+import { createTestLog } from "./test-log.js";
 
 const MAX_BYTES = 16 * 1024 ** 2;
 const CHUNKS = 120;
@@ -38,18 +37,6 @@ function whyNoMount(): string | false {
 }
 
 const NO_MOUNT = whyNoMount();
-
-/** Creates a log with its lines. */
-function createTestLog() {
-  const lines: string[] = [];
-  const stream = new Writable({
-    write(line: Buffer, _, done) {
-      lines.push(JSON.parse(line.toString()).msg);
-      done();
-    },
-  });
-  return { log: pino({ level: "warn" }, stream), lines };
-}
 
 function optionsFor(directory: string) {
   const { log, lines } = createTestLog();

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -51,6 +51,8 @@ interface Served {
   askAll(): Promise<number>;
   /** Lines about the cache in the log of the program. */
   said(): string[];
+  /** Answer of /readyz. */
+  readiness(): Promise<unknown>;
   /** Path of the file with the chunks. */
   dataFile(): string;
 }
@@ -89,6 +91,7 @@ async function serve(t: Test, cacheDir?: string, args: readonly string[] = []): 
         .split("\n")
         .filter((line) => line.includes("chunk cache"))
         .map((line) => (JSON.parse(line) as { msg: string }).msg),
+    readiness: async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).json(),
     dataFile() {
       const store = readdirSync(cache).find((name) => /chunks-[0-9a-f]+$/.test(name)) as string;
       return join(cache, store, "data.mdb");
@@ -111,11 +114,18 @@ t.test("a cache whose directory is removed under load starts over, and logs it o
   t.ok(readFileSync(served.dataFile()).length > 0);
 });
 
-t.test("on a full disk all is served, and it is logged once", { skip }, async (t) => {
-  const served = await serve(t, mountDisk(t, "size=4m"));
+t.test("on a full disk all is served, and it is logged when that begins and ends", { skip }, async (t) => {
+  const disk = mountDisk(t, "size=20m");
+  writeFileSync(join(disk, "other"), Buffer.alloc(16 * 1024 ** 2));
+  const served = await serve(t, disk);
   for (let i = 0; i < 4; i++) await served.askAll();
   t.match(served.said(), [/writing failed: no space left/]);
   t.equal(served.said().length, 1);
+  t.match(await served.readiness(), { ready: true, checks: { cache: "not writing" } });
+  rmSync(join(disk, "other"));
+  while (served.said().length === 1) await sleep(500).then(() => served.askAll());
+  t.same(served.said().slice(1), ["chunk cache: writing works again"]);
+  t.match(await served.readiness(), { ready: true, checks: { cache: "ok" } });
 });
 
 t.test("on a read-only disk all is served, and it is logged once", { skip }, async (t) => {

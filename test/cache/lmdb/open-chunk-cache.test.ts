@@ -12,6 +12,7 @@ import {
 } from "../../../src/cache/lmdb/open-chunk-cache.js";
 import { createLog } from "../../../src/observe/log.js";
 import { chunkOf, keyOf } from "./cache-process.js";
+import { createTestLog } from "./test-log.js";
 
 const log = createLog("silent");
 const MIB = 1024 ** 2;
@@ -177,6 +178,39 @@ t.test(
     t.ok(cache.stats.errors > 0);
   },
 );
+
+t.test("writing that fails is one line and a state, and so is writing that works again", async (t) => {
+  let hasRoom = false;
+  const { log, lines } = createTestLog();
+  const cache = createDiskChunkCache({
+    ...{ maxBytes: 4 * MIB, pendingMaxBytes: 100_000, log },
+    hasRoomFor: async () => hasRoom,
+    onBroken: (reason) => t.fail(reason),
+  });
+  cache.attach(openLmdbStore(t.testdir(), { maxBytes: 4 * MIB, stamp: "1" }));
+  t.teardown(() => cache.close());
+  const { now } = Date;
+  let later = 0;
+  t.intercept(Date, "now", { value: () => now() + later });
+  const put = (n: number) => {
+    later += 11_000;
+    return cache.putAndWait(keyOf(n), chunkOf(n));
+  };
+  t.equal(cache.stats.isWriteFailing, false);
+  t.equal(await put(1), false);
+  t.equal(await put(2), false);
+  t.equal(cache.stats.isWriteFailing, true);
+  t.same(lines, ["chunk cache: writing failed: no space left on device"]);
+  hasRoom = true;
+  t.equal(await put(3), true);
+  t.equal(await put(4), true);
+  t.equal(cache.stats.isWriteFailing, false);
+  t.same(lines.slice(1), ["chunk cache: writing works again"]);
+  hasRoom = false;
+  t.equal(await put(5), false);
+  t.equal(lines.length, 2, "a disk that is nearly full is logged once in ten minutes");
+  t.equal(cache.stats.isWriteFailing, true);
+});
 
 t.test("a full cache takes a chunk that is put and waited for, in the place of another", async (t) => {
   const cache = await open(t, t.testdir());
