@@ -87,6 +87,7 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
       const received = await receive();
       if (isClosed) return;
       const counts = isDue;
+      const { ids } = listed;
       isDue = false;
       if ((counts && listed.missed.length > 0) || !(await isAsBefore(received))) {
         invalid.begin();
@@ -99,7 +100,7 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
       }
       if (failure !== undefined) log.info({ provider: name }, "datasets can be listed again");
       failure = undefined;
-      if (!hasAnswered) {
+      if (!hasAnswered || listed.ids !== ids) {
         const seconds = Math.round(performance.now() - beganMs) / 1_000;
         log.info({ provider: name, datasets: listed.ids.length, seconds }, "datasets listed");
       }

@@ -49,11 +49,12 @@ export async function checkFiles(
     const ageMs = Date.now() - modifiedMs;
     if (counted !== undefined && (!withVersions || counted.version === record)) keep(counted);
     // A time in the future is of another clock, and tells nothing.
-    else if (ageMs > STILL_MS || before.waiting.get(path)?.record === record) {
+    // There is nothing to wait for when a file is new: if it does not open yet, it is tried again.
+    else if (counted === undefined || ageMs > STILL_MS || before.waiting.get(path)?.record === record) {
       keep(withVersions ? { path, isStore, version: record } : { path, isStore });
     } else {
       waiting.set(path, { isStore, record });
-      if (counted !== undefined) keep(counted);
+      keep(counted);
     }
   }
 

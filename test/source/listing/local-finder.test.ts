@@ -90,27 +90,19 @@ t.test("a folder whose time is put back is listed again", async (t) => {
   }
 });
 
-t.test("a file counts when it has stood still", async (t) => {
+t.test("a file counts when it is there, whatever its time", async (t) => {
   const root = await makeDirectory(t);
-  const path = join(root, "new.nc");
   await writeFiles(root, { "old.nc": "" });
-  await writeFile(path, "a");
+  await writeFile(join(root, "new.nc"), "a");
   const finder = createFileFinder({ root });
-  t.same(await look(finder), ["old.nc"]);
-  await writeFile(path, "ab");
-  t.same(await look(finder), ["old.nc"], "it has grown");
   t.same(await look(finder), ["new.nc", "old.nc"]);
-  await writeFile(path, "abc");
-  t.same(await look(finder), ["new.nc", "old.nc"], "what counts once counts until it goes");
-
   const future = Date.now() / 1000 + 3600;
   await writeFiles(root, { "future.nc": "" });
   await utimes(join(root, "future.nc"), future, future);
-  t.notOk((await look(finder)).includes("future.nc"));
-  t.ok((await look(finder)).includes("future.nc"));
+  t.same(await look(finder), ["future.nc", "new.nc", "old.nc"]);
 });
 
-t.test("a store counts when its root document is there and has stood still", async (t) => {
+t.test("a store counts when its root document is there", async (t) => {
   const root = await makeDirectory(t);
   await mkdir(join(root, "a.zarr"));
   const finder = createFileFinder({ root });
@@ -121,7 +113,6 @@ t.test("a store counts when its root document is there and has stood still", asy
   ]);
   t.equal(await finder.look(), waiting);
   await writeFile(join(root, "a.zarr/zarr.json"), "{");
-  t.same(await finder.look(), { files: [], problems: [] });
   t.same(await look(finder), ["a.zarr"]);
 });
 
