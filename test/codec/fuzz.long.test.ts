@@ -49,6 +49,7 @@ const FUZZED: CodecSpec[] = [
   { id: "hdf5-bits", size: 2, precision: 11, offset: 3, signed: true, endian: "little" },
   { id: "pad", byteLength: 6000 },
   ...["null-terminated", "space-padded"].map((padding) => ({ id: "hdf5-text", itemSize: 5, padding })),
+  { id: "hdf5-text", itemSize: 5, padding: "null-padded", charset: "utf-8" },
   {
     id: "repack",
     itemSize: 12,

@@ -10,7 +10,7 @@ const SIGNATURE = Buffer.from("\x89HDF\r\n\x1a\n", "latin1");
 /** HDF5, and NetCDF-4, which is HDF5 with conventions about dimensions. */
 export const hdf5Format: FileFormat = {
   id: "hdf5",
-  revision: 1,
+  revision: 2,
   recognizes: hasSuperblock,
   readIndex: async (file) => mapFile(file, await readHdf5(file)),
   makeChunk: (file, recipe, chunkCoords) => makeTextChunk(file, recipe as TextRecipe, chunkCoords),

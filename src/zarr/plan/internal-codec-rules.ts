@@ -19,8 +19,11 @@ export const INTERNAL_RULES: Readonly<Record<string, CodecRule>> = {
   "hdf5-fletcher32": decodedOnly("hdf5-fletcher32", (_codec, byteLength) => byteLength + 4),
   "hdf5-lz4": decodedOnly("hdf5-lz4", () => null),
   "hdf5-shuffle": decodedOnly("hdf5-shuffle", (_codec, byteLength) => byteLength),
+  /** Strings of a fixed length, of `itemSize` bytes. With the `charset` `utf-8` they are decoded to four bytes per character. */
   "hdf5-text": {
-    ...decodedOnly("hdf5-text", (_codec, byteLength) => byteLength),
+    ...decodedOnly("hdf5-text", ({ charset }, byteLength) =>
+      charset === "utf-8" ? byteLength / 4 : byteLength,
+    ),
     encodedItemSize: (codec) => Number(codec.itemSize),
   },
   lzf: decodedOnly("lzf", () => null),

@@ -84,6 +84,21 @@ t.test("every array of an unlimited dimension has the length of the longest", as
   ]);
 });
 
+t.test("strings of a fixed length are text if they are UTF-8, else bytes", async (t) => {
+  const index = await readIndex("h5_fixed_texts_latest.h5");
+  t.same(
+    listArrays(index).map((line) => line.replace(/ \w+=\d+$/, "")),
+    [
+      ...['/bytes3 "|S3"', '/chunked "|S3"', '/spaced "|S4"', '/terminated "|S4"', '/utf8 "<U9"'],
+      ...['/utf8_deflated "<U9"', '/utf8_letters "|S1"', '/utf8_marked "<U9"', '/utf8_spaced "<U4"'],
+      ...['/utf8_terminated "<U4"', '/utf8_unwritten "<U9"'],
+    ],
+  );
+  const arrays = new Map(index.groups[0]?.arrays.map((array) => [array.name, array]));
+  t.same(arrays.get("utf8")?.attrs, { text: "Genève", texts: ["Zürich", "", "日𝄞"] });
+  t.match(arrays.get("utf8_marked"), { attrs: {}, fill: { served: "é", absentIsServed: true } });
+});
+
 t.test("what is not served is refused by name, the rest is served", async (t) => {
   const index = await readIndex("h5_refused_latest.h5");
   t.same(listArrays(index), ['/v "<i8" phony_dim_0=3']);
@@ -155,6 +170,21 @@ t.test("values are served", async (t) => {
     grown: Array(9).fill(1),
     "b/c/line": [0, 0, 0, 0],
   });
+  t.same(
+    await read(
+      ...(["h5_fixed_texts_latest.h5", "utf8", "utf8_deflated", "utf8_marked", "utf8_unwritten"] as const),
+      ...["utf8_terminated", "utf8_spaced"],
+    ),
+    {
+      utf8: ["Zürich", "", "日𝄞"],
+      utf8_deflated: ["Zürich", "", "日𝄞"],
+      utf8_marked: ["é", "ü", "é", "é"],
+      utf8_unwritten: ["é", "é"],
+      utf8_terminated: ["ab", "a  ", "    "],
+      utf8_spaced: ["abc", "a  ", ""],
+    },
+    "strings of a fixed length in UTF-8 are decoded",
+  );
   const types = `${url}/datasets/d${names.indexOf("h5_types_latest.h5.gz")}/zarr`;
   const padded = new DataView(await (await fetch(`${types}/padded/0`)).arrayBuffer());
   // Packed: a byte, two pairs of int16 and float64, three letters.

@@ -59,7 +59,7 @@ function encodeMark(value: JsonValue, type: DataType): Uint8Array | undefined {
     return item;
   }
   // Texts stand for NaN and infinities in a fill value, but an attribute that is a text is no number.
-  if (type.kind === "V" || typeof value === "string") return undefined;
+  if (type.kind === "V" || (typeof value === "string") !== (type.kind === "U")) return undefined;
   const number = typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
   try {
     const item = encodeFillItem(number, type);

@@ -43,6 +43,7 @@ export function mapType(type: Hdf5Type): MappedType {
   if (type.kind === "vlen-string") {
     return { dtype: "|O", itemSize: 0, storedSize: type.size, codecs: [], isText: true, flags: {} };
   }
+  if (type.kind === "string" && type.charset === "utf-8" && type.size > 1) return mapUtf8(type);
   const { dtype, pieces } = mapPlain(type, false);
   const itemSize = byteLengthOf(pieces);
   const [first] = pieces;
@@ -56,6 +57,15 @@ export function mapType(type: Hdf5Type): MappedType {
     isText: false,
     flags: type.kind === "enum" && dtype !== "|b1" ? flagsOf(type.members) : {},
   };
+}
+
+/**
+ * Maps strings of a fixed length in UTF-8 to numpy's `<U`, as netCDF4 reads them. A single byte is a character of netCDF, which both
+ * engines of xarray read as bytes.
+ */
+function mapUtf8({ size, padding, charset }: Extract<Hdf5Type, { kind: "string" }>): MappedType {
+  const codecs = [{ id: "hdf5-text", itemSize: size, padding, charset }];
+  return { dtype: `<U${size}`, itemSize: 4 * size, storedSize: size, codecs, isText: false, flags: {} };
 }
 
 /** Codec of strings whose padding is not that of numpy; none for other types. */

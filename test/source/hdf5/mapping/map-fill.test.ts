@@ -47,6 +47,8 @@ t.test("a _FillValue that the type cannot hold stays an attribute", async (t) =>
     [INT16, "7"],
     [FLOAT32, 0.1],
     [FLOAT32, "NaN"],
+    [parseDataType("<U1"), "ab"],
+    [parseDataType("<U1"), 0],
     [parseDataType("|S1"), "ab"],
     [parseDataType([["a", "<i4"]]), [1]],
   ] as const) {
@@ -63,6 +65,7 @@ t.test("a NaN marks nothing among integers, and is no attribute", async (t) => {
 
 t.test("bytes and texts are marks, too", async (t) => {
   t.equal(mapFill(parseDataType("|S1"), null, "z", true).fill.served, "eg==");
+  t.equal(mapFill(parseDataType("<U2"), null, "zü", true).fill.served, "zü");
   const { fill } = mapFill(parseDataType("|O"), textItem(""), "none", false);
   t.same(fill, { served: "none", item: textItem("none"), absentIsServed: true });
 });
