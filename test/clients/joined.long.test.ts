@@ -20,7 +20,7 @@ type Cases = Readonly<Record<string, Case>>;
 const REFUSED: Readonly<Record<string, readonly string[]>> = { bounds: ["rare"] };
 
 /** Cases that are served in other chunks as well, and in what chunks. */
-const RECHUNKED = ["bounds", "months", "packed", "runs", "stores", "updates", "wide"];
+const RECHUNKED = ["bounds", "integers", "months", "packed", "runs", "stores", "updates", "wide"];
 const ENCODING = {
   encoding: { compressor: { id: "zstd", level: 1 } },
   variables: { t2m: { chunks: { time: 11, lat: 3 } } },

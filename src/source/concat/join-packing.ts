@@ -36,7 +36,7 @@ const OF_PACKING: ReadonlySet<string> = new Set([
  * heaviest form stays. If packing differs, or an integer meets a float, all become floats. Integers of several widths become the widest.
  * @param forms That of the first part first. Their units are the same.
  * @param heaviest Index of the form that most steps have.
- * @throws ZpublishError `invalid-metadata`, naming two parts, if there is no type that has all values exactly
+ * @throws ZpublishError `invalid-metadata`, naming two parts, if items are no numbers, or no type has all values of those that are not packed
  */
 export function joinForms(forms: readonly PartForm[], heaviest: number): JoinedForm {
   const first = forms[0] as PartForm;
@@ -63,9 +63,13 @@ export function joinForms(forms: readonly PartForm[], heaviest: number): JoinedF
     const fill = { served: null, item: null, absentIsServed: true };
     return { dataType, attrs, fill, conversions, change: `served as ${dataType.numpyStr}` };
   }
+  // Where some integers are packed, those of more than 53 bits are rounded, as xarray rounds them.
+  const isPacked = forms.some(
+    ({ stored }, form) => stored.dataType.kind !== "f" && decoded[form]?.[0] === "f",
+  );
+  if (!isPacked && decoded.some((type) => type === "i8" || type === "u8")) throw formError(first, odd);
   // Integers of more than 24 bits are no floats of 32 bits.
-  const isWide = decoded.some((type) => type === "f8" || type === "i4" || type === "u4");
-  if (decoded.some((type) => type === "i8" || type === "u8")) throw formError(first, odd);
+  const isWide = decoded.some((type) => type === "f8" || /^[iu][48]$/.test(type as string));
   const dataType = parseDataType(isWide ? "<f8" : "<f4");
   const item = encodeFillItem("NaN", dataType);
   return {
@@ -102,7 +106,7 @@ function isNumber({ kind }: DataType): boolean {
 
 /**
  * Returns the type to which xarray decodes items (`_choose_float_dtype`, after marks of missing values have made floats of integers):
- * `f4`, `f8`, or the integers' own, such as `i2`. Undefined if it is none of these, or does not have all stored values.
+ * `f4`, `f8`, or the integers' own, such as `i2`. Undefined if it is none of these.
  */
 function decodedType(stored: PartStored): string | undefined {
   const { dataType, attrs } = stored;
@@ -114,7 +118,6 @@ function decodedType(stored: PartStored): string | undefined {
   const isMasked = missing.length > 0;
   const isScaled = attrs.scale_factor !== undefined || attrs.add_offset !== undefined;
   if (!isMasked && !isScaled) return `${kind}${itemSize}`;
-  if (itemSize === 8) return undefined;
   const isExact = itemSize <= 2 && (isMasked || attrs.add_offset === undefined);
   return isExact ? "f4" : "f8";
 }

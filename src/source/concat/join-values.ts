@@ -148,7 +148,7 @@ function bringTogether(arrays: PartValues, { forms, formOf, heaviest }: PartForm
     items: (member) => {
       const conversion = joined.conversions[formOf[member] as number];
       if (conversion?.kind !== "unpack") return itemsOf(member);
-      return unpack(itemsOf(member, parseDataType(conversion.from)) as Float64Array, conversion);
+      return unpack(itemsOf(member, parseDataType(conversion.from)), conversion);
     },
   };
 }
@@ -175,11 +175,11 @@ function widestText(arrays: PartValues, forms: readonly PartForm[]): DataType {
 
 /** Unpacks items as workers do those of chunks. */
 function unpack(
-  items: Float64Array,
+  items: Items,
   { to, scale, offset, missing }: Extract<ItemConversion, { kind: "unpack" }>,
 ): Float64Array {
   const round = to === "<f4" ? Math.fround : Number;
-  return items.map((item) => {
+  return Float64Array.from(items as Iterable<Item>, Number).map((item) => {
     if (missing.includes(item)) return Number.NaN;
     const scaled = round(round(item) * round(scale));
     return offset === 0 ? scaled : round(scaled + round(offset));

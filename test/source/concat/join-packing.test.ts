@@ -71,7 +71,10 @@ t.test("the type of unpacked items is xarray's", async (t) => {
     conversionsOf(join({ dtype: "|i1", attrs: { _Unsigned: "true" }, fill: -1 }, { dtype: "|u1" }))[0],
     { from: "|u1", missing: [255] },
   );
-  t.equal(typeOf({ dtype: "<i8", attrs: scaled }, { dtype: "<i8" }), undefined);
+  t.equal(typeOf({ dtype: "<i8", attrs: scaled }, { dtype: "<i8" }), "<f8");
+  t.equal(typeOf({ dtype: "<u8", fill: 5 }, { dtype: "<i2", attrs: scaled }), "<f8");
+  t.equal(typeOf({ dtype: "<i8" }, { dtype: "<f8" }), undefined);
+  t.equal(typeOf({ dtype: "<i8" }, { dtype: "<u8" }), undefined);
 });
 
 t.test("integers become the widest, and byte order that of most steps", async (t) => {
@@ -105,6 +108,13 @@ t.test("coordinates are unpacked in memory", async (t) => {
     });
   const tree = joinParts([file("a.nc", [1, -1], 0.5), file("b.nc", [4], 0.75)], BY_TIME);
   t.same(valuesOf(tree, "level"), [0.5, Number.NaN, 3]);
+  const wide = (name: string, day: number, scale: number) =>
+    describePart(name, {
+      time: { dims: ["time"], values: [day, day + 1] },
+      level: { dims: ["time"], values: [63n, -1n], dtype: ">i8", fill: -1, attrs: { scale_factor: scale } },
+    });
+  const joined = joinParts([wide("a.nc", 0, 0.1), wide("b.nc", 2, 0.2)], BY_TIME);
+  t.same(valuesOf(joined, "level"), [63 * 0.1, Number.NaN, 63 * 0.2, Number.NaN]);
 });
 
 t.test("the grid is that of most steps", async (t) => {
