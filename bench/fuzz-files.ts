@@ -11,7 +11,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
-import { FORMATS } from "../src/source/formats/formats.js";
+import { FORMATS } from "../src/formats/formats.js";
 import { packageRoot } from "./data/bench-data.js";
 import { readWholeFile } from "./fuzz/file-reading.js";
 import type { FileFailure } from "./fuzz/fuzz-file.js";

@@ -1,5 +1,4 @@
-import type { BenchStore, FieldStore } from "./data/bench-data.js";
-import { openFieldStore, openManyStore } from "./data/bench-data.js";
+import { type BenchStore, type FieldStore, openFieldStore, openManyStore } from "./data/bench-data.js";
 import { FIELD_SIDE } from "./data/field.js";
 import { storePath } from "./subjects/subject.js";
 

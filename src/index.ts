@@ -27,7 +27,7 @@ export type { Log, LogLevel } from "./observe/log.js";
 export type { PreviewService, PreviewValues } from "./pages/preview/preview.js";
 export type { Plugin, PluginContext, PluginModule } from "./plugins/plugin.js";
 export type { PluginDatasets, ProvidedDataset, ProviderContext } from "./plugins/plugin-datasets.js";
-export type { ZarritaStoreOptions } from "./source/bytes/zarrita-store.js";
+export type { ZarritaStoreOptions } from "./stores/zarrita-store.js";
 export type { CodecSpec } from "./zarr/codec-spec.js";
 export type { CoarsenMethod } from "./zarr/plan/compute-step.js";
 export type { EncodingPlan } from "./zarr/plan/encoding-plan.js";

@@ -5,7 +5,7 @@
 import nodeModule = require("node:module");
 
 // CommonJS, because loading ES modules starts the threads that wait for files, and their number counts only before: 4
-// by default, of which one store that hangs could take all. See `source/README.md`.
+// by default, of which one store that hangs could take all. See `open/README.md`.
 process.env.UV_THREADPOOL_SIZE ??= "16";
 
 // Node.js 22.1 and newer keep what V8 compiles, which saves a sixth of a start. Not in the default directory, the system's for temporary

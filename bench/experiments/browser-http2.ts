@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { startChromiumReader } from "../../test/deploy/chromium-reader.js";
 import { prepareSite } from "../../test/deploy/prepare-site.js";
 import { startHaproxy, startNginx } from "../../test/deploy/start-balancer.js";
-import type { Teardown } from "../../test/source/write-store.js";
+import type { Teardown } from "../../test/open/write-store.js";
 import { startDelayProxy } from "../load/delay-proxy.js";
 import { startZpublish } from "../start-zpublish.js";
 import { median } from "../statistics.js";

@@ -1,4 +1,4 @@
-import { openSource } from "../../src/source/open-source.js";
+import { openSource } from "../../src/open/open-source.js";
 import { runChild } from "../children.js";
 
 /** Opens a file several times in a process of its own; returns the seconds of each opening. No index is kept. */

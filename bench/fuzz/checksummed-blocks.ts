@@ -1,4 +1,4 @@
-import { lookup3 } from "../../src/source/hdf5/lookup3.js";
+import { lookup3 } from "../../src/formats/hdf5/lookup3.js";
 
 /** A structure of an HDF5 file with its checksum in the last four bytes. */
 interface ChecksummedBlock {

@@ -1,7 +1,7 @@
+import type { FileFormat } from "../../src/formats/file-format.js";
+import type { FileArray } from "../../src/formats/file-index.js";
 import { elementCount, gridShapeOf } from "../../src/model/chunk-grid.js";
-import type { FileFormat } from "../../src/source/formats/file-format.js";
-import type { FileArray } from "../../src/source/formats/file-index.js";
-import { memoryBlocks } from "../../test/source/netcdf3/memory-blocks.js";
+import { memoryBlocks } from "../../test/formats/netcdf3/memory-blocks.js";
 
 /** Bytes of a chunk in its file. */
 export interface ChunkExtent {

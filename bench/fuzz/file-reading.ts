@@ -2,15 +2,15 @@ import { createHash } from "node:crypto";
 import { checkStoredLength } from "../../src/chunk/check-stored-chunk.js";
 import { makeChunk } from "../../src/codec/make-chunk.js";
 import { messageOf, ZpublishError } from "../../src/errors.js";
+import type { FileFormat } from "../../src/formats/file-format.js";
+import { createFileSource } from "../../src/formats/file-source.js";
 import { elementCount, gridShapeOf } from "../../src/model/chunk-grid.js";
-import { openChunkReader } from "../../src/source/chunk-reader.js";
-import type { FileFormat } from "../../src/source/formats/file-format.js";
-import { createFileSource } from "../../src/source/formats/file-source.js";
-import type { StoredTree } from "../../src/source/source.js";
+import { openChunkReader } from "../../src/open/chunk-reader.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
-import { createMemoryStore } from "../../test/source/bytes/memory-store.js";
+import type { StoredTree } from "../../src/zarr/stored-tree.js";
+import { createMemoryStore } from "../../test/stores/memory-store.js";
 
 /** What the service makes of a file. */
 export interface FileReading {

@@ -1,7 +1,7 @@
 import { type Dirent, existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import type { FileFormat } from "../../src/source/formats/file-format.js";
-import { FORMATS } from "../../src/source/formats/formats.js";
+import type { FileFormat } from "../../src/formats/file-format.js";
+import { FORMATS } from "../../src/formats/formats.js";
 import { checksummedBlocks, sealBlocks } from "./checksummed-blocks.js";
 import { type ChunkExtent, chunkExtents } from "./chunk-extents.js";
 import { type FileReading, readWholeFile } from "./file-reading.js";
@@ -33,7 +33,7 @@ const HEAD_BYTES = 4096;
 const MAX_SEED_BYTES = 512 * 1024;
 
 /**
- * Finds files in folders, of every format that the service has (`source/formats/formats.ts`). Formats take turns in the order, so
+ * Finds files in folders, of every format that the service has (`formats/formats.ts`). Formats take turns in the order, so
  * that each is tried about as often.
  * @param only What names begin with; empty for all.
  */

@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PACKAGE_ROOT } from "../../test/client-generation.js";
+import { CDF_TYPES, type CdfType, type CdfVariable, cdfFile } from "../../test/formats/netcdf3/cdf-file.js";
 import { PYTHON } from "../../test/require-client.js";
-import { CDF_TYPES, type CdfType, type CdfVariable, cdfFile } from "../../test/source/netcdf3/cdf-file.js";
 
 /** Scripts of `test/fixtures` that write files into a folder, with the libraries of their format. */
 const WRITERS = [

@@ -1,6 +1,6 @@
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { BodyReply } from "../http/reply.js";
-import type { Freshness } from "../source/objects/fresh-objects.js";
+import type { Freshness } from "../stores/object-versions.js";
 import type { ChunkReader } from "../zarr/chunk-source.js";
 
 /** Turns a variable and a chunk key into a reply. */

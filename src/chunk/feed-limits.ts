@@ -1,5 +1,5 @@
 import { createLimiter, type Limiter } from "../collections/limiter.js";
-import { storeOf } from "../source/chunk-reader.js";
+import { storeOf } from "../open/chunk-reader.js";
 import type { ChunkSource } from "../zarr/chunk-source.js";
 
 /** Chunks whose stored bytes are read at a time: many, since each waits for another machine. */

@@ -3,7 +3,7 @@ import { createRecentMap } from "../collections/recent-map.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import { elementCount } from "../model/chunk-grid.js";
-import { openChunkReader } from "../source/chunk-reader.js";
+import { openChunkReader } from "../open/chunk-reader.js";
 import { parseChunkKey } from "../zarr/chunk-key.js";
 import type { CodecStep } from "../zarr/codec-step.js";
 import { createSteps } from "../zarr/plan/codec-steps.js";

@@ -1,6 +1,6 @@
 import type { Limiter } from "../collections/limiter.js";
 import type { Body, BodyClient, WantedPart } from "../http/reply.js";
-import { storeOf } from "../source/chunk-reader.js";
+import { storeOf } from "../open/chunk-reader.js";
 import type { ReadOptions } from "../zarr/chunk-source.js";
 import { assertStillAbsent, assertVersion } from "./chunk-version.js";
 import { chunkNotFound } from "./locate-chunk.js";

@@ -3,7 +3,7 @@ import { createRecentMap } from "../collections/recent-map.js";
 import { createSingleFlight } from "../collections/single-flight.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
-import type { Freshness } from "../source/objects/fresh-objects.js";
+import type { Freshness } from "../stores/object-versions.js";
 import type { ChunkReader, ReadOptions, StoredChunk } from "../zarr/chunk-source.js";
 import { storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
 import { combineTokens, findToken, IMMUTABLE, isAbsent } from "./chunk-version.js";

@@ -1,5 +1,5 @@
 import { formatByteSize } from "../config/byte-size.js";
-import type { StoredJoin } from "../source/source.js";
+import type { StoredJoin } from "../zarr/stored-tree.js";
 import { countOf, formatCodec, formatShape, printable } from "./format-text.js";
 import type { InspectedGroup, InspectedLevel, InspectedVariable, Inspection } from "./inspect.js";
 

@@ -1,7 +1,7 @@
 import { elementCount } from "../model/chunk-grid.js";
-import type { StoredTree } from "../source/source.js";
 import { type ChunkPiece, type PartChunks, PIECED } from "../zarr/part-chunks.js";
 import type { StoredArray } from "../zarr/stored-array.js";
+import type { StoredTree } from "../zarr/stored-tree.js";
 import { formatCodec, formatShape } from "./format-text.js";
 
 /** Chunks of an array of a joined dataset. */

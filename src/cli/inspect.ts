@@ -4,9 +4,9 @@ import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { describeLevels } from "../dataset/overviews/describe-levels.js";
 import type { JsonObject } from "../json/json-value.js";
 import { elementCount } from "../model/chunk-grid.js";
-import { allStoreStats } from "../source/bytes/store-stats.js";
-import type { Refusal, StoredJoin, StoredTree } from "../source/source.js";
+import { allStoreStats } from "../stores/store-stats.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
+import type { Refusal, StoredJoin, StoredTree } from "../zarr/stored-tree.js";
 import { formatCodec, formatShape } from "./format-text.js";
 import { type InspectedPieces, inspectPieces } from "./inspect-join.js";
 

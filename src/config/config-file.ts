@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
 import { messageOf } from "../errors.js";
-import type { StoreSettings } from "../source/bytes/store-settings.js";
+import type { StoreSettings } from "../stores/store-settings.js";
 import type { CollectionConfig, DatasetConfig } from "./config.js";
 import { referencesSchema } from "./dataset-schema.js";
 import { type JsonObjectKeys, readJsonKeys } from "./json-keys.js";

@@ -1,6 +1,6 @@
+import type { Joining } from "../join/create-join-source.js";
 import type { LogLevel } from "../observe/log.js";
-import type { StoreSettings } from "../source/bytes/store-settings.js";
-import type { Joining } from "../source/concat/create-join-source.js";
+import type { StoreSettings } from "../stores/store-settings.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
 import type { CoarsenMethod } from "../zarr/plan/compute-step.js";
 

@@ -1,6 +1,6 @@
 import { basename, extname } from "node:path";
-import { firstWildcard, unescapeGlob } from "../source/listing/glob.js";
-import type { SplitPattern } from "../source/listing/split-pattern.js";
+import { firstWildcard, unescapeGlob } from "../find/glob.js";
+import type { SplitPattern } from "../find/split-pattern.js";
 
 /** Longest path parameter. */
 const MAX_ID_BYTES = 1_024;

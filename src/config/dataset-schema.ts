@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { compileGlob } from "../source/listing/glob.js";
+import { compileGlob } from "../find/glob.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
 import type { CoarsenMethod } from "../zarr/plan/compute-step.js";
 import type { DatasetConfig, EncodingConfig, OverviewsConfig } from "./config.js";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Joining } from "../source/concat/create-join-source.js";
+import type { Joining } from "../join/create-join-source.js";
 import { strictObject, textSchema } from "./value-schemas.js";
 
 const dimensionSchema = textSchema("the name of a dimension", 256);

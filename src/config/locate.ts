@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { schemeOf } from "../source/scheme-of.js";
+import { schemeOf } from "../stores/scheme-of.js";
 
 /** Makes a path absolute; a location with a scheme (`https://…`, `file:///…`) stays as it is. */
 export function resolveLocation(location: string, directory: string): string {

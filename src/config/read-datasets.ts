@@ -1,6 +1,6 @@
+import { splitPattern } from "../find/split-pattern.js";
 import { normalNodePath } from "../model/node-path.js";
-import { splitPattern } from "../source/listing/split-pattern.js";
-import { schemeOf } from "../source/scheme-of.js";
+import { schemeOf } from "../stores/scheme-of.js";
 import type { CollectionConfig, DatasetConfig } from "./config.js";
 import { problemOfCollectionName, problemOfDatasetId } from "./dataset-id.js";
 import {

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
-import type { Joining } from "../source/concat/create-join-source.js";
-import { type SplitPattern, splitPattern } from "../source/listing/split-pattern.js";
+import { type SplitPattern, splitPattern } from "../find/split-pattern.js";
+import type { Joining } from "../join/create-join-source.js";
 import type { CollectionConfig, DatasetConfig } from "./config.js";
 import type { ConfigFile } from "./config-file.js";
 import {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { StoreSettings } from "../source/bytes/store-settings.js";
+import type { StoreSettings } from "../stores/store-settings.js";
 import { type Problem, problemsOf } from "./problem.js";
 import { booleanSchema, strictObject, textSchema } from "./value-schemas.js";
 

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { DatasetConfig } from "../config/config.js";
 import { messageOf, ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
-import type { Source } from "../source/source.js";
+import type { Source } from "../zarr/stored-tree.js";
 import type { DatasetSnapshot } from "./dataset.js";
 import { type OpenDataset, openDataset } from "./open-dataset.js";
 import type { OverviewOptions } from "./overviews/create-overviews.js";

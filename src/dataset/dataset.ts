@@ -1,10 +1,10 @@
 import type { ZpublishError } from "../errors.js";
 import type { JsonObject } from "../json/json-value.js";
 import type { DataTree, Variable } from "../model/data-tree.js";
-import type { Refusal, StoredJoin } from "../source/source.js";
 import type { CoarsenMethod } from "../zarr/plan/compute-step.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
+import type { Refusal, StoredJoin } from "../zarr/stored-tree.js";
 import type { ArrayDocument } from "../zarr/v2/array-document.js";
 import type { V3Array } from "../zarr/v3/write-v3.js";
 
@@ -36,7 +36,7 @@ export interface DatasetSnapshot {
   readonly id: string;
   /** Hash of all served metadata, hexadecimal. The same on every instance whose encoders write the same bytes. */
   readonly revision: string;
-  /** Identity of the source's location, for cache keys; see {@link "../source/source.js".StoredTree.identity}. */
+  /** Identity of the source's location, for cache keys; see {@link "../zarr/stored-tree.js".StoredTree.identity}. */
   readonly identity: string;
   /** As in `StoredTree`. */
   readonly format?: string | undefined;

@@ -2,7 +2,7 @@ import type { DatasetConfig } from "../config/config.js";
 import { messageOf, ZpublishError } from "../errors.js";
 import { workThrough } from "../event-loop/work-through.js";
 import type { Log } from "../observe/log.js";
-import type { Source } from "../source/source.js";
+import type { Source } from "../zarr/stored-tree.js";
 import {
   createDatasetHandle,
   type DatasetHandle,

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { DatasetConfig } from "../config/config.js";
 import { runCooperatively } from "../event-loop/cooperative-task.js";
-import type { Source } from "../source/source.js";
+import type { Source } from "../zarr/stored-tree.js";
 import { snapshotSteps } from "./create-snapshot.js";
 import type { DatasetSnapshot } from "./dataset.js";
 import { type OverviewOptions, withOverviews } from "./overviews/create-overviews.js";

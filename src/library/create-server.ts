@@ -11,8 +11,8 @@ import { isGivenPlugin } from "../plugins/load-plugins.js";
 import type { Plugin } from "../plugins/plugin.js";
 import { openServer } from "../server/server.js";
 import type { ServerConfig } from "../server/server-config.js";
-import type { StoreSettings } from "../source/bytes/store-settings.js";
-import type { Source } from "../source/source.js";
+import type { StoreSettings } from "../stores/store-settings.js";
+import type { Source } from "../zarr/stored-tree.js";
 import { type CheckedServerOptions, checkServerOptions, type ServerOptions } from "./server-options.js";
 
 /** A server of a program that uses this package. */

@@ -13,7 +13,7 @@ import { type ServableTree, sourceOf } from "../dataset/given/data-tree.js";
 import { LOG_LEVELS, type Log, type LogLevel } from "../observe/log.js";
 import type { Plugin } from "../plugins/plugin.js";
 import type { PluginDatasets, ProvidedDataset } from "../plugins/plugin-datasets.js";
-import type { StoreSettings } from "../source/bytes/store-settings.js";
+import type { StoreSettings } from "../stores/store-settings.js";
 import { type RuntimeOptions, runtimeShape } from "./runtime-options.js";
 
 /** A dataset and its encoding; omitted parts of an encoding stay as stored. */

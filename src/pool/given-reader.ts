@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
-import type { ByteStore, ReadObjectOptions } from "../source/bytes/byte-store.js";
-import { memoryFor } from "../source/formats/chunk-places.js";
+import { memoryFor } from "../formats/chunk-places.js";
+import type { ByteStore, ReadObjectOptions } from "../stores/byte-store.js";
 import type { ChunkReader, LocalPlace, StoredChunk, ThreadSource } from "../zarr/chunk-reader.js";
 import {
   type ChunkPiece,

@@ -5,11 +5,11 @@ import type { DatasetProvider } from "../dataset/dataset-provider.js";
 import { createDataTree } from "../dataset/given/data-tree.js";
 import type { ProviderSpec } from "../dataset/providers/provider-handle.js";
 import { messageOf, ZpublishError } from "../errors.js";
+import { assertRoot } from "../find/assert-root.js";
 import type { Log } from "../observe/log.js";
 import { packageVersions } from "../observe/versions.js";
 import type { Plugin } from "../plugins/plugin.js";
 import { createGivenProvider, createPluginProvider } from "../plugins/plugin-provider.js";
-import { assertRoot } from "../source/listing/assert-root.js";
 import type { ServerConfig } from "./server-config.js";
 
 /** Returns the providers of a configuration: collections, then those of plugins, then given ones, each in order. */

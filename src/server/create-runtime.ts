@@ -16,7 +16,7 @@ import type { PreviewService } from "../pages/preview/preview.js";
 import { createEncodePool, type EncodePool } from "../pool/encode-pool.js";
 import type { EncodePoolStats } from "../pool/pool-stats.js";
 import { defaultMemoryBudget } from "../pool/task-memory.js";
-import { setSourceTimeout } from "../source/files/file-calls.js";
+import { setSourceTimeout } from "../stores/files/file-calls.js";
 import { createHealthEndpoints } from "./health-endpoints.js";
 import type { App } from "./open-app.js";
 import { createReadiness, type Readiness } from "./readiness.js";

@@ -2,8 +2,8 @@ import type { CollectionConfig } from "../config/config.js";
 import { resolveRoot } from "../config/locate.js";
 import type { GivenDataset } from "../dataset/dataset-handle.js";
 import { workThrough } from "../event-loop/work-through.js";
-import type { StoreSettings } from "../source/bytes/store-settings.js";
-import { isCollectionRoot } from "../source/listing/is-collection-root.js";
+import { isCollectionRoot } from "../find/is-collection-root.js";
+import type { StoreSettings } from "../stores/store-settings.js";
 import type { ServerConfig } from "./server-config.js";
 
 /** Locations that are looked at at a time. */

@@ -7,7 +7,7 @@ import { logStats } from "../observe/log.js";
 import { counter, gauge, histogram, type MetricFamily } from "../observe/metric-family.js";
 import { packageVersions } from "../observe/versions.js";
 import { type EncodePoolStats, IDLE_POOL_STATS } from "../pool/pool-stats.js";
-import { sourceReadSeconds } from "../source/files/direct-reads.js";
+import { sourceReadSeconds } from "../stores/files/direct-reads.js";
 import { httpMetrics } from "./http-metrics.js";
 import { providerMetrics } from "./provider-metrics.js";
 import { storeMetrics } from "./store-metrics.js";

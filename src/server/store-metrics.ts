@@ -1,5 +1,5 @@
 import { counter, histogram, type MetricFamily } from "../observe/metric-family.js";
-import { allStoreStats } from "../source/bytes/store-stats.js";
+import { allStoreStats } from "../stores/store-stats.js";
 
 /** Returns the metrics of remote stores; none if no dataset lies in one. */
 export function storeMetrics(): MetricFamily[] {

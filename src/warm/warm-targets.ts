@@ -3,8 +3,15 @@ import { type DatasetPath, severalDatasets } from "../dataset/dataset-path.js";
 import { coordinateOf } from "../dataset/overviews/horizontal-dims.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { DataTree, Group, Variable } from "../model/data-tree.js";
-import type { AxisValues, DimensionRange, Run } from "./dimension-range.js";
-import { chunksOfRuns, coarserRuns, runOfIndices, runsOfValues } from "./dimension-range.js";
+import {
+  type AxisValues,
+  chunksOfRuns,
+  coarserRuns,
+  type DimensionRange,
+  type Run,
+  runOfIndices,
+  runsOfValues,
+} from "./dimension-range.js";
 
 /** Chunks of one variable that are warmed. */
 export interface WarmTarget {

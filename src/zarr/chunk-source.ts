@@ -15,7 +15,7 @@ export type {
 
 /**
  * The place of an array's stored chunks: plain data that crosses threads, so that a worker opens its own reader.
- * `source/chunk-reader.ts` opens one.
+ * `open/chunk-reader.ts` opens one.
  */
 export type ChunkSource =
   | FileChunks

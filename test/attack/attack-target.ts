@@ -6,7 +6,7 @@ import type { Test } from "tap";
 import { makeDemoData } from "../../scripts/demo-data.js";
 import { PROGRAM, type Run, runScript } from "../cli/run-program.js";
 import { openConnection, type RawAnswer, rawRequest, requestText } from "../http/raw-request.js";
-import { makeDirectory, writeFiles, zgroup } from "../source/write-store.js";
+import { makeDirectory, writeFiles, zgroup } from "../open/write-store.js";
 
 /** What lies beside the stores, where nobody may read it. */
 export const SECRET = "what lies beside the store";

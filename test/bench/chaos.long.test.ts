@@ -9,7 +9,7 @@ import type { Stage } from "../../bench/chaos/stage.js";
 import { now } from "../../bench/chaos/timeline.js";
 import { chaosText, isClean } from "../../bench/chaos.js";
 import { killChildren } from "../../bench/children.js";
-import { makeDirectory } from "../source/write-store.js";
+import { makeDirectory } from "../open/write-store.js";
 
 t.setTimeout(240_000);
 

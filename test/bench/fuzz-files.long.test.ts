@@ -14,7 +14,7 @@ import { writeGeneratedFiles } from "../../bench/fuzz/generated-files.js";
 import { type FileFuzzOptions, runFileFuzz } from "../../bench/fuzz/run-file-fuzz.js";
 import { fileFuzzText, writeFileFailure } from "../../bench/fuzz-files.js";
 import { createRandom } from "../../bench/random.js";
-import { FORMATS } from "../../src/source/formats/formats.js";
+import { FORMATS } from "../../src/formats/formats.js";
 import { clientMissing } from "../require-client.js";
 
 t.setTimeout(280_000);

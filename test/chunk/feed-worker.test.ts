@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { inflateSync } from "node:zlib";
 import t from "tap";
 import { createWorkerFeed } from "../../src/chunk/feed-worker.js";
+import { createFileSource } from "../../src/formats/file-source.js";
 import type { GivenChunk } from "../../src/pool/chunk-task.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
-import { createFileStore } from "../../src/source/bytes/file-store.js";
-import { createFileSource } from "../../src/source/formats/file-source.js";
+import { createFileStore } from "../../src/stores/file-store.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
-import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "../source/formats/plain-format.js";
-import { makeDirectory } from "../source/write-store.js";
+import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "../formats/plain-format.js";
+import { makeDirectory } from "../open/write-store.js";
 
 /** Arrays of two chunks, whose items are 1 to 4. */
 const ARRAYS = [

@@ -4,9 +4,9 @@ import fc from "fast-check";
 import t from "tap";
 import { createWorkerFeed } from "../../src/chunk/feed-worker.js";
 import { parseDataType } from "../../src/model/parse-data-type.js";
+import { openChunkReader } from "../../src/open/chunk-reader.js";
 import type { ChunkTask } from "../../src/pool/chunk-task.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
-import { openChunkReader } from "../../src/source/chunk-reader.js";
 import type { CodecSpec } from "../../src/zarr/codec-spec.js";
 import type { ItemConversion } from "../../src/zarr/item-conversion.js";
 import { PIECED } from "../../src/zarr/part-chunks.js";
@@ -17,7 +17,7 @@ import { joinParts, type TestPart, writeChunks, writeFileOfChunks } from "../cod
 import { decodeServed, readServed } from "../codec/served-array.js";
 import { gridPositions, mixedReaderOf, readerOf } from "../codec/stored-chunks.js";
 import { effort } from "../effort.js";
-import { makeDirectory } from "../source/write-store.js";
+import { makeDirectory } from "../open/write-store.js";
 import { storedArray } from "../zarr/stored-array.js";
 
 const CODEC_CHAINS: CodecSpec[][] = [

@@ -12,7 +12,7 @@ import type { StoredArray } from "../../src/zarr/stored-array.js";
 import { joinParts, type TestPart, writeChunks, writeFileOfChunks } from "../codec/joined-array.js";
 import { readerOf } from "../codec/stored-chunks.js";
 import { storedTree } from "../dataset/fake-source.js";
-import { makeDirectory, makeOld } from "../source/write-store.js";
+import { makeDirectory, makeOld } from "../open/write-store.js";
 import { storedArray } from "../zarr/stored-array.js";
 import { mapCache } from "./map-cache.js";
 

@@ -2,8 +2,8 @@ import { join } from "node:path";
 import t from "tap";
 import { createServer } from "../../src/index.js";
 import { parseMetrics } from "../observe/parse-metrics.js";
-import { faultMountMissing, mountFaults } from "../source/fault-mount.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../source/write-store.js";
+import { faultMountMissing, mountFaults } from "../open/fault-mount.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
 
 t.setTimeout(120_000);
 const CHUNKS = 100;

@@ -5,12 +5,12 @@ import { deflateSync, inflateSync } from "node:zlib";
 import t, { type Test } from "tap";
 import { createNullCache } from "../../src/cache/chunk-cache.js";
 import { ZpublishError } from "../../src/errors.js";
+import { createMemorySource } from "../../src/open/memory/memory-source.js";
+import { openSource } from "../../src/open/open-source.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
-import { createMemorySource } from "../../src/source/memory/memory-source.js";
-import { openSource } from "../../src/source/open-source.js";
 import type { ServedChunks } from "../../src/zarr/chunk-source.js";
 import { type FetchedChunk, openPyramid, type PyramidOptions } from "../dataset/overviews/pyramid.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../source/write-store.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
 
 /** Length of the sides of the array, and of its chunks. */
 const SIDE = 64;

@@ -1,8 +1,8 @@
 import { utimes } from "node:fs/promises";
 import { join } from "node:path";
 import type { Test } from "tap";
-import { writeNetcdfPart } from "../source/concat/write-parts.js";
-import { makeDirectory } from "../source/write-store.js";
+import { writeNetcdfPart } from "../join/write-parts.js";
+import { makeDirectory } from "../open/write-store.js";
 import { PROGRAM, type Run, runScript } from "./run-program.js";
 
 /** First day of {@link dayName}, counted from 2000-01-01. */

@@ -2,7 +2,6 @@ import t from "tap";
 import { inspectTree } from "../../src/cli/inspect.js";
 import { inspectPieces } from "../../src/cli/inspect-join.js";
 import { parseDataType } from "../../src/model/parse-data-type.js";
-import type { StoredTree } from "../../src/source/source.js";
 import type { CodecStep } from "../../src/zarr/codec-step.js";
 import {
   type ChunkPiece,
@@ -12,6 +11,7 @@ import {
   type PieceLayout,
 } from "../../src/zarr/part-chunks.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
+import type { StoredTree } from "../../src/zarr/stored-tree.js";
 
 const ZLIB: CodecStep = {
   ...{ codec: { id: "zlib", level: 1 }, decodedByteLength: 8, maxDecodedByteLength: 8, itemSize: 1 },

@@ -2,11 +2,11 @@ import { join } from "node:path";
 import t from "tap";
 import { makeDemoData } from "../../scripts/demo-data.js";
 import { type Inspection, inspectTree } from "../../src/cli/inspect.js";
-import { createFileStore } from "../../src/source/bytes/file-store.js";
-import { createFileSource } from "../../src/source/formats/file-source.js";
-import { writeZarrPart } from "../source/concat/write-parts.js";
-import { plainArray, plainFile, plainFormat } from "../source/formats/plain-format.js";
-import { makeDirectory, writeFiles } from "../source/write-store.js";
+import { createFileSource } from "../../src/formats/file-source.js";
+import { createFileStore } from "../../src/stores/file-store.js";
+import { plainArray, plainFile, plainFormat } from "../formats/plain-format.js";
+import { writeZarrPart } from "../join/write-parts.js";
+import { makeDirectory, writeFiles } from "../open/write-store.js";
 import { runProgram } from "./run-program.js";
 
 t.test("inspect shows a flat v2 store, whose chunks are passed through", async (t) => {

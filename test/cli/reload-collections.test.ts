@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import t from "tap";
-import { writeNetcdfPart } from "../source/concat/write-parts.js";
-import { makeDirectory, writeFiles } from "../source/write-store.js";
+import { writeNetcdfPart } from "../join/write-parts.js";
+import { makeDirectory, writeFiles } from "../open/write-store.js";
 import { serveFolder, until } from "./folder-of-days.js";
 
 t.test("HUP takes collections and joined files along, or leaves all as it is", async (t) => {

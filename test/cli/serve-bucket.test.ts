@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
+import { writeNetcdfPart } from "../join/write-parts.js";
+import { makeDirectory } from "../open/write-store.js";
 import { startS3Origin } from "../origins/s3-origin.js";
-import { writeNetcdfPart } from "../source/concat/write-parts.js";
-import { makeDirectory } from "../source/write-store.js";
 import { PROGRAM, runProgram, runScript } from "./run-program.js";
 
 t.test("a prefix of a bucket, and a pattern of its objects, are served as folders are", async (t) => {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import t from "tap";
-import { writeZarrPart } from "../source/concat/write-parts.js";
-import { makeDirectory, writeFiles } from "../source/write-store.js";
+import { writeZarrPart } from "../join/write-parts.js";
+import { makeDirectory, writeFiles } from "../open/write-store.js";
 import { runProgram } from "./run-program.js";
 import { countsOf, hitsAt, serve } from "./warm-store.js";
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { deflateSync } from "node:zlib";
 import type { Test } from "tap";
-import { makeDirectory, writeFiles, zgroup } from "../source/write-store.js";
+import { makeDirectory, writeFiles, zgroup } from "../open/write-store.js";
 import { PROGRAM, type Run, runProgram, runScript } from "./run-program.js";
 
 const STEPS = 40;

@@ -1,5 +1,5 @@
 import t from "tap";
-import { writeFiles } from "../source/write-store.js";
+import { writeFiles } from "../open/write-store.js";
 import { PROGRAM, runProgram, runScript } from "./run-program.js";
 import { ALL, countsOf, hitsAt, manyChunks, serve, setUp } from "./warm-store.js";
 

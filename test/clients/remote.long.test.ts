@@ -4,12 +4,12 @@ import t, { type Test } from "tap";
 import { PROGRAM, runScript } from "../cli/run-program.js";
 import type { Generation } from "../client-generation.js";
 import { filesOf } from "../library/sample-stores.js";
+import { makeDirectory } from "../open/write-store.js";
 import { startApacheOrigin } from "../origins/apache-origin.js";
 import { startNginxOrigin } from "../origins/nginx-origin.js";
 import { type RadosgwOrigin, startRadosgw } from "../origins/radosgw-origin.js";
 import { clientMissing } from "../require-client.js";
-import { writeZip } from "../source/bytes/zip/write-zip.js";
-import { makeDirectory } from "../source/write-store.js";
+import { writeZip } from "../stores/zip/write-zip.js";
 import { type Fixtures, openFixtures } from "./harness.js";
 import {
   CLIENTS,

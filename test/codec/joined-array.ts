@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gridShapeOf } from "../../src/model/chunk-grid.js";
-import { createFileStore } from "../../src/source/bytes/file-store.js";
-import { openChunkReader } from "../../src/source/chunk-reader.js";
+import { openChunkReader } from "../../src/open/chunk-reader.js";
+import { createFileStore } from "../../src/stores/file-store.js";
 import type { ChunkReader, FileChunks, LocalPlace } from "../../src/zarr/chunk-source.js";
 import type { ItemConversion } from "../../src/zarr/item-conversion.js";
 import {
@@ -16,7 +16,7 @@ import {
 } from "../../src/zarr/part-chunks.js";
 import { createSteps } from "../../src/zarr/plan/codec-steps.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
-import { makeOld } from "../source/write-store.js";
+import { makeOld } from "../open/write-store.js";
 import { gridPositions } from "./stored-chunks.js";
 
 /** One part of a joined array in tests. */

@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import t from "tap";
 import { createDatasetHandle } from "../../src/dataset/dataset-handle.js";
-import type { StoredTree } from "../../src/source/source.js";
+import type { StoredTree } from "../../src/zarr/stored-tree.js";
 import { fakeSource, storedArray, storedTree } from "./fake-source.js";
 
 function joinedTree(steps: number): StoredTree {

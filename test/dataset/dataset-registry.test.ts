@@ -3,7 +3,7 @@ import t from "tap";
 import type { DatasetConfig } from "../../src/config/config.js";
 import { openDatasets } from "../../src/dataset/dataset-registry.js";
 import { createRefreshScheduler } from "../../src/dataset/refresh-scheduler.js";
-import type { Source } from "../../src/source/source.js";
+import type { Source } from "../../src/zarr/stored-tree.js";
 import { type FakeSource, fakeSource, storedArray, storedTree, unreadable } from "./fake-source.js";
 
 function config(id: string): DatasetConfig {

@@ -1,6 +1,6 @@
 import { ZpublishError } from "../../src/errors.js";
-import type { Source, StoredGroup, StoredTree } from "../../src/source/source.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
+import type { Source, StoredGroup, StoredTree } from "../../src/zarr/stored-tree.js";
 
 /** A source whose tree a test sets, and can change or break while it is open. */
 export interface FakeSource extends Source {

@@ -5,7 +5,7 @@ import type { DatasetConfig } from "../../src/config/config.js";
 import { type DatasetRegistry, openDatasets } from "../../src/dataset/dataset-registry.js";
 import { createRefreshScheduler } from "../../src/dataset/refresh-scheduler.js";
 import { ZpublishError } from "../../src/errors.js";
-import type { Source } from "../../src/source/source.js";
+import type { Source } from "../../src/zarr/stored-tree.js";
 import { type FakeSource, fakeSource, storedArray, storedTree, unreadable } from "./fake-source.js";
 
 /** A source that can be checked without being read. */

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../../bench/free-port.js";
 import { FIRST } from "../http/listening/tls-pairs.js";
 import { rawRequest } from "../http/raw-request.js";
-import { makeDirectory, type Teardown } from "../source/write-store.js";
+import { makeDirectory, type Teardown } from "../open/write-store.js";
 import { deployText, fillIn } from "./deploy-file.js";
 
 /** nginx or HAProxy, run by the example in `scripts/deploy/`. */

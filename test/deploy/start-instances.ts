@@ -4,7 +4,7 @@ import type { Test } from "tap";
 import { freePort } from "../../bench/free-port.js";
 import { PROGRAM, type Run, runScript } from "../cli/run-program.js";
 import { openConnection, rawRequest } from "../http/raw-request.js";
-import { makeDirectory, writeFiles } from "../source/write-store.js";
+import { makeDirectory, writeFiles } from "../open/write-store.js";
 
 /** One of several programs that serve the same, each with a cache of its own; its port outlives it. */
 export interface Instance {

@@ -2,7 +2,7 @@ import type { BrowserContextOptions, Page } from "playwright-core";
 import type { Test } from "tap";
 import { openBrowser } from "../clients/browser-page.js";
 import { startServer } from "../clients/harness.js";
-import { makeDirectory } from "../source/write-store.js";
+import { makeDirectory } from "../open/write-store.js";
 
 /** A page of the explorer, and what it should not have done. */
 export interface WatchedPage {

@@ -2,8 +2,8 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { createInterface } from "node:readline";
 import { inspectTree } from "../../src/cli/inspect.js";
 import { messageOf, ZpublishError } from "../../src/errors.js";
-import { openSource } from "../../src/source/open-source.js";
-import type { Refusal } from "../../src/source/source.js";
+import { openSource } from "../../src/open/open-source.js";
+import type { Refusal } from "../../src/zarr/stored-tree.js";
 
 /** A line of what this program prints: a file that it begins with, or what became of it. */
 export interface InspectLine {

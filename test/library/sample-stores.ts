@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import type { Test } from "tap";
 import * as zpublish from "../../src/index.js";
-import { makeDirectory, v3Array, v3Group, writeFiles, zarray, zgroup } from "../source/write-store.js";
+import { makeDirectory, v3Array, v3Group, writeFiles, zarray, zgroup } from "../open/write-store.js";
 
 const matrix = { ...zarray, shape: [4, 4], chunks: [2, 2], fill_value: 9 };
 const v2 = {

@@ -2,8 +2,8 @@ import { join } from "node:path";
 import t from "tap";
 import * as zarr from "zarrita";
 import * as zpublish from "../../src/index.js";
+import { makeDirectory, zarray, zgroup } from "../open/write-store.js";
 import { startFaultyOrigin } from "../origins/faulty-origin.js";
-import { makeDirectory, zarray, zgroup } from "../source/write-store.js";
 import { bytes, consolidated, filesOf, mapOf, serve, writeStores } from "./sample-stores.js";
 
 t.test(

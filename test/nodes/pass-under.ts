@@ -6,7 +6,7 @@ import type { Test } from "tap";
 import { defaultDemoDirectory } from "../../scripts/demo-data.js";
 import type { InstalledNode } from "../../scripts/installed-nodes.js";
 import { runScript } from "../cli/run-program.js";
-import { makeDirectory } from "../source/write-store.js";
+import { makeDirectory } from "../open/write-store.js";
 import { passAll, socketTests } from "./run-test-files.js";
 
 /** Tests of the whole server that depend on what serves HTTP, on Node's compression, or on its files and threads. */

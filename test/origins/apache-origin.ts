@@ -1,7 +1,7 @@
 import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { freePort } from "../../bench/free-port.js";
-import { makeDirectory, type Teardown } from "../source/write-store.js";
+import { makeDirectory, type Teardown } from "../open/write-store.js";
 import { READY_PATH, readAccesses, type WebOrigin } from "./nginx-origin.js";
 import { answers, startProgram } from "./start-program.js";
 

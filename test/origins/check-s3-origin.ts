@@ -1,6 +1,6 @@
 import type { Test } from "tap";
-import { errorCodeOf, listingQuery, parseListing } from "../../src/source/bytes/s3/list-objects.js";
-import { type Credentials, encodeKey, presignUrl, signRequest } from "../../src/source/bytes/s3/sign-v4.js";
+import { errorCodeOf, listingQuery, parseListing } from "../../src/stores/s3/list-objects.js";
+import { type Credentials, encodeKey, presignUrl, signRequest } from "../../src/stores/s3/sign-v4.js";
 
 /** Keys whose encoding is easy to get wrong. */
 export const ODD_KEYS = [

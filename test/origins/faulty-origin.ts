@@ -6,7 +6,7 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join, relative } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import type { Teardown } from "../source/write-store.js";
+import type { Teardown } from "../open/write-store.js";
 import { type Fault, faultAnswer, faultyObject, sendAnswer, shortAnswer } from "./fault.js";
 import { type BucketOptions, bucketError, serveBucket } from "./serve-bucket.js";
 import { type OriginAnswer, type OriginObject, serveObject } from "./serve-object.js";

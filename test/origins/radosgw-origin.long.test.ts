@@ -1,7 +1,7 @@
 import t from "tap";
-import { errorCodeOf } from "../../src/source/bytes/s3/list-objects.js";
-import { encodeKey, signRequest } from "../../src/source/bytes/s3/sign-v4.js";
-import { createFileFinder } from "../../src/source/listing/create-file-finder.js";
+import { createFileFinder } from "../../src/find/create-file-finder.js";
+import { errorCodeOf } from "../../src/stores/s3/list-objects.js";
+import { encodeKey, signRequest } from "../../src/stores/s3/sign-v4.js";
 import { clientMissing } from "../require-client.js";
 import { checkS3Origin, ODD_KEYS } from "./check-s3-origin.js";
 import { startRadosgw } from "./radosgw-origin.js";

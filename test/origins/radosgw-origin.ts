@@ -4,8 +4,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { freePort } from "../../bench/free-port.js";
-import { type Credentials, encodeKey, signRequest } from "../../src/source/bytes/s3/sign-v4.js";
-import { makeDirectory, type Teardown } from "../source/write-store.js";
+import { type Credentials, encodeKey, signRequest } from "../../src/stores/s3/sign-v4.js";
+import { makeDirectory, type Teardown } from "../open/write-store.js";
 import { answers, startProgram } from "./start-program.js";
 
 /** Ceph's server of S3, which checks signatures and rights as AWS does. */

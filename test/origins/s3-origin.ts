@@ -1,6 +1,6 @@
 import { isBuiltin, register } from "node:module";
-import { encodeKey } from "../../src/source/bytes/s3/sign-v4.js";
-import type { Teardown } from "../source/write-store.js";
+import { encodeKey } from "../../src/stores/s3/sign-v4.js";
+import type { Teardown } from "../open/write-store.js";
 
 /** A server of S3 with its buckets in memory. */
 export interface S3Origin {

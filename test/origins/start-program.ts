@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Teardown } from "../source/write-store.js";
+import type { Teardown } from "../open/write-store.js";
 
 /** A server of another project that runs for a test. */
 export interface Program {

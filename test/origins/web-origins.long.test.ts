@@ -2,8 +2,8 @@ import { utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
+import { makeDirectory, writeFiles } from "../open/write-store.js";
 import { clientMissing } from "../require-client.js";
-import { makeDirectory, writeFiles } from "../source/write-store.js";
 import { startApacheOrigin } from "./apache-origin.js";
 import { startNginxOrigin } from "./nginx-origin.js";
 

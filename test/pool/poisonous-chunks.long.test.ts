@@ -1,8 +1,8 @@
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
 import t from "tap";
+import { createMemorySource } from "../../src/open/memory/memory-source.js";
 import { createEncodePool, type EncodePool, type EncodePoolOptions } from "../../src/pool/encode-pool.js";
-import { createMemorySource } from "../../src/source/memory/memory-source.js";
 import { type RunningServer, startServer } from "../server/start-server.js";
 
 const workerFile = fileURLToPath(new URL("./poisonous-worker.js", import.meta.url));

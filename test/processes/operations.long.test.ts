@@ -2,8 +2,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { PROGRAM, runScript } from "../cli/run-program.js";
+import { makeDirectory } from "../open/write-store.js";
 import { newToken, startReloadable, writeArray } from "../reload/start-reloadable.js";
-import { makeDirectory } from "../source/write-store.js";
 import { until } from "./process-table.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";

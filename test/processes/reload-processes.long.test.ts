@@ -6,8 +6,8 @@ import { resolveConfig } from "../../src/config/resolve-config.js";
 import { ZpublishError } from "../../src/errors.js";
 import { type ReloadableProcess, reloadProcesses } from "../../src/processes/reload-processes.js";
 import { startProcesses } from "../../src/processes/start-processes.js";
+import { makeDirectory } from "../open/write-store.js";
 import { startReloadable, writeArray } from "../reload/start-reloadable.js";
-import { makeDirectory } from "../source/write-store.js";
 import { childrenOf, until } from "./process-table.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { PROGRAM, runScript } from "../cli/run-program.js";
 import { openConnection, type RawConnection, requestText } from "../http/raw-request.js";
-import { makeDirectory, writeFiles } from "../source/write-store.js";
+import { makeDirectory, writeFiles } from "../open/write-store.js";
 import { isAlive, until } from "./process-table.js";
 import { CHUNKS, startProgram, writeStore } from "./start-program.js";
 

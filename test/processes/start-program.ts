@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Test } from "tap";
 import { PROGRAM, type Run, runScript } from "../cli/run-program.js";
 import { openConnection, type RawConnection } from "../http/raw-request.js";
-import { makeDirectory, writeFiles, zgroup } from "../source/write-store.js";
+import { makeDirectory, writeFiles, zgroup } from "../open/write-store.js";
 import { childrenOf, processOfConnection } from "./process-table.js";
 
 /** The program with several processes, for tests. */

@@ -4,8 +4,8 @@ import fc from "fast-check";
 import t from "tap";
 import { effort } from "../effort.js";
 import { openConnection, type RawAnswer, type RawConnection, requestText } from "../http/raw-request.js";
+import { makeDirectory, writeFiles, zgroup } from "../open/write-store.js";
 import { startServer } from "../server/start-server.js";
-import { makeDirectory, writeFiles, zgroup } from "../source/write-store.js";
 import {
   type Asked,
   type AskedTag,

@@ -1,6 +1,5 @@
 import type { ServedArray } from "../../src/dataset/dataset.js";
-import type { ArraySpec } from "./random-store.js";
-import { count, fillOf, forEachItem, gridOf } from "./random-store.js";
+import { type ArraySpec, count, fillOf, forEachItem, gridOf } from "./random-store.js";
 import { decodeAs } from "./reference-codecs.js";
 
 /** What a client has after reading a whole array. */

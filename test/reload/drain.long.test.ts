@@ -3,8 +3,8 @@ import { join } from "node:path";
 import t from "tap";
 import { PROGRAM, runScript } from "../cli/run-program.js";
 import { openConnection, rawRequest, requestText } from "../http/raw-request.js";
+import { makeDirectory, writeFiles } from "../open/write-store.js";
 import { childrenOf, isAlive, until } from "../processes/process-table.js";
-import { makeDirectory, writeFiles } from "../source/write-store.js";
 import { chunkOf, startReloadable, writeArray, writeGate } from "./start-reloadable.js";
 
 t.setTimeout(240_000);

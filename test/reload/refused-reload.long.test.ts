@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import t from "tap";
+import { writeFiles } from "../open/write-store.js";
 import { until } from "../processes/process-table.js";
-import { writeFiles } from "../source/write-store.js";
 import { newToken, startReloadable, writeArray } from "./start-reloadable.js";
 
 t.setTimeout(240_000);

@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Test } from "tap";
 import { PROGRAM, type Run, runScript } from "../cli/run-program.js";
+import { makeDirectory, writeFiles, zgroup } from "../open/write-store.js";
 import { childrenOf, until } from "../processes/process-table.js";
-import { makeDirectory, writeFiles, zgroup } from "../source/write-store.js";
 
 /** The program with a configuration file that can be written anew. */
 export interface Reloadable {

@@ -1,7 +1,7 @@
 import t, { type Test } from "tap";
+import { zarray, zgroup } from "../open/write-store.js";
 import { type FaultyOrigin, startFaultyOrigin } from "../origins/faulty-origin.js";
 import { childrenOf } from "../processes/process-table.js";
-import { zarray, zgroup } from "../source/write-store.js";
 import { startReloadable } from "./start-reloadable.js";
 
 const documents = { ".zgroup": zgroup, "v/.zarray": zarray };

@@ -4,7 +4,7 @@ import t from "tap";
 import { optionConfig } from "../../src/config/option-config.js";
 import { defaultValues } from "../../src/config/options.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../source/write-store.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
 import { storedArray } from "../zarr/stored-array.js";
 import { startServer } from "./start-server.js";
 

@@ -2,8 +2,8 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import type { CollectionConfig } from "../../src/config/config.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
 import { startS3Origin } from "../origins/s3-origin.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../source/write-store.js";
 import { startServer } from "./start-server.js";
 
 function collection(root: string, more: Partial<CollectionConfig> = {}): CollectionConfig {

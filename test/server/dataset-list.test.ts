@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import type { Plugin } from "../../src/plugins/plugin.js";
-import { makeDirectory, writeFiles, zgroup } from "../source/write-store.js";
+import { makeDirectory, writeFiles, zgroup } from "../open/write-store.js";
 import { ALL_PLUGINS, startServer } from "./start-server.js";
 
 /** A plugin of datasets that are never opened. */

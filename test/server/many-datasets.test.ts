@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../source/write-store.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
 import { type RunningServer, startServer } from "./start-server.js";
 
 const MANY = 102;

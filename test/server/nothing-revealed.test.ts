@@ -6,7 +6,7 @@ import t, { type Test } from "tap";
 import { createEncodePool } from "../../src/pool/encode-pool.js";
 import { PROGRAM, runScript } from "../cli/run-program.js";
 import { openConnection, rawRequest, requestText } from "../http/raw-request.js";
-import { makeDirectory, writeFiles, zgroup } from "../source/write-store.js";
+import { makeDirectory, writeFiles, zgroup } from "../open/write-store.js";
 import { ALL_PLUGINS, startServer } from "./start-server.js";
 
 const TOKEN = "a-token-that-nobody-may-read-in-a-log";

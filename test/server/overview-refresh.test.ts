@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import * as zpublish from "../../src/index.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../source/write-store.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
 import { startServer } from "./start-server.js";
 
 const ARRAY = { ...zarray, shape: [4, 4], chunks: [2, 2], dtype: "|u1", fill_value: null };

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { openConnection, requestText } from "../http/raw-request.js";
 import { cannotSharePort } from "../http/start-test-server.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
 import { until } from "../processes/process-table.js";
 import { startProgram, writeStore } from "../processes/start-program.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../source/write-store.js";
 import { startServer } from "./start-server.js";
 
 t.setTimeout(120_000);

@@ -1,6 +1,6 @@
 import t from "tap";
-import { setSourceTimeout } from "../../src/source/files/file-calls.js";
-import type { Freshness } from "../../src/source/objects/fresh-objects.js";
+import { setSourceTimeout } from "../../src/stores/files/file-calls.js";
+import type { Freshness } from "../../src/stores/object-versions.js";
 import {
   chunksOf,
   createFaults,

@@ -2,11 +2,11 @@ import type { Test } from "tap";
 import { createRandom } from "../../bench/random.js";
 import { optionConfig } from "../../src/config/option-config.js";
 import { defaultValues } from "../../src/config/options.js";
-import type { Freshness } from "../../src/source/objects/fresh-objects.js";
-import { openSource } from "../../src/source/open-source.js";
+import { openSource } from "../../src/open/open-source.js";
+import type { Freshness } from "../../src/stores/object-versions.js";
+import { v3Array, v3Group, zarray, zgroup } from "../open/write-store.js";
 import type { Fault } from "../origins/fault.js";
 import { type FaultyOrigin, startFaultyOrigin } from "../origins/faulty-origin.js";
-import { v3Array, v3Group, zarray, zgroup } from "../source/write-store.js";
 import { datasetOf } from "./sample-tree.js";
 import { type RunningServer, startServer } from "./start-server.js";
 

@@ -1,6 +1,6 @@
 import type { DatasetConfig } from "../../src/config/config.js";
-import { createMemorySource } from "../../src/source/memory/memory-source.js";
-import type { Source } from "../../src/source/source.js";
+import { createMemorySource } from "../../src/open/memory/memory-source.js";
+import type { Source } from "../../src/zarr/stored-tree.js";
 
 /** Creates a flat dataset in memory: int16 `t` over (y, x), its coordinates, a scalar; 3 × 5 in chunks of 2 × 2. */
 export function flatSource(): Source {

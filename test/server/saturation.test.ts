@@ -1,6 +1,6 @@
 import t from "tap";
+import { createMemorySource } from "../../src/open/memory/memory-source.js";
 import { createEncodePool } from "../../src/pool/encode-pool.js";
-import { createMemorySource } from "../../src/source/memory/memory-source.js";
 import { startServer } from "./start-server.js";
 
 const MAX_QUEUED = 16_384;

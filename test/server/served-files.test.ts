@@ -2,11 +2,11 @@ import { rename, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { deflateSync, inflateSync } from "node:zlib";
 import t, { type Test } from "tap";
-import { createFileStore } from "../../src/source/bytes/file-store.js";
-import { createFileSource } from "../../src/source/formats/file-source.js";
+import { createFileSource } from "../../src/formats/file-source.js";
+import { createFileStore } from "../../src/stores/file-store.js";
 import { effort } from "../effort.js";
-import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "../source/formats/plain-format.js";
-import { makeDirectory, makeOld } from "../source/write-store.js";
+import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "../formats/plain-format.js";
+import { makeDirectory, makeOld } from "../open/write-store.js";
 import { startServer } from "./start-server.js";
 
 const ZLIB = { id: "zlib", level: 6 };

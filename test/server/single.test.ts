@@ -2,7 +2,7 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import * as zarr from "zarrita";
 import { createDataTree, createServer, type Plugin } from "../../src/index.js";
-import { makeDirectory, writeFiles } from "../source/write-store.js";
+import { makeDirectory, writeFiles } from "../open/write-store.js";
 import { datasetOf, flatSource, nestedSource } from "./sample-tree.js";
 import { ALL_PLUGINS, startServer } from "./start-server.js";
 

@@ -1,12 +1,12 @@
 import { truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import type { MemoryArray } from "../../src/source/memory/memory-array.js";
-import { createMemorySource } from "../../src/source/memory/memory-source.js";
-import { openSource } from "../../src/source/open-source.js";
+import type { MemoryArray } from "../../src/open/memory/memory-array.js";
+import { createMemorySource } from "../../src/open/memory/memory-source.js";
+import { openSource } from "../../src/open/open-source.js";
 import { type DecodedPng, decodePng, rowsOf } from "../codec/decode-png.js";
+import { makeDirectory, makeOld, writeFiles, zarray, zgroup } from "../open/write-store.js";
 import { startFaultyOrigin } from "../origins/faulty-origin.js";
-import { makeDirectory, makeOld, writeFiles, zarray, zgroup } from "../source/write-store.js";
 import { datasetOf } from "./sample-tree.js";
 import { type RunningServer, startServer } from "./start-server.js";
 

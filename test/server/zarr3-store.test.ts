@@ -2,7 +2,7 @@ import { utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { FetchStore, open, get as readArray } from "zarrita";
-import { makeDirectory, v3Array, v3Group, writeFiles, zarray, zgroup } from "../source/write-store.js";
+import { makeDirectory, v3Array, v3Group, writeFiles, zarray, zgroup } from "../open/write-store.js";
 import { datasetOf, flatSource, nestedSource } from "./sample-tree.js";
 import { startServer } from "./start-server.js";
 

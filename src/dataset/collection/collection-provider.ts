@@ -1,9 +1,9 @@
 import type { CollectionConfig } from "../../config/config.js";
 import { createSlice } from "../../event-loop/cooperative-task.js";
-import { createFileFinder } from "../../source/listing/create-file-finder.js";
-import type { Findings, FoundFile, Problem } from "../../source/listing/file-finder.js";
-import { createGroupFinder } from "../../source/listing/group-finder.js";
-import { printablePath } from "../../source/node-name.js";
+import { createFileFinder } from "../../find/create-file-finder.js";
+import type { Findings, FoundFile, Problem } from "../../find/file-finder.js";
+import { createGroupFinder } from "../../find/group-finder.js";
+import { printablePath } from "../../zarr/node-name.js";
 import type { DatasetProvider } from "../dataset-provider.js";
 
 /** Id of the root, if that is a group with arrays. */

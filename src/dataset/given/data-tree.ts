@@ -2,11 +2,11 @@ import type { Readable } from "zarrita";
 import { resolveLocation } from "../../config/locate.js";
 import { configError, describeValue } from "../../config/problem.js";
 import type { DataTree } from "../../model/data-tree.js";
-import { createZarritaStore, type ZarritaStoreOptions } from "../../source/bytes/zarrita-store.js";
-import { createMemorySource } from "../../source/memory/memory-source.js";
-import { createObjectSource } from "../../source/objects/object-source.js";
-import { openSource } from "../../source/open-source.js";
-import type { Refusal, Source } from "../../source/source.js";
+import { createMemorySource } from "../../open/memory/memory-source.js";
+import { openSource } from "../../open/open-source.js";
+import { createZarritaStore, type ZarritaStoreOptions } from "../../stores/zarrita-store.js";
+import type { Refusal, Source } from "../../zarr/stored-tree.js";
+import { createObjectSource } from "../../zarr-store/objects/object-source.js";
 import { createSnapshot } from "../create-snapshot.js";
 import { type GroupInput, readGroups } from "./group-input.js";
 

@@ -3,9 +3,9 @@ import { problemsOf } from "../../config/problem.js";
 import { strictObject } from "../../config/value-schemas.js";
 import { ZpublishError } from "../../errors.js";
 import type { JsonObject } from "../../json/json-value.js";
-import type { MemoryArray } from "../../source/memory/memory-array.js";
-import type { MemoryGroup } from "../../source/memory/memory-source.js";
-import { printablePath } from "../../source/node-name.js";
+import type { MemoryArray } from "../../open/memory/memory-array.js";
+import type { MemoryGroup } from "../../open/memory/memory-source.js";
+import { printablePath } from "../../zarr/node-name.js";
 import { copyAttrs } from "./copy-attrs.js";
 
 /** An array of a tree in memory. */

@@ -6,7 +6,7 @@ import type { JsonObject } from "../../json/json-value.js";
 import { stringifyJson } from "../../json/stringify-json.js";
 import { parentPath } from "../../model/create-data-tree.js";
 import type { Group, Variable } from "../../model/data-tree.js";
-import type { Refusal } from "../../source/source.js";
+import type { Refusal } from "../../zarr/stored-tree.js";
 import type { DatasetSnapshot, OverviewLevels, ServedArray } from "../dataset.js";
 import { isGeographic } from "./grids.js";
 import { horizontalDims } from "./horizontal-dims.js";

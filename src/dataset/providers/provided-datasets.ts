@@ -1,7 +1,7 @@
 import { createLimiter } from "../../collections/limiter.js";
 import { messageOf, ZpublishError } from "../../errors.js";
 import type { Log } from "../../observe/log.js";
-import type { Source } from "../../source/source.js";
+import type { Source } from "../../zarr/stored-tree.js";
 import {
   createDatasetHandle,
   type DatasetHandleOptions,

@@ -1,5 +1,4 @@
-import type { Packing } from "../../cf/packing.js";
-import { packingOf } from "../../cf/packing.js";
+import { type Packing, packingOf } from "../../cf/packing.js";
 import type { VariableDescription } from "../dataset-description.js";
 import type { Resolution } from "./chunk-plan.js";
 import { PRIORITY } from "./chunk-queue.js";

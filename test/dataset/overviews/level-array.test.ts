@@ -8,8 +8,8 @@ import {
 } from "../../../src/dataset/overviews/level-array.js";
 import { encodeFillItem } from "../../../src/model/fill-value.js";
 import { parseDataType } from "../../../src/model/parse-data-type.js";
+import { createMemorySource } from "../../../src/open/memory/memory-source.js";
 import { createTaskRunner } from "../../../src/pool/run-chunk-task.js";
-import { createMemorySource } from "../../../src/source/memory/memory-source.js";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";
 import { storedArray, storedTree } from "../fake-source.js";
 

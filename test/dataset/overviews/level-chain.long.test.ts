@@ -4,11 +4,11 @@ import { join } from "node:path";
 import t from "tap";
 import type { ServedArray } from "../../../src/dataset/dataset.js";
 import { stringifyJson } from "../../../src/json/stringify-json.js";
-import { openSource } from "../../../src/source/open-source.js";
+import { openSource } from "../../../src/open/open-source.js";
 import type { CoarsenMethod } from "../../../src/zarr/plan/compute-step.js";
 import { effort } from "../../effort.js";
+import { makeDirectory, writeFiles, zgroup } from "../../open/write-store.js";
 import { clientMissing, PYTHON } from "../../require-client.js";
-import { makeDirectory, writeFiles, zgroup } from "../../source/write-store.js";
 import { openPyramid, type Pyramid } from "./pyramid.js";
 
 const PROGRAM = join(import.meta.dirname, "../../../../test/fixtures/overview_chain.py");

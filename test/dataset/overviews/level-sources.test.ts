@@ -1,12 +1,12 @@
 import { utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { createFileStore } from "../../../src/source/bytes/file-store.js";
-import { createFileSource } from "../../../src/source/formats/file-source.js";
-import { openSource } from "../../../src/source/open-source.js";
+import { createFileSource } from "../../../src/formats/file-source.js";
+import { openSource } from "../../../src/open/open-source.js";
+import { createFileStore } from "../../../src/stores/file-store.js";
+import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "../../formats/plain-format.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../../open/write-store.js";
 import { startFaultyOrigin } from "../../origins/faulty-origin.js";
-import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "../../source/formats/plain-format.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../../source/write-store.js";
 import { openPyramid } from "./pyramid.js";
 
 /** A square of bytes in chunks of 2 × 2, each of which holds its number. */

@@ -8,8 +8,8 @@ import type { DatasetSnapshot, ServedArray } from "../../../src/dataset/dataset.
 import { createLevelArray, type LevelRequest } from "../../../src/dataset/overviews/level-array.js";
 import { ZpublishError } from "../../../src/errors.js";
 import { createTaskRunner } from "../../../src/pool/run-chunk-task.js";
-import type { Freshness } from "../../../src/source/objects/fresh-objects.js";
-import type { Source } from "../../../src/source/source.js";
+import type { Freshness } from "../../../src/stores/object-versions.js";
+import type { Source } from "../../../src/zarr/stored-tree.js";
 import { type MapCache, mapCache } from "../../chunk/map-cache.js";
 
 /** What a pyramid is made of. */

@@ -4,7 +4,7 @@ import t from "tap";
 import { privateCacheControl } from "../../../src/http/access/access-rules.js";
 import { createTokens, readTokenFile } from "../../../src/http/access/tokens.js";
 import { createHealthEndpoints } from "../../../src/server/health-endpoints.js";
-import { makeDirectory } from "../../source/write-store.js";
+import { makeDirectory } from "../../open/write-store.js";
 import { jsonOf, rawRequest } from "../raw-request.js";
 import { bodyReplyOf, routeOf, startTestServer } from "../start-test-server.js";
 

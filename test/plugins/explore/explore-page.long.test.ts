@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import t from "tap";
-import { createMemorySource } from "../../../src/source/memory/memory-source.js";
+import { createMemorySource } from "../../../src/open/memory/memory-source.js";
 import { openBrowser } from "../../clients/browser-page.js";
 import { watchPage } from "../../explore/explorer-browser.js";
+import { makeDirectory, writeFiles } from "../../open/write-store.js";
 import { clientMissing } from "../../require-client.js";
 import { datasetOf } from "../../server/sample-tree.js";
 import { startServer } from "../../server/start-server.js";
-import { makeDirectory, writeFiles } from "../../source/write-store.js";
 
 const TOKEN = "a-token+of/a-client==";
 

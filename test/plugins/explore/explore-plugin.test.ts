@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import t from "tap";
 import { rawRequest } from "../../http/raw-request.js";
+import { makeDirectory, writeFiles } from "../../open/write-store.js";
 import { datasetOf, flatSource, nestedSource } from "../../server/sample-tree.js";
 import { startServer } from "../../server/start-server.js";
-import { makeDirectory, writeFiles } from "../../source/write-store.js";
 
 const DATASETS = [datasetOf("flat", flatSource()), datasetOf("nested", nestedSource())];
 

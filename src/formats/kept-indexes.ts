@@ -1,0 +1,144 @@
+import { createHash } from "node:crypto";
+import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
+import { workThrough } from "../event-loop/work-through.js";
+import type { ByteStore } from "../stores/byte-store.js";
+import {
+  readIndexRecord,
+  readRecord,
+  type StampedIndex,
+  type StampedItems,
+  writeIndexRecord,
+  writeRecord,
+} from "./index-record.js";
+
+/** Folder below the cache's directory. */
+const FOLDER = "zpublish-indexes";
+/** Bound of all indexes together; an index takes some kilobytes, and 13 bytes per chunk. */
+const MAX_BYTES = 2 ** 30;
+/** Longest index that is kept. */
+const MAX_INDEX_BYTES = 256 * 2 ** 20;
+/** Indexes that are written before their total is looked at again. */
+const WRITES_PER_SWEEP = 1_000;
+/** Files that are looked at at a time. */
+const CONCURRENCY = 8;
+/** Age at which a file that another process has begun to write counts as abandoned. */
+const ABANDONED_AFTER_MS = 60 * 60_000;
+/** Indexes are deleted in the order of their times, which need not be exact. */
+const TOUCH_AFTER_MS = 60 * 60_000;
+const TEMPORARY = ".new";
+
+/** Returns the text that names a file: it differs between files, and has no credentials. */
+export function indexedFileOf(store: Pick<ByteStore, "identity">, key: string): string {
+  return `${store.identity}\n${key}`;
+}
+
+/** Indexes of files on a disk, so that files need not be read again after a restart. All processes of a machine share them. */
+export interface KeptIndexes {
+  /**
+   * Tells whether there is an index of a file, of any version.
+   * @param file As {@link indexedFileOf} returns it.
+   */
+  has(file: string): Promise<boolean>;
+  /**
+   * Reads the index of a file; undefined if there is none that is whole and has one of the stamps. Never throws.
+   * @param stamps Texts that name the version of the file, and a format and its revision.
+   */
+  get(file: string, stamps: readonly string[]): Promise<StampedIndex | undefined>;
+  /** Writes an index in place of another one of the same file. What cannot be written is left out: never throws. */
+  set(file: string, written: StampedIndex): Promise<void>;
+  /** Reads what {@link setItems} wrote under a name; undefined as for {@link get}. */
+  getItems(name: string, stamps: readonly string[]): Promise<readonly unknown[] | undefined>;
+  /**
+   * Writes other plain data that took long to read, in place of what has the same name. Never throws.
+   * @param items Read one at a time, between which the event loop may run.
+   */
+  setItems(name: string, stamp: string, items: Iterable<unknown>): Promise<void>;
+}
+
+/**
+ * Creates the indexes below a directory, without any I/O.
+ * @param directory Directory of the cache; it need not exist.
+ * @param maxBytes Bound of all indexes together. Those that were not used for the longest time are deleted. Default 1 GiB.
+ */
+export function createKeptIndexes(directory: string, maxBytes = MAX_BYTES): KeptIndexes {
+  const folder = join(directory, FOLDER);
+  let written = 0;
+  let sweeping: Promise<void> | undefined;
+
+  function pathOf(file: string): string {
+    return join(folder, createHash("sha256").update(file).digest("hex").slice(0, 32));
+  }
+
+  /** Deletes the oldest indexes beyond the bound, and what processes left behind that died while they wrote. */
+  async function sweep(): Promise<void> {
+    const found: { readonly path: string; readonly size: number; readonly mtimeMs: number }[] = [];
+    await workThrough(await readdir(folder), CONCURRENCY, async (name) => {
+      const path = join(folder, name);
+      const { size, mtimeMs } = await stat(path).catch(() => ({ size: 0, mtimeMs: Number.NaN }));
+      if (name.includes(TEMPORARY) && Date.now() - mtimeMs > ABANDONED_AFTER_MS)
+        await rm(path, { force: true });
+      else found.push({ path, size, mtimeMs });
+    });
+    let total = found.reduce((sum, { size }) => sum + size, 0);
+    for (const { path, size } of found.sort((a, b) => a.mtimeMs - b.mtimeMs)) {
+      if (total <= maxBytes) break;
+      await rm(path, { force: true });
+      total -= size;
+    }
+  }
+
+  async function read<T>(
+    name: string,
+    parse: (record: Buffer) => CooperativeTask<T | undefined>,
+  ): Promise<T | undefined> {
+    try {
+      const path = pathOf(name);
+      const { size, mtimeMs } = await stat(path);
+      if (size > MAX_INDEX_BYTES) return undefined;
+      const found = await runCooperatively(parse(await readFile(path)));
+      const now = Date.now();
+      if (found !== undefined && now - mtimeMs > TOUCH_AFTER_MS) await utimes(path, now / 1_000, now / 1_000);
+      return found;
+    } catch {
+      return undefined;
+    }
+  }
+
+  async function write(name: string, writing: CooperativeTask<Buffer[]>): Promise<void> {
+    const path = pathOf(name);
+    const temporary = `${path}${TEMPORARY}-${process.pid}-${++written}`;
+    try {
+      const record = await runCooperatively(writing);
+      const byteLength = record.reduce((sum, { length }) => sum + length, 0);
+      if (byteLength > Math.min(MAX_INDEX_BYTES, maxBytes)) return;
+      // Not `recursive`: that never returns if the system answers ENOENT to everything, as below /proc.
+      for (const path of [dirname(directory), directory, folder]) await mkdir(path).catch(() => undefined);
+      await writeFile(temporary, record);
+      await rename(temporary, path);
+      if (written % WRITES_PER_SWEEP !== 1) return;
+      sweeping ??= sweep().finally(() => {
+        sweeping = undefined;
+      });
+      await sweeping;
+    } catch {
+      await rm(temporary, { force: true }).catch(() => undefined);
+    }
+  }
+
+  return {
+    async has(file) {
+      return stat(pathOf(file)).then(
+        () => true,
+        () => false,
+      );
+    },
+    get: (file, stamps) => read(file, (record) => readIndexRecord(stamps, record)),
+    set: (file, { stamp, index }) => write(file, writeIndexRecord(stamp, index)),
+    async getItems(name, stamps) {
+      return (await read<StampedItems>(name, (record) => readRecord(stamps, record)))?.items;
+    },
+    setItems: (name, stamp, items) => write(name, writeRecord(stamp, items)),
+  };
+}

@@ -1,0 +1,114 @@
+import { messageOf, ZpublishError } from "../errors.js";
+import type { CooperativeTask } from "../event-loop/cooperative-task.js";
+import { parseDataType } from "../model/parse-data-type.js";
+import type { RangeChunks } from "../zarr/chunk-source.js";
+import { withoutDimensions } from "../zarr/dimension-names.js";
+import { comparePaths, nameProblem, printablePath, warnOfName } from "../zarr/node-name.js";
+import type { StoredArray } from "../zarr/stored-array.js";
+import type { Refusal, StoredGroup, StoredTree } from "../zarr/stored-tree.js";
+import type { FileArray, FileChunkTable, FileIndex } from "./file-index.js";
+import { type MakeFileChunk, openTableChunkReader } from "./table-chunk-reader.js";
+import type { VersionedFile } from "./versioned-file.js";
+
+/** A file whose index was read. */
+export interface IndexedFile {
+  readonly file: VersionedFile;
+  readonly index: FileIndex;
+  /** Name of the file's store, and its key there, as in `RangeChunks`. */
+  readonly store: string;
+  readonly key: string;
+  readonly makeChunk: MakeFileChunk;
+}
+
+/** Makes the groups and arrays of a file's index. Those whose name or type cannot be served go to `refused`. */
+export function* treeOfIndex(
+  indexed: IndexedFile,
+): CooperativeTask<Pick<StoredTree, "groups" | "refused" | "warnings" | "format">> {
+  const { index } = indexed;
+  const refused: Refusal[] = [...index.refused];
+  const warnings: string[] = [...index.warnings];
+  const groups: StoredGroup[] = [];
+  for (const group of index.groups) {
+    yield;
+    const path = group.path.slice(1);
+    const problem = path === "" ? undefined : nameProblem(path);
+    if (problem !== undefined) {
+      refused.push({ path: printablePath(path), reason: problem });
+      continue;
+    }
+    warnOfName(path, warnings);
+    const arrays: StoredArray[] = [];
+    for (const array of group.arrays) {
+      yield;
+      const arrayPath = path === "" ? array.name : `${path}/${array.name}`;
+      try {
+        arrays.push(storeArray(indexed, array, arrayPath));
+        warnOfName(arrayPath, warnings);
+      } catch (error) {
+        if (!(error instanceof ZpublishError)) throw error;
+        refused.push({ path: printablePath(arrayPath), reason: messageOf(error) });
+      }
+    }
+    arrays.sort((a, b) => comparePaths(a.path, b.path));
+    groups.push(
+      Object.freeze({
+        path: `/${path}`,
+        attrs: withoutDimensions(group.attrs),
+        arrays: Object.freeze(arrays),
+      }),
+    );
+  }
+  return {
+    format: index.format,
+    groups: Object.freeze(groups),
+    refused: Object.freeze(refused),
+    warnings: Object.freeze(warnings),
+  };
+}
+
+/** @throws ZpublishError `unsupported`, `invalid-metadata` if its name or type cannot be served. */
+function storeArray(indexed: IndexedFile, array: FileArray, path: string): StoredArray {
+  const problem = array.name.includes("/") ? "expected a name without a slash" : nameProblem(path);
+  if (problem !== undefined) throw new ZpublishError("unsupported", problem);
+  const { name, shape, chunkShape, codecs, compressorCount, variants, fill, dimNames, attrs } = array;
+  const { servedChunks, servedFilters, servedCompressor, chunks } = array;
+  if (chunks.kind === "listed") assertVariants(chunks.variants, variants?.length ?? 0);
+  return Object.freeze({
+    ...{ name, path, shape, chunkShape },
+    dataType: parseDataType(array.dtype),
+    axisOrder: Object.freeze(array.axisOrder ?? shape.map((_, axis) => axis)),
+    ...{ codecs, compressorCount, fill, dimNames },
+    attrs: withoutDimensions(attrs),
+    chunks: chunksOf(indexed, array, path),
+    ...(variants === undefined ? {} : { variants }),
+    ...(servedChunks === undefined ? {} : { servedChunks }),
+    ...(servedFilters === undefined ? {} : { servedFilters }),
+    ...(servedCompressor === undefined ? {} : { servedCompressor }),
+  } satisfies StoredArray);
+}
+
+/** @throws ZpublishError `invalid-metadata` if a chunk has codecs that the array does not name: it would be served as it is. */
+function assertVariants(variants: Uint8Array | undefined, count: number): void {
+  const wrong = variants?.find((variant) => variant > count);
+  if (wrong !== undefined)
+    throw new ZpublishError("invalid-metadata", `expected variants of at most ${count}, received ${wrong}`);
+}
+
+const FORMS = { listed: "ranges", strided: "ranges", inline: "kept", made: "made" } as const;
+
+function differingOf(chunks: FileChunkTable): number {
+  if (chunks.kind !== "listed" || chunks.variants === undefined) return 0;
+  return chunks.variants.reduce((count, variant) => (variant === 0 ? count : count + 1), 0);
+}
+
+/** A function of its own, so that what opens the reader retains no more than it needs. */
+function chunksOf({ file, store, key, makeChunk }: IndexedFile, array: FileArray, path: string): RangeChunks {
+  return Object.freeze({
+    kind: "ranges",
+    ...{ store, key, path },
+    version: file.version.token,
+    form: FORMS[array.chunks.kind],
+    differing: differingOf(array.chunks),
+    openReader: () => openTableChunkReader(file, array, makeChunk),
+  });
+}

@@ -1,0 +1,196 @@
+import { createHash } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { ZpublishError } from "../errors.js";
+import { createOneAtATime } from "../event-loop/one-at-a-time.js";
+import type { FileFinder } from "../find/file-finder.js";
+import type { KeptIndexes } from "../formats/kept-indexes.js";
+import type { Source, StoredTree } from "../zarr/stored-tree.js";
+import { withinLocation } from "../zarr-store/read-store.js";
+import { describePart } from "./describe-part.js";
+import { type KnownPart, sortedByName } from "./description-records.js";
+import { fitParts } from "./fit-parts.js";
+import { joinSteps } from "./join-parts.js";
+import { createKeptDescriptions } from "./kept-descriptions.js";
+import { createOpenParts } from "./open-parts.js";
+import { createPartList, type ListedParts } from "./part-list.js";
+import { createStoredJoins, storedJoinOf } from "./stored-join.js";
+
+/** Files that are left out and named one by one; more are counted. */
+const MAX_NAMED = 20;
+
+/** Time until a second look if the first one finds nothing. */
+const SECOND_LOOK_MS = 1_000;
+
+/** Join of files into one dataset, as an operator asks for it. */
+export interface Joining {
+  /** `concat` along a dimension that they have; `stack` along a new one, with one step per file. */
+  readonly kind: "concat" | "stack";
+  readonly dimension: string;
+  /** `last`: of steps that come twice, those of the file that is last in order are served. Default: they are refused. */
+  readonly overlap?: "last";
+  /**
+   * Regular expression with one group, matched against the path of each file: its text is the coordinate in a stack, a number if all are.
+   * Default: there is none, unless the files have a scalar of the dimension's name.
+   */
+  readonly coordinate?: string;
+}
+
+/** Options of {@link createJoinSource}. */
+export interface JoinSourceOptions {
+  /** As the operator wrote it, for messages. */
+  readonly location: string;
+  /** Finds the files, and their versions. */
+  readonly finder: FileFinder;
+  /** Text that tells which files the finder finds, besides its root. */
+  readonly patterns: string;
+  readonly join: Joining;
+  /** Opens a file. */
+  readonly openPart: (location: string) => Promise<Source>;
+  /** As for `createPartList`. */
+  readonly betweenLooksMs?: number;
+  /** Keeps descriptions of files between runs. Default: files are read again. */
+  readonly kept?: KeptIndexes | undefined;
+}
+
+/**
+ * Creates the source of several files that are one dataset.
+ *
+ * All files have to fit when they are first read: what cannot be one dataset is refused. A file that cannot be opened is left out with a
+ * warning; so is a file that comes later and does not fit. Descriptions that are kept tell which files were one dataset before a restart.
+ * A file that is gone, or can no longer be opened, counts for one more look.
+ */
+export function createJoinSource(options: JoinSourceOptions): Source {
+  const { location, finder, join, openPart } = options;
+  const identity = createHash("sha256")
+    .update(JSON.stringify(["join", finder.root, options.patterns, join]))
+    .digest("hex")
+    .slice(0, 40);
+  const pattern = join.coordinate === undefined ? undefined : new RegExp(join.coordinate, "u");
+  const openFile = (name: string) => openPart(finder.locationOf(name));
+  const open = createOpenParts({
+    openPart: openFile,
+    identity,
+    onChanged: (name) => list.describeAgain(name),
+  });
+  const descriptions = createKeptDescriptions(options.kept, identity);
+  const list = createPartList(finder, describe, descriptions, options.betweenLooksMs);
+  const arrays = createStoredJoins(identity, open);
+  const oneAtATime = createOneAtATime();
+  let latest: { readonly listed: ListedParts; readonly tree: StoredTree } | undefined;
+
+  async function describe(name: string): Promise<Omit<KnownPart, "version">> {
+    if (pattern !== undefined) coordinateOf(name, pattern);
+    const source = await openFile(name);
+    try {
+      const tree = await source.readTree();
+      const dimension = join.kind === "concat" ? join.dimension : undefined;
+      return { name, identity: tree.identity, description: await describePart(name, tree, dimension) };
+    } finally {
+      await source.close();
+    }
+  }
+
+  function joinOf(parts: readonly KnownPart[]) {
+    const { kind, dimension, overlap } = join;
+    return joinSteps(
+      parts.map(({ description }) => description),
+      {
+        ...{ kind, dimension },
+        ...(overlap && { overlap }),
+        ...(pattern && { coordinate: numbersOrTexts(parts.map(({ name }) => coordinateOf(name, pattern))) }),
+      },
+    );
+  }
+
+  async function read(progress?: (arraysRead: number) => void): Promise<StoredTree> {
+    let arraysRead = 0;
+    const onPart = ({ description }: KnownPart): void => {
+      arraysRead += description.arrays.length;
+      progress?.(arraysRead);
+    };
+    let listed = await list.list(onPart);
+    if (latest === undefined && listed.former.length + listed.others.length + listed.left.length === 0) {
+      // Files that were just written count when they are the same in a second look.
+      await delay(SECOND_LOOK_MS);
+      listed = await list.list(onPart);
+    }
+    const { fingerprint } = listed;
+    if (latest !== undefined && isSame(listed, latest.listed)) {
+      latest = { listed, tree: Object.freeze({ ...latest.tree, fingerprint }) };
+      return latest.tree;
+    }
+    if (listed.former.length + listed.others.length === 0) throw nothingToJoin(listed);
+    const fitting = await fitParts(listed.former, listed.others, joinOf, latest && pathsOf(latest.tree));
+    const { parts, tree: joined } = fitting;
+    list.use(parts);
+    const tree: StoredTree = Object.freeze({
+      groups: arrays.groupsOf(joined, parts),
+      refused: Object.freeze(joined.refused),
+      warnings: Object.freeze([
+        ...joined.warnings,
+        ...some([...listed.left, ...fitting.left].map(leftOutText)),
+        ...some(listed.gone.map((name) => `'${name}' is gone, and its steps with it`)),
+      ]),
+      identity,
+      fingerprint,
+      join: storedJoinOf(join, joined, parts),
+    });
+    latest = { listed, tree };
+    return tree;
+  }
+
+  function nothingToJoin({ left }: ListedParts): ZpublishError {
+    const [first] = left;
+    if (first === undefined)
+      return new ZpublishError("invalid-metadata", `expected files to join, found none in ${finder.root}`);
+    const others = left.length > 1 ? `, nor ${left.length - 1} others` : "";
+    const what = first.name === "" ? "files cannot be found" : `${first.name} cannot be opened${others}`;
+    return new ZpublishError("invalid-metadata", `${what}: ${first.reason}`);
+  }
+
+  return {
+    location,
+    readTree: (progress) => oneAtATime(() => withinLocation(location, () => read(progress))),
+    fingerprint: () => oneAtATime(() => withinLocation(location, () => list.fingerprint())),
+    close: () => descriptions.close(),
+  };
+}
+
+function pathsOf({ groups }: StoredTree): ReadonlySet<string> {
+  return new Set(groups.flatMap(({ arrays }) => arrays.map(({ path }) => path)));
+}
+
+/** Names a file that is left out. A problem without a name is about several, or about the folder of all. */
+function leftOutText({ name, reason }: ListedParts["left"][number]): string {
+  return name === "" ? reason : `'${name}' is left out: ${reason}`;
+}
+
+/** Returns the first of some warnings, and the number of the others. */
+function some(warnings: readonly string[]): string[] {
+  const more = warnings.length - MAX_NAMED;
+  return more > 0 ? [...warnings.slice(0, MAX_NAMED), `${more} more files like these`] : [...warnings];
+}
+
+/** Tells whether parts and files that are left out are the same. */
+function isSame(one: ListedParts, other: ListedParts): boolean {
+  const isSameList = <T>(a: readonly T[], b: readonly T[], same: (a: T, b: T) => boolean) =>
+    a.length === b.length && a.every((item, index) => same(item, b[index] as T));
+  const partsOf = ({ former, others }: ListedParts) => sortedByName([...former, ...others]);
+  return (
+    isSameList(partsOf(one), partsOf(other), (a, b) => a === b) &&
+    isSameList(one.gone, other.gone, (a, b) => a === b) &&
+    isSameList(one.left, other.left, (a, b) => a.name === b.name && a.reason === b.reason)
+  );
+}
+
+/** Returns the text that the path of a file has for its coordinate. @throws ZpublishError `unsupported` if the path does not match */
+function coordinateOf(name: string, pattern: RegExp): string {
+  const text = pattern.exec(name)?.[1];
+  if (text !== undefined) return text;
+  const expected = `expected a path that matches ${pattern.source} to have a coordinate`;
+  throw new ZpublishError("unsupported", `${expected}, received '${name}'`);
+}
+
+function numbersOrTexts(texts: readonly string[]): readonly (string | number)[] {
+  return texts.every((text) => /^-?\d+(\.\d+)?$/.test(text)) ? texts.map(Number) : texts;
+}

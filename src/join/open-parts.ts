@@ -1,0 +1,193 @@
+import { createLimiter } from "../collections/limiter.js";
+import { createSingleFlight } from "../collections/single-flight.js";
+import { isDamage, messageOf, ZpublishError } from "../errors.js";
+import { elementCount, gridShapeOf } from "../model/chunk-grid.js";
+import { openChunkReader } from "../open/chunk-reader.js";
+import type { ChunkReader, ChunkSource } from "../zarr/chunk-source.js";
+import type { Source, StoredTree } from "../zarr/stored-tree.js";
+import type { KnownPart } from "./description-records.js";
+
+/** Bound of the memory of open parts: those of a year of hourly files, if their indexes are small. */
+const MAX_BYTES = 128 * 2 ** 20;
+/** Estimate for an array of an open part. */
+const ARRAY_BYTES = 1_024;
+/** Place of a chunk in the index of a file. */
+const PLACE_BYTES = 13;
+/** Parts that are opened at a time. */
+const CONCURRENCY = 16;
+
+/** Parts of one dataset that were opened for their chunks. Errors of readers name the part; one that has changed is opened again. */
+export interface OpenParts {
+  /** Returns the reader of an array if its part is open. */
+  readerNow(part: KnownPart, path: string): ChunkReader | undefined;
+  /**
+   * Returns the reader of an array, and opens its part first unless it is open.
+   * @throws ZpublishError `source-changed` if the part is no longer the one that was described, `source-unreadable`
+   */
+  reader(part: KnownPart, path: string): Promise<ChunkReader>;
+}
+
+/** Options of {@link createOpenParts}. */
+export interface OpenPartsOptions {
+  /** Opens a part. */
+  readonly openPart: (name: string) => Promise<Source>;
+  /** Identity of the dataset: errors name it, so that the dataset is read again. */
+  readonly identity: string;
+  /** Called when a part turns out to be another one than was described. */
+  readonly onChanged: (name: string) => void;
+}
+
+interface OpenPart {
+  readonly part: KnownPart;
+  readonly chunks: ReadonlyMap<string, ChunkSource>;
+  readonly readers: Map<string, ChunkReader>;
+  /** Estimate of its memory. */
+  readonly byteLength: number;
+  /** Number of the last use of any part. */
+  usedAt: number;
+}
+
+/** Creates the open parts of a dataset; none is open yet. */
+export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOptions): OpenParts {
+  const opened = new Map<string, OpenPart>();
+  let byteLength = 0;
+  let uses = 0;
+  const openings = createSingleFlight<OpenPart>();
+  const limiter = createLimiter({
+    maxRunning: CONCURRENCY,
+    maxPerKey: CONCURRENCY,
+    maxWaiting: Number.POSITIVE_INFINITY,
+  });
+
+  function known(part: KnownPart): OpenPart | undefined {
+    const found = opened.get(part.name);
+    if (found?.part !== part) return undefined;
+    found.usedAt = ++uses;
+    return found;
+  }
+
+  function forget(name: string): void {
+    byteLength -= opened.get(name)?.byteLength ?? 0;
+    opened.delete(name);
+  }
+
+  /** Adds a part, and drops those that were not used for the longest time: many at once, since finding them takes a while. */
+  function add(added: OpenPart): void {
+    forget(added.part.name);
+    opened.set(added.part.name, added);
+    byteLength += added.byteLength;
+    if (byteLength <= MAX_BYTES) return;
+    for (const { part } of [...opened.values()].sort((a, b) => a.usedAt - b.usedAt)) {
+      if (byteLength <= MAX_BYTES / 2 || opened.size === 1) return;
+      forget(part.name);
+    }
+  }
+
+  async function open(part: KnownPart): Promise<OpenPart> {
+    try {
+      // It is not closed, since requests may read from it for long: sources hold nothing but memory.
+      const tree = await (await openPart(part.name)).readTree();
+      if (tree.identity !== part.identity) throw changed(part);
+      const chunks = tree.groups.flatMap(({ arrays }) =>
+        arrays.map((array) => [array.path, array.chunks] as const),
+      );
+      const added: OpenPart = {
+        ...{ part, chunks: new Map(chunks), readers: new Map() },
+        byteLength: memoryOf(tree),
+        usedAt: ++uses,
+      };
+      add(added);
+      return added;
+    } catch (error) {
+      throw errorOf(part, error);
+    }
+  }
+
+  async function openOnce(part: KnownPart): Promise<OpenPart> {
+    const key = `${part.name}\n${part.identity}`;
+    return known(part) ?? openings.run(key, () => limiter.run("", () => known(part) ?? open(part)));
+  }
+
+  function readerOf({ part, chunks, readers }: OpenPart, path: string): ChunkReader {
+    const before = readers.get(path);
+    if (before !== undefined) return before;
+    const source = chunks.get(path);
+    if (source === undefined) throw errorOf(part, changed(part));
+    const reader = withErrors(openChunkReader(source), (error) => errorOf(part, error));
+    readers.set(path, reader);
+    return reader;
+  }
+
+  function changed({ identity: staleIdentity }: KnownPart): ZpublishError {
+    const details = { staleIdentity };
+    return new ZpublishError("source-changed", "it is no longer the file that was described", { details });
+  }
+
+  function errorOf(part: KnownPart, error: unknown): unknown {
+    if (!(error instanceof ZpublishError)) return error;
+    const { name } = part;
+    // Without an identity it was a chunk that changed, which is read again.
+    if (error.code === "source-changed" && error.details.staleIdentity !== undefined) {
+      forget(name);
+      onChanged(name);
+      return new ZpublishError("source-changed", `part '${name}': ${error.message}`, {
+        details: { ...error.details, staleIdentity: identity },
+        cause: error,
+      });
+    }
+    // It was a dataset when it was described.
+    const code = isDamage(error) ? "source-unreadable" : error.code;
+    return new ZpublishError(code, `part '${name}': ${messageOf(error)}`, {
+      details: error.details,
+      cause: error,
+    });
+  }
+
+  return {
+    readerNow(part, path) {
+      const found = known(part);
+      return found && readerOf(found, path);
+    },
+    reader: async (part, path) => readerOf(known(part) ?? (await openOnce(part)), path),
+  };
+}
+
+/** Estimates the memory of an open part. */
+function memoryOf({ groups }: StoredTree): number {
+  const arrays = groups.flatMap((group) => group.arrays);
+  const indexed = arrays.filter(({ chunks }) => chunks.kind === "ranges" && chunks.form === "ranges");
+  const places = indexed.map(({ shape, chunkShape }) => elementCount(gridShapeOf(shape, chunkShape)));
+  return places.reduce((sum, count) => sum + count * PLACE_BYTES, arrays.length * ARRAY_BYTES);
+}
+
+/** Returns a reader whose errors are replaced. */
+function withErrors(reader: ChunkReader, errorOf: (error: unknown) => unknown): ChunkReader {
+  const { versionNow, readNow } = reader;
+
+  async function within<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      throw errorOf(error);
+    }
+  }
+
+  function now<A extends unknown[], T>(work: (...args: A) => T): (...args: A) => T {
+    return (...args) => {
+      try {
+        return work(...args);
+      } catch (error) {
+        throw errorOf(error);
+      }
+    };
+  }
+
+  return {
+    ...reader,
+    version: (...args) => within(reader.version(...args)),
+    read: (...args) => within(reader.read(...args)),
+    measure: (...args) => within(reader.measure(...args)),
+    ...(versionNow && { versionNow: now(versionNow) }),
+    ...(readNow && { readNow: now(readNow) }),
+  };
+}

@@ -1,0 +1,207 @@
+import { createHash } from "node:crypto";
+import { isDamage, messageOf, ZpublishError } from "../errors.js";
+import { workThrough } from "../event-loop/work-through.js";
+import type { FileFinder, FoundFile } from "../find/file-finder.js";
+import { type BrokenPart, type KeptParts, type KnownPart, sortedByName } from "./description-records.js";
+import type { KeptDescriptions } from "./kept-descriptions.js";
+
+/** Parts that are described at a time. */
+const CONCURRENCY = 8;
+/** Looks in a row without a part after which it no longer counts: it may just be replaced. */
+const LOOKS_WITHOUT = 2;
+/** Time between such looks. Requests that are answered with 404 cause looks, too. */
+const BETWEEN_LOOKS_MS = 1_000;
+
+/** Describes the file of a path. @throws ZpublishError if it cannot be opened */
+export type DescribeFile = (name: string) => Promise<Omit<KnownPart, "version">>;
+
+/** Parts at one time, each list sorted by name as the finder does. */
+export interface ListedParts {
+  /** Parts that were in use before and have not changed. */
+  readonly former: readonly KnownPart[];
+  /** Parts that are new, have changed, or were not in use before. */
+  readonly others: readonly KnownPart[];
+  /** Files that are left out, with the reason. */
+  readonly left: readonly { readonly name: string; readonly reason: string }[];
+  /** Names of parts that were in use and are gone, since the last list. */
+  readonly gone: readonly string[];
+  /** Text that changes whenever the parts do. */
+  readonly fingerprint: string;
+}
+
+/** The parts of one dataset, as files come and go. */
+export interface PartList {
+  /** Looks at the files once, and returns the fingerprint that {@link list} would have. @throws as `FileFinder.look` */
+  fingerprint(): Promise<string>;
+  /**
+   * Describes new and changed parts. Looks at the files, unless `fingerprint` has since the last call.
+   * @param onPart Called when a part has been described.
+   * @throws as `FileFinder.look`
+   */
+  list(onPart: (part: KnownPart) => void): Promise<ListedParts>;
+  /** Takes over which parts are in use. */
+  use(parts: readonly KnownPart[]): void;
+  /** Describes a part again at the next call of `list`, even if the finder sees no change. */
+  describeAgain(name: string): void;
+}
+
+/**
+ * Creates the list of a dataset's parts. Nothing is read before its first call.
+ * @param betweenLooksMs Time between looks without a part that count as two. Default: a second.
+ */
+export function createPartList(
+  finder: FileFinder,
+  describe: DescribeFile,
+  descriptions: KeptDescriptions,
+  betweenLooksMs = BETWEEN_LOOKS_MS,
+): PartList {
+  /** All parts that were described, in use or not. */
+  let known = new Map<string, KnownPart>();
+  let used: ReadonlySet<string> = new Set();
+  /** Files that are no datasets. */
+  const broken = new Map<string, BrokenPart>();
+  /** Files that could not be read, which may be otherwise at the next look. */
+  const failed = new Map<string, string>();
+  /** Parts in use that have changed, although the finder saw no change. */
+  const doubtful = new Set<string>();
+  /** Parts in use that could not be found or read, with the number of looks in a row. */
+  const lost = new Map<string, { readonly looks: number; readonly atMs: number }>();
+  let isRestored = false;
+  let written: KeptParts = { parts: [], broken: [] };
+  /** The last look, until parts are listed from it. */
+  let looked: Looked | undefined;
+
+  function miss(name: string): void {
+    const { looks = 0, atMs = Number.NEGATIVE_INFINITY } = lost.get(name) ?? {};
+    const nowMs = performance.now();
+    if (nowMs - atMs >= betweenLooksMs) lost.set(name, { looks: looks + 1, atMs: nowMs });
+  }
+
+  async function look(): Promise<Looked> {
+    const { files, problems } = await finder.look();
+    const present = new Map(files.map((file) => [file.path, file]));
+    for (const name of used) {
+      const file = present.get(name);
+      const isThere =
+        file !== undefined && !failed.has(name) && broken.get(name)?.version !== versionOf(file);
+      if (isThere) lost.delete(name);
+      else miss(name);
+    }
+    return { present, problems };
+  }
+
+  function fingerprintOf({ present, problems }: Looked): string {
+    const lines = Array.from(present.values(), (file) => `${file.path}\n${versionOf(file)}`);
+    // A part that is missing for the first time is still in use.
+    const held = [...lost].filter(([name, { looks }]) => looks < LOOKS_WITHOUT && !present.has(name));
+    lines.push(...held.map(([name]) => `${name}\n${known.get(name)?.version}`));
+    if (held.length > 0) lines.sort();
+    lines.push(...problems.map(({ path, reason }) => `${path}: ${reason}`));
+    const text = createHash("sha256").update(lines.join("\n")).digest("hex").slice(0, 40);
+    const isPending =
+      failed.size > 0 || doubtful.size > 0 || [...lost.keys()].some((name) => present.has(name));
+    return isPending ? `${text}, to be read again` : text;
+  }
+
+  function isKnown(file: FoundFile): boolean {
+    const { path } = file;
+    if (doubtful.has(path) || failed.has(path)) return false;
+    return known.get(path)?.version === versionOf(file) || broken.get(path)?.version === versionOf(file);
+  }
+
+  async function describeFile(file: FoundFile, onPart: (part: KnownPart) => void): Promise<void> {
+    const name = file.path;
+    const version = versionOf(file);
+    doubtful.delete(name);
+    try {
+      const { identity, description } = await describe(name);
+      const part = { name, version, identity, description: descriptions.share(description) };
+      known.set(name, part);
+      broken.delete(name);
+      failed.delete(name);
+      lost.delete(name);
+      onPart(part);
+    } catch (error) {
+      if (!(error instanceof ZpublishError)) throw error;
+      const reason = messageOf(error);
+      failed.delete(name);
+      if (isDamage(error)) broken.set(name, { name, version, reason });
+      else failed.set(name, reason);
+      if (used.has(name)) miss(name);
+      else known.delete(name);
+    }
+  }
+
+  async function restore(): Promise<void> {
+    if (isRestored) return;
+    isRestored = true;
+    const kept = await descriptions.read();
+    if (kept === undefined) return;
+    known = new Map(kept.parts.map((part) => [part.name, part]));
+    used = new Set(known.keys());
+    for (const part of kept.broken) broken.set(part.name, part);
+    written = kept;
+  }
+
+  async function list(onPart: (part: KnownPart) => void): Promise<ListedParts> {
+    await restore();
+    const now = looked ?? (await look());
+    looked = undefined;
+    const before = new Map(known);
+    const todo = [...now.present.values()].filter((file) => !isKnown(file));
+    await workThrough(todo, CONCURRENCY, (file) => describeFile(file, onPart));
+    for (const name of known.keys()) {
+      const isHeld = used.has(name) && (lost.get(name)?.looks ?? 0) < LOOKS_WITHOUT;
+      if (!isHeld && (!now.present.has(name) || lost.has(name))) known.delete(name);
+    }
+    for (const map of [broken, failed])
+      for (const name of map.keys()) if (!now.present.has(name)) map.delete(name);
+    const sorted = sortedByName(known.values());
+    const isFormer = (part: KnownPart) => used.has(part.name) && before.get(part.name) === part;
+    const left = [
+      ...[...broken.values()].map(({ name, reason }) => ({ name, reason })),
+      ...[...failed].map(([name, reason]) => ({ name, reason })),
+      ...now.problems.map(({ path, reason }) => ({ name: path, reason })),
+    ];
+    return {
+      former: sorted.filter(isFormer),
+      others: sorted.filter((part) => !isFormer(part)),
+      left: sortedByName(left),
+      gone: [...used].filter((name) => !known.has(name) && !now.present.has(name)).sort(),
+      fingerprint: fingerprintOf(now),
+    };
+  }
+
+  return {
+    async fingerprint() {
+      await restore();
+      looked = await look();
+      return fingerprintOf(looked);
+    },
+    list,
+    use(parts) {
+      used = new Set(parts.map(({ name }) => name));
+      for (const name of lost.keys()) if (!used.has(name)) lost.delete(name);
+      const kept = { parts, broken: [...broken.values()] };
+      if (isSame(kept.parts, written.parts) && isSame(kept.broken, written.broken)) return;
+      written = kept;
+      // Off the way of requests: nothing waits until it is written.
+      void descriptions.write(kept);
+    },
+    describeAgain: (name) => void doubtful.add(name),
+  };
+}
+
+/** The files at one look, by path. */
+interface Looked {
+  readonly present: ReadonlyMap<string, FoundFile>;
+  readonly problems: readonly { readonly path: string; readonly reason: string }[];
+}
+
+function versionOf({ version = "" }: FoundFile): string {
+  return version;
+}
+
+function isSame<T>(one: readonly T[], other: readonly T[]): boolean {
+  return one.length === other.length && one.every((item, index) => item === other[index]);
+}

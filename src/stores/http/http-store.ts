@@ -1,0 +1,302 @@
+import { createLimiter } from "../../collections/limiter.js";
+import { ZpublishError } from "../../errors.js";
+import { assertStoredLength } from "../../zarr/plan/max-stored-byte-length.js";
+import type {
+  ByteStore,
+  ObjectBytes,
+  ObjectRange,
+  ObjectStat,
+  ObjectVersion,
+  ReadObjectOptions,
+} from "../byte-store.js";
+import { allocateOwn } from "../files/open-file.js";
+import { sliceOf } from "../resolve-range.js";
+import { statsOfStore } from "../store-stats.js";
+import {
+  answeredBytes,
+  assertStoredBytes,
+  isTransient,
+  lengthOf,
+  MAX_WHOLE_BYTES,
+  rangeHeader,
+  strongTag,
+  unreadable,
+  versionOfAnswer,
+  wholeError,
+} from "./answer-rules.js";
+import {
+  type Answer,
+  type AnswerHead,
+  type BodyPlan,
+  ExchangeFailed,
+  exchange,
+  NO_BODY,
+} from "./exchange.js";
+import { assertHasRange, changed, overlongError, refusalError } from "./refusals.js";
+import { parseRetryAfter, Transient, withRetries } from "./retry.js";
+
+/** Requests of one store at a time. */
+const MAX_PER_STORE = 32;
+/** Requests of all stores at a time: several stores may hang while others are read. */
+const MAX_RUNNING = 192;
+/** Longest object that is read at once. */
+const MAX_OBJECT_BYTES = 2 ** 31 - 1;
+/** Requests for one range of a server that answers with fewer bytes than it is asked for. */
+const MAX_PARTS = 1_024;
+
+/** Requests of the whole process. */
+const limiter = createLimiter({
+  maxRunning: MAX_RUNNING,
+  maxPerKey: MAX_PER_STORE,
+  maxWaiting: Number.POSITIVE_INFINITY,
+});
+
+/** Rules of a store that is reached over HTTP. */
+export interface HttpStoreRules {
+  /** Name of the configured store, or of the host or bucket: limits and counts are for all that lies there. */
+  readonly store: string;
+  /** See {@link ByteStore.location}. */
+  readonly location: string;
+  /** See {@link ByteStore.identity}. */
+  readonly identity: string;
+  /** Returns the URL of an object. */
+  urlOf(key: string): URL;
+  /** Returns the headers of a request, with those that prove who asks. */
+  headersOf(
+    method: "GET" | "HEAD",
+    url: URL,
+    headers: Record<string, string>,
+  ): Promise<Record<string, string>>;
+  /** Tells whether an answer says that there is no such object. */
+  isMissing(answer: Answer): boolean;
+  /**
+   * Tells whether an answer says that credentials have expired, so that others are used from now on. Default: it never does.
+   * @param sent Headers of the request.
+   */
+  hasExpired?(answer: Answer, sent: Readonly<Record<string, string>>): boolean;
+  /** Tells whether a refusal has to be asked for again as GET, since an answer to HEAD has no body that says what is wrong. */
+  isUnclear?(answer: Answer): boolean;
+  /** Returns the reason of a refusal for messages. Default: the status. */
+  reasonOf?(answer: Answer): string;
+}
+
+/** A store over HTTP, and its requests for what is no object, such as a listing. */
+export interface HttpStore extends ByteStore {
+  urlOf(key: string): URL;
+  /** Reads the text behind a URL of the store. @throws ZpublishError `source-unreadable` */
+  readText(url: URL, label: string, signal?: AbortSignal): Promise<string>;
+}
+
+/** One request for an object. */
+interface ObjectRequest extends ReadObjectOptions {
+  readonly method: "GET" | "HEAD";
+  readonly key: string;
+  readonly url: URL;
+  /** The version that need not be sent again. */
+  readonly known?: ObjectVersion;
+}
+
+/** Creates a store of objects behind URLs. It makes no request before its first call. */
+export function createHttpStore(rules: HttpStoreRules): HttpStore {
+  const { store, location, identity } = rules;
+  const stats = statsOfStore(store);
+
+  /** Sends a request until it is answered; see CONTRACT: retried within the time limit, then an error. */
+  async function answerTo(request: ObjectRequest, plan: (head: AnswerHead) => BodyPlan): Promise<Answer> {
+    const { key, signal } = request;
+    try {
+      return await withRetries((limited) => attemptAt(request, plan, limited), {
+        signal,
+        onRetry: () => stats.retries++,
+        inTurn: (run, limited) => limiter.run(store, run, limited),
+      });
+    } catch (error) {
+      if (error instanceof ZpublishError) throw error;
+      if (signal?.aborted) throw new ZpublishError("cancelled", "the reader has gone");
+      throw unreadable(key, `${location} cannot be read (${(error as Error).message})`, error);
+    }
+  }
+
+  async function attemptAt(
+    request: ObjectRequest,
+    plan: (head: AnswerHead) => BodyPlan,
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    for (let isRenewed = false; ; isRenewed = true) {
+      const { method, url } = request;
+      const headers = await rules.headersOf(method, url, conditionsOf(request));
+      const beganMs = performance.now();
+      const answer = await exchange({ method, url, headers, signal }, plan).catch((error: unknown) => {
+        stats.failures++;
+        throw error instanceof ExchangeFailed ? new Transient(error.message, undefined, error) : error;
+      });
+      stats.seconds.observe((performance.now() - beganMs) / 1_000);
+      stats.answers.set(answer.status, (stats.answers.get(answer.status) ?? 0) + 1);
+      stats.bytes += answer.receivedByteLength;
+      if (isTransient(answer.status))
+        throw new Transient(reasonOf(answer), parseRetryAfter(answer.header("retry-after")));
+      if (isRenewed || !rules.hasExpired?.(answer, headers)) return answer;
+    }
+  }
+
+  function reasonOf(answer: Answer): string {
+    return rules.reasonOf?.(answer) ?? `it answers ${answer.status}`;
+  }
+
+  /** Returns the error for an answer that has no object, and says neither that it is missing nor unchanged. */
+  function refusalOf(request: ObjectRequest, answer: Answer): ZpublishError {
+    return refusalError(request, answer, location, reasonOf(answer));
+  }
+
+  /** Reads what is asked for: with one request, unless the server answers with fewer bytes. */
+  async function fetchObject(
+    key: string,
+    options: ReadObjectOptions,
+    known?: ObjectVersion,
+  ): Promise<ObjectBytes | "unchanged" | undefined> {
+    const { range, allocate = allocateOwn, signal } = options;
+    if (range !== undefined && "offset" in range && range.byteLength === 0) return readNothing(key, options);
+    let memory: Uint8Array<ArrayBuffer> | undefined;
+    function allocateOnce(byteLength: number): Uint8Array<ArrayBuffer> {
+      if (memory?.length !== byteLength) memory = allocate(byteLength);
+      return memory;
+    }
+    const first = await fetchPart(key, { ...options, allocate: allocateOnce }, known);
+    if (first === undefined || first === "unchanged" || range === undefined || memory === undefined)
+      return first;
+    const { version, objectByteLength } = first;
+    const offset = "last" in range ? objectByteLength - memory.length : range.offset;
+    for (let filled = first.bytes.length, parts = 1; filled < memory.length; parts++) {
+      if (parts === MAX_PARTS)
+        throw unreadable(key, `expected ${memory.length} bytes, received ${filled} in ${parts} answers`);
+      const rest = memory.subarray(filled);
+      const asked = { offset: offset + filled, byteLength: rest.length };
+      const part = await fetchPart(key, { range: asked, version, signal, allocate: () => rest });
+      if (part === undefined || part === "unchanged") throw changed(key);
+      filled += part.bytes.length;
+    }
+    return { ...first, bytes: memory };
+  }
+
+  /** Sends one request. @returns The bytes asked for, or the first of them. Memory is allocated for all. */
+  async function fetchPart(
+    key: string,
+    options: ReadObjectOptions & { readonly allocate: (byteLength: number) => Uint8Array<ArrayBuffer> },
+    known?: ObjectVersion,
+  ): Promise<ObjectBytes | "unchanged" | undefined> {
+    const { range, version, allocate, maxByteLength = MAX_OBJECT_BYTES } = options;
+    const url = rules.urlOf(key);
+    const request: ObjectRequest = { ...options, method: "GET", key, url, ...(known && { known }) };
+    let objectByteLength: number | undefined;
+    const assertVersion = (head: AnswerHead, byteLength: number): ObjectVersion => {
+      const received = versionOfAnswer(head, byteLength);
+      if (version !== undefined && received.token !== version.token) throw changed(key);
+      return received;
+    };
+    const answer = await answerTo(request, (head) => {
+      const { byteLength, kept, ...answered } = answeredBytes(head, range, key);
+      objectByteLength = answered.objectByteLength;
+      if (objectByteLength === undefined) return unannounced(key, options);
+      const { token } = assertVersion(head, objectByteLength);
+      assertHasRange(key, objectByteLength, range);
+      const wanted = wantedBytes(range, objectByteLength);
+      assertStoredLength(wanted, maxByteLength, token, () => `'${key}'`);
+      const allocateAll = (received: number) => {
+        const memory = allocate(wanted);
+        return received === wanted ? memory : memory.subarray(0, received);
+      };
+      return { ...unannounced(key, options), byteLength, kept, allocate: allocateAll };
+    });
+    if (answer.status === 200 || answer.status === 206) {
+      const { bytes } = answer;
+      const found = assertVersion(answer, objectByteLength ?? bytes.length);
+      // The server ignores ranges, and did not say how long the object is.
+      if (objectByteLength === undefined && range !== undefined) return sliceOf(key, bytes, found, options);
+      return { bytes, version: found, objectByteLength: objectByteLength ?? bytes.length };
+    }
+    if (answer.status === 304 && known !== undefined) return "unchanged";
+    if (rules.isMissing(answer)) return undefined;
+    throw refusalOf(request, answer);
+  }
+
+  /** Reads no bytes, which no Range header can ask for, of an object that has to exist. */
+  async function readNothing(key: string, { version, signal }: ReadObjectOptions) {
+    const found = await stat(key, signal);
+    if (found === undefined) return undefined;
+    if (version !== undefined && found.version.token !== version.token) throw changed(key);
+    return { bytes: new Uint8Array(0), version: found.version, objectByteLength: found.byteLength };
+  }
+
+  async function stat(key: string, signal?: AbortSignal): Promise<ObjectStat | undefined> {
+    const request: ObjectRequest = { method: "HEAD", key, url: rules.urlOf(key), signal };
+    const answer = await answerTo(request, () => NO_BODY);
+    if (answer.status === 200) assertStoredBytes(answer, key);
+    const byteLength = lengthOf(answer.header("content-length"));
+    if (answer.status === 200 && byteLength !== undefined)
+      return { version: versionOfAnswer(answer, byteLength), byteLength };
+    const isRefused = answer.status !== 200 && answer.status !== 405 && answer.status !== 501;
+    if (isRefused && !rules.isUnclear?.(answer)) {
+      if (rules.isMissing(answer)) return undefined;
+      throw refusalOf(request, answer);
+    }
+    // The server does not tell lengths, does not know HEAD, or does not say what is wrong.
+    const range = { offset: 0, byteLength: 1 };
+    const first = await fetchObject(key, { range, signal }).catch((error: unknown) => {
+      // An empty object has no first byte.
+      if (!(error instanceof ZpublishError) || error.code !== "corrupt-chunk") throw error;
+      return fetchObject(key, { maxByteLength: 0, signal });
+    });
+    if (first === undefined || first === "unchanged") return undefined;
+    return { version: first.version, byteLength: first.objectByteLength };
+  }
+
+  return {
+    location,
+    identity,
+    urlOf: rules.urlOf,
+    stat,
+    async read(key, options = {}) {
+      return (await fetchObject(key, options)) as ObjectBytes | undefined;
+    },
+    readIfChanged: (key, known, options = {}) => fetchObject(key, options, known),
+    async readText(url, label, signal) {
+      const plan = (head: AnswerHead) => ({
+        ...answeredBytes(head, undefined, label),
+        maxByteLength: MAX_OBJECT_BYTES,
+        overlong: (received: number) => overlongError(label, MAX_OBJECT_BYTES, received),
+      });
+      const request: ObjectRequest = { method: "GET", key: label, url, signal };
+      const answer = await answerTo(request, plan);
+      if (answer.status === 200) return Buffer.from(answer.bytes).toString("utf8");
+      throw refusalOf(request, answer);
+    },
+  };
+}
+
+/** Returns the number of bytes that a range asks for of an object that has them. */
+function wantedBytes(range: ObjectRange | undefined, objectByteLength: number): number {
+  if (range === undefined) return objectByteLength;
+  return "last" in range ? range.last : range.byteLength;
+}
+
+/** Returns the plan for a body whose length is not announced, which is the whole object. */
+function unannounced(
+  key: string,
+  { range, allocate, maxByteLength = MAX_OBJECT_BYTES }: ReadObjectOptions,
+): BodyPlan {
+  const byteLength = undefined;
+  if (range !== undefined)
+    return { byteLength, maxByteLength: MAX_WHOLE_BYTES, overlong: () => wholeError(key, range) };
+  const overlong = (received: number) => overlongError(key, maxByteLength, received);
+  return { byteLength, maxByteLength, overlong, allocate };
+}
+
+function conditionsOf({ range, version, known }: ObjectRequest): Record<string, string> {
+  const headers: Record<string, string> = { accept: "*/*", "accept-encoding": "identity" };
+  if (range !== undefined) headers.range = rangeHeader(range);
+  const tag = version && strongTag(version);
+  if (tag !== undefined) headers["if-match"] = tag;
+  if (known?.etag !== undefined) headers["if-none-match"] = known.etag;
+  else if (known?.lastModified !== undefined) headers["if-modified-since"] = known.lastModified;
+  return headers;
+}

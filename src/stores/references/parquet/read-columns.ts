@@ -1,0 +1,221 @@
+import { createSlice } from "../../../event-loop/cooperative-task.js";
+import { decompressPage } from "./decompress-page.js";
+import { readHybrid } from "./read-hybrid.js";
+import { readThrift, type ThriftStruct, type ThriftValue } from "./thrift.js";
+
+/*
+ * Parquet as kerchunk, fsspec and pandas write references: flat columns of integers and bytes, plain or with a dictionary.
+ * hyparquet reads far more of it, but loops for ever over some damaged pages, or fills the memory (version 1.31.5).
+ */
+
+/** A value of a column; undefined for null. */
+export type ParquetValue = number | Uint8Array | undefined;
+
+/** Rows of a file at most; 10,000 are usual. */
+const MAX_ROWS = 2 ** 22;
+const MAGIC = "PAR1";
+/** Magic and length of the metadata. */
+const FOOTER_BYTES = 8;
+
+const INT32 = 1;
+const INT64 = 2;
+const BYTE_ARRAY = 6;
+
+const DATA_PAGE = 0;
+const DICTIONARY_PAGE = 2;
+const DATA_PAGE_V2 = 3;
+
+const PLAIN = 0;
+const PLAIN_DICTIONARY = 2;
+const RLE_DICTIONARY = 8;
+
+/** A column in one group of rows. */
+interface ColumnChunk {
+  readonly type: number;
+  readonly codec: number;
+  readonly isOptional: boolean;
+  readonly rows: number;
+  readonly offset: number;
+  readonly end: number;
+}
+
+/**
+ * Reads columns of a Parquet file; those that it has not are empty.
+ * @throws Error if it is damaged, or of a form that references do not have.
+ */
+export async function readColumns<K extends string>(
+  bytes: Uint8Array,
+  names: readonly K[],
+): Promise<Record<K, ParquetValue[]>> {
+  const footer = bytes.length - FOOTER_BYTES;
+  const magic = Buffer.from(bytes.subarray(Math.max(0, footer + 4))).toString("latin1");
+  if (footer < 4 || magic !== MAGIC) throw new Error("expected a Parquet file, received something else");
+  const start = footer - new DataView(bytes.buffer, bytes.byteOffset).getUint32(footer, true);
+  if (start < 4) throw new Error("expected shorter metadata");
+  const { struct: metadata } = readThrift(bytes.subarray(0, footer), start);
+  const rows = numberOf(metadata, 3);
+  if (rows < 0 || rows > MAX_ROWS) throw new Error(`expected at most ${MAX_ROWS} rows, received ${rows}`);
+  const columns = {} as Record<K, ParquetValue[]>;
+  for (const name of names) {
+    columns[name] = [];
+    for (const chunk of chunksOf(metadata, name, start)) {
+      if (columns[name].length + chunk.rows > rows) throw new Error(`expected ${rows} rows, received more`);
+      await readChunk(bytes, chunk, columns[name]);
+    }
+  }
+  return columns;
+}
+
+function chunksOf(metadata: ThriftStruct, name: string, end: number): ColumnChunk[] {
+  const element = structsOf(metadata, 2).find((element) => textOf(element.get(4)) === name);
+  if (element === undefined) return [];
+  if (element.get(3) === 2 || element.has(5)) throw new Error(`expected a flat column '${name}'`);
+  return structsOf(metadata, 4).map((group) => {
+    const column = structsOf(group, 1)
+      .map((chunk) => structOf(chunk, 3))
+      .find((found) => textOf(listOf(found, 3)[0]) === name);
+    if (column === undefined) throw new Error(`expected the column '${name}' in all groups of rows`);
+    const offset = Math.min(
+      numberOf(column, 9),
+      column.has(11) ? numberOf(column, 11) : Number.POSITIVE_INFINITY,
+    );
+    const chunk = { offset, end: offset + numberOf(column, 7), rows: numberOf(group, 3) };
+    if (offset < 0 || chunk.end > end || chunk.rows < 0)
+      throw new Error(`expected '${name}' within the file`);
+    return {
+      ...chunk,
+      type: numberOf(column, 1),
+      codec: numberOf(column, 4),
+      isOptional: element.get(3) === 1,
+    };
+  });
+}
+
+async function readChunk(bytes: Uint8Array, chunk: ColumnChunk, values: ParquetValue[]): Promise<void> {
+  const slice = createSlice();
+  const until = values.length + chunk.rows;
+  let dictionary: ParquetValue[] = [];
+  for (let at = chunk.offset; values.length < until; ) {
+    if (slice.isOver()) await slice.next();
+    const { struct: header, end: start } = readThrift(bytes.subarray(0, chunk.end), at);
+    at = start + numberOf(header, 3);
+    if (at < start || at > chunk.end) throw new Error("expected a page within its column");
+    const page = bytes.subarray(start, at);
+    const byteLength = numberOf(header, 2);
+    const type = numberOf(header, 1);
+    if (type === DICTIONARY_PAGE) {
+      const content = await decompressPage(chunk.codec, page, byteLength);
+      dictionary = readPlain(content, chunk.type, numberOf(structOf(header, 7), 1));
+    } else if (type === DATA_PAGE || type === DATA_PAGE_V2) {
+      const isV2 = type === DATA_PAGE_V2;
+      const fields = structOf(header, isV2 ? 8 : 5);
+      const count = numberOf(fields, 1);
+      if (count < 0 || count > until - values.length) throw new Error("expected fewer values in a page");
+      const read = isV2
+        ? await splitV2(chunk, fields, page, byteLength, count)
+        : splitV1(chunk, await decompressPage(chunk.codec, page, byteLength), count);
+      const present = read.levels === undefined ? count : read.levels.reduce((sum, level) => sum + level, 0);
+      const encoding = numberOf(fields, isV2 ? 4 : 2);
+      const found = readValues(read.content, chunk.type, encoding, present, dictionary);
+      let next = 0;
+      for (let row = 0; row < count; row++) values.push(read.levels?.[row] === 0 ? undefined : found[next++]);
+    }
+  }
+}
+
+/** A page: levels (1: present, 0: null), unless all values are present, and the values behind them. */
+interface SplitPage {
+  readonly levels: Uint32Array | undefined;
+  readonly content: Uint8Array;
+}
+
+function splitV1({ isOptional }: ColumnChunk, content: Uint8Array, count: number): SplitPage {
+  if (!isOptional) return { levels: undefined, content };
+  if (content.length < 4) throw new Error("expected levels in a page");
+  const end = 4 + new DataView(content.buffer, content.byteOffset).getUint32(0, true);
+  if (end > content.length) throw new Error("expected shorter levels in a page");
+  return { levels: readHybrid(content.subarray(4, end), 1, count), content: content.subarray(end) };
+}
+
+/** Splits a page of version 2: its levels are not compressed. */
+async function splitV2(
+  { codec, isOptional }: ColumnChunk,
+  fields: ThriftStruct,
+  page: Uint8Array,
+  byteLength: number,
+  count: number,
+): Promise<SplitPage> {
+  const end = numberOf(fields, 5);
+  if (end < 0 || end > page.length || numberOf(fields, 6) !== 0)
+    throw new Error("expected shorter levels in a page");
+  const levels = isOptional ? readHybrid(page.subarray(0, end), 1, count) : undefined;
+  const isPlain = fields.get(7) === false;
+  return { levels, content: await decompressPage(isPlain ? 0 : codec, page.subarray(end), byteLength - end) };
+}
+
+function readValues(
+  content: Uint8Array,
+  type: number,
+  encoding: number,
+  count: number,
+  dictionary: readonly ParquetValue[],
+): ParquetValue[] {
+  if (encoding === PLAIN) return readPlain(content, type, count);
+  if (encoding !== PLAIN_DICTIONARY && encoding !== RLE_DICTIONARY) {
+    throw new Error(`expected plain values or a dictionary, received encoding ${encoding}`);
+  }
+  if (count === 0) return [];
+  return Array.from(readHybrid(content.subarray(1), content[0] ?? 0, count), (index) => {
+    if (index >= dictionary.length) throw new Error(`expected a dictionary of more than ${index} values`);
+    return dictionary[index];
+  });
+}
+
+function readPlain(bytes: Uint8Array, type: number, count: number): ParquetValue[] {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const width = type === INT64 ? 8 : 4;
+  if (type !== INT32 && type !== INT64 && type !== BYTE_ARRAY)
+    throw new Error(`expected integers or bytes, received type ${type}`);
+  if (count < 0 || count * width > bytes.length)
+    throw new Error(`expected ${count} values in ${bytes.length} bytes`);
+  if (type === INT32) return Array.from({ length: count }, (_, index) => view.getInt32(index * 4, true));
+  if (type === INT64)
+    return Array.from({ length: count }, (_, index) => Number(view.getBigInt64(index * 8, true)));
+  let at = 0;
+  return Array.from({ length: count }, () => {
+    if (at + 4 > bytes.length) throw new Error("expected longer values");
+    const start = at + 4;
+    at = start + view.getUint32(at, true);
+    if (at > bytes.length) throw new Error("expected longer values");
+    return bytes.subarray(start, at);
+  });
+}
+
+function numberOf(struct: ThriftStruct, field: number): number {
+  const value = struct.get(field);
+  if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+  throw new Error(`expected an integer as field ${field} of the metadata`);
+}
+
+function structOf(struct: ThriftStruct, field: number): ThriftStruct {
+  const value = struct.get(field);
+  if (value instanceof Map) return value;
+  throw new Error(`expected field ${field} of the metadata`);
+}
+
+function listOf(struct: ThriftStruct, field: number): readonly ThriftValue[] {
+  const value = struct.get(field);
+  if (Array.isArray(value)) return value;
+  throw new Error(`expected a list as field ${field} of the metadata`);
+}
+
+function structsOf(struct: ThriftStruct, field: number): ThriftStruct[] {
+  return listOf(struct, field).map((item) => {
+    if (item instanceof Map) return item;
+    throw new Error(`expected structs in field ${field} of the metadata`);
+  });
+}
+
+function textOf(value: ThriftValue | undefined): string | undefined {
+  return value instanceof Uint8Array ? Buffer.from(value).toString() : undefined;
+}

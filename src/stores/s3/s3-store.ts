@@ -1,0 +1,165 @@
+import { ZpublishError } from "../../errors.js";
+import type { ByteStore, ObjectListing } from "../byte-store.js";
+import type { Answer } from "../http/exchange.js";
+import { createHttpStore } from "../http/http-store.js";
+import type { StoreSettings } from "../store-settings.js";
+import { type CredentialSpec, createCredentialSource } from "./credentials.js";
+import { errorCodeOf, listingQuery, parseListing } from "./list-objects.js";
+import { type Credentials, encodeKey, presignUrl, signRequest } from "./sign-v4.js";
+
+/** Codes with which S3 refuses credentials that were good before. */
+const EXPIRED_CODES: ReadonlySet<string> = new Set([
+  "ExpiredToken",
+  "ExpiredTokenException",
+  "TokenRefreshRequired",
+  "InvalidToken",
+]);
+
+/** The bucket of a location, and how it is reached. */
+interface Bucket {
+  readonly name: string;
+  /** Empty, or with a slash at the end. */
+  readonly prefix: string;
+  /** URL of the bucket, with a slash at the end. */
+  readonly url: string;
+  readonly region: string;
+}
+
+/**
+ * Creates the store of the objects below a prefix of a bucket.
+ * @param location `s3://bucket/prefix/`
+ * @param headers Further headers of every request.
+ * @throws ZpublishError `invalid-config`
+ */
+export function createS3Store(
+  location: string,
+  settings: StoreSettings | undefined,
+  headers: Readonly<Record<string, string>>,
+): ByteStore {
+  const { name, prefix, url: bucketUrl, region } = bucketOf(location, settings);
+  const credentialsOf = createCredentialSource(credentialSpec(settings));
+  const isForbiddenMissing = settings?.missing === "404+403";
+  let refused: Credentials | undefined;
+  let used: Credentials | undefined;
+
+  async function credentials(): Promise<Credentials | undefined> {
+    used = await credentialsOf(refused);
+    if (used !== refused) refused = undefined;
+    return used;
+  }
+
+  const store = createHttpStore({
+    store: settings?.name ?? `s3://${name}`,
+    location,
+    identity: `${bucketUrl}\n${prefix}`,
+    urlOf: (key) => new URL(bucketUrl + encodeKey(prefix + key)),
+    async headersOf(method, url, asked) {
+      const all = { ...headers, ...asked };
+      if (settings?.requesterPays) all["x-amz-request-payer"] = "requester";
+      const found = await credentials();
+      if (found === undefined) return all;
+      return {
+        ...all,
+        ...signRequest({ method, url, headers: all, credentials: found, region, now: new Date() }),
+      };
+    },
+    isMissing(answer) {
+      const code = codeOf(answer);
+      // A wrong key or clock has another code.
+      if (answer.status === 403) return isForbiddenMissing && (code === undefined || code === "AccessDenied");
+      // A missing bucket is no missing object.
+      return answer.status === 404 && code !== "NoSuchBucket";
+    },
+    isUnclear: ({ status }) => status >= 400 && status < 500,
+    hasExpired(answer, sent) {
+      if (answer.status !== 400 && answer.status !== 401 && answer.status !== 403) return false;
+      if (!EXPIRED_CODES.has(codeOf(answer) ?? "") || used === undefined) return false;
+      // Another request may have found new ones meanwhile.
+      if (sent["x-amz-security-token"] === used.sessionToken) refused = used;
+      return true;
+    },
+    reasonOf(answer) {
+      const code = codeOf(answer);
+      return `it answers ${answer.status}${code === undefined ? "" : ` ${code}`}`;
+    },
+  });
+
+  async function list(below: string, signal?: AbortSignal, withVersions = false): Promise<ObjectListing> {
+    const start = prefix + below;
+    const objects: string[] = [];
+    const versions: string[] = [];
+    const prefixes: string[] = [];
+    let token: string | undefined;
+    do {
+      const url = new URL(`${bucketUrl}?${listingQuery(start, token)}`);
+      const label = below === "" ? "/" : below;
+      const page = parseListing(await store.readText(url, label, signal), withVersions);
+      for (const [index, key] of page.objects.entries()) {
+        if (key === start) continue;
+        objects.push(key.slice(start.length));
+        versions.push(page.versions?.[index] ?? "");
+      }
+      for (const key of page.prefixes) prefixes.push(key.slice(start.length, -1));
+      token = page.continuationToken;
+    } while (token !== undefined);
+    return { objects, prefixes, ...(withVersions ? { versions } : {}) };
+  }
+
+  async function urlFor(key: string, seconds: number): Promise<string | undefined> {
+    const url = store.urlOf(key);
+    if (settings?.requesterPays) url.searchParams.set("x-amz-request-payer", "requester");
+    const found = await credentials();
+    if (found === undefined) return url.href;
+    return presignUrl({ url, credentials: found, region, seconds, now: new Date() });
+  }
+
+  // A URL has no headers.
+  const isRedirected = settings?.redirect === true && Object.keys(headers).length === 0;
+  return { ...store, location: `s3://${name}/${prefix}`, list, ...(isRedirected ? { urlFor } : {}) };
+}
+
+function codeOf({ bytes }: Answer): string | undefined {
+  return bytes.length === 0 ? undefined : errorCodeOf(Buffer.from(bytes).toString("utf8"));
+}
+
+function bucketOf(location: string, settings: StoreSettings | undefined): Bucket {
+  const found = /^s3:\/\/([a-z0-9][a-z0-9._-]{1,62})\/(.*)$/i.exec(location);
+  if (found === null)
+    throw new ZpublishError(
+      "invalid-config",
+      `expected s3://bucket/prefix, received ${location.slice(0, 200)}`,
+    );
+  const [, name, prefix] = found as unknown as [string, string, string];
+  const { env } = process;
+  const endpoint = settings?.endpoint ?? (env.AWS_ENDPOINT_URL_S3 || env.AWS_ENDPOINT_URL || undefined);
+  const region = settings?.region ?? (env.AWS_REGION || env.AWS_DEFAULT_REGION || "us-east-1");
+  const service = parseEndpoint(endpoint ?? `https://s3.${region}.amazonaws.com`);
+  // Certificates are for one label before the service's name.
+  const isInPath = settings?.forcePathStyle ?? (endpoint !== undefined || name.includes("."));
+  const base = service.pathname.replace(/\/$/, "");
+  const url = isInPath
+    ? `${service.origin}${base}/${name}/`
+    : `${service.protocol}//${name}.${service.host}${base}/`;
+  return { name, prefix, url, region };
+}
+
+function parseEndpoint(endpoint: string): URL {
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
+  if (url !== undefined && /^https?:$/.test(url.protocol)) return url;
+  const received = endpoint.replace(/^.*@/s, "…@").slice(0, 200);
+  const message = `expected the endpoint of S3 as an https:// or http:// URL, received ${received}`;
+  throw new ZpublishError("invalid-config", message);
+}
+
+function credentialSpec(settings: StoreSettings | undefined): CredentialSpec {
+  if (settings?.anonymous) return { kind: "anonymous" };
+  if (settings?.profile !== undefined) return { kind: "profile", name: settings.profile };
+  if (settings?.credentials === undefined) return { kind: "default" };
+  const { accessKeyId, secretAccessKey, sessionToken } = settings.credentials;
+  return {
+    kind: "variables",
+    accessKeyId: accessKeyId.env,
+    secretAccessKey: secretAccessKey.env,
+    sessionToken: sessionToken?.env,
+  };
+}

@@ -1,0 +1,105 @@
+import { errorToData, ZpublishError } from "../errors.js";
+import type { CooperativeTask } from "../event-loop/cooperative-task.js";
+import type { TakeEntry } from "../json/json-parser.js";
+import { isJsonObject, type JsonValue } from "../json/json-value.js";
+import { parseJson, parseJsonAround } from "../json/parse-json.js";
+import { invalidField } from "../zarr/metadata-fields.js";
+import {
+  type Document,
+  type DocumentName,
+  documentNames,
+  invalidDocument,
+  type NodeDocuments,
+} from "./node-documents.js";
+
+/** Texts of one node's documents in `.zmetadata`. */
+export type ListedTexts = Readonly<Partial<Record<DocumentName, string>>>;
+
+/**
+ * The nodes that `.zmetadata` lists. Most stores have each document in a file too, and that one counts. So a listed document is
+ * parsed only if it is needed.
+ */
+export interface ConsolidatedNodes {
+  /** Paths of all nodes, without a leading slash; empty for the root. */
+  readonly paths: Iterable<string>;
+  /** Undefined if the node is not listed. */
+  get(path: string): ListedTexts | undefined;
+}
+
+/** The nodes of a store without `.zmetadata`. */
+export const noConsolidatedNodes: ConsolidatedNodes = Object.freeze({ paths: [], get: () => undefined });
+
+interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
+type NodeRanges = Partial<Record<DocumentName, Range>>;
+
+/**
+ * Finds the nodes of a `.zmetadata`.
+ * @throws ZpublishError `invalid-metadata`
+ */
+export function* consolidatedNodes(text: string): CooperativeTask<ConsolidatedNodes> {
+  const nodes = new Map<string, NodeRanges>();
+  const json = yield* parse(text, (key, start, end) => {
+    const slash = key.lastIndexOf("/");
+    const name = key.slice(slash + 1) as DocumentName;
+    if (!documentNames.includes(name)) return;
+    const path = slash === -1 ? "" : key.slice(0, slash);
+    const node = nodes.get(path);
+    if (node === undefined) nodes.set(path, { [name]: { start, end } });
+    else node[name] = { start, end };
+  });
+  if (!isJsonObject(json) || !isJsonObject(json.metadata)) {
+    throw invalidField(".zmetadata", 'an object with an object "metadata"', json);
+  }
+  return {
+    paths: nodes.keys(),
+    get(path) {
+      const ranges = nodes.get(path);
+      return ranges === undefined ? undefined : textsOf(text, ranges);
+    },
+  };
+}
+
+function* parse(text: string, take: TakeEntry): CooperativeTask<JsonValue> {
+  try {
+    return yield* parseJsonAround(text, "metadata", take);
+  } catch (error) {
+    if (!(error instanceof ZpublishError)) throw error;
+    throw new ZpublishError(error.code, `.zmetadata: ${error.message}`, { details: error.details });
+  }
+}
+
+function textsOf(text: string, ranges: Readonly<NodeRanges>): ListedTexts {
+  const texts: Partial<Record<DocumentName, string>> = {};
+  for (const name of documentNames) {
+    const range = ranges[name];
+    if (range !== undefined) texts[name] = copyText(text.slice(range.start, range.end));
+  }
+  return texts;
+}
+
+/** Copies a text, since a slice of a string retains the whole string. */
+export function copyText(text: string): string {
+  return Buffer.from(text).toString();
+}
+
+/** Parses documents, of which some may be no JSON. */
+export function listedDocuments(texts: ListedTexts): NodeDocuments {
+  const documents: Partial<Record<DocumentName, Document>> = {};
+  for (const name of documentNames) {
+    const text = texts[name];
+    if (text !== undefined) documents[name] = parseListed(text, name);
+  }
+  return documents;
+}
+
+function parseListed(text: string, name: DocumentName): Document {
+  try {
+    return { json: parseJson(text) };
+  } catch (error) {
+    return { error: invalidDocument(name, errorToData(error).message) };
+  }
+}

@@ -1,0 +1,86 @@
+import t from "tap";
+import { createPathFilter } from "../../src/find/path-filter.js";
+
+t.test("files of known formats and all stores are found if nothing else is asked for", async (t) => {
+  const { takesFile, takesStore, entersFolder } = createPathFilter(undefined, ["old", "**/*.part.nc"]);
+  for (const path of [
+    "a.nc",
+    "a/b.NC4",
+    "a.h5",
+    "a.he5",
+    "a.hdf",
+    "a.cdf",
+    "a.tif",
+    "a.TIFF",
+    "a.zarr.zip",
+  ]) {
+    t.ok(takesFile(path), path);
+  }
+  for (const path of ["a.txt", "a.json", "nc", ".a.nc", "x/a.part.nc"]) t.notOk(takesFile(path), path);
+  t.ok(takesStore("a"));
+  t.notOk(takesStore("a/.b.zarr"));
+  t.notOk(takesStore("old"));
+  t.ok(entersFolder("a/b"));
+  t.notOk(entersFolder("a/.b"));
+  t.notOk(entersFolder("old"));
+});
+
+t.test("a pattern leads into no more folders than it must", async (t) => {
+  const cases: [string, string[], string[]][] = [
+    ["*.nc", [], ["a", "a/b"]],
+    ["a/*.nc", ["a"], ["b", "a/b"]],
+    ["./a/*.nc", ["a"], ["b"]],
+    ["{a,b}/*.nc", ["a", "b"], ["c"]],
+    ["{a/x,b}/*.nc", ["a", "a/x", "b"], [".a"]],
+    ["20??/*/x.nc", ["2024", "2024/a"], ["24", "2024/a/b"]],
+    ["a/**/*.nc", ["a", "a/b", "a/b/c"], ["b", "a/.b"]],
+    ["**/.cache/*.nc", ["a", ".cache", "a/.cache"], [".git"]],
+    ["a//b.nc", ["a"], ["a/b"]],
+  ];
+  for (const [pattern, entered, skipped] of cases) {
+    const { entersFolder } = createPathFilter([pattern]);
+    for (const path of entered) t.ok(entersFolder(path), `${pattern}: ${path}`);
+    for (const path of skipped) t.notOk(entersFolder(path), `${pattern}: ${path}`);
+  }
+});
+
+t.test("characters without a meaning are literal", async (t) => {
+  const matches: [string, string, boolean][] = [
+    ["sst (1)*.nc", "sst (1)-a.nc", true],
+    ["sst (1)*.nc", "sst 1-a.nc", false],
+    ["a+b*", "a+bc", true],
+    ["@(a|b)", "@(a|b)", true],
+    ["@(a|b)", "a", false],
+    ["!a*", "!ab", true],
+    ["!a*", "b", false],
+    ["$a^*", "$a^b", true],
+    ["[!a]b", "cb", true],
+    ["[!a]b", "ab", false],
+    ["[^a]b", "cb", true],
+    ["s\\[1\\].nc", "s[1].nc", true],
+    ["\\*", "a", false],
+    ["{01..12}.nc", "07.nc", true],
+    ["{01..12}.nc", "7.nc", false],
+    ["{8..12}.nc", "10.nc", true],
+    ["{a,b}.{nc,h5}", "b.h5", true],
+    ["**", "a/b", true],
+  ];
+  for (const [pattern, path, expected] of matches) {
+    t.equal(createPathFilter([pattern]).takesFile(path), expected, `${pattern}: ${path}`);
+  }
+});
+
+t.test("an excluded folder is excluded with everything in it", async (t) => {
+  for (const pattern of ["tmp", "tmp/**"]) {
+    t.notOk(createPathFilter(["**"], [pattern]).entersFolder("tmp"), pattern);
+  }
+  t.notOk(createPathFilter(["**"], ["**/tmp"]).entersFolder("a/tmp"));
+  t.notOk(createPathFilter(["**/.*/*"], ["**/.git"]).entersFolder("a/.git"));
+});
+
+t.test("a pattern that cannot be understood is refused", async (t) => {
+  for (const pattern of ["", "/a", "{1..99999}", "{2..1}", "a".repeat(70_000)]) {
+    t.throws(() => createPathFilter([pattern]), { code: "invalid-config", message: /^expected a pattern/ });
+    t.throws(() => createPathFilter(undefined, [pattern]), { code: "invalid-config" });
+  }
+});

@@ -1,0 +1,515 @@
+import fc from "fast-check";
+import { LosslessNumber } from "lossless-json";
+import t, { type Test } from "tap";
+import { ZpublishError } from "../../../src/errors.js";
+import type { FileArray, FileIndex } from "../../../src/formats/file-index.js";
+import { netcdf3Format } from "../../../src/formats/netcdf3/netcdf3-format.js";
+import { effort } from "../../effort.js";
+import { CDF_TYPES, type CdfContent, type CdfType, type CdfVariable, cdfFile } from "./cdf-file.js";
+import { memoryBlocks, readItems } from "./memory-blocks.js";
+
+const TYPES = Object.keys(CDF_TYPES) as CdfType[];
+const DTYPES: Readonly<Record<CdfType, string>> = {
+  byte: "|i1",
+  char: "|S1",
+  short: ">i2",
+  int: ">i4",
+  float: ">f4",
+  double: ">f8",
+  ubyte: "|u1",
+  ushort: ">u2",
+  uint: ">u4",
+  int64: ">i8",
+  uint64: ">u8",
+};
+
+function bytesOf(length: number, seed = 1): Uint8Array {
+  const bytes = new Uint8Array(length);
+  let state = seed;
+  for (let i = 0; i < length; i++) {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    bytes[i] = state >>> 24;
+  }
+  return bytes;
+}
+
+function indexOf(content: CdfContent): Promise<FileIndex> {
+  return netcdf3Format.readIndex(memoryBlocks(cdfFile(content)));
+}
+
+function arraysOf(index: FileIndex): ReadonlyMap<string, FileArray> {
+  return new Map(index.groups[0]?.arrays.map((array) => [array.name, array]));
+}
+
+async function assertItems(t: Test, content: CdfContent): Promise<void> {
+  const file = memoryBlocks(cdfFile(content));
+  const arrays = arraysOf(await netcdf3Format.readIndex(file));
+  t.equal(arrays.size, content.variables.length);
+  for (const { name, type, bytes } of content.variables) {
+    const array = arrays.get(String(name)) as FileArray;
+    t.equal(array.dtype, DTYPES[type]);
+    t.ok(Buffer.from(await readItems(file, array)).equals(bytes), `the items of ${name}`);
+  }
+}
+
+const dimensions = [
+  { name: "time", length: 0 },
+  { name: "x", length: 3 },
+  { name: "y", length: 5 },
+];
+
+/** A variable of a shape, with items by chance. */
+function variable(
+  name: string,
+  type: CdfType,
+  numbers: readonly number[],
+  recordCount = 0,
+  all: readonly { readonly length: number | bigint }[] = dimensions,
+): CdfVariable {
+  const shape = numbers.map((number) => Number(all[number]?.length) || recordCount);
+  const items = shape.reduce((product, length) => product * length, 1);
+  return { name, type, dimensions: numbers, bytes: bytesOf(items * CDF_TYPES[type].itemSize, name.length) };
+}
+
+const content: fc.Arbitrary<CdfContent> = fc
+  .record({
+    version: fc.constantFrom<(1 | 2 | 5)[]>(1, 2, 5),
+    lengths: fc.array(fc.integer({ min: 1, max: 6 }), { maxLength: 4 }),
+    recordCount: fc.nat(5),
+    gap: fc.constantFrom(0, 4, 512),
+    variables: fc.array(
+      fc.record({
+        type: fc.constantFrom(...TYPES),
+        hasRecords: fc.boolean(),
+        axes: fc.array(fc.nat(3), { maxLength: 3 }),
+        attributes: fc.array(fc.tuple(fc.constantFrom(...TYPES), fc.nat(5)), { maxLength: 3 }),
+      }),
+      { maxLength: 5 },
+    ),
+  })
+  .map(({ version, lengths, recordCount, gap, variables }) => {
+    const all = [{ name: "time", length: 0 }, ...lengths.map((length, i) => ({ name: `d${i}`, length }))];
+    return {
+      version,
+      dimensions: all,
+      recordCount,
+      gap,
+      variables: variables.map(({ type, hasRecords, axes, attributes }, i) => ({
+        ...variable(
+          `v${i}`,
+          type,
+          [
+            ...(hasRecords ? [0] : []),
+            ...axes.filter((axis) => axis < lengths.length).map((axis) => axis + 1),
+          ],
+          recordCount,
+          all,
+        ),
+        attributes: attributes.map(([type, count], j) => ({
+          name: `a${j}`,
+          type,
+          bytes: bytesOf(count * CDF_TYPES[type].itemSize, j),
+        })),
+      })),
+    };
+  });
+
+t.test("every item of every variable is read, whatever a file has", async (t) => {
+  await fc.assert(
+    fc.asyncProperty(content, async (content) => {
+      const file = memoryBlocks(cdfFile(content));
+      const index = await netcdf3Format.readIndex(file);
+      const arrays = arraysOf(index);
+      if (arrays.size !== content.variables.length) return false;
+      for (const { name, bytes, dimensions, attributes } of content.variables) {
+        const array = arrays.get(String(name)) as FileArray;
+        if (!Buffer.from(await readItems(file, array)).equals(bytes)) return false;
+        if (array.dimNames.length !== dimensions.length) return false;
+        if (Object.keys(array.attrs).length !== attributes?.length) return false;
+      }
+      return true;
+    }),
+    { numRuns: effort(3000) },
+  );
+  t.pass();
+});
+
+t.test("the version is recognized by the first bytes", async (t) => {
+  for (const [version, format] of [
+    [1, "NetCDF-3"],
+    [2, "NetCDF-3 (64-bit offset)"],
+    [5, "NetCDF-3 (64-bit data)"],
+  ] as const) {
+    const file = cdfFile({ version, dimensions, variables: [] });
+    t.ok(netcdf3Format.recognizes(file));
+    t.equal((await netcdf3Format.readIndex(memoryBlocks(file))).format, format);
+  }
+  for (const head of ["", "CDF", "CDF\x03", "CDF\x04", "cdf\x01", "\x89HDF\r\n\x1a\n"])
+    t.notOk(netcdf3Format.recognizes(Buffer.from(head, "latin1")), head);
+});
+
+t.test("values of attributes are what netCDF4-python reads", async (t) => {
+  const numbers = (type: CdfType, ...values: (number | bigint)[]) => {
+    const { itemSize } = CDF_TYPES[type];
+    const view = new DataView(new ArrayBuffer(values.length * itemSize));
+    values.forEach((value, i) => {
+      if (type === "float") view.setFloat32(i * itemSize, Number(value));
+      else if (type === "double") view.setFloat64(i * itemSize, Number(value));
+      else
+        for (let byte = 0; byte < itemSize; byte++)
+          view.setUint8(
+            i * itemSize + byte,
+            Number((BigInt(value) >> BigInt(8 * (itemSize - 1 - byte))) & 0xffn),
+          );
+    });
+    return { name: `${type}${values.length}`, type, bytes: new Uint8Array(view.buffer) };
+  };
+  const text = (name: string | Uint8Array, value: string | Uint8Array) => ({
+    name,
+    type: "char" as const,
+    bytes: Buffer.from(value),
+  });
+  const index = await indexOf({
+    version: 5,
+    dimensions,
+    variables: [],
+    attributes: [
+      numbers("byte", -1),
+      numbers("byte", -128, 127),
+      numbers("short", -2),
+      numbers("int", 2 ** 31 - 1),
+      numbers("float", 1),
+      numbers("float", 0.5, Number.NaN, Number.NEGATIVE_INFINITY),
+      numbers("double", 1e300, -0, 1e-5),
+      numbers("ubyte", 255),
+      numbers("ushort", 65535),
+      numbers("uint", 2 ** 32 - 1),
+      numbers("int64", -(2n ** 63n), 5),
+      numbers("uint64", 2n ** 64n - 1n),
+      numbers("double"),
+      text("text", "Überschwemmung\0"),
+      text("null", "a\0b\0"),
+      text("empty", ""),
+      text("broken", Uint8Array.of(0x61, 0xff, 0x62)),
+      text("\ufeffmark", "\ufeffmark"),
+      text(Buffer.from("grün", "latin1"), "Latin-1 name"),
+      text("__proto__", "own"),
+      text("cut\0rest", "name"),
+      text("text", "second of that name"),
+    ],
+  });
+  const attrs = index.groups[0]?.attrs ?? {};
+  t.strictSame(Object.entries(attrs), [
+    ["byte1", -1],
+    ["byte2", [-128, 127]],
+    ["short1", -2],
+    ["int1", 2 ** 31 - 1],
+    ["float1", new LosslessNumber("1.0")],
+    ["float3", [0.5, Number.NaN, Number.NEGATIVE_INFINITY]],
+    ["double3", [1e300, new LosslessNumber("-0.0"), new LosslessNumber("1e-05")]],
+    ["ubyte1", 255],
+    ["ushort1", 65535],
+    ["uint1", 2 ** 32 - 1],
+    ["int642", [-(2n ** 63n), 5]],
+    ["uint641", 2n ** 64n - 1n],
+    ["double0", []],
+    ["text", "Überschwemmung"],
+    ["null", "ab"],
+    ["empty", ""],
+    ["broken", "a\ufffdb"],
+    ["\ufeffmark", "\ufeffmark"],
+    ["grün", "Latin-1 name"],
+    ["__proto__", "own"],
+    ["cut", "name"],
+  ]);
+});
+
+t.test("_FillValue is served as the fill value if it has the type of its variable", async (t) => {
+  const marked = (name: string, type: CdfType, markType: CdfType, bytes: readonly number[]) => ({
+    ...variable(name, type, [1]),
+    attributes: [
+      { name: "_FillValue", type: markType, bytes: Uint8Array.from(bytes) },
+      { name: "units", type: "char" as const, bytes: Buffer.from("m") },
+    ],
+  });
+  const index = await indexOf({
+    version: 5,
+    dimensions,
+    variables: [
+      marked("same", "short", "short", [0xff, 0xfe]),
+      marked("char", "char", "char", [0x2d]),
+      marked("long", "uint64", "uint64", [255, 255, 255, 255, 255, 255, 255, 255]),
+      marked("other", "short", "int", [0, 0, 0, 9]),
+      marked("several", "short", "short", [0, 1, 0, 2]),
+      marked("none", "float", "float", []),
+      marked("no number", "short", "float", [0x7f, 0xc0, 0, 0]),
+      variable("unmarked", "float", [1]),
+    ],
+  });
+  const arrays = arraysOf(index);
+  const of = (name: string) => {
+    const { fill, attrs } = arrays.get(name) as FileArray;
+    return { served: fill.served, absentIsServed: fill.absentIsServed, attrs };
+  };
+  t.strictSame(of("same"), { served: -2, absentIsServed: true, attrs: { units: "m" } });
+  t.strictSame(of("char"), { served: "LQ==", absentIsServed: true, attrs: { units: "m" } });
+  t.strictSame(of("long"), { served: 2n ** 64n - 1n, absentIsServed: true, attrs: { units: "m" } });
+  t.strictSame(of("other"), { served: null, absentIsServed: true, attrs: { _FillValue: 9, units: "m" } });
+  t.strictSame(of("several").attrs, { _FillValue: [1, 2], units: "m" });
+  t.strictSame(of("none").attrs, { _FillValue: [], units: "m" });
+  t.strictSame(of("no number"), { served: null, absentIsServed: true, attrs: { units: "m" } });
+  t.strictSame(of("unmarked"), { served: null, absentIsServed: true, attrs: {} });
+});
+
+t.test("large variables are cut into chunks of about 1 MiB", async (t) => {
+  const dimensions = [
+    { name: "time", length: 0 },
+    { name: "lat", length: 300 },
+    { name: "lon", length: 1001 },
+    { name: "step", length: 7 },
+  ];
+  const content: CdfContent = {
+    version: 2,
+    dimensions,
+    variables: [
+      variable("fixed", "float", [1, 2, 3], 0, dimensions),
+      variable("inner", "double", [3, 2, 1], 0, dimensions),
+      variable("scalar", "int", [], 0, dimensions),
+      variable("small", "byte", [1, 3], 0, dimensions),
+    ],
+  };
+  await assertItems(t, content);
+  const arrays = arraysOf(await indexOf(content));
+  t.same(arrays.get("fixed")?.chunkShape, [34, 1001, 7]);
+  t.same(arrays.get("inner")?.chunkShape, [1, 334, 300]);
+  t.same(arrays.get("scalar")?.chunkShape, []);
+  t.same(arrays.get("small")?.chunkShape, [300, 7]);
+});
+
+t.test(
+  "records are chunks if they are large, are cut if they are larger, and gathered if they are small",
+  async (t) => {
+    const dimensions = [
+      { name: "time", length: 0 },
+      { name: "row", length: 100 },
+      { name: "column", length: 199 },
+      { name: "level", length: 19 },
+    ];
+    const recordCount = 20;
+    const content: CdfContent = {
+      version: 2,
+      dimensions,
+      recordCount,
+      variables: [
+        variable("large", "float", [0, 1, 2], recordCount, dimensions),
+        variable("larger", "float", [0, 3, 1, 2], recordCount, dimensions),
+        variable("medium", "short", [0, 1, 3], recordCount, dimensions),
+        variable("time", "double", [0], recordCount, dimensions),
+      ],
+    };
+    await assertItems(t, content);
+    const arrays = arraysOf(await indexOf(content));
+    t.same(arrays.get("large")?.chunkShape, [1, 100, 199]);
+    t.equal(arrays.get("large")?.chunks.kind, "strided");
+    t.same(arrays.get("larger")?.chunkShape, [1, 10, 100, 199]);
+    t.equal(arrays.get("larger")?.chunks.kind, "strided");
+    t.same(arrays.get("medium")?.chunkShape, [20, 100, 19]);
+    t.equal(arrays.get("medium")?.chunks.kind, "made");
+    t.same(arrays.get("time")?.chunkShape, [20]);
+  },
+);
+
+t.test("neighbouring records are read together, others one by one", async (t) => {
+  async function readsOf(width: number, recordCount: number): Promise<{ reads: number; chunks: number }> {
+    const dimensions = [
+      { name: "time", length: 0 },
+      { name: "x", length: width },
+    ];
+    const file = cdfFile({
+      version: 1,
+      dimensions,
+      recordCount,
+      variables: [
+        variable("time", "double", [0], recordCount, dimensions),
+        variable("data", "byte", [0, 1], recordCount, dimensions),
+      ],
+    });
+    let reads = 0;
+    const blocks = memoryBlocks(file, () => reads++);
+    const array = arraysOf(await netcdf3Format.readIndex(blocks)).get("time") as FileArray;
+    reads = 0;
+    const items = await readItems(blocks, array);
+    t.ok(Buffer.from(items).equals(bytesOf(recordCount * 8, 4)));
+    return { reads, chunks: Math.ceil(recordCount / (array.chunkShape[0] as number)) };
+  }
+  t.same(await readsOf(92, 10_000), { reads: 1, chunks: 1 });
+  t.same(await readsOf(9_992, 1_000), { reads: 10, chunks: 1 });
+  t.same(await readsOf(50_000, 100), { reads: 100, chunks: 1 });
+  t.same(await readsOf(1, 140_000), { reads: 3, chunks: 2 });
+});
+
+t.test(
+  "records of a variable that is alone adjoin, and full chunks stay as they are when the file grows",
+  async (t) => {
+    const dimensions = [
+      { name: "time", length: 0 },
+      { name: "x", length: 333 },
+    ];
+    for (const recordCount of [0, 1, 3, 3148, 3149, 4000, 9000]) {
+      const content: CdfContent = {
+        version: 1,
+        dimensions,
+        recordCount,
+        variables: [variable("alone", "byte", [0, 1], recordCount, dimensions)],
+      };
+      await assertItems(t, content);
+      const array = arraysOf(await indexOf(content)).get("alone");
+      t.same(array?.shape, [recordCount, 333]);
+      t.same(array?.chunkShape, [Math.max(1, Math.min(3148, recordCount)), 333]);
+    }
+  },
+);
+
+t.test("if the number of records is not known, there are as many as the file has", async (t) => {
+  for (const version of [1, 2, 5] as const) {
+    const writtenRecordCount = version === 5 ? 2n ** 64n - 1n : 2n ** 32n - 1n;
+    const file = cdfFile({
+      version,
+      dimensions,
+      recordCount: 4,
+      writtenRecordCount,
+      variables: [
+        variable("a", "short", [0, 1], 4),
+        variable("b", "byte", [0], 4),
+        variable("c", "int", [1]),
+      ],
+    });
+    // A record has 8 bytes of a, a byte of b and its padding.
+    for (const [cut, count] of [
+      [0, 4],
+      [3, 4],
+      [4, 3],
+      [15, 3],
+      [16, 2],
+      [48, 0],
+    ] as const) {
+      const index = await netcdf3Format.readIndex(memoryBlocks(file.subarray(0, file.length - cut)));
+      t.same(arraysOf(index).get("a")?.shape, [count, 3], `${cut} bytes cut`);
+    }
+    const empty = cdfFile({ version, dimensions, writtenRecordCount, variables: [] });
+    t.equal((await netcdf3Format.readIndex(memoryBlocks(empty))).groups.length, 1);
+  }
+});
+
+t.test("a file that is cut short is refused, unless only padding is missing", async (t) => {
+  for (const [variables, recordCount, padding] of [
+    [[variable("a", "short", [1])], 0, 2],
+    [[variable("a", "short", [0, 1], 4), variable("b", "byte", [0], 4)], 4, 3],
+    [[variable("a", "short", [0, 1], 4)], 4, 0],
+  ] as const) {
+    const file = cdfFile({ version: 1, dimensions, recordCount, variables });
+    const least = file.length - padding;
+    await netcdf3Format.readIndex(memoryBlocks(file.subarray(0, least)));
+    for (let length = 0; length < least; length++)
+      await t.rejects(
+        netcdf3Format.readIndex(memoryBlocks(file.subarray(0, length))),
+        { code: "invalid-metadata" },
+        `${length} bytes`,
+      );
+  }
+});
+
+t.test("variables that cannot be served are refused by name, the rest is served", async (t) => {
+  const index = await indexOf({
+    version: 5,
+    dimensions: [...dimensions, { name: "huge", length: 2n ** 60n }],
+    variables: [
+      variable("twice", "int", [1]),
+      variable("twice", "int", [2]),
+      { ...variable("far", "int", [0]), dimensions: [0, 3] },
+      variable("good", "int", [1]),
+    ],
+  });
+  t.same([...arraysOf(index).keys()], ["good"]);
+  t.strictSame(index.refused, [
+    { path: "twice", reason: "several variables have this name" },
+    { path: "twice", reason: "several variables have this name" },
+    { path: "far", reason: "expected dimensions below 2^53, received 1152921504606847000" },
+  ]);
+
+  const file = cdfFile({ version: 1, dimensions, variables: [variable("first", "int", [1])] });
+  new DataView(file.buffer).setUint32(file.length - 16, 8);
+  const inside = await netcdf3Format.readIndex(memoryBlocks(file));
+  t.match(inside.refused, [{ path: "first", reason: /behind the header/ }]);
+});
+
+t.test("the record dimension must be the first", async (t) => {
+  const late = { ...variable("late", "int", [1]), dimensions: [1, 0] };
+  await t.rejects(indexOf({ version: 1, dimensions, variables: [late] }), {
+    code: "invalid-metadata",
+    message: "NetCDF-3: expected the record dimension to be the first of variable 'late'",
+  });
+});
+
+t.test("a header of megabytes is read about once", async (t) => {
+  const variables = Array.from({ length: 5000 }, (_, i) => ({
+    ...variable(`variable_${i}`, "double", [1, 2]),
+    attributes: [
+      { name: "long_name", type: "char" as const, bytes: Buffer.from("a variable ".repeat(20)) },
+      { name: "_FillValue", type: "double" as const, bytes: bytesOf(8) },
+    ],
+  }));
+  const history = { name: "history", type: "char" as const, bytes: Buffer.alloc(3e6, "é") };
+  const values = { name: "values", type: "double" as const, bytes: Buffer.alloc(8e5, 1) };
+  const file = cdfFile({ version: 5, dimensions, attributes: [history, values], variables });
+  let bytesRead = 0;
+  const blocks = memoryBlocks(file, (_offset, byteLength) => {
+    bytesRead += byteLength;
+  });
+  const index = await netcdf3Format.readIndex(blocks);
+  t.equal(index.groups[0]?.arrays.length, 5000);
+  t.equal(String(index.groups[0]?.attrs.history).length, 15e5);
+  t.ok(bytesRead < 1.2 * file.length, `${bytesRead} bytes read of ${file.length}`);
+});
+
+t.test("headers that would take too much memory are refused before they are read", async (t) => {
+  const tooLong = { name: "text", type: "char" as const, bytes: new Uint8Array(33 * 2 ** 20) };
+  const tooMany = { name: "list", type: "byte" as const, bytes: new Uint8Array(20 * 2 ** 20) };
+  for (const attribute of [tooLong, tooMany]) {
+    let bytesRead = 0;
+    const file = cdfFile({ version: 5, dimensions, attributes: [attribute], variables: [] });
+    const blocks = memoryBlocks(file, (_offset, byteLength) => {
+      bytesRead += byteLength;
+    });
+    await t.rejects(netcdf3Format.readIndex(blocks), { code: "unsupported" });
+    t.ok(bytesRead < 200_000, `${bytesRead} bytes read`);
+  }
+});
+
+t.test("damaged files are refused or read, with nothing else thrown", async (t) => {
+  const number = fc.constantFrom(0, 1, 255, 0x7fffffff, 0xffffffff, 0x10000000);
+  const damage = fc.array(fc.tuple(fc.nat(99), number), {
+    minLength: 1,
+    maxLength: 4,
+  });
+  let opened = 0;
+  await fc.assert(
+    fc.asyncProperty(content, damage, fc.boolean(), async (content, damages, isCut) => {
+      const file = cdfFile(content);
+      const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
+      const words = Math.floor(Math.min(file.length, 400) / 4);
+      for (const [place, value] of damages) view.setUint32(4 * (place % words), value);
+      const cut = isCut ? file.length - 4 * (damages[0]?.[0] ?? 0) : file.length;
+      const blocks = memoryBlocks(file.subarray(0, Math.max(0, cut)));
+      try {
+        const index = await netcdf3Format.readIndex(blocks);
+        opened++;
+        for (const array of index.groups[0]?.arrays ?? []) await readItems(blocks, array);
+      } catch (error) {
+        if (!(error instanceof ZpublishError)) throw error;
+      }
+    }),
+    { numRuns: effort(5000) },
+  );
+  t.ok(opened > 0);
+});

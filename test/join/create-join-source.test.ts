@@ -1,0 +1,308 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { ZpublishError } from "../../src/errors.js";
+import { createFileFinder } from "../../src/find/create-file-finder.js";
+import { createKeptIndexes } from "../../src/formats/kept-indexes.js";
+import { createJoinSource, type Joining } from "../../src/join/create-join-source.js";
+import { openSource } from "../../src/open/open-source.js";
+import { PIECED } from "../../src/zarr/part-chunks.js";
+import type { StoredArray } from "../../src/zarr/stored-array.js";
+import type { Source, StoredTree } from "../../src/zarr/stored-tree.js";
+import { makeDirectory, writeFiles, zarray } from "../open/write-store.js";
+import { writeNetcdfPart, writeZarrPart } from "./write-parts.js";
+
+const CONCAT: Joining = { kind: "concat", dimension: "time" };
+
+interface Joined extends Source {
+  /** Names of the parts that were opened so far. */
+  readonly opened: string[];
+}
+
+/**
+ * Opens all files of a folder as one dataset.
+ * @param cache Directory of what is kept between runs.
+ * @param open Opens a file. Default: as the server does.
+ */
+function openFolder(folder: string, joining = CONCAT, cache?: string, open = openSource): Joined {
+  const opened: string[] = [];
+  const finder = createFileFinder({ root: folder, withVersions: true });
+  const source = createJoinSource({
+    ...{ location: "joined", finder, patterns: "", join: joining, betweenLooksMs: 0 },
+    kept: cache === undefined ? undefined : createKeptIndexes(cache),
+    openPart(location) {
+      opened.push(location.slice(location.lastIndexOf("/") + 1));
+      return open(location);
+    },
+  });
+  return { ...source, opened };
+}
+
+function arrayOf(tree: StoredTree, path: string): StoredArray {
+  const found = tree.groups.flatMap(({ arrays }) => arrays).find((array) => array.path === path);
+  if (found === undefined) throw new Error(`expected an array '${path}'`);
+  return found;
+}
+
+function readerOf(tree: StoredTree, path: string) {
+  const { chunks } = arrayOf(tree, path);
+  if (chunks.kind !== "parts") throw new Error(`expected chunks of parts, received ${chunks.kind}`);
+  return chunks.openReader();
+}
+
+async function writeThree(t: Test): Promise<string> {
+  const folder = await makeDirectory(t);
+  await writeZarrPart(folder, "a.zarr", { first: 0, count: 4 });
+  await writeNetcdfPart(folder, "b.nc", { first: 4, count: 3 });
+  await writeZarrPart(folder, "c.zarr", { first: 7, count: 2 });
+  return folder;
+}
+
+t.test("parts are described once, and opened again for their chunks", async (t) => {
+  const folder = await writeThree(t);
+  const source = openFolder(folder);
+  const tree = await source.readTree();
+  t.same(source.opened.toSorted(), ["a.zarr", "b.nc", "c.zarr"]);
+  t.same(tree.join, {
+    ...CONCAT,
+    parts: [
+      { name: "a.zarr", start: 0, length: 4 },
+      { name: "b.nc", start: 4, length: 3 },
+      { name: "c.zarr", start: 7, length: 2 },
+    ],
+  });
+  source.opened.length = 0;
+  t.equal(await source.fingerprint(), tree.fingerprint);
+  t.equal((await source.readTree()).groups, tree.groups);
+  const reader = readerOf(tree, "v");
+  t.equal(reader.versionNow?.([0, 0]), undefined, "a part that is not open");
+  await Promise.all([reader.version([0, 0]), reader.version([1, 0]), reader.read([1, 0])]);
+  t.same(source.opened, ["a.zarr"], "shared by all requests");
+  t.equal(reader.versionNow?.([1, 0], true)?.version, await reader.version([1, 0]));
+  t.equal((await reader.read([1, 0]))?.version, await reader.version([1, 0]));
+  await readerOf(tree, "area").read([0, 0]);
+  t.same(source.opened, ["a.zarr"], "and by all arrays");
+});
+
+t.test("a restart reads no part that is known", async (t) => {
+  const folder = await writeThree(t);
+  const cache = await makeDirectory(t);
+  const first = openFolder(folder, CONCAT, cache);
+  const tree = await first.readTree();
+  await first.close();
+  const again = openFolder(folder, CONCAT, cache);
+  const restored = await again.readTree();
+  t.same(again.opened, []);
+  t.equal(restored.identity, tree.identity);
+  t.equal(restored.fingerprint, tree.fingerprint);
+  t.same(restored.join, tree.join);
+  const withoutChunks = ({ groups }: StoredTree) =>
+    groups.map((group) => ({ ...group, arrays: group.arrays.map(({ chunks: _, ...array }) => array) }));
+  t.same(withoutChunks(restored), withoutChunks(tree));
+  for (const coords of [
+    [0, 0],
+    [2, 0],
+    [4, 0],
+  ])
+    t.equal(await readerOf(restored, "v").version(coords), await readerOf(tree, "v").version(coords));
+
+  await again.close();
+  await writeNetcdfPart(folder, "d.nc", { first: 9, count: 2 });
+  await rm(join(folder, "c.zarr"), { recursive: true });
+  const grown = openFolder(folder, CONCAT, cache);
+  t.same(
+    (await grown.readTree()).join?.parts.map(({ length }) => length),
+    [4, 3, 2, 2],
+    "for one more look",
+  );
+  t.same(grown.opened, ["d.nc"]);
+  await grown.fingerprint();
+  t.same(
+    (await grown.readTree()).join?.parts.map(({ length }) => length),
+    [4, 3, 2],
+  );
+  await grown.close();
+});
+
+t.test("what was one dataset before a restart is one after it", async (t) => {
+  const folder = await writeThree(t);
+  const cache = await makeDirectory(t);
+  const first = openFolder(folder, CONCAT, cache);
+  await first.readTree();
+  await first.close();
+  await writeZarrPart(folder, "odd.zarr", { first: 9, count: 1, rows: 3 });
+  await t.rejects(openFolder(folder).readTree(), {
+    code: "invalid-metadata",
+    message: /odd.zarr.*a.zarr/,
+  });
+  const again = openFolder(folder, CONCAT, cache);
+  const { warnings, join } = await again.readTree();
+  t.match(warnings.at(-1), /'odd.zarr' is left out: .*/);
+  t.equal(join?.parts.length, 3);
+  await again.close();
+});
+
+t.test("a file that would take an array away is left out", async (t) => {
+  const folder = await writeThree(t);
+  const cache = await makeDirectory(t);
+  const first = openFolder(folder, CONCAT, cache);
+  await first.readTree();
+  await writeZarrPart(folder, "d.zarr", { first: 9, count: 1 });
+  await rm(join(folder, "d.zarr/v"), { recursive: true });
+  const reason = /'d.zarr' is left out: 'v' cannot be joined: /;
+  const grown = await first.readTree();
+  t.match(grown.warnings.at(-1), reason);
+  t.equal(arrayOf(grown, "v").shape[0], 9);
+  await first.close();
+  const again = openFolder(folder, CONCAT, cache);
+  t.match((await again.readTree()).warnings.at(-1), reason, "after a restart, too");
+  await again.close();
+});
+
+t.test("a folder without files is refused, and so is one of which none can be opened", async (t) => {
+  const folder = await makeDirectory(t);
+  await t.rejects(openFolder(folder).readTree(), {
+    code: "invalid-metadata",
+    message: /expected files to join, found none/,
+  });
+  await writeFiles(folder, { "a.nc": "CDF?", "b.nc": "CDF?" });
+  await t.rejects(openFolder(folder).readTree(), {
+    code: "invalid-metadata",
+    message: /a.nc cannot be opened, nor 1 others: /,
+  });
+});
+
+t.test("files are left out by name, but not without a bound", async (t) => {
+  const folder = await writeThree(t);
+  for (let index = 0; index < 30; index++) await writeFiles(folder, { [`x${index}.nc`]: "CDF?" });
+  const { warnings } = await openFolder(folder).readTree();
+  t.equal(warnings.filter((warning) => warning.includes("left out")).length, 20);
+  t.match(warnings.at(-1), "10 more");
+});
+
+t.test("arrays that do not change stay the same objects", async (t) => {
+  const folder = await writeThree(t);
+  const source = openFolder(folder);
+  const before = await source.readTree();
+  await writeZarrPart(folder, "d.zarr", { first: 9, count: 1 });
+  t.not(await source.fingerprint(), before.fingerprint);
+  const after = await source.readTree();
+  t.equal(after.identity, before.identity);
+  for (const path of ["y", "area"]) t.equal(arrayOf(after, path), arrayOf(before, path), path);
+  for (const path of ["v", "time"]) t.not(arrayOf(after, path), arrayOf(before, path), path);
+});
+
+t.test("stores are stacked, with a coordinate from their paths", async (t) => {
+  const folder = await makeDirectory(t);
+  for (const run of [10, 2, 1])
+    await writeZarrPart(folder, `run-${run}.zarr`, { first: 0, count: 3, plus: run });
+  await writeZarrPart(folder, "other.zarr", { first: 0, count: 3 });
+  const source = openFolder(folder, { kind: "stack", dimension: "run", coordinate: "run-(\\d+)" });
+  const tree = await source.readTree();
+  t.match(tree.warnings, [/'other.zarr' is left out: expected a path that matches/]);
+  t.same(
+    tree.join?.parts.map(({ name }) => name),
+    ["run-1.zarr", "run-2.zarr", "run-10.zarr"],
+  );
+  const array = arrayOf(tree, "v");
+  t.same(
+    [array.shape, array.chunkShape],
+    [
+      [3, 3, 2],
+      [1, 2, 2],
+    ],
+  );
+  const reader = readerOf(tree, "v");
+  for (const [index, run] of [1, 2, 10].entries()) {
+    const bytes = (await reader.read([index, 1, 0]))?.bytes as Uint8Array;
+    t.same([...new Float32Array(bytes.slice().buffer)].slice(0, 2), [20 + run, 21 + run]);
+  }
+});
+
+t.test("a file that cannot be read at present is tried again", async (t) => {
+  const folder = await writeThree(t);
+  let isAway = true;
+  const source = openFolder(folder, CONCAT, undefined, async (location) => {
+    if (isAway && location.endsWith("b.nc")) throw new ZpublishError("source-unreadable", "away");
+    return openSource(location);
+  });
+  const lengths = ({ join }: StoredTree) => join?.parts.map(({ length }) => length);
+  const first = await source.readTree();
+  t.same(lengths(first), [4, 2]);
+  t.match(first.warnings.at(-1), "'b.nc' is left out: away");
+  source.opened.length = 0;
+  await source.fingerprint();
+  t.same((await source.readTree()).groups, first.groups);
+  t.same(source.opened, ["b.nc"]);
+  isAway = false;
+  await source.fingerprint();
+  const second = await source.readTree();
+  t.same(lengths(second), [4, 3, 2]);
+  t.notMatch(second.warnings.join(), "left out");
+  t.equal(await source.fingerprint(), second.fingerprint);
+
+  isAway = true;
+  await writeNetcdfPart(folder, "b.nc", { first: 4, count: 2 });
+  await source.fingerprint();
+  t.same(lengths(await source.readTree()), [4, 3, 2], "as it was, for one more look");
+  await source.fingerprint();
+  t.same(lengths(await source.readTree()), [4, 2]);
+  isAway = false;
+  await source.fingerprint();
+  t.same(lengths(await source.readTree()), [4, 2, 2]);
+});
+
+t.test("a part that turns out to be another one is described again", async (t) => {
+  const folder = await writeThree(t);
+  const source = openFolder(folder);
+  const before = await source.readTree();
+  const { shape: _, ...rest } = zarray;
+  const array = { ...rest, shape: [1, 2], chunks: [2, 2], dtype: "<f4", fill_value: null };
+  const time = { ...rest, shape: [1], chunks: [2], dtype: "<i4", fill_value: null };
+  await writeFiles(join(folder, "c.zarr"), { "v/.zarray": array, "time/.zarray": time });
+  t.not(
+    await source.fingerprint(),
+    before.fingerprint,
+    "without consolidated metadata, documents of all nodes count",
+  );
+  const failure = await readerOf(before, "v")
+    .version([4, 0])
+    .catch((error: unknown) => error);
+  t.match(failure, {
+    code: "source-changed",
+    message: "part 'c.zarr'",
+    details: { staleIdentity: before.identity },
+  });
+  t.not(await source.fingerprint(), before.fingerprint);
+  const after = await source.readTree();
+  t.same(
+    after.join?.parts.map(({ length }) => length),
+    [4, 3, 1],
+  );
+  t.equal(await source.fingerprint(), after.fingerprint);
+  t.ok(await readerOf(after, "v").version([3, 0]));
+});
+
+t.test("chunks that no part has are absent, and other absent chunks are the fill value", async (t) => {
+  const folder = await makeDirectory(t);
+  await writeZarrPart(folder, "a.zarr", { first: 0, count: 4 });
+  await writeZarrPart(folder, "b.zarr", { first: 4, count: 3 });
+  await writeZarrPart(folder, "c.zarr", { first: 7, count: 3 });
+  for (const name of ["a.zarr/v/1.0", "b.zarr/v/1.0", "c.zarr/v/1.0"]) await rm(join(folder, name));
+  const reader = readerOf(await openFolder(folder).readTree(), "v");
+  t.type(await reader.version([0, 0]), "string");
+  t.equal(await reader.version([1, 0]), undefined, "passed through");
+  t.equal(await reader.read([1, 0]), undefined);
+  t.type(await reader.version([3, 0]), "string", "made of one that is there and one that is not");
+  t.equal(reader.variantOf([3, 0]), PIECED);
+  t.equal(await reader.version([4, 0]), (await reader.measure([4, 0]))?.version);
+  const pieces = await reader.piecesOf([3, 0]);
+  t.same(
+    pieces.map(({ coords, origin, begin, end }) => ({ coords, origin, begin, end })),
+    [
+      { coords: [1, 0], origin: [6, 0], begin: [6, 0], end: [7, 2] },
+      { coords: [0, 0], origin: [7, 0], begin: [7, 0], end: [9, 2] },
+    ],
+  );
+  t.equal(reader.versionNow?.([3, 0]), undefined, "absence takes a look at the metadata");
+});

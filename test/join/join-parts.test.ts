@@ -1,0 +1,247 @@
+import t from "tap";
+import { joinParts } from "../../src/join/join-parts.js";
+import type { Item } from "../../src/join/part-items.js";
+import { type ArrayInput, arrayOf, describePart, valuesOf } from "./describe-part.js";
+
+const BY_TIME = { kind: "concat", dimension: "time" } as const;
+
+/** A file with a variable `sst` along `time` and `lat`. */
+function day(name: string, times: readonly Item[], others: Readonly<Record<string, ArrayInput>> = {}) {
+  return describePart(
+    name,
+    {
+      time: { dims: ["time"], values: times, dtype: "<i4", attrs: { units: "days since 2001-01-01" } },
+      lat: { dims: ["lat"], values: [10, 20], dtype: "<f4" },
+      sst: { dims: ["time", "lat"], shape: [times.length, 2], chunks: [1, 2], dtype: "<i2" },
+      ...others,
+    },
+    { title: name },
+  );
+}
+
+function errorOf(work: () => unknown): string {
+  try {
+    work();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return "none";
+}
+
+t.test("files are ordered by the first value of their coordinate", async (t) => {
+  const tree = joinParts([day("c.nc", [0, 1]), day("a.nc", [5]), day("b.nc", [2, 3, 4])], BY_TIME);
+  t.same(tree.order, [0, 2, 1]);
+  t.same(tree.steps, [
+    { part: 0, start: 0, length: 2, from: 0 },
+    { part: 2, start: 2, length: 3, from: 0 },
+    { part: 1, start: 5, length: 1, from: 0 },
+  ]);
+  t.same(valuesOf(tree, "time"), [0, 1, 2, 3, 4, 5]);
+  t.same(tree.groups[0]?.attrs, { title: "c.nc" });
+  const sst = arrayOf(tree, "sst");
+  t.match(sst, { kind: "joined", axis: 0, stored: { shape: [6, 2], chunkShape: [1, 2], variants: [[]] } });
+  t.same(sst?.kind === "joined" && sst.spans.map(({ isPassed }) => isPassed), [true, true, true]);
+  t.match(arrayOf(tree, "lat"), { kind: "part", part: 0 });
+  t.same(tree.refused, []);
+  t.same(tree.warnings, []);
+});
+
+t.test("descending files stay descending", async (t) => {
+  const tree = joinParts([day("a.nc", [1, 0]), day("b.nc", [4, 3, 2])], BY_TIME);
+  t.same(valuesOf(tree, "time"), [4, 3, 2, 1, 0]);
+  t.equal(
+    errorOf(() => joinParts([day("a.nc", [1, 0]), day("b.nc", [3, 4])], BY_TIME)),
+    "expected values of 'time' to descend in b.nc, as in a.nc; they ascend",
+  );
+  t.match(
+    errorOf(() => joinParts([day("a.nc", [1, 3, 2])], BY_TIME)),
+    "a.nc: expected values of 'time' to ascend from step to step, received 3 (2001-01-04T00:00:00) before 2",
+  );
+});
+
+t.test("without a coordinate, files are in natural order of their names", async (t) => {
+  const part = (name: string) =>
+    describePart(name, { a: { dims: ["time", "x"], shape: [2, 3], chunks: [2, 3] } });
+  const tree = joinParts([part("run-10.nc"), part("run-9.nc"), part("run-1.nc")], BY_TIME);
+  t.same(tree.order, [2, 1, 0]);
+  t.equal(arrayOf(tree, "a")?.stored.shape[0], 6);
+});
+
+t.test("values that overlap are refused, naming both files", async (t) => {
+  t.equal(
+    errorOf(() => joinParts([day("a.nc", [0, 1, 2]), day("b.nc", [2, 3])], BY_TIME)),
+    "expected files whose values of 'time' do not overlap, received 0 (2001-01-01T00:00:00) to 2 (2001-01-03T00:00:00) in a.nc " +
+      'and 2 (2001-01-03T00:00:00) to 3 (2001-01-04T00:00:00) in b.nc ("overlap": "last" serves those of the latter)',
+  );
+  const last = joinParts([day("a.nc", [0, 1, 2]), day("b.nc", [2, 3])], { ...BY_TIME, overlap: "last" });
+  t.same(last.steps, [
+    { part: 0, start: 0, length: 2, from: 0 },
+    { part: 1, start: 2, length: 2, from: 0 },
+  ]);
+  t.same(valuesOf(last, "time"), [0, 1, 2, 3]);
+});
+
+t.test("a file that comes twice is served once, and one inside of another replaces its steps", async (t) => {
+  const twice = joinParts([day("b.nc", [0, 1]), day("a.nc", [0, 1])], { ...BY_TIME, overlap: "last" });
+  t.same(twice.steps, [{ part: 0, start: 0, length: 2, from: 0 }]);
+  t.same(twice.order, [1, 0]);
+  const inside = joinParts([day("a.nc", [0, 1, 2, 3, 4]), day("b.nc", [2, 3])], {
+    ...BY_TIME,
+    overlap: "last",
+  });
+  t.same(inside.steps, [
+    { part: 0, start: 0, length: 2, from: 0 },
+    { part: 1, start: 2, length: 2, from: 0 },
+    { part: 0, start: 4, length: 1, from: 4 },
+  ]);
+  const sst = arrayOf(inside, "sst");
+  t.same(sst?.kind === "joined" && sst.spans.map(({ from, path }) => [from, path]), [
+    [0, "sst"],
+    [0, "sst"],
+    [4, "sst"],
+  ]);
+});
+
+t.test("files without steps give none, and are compared with none", async (t) => {
+  const empty = day("a.nc", [], { lat: { dims: ["lat"], values: [1, 2, 3] } });
+  const tree = joinParts([empty, day("b.nc", [3])], BY_TIME);
+  t.same(tree.order, [1, 0]);
+  t.same(
+    tree.steps.map(({ part }) => part),
+    [1],
+  );
+  t.equal(arrayOf(joinParts([day("a.nc", []), day("b.nc", [])], BY_TIME), "sst")?.stored.shape[0], 0);
+});
+
+t.test("other dimensions have equal lengths and values, or the dataset is refused", async (t) => {
+  const lat = (values: readonly number[], dtype = "<f4") => ({ lat: { dims: ["lat"], values, dtype } });
+  t.equal(
+    errorOf(() => joinParts([day("a.nc", [0]), day("b.nc", [1], lat([10, 21]))], BY_TIME)),
+    "expected 'lat' of b.nc to be that of a.nc, whose item 1 is 20, received 21",
+  );
+  t.equal(
+    errorOf(() =>
+      joinParts(
+        [
+          day("a.nc", [0]),
+          day("b.nc", [1], { ...lat([10, 20, 30]), sst: { dims: ["time", "lat"], shape: [1, 3] } }),
+        ],
+        BY_TIME,
+      ),
+    ),
+    "expected 2 steps along 'lat' in b.nc, as in a.nc, received 3 ('lat')",
+  );
+  t.same(joinParts([day("a.nc", [0]), day("b.nc", [1], lat([10, 20], ">f8"))], BY_TIME).refused, []);
+  const withNaN = [day("a.nc", [0], lat([10, Number.NaN])), day("b.nc", [1], lat([10, Number.NaN], "<f8"))];
+  t.same(joinParts(withNaN, BY_TIME).refused, []);
+});
+
+t.test("an array whose files differ is refused, and the others are served", async (t) => {
+  const cases: readonly [ArrayInput | undefined, ArrayInput | undefined, string][] = [
+    [
+      { dims: ["time"], shape: [1] },
+      { dims: ["time", "lat"], shape: [1, 2] },
+      "expected dimensions [time] in b.nc, as in a.nc, received [time, lat]",
+    ],
+    [
+      { dims: ["lat"], shape: [2] },
+      { dims: ["time"], shape: [1] },
+      "expected dimensions [lat] in b.nc, as in a.nc, received [time]",
+    ],
+    [{ dims: ["time"], shape: [1] }, undefined, "expected an array in b.nc, as in a.nc, received none"],
+    [undefined, { dims: ["time"], shape: [1] }, "expected an array in a.nc, as in b.nc, received none"],
+    [
+      { dims: ["time"], shape: [1], attrs: { units: "K" } },
+      { dims: ["time"], shape: [1], attrs: { units: "degC" } },
+      "expected units 'K' in b.nc, as in a.nc, received 'degC'",
+    ],
+    [
+      { dims: ["time"], shape: [1], attrs: { units: "days since 2001-01-01" } },
+      { dims: ["time"], shape: [1], attrs: { units: "days since 2002-01-01" } },
+      "expected units 'days since 2001-01-01' in b.nc, as in a.nc, received 'days since 2002-01-01'",
+    ],
+    [
+      { dims: ["time"], shape: [1], dtype: "<i8" },
+      { dims: ["time"], shape: [1], dtype: "<f8" },
+      "expected type int64 in b.nc, as in a.nc, received float64",
+    ],
+    [
+      { dims: ["time"], shape: [1], dtype: "|S4" },
+      { dims: ["time"], shape: [1], dtype: "<f8" },
+      "expected type |S4 in b.nc, as in a.nc, received float64",
+    ],
+  ];
+  for (const [a, b, reason] of cases) {
+    const parts = [day("a.nc", [0], a && { x: a }), day("b.nc", [1], b && { x: b })];
+    const tree = joinParts(parts, BY_TIME);
+    t.same(tree.refused, [{ path: "x", reason }]);
+    t.same(
+      tree.groups[0]?.arrays.map(({ stored }) => stored.name),
+      ["lat", "sst", "time"],
+    );
+  }
+});
+
+t.test("an array that one file cannot serve is refused with its reason", async (t) => {
+  const x = { dims: ["time"], shape: [1] };
+  const b = { ...day("b.nc", [1]), refused: [{ path: "x", reason: "unknown filter" }] };
+  t.same(joinParts([day("a.nc", [0], { x }), b], BY_TIME).refused, [
+    { path: "x", reason: "b.nc: unknown filter" },
+  ]);
+  const both = [b, { ...day("c.nc", [2]), refused: [{ path: "x", reason: "other" }] }];
+  t.same(joinParts(both, BY_TIME).refused, [{ path: "x", reason: "b.nc: unknown filter" }]);
+});
+
+t.test("a dimension that a file lacks refuses the dataset", async (t) => {
+  const b = describePart("b.nc", { lat: { dims: ["lat"], values: [10, 20] } });
+  t.equal(
+    errorOf(() => joinParts([day("a.nc", [0]), b], BY_TIME)),
+    "expected arrays along 'time' in b.nc, as in a.nc, received arrays along lat",
+  );
+  t.equal(
+    errorOf(() => joinParts([b], BY_TIME)),
+    "expected arrays along 'time', received arrays along lat in b.nc",
+  );
+  t.equal(
+    errorOf(() =>
+      joinParts([day("a.nc", [0]), day("b.nc", [1], { time: { dims: ["time"], shape: [1] } })], BY_TIME),
+    ),
+    "expected a coordinate 'time' in b.nc, as in a.nc, received none",
+  );
+});
+
+t.test("each group is joined by its own coordinate, or by its parent's", async (t) => {
+  const part = (name: string, times: readonly number[], months: readonly number[]) =>
+    describePart(name, {
+      time: { dims: ["time"], values: times },
+      "model/t2m": { dims: ["time"], shape: [times.length] },
+      "monthly/time": { dims: ["time"], values: months },
+      "monthly/mean": { dims: ["time"], shape: [months.length] },
+      "fixed/mask": { dims: ["x"], shape: [3] },
+    });
+  const tree = joinParts([part("b.nc", [3, 4, 5], [1]), part("a.nc", [1, 2], [0])], BY_TIME);
+  t.same(
+    tree.groups.map(({ path }) => path),
+    ["/", "/fixed", "/model", "/monthly"],
+  );
+  t.same(valuesOf(tree, "monthly/time"), [0, 1]);
+  t.equal(arrayOf(tree, "model/t2m")?.stored.shape[0], 5);
+  t.equal(arrayOf(tree, "monthly/mean")?.stored.shape[0], 2);
+  t.match(arrayOf(tree, "fixed/mask"), { kind: "part", part: 1 });
+  const clash = joinParts([part("b.nc", [3], [1]), part("a.nc", [1, 2], [1])], BY_TIME);
+  t.same(
+    clash.refused.map(({ path }) => path),
+    ["monthly/time", "monthly/mean"],
+  );
+});
+
+t.test("8,760 files take little time", async (t) => {
+  const shared = day("x.nc", [0]).arrays;
+  const parts = Array.from({ length: 8760 }, (_, hour) => {
+    const part = day(`${hour}.nc`, [hour]);
+    return hour % 2 === 0 ? part : { ...part, arrays: [...part.arrays.slice(0, 1), ...shared.slice(1)] };
+  });
+  const tree = joinParts(parts, BY_TIME);
+  t.equal(tree.steps.length, 8760);
+  t.same(tree.refused, []);
+});

@@ -1,0 +1,126 @@
+import { appendFileSync } from "node:fs";
+import { symlink, utimes } from "node:fs/promises";
+import { join } from "node:path";
+import t from "tap";
+import { openChunkReader } from "../../../src/open/chunk-reader.js";
+import type { ChunkReader, FileChunks, ShardChunks, StoredChunk } from "../../../src/zarr/chunk-source.js";
+import { makeDirectory, writeFiles, zarray } from "../../open/write-store.js";
+
+function files(root: string, changes: Partial<FileChunks> = {}): FileChunks {
+  const directory = join(root, "v");
+  const metadataFile = join(directory, ".zarray");
+  return {
+    kind: "files",
+    directory,
+    root,
+    metadataFile,
+    keyEncoding: { name: "v2", separator: "." },
+    ...changes,
+  };
+}
+
+const textOf = (chunk: StoredChunk | undefined) => chunk && Buffer.from(chunk.bytes).toString();
+
+t.test("a direct read yields the same as another read, once the directory is verified", async (t) => {
+  const root = await makeDirectory(t);
+  await writeFiles(root, { "v/.zarray": zarray, "v/0": "chunk", "v/1": "", "v/2": Buffer.alloc(100_000, 7) });
+  const reader = openChunkReader(files(root));
+  t.equal(reader.readNow?.([0]), undefined);
+  for (const key of [0, 1, 2]) {
+    const read = await reader.read([key]);
+    const now = reader.readNow?.([key]);
+    t.ok(now !== undefined);
+    t.same([textOf(now), now?.version], [textOf(read), read?.version]);
+  }
+  const memory = new Uint8Array(5);
+  const allocate = (byteLength: number) => memory.subarray(0, byteLength);
+  t.equal(reader.readNow?.([0], { allocate, maxByteLength: 5 })?.bytes.buffer, memory.buffer);
+});
+
+t.test("unusual files are not read directly", async (t) => {
+  const outside = await makeDirectory(t);
+  const root = await makeDirectory(t);
+  await writeFiles(outside, { secret: "secret" });
+  await writeFiles(root, { "v/.zarray": zarray, "v/0": "chunk", "v/4": "chunk", "v/5/0": "chunk" });
+  await symlink(join(root, "v/0"), join(root, "v/1"));
+  await symlink(join(outside, "secret"), join(root, "v/2"));
+  const reader = openChunkReader(files(root));
+  await reader.read([0]);
+  const now = (key: number, options = {}) => reader.readNow?.([key], options);
+  t.ok(now(0));
+  t.equal(now(1), undefined, "a link");
+  t.equal(textOf(await reader.read([1])), "chunk");
+  t.equal(now(2), undefined, "a link that leaves the store");
+  await t.rejects(reader.read([2]), { message: /leaves the store/ });
+  t.equal(now(3), undefined, "an absent chunk");
+  t.equal(now(5), undefined, "a directory");
+  t.equal(now(0, { maxByteLength: 4 }), undefined, "one that is too long");
+  await t.rejects(reader.read([0], { maxByteLength: 4 }), { code: "corrupt-chunk" });
+  await utimes(join(root, "v/4"), new Date(), new Date());
+  t.equal(now(4), undefined, "one that was written just now");
+  t.equal(textOf(await reader.read([4])), "chunk");
+});
+
+t.test("a chunk that changes during a direct read is read again", async (t) => {
+  const root = await makeDirectory(t);
+  await writeFiles(root, { "v/.zarray": zarray, "v/0": "chunk" });
+  const reader = openChunkReader(files(root));
+  await reader.read([0]);
+  const allocate = (byteLength: number) => {
+    appendFileSync(join(root, "v/0"), "s");
+    return new Uint8Array(byteLength);
+  };
+  t.equal(reader.readNow?.([0], { allocate }), undefined);
+  t.equal(textOf(await reader.read([0])), "chunks");
+});
+
+t.test("an inner chunk is read directly if the indexes of its shards are cached", async (t) => {
+  const root = await makeDirectory(t);
+  const source: ShardChunks = {
+    kind: "shards",
+    directory: join(root, "v"),
+    root,
+    keyEncoding: { name: "default", separator: "/" },
+    levels: [{ chunksPerShard: [3], indexLocation: "start", indexChecksum: false, indexByteOrder: "<" }],
+  };
+  const index = new BigUint64Array([48n, 1n, 2n ** 64n - 1n, 2n ** 64n - 1n, 49n, 2n]);
+  const shard = Buffer.concat([Buffer.from(index.buffer), Buffer.from("abb")]);
+  await writeFiles(root, { "v/c/0": shard, "v/c/1": shard });
+  const reader = openChunkReader(source);
+  await reader.version([0]);
+  t.equal(reader.readNow?.([0]), undefined, "its index has to be read");
+  await reader.read([0]);
+  for (const key of [0, 1, 2]) {
+    const [now, read] = [reader.readNow?.([key]), await reader.read([key])];
+    t.same([textOf(now), now?.version], [textOf(read), read?.version]);
+  }
+  t.equal(textOf(reader.readNow?.([2])), "bb");
+  t.equal(reader.readNow?.([2], { maxByteLength: 1 }), undefined);
+  t.equal(reader.readNow?.([3]), undefined, "another shard");
+  await writeFiles(root, { "v/c/0": Buffer.concat([shard, Buffer.from("c")]) });
+  t.equal(reader.readNow?.([0]), undefined, "a shard that was written again");
+});
+
+t.test(
+  "after a slow read a store is read by other threads for a while, and other stores are not",
+  async (t) => {
+    const readers: ChunkReader[] = [];
+    for (const _ of [1, 2]) {
+      const root = await makeDirectory(t);
+      await writeFiles(root, { "v/.zarray": zarray, "v/0": "chunk" });
+      const reader = openChunkReader(files(root));
+      await reader.read([0]);
+      readers.push(reader);
+    }
+    const [slow, quick] = readers as [ChunkReader, ChunkReader];
+    const allocate = (byteLength: number) => {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60);
+      return new Uint8Array(byteLength);
+    };
+    t.equal(textOf(slow.readNow?.([0], { allocate })), "chunk", "this slow read still succeeds");
+    t.equal(slow.readNow?.([0]), undefined);
+    t.equal(textOf(await slow.read([0])), "chunk");
+    t.equal(textOf(quick.readNow?.([0])), "chunk");
+    while (slow.readNow?.([0]) === undefined) await new Promise((resolve) => setTimeout(resolve, 20));
+  },
+);

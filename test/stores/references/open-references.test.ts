@@ -1,0 +1,290 @@
+import t from "tap";
+import { isReferences, openReferences } from "../../../src/stores/references/open-references.js";
+import { createReferenceStage, textOf } from "./open-store.js";
+
+const code = (expected: string, message = /./) => ({ name: "ZpublishError", code: expected, message });
+const DATA = "0123456789";
+
+async function open(document: unknown, data: Readonly<Record<string, string>> = { "data.bin": DATA }) {
+  const text = typeof document === "string" ? document : JSON.stringify(document);
+  const stage = createReferenceStage({ "refs.json": text });
+  for (const [key, content] of Object.entries(data)) stage.bucket.put(key, content);
+  return { ...stage, store: await openReferences(stage.container, "refs.json", stage.options) };
+}
+
+const refs = {
+  ".zgroup": '{"zarr_format": 2}',
+  "t/.zarray": { zarr_format: 2, shape: [1] },
+  "t/0": ["s3://bucket/data.bin", 2, 3],
+  "t/1": ["s3://bucket/data.bin"],
+  "t/2": "base64:AP8=",
+  "t/3": "",
+  "t/4": ["s3://bucket/data.bin", 4, 0],
+  "é x/0.0": ["s3://bucket/a b é.nc", 0, 1],
+};
+
+t.test("reads texts, base64, objects, whole objects and parts of them", async (t) => {
+  for (const document of [refs, { version: 1, refs }, { refs, templates: {}, version: 1 }]) {
+    const { store, bucket, container } = await open(document, { "data.bin": DATA, "a b é.nc": "A" });
+    t.equal(await textOf(store, ".zgroup"), '{"zarr_format": 2}');
+    t.equal(await textOf(store, "t/.zarray"), '{"zarr_format":2,"shape":[1]}');
+    t.equal(await textOf(store, "t/0"), "234");
+    t.equal(await textOf(store, "t/1"), DATA);
+    t.same(Buffer.from((await store.read("t/2"))!.bytes), Buffer.from([0, 255]));
+    t.equal(await textOf(store, "t/3"), "", "an empty text is no absence");
+    t.equal(await textOf(store, "t/4"), "");
+    t.equal(await textOf(store, "é x/0.0"), "A");
+    t.same(container.takeRequests(), ["read refs.json"]);
+    t.same(bucket.takeRequests(), [
+      "read data.bin 2+3",
+      "read data.bin",
+      "read data.bin 4+0",
+      "read a b é.nc 0+1",
+    ]);
+    t.equal(await textOf(store, "t/9"), undefined);
+    t.equal(await textOf(store, "constructor"), undefined);
+    t.same(container.takeRequests(), ["stat refs.json", "stat refs.json"], "absence is checked");
+    t.same(await store.list!(""), { objects: [".zgroup"], prefixes: ["t", "é x"] });
+    t.same((await store.list!("t/")).objects, [".zarray", "0", "1", "2", "3", "4"]);
+    t.equal(store.location, "s3://refs/folder/refs.json");
+  }
+});
+
+t.test("reads ranges of what a key refers to", async (t) => {
+  const { store, bucket } = await open(refs);
+  const rangeOf = async (key: string, range: { last: number } | { offset: number; byteLength: number }) => {
+    const read = await store.read(key, { range });
+    return [Buffer.from(read!.bytes).toString(), read!.objectByteLength];
+  };
+  t.same(await rangeOf("t/0", { offset: 1, byteLength: 2 }), ["34", 3]);
+  t.same(await rangeOf("t/0", { last: 1 }), ["4", 3]);
+  t.same(await rangeOf("t/1", { last: 2 }), ["89", 10]);
+  t.same(await rangeOf("t/2", { last: 0 }), ["", 2]);
+  t.same(bucket.takeRequests(), ["read data.bin 3+2", "read data.bin 4+1", "read data.bin -2"]);
+  for (const range of [{ last: 4 }, { offset: 2, byteLength: 2 }]) {
+    await t.rejects(store.read("t/0", { range }), code("corrupt-chunk"), "never beyond the part");
+  }
+  await t.rejects(store.read("t/0", { maxByteLength: 2 }), code("corrupt-chunk"));
+  await t.rejects(store.read("t/2", { maxByteLength: 1 }), code("corrupt-chunk"));
+  bucket.put("data.bin", "012");
+  await t.rejects(store.read("t/0"), code("corrupt-chunk"), "the object is too short");
+});
+
+t.test("has the version of the object in which the bytes lie", async (t) => {
+  const { store, bucket, container } = await open(refs);
+  const target = (await bucket.stat("data.bin"))!.version;
+  t.same(await store.stat("t/0"), { version: target, byteLength: 3 });
+  t.same(await store.stat("t/1"), { version: target, byteLength: 10 });
+  t.same(await store.stat(".zgroup"), { version: store.version, byteLength: 18 });
+  t.same((await store.read("t/0"))?.version, target);
+  t.equal(store.objectOf!("t/0"), "s3://bucket/data.bin");
+  t.equal(store.objectOf!("t/1"), "s3://bucket/data.bin");
+  t.equal(store.objectOf!(".zgroup"), "refs.json");
+  t.equal(store.objectOf!("none"), undefined);
+  t.equal(await store.readIfChanged("t/0", target), "unchanged");
+  t.equal(await store.readIfChanged(".zgroup", store.version), "unchanged");
+  t.match(await store.readIfChanged(".zgroup", target), { objectByteLength: 18 });
+  bucket.put("data.bin", "abcdefghij");
+  await t.rejects(store.read("t/0", { version: target }), code("source-changed"));
+  t.match(await store.readIfChanged("t/0", target), { objectByteLength: 3 });
+  bucket.remove("data.bin");
+  for (const read of [store.read("t/0"), store.read("t/1"), store.readIfChanged("t/0", target)]) {
+    await t.rejects(
+      read,
+      code("source-unreadable", /'t\/\d' refers to 's3:\/\/bucket\/data.bin'/),
+      "not absent",
+    );
+  }
+  await t.rejects(store.stat("t/0"), code("source-unreadable"));
+  container.put("refs.json", "{}");
+  await t.rejects(store.read("none"), code("source-changed"));
+  await t.rejects(store.stat(".zgroup"), code("source-changed"));
+  await t.rejects(store.readIfChanged(".zgroup", store.version), code("source-changed"));
+  await t.rejects(store.read(".zgroup", { version: target }), code("source-changed"));
+});
+
+t.test("fills in templates", async (t) => {
+  const { store } = await open({
+    version: 1,
+    templates: { u: "bucket", data: "{{u}}/data.bin" },
+    gen: [],
+    refs: {
+      key0: "{{u}}",
+      key1: ["s3://{{u}}/data.bin", 0, 4],
+      key2: ["s3://{{ data }}", 1, 2],
+      key3: ["s3://bucket/data.bin"],
+    },
+  });
+  t.equal(await textOf(store, "key0"), "{{u}}", "text is left as it is");
+  t.equal(await textOf(store, "key1"), "0123");
+  t.equal(await textOf(store, "key2"), "12");
+  t.equal(await textOf(store, "key3"), DATA);
+  t.equal(store.objectOf!("key2"), "s3://bucket/data.bin");
+  const plain = await open({ version: 1, refs: { key: ["s3://bucket/{{u}}"] } }, { "{{u}}": "braces" });
+  t.equal(await textOf(plain.store, "key"), "braces", "without templates, braces are part of the URL");
+});
+
+t.test("refuses what is not {{name}}, by name, when the file is opened", async (t) => {
+  const refused = (document: unknown, message: RegExp) =>
+    t.rejects(open(document), code("unsupported", message), JSON.stringify(document).slice(0, 100));
+  for (const url of [
+    "{{ u | upper }}",
+    "{% if u %}x{% endif %}{{u}}",
+    "{{ u",
+    "{{ u.x }}",
+    "{{ u + 1 }}",
+    "{{ f() }}",
+    "{{ f(c='bucket') }}",
+    "{{ }}",
+    "{{ 'a' }}",
+  ]) {
+    const document = { version: 1, templates: { u: "x" }, refs: { key: [url, 0, 1] } };
+    await refused(document, /^references: expected templates of the form \{\{name\}\}.*, received '/);
+    await refused({ version: 1, templates: { u: "x", f: url }, refs: {} }, /the form \{\{name\}\}/);
+  }
+  const templates = { u: "x", one: "{{u}}", two: "{{one}}" };
+  await refused({ version: 1, templates, refs: {} }, /expected 'one' among .*, received '\{\{one\}\}'/);
+  await refused({ version: 1, templates: { f: "{{c}}" }, refs: {} }, /expected 'c' among the templates/);
+  const none = { version: 1, templates: { u: "x" }, refs: { key: ["{{none}}"] } };
+  await refused(none, /expected 'none' among the templates/);
+});
+
+t.test("refuses generated references at once, even those that are none", async (t) => {
+  const dimensions = { i: { stop: 0 }, j: { stop: 1e15 } };
+  for (const gen of [
+    [{ key: "a{{i}}", url: "b", dimensions: { i: { stop: 5 } } }],
+    [{ key: "a", url: "b", dimensions: { j: dimensions.j, i: dimensions.i } }],
+    {},
+  ]) {
+    await t.rejects(
+      open({ version: 1, gen, refs: {} }),
+      code("unsupported", /^references: expected each reference under 'refs', received .*'gen'$/),
+    );
+  }
+});
+
+t.test("what templates make has at most 16,384 characters", async (t) => {
+  const open1 = (u: string, url: string) =>
+    open({ version: 1, templates: { u, twice: "{{u}}{{u}}" }, refs: { key: [url] } });
+  const half = "x".repeat(8_192);
+  await t.resolves(open1(half, "{{twice}}"));
+  await t.rejects(open1(half, "{{twice}}/"), code("unsupported", /expected at most 16384 characters once/));
+  await t.rejects(open1(`${half}x`, "a"), code("unsupported", /expected at most 16384 characters once/));
+  await t.rejects(open1("x", "{{u}}".repeat(10_000)), code("unsupported", /expected at most 16384 char/));
+  // Each calls the one before twice: 2^24 texts.
+  const templates: Record<string, string> = { f0: "{{c}}{{c}}" };
+  for (let depth = 1; depth <= 24; depth++)
+    templates[`f${depth}`] = `{{f${depth - 1}(c=c)}}{{f${depth - 1}(c=c)}}`;
+  const refs = { key: ["{{f24(c='x')}}"] };
+  await t.rejects(open({ version: 1, templates, refs }), code("unsupported", /references: expected/));
+});
+
+t.test("refuses documents that are no references", async (t) => {
+  for (const document of [
+    "",
+    "{",
+    "[]",
+    "1",
+    '{"version": 1, "refs": []}',
+    '{"version": 1, "templates": 1}',
+  ]) {
+    await t.rejects(open(document), code("invalid-metadata"), document);
+  }
+  for (const version of [0, 2, "1", null]) {
+    await t.rejects(open({ version, refs: {} }), code("unsupported"), `version ${version}`);
+  }
+  const bad = [
+    1,
+    null,
+    true,
+    [],
+    ["u", 1],
+    ["u", 1, 2, 3],
+    [1, 1, 1],
+    ["u", -1, 1],
+    ["u", 0.5, 1],
+    ["u", "0", "1"],
+    [""],
+  ];
+  for (const reference of [...bad, ["u", 2 ** 53, 1], "base64:?"]) {
+    await t.rejects(open({ key: reference }), code("invalid-metadata", /'key'/), JSON.stringify(reference));
+  }
+  const { container, options } = createReferenceStage({});
+  await t.rejects(openReferences(container, "none", options), code("source-unreadable"));
+});
+
+t.test("leads only where it may", async (t) => {
+  const { store, bucket, container } = await open({
+    "near/0": ["data/x.bin", 0, 2],
+    "near/1": ["./data/../data/x.bin"],
+    "near/2": ["/folder/data/x.bin"],
+    "web/0": ["https://host/data/a%20b?sig=SECRET", 0, 1],
+    "web/1": ["https://host/data/a%20b?sig=OTHER", 0, 1],
+    "out/0": ["../x", 0, 1],
+    "out/1": ["s3://bucket/../refs/x", 0, 1],
+    "out/2": ["s3://other/x?sig=SECRET", 0, 1],
+    "out/3": ["file:///etc/passwd"],
+    "out/4": ["/etc/passwd"],
+    "out/5": ["https://user:SECRET@host/data/x"],
+    "out/6": ["https://host/data/../x"],
+    "out/7": ["https://host/data/%2e%2e/x"],
+    "out/8": ["https://host/data/..%2fx"],
+    "out/9": ["simplecache::s3://bucket/data.bin"],
+    "out/10": ["https://host/data\\..\\..\\x"],
+    "out/11": ["s3://bucketeer/x"],
+    "out/12": ["HTTPS://[bad/x"],
+    "out/13": ["https://host/data/%"],
+  });
+  container.put("data/x.bin", "near");
+  bucket.put("a%20b?sig=SECRET", "A");
+  t.equal(await textOf(store, "near/0"), "ne");
+  t.equal(await textOf(store, "near/1"), "near");
+  t.equal(await textOf(store, "near/2"), "near");
+  t.equal(await textOf(store, "web/0"), "A");
+  const [first, second] = [store.objectOf!("web/0"), store.objectOf!("web/1")];
+  t.match(first, /^https:\/\/host\/data\/a%20b\?[0-9a-f]{16}$/);
+  t.not(first, second);
+  for (let number = 0; number <= 13; number++) {
+    const error = await store.read(`out/${number}`).catch((thrown: Error) => thrown);
+    t.match(error, code("unsupported"), `out/${number}`);
+    t.equal(store.objectOf!(`out/${number}`), `out/${number}`);
+    t.notMatch(String(error), /SECRET/, "no credential, no query");
+  }
+  await t.rejects(
+    open({ "t/.zarray": ["s3://other/zarray"] }),
+    code("unsupported", /'t\/.zarray'.*s3:\/\/other/),
+  );
+  await t.rejects(open({ "t/zarr.json": ["file:///x"] }), code("unsupported", /'t\/zarr.json'/));
+  await t.resolves(open({ "t/c/0": ["file:///x"] }));
+});
+
+t.test("tells references by their first bytes", async (t) => {
+  const looks = (text: string) => isReferences(Buffer.from(text));
+  for (const document of [
+    refs,
+    { version: 1, refs },
+    { version: 1, templates: {}, gen: [{}] },
+    { refs: {}, version: 1 },
+    { "t/.zattrs": {} },
+    { "zarr.json": "{}" },
+    { "t/0.0": ["s3://bucket/x", 1, 2] },
+    { "t/0.0": ["s3://bucket/x"] },
+    { "t/0.0": "base64:AA==" },
+  ]) {
+    t.ok(looks(JSON.stringify(document)), JSON.stringify(document).slice(0, 60));
+    t.ok(looks(` ${JSON.stringify(document, null, 4)}`));
+  }
+  for (const text of [
+    "",
+    "{",
+    "[]",
+    '{"version": 2, "refs": {}}',
+    '{"version": 1, "name": "a"}',
+    '{"zarr_format": 3}',
+    '{"metadata": {".zgroup": {}}, "zarr_consolidated_format": 1}',
+    '{"type": "FeatureCollection"}',
+    "PK\x03\x04",
+  ])
+    t.notOk(looks(text), text);
+  t.ok(isReferences(Buffer.from(JSON.stringify({ version: 1, refs })).subarray(0, 30)), "a prefix is enough");
+});

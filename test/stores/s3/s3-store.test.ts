@@ -1,0 +1,172 @@
+import t, { type Test } from "tap";
+import type { ZpublishError } from "../../../src/errors.js";
+import type { ByteStore } from "../../../src/stores/byte-store.js";
+import { setSourceTimeout } from "../../../src/stores/files/file-calls.js";
+import { openByteStore } from "../../../src/stores/open-byte-store.js";
+import type { StoreSettings } from "../../../src/stores/store-settings.js";
+import { type FaultyOrigin, startFaultyOrigin } from "../../origins/faulty-origin.js";
+import type { BucketOptions } from "../../origins/serve-bucket.js";
+
+setSourceTimeout(1_500);
+
+const OBJECTS = { "x/a": "bytes of a", "x/below/b": "b", "x/below/c/d": "d", "x/zoo/e": "e", "xy/f": "f" };
+const VARIABLES = {
+  accessKeyId: { env: "ZP_TEST_KEY" },
+  secretAccessKey: { env: "ZP_TEST_SECRET" },
+  sessionToken: { env: "ZP_TEST_SESSION" },
+};
+
+function setVariables(t: Test, variables: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(variables)) process.env[name] = value;
+  t.teardown(() => {
+    for (const name of Object.keys(variables)) delete process.env[name];
+  });
+}
+
+async function open(
+  t: Test,
+  bucket: Partial<BucketOptions> = {},
+  settings: Partial<StoreSettings> = { anonymous: true },
+): Promise<[FaultyOrigin, ByteStore]> {
+  const origin = await startFaultyOrigin(t, { objects: OBJECTS, s3: { bucket: "data", ...bucket } });
+  const store = openByteStore("s3://data/x", [
+    { name: "s", url: "s3://data/x", endpoint: origin.url, ...settings },
+  ]);
+  return [origin, store];
+}
+
+/** Sends one request of each kind. @returns What came, or the code of the error. */
+async function askAll(store: ByteStore, key: string): Promise<string[]> {
+  const asked = [() => store.read(key), () => store.read(key, { range: { last: 1 } }), () => store.stat(key)];
+  const answers = asked.map(async (ask) => {
+    try {
+      return (await ask()) === undefined ? "absent" : "found";
+    } catch (error) {
+      return (error as ZpublishError).code;
+    }
+  });
+  return [...new Set(await Promise.all(answers))];
+}
+
+t.test("lists names below a prefix, in pages", async (t) => {
+  const [origin, store] = await open(t, { pageSize: 1 });
+  t.same(await store.list?.(""), { objects: ["a"], prefixes: ["below", "zoo"] });
+  t.same(await store.list?.("below/"), { objects: ["b"], prefixes: ["c"] });
+  t.same(await store.list?.("none/"), { objects: [], prefixes: [] });
+  t.ok(origin.requests.every(({ query }) => query.get("delimiter") === "/"));
+});
+
+t.test("a listing that fails is no empty one", async (t) => {
+  const [origin, store] = await open(t, { pageSize: 1 });
+  const faults = [
+    { code: "AccessDenied" },
+    { code: "NoSuchBucket" },
+    { code: "NoSuchKey" },
+    { status: 404 },
+    { html: true },
+    { cutAfter: 100 },
+    { lengthError: 10 },
+    { redirect: "https://elsewhere/" },
+    { gzip: true },
+  ] as const;
+  for (const fault of faults) {
+    // The second page.
+    origin.setFault(({ query }) => (query.has("continuation-token") ? fault : undefined));
+    await t.rejects(async () => store.list?.(""), { code: "source-unreadable" }, JSON.stringify(fault));
+  }
+  origin.setFault(({ before }) => (before % 2 === 0 ? { code: "SlowDown" } : undefined));
+  t.same(await store.list?.(""), { objects: ["a"], prefixes: ["below", "zoo"] }, "it is tried again");
+});
+
+t.test("a missing bucket is no missing object", async (t) => {
+  const [origin, store] = await open(t);
+  t.same(await askAll(store, "a"), ["found"]);
+  t.same(await askAll(store, "none"), ["absent"]);
+  const [, elsewhere] = await open(t, { bucket: "other" });
+  t.same(await askAll(elsewhere, "a"), ["source-unreadable"]);
+  await t.rejects(elsewhere.read("a"), { message: /404 NoSuchBucket/ });
+  origin.setFault(() => ({ html: true, status: 404 }));
+  t.same(await askAll(store, "a"), ["absent"], "another server that knows no codes");
+});
+
+t.test("a refusal is an absence if the operator says so, and only that of one object", async (t) => {
+  const [, strict] = await open(t, { mayList: false });
+  t.same(await askAll(strict, "none"), ["source-unreadable"]);
+  const lax = { anonymous: true, missing: "404+403" } as const;
+  const [origin, store] = await open(t, { mayList: false }, lax);
+  t.same(await askAll(store, "none"), ["absent"]);
+  t.same(await askAll(store, "a"), ["found"]);
+  for (const code of [
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "RequestTimeTooSkewed",
+    "ExpiredToken",
+  ]) {
+    origin.setFault(() => ({ code }));
+    t.same(await askAll(store, "a"), ["source-unreadable"], code);
+  }
+});
+
+t.test("expired credentials are looked for again once, by many requests together", async (t) => {
+  let sound = "new";
+  let isIn = 0;
+  const authorize: BucketOptions["authorize"] = ({ accessKeyId, sessionToken }) => {
+    isIn++;
+    if (accessKeyId !== "KEY") return "InvalidAccessKeyId";
+    return sessionToken === sound ? undefined : "ExpiredToken";
+  };
+  const variables = { ZP_TEST_KEY: "KEY", ZP_TEST_SECRET: "s3cr3t", ZP_TEST_SESSION: "old" };
+  setVariables(t, variables);
+  const [origin, store] = await open(t, { authorize }, { credentials: VARIABLES });
+  await t.rejects(store.read("a"), { code: "source-unreadable", message: /ExpiredToken/ });
+  t.equal(isIn, 2, "one more attempt, with what the variables say then");
+  process.env.ZP_TEST_SESSION = "new";
+  t.same(await askAll(store, "a"), ["found"]);
+  sound = "newer";
+  process.env.ZP_TEST_SESSION = "newer";
+  origin.resetCounts();
+  const many = await Promise.all(Array.from({ length: 100 }, () => store.read("a")));
+  t.equal(many.filter((found) => found?.bytes.length === 10).length, 100);
+  t.ok(origin.count() <= 132, `${origin.count()} requests: at most those under way had to be sent again`);
+  origin.resetCounts();
+  sound = "newest";
+  process.env.ZP_TEST_SESSION = "newest";
+  t.equal((await store.stat("a"))?.byteLength, 10, "HEAD, whose answer does not say what is wrong, too");
+  t.same(await askAll(store, "none"), ["absent"]);
+});
+
+t.test("credentials get into no message, and another account's are not taken", async (t) => {
+  const authorize: BucketOptions["authorize"] = ({ accessKeyId }) =>
+    accessKeyId === "KEY" ? undefined : "InvalidAccessKeyId";
+  setVariables(t, { ZP_TEST_KEY: "WRONGKEY", ZP_TEST_SECRET: "s3cr3t", AWS_ACCESS_KEY_ID: "KEY" });
+  const credentials = { accessKeyId: VARIABLES.accessKeyId, secretAccessKey: VARIABLES.secretAccessKey };
+  const [origin, store] = await open(t, { authorize }, { credentials });
+  const error = (await store.read("a").catch((error: unknown) => error)) as ZpublishError;
+  t.match(error.message, "403 InvalidAccessKeyId");
+  t.notMatch(
+    JSON.stringify([error.message, error.details, store.location, store.identity]),
+    /s3cr3t|WRONGKEY/,
+  );
+  t.equal(origin.count(), 1, "it is no failure that passes");
+  delete process.env.ZP_TEST_SECRET;
+  const [, other] = await open(t, { authorize }, { credentials });
+  await t.rejects(other.read("a"), { code: "source-unreadable", message: /ZP_TEST_SECRET/ });
+});
+
+t.test("buckets are in the path or in the host, and a payer is named", async (t) => {
+  const origin = await startFaultyOrigin(t, { objects: OBJECTS, s3: { bucket: "data" } });
+  const settings = { name: "s", url: "s3://data/", anonymous: true, requesterPays: true };
+  setVariables(t, { AWS_ENDPOINT_URL: origin.url, AWS_ENDPOINT_URL_S3: "" });
+  t.equal((await openByteStore("s3://data/x/", [settings]).read("a"))?.bytes.length, 10);
+  t.match(origin.requests[0], { path: "/data/x/a", headers: { "x-amz-request-payer": "requester" } });
+  t.equal(openByteStore("s3://data/x/", [settings]).location, "s3://data/x/");
+  for (const endpoint of ["not a URL", "ftp://host", "https://user:s3cr3t@:99999/"]) {
+    try {
+      openByteStore("s3://data/", [{ ...settings, endpoint }]);
+      t.fail(`expected an error for ${endpoint}`);
+    } catch (error) {
+      t.match(error, { code: "invalid-config", message: /^expected / });
+      t.notMatch((error as Error).message, "s3cr3t");
+    }
+  }
+});
