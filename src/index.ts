@@ -14,9 +14,9 @@ export {
 } from "./dataset/given/data-tree.js";
 export type { GroupInput, VariableInput } from "./dataset/given/group-input.js";
 export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
-export type { Document } from "./http/document.js";
+export type { Document } from "./http/headers.js";
 export type { Body, BodyReply, DocumentReply, RedirectReply, Reply, RouteRequest } from "./http/reply.js";
-export type { Route, RouteOperation } from "./http/routing/route.js";
+export type { Route, RouteOperation } from "./http/router.js";
 export type { JsonObject, JsonValue } from "./json/json-value.js";
 export { stringifyJson } from "./json/stringify-json.js";
 export { createServer, type Server } from "./library/create-server.js";

@@ -5,7 +5,7 @@
 
 import type { HttpResponse } from "uWebSockets.js";
 import { readFileSync } from "node:fs";
-import { loadUws } from "../../src/http/listening/uws.js";
+import { loadUws } from "../../src/http/listening/uws-listener.js";
 import type { UwsManifest } from "./uws.js";
 
 interface Answer {

@@ -5,8 +5,13 @@ import type { ChunkOutcome } from "../codec/made-chunk.js";
 import { createLimiter } from "../collections/limiter.js";
 import { createSingleFlight } from "../collections/single-flight.js";
 import { errorFromData, ZpublishError } from "../errors.js";
-import type { Body, BodyClient, BodyReply, WantedPart } from "../http/reply.js";
-import { RepresentationHead } from "../http/representation-head.js";
+import {
+  type Body,
+  type BodyClient,
+  type BodyReply,
+  RepresentationHead,
+  type WantedPart,
+} from "../http/reply.js";
 import type { ChunkTask } from "../pool/chunk-task.js";
 import { cachedBody } from "./cached-body.js";
 import type { ChunkOrigin, ChunkService, ChunkWarmer, WarmedChunk } from "./chunk-service.js";

@@ -6,8 +6,7 @@ import { createFreshObjects, type Freshness } from "../stores/object-versions.js
 import type { Source, StoredTree } from "../zarr/stored-tree.js";
 import { withinLocation } from "../zarr-store/read-store.js";
 import { createFileBlocks } from "./file-blocks.js";
-import type { FileBlocks, FileFormat } from "./file-format.js";
-import { HEAD_BYTES } from "./file-format.js";
+import { type FileBlocks, type FileFormat, HEAD_BYTES } from "./file-format.js";
 import { indexedFileOf, type KeptIndexes } from "./kept-indexes.js";
 import { treeOfIndex } from "./tree-of-index.js";
 import { createVersionedFile, type VersionedFile } from "./versioned-file.js";

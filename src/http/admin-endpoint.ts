@@ -1,11 +1,9 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import type { Exchange } from "./exchange.js";
-import { headerField } from "./headers/header-field.js";
-import { acceptsGzip } from "./headers/negotiate.js";
-import type { Route } from "./routing/route.js";
-import { sendError } from "./send-error.js";
-import { writeHead } from "./write-head.js";
+import { sendError } from "./error-reply.js";
+import { type Exchange, writeHead } from "./exchange.js";
+import { acceptsGzip, headerField } from "./headers.js";
+import type { Route } from "./router.js";
 
 /**
  * An endpoint for operators: liveness, readiness, metrics. Matched by its whole path before root path and routes; never

@@ -1,18 +1,17 @@
 import { randomUUID } from "node:crypto";
-import type { ListEntry } from "../collections/linked-list.js";
+import type { LinkedList, ListEntry } from "../collections/linked-list.js";
 import { ZpublishError } from "../errors.js";
-import { type Forwarded, forwardedOf } from "./access/forwarded.js";
-import { forwardedPrefix, serviceUrlOf } from "./access/service-url.js";
-import type { BodyReceiver } from "./body-receiver.js";
-import type { ExchangeContext } from "./exchange-context.js";
+import type { Log } from "../observe/log.js";
+import { type Forwarded, forwardedOf, forwardedPrefix, serviceUrlOf } from "./access/forwarded.js";
+import { headerField, joinVary } from "./headers.js";
 import type { HttpRequest, HttpResponse } from "./listening/listener.js";
-import { isLogged, logRequest } from "./metrics/access-log.js";
-import { countRequest, type MethodLabel, type RouteCounts } from "./metrics/request-counts.js";
-import { isRequestId } from "./metrics/request-id.js";
-import type { OpenRequest } from "./overdue-requests.js";
-import type { Body, RouteRequest } from "./reply.js";
-import { RequestHead } from "./request-head.js";
-import type { Route } from "./routing/route.js";
+import type { Load } from "./load.js";
+import type { Body, EncodedHeaders, HeaderContext, PackedLines, RouteRequest } from "./reply.js";
+import { countRequest, type MethodLabel, type RequestCounts, type RouteCounts } from "./request-counts.js";
+import { isRequestId, RequestHead } from "./request-head.js";
+import { type FailureLog, isLogged, logRequest, type RejectionLog } from "./request-log.js";
+import type { Route } from "./router.js";
+import type { BodyReceiver, BodySender } from "./stream-body.js";
 
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
 
@@ -245,4 +244,120 @@ export class Exchange implements RouteRequest, BodyReceiver, OpenRequest {
     countRequest(this, nowMs);
     if (this.isLogged) logRequest(this, nowMs);
   }
+}
+
+/** Counts of all requests of one server, whatever its app. */
+export interface RequestMetrics {
+  readonly counts: RequestCounts;
+  readonly overdue: OverdueRequests;
+  readonly rejections: RejectionLog;
+  readonly failures: FailureLog;
+}
+
+/** What all requests of one server share. */
+export interface ExchangeContext extends HeaderContext {
+  readonly load: Load;
+  readonly sender: BodySender;
+  readonly log: Log;
+  /** Requests whose answer is not sent yet. */
+  readonly open: LinkedList<OpenRequest>;
+  readonly scheme: "http" | "https";
+  /** Prefix of all paths: empty, or begins with a slash and ends without one. */
+  readonly rootPath: string;
+  readonly metrics: RequestMetrics;
+  /** Limit of the headers that a waiting request keeps, in bytes. */
+  readonly maxHeaderBytes: number;
+}
+
+/** Longest time between two checks. */
+const LOOK_MS = 1_000;
+
+/** A request whose answer is not sent yet. */
+interface OpenRequest {
+  /** Milliseconds since process start. */
+  readonly beganMs: number;
+  /** Whether part of the answer is written. */
+  readonly started: boolean;
+}
+
+/** Ends requests whose answer does not begin in time, with 503. */
+interface OverdueRequests {
+  /** Starts the checks, if they are not running: a request waits for its answer. */
+  begin(): void;
+  /** Requests ended so far. */
+  readonly count: number;
+}
+
+/**
+ * Creates the checks. All requests share one timer, which stops when none waits: a request that is answered at once costs nothing.
+ * @param open Requests whose answer is not sent yet, oldest first.
+ * @param end Answers a request with an error, which cancels the work for it.
+ */
+export function createOverdueRequests<T extends OpenRequest>(
+  open: LinkedList<T>,
+  currentTimeoutMs: () => number,
+  end: (request: T, error: ZpublishError) => void,
+): OverdueRequests {
+  let timer: NodeJS.Timeout | undefined;
+  let count = 0;
+
+  function look(): void {
+    const timeoutMs = currentTimeoutMs();
+    const latestMs = performance.now() - timeoutMs;
+    for (const exchange of open) {
+      if (exchange.beganMs > latestMs) break;
+      if (exchange.started) continue;
+      count += 1;
+      end(exchange, new ZpublishError("timed-out", `The answer did not begin within ${timeoutMs / 1_000} s`));
+    }
+    if (open.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  }
+
+  return {
+    begin() {
+      timer ??= setInterval(look, Math.min(LOOK_MS, currentTimeoutMs())).unref();
+    },
+    get count() {
+      return count;
+    },
+  };
+}
+
+/**
+ * Writes status and headers of an answer.
+ * @param fields Header lines, each with its line break before it.
+ * @param vary Request headers that the answer depends on, besides `Origin`.
+ */
+export function writeHead(exchange: Exchange, status: string, fields: string, vary = ""): void {
+  const { context, res } = exchange;
+  const { access } = context;
+  let more = fields + access.fields;
+  const varies = joinVary(vary, access.vary);
+  if (varies !== "") more += headerField("Vary", varies);
+  if (context.draining) more += headerField("Connection", "close");
+  if (exchange.isNamed) more += headerField("X-Request-Id", exchange.id);
+  exchange.begin(status);
+  // uWebSockets.js writes names and values as they are, so that one call into it writes all lines.
+  res.writeHeader("X-Content-Type-Options", `nosniff${context.cors.fields(exchange.origin)}${more}`);
+}
+
+/** Writes status and headers that are sent often. @param more Lines of this answer only. */
+export function writeEncodedHead(
+  exchange: Exchange,
+  status: string,
+  fields: EncodedHeaders,
+  more?: PackedLines,
+): void {
+  const { context, res } = exchange;
+  const encoded = fields.encoded(context);
+  if (encoded === undefined) {
+    writeHead(exchange, status, fields.text(context) + (more?.text ?? ""), fields.vary);
+    return;
+  }
+  exchange.begin(status);
+  res.writeHeader("X-Content-Type-Options", encoded);
+  if (more !== undefined) res.writeHeader(more.name, more.value);
+  if (exchange.isNamed) res.writeHeader("X-Request-Id", exchange.id);
 }

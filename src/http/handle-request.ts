@@ -1,17 +1,28 @@
-import type { RecentMap } from "../collections/recent-map.js";
+import { createRecentMap, type RecentMap } from "../collections/recent-map.js";
 import { ZpublishError } from "../errors.js";
-import { locationWithSlash } from "./access/service-url.js";
-import type { Exchange } from "./exchange.js";
-import { headerField } from "./headers/header-field.js";
-import { requestedRange } from "./headers/range.js";
-import type { RouteCounts } from "./metrics/request-counts.js";
-import { negotiateDocument } from "./negotiate-document.js";
-import type { BodyReply, DocumentReply, Reply } from "./reply.js";
-import { RepresentationHead } from "./representation-head.js";
-import type { Route } from "./routing/route.js";
-import type { RouteMatch, Router } from "./routing/router.js";
-import { sendRepresentation } from "./send-representation.js";
-import { writeHead } from "./write-head.js";
+import {
+  type AccessOptions,
+  type AccessRules,
+  ASK_EACH_TIME,
+  createAccessRules,
+} from "./access/access-rules.js";
+import { locationWithSlash } from "./access/forwarded.js";
+import type { Tokens } from "./access/tokens.js";
+import { type AdminEndpoints, answerAdmin } from "./admin-endpoint.js";
+import { sendError } from "./error-reply.js";
+import { type Exchange, writeHead } from "./exchange.js";
+import {
+  ALLOWED_METHODS,
+  type Cors,
+  createCors,
+  headerField,
+  isHeaderValue,
+  requestedRange,
+} from "./headers.js";
+import { type BodyReply, type DocumentReply, type Reply, RepresentationHead } from "./reply.js";
+import { negotiateDocument, sendRepresentation } from "./representation.js";
+import type { RouteCounts } from "./request-counts.js";
+import { createRouter, type Route, type RouteMatch, type Router } from "./router.js";
 
 /** Attempts at a request whose source changes while it is answered. */
 const MAX_ATTEMPTS = 3;
@@ -22,7 +33,7 @@ interface CountedMatch extends RouteMatch {
 }
 
 /** How paths become handlers. */
-export interface Routing {
+interface Routing {
   readonly router: Router;
   /** Prefix of all paths: empty, or begins with a slash and ends without one. */
   readonly rootPath: string;
@@ -34,7 +45,7 @@ export interface Routing {
  * Answers a GET or HEAD request: path → route → handler → reply → representation.
  * @throws ZpublishError what is to be answered instead
  */
-export function handleRequest(exchange: Exchange, routing: Routing): void | Promise<void> {
+function handleRequest(exchange: Exchange, routing: Routing): void | Promise<void> {
   const rawPath = withoutRoot(exchange.head.path, routing.rootPath);
   if (rawPath === undefined) throw new ZpublishError("not-found", "Not Found");
   if (rawPath === "") {
@@ -149,4 +160,170 @@ function sendRedirect(exchange: Exchange): void {
 function describe(reply: unknown): string {
   const kind = (reply as { readonly kind?: unknown } | null | undefined)?.kind;
   return kind === undefined ? String(reply) : `one of kind '${String(kind)}'`;
+}
+
+const BEARER = /^bearer +(\S+) *$/i;
+
+/**
+ * Checks that a request has a token: in its `Authorization` header (RFC 6750 §2.1) or, for clients that cannot send headers, as
+ * `token` in its query.
+ * @throws ZpublishError `unauthorized`; its detail `wasGiven` says whether the request had any token.
+ */
+function authorize(exchange: Exchange, tokens: Tokens): void {
+  const header = exchange.header("authorization");
+  const query = exchange.query;
+  const fromHeader = header === undefined ? undefined : BEARER.exec(header)?.[1];
+  if (fromHeader !== undefined && tokens.has(fromHeader)) return;
+  const fromQuery = query === "" ? undefined : queryToken(query);
+  if (fromQuery !== undefined && tokens.has(fromQuery)) return;
+  const wasGiven = header !== undefined || fromQuery !== undefined;
+  throw new ZpublishError(
+    "unauthorized",
+    wasGiven ? "Expected a valid token, received another" : "Expected a token, received none",
+    { details: { wasGiven } },
+  );
+}
+
+/**
+ * Returns the first `token` of a query, percent-decoded. A plus sign stands for itself: tokens may have some, and no spaces.
+ * Undefined if there is none, or it is not valid UTF-8.
+ */
+export function queryToken(query: string): string | undefined {
+  for (const pair of query.split("&")) {
+    if (!pair.startsWith("token=")) continue;
+    try {
+      return decodeURIComponent(pair.slice("token=".length));
+    } catch {
+      return undefined;
+    }
+  }
+  return undefined;
+}
+
+/** What requests are answered with. */
+export interface DispatchContext {
+  /** Undefined while the server starts: only admin endpoints are answered. */
+  readonly routing: Routing | undefined;
+  readonly admin: AdminEndpoints;
+  /** A request of another method with a longer body has its connection closed instead of its body read. */
+  readonly maxRequestBodyBytes: number;
+  /** Bytes of path and query; a longer one is answered 414. */
+  readonly maxUrlBytes: number;
+}
+
+/** Answers a request by its method, at once or later. Never throws. @param method As it came. */
+export function dispatch(exchange: Exchange, method: string, context: DispatchContext): void {
+  try {
+    if (hasSeveralLengths(exchange)) {
+      exchange.methodLabel = "other";
+      exchange.context.log.debug({ path: exchange.head.path }, "several Content-Length: connection dropped");
+      // Without an answer: what came behind it would be answered, too.
+      exchange.drop();
+    } else if (method === "GET" || method === "HEAD") {
+      handleGet(exchange, context);
+    } else if (method === "OPTIONS") {
+      exchange.methodLabel = "OPTIONS";
+      const { preflight } = exchange.context.cors;
+      writeHead(exchange, "204 No Content", headerField("Allow", ALLOWED_METHODS) + preflight);
+      exchange.endBodiless();
+    } else {
+      exchange.methodLabel = "other";
+      const error = new ZpublishError("method-not-allowed", `Method ${method} is not allowed`);
+      sendError(exchange, error, isLongBody(exchange, context.maxRequestBodyBytes));
+    }
+  } catch (error) {
+    sendError(exchange, error);
+  }
+}
+
+function handleGet(exchange: Exchange, { admin, routing, maxUrlBytes }: DispatchContext): void {
+  const { length } = exchange.head.path;
+  if (length > maxUrlBytes || length + exchange.query.length > maxUrlBytes) {
+    throw new ZpublishError("url-too-long", `Path and query: expected at most ${maxUrlBytes} bytes`);
+  }
+  const endpoint = admin.get(exchange.head.path);
+  const { tokens } = exchange.context.access;
+  if (tokens !== undefined && endpoint?.isOpen !== true) authorize(exchange, tokens);
+  if (endpoint !== undefined) {
+    answerAdmin(exchange, endpoint);
+    return;
+  }
+  if (routing === undefined) throw new ZpublishError("starting", "The server is starting");
+  handleRequest(exchange, routing)?.catch((error: unknown) => sendError(exchange, error));
+}
+
+/**
+ * True if the request's end is ambiguous (RFC 9112 §6.3). uWebSockets.js goes by the first length; a proxy before it may go
+ * by another, and what it takes for a body would be answered as a request. (An empty first length looks like none;
+ * proxies refuse it.)
+ */
+function hasSeveralLengths(exchange: Exchange): boolean {
+  return exchange.header("content-length") !== undefined && exchange.head.countHeader("content-length") > 1;
+}
+
+function isLongBody(exchange: Exchange, maxBytes: number): boolean {
+  return (
+    exchange.header("transfer-encoding") !== undefined ||
+    Number(exchange.header("content-length") ?? 0) > maxBytes
+  );
+}
+
+/** What a server publishes, and how: replaced as a whole at a reload; requests in flight keep the one they began with. */
+export interface HttpApp extends AccessOptions {
+  readonly routes: readonly Route[];
+  /** Prefix of all paths: empty (the default), or begins with a slash and ends without one. */
+  readonly rootPath?: string;
+  /** `*` (the default), origins separated by commas, or empty: other origins may read nothing. */
+  readonly corsOrigin?: string;
+  /** `Cache-Control` of replies without one. Default: `public, max-age=0, must-revalidate`. */
+  readonly cacheControl?: string;
+}
+
+/** An app, checked and ready to answer. */
+export interface PreparedApp {
+  readonly routing: Routing;
+  readonly cors: Cors;
+  readonly cacheControl: string;
+  readonly access: AccessRules;
+}
+
+/** Recent paths whose route is remembered: some hundred bytes each. */
+const MAX_REMEMBERED_PATHS = 4_096;
+
+/** @throws ZpublishError `invalid-config` if routes conflict, or one of them or an option is invalid. */
+export function prepareApp(app: HttpApp): PreparedApp {
+  const { rootPath = "", cacheControl = ASK_EACH_TIME } = app;
+  if (rootPath !== "" && !/^(?:\/[A-Za-z0-9\-._~]+)+$/.test(rootPath)) {
+    throw new ZpublishError(
+      "invalid-config",
+      `Root path: expected '' or one like '/data', received '${rootPath}'`,
+    );
+  }
+  if (!isHeaderValue(cacheControl)) {
+    const received = JSON.stringify(cacheControl);
+    throw new ZpublishError(
+      "invalid-config",
+      `Cache-Control: expected printable ASCII, received ${received}`,
+    );
+  }
+  for (const { path, priority } of app.routes) {
+    // TypeScript does not check the routes of plugins.
+    if (priority === "page" || priority === "chunk") continue;
+    const received = JSON.stringify(priority);
+    throw new ZpublishError(
+      "invalid-config",
+      `Route '${path}': expected priority 'page' or 'chunk', received ${received}`,
+    );
+  }
+  const cors = createCors(app.corsOrigin ?? "*");
+  return {
+    routing: {
+      router: createRouter(app.routes),
+      rootPath,
+      matches: createRecentMap(MAX_REMEMBERED_PATHS),
+    },
+    cors,
+    cacheControl,
+    access: createAccessRules(app, cors.variesByOrigin),
+  };
 }

@@ -1,5 +1,5 @@
 import { ZpublishError } from "../errors.js";
-import type { Route } from "./routing/route.js";
+import type { Route } from "./router.js";
 
 /** Hard limits of one server. */
 export interface LoadLimits {

@@ -1,26 +1,86 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { LinkedList } from "../collections/linked-list.js";
 import { ZpublishError } from "../errors.js";
+import { settlesWithin } from "../event-loop/settles-within.js";
 import { type AdminEndpoint, adminEndpointsBeside } from "./admin-endpoint.js";
-import { type DispatchContext, dispatch } from "./dispatch.js";
-import { Exchange } from "./exchange.js";
-import type { ExchangeContext, RequestMetrics } from "./exchange-context.js";
-import { type HttpApp, type PreparedApp, prepareApp } from "./http-app.js";
-import type { ConnectionStats } from "./listening/connection-limit.js";
-import { drainConnections, drainRequests } from "./listening/drain-connections.js";
-import type { HttpRequest, HttpResponse } from "./listening/listener.js";
-import { createListeners, type Listeners, type ListenersOptions } from "./listening/listeners.js";
-import { reachableHost } from "./listening/probe-address.js";
-import { DEFAULT_MAX_HEADER_BYTES } from "./listening/uws.js";
-import { createLoad, DEFAULT_LOAD_LIMITS, type LoadStats } from "./load.js";
-import { createFailureLog } from "./metrics/failure-log.js";
-import { createRejectionLog } from "./metrics/rejection-log.js";
-import { createRequestCounts } from "./metrics/request-counts.js";
-
-import { createOverdueRequests } from "./overdue-requests.js";
-import { DEFAULT_REQUEST_LIMITS, type RequestLimits } from "./request-limits.js";
-import { sendError } from "./send-error.js";
+import { sendError } from "./error-reply.js";
+import { createOverdueRequests, Exchange, type ExchangeContext, type RequestMetrics } from "./exchange.js";
+import {
+  type DispatchContext,
+  dispatch,
+  type HttpApp,
+  type PreparedApp,
+  prepareApp,
+} from "./handle-request.js";
+import { type HttpRequest, type HttpResponse, reachableHost } from "./listening/listener.js";
+import {
+  type ConnectionStats,
+  createListeners,
+  type Listeners,
+  type ListenersOptions,
+} from "./listening/listeners.js";
+import { DEFAULT_MAX_HEADER_BYTES } from "./listening/uws-listener.js";
+import { createLoad, DEFAULT_LOAD_LIMITS, type Load, type LoadLimits, type LoadStats } from "./load.js";
+import { createRequestCounts } from "./request-counts.js";
+import { createFailureLog, createRejectionLog } from "./request-log.js";
 import { createBodySender, type SenderStats } from "./stream-body.js";
+
+/** Idle time after which remaining connections are dropped. Clients that saw `Connection: close` have left by then. */
+const QUIET_MS = 500;
+const LOOK_MS = 20;
+/** How often the requests of a former app are counted. */
+const LOOK_AT_REQUESTS_MS = 100;
+
+/**
+ * Waits, after a server has stopped accepting connections, until no request is in flight and no connection is left or in use.
+ * @param connections Returns the number of open connections.
+ * @param graceMs The longest time to wait.
+ */
+async function drainConnections(load: Load, connections: () => number, graceMs: number): Promise<void> {
+  const endMs = performance.now() + graceMs;
+  let { requests } = load.stats;
+  let sinceMs = performance.now();
+  for (;;) {
+    const inTime = await settlesWithin(load.idle(), Math.max(0, endMs - performance.now()));
+    if (!inTime || connections() === 0) return;
+    const nowMs = performance.now();
+    if (load.stats.requests !== requests) {
+      requests = load.stats.requests;
+      sinceMs = nowMs;
+    }
+    if (nowMs >= endMs || nowMs - sinceMs >= QUIET_MS) return;
+    await delay(Math.min(LOOK_MS, endMs - nowMs));
+  }
+}
+
+/** Waits until no request is left that is answered in this context. */
+async function drainRequests(open: Iterable<Exchange>, context: ExchangeContext): Promise<void> {
+  while (hasRequestOf(open, context)) await delay(LOOK_AT_REQUESTS_MS);
+}
+
+function hasRequestOf(open: Iterable<Exchange>, context: ExchangeContext): boolean {
+  // The oldest come first: if one is left, it is among them.
+  for (const exchange of open) if (exchange.context === context) return true;
+  return false;
+}
+
+/** Limits of requests. */
+export interface RequestLimits extends LoadLimits {
+  /** Bytes of path and query; a longer one is answered 414. Default 8 KiB. */
+  readonly maxUrlBytes: number;
+  /** Time after which a client is dropped that took less than 1 KiB per second of it. Default 60 s. */
+  readonly stallTimeoutMs: number;
+  /** Time after which a request is answered 503 if its answer has not begun. Default 150 s. */
+  readonly requestTimeoutMs: number;
+}
+
+/** Defaults of {@link RequestLimits}. */
+const DEFAULT_REQUEST_LIMITS: RequestLimits = {
+  ...DEFAULT_LOAD_LIMITS,
+  maxUrlBytes: 8 * 1024,
+  stallTimeoutMs: 60_000,
+  requestTimeoutMs: 150_000,
+};
 
 /** What a server listens with and is limited by. */
 export interface HttpServerOptions extends ListenersOptions {
@@ -34,7 +94,7 @@ export interface HttpServerOptions extends ListenersOptions {
 }
 
 /** Where a server listens. */
-export interface HttpAddress {
+interface HttpAddress {
   readonly host: string;
   readonly port: number;
   /** How this machine reaches it, root path included, without a slash behind it. */
@@ -78,7 +138,7 @@ export interface HttpServer {
 }
 
 /** Counts of one server. */
-export interface HttpServerStats extends LoadStats, ConnectionStats, SenderStats {
+interface HttpServerStats extends LoadStats, ConnectionStats, SenderStats {
   /** When the certificate in use expires, on the clock of `Date.now()`; undefined without TLS. */
   readonly certificateExpiresMs: number | undefined;
 }

@@ -1,9 +1,56 @@
 import { messageOf } from "../errors.js";
-import type { BodyReceiver } from "./body-receiver.js";
-import type { Load } from "./load.js";
-import { requestFields } from "./metrics/access-log.js";
-import { Pace } from "./pace.js";
+import type { Log } from "../observe/log.js";
+import type { HttpResponse } from "./listening/listener.js";
+import type { BodyTaker, Load } from "./load.js";
 import type { Body } from "./reply.js";
+import { type NamedRequest, requestFields } from "./request-log.js";
+
+/** Slowest rate at which a client may read: a tenth of a modem's. */
+const MIN_BYTES_PER_SECOND = 1_024;
+
+/** Rate at which a client reads its answer, measured from time to time. */
+export class Pace {
+  /** Recent rate in bytes per second; undefined before the first measurement. */
+  rate: number | undefined;
+  readonly #stallTimeoutMs: number;
+  #sent: number;
+  #lookedMs: number;
+  #progressMs: number;
+  /** Begin of the current stall period, and the bytes sent by then. */
+  #beganMs: number;
+  #sentBefore: number;
+
+  /** @param sent Bytes the client has read so far. @param stallTimeoutMs See {@link Pace.hasStalled}. */
+  constructor(sent: number, nowMs: number, stallTimeoutMs: number) {
+    this.#stallTimeoutMs = stallTimeoutMs;
+    this.#sent = sent;
+    this.#sentBefore = sent;
+    this.#lookedMs = nowMs;
+    this.#progressMs = nowMs;
+    this.#beganMs = nowMs;
+  }
+
+  /** Measures the rate. @param sent Bytes the client has read by now. */
+  look(sent: number, nowMs: number): void {
+    const rate = ((sent - this.#sent) * 1_000) / Math.max(1, nowMs - this.#lookedMs);
+    // Averaged with the rate before: clients read in bursts.
+    this.rate = this.rate === undefined ? rate : (this.rate + rate) / 2;
+    if (sent > this.#sent) this.#progressMs = nowMs;
+    this.#sent = sent;
+    this.#lookedMs = nowMs;
+  }
+
+  /** Whether the client read nothing for the stall time-out, or less than the slowest rate. To be called after each measurement. */
+  hasStalled(nowMs: number): boolean {
+    if (nowMs - this.#progressMs > this.#stallTimeoutMs) return true;
+    const elapsedMs = nowMs - this.#beganMs;
+    if (elapsedMs < this.#stallTimeoutMs) return false;
+    const taken = this.#sent - this.#sentBefore;
+    this.#beganMs = nowMs;
+    this.#sentBefore = this.#sent;
+    return taken * 1_000 < MIN_BYTES_PER_SECOND * elapsedMs;
+  }
+}
 
 /** Most bytes offered to the socket in one call; uWebSockets.js counts them in 32 bits. */
 const MAX_WRITE_BYTES = 2 ** 28;
@@ -21,7 +68,7 @@ const MAX_WAIT_MS = 10_000;
 const SLOW_BYTES_PER_SECOND = 64 * 1_024;
 
 /** Part of a body on its way to a client. */
-export interface BodyTransfer {
+interface BodyTransfer {
   readonly exchange: BodyReceiver;
   readonly body: Body;
   /** The part of the body to send. */
@@ -245,4 +292,16 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number): Body
   }
 
   return { send, sendWhole, close: stop, stats };
+}
+
+/** A request that receives a body: the `Exchange`. */
+export interface BodyReceiver extends BodyTaker, NamedRequest {
+  readonly res: HttpResponse;
+  readonly context: { readonly log: Log };
+  readonly over: boolean;
+  byteLength: number;
+  cork(write: () => void): void;
+  own(body: Body): void;
+  endWhole(): void;
+  drop(): void;
 }

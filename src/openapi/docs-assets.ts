@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import type { Document } from "../http/document.js";
+import type { Document } from "../http/headers.js";
 import { packageVersion } from "../observe/package-version.js";
 import type { PluginContext } from "../plugins/plugin.js";
 

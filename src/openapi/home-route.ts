@@ -6,7 +6,7 @@ import { runCooperatively } from "../event-loop/cooperative-task.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import { publicDetail } from "../http/error-reply.js";
 import type { DocumentReply } from "../http/reply.js";
-import type { Route } from "../http/routing/route.js";
+import type { Route } from "../http/router.js";
 import type { DatasetList } from "../pages/dataset-list.js";
 import { homePageSteps } from "../pages/home-page.js";
 import { placeOf } from "../pages/page-place.js";

@@ -1,5 +1,5 @@
 import type { DatasetPath } from "../dataset/dataset-path.js";
-import type { Route } from "../http/routing/route.js";
+import type { Route } from "../http/router.js";
 import { COMPONENTS } from "./openapi-components.js";
 import { createTags } from "./route-tags.js";
 

@@ -1,5 +1,5 @@
 import { severalDatasets } from "../dataset/dataset-path.js";
-import type { Route } from "../http/routing/route.js";
+import type { Route } from "../http/router.js";
 
 /**
  * Creates a function that returns the heading of a route: the first segment of its path (`datasets`). If several routes

@@ -1,4 +1,4 @@
-import type { Route } from "../http/routing/route.js";
+import type { Route } from "../http/router.js";
 import { markup, trustedMarkup } from "./markup.js";
 
 /**

@@ -1,6 +1,6 @@
 import type { DatasetPath } from "../dataset/dataset-path.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
-import type { Route } from "../http/routing/route.js";
+import type { Route } from "../http/router.js";
 import { type DatasetList, datasetListSteps, type ListLinks, linkToDataset } from "./dataset-list.js";
 import { formatCount, formatCounted } from "./format-number.js";
 import { looksOf, picturedArray, pictureLink } from "./look-links.js";

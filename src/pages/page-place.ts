@@ -1,4 +1,4 @@
-import { queryToken } from "../http/access/authorize.js";
+import { queryToken } from "../http/handle-request.js";
 import type { RouteRequest } from "../http/reply.js";
 import { escapeHtml } from "./markup.js";
 

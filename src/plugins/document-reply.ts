@@ -1,7 +1,7 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import type { DocumentPieces } from "../http/create-document.js";
-import type { Document } from "../http/document.js";
+import type { Document } from "../http/headers.js";
 import type { DocumentReply } from "../http/reply.js";
 import type { JsonValue } from "../json/json-value.js";
 import { stringifyJsonPieces } from "../json/stringify-json.js";

@@ -1,4 +1,4 @@
-import type { Document } from "../http/document.js";
+import type { Document } from "../http/headers.js";
 import { type PagePlace, placePage, quotesAddress } from "../pages/page-place.js";
 import type { PluginContext } from "./plugin.js";
 

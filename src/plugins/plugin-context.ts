@@ -2,7 +2,7 @@ import type { ChunkService } from "../chunk/chunk-service.js";
 import type { Datasets } from "../dataset/dataset.js";
 import type { DatasetPath } from "../dataset/dataset-path.js";
 import { createDocument } from "../http/create-document.js";
-import type { Route } from "../http/routing/route.js";
+import type { Route } from "../http/router.js";
 import type { Log } from "../observe/log.js";
 import type { PreviewService } from "../pages/preview/preview.js";
 import type { Plugin, PluginContext } from "./plugin.js";

@@ -1,6 +1,6 @@
 import { startCooperatively } from "../event-loop/cooperative-task.js";
 import { documentSteps } from "../http/create-document.js";
-import type { Document } from "../http/document.js";
+import type { Document } from "../http/headers.js";
 import type { PluginContext } from "./plugin.js";
 
 /** Values and documents of snapshots, and of lists of ids, by key. What is no longer used releases them. */

@@ -4,7 +4,7 @@ import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
 import type { DocumentPieces } from "../http/create-document.js";
 import type { Reply, RouteRequest } from "../http/reply.js";
-import type { Route } from "../http/routing/route.js";
+import type { Route } from "../http/router.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { DataTree, Group, Variable } from "../model/data-tree.js";
 import { normalNodePath } from "../model/node-path.js";

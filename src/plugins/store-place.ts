@@ -1,6 +1,6 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
-import type { Route } from "../http/routing/route.js";
+import type { Route } from "../http/router.js";
 
 /** A place below a dataset at which its arrays, or coarser levels of them, are a Zarr store. */
 export interface StorePlace {

@@ -1,5 +1,5 @@
 import { createServer, type Server } from "node:net";
-import { listenFailure, probeAddress } from "../http/listening/probe-address.js";
+import { listenFailure, probeAddress } from "../http/listening/listener.js";
 
 /** A port that only the processes of this server share. */
 export interface PortClaim {

@@ -1,5 +1,5 @@
 import type { LimitsConfig } from "../config/config.js";
-import { METHOD_LABELS, type RouteCounts } from "../http/metrics/request-counts.js";
+import { METHOD_LABELS, type RouteCounts } from "../http/request-counts.js";
 import type { HttpServer } from "../http/server.js";
 import { counter, gauge, histogram, type MetricFamily } from "../observe/metric-family.js";
 

@@ -1,5 +1,5 @@
 import { configError } from "../config/problem.js";
-import type { Route } from "../http/routing/route.js";
+import type { Route } from "../http/router.js";
 import type { Plugin } from "../plugins/plugin.js";
 import type { ServerConfig } from "./server-config.js";
 

@@ -1,6 +1,6 @@
 import t from "tap";
 import { createLoad, DEFAULT_LOAD_LIMITS } from "../../src/http/load.js";
-import { Pace } from "../../src/http/pace.js";
+import { Pace } from "../../src/http/stream-body.js";
 
 t.test("a client has stalled when it takes nothing, or next to nothing, for long", (t) => {
   const TIMEOUT_MS = 60_000;

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import t from "tap";
 import { createDocument } from "../../src/http/create-document.js";
-import type { DocumentReply, Reply } from "../../src/http/reply.js";
-import { RepresentationHead } from "../../src/http/representation-head.js";
+import { type DocumentReply, type Reply, RepresentationHead } from "../../src/http/reply.js";
 import { effort } from "../effort.js";
 import { type RawAnswer, rawRequest } from "./raw-request.js";
 import { bodyOf, bodyReplyOf, routeOf, startTestServer } from "./start-test-server.js";

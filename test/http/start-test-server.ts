@@ -1,10 +1,10 @@
 import { Writable } from "node:stream";
 import { pino } from "pino";
 import type { Test } from "tap";
-import type { HttpApp } from "../../src/http/http-app.js";
-import { loadUws } from "../../src/http/listening/uws.js";
+import type { HttpApp } from "../../src/http/handle-request.js";
+import { loadUws } from "../../src/http/listening/uws-listener.js";
 import type { Body, BodyReply, Reply, RouteRequest } from "../../src/http/reply.js";
-import type { Route } from "../../src/http/routing/route.js";
+import type { Route } from "../../src/http/router.js";
 import { createHttpServer, type HttpServer, type HttpServerOptions } from "../../src/http/server.js";
 import type { Log } from "../../src/observe/log.js";
 

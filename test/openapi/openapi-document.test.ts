@@ -1,5 +1,5 @@
 import t from "tap";
-import type { Route } from "../../src/http/routing/route.js";
+import type { Route } from "../../src/http/router.js";
 import { coreRoutes } from "../../src/openapi/core-routes.js";
 import { openApiDocument } from "../../src/openapi/openapi-document.js";
 import datasetInfo from "../../src/plugins/dataset-info/dataset-info-plugin.js";

@@ -2,7 +2,7 @@ import type { DatasetSnapshot } from "../../src/dataset/dataset.js";
 import { severalDatasets } from "../../src/dataset/dataset-path.js";
 import { ZpublishError } from "../../src/errors.js";
 import { createDocument } from "../../src/http/create-document.js";
-import type { Route } from "../../src/http/routing/route.js";
+import type { Route } from "../../src/http/router.js";
 import { createLog } from "../../src/observe/log.js";
 import type { PreviewService } from "../../src/pages/preview/preview.js";
 import type { PluginContext } from "../../src/plugins/plugin.js";

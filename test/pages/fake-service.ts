@@ -2,8 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { errorToData } from "../../src/errors.js";
 import type { DocumentReply, Reply, RouteRequest } from "../../src/http/reply.js";
-import type { Route } from "../../src/http/routing/route.js";
-import { createRouter, type Router } from "../../src/http/routing/router.js";
+import { createRouter, type Route, type Router } from "../../src/http/router.js";
 
 /** A route table that answers without a socket. */
 export interface FakeService {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BrowserContext, chromium, type Page } from "playwright-core";
 import t from "tap";
-import type { Route } from "../../src/http/routing/route.js";
+import type { Route } from "../../src/http/router.js";
 import { coreRoutes } from "../../src/openapi/core-routes.js";
 import datasetInfo from "../../src/plugins/dataset-info/dataset-info-plugin.js";
 import moduleVersion from "../../src/plugins/module-version.js";

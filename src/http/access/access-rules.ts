@@ -1,7 +1,48 @@
-import { headerField } from "../headers/header-field.js";
-import { checkRequestIdHeader } from "../metrics/request-id.js";
-import { type AddressSet, createAddressSet } from "./address-set.js";
+import { BlockList, isIP } from "node:net";
+import { ZpublishError } from "../../errors.js";
+import { headerField } from "../headers.js";
+import { checkRequestIdHeader } from "../request-head.js";
 import type { Tokens } from "./tokens.js";
+
+/** A set of IP addresses and networks. */
+export interface AddressSet {
+  readonly isEmpty: boolean;
+  /** Whether an address is in the set; text that is none is not. IPv4 within IPv6 (`::ffff:192.0.2.1`) counts as IPv4. */
+  has(address: string): boolean;
+}
+
+const MAPPED_PREFIX = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
+
+/**
+ * Creates a set.
+ * @param networks Addresses, or networks in CIDR notation.
+ * @throws ZpublishError `invalid-config`
+ */
+export function createAddressSet(networks: readonly string[]): AddressSet {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = "", bits] = network.split("/");
+    const family = familyOf(address);
+    if (family === undefined) {
+      throw new ZpublishError("invalid-config", `Address: expected one or a network, received '${network}'`);
+    }
+    if (bits === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(bits), family);
+  }
+  return {
+    isEmpty: networks.length === 0,
+    has(address) {
+      const plain = MAPPED_PREFIX.exec(address)?.[1] ?? address;
+      const family = familyOf(plain);
+      return family !== undefined && list.check(plain, family);
+    },
+  };
+}
+
+function familyOf(address: string): "ipv4" | "ipv6" | undefined {
+  const version = isIP(address);
+  return version === 0 ? undefined : version === 4 ? "ipv4" : "ipv6";
+}
 
 /** A `Cache-Control` with which caches keep an answer, and revalidate it at each request. */
 export const ASK_EACH_TIME = "public, max-age=0, must-revalidate";

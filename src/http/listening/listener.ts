@@ -1,4 +1,7 @@
-import type { TlsFiles, TlsPair } from "./tls-files.js";
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
+import { messageOf, ZpublishError } from "../../errors.js";
 
 /** A request, as uWebSockets.js has it and `node-listener.ts` imitates it. Valid until the callback returns. */
 export interface HttpRequest {
@@ -64,3 +67,129 @@ export interface Listener {
 
 /** Begins to listen. @throws ZpublishError `invalid-config` if address, certificate or key cannot be used. */
 export type OpenListener = (options: ListenerOptions) => Promise<Listener>;
+
+/** Paths of certificate chain and private key, in PEM format. */
+export interface TlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** Certificate chain and private key that belong together. */
+export interface TlsPair {
+  readonly certPem: string;
+  readonly keyPem: string;
+  /** Names that the server's own certificate, the first of the chain, is for. */
+  readonly subject: string;
+  readonly validFrom: Date;
+  readonly validTo: Date;
+}
+
+/**
+ * Reads certificate and key, and checks that they belong together. A certificate that has expired or is not valid yet is
+ * accepted: clients that ignore that are served.
+ * @throws ZpublishError `invalid-config`, naming the file and what is wrong with it.
+ */
+export async function readTlsFiles({ certFile, keyFile }: TlsFiles): Promise<TlsPair> {
+  const [certPem, keyPem] = await Promise.all([read("certificate", certFile), read("key", keyFile)]);
+  const certificate = parseChain(certPem, certFile);
+  const key = parseKey(keyPem, keyFile);
+  if (!certificate.checkPrivateKey(key)) {
+    throw invalid(`expected the key of the certificate in ${certFile}, received another in ${keyFile}`);
+  }
+  return {
+    certPem,
+    keyPem,
+    subject: certificate.subjectAltName ?? certificate.subject,
+    validFrom: new Date(certificate.validFrom),
+    validTo: new Date(certificate.validTo),
+  };
+}
+
+async function read(what: string, file: string): Promise<string> {
+  try {
+    return await readFile(file, "latin1");
+  } catch (error) {
+    throw invalid(`the ${what} cannot be read: ${messageOf(error)}`, error);
+  }
+}
+
+/** Parses all certificates, and returns the first one, which is the server's. */
+function parseChain(pem: string, file: string): X509Certificate {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+  try {
+    const [first] = blocks.map((block) => new X509Certificate(block));
+    if (first !== undefined) return first;
+  } catch (error) {
+    throw invalid(`expected certificates in ${file}, received one that cannot be read`, error);
+  }
+  throw invalid(`expected a certificate in PEM format in ${file}, found none`);
+}
+
+function parseKey(pem: string, file: string): KeyObject {
+  try {
+    return createPrivateKey(pem);
+  } catch (error) {
+    const isEncrypted = /ENCRYPTED/.test(pem);
+    const received = isEncrypted ? "one that needs a passphrase" : "none that can be read";
+    throw invalid(
+      `expected a private key in PEM format without a passphrase in ${file}, received ${received}`,
+      error,
+    );
+  }
+}
+
+function invalid(message: string, cause?: unknown): ZpublishError {
+  return new ZpublishError("invalid-config", `TLS: ${message}`, { cause });
+}
+
+/** Checks a port number. @throws ZpublishError `invalid-config` if it is none. */
+export function checkPort(port: number): void {
+  if (Number.isInteger(port) && port >= 0 && port <= 65_535) return;
+  throw new ZpublishError("invalid-config", `Port: expected 0 to 65535, received ${port}`);
+}
+
+/**
+ * Finds out whether this process alone can listen on an address, by trying. uWebSockets.js does not say why it failed, and
+ * accepts a port that others share.
+ * @returns The port; a free one for 0.
+ * @throws ZpublishError `invalid-config` with host and port among its details.
+ */
+export function probeAddress(host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once("error", (reason) => reject(listenFailure(host, port, reason)));
+    probe.listen({ host, port, exclusive: true }, () => {
+      const found = (probe.address() as AddressInfo).port;
+      probe.close(() => resolve(found));
+    });
+  });
+}
+
+/** Creates the error that says why an address cannot be listened on. @param reason Error of the system; undefined if there is none. */
+export function listenFailure(host: string, port: number, reason: unknown): ZpublishError {
+  const code = (reason as NodeJS.ErrnoException | undefined)?.code ?? "unknown";
+  const why = LISTEN_FAILURES[code] ?? (reason === undefined ? "the reason is not known" : messageOf(reason));
+  return new ZpublishError("invalid-config", `Cannot listen on ${bracketed(host)}:${port}: ${why}`, {
+    details: { host, port, reason: code },
+    cause: reason,
+  });
+}
+
+const LISTEN_FAILURES: Readonly<Record<string, string>> = {
+  EADDRINUSE: "the port is in use by another program",
+  EACCES: "this user may not use that port",
+  EADDRNOTAVAIL: "this machine does not have that address",
+  ENOTFOUND: "there is no host of that name",
+};
+
+const WILDCARDS: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "[::1]" };
+
+/** Returns the host of a URL by which this machine reaches a server that listens on `host`. */
+export function reachableHost(host: string): string {
+  return WILDCARDS[host] ?? bracketed(host);
+}
+
+/** Returns a host as a URL has it: an IPv6 address in brackets. */
+function bracketed(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}

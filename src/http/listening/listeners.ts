@@ -1,15 +1,192 @@
-import { ZpublishError } from "../../errors.js";
+import { readFileSync } from "node:fs";
+import { messageOf, ZpublishError } from "../../errors.js";
 import type { Log } from "../../observe/log.js";
-import { type ConnectionLimit, type ConnectionStats, createConnectionLimit } from "./connection-limit.js";
-import type { Listener, ListenerOptions, OpenListener } from "./listener.js";
-import { fitOpenFiles } from "./open-file-limit.js";
-import { checkPort } from "./probe-address.js";
-import type { TlsFiles } from "./tls-files.js";
-import { openTlsListener, type TlsListener } from "./tls-listener.js";
-import { DEFAULT_MAX_HEADER_BYTES, explainLoadError, loadUws } from "./uws.js";
+import {
+  checkPort,
+  type Listener,
+  type ListenerOptions,
+  type OpenListener,
+  probeAddress,
+  readTlsFiles,
+  type TlsFiles,
+  type TlsPair,
+} from "./listener.js";
+import { DEFAULT_MAX_HEADER_BYTES, explainLoadError, loadUws } from "./uws-listener.js";
+
+/** Counts of connections. */
+export interface ConnectionStats {
+  /** Open connections. */
+  readonly connections: number;
+  /** Maximum of open connections: as configured, or lower if fewer files may be open. */
+  readonly maxConnections: number;
+  /** Connections closed so far because the maximum was reached. */
+  readonly connectionsRefused: number;
+}
+
+/** Limit of the number of connections, which several listeners may share. */
+interface ConnectionLimit {
+  readonly stats: ConnectionStats;
+  /**
+   * Counts a connection that has opened or closed. One beyond the maximum is closed before anything is read from it.
+   * @param change 1 or -1.
+   * @param close Closes the connection that has opened; may count its end before it returns.
+   */
+  note(change: number, close: () => void): void;
+}
+
+/** Shortest time between two warnings that connections are refused. */
+const WARN_EVERY_MS = 10_000;
+
+/** Creates a limit. @param max Maximum of open connections. */
+function createConnectionLimit(max: number, log: Log): ConnectionLimit {
+  const stats = { connections: 0, maxConnections: max, connectionsRefused: 0 };
+  let toldMs = Number.NEGATIVE_INFINITY;
+  let told = 0;
+
+  function refuse(close: () => void): void {
+    stats.connectionsRefused += 1;
+    close();
+    const nowMs = performance.now();
+    if (nowMs - toldMs < WARN_EVERY_MS) return;
+    const refused = stats.connectionsRefused - told;
+    toldMs = nowMs;
+    told = stats.connectionsRefused;
+    log.warn({ max, refused }, `connections refused: at most ${max} are allowed at once`);
+  }
+
+  return {
+    stats,
+    note(change, close) {
+      stats.connections += change;
+      if (change > 0 && stats.connections > max) refuse(close);
+    },
+  };
+}
+
+/** File descriptors kept free for workers, datasets and cache; at most half of all. */
+const RESERVED_FILES = 256;
+
+/**
+ * Returns how many connections this process can hold. Each is an open file; if files run out, uWebSockets.js uses a whole core to try
+ * accepting again and again.
+ * @param asked The configured maximum; a lower result is logged as a warning.
+ */
+function fitOpenFiles(asked: number, log: Log): number {
+  const maxFiles = maxOpenFiles();
+  if (maxFiles === undefined) return asked;
+  const max = maxFiles - Math.min(RESERVED_FILES, Math.floor(maxFiles / 2));
+  if (asked <= max) return asked;
+  log.warn(
+    { asked, max, maxFiles },
+    `this process may have ${maxFiles} files open: at most ${max} connections, not ${asked} (raise ulimit -n)`,
+  );
+  return max;
+}
+
+/** Returns the soft limit, which Node.js has raised to the hard one; undefined if the system does not say. */
+function maxOpenFiles(): number | undefined {
+  try {
+    const found = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "latin1"))?.[1];
+    return found === undefined ? undefined : Number(found);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A listener with TLS whose certificate can be replaced. */
+interface TlsListener extends Listener {
+  /** Expiry of the certificate in use, in milliseconds as `Date.now()` counts. */
+  readonly certificateExpiresMs: number;
+  /**
+   * Reads certificate and key again and, if they have changed, uses them for new connections; open connections stay. Files that
+   * cannot be used are logged, and the present certificate stays in use. Never throws.
+   */
+  reload(): Promise<void>;
+}
+
+/** A {@link ListenerOptions} with the paths of certificate and key. */
+interface TlsListenerOptions extends Omit<ListenerOptions, "tls"> {
+  readonly tls: TlsFiles;
+  readonly log: Log;
+  readonly openListener: OpenListener;
+}
+
+/**
+ * Listens with TLS. uWebSockets.js cannot replace a certificate, so that each one has its own listener on the same shared port;
+ * a listener of `node:http` replaces it.
+ * @throws ZpublishError `invalid-config` if the address cannot be listened on, or certificate or key cannot be used.
+ */
+async function openTlsListener(options: TlsListenerOptions): Promise<TlsListener> {
+  const { host, tls, log, openListener } = options;
+  let pair = await readTlsFiles(tls);
+  // A shared port may be taken already without an error: the probe finds that out.
+  const port = options.sharesPort ? options.port : await probeAddress(host, options.port);
+  let current = await open(pair);
+  const listeners = [current];
+  let reloading: Promise<void> = Promise.resolve();
+  let isOpen = true;
+  warnOfValidity(pair, log);
+
+  function open(used: TlsPair): Promise<Listener> {
+    return openListener({ ...options, port, tls: { ...tls, ...used } });
+  }
+
+  async function readAgain(): Promise<void> {
+    try {
+      const next = await readTlsFiles(tls);
+      if (!isOpen || (next.certPem === pair.certPem && next.keyPem === pair.keyPem)) return;
+      const last = current;
+      if (last.useCertificate === undefined) {
+        current = await open(next);
+        listeners.push(current);
+      } else last.useCertificate(next);
+      pair = next;
+      if (current !== last) await last.stopAccepting();
+      log.info(described(next), "a new certificate is in use");
+      warnOfValidity(next, log);
+    } catch (error) {
+      log.error({ err: error }, `the present certificate stays in use: ${messageOf(error)}`);
+    }
+  }
+
+  return {
+    port,
+    get connections() {
+      return listeners.reduce((sum, listener) => sum + listener.connections, 0);
+    },
+    get certificateExpiresMs() {
+      return pair.validTo.getTime();
+    },
+    reload() {
+      reloading = reloading.then(readAgain);
+      return reloading;
+    },
+    async stopAccepting() {
+      isOpen = false;
+      await Promise.all(listeners.map((listener) => listener.stopAccepting()));
+    },
+    close() {
+      isOpen = false;
+      for (const listener of listeners) listener.close();
+    },
+  };
+}
+
+function warnOfValidity(pair: TlsPair, log: Log): void {
+  const nowMs = Date.now();
+  if (pair.validTo.getTime() < nowMs) {
+    log.warn(described(pair), "the certificate has expired: clients will refuse it");
+  } else if (pair.validFrom.getTime() > nowMs) {
+    log.warn(described(pair), "the certificate is not valid yet: clients will refuse it");
+  }
+}
+
+function described({ subject, validFrom, validTo }: TlsPair): object {
+  return { subject, validFrom: validFrom.toISOString(), validTo: validTo.toISOString() };
+}
 
 /** Handles a request. */
-export type OnRequest = ListenerOptions["onRequest"];
+type OnRequest = ListenerOptions["onRequest"];
 
 /** How a server listens. */
 export interface ListenersOptions {

@@ -2,7 +2,7 @@ import type { DatasetSnapshot } from "../../dataset/dataset.js";
 import { findGroup } from "../../dataset/find-group.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { RouteRequest } from "../../http/reply.js";
-import type { Route, RouteOperation } from "../../http/routing/route.js";
+import type { Route, RouteOperation } from "../../http/router.js";
 import type { JsonValue } from "../../json/json-value.js";
 import type { Group } from "../../model/data-tree.js";
 import { packageVersion } from "../../observe/package-version.js";

@@ -1,9 +1,9 @@
 import { type ByteBoundedMap, createByteBoundedMap } from "../../collections/byte-bounded-map.js";
 import { type IdSelection, selectIds } from "../../dataset/id-page.js";
-import { queryToken } from "../../http/access/authorize.js";
-import type { Document } from "../../http/document.js";
+import { queryToken } from "../../http/handle-request.js";
+import type { Document } from "../../http/headers.js";
 import type { DocumentReply, RouteRequest } from "../../http/reply.js";
-import type { QueryParameter, Route } from "../../http/routing/route.js";
+import type { QueryParameter, Route } from "../../http/router.js";
 import { stringifyJsonPieces } from "../../json/stringify-json.js";
 import type { PluginContext } from "../plugin.js";
 import { readInteger, readQuery } from "../read-query.js";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { extname } from "node:path";
 import { messageOf, ZpublishError } from "../../errors.js";
-import type { ContentCoding, Document } from "../../http/document.js";
+import type { ContentCoding, Document } from "../../http/headers.js";
 import type { PluginContext } from "../plugin.js";
 
 /** Folder of the explorer's files, as `scripts/build-explore.ts` writes them. */

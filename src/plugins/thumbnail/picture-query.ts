@@ -1,5 +1,5 @@
 import { COLOUR_SCALES, type ColourScaleName, isColourScaleName } from "../../colour/colour-scales.js";
-import type { QueryParameter } from "../../http/routing/route.js";
+import type { QueryParameter } from "../../http/router.js";
 import { DEFAULT_PICTURE_SIZE } from "../../pages/pictures/choose-picture.js";
 import type { PictureStyle } from "../../pages/pictures/plan-picture.js";
 import { readInteger, readQuery, wrongParameter } from "../read-query.js";

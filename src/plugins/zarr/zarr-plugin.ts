@@ -4,7 +4,7 @@ import { ownerOf } from "../../dataset/overviews/create-overviews.js";
 import { ZpublishError } from "../../errors.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { Reply } from "../../http/reply.js";
-import type { Route } from "../../http/routing/route.js";
+import type { Route } from "../../http/router.js";
 import type { JsonObject } from "../../json/json-value.js";
 import type { Group } from "../../model/data-tree.js";
 import { normalNodePath } from "../../model/node-path.js";

@@ -3,7 +3,7 @@ import { ownerOf } from "../../dataset/overviews/create-overviews.js";
 import { ZpublishError } from "../../errors.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { Reply } from "../../http/reply.js";
-import type { Route } from "../../http/routing/route.js";
+import type { Route } from "../../http/router.js";
 import type { Group } from "../../model/data-tree.js";
 import { normalNodePath } from "../../model/node-path.js";
 import { packageVersion } from "../../observe/package-version.js";

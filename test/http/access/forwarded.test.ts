@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import t from "tap";
-import { createAddressSet } from "../../../src/http/access/address-set.js";
-import { lastUntrusted } from "../../../src/http/access/forwarded.js";
-import { forwardedPrefix, serviceUrlOf } from "../../../src/http/access/service-url.js";
+import { createAddressSet } from "../../../src/http/access/access-rules.js";
+import { forwardedPrefix, lastUntrusted, serviceUrlOf } from "../../../src/http/access/forwarded.js";
 import { createDocument } from "../../../src/http/create-document.js";
 import { rawRequest } from "../raw-request.js";
 import { routeOf, startTestServer } from "../start-test-server.js";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import t from "tap";
-import { locationWithSlash } from "../../../src/http/access/service-url.js";
+import { locationWithSlash } from "../../../src/http/access/forwarded.js";
 
 t.test("adds a slash and keeps the query", async (t) => {
   t.equal(locationWithSlash("/data/datasets/x", ""), "/data/datasets/x/");

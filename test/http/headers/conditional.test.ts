@@ -1,5 +1,5 @@
 import t from "tap";
-import { allowsRange, matchIfMatch, matchIfNoneMatch } from "../../../src/http/headers/conditional.js";
+import { allowsRange, matchIfMatch, matchIfNoneMatch } from "../../../src/http/headers.js";
 
 t.test("If-None-Match compares weakly, in lists of any form", async (t) => {
   for (const header of ['"a"', 'W/"a"', '"x", "a"', '"x","a" , "y"', ', "a",', '"x,y", W/"a"', ' "a" ']) {

@@ -1,5 +1,5 @@
 import t from "tap";
-import { createCors } from "../../../src/http/headers/cors.js";
+import { createCors } from "../../../src/http/headers.js";
 
 const ALLOW = /Access-Control-Allow-Origin: (.*)\r\n/;
 

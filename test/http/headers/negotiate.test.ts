@@ -1,5 +1,5 @@
 import t from "tap";
-import { negotiateCoding } from "../../../src/http/headers/negotiate.js";
+import { negotiateCoding } from "../../../src/http/headers.js";
 
 t.test("sends the coding a client weighs most, brotli before gzip before none", async (t) => {
   for (const [header, expected] of [

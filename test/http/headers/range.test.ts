@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import t from "tap";
-import { parseRange, resolveRange } from "../../../src/http/headers/range.js";
+import { parseRange, resolveRange } from "../../../src/http/headers.js";
 
 /** The part of 10 bytes a header asks for: `whole`, `none`, or `start+byteLength`. */
 function partOfTen(header: string, total = 10): string {

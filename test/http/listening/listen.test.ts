@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { createDocument } from "../../../src/http/create-document.js";
-import { probeAddress } from "../../../src/http/listening/probe-address.js";
+import { probeAddress } from "../../../src/http/listening/listener.js";
 import { createHttpServer } from "../../../src/http/server.js";
 import { openConnection, rawRequest, requestText } from "../raw-request.js";
 import {

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import t from "tap";
 import { createDocument } from "../../../src/http/create-document.js";
-import { probeAddress } from "../../../src/http/listening/probe-address.js";
+import { probeAddress } from "../../../src/http/listening/listener.js";
 import { createHttpServer } from "../../../src/http/server.js";
 import { eventually } from "../open-files.js";
 import { requestText } from "../raw-request.js";

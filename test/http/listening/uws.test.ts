@@ -1,5 +1,5 @@
 import t from "tap";
-import { explainLoadError, loadUws } from "../../../src/http/listening/uws.js";
+import { explainLoadError, loadUws } from "../../../src/http/listening/uws-listener.js";
 import { isNodeHttp } from "../start-test-server.js";
 
 t.test("says in one line that a system is too old", async (t) => {

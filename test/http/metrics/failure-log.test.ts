@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import t from "tap";
-import { createFailureLog } from "../../../src/http/metrics/failure-log.js";
+import { createFailureLog } from "../../../src/http/request-log.js";
 
 interface Line {
   readonly level: number;

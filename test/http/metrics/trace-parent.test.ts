@@ -1,5 +1,5 @@
 import t from "tap";
-import { parseTraceParent } from "../../../src/http/metrics/request-id.js";
+import { parseTraceParent } from "../../../src/http/request-head.js";
 
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const PARENT = "b7ad6b7169203331";

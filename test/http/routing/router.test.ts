@@ -1,6 +1,6 @@
 import t from "tap";
 import { ZpublishError } from "../../../src/errors.js";
-import { createRouter, type Router } from "../../../src/http/routing/router.js";
+import { createRouter, type Router } from "../../../src/http/router.js";
 import { routeOf } from "../start-test-server.js";
 
 const TEMPLATES = [

@@ -1,6 +1,6 @@
 import t from "tap";
 import type { DocumentReply } from "../../../src/http/reply.js";
-import type { Route } from "../../../src/http/routing/route.js";
+import type { Route } from "../../../src/http/router.js";
 import { coreRoutes } from "../../../src/openapi/core-routes.js";
 import datasetInfoPlugin from "../../../src/plugins/dataset-info/dataset-info-plugin.js";
 import { fakeContext } from "../../pages/fake-context.js";

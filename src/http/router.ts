@@ -1,13 +1,118 @@
-import { ZpublishError } from "../../errors.js";
-import {
-  type DecodedPath,
-  decodePath,
-  hasDotSegment,
-  isPlainPath,
-  type SegmentFault,
-} from "./decode-path.js";
-import type { Route } from "./route.js";
-import { parseTemplate, type TemplateSegment } from "./route-template.js";
+import { ZpublishError } from "../errors.js";
+import type { Reply, RouteRequest } from "./reply.js";
+
+/** Reason why a segment is no valid string. */
+type SegmentFault = "percent_encoding" | "string_unicode" | "string_control_character";
+
+/** A request's path after percent-decoding. */
+interface DecodedPath {
+  /** The decoded segments, joined with slashes again: none of them contains one. Invalid segments are not decoded. */
+  readonly path: string;
+  /** The segments as the client sent them. */
+  readonly rawSegments: readonly string[];
+  /** Faults by segment; undefined if the path has none. */
+  readonly faults: readonly (SegmentFault | undefined)[] | undefined;
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds them.
+const CONTROL_CHARACTER = /[\u0000-\u001f\u007f-\u009f]/;
+const BROKEN_ESCAPE = /%(?![0-9A-Fa-f]{2})/;
+const DOT_SEGMENT = /\/\.\.?(?:\/|$)/;
+const NEEDS_DECODING = /[^\x21-\x24\x26-\x7e]/;
+
+/** Whether decoding would leave the path as it is: printable ASCII without a percent sign. */
+function isPlainPath(rawPath: string): boolean {
+  return !NEEDS_DECODING.test(rawPath);
+}
+
+/** Whether a path has a segment `.` or `..`, which no route has. */
+function hasDotSegment(path: string): boolean {
+  return path.includes("/.") && DOT_SEGMENT.test(path);
+}
+
+/**
+ * Percent-decodes a path once, segment by segment, as UTF-8.
+ * @param rawPath As uWebSockets.js gives it: not normalised; raw bytes beyond ASCII are decoded already, invalid ones
+ * replaced by U+FFFD.
+ * @returns undefined if a segment contains an encoded slash: no name has one.
+ */
+function decodePath(rawPath: string): DecodedPath | undefined {
+  const rawSegments = rawPath.split("/");
+  const segments: string[] = [];
+  let faults: (SegmentFault | undefined)[] | undefined;
+  for (const raw of rawSegments) {
+    const decoded = decodeSegment(raw);
+    if (decoded.fault !== undefined) {
+      faults ??= new Array<SegmentFault | undefined>(rawSegments.length);
+      faults[segments.length] = decoded.fault;
+    } else if (decoded.text.includes("/")) {
+      return undefined;
+    }
+    segments.push(decoded.text);
+  }
+  return { path: segments.join("/"), rawSegments, faults };
+}
+
+function decodeSegment(raw: string): { readonly text: string; readonly fault?: SegmentFault } {
+  if (raw.includes("\ufffd")) return { text: raw, fault: "string_unicode" };
+  let text: string;
+  try {
+    text = decodeURIComponent(raw);
+  } catch {
+    return { text: raw, fault: BROKEN_ESCAPE.test(raw) ? "percent_encoding" : "string_unicode" };
+  }
+  return CONTROL_CHARACTER.test(text) ? { text: raw, fault: "string_control_character" } : { text };
+}
+
+/** One segment of a template: fixed text, or a parameter. */
+type TemplateSegment =
+  | { readonly kind: "static"; readonly text: string }
+  | { readonly kind: "parameter"; readonly name: string }
+  /** `ending` is the fixed text behind the parameter: `.png`, or empty. */
+  | { readonly kind: "path"; readonly name: string; readonly ending: string };
+
+const PARAMETER = /^\{([a-z][a-z0-9_]*)(:path)?\}(\.[a-z0-9]+)?$/;
+/** Characters of a static segment: those that need no percent-encoding in a path. */
+const STATIC = /^[A-Za-z0-9\-._~!$&'()*+,;=:@]*$/;
+
+/**
+ * Parses the template of a route, see {@link "./router.js".Route.path}. An empty static segment can only be the last
+ * one: the template ends with a slash.
+ * @throws ZpublishError `invalid-config`
+ */
+function parseTemplate(path: string): readonly TemplateSegment[] {
+  if (!path.startsWith("/")) throw invalid(path, "it does not begin with a slash");
+  const texts = path.slice(1).split("/");
+  const names = new Set<string>();
+  let paths = 0;
+  return texts.map((text, index): TemplateSegment => {
+    const match = PARAMETER.exec(text);
+    if (match === null) {
+      if (!STATIC.test(text) || text === "." || text === "..") {
+        throw invalid(path, `segment '${text}' is neither plain text nor {name} nor {name:path}`);
+      }
+      if (text === "" && index < texts.length - 1)
+        throw invalid(path, "it has an empty segment in its middle");
+      return { kind: "static", text };
+    }
+    const name = match[1] ?? "";
+    if (names.has(name)) throw invalid(path, `parameter '${name}' is there twice`);
+    names.add(name);
+    const ending = match[3] ?? "";
+    if (ending !== "" && (match[2] === undefined || index < texts.length - 1))
+      throw invalid(path, `only a {name:path} at its end may be followed by '${ending}'`);
+    if (match[2] === undefined) return { kind: "parameter", name };
+    paths += 1;
+    if (paths > 1) throw invalid(path, "it has more than one {name:path}");
+    return { kind: "path", name, ending };
+  });
+}
+
+function invalid(path: string, why: string): ZpublishError {
+  return new ZpublishError("invalid-config", `Route '${path}' is no valid template: ${why}`, {
+    details: { path },
+  });
+}
 
 /** Maximum length of a parameter, in bytes of UTF-8, slashes included. */
 const MAX_PARAMETER_BYTES = 1024;
@@ -247,4 +352,44 @@ function segmentIndex(path: string, position: number): number {
   for (let slash = path.indexOf("/"); slash >= 0 && slash < position; slash = path.indexOf("/", slash + 1))
     index += 1;
   return index;
+}
+
+/**
+ * One route of the service. `path` is a template: `/datasets/{dataset_id}/zarr/{group_path:path}/.zmetadata`.
+ * `{name}` is exactly one non-empty segment; `{name:path}` is any number of segments, none included, empty ones
+ * included; one such per template. At the end of the template it may be followed by `.ending`, with which the path has to end.
+ * Static segments win over parameters, longer static endings over shorter.
+ */
+export interface Route {
+  readonly path: string;
+  /** Parameters of the handler that are not in the path, by name. */
+  readonly given?: Readonly<Record<string, string>>;
+  readonly handler: (request: RouteRequest) => Reply | Promise<Reply>;
+  /** `page` is shed before `chunk` under load. */
+  readonly priority: "page" | "chunk";
+  /** Its entry in the OpenAPI document. */
+  readonly operation: RouteOperation;
+}
+
+/** What the OpenAPI document says about a route. */
+export interface RouteOperation {
+  readonly summary: string;
+  readonly description?: string;
+  /** Content type of the 200 answer. */
+  readonly contentType: string;
+  /** JSON Schema of the 200 answer, for JSON. */
+  readonly schema?: Readonly<Record<string, unknown>>;
+  /** Parameter name → description. */
+  readonly parameters?: Readonly<Record<string, string>>;
+  /** Parameters of the query by name; none is required. */
+  readonly query?: Readonly<Record<string, QueryParameter>>;
+  /** Whether ranges are useful and the answer may be 206 or 416. */
+  readonly ranged?: boolean;
+}
+
+/** A parameter of the query. */
+export interface QueryParameter {
+  readonly description: string;
+  /** JSON Schema of its value. */
+  readonly schema: Readonly<Record<string, unknown>>;
 }
