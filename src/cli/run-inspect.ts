@@ -6,7 +6,7 @@ import { openJoin } from "../join/open-join.js";
 import type { JsonValue } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import { openSource } from "../open/open-source.js";
-import { separateFolders } from "../server/separate-folders.js";
+import { separateFolders } from "../server/open-app.js";
 import { formatInspection } from "./format-inspection.js";
 import { inspectStores, inspectTree } from "./inspect.js";
 import { formatCollection, inspectCollection } from "./inspect-collection.js";

@@ -1,9 +1,22 @@
+import { basename } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import type { ChunkService } from "../chunk/chunk-service.js";
+import type { CollectionConfig, Config, PluginConfig } from "../config/config.js";
+import { resolveRoot } from "../config/locate.js";
+import { configError } from "../config/problem.js";
+import { createCollectionProvider } from "../dataset/collection/collection-provider.js";
 import type { GivenDataset } from "../dataset/dataset-handle.js";
 import { datasetPathOf } from "../dataset/dataset-path.js";
+import type { DatasetProvider } from "../dataset/dataset-provider.js";
 import { type DatasetRegistry, type OpenProgress, openDatasets } from "../dataset/dataset-registry.js";
+import { createDataTree } from "../dataset/given/data-tree.js";
 import type { OverviewOptions } from "../dataset/overviews/create-overviews.js";
+import type { ProviderSpec } from "../dataset/providers/provider-handle.js";
 import type { RefreshScheduler } from "../dataset/refresh-scheduler.js";
+import { messageOf, ZpublishError } from "../errors.js";
+import { workThrough } from "../event-loop/work-through.js";
+import { assertRoot } from "../find/assert-root.js";
+import { isCollectionRoot } from "../find/is-collection-root.js";
 import { createKeptIndexes } from "../formats/kept-indexes.js";
 import { readTokenFile } from "../http/access/tokens.js";
 import { type HttpApp, prepareApp } from "../http/handle-request.js";
@@ -16,16 +29,224 @@ import { packageVersions } from "../observe/versions.js";
 import { type OpenSourceOptions, openSource } from "../open/open-source.js";
 import { coreRoutes } from "../openapi/core-routes.js";
 import type { PreviewService } from "../pages/preview/preview.js";
+import { isGivenPlugin, loadPlugins } from "../plugins/load-plugins.js";
 import type { Plugin } from "../plugins/plugin.js";
 import { createPluginContext } from "../plugins/plugin-context.js";
+import type { PluginDatasets } from "../plugins/plugin-datasets.js";
+import { createGivenProvider, createPluginProvider } from "../plugins/plugin-provider.js";
 import { createSnapshotMemo, type SnapshotMemo } from "../plugins/snapshot-memo.js";
 import type { Freshness } from "../stores/object-versions.js";
+import type { StoreSettings } from "../stores/store-settings.js";
 import type { Source } from "../zarr/stored-tree.js";
-import { type AppPlugins, loadAppPlugins } from "./app-plugins.js";
-import { providersOf } from "./app-providers.js";
-import { separateFolders } from "./separate-folders.js";
-import type { ServerConfig } from "./server-config.js";
-import { assertSingle, singleRoutes } from "./single-routes.js";
+
+/** The plugins of an app. Successive apps share plugins whose configuration is the same. */
+interface AppPlugins {
+  /** In the order configured. */
+  readonly plugins: readonly Plugin[];
+  /** Returns the plugin of a configuration; undefined if it has to be loaded. */
+  pluginOf(config: PluginConfig | Plugin): Plugin | undefined;
+  /** Closes the plugins that no other app uses. @throws The first error of a plugin, after all are closed. */
+  close(): Promise<void>;
+}
+
+/**
+ * Number of apps per plugin. It counts objects, because a module may return the same object each time it is loaded.
+ */
+const owners = new WeakMap<Plugin, number>();
+
+/**
+ * Loads the plugins of an app, in order.
+ * @param former Plugins of the app to be replaced. Those whose configuration is the same are taken over with their state.
+ * @throws ZpublishError `invalid-config`, as `loadPlugins`.
+ */
+async function loadAppPlugins(
+  configs: readonly (PluginConfig | Plugin)[],
+  former: AppPlugins | undefined,
+): Promise<AppPlugins> {
+  const plugins = await loadPlugins(takenOver(configs, former));
+  for (const plugin of plugins) owners.set(plugin, (owners.get(plugin) ?? 0) + 1);
+
+  async function release(plugin: Plugin): Promise<void> {
+    const left = (owners.get(plugin) ?? 1) - 1;
+    owners.set(plugin, left);
+    if (left === 0) await plugin.close?.();
+  }
+
+  return {
+    plugins,
+    pluginOf(config) {
+      return plugins[configs.findIndex((other) => isSamePlugin(config, other))];
+    },
+    async close() {
+      const closed = await Promise.allSettled(plugins.map(release));
+      for (const result of closed) if (result.status === "rejected") throw result.reason;
+    },
+  };
+}
+
+/** Replaces configurations by plugins of `former`. Separate, so that the returned closures do not retain `former` and all before. */
+function takenOver(
+  configs: readonly (PluginConfig | Plugin)[],
+  former: AppPlugins | undefined,
+): readonly (PluginConfig | Plugin)[] {
+  return configs.map((config) => former?.pluginOf(config) ?? config);
+}
+
+/** Compares plugins by identity, and configurations by value. */
+function isSamePlugin(one: PluginConfig | Plugin, other: PluginConfig | Plugin): boolean {
+  return one === other || (!isGivenPlugin(one) && !isGivenPlugin(other) && isDeepStrictEqual(one, other));
+}
+
+/** Returns the providers of a configuration: collections, then those of plugins, then given ones, each in order. */
+function providersOf(config: ServerConfig, plugins: readonly Plugin[], log: Log): ProviderSpec[] {
+  const context = { log, versions: packageVersions(), createDataTree };
+  const names = new Set(plugins.map(({ name }) => name));
+  const collections = config.collections.map((collection) => {
+    const name = uniqueName(collection.name || basename(collection.root) || "collection", names);
+    return {
+      owner: createCollectionProvider,
+      config: collection,
+      create: () => openCollection(collection, name, config.skipInvalid ? log : undefined),
+    };
+  });
+  const published = plugins
+    .filter(({ datasets }) => datasets !== undefined)
+    .map((plugin) => ({
+      owner: plugin,
+      config: config.datasetDefaults,
+      create: () => createPluginProvider(plugin, context, config.datasetDefaults),
+    }));
+  const given = (config.providers ?? []).map(({ name, datasets }) => ({
+    owner: datasets,
+    config: [name, config.datasetDefaults],
+    create: () => createGivenProvider(name, datasets, `provider '${name}'`, config.datasetDefaults),
+  }));
+  return [...collections, ...published, ...given];
+}
+
+function uniqueName(wanted: string, names: Set<string>): string {
+  let name = wanted;
+  for (let number = 2; names.has(name); number++) name = `${wanted}-${number}`;
+  names.add(name);
+  return name;
+}
+
+/**
+ * @param log Takes why the root cannot be listed, so that the server starts nevertheless. Default: it does not.
+ * @throws ZpublishError naming the collection
+ */
+async function openCollection(
+  config: CollectionConfig,
+  name: string,
+  log: Log | undefined,
+): Promise<DatasetProvider> {
+  try {
+    const provider = createCollectionProvider(config, name);
+    await assertRoot(config, config.groups === true).catch((error: unknown) => {
+      if (log === undefined) throw error;
+      log.warn({ provider: name, reason: messageOf(error) }, "collection cannot be listed yet");
+    });
+    return provider;
+  } catch (error) {
+    if (!(error instanceof ZpublishError)) throw error;
+    const problem = `collection ${config.root}: ${error.message}`;
+    throw new ZpublishError(error.code, problem, { details: error.details, cause: error });
+  }
+}
+
+/** Locations that are looked at at a time. */
+const LOOKS_AT_ONCE = 8;
+
+/**
+ * Makes collections of those datasets of the command line whose location is a folder of files and stores. Only a look can tell them
+ * from Zarr stores. One that cannot be looked at stays a dataset, whose opening then fails.
+ * @param isFolder Tells if a location is such a folder.
+ */
+export async function separateFolders(
+  config: ServerConfig,
+  isFolder: (
+    location: string,
+    stores: readonly StoreSettings[] | undefined,
+  ) => Promise<boolean> = isCollectionRoot,
+): Promise<ServerConfig> {
+  const folders = new Map<GivenDataset, CollectionConfig>();
+  const asked = config.datasets.filter(({ asCollection }) => asCollection !== undefined);
+  await workThrough(asked, LOOKS_AT_ONCE, async (dataset) => {
+    const collection = collectionOf(dataset);
+    if (collection === undefined) return;
+    if (await isFolder(dataset.location, dataset.stores).catch(() => false)) folders.set(dataset, collection);
+  });
+  if (folders.size === 0) return config;
+  return {
+    ...config,
+    datasets: config.datasets.filter((dataset) => !folders.has(dataset)),
+    collections: [...config.collections, ...asked.flatMap((dataset) => folders.get(dataset) ?? [])],
+  };
+}
+
+function collectionOf({
+  id: _id,
+  location,
+  asCollection,
+  ...served
+}: GivenDataset): CollectionConfig | undefined {
+  const root = resolveRoot(location, "/");
+  return root === undefined || asCollection === undefined
+    ? undefined
+    : { ...served, name: asCollection, root };
+}
+
+/** Beginning of the templates of a dataset's routes. */
+const DATASET = "/datasets/{dataset_id}";
+/** Names in an error message; of more, there is a count. */
+const MAX_NAMED = 5;
+/** Route that lists datasets; clients of the list would look for them below it. */
+const LIST = "/datasets";
+
+/**
+ * Returns the routes of a server that publishes one dataset alone: those below `/datasets/{dataset_id}` are at the root, and their
+ * handlers get the dataset's id as before. The dataset's page takes the place of the home page. Xpublish's `SingleDatasetRest` has
+ * the same paths, and no list of datasets either.
+ */
+function singleRoutes(routes: readonly Route[], id: string): Route[] {
+  const moved = routes
+    // The root has no form without its slash, from which this one redirects.
+    .filter(({ path }) => isOfDataset(path) && path !== DATASET)
+    .map((route) => atRoot(route, id));
+  const hasPage = moved.some(({ path }) => path === "/");
+  const kept = routes.filter(({ path }) => !isOfDataset(path) && path !== LIST && !(path === "/" && hasPage));
+  return [...kept, ...moved];
+}
+
+function isOfDataset(path: string): boolean {
+  return path === DATASET || path.startsWith(`${DATASET}/`);
+}
+
+function atRoot(route: Route, id: string): Route {
+  const path = route.path.slice(DATASET.length);
+  return { ...route, path, given: { ...route.given, dataset_id: id } };
+}
+
+/**
+ * Checks that a configuration has one dataset, and nothing that could publish others.
+ * @throws ZpublishError `invalid-config`
+ */
+function assertSingle(
+  { datasets, collections, providers = [] }: Pick<ServerConfig, "datasets" | "collections" | "providers">,
+  plugins: readonly Plugin[],
+): void {
+  const published = plugins.filter((plugin) => plugin.datasets !== undefined);
+  const received = [
+    ...providers.map(({ name }) => `datasets of the provider '${name}'`),
+    ...published.map(({ name }) => `datasets of the plugin '${name}'`),
+    ...collections.map(({ name }) => (name === "" ? "a collection" : `the collection '${name}'`)),
+    ...datasets.map(({ id }) => `'${id}'`),
+  ];
+  if (received.length === 1 && datasets.length === 1) return;
+  const most = received.slice(0, MAX_NAMED).join(", ");
+  const rest = received.length > MAX_NAMED ? ` and ${received.length - MAX_NAMED} more` : "";
+  throw configError([`single: expected one dataset and nothing else, received ${most || "none"}${rest}`]);
+}
 
 /** The datasets, plugins and routes of one configuration. A reload replaces the app as a whole while the server runs. */
 export interface App {
@@ -210,4 +431,12 @@ function memoOf(config: ServerConfig, plugins: readonly Plugin[], former: App | 
     former.plugins.plugins.length === plugins.length &&
     former.plugins.plugins.every((plugin, index) => plugin === plugins[index]);
   return isSame ? former.memo : createSnapshotMemo();
+}
+
+/** A configuration in which datasets and plugins may be objects already, as the library's users have them. */
+export interface ServerConfig extends Omit<Config, "datasets" | "plugins" | "processes"> {
+  readonly datasets: readonly GivenDataset[];
+  readonly plugins: readonly (PluginConfig | Plugin)[];
+  /** Further datasets that come and go. Their ids begin with the name and `~`. Default: none. */
+  readonly providers?: readonly { readonly name: string; readonly datasets: PluginDatasets }[];
 }

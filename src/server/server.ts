@@ -7,11 +7,9 @@ import { ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import type { Log } from "../observe/log.js";
 import type { MetricFamily } from "../observe/metric-family.js";
-import { createRuntime, type RuntimeParts } from "./create-runtime.js";
-import { type App, type AppParts, openApp } from "./open-app.js";
+import { type App, type AppParts, openApp, type ServerConfig } from "./open-app.js";
 import { keepRestartOnlyOptions } from "./restart-only-options.js";
-import type { ServerConfig } from "./server-config.js";
-import type { SupervisorLink } from "./supervisor-link.js";
+import { createRuntime, type RuntimeParts, type SupervisorLink } from "./runtime.js";
 
 /** Parts that a server gets besides its configuration. */
 export interface ServerParts {

@@ -1,7 +1,7 @@
 import type { Test } from "tap";
 import type { WorkerAnswer, WorkerRequest } from "../../src/explore/protocol.js";
 import { ExploreSession } from "../../src/explore/worker/explore-session.js";
-import type { ServerConfig } from "../../src/server/server-config.js";
+import type { ServerConfig } from "../../src/server/open-app.js";
 import { type RunningServer, startServer } from "../server/start-server.js";
 
 type Each<T> = T extends unknown ? Omit<T, "id"> : never;

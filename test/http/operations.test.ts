@@ -1,7 +1,7 @@
 import { gunzipSync } from "node:zlib";
 import t from "tap";
 import { createHttpServer } from "../../src/http/server.js";
-import { createHealthEndpoints } from "../../src/server/health-endpoints.js";
+import { createHealthEndpoints } from "../../src/server/readiness.js";
 import { jsonOf, rawRequest } from "./raw-request.js";
 import { bodyReplyOf, createTestLog, routeOf, startTestServer } from "./start-test-server.js";
 

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import t from "tap";
 import type { Config } from "../../src/config/config.js";
 import { resolveConfig } from "../../src/config/resolve-config.js";
-import { separateFolders } from "../../src/server/separate-folders.js";
+import { separateFolders } from "../../src/server/open-app.js";
 
 function resolve(argv: readonly string[], cwd: string): Config {
   return resolveConfig({ argv, env: {}, cwd });

@@ -4,7 +4,7 @@ import { optionConfig } from "../../src/config/option-config.js";
 import { defaultValues } from "../../src/config/options.js";
 import { createHistogram } from "../../src/observe/histogram.js";
 import { processMetrics, renderMetrics } from "../../src/observe/metrics.js";
-import { type MetricSources, serverMetrics } from "../../src/server/server-metrics.js";
+import { type MetricSources, serverMetrics } from "../../src/server/metrics.js";
 import { rawRequest } from "../http/raw-request.js";
 import { bodyReplyOf, routeOf, startTestServer } from "../http/start-test-server.js";
 import { parseMetrics } from "../observe/parse-metrics.js";

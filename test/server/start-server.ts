@@ -1,8 +1,8 @@
 import type { Test } from "tap";
 import { optionConfig } from "../../src/config/option-config.js";
 import { defaultValues } from "../../src/config/options.js";
+import type { ServerConfig } from "../../src/server/open-app.js";
 import { openServer, type ServerHandle, type ServerParts } from "../../src/server/server.js";
-import type { ServerConfig } from "../../src/server/server-config.js";
 import { createTestLog, type LogLine } from "../http/start-test-server.js";
 
 export interface RunningServer {

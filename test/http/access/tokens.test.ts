@@ -3,7 +3,7 @@ import { join } from "node:path";
 import t from "tap";
 import { privateCacheControl } from "../../../src/http/access/access-rules.js";
 import { createTokens, readTokenFile } from "../../../src/http/access/tokens.js";
-import { createHealthEndpoints } from "../../../src/server/health-endpoints.js";
+import { createHealthEndpoints } from "../../../src/server/readiness.js";
 import { makeDirectory } from "../../open/write-store.js";
 import { jsonOf, rawRequest } from "../raw-request.js";
 import { bodyReplyOf, routeOf, startTestServer } from "../start-test-server.js";

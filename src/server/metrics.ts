@@ -2,15 +2,188 @@ import type { ChunkCacheStats } from "../cache/chunk-cache.js";
 import type { ChunkServiceStats } from "../chunk/chunk-service.js";
 import type { LimitsConfig } from "../config/config.js";
 import type { ProviderStats } from "../dataset/providers/provider-handle.js";
+import { METHOD_LABELS, type RouteCounts } from "../http/request-counts.js";
 import type { HttpServer } from "../http/server.js";
 import { logStats } from "../observe/log.js";
 import { counter, gauge, histogram, type MetricFamily } from "../observe/metric-family.js";
 import { packageVersions } from "../observe/versions.js";
 import { type EncodePoolStats, IDLE_POOL_STATS } from "../pool/pool-stats.js";
 import { sourceReadSeconds } from "../stores/files/direct-reads.js";
-import { httpMetrics } from "./http-metrics.js";
-import { providerMetrics } from "./provider-metrics.js";
-import { storeMetrics } from "./store-metrics.js";
+import { allStoreStats } from "../stores/store-stats.js";
+
+type MeasuredHttp = Pick<HttpServer, "stats" | "metrics">;
+
+/** Returns the current metrics of requests, connections and their limits. */
+function httpMetrics(http: MeasuredHttp, limits: LimitsConfig): MetricFamily[] {
+  return [...aboutRequests(http), ...aboutLoad(http, limits)];
+}
+
+function aboutRequests(http: MeasuredHttp): MetricFamily[] {
+  const { counts, overdue } = http.metrics;
+  const routes = [...counts.all()];
+  const asked = routes.filter(({ whole }) => whole.counts.some((count) => count > 0));
+  return [
+    counter(
+      "zpublish_http_requests_total",
+      "Requests answered, by route template; status 499: the client went away before the answer began.",
+      asked.flatMap(requestsOf),
+    ),
+    histogram(
+      "zpublish_http_request_duration_seconds",
+      "From a request to the end of its answer, as far as the system has taken it.",
+      asked.map(({ route, whole }) => [{ route }, whole]),
+    ),
+    histogram(
+      "zpublish_http_time_to_first_byte_seconds",
+      "From a request to the beginning of its answer.",
+      asked.map(({ route, firstByte }) => [{ route }, firstByte]),
+    ),
+    counter(
+      "zpublish_http_response_bytes_total",
+      "Bytes of bodies that were sent whole, headers left out.",
+      asked.map(({ route, bytes }) => [{ route }, bytes]),
+    ),
+    counter(
+      "zpublish_http_responses_broken_off_total",
+      "Answers that had begun and were not sent whole: the client went away, stalled, or the body could not be read on.",
+      asked.map(({ route, brokenOff }) => [{ route }, brokenOff]),
+    ),
+    counter(
+      "zpublish_http_requests_timed_out_total",
+      "Requests answered 503 because their answer did not begin in time.",
+      overdue.count,
+    ),
+  ];
+}
+
+function requestsOf({ route, requests, ok }: RouteCounts): (readonly [Record<string, string>, number])[] {
+  const found = METHOD_LABELS.flatMap((method) =>
+    Array.from(
+      requests[method],
+      ([status, count]) => [{ route, method, status: status.slice(0, 3) }, count] as const,
+    ),
+  );
+  return ok === 0 ? found : [[{ route, method: "GET", status: "200" }, ok], ...found];
+}
+
+function aboutLoad({ stats, metrics }: MeasuredHttp, limits: LimitsConfig): MetricFamily[] {
+  return [
+    gauge("zpublish_connections", "Connections that are open.", stats.connections),
+    gauge("zpublish_max_connections", "Bound of zpublish_connections.", stats.maxConnections),
+    counter(
+      "zpublish_connections_refused_total",
+      "Connections closed at once because as many were open as may be.",
+      stats.connectionsRefused,
+    ),
+    counter(
+      "zpublish_http_clients_dropped_total",
+      "Clients dropped in the middle of a body: stalled, or slow while others waited for the memory.",
+      stats.clientsDropped,
+    ),
+    gauge("zpublish_http_requests_in_flight", "Requests being answered.", stats.requestsInFlight),
+    gauge(
+      "zpublish_http_max_requests_in_flight",
+      "Bound of zpublish_http_requests_in_flight, by the priority of requests rejected beyond it.",
+      [
+        [{ priority: "page" }, Math.min(limits.maxPages, limits.maxRequests)],
+        [{ priority: "chunk" }, limits.maxRequests],
+      ],
+    ),
+    counter(
+      "zpublish_shed_requests_total",
+      "Requests rejected with 503 at a bound; pages and metadata are shed before chunks.",
+      [
+        [{ priority: "page" }, metrics.rejections.counts.page],
+        [{ priority: "chunk" }, metrics.rejections.counts.chunk],
+      ],
+    ),
+    gauge(
+      "zpublish_http_response_bytes_in_flight",
+      "Bytes of bodies being made, or not taken yet by clients.",
+      stats.bodyBytesInFlight,
+    ),
+    gauge(
+      "zpublish_http_max_response_bytes_in_flight",
+      "Bound of zpublish_http_response_bytes_in_flight; beyond it chunks wait.",
+      limits.maxResponseBytes,
+    ),
+    gauge("zpublish_http_waiting_chunks", "Chunk requests that wait for that room.", stats.waiting),
+  ];
+}
+
+/** Returns the metrics of collections and of plugins that publish datasets; none if there are none. */
+function providerMetrics(providers: readonly ProviderStats[]): MetricFamily[] {
+  if (providers.length === 0) return [];
+  const each = (value: (stats: ProviderStats) => number) =>
+    [...byName(providers)].map(
+      ([provider, all]) => [{ provider }, all.reduce((sum, stats) => sum + value(stats), 0)] as const,
+    );
+  return [
+    gauge(
+      "zpublish_provider_datasets",
+      "Datasets of a collection or plugin, as it listed them last.",
+      each(({ known }) => known),
+    ),
+    gauge(
+      "zpublish_provider_open_datasets",
+      "Of those, datasets that are open.",
+      each(({ open }) => open),
+    ),
+    gauge(
+      "zpublish_provider_failed_datasets",
+      "Of those, datasets that could not be opened when they were last asked for.",
+      each(({ failed }) => failed),
+    ),
+    gauge(
+      "zpublish_provider_list_seconds",
+      "Time that the last list took.",
+      each(({ listSeconds }) => listSeconds),
+    ),
+    counter(
+      "zpublish_provider_failed_lists_total",
+      "Lists that failed. The datasets of the list before are still served after one.",
+      each(({ failedLists }) => failedLists),
+    ),
+  ];
+}
+
+/** Groups providers by their names: two samples of one metric with the same labels would be refused. */
+function byName(providers: readonly ProviderStats[]): ReadonlyMap<string, readonly ProviderStats[]> {
+  const groups = new Map<string, ProviderStats[]>();
+  for (const stats of providers) groups.set(stats.name, [...(groups.get(stats.name) ?? []), stats]);
+  return groups;
+}
+
+/** Returns the metrics of remote stores; none if no dataset lies in one. */
+function storeMetrics(): MetricFamily[] {
+  const stores = [...allStoreStats()].map(([store, stats]) => ({ labels: { store }, stats }));
+  if (stores.length === 0) return [];
+  return [
+    counter(
+      "zpublish_store_requests_total",
+      "Requests to remote stores, by status of the answer; failed if there was no whole answer.",
+      stores.flatMap(({ labels, stats: { answers, failures } }) => [
+        ...[...answers].map(([status, count]) => [{ ...labels, status: String(status) }, count] as const),
+        [{ ...labels, status: "failed" }, failures] as const,
+      ]),
+    ),
+    counter(
+      "zpublish_store_retries_total",
+      "Requests to remote stores that were sent again after a failure.",
+      stores.map(({ labels, stats }) => [labels, stats.retries]),
+    ),
+    counter(
+      "zpublish_store_received_bytes_total",
+      "Bytes that remote stores sent.",
+      stores.map(({ labels, stats }) => [labels, stats.bytes]),
+    ),
+    histogram(
+      "zpublish_store_request_seconds",
+      "Requests to remote stores, from sending to the end of the answer.",
+      stores.map(({ labels, stats }) => [labels, stats.seconds]),
+    ),
+  ];
+}
 
 /** The parts of a server that are measured. Parts that have not started have counted nothing. */
 export interface MetricSources {
@@ -25,13 +198,13 @@ export interface MetricSources {
 }
 
 /** State and content of a cache. */
-export interface CacheState {
+interface CacheState {
   readonly isOff?: boolean;
   readonly entries?: number;
 }
 
 /** Counts about the datasets of a server. */
-export interface DatasetStats {
+interface DatasetStats {
   readonly datasets: number;
   /** Datasets that have been read. */
   readonly open: number;

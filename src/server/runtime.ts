@@ -8,7 +8,12 @@ import type { LimitsConfig } from "../config/config.js";
 import { createHttpServer, type HttpServer, type RequestLimits } from "../http/server.js";
 import type { Log } from "../observe/log.js";
 import type { MetricFamily } from "../observe/metric-family.js";
-import { METRICS_CONTENT_TYPE, processMetrics, renderMetrics } from "../observe/metrics.js";
+import {
+  METRICS_CONTENT_TYPE,
+  type ProcessMetrics,
+  processMetrics,
+  renderMetrics,
+} from "../observe/metrics.js";
 import { packageVersion } from "../observe/package-version.js";
 import { createPreviewService } from "../pages/preview/create-preview-service.js";
 import type { PreviewService } from "../pages/preview/preview.js";
@@ -16,12 +21,9 @@ import { createEncodePool, type EncodePool } from "../pool/encode-pool.js";
 import type { EncodePoolStats } from "../pool/pool-stats.js";
 import { defaultMemoryBudget } from "../pool/task-memory.js";
 import { setSourceTimeout } from "../stores/files/file-calls.js";
-import { createHealthEndpoints } from "./health-endpoints.js";
-import type { App } from "./open-app.js";
-import { createReadiness, type Readiness } from "./readiness.js";
-import type { ServerConfig } from "./server-config.js";
-import { type MetricSources, serverMetrics } from "./server-metrics.js";
-import type { SupervisorLink } from "./supervisor-link.js";
+import { type MetricSources, serverMetrics } from "./metrics.js";
+import type { App, ServerConfig } from "./open-app.js";
+import { createHealthEndpoints, createReadiness, type Readiness } from "./readiness.js";
 
 /** The parts that live as long as a server: listeners, pool, cache, metrics, readiness. */
 export interface Runtime {
@@ -219,4 +221,13 @@ function once<T extends object>(make: () => T): { (): T; readonly made: T | unde
 function stateOf({ isOff, isWriteFailing }: ChunkCacheStats): string {
   if (isOff) return "off";
   return isWriteFailing ? "not writing" : "ok";
+}
+
+/** Link of a server process to its supervisor, with `--processes`. */
+export interface SupervisorLink {
+  /** Number of this process, from 1 to `processes`. The first logs what all of them find out about datasets. */
+  readonly process: number;
+  readonly processes: number;
+  /** Collects the metrics of all processes, this one included. Never rejects. */
+  readonly allMetrics: () => Promise<readonly ProcessMetrics[]>;
 }
