@@ -4,7 +4,7 @@ import { exitOnUncaught } from "../observe/exit-on-uncaught.js";
 import { createLog, type Log } from "../observe/log.js";
 import type { ProcessMetrics } from "../observe/metrics.js";
 import { openServer, type PreparedReload, type ServerHandle } from "../server/server.js";
-import type { FromProcess, ProcessAnswer, ProcessCall, ProcessReply, ToProcess } from "./process-message.js";
+import type { FromProcess, ProcessAnswer, ProcessCall, ProcessReply, ToProcess } from "./server-process.js";
 
 /**
  * The program of a server process: a whole server that shares its port with others and obeys the supervisor. A terminal

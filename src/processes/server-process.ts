@@ -2,12 +2,53 @@ import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Config } from "../config/config.js";
 import type { OpenProgress } from "../dataset/dataset-registry.js";
-import { errorFromData, ZpublishError } from "../errors.js";
+import { type ErrorData, errorFromData, ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import type { MetricFamily } from "../observe/metric-family.js";
 import type { ProcessMetrics } from "../observe/metrics.js";
-import type { FromProcess, ProcessAnswer, ProcessCall, ToProcess } from "./process-message.js";
-import { startWatchdog, type WatchdogOptions } from "./watchdog.js";
+
+/** Settings of a watchdog. */
+interface WatchdogOptions {
+  /** Resolves when the process has answered. */
+  readonly ping: () => Promise<void>;
+  /** Called once. */
+  readonly onHang: () => void;
+  /** Between pings. Default one second. */
+  readonly everyMs?: number;
+  /** Pings without an answer after which a process hangs. Default 30. */
+  readonly maxMissed?: number;
+}
+
+const EVERY_MS = 1_000;
+const MAX_MISSED = 30;
+
+/**
+ * Detects that the event loop of a process hangs. It counts its own ticks and not seconds, so that a suspended machine does not make all
+ * processes look hung.
+ * @returns A function that stops it.
+ */
+function startWatchdog(options: WatchdogOptions): () => void {
+  const { ping, onHang, everyMs = EVERY_MS, maxMissed = MAX_MISSED } = options;
+  let isAsked = false;
+  let missed = 0;
+  const timer = setInterval(() => {
+    if (isAsked) {
+      if (++missed < maxMissed) return;
+      clearInterval(timer);
+      onHang();
+      return;
+    }
+    isAsked = true;
+    ping().then(
+      () => {
+        isAsked = false;
+        missed = 0;
+      },
+      () => clearInterval(timer),
+    );
+  }, everyMs).unref();
+  return () => clearInterval(timer);
+}
 
 /** One server process as the supervisor sees it. Calls are rejected when the process ends. */
 export interface ServerProcess {
@@ -204,4 +245,51 @@ export function startServerProcess(options: ServerProcessOptions): ServerProcess
     kill,
     hasEnded: () => how !== undefined,
   };
+}
+
+/** A message of the supervisor to a server process. */
+export type ToProcess =
+  | { readonly kind: "call"; readonly id: number; readonly call: ProcessCall }
+  /** The answer to `ask-metrics`. */
+  | { readonly kind: "metrics"; readonly id: number; readonly all: readonly ProcessMetrics[] };
+
+/** A message of a server process to the supervisor. */
+export type FromProcess =
+  | { readonly kind: "reply"; readonly id: number; readonly reply: ProcessReply }
+  | { readonly kind: "progress"; readonly progress: OpenProgress }
+  /** Asks for the metrics of all processes. */
+  | { readonly kind: "ask-metrics"; readonly id: number };
+
+/** A call to a server process, which replies when it is done. */
+export type ProcessCall =
+  | {
+      readonly name: "open";
+      /** With this process's share of the workers. */
+      readonly config: Config;
+      /** From 1 to `processes`. */
+      readonly process: number;
+      readonly processes: number;
+    }
+  | { readonly name: "listen"; readonly port: number }
+  | { readonly name: "refresh" }
+  /** Opens the datasets of another configuration; `use` or `discard` follows. */
+  | { readonly name: "prepare"; readonly config: Config }
+  | { readonly name: "use" }
+  | { readonly name: "discard" }
+  /** Collects its metrics. */
+  | { readonly name: "metrics" }
+  /** Replies at once, to show that the event loop runs. */
+  | { readonly name: "ping" }
+  /** Closes the server as `ServerHandle.close` does; the process ends after its reply. */
+  | { readonly name: "close" };
+
+/** The reply to a call. Errors are data, because they lose class and fields between processes. */
+export type ProcessReply =
+  | { readonly status: "done"; readonly answer: ProcessAnswer }
+  | { readonly status: "failed"; readonly error: ErrorData };
+
+/** The answer of `listen` and `metrics`; empty for other calls. */
+export interface ProcessAnswer {
+  readonly url?: string;
+  readonly families?: readonly MetricFamily[];
 }

@@ -1,21 +1,127 @@
+import { createServer, type Server } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Config } from "../config/config.js";
 import type { OptionKey } from "../config/options.js";
 import { ZpublishError } from "../errors.js";
 import { createOneAtATime } from "../event-loop/one-at-a-time.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
+import { listenFailure, probeAddress } from "../http/listening/listener.js";
 import { counter, gauge, type MetricFamily } from "../observe/metric-family.js";
 import { keepRestartOnlyOptions } from "../server/restart-only-options.js";
 import type { RunningServer, ServerParts } from "../server/server.js";
-import { claimPort } from "./claim-port.js";
-import { reloadProcesses } from "./reload-processes.js";
-import { createRestartPolicy, type RestartPolicy, retryDelayMs } from "./restart-policy.js";
 import {
   collectMetrics,
   type ServerProcess,
   type ServerProcessOptions,
   startServerProcess,
 } from "./server-process.js";
+
+/** A port that only the processes of this server share. */
+export interface PortClaim {
+  readonly port: number;
+  /** Lets another server claim it once no process listens on it. */
+  release(): void;
+}
+
+/**
+ * Checks that a port is free, before processes listen on it with SO_REUSEPORT and would share it with any program. Two servers that
+ * start in one instant would both find it free. So it first binds a name, an abstract socket of Linux, which the system removes with
+ * the process.
+ * @param port 0 picks a free one, which another program may still take before this server listens on it.
+ * @throws ZpublishError `invalid-config` if the address is not available, as `HttpServer.listen` throws it.
+ */
+export async function claimPort(host: string, port: number): Promise<PortClaim> {
+  // uWebSockets.js does not share a port that it was not given by its number.
+  const claimed = port === 0 ? await probeAddress(host, 0) : port;
+  const holder = await hold(`\0zpublish/${host}/${claimed}`);
+  if (holder === "taken") throw listenFailure(host, claimed, { code: "EADDRINUSE" });
+  try {
+    if (port !== 0) await probeAddress(host, port);
+  } catch (error) {
+    holder?.close();
+    throw error;
+  }
+  return { port: claimed, release: () => void holder?.close() };
+}
+
+/** Binds the name. Undefined if the system has no such sockets: then only the port is checked. */
+function hold(name: string): Promise<Server | "taken" | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer((socket) => socket.destroy());
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      resolve(error.code === "EADDRINUSE" ? "taken" : undefined);
+    });
+    server.listen({ path: name }, () => resolve(server.unref()));
+  });
+}
+
+/** The part of a server process that a reload needs. */
+export type ReloadableProcess = Pick<ServerProcess, "prepare" | "use" | "discard" | "hasEnded">;
+
+/**
+ * Applies another configuration to all processes, or to none. A process that ends meanwhile is passed over: its replacement starts
+ * with the newest configuration.
+ * @throws ZpublishError The reason of the first process that refused it.
+ */
+export async function reloadProcesses(
+  processes: readonly ReloadableProcess[],
+  config: Config,
+): Promise<void> {
+  // One alone first, as at start, so that a problem is logged once.
+  for (const some of [processes.slice(0, 1), processes.slice(1)]) {
+    const prepared = await Promise.allSettled(some.map((one) => one.prepare(config)));
+    const index = prepared.findIndex(
+      (outcome, at) => outcome.status === "rejected" && !some[at]?.hasEnded() && !isLeaving(outcome.reason),
+    );
+    if (index < 0) continue;
+    await Promise.allSettled(processes.map((one) => one.discard()));
+    throw (prepared[index] as PromiseRejectedResult).reason;
+  }
+  await Promise.allSettled(processes.map((one) => one.use()));
+}
+
+function isLeaving(reason: unknown): boolean {
+  return reason instanceof ZpublishError && reason.code === "draining";
+}
+
+/** Pauses before a process that ended is started again. */
+export interface RestartPolicy {
+  /**
+   * Counts an end and returns the pause before the next start: 0 at first, then longer each time.
+   * @throws Error If there were too many ends within a minute.
+   */
+  delayMs(): number;
+}
+
+const PERIOD_MS = 60_000;
+const MAX_PER_PERIOD = 10;
+
+/**
+ * Creates the policy of one process. Each has its own, so that a fault that ends all of them once does not end the program.
+ * @param now Milliseconds of a monotonic clock; another one only in tests.
+ */
+export function createRestartPolicy(now: () => number = () => performance.now()): RestartPolicy {
+  const ends: number[] = [];
+  return {
+    delayMs() {
+      const time = now();
+      while (ends.length > 0 && time - (ends[0] as number) > PERIOD_MS) ends.shift();
+      ends.push(time);
+      if (ends.length > MAX_PER_PERIOD) {
+        throw new Error(`a server process has ended ${ends.length} times within ${PERIOD_MS / 1000} seconds`);
+      }
+      return ends.length === 1 ? 0 : retryDelayMs(ends.length - 1);
+    },
+  };
+}
+
+const FIRST_DELAY_MS = 100;
+const MAX_DELAY_MS = 5_000;
+
+/** Returns the pause before the next attempt. @param failures Failures in a row, from 1. */
+export function retryDelayMs(failures: number): number {
+  return Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (failures - 1));
+}
 
 const FREE_PORT_ATTEMPTS = 5;
 /** Attempts to replace a process while none serves: 16 seconds plus the time to start. */

@@ -4,8 +4,11 @@ import { pino } from "pino";
 import t from "tap";
 import { resolveConfig } from "../../src/config/resolve-config.js";
 import { ZpublishError } from "../../src/errors.js";
-import { type ReloadableProcess, reloadProcesses } from "../../src/processes/reload-processes.js";
-import { startProcesses } from "../../src/processes/start-processes.js";
+import {
+  type ReloadableProcess,
+  reloadProcesses,
+  startProcesses,
+} from "../../src/processes/start-processes.js";
 import { makeDirectory } from "../open/write-store.js";
 import { startReloadable, writeArray } from "../reload/start-reloadable.js";
 import { childrenOf, until } from "./process-table.js";

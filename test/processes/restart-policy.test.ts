@@ -1,5 +1,5 @@
 import t from "tap";
-import { createRestartPolicy } from "../../src/processes/restart-policy.js";
+import { createRestartPolicy } from "../../src/processes/start-processes.js";
 
 t.test("the first end is followed by a start at once, further ones later and later", async (t) => {
   const policy = createRestartPolicy(() => 0);
