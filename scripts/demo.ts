@@ -1,4 +1,4 @@
-import { EXIT_CODES, exitCodeOf, reportError } from "../src/cli/report-error.js";
+import { EXIT_CODES, exitCodeOf, reportError } from "../src/cli/output.js";
 import { runServe } from "../src/cli/serve.js";
 import { resolveConfig } from "../src/config/resolve-config.js";
 import { defaultDemoDirectory, makeDemoData } from "./demo-data.js";

@@ -1,14 +1,121 @@
+import { basename } from "node:path";
+import { formatByteSize } from "../config/byte-size.js";
+import type { CollectionConfig, Config, DatasetConfig } from "../config/config.js";
 import { DEFAULT_OVERVIEWS } from "../config/dataset-schema.js";
+import { resolveArguments } from "../config/resolve-config.js";
+import { createCollectionProvider } from "../dataset/collection/collection-provider.js";
 import { createSnapshot } from "../dataset/create-snapshot.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import type { DatasetProvider } from "../dataset/dataset-provider.js";
 import { describeLevels } from "../dataset/overviews/describe-levels.js";
-import type { JsonObject } from "../json/json-value.js";
+import { openJoin } from "../join/open-join.js";
+import type { JsonObject, JsonValue } from "../json/json-value.js";
+import { stringifyJson } from "../json/stringify-json.js";
 import { elementCount } from "../model/chunk-grid.js";
+import { openSource } from "../open/open-source.js";
+import { separateFolders } from "../server/open-app.js";
 import { allStoreStats } from "../stores/store-stats.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
+import { type ChunkPiece, type PartChunks, PIECED } from "../zarr/part-chunks.js";
+import type { StoredArray } from "../zarr/stored-array.js";
 import type { Refusal, StoredJoin, StoredTree } from "../zarr/stored-tree.js";
-import { formatCodec, formatShape } from "./format-text.js";
-import { type InspectedPieces, inspectPieces } from "./inspect-join.js";
+import { createProgressReporter } from "./open-progress.js";
+import { countOf, formatCodec, formatShape, printable } from "./output.js";
+
+/** Chunks of an array of a joined dataset. */
+export interface InspectedPieces {
+  /** Chunks that are served as a file has them. */
+  readonly passed: number;
+  /** Chunks that are put together from chunks of files. */
+  readonly joined: number;
+  /** Why chunks are put together, from the first of them. Empty if none is. */
+  readonly reasons: readonly string[];
+}
+
+/** Chunks put together of which the reason is found: it opens their files. */
+const MAX_SAMPLES = 4;
+
+/**
+ * Counts the chunks of the arrays of a joined dataset, by path. Arrays that are no parts of files one behind the other are left out.
+ * @throws ZpublishError `source-unreadable`, naming the file
+ */
+export async function inspectPieces({ groups }: StoredTree): Promise<ReadonlyMap<string, InspectedPieces>> {
+  const found = new Map<string, InspectedPieces>();
+  for (const array of groups.flatMap(({ arrays }) => arrays)) {
+    // Those of one part have no such axis.
+    if (array.chunks.kind === "parts" && array.chunks.axis >= 0)
+      found.set(array.path, await piecesOfArray(array, array.chunks));
+  }
+  return found;
+}
+
+async function piecesOfArray(array: StoredArray, { axis, openReader }: PartChunks): Promise<InspectedPieces> {
+  const reader = openReader();
+  const gridShape = array.shape.map((length, index) =>
+    Math.ceil(length / (array.chunkShape[index] as number)),
+  );
+  const length = gridShape[axis] as number;
+  // A chunk is passed through or not with all others of the same steps.
+  const coordsOf = (index: number) => gridShape.map((_, each) => (each === axis ? index : 0));
+  const joined: number[] = [];
+  for (let index = 0; index < length; index++) {
+    if (reader.variantOf(coordsOf(index)) === PIECED) joined.push(index);
+  }
+  const across = elementCount(gridShape.filter((_, each) => each !== axis));
+  const samples = await Promise.all(
+    joined.slice(0, MAX_SAMPLES).map((index) => reader.piecesOf(coordsOf(index))),
+  );
+  return {
+    passed: (length - joined.length) * across,
+    joined: joined.length * across,
+    reasons: reasonsOf(array, axis, samples.flat(), joined.length < length),
+  };
+}
+
+/** @param isPassed Whether other chunks of the array are passed through: then these have its chunk length and codecs. */
+function reasonsOf(
+  array: StoredArray,
+  axis: number,
+  pieces: readonly ChunkPiece[],
+  isPassed: boolean,
+): string[] {
+  if (pieces.length === 0) return [];
+  const own = isPassed ? [array] : [];
+  const layouts = pieces.map(({ layout }) => layout);
+  const reasons: string[] = [];
+  const differ = (what: string, texts: readonly string[]): void => {
+    const distinct = [...new Set(texts)];
+    if (distinct.length > 1) reasons.push(`${what} differ: ${listOf(distinct)}`);
+  };
+  const shapes = [...own, ...layouts].map(({ chunkShape }) => chunkShape);
+  const across = shapes.map((shape) => shape.filter((_, each) => each !== axis).join());
+  if (new Set(across).size > 1) differ("chunk shapes", shapes.map(formatShape));
+  else
+    differ(
+      "chunk lengths",
+      shapes.map((shape) => String(shape[axis])),
+    );
+  const codecs = layouts.map(({ decode }) => decode.map(({ codec }) => formatCodec(codec)).toReversed());
+  differ(
+    "codecs",
+    [...own.map((each) => each.codecs.map(formatCodec)), ...codecs].map((each) => each.join(" → ") || "none"),
+  );
+  differ(
+    "orders of axes",
+    [...own, ...layouts].map(({ axisOrder }) => formatShape(axisOrder)),
+  );
+  if (layouts.some(({ conversion }) => conversion !== undefined)) reasons.push("values are converted");
+  return reasons.length > 0 ? reasons : ["files begin or end within chunks"];
+}
+
+const MAX_LISTED = 3;
+
+function listOf(texts: readonly string[]): string {
+  const shown = texts.slice(0, MAX_LISTED);
+  const rest = texts.length - shown.length;
+  if (rest > 0) return `${shown.join(", ")} and ${rest} more`;
+  return `${shown.slice(0, -1).join(", ")} and ${shown.at(-1)}`;
+}
 
 /** Content of a location, and how it would be served, as `inspect --json` prints it. */
 export interface Inspection {
@@ -191,4 +298,248 @@ function transcodingReason({ kind, stored, served, decode, encode }: ServedArray
   const to = encode.map(({ codec }) => formatCodec(codec)).join(", ") || "no codec";
   if (from !== to || reasons.length === 0) reasons.push(`${from} becomes ${to}`);
   return `${kind}: ${reasons.join("; ")}`;
+}
+
+const HEAD = ["variable", "type", "dimensions", "chunks", "codecs", "size", "served"] as const;
+
+/** Writes an inspection as aligned text, one line per variable. */
+export function formatInspection(inspection: Inspection): string {
+  const { location, format, join, groups, refused, warnings, overviews, stores = [] } = inspection;
+  const rows = groups.map(({ variables }) => variables.map(formatVariable));
+  const widths = columnWidths([HEAD, ...rows.flat()]);
+  const lines = [format === null ? printable(location) : printable(`${location}: ${format}`), ""];
+  if (join !== null) lines.push(...formatJoin(join), "");
+  groups.forEach((group, index) => {
+    lines.push(...formatGroup(group, rows[index] as readonly (readonly string[])[], widths), "");
+  });
+  for (const { path, reason } of refused) lines.push(`refused: ${printable(path)}: ${printable(reason)}`);
+  for (const warning of warnings) lines.push(`warning: ${printable(warning)}`);
+  if (refused.length + warnings.length > 0) lines.push("");
+  lines.push(summaryOf(groups, refused.length));
+  if (overviews.length > 1) lines.push(overviewsOf(overviews));
+  for (const { store, requests, retries, receivedBytes, seconds } of stores)
+    lines.push(
+      `${printable(store)}: ${countOf(requests, "request")}, ${retries} of them again, ${formatByteSize(receivedBytes)}, ${seconds} s`,
+    );
+  return `${lines.join("\n")}\n`;
+}
+
+function formatGroup(
+  { path, attrs }: InspectedGroup,
+  rows: readonly (readonly string[])[],
+  widths: readonly number[],
+): string[] {
+  const attributes = Object.keys(attrs).length;
+  const title = attributes === 0 ? path : `${path}  (${countOf(attributes, "attribute")})`;
+  const table = rows.length === 0 ? [] : [HEAD, ...rows];
+  return [printable(title), ...table.map((row) => `  ${alignRow(row, widths)}`)];
+}
+
+/** Files that are shown at the beginning and at the end. */
+const SHOWN_PARTS = 4;
+
+/** Lists which file gives which steps: the first ones and the last ones. */
+function formatJoin({ kind, dimension, parts }: StoredJoin): string[] {
+  const steps = parts.reduce((sum, { length }) => sum + length, 0);
+  const how = kind === "concat" ? "one behind the other along" : "one step each along";
+  const rest = parts.length - 2 * SHOWN_PARTS;
+  const rows = parts.map(({ name, start, length }) => [stepsOf(start, length), name] as const);
+  const isCut = rest > 1;
+  const shown = isCut ? [...rows.slice(0, SHOWN_PARTS), ...rows.slice(-SHOWN_PARTS)] : rows;
+  const width = Math.max("steps".length, ...shown.map(([text]) => text.length));
+  const lines = [["steps", "file"] as const, ...shown].map(([text, name]) =>
+    printable(`  ${text.padEnd(width)}  ${name}`),
+  );
+  if (isCut) lines.splice(1 + SHOWN_PARTS, 0, `  … ${rest} more`);
+  const files = new Set(parts.map(({ name }) => name)).size;
+  return [printable(`${countOf(files, "file")} ${how} ${dimension}, ${countOf(steps, "step")}`), ...lines];
+}
+
+/** Writes the steps that a file gives: `0–30`, `5`, or `none` if others give all of its steps. */
+function stepsOf(start: number, length: number): string {
+  if (length === 0) return "none";
+  return length === 1 ? String(start) : `${start}–${start + length - 1}`;
+}
+
+function formatVariable(variable: InspectedVariable): readonly string[] {
+  const { name, dtype, dims, shape, storedChunks, shards, codecs, byteLength, served, reason, way, zarr3 } =
+    variable;
+  const remarks = [reason, way].filter((remark) => remark !== null);
+  return [
+    name,
+    dtype,
+    `(${dims.map((dim, axis) => `${dim}: ${shape[axis]}`).join(", ")})`,
+    shards === null
+      ? formatShape(storedChunks)
+      : `${formatShape(storedChunks)} in shards ${formatShape(shards)}`,
+    codecs.map(formatCodec).join(" → ") || "none",
+    byteLength === null ? "unknown" : formatByteSize(byteLength),
+    `${remarks.length === 0 ? served : `${served} (${remarks.join("; ")})`}${IN_V3[zarr3 ?? "none"]}`,
+  ].map(printable);
+}
+
+/** Remarks about Zarr v3. */
+const IN_V3 = { chunks: "", files: "; in v3 as stored", none: "; not in v3" } as const;
+
+function summaryOf(groups: readonly InspectedGroup[], refused: number): string {
+  const variables = groups.flatMap((group) => group.variables);
+  const passthrough = variables.filter(({ served }) => served === "passthrough").length;
+  const byteLength = variables.reduce((sum, variable) => sum + (variable.byteLength ?? 0), 0);
+  return [
+    `${countOf(groups.length, "group")}, ${countOf(variables.length, "variable")}, ${formatByteSize(byteLength)}:`,
+    `${passthrough} passthrough, ${variables.length - passthrough} transcoded, ${refused} refused`,
+  ].join(" ");
+}
+
+/** Lists the levels that overviews would have: `0/t2m (721, 1440) 4 MiB → 1/t2m (361, 720) 1 MiB`. */
+function overviewsOf(levels: readonly InspectedLevel[]): string {
+  const texts = levels.map(
+    ({ path, shape, byteLength }) => `${path} ${formatShape(shape)} ${formatByteSize(byteLength)}`,
+  );
+  return printable(`overviews, if they are asked for: ${texts.join(" → ")}`);
+}
+
+function columnWidths(rows: readonly (readonly string[])[]): number[] {
+  return HEAD.map((_, column) => Math.max(...rows.map((row) => (row[column] as string).length)));
+}
+
+function alignRow(row: readonly string[], widths: readonly number[]): string {
+  return row
+    .map((cell, column) => cell.padEnd(widths[column] as number))
+    .join("  ")
+    .trimEnd();
+}
+
+/** Contents of a folder of datasets, as `inspect --json` prints it. */
+export interface CollectionInspection {
+  readonly location: string;
+  /** Sorted by id. None of them was opened. */
+  readonly datasets: readonly { readonly id: string; readonly location: string }[];
+  /** Files and folders that cannot be published, with the reason. */
+  readonly problems: readonly { readonly name: string; readonly reason: string }[];
+  /** Time of the list. */
+  readonly seconds: number;
+}
+
+/** Datasets, and problems, that are shown at the beginning and at the end. */
+const SHOWN = 10;
+
+/**
+ * Lists the datasets of a collection, and opens none.
+ * @param looks Number of lists. Local files that were just written count when they are the same in two.
+ * @throws ZpublishError `source-unreadable` if it cannot be listed.
+ */
+export async function inspectCollection(
+  location: string,
+  provider: DatasetProvider,
+  looks = 1,
+): Promise<CollectionInspection> {
+  const { signal } = new AbortController();
+  const beganMs = performance.now();
+  let ids = await provider.list(signal);
+  const seconds = Math.round(performance.now() - beganMs) / 1_000;
+  for (let look = 1; look < looks; look++) ids = await provider.list(signal);
+  const datasets: { id: string; location: string }[] = [];
+  for (const id of [...ids].sort()) {
+    const dataset = await provider.open(id);
+    if (dataset !== undefined) datasets.push({ id: `${provider.prefix}${id}`, location: dataset.location });
+  }
+  return { location, datasets, problems: provider.problems?.() ?? [], seconds };
+}
+
+/** Writes what a folder has as text: the first and the last datasets and problems. */
+export function formatCollection({ location, datasets, problems, seconds }: CollectionInspection): string {
+  const width = Math.max("id".length, ...bounded(datasets).map(({ id }) => printable(id).length));
+  const rows = bounded(datasets).map(
+    ({ id, location }) => `  ${printable(id).padEnd(width)}  ${printable(location)}`,
+  );
+  const lines = problems.map(({ name, reason }) => `  ${printable(name)}: ${printable(reason)}`);
+  return [
+    `${printable(location)}: ${countOf(datasets.length, "dataset")}, listed in ${seconds} s`,
+    ...(rows.length === 0
+      ? []
+      : ["", `  ${"id".padEnd(width)}  location`, ...withRest(rows, datasets.length)]),
+    ...(lines.length === 0
+      ? []
+      : ["", `${countOf(problems.length, "problem")}:`, ...withRest(bounded(lines), lines.length)]),
+    "",
+  ].join("\n");
+}
+
+/** Returns the first and the last items of many. */
+function bounded<T>(items: readonly T[]): readonly T[] {
+  return items.length <= 2 * SHOWN + 1 ? items : [...items.slice(0, SHOWN), ...items.slice(-SHOWN)];
+}
+
+/** Puts a line about those that are left out between the first and the last lines. */
+function withRest(lines: readonly string[], total: number): string[] {
+  const rest = total - lines.length;
+  if (rest === 0) return [...lines];
+  return [...lines.slice(0, SHOWN), `  … ${rest} more`, ...lines.slice(SHOWN)];
+}
+
+/** Options of `inspect`. */
+export interface InspectOptions {
+  readonly json: boolean;
+  /** Dimension along which the files of the location are one dataset, as in `serve`. */
+  readonly concat?: string;
+  /** New dimension along which they are. */
+  readonly stack?: string;
+}
+
+/**
+ * Prints the content of a location on standard output, as text or as JSON: of a dataset, of files that are joined, or of a folder.
+ * @throws ZpublishError `invalid-config`; `invalid-metadata` or `source-unreadable` if the location cannot be opened.
+ */
+export async function runInspect(location: string, options: InspectOptions): Promise<void> {
+  const { datasets, collections } = await separateFolders(resolveLocation(location, options));
+  for (const dataset of datasets) await printDataset(location, dataset, options);
+  for (const collection of collections) await printCollection(location, collection, options);
+}
+
+/** Resolves a location as `serve` does, without its variables. */
+function resolveLocation(location: string, { concat, stack }: InspectOptions): Config {
+  const said = { locations: [location], config: undefined, concat, stack, plugins: [], values: {} };
+  return resolveArguments(said, { env: {}, cwd: process.cwd() });
+}
+
+/** @param said Location as the operator wrote it. */
+async function printDataset(
+  said: string,
+  { location, join }: DatasetConfig,
+  { json }: InspectOptions,
+): Promise<void> {
+  const source = join === undefined ? await openSource(location) : await openJoin(location, join);
+  const progress = createProgressReporter(process.stderr, { info: () => {} });
+  try {
+    const tree = await source.readTree((arrays) =>
+      progress.update({ opened: 0, total: 1, id: basename(location), arrays }),
+    );
+    progress.finish();
+    const inspection = { ...(await inspectTree(said, tree)), stores: inspectStores() };
+    print(json ? inspection : formatInspection(inspection));
+  } finally {
+    progress.finish();
+    await source.close();
+  }
+}
+
+/** @param said Location as the operator wrote it. */
+async function printCollection(
+  said: string,
+  config: CollectionConfig,
+  { json }: InspectOptions,
+): Promise<void> {
+  const provider = createCollectionProvider(config);
+  try {
+    const inspection = await inspectCollection(said, provider, config.root.startsWith("/") ? 2 : 1);
+    print(json ? inspection : formatCollection(inspection));
+  } finally {
+    await provider.close();
+  }
+}
+
+/** Writes text, or anything else as JSON. */
+function print(content: object | string): void {
+  process.stdout.write(typeof content === "string" ? content : `${stringifyJson(content as JsonValue, 2)}\n`);
 }

@@ -9,10 +9,10 @@ import {
   type ServeArguments,
 } from "../config/serve-command.js";
 import { packageVersion } from "../observe/package-version.js";
-import { EXIT_CODES, exitCodeOf, reportError } from "./report-error.js";
-import type { InspectOptions } from "./run-inspect.js";
+import type { InspectOptions } from "./inspect.js";
+import { EXIT_CODES, exitCodeOf, reportError } from "./output.js";
 import { runServe } from "./serve.js";
-import { createWarmCommand, warmRequestOf } from "./warm-command.js";
+import { createWarmCommand, warmRequestOf } from "./warm.js";
 
 /**
  * Parses the command line and runs its command. Resolves to the exit code, or to undefined if a server runs now.
@@ -71,7 +71,7 @@ function createProgram(onEnd: (exitCode: number | undefined) => void): Command {
     .option("--stack <dimension>", "the same along a new dimension, with one step per file")
     .helpOption("-h, --help", "Show this help")
     .action(async (location: string, options: Partial<InspectOptions>) => {
-      const { runInspect } = await import("./run-inspect.js");
+      const { runInspect } = await import("./inspect.js");
       await runInspect(location, { json: false, ...options });
     });
   for (const command of [serve, warm, inspect]) program.addCommand(command);

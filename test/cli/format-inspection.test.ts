@@ -1,6 +1,5 @@
 import t from "tap";
-import { formatInspection } from "../../src/cli/format-inspection.js";
-import type { InspectedVariable } from "../../src/cli/inspect.js";
+import { formatInspection, type InspectedVariable } from "../../src/cli/inspect.js";
 
 const air: InspectedVariable = {
   name: "air",

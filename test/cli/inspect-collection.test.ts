@@ -1,5 +1,5 @@
 import t from "tap";
-import { formatCollection, inspectCollection } from "../../src/cli/inspect-collection.js";
+import { formatCollection, inspectCollection } from "../../src/cli/inspect.js";
 import type { DatasetProvider } from "../../src/dataset/dataset-provider.js";
 
 function providerOf(ids: readonly string[], looks: { count: number } = { count: 0 }): DatasetProvider {

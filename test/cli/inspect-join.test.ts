@@ -1,6 +1,5 @@
 import t from "tap";
-import { inspectTree } from "../../src/cli/inspect.js";
-import { inspectPieces } from "../../src/cli/inspect-join.js";
+import { inspectPieces, inspectTree } from "../../src/cli/inspect.js";
 import { parseDataType } from "../../src/model/parse-data-type.js";
 import type { CodecStep } from "../../src/zarr/codec-step.js";
 import {

@@ -2,7 +2,7 @@
  * Runs `serve` with a fake server, which behaves as the first argument says. For tests of signals and failures that a real
  * server cannot be made to show.
  */
-import { exitCodeOf, reportError } from "../../src/cli/report-error.js";
+import { exitCodeOf, reportError } from "../../src/cli/output.js";
 import { type RunningServer, runServe, type StartServer } from "../../src/cli/serve.js";
 import { resolveConfig } from "../../src/config/resolve-config.js";
 import { ZpublishError } from "../../src/errors.js";

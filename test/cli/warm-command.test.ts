@@ -1,5 +1,5 @@
 import t from "tap";
-import { createWarmCommand, warmRequestOf } from "../../src/cli/warm-command.js";
+import { createWarmCommand, warmRequestOf } from "../../src/cli/warm.js";
 import { argumentsOf } from "../../src/config/serve-command.js";
 
 function parse(...argv: readonly string[]) {
