@@ -1,8 +1,8 @@
 import { basename } from "node:path";
-import { formatByteSize } from "../config/byte-size.js";
 import type { CollectionConfig, Config, DatasetConfig } from "../config/config.js";
 import { DEFAULT_OVERVIEWS } from "../config/dataset-schema.js";
 import { resolveArguments } from "../config/resolve-config.js";
+import { formatByteSize } from "../config/value-schemas.js";
 import { createCollectionProvider } from "../dataset/collection/collection-provider.js";
 import { createSnapshot } from "../dataset/create-snapshot.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";

@@ -1,6 +1,5 @@
 import { Command, CommanderError } from "commander";
 import type { Config } from "../config/config.js";
-import { configError } from "../config/problem.js";
 import { resolveArguments } from "../config/resolve-config.js";
 import {
   argumentsOf,
@@ -8,6 +7,7 @@ import {
   createServeCommand,
   type ServeArguments,
 } from "../config/serve-command.js";
+import { configError } from "../config/value-schemas.js";
 import { packageVersion } from "../observe/package-version.js";
 import type { InspectOptions } from "./inspect.js";
 import { EXIT_CODES, exitCodeOf, reportError } from "./output.js";

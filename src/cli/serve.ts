@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Config, DatasetConfig } from "../config/config.js";
-import { isAwkwardInUrl } from "../config/dataset-id.js";
+import { isAwkwardInUrl } from "../config/dataset-schema.js";
 import { flagOf } from "../config/options.js";
 import type { OpenProgress } from "../dataset/dataset-registry.js";
 import { messageOf, ZpublishError } from "../errors.js";

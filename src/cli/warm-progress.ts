@@ -1,4 +1,4 @@
-import { formatByteSize } from "../config/byte-size.js";
+import { formatByteSize } from "../config/value-schemas.js";
 import type { Log } from "../observe/log.js";
 import { doneOf, type WarmCounts, type WarmResult } from "../warm/warm-chunks.js";
 

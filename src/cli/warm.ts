@@ -1,11 +1,10 @@
 import { setMaxListeners } from "node:events";
 import { constants } from "node:os";
 import { Command, Option } from "commander";
-import { formatByteSize } from "../config/byte-size.js";
 import type { Config } from "../config/config.js";
 import type { OptionKey } from "../config/options.js";
-import { configError } from "../config/problem.js";
 import { addServeArguments } from "../config/serve-command.js";
+import { configError, formatByteSize } from "../config/value-schemas.js";
 import { datasetPathOf } from "../dataset/dataset-path.js";
 import type { DatasetRegistry } from "../dataset/dataset-registry.js";
 import { createRefreshScheduler } from "../dataset/refresh-scheduler.js";

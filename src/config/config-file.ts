@@ -2,17 +2,182 @@ import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
 import { messageOf } from "../errors.js";
+import { splitPattern } from "../find/split-pattern.js";
+import { normalNodePath } from "../model/node-path.js";
+import { schemeOf } from "../stores/scheme-of.js";
 import type { StoreSettings } from "../stores/store-settings.js";
 import type { CollectionConfig, DatasetConfig } from "./config.js";
-import { referencesSchema } from "./dataset-schema.js";
-import { type JsonObjectKeys, readJsonKeys } from "./json-keys.js";
-import { absoluteReferences, resolveModule } from "./locate.js";
+import {
+  checkStore,
+  collectionSchema,
+  createEncodingConfig,
+  createServedConfig,
+  datasetSchema,
+  joinConfigOf,
+  problemOfCollectionName,
+  problemOfDatasetId,
+  referencesSchema,
+} from "./dataset-schema.js";
 import { OPTION_KEYS, optionSpec } from "./options.js";
-import { configError, describeValue, formatPath, type Problem, problemsOf } from "./problem.js";
-import { type ReadContext, readCollection, readDataset } from "./read-datasets.js";
 import type { PluginChoice } from "./select-plugins.js";
-import { checkStore } from "./store-schema.js";
-import { booleanSchema, strictObject, textSchema } from "./value-schemas.js";
+import {
+  absoluteReferences,
+  booleanSchema,
+  configError,
+  describeValue,
+  formatPath,
+  type Problem,
+  problemsOf,
+  resolveLocation,
+  resolveModule,
+  resolveRoot,
+  strictObject,
+  textSchema,
+} from "./value-schemas.js";
+
+/** The keys of one object of a JSON text, in the order they are written. */
+interface JsonObjectKeys {
+  /** Place of the object: `[]` for the whole, `["datasets"]`, `["a", 0, "b"]`. */
+  readonly path: readonly (string | number)[];
+  readonly keys: readonly { readonly key: string; readonly line: number }[];
+}
+
+interface OpenContainer {
+  readonly path: readonly (string | number)[];
+  /** Null for an array. */
+  readonly keys: { key: string; line: number }[] | null;
+  /** Key or index of the next value. */
+  current: string | number;
+  expectsKey: boolean;
+}
+
+/**
+ * Lists all objects of a JSON text with their keys as written. `JSON.parse` loses the order of keys that look like
+ * integers, and keys that are there twice; a configuration's datasets need both.
+ * @param text Valid JSON: `JSON.parse` accepted it.
+ */
+export function readJsonKeys(text: string): JsonObjectKeys[] {
+  const found: JsonObjectKeys[] = [];
+  const open: OpenContainer[] = [];
+  let line = 1;
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|\n/g)) {
+    const container = open.at(-1);
+    if (token === "\n") line += 1;
+    else if (token === "{" || token === "[") {
+      const path = container === undefined ? [] : [...container.path, container.current];
+      const keys = token === "{" ? [] : null;
+      if (keys !== null) found.push({ path, keys });
+      open.push({ path, keys, current: keys === null ? 0 : "", expectsKey: keys !== null });
+    } else if (token === "}" || token === "]") open.pop();
+    else if (container === undefined) continue;
+    else if (token === ",") {
+      if (container.keys === null) container.current = (container.current as number) + 1;
+      else container.expectsKey = true;
+    } else if (token.startsWith('"') && container.keys !== null && container.expectsKey) {
+      container.current = JSON.parse(token) as string;
+      container.keys.push({ key: container.current, line });
+      container.expectsKey = false;
+    }
+  }
+  return found;
+}
+
+/** Place of datasets and collections that are read. */
+interface ReadContext {
+  /** Begins the lines that are added to `problems`. */
+  readonly place: string;
+  /** Directory that relative paths begin in. */
+  readonly directory: string;
+  readonly problems: Problem[];
+}
+
+/**
+ * Says why the location of a dataset that is not joined cannot be a pattern; undefined if it is none. Keys of buckets may have
+ * brackets, and URLs anything.
+ */
+export function problemOfPattern(location: string): string | undefined {
+  const isUrl = schemeOf(location) !== undefined;
+  if (splitPattern(location) === undefined || (isUrl && !/^s3:.*\*/i.test(location))) return undefined;
+  const expected = 'expected "concat" or "stack" with a pattern, for one dataset of its files';
+  return `${expected}, or the pattern in "include" of a collection, received the pattern alone`;
+}
+
+/** Reads a dataset of the file, or none if something is wrong with it. */
+export function readDataset(
+  id: string,
+  said: unknown,
+  { place, directory, problems }: ReadContext,
+): DatasetConfig[] {
+  const path = ["datasets", id];
+  const where = `${place}: ${formatPath(path)}`;
+  const problem = problemOfDatasetId(id);
+  if (problem !== undefined) problems.push(`${where}: ${problem}`);
+  const long = typeof said === "string" ? { location: said } : said;
+  const result = datasetSchema.safeParse(long);
+  if (!result.success) {
+    problems.push(...problemsOf(result.error, long, place, path));
+    return [];
+  }
+  const { variables = {}, ...keys } = result.data;
+  const location = resolveLocation(keys.location, directory);
+  const join = joinConfigOf(keys, (problem) => problems.push(`${where}: ${problem}`));
+  const lone = join === undefined ? problemOfPattern(location) : undefined;
+  if (lone !== undefined) problems.push(`${where}: ${lone}`);
+  const byPath: DatasetConfig["variables"] & Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(variables)) {
+    const variablePath = normalNodePath(key);
+    const at = `${place}: ${formatPath([...path, "variables", key])}`;
+    if (variablePath === "")
+      problems.push(`${at}: expected the path of a variable, received ${describeValue(key)}`);
+    else if (Object.hasOwn(byPath, variablePath))
+      problems.push(`${at}: the variable ${variablePath} is named twice`);
+    byPath[variablePath] = createEncodingConfig(value);
+  }
+  return [
+    {
+      id,
+      location,
+      ...createServedConfig(keys, directory),
+      variables: byPath,
+      ...(join === undefined ? {} : { join }),
+    },
+  ];
+}
+
+/** Reads a collection of the file or of a program, or none if something is wrong with it. */
+export function readCollection(
+  name: string,
+  said: unknown,
+  { place, directory, problems }: ReadContext,
+): CollectionConfig[] {
+  const path = ["collections", name];
+  const problem = problemOfCollectionName(name);
+  if (problem !== undefined) problems.push(`${place}: ${formatPath(path)}: ${problem}`);
+  const long = typeof said === "string" ? { root: said } : said;
+  const result = collectionSchema.safeParse(long);
+  if (!result.success) {
+    problems.push(...problemsOf(result.error, long, place, path));
+    return [];
+  }
+  const { root: saidRoot, include, exclude, groups, ...keys } = result.data;
+  const root = resolveRoot(saidRoot, directory);
+  if (root === undefined) {
+    const where = `${place}: ${formatPath([...path, "root"])}`;
+    problems.push(`${where}: expected a folder, or s3://bucket/prefix/, received ${describeValue(saidRoot)}`);
+    return [];
+  }
+  return [
+    {
+      name,
+      root,
+      ...(include === undefined ? {} : { include }),
+      ...(exclude === undefined ? {} : { exclude }),
+      ...(groups === undefined ? {} : { groups }),
+      ...createServedConfig(keys, directory),
+      variables: {},
+    },
+  ];
+}
 
 /** Content of a configuration file, with absolute paths. Single values are not checked yet. */
 export interface ConfigFile {

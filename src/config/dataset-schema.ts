@@ -1,11 +1,83 @@
+import { basename, extname } from "node:path";
 import { z } from "zod";
-import { compileGlob } from "../find/glob.js";
+import { compileGlob, firstWildcard, unescapeGlob } from "../find/glob.js";
+import type { SplitPattern } from "../find/split-pattern.js";
+import type { Joining } from "../join/create-join-source.js";
+import type { StoreSettings } from "../stores/store-settings.js";
 import type { CodecSpec } from "../zarr/codec-spec.js";
 import type { CoarsenMethod } from "../zarr/plan/compute-step.js";
 import type { DatasetConfig, EncodingConfig, OverviewsConfig } from "./config.js";
-import { joinShape } from "./join-schema.js";
-import { absoluteReferences } from "./locate.js";
-import { booleanSchema, cacheControlSchema, strictObject, textSchema } from "./value-schemas.js";
+import {
+  absoluteReferences,
+  booleanSchema,
+  cacheControlSchema,
+  type Problem,
+  problemsOf,
+  strictObject,
+  textSchema,
+} from "./value-schemas.js";
+
+const dimensionSchema = textSchema("the name of a dimension", 256);
+
+/** Tells whether a text is a regular expression with exactly one group. */
+function hasOneGroup(text: unknown): boolean {
+  if (typeof text !== "string") return false;
+  try {
+    new RegExp(text, "u");
+    // The empty alternative matches everything, so that the result has a place for each group.
+    return new RegExp(`${text}|`, "u").exec("")?.length === 2;
+  } catch {
+    return false;
+  }
+}
+
+const coordinateSchema = z.custom<string>(hasOneGroup, {
+  error: "expected a regular expression with one group, such as run-(\\d+)",
+});
+
+const stackShape = strictObject("the name of a dimension, or an object of dimension, coordinate", {
+  dimension: dimensionSchema,
+  coordinate: coordinateSchema.optional(),
+});
+
+/** A new dimension. A text alone is short for `{"dimension": text}`. */
+const stackSchema = z.unknown().transform((value, context) => {
+  const { success, data, error } = stackShape.safeParse(
+    typeof value === "string" ? { dimension: value } : value,
+  );
+  if (success) return data;
+  for (const issue of error.issues)
+    context.addIssue({ ...issue, ...(typeof value === "string" ? { path: [] } : {}) });
+  return z.NEVER;
+});
+
+/** Keys of a dataset that is made of several files. */
+export const joinShape = {
+  concat: dimensionSchema.optional(),
+  stack: stackSchema.optional(),
+  overlap: z.literal("last", { error: 'expected "last"' }).optional(),
+};
+
+/** Checked values of {@link joinShape}. */
+type JoinKeys = { readonly [K in keyof typeof joinShape]?: z.output<(typeof joinShape)[K]> };
+
+/**
+ * Converts the keys of a dataset to how its files are joined; undefined if it is a single file or store.
+ * @param problem Takes what is wrong with several keys together.
+ */
+export function joinConfigOf(
+  { concat, stack, overlap }: JoinKeys,
+  problem: (text: string) => void,
+): Joining | undefined {
+  if (concat !== undefined && stack !== undefined) problem("expected concat or stack, received both");
+  else if (overlap !== undefined && concat === undefined)
+    problem(`overlap: expected concat with it, received ${stack === undefined ? "none" : "stack"}`);
+  if (concat !== undefined)
+    return { kind: "concat", dimension: concat, ...(overlap === undefined ? {} : { overlap }) };
+  if (stack === undefined) return undefined;
+  const { dimension, coordinate } = stack;
+  return { kind: "stack", dimension, ...(coordinate === undefined ? {} : { coordinate }) };
+}
 
 /** A codec. Opening the dataset checks that it exists and has these options. */
 const codecSchema = z.custom<CodecSpec>(
@@ -174,5 +246,152 @@ function isPattern(value: unknown): boolean {
     return true;
   } catch {
     return false;
+  }
+}
+
+/** Name of an HTTP header (RFC 9110 §5.6.2). */
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
+
+const variableSchema = strictObject('an object with "env"', { env: textSchema("the name of a variable") });
+
+const headerSchema = z.custom<string | { readonly env: string }>(
+  (value) =>
+    (typeof value === "string" && !/[^\t\x20-\x7e\x80-\xff]/.test(value)) ||
+    variableSchema.safeParse(value).success,
+  { error: 'expected a text of one line, or {"env": "NAME"} with the name of a variable' },
+);
+
+const urlSchema = z.custom<string>(
+  (value) => typeof value === "string" && /^(https?|s3):\/\/[^?#@\s]+$/.test(value),
+  { error: "expected an https://, http:// or s3:// URL without user, query and fragment" },
+);
+
+const endpointSchema = z.custom<string>(
+  (value) => typeof value === "string" && /^https?:\/\/[^?#@\s]+$/.test(value),
+  { error: "expected an https:// or http:// URL without user, query and fragment" },
+);
+
+/** One store: how a remote place is reached. */
+const storeSchema = strictObject("an object with a url", {
+  url: urlSchema,
+  endpoint: endpointSchema.optional(),
+  region: textSchema("the name of a region").optional(),
+  forcePathStyle: booleanSchema.optional(),
+  anonymous: booleanSchema.optional(),
+  profile: textSchema("the name of a profile").optional(),
+  credentials: strictObject("an object of accessKeyId, secretAccessKey, sessionToken", {
+    accessKeyId: variableSchema,
+    secretAccessKey: variableSchema,
+    sessionToken: variableSchema.optional(),
+  }).optional(),
+  requesterPays: booleanSchema.optional(),
+  missing: z.enum(["404", "404+403"], { error: 'expected "404" or "404+403"' }).optional(),
+  headers: z
+    .record(z.string(), headerSchema, { error: "expected an object of headers by name" })
+    .refine((headers) => Object.keys(headers).every((name) => HEADER_NAME.test(name)), {
+      error: "expected names of headers, of letters, digits and hyphens",
+    })
+    .optional(),
+  redirect: booleanSchema.optional(),
+});
+
+/**
+ * Checks a store of the configuration.
+ * @param place Begins the lines that are added to `problems`.
+ * @returns The store, or none if something is wrong with it.
+ */
+export function checkStore(
+  name: string,
+  said: unknown,
+  place: string,
+  problems: Problem[],
+): readonly StoreSettings[] {
+  const result = storeSchema.safeParse(said);
+  if (result.success) return [{ name, ...result.data }];
+  problems.push(...problemsOf(result.error, withoutSecrets(said), place, ["stores", name]));
+  return [];
+}
+
+/** Returns a store as a message may show it: without what may be a secret, though it belongs elsewhere. */
+function withoutSecrets(store: unknown): unknown {
+  if (typeof store !== "object" || store === null || Array.isArray(store)) return store;
+  const entries = Object.entries(store).map(([key, value]) => {
+    if (key === "headers" || key === "credentials") return [key, hidden(value)];
+    const isUrl = typeof value === "string" && value.includes("//");
+    return [key, isUrl ? value.replace(/\/\/[^/]*@/, "//…@").replace(/[?#].*/s, "?…") : value];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Replaces all texts of a value. */
+function hidden(value: unknown): unknown {
+  if (typeof value === "string") return "…";
+  if (Array.isArray(value)) return value.map(hidden);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, hidden(each)]));
+}
+
+/** Longest path parameter. */
+const MAX_ID_BYTES = 1_024;
+
+/** Says why a text cannot be a dataset's id, as "expected …, received …"; undefined if it can. */
+export function problemOfDatasetId(id: string): string | undefined {
+  if (id === "") return "expected a non-empty id";
+  if (id === "." || id === "..") return `expected an id other than "." and "..", received "${id}"`;
+  if (id.includes("/")) return `expected an id without "/", received ${JSON.stringify(id)}`;
+  if (/\p{Cc}/u.test(id)) return `expected an id without control characters, received ${JSON.stringify(id)}`;
+  const bytes = Buffer.from(id, "utf8");
+  if (bytes.toString("utf8") !== id)
+    return `expected an id that is valid Unicode, received ${JSON.stringify(id)}`;
+  if (bytes.length > MAX_ID_BYTES) {
+    return `expected an id of at most ${MAX_ID_BYTES} bytes, received one of ${bytes.length} bytes`;
+  }
+  return undefined;
+}
+
+/**
+ * Says why a text cannot be a collection's name, as "expected …, received …"; undefined if it can. It may be empty: then ids of its
+ * datasets have no prefix.
+ */
+export function problemOfCollectionName(name: string): string | undefined {
+  if (name === "") return undefined;
+  if (name.includes("~")) return `expected a name without "~", received ${JSON.stringify(name)}`;
+  return problemOfDatasetId(name)?.replace("an id", "a name");
+}
+
+/** Whether an id means something else in a URL unless clients percent-encode it. */
+export function isAwkwardInUrl(id: string): boolean {
+  return /[#?%\\]/.test(id);
+}
+
+/**
+ * Derives the id of a dataset from its absolute location: the last name without the extension, `air` for
+ * `/data/air.zarr/`. Empty if the location has no name (`/`).
+ */
+export function datasetIdOfLocation(location: string): string {
+  const name = basename(location.startsWith("file:") ? decodePath(location) : location);
+  return basename(name, extname(name));
+}
+
+/**
+ * Derives the id of a dataset that is all files of a pattern, from the last name that is fixed: `sst` for `/data/sst-*.nc`, `daily` for
+ * `/data/daily/*.nc`. Empty if there is none.
+ */
+export function datasetIdOfPattern({ root, include }: SplitPattern): string {
+  const names = include.split("/");
+  const last = names.pop() as string;
+  const end = firstWildcard(last);
+  const begin = unescapeGlob(last.slice(0, end));
+  const fixed = end === last.length ? datasetIdOfLocation(begin) : begin.replace(/[-_. ]+$/, "");
+  if (fixed !== "") return fixed;
+  const folder = names.findLast((name) => firstWildcard(name) === name.length);
+  return folder === undefined ? basename(root) : unescapeGlob(folder);
+}
+
+function decodePath(url: string): string {
+  try {
+    return decodeURIComponent(new URL(url).pathname);
+  } catch {
+    return url;
   }
 }

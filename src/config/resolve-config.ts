@@ -2,13 +2,20 @@ import { resolve } from "node:path";
 import type { Config, DatasetDefaults } from "./config.js";
 import { type ConfigFile, readConfigFile } from "./config-file.js";
 import { DEFAULT_OVERVIEWS } from "./dataset-schema.js";
-import { optionConfig } from "./option-config.js";
-import type { Environment } from "./option-spec.js";
-import { flagOf, OPTION_KEYS, type OptionKey, type OptionValues, optionSpec, variableOf } from "./options.js";
-import { configError, type Problem, problemsOf } from "./problem.js";
-import { resolveDatasets } from "./resolve-datasets.js";
+import { resolveDatasets } from "./datasets.js";
+import {
+  type Environment,
+  flagOf,
+  OPTION_KEYS,
+  type OptionKey,
+  type OptionValues,
+  optionConfig,
+  optionSpec,
+  variableOf,
+} from "./options.js";
 import { type PluginChoice, parsePluginText, selectPlugins } from "./select-plugins.js";
 import { LIST_VARIABLES, parseServeArguments, type ServeArguments } from "./serve-command.js";
+import { configError, type Problem, problemsOf } from "./value-schemas.js";
 
 /** Sources of a configuration. */
 export interface ConfigInput {

@@ -1,8 +1,7 @@
 import { basename, extname } from "node:path";
 import { messageOf } from "../errors.js";
 import type { PluginConfig } from "./config.js";
-import { isModulePath, resolveModule } from "./locate.js";
-import { describeValue, type Problem } from "./problem.js";
+import { describeValue, isModulePath, type Problem, resolveModule } from "./value-schemas.js";
 
 /** Plugins that are loaded unless switched off, in this order. */
 export const BUILT_IN_PLUGINS = [

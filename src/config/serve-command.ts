@@ -1,6 +1,6 @@
 import { Command, CommanderError, Option } from "commander";
 import { defaultTextOf, flagOf, OPTION_KEYS, type OptionKey, optionSpec, variableOf } from "./options.js";
-import { configError } from "./problem.js";
+import { configError } from "./value-schemas.js";
 
 /** Arguments of `serve` as text, unchecked. */
 export interface ServeArguments {

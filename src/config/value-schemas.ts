@@ -1,7 +1,47 @@
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
 import { isIP } from "node:net";
+import { isAbsolute, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import { ZpublishError } from "../errors.js";
 import { LOG_LEVELS, type LogLevel } from "../observe/log.js";
-import { formatByteSize, parseByteSize } from "./byte-size.js";
+import { schemeOf } from "../stores/scheme-of.js";
+
+const UNITS: Readonly<Record<string, number>> = {
+  "": 1,
+  b: 1,
+  kb: 1e3,
+  mb: 1e6,
+  gb: 1e9,
+  tb: 1e12,
+  kib: 2 ** 10,
+  mib: 2 ** 20,
+  gib: 2 ** 30,
+  tib: 2 ** 40,
+};
+
+/** Parses `10GiB`, `512 MB`, `1.5TiB` or `1048576` into whole bytes; undefined if the text is none of these. */
+export function parseByteSize(text: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text.trim());
+  if (match === null) return undefined;
+  const unit = UNITS[(match[2] as string).toLowerCase()];
+  if (unit === undefined) return undefined;
+  const byteLength = Math.floor(Number(match[1]) * unit);
+  return Number.isSafeInteger(byteLength) ? byteLength : undefined;
+}
+
+/** Writes a number of bytes for people: `0 B`, `512 B`, `1.5 KiB`, `10 GiB`. */
+export function formatByteSize(byteLength: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let value = byteLength;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 || Number.isInteger(value) ? value : value.toFixed(1)} ${units[unit]}`;
+}
 
 /**
  * Schema of a single value. Messages have the form "expected …", and `problem.ts` adds what was received. Flags and
@@ -181,4 +221,133 @@ function isNetwork(text: string): boolean {
   const version = isIP(address);
   if (version === 0 || rest.length > 0) return false;
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+}
+
+/** One line that says what is wrong and where. */
+export type Problem = string;
+
+/** Writes a value as JSON for a message, at most 80 characters. */
+export function describeValue(value: unknown): string {
+  if (value === undefined) return "nothing";
+  const text = textOf(value);
+  return text.length > 80 ? `${text.slice(0, 77)}…` : text;
+}
+
+/** Writes a value as JSON, or as text if it has none. A program may give functions, NaN, big integers or cycles. */
+function textOf(value: unknown): string {
+  if (typeof value === "number") return String(value);
+  try {
+    return JSON.stringify(value) ?? String(value).replace(/\s+/g, " ");
+  } catch {
+    return Object.prototype.toString.call(value);
+  }
+}
+
+/**
+ * Converts zod's issues to lines. Each begins with `place`: `--port`, `ZPUBLISH_PORT`, `config.json`. A schema's messages
+ * have the form "expected …"; this adds what was received.
+ */
+export function problemsOf(
+  error: z.ZodError,
+  input: unknown,
+  place: string,
+  path: readonly PropertyKey[] = [],
+): Problem[] {
+  return error.issues.map((issue) => {
+    const full = [...path, ...issue.path];
+    const where = full.length === 0 ? place : `${place}: ${formatPath(full)}`;
+    if (issue.code === "unrecognized_keys") {
+      const keys = issue.keys.map((key) => JSON.stringify(key)).join(", ");
+      return `${where}: unknown key ${keys}; ${issue.message}`;
+    }
+    return `${where}: ${issue.message}, received ${describeValue(valueAt(input, issue.path))}`;
+  });
+}
+
+/** Makes one `invalid-config` error of problems, one line each. */
+export function configError(problems: readonly Problem[]): ZpublishError {
+  return new ZpublishError("invalid-config", problems.join("\n"), { details: { problems: problems.length } });
+}
+
+/** Writes the path of a value: `datasets.big.variables["a/b/t2m"].chunks[0]`. */
+export function formatPath(path: readonly PropertyKey[]): string {
+  let text = "";
+  for (const key of path) {
+    if (typeof key === "number") text += `[${key}]`;
+    else if (/^[\w-]+$/.test(String(key))) text += text === "" ? String(key) : `.${String(key)}`;
+    else text += `[${JSON.stringify(String(key))}]`;
+  }
+  return text;
+}
+
+function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
+  let value = input;
+  for (const key of path) {
+    if (typeof value !== "object" || value === null) return undefined;
+    value = (value as Record<PropertyKey, unknown>)[key];
+  }
+  return value;
+}
+
+/** Makes a path absolute; a location with a scheme (`https://…`, `file:///…`) stays as it is. */
+export function resolveLocation(location: string, directory: string): string {
+  return schemeOf(location) === undefined ? resolve(directory, location) : location;
+}
+
+/** Makes the root of a collection absolute: a path, or an `s3://` URL with a slash at its end. Undefined for other URLs, which cannot be listed. */
+export function resolveRoot(root: string, directory: string): string | undefined {
+  if (/^file:/i.test(root)) {
+    try {
+      return fileURLToPath(root);
+    } catch {
+      return undefined;
+    }
+  }
+  const location = resolveLocation(root, directory);
+  if (isAbsolute(location)) return location;
+  return /^s3:\/\/[^/]/i.test(location) ? `${location.replace(/\/+$/, "")}/` : undefined;
+}
+
+/**
+ * Resolves a plugin's `module`: to an absolute path if it is a `file:` URL, begins with `.` or `/`, exists below the
+ * directory, or is a package that is installed there; else a specifier, as it is. The program itself may be installed
+ * elsewhere, where an `import` of the operator's package would not find it.
+ * @throws TypeError if a `file:` URL names no local file.
+ */
+export function resolveModule(module: string, directory: string): string {
+  if (module.startsWith("file:")) return fileURLToPath(module);
+  if (module.startsWith(".") || isAbsolute(module)) return resolve(directory, module);
+  const path = resolve(directory, module);
+  if (existsSync(path)) return path;
+  try {
+    return createRequire(join(directory, "plugins.js")).resolve(module);
+  } catch {
+    // Not there, or a package that exports nothing to `require`: importing it will tell.
+    return module;
+  }
+}
+
+/** Whether a plugin's `module` is a file, whose name may name the plugin. */
+export function isModulePath(module: string): boolean {
+  return /^(file:|\.|\/)|\.[cm]?js$/.test(module) || isAbsolute(module);
+}
+
+/**
+ * Splits `ID=LOCATION`; the id is undefined if none is given. A location may contain `=` itself. So a text is a location
+ * if a file of that name exists, or if a slash is before its first `=`, since ids have no slash.
+ */
+export function splitDatasetArgument(
+  text: string,
+  directory: string,
+): { readonly id: string | undefined; readonly location: string } {
+  const at = text.indexOf("=");
+  if (at === -1 || text.slice(0, at).includes("/") || existsSync(resolve(directory, text))) {
+    return { id: undefined, location: text };
+  }
+  return { id: text.slice(0, at), location: text.slice(at + 1) };
+}
+
+/** Makes the paths of references absolute. @param directory Directory that relative ones begin in. */
+export function absoluteReferences({ allow }: { readonly allow: readonly string[] }, directory: string) {
+  return { allow: allow.map((place) => resolveLocation(place, directory)) };
 }

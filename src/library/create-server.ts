@@ -1,9 +1,8 @@
 import { resolve } from "node:path";
 import type { PluginConfig } from "../config/config.js";
-import { resolveLocation, resolveModule } from "../config/locate.js";
-import { optionConfig } from "../config/option-config.js";
-import { defaultValues, OPTIONS, type OptionKey, optionSpec } from "../config/options.js";
+import { defaultValues, OPTIONS, type OptionKey, optionConfig, optionSpec } from "../config/options.js";
 import { BUILT_IN_PLUGINS, isBuiltIn } from "../config/select-plugins.js";
+import { resolveLocation, resolveModule } from "../config/value-schemas.js";
 import { sourceOf } from "../dataset/given/data-tree.js";
 import { createOneAtATime } from "../event-loop/one-at-a-time.js";
 import { createLog } from "../observe/log.js";

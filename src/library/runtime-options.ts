@@ -1,7 +1,5 @@
 import type { z } from "zod";
-import { ACCESS_OPTIONS } from "../config/access-options.js";
-import { LIMIT_OPTIONS } from "../config/limit-options.js";
-import { OBSERVE_OPTIONS } from "../config/observe-options.js";
+import { ACCESS_OPTIONS, LIMIT_OPTIONS, OBSERVE_OPTIONS } from "../config/options.js";
 
 /**
  * Limits, draining, access and observation of a server, with names, rules and defaults of the command line. Sizes are

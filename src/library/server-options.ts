@@ -1,14 +1,26 @@
 import { z } from "zod";
 import type { CollectionConfig, DatasetConfig, OverviewsConfig, PluginConfig } from "../config/config.js";
-import { problemOfCollectionName, problemOfDatasetId } from "../config/dataset-id.js";
-import { createEncodingConfig, createServedConfig, datasetShape } from "../config/dataset-schema.js";
-import { joinConfigOf } from "../config/join-schema.js";
-import { resolveLocation } from "../config/locate.js";
+import { problemOfPattern, readCollection } from "../config/config-file.js";
+import {
+  checkStore,
+  createEncodingConfig,
+  createServedConfig,
+  datasetShape,
+  joinConfigOf,
+  problemOfCollectionName,
+  problemOfDatasetId,
+} from "../config/dataset-schema.js";
 import { OPTIONS } from "../config/options.js";
-import { configError, formatPath, type Problem, problemsOf } from "../config/problem.js";
-import { problemOfPattern, readCollection } from "../config/read-datasets.js";
-import { checkStore } from "../config/store-schema.js";
-import { byteSizeSchema, strictObject, textSchema } from "../config/value-schemas.js";
+import {
+  byteSizeSchema,
+  configError,
+  formatPath,
+  type Problem,
+  problemsOf,
+  resolveLocation,
+  strictObject,
+  textSchema,
+} from "../config/value-schemas.js";
 import { type ServableTree, sourceOf } from "../dataset/given/data-tree.js";
 import { LOG_LEVELS, type Log, type LogLevel } from "../observe/log.js";
 import type { Plugin } from "../plugins/plugin.js";

@@ -1,6 +1,6 @@
 import type { DatasetDefaults } from "../config/config.js";
-import { configError, describeValue, type Problem } from "../config/problem.js";
-import { readDataset } from "../config/read-datasets.js";
+import { readDataset } from "../config/config-file.js";
+import { configError, describeValue, type Problem } from "../config/value-schemas.js";
 import type { GivenDataset } from "../dataset/dataset-handle.js";
 import type { DatasetProvider } from "../dataset/dataset-provider.js";
 import { sourceOf } from "../dataset/given/data-tree.js";

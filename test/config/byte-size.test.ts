@@ -1,5 +1,5 @@
 import t from "tap";
-import { formatByteSize, parseByteSize } from "../../src/config/byte-size.js";
+import { formatByteSize, parseByteSize } from "../../src/config/value-schemas.js";
 
 t.test("sizes are read with decimal and binary units", (t) => {
   t.equal(parseByteSize("1048576"), 1_048_576);

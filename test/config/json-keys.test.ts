@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import t from "tap";
-import { readJsonKeys } from "../../src/config/json-keys.js";
+import { readJsonKeys } from "../../src/config/config-file.js";
 
 t.test("keys are told in the order written, twice if they are there twice", (t) => {
   const text = '{"b": [1, {"x{": "}\\"", "1": {}}],\n "2": null, "b": [[{"\\u0061": 1}]]}';

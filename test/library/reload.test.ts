@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
-import { LIMIT_OPTIONS } from "../../src/config/limit-options.js";
+import { LIMIT_OPTIONS } from "../../src/config/options.js";
 import * as zpublish from "../../src/index.js";
 import { runtimeShape } from "../../src/library/runtime-options.js";
 

@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import t from "tap";
-import { optionConfig } from "../../src/config/option-config.js";
-import { defaultValues } from "../../src/config/options.js";
+import { defaultValues, optionConfig } from "../../src/config/options.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
 import { storedArray } from "../zarr/stored-array.js";

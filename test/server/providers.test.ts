@@ -1,6 +1,5 @@
 import t, { type Test } from "tap";
-import { optionConfig } from "../../src/config/option-config.js";
-import { defaultValues } from "../../src/config/options.js";
+import { defaultValues, optionConfig } from "../../src/config/options.js";
 import { createDataTree } from "../../src/dataset/given/data-tree.js";
 import type { Plugin } from "../../src/plugins/plugin.js";
 import type { PluginDatasets, ProvidedDataset, ProviderContext } from "../../src/plugins/plugin-datasets.js";

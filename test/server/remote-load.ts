@@ -1,7 +1,6 @@
 import type { Test } from "tap";
 import { createRandom } from "../../bench/random.js";
-import { optionConfig } from "../../src/config/option-config.js";
-import { defaultValues } from "../../src/config/options.js";
+import { defaultValues, optionConfig } from "../../src/config/options.js";
 import { openSource } from "../../src/open/open-source.js";
 import type { Freshness } from "../../src/stores/object-versions.js";
 import { v3Array, v3Group, zarray, zgroup } from "../open/write-store.js";

@@ -1,7 +1,6 @@
 import t from "tap";
 import type { Config } from "../../src/config/config.js";
-import { optionConfig } from "../../src/config/option-config.js";
-import { defaultValues } from "../../src/config/options.js";
+import { defaultValues, optionConfig } from "../../src/config/options.js";
 import { keepRestartOnlyOptions } from "../../src/server/restart-only-options.js";
 
 const defaults = optionConfig(defaultValues({}));

@@ -1,7 +1,6 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import t from "tap";
-import { optionConfig } from "../../src/config/option-config.js";
-import { defaultValues } from "../../src/config/options.js";
+import { defaultValues, optionConfig } from "../../src/config/options.js";
 import { createHistogram } from "../../src/observe/histogram.js";
 import { processMetrics, renderMetrics } from "../../src/observe/metrics.js";
 import { type MetricSources, serverMetrics } from "../../src/server/metrics.js";

@@ -1,6 +1,5 @@
 import type { Test } from "tap";
-import { optionConfig } from "../../src/config/option-config.js";
-import { defaultValues } from "../../src/config/options.js";
+import { defaultValues, optionConfig } from "../../src/config/options.js";
 import type { ServerConfig } from "../../src/server/open-app.js";
 import { openServer, type ServerHandle, type ServerParts } from "../../src/server/server.js";
 import { createTestLog, type LogLine } from "../http/start-test-server.js";

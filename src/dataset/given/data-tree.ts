@@ -1,6 +1,5 @@
 import type { Readable } from "zarrita";
-import { resolveLocation } from "../../config/locate.js";
-import { configError, describeValue } from "../../config/problem.js";
+import { configError, describeValue, resolveLocation } from "../../config/value-schemas.js";
 import type { DataTree } from "../../model/data-tree.js";
 import { createMemorySource } from "../../open/memory/memory-source.js";
 import { openSource } from "../../open/open-source.js";

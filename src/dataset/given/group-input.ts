@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { problemsOf } from "../../config/problem.js";
-import { strictObject } from "../../config/value-schemas.js";
+import { problemsOf, strictObject } from "../../config/value-schemas.js";
 import { ZpublishError } from "../../errors.js";
 import type { JsonObject } from "../../json/json-value.js";
 import type { MemoryArray } from "../../open/memory/memory-array.js";

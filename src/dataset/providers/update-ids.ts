@@ -1,5 +1,5 @@
-import { problemOfDatasetId } from "../../config/dataset-id.js";
-import { describeValue } from "../../config/problem.js";
+import { problemOfDatasetId } from "../../config/dataset-schema.js";
+import { describeValue } from "../../config/value-schemas.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 

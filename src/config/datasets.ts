@@ -6,15 +6,21 @@ import type { ConfigFile } from "./config-file.js";
 import {
   datasetIdOfLocation,
   datasetIdOfPattern,
+  joinShape,
   problemOfCollectionName,
   problemOfDatasetId,
-} from "./dataset-id.js";
-import { joinShape } from "./join-schema.js";
-import { resolveLocation, resolveRoot, splitDatasetArgument } from "./locate.js";
-import type { Environment } from "./option-spec.js";
-import { flagOf, variableOf } from "./options.js";
-import { describeValue, formatPath, type Problem, problemsOf } from "./problem.js";
+} from "./dataset-schema.js";
+import { type Environment, flagOf, variableOf } from "./options.js";
 import { LIST_VARIABLES, type ServeArguments } from "./serve-command.js";
+import {
+  describeValue,
+  formatPath,
+  type Problem,
+  problemsOf,
+  resolveLocation,
+  resolveRoot,
+  splitDatasetArgument,
+} from "./value-schemas.js";
 
 /** Datasets and collections of all places, in the order of file, variable and command line. */
 export interface ResolvedDatasets {
