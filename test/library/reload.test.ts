@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { LIMIT_OPTIONS } from "../../src/config/options.js";
 import * as zpublish from "../../src/index.js";
-import { runtimeShape } from "../../src/library/runtime-options.js";
+import { runtimeShape } from "../../src/library/server-options.js";
 
 async function treeOf(value: number): Promise<zpublish.ServableTree> {
   return zpublish.createDataTree({ variables: { v: { data: Uint8Array.of(value), shape: [1] } } });
