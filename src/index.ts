@@ -3,16 +3,21 @@
 export { type Packing, packingOf } from "./cf/packing.js";
 export type { ChunkService } from "./chunk/chunk-service.js";
 export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
-export type { DatasetSnapshot, Datasets, OverviewLevels, ServedArray } from "./dataset/dataset.js";
-export type { DatasetPath } from "./dataset/dataset-path.js";
+export type {
+  DatasetPath,
+  DatasetSnapshot,
+  Datasets,
+  OverviewLevels,
+  ServedArray,
+} from "./dataset/dataset.js";
+export type { GroupInput, VariableInput } from "./dataset/in-memory-tree.js";
 export {
   type CreateDataTreeOptions,
   createDataTree,
   openDataTree,
   type ServableTree,
   zarrStoreSource,
-} from "./dataset/given/data-tree.js";
-export type { GroupInput, VariableInput } from "./dataset/given/group-input.js";
+} from "./dataset/in-memory-tree.js";
 export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
 export type { Document } from "./http/headers.js";
 export type { Body, BodyReply, DocumentReply, RedirectReply, Reply, RouteRequest } from "./http/reply.js";

@@ -5,7 +5,7 @@ import type { Config } from "../config/config.js";
 import type { OptionKey } from "../config/options.js";
 import { addServeArguments } from "../config/serve-command.js";
 import { configError, formatByteSize } from "../config/value-schemas.js";
-import { datasetPathOf } from "../dataset/dataset-path.js";
+import { datasetPathOf } from "../dataset/dataset.js";
 import type { DatasetRegistry } from "../dataset/dataset-registry.js";
 import { createRefreshScheduler } from "../dataset/refresh-scheduler.js";
 import { ZpublishError } from "../errors.js";

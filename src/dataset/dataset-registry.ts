@@ -5,7 +5,7 @@ import { settlesWithin } from "../event-loop/settles-within.js";
 import type { DatasetSnapshot, Datasets } from "./dataset.js";
 import { errorOfDataset } from "./dataset-handle.js";
 import { handleOptionsOf, type OpenOptions, openAtStart } from "./open-at-start.js";
-import { openInTime } from "./open-in-time.js";
+import { openInTime } from "./open-dataset.js";
 import { createAllIds } from "./providers/all-ids.js";
 import { createProvidedDatasets } from "./providers/provided-datasets.js";
 import {

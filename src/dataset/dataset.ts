@@ -1,12 +1,17 @@
-import type { ZpublishError } from "../errors.js";
-import type { JsonObject } from "../json/json-value.js";
-import type { DataTree, Variable } from "../model/data-tree.js";
+import { createHash } from "node:crypto";
+import { ZpublishError } from "../errors.js";
+import type { JsonObject, JsonValue } from "../json/json-value.js";
+import { stringifyJson } from "../json/stringify-json.js";
+import type { DataTree, Group, Variable } from "../model/data-tree.js";
+import { normalNodePath } from "../model/node-path.js";
+import { dimensionsAttribute } from "../zarr/dimension-names.js";
 import type { CoarsenMethod } from "../zarr/plan/compute-step.js";
+import type { PlannedArray } from "../zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { Refusal, StoredJoin } from "../zarr/stored-tree.js";
 import type { ArrayDocument } from "../zarr/v2/array-document.js";
-import type { V3Array } from "../zarr/v3/write-v3.js";
+import { type V3Array, writeV3 } from "../zarr/v3/write-v3.js";
 
 /**
  * One variable of one snapshot, with everything that a chunk request needs. Made when the dataset opens. Frozen. If the
@@ -105,4 +110,85 @@ export interface Datasets {
    * @throws ZpublishError `source-unreadable` if the source cannot be read.
    */
   refreshBeforeNotFound(snapshot: DatasetSnapshot): Promise<DatasetSnapshot>;
+}
+
+/**
+ * Finds the group that a path names. Leading, trailing and doubled slashes do not count, so that paths from `/groups` can
+ * be used verbatim. A path without segments is the root.
+ * @throws ZpublishError `not-found`: `Group 'a/b' not found in dataset 'x'`.
+ */
+export function findGroup(snapshot: DatasetSnapshot, groupPath: string): Group {
+  const path = normalNodePath(groupPath);
+  const group = snapshot.tree.groups.get(`/${path}`);
+  if (group === undefined) {
+    throw new ZpublishError("not-found", `Group '${path}' not found in dataset '${snapshot.id}'`);
+  }
+  return group;
+}
+
+/**
+ * Returns the path of a dataset's endpoints below the root path, with a slash at both ends: `/datasets/air/`; `/` if the server
+ * publishes that dataset alone.
+ * @param id As the path is to have it: percent-encoded, as it is for a decoded path, or `{dataset_id}` in a template.
+ */
+export type DatasetPath = (id: string) => string;
+
+/** Path of each dataset of several. */
+export const severalDatasets: DatasetPath = (id) => `/datasets/${id}/`;
+
+const oneDataset: DatasetPath = () => "/";
+
+/** Returns the paths of datasets in a configuration. */
+export function datasetPathOf({ single }: { readonly single: boolean }): DatasetPath {
+  return single ? oneDataset : severalDatasets;
+}
+
+/**
+ * Makes what is served of an array that is planned.
+ * @param dims Dimension names.
+ * @param isAsked Whether the operator asks for another encoding than the stored one.
+ */
+export function createServedArray(
+  stored: StoredArray,
+  planned: PlannedArray,
+  dims: readonly string[],
+  isAsked: boolean,
+): ServedArray {
+  const { plan, document, replacedCname } = planned;
+  const variable: Variable = Object.freeze({
+    name: stored.name,
+    path: stored.path,
+    dims,
+    shape: stored.shape,
+    chunkShape: document.chunks,
+    dataType: stored.dataType,
+    attrs: stored.attrs,
+  });
+  const zattrs: JsonObject = { ...stored.attrs, [dimensionsAttribute]: dims };
+  const describeV3 = () => writeV3(stored, planned, dims, isAsked);
+  const v3Problem = problemOf(describeV3);
+  const parts: JsonValue[] = [stored.path, { ...document }, zattrs, plan.id];
+  // Documents of v2 do not say all of a v3 array.
+  if (stored.v3 !== undefined) parts.push({ ...stored.v3, files: null });
+  const digest = digestOf(stringifyJson(parts));
+  return Object.freeze({
+    ...{ variable, document, zattrs, plan, replacedCname, stored, digest },
+    ...{ v3Problem, describeV3 },
+  });
+}
+
+/** Returns the message of what a function throws; undefined if it does not throw. */
+function problemOf(check: () => unknown): string | undefined {
+  try {
+    check();
+    return undefined;
+  } catch (error) {
+    if (error instanceof ZpublishError) return error.message;
+    throw error;
+  }
+}
+
+/** Hashes a text to 128 bits. */
+function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest().toString("base64url", 0, 16);
 }

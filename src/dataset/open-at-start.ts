@@ -10,7 +10,7 @@ import {
   errorOfDataset,
   type GivenDataset,
 } from "./dataset-handle.js";
-import type { OverviewOptions } from "./overviews/create-overviews.js";
+import type { OverviewOptions } from "./overviews/overviews.js";
 import { createSlot, type Slot } from "./refresh-scheduler.js";
 
 /** Datasets that are opened at a time: enough to keep a disk busy, few enough to bound memory and file handles. */

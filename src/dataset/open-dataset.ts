@@ -1,10 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import type { DatasetConfig } from "../config/config.js";
+import { ZpublishError } from "../errors.js";
 import { runCooperatively } from "../event-loop/cooperative-task.js";
+import { settlesWithin } from "../event-loop/settles-within.js";
 import type { Source } from "../zarr/stored-tree.js";
-import { snapshotSteps } from "./create-snapshot.js";
 import type { DatasetSnapshot } from "./dataset.js";
-import { type OverviewOptions, withOverviews } from "./overviews/create-overviews.js";
+import { type OverviewOptions, withOverviews } from "./overviews/overviews.js";
+import { snapshotSteps } from "./snapshot.js";
 
 /** Refreshes in a row that must find something unreadable before it is withdrawn; see {@link OpenDataset.refresh}. */
 const REFUSALS_BEFORE_WITHDRAWAL = 3;
@@ -13,7 +15,7 @@ const REFUSALS_BEFORE_WITHDRAWAL = 3;
  * Result of a refresh. `held` means that something that was served cannot be understood. The state before is still served
  * then, and the caller should refresh again soon.
  */
-export type RefreshResult = "unchanged" | "changed" | "held";
+type RefreshResult = "unchanged" | "changed" | "held";
 
 /** A dataset whose source is open, and its current state. */
 export interface OpenDataset {
@@ -101,4 +103,21 @@ function hasOtherParts(next: DatasetSnapshot, { arrays }: DatasetSnapshot): bool
   return [...next.arrays].some(
     ([path, { stored }]) => stored.chunks.kind === "parts" && stored !== arrays.get(path)?.stored,
   );
+}
+
+/** Time that a request waits until a dataset is open: as long as one chunk may take. */
+const OPEN_TIMEOUT_MS = 120_000;
+
+/**
+ * Opens a dataset, within the time that a request may wait for it.
+ * @param work Gets a signal that aborts when it is too late.
+ * @throws ZpublishError `source-unreadable` if it takes too long; what `work` throws.
+ */
+export async function openInTime<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const late = new AbortController();
+  const opening = work(late.signal);
+  if (await settlesWithin(opening, OPEN_TIMEOUT_MS)) return opening;
+  late.abort();
+  const problem = `cannot be read: expected to be open after ${OPEN_TIMEOUT_MS} ms`;
+  throw new ZpublishError("source-unreadable", problem);
 }

@@ -1,7 +1,6 @@
 import { settlesWithin } from "../event-loop/settles-within.js";
 import { workThrough } from "../event-loop/work-through.js";
-import type { DatasetHandle } from "./dataset-handle.js";
-import { createRefreshThrottle, type RefreshThrottle } from "./refresh-throttle.js";
+import { createRefreshThrottle, type DatasetHandle, type RefreshThrottle } from "./dataset-handle.js";
 
 /** Datasets that are refreshed at a time: enough to keep a disk busy, few enough to bound file handles. */
 const REFRESH_CONCURRENCY = 8;

@@ -3,7 +3,7 @@ import type { PluginConfig } from "../config/config.js";
 import { defaultValues, OPTIONS, type OptionKey, optionConfig, optionSpec } from "../config/options.js";
 import { BUILT_IN_PLUGINS, isBuiltIn } from "../config/select-plugins.js";
 import { resolveLocation, resolveModule } from "../config/value-schemas.js";
-import { sourceOf } from "../dataset/given/data-tree.js";
+import { sourceOf } from "../dataset/in-memory-tree.js";
 import { createOneAtATime } from "../event-loop/one-at-a-time.js";
 import { createLog } from "../observe/log.js";
 import { isGivenPlugin } from "../plugins/load-plugins.js";

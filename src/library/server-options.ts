@@ -21,7 +21,7 @@ import {
   strictObject,
   textSchema,
 } from "../config/value-schemas.js";
-import { type ServableTree, sourceOf } from "../dataset/given/data-tree.js";
+import { type ServableTree, sourceOf } from "../dataset/in-memory-tree.js";
 import { LOG_LEVELS, type Log, type LogLevel } from "../observe/log.js";
 import type { Plugin } from "../plugins/plugin.js";
 import type { PluginDatasets, ProvidedDataset } from "../plugins/plugin-datasets.js";

@@ -1,4 +1,4 @@
-import type { DatasetPath } from "../dataset/dataset-path.js";
+import type { DatasetPath } from "../dataset/dataset.js";
 import type { Route } from "../http/router.js";
 import { COMPONENTS } from "./openapi-components.js";
 import { createTags } from "./route-tags.js";

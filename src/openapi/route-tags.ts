@@ -1,4 +1,4 @@
-import { severalDatasets } from "../dataset/dataset-path.js";
+import { severalDatasets } from "../dataset/dataset.js";
 import type { Route } from "../http/router.js";
 
 /**

@@ -1,5 +1,4 @@
-import type { DatasetSnapshot } from "../dataset/dataset.js";
-import type { DatasetPath } from "../dataset/dataset-path.js";
+import type { DatasetPath, DatasetSnapshot } from "../dataset/dataset.js";
 import type { IdPage } from "../dataset/id-page.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import { encodeSegment } from "./encode-path.js";

@@ -1,4 +1,4 @@
-import type { DatasetPath } from "../dataset/dataset-path.js";
+import type { DatasetPath } from "../dataset/dataset.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import type { Route } from "../http/router.js";
 import { type DatasetList, datasetListSteps, type ListLinks, linkToDataset } from "./dataset-list.js";

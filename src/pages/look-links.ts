@@ -1,6 +1,5 @@
 import { axisRole } from "../cf/axis-roles.js";
-import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
-import type { DatasetPath } from "../dataset/dataset-path.js";
+import type { DatasetPath, DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { Group, Variable } from "../model/data-tree.js";
 import { encodePath } from "./encode-path.js";
 import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";

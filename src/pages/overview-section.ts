@@ -1,5 +1,5 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
-import { describeLevels } from "../dataset/overviews/describe-levels.js";
+import { describeLevels } from "../dataset/overviews/overviews.js";
 import { STORES, type StorePrefix } from "./dataset-usage.js";
 import { formatByteLength, formatCount, formatCounted } from "./format-number.js";
 import { type Markup, markup, trustedMarkup } from "./markup.js";

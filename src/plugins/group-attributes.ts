@@ -1,8 +1,6 @@
 import type { DatasetSnapshot, OverviewLevels } from "../dataset/dataset.js";
-import { geoMetadata, type RegularAxes } from "../dataset/overviews/geo-metadata.js";
-import { type Grid, listGrids } from "../dataset/overviews/grids.js";
-import { omeMultiscales } from "../dataset/overviews/ome-metadata.js";
-import { regularAxis } from "../dataset/overviews/regular-axis.js";
+import { type Grid, listGrids, regularAxis } from "../dataset/overviews/level-grids.js";
+import { geoMetadata, omeMultiscales, type RegularAxes } from "../dataset/overviews/level-metadata.js";
 import type { JsonObject } from "../json/json-value.js";
 import type { Group, Variable } from "../model/data-tree.js";
 import type { PluginContext } from "./plugin.js";

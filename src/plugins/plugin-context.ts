@@ -1,6 +1,5 @@
 import type { ChunkService } from "../chunk/chunk-service.js";
-import type { Datasets } from "../dataset/dataset.js";
-import type { DatasetPath } from "../dataset/dataset-path.js";
+import type { DatasetPath, Datasets } from "../dataset/dataset.js";
 import { createDocument } from "../http/create-document.js";
 import type { Route } from "../http/router.js";
 import type { Log } from "../observe/log.js";

@@ -1,6 +1,5 @@
 import type { EncodingConfig, OverviewsConfig } from "../config/config.js";
-import type { CreateDataTreeOptions, ServableTree } from "../dataset/given/data-tree.js";
-import type { GroupInput } from "../dataset/given/group-input.js";
+import type { CreateDataTreeOptions, GroupInput, ServableTree } from "../dataset/in-memory-tree.js";
 import type { Log } from "../observe/log.js";
 
 /**

@@ -3,7 +3,7 @@ import { readDataset } from "../config/config-file.js";
 import { configError, describeValue, type Problem } from "../config/value-schemas.js";
 import type { GivenDataset } from "../dataset/dataset-handle.js";
 import type { DatasetProvider } from "../dataset/dataset-provider.js";
-import { sourceOf } from "../dataset/given/data-tree.js";
+import { sourceOf } from "../dataset/in-memory-tree.js";
 import { messageOf, ZpublishError } from "../errors.js";
 import type { Plugin } from "./plugin.js";
 import type { PluginDatasets, ProvidedDataset, ProviderContext } from "./plugin-datasets.js";

@@ -1,6 +1,10 @@
-import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
-import { type DatasetPath, severalDatasets } from "../dataset/dataset-path.js";
-import { coordinateOf } from "../dataset/overviews/horizontal-dims.js";
+import {
+  type DatasetPath,
+  type DatasetSnapshot,
+  type ServedArray,
+  severalDatasets,
+} from "../dataset/dataset.js";
+import { coordinateOf } from "../dataset/overviews/level-grids.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { DataTree, Group, Variable } from "../model/data-tree.js";
 import {

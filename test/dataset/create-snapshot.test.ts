@@ -1,6 +1,6 @@
 import t from "tap";
 import type { DatasetConfig } from "../../src/config/config.js";
-import { createSnapshot } from "../../src/dataset/create-snapshot.js";
+import { createSnapshot } from "../../src/dataset/snapshot.js";
 import { storedArray, storedTree } from "./fake-source.js";
 
 function config(more: Partial<DatasetConfig> = {}): DatasetConfig {

@@ -1,5 +1,5 @@
 import t from "tap";
-import { createRefreshThrottle, type RefreshTarget } from "../../src/dataset/refresh-throttle.js";
+import { createRefreshThrottle, type RefreshTarget } from "../../src/dataset/dataset-handle.js";
 import { until } from "../processes/process-table.js";
 
 /** A dataset whose refreshes end when the test says so. */

@@ -1,5 +1,5 @@
 import t from "tap";
-import { createSnapshot } from "../../src/dataset/create-snapshot.js";
+import { createSnapshot } from "../../src/dataset/snapshot.js";
 import type { Group } from "../../src/model/data-tree.js";
 import { type DatasetPage, renderDatasetPage } from "../../src/pages/dataset-page.js";
 import { storedArray, storedTree } from "../dataset/fake-source.js";

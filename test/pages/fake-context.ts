@@ -1,5 +1,4 @@
-import type { DatasetSnapshot } from "../../src/dataset/dataset.js";
-import { severalDatasets } from "../../src/dataset/dataset-path.js";
+import { type DatasetSnapshot, severalDatasets } from "../../src/dataset/dataset.js";
 import { ZpublishError } from "../../src/errors.js";
 import { createDocument } from "../../src/http/create-document.js";
 import type { Route } from "../../src/http/router.js";

@@ -1,5 +1,5 @@
 import t from "tap";
-import { createSnapshot } from "../../src/dataset/create-snapshot.js";
+import { createSnapshot } from "../../src/dataset/snapshot.js";
 import { runNow } from "../../src/event-loop/cooperative-task.js";
 import type { JsonValue } from "../../src/json/json-value.js";
 import { stringifyJson } from "../../src/json/stringify-json.js";

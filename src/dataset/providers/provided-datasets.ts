@@ -8,7 +8,7 @@ import {
   errorOfDataset,
   type GivenDataset,
 } from "../dataset-handle.js";
-import { openInTime } from "../open-in-time.js";
+import { openInTime } from "../open-dataset.js";
 import { createSlot, type RefreshScheduler, type Slot } from "../refresh-scheduler.js";
 import type { OpenFailure, ProviderHandle } from "./provider-handle.js";
 

@@ -2,8 +2,8 @@ import { messageOf, ZpublishError } from "../../errors.js";
 import { runCooperatively } from "../../event-loop/cooperative-task.js";
 import { settlesWithin } from "../../event-loop/settles-within.js";
 import type { Log } from "../../observe/log.js";
+import { createRefreshThrottle } from "../dataset-handle.js";
 import type { DatasetProvider } from "../dataset-provider.js";
-import { createRefreshThrottle } from "../refresh-throttle.js";
 import { createProblemLog } from "./problem-log.js";
 import { hasId, isSameList, NO_IDS, updateIds } from "./update-ids.js";
 

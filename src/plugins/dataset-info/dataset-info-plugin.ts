@@ -1,5 +1,4 @@
-import type { DatasetSnapshot } from "../../dataset/dataset.js";
-import { findGroup } from "../../dataset/find-group.js";
+import { type DatasetSnapshot, findGroup } from "../../dataset/dataset.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { RouteRequest } from "../../http/reply.js";
 import type { Route, RouteOperation } from "../../http/router.js";

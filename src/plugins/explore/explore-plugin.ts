@@ -1,5 +1,4 @@
-import type { DatasetSnapshot } from "../../dataset/dataset.js";
-import { findGroup } from "../../dataset/find-group.js";
+import { type DatasetSnapshot, findGroup } from "../../dataset/dataset.js";
 import { ZpublishError } from "../../errors.js";
 import { ASK_EACH_TIME } from "../../http/access/access-rules.js";
 import type { HeaderLines } from "../../http/headers.js";

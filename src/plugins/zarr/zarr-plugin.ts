@@ -1,6 +1,5 @@
-import type { DatasetSnapshot } from "../../dataset/dataset.js";
-import { findGroup } from "../../dataset/find-group.js";
-import { ownerOf } from "../../dataset/overviews/create-overviews.js";
+import { type DatasetSnapshot, findGroup } from "../../dataset/dataset.js";
+import { ownerOf } from "../../dataset/overviews/overviews.js";
 import { ZpublishError } from "../../errors.js";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { Reply } from "../../http/reply.js";

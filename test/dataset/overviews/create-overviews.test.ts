@@ -1,9 +1,9 @@
 import t from "tap";
 import type { DatasetConfig } from "../../../src/config/config.js";
-import { createSnapshot } from "../../../src/dataset/create-snapshot.js";
 import type { DatasetSnapshot } from "../../../src/dataset/dataset.js";
 import { openDataset } from "../../../src/dataset/open-dataset.js";
-import { ownerOf } from "../../../src/dataset/overviews/create-overviews.js";
+import { ownerOf } from "../../../src/dataset/overviews/overviews.js";
+import { createSnapshot } from "../../../src/dataset/snapshot.js";
 import { fakeSource, storedArray, storedTree } from "../fake-source.js";
 
 const CONFIG: DatasetConfig = {

@@ -1,11 +1,11 @@
 import t from "tap";
-import { createSnapshot } from "../../../src/dataset/create-snapshot.js";
 import type { ServedArray } from "../../../src/dataset/dataset.js";
 import {
   createLevelArray,
   type LevelContext,
   type LevelRequest,
 } from "../../../src/dataset/overviews/level-array.js";
+import { createSnapshot } from "../../../src/dataset/snapshot.js";
 import { encodeFillItem } from "../../../src/model/fill-value.js";
 import { parseDataType } from "../../../src/model/parse-data-type.js";
 import { createMemorySource } from "../../../src/open/memory/memory-source.js";

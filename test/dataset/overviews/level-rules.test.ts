@@ -1,8 +1,12 @@
 import t from "tap";
-import { horizontalDims } from "../../../src/dataset/overviews/horizontal-dims.js";
-import { lengthAt, levelCount } from "../../../src/dataset/overviews/level-count.js";
-import { levelAttributes, levelRule, withoutPlaces } from "../../../src/dataset/overviews/level-rule.js";
-import { regularAxis } from "../../../src/dataset/overviews/regular-axis.js";
+import {
+  lengthAt,
+  levelAttributes,
+  levelCount,
+  levelRule,
+  withoutPlaces,
+} from "../../../src/dataset/overviews/level-array.js";
+import { horizontalDims, regularAxis } from "../../../src/dataset/overviews/level-grids.js";
 import type { Group, Variable } from "../../../src/model/data-tree.js";
 import { type FakeGroup, fakeSnapshot, fakeType } from "../../pages/fake-snapshot.js";
 

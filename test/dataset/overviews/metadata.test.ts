@@ -1,8 +1,11 @@
 import t from "tap";
 import type { OverviewLevels } from "../../../src/dataset/dataset.js";
-import { geoMetadata, type RegularAxes } from "../../../src/dataset/overviews/geo-metadata.js";
-import { isGeographic, listGrids } from "../../../src/dataset/overviews/grids.js";
-import { omeMultiscales } from "../../../src/dataset/overviews/ome-metadata.js";
+import { isGeographic, listGrids } from "../../../src/dataset/overviews/level-grids.js";
+import {
+  geoMetadata,
+  omeMultiscales,
+  type RegularAxes,
+} from "../../../src/dataset/overviews/level-metadata.js";
 import { type FakeGroup, fakeSnapshot } from "../../pages/fake-snapshot.js";
 
 const LAT = { dims: ["lat"], shape: [8], attrs: { units: "degrees_north" } };

@@ -1,6 +1,6 @@
 import t from "tap";
-import { createSnapshot } from "../../../src/dataset/create-snapshot.js";
 import type { DatasetSnapshot, ServedArray } from "../../../src/dataset/dataset.js";
+import { createSnapshot } from "../../../src/dataset/snapshot.js";
 import { parseDataType } from "../../../src/model/parse-data-type.js";
 import {
   choosePicture,

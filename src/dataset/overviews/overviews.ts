@@ -4,16 +4,23 @@ import type { OverviewsConfig } from "../../config/config.js";
 import { ZpublishError } from "../../errors.js";
 import type { JsonObject } from "../../json/json-value.js";
 import { stringifyJson } from "../../json/stringify-json.js";
+import { elementCount } from "../../model/chunk-grid.js";
 import { parentPath } from "../../model/create-data-tree.js";
 import type { Group, Variable } from "../../model/data-tree.js";
 import type { Refusal } from "../../zarr/stored-tree.js";
 import type { DatasetSnapshot, OverviewLevels, ServedArray } from "../dataset.js";
-import { isGeographic } from "./grids.js";
-import { horizontalDims } from "./horizontal-dims.js";
-import { createLevelArray, type LevelContext } from "./level-array.js";
-import { levelCount, MAX_LEVELS } from "./level-count.js";
-import { type LevelRule, levelAttributes, levelRule, withoutPlaces } from "./level-rule.js";
-import { createLevelTree } from "./level-tree.js";
+import {
+  createLevelArray,
+  createLevelTree,
+  type LevelContext,
+  type LevelRule,
+  levelAttributes,
+  levelCount,
+  levelRule,
+  MAX_LEVELS,
+  withoutPlaces,
+} from "./level-array.js";
+import { horizontalDims, isGeographic, listGrids } from "./level-grids.js";
 
 /** Options of level arrays. */
 export interface OverviewOptions {
@@ -184,4 +191,30 @@ function placeOf(path: string, count: number): { readonly level: number; readonl
 function revisionOf({ dataset, count, horizontal, method, metadata }: OverviewLevels): string {
   const parts = [REVISION, dataset.revision, count, [...horizontal], method, metadata];
   return createHash("sha256").update(stringifyJson(parts)).digest("hex").slice(0, 24);
+}
+
+/** One level of the variable that a viewer should open first. */
+interface LevelSummary {
+  readonly level: number;
+  /** The variable at that level. */
+  readonly variable: Variable;
+  readonly byteLength: number;
+}
+
+/** Describes the levels of overviews by their largest variable, the dataset itself included; empty if no variable is coarsened. */
+export function describeLevels({ levels, arrays }: DatasetSnapshot): readonly LevelSummary[] {
+  if (levels === undefined) return [];
+  const [grid] = listGrids(levels.dataset.tree, levels.horizontal);
+  if (grid === undefined) return [];
+  const summaries: LevelSummary[] = [];
+  for (let level = 0; level <= levels.count; level++) {
+    const variable = arrays.get(`${level}/${grid.variable.path}`)?.variable;
+    if (variable === undefined) break;
+    summaries.push({
+      level,
+      variable,
+      byteLength: elementCount(variable.shape) * variable.dataType.itemSize,
+    });
+  }
+  return summaries;
 }
