@@ -1,4 +1,4 @@
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { FIELD_TYPES, type FieldType, itemSizeOf } from "../data/typed-field.js";
 import { OPERATIONS, type Operation } from "./codec-job.js";
 

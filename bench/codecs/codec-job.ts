@@ -1,4 +1,4 @@
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
 
 /** What is measured of a codec. */
 export const OPERATIONS = ["decode", "encode"] as const;

@@ -5,7 +5,7 @@ import type { KernelMemory, MemoryLease } from "../../src/codec/kernel/kernel-me
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecStep } from "../../src/zarr/codec-step.js";
 import { completeCodec } from "../../src/zarr/plan/codec-rules.js";
-import { encodedCodec } from "../../src/zarr/plan/served-codecs.js";
+import { encodedCodec } from "../../src/zarr/plan/codec-steps.js";
 import type { ChunksJob } from "./codec-job.js";
 import { loadNumcodecsJs } from "./numcodecs-js.js";
 

@@ -2,7 +2,7 @@ import { deflateSync } from "node:zlib";
 import { fletcher32 } from "../../src/codec/hdf5-fletcher32.js";
 import { currentKernel } from "../../src/codec/kernel/kernel.js";
 import { zstd } from "../../src/codec/zstd.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
 
 /** Farthest match of LZF, and its longest. */
 const LZF_WINDOW = 8192;

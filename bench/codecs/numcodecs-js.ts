@@ -1,8 +1,7 @@
 import { deflateSync } from "node:zlib";
 import { encodeSteps } from "../../src/codec/run-steps.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
-import type { CodecStep } from "../../src/zarr/codec-step.js";
-import { encodedCodec } from "../../src/zarr/plan/served-codecs.js";
+import type { CodecSpec, CodecStep } from "../../src/zarr/codec-step.js";
+import { encodedCodec } from "../../src/zarr/plan/codec-steps.js";
 import {
   encodeLzw,
   encodePackbits,

@@ -1,7 +1,7 @@
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { BodyReply } from "../http/reply.js";
 import type { Freshness } from "../stores/object-versions.js";
-import type { ChunkReader } from "../zarr/chunk-source.js";
+import type { ChunkReader } from "../zarr/chunk-reader.js";
 
 /** Turns a variable and a chunk key into a reply. */
 export interface ChunkService {

@@ -1,7 +1,6 @@
 import { ZpublishError } from "../errors.js";
-import type { ReadOptions, VersionCheck } from "../zarr/chunk-source.js";
-import { presentOf, versionsOf } from "../zarr/chunk-versions.js";
-import { combineVersions, storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
+import { presentOf, type ReadOptions, type VersionCheck, versionsOf } from "../zarr/chunk-reader.js";
+import { combineVersions, storedChunksOf } from "../zarr/plan/create-encoding-plan.js";
 import type { ChunkVersion, ServedChunk } from "./served-chunk.js";
 
 /** Version of every chunk of an immutable dataset. */

@@ -1,6 +1,6 @@
 import { createLimiter, type Limiter } from "../collections/limiter.js";
 import { storeOf } from "../open/chunk-reader.js";
-import type { ChunkSource } from "../zarr/chunk-source.js";
+import type { ChunkSource } from "../zarr/chunk-reader.js";
 
 /** Chunks whose stored bytes are read at a time: many, since each waits for another machine. */
 const MAX_FEEDING = 128;

@@ -2,9 +2,9 @@ import { pieceName, readNamed, storedChunkName } from "../codec/chunk-input.js";
 import { mapInLots } from "../event-loop/map-in-lots.js";
 import { elementCount } from "../model/chunk-grid.js";
 import type { GivenBytes, GivenChunk } from "../pool/chunk-task.js";
-import { type ChunkPiece, type PartChunkReader, PIECED } from "../zarr/part-chunks.js";
+import { type ChunkPiece, type PartChunkReader, PIECED } from "../zarr/chunk-reader.js";
+import { storedChunksOf } from "../zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
-import { storedChunksOf } from "../zarr/plan/stored-chunks-of.js";
 import { type Reading, readBytes } from "./read-bytes.js";
 
 /** Estimate for an item without a fixed size. */

@@ -4,11 +4,10 @@ import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import { elementCount } from "../model/chunk-grid.js";
 import { openChunkReader } from "../open/chunk-reader.js";
-import { parseChunkKey } from "../zarr/chunk-key.js";
+import { parseChunkKey } from "../zarr/chunk-reader.js";
 import type { CodecStep } from "../zarr/codec-step.js";
 import { createSteps } from "../zarr/plan/codec-steps.js";
-import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
-import { growthOf } from "../zarr/plan/growth-of.js";
+import { type EncodingPlan, growthOf } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
 import type { ChunkAccess, ServedChunk } from "./served-chunk.js";
 

@@ -1,7 +1,7 @@
 import type { Limiter } from "../collections/limiter.js";
 import type { Body, BodyClient, WantedPart } from "../http/reply.js";
 import { storeOf } from "../open/chunk-reader.js";
-import type { ReadOptions } from "../zarr/chunk-source.js";
+import type { ReadOptions } from "../zarr/chunk-reader.js";
 import { assertStillAbsent, assertVersion } from "./chunk-version.js";
 import { chunkNotFound } from "./locate-chunk.js";
 import { serverTiming } from "./made-chunk.js";

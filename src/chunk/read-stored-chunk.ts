@@ -1,7 +1,7 @@
 import type { Limiter } from "../collections/limiter.js";
 import { ZpublishError } from "../errors.js";
 import { storeOf } from "../open/chunk-reader.js";
-import type { ReadOptions, StoredChunk } from "../zarr/chunk-source.js";
+import type { ReadOptions, StoredChunk } from "../zarr/chunk-reader.js";
 import { checkStoredFrame, checkStoredLength } from "./check-stored-chunk.js";
 import { assertStillAbsent, assertVersion } from "./chunk-version.js";
 import { chunkNotFound } from "./locate-chunk.js";

@@ -1,7 +1,7 @@
 import type { CacheKey } from "../cache/cache-key.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { BodyReply } from "../http/reply.js";
-import type { ChunkReader, VersionCheck } from "../zarr/chunk-source.js";
+import type { ChunkReader, VersionCheck } from "../zarr/chunk-reader.js";
 
 /** One chunk of a served array: resolved at its first request, remembered for the next. */
 export interface ServedChunk {

@@ -1,5 +1,5 @@
 import { messageOf, ZpublishError } from "../errors.js";
-import type { CodecSpec } from "../zarr/codec-spec.js";
+import type { CodecSpec } from "../zarr/codec-step.js";
 
 /** Exit codes of the program. */
 export const EXIT_CODES = { done: 0, failed: 1, invalidCommandLine: 2 } as const;

@@ -1,7 +1,12 @@
 import { ZpublishError } from "../errors.js";
 import { elementCount } from "../model/chunk-grid.js";
-import type { StoredChunk } from "../zarr/chunk-reader.js";
-import { type ChunkPiece, PIECED, type PieceLayout, versionOfPieces } from "../zarr/part-chunks.js";
+import {
+  type ChunkPiece,
+  PIECED,
+  type PieceLayout,
+  type StoredChunk,
+  versionOfPieces,
+} from "../zarr/chunk-reader.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import {
   assertDecodedLength,

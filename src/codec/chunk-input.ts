@@ -1,7 +1,6 @@
 import { messageOf, ZpublishError } from "../errors.js";
-import type { ChunkReader } from "../zarr/chunk-reader.js";
+import type { ChunkPiece, ChunkReader } from "../zarr/chunk-reader.js";
 import type { CodecStep } from "../zarr/codec-step.js";
-import type { ChunkPiece } from "../zarr/part-chunks.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import type { DecodedCache } from "./decoded-cache.js";
 import type { KernelMemory } from "./kernel/kernel-memory.js";

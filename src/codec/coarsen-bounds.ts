@@ -1,4 +1,4 @@
-import type { CoarsenStep } from "../zarr/plan/compute-step.js";
+import type { CoarsenStep } from "../zarr/plan/encoding-plan.js";
 import type { Blocks } from "./block-rows.js";
 import { openRows } from "./item-rows.js";
 

@@ -1,6 +1,5 @@
 import { elementCount } from "../model/chunk-grid.js";
-import type { CoarsenStep } from "../zarr/plan/compute-step.js";
-import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import type { CoarsenStep, EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { type Blocks, blocksOf, forEachBlockRow } from "./block-rows.js";
 import { coarsenBounds } from "./coarsen-bounds.js";
 import { copyStrided } from "./copy-strided.js";

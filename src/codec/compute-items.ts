@@ -1,5 +1,4 @@
-import type { ComputeStep } from "../zarr/plan/compute-step.js";
-import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import type { ComputeStep, EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { coarsen } from "./coarsen.js";
 import type { KernelMemory } from "./kernel/kernel-memory.js";
 import { drawLine } from "./line-picture.js";

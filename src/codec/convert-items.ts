@@ -1,4 +1,4 @@
-import type { NumericType } from "../zarr/plan/numeric-type.js";
+import type { NumericType } from "../zarr/plan/codec-rules.js";
 import type { KernelMemory } from "./kernel/kernel-memory.js";
 import {
   allocateItems,

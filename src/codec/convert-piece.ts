@@ -5,8 +5,8 @@ import type {
   SwapConversion,
   UnpackConversion,
   WidenConversion,
-} from "../zarr/item-conversion.js";
-import { type NumericType, parseNumericType } from "../zarr/plan/numeric-type.js";
+} from "../zarr/codec-step.js";
+import { type NumericType, parseNumericType } from "../zarr/plan/codec-rules.js";
 import { convertItems } from "./convert-items.js";
 import { openRows } from "./item-rows.js";
 import type { KernelMemory } from "./kernel/kernel-memory.js";

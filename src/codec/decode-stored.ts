@@ -1,6 +1,5 @@
 import { elementCount } from "../model/chunk-grid.js";
-import type { ChunkReader, StoredChunk } from "../zarr/chunk-reader.js";
-import { type PartChunkReader, PIECED } from "../zarr/part-chunks.js";
+import { type ChunkReader, type PartChunkReader, PIECED, type StoredChunk } from "../zarr/chunk-reader.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
 import { assemblePieces } from "./assemble-pieces.js";

@@ -1,5 +1,4 @@
-import { filterTypes } from "../zarr/plan/numeric-filter-rules.js";
-import type { NumericType } from "../zarr/plan/numeric-type.js";
+import { filterTypes, type NumericType } from "../zarr/plan/codec-rules.js";
 import type { Codec } from "./codec.js";
 import { convertItems } from "./convert-items.js";
 import { copyNativeBytes, swapToOrder } from "./numeric-view.js";

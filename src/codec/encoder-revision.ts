@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { createRecentMap } from "../collections/recent-map.js";
 import { stringifyJson } from "../json/stringify-json.js";
-import type { CodecSpec } from "../zarr/codec-spec.js";
+import type { CodecSpec } from "../zarr/codec-step.js";
 import { codecRule, completeCodec } from "../zarr/plan/codec-rules.js";
 import type { InnerCodec } from "./blosc/blosc-blocks.js";
 import { innerCodecSpec } from "./blosc/inner-encoders.js";

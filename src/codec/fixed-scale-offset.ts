@@ -1,4 +1,4 @@
-import { filterTypes } from "../zarr/plan/numeric-filter-rules.js";
+import { filterTypes } from "../zarr/plan/codec-rules.js";
 import type { Codec } from "./codec.js";
 import { allocateItems, bytesOf, type NumberView, nativeBytes, swapToOrder, viewOf } from "./numeric-view.js";
 

@@ -2,7 +2,7 @@ import type { Packing } from "../cf/packing.js";
 import { ZpublishError } from "../errors.js";
 import type { DataType } from "../model/data-type.js";
 import { readHalf, readLongDouble, writeHalf } from "../model/float-bits.js";
-import { parseNumericType } from "../zarr/plan/numeric-type.js";
+import { parseNumericType } from "../zarr/plan/codec-rules.js";
 import { isNative, isWide, viewOf } from "./numeric-view.js";
 
 /** Reads the item at an offset of bytes as a value: unpacked, NaN if it is missing. */

@@ -2,7 +2,7 @@ import type { Packing } from "../cf/packing.js";
 import { ZpublishError } from "../errors.js";
 import type { DataType } from "../model/data-type.js";
 import { readHalf, writeHalf } from "../model/float-bits.js";
-import type { NumericType } from "../zarr/plan/numeric-type.js";
+import type { NumericType } from "../zarr/plan/codec-rules.js";
 import { HIGH_WORD, isWide, LOW_WORD, nativeBytes, swapToOrder, viewOf, wordsOf } from "./numeric-view.js";
 
 /** Items as doubles: of all types but 64-bit integers they are exact. */

@@ -1,6 +1,5 @@
 import { roundRange } from "../colour/value-range.js";
-import type { LineStep } from "../zarr/plan/compute-step.js";
-import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import type { EncodingPlan, LineStep } from "../zarr/plan/encoding-plan.js";
 import { createItemReader, type ItemReader } from "./item-reader.js";
 import { encodePng } from "./png.js";
 

@@ -1,4 +1,4 @@
-import type { NumericType } from "../zarr/plan/numeric-type.js";
+import type { NumericType } from "../zarr/plan/codec-rules.js";
 import { corrupt } from "./codec.js";
 import { type KernelMemory, OWN_MEMORY } from "./kernel/kernel-memory.js";
 

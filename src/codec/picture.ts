@@ -1,8 +1,7 @@
 import { categoryColours, colourTable } from "../colour/colour-scales.js";
 import { chooseRange } from "../colour/value-range.js";
 import { elementCount } from "../model/chunk-grid.js";
-import type { PictureStep } from "../zarr/plan/compute-step.js";
-import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import type { EncodingPlan, PictureStep } from "../zarr/plan/encoding-plan.js";
 import { createItemsReader } from "./item-reader.js";
 import { encodePng } from "./png.js";
 import { type SampledAxis, samplePlane } from "./sample-plane.js";

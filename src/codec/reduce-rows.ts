@@ -1,4 +1,4 @@
-import type { CoarsenMethod } from "../zarr/plan/compute-step.js";
+import type { CoarsenMethod } from "../zarr/plan/encoding-plan.js";
 
 /**
  * Reduces rows of doubles, in which NaN is missing. A block is one place of each row, or two that are `distance` places apart; one

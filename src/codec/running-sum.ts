@@ -1,4 +1,4 @@
-import type { NumericType } from "../zarr/plan/numeric-type.js";
+import type { NumericType } from "../zarr/plan/codec-rules.js";
 import { HIGH_WORD, LOW_WORD, wordsOf } from "./numeric-view.js";
 
 // The loops below are written out, one per class of typed array: V8 runs a loop that has met several of them some fifty times

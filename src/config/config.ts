@@ -1,8 +1,8 @@
 import type { Joining } from "../join/create-join-source.js";
 import type { LogLevel } from "../observe/log.js";
 import type { StoreSettings } from "../stores/store-settings.js";
-import type { CodecSpec } from "../zarr/codec-spec.js";
-import type { CoarsenMethod } from "../zarr/plan/compute-step.js";
+import type { CodecSpec } from "../zarr/codec-step.js";
+import type { CoarsenMethod } from "../zarr/plan/encoding-plan.js";
 
 /** The validated configuration: argv over environment over file over defaults. Frozen. */
 export interface Config {

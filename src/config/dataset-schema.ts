@@ -4,8 +4,8 @@ import { compileGlob, firstWildcard, unescapeGlob } from "../find/glob.js";
 import type { SplitPattern } from "../find/split-pattern.js";
 import type { Joining } from "../join/create-join-source.js";
 import type { StoreSettings } from "../stores/store-settings.js";
-import type { CodecSpec } from "../zarr/codec-spec.js";
-import type { CoarsenMethod } from "../zarr/plan/compute-step.js";
+import type { CodecSpec } from "../zarr/codec-step.js";
+import type { CoarsenMethod } from "../zarr/plan/encoding-plan.js";
 import type { DatasetConfig, EncodingConfig, OverviewsConfig } from "./config.js";
 import {
   absoluteReferences,

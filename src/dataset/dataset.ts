@@ -4,13 +4,12 @@ import type { JsonObject, JsonValue } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import type { DataTree, Group, Variable } from "../model/data-tree.js";
 import { normalNodePath } from "../model/node-path.js";
-import { dimensionsAttribute } from "../zarr/dimension-names.js";
-import type { CoarsenMethod } from "../zarr/plan/compute-step.js";
+import { dimensionsAttribute } from "../zarr/metadata-fields.js";
 import type { PlannedArray } from "../zarr/plan/create-encoding-plan.js";
-import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import type { CoarsenMethod, EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { Refusal, StoredJoin } from "../zarr/stored-tree.js";
-import type { ArrayDocument } from "../zarr/v2/array-document.js";
+import type { ArrayDocument } from "../zarr/v2.js";
 import { type V3Array, writeV3 } from "../zarr/v3/write-v3.js";
 
 /**

@@ -15,8 +15,7 @@ import type { MemoryArray } from "../open/memory/memory-array.js";
 import { createMemorySource, type MemoryGroup } from "../open/memory/memory-source.js";
 import { openSource } from "../open/open-source.js";
 import { createZarritaStore, type ZarritaStoreOptions } from "../stores/zarrita-store.js";
-import { printablePath } from "../zarr/node-name.js";
-import type { Refusal, Source } from "../zarr/stored-tree.js";
+import { printablePath, type Refusal, type Source } from "../zarr/stored-tree.js";
 import { createObjectSource } from "../zarr-store/objects/object-source.js";
 import { createSnapshot } from "./snapshot.js";
 

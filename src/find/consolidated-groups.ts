@@ -1,5 +1,5 @@
 import { createSlice, runCooperatively } from "../event-loop/cooperative-task.js";
-import { nameProblem } from "../zarr/node-name.js";
+import { nameProblem } from "../zarr/stored-tree.js";
 import { listedDocuments } from "../zarr-store/consolidated-metadata.js";
 import { describesArray } from "../zarr-store/node-documents.js";
 import { readConsolidated } from "../zarr-store/objects/read-nodes.js";

@@ -1,6 +1,6 @@
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
-import { printablePath } from "../zarr/node-name.js";
+import { printablePath } from "../zarr/stored-tree.js";
 import type { Findings, FoundFile, Problem } from "./file-finder.js";
 
 /** Problems that are named. Of ten thousand broken files, no log needs more. */

@@ -7,7 +7,7 @@ import type { ByteStore } from "../stores/byte-store.js";
 import { createFileStore } from "../stores/file-store.js";
 import { openByteStore } from "../stores/open-byte-store.js";
 import { withSlash } from "../stores/store-settings.js";
-import { nameProblem } from "../zarr/node-name.js";
+import { nameProblem } from "../zarr/stored-tree.js";
 import { createStoreDocuments } from "../zarr-store/objects/store-documents.js";
 import { type Branch, type BranchContent, createBranchWalk } from "./branch-walk.js";
 import { createConsolidatedGroups } from "./consolidated-groups.js";

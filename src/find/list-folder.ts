@@ -5,7 +5,7 @@ import { workThrough } from "../event-loop/work-through.js";
 import { NoAnswerError } from "../stores/files/file-calls.js";
 import { isOnLocalFileSystem } from "../stores/files/local-file-systems.js";
 import { codeOf } from "../stores/files/unreadable-file.js";
-import { nameProblem } from "../zarr/node-name.js";
+import { nameProblem } from "../zarr/stored-tree.js";
 import type { Problem } from "./file-finder.js";
 import { ROOT_DOCUMENTS, statPath, storeState } from "./file-state.js";
 import { childPath, compact, createFolder, type Folder, type LocalLook } from "./folder.js";

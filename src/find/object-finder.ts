@@ -3,7 +3,7 @@ import { createSlice } from "../event-loop/cooperative-task.js";
 import type { ByteStore, ObjectListing } from "../stores/byte-store.js";
 import { openByteStore } from "../stores/open-byte-store.js";
 import { withSlash } from "../stores/store-settings.js";
-import { nameProblem } from "../zarr/node-name.js";
+import { nameProblem } from "../zarr/stored-tree.js";
 import { type Branch, type BranchContent, createBranchWalk } from "./branch-walk.js";
 import type { FileFinder, FileFinderOptions, FoundFile, Problem } from "./file-finder.js";
 import { NO_DOCUMENT, ROOT_DOCUMENTS } from "./file-state.js";

@@ -1,6 +1,6 @@
 import { elementCount, gridShapeOf } from "../model/chunk-grid.js";
 import { allocateOwn } from "../stores/files/open-file.js";
-import type { ChunkPlace, ReadOptions } from "../zarr/chunk-source.js";
+import type { ChunkPlace, ReadOptions } from "../zarr/chunk-reader.js";
 import type { FileArray, ListedChunks, StridedChunks } from "./file-index.js";
 
 /** Finds the place of a chunk; undefined if it is absent. */

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../json/json-value.js";
-import type { CodecSpec } from "../zarr/codec-spec.js";
+import type { CodecSpec } from "../zarr/codec-step.js";
 import type { StoredFill } from "../zarr/stored-array.js";
 import type { Refusal } from "../zarr/stored-tree.js";
 
@@ -38,7 +38,7 @@ export interface FileArray {
   readonly dtype: JsonValue;
   /**
    * Codecs of most chunks in order of encoding, filters first, compressor last. Besides those of Zarr they may be internal ones
-   * (`zarr/plan/internal-codec-rules.ts`), which are decoded and never served.
+   * (`zarr/plan/codec-rules.ts`), which are decoded and never served.
    */
   readonly codecs: readonly CodecSpec[];
   readonly compressorCount: 0 | 1;

@@ -1,4 +1,4 @@
-import type { ChunkPlace, ChunkReader, StoredChunk } from "../zarr/chunk-source.js";
+import type { ChunkPlace, ChunkReader, StoredChunk } from "../zarr/chunk-reader.js";
 import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
 import { createFindPlace, memoryFor } from "./chunk-places.js";
 import type { FileArray } from "./file-index.js";

@@ -1,11 +1,18 @@
 import { messageOf, ZpublishError } from "../errors.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import { parseDataType } from "../model/parse-data-type.js";
-import type { RangeChunks } from "../zarr/chunk-source.js";
-import { withoutDimensions } from "../zarr/dimension-names.js";
-import { comparePaths, nameProblem, printablePath, warnOfName } from "../zarr/node-name.js";
+import type { RangeChunks } from "../zarr/chunk-reader.js";
+import { withoutDimensions } from "../zarr/metadata-fields.js";
 import type { StoredArray } from "../zarr/stored-array.js";
-import type { Refusal, StoredGroup, StoredTree } from "../zarr/stored-tree.js";
+import {
+  comparePaths,
+  nameProblem,
+  printablePath,
+  type Refusal,
+  type StoredGroup,
+  type StoredTree,
+  warnOfName,
+} from "../zarr/stored-tree.js";
 import type { FileArray, FileChunkTable, FileIndex } from "./file-index.js";
 import { type MakeFileChunk, openTableChunkReader } from "./table-chunk-reader.js";
 import type { VersionedFile } from "./versioned-file.js";

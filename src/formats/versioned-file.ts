@@ -2,7 +2,7 @@ import { ZpublishError } from "../errors.js";
 import { createSlice } from "../event-loop/cooperative-task.js";
 import type { ByteStore, ObjectStat, ObjectVersion } from "../stores/byte-store.js";
 import type { FreshObjects } from "../stores/object-versions.js";
-import type { VersionCheck } from "../zarr/chunk-source.js";
+import type { VersionCheck } from "../zarr/chunk-reader.js";
 
 /** Time in which local files are read before the event loop may run. */
 const localReads = createSlice();

@@ -1,4 +1,4 @@
-import type { ChunkPiece } from "../zarr/part-chunks.js";
+import type { ChunkPiece } from "../zarr/chunk-reader.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { KnownPart } from "./description-records.js";
 import type { PartSpan } from "./joined-tree.js";

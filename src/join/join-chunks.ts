@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import { parseFillValue } from "../model/fill-value.js";
-import { DEFAULT_COMPRESSOR } from "../zarr/codec-spec.js";
+import { DEFAULT_COMPRESSOR } from "../zarr/codec-step.js";
 import type { StoredArray, StoredFill } from "../zarr/stored-array.js";
 import { type JoinedGrid, joinGrid } from "./join-grid.js";
 import { type JoinedForm, joinForms } from "./join-packing.js";

@@ -1,5 +1,5 @@
 import { stringifyJson } from "../json/stringify-json.js";
-import type { CodecSpec } from "../zarr/codec-spec.js";
+import type { CodecSpec } from "../zarr/codec-step.js";
 import type { PartArrays } from "./part-forms.js";
 import { isSameJson, type PartStored } from "./stored-form.js";
 

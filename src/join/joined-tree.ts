@@ -1,5 +1,5 @@
 import type { JsonObject } from "../json/json-value.js";
-import type { ItemConversion } from "../zarr/item-conversion.js";
+import type { ItemConversion } from "../zarr/codec-step.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { Refusal } from "../zarr/stored-tree.js";
 

@@ -3,7 +3,7 @@ import { createSingleFlight } from "../collections/single-flight.js";
 import { isDamage, messageOf, ZpublishError } from "../errors.js";
 import { elementCount, gridShapeOf } from "../model/chunk-grid.js";
 import { openChunkReader } from "../open/chunk-reader.js";
-import type { ChunkReader, ChunkSource } from "../zarr/chunk-source.js";
+import type { ChunkReader, ChunkSource } from "../zarr/chunk-reader.js";
 import type { Source, StoredTree } from "../zarr/stored-tree.js";
 import type { KnownPart } from "./description-records.js";
 

@@ -1,9 +1,16 @@
 import { ZpublishError } from "../errors.js";
 import { mapInLots } from "../event-loop/map-in-lots.js";
 import { elementCount } from "../model/chunk-grid.js";
-import type { ChunkReader, VersionCheck } from "../zarr/chunk-source.js";
-import { presentOf, versionsOf } from "../zarr/chunk-versions.js";
-import { type PartChunkReader, PIECED, versionOfPassed, versionOfPieces } from "../zarr/part-chunks.js";
+import {
+  type ChunkReader,
+  type PartChunkReader,
+  PIECED,
+  presentOf,
+  type VersionCheck,
+  versionOfPassed,
+  versionOfPieces,
+  versionsOf,
+} from "../zarr/chunk-reader.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import { type ClosedPiece, createFindPieces, type PartedArray, type PassedChunk } from "./find-pieces.js";
 import type { OpenParts } from "./open-parts.js";

@@ -1,6 +1,6 @@
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import type { JsonObject } from "../json/json-value.js";
-import { comparePaths } from "../zarr/node-name.js";
+import { comparePaths } from "../zarr/stored-tree.js";
 import type { PartArray, PartDescription } from "./part-description.js";
 
 /** The arrays of one path in all parts. */

@@ -3,7 +3,7 @@ import { decodeSteps } from "../codec/run-steps.js";
 import { ZpublishError } from "../errors.js";
 import { workThrough } from "../event-loop/work-through.js";
 import { openChunkReader } from "../open/chunk-reader.js";
-import type { StoredChunk } from "../zarr/chunk-source.js";
+import type { StoredChunk } from "../zarr/chunk-reader.js";
 import { completeCodec, decodeProblem } from "../zarr/plan/codec-rules.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import { storedLayoutOf } from "./piece-layout.js";

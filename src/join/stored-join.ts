@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import type { ChunkReader, RangeChunks } from "../zarr/chunk-source.js";
-import type { PartChunkReader, PartChunks } from "../zarr/part-chunks.js";
+import type { ChunkReader, PartChunkReader, PartChunks, RangeChunks } from "../zarr/chunk-reader.js";
 import { completeCodec, encodeProblem, isInternal } from "../zarr/plan/codec-rules.js";
 import { writableChain } from "../zarr/plan/codec-steps.js";
 import type { StoredArray } from "../zarr/stored-array.js";

@@ -1,4 +1,4 @@
-import type { ChunkReader, ChunkSource, MemoryChunks, VersionCheck } from "../zarr/chunk-source.js";
+import type { ChunkReader, ChunkSource, MemoryChunks, VersionCheck } from "../zarr/chunk-reader.js";
 import { openFileChunkReader } from "../zarr-store/chunks/file-chunk-reader.js";
 import { openShardChunkReader } from "../zarr-store/chunks/shard-chunk-reader.js";
 

@@ -17,8 +17,7 @@ import { isReferences, openReferences } from "../stores/references/open-referenc
 import { isParquetMetadata, openParquetReferences } from "../stores/references/parquet-references.js";
 import { schemeOf } from "../stores/scheme-of.js";
 import { isZip, openZipStore } from "../stores/zip/open-zip-store.js";
-import { nameProblem } from "../zarr/node-name.js";
-import type { Source } from "../zarr/stored-tree.js";
+import { nameProblem, type Source } from "../zarr/stored-tree.js";
 import { createDirectorySource } from "../zarr-store/directory-source.js";
 import { createIndexedSource } from "../zarr-store/objects/indexed-source.js";
 import { withinLocation } from "../zarr-store/read-store.js";

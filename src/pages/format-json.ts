@@ -1,7 +1,7 @@
 import { isLosslessNumber } from "lossless-json";
 import { isJsonArray, type JsonValue } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
-import type { CodecSpec } from "../zarr/codec-spec.js";
+import type { CodecSpec } from "../zarr/codec-step.js";
 
 /**
  * Formats an attribute value for people: strings unquoted, numbers with all their digits, lists of numbers with commas,

@@ -1,6 +1,5 @@
 import type { ChunkOutcome } from "../codec/made-chunk.js";
-import type { LocalPlace, ThreadSource } from "../zarr/chunk-reader.js";
-import type { ChunkPiece } from "../zarr/part-chunks.js";
+import type { ChunkPiece, LocalPlace, ThreadSource } from "../zarr/chunk-reader.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 
 /** A request to a worker to make one served chunk. */

@@ -1,14 +1,17 @@
 import { ZpublishError } from "../errors.js";
 import { memoryFor } from "../formats/chunk-places.js";
 import type { ByteStore, ReadObjectOptions } from "../stores/byte-store.js";
-import type { ChunkReader, LocalPlace, StoredChunk, ThreadSource } from "../zarr/chunk-reader.js";
 import {
   type ChunkPiece,
+  type ChunkReader,
+  type LocalPlace,
   type PartChunkReader,
   PIECED,
+  type StoredChunk,
+  type ThreadSource,
   versionOfPassed,
   versionOfPieces,
-} from "../zarr/part-chunks.js";
+} from "../zarr/chunk-reader.js";
 import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
 import type { GivenBytes, GivenChunk } from "./chunk-task.js";
 

@@ -1,7 +1,7 @@
 import { totalmem } from "node:os";
 import { elementCount } from "../model/chunk-grid.js";
+import type { PieceLayout } from "../zarr/chunk-reader.js";
 import type { CodecStep } from "../zarr/codec-step.js";
-import type { PieceLayout } from "../zarr/part-chunks.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import type { ChunkTask } from "./chunk-task.js";
 

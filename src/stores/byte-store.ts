@@ -1,4 +1,4 @@
-import type { VersionCheck } from "../zarr/chunk-source.js";
+import type { VersionCheck } from "../zarr/chunk-reader.js";
 
 /**
  * Objects by key, such as the files below a directory, a web server's path or a bucket's prefix. Everything that does not lie in

@@ -1,9 +1,8 @@
 import { errorFromData } from "../errors.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import type { JsonObject } from "../json/json-value.js";
-import { warnOfName } from "../zarr/node-name.js";
 import type { StoredArray } from "../zarr/stored-array.js";
-import type { Refusal, StoredGroup } from "../zarr/stored-tree.js";
+import { type Refusal, type StoredGroup, warnOfName } from "../zarr/stored-tree.js";
 import type { StoreNode } from "./parse-node.js";
 
 /** Groups and arrays of a store. */

@@ -3,7 +3,7 @@ import { sep } from "node:path";
 import { createSlice } from "../event-loop/cooperative-task.js";
 import { type FileCalls, NoAnswerError } from "../stores/files/file-calls.js";
 import { codeOf } from "../stores/files/unreadable-file.js";
-import { nameProblem } from "../zarr/node-name.js";
+import { nameProblem } from "../zarr/stored-tree.js";
 import { recordOf } from "./file-record.js";
 import type { Child, Listing } from "./visited-directory.js";
 

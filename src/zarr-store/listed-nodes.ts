@@ -1,6 +1,5 @@
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
-import { nameProblem, printablePath } from "../zarr/node-name.js";
-import type { Refusal } from "../zarr/stored-tree.js";
+import { nameProblem, printablePath, type Refusal } from "../zarr/stored-tree.js";
 import { type ConsolidatedNodes, type ListedTexts, listedDocuments } from "./consolidated-metadata.js";
 import { documentNames, type NodeDocuments } from "./node-documents.js";
 import { type NodePlace, parseNode, type StoreNode } from "./parse-node.js";

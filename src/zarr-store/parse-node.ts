@@ -1,9 +1,9 @@
 import { type ErrorData, errorFromData, errorToData, ZpublishError } from "../errors.js";
 import type { JsonObject, JsonValue } from "../json/json-value.js";
 import { nodeName } from "../model/node-path.js";
-import type { ChunkObjects } from "../zarr/chunk-source.js";
+import type { ChunkObjects } from "../zarr/chunk-reader.js";
 import type { ParsedArray, StoredArray } from "../zarr/stored-array.js";
-import { assertV2Group, parseV2Array, parseV2Attributes } from "../zarr/v2/parse-v2.js";
+import { assertV2Group, parseV2Array, parseV2Attributes } from "../zarr/v2.js";
 import { parseV3Array, parseV3Group, v3NodeType } from "../zarr/v3/parse-v3.js";
 import type { ListedTexts } from "./consolidated-metadata.js";
 import { type DocumentName, describesArray, type NodeDocuments } from "./node-documents.js";

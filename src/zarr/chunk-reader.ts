@@ -1,3 +1,7 @@
+import { createHash } from "node:crypto";
+import { mapInLots } from "../event-loop/map-in-lots.js";
+import type { CodecStep, ItemConversion } from "./codec-step.js";
+
 /**
  * Reader of an array's stored chunks. Callers check that coordinates are inside the stored grid.
  *
@@ -76,7 +80,7 @@ export interface ReadOptions {
 }
 
 /** Part of a stored file, in bytes. */
-export interface StoredPart {
+interface StoredPart {
   readonly start: number;
   readonly byteLength: number;
 }
@@ -123,4 +127,302 @@ export interface StoredChunk {
   readonly variant?: number;
   /** Length of the whole file; undefined if `part` was not asked for. */
   readonly fileByteLength?: number;
+}
+
+/**
+ * The place of an array's stored chunks: plain data that crosses threads, so that a worker opens its own reader.
+ * `open/chunk-reader.ts` opens one.
+ */
+export type ChunkSource =
+  | FileChunks
+  | ShardChunks
+  | RangeChunks
+  | MemoryChunks
+  | GivenChunks
+  | ServedChunks
+  | PartChunks;
+
+/** The rule by which chunk coordinates become a file name below the array's directory. */
+export interface ChunkKeyEncoding {
+  /** `default` puts `c` before the indices (a scalar is `c`), `v2` does not (a scalar is `0`). */
+  readonly name: "v2" | "default";
+  readonly separator: "." | "/";
+}
+
+/** Objects of a store that is no local directory. Functions do not cross threads, so the server's thread reads them. */
+export interface ChunkObjects {
+  /** Name of the store: differs between places, without credentials. */
+  readonly store: string;
+  readonly openReader: (source: FileChunks | ShardChunks) => ChunkReader;
+}
+
+/** Files below the directory of one array. */
+export interface ChunkFiles {
+  /** The store, if it is no local directory. Then `directory` and `metadataFile` are keys in it. Default: local files. */
+  readonly objects?: ChunkObjects;
+  /** Absolute path of the array's directory. */
+  readonly directory: string;
+  /** Absolute real path of the store; a file that resolves outside of it is refused. Default: `directory`. */
+  readonly root?: string;
+  /**
+   * Absolute path of a metadata document of the array. While it is there, a missing file is an absent chunk. If it is
+   * missing too, the store is gone (unmounted, deleted), which is a failure. Undefined if that is not checked.
+   */
+  readonly metadataFile?: string;
+}
+
+/** One file per chunk. */
+export interface FileChunks extends ChunkFiles {
+  readonly kind: "files";
+  readonly keyEncoding: ChunkKeyEncoding;
+}
+
+/** Zarr v3 sharding: many chunks in one file, at the places in its index. */
+export interface ShardChunks extends ChunkFiles {
+  readonly kind: "shards";
+  /** Key encoding of the shard's file. */
+  readonly keyEncoding: ChunkKeyEncoding;
+  /** Outermost first. More than one if the inner chunks of a shard are shards themselves. */
+  readonly levels: readonly ShardLevel[];
+}
+
+/** Layout of the shards of one level of sharding. */
+export interface ShardLevel {
+  /** Inner chunks per axis of one shard. */
+  readonly chunksPerShard: readonly number[];
+  /** Place of the index, a list of (offset, length) pairs of uint64. Offsets count from the beginning of the shard. */
+  readonly indexLocation: "start" | "end";
+  /** Whether the index is followed by its crc32c (4 bytes). */
+  readonly indexChecksum: boolean;
+  readonly indexByteOrder: "<" | ">";
+}
+
+/**
+ * Ranges of a file in another format, at the places in its index. The server's thread has the index, and reads for workers. All fields
+ * but the function are a name that no other array has.
+ */
+export interface RangeChunks {
+  readonly kind: "ranges";
+  /** Name of the file's store: differs between places, without credentials. */
+  readonly store: string;
+  /** Key of the file in its store. */
+  readonly key: string;
+  /** Version of the file to which the places belong. */
+  readonly version: string;
+  /** Path of the array in the file. */
+  readonly path: string;
+  /** Whether chunks are bytes of the file, are kept in its index, or are put together from several parts of the file. */
+  readonly form: "ranges" | "kept" | "made";
+  /** Number of chunks whose codecs differ from the others'; see `StoredChunk.variant`. */
+  readonly differing: number;
+  readonly openReader: () => ChunkReader;
+}
+
+/** The whole array in shared memory, C order, as the one chunk of its grid. */
+export interface MemoryChunks {
+  readonly kind: "memory";
+  readonly buffer: SharedArrayBuffer;
+  readonly byteOffset: number;
+  readonly byteLength: number;
+}
+
+/** Stored chunks that a worker gets with its task, since it cannot read them. */
+interface GivenChunks {
+  readonly kind: "given";
+  /** Name that tells the array's chunks from others'. */
+  readonly name: string;
+}
+
+/** The axis along which a joined array grows, and the name of its dataset. */
+export type JoinedAxis = Pick<PartChunks, "store" | "axis">;
+
+/**
+ * Chunks that this server makes itself, of a coarser level. The server's thread gets them from the cache, or has them made, and hands
+ * them to workers. All fields but the function are a name that no other array has.
+ */
+export interface ServedChunks {
+  readonly kind: "served";
+  /** Name of the dataset, and of the place of its data. */
+  readonly store: string;
+  /** Path of the array. */
+  readonly path: string;
+  /** Ids of the plans that make the chunks, and those of the levels below. */
+  readonly plan: string;
+  /** Undefined if the array below all levels is not joined, or has chunks without versions. */
+  readonly joined?: JoinedAxis | undefined;
+  /** Levels above stored chunks: a chunk of level 3 waits for chunks of level 2, and so on. */
+  readonly level: number;
+  /** Returns the same reader at each call. */
+  readonly openReader: () => ChunkReader;
+}
+
+/** Stored chunks of one array that are looked up at a time. */
+const CONCURRENCY = 16;
+
+/** Tells which of some chunks there are, and the first of them, if the reader has an index of chunks with one version. */
+export function presentOf(reader: ChunkReader, stored: readonly (readonly number[])[]) {
+  if (reader.has === undefined) return undefined;
+  const are = stored.map((each) => reader.has?.(each) === true);
+  return { are, first: stored[Math.max(0, are.indexOf(true))] ?? [] };
+}
+
+/** Looks up the versions of stored chunks of one array; undefined for absent ones. @throws ZpublishError `source-unreadable` */
+export async function versionsOf(
+  reader: ChunkReader,
+  stored: readonly (readonly number[])[],
+): Promise<(string | undefined)[]> {
+  const present = presentOf(reader, stored);
+  if (present === undefined) return mapInLots(stored, CONCURRENCY, (each) => reader.version(each));
+  const shared = await reader.version(present.first);
+  return present.are.map((isPresent) => (isPresent ? shared : undefined));
+}
+
+/**
+ * Chunks of several arrays that lie one behind the other along an axis, as in files of one day each. The grid is that of the joined array.
+ * A chunk that is one chunk of one part has variant 0, and its bytes. All others have the variant {@link PIECED}: the server's thread
+ * tells of which pieces they are made, and a worker puts these together. All fields but the functions are a name that no other array has.
+ */
+export interface PartChunks {
+  readonly kind: "parts";
+  /** Name of the joined dataset: differs between places, without credentials. */
+  readonly store: string;
+  /** Path of the array. */
+  readonly path: string;
+  /**
+   * The joined axis, along which the array grows; -1 for an array without it, which is that of one part. Versions of chunks name the
+   * parts that they are made of.
+   */
+  readonly axis: number;
+  /** Returns the same reader at each call. */
+  readonly openReader: () => PartChunkReader;
+}
+
+/** Variant of a chunk that is made of pieces. Its decoded form is raw items in the stored order of the joined array. */
+export const PIECED = 1;
+
+/** Reader of the chunks of joined arrays. */
+export interface PartChunkReader extends ChunkReader {
+  variantOf(chunkCoords: readonly number[]): number;
+  /**
+   * Returns the version of a chunk: `versionOfPassed` if its variant is 0, else `versionOfPieces`. `versionNow`, `read` and `readNow`
+   * return the same.
+   */
+  version(chunkCoords: readonly number[], allocate?: ReadOptions["allocate"]): Promise<string | undefined>;
+  /** Parts have versions and indexes of their own. */
+  readonly has?: never;
+  /** As {@link has}. */
+  readonly placeOf?: never;
+  /**
+   * Returns the pieces of a chunk, each a stored chunk of a part; absent chunks of parts included. A chunk of variant 0 is one piece.
+   * `read` is not called for any other.
+   * @throws ZpublishError `source-unreadable`, naming the part
+   */
+  piecesOf(chunkCoords: readonly number[]): Promise<readonly ChunkPiece[]>;
+}
+
+/** A stored chunk of a part, and where its items lie in the joined array. */
+export interface ChunkPiece {
+  readonly layout: PieceLayout;
+  /** Reader of the part's array. Workers read its chunks themselves if it says their places, or what opens it there. */
+  readonly reader: ChunkReader;
+  /** Coordinates in the grid of the part. */
+  readonly coords: readonly number[];
+  /**
+   * Identity of the part's array, which its versions need to tell it from others: a hash of the part's name and of `layout`; short, of
+   * `[0-9a-z]`.
+   */
+  readonly part: string;
+  /** Place of the chunk's first item in the joined array; negative if its first items are not used. */
+  readonly origin: readonly number[];
+  /** First place along each axis that items of the part are copied to. */
+  readonly begin: readonly number[];
+  /** Place behind the last one, along each axis: what lies behind the part's end is padding. */
+  readonly end: readonly number[];
+}
+
+/** Decoding and conversion of one part's stored chunks. Plain data, one object per array of a part. */
+export interface PieceLayout {
+  /** Name that tells the array of the part from all others. */
+  readonly name: string;
+  /** Part and array, for messages. */
+  readonly title: string;
+  readonly chunkShape: readonly number[];
+  readonly axisOrder: readonly number[];
+  /** Bytes of an item of the part. */
+  readonly itemSize: number;
+  /** Steps that decode stored bytes, in that order. */
+  readonly decode: readonly CodecStep[];
+  /** Steps of stored chunks of the part that differ from its others, by variant: the first for 1. */
+  readonly variants: readonly (readonly CodecStep[])[];
+  /** Greatest length of a stored chunk; undefined if unknown. */
+  readonly maxStoredByteLength: number | undefined;
+  /** One item, in the part's type, for absent chunks; null for zero bytes. */
+  readonly fillItem: Uint8Array | null;
+  /** Whether absent chunks of the part mean another value than those of the joined array. Default false. */
+  readonly hasOwnFill?: boolean;
+  /** Change of items to those of the joined array; undefined if they are the same. */
+  readonly conversion: ItemConversion | undefined;
+}
+
+/**
+ * Returns the version of a chunk that is one chunk of one part.
+ * @param version As the reader of the part returns it.
+ */
+export function versionOfPassed(
+  { part, coords }: Pick<ChunkPiece, "part" | "coords">,
+  version: string,
+): string {
+  return `${part}.${coords.join(".")}.${version}`;
+}
+
+/**
+ * Combines the versions of the pieces of a chunk with their places, as `version` of the reader does.
+ * @param versions In the order of the pieces; undefined for an absent one.
+ * @returns Text of `[0-9a-z]`; undefined if all are absent, and mean the fill value of the joined array.
+ */
+export function versionOfPieces(
+  pieces: readonly Omit<ChunkPiece, "reader">[],
+  versions: readonly (string | undefined)[],
+): string | undefined {
+  if (pieces.every(({ layout }, index) => versions[index] === undefined && layout.hasOwnFill !== true))
+    return undefined;
+  const hash = createHash("sha256");
+  for (const [index, { part, coords, origin, begin, end }] of pieces.entries())
+    hash.update(`${[part, coords, origin, begin, end].join(".")} ${versions[index] ?? "-"}\n`);
+  return hash.digest("hex").slice(0, 20);
+}
+
+/** Writes the name of a stored chunk below its array, in the array's own key encoding. */
+export function encodeChunkKey(chunkCoords: readonly number[], encoding: ChunkKeyEncoding): string {
+  if (encoding.name === "v2") return chunkCoords.length === 0 ? "0" : chunkCoords.join(encoding.separator);
+  return chunkCoords.length === 0 ? "c" : `c${encoding.separator}${chunkCoords.join(encoding.separator)}`;
+}
+
+/**
+ * Parses the key of a served chunk, `12.0.3`; a scalar's is `0`. Undefined unless it is the canonical key (no sign, no
+ * leading zero, no other digits) of a chunk inside the grid, so that a chunk has one URL and one cache entry.
+ */
+export function parseChunkKey(text: string, gridShape: readonly number[]): number[] | undefined {
+  const rank = gridShape.length;
+  if (rank === 0) return text === "0" ? [] : undefined;
+  const coords = new Array<number>(rank);
+  const end = text.length;
+  let position = 0;
+  for (let axis = 0; axis < rank; axis++) {
+    const start = position;
+    let index = 0;
+    while (position < end) {
+      const digit = text.charCodeAt(position) - 48;
+      if (digit < 0 || digit > 9) break;
+      index = index * 10 + digit;
+      position++;
+    }
+    const length = position - start;
+    // Sixteen digits bound the work. The grid is smaller than 2^53, so a number that was rounded is outside of it.
+    if (length === 0 || length > 16 || (length > 1 && text.charCodeAt(start) === 48)) return undefined;
+    if (index >= (gridShape[axis] as number) || index > Number.MAX_SAFE_INTEGER) return undefined;
+    coords[axis] = index;
+    if (axis < rank - 1 && text.charCodeAt(position++) !== 46) return undefined;
+  }
+  return position === end ? coords : undefined;
 }

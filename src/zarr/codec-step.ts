@@ -1,4 +1,4 @@
-import type { CodecSpec } from "./codec-spec.js";
+import type { JsonValue } from "../json/json-value.js";
 
 /** One codec, and the bytes that it works on. Plain data: no lossless numbers, no big integers. */
 export interface CodecStep {
@@ -9,4 +9,57 @@ export interface CodecStep {
   readonly maxDecodedByteLength: number;
   /** Item size on the decoded side, for codecs that need it (Blosc's typesize, shuffle); 1 if unknown. */
   readonly itemSize: number;
+}
+
+/**
+ * One codec as numcodecs configures it and a v2 `.zarray` writes it: `{"id":"blosc","cname":"lz4",…}`.
+ * A stored array may also have a codec that only Zarr v3 knows (`{"id":"crc32c"}`); a served one never does.
+ */
+export interface CodecSpec {
+  readonly id: string;
+  readonly [key: string]: JsonValue;
+}
+
+/** Compressor to serve if an array has none that clients know: Blosc with LZ4. */
+export const DEFAULT_COMPRESSOR: CodecSpec = Object.freeze({
+  id: "blosc",
+  cname: "lz4",
+  clevel: 5,
+  shuffle: 1,
+  blocksize: 0,
+});
+
+/** Change of one part's items to those of a joined array. Plain data. */
+export type ItemConversion = SwapConversion | WidenConversion | UnpackConversion;
+
+/** Items of the same type in the other byte order. */
+export interface SwapConversion {
+  readonly kind: "swap";
+  /** Bytes of an item, 2, 4 or 8; half of that is swapped for complex numbers. */
+  readonly wordSize: number;
+}
+
+/** Integers that become integers of a type that has all their values. */
+export interface WidenConversion {
+  readonly kind: "widen";
+  /** Stored type as Zarr v2 writes it: `>i2`. */
+  readonly from: string;
+  /** `<i4`, say: little-endian. */
+  readonly to: string;
+}
+
+/**
+ * Packed items (CF conventions, section 8.1), which become floats as xarray decodes them: missing ones are NaN, the others are
+ * multiplied by `scale`, then `offset` is added. Each step, `scale` and `offset` are rounded to the target's type.
+ */
+export interface UnpackConversion {
+  readonly kind: "unpack";
+  /** Stored type as Zarr v2 writes it: `<i2`, `>u1`, `<f4`. */
+  readonly from: string;
+  /** `<f4` or `<f8`. */
+  readonly to: string;
+  readonly scale: number;
+  readonly offset: number;
+  /** Stored values that mean that there is none: `_FillValue` and `missing_value`. */
+  readonly missing: readonly number[];
 }

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from "../json/json-value.js";
 import type { DataType } from "../model/data-type.js";
-import type { ChunkFiles, ChunkSource, FileChunks } from "./chunk-source.js";
-import type { CodecSpec } from "./codec-spec.js";
+import type { ChunkFiles, ChunkSource, FileChunks } from "./chunk-reader.js";
+import type { CodecSpec } from "./codec-step.js";
 
 /**
  * One array as stored, whatever the format version: a grid of chunks, each of which decodes through `codecs`

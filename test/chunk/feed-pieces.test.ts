@@ -2,8 +2,12 @@ import { setImmediate as nextIteration } from "node:timers/promises";
 import t from "tap";
 import { createWorkerFeed } from "../../src/chunk/feed-worker.js";
 import type { ChunkTask } from "../../src/pool/chunk-task.js";
-import type { ChunkReader } from "../../src/zarr/chunk-source.js";
-import { type ChunkPiece, type PartChunkReader, PIECED } from "../../src/zarr/part-chunks.js";
+import {
+  type ChunkPiece,
+  type ChunkReader,
+  type PartChunkReader,
+  PIECED,
+} from "../../src/zarr/chunk-reader.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
 import { layoutOf } from "../codec/joined-array.js";

@@ -7,11 +7,13 @@ import { parseDataType } from "../../src/model/parse-data-type.js";
 import { openChunkReader } from "../../src/open/chunk-reader.js";
 import type { ChunkTask } from "../../src/pool/chunk-task.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
-import type { ItemConversion } from "../../src/zarr/item-conversion.js";
-import { PIECED } from "../../src/zarr/part-chunks.js";
-import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
-import { combineVersions, storedChunksOf } from "../../src/zarr/plan/stored-chunks-of.js";
+import { PIECED } from "../../src/zarr/chunk-reader.js";
+import type { CodecSpec, ItemConversion } from "../../src/zarr/codec-step.js";
+import {
+  combineVersions,
+  createEncodingPlan,
+  storedChunksOf,
+} from "../../src/zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
 import { joinParts, type TestPart, writeChunks, writeFileOfChunks } from "../codec/joined-array.js";
 import { decodeServed, readServed } from "../codec/served-array.js";

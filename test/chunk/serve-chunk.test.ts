@@ -10,7 +10,7 @@ import type { DatasetSnapshot, ServedArray } from "../../src/dataset/dataset.js"
 import { createSnapshot } from "../../src/dataset/snapshot.js";
 import { ZpublishError } from "../../src/errors.js";
 import type { ChunkTask } from "../../src/pool/chunk-task.js";
-import { combineVersions } from "../../src/zarr/plan/stored-chunks-of.js";
+import { combineVersions } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
 import { storedArray, storedTree } from "../dataset/fake-source.js";
 import { mapCache } from "./map-cache.js";

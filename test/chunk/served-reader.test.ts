@@ -8,7 +8,7 @@ import { ZpublishError } from "../../src/errors.js";
 import { createMemorySource } from "../../src/open/memory/memory-source.js";
 import { openSource } from "../../src/open/open-source.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
-import type { ServedChunks } from "../../src/zarr/chunk-source.js";
+import type { ServedChunks } from "../../src/zarr/chunk-reader.js";
 import { type FetchedChunk, openPyramid, type PyramidOptions } from "../dataset/overviews/pyramid.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
 

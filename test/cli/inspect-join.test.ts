@@ -1,14 +1,14 @@
 import t from "tap";
 import { inspectPieces, inspectTree } from "../../src/cli/inspect.js";
 import { parseDataType } from "../../src/model/parse-data-type.js";
-import type { CodecStep } from "../../src/zarr/codec-step.js";
 import {
   type ChunkPiece,
   type PartChunkReader,
   type PartChunks,
   PIECED,
   type PieceLayout,
-} from "../../src/zarr/part-chunks.js";
+} from "../../src/zarr/chunk-reader.js";
+import type { CodecStep } from "../../src/zarr/codec-step.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
 import type { StoredTree } from "../../src/zarr/stored-tree.js";
 

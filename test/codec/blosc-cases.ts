@@ -1,5 +1,5 @@
 import { createRandom } from "../../bench/random.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import type { NativeCase } from "./native-checks.js";
 import { SAMPLE_KINDS, type SampleKind, sampleOf } from "./sample-bytes.js";
 

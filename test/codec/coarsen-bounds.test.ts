@@ -2,8 +2,7 @@ import t from "tap";
 import { packingOf } from "../../src/cf/packing.js";
 import { coarsen } from "../../src/codec/coarsen.js";
 import { parseDataType } from "../../src/model/parse-data-type.js";
-import type { CoarsenStep } from "../../src/zarr/plan/compute-step.js";
-import type { EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
+import type { CoarsenStep, EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
 
 /** Coarsens one box of pairs. @param box Cells of a box. */
 function coarserBounds(pairs: readonly number[], box: number, dtype = "<f8", at = 0): number[] {

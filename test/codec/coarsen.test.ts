@@ -6,8 +6,7 @@ import { toNumber } from "../../src/json/json-value.js";
 import type { DataType } from "../../src/model/data-type.js";
 import { encodeFillItem, fillItemToJson } from "../../src/model/fill-value.js";
 import { parseDataType } from "../../src/model/parse-data-type.js";
-import type { CoarsenMethod, CoarsenStep } from "../../src/zarr/plan/compute-step.js";
-import type { EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
+import type { CoarsenMethod, CoarsenStep, EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
 import { effort } from "../effort.js";
 
 /** A stored number; undefined is missing. */

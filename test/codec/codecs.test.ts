@@ -1,9 +1,8 @@
 import t from "tap";
 import { CODECS } from "../../src/codec/codecs.js";
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
-import { encodeProblem, RULED_CODEC_IDS } from "../../src/zarr/plan/codec-rules.js";
-import { INTERNAL_RULES } from "../../src/zarr/plan/internal-codec-rules.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
+import { encodeProblem, INTERNAL_RULES, RULED_CODEC_IDS } from "../../src/zarr/plan/codec-rules.js";
 import { sampleBytes, sampleOf } from "./sample-bytes.js";
 import { stepOf } from "./step.js";
 

@@ -1,7 +1,7 @@
 import t from "tap";
 import { convertPiece } from "../../src/codec/convert-piece.js";
 import { OWN_MEMORY } from "../../src/codec/kernel/kernel-memory.js";
-import type { UnpackConversion } from "../../src/zarr/item-conversion.js";
+import type { UnpackConversion } from "../../src/zarr/codec-step.js";
 
 function unpack(bytes: Uint8Array, fields: Partial<UnpackConversion>): number[] {
   const conversion: UnpackConversion = {

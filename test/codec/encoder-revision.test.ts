@@ -6,7 +6,7 @@ import { createChunkLocator } from "../../src/chunk/locate-chunk.js";
 import { createEncoderRevision, encoderRevision } from "../../src/codec/encoder-revision.js";
 import { createEncoderSample } from "../../src/codec/encoder-sample.js";
 import { createSnapshot } from "../../src/dataset/snapshot.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/plan/create-encoding-plan.js";
 import { storedArray as fakeArray, storedTree } from "../dataset/fake-source.js";
 import { storedArray } from "../zarr/stored-array.js";

@@ -3,7 +3,7 @@ import t from "tap";
 import { encodeChunk } from "../../bench/codecs/numcodecs-js.js";
 import { dropH5wasm, hasH5wasm, loadH5wasm } from "../../src/codec/h5wasm-module.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { sampleOf } from "./sample-bytes.js";
 import { stepOf } from "./step.js";
 

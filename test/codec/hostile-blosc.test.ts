@@ -1,7 +1,7 @@
 import t, { type Test } from "tap";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import { ZpublishError } from "../../src/errors.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { clientMissing } from "../require-client.js";
 import { bloscFrame, uint32 } from "./blosc-frame.js";
 import { DAMAGED_FRAMES } from "./damaged-frames.js";

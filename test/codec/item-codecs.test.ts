@@ -1,6 +1,6 @@
 import t from "tap";
 import { CODECS } from "../../src/codec/codecs.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { encodedByteLength } from "../../src/zarr/plan/codec-rules.js";
 import { stepOf } from "./step.js";
 

@@ -3,17 +3,19 @@ import { join } from "node:path";
 import { gridShapeOf } from "../../src/model/chunk-grid.js";
 import { openChunkReader } from "../../src/open/chunk-reader.js";
 import { createFileStore } from "../../src/stores/file-store.js";
-import type { ChunkReader, FileChunks, LocalPlace } from "../../src/zarr/chunk-source.js";
-import type { ItemConversion } from "../../src/zarr/item-conversion.js";
 import {
   type ChunkPiece,
+  type ChunkReader,
+  type FileChunks,
+  type LocalPlace,
   type PartChunkReader,
   type PartChunks,
   PIECED,
   type PieceLayout,
   versionOfPassed,
   versionOfPieces,
-} from "../../src/zarr/part-chunks.js";
+} from "../../src/zarr/chunk-reader.js";
+import type { ItemConversion } from "../../src/zarr/codec-step.js";
 import { createSteps } from "../../src/zarr/plan/codec-steps.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
 import { makeOld } from "../open/write-store.js";

@@ -3,7 +3,7 @@ import { createRandom } from "../../bench/random.js";
 import { createKernel, currentKernel } from "../../src/codec/kernel/kernel.js";
 import { lz4 } from "../../src/codec/lz4.js";
 import { makeChunk } from "../../src/codec/make-chunk.js";
-import type { ChunkReader } from "../../src/zarr/chunk-source.js";
+import type { ChunkReader } from "../../src/zarr/chunk-reader.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import { storedArray } from "../zarr/stored-array.js";
 import { sampleBytes } from "./sample-bytes.js";

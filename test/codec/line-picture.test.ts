@@ -2,8 +2,8 @@ import t from "tap";
 import { packingOf } from "../../src/cf/packing.js";
 import { drawLine } from "../../src/codec/line-picture.js";
 import { parseDataType } from "../../src/model/parse-data-type.js";
-import type { LineStep } from "../../src/zarr/plan/compute-step.js";
-import { createComputePlan } from "../../src/zarr/plan/create-compute-plan.js";
+import { createComputePlan } from "../../src/zarr/plan/create-encoding-plan.js";
+import type { LineStep } from "../../src/zarr/plan/encoding-plan.js";
 import { storedArray } from "../zarr/stored-array.js";
 import { decodePng, rowsOf } from "./decode-png.js";
 

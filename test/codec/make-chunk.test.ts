@@ -6,9 +6,12 @@ import { CHUNK_HEADROOM_BYTES } from "../../src/codec/made-chunk.js";
 import { makeChunk } from "../../src/codec/make-chunk.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import { ZpublishError } from "../../src/errors.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
-import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/plan/create-encoding-plan.js";
-import { combineVersions } from "../../src/zarr/plan/stored-chunks-of.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
+import {
+  combineVersions,
+  createEncodingPlan,
+  type EncodingRequest,
+} from "../../src/zarr/plan/create-encoding-plan.js";
 import { effort } from "../effort.js";
 import { storedArray } from "../zarr/stored-array.js";
 import { decodeAll, decodeServed, readServed } from "./served-array.js";

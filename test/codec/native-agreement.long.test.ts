@@ -1,5 +1,5 @@
 import t from "tap";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { clientMissing } from "../require-client.js";
 import { checkBothWays, type NativeCase } from "./native-checks.js";
 import { SAMPLE_KINDS, type SampleKind, sampleOf } from "./sample-bytes.js";

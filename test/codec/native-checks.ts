@@ -1,6 +1,6 @@
 import type { Test } from "tap";
 import { encodeSteps } from "../../src/codec/run-steps.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { decodingProblem } from "./decoding-problem.js";
 import { type NativeJob, streamNative } from "./native-numcodecs.js";
 import { reportFailures } from "./report-failures.js";

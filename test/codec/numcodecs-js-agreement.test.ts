@@ -2,7 +2,7 @@ import t, { type Test } from "tap";
 import { loadNumcodecsJs } from "../../bench/codecs/numcodecs-js.js";
 import { encodeSteps } from "../../src/codec/run-steps.js";
 import { messageOf } from "../../src/errors.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { ENCODED_CNAMES, largeBloscCases, nativeCases, smallBloscCases } from "./blosc-cases.js";
 import { decodingProblem } from "./decoding-problem.js";
 import type { NativeCase } from "./native-checks.js";

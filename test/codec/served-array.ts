@@ -1,6 +1,6 @@
 import { gather } from "../../src/codec/gather.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";

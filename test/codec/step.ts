@@ -1,5 +1,4 @@
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
-import type { CodecStep } from "../../src/zarr/codec-step.js";
+import type { CodecSpec, CodecStep } from "../../src/zarr/codec-step.js";
 import { completeCodec } from "../../src/zarr/plan/codec-rules.js";
 
 /** A step as a plan would have it. */

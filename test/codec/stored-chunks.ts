@@ -1,7 +1,7 @@
 import { gather } from "../../src/codec/gather.js";
 import { encodeSteps } from "../../src/codec/run-steps.js";
 import { elementCount, gridShapeOf } from "../../src/model/chunk-grid.js";
-import type { ChunkReader } from "../../src/zarr/chunk-source.js";
+import type { ChunkReader } from "../../src/zarr/chunk-reader.js";
 import type { CodecStep } from "../../src/zarr/codec-step.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
 import { stepOf } from "./step.js";

@@ -4,7 +4,7 @@ import t from "tap";
 import { createFileSource } from "../../src/formats/file-source.js";
 import { openChunkReader } from "../../src/open/chunk-reader.js";
 import { createFileStore } from "../../src/stores/file-store.js";
-import type { ChunkReader } from "../../src/zarr/chunk-source.js";
+import type { ChunkReader } from "../../src/zarr/chunk-reader.js";
 import type { StoredTree } from "../../src/zarr/stored-tree.js";
 import { makeDirectory, makeOld } from "../open/write-store.js";
 import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "./plain-format.js";

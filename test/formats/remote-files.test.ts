@@ -7,7 +7,7 @@ import { createRemoteSource } from "../../src/open/remote-source.js";
 import { setSourceTimeout, sourceTimeoutMs } from "../../src/stores/files/file-calls.js";
 import type { Freshness } from "../../src/stores/object-versions.js";
 import { openByteStore } from "../../src/stores/open-byte-store.js";
-import type { ChunkReader } from "../../src/zarr/chunk-source.js";
+import type { ChunkReader } from "../../src/zarr/chunk-reader.js";
 import type { StoredTree } from "../../src/zarr/stored-tree.js";
 import { makeDirectory } from "../open/write-store.js";
 import type { Fault } from "../origins/fault.js";

@@ -6,7 +6,7 @@ import { createFileFinder } from "../../src/find/create-file-finder.js";
 import { createKeptIndexes } from "../../src/formats/kept-indexes.js";
 import { createJoinSource, type Joining } from "../../src/join/create-join-source.js";
 import { openSource } from "../../src/open/open-source.js";
-import { PIECED } from "../../src/zarr/part-chunks.js";
+import { PIECED } from "../../src/zarr/chunk-reader.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
 import type { Source, StoredTree } from "../../src/zarr/stored-tree.js";
 import { makeDirectory, writeFiles, zarray } from "../open/write-store.js";

@@ -4,7 +4,7 @@ import { type Item, readItems, writeItems } from "../../src/join/part-items.js";
 import type { JsonObject, JsonValue } from "../../src/json/json-value.js";
 import { parseFillValue } from "../../src/model/fill-value.js";
 import { parseDataType } from "../../src/model/parse-data-type.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
 
 /** An array of a part, in few words. */
 export interface ArrayInput {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import t from "tap";
 import { crc32c } from "../../src/codec/crc32c.js";
 import { openChunkReader } from "../../src/open/chunk-reader.js";
-import type { ChunkSource, FileChunks, ShardChunks, ShardLevel } from "../../src/zarr/chunk-source.js";
+import type { ChunkSource, FileChunks, ShardChunks, ShardLevel } from "../../src/zarr/chunk-reader.js";
 import { makeDirectory, makeOld, writeFiles, zarray } from "./write-store.js";
 
 function files(root: string, changes: Partial<FileChunks> = {}): FileChunks {

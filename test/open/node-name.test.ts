@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import t from "tap";
-import { comparePaths } from "../../src/zarr/node-name.js";
+import { comparePaths } from "../../src/zarr/stored-tree.js";
 
 t.test("parents come before children, they before the next sibling, siblings by name", async (t) => {
   const sorted = ["", "a", "a/b", "a/b/c", "a-", "a-/x", "b"];

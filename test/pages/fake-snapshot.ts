@@ -2,7 +2,7 @@ import type { DatasetSnapshot, ServedArray } from "../../src/dataset/dataset.js"
 import type { JsonObject } from "../../src/json/json-value.js";
 import type { DataTree, Group, Variable } from "../../src/model/data-tree.js";
 import type { DataType, DataTypeKind } from "../../src/model/data-type.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import type { Refusal } from "../../src/zarr/stored-tree.js";
 
 /** A variable in few fields. */

@@ -11,7 +11,7 @@ import { elementCount } from "../../src/model/chunk-grid.js";
 import { createEncodePool, type EncodePool, type EncodePoolOptions } from "../../src/pool/encode-pool.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
 import { memoryOfTask } from "../../src/pool/task-memory.js";
-import type { CodecSpec } from "../../src/zarr/codec-spec.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
 import { arrayBytes, gridPositions, readerOf } from "../codec/stored-chunks.js";

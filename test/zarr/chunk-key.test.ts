@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import t from "tap";
-import { encodeChunkKey, parseChunkKey } from "../../src/zarr/chunk-key.js";
+import { encodeChunkKey, parseChunkKey } from "../../src/zarr/chunk-reader.js";
 import { effort } from "../effort.js";
 
 t.test("stored chunks have the names of their encoding", async (t) => {

@@ -1,5 +1,5 @@
 import type { CodecStep } from "../../zarr/codec-step.js";
-import { bloscShuffleOf } from "../../zarr/plan/blosc-rules.js";
+import { bloscShuffleOf } from "../../zarr/plan/codec-rules.js";
 import { type Codec, checkEncodable } from "../codec.js";
 import type { InnerCodec } from "./blosc-blocks.js";
 import { decodeBlosc } from "./decode-blosc.js";

@@ -1,5 +1,4 @@
-import type { CodecSpec } from "../../zarr/codec-spec.js";
-import type { CodecStep } from "../../zarr/codec-step.js";
+import type { CodecSpec, CodecStep } from "../../zarr/codec-step.js";
 import type { Codec } from "../codec.js";
 import type { Kernel } from "../kernel/kernel.js";
 import { zlib } from "../zlib.js";

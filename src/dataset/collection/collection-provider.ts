@@ -3,7 +3,7 @@ import { createSlice } from "../../event-loop/cooperative-task.js";
 import { createFileFinder } from "../../find/create-file-finder.js";
 import type { Findings, FoundFile, Problem } from "../../find/file-finder.js";
 import { createGroupFinder } from "../../find/group-finder.js";
-import { printablePath } from "../../zarr/node-name.js";
+import { printablePath } from "../../zarr/stored-tree.js";
 import type { DatasetProvider } from "../dataset-provider.js";
 
 /** Id of the root, if that is a group with arrays. */

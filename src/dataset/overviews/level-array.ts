@@ -7,16 +7,12 @@ import type { DataTree, Group, Variable } from "../../model/data-tree.js";
 import type { DataType } from "../../model/data-type.js";
 import { encodeFillItem, fillItemToJson } from "../../model/fill-value.js";
 import { parseDataType } from "../../model/parse-data-type.js";
-import type { ChunkReader, ServedChunks } from "../../zarr/chunk-source.js";
-import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../zarr/codec-spec.js";
+import type { ChunkReader, ServedChunks } from "../../zarr/chunk-reader.js";
+import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../zarr/codec-step.js";
 import { codecRule, completeCodec, encodeProblem } from "../../zarr/plan/codec-rules.js";
-import { createSteps } from "../../zarr/plan/codec-steps.js";
-import type { CoarsenMethod, LevelMethod } from "../../zarr/plan/compute-step.js";
-import { createComputePlan } from "../../zarr/plan/create-compute-plan.js";
-import { createEncodingPlan } from "../../zarr/plan/create-encoding-plan.js";
-import { growthOf } from "../../zarr/plan/growth-of.js";
-import { encodedCodec } from "../../zarr/plan/served-codecs.js";
-import { unservable } from "../../zarr/plan/unservable.js";
+import { createSteps, encodedCodec } from "../../zarr/plan/codec-steps.js";
+import { createComputePlan, createEncodingPlan } from "../../zarr/plan/create-encoding-plan.js";
+import { type CoarsenMethod, growthOf, type LevelMethod, unservable } from "../../zarr/plan/encoding-plan.js";
 import type { StoredArray, StoredFill } from "../../zarr/stored-array.js";
 import {
   createServedArray,

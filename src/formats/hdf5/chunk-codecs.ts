@@ -1,4 +1,4 @@
-import type { CodecSpec } from "../../zarr/codec-spec.js";
+import type { CodecSpec } from "../../zarr/codec-step.js";
 import { areKnownToClients, filterCodecs } from "./filter-codecs.js";
 import type { Hdf5Filter, Hdf5Type } from "./hdf5-model.js";
 import type { Hdf5Chunks } from "./read-chunk-index.js";

@@ -1,5 +1,5 @@
 import { hasH5wasm } from "../../codec/h5wasm-module.js";
-import type { CodecSpec } from "../../zarr/codec-spec.js";
+import type { CodecSpec } from "../../zarr/codec-step.js";
 import type { Hdf5Filter } from "./hdf5-model.js";
 
 /** Codecs of chunks to which a pipeline of filters was applied, or why nothing here decodes them. */

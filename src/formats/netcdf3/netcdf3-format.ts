@@ -1,7 +1,6 @@
 import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
-import { comparePaths, printablePath } from "../../zarr/node-name.js";
-import type { Refusal } from "../../zarr/stored-tree.js";
+import { comparePaths, printablePath, type Refusal } from "../../zarr/stored-tree.js";
 import type { FileFormat } from "../file-format.js";
 import type { FileArray, FileGroup, FileIndex } from "../file-index.js";
 import { gatherRecords, type RecordsRecipe } from "./gather-records.js";

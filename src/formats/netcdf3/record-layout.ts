@@ -1,4 +1,4 @@
-import { printablePath } from "../../zarr/node-name.js";
+import { printablePath } from "../../zarr/stored-tree.js";
 import { invalid } from "./header-cursor.js";
 import type { Netcdf3Header, Netcdf3Variable } from "./read-header.js";
 

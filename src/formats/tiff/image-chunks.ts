@@ -1,4 +1,4 @@
-import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../zarr/codec-spec.js";
+import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../zarr/codec-step.js";
 import type { FileBlocks } from "../file-format.js";
 import type { FileArray, ListedChunks, StridedChunks } from "../file-index.js";
 import { CHUNK_BYTES, stridedChunks } from "../place-items.js";

@@ -1,8 +1,7 @@
 import { messageOf, ZpublishError } from "../../errors.js";
 import type { JsonObject } from "../../json/json-value.js";
 import { pythonFloat } from "../../json/python-text.js";
-import { comparePaths } from "../../zarr/node-name.js";
-import type { Refusal } from "../../zarr/stored-tree.js";
+import { comparePaths, type Refusal } from "../../zarr/stored-tree.js";
 import type { FileBlocks, FileFormat } from "../file-format.js";
 import type { FileGroup, FileIndex } from "../file-index.js";
 import { bandAttributes } from "./band-attributes.js";

@@ -4,10 +4,10 @@ import { elementCount } from "../../model/chunk-grid.js";
 import type { DataType } from "../../model/data-type.js";
 import { parseFillValue } from "../../model/fill-value.js";
 import { parseDataType } from "../../model/parse-data-type.js";
-import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../zarr/codec-spec.js";
-import { dimensionsAttribute, parseDimensionNames, withoutDimensions } from "../../zarr/dimension-names.js";
-import { nameProblem, printablePath, warnOfName } from "../../zarr/node-name.js";
+import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../zarr/codec-step.js";
+import { dimensionsAttribute, parseDimensionNames, withoutDimensions } from "../../zarr/metadata-fields.js";
 import type { StoredArray } from "../../zarr/stored-array.js";
+import { nameProblem, printablePath, warnOfName } from "../../zarr/stored-tree.js";
 import { shareBytes, typeOfTypedArray } from "./memory-data.js";
 
 /** An array in memory, as the library's user describes it. */

@@ -1,9 +1,15 @@
 import { createHash } from "node:crypto";
 import type { JsonObject } from "../../json/json-value.js";
 import { stringifyJson } from "../../json/stringify-json.js";
-import { comparePaths, nameProblem, warnOfName } from "../../zarr/node-name.js";
 import type { StoredArray } from "../../zarr/stored-array.js";
-import type { Source, StoredGroup, StoredTree } from "../../zarr/stored-tree.js";
+import {
+  comparePaths,
+  nameProblem,
+  type Source,
+  type StoredGroup,
+  type StoredTree,
+  warnOfName,
+} from "../../zarr/stored-tree.js";
 import { invalid, type MemoryArray, storeArray } from "./memory-array.js";
 
 /** A data tree in memory, as the library's user describes it. */

@@ -3,8 +3,8 @@ import { encoderRevision } from "../../codec/encoder-revision.js";
 import { PNG_ZLIB_LEVEL } from "../../codec/png.js";
 import { COLOUR_REVISION, type ColourScaleName } from "../../colour/colour-scales.js";
 import type { ServedArray } from "../../dataset/dataset.js";
-import type { ComputeStep } from "../../zarr/plan/compute-step.js";
-import { createComputePlan } from "../../zarr/plan/create-compute-plan.js";
+import { createComputePlan } from "../../zarr/plan/create-encoding-plan.js";
+import type { ComputeStep } from "../../zarr/plan/encoding-plan.js";
 import { type PictureChoice, pictureSize } from "./choose-picture.js";
 import type { PictureFlips } from "./picture-flips.js";
 

@@ -2,7 +2,7 @@ import { type BigIntStats, lstatSync, open, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ZpublishError } from "../../errors.js";
-import type { VersionCheck } from "../../zarr/chunk-source.js";
+import type { VersionCheck } from "../../zarr/chunk-reader.js";
 import { directReadsOf, sourceReadSeconds } from "./direct-reads.js";
 import { createFileCalls, type FileCalls } from "./file-calls.js";
 import { remainingSettleMs, versionOf } from "./file-version.js";

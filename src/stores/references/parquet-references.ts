@@ -3,7 +3,7 @@ import { ZpublishError } from "../../errors.js";
 import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
 import { isJsonArray, isJsonObject, type JsonValue, toNumber } from "../../json/json-value.js";
 import { parseJson, parseJsonAround } from "../../json/parse-json.js";
-import { parseChunkKey } from "../../zarr/chunk-key.js";
+import { parseChunkKey } from "../../zarr/chunk-reader.js";
 import type { ByteStore, ObjectVersion } from "../byte-store.js";
 import { childPlace } from "../child-place.js";
 import { assertKnownVersion } from "../known-version.js";

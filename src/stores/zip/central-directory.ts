@@ -1,5 +1,5 @@
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
-import { printablePath } from "../../zarr/node-name.js";
+import { printablePath } from "../../zarr/stored-tree.js";
 import { createKeyIndex, type KeyIndex } from "../key-index.js";
 import { type DirectoryPlace, invalid, toNumber } from "./end-of-archive.js";
 import { entryName, entryNameProblem } from "./entry-name.js";

@@ -2,7 +2,7 @@ import { type Stats, stat } from "node:fs";
 import { isMissing, ZpublishError } from "../../errors.js";
 import type { FileCalls } from "../../stores/files/file-calls.js";
 import { codeOf } from "../../stores/files/unreadable-file.js";
-import type { ChunkFiles } from "../../zarr/chunk-source.js";
+import type { ChunkFiles } from "../../zarr/chunk-reader.js";
 
 /**
  * Asserts that the array's metadata exists. If not, the whole store is absent rather than the chunk. A store that is unmounted

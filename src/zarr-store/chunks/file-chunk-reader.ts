@@ -1,8 +1,12 @@
 import { versionOf } from "../../stores/files/file-version.js";
 import type { OpenFile } from "../../stores/files/open-file.js";
 import { createStoreFiles } from "../../stores/files/store-files.js";
-import { encodeChunkKey } from "../../zarr/chunk-key.js";
-import type { ChunkReader, FileChunks, StoredChunk } from "../../zarr/chunk-source.js";
+import {
+  type ChunkReader,
+  encodeChunkKey,
+  type FileChunks,
+  type StoredChunk,
+} from "../../zarr/chunk-reader.js";
 import { assertStoredLength } from "../../zarr/plan/max-stored-byte-length.js";
 import { findOrConfirmAbsence } from "./confirm-absence.js";
 

@@ -1,7 +1,6 @@
 import { createByteBoundedMap } from "../../collections/byte-bounded-map.js";
 import { elementCount } from "../../model/chunk-grid.js";
-import { encodeChunkKey } from "../../zarr/chunk-key.js";
-import type { ShardChunks } from "../../zarr/chunk-source.js";
+import { encodeChunkKey, type ShardChunks } from "../../zarr/chunk-reader.js";
 import { type ByteRange, findInShard, indexByteLength, readShardIndex, type Shard } from "./shard-index.js";
 
 /** Bound for many small indexes, such as those of shards within shards. */

@@ -2,7 +2,7 @@ import { crc32c } from "../../codec/crc32c.js";
 import { ZpublishError } from "../../errors.js";
 import { elementCount } from "../../model/chunk-grid.js";
 import type { Label } from "../../stores/files/unreadable-file.js";
-import type { ShardLevel } from "../../zarr/chunk-source.js";
+import type { ShardLevel } from "../../zarr/chunk-reader.js";
 
 const ENTRY_BYTES = 16;
 const CHECKSUM_BYTES = 4;

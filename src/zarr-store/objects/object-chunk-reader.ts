@@ -1,16 +1,16 @@
 import { ZpublishError } from "../../errors.js";
 import type { ObjectBytes, ReadObjectOptions } from "../../stores/byte-store.js";
 import type { FreshObjects, KnownObject } from "../../stores/object-versions.js";
-import { encodeChunkKey } from "../../zarr/chunk-key.js";
-import type {
-  ChunkFiles,
-  ChunkReader,
-  FileChunks,
-  ReadOptions,
-  ShardChunks,
-  StoredChunk,
-  VersionCheck,
-} from "../../zarr/chunk-source.js";
+import {
+  type ChunkFiles,
+  type ChunkReader,
+  encodeChunkKey,
+  type FileChunks,
+  type ReadOptions,
+  type ShardChunks,
+  type StoredChunk,
+  type VersionCheck,
+} from "../../zarr/chunk-reader.js";
 import { assertStoredLength } from "../../zarr/plan/max-stored-byte-length.js";
 import { createShardFinder, type ShardFile, type ShardPlace } from "../chunks/find-in-shards.js";
 import type { ByteRange } from "../chunks/shard-index.js";

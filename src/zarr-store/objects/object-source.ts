@@ -4,8 +4,14 @@ import { ZpublishError } from "../../errors.js";
 import { runCooperatively } from "../../event-loop/cooperative-task.js";
 import type { ByteStore } from "../../stores/byte-store.js";
 import { createFreshObjects, type Freshness } from "../../stores/object-versions.js";
-import { comparePaths, nameProblem, printablePath } from "../../zarr/node-name.js";
-import type { Refusal, Source, StoredTree } from "../../zarr/stored-tree.js";
+import {
+  comparePaths,
+  nameProblem,
+  printablePath,
+  type Refusal,
+  type Source,
+  type StoredTree,
+} from "../../zarr/stored-tree.js";
 import { assembleTree } from "../assemble-tree.js";
 import { listedNode } from "../listed-nodes.js";
 import type { StoreNode } from "../parse-node.js";

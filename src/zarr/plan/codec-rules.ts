@@ -1,20 +1,246 @@
+import { ZpublishError } from "../../errors.js";
 import type { JsonValue } from "../../json/json-value.js";
 import { stringifyJson } from "../../json/stringify-json.js";
-import type { CodecSpec } from "../codec-spec.js";
-import { BLOSC_OPTIONS, ENCODED_BLOSC_OPTIONS } from "./blosc-rules.js";
-import type { CodecRule } from "./codec-rule.js";
-import { INTERNAL_RULES } from "./internal-codec-rules.js";
-import {
-  ASK_OTHER_FILTERS,
-  deltaDecodeProblem,
-  deltaEncodeProblem,
-  filterTypes,
-  fixedScaleOffsetProblem,
-  quantizeProblem,
-} from "./numeric-filter-rules.js";
-import { parseNumericType } from "./numeric-type.js";
-import { integer, numericType, type OptionRule } from "./option-rules.js";
-import { plainValue } from "./plain-value.js";
+import type { CodecSpec } from "../codec-step.js";
+import { plainValue } from "./encoding-plan.js";
+
+/** A number type of typed arrays, as filters name it. */
+export interface NumericType {
+  readonly kind: "i" | "u" | "f";
+  readonly itemSize: 1 | 2 | 4 | 8;
+  /** False for one-byte types. */
+  readonly isBigEndian: boolean;
+  /** Numpy's canonical name: `<i4`, `|u1`. */
+  readonly name: string;
+}
+
+/**
+ * Parses a filter's `dtype` or `astype`: `"<i4"`, `"|u1"`, or `"i4"`, which is little-endian. Undefined if it is another
+ * type; typed arrays have no half floats.
+ */
+export function parseNumericType(text: JsonValue | undefined): NumericType | undefined {
+  if (typeof text !== "string") return undefined;
+  const match = /^([<>|=]?)([iuf])([1248])$/.exec(text);
+  if (match === null) return undefined;
+  const kind = match[2] as NumericType["kind"];
+  const itemSize = Number(match[3]) as NumericType["itemSize"];
+  if (kind === "f" && itemSize < 4) return undefined;
+  if (match[1] === "|" && itemSize > 1) return undefined;
+  const isBigEndian = match[1] === ">" && itemSize > 1;
+  const order = itemSize === 1 ? "|" : isBigEndian ? ">" : "<";
+  return { kind, itemSize, isBigEndian, name: `${order}${kind}${itemSize}` };
+}
+
+/** Rule for one option of a codec. */
+interface OptionRule {
+  /** Default; undefined if the option is required. */
+  readonly fallback?: JsonValue;
+  /** What is expected, in words of a message. */
+  readonly expected: string;
+  readonly accepts: (value: JsonValue) => boolean;
+}
+
+/** An integer within bounds, both included. */
+function integer(fallback: number, min: number, max: number): OptionRule {
+  return {
+    fallback,
+    expected: `an integer from ${min} to ${max}`,
+    accepts: (value) => typeof value === "number" && Number.isInteger(value) && value >= min && value <= max,
+  };
+}
+
+/** One of several texts. */
+function oneOf(fallback: string, values: readonly string[]): OptionRule {
+  return {
+    fallback,
+    expected: `one of ${values.join(", ")}`,
+    accepts: (value) => typeof value === "string" && values.includes(value),
+  };
+}
+
+/** A type string of integers or floats; required. */
+function numericType(): OptionRule {
+  return {
+    expected: `a numeric type such as "<i4"`,
+    accepts: (value) => parseNumericType(value) !== undefined,
+  };
+}
+
+/** Options of Blosc, with numcodecs' defaults. */
+const BLOSC_OPTIONS: Readonly<Record<string, OptionRule>> = {
+  cname: oneOf("lz4", ["lz4", "lz4hc", "blosclz", "zstd", "zlib"]),
+  clevel: integer(5, 0, 9),
+  shuffle: integer(1, -1, 2),
+  blocksize: integer(0, 0, 2 ** 31 - 1),
+};
+
+/** GDAL's names of Blosc's shuffles, by their number. */
+const BLOSC_SHUFFLE_NAMES: readonly string[] = Object.freeze(["NONE", "BYTE", "BIT"]);
+/** Blosc's shuffle that depends on the item size. */
+const AUTO_SHUFFLE = -1;
+
+/** Returns the number of Blosc's shuffle: none, byte, bit. Resolves "automatic" by item size, as numcodecs does. */
+export function bloscShuffleOf(shuffle: unknown, itemSize: number): number {
+  if (shuffle === AUTO_SHUFFLE) return itemSize === 1 ? 2 : 1;
+  return typeof shuffle === "number" ? shuffle : BLOSC_SHUFFLE_NAMES.indexOf(shuffle as string);
+}
+
+/** Options of Blosc with which a chunk can be encoded. */
+const ENCODED_BLOSC_OPTIONS: Readonly<Record<string, OptionRule>> = {
+  ...BLOSC_OPTIONS,
+  cname: oneOf("lz4", ["lz4", "zstd", "zlib"]),
+  shuffle: {
+    fallback: 1,
+    expected: `an integer from -1 to 2, or one of ${BLOSC_SHUFFLE_NAMES.join(", ")}`,
+    accepts: (value) =>
+      BLOSC_OPTIONS.shuffle?.accepts(value) === true || BLOSC_SHUFFLE_NAMES.includes(value as string),
+  },
+};
+
+/**
+ * Rules of codecs that files other than Zarr stores have, and that no client of Zarr knows. They are decoded only; arrays are served
+ * with codecs of Zarr in their place.
+ */
+export const INTERNAL_RULES: Readonly<Record<string, CodecRule>> = {
+  /**
+   * Zero bytes, which decoding appends up to the length of a whole chunk. `byteLength` is that of the shorter chunk, as it is stored.
+   */
+  pad: decodedOnly("pad", ({ byteLength }: CodecSpec) => Number(byteLength)),
+  // Filters of HDF5. Those that compress say how long a chunk becomes in the chunk itself.
+  "hdf5-bits": decodedOnly("hdf5-bits", (_codec, byteLength) => byteLength),
+  "hdf5-bitshuffle": decodedOnly("hdf5-bitshuffle", ({ cname }, byteLength) =>
+    cname === null ? byteLength : null,
+  ),
+  "hdf5-filters": decodedOnly("hdf5-filters", () => null),
+  "hdf5-fletcher32": decodedOnly("hdf5-fletcher32", (_codec, byteLength) => byteLength + 4),
+  "hdf5-lz4": decodedOnly("hdf5-lz4", () => null),
+  "hdf5-shuffle": decodedOnly("hdf5-shuffle", (_codec, byteLength) => byteLength),
+  /** Strings of a fixed length, of `itemSize` bytes. With the `charset` `utf-8` they are decoded to four bytes per character. */
+  "hdf5-text": {
+    ...decodedOnly("hdf5-text", ({ charset }, byteLength) =>
+      charset === "utf-8" ? byteLength / 4 : byteLength,
+    ),
+    encodedItemSize: (codec) => Number(codec.itemSize),
+  },
+  lzf: decodedOnly("lzf", () => null),
+  /**
+   * JPEG of TIFF. `width` and `components` are those of the chunk, `tables` the stream of shared tables in Base64, or empty, `isYcbcr`
+   * whether colours are converted from YCbCr to RGB.
+   */
+  jpeg: decodedOnly("jpeg", () => null),
+  /** Deflate of a TIFF strip that may go on behind its rows, up to `maxByteLength`, the length of a whole strip. */
+  "tiff-deflate": decodedOnly("tiff-deflate", () => null),
+  /** LZW of TIFF. */
+  "tiff-lzw": decodedOnly("tiff-lzw", () => null),
+  /** PackBits of TIFF. The `packbits` of numcodecs is another codec: it packs booleans. */
+  "tiff-packbits": decodedOnly("tiff-packbits", () => null),
+  /**
+   * Differences of TIFF. `predictor` is 2 for items and 3 for bytes of floats, `itemSize` the bytes of an item, `rowItems` the items of
+   * a row with all its bands, `step` the number of interleaved bands, `isBigEndian` the byte order.
+   */
+  "tiff-predictor": decodedOnly("tiff-predictor", (_codec, decodedByteLength) => decodedByteLength),
+  /**
+   * Padding within items, which decoding takes out. `itemSize` is the length of an item with padding, `pieces` are the parts of it
+   * that are kept, in order: offset, length, and the length of the numbers in it if their bytes are reversed, else 1.
+   */
+  repack: {
+    ...decodedOnly(
+      "repack",
+      (codec, byteLength) => (byteLength / packedSize(codec)) * Number(codec.itemSize),
+    ),
+    encodedItemSize: (codec) => Number(codec.itemSize),
+  },
+};
+
+/** The rule of a codec whose options come from a reader of files, which has checked them. */
+function decodedOnly(id: string, encodedByteLength: CodecRule["encodedByteLength"]): CodecRule {
+  return { options: {}, isInternal: true, encodeProblem: () => `${id} is decoded only`, encodedByteLength };
+}
+
+/** Returns the bytes of an item without its padding. */
+function packedSize({ pieces }: CodecSpec): number {
+  return (pieces as readonly (readonly number[])[]).reduce((sum, [, length = 0]) => sum + length, 0);
+}
+
+/** End of messages about filters that are never applied. */
+const ASK_OTHER_FILTERS = `ask for other filters ("filters": null serves none)`;
+
+/**
+ * Parses `dtype` and `astype` of a codec: the types of its decoded and encoded side.
+ * @throws ZpublishError `unsupported` if one is no numeric type.
+ */
+export function filterTypes(codec: CodecSpec): { readonly dtype: NumericType; readonly astype: NumericType } {
+  const dtype = parseNumericType(codec.dtype);
+  const astype = parseNumericType(codec.astype ?? codec.dtype);
+  if (dtype === undefined || astype === undefined) {
+    throw new ZpublishError(
+      "unsupported",
+      `${codec.id}: expected numeric types, received dtype ${stringifyJson(codec.dtype ?? null)} and astype ${stringifyJson(codec.astype ?? null)}`,
+    );
+  }
+  return { dtype, astype };
+}
+
+/** Says why a `delta` cannot be decoded as numpy would; undefined if it can. */
+function deltaDecodeProblem(codec: CodecSpec): string | undefined {
+  const dtype = parseNumericType(codec.dtype);
+  const astype = parseNumericType(codec.astype ?? codec.dtype);
+  if (dtype === undefined || astype === undefined) {
+    return `delta of ${stringifyJson(codec.dtype ?? null)} as ${stringifyJson(codec.astype ?? codec.dtype ?? null)} is not decoded here`;
+  }
+  const bothIntegers = dtype.kind !== "f" && astype.kind !== "f";
+  const usesWideInteger = [dtype, astype].some((type) => type.kind !== "f" && type.itemSize === 8);
+  if (!bothIntegers && usesWideInteger) {
+    return `delta of ${String(codec.dtype)} as ${String(codec.astype)} mixes floats and 64-bit integers`;
+  }
+  if (dtype.name.endsWith("f4") && astype.itemSize > 2 && !astype.name.endsWith("f4")) {
+    // numpy computes these in double precision.
+    return `delta of ${String(codec.dtype)} as the wider ${String(codec.astype)} is not decoded here`;
+  }
+  if (dtype.itemSize === 8 && astype.itemSize === 8 && dtype.kind !== astype.kind) {
+    // numpy has no integer type that holds both, and goes through floats.
+    return `delta of ${String(codec.dtype)} as ${String(codec.astype)} mixes signed and unsigned 64-bit integers`;
+  }
+  return undefined;
+}
+
+/** Says why a `delta` is not applied; undefined if it decodes to the same items. */
+export function deltaEncodeProblem(codec: CodecSpec): string | undefined {
+  const problem = deltaDecodeProblem(codec);
+  if (problem !== undefined) return problem;
+  const { dtype, astype } = filterTypes(codec);
+  if (dtype.kind === "f" || astype.kind === "f") {
+    return `delta of floats would round values, so it is decoded but not encoded; ${ASK_OTHER_FILTERS}`;
+  }
+  if (astype.itemSize < dtype.itemSize) {
+    return `delta of ${String(codec.dtype)} as the smaller ${String(codec.astype)} could lose values, so it is decoded but not encoded; ${ASK_OTHER_FILTERS}`;
+  }
+  return undefined;
+}
+
+/** Says why a `quantize` cannot be decoded; undefined if it stays within one type, so that there is nothing to decode. */
+function quantizeProblem(codec: CodecSpec): string | undefined {
+  const { dtype } = codec;
+  return dtype !== undefined && (codec.astype ?? dtype) === dtype
+    ? undefined
+    : `quantize from ${stringifyJson(dtype ?? null)} to another type is not decoded here`;
+}
+
+/** Says why a `fixedscaleoffset` cannot be decoded as numpy would; undefined if it can. */
+function fixedScaleOffsetProblem(codec: CodecSpec): string | undefined {
+  const dtype = parseNumericType(codec.dtype);
+  const astype = parseNumericType(codec.astype ?? codec.dtype);
+  const { scale, offset } = codec;
+  const isKnown =
+    dtype?.kind === "f" &&
+    astype !== undefined &&
+    (astype.kind === "f" ? astype.itemSize === dtype.itemSize : astype.itemSize < 8) &&
+    typeof scale === "number" &&
+    typeof offset === "number";
+  return isKnown
+    ? undefined
+    : `fixedscaleoffset of ${stringifyJson(codec.dtype ?? null)} as ${stringifyJson(codec.astype ?? null)} is not decoded here`;
+}
 
 const UNKNOWN_LENGTH = (): null => null;
 const SAME_LENGTH = (_codec: CodecSpec, decodedByteLength: number): number => decodedByteLength;
@@ -206,4 +432,30 @@ function comparisonText(codec: CodecSpec): string {
     key === "dtype" || key === "astype" ? [key, parseNumericType(value)?.name ?? value] : [key, value],
   );
   return stringifyJson(Object.fromEntries(named.sort(([a], [b]) => (a < b ? -1 : 1))));
+}
+
+/**
+ * Facts about a codec that need no implementation: options with numcodecs' defaults, and what can be decoded or encoded.
+ * The implementations are in `codec/`; a test compares both tables.
+ */
+interface CodecRule {
+  /** Options that an operator may ask for. Their defaults complete stored documents, too. */
+  readonly options: Readonly<Record<string, OptionRule>>;
+  /**
+   * Options that are never served: decoding does not depend on them, and older clients reject them as unknown. numcodecs
+   * before 0.13 has no `checksum` of zstd, before 0.16 no `typesize` of Blosc.
+   */
+  readonly omitted?: readonly string[];
+  /** The role in which an operator may ask for the codec; undefined if only stored arrays have it. */
+  readonly askedAs?: "compressor" | "filter";
+  /** True if clients do not know the codec: it is decoded, and left out of what is served. Default false. */
+  readonly isInternal?: boolean;
+  /** Says why a configuration cannot be decoded; undefined if it can. Default: every one can. */
+  readonly decodeProblem?: (codec: CodecSpec) => string | undefined;
+  /** Says why a configuration cannot be encoded; undefined if it can. Default: every one can. */
+  readonly encodeProblem?: (codec: CodecSpec) => string | undefined;
+  /** Returns the byte length after encoding; null if it depends on the bytes. */
+  readonly encodedByteLength: (codec: CodecSpec, decodedByteLength: number) => number | null;
+  /** Returns the item size on the encoded side. Default: 1, since encoded bytes have no items. */
+  readonly encodedItemSize?: (codec: CodecSpec, itemSize: number) => number;
 }

@@ -1,18 +1,193 @@
+import { ZpublishError } from "../../errors.js";
+import { stringifyJson } from "../../json/stringify-json.js";
 import { elementCount } from "../../model/chunk-grid.js";
-import type { CodecSpec } from "../codec-spec.js";
-import type { CodecStep } from "../codec-step.js";
+import type { DataType } from "../../model/data-type.js";
+import type { CodecSpec, CodecStep } from "../codec-step.js";
 import type { StoredArray } from "../stored-array.js";
 import {
   codecRule,
   completeCodec,
   decodeProblem,
+  deltaEncodeProblem,
   encodedByteLength,
   encodedItemSize,
   encodeProblem,
+  filterTypes,
+  isInternal,
+  RULED_CODEC_IDS,
+  sameCodec,
+  servedCodec,
 } from "./codec-rules.js";
-import { plainValue } from "./plain-value.js";
-import { encodedCodec } from "./served-codecs.js";
-import { unservable } from "./unservable.js";
+import { plainValue, unservable } from "./encoding-plan.js";
+
+/**
+ * Checks a codec that an operator asked for, and completes its options as the served document has them.
+ * @throws ZpublishError `unsupported` if the codec cannot be asked for; `invalid-config` if an option is not valid.
+ */
+function askedCodec(
+  codec: CodecSpec,
+  role: "compressor" | "filter",
+  { path, dataType }: { readonly path: string; readonly dataType: DataType },
+): CodecSpec {
+  const where = `array '${path}': ${role}`;
+  const rule = codecRule(codec.id);
+  if (rule?.askedAs !== role) {
+    throw new ZpublishError(
+      "unsupported",
+      `${where}: expected ${askable(role).join(", ")} or none, received ${codec.id}`,
+    );
+  }
+  const given = withTypeDefaults(codec, dataType);
+  const known = [...Object.keys(rule.options), ...(rule.omitted ?? [])];
+  for (const [key, value] of Object.entries(given)) {
+    if (key === "id") continue;
+    if (!known.includes(key)) {
+      throw new ZpublishError(
+        "invalid-config",
+        `${where} ${codec.id}: expected options among ${known.join(", ")}, received ${key}`,
+      );
+    }
+    const option = rule.options[key];
+    const plain = plainValue(value);
+    if (option !== undefined && plain !== null && !option.accepts(plain)) {
+      throw new ZpublishError(
+        "invalid-config",
+        `${where} ${codec.id}: ${key}: expected ${option.expected}, received ${stringifyJson(plain)}`,
+      );
+    }
+  }
+  if (codec.id === "zstd" && given.checksum === true) {
+    throw new ZpublishError(
+      "unsupported",
+      `${where} zstd: checksum: expected false, received true: not written here`,
+    );
+  }
+  const complete = completeCodec(given);
+  if (complete.id === "delta") assertDelta(complete, dataType, where);
+  return complete;
+}
+
+function askable(role: "compressor" | "filter"): string[] {
+  return RULED_CODEC_IDS.filter((id) => codecRule(id)?.askedAs === role);
+}
+
+/** numcodecs has no better default for `elementsize` than 4, and none for `dtype`. */
+function withTypeDefaults(codec: CodecSpec, dataType: DataType): CodecSpec {
+  if (codec.id === "shuffle") return { elementsize: Math.max(1, dataType.itemSize), ...codec };
+  if (codec.id !== "delta") return codec;
+  const dtype = "Mm".includes(dataType.kind) ? `${dataType.byteOrder}i8` : dataType.zarr;
+  return { dtype, ...codec };
+}
+
+/** Asserts that a `delta` decodes to the same items: floats round, and other types have no differences. */
+function assertDelta(codec: CodecSpec, dataType: DataType, where: string): void {
+  if (!"iuMm".includes(dataType.kind)) {
+    const why = dataType.kind === "f" ? "differences of floats would round its values" : "no integers";
+    throw new ZpublishError(
+      "unsupported",
+      `${where} delta: expected an array of integers or times, received ${dataType.numpyName}: ${why}`,
+    );
+  }
+  const { dtype } = filterTypes(codec);
+  if (dtype.itemSize !== dataType.itemSize || dtype.isBigEndian !== (dataType.byteOrder === ">")) {
+    throw new ZpublishError(
+      "invalid-config",
+      `${where} delta: dtype: expected a type of ${dataType.itemSize} bytes in the array's byte order (${dataType.numpyStr}), received ${String(codec.dtype)}`,
+    );
+  }
+  const problem = deltaEncodeProblem(codec);
+  if (problem !== undefined) throw new ZpublishError("unsupported", `${where}: ${problem}`);
+}
+
+/** Codecs that an operator asks for; what is undefined stays as stored. */
+export interface AskedCodecs {
+  readonly compressor?: CodecSpec | null | undefined;
+  readonly filters?: readonly CodecSpec[] | null | undefined;
+}
+
+/** The codecs of a served document. */
+interface ServedCodecs {
+  readonly filters: readonly CodecSpec[];
+  readonly compressor: CodecSpec | null;
+  /** Inner codec of Blosc that is asked for, or stored, and served as lz4; undefined if there is none. */
+  readonly replacedCname: string | undefined;
+}
+
+/** Inner codecs of Blosc that are decoded but not encoded. What would be encoded with them is encoded with lz4. */
+const DECODED_CNAMES: readonly unknown[] = ["lz4hc", "blosclz"];
+
+/**
+ * Chooses the codecs of the served document: those that are asked for, else the stored ones as far as Zarr v2 has them.
+ * @param isRechunk Whether every codec has to encode again, stored ones too.
+ * @throws ZpublishError `unsupported` or `invalid-config`, naming the array.
+ */
+export function servedCodecs(stored: StoredArray, asked: AskedCodecs, isRechunk: boolean): ServedCodecs {
+  const said = stored.codecs.filter((codec) => !isInternal(codec)).map(servedCodec);
+  const isCompressor = stored.compressorCount === 1 || said.length < stored.codecs.length;
+  const last = isCompressor ? said.at(-1) : undefined;
+  const storedCompressor = last !== undefined && canCompress(last, stored) ? last : null;
+  const storedFilters = storedCompressor === null ? said : said.slice(0, -1);
+
+  const askedCompressor = asked.compressor === undefined ? stored.servedCompressor : asked.compressor;
+  const compressor =
+    askedCompressor === undefined
+      ? storedCompressor
+      : askedCompressor && resolveAsked(stored, askedCompressor, "compressor", storedCompressor);
+  const filters =
+    asked.filters === undefined
+      ? (stored.servedFilters ?? storedFilters)
+      : (asked.filters ?? []).map((filter, index) =>
+          resolveAsked(stored, filter, "filter", storedFilters[index] ?? null),
+        );
+  if (stored.dataType.kind === "O" && !sameChain(filters, storedFilters)) {
+    throw new ZpublishError(
+      "unsupported",
+      `array '${stored.path}': items of ${stored.dataType.numpyName} exist only through their filters, which must stay`,
+    );
+  }
+  const chain = compressor === null ? filters : [...filters, compressor];
+  const kept = isRechunk ? 0 : commonLength(stored.codecs, chain);
+  const served = chain.map((codec, index) => (index < kept ? codec : encodedCodec(codec)));
+  return {
+    filters: served.slice(0, filters.length),
+    compressor: served[filters.length] ?? null,
+    replacedCname: chain.find((codec, index) => codec !== served[index])?.cname as string | undefined,
+  };
+}
+
+/** Whether the outermost codec that is served is a compressor: v2 calls it so, or its output has no fixed length. */
+function canCompress(codec: CodecSpec, stored: StoredArray): boolean {
+  if (stored.compressorCount === 1 && stored.codecs.at(-1)?.id === codec.id) return true;
+  return encodedByteLength(completeCodec(codec), 0) === null;
+}
+
+/** Resolves a codec that is asked for. One that is stored already needs no check: it stays as it is. */
+function resolveAsked(
+  stored: StoredArray,
+  codec: CodecSpec,
+  role: "compressor" | "filter",
+  existing: CodecSpec | null,
+): CodecSpec {
+  if (existing !== null && sameCodec(codec, existing)) return existing;
+  const resolved = askedCodec(codec, role, stored);
+  return existing !== null && sameCodec(resolved, existing) ? existing : resolved;
+}
+
+function sameChain(a: readonly CodecSpec[], b: readonly CodecSpec[]): boolean {
+  return a.length === b.length && commonLength(a, b) === a.length;
+}
+
+/** The codec that encodes what is stored with, or asked for as, this one. */
+export function encodedCodec(codec: CodecSpec): CodecSpec {
+  return codec.id === "blosc" && DECODED_CNAMES.includes(codec.cname) ? { ...codec, cname: "lz4" } : codec;
+}
+
+/** Counts the codecs that two chains have in common, innermost first. They need no work. */
+export function commonLength(a: readonly CodecSpec[], b: readonly CodecSpec[]): number {
+  let count = 0;
+  while (count < a.length && count < b.length && sameCodec(a[count]!, b[count]!)) count++;
+  return count;
+}
 
 /** Filters that write a chunk as its number of items, then each item with its length before it. */
 const VARIABLE_LENGTH_FILTERS = ["vlen-utf8", "vlen-bytes"];

@@ -1,16 +1,65 @@
+import { createHash } from "node:crypto";
 import { ZpublishError } from "../../errors.js";
 import { elementCount, gridShapeOf } from "../../model/chunk-grid.js";
-import type { CodecSpec } from "../codec-spec.js";
+import type { CodecSpec, CodecStep } from "../codec-step.js";
 import type { StoredArray } from "../stored-array.js";
-import type { ArrayDocument } from "../v2/array-document.js";
-import { decodeProblem, encodeProblem } from "./codec-rules.js";
-import { createSteps, fillSteps, storedByteLengthOf } from "./codec-steps.js";
-import { createVariantSteps } from "./create-variant-steps.js";
-import type { ChunkLayout, EncodingPlan } from "./encoding-plan.js";
-import { growthOf } from "./growth-of.js";
-import { planId } from "./plan-id.js";
-import { type AskedCodecs, commonLength, servedCodecs } from "./served-codecs.js";
-import { unservable } from "./unservable.js";
+import type { ArrayDocument } from "../v2.js";
+import { completeCodec, decodeProblem, encodeProblem } from "./codec-rules.js";
+import {
+  type AskedCodecs,
+  commonLength,
+  createSteps,
+  fillSteps,
+  servedCodecs,
+  storedByteLengthOf,
+  writableChain,
+} from "./codec-steps.js";
+import {
+  type ChunkLayout,
+  type ComputeStep,
+  type EncodingPlan,
+  growthOf,
+  planId,
+  unservable,
+  type VariantSteps,
+} from "./encoding-plan.js";
+
+/**
+ * Creates the steps of stored chunks whose codecs differ. What is encoded of them has to decode with the served options, not to be
+ * encoded with them, as for chunks of fill values.
+ * @param variants As in `StoredArray`.
+ * @param servedChain Served codecs; undefined if chunks are put together again, and encoded anyway.
+ * @throws ZpublishError `unsupported`, naming the array, if such a chunk cannot be decoded or encoded.
+ */
+function createVariantSteps(
+  stored: StoredArray,
+  variants: readonly (readonly CodecSpec[])[],
+  storedShape: readonly number[],
+  servedChain: readonly CodecSpec[] | undefined,
+  maxChunkBytes: number,
+): VariantSteps {
+  const { dataType } = stored;
+  if (dataType.kind === "O") throw differing(stored, `items of ${dataType.numpyName} have no fixed size`);
+  const encoded = writableChain(servedChain ?? []);
+  const problems = [
+    ...variants.flat().map((codec) => decodeProblem(completeCodec(codec))),
+    ...encoded.map((codec) => encodeProblem(completeCodec(codec))),
+  ];
+  const problem = problems.find((each) => each !== undefined);
+  if (problem !== undefined) throw differing(stored, problem);
+  return Object.freeze({
+    decode: variants.map((codecs) => createSteps(stored, codecs, storedShape, maxChunkBytes).reverse()),
+    encode: createSteps(stored, encoded, storedShape, maxChunkBytes),
+  });
+}
+
+function differing(stored: StoredArray, problem: string): Error {
+  const reason =
+    stored.chunks.kind === "parts"
+      ? "some of its chunks would have to be put together from those of several parts"
+      : "some of its chunks have other codecs and would have to be decoded";
+  return unservable(stored, `${reason}, but ${problem}`);
+}
 
 /** Largest decoded chunk in memory, in bytes. */
 const DEFAULT_MAX_CHUNK_BYTES = 2 ** 30;
@@ -30,7 +79,7 @@ export interface EncodingRequest extends AskedCodecs {
 const MAX_STORED_CHUNKS = 65_536;
 
 /** Bounds of the server, and the revision of its encoders. */
-export interface EncodingOptions {
+interface EncodingOptions {
   /** Larger chunks are passed through but not decoded. Default 1 GiB. */
   readonly maxChunkBytes?: number | undefined;
   /**
@@ -225,4 +274,92 @@ function assertFewChunks(
 
 function assertNoProblem(stored: StoredArray, problem: string | undefined): void {
   if (problem !== undefined) throw unservable(stored, problem);
+}
+
+/**
+ * Lists the coordinates of the stored chunks that a served chunk is made of, in C order.
+ * @param chunkCoords Coordinates in the served grid.
+ */
+export function storedChunksOf(plan: EncodingPlan, chunkCoords: readonly number[]): number[][] {
+  if (plan.kind !== "rechunk") return [[...chunkCoords]];
+  let coordinates: number[][] = [[]];
+  plan.shape.forEach((length, axis) => {
+    const served = plan.served.chunkShape[axis] as number;
+    const stored = plan.stored.chunkShape[axis] as number;
+    const begin = (chunkCoords[axis] as number) * served;
+    const end = Math.min(begin + served, length);
+    const next: number[][] = [];
+    for (const prefix of coordinates) {
+      for (let index = Math.floor(begin / stored); index * stored < end; index++)
+        next.push([...prefix, index]);
+    }
+    coordinates = next;
+  });
+  return coordinates;
+}
+
+/**
+ * Combines the versions of the stored chunks that a served chunk is made of: a hash, or the version of a single chunk.
+ * @param versions In the order of the chunks; undefined for an absent one.
+ * @returns Text of `[0-9a-z.]`, at most 32 characters unless a single version is longer.
+ */
+export function combineVersions(versions: readonly (string | undefined)[]): string {
+  if (versions.length === 1) return versions[0] ?? "absent";
+  const hash = createHash("sha256");
+  for (const version of versions) hash.update(version === undefined ? "-," : `${version},`);
+  return hash.digest("hex").slice(0, 20);
+}
+
+/** Largest box that is gathered, in bytes: one array buffer, of which a worker has two. */
+const MAX_BOX_BYTES = 2 ** 30;
+
+/** Chunks that are computed from boxes of another array. */
+interface ComputeRequest {
+  /** Path in messages. */
+  readonly path: string;
+  /** Elements per axis of a box. */
+  readonly box: readonly number[];
+  readonly compute: ComputeStep;
+  /** Steps that encode what was computed. */
+  readonly encode: readonly CodecStep[];
+  /** Whether a box of absent chunks makes an absent chunk. Otherwise it is computed from fill values. */
+  readonly absentIsAbsent: boolean;
+}
+
+/**
+ * Plans chunks that are computed from boxes of an array, in C order.
+ * @throws ZpublishError `unsupported`, naming the array, if it cannot be decoded, or a box is too large.
+ */
+export function createComputePlan(
+  array: StoredArray,
+  { path, box, compute, encode, absentIsAbsent }: ComputeRequest,
+  options: EncodingOptions = {},
+): EncodingPlan {
+  const boxBytes = elementCount(box) * array.dataType.itemSize;
+  const maxBytes = Math.min(options.maxChunkBytes ?? MAX_BOX_BYTES, MAX_BOX_BYTES);
+  if (boxBytes > maxBytes) {
+    throw new ZpublishError(
+      "unsupported",
+      `array '${path}': expected boxes of at most ${maxBytes} bytes, received (${box.join(", ")}), which is ${boxBytes}`,
+    );
+  }
+  const asked = { chunkShape: box, compressor: null, filters: null };
+  const { id: _id, source, ...read } = createEncodingPlan(array, asked, options).plan;
+  const fields: Omit<EncodingPlan, "id" | "source"> = {
+    ...read,
+    // Also if the stored chunks are the boxes: their items are worked on.
+    kind: "rechunk",
+    path,
+    absentIsAbsent,
+    served: Object.freeze({
+      chunkShape: box,
+      gridShape: gridShapeOf(array.shape, box),
+      axisOrder: array.shape.map((_, axis) => axis),
+    }),
+    encode,
+    encodeAll: [],
+    compute,
+  };
+  const id = planId(fields, options.encoderRevision, growthOf(source, fields)?.axis);
+  return Object.freeze({ ...fields, id, source });
 }

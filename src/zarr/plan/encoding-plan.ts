@@ -1,6 +1,13 @@
-import type { ChunkSource } from "../chunk-source.js";
-import type { CodecStep } from "../codec-step.js";
-import type { ComputeStep } from "./compute-step.js";
+import { createHash } from "node:crypto";
+import { isLosslessNumber } from "lossless-json";
+import type { Packing } from "../../cf/packing.js";
+import type { ColourScaleName } from "../../colour/colour-scales.js";
+import { ZpublishError } from "../../errors.js";
+import type { JsonValue } from "../../json/json-value.js";
+import { stringifyJson } from "../../json/stringify-json.js";
+import type { DataType } from "../../model/data-type.js";
+import type { ChunkSource, JoinedAxis } from "../chunk-reader.js";
+import type { CodecSpec, CodecStep } from "../codec-step.js";
 
 /**
  * The plan by which the chunks of one served array are made from stored ones. It is made when the dataset opens, and is
@@ -61,4 +68,183 @@ export interface ChunkLayout {
   readonly chunkShape: readonly number[];
   readonly gridShape: readonly number[];
   readonly axisOrder: readonly number[];
+}
+
+/**
+ * Work on the items of a gathered box before they are encoded: of a plan of kind `rechunk`. `shape`, `stored` and `served` of such a
+ * plan describe the array that is read; its `served` chunks are the boxes that are gathered. Plain data.
+ */
+export type ComputeStep = CoarsenStep | PictureStep | LineStep;
+
+/**
+ * How cells of the level below become one of the level above. Missing values are left out, but by `nearest`, which takes the first cell
+ * of each block. Of values that are equally frequent `mode` takes the smallest.
+ */
+export type CoarsenMethod = "mean" | "nearest" | "max" | "mode";
+
+/** How an array comes to a coarser level. `bounds` is for the two bounds of each cell of an axis, which become those of the coarser cell. */
+export type LevelMethod = CoarsenMethod | "bounds";
+
+/** Makes a chunk of a coarser level, in C order. */
+export interface CoarsenStep {
+  readonly kind: "coarsen";
+  readonly method: LevelMethod;
+  /** Cells per axis that become one: 2 along horizontal axes, else 1. */
+  readonly factors: readonly number[];
+  /** Type of the items that are read. */
+  readonly from: DataType;
+  /** Type of the items that are made. */
+  readonly to: DataType;
+  /**
+   * Packing of the items that are read; its valid range is not applied, as in xarray. Means are written unpacked if `to` is a float, and
+   * else rounded half to even. All other methods select items, and `to` is `from`.
+   */
+  readonly packing: Packing;
+  /** One item of the type `to` that stands for a missing value; null for zero bytes. */
+  readonly missingItem: Uint8Array | null;
+  /** One item of the type `to` for cells outside of the array; null for zero bytes. */
+  readonly fillItem: Uint8Array | null;
+  /** Names what the bytes depend on besides. */
+  readonly revision: string;
+}
+
+/** Makes a small picture (PNG) of a box whose axes have length 1 but for `y` and `x`. */
+export interface PictureStep {
+  readonly kind: "picture";
+  readonly from: DataType;
+  readonly packing: Packing;
+  /** Axes of the box that run down and to the right. */
+  readonly y: number;
+  readonly x: number;
+  /** Whether the first row is the lowest: latitudes ascend. */
+  readonly isFlippedY: boolean;
+  /** Whether the first column is the rightmost: longitudes descend. */
+  readonly isFlippedX: boolean;
+  /** Greatest width and height in pixels; the picture has the proportions of the box. */
+  readonly width: number;
+  readonly height: number;
+  /** Range of the colours; undefined if the values of the picture decide. */
+  readonly range?: readonly [low: number, high: number] | undefined;
+  /** Undefined: a sequential one, or a diverging one if the range is symmetric. */
+  readonly scale?: ColourScaleName | undefined;
+  readonly isReversed: boolean;
+  /**
+   * Values that are categories, in the order of their colours; others that occur follow them. Categories have no range and no scale.
+   * Undefined if values are no categories.
+   */
+  readonly categories?: readonly number[] | undefined;
+  /** Names what the bytes depend on besides: colours, the way of drawing, and the encoder. */
+  readonly revision: string;
+}
+
+/** Makes a small picture (PNG) of a box with one axis: its values as a line from left to right. */
+export interface LineStep {
+  readonly kind: "line";
+  readonly from: DataType;
+  readonly packing: Packing;
+  /** Size in pixels. */
+  readonly width: number;
+  readonly height: number;
+  /** Values at the bottom and the top; undefined if the values of the picture decide. */
+  readonly range?: readonly [low: number, high: number] | undefined;
+  /** Same as in {@link PictureStep}. */
+  readonly revision: string;
+}
+
+/**
+ * Part of every plan's id. Change it whenever an encoder, or the padding of chunks, writes other bytes than before, as a
+ * new version of numcodecs.js may. {@link EncodingOptions.encoderRevision} has what depends on the machine or Node.
+ */
+const CODEC_REVISION = "2";
+
+/**
+ * Computes a plan's id.
+ * @param encoderRevision Same as in `EncodingOptions`.
+ * @param growing Axis whose length is left out: versions of chunks say all that depends on it. Default: none.
+ */
+export function planId(
+  fields: Omit<EncodingPlan, "id" | "source">,
+  encoderRevision: (codec: CodecSpec) => string = () => "",
+  growing?: number,
+): string {
+  const { fillItem, decode, encode, encodeAll, variants, compute } = fields;
+  // Neither names nor bounds change bytes.
+  const {
+    path: _path,
+    maxFilledByteLength: _maximum,
+    variants: _variants,
+    compute: _compute,
+    ...rest
+  } = fields;
+  const kept = (lengths: readonly number[]) =>
+    lengths.map((length, axis) => (axis === growing ? null : length));
+  const layoutOf = (layout: ChunkLayout) => ({ ...layout, gridShape: kept(layout.gridShape) });
+  const text = stringifyJson({
+    ...rest,
+    shape: kept(fields.shape),
+    revision: CODEC_REVISION,
+    fillItem: fillItem && Buffer.from(fillItem).toString("hex"),
+    stored: layoutOf(fields.stored),
+    served: layoutOf(fields.served),
+    decode: decode.map(withoutBound),
+    encode: encode.map(withoutBound),
+    encodeAll: encodeAll.map(withoutBound),
+    ...(variants && {
+      variants: {
+        decode: variants.decode.map((steps) => steps.map(withoutBound)),
+        encode: variants.encode.map(withoutBound),
+      },
+    }),
+    // Plain data, but for bytes.
+    ...(compute && {
+      compute: JSON.stringify(compute, (_key, value) =>
+        value instanceof Uint8Array ? Buffer.from(value).toString("hex") : value,
+      ),
+    }),
+    encoders: [...encode, ...encodeAll, ...(variants?.encode ?? [])].map(({ codec }) =>
+      encoderRevision(codec),
+    ),
+  });
+  return createHash("sha256").update(text).digest().toString("hex", 0, 16);
+}
+
+function withoutBound({ maxDecodedByteLength: _maximum, ...step }: CodecStep) {
+  return step;
+}
+
+/**
+ * Converts every number in a value to a plain one. Structured clone strips lossless numbers of their class, so they must
+ * not reach a worker.
+ */
+export function plainValue(value: JsonValue): JsonValue {
+  if (typeof value === "bigint") return Number(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (isLosslessNumber(value)) return Number(value.value);
+  if (Array.isArray(value)) return value.map(plainValue);
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plainValue(item)]));
+}
+
+/** Makes an `unsupported` error that says why an array cannot be served as asked. */
+export function unservable({ path }: { readonly path: string }, reason: string): ZpublishError {
+  return new ZpublishError("unsupported", `array '${path}': ${reason}`);
+}
+
+/**
+ * Returns the axis along which an array grows while its old chunks stay as they are: versions of its chunks name all that depends on its
+ * length. Undefined if its bytes may depend on the length itself.
+ */
+export function growthOf(
+  source: ChunkSource,
+  { compute, absentIsAbsent }: Pick<EncodingPlan, "compute" | "absentIsAbsent">,
+): JoinedAxis | undefined {
+  const joined = joinedAxisOf(source);
+  if (joined === undefined || compute === undefined) return joined;
+  // Chunks without a version would be computed from fill values, which end with the array.
+  if (compute.kind !== "coarsen" || !absentIsAbsent) return undefined;
+  return (compute.factors[joined.axis] ?? 1) === 1 ? joined : undefined;
+}
+
+function joinedAxisOf(source: ChunkSource): JoinedAxis | undefined {
+  if (source.kind === "parts") return { store: source.store, axis: source.axis };
+  return source.kind === "served" ? source.joined : undefined;
 }

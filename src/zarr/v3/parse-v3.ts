@@ -1,14 +1,20 @@
 import { isJsonObject, type JsonObject, type JsonValue, toBigInt } from "../../json/json-value.js";
 import { fillItemToJson } from "../../model/fill-value.js";
-import type { ChunkKeyEncoding, FileChunks } from "../chunk-source.js";
-import { dimensionsAttribute, parseDimensionNames, withoutDimensions } from "../dimension-names.js";
-import { invalidField, parseArray, parseIntegers, parseObject } from "../metadata-fields.js";
+import type { ChunkKeyEncoding, FileChunks } from "../chunk-reader.js";
+import {
+  dimensionsAttribute,
+  invalidField,
+  parseArray,
+  parseDimensionNames,
+  parseIntegers,
+  parseObject,
+  withoutDimensions,
+} from "../metadata-fields.js";
 import type { ArrayPlace, ParsedArray } from "../stored-array.js";
-import { type CodecChain, parseCodecChain } from "./v3-codecs.js";
+import { type CodecChain, parseCodecChain, parseSharding } from "./v3-codecs.js";
 import { parseV3DataType } from "./v3-data-type.js";
 import { assertKnownKeys, parseExtension, unsupported, v3Document } from "./v3-extension.js";
 import { serveV3Fill } from "./v3-fill-value.js";
-import { parseSharding } from "./v3-sharding.js";
 
 const arrayKeys = new Set([
   "zarr_format",

@@ -5,7 +5,7 @@ import t from "tap";
 import type { ServedArray } from "../../../src/dataset/dataset.js";
 import { stringifyJson } from "../../../src/json/stringify-json.js";
 import { openSource } from "../../../src/open/open-source.js";
-import type { CoarsenMethod } from "../../../src/zarr/plan/compute-step.js";
+import type { CoarsenMethod } from "../../../src/zarr/plan/encoding-plan.js";
 import { effort } from "../../effort.js";
 import { makeDirectory, writeFiles, zgroup } from "../../open/write-store.js";
 import { clientMissing, PYTHON } from "../../require-client.js";

@@ -3,7 +3,7 @@ import { symlink, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { openChunkReader } from "../../../src/open/chunk-reader.js";
-import type { ChunkReader, FileChunks, ShardChunks, StoredChunk } from "../../../src/zarr/chunk-source.js";
+import type { ChunkReader, FileChunks, ShardChunks, StoredChunk } from "../../../src/zarr/chunk-reader.js";
 import { makeDirectory, writeFiles, zarray } from "../../open/write-store.js";
 
 function files(root: string, changes: Partial<FileChunks> = {}): FileChunks {

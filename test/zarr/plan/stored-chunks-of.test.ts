@@ -1,5 +1,5 @@
 import t from "tap";
-import { combineVersions } from "../../../src/zarr/plan/stored-chunks-of.js";
+import { combineVersions } from "../../../src/zarr/plan/create-encoding-plan.js";
 
 t.test("one version stays itself, several become one short text", async (t) => {
   t.equal(combineVersions(["a.1"]), "a.1");

@@ -1,6 +1,6 @@
 import t from "tap";
 import type { JsonValue } from "../../../src/json/json-value.js";
-import { assertV2Group, parseV2Array, parseV2Attributes } from "../../../src/zarr/v2/parse-v2.js";
+import { assertV2Group, parseV2Array, parseV2Attributes } from "../../../src/zarr/v2.js";
 
 const place = { name: "v", path: "g/v", files: { directory: "/store/g/v", root: "/store" } };
 const document = {

@@ -4,7 +4,7 @@ import { parseJson } from "../../../src/json/parse-json.js";
 import { stringifyJson } from "../../../src/json/stringify-json.js";
 import { parseFillValue } from "../../../src/model/fill-value.js";
 import { parseDataType } from "../../../src/model/parse-data-type.js";
-import type { CodecSpec } from "../../../src/zarr/codec-spec.js";
+import type { CodecSpec } from "../../../src/zarr/codec-step.js";
 import { createEncodingPlan } from "../../../src/zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";
 import { parseV3Array } from "../../../src/zarr/v3/parse-v3.js";

@@ -1,8 +1,7 @@
 import { ZpublishError } from "../../../errors.js";
 import { runCooperatively } from "../../../event-loop/cooperative-task.js";
 import { mapInLots } from "../../../event-loop/map-in-lots.js";
-import { comparePaths, nameProblem, warnOfName } from "../../../zarr/node-name.js";
-import type { Refusal } from "../../../zarr/stored-tree.js";
+import { comparePaths, nameProblem, type Refusal, warnOfName } from "../../../zarr/stored-tree.js";
 import type { FileBlocks } from "../../file-format.js";
 import type { FileArray, FileGroup, FileIndex } from "../../file-index.js";
 import type { Hdf5File } from "../hdf5-model.js";

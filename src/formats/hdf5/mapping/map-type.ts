@@ -1,6 +1,6 @@
 import { ZpublishError } from "../../../errors.js";
 import type { JsonObject, JsonValue } from "../../../json/json-value.js";
-import type { CodecSpec } from "../../../zarr/codec-spec.js";
+import type { CodecSpec } from "../../../zarr/codec-step.js";
 import type { Hdf5Type } from "../hdf5-model.js";
 
 /** Maximum number of pieces that an item with padding is put together from. */

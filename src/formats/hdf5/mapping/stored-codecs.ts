@@ -1,5 +1,5 @@
 import { ZpublishError } from "../../../errors.js";
-import { DEFAULT_COMPRESSOR } from "../../../zarr/codec-spec.js";
+import { DEFAULT_COMPRESSOR } from "../../../zarr/codec-step.js";
 import type { FileArray } from "../../file-index.js";
 import { chunkCodecs } from "../chunk-codecs.js";
 import type { Hdf5Filter, Hdf5Type } from "../hdf5-model.js";

@@ -1,4 +1,4 @@
-import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../../zarr/codec-spec.js";
+import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../../zarr/codec-step.js";
 import type { FileArray } from "../../file-index.js";
 import type { MappedLayout } from "./map-layout.js";
 

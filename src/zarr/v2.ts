@@ -1,19 +1,21 @@
-import { ZpublishError } from "../../errors.js";
-import { isJsonObject, type JsonObject, type JsonValue, toBigInt } from "../../json/json-value.js";
-import { parseFillValue } from "../../model/fill-value.js";
-import { parseDataType } from "../../model/parse-data-type.js";
-import type { CodecSpec } from "../codec-spec.js";
-import { dimensionsAttribute, parseDimensionNames, withoutDimensions } from "../dimension-names.js";
+import { ZpublishError } from "../errors.js";
+import { isJsonObject, type JsonObject, type JsonValue, toBigInt } from "../json/json-value.js";
+import { parseFillValue } from "../model/fill-value.js";
+import { parseDataType } from "../model/parse-data-type.js";
+import type { CodecSpec } from "./codec-step.js";
 import {
   describeValue,
+  dimensionsAttribute,
   invalidField,
   parseArray,
+  parseDimensionNames,
   parseIntegers,
   parseObject,
   withinDocument,
-} from "../metadata-fields.js";
-import { INTERNAL_RULES } from "../plan/internal-codec-rules.js";
-import type { ArrayPlace, ParsedArray } from "../stored-array.js";
+  withoutDimensions,
+} from "./metadata-fields.js";
+import { INTERNAL_RULES } from "./plan/codec-rules.js";
+import type { ArrayPlace, ParsedArray } from "./stored-array.js";
 
 const requiredKeys = ["shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters"];
 
@@ -145,4 +147,17 @@ function parseCodec(value: JsonValue | undefined, what: string): CodecSpec {
     );
   }
   return value as CodecSpec;
+}
+
+/** `.zarray` of the Zarr v2 specification, complete. Field names are the specification's. */
+export interface ArrayDocument {
+  readonly chunks: readonly number[];
+  readonly compressor: CodecSpec | null;
+  readonly dimension_separator: "." | "/";
+  readonly dtype: JsonValue;
+  readonly fill_value: JsonValue;
+  readonly filters: readonly CodecSpec[] | null;
+  readonly order: "C" | "F";
+  readonly shape: readonly number[];
+  readonly zarr_format: 2;
 }
