@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { checkStoredLength } from "../../src/chunk/check-stored-chunk.js";
+import { checkStoredLength } from "../../src/chunk/delivery.js";
 import { makeChunk } from "../../src/codec/make-chunk.js";
 import { messageOf, ZpublishError } from "../../src/errors.js";
 import type { FileFormat } from "../../src/formats/file-format.js";

@@ -13,15 +13,31 @@ import {
   type WantedPart,
 } from "../http/reply.js";
 import type { ChunkTask } from "../pool/chunk-task.js";
-import { cachedBody } from "./cached-body.js";
 import type { ChunkOrigin, ChunkService, ChunkWarmer, WarmedChunk } from "./chunk-service.js";
-import { assertStillAbsent, assertVersion, findVersion, isAbsent, versionNow } from "./chunk-version.js";
-import { chunkNotFound, createChunkLocator } from "./locate-chunk.js";
-import { type MadeChunk, madeBody, offerToCache, putIntoCache } from "./made-chunk.js";
-import { openStoredFile } from "./open-stored-file.js";
-import { createReadMemory } from "./read-memory.js";
-import { isVariant, readStoredChunk, readStoredChunkNow } from "./read-stored-chunk.js";
-import type { ChunkRequest, ChunkVersion, ServedChunk } from "./served-chunk.js";
+import {
+  assertStillAbsent,
+  assertVersion,
+  type ChunkRequest,
+  type ChunkVersion,
+  chunkNotFound,
+  createChunkLocator,
+  findVersion,
+  isAbsent,
+  type ServedChunk,
+  versionNow,
+} from "./chunk-version.js";
+import {
+  cachedBody,
+  isVariant,
+  type MadeChunk,
+  madeBody,
+  offerToCache,
+  openStoredFile,
+  putIntoCache,
+  readStoredChunk,
+  readStoredChunkNow,
+} from "./delivery.js";
+import { createReadMemory } from "./memory.js";
 import { openServedReader, type ReadServed } from "./served-reader.js";
 
 /** Passthrough reads at a time. If six stores hang, others wait until `--source-timeout` is over. */

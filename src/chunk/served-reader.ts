@@ -6,9 +6,15 @@ import { ZpublishError } from "../errors.js";
 import type { Freshness } from "../stores/object-versions.js";
 import type { ChunkReader, ReadOptions, StoredChunk } from "../zarr/chunk-reader.js";
 import { storedChunksOf } from "../zarr/plan/create-encoding-plan.js";
-import { combineTokens, findToken, IMMUTABLE, isAbsent } from "./chunk-version.js";
-import { createServedChunk } from "./locate-chunk.js";
-import type { ChunkVersion, ServedChunk } from "./served-chunk.js";
+import {
+  type ChunkVersion,
+  combineTokens,
+  createServedChunk,
+  findToken,
+  IMMUTABLE,
+  isAbsent,
+  type ServedChunk,
+} from "./chunk-version.js";
 
 /** Chunks whose versions are remembered, of one array. */
 const MAX_KNOWN = 16_384;

@@ -1,8 +1,8 @@
 import { type ChunkCache, type ChunkCacheStats, createNullCache } from "../cache/chunk-cache.js";
 import { openChunkCache } from "../cache/lmdb/open-chunk-cache.js";
 import type { ChunkService, ChunkWarmer } from "../chunk/chunk-service.js";
-import { createWorkerFeed, type MakeChunk } from "../chunk/feed-worker.js";
 import { type ChunkServiceParts, createChunkService } from "../chunk/serve-chunk.js";
+import { createWorkerFeed, type MakeChunk } from "../chunk/worker-feed.js";
 import { compileKernel } from "../codec/kernel/wasm-instance.js";
 import type { LimitsConfig } from "../config/config.js";
 import { createHttpServer, type HttpServer, type RequestLimits } from "../http/server.js";

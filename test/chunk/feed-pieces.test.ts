@@ -1,6 +1,6 @@
 import { setImmediate as nextIteration } from "node:timers/promises";
 import t from "tap";
-import { createWorkerFeed } from "../../src/chunk/feed-worker.js";
+import { createWorkerFeed } from "../../src/chunk/worker-feed.js";
 import type { ChunkTask } from "../../src/pool/chunk-task.js";
 import {
   type ChunkPiece,

@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { inflateSync } from "node:zlib";
 import t from "tap";
-import { createWorkerFeed } from "../../src/chunk/feed-worker.js";
+import { createWorkerFeed } from "../../src/chunk/worker-feed.js";
 import { createFileSource } from "../../src/formats/file-source.js";
 import type { GivenChunk } from "../../src/pool/chunk-task.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";

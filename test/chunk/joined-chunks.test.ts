@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
 import t from "tap";
-import { createWorkerFeed } from "../../src/chunk/feed-worker.js";
+import { createWorkerFeed } from "../../src/chunk/worker-feed.js";
 import { parseDataType } from "../../src/model/parse-data-type.js";
 import { openChunkReader } from "../../src/open/chunk-reader.js";
 import type { ChunkTask } from "../../src/pool/chunk-task.js";

@@ -1,8 +1,8 @@
 import { utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { createWorkerFeed } from "../../src/chunk/feed-worker.js";
 import { createChunkService } from "../../src/chunk/serve-chunk.js";
+import { createWorkerFeed } from "../../src/chunk/worker-feed.js";
 import type { DatasetConfig } from "../../src/config/config.js";
 import type { ServedArray } from "../../src/dataset/dataset.js";
 import { createSnapshot } from "../../src/dataset/snapshot.js";

@@ -1,5 +1,5 @@
 import t from "tap";
-import { createReadMemory } from "../../src/chunk/read-memory.js";
+import { createReadMemory } from "../../src/chunk/memory.js";
 
 t.test("released memory is acquired again, for about the same size", async (t) => {
   const memory = createReadMemory(2 ** 20);

@@ -1,5 +1,5 @@
 import t from "tap";
-import { createSharedMemory } from "../../src/chunk/shared-memory.js";
+import { createSharedMemory } from "../../src/chunk/memory.js";
 
 const KIB = 1024;
 const isShared = (bytes: Uint8Array) => (bytes.buffer as ArrayBufferLike) instanceof SharedArrayBuffer;

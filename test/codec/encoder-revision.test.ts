@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import nodeZlib from "node:zlib";
 import t from "tap";
-import { createChunkLocator } from "../../src/chunk/locate-chunk.js";
+import { createChunkLocator } from "../../src/chunk/chunk-version.js";
 import { createEncoderRevision, encoderRevision } from "../../src/codec/encoder-revision.js";
 import { createEncoderSample } from "../../src/codec/encoder-sample.js";
 import { createSnapshot } from "../../src/dataset/snapshot.js";

@@ -1,0 +1,399 @@
+import { pieceName, readNamed, storedChunkName } from "../codec/chunk-input.js";
+import type { ChunkOutcome } from "../codec/made-chunk.js";
+import { type ByteBoundedMap, createByteBoundedMap } from "../collections/byte-bounded-map.js";
+import { createLimiter, type Limiter } from "../collections/limiter.js";
+import { errorToData } from "../errors.js";
+import { mapInLots } from "../event-loop/map-in-lots.js";
+import { elementCount } from "../model/chunk-grid.js";
+import { isReadForWorkers, openChunkReader, storeOf } from "../open/chunk-reader.js";
+import type { ChunkTask, GivenBytes, GivenChunk } from "../pool/chunk-task.js";
+import {
+  type ChunkPiece,
+  type ChunkReader,
+  type ChunkSource,
+  type PartChunkReader,
+  PIECED,
+} from "../zarr/chunk-reader.js";
+import { storedChunksOf } from "../zarr/plan/create-encoding-plan.js";
+import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
+import { createSharedMemory, type MemoryLease } from "./memory.js";
+
+/** Chunks whose stored bytes are read at a time: many, since each waits for another machine. */
+const MAX_FEEDING = 128;
+/** Bound of the stored bytes that wait for workers, estimated. */
+const MAX_WAITING_BYTES = 256 * 2 ** 20;
+/** The share of one store. Its chunks may hang, and those of others have to go on. */
+const SHARE = 4;
+
+/** Bounds of what is read for workers. */
+interface FeedLimits {
+  /**
+   * Runs the reading and making of a chunk when there is room for its stored bytes.
+   * @param array Name of the array; arrays take turns.
+   * @param byteLength Estimated bytes.
+   * @throws as `Limiter.run`
+   */
+  run<T>(
+    source: ChunkSource,
+    array: string,
+    byteLength: number,
+    job: () => Promise<T>,
+    signal?: AbortSignal,
+  ): Promise<T>;
+}
+
+/**
+ * Creates limits without jobs. A chunk that is made of another level's chunks waits until those are made: if both needed places of one
+ * limit, the waiting ones could take all. So each level has a limit of its own, half as high as the level below.
+ */
+function createFeedLimits(): FeedLimits {
+  const limitsOfLevels = new Map<number, LevelLimits>();
+
+  function limitsOf(level: number): LevelLimits {
+    let limits = limitsOfLevels.get(level);
+    if (limits === undefined) {
+      limits = createLevelLimits(2 ** -level);
+      limitsOfLevels.set(level, limits);
+    }
+    return limits;
+  }
+
+  return {
+    run: (source, array, byteLength, job, signal) =>
+      limitsOf(source.kind === "served" ? source.level : 0)(storeOf(source), array, byteLength, job, signal),
+  };
+}
+
+type LevelLimits = <T>(
+  store: string,
+  array: string,
+  byteLength: number,
+  job: () => Promise<T>,
+  signal: AbortSignal | undefined,
+) => Promise<T>;
+
+/** @param part Part of the bounds. */
+function createLevelLimits(part: number): LevelLimits {
+  const maxRunning = Math.max(SHARE, MAX_FEEDING * part);
+  const maxCost = MAX_WAITING_BYTES * part;
+  const perStore = { maxRunning: maxRunning / SHARE, maxCost: maxCost / SHARE };
+  const all = createLimiter({
+    ...{ maxRunning, maxCost },
+    maxPerKey: perStore.maxRunning,
+    maxWaiting: Number.POSITIVE_INFINITY,
+  });
+  /** By store; as many as are configured. */
+  const shares = new Map<string, Limiter>();
+
+  function shareOf(store: string): Limiter {
+    let share = shares.get(store);
+    if (share === undefined) {
+      share = createLimiter({
+        ...perStore,
+        maxPerKey: perStore.maxRunning,
+        maxWaiting: Number.POSITIVE_INFINITY,
+      });
+      shares.set(store, share);
+    }
+    return share;
+  }
+
+  return (store, array, byteLength, job, signal) => {
+    const cost = Math.min(byteLength, perStore.maxCost);
+    return shareOf(store).run(array, () => all.run(store, job, signal, cost), signal, cost);
+  };
+}
+
+/** Stored bytes that were read last, and their version. */
+type RecentBytes = ByteBoundedMap<{ readonly bytes: Uint8Array; readonly version: string }>;
+
+/** Reading of the stored chunks behind one served chunk. */
+interface Reading {
+  readonly recent: RecentBytes;
+  /** Memory that the worker shares. */
+  readonly lease: MemoryLease;
+  readonly signal: AbortSignal | undefined;
+  /** Names in `recent` of what was read. */
+  readonly names: string[];
+}
+
+/** A stored chunk that is read for a worker. */
+interface WantedChunk {
+  readonly reader: ChunkReader;
+  readonly coords: readonly number[];
+  /** Name that tells the array's chunks from others'. */
+  readonly name: string;
+  readonly maxByteLength: number;
+  /** Whether some chunks of the array have other codecs than most. */
+  readonly hasVariants: boolean;
+  /** Whether the bytes stay for other served chunks. */
+  readonly isKept: boolean;
+}
+
+/** Reads a stored chunk into memory that workers share. @throws what the reader throws */
+async function readBytes(wanted: WantedChunk, reading: Reading): Promise<GivenBytes> {
+  const { reader, coords, maxByteLength, hasVariants, isKept } = wanted;
+  const { recent, lease, signal, names } = reading;
+  const name = `${wanted.name}\n${coords.join(".")}`;
+  const variant = hasVariants ? (reader.variantOf?.(coords) ?? 0) : 0;
+  const known = isKept ? recent.get(name) : undefined;
+  if (isKept) names.push(name);
+  if (known !== undefined && known.version === (await reader.version(coords)))
+    return { version: known.version, variant, bytes: lease.place(known.bytes) };
+  // What is kept is not in memory that others get later.
+  const allocate = isKept ? {} : { allocate: lease.allocate };
+  const stored = await reader.read(coords, { maxByteLength, signal, ...allocate });
+  // The version of an absent chunk is its shard's, if there is one.
+  if (stored === undefined) return { version: await reader.version(coords), bytes: undefined };
+  const { bytes, version } = stored;
+  if (isKept) recent.set(name, { bytes, version });
+  return { version, variant, bytes: lease.place(bytes) };
+}
+
+/** Estimate for an item without a fixed size. */
+const GUESSED_ITEM_BYTES = 64;
+
+/** A stored chunk of a joined array, and the parts' chunks that it is made of. */
+interface FoundChunk {
+  readonly coords: readonly number[];
+  readonly variant: number;
+  readonly pieces: readonly ChunkPiece[];
+}
+
+/** Lists the pieces of all stored chunks behind a served chunk. @throws ZpublishError naming array, chunk and part */
+function findPieces(
+  plan: EncodingPlan,
+  reader: PartChunkReader,
+  chunkCoords: readonly number[],
+  concurrency: number,
+): Promise<FoundChunk[]> {
+  return mapInLots(storedChunksOf(plan, chunkCoords), concurrency, async (coords) => {
+    const pieces = await readNamed(storedChunkName(plan, coords), reader.piecesOf(coords));
+    return { coords, variant: reader.variantOf(coords), pieces };
+  });
+}
+
+/** Estimates the bytes of the pieces that workers do not read themselves; 0 if there are none. */
+function bytesToRead(chunks: readonly FoundChunk[]): number {
+  const lengths = new Map<string, number>();
+  for (const { pieces } of chunks) {
+    for (const piece of pieces) {
+      if (isReadByWorkers(piece)) continue;
+      const { chunkShape, itemSize } = piece.layout;
+      lengths.set(keyOf(piece), elementCount(chunkShape) * (itemSize || GUESSED_ITEM_BYTES));
+    }
+  }
+  return [...lengths.values()].reduce((sum, length) => sum + length, 0);
+}
+
+/**
+ * Reads pieces, or tells workers where they read them. A part's chunk that lies in several chunks of the joined array is read once.
+ * @param name Name that tells the array's chunks from others'.
+ * @throws ZpublishError naming array, chunk and part
+ */
+async function readPieces(
+  plan: EncodingPlan,
+  name: string,
+  chunks: readonly FoundChunk[],
+  reading: Reading,
+  concurrency: number,
+): Promise<GivenChunk[]> {
+  const unread = new Map<string, () => Promise<GivenBytes>>();
+  for (const { coords, variant, pieces } of chunks) {
+    // Pieces seldom end where a chunk of the joined array does: its neighbour needs them, too.
+    const isKept = plan.kind === "rechunk" || variant === PIECED;
+    for (const piece of pieces) {
+      if (isReadByWorkers(piece) || unread.has(keyOf(piece))) continue;
+      const read = () => readPiece(plan, piece, `${name}\n${piece.part}`, isKept, reading);
+      unread.set(keyOf(piece), () =>
+        readNamed(`${storedChunkName(plan, coords)}: ${pieceName(piece)}`, read()),
+      );
+    }
+  }
+  const entries = await mapInLots(
+    [...unread],
+    concurrency,
+    async ([key, read]) => [key, await read()] as const,
+  );
+  const bytes = new Map(entries);
+  return chunks.map(({ coords, variant, pieces }) => ({
+    ...{ coords, variant, version: undefined, bytes: undefined },
+    pieces: pieces.map((piece) => {
+      const { reader: _reader, ...rest } = piece;
+      return { ...rest, given: bytes.get(keyOf(piece)) ?? placeOf(piece) };
+    }),
+  }));
+}
+
+function readPiece(
+  plan: EncodingPlan,
+  { reader, coords, layout }: ChunkPiece,
+  name: string,
+  isKept: boolean,
+  reading: Reading,
+): Promise<GivenBytes> {
+  const maxByteLength = layout.maxStoredByteLength ?? plan.maxFilledByteLength;
+  const hasVariants = layout.variants.length > 0;
+  return readBytes({ reader, coords, name, maxByteLength, hasVariants, isKept }, reading);
+}
+
+function isReadByWorkers({ reader }: ChunkPiece): boolean {
+  return reader.source !== undefined || reader.placeOf !== undefined;
+}
+
+/** Tells where a worker reads a piece. */
+function placeOf({ reader, coords }: ChunkPiece): GivenBytes {
+  if (reader.source !== undefined) return { version: undefined, bytes: undefined, source: reader.source };
+  const place = reader.placeOf?.(coords);
+  return { version: place?.version, bytes: undefined, ...(place && { place }) };
+}
+
+function keyOf({ part, coords }: ChunkPiece): string {
+  return `${part}\n${coords.join(".")}`;
+}
+
+/** Makes a chunk; see `EncodePool.makeChunk`. */
+export type MakeChunk = (task: ChunkTask, signal?: AbortSignal) => Promise<ChunkOutcome>;
+
+/** Stored chunks behind one served chunk that are read at a time. */
+const CONCURRENCY = 16;
+/** Stored bytes that stay for neighbouring served chunks, which are often made of the same stored chunk. */
+const MAX_RECENT_BYTES = 64 * 2 ** 20;
+/** Bound of the memory that is shared with workers. Bytes beyond it are copied to them. */
+const MAX_SHARED_BYTES = 256 * 2 ** 20;
+/** Chunks of joined arrays whose pieces are known at a time: lists of thousands. A store has a quarter of them. */
+const MAX_JOINING = 256;
+
+/**
+ * Wraps `makeChunk` so that workers get the stored bytes of chunks that they cannot read themselves. The server's thread reads them:
+ * a worker that waits for another machine would make nothing meanwhile, and limits hold for the whole process. Of chunks in local
+ * files workers get the places, which only the server's thread knows, and read them.
+ */
+export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
+  const limits = createFeedLimits();
+  const recent: RecentBytes = createByteBoundedMap({
+    maxBytes: MAX_RECENT_BYTES,
+    byteLengthOf: ({ bytes }) => bytes.length,
+  });
+  const shared = createSharedMemory(MAX_SHARED_BYTES);
+  const joined = createLimiter({
+    maxRunning: MAX_JOINING,
+    maxPerKey: MAX_JOINING / 4,
+    maxWaiting: Number.POSITIVE_INFINITY,
+  });
+  const feeds = new WeakMap<EncodingPlan, Feed>();
+
+  function feedOf(plan: EncodingPlan): Feed {
+    let feed = feeds.get(plan);
+    if (feed === undefined) {
+      feed = createFeed(plan);
+      feeds.set(plan, feed);
+    }
+    return feed;
+  }
+
+  /** @param read Reads the stored chunks. */
+  async function feedAndMake(
+    task: ChunkTask,
+    feed: Feed,
+    read: (reading: Reading) => Promise<GivenChunk[]>,
+    signal: AbortSignal | undefined,
+  ): Promise<ChunkOutcome> {
+    const lease = shared.lease();
+    const reading: Reading = { recent, lease, signal, names: [] };
+    let hasEnded = false;
+    try {
+      const stored = await read(reading);
+      const outcome = await makeChunk({ ...task, plan: feed.plan, stored }, signal);
+      hasEnded = outcome.status !== "failed";
+      // Bytes that cannot be decoded are read again.
+      if (!hasEnded) for (const name of reading.names) recent.take(name);
+      return outcome;
+    } catch (error) {
+      return { status: "failed", error: errorToData(error) };
+    } finally {
+      // A worker whose task has failed may be at it still.
+      lease.end(hasEnded);
+    }
+  }
+
+  /** Makes a chunk of a joined array. */
+  async function makeOfParts(
+    task: ChunkTask,
+    feed: Feed,
+    reader: PartChunkReader,
+    signal: AbortSignal | undefined,
+  ): Promise<ChunkOutcome> {
+    const { plan, chunkCoords } = task;
+    const chunks = await findPieces(plan, reader, chunkCoords, CONCURRENCY);
+    const byteLength = bytesToRead(chunks);
+    const read = (reading: Reading) => readPieces(plan, feed.name, chunks, reading, CONCURRENCY);
+    const run = () => feedAndMake(task, feed, read, signal);
+    return byteLength === 0 ? run() : limits.run(plan.source, feed.name, byteLength, run, signal);
+  }
+
+  return async (task, signal) => {
+    const { plan, chunkCoords } = task;
+    const { source } = plan;
+    if (!isReadForWorkers(source)) return makeChunk(task, signal);
+    const feed = feedOf(plan);
+    const { reader } = feed;
+    if (reader.placeOf !== undefined)
+      return makeChunk({ ...task, plan: feed.plan, stored: findAll(task, reader.placeOf) }, signal);
+    try {
+      if (source.kind === "parts") {
+        const run = () => makeOfParts(task, feed, reader as PartChunkReader, signal);
+        return await joined.run(source.store, run, signal);
+      }
+      const byteLength = feed.byteLength * storedChunksOf(plan, chunkCoords).length;
+      const run = () => feedAndMake(task, feed, (reading) => readAll(task, feed, reading), signal);
+      return await limits.run(source, feed.name, byteLength, run, signal);
+    } catch (error) {
+      return { status: "failed", error: errorToData(error) };
+    }
+  };
+}
+
+/** Reading for one plan. */
+interface Feed {
+  readonly name: string;
+  readonly reader: ChunkReader;
+  /** The plan as a worker gets it. */
+  readonly plan: EncodingPlan;
+  /** Estimated bytes of a stored chunk. */
+  readonly byteLength: number;
+}
+
+function createFeed(plan: EncodingPlan): Feed {
+  const name = JSON.stringify(plan.source);
+  return {
+    name,
+    reader: openChunkReader(plan.source),
+    plan: { ...plan, source: { kind: "given", name } },
+    byteLength: elementCount(plan.stored.chunkShape) * (plan.itemSize || GUESSED_ITEM_BYTES),
+  };
+}
+
+/** Finds the stored chunks of a local file. Workers read them one after the other: there may be more than fit into memory. */
+function findAll(
+  { plan, chunkCoords }: ChunkTask,
+  placeOf: NonNullable<ChunkReader["placeOf"]>,
+): GivenChunk[] {
+  return storedChunksOf(plan, chunkCoords).map((coords) => {
+    const place = placeOf(coords);
+    return { coords, version: place?.version, bytes: undefined, ...(place && { place }) };
+  });
+}
+
+function readAll({ plan, chunkCoords }: ChunkTask, feed: Feed, reading: Reading): Promise<GivenChunk[]> {
+  const { reader, name } = feed;
+  const maxByteLength = maxStoredByteLength(plan) ?? plan.maxFilledByteLength;
+  // Only chunks that are cut into several are of use again, and those that were made here are in the cache.
+  const isKept = plan.kind === "rechunk" && plan.source.kind !== "served";
+  const hasVariants = plan.variants !== undefined;
+  return mapInLots(storedChunksOf(plan, chunkCoords), CONCURRENCY, async (coords) => {
+    const given = readBytes({ reader, coords, name, maxByteLength, hasVariants, isKept }, reading);
+    return { coords, ...(await readNamed(storedChunkName(plan, coords), given)) };
+  });
+}
