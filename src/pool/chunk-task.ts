@@ -1,5 +1,8 @@
+import { totalmem } from "node:os";
 import type { ChunkOutcome } from "../codec/made-chunk.js";
-import type { ChunkPiece, LocalPlace, ThreadSource } from "../zarr/chunk-reader.js";
+import { elementCount } from "../model/chunk-grid.js";
+import type { ChunkPiece, LocalPlace, PieceLayout, ThreadSource } from "../zarr/chunk-reader.js";
+import type { CodecStep } from "../zarr/codec-step.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 
 /** A request to a worker to make one served chunk. */
@@ -36,7 +39,7 @@ export interface GivenBytes {
 }
 
 /** A piece of a chunk, read for a worker, or found for it. */
-export interface GivenPiece extends Omit<ChunkPiece, "reader"> {
+interface GivenPiece extends Omit<ChunkPiece, "reader"> {
   readonly given: GivenBytes;
 }
 
@@ -59,3 +62,60 @@ export interface WorkerTask {
  * releases WebAssembly memory.
  */
 export type WorkerAnswer = ChunkOutcome | { readonly status: "worn-out" };
+
+/** Guess for an item without a fixed size. */
+const GUESSED_ITEM_BYTES = 64;
+/** Codecs that copy their input into a heap of their own, and the result out of it. */
+const WITH_HEAP: ReadonlySet<string> = new Set(["zstd"]);
+
+const estimates = new WeakMap<EncodingPlan, number>();
+
+/**
+ * Estimates the memory that making one chunk may take, besides what a worker has anyway. It is the sum of incompressible stored
+ * bytes, the output of each codec (none is released before the end), and the copy that leaves the worker. Of the parts' chunks that
+ * stored chunks are made of, one is in memory at a time.
+ */
+export function memoryOfTask({ plan, stored = [] }: Pick<ChunkTask, "plan" | "stored">): number {
+  let ofPiece = 0;
+  for (const { pieces = [] } of stored)
+    for (const { layout } of pieces) ofPiece = Math.max(ofPiece, memoryOfPiece(layout));
+  return memoryOfPlan(plan) + ofPiece;
+}
+
+function memoryOfPiece({ chunkShape, itemSize, decode, variants, conversion }: PieceLayout): number {
+  const copies = Math.max(copiesOf(decode), ...variants.map(copiesOf)) + (conversion === undefined ? 1 : 3);
+  return elementCount(chunkShape) * (itemSize || GUESSED_ITEM_BYTES) * copies;
+}
+
+function memoryOfPlan(plan: EncodingPlan): number {
+  const known = estimates.get(plan);
+  if (known !== undefined) return known;
+  const itemBytes = plan.itemSize || GUESSED_ITEM_BYTES;
+  const storedBytes = elementCount(plan.stored.chunkShape) * itemBytes;
+  const servedBytes = elementCount(plan.served.chunkShape) * itemBytes;
+  const isViewed = plan.source.kind === "memory";
+  const isRechunk = plan.kind === "rechunk";
+  // Decoded chunks are kept for neighbouring served chunks.
+  const { decode = [], encode = [] } = plan.variants ?? {};
+  const decoding = Math.max(copiesOf(plan.decode), ...decode.map(copiesOf));
+  const ofStored = (isViewed ? 0 : 1) + decoding + (isRechunk && decoding > 0 ? 1 : 0);
+  const ofServed = (isRechunk ? 1 : 0) + Math.max(copiesOf(plan.encode), copiesOf(encode)) + 1;
+  const estimate = storedBytes * ofStored + servedBytes * ofServed;
+  estimates.set(plan, estimate);
+  return estimate;
+}
+
+function copiesOf(steps: readonly CodecStep[]): number {
+  return steps.reduce((copies, { codec }) => copies + (WITH_HEAP.has(codec.id) ? 3 : 1), 0);
+}
+
+/**
+ * Default bound of the memory of all chunks being made: half of the memory of the machine or the control group.
+ * @param processes Processes that share it.
+ */
+export function defaultMemoryBudget(processes = 1): number {
+  // 0 if no limit is known; without a limit it is a number beyond all memory.
+  const constrained = process.constrainedMemory?.() ?? 0;
+  const total = constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
+  return Math.floor(total / 2 / processes);
+}

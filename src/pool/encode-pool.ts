@@ -1,15 +1,129 @@
 import { fileURLToPath } from "node:url";
 import type { ChunkOutcome } from "../codec/made-chunk.js";
 import { createLimiter } from "../collections/limiter.js";
+import { createRecentMap } from "../collections/recent-map.js";
 import { errorToData, ZpublishError } from "../errors.js";
+import { createHistogram, type Histogram } from "../observe/histogram.js";
 import type { Log } from "../observe/log.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
-import type { ChunkTask, WorkerData } from "./chunk-task.js";
-import { createChunkWorker, type DeathKind, type WorkerDeath } from "./chunk-worker.js";
-import { countOutcome, createPoolCounts, type EncodePoolStats } from "./pool-stats.js";
-import { createQuarantine } from "./quarantine.js";
-import { defaultMemoryBudget, memoryOfTask } from "./task-memory.js";
-import { createWorkerSet } from "./worker-set.js";
+import { type ChunkTask, defaultMemoryBudget, memoryOfTask, type WorkerData } from "./chunk-task.js";
+import { createChunkWorker, createWorkerSet, type DeathKind, type WorkerDeath } from "./chunk-worker.js";
+
+/** The state of a pool now. */
+interface PoolState {
+  /** Tasks that wait. */
+  readonly queued: number;
+  readonly running: number;
+  /** Workers with a running thread. */
+  readonly threads: number;
+  /** True if workers repeatedly failed to start and none is alive. */
+  readonly isBroken: boolean;
+}
+
+/** The state of a pool, and what it has counted since its start. */
+export interface EncodePoolStats extends PoolState {
+  /** Tasks that a worker finished, with a chunk or an error. */
+  readonly completed: number;
+  /** Tasks that failed, cancelled ones left out. */
+  readonly failed: number;
+  /** Tasks tried a second time. */
+  readonly retried: number;
+  /** Workers that had to be replaced, by cause. */
+  readonly workerDeaths: Readonly<Record<DeathKind, number>>;
+  /** Chunks that were put into quarantine. */
+  readonly quarantined: number;
+  /** Seconds in the queue. */
+  readonly wait: Histogram;
+  /** Seconds per stage, of chunks that were made. */
+  readonly stages: { readonly read: Histogram; readonly decode: Histogram; readonly encode: Histogram };
+}
+
+/** The stats as the pool updates them. */
+interface PoolCounts extends EncodePoolStats {
+  completed: number;
+  failed: number;
+  retried: number;
+  quarantined: number;
+  readonly workerDeaths: Record<DeathKind, number>;
+}
+
+/** Stats of a pool that has not been needed yet. */
+export const IDLE_POOL_STATS: EncodePoolStats = createPoolCounts({
+  queued: 0,
+  running: 0,
+  threads: 0,
+  isBroken: false,
+});
+
+/** Creates stats with all counts at 0. @param state Its properties are read whenever the stats are. */
+function createPoolCounts(state: PoolState): PoolCounts {
+  return Object.assign(Object.create(state) as PoolState, {
+    completed: 0,
+    failed: 0,
+    retried: 0,
+    quarantined: 0,
+    workerDeaths: { crashed: 0, outOfMemory: 0, timedOut: 0, couldNotStart: 0 },
+    wait: createHistogram(),
+    stages: { read: createHistogram(), decode: createHistogram(), encode: createHistogram() },
+  });
+}
+
+/** Counts the outcome of a worker. */
+function countOutcome(counts: PoolCounts, outcome: ChunkOutcome): void {
+  counts.completed++;
+  if (outcome.status !== "encoded") return;
+  const { read, decode, encode } = outcome.timings;
+  counts.stages.read.observe(read / 1000);
+  counts.stages.decode.observe(decode / 1000);
+  counts.stages.encode.observe(encode / 1000);
+}
+
+/** Chunks that are not tried for a while, because workers died over them. */
+interface Quarantine {
+  /** Why a chunk is in quarantine; undefined if it may be tried. */
+  reasonFor(chunkId: string): string | undefined;
+  /** Puts a chunk into quarantine: for a short time at first, then twice as long each time. */
+  add(chunkId: string, reason: string): void;
+}
+
+/** Maximum entries; the least recently used are evicted. */
+const MAX_CHUNKS = 4_096;
+/** Short, because the first time may have been an accident of load or memory. */
+const FIRST_MS = 5_000;
+const MAX_MS = 60_000;
+/** Time after its last failure until a chunk counts as new. */
+const FORGET_AFTER_MS = 600_000;
+
+interface Quarantined {
+  readonly reason: string;
+  readonly addedAt: number;
+  readonly forMs: number;
+}
+
+/** Creates an empty quarantine. @param now Milliseconds of a monotonic clock; another one only in tests. */
+export function createQuarantine(now: () => number = () => performance.now()): Quarantine {
+  const chunks = createRecentMap<Quarantined>(MAX_CHUNKS);
+
+  function find(chunkId: string): Quarantined | undefined {
+    if (chunks.size === 0) return undefined;
+    const found = chunks.get(chunkId);
+    if (found === undefined || now() - found.addedAt < FORGET_AFTER_MS) return found;
+    chunks.delete(chunkId);
+    return undefined;
+  }
+
+  return {
+    reasonFor(chunkId) {
+      const found = find(chunkId);
+      return found !== undefined && now() - found.addedAt < found.forMs ? found.reason : undefined;
+    },
+    add(chunkId, reason) {
+      const known = find(chunkId);
+      const forMs = known === undefined ? FIRST_MS : Math.min(2 * known.forMs, MAX_MS);
+      chunks.set(chunkId, { reason, addedAt: now(), forMs });
+    },
+  };
+}
 
 /** Threads that make chunks. `README.md` says what happens when they die. */
 export interface EncodePool {

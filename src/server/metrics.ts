@@ -7,7 +7,7 @@ import type { HttpServer } from "../http/server.js";
 import { logStats } from "../observe/log.js";
 import { counter, gauge, histogram, type MetricFamily } from "../observe/metric-family.js";
 import { packageVersions } from "../observe/versions.js";
-import { type EncodePoolStats, IDLE_POOL_STATS } from "../pool/pool-stats.js";
+import { type EncodePoolStats, IDLE_POOL_STATS } from "../pool/encode-pool.js";
 import { sourceReadSeconds } from "../stores/files/direct-reads.js";
 import { allStoreStats } from "../stores/store-stats.js";
 

@@ -17,9 +17,8 @@ import {
 import { packageVersion } from "../observe/package-version.js";
 import { createPreviewService } from "../pages/preview/create-preview-service.js";
 import type { PreviewService } from "../pages/preview/preview.js";
-import { createEncodePool, type EncodePool } from "../pool/encode-pool.js";
-import type { EncodePoolStats } from "../pool/pool-stats.js";
-import { defaultMemoryBudget } from "../pool/task-memory.js";
+import { defaultMemoryBudget } from "../pool/chunk-task.js";
+import { createEncodePool, type EncodePool, type EncodePoolStats } from "../pool/encode-pool.js";
 import { setSourceTimeout } from "../stores/files/file-calls.js";
 import { type MetricSources, serverMetrics } from "./metrics.js";
 import type { App, ServerConfig } from "./open-app.js";

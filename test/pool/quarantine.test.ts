@@ -1,5 +1,5 @@
 import t from "tap";
-import { createQuarantine } from "../../src/pool/quarantine.js";
+import { createQuarantine } from "../../src/pool/encode-pool.js";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

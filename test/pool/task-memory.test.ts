@@ -1,5 +1,5 @@
 import t from "tap";
-import { defaultMemoryBudget, memoryOfTask } from "../../src/pool/task-memory.js";
+import { defaultMemoryBudget, memoryOfTask } from "../../src/pool/chunk-task.js";
 import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/plan/create-encoding-plan.js";
 import { storedArray } from "../zarr/stored-array.js";
 
