@@ -1,7 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import { isJsonArray, type JsonValue, toBigInt, toNumber } from "../json/json-value.js";
-import { pythonFloat } from "../json/python-text.js";
-import { stringifyJson } from "../json/stringify-json.js";
+import { pythonFloat, stringifyJson } from "../json/stringify-json.js";
 import type { DataType } from "./data-type.js";
 import { readHalf, readLongDouble, writeHalf, writeLongDouble } from "./float-bits.js";
 

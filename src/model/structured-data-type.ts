@@ -1,7 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import { isJsonArray, type JsonValue, toNumber } from "../json/json-value.js";
-import { pythonString } from "../json/python-text.js";
-import { stringifyJson } from "../json/stringify-json.js";
+import { pythonString, stringifyJson } from "../json/stringify-json.js";
 import type { DataType } from "./data-type.js";
 
 /** Larger than any real item by far, and small enough to make one; numpy's own bound is 2^31 - 1. */

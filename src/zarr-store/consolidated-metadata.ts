@@ -1,8 +1,7 @@
 import { errorToData, ZpublishError } from "../errors.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
-import type { TakeEntry } from "../json/json-parser.js";
 import { isJsonObject, type JsonValue } from "../json/json-value.js";
-import { parseJson, parseJsonAround } from "../json/parse-json.js";
+import { parseJson, parseJsonAround, type TakeEntry } from "../json/parse-json.js";
 import { invalidField } from "../zarr/metadata-fields.js";
 import {
   type Document,

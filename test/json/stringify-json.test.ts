@@ -3,8 +3,12 @@ import { LosslessNumber } from "lossless-json";
 import t from "tap";
 import type { JsonValue } from "../../src/json/json-value.js";
 import { parseJson } from "../../src/json/parse-json.js";
-import { pythonFloat, pythonString } from "../../src/json/python-text.js";
-import { stringifyJson, stringifyJsonPieces } from "../../src/json/stringify-json.js";
+import {
+  pythonFloat,
+  pythonString,
+  stringifyJson,
+  stringifyJsonPieces,
+} from "../../src/json/stringify-json.js";
 import { askPython } from "../ask-python.js";
 import { clientMissing } from "../require-client.js";
 

@@ -1,6 +1,6 @@
 import { runCooperatively } from "../../event-loop/cooperative-task.js";
 import { type JsonValue, setEntry } from "../../json/json-value.js";
-import { pythonFloat } from "../../json/python-text.js";
+import { pythonFloat } from "../../json/stringify-json.js";
 import { type GdalMetadata, parseFloatText, parseGdalMetadata, tagValue } from "./gdal-metadata.js";
 import { TAG, type TiffDirectory } from "./tiff-directory.js";
 

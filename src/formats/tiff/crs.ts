@@ -1,5 +1,5 @@
 import type { JsonValue } from "../../json/json-value.js";
-import { pythonFloat } from "../../json/python-text.js";
+import { pythonFloat } from "../../json/stringify-json.js";
 import type { Projection } from "./projections.js";
 
 /** A figure of the Earth. */

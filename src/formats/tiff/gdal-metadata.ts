@@ -1,6 +1,6 @@
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import type { JsonValue } from "../../json/json-value.js";
-import { pythonFloat } from "../../json/python-text.js";
+import { pythonFloat } from "../../json/stringify-json.js";
 
 /** GDAL's metadata of a file, as its own tag has them. Values are texts. */
 export interface GdalMetadata {

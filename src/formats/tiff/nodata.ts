@@ -1,5 +1,5 @@
 import type { JsonValue } from "../../json/json-value.js";
-import { pythonFloat } from "../../json/python-text.js";
+import { pythonFloat } from "../../json/stringify-json.js";
 import { parseFloatText } from "./gdal-metadata.js";
 import type { TiffImage } from "./tiff-image.js";
 

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../../json/json-value.js";
-import { pythonFloat, pythonFloatText } from "../../json/python-text.js";
+import { pythonFloat, pythonFloatText } from "../../json/stringify-json.js";
 import type { FileArray } from "../file-index.js";
 import { NO_FILL } from "./coordinates.js";
 import type { ControlPoint, GeoTransform } from "./geo-transform.js";

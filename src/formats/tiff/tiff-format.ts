@@ -1,6 +1,6 @@
 import { messageOf, ZpublishError } from "../../errors.js";
 import type { JsonObject } from "../../json/json-value.js";
-import { pythonFloat } from "../../json/python-text.js";
+import { pythonFloat } from "../../json/stringify-json.js";
 import { comparePaths, type Refusal } from "../../zarr/stored-tree.js";
 import type { FileBlocks, FileFormat } from "../file-format.js";
 import type { FileGroup, FileIndex } from "../file-index.js";

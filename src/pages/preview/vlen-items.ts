@@ -1,4 +1,4 @@
-import { pythonString } from "../../json/python-text.js";
+import { pythonString } from "../../json/stringify-json.js";
 import { pythonBytes } from "./python-bytes.js";
 
 const TEXT = new TextDecoder();

@@ -1,5 +1,5 @@
 import { isJsonArray, type JsonObject, type JsonValue, setEntry } from "../../../json/json-value.js";
-import { pythonFloat } from "../../../json/python-text.js";
+import { pythonFloat } from "../../../json/stringify-json.js";
 import type { Hdf5Attribute, Hdf5Item, Hdf5Type } from "../hdf5-model.js";
 
 /** Attributes of HDF5's dimension scales and of netCDF, which are no attributes of the data. */
