@@ -1,6 +1,6 @@
 import type { FileFormat } from "../../src/formats/file-format.js";
 import type { FileArray } from "../../src/formats/file-index.js";
-import { elementCount, gridShapeOf } from "../../src/model/chunk-grid.js";
+import { elementCount, gridShapeOf } from "../../src/model/data-tree.js";
 import { memoryBlocks } from "../../test/formats/netcdf3/memory-blocks.js";
 
 /** Bytes of a chunk in its file. */

@@ -4,7 +4,7 @@ import { makeChunk } from "../../src/codec/make-chunk.js";
 import { messageOf, ZpublishError } from "../../src/errors.js";
 import type { FileFormat } from "../../src/formats/file-format.js";
 import { createFileSource } from "../../src/formats/file-source.js";
-import { elementCount, gridShapeOf } from "../../src/model/chunk-grid.js";
+import { elementCount, gridShapeOf } from "../../src/model/data-tree.js";
 import { openChunkReader } from "../../src/open/chunk-reader.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";

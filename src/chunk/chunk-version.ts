@@ -4,7 +4,7 @@ import { createRecentMap } from "../collections/recent-map.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import type { BodyReply } from "../http/reply.js";
-import { elementCount } from "../model/chunk-grid.js";
+import { elementCount } from "../model/data-tree.js";
 import { openChunkReader } from "../open/chunk-reader.js";
 import {
   type ChunkReader,

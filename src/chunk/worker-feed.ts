@@ -4,7 +4,7 @@ import { type ByteBoundedMap, createByteBoundedMap } from "../collections/byte-b
 import { createLimiter, type Limiter } from "../collections/limiter.js";
 import { errorToData } from "../errors.js";
 import { mapInLots } from "../event-loop/map-in-lots.js";
-import { elementCount } from "../model/chunk-grid.js";
+import { elementCount } from "../model/data-tree.js";
 import { isReadForWorkers, openChunkReader, storeOf } from "../open/chunk-reader.js";
 import type { ChunkTask, GivenBytes, GivenChunk } from "../pool/chunk-task.js";
 import {

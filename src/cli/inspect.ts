@@ -11,7 +11,7 @@ import { createSnapshot } from "../dataset/snapshot.js";
 import { openJoin } from "../join/open-join.js";
 import type { JsonObject, JsonValue } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
-import { elementCount } from "../model/chunk-grid.js";
+import { elementCount } from "../model/data-tree.js";
 import { openSource } from "../open/open-source.js";
 import { separateFolders } from "../server/open-app.js";
 import { allStoreStats } from "../stores/store-stats.js";

@@ -1,5 +1,5 @@
 import { ZpublishError } from "../errors.js";
-import { elementCount } from "../model/chunk-grid.js";
+import { elementCount } from "../model/data-tree.js";
 import {
   type ChunkPiece,
   PIECED,

@@ -1,4 +1,4 @@
-import { elementCount } from "../model/chunk-grid.js";
+import { elementCount } from "../model/data-tree.js";
 import type { CoarsenStep, EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { type Blocks, blocksOf, forEachBlockRow } from "./block-rows.js";
 import { coarsenBounds } from "./coarsen-bounds.js";

@@ -1,5 +1,5 @@
 import { ZpublishError } from "../errors.js";
-import { parseDataType } from "../model/parse-data-type.js";
+import { parseDataType } from "../model/data-type.js";
 import type {
   ItemConversion,
   SwapConversion,

@@ -1,4 +1,4 @@
-import { elementCount } from "../model/chunk-grid.js";
+import { elementCount } from "../model/data-tree.js";
 import { type ChunkReader, type PartChunkReader, PIECED, type StoredChunk } from "../zarr/chunk-reader.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";

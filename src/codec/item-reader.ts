@@ -1,7 +1,7 @@
 import type { Packing } from "../cf/packing.js";
 import { ZpublishError } from "../errors.js";
 import type { DataType } from "../model/data-type.js";
-import { readHalf, readLongDouble, writeHalf } from "../model/float-bits.js";
+import { readHalf, readLongDouble, writeHalf } from "../model/fill-value.js";
 import { parseNumericType } from "../zarr/plan/codec-rules.js";
 import { isNative, isWide, viewOf } from "./numeric-view.js";
 

@@ -1,7 +1,7 @@
 import type { Packing } from "../cf/packing.js";
 import { ZpublishError } from "../errors.js";
 import type { DataType } from "../model/data-type.js";
-import { readHalf, writeHalf } from "../model/float-bits.js";
+import { readHalf, writeHalf } from "../model/fill-value.js";
 import type { NumericType } from "../zarr/plan/codec-rules.js";
 import { HIGH_WORD, isWide, LOW_WORD, nativeBytes, swapToOrder, viewOf, wordsOf } from "./numeric-view.js";
 

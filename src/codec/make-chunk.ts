@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib";
 import { ZpublishError } from "../errors.js";
-import { elementCount } from "../model/chunk-grid.js";
+import { elementCount } from "../model/data-tree.js";
 import type { ChunkReader } from "../zarr/chunk-reader.js";
 import { combineVersions, storedChunksOf } from "../zarr/plan/create-encoding-plan.js";
 import type { ChunkLayout, EncodingPlan } from "../zarr/plan/encoding-plan.js";

@@ -1,6 +1,6 @@
 import { categoryColours, colourTable } from "../colour/colour-scales.js";
 import { chooseRange } from "../colour/value-range.js";
-import { elementCount } from "../model/chunk-grid.js";
+import { elementCount } from "../model/data-tree.js";
 import type { EncodingPlan, PictureStep } from "../zarr/plan/encoding-plan.js";
 import { createItemsReader } from "./item-reader.js";
 import { encodePng } from "./png.js";

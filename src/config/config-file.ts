@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import { z } from "zod";
 import { messageOf } from "../errors.js";
 import { splitPattern } from "../find/split-pattern.js";
-import { normalNodePath } from "../model/node-path.js";
+import { normalNodePath } from "../model/data-tree.js";
 import { schemeOf } from "../stores/scheme-of.js";
 import type { StoreSettings } from "../stores/store-settings.js";
 import type { CollectionConfig, DatasetConfig } from "./config.js";

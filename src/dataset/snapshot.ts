@@ -4,9 +4,13 @@ import type { DatasetConfig, EncodingConfig } from "../config/config.js";
 import { ZpublishError } from "../errors.js";
 import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
 import { stringifyJson } from "../json/stringify-json.js";
-import { dataTreeSteps, dimensionConflictSteps, type GroupContent } from "../model/create-data-tree.js";
-import type { Variable } from "../model/data-tree.js";
-import { nameDimensionsSteps } from "../model/name-dimensions.js";
+import {
+  dataTreeSteps,
+  dimensionConflictSteps,
+  type GroupContent,
+  nameDimensionsSteps,
+  type Variable,
+} from "../model/data-tree.js";
 import { createEncodingPlan, type EncodingRequest } from "../zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { Refusal, StoredTree } from "../zarr/stored-tree.js";

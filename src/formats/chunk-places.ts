@@ -1,4 +1,4 @@
-import { elementCount, gridShapeOf } from "../model/chunk-grid.js";
+import { elementCount, gridShapeOf } from "../model/data-tree.js";
 import { allocateOwn } from "../stores/files/open-file.js";
 import type { ChunkPlace, ReadOptions } from "../zarr/chunk-reader.js";
 import type { FileArray, ListedChunks, StridedChunks } from "./file-index.js";

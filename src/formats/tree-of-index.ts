@@ -1,6 +1,6 @@
 import { messageOf, ZpublishError } from "../errors.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
-import { parseDataType } from "../model/parse-data-type.js";
+import { parseDataType } from "../model/data-type.js";
 import type { RangeChunks } from "../zarr/chunk-reader.js";
 import { withoutDimensions } from "../zarr/metadata-fields.js";
 import type { StoredArray } from "../zarr/stored-array.js";

@@ -1,5 +1,5 @@
 import { ZpublishError } from "../errors.js";
-import { nameDimensions } from "../model/name-dimensions.js";
+import { nameDimensions } from "../model/data-tree.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { StoredTree } from "../zarr/stored-tree.js";
 import type { PartArray, PartDescription } from "./part-description.js";

@@ -1,7 +1,6 @@
 import type { JsonObject } from "../json/json-value.js";
-import type { DataType } from "../model/data-type.js";
+import { type DataType, parseDataType } from "../model/data-type.js";
 import { encodeFillItem } from "../model/fill-value.js";
-import { parseDataType } from "../model/parse-data-type.js";
 import type { ItemConversion } from "../zarr/codec-step.js";
 import type { StoredFill } from "../zarr/stored-array.js";
 import { formError, type PartForm } from "./part-forms.js";

@@ -1,8 +1,7 @@
 import { isSameCalendar } from "../cf/calendar.js";
 import { type CfTimeScale, cfTimeOf } from "../cf/cf-time.js";
 import { ZpublishError } from "../errors.js";
-import type { DataType } from "../model/data-type.js";
-import { parseDataType } from "../model/parse-data-type.js";
+import { type DataType, parseDataType } from "../model/data-type.js";
 import type { Item, Items } from "./part-items.js";
 
 /** Times of one part, as they are stored. */

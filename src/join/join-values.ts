@@ -1,8 +1,7 @@
 import type { CfTimeScale } from "../cf/cf-time.js";
 import type { JsonObject } from "../json/json-value.js";
-import type { DataType } from "../model/data-type.js";
+import { type DataType, parseDataType } from "../model/data-type.js";
 import { parseFillValue } from "../model/fill-value.js";
-import { parseDataType } from "../model/parse-data-type.js";
 import { DEFAULT_COMPRESSOR, type ItemConversion } from "../zarr/codec-step.js";
 import type { StoredArray, StoredFill } from "../zarr/stored-array.js";
 import { joinForms } from "./join-packing.js";

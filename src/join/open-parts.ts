@@ -1,7 +1,7 @@
 import { createLimiter } from "../collections/limiter.js";
 import { createSingleFlight } from "../collections/single-flight.js";
 import { isDamage, messageOf, ZpublishError } from "../errors.js";
-import { elementCount, gridShapeOf } from "../model/chunk-grid.js";
+import { elementCount, gridShapeOf } from "../model/data-tree.js";
 import { openChunkReader } from "../open/chunk-reader.js";
 import type { ChunkReader, ChunkSource } from "../zarr/chunk-reader.js";
 import type { Source, StoredTree } from "../zarr/stored-tree.js";

@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import { mapInLots } from "../event-loop/map-in-lots.js";
-import { elementCount } from "../model/chunk-grid.js";
+import { elementCount } from "../model/data-tree.js";
 import {
   type ChunkReader,
   type PartChunkReader,

@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import type { DataType } from "../model/data-type.js";
-import { readHalf, readLongDouble, writeHalf } from "../model/float-bits.js";
+import { readHalf, readLongDouble, writeHalf } from "../model/fill-value.js";
 
 /** Items of a small array: numbers, integers and times of 64 bits as bigint, or texts. */
 export type Items = Float64Array | BigInt64Array | BigUint64Array | readonly string[];

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { JsonObject } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
-import { elementCount } from "../model/chunk-grid.js";
+import { elementCount } from "../model/data-tree.js";
 import type { PieceLayout } from "../zarr/chunk-reader.js";
 import type { CodecSpec } from "../zarr/codec-step.js";
 import { createSteps, storedByteLengthOf } from "../zarr/plan/codec-steps.js";

@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import type { JsonObject } from "../json/json-value.js";
-import { parseDataType } from "../model/parse-data-type.js";
+import { parseDataType } from "../model/data-type.js";
 import { findDifference } from "./compare-parts.js";
 import { type JoinScope, type JoinScopes, scopeOfOrder } from "./join-scopes.js";
 import { orderParts } from "./order-parts.js";

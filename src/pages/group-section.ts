@@ -1,7 +1,6 @@
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
-import { elementCount, gridShapeOf } from "../model/chunk-grid.js";
-import type { Group, Variable } from "../model/data-tree.js";
+import { elementCount, type Group, gridShapeOf, type Variable } from "../model/data-tree.js";
 import { renderAttributes } from "./attribute-list.js";
 import { renderVariableCode, type StorePrefix } from "./dataset-usage.js";
 import { encodePath } from "./encode-path.js";

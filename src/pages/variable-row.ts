@@ -1,6 +1,5 @@
 import type { ServedArray } from "../dataset/dataset.js";
-import { elementCount, gridShapeOf } from "../model/chunk-grid.js";
-import type { Variable } from "../model/data-tree.js";
+import { elementCount, gridShapeOf, type Variable } from "../model/data-tree.js";
 import { renderAttributes } from "./attribute-list.js";
 import { renderChunkDiagram } from "./chunk-diagram.js";
 import { formatCodec, formatFillValue } from "./format-json.js";

@@ -5,9 +5,13 @@ import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
 import type { DocumentPieces } from "../http/create-document.js";
 import type { Reply, RouteRequest } from "../http/reply.js";
 import type { Route } from "../http/router.js";
-import { elementCount } from "../model/chunk-grid.js";
-import type { DataTree, Group, Variable } from "../model/data-tree.js";
-import { normalNodePath } from "../model/node-path.js";
+import {
+  type DataTree,
+  elementCount,
+  type Group,
+  normalNodePath,
+  type Variable,
+} from "../model/data-tree.js";
 import { listingPieces } from "../pages/listing.js";
 import type { StorePlace } from "./store-place.js";
 

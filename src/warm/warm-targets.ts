@@ -5,8 +5,7 @@ import {
   severalDatasets,
 } from "../dataset/dataset.js";
 import { coordinateOf } from "../dataset/overviews/level-grids.js";
-import { elementCount } from "../model/chunk-grid.js";
-import type { DataTree, Group, Variable } from "../model/data-tree.js";
+import { type DataTree, elementCount, type Group, type Variable } from "../model/data-tree.js";
 import {
   type AxisValues,
   chunksOfRuns,

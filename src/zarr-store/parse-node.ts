@@ -1,6 +1,6 @@
 import { type ErrorData, errorFromData, errorToData, ZpublishError } from "../errors.js";
 import type { JsonObject, JsonValue } from "../json/json-value.js";
-import { nodeName } from "../model/node-path.js";
+import { nodeName } from "../model/data-tree.js";
 import type { ChunkObjects } from "../zarr/chunk-reader.js";
 import type { ParsedArray, StoredArray } from "../zarr/stored-array.js";
 import { assertV2Group, parseV2Array, parseV2Attributes } from "../zarr/v2.js";

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../json/json-value.js";
-import { nodeName } from "../model/node-path.js";
+import { nodeName } from "../model/data-tree.js";
 import type { StoredArray } from "./stored-array.js";
 
 /**

@@ -1,7 +1,7 @@
 import { ZpublishError } from "../errors.js";
 import { isJsonObject, type JsonObject, type JsonValue, toBigInt } from "../json/json-value.js";
+import { parseDataType } from "../model/data-type.js";
 import { parseFillValue } from "../model/fill-value.js";
-import { parseDataType } from "../model/parse-data-type.js";
 import type { CodecSpec } from "./codec-step.js";
 import {
   describeValue,

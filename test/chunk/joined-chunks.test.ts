@@ -3,7 +3,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import t from "tap";
 import { createWorkerFeed } from "../../src/chunk/worker-feed.js";
-import { parseDataType } from "../../src/model/parse-data-type.js";
+import { parseDataType } from "../../src/model/data-type.js";
 import { openChunkReader } from "../../src/open/chunk-reader.js";
 import type { ChunkTask } from "../../src/pool/chunk-task.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";

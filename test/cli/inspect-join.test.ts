@@ -1,6 +1,6 @@
 import t from "tap";
 import { inspectPieces, inspectTree } from "../../src/cli/inspect.js";
-import { parseDataType } from "../../src/model/parse-data-type.js";
+import { parseDataType } from "../../src/model/data-type.js";
 import {
   type ChunkPiece,
   type PartChunkReader,

@@ -1,7 +1,7 @@
 import t from "tap";
 import { packingOf } from "../../src/cf/packing.js";
 import { coarsen } from "../../src/codec/coarsen.js";
-import { parseDataType } from "../../src/model/parse-data-type.js";
+import { parseDataType } from "../../src/model/data-type.js";
 import type { CoarsenStep, EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
 
 /** Coarsens one box of pairs. @param box Cells of a box. */

@@ -3,9 +3,8 @@ import t from "tap";
 import { type Packing, packingOf } from "../../src/cf/packing.js";
 import { coarsen } from "../../src/codec/coarsen.js";
 import { toNumber } from "../../src/json/json-value.js";
-import type { DataType } from "../../src/model/data-type.js";
+import { type DataType, parseDataType } from "../../src/model/data-type.js";
 import { encodeFillItem, fillItemToJson } from "../../src/model/fill-value.js";
-import { parseDataType } from "../../src/model/parse-data-type.js";
 import type { CoarsenMethod, CoarsenStep, EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
 import { effort } from "../effort.js";
 

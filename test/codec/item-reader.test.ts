@@ -1,7 +1,7 @@
 import t from "tap";
 import { type Packing, packingOf } from "../../src/cf/packing.js";
 import { createItemReader, createItemsReader } from "../../src/codec/item-reader.js";
-import { parseDataType } from "../../src/model/parse-data-type.js";
+import { parseDataType } from "../../src/model/data-type.js";
 
 const PLAIN = packingOf({});
 

@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { gridShapeOf } from "../../src/model/chunk-grid.js";
+import { gridShapeOf } from "../../src/model/data-tree.js";
 import { openChunkReader } from "../../src/open/chunk-reader.js";
 import { createFileStore } from "../../src/stores/file-store.js";
 import {

@@ -2,7 +2,7 @@ import t from "tap";
 import { packingOf } from "../../src/cf/packing.js";
 import { drawPicture } from "../../src/codec/picture.js";
 import { categoryColours, colourTable } from "../../src/colour/colour-scales.js";
-import { parseDataType } from "../../src/model/parse-data-type.js";
+import { parseDataType } from "../../src/model/data-type.js";
 import { createComputePlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { PictureStep } from "../../src/zarr/plan/encoding-plan.js";
 import { storedArray } from "../zarr/stored-array.js";

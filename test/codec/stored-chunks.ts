@@ -1,6 +1,6 @@
 import { gather } from "../../src/codec/gather.js";
 import { encodeSteps } from "../../src/codec/run-steps.js";
-import { elementCount, gridShapeOf } from "../../src/model/chunk-grid.js";
+import { elementCount, gridShapeOf } from "../../src/model/data-tree.js";
 import type { ChunkReader } from "../../src/zarr/chunk-reader.js";
 import type { CodecStep } from "../../src/zarr/codec-step.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { numberText } from "../../src/explore/value-text.js";
-import { parseDataType } from "../../src/model/parse-data-type.js";
+import { parseDataType } from "../../src/model/data-type.js";
 import { askPython } from "../ask-python.js";
 import { clientMissing } from "../require-client.js";
 import { type KnownSeries, writeExploredData } from "./explored-data.js";

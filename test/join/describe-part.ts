@@ -2,8 +2,8 @@ import type { JoinedArray, JoinedTree } from "../../src/join/joined-tree.js";
 import type { PartArray, PartDescription } from "../../src/join/part-description.js";
 import { type Item, readItems, writeItems } from "../../src/join/part-items.js";
 import type { JsonObject, JsonValue } from "../../src/json/json-value.js";
+import { parseDataType } from "../../src/model/data-type.js";
 import { parseFillValue } from "../../src/model/fill-value.js";
-import { parseDataType } from "../../src/model/parse-data-type.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
 
 /** An array of a part, in few words. */

@@ -3,7 +3,7 @@ import { type CfTimeScale, cfTimeFormatter, cfTimeScale } from "../../src/cf/cf-
 import { joinParts } from "../../src/join/join-parts.js";
 import { joinTimes } from "../../src/join/join-times.js";
 import { type Item, readItems, writeItems } from "../../src/join/part-items.js";
-import { parseDataType } from "../../src/model/parse-data-type.js";
+import { parseDataType } from "../../src/model/data-type.js";
 import { effort } from "../effort.js";
 import { arrayOf, describePart, valuesOf } from "./describe-part.js";
 

@@ -1,7 +1,6 @@
 import t from "tap";
 import type { JsonObject } from "../../src/json/json-value.js";
-import { createDataTree, dimensionConflicts, parentPath } from "../../src/model/create-data-tree.js";
-import type { Variable } from "../../src/model/data-tree.js";
+import { createDataTree, dimensionConflicts, parentPath, type Variable } from "../../src/model/data-tree.js";
 
 const FLOAT32 = {
   kind: "f",

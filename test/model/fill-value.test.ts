@@ -4,8 +4,8 @@ import t from "tap";
 import type { JsonValue } from "../../src/json/json-value.js";
 import { parseJson } from "../../src/json/parse-json.js";
 import { stringifyJson } from "../../src/json/stringify-json.js";
+import { parseDataType } from "../../src/model/data-type.js";
 import { encodeFillItem, fillItemToJson, parseFillValue } from "../../src/model/fill-value.js";
-import { parseDataType } from "../../src/model/parse-data-type.js";
 import { askPython } from "../ask-python.js";
 import { clientMissing } from "../require-client.js";
 

@@ -1,5 +1,5 @@
 import t from "tap";
-import { readHalf, writeHalf } from "../../src/model/float-bits.js";
+import { readHalf, writeHalf } from "../../src/model/fill-value.js";
 
 t.test("every half-precision float reads back as its own bits", async (t) => {
   const view = new DataView(new ArrayBuffer(2));

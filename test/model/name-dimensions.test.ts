@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import t from "tap";
-import { nameDimensions } from "../../src/model/name-dimensions.js";
+import { nameDimensions } from "../../src/model/data-tree.js";
 
 const array = (name: string, shape: number[], dimNames: (string | null)[] | null = null) => ({
   name,

@@ -1,5 +1,5 @@
 import t from "tap";
-import { nodeName, normalNodePath } from "../../src/model/node-path.js";
+import { nodeName, normalNodePath } from "../../src/model/data-tree.js";
 
 t.test("slashes that say nothing do not count", async (t) => {
   for (const [path, normal] of [

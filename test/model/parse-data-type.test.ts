@@ -1,7 +1,7 @@
 import t from "tap";
 import { parseJson } from "../../src/json/parse-json.js";
 import { stringifyJson } from "../../src/json/stringify-json.js";
-import { parseDataType } from "../../src/model/parse-data-type.js";
+import { parseDataType } from "../../src/model/data-type.js";
 import { askPython } from "../ask-python.js";
 import { clientMissing } from "../require-client.js";
 

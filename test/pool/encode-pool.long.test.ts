@@ -7,7 +7,7 @@ import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { pino } from "pino";
 import t, { type Test } from "tap";
-import { elementCount } from "../../src/model/chunk-grid.js";
+import { elementCount } from "../../src/model/data-tree.js";
 import { memoryOfTask } from "../../src/pool/chunk-task.js";
 import { createEncodePool, type EncodePool, type EncodePoolOptions } from "../../src/pool/encode-pool.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";

@@ -1,4 +1,4 @@
-import { parseDataType } from "../../src/model/parse-data-type.js";
+import { parseDataType } from "../../src/model/data-type.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
 
 /** A stored array of 10 by 12 floats in chunks of 4 by 5, but for what a test says otherwise. */

@@ -1,7 +1,5 @@
 import { axisRole, isLatitude, isLongitude } from "../../cf/axis-roles.js";
-import { elementCount } from "../../model/chunk-grid.js";
-import { parentPath } from "../../model/create-data-tree.js";
-import type { DataTree, Group, Variable } from "../../model/data-tree.js";
+import { type DataTree, elementCount, type Group, parentPath, type Variable } from "../../model/data-tree.js";
 
 /**
  * Finds the horizontal dimensions of a dataset: those with the role Y or X in some group, and those of two-dimensional latitudes and

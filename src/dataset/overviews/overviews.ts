@@ -4,9 +4,7 @@ import type { OverviewsConfig } from "../../config/config.js";
 import { ZpublishError } from "../../errors.js";
 import type { JsonObject } from "../../json/json-value.js";
 import { stringifyJson } from "../../json/stringify-json.js";
-import { elementCount } from "../../model/chunk-grid.js";
-import { parentPath } from "../../model/create-data-tree.js";
-import type { Group, Variable } from "../../model/data-tree.js";
+import { elementCount, type Group, parentPath, type Variable } from "../../model/data-tree.js";
 import type { Refusal } from "../../zarr/stored-tree.js";
 import type { DatasetSnapshot, OverviewLevels, ServedArray } from "../dataset.js";
 import {

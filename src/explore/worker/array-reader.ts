@@ -1,7 +1,7 @@
 import * as zarr from "zarrita";
 import { messageOf } from "../../errors.js";
 import type { DataType } from "../../model/data-type.js";
-import { readHalf } from "../../model/float-bits.js";
+import { readHalf } from "../../model/fill-value.js";
 import { registerCodecs } from "./codecs/codec-registry.js";
 import { fetchBytes, ReadFailure } from "./fetch-bytes.js";
 import type { ReadableDocument } from "./readable-document.js";

@@ -7,8 +7,7 @@ import {
   toNumber,
 } from "../../json/json-value.js";
 import { stringifyJson } from "../../json/stringify-json.js";
-import type { DataType } from "../../model/data-type.js";
-import { parseDataType } from "../../model/parse-data-type.js";
+import { type DataType, parseDataType } from "../../model/data-type.js";
 import { DECODED_BYTES, isReadableCodec } from "./codecs/codec-registry.js";
 
 /** How an array is read. Plain data. */

@@ -2,8 +2,7 @@ import { type Packing, packingOf } from "../../cf/packing.js";
 import { messageOf } from "../../errors.js";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../../json/json-value.js";
 import { parseJson } from "../../json/parse-json.js";
-import type { DataType } from "../../model/data-type.js";
-import { parseDataType } from "../../model/parse-data-type.js";
+import { type DataType, parseDataType } from "../../model/data-type.js";
 import { type ReadableDocument, readableDocument } from "./readable-document.js";
 import { roundToType, unsignedType } from "./stored-type.js";
 

@@ -1,6 +1,5 @@
 import type { Packing } from "../../cf/packing.js";
-import type { DataType } from "../../model/data-type.js";
-import { parseDataType } from "../../model/parse-data-type.js";
+import { type DataType, parseDataType } from "../../model/data-type.js";
 
 /** Tells whether values of a type can be drawn: numbers, times and durations, booleans, complex numbers as absolute values. */
 export function isNumeric({ kind }: DataType): boolean {

@@ -1,7 +1,7 @@
 import { corrupt } from "../../codec/codec.js";
 import { decodeSteps } from "../../codec/run-steps.js";
-import { elementCount } from "../../model/chunk-grid.js";
-import { parseDataType } from "../../model/parse-data-type.js";
+import { elementCount } from "../../model/data-tree.js";
+import { parseDataType } from "../../model/data-type.js";
 import type { CodecSpec } from "../../zarr/codec-step.js";
 import { createSteps } from "../../zarr/plan/codec-steps.js";
 import { createFindPlace } from "../chunk-places.js";

@@ -1,7 +1,7 @@
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import { type JsonObject, type JsonValue, setEntry } from "../../json/json-value.js";
+import { parseDataType } from "../../model/data-type.js";
 import { fillItemToJson } from "../../model/fill-value.js";
-import { parseDataType } from "../../model/parse-data-type.js";
 import type { FileArray } from "../file-index.js";
 import { type PlacedItems, placeItems } from "../place-items.js";
 import { valuesSteps } from "./netcdf3-type.js";

@@ -1,9 +1,8 @@
 import { ZpublishError } from "../../errors.js";
 import type { JsonObject, JsonValue } from "../../json/json-value.js";
-import { elementCount } from "../../model/chunk-grid.js";
-import type { DataType } from "../../model/data-type.js";
+import { elementCount } from "../../model/data-tree.js";
+import { type DataType, parseDataType } from "../../model/data-type.js";
 import { parseFillValue } from "../../model/fill-value.js";
-import { parseDataType } from "../../model/parse-data-type.js";
 import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../zarr/codec-step.js";
 import { dimensionsAttribute, parseDimensionNames, withoutDimensions } from "../../zarr/metadata-fields.js";
 import type { StoredArray } from "../../zarr/stored-array.js";

@@ -1,6 +1,6 @@
 import type { Plane } from "../../cf/axis-roles.js";
 import type { ServedArray } from "../../dataset/dataset.js";
-import { elementCount } from "../../model/chunk-grid.js";
+import { elementCount } from "../../model/data-tree.js";
 
 /** Stored chunks that are read for a picture, at most. */
 const MAX_CHUNKS = 16;

@@ -3,7 +3,7 @@ import { packingOf } from "../../cf/packing.js";
 import { fillBuffer } from "../../codec/fill-buffer.js";
 import type { ChunkOutcome } from "../../codec/made-chunk.js";
 import { errorFromData, ZpublishError } from "../../errors.js";
-import { elementCount } from "../../model/chunk-grid.js";
+import { elementCount } from "../../model/data-tree.js";
 import type { ChunkTask } from "../../pool/chunk-task.js";
 import { createEncodingPlan } from "../../zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../../zarr/plan/encoding-plan.js";

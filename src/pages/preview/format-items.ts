@@ -1,7 +1,6 @@
 import { isJsonArray, type JsonValue } from "../../json/json-value.js";
 import { pythonFloatText, pythonString } from "../../json/stringify-json.js";
-import type { DataType } from "../../model/data-type.js";
-import { parseDataType } from "../../model/parse-data-type.js";
+import { type DataType, parseDataType } from "../../model/data-type.js";
 import { formatDatetime, formatTimedelta } from "./format-numpy-time.js";
 import { pythonBytes } from "./python-bytes.js";
 

@@ -1,7 +1,6 @@
 import type { DatasetSnapshot, ServedArray } from "../../dataset/dataset.js";
 import { settlesWithin } from "../../event-loop/settles-within.js";
-import { elementCount } from "../../model/chunk-grid.js";
-import type { Group } from "../../model/data-tree.js";
+import { elementCount, type Group } from "../../model/data-tree.js";
 import { coordinatesOf } from "../../pages/group-section.js";
 import type { PreviewService, PreviewValues } from "../../pages/preview/preview.js";
 

@@ -3,7 +3,7 @@ import { createRecentMap, type RecentMap } from "../../collections/recent-map.js
 import type { DatasetSnapshot, ServedArray } from "../../dataset/dataset.js";
 import { ZpublishError } from "../../errors.js";
 import type { BodyReply, RouteRequest } from "../../http/reply.js";
-import { normalNodePath } from "../../model/node-path.js";
+import { normalNodePath } from "../../model/data-tree.js";
 import { packageVersion } from "../../observe/package-version.js";
 import { choosePicture, type PictureChoice } from "../../pages/pictures/choose-picture.js";
 import { pictureFlips, readDirection } from "../../pages/pictures/picture-flips.js";

@@ -1,5 +1,5 @@
 import { createByteBoundedMap } from "../../collections/byte-bounded-map.js";
-import { elementCount } from "../../model/chunk-grid.js";
+import { elementCount } from "../../model/data-tree.js";
 import { encodeChunkKey, type ShardChunks } from "../../zarr/chunk-reader.js";
 import { type ByteRange, findInShard, indexByteLength, readShardIndex, type Shard } from "./shard-index.js";
 

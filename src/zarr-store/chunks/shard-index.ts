@@ -1,6 +1,6 @@
 import { crc32c } from "../../codec/crc32c.js";
 import { ZpublishError } from "../../errors.js";
-import { elementCount } from "../../model/chunk-grid.js";
+import { elementCount } from "../../model/data-tree.js";
 import type { Label } from "../../stores/files/unreadable-file.js";
 import type { ShardLevel } from "../../zarr/chunk-reader.js";
 

@@ -3,7 +3,7 @@ import { runCooperatively } from "../../event-loop/cooperative-task.js";
 import { workThrough } from "../../event-loop/work-through.js";
 import { isJsonObject } from "../../json/json-value.js";
 import { parseJsonAround } from "../../json/parse-json.js";
-import { nodeName } from "../../model/node-path.js";
+import { nodeName } from "../../model/data-tree.js";
 import { consolidatedNodes, copyText, type ListedTexts, listedDocuments } from "../consolidated-metadata.js";
 import { describesArray, describesNode, type documentNames } from "../node-documents.js";
 import type { StoreDocuments } from "./store-documents.js";

@@ -1,6 +1,6 @@
 import { ZpublishError } from "../../errors.js";
 import { stringifyJson } from "../../json/stringify-json.js";
-import { elementCount } from "../../model/chunk-grid.js";
+import { elementCount } from "../../model/data-tree.js";
 import type { DataType } from "../../model/data-type.js";
 import type { CodecSpec, CodecStep } from "../codec-step.js";
 import type { StoredArray } from "../stored-array.js";

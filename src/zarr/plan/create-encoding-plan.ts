@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { ZpublishError } from "../../errors.js";
-import { elementCount, gridShapeOf } from "../../model/chunk-grid.js";
+import { elementCount, gridShapeOf } from "../../model/data-tree.js";
 import type { CodecSpec, CodecStep } from "../codec-step.js";
 import type { StoredArray } from "../stored-array.js";
 import type { ArrayDocument } from "../v2.js";

@@ -1,5 +1,5 @@
 import { ZpublishError } from "../../errors.js";
-import { elementCount } from "../../model/chunk-grid.js";
+import { elementCount } from "../../model/data-tree.js";
 import type { CodecStep } from "../codec-step.js";
 import { decodeProblem } from "./codec-rules.js";
 import type { EncodingPlan } from "./encoding-plan.js";

@@ -1,6 +1,6 @@
 import { isJsonArray, type JsonObject, type JsonValue, toBigInt } from "../../json/json-value.js";
-import { elementCount } from "../../model/chunk-grid.js";
-import { parseDataType } from "../../model/parse-data-type.js";
+import { elementCount } from "../../model/data-tree.js";
+import { parseDataType } from "../../model/data-type.js";
 import type { ShardLevel } from "../chunk-reader.js";
 import type { CodecSpec } from "../codec-step.js";
 import { describeValue, invalidField, parseArray, parseIntegers } from "../metadata-fields.js";

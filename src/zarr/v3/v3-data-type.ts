@@ -1,7 +1,6 @@
 import { isJsonArray, isJsonObject, type JsonValue, toBigInt } from "../../json/json-value.js";
-import type { DataType } from "../../model/data-type.js";
+import { type DataType, parseDataType } from "../../model/data-type.js";
 import { fillItemToJson, NOT_A_TIME } from "../../model/fill-value.js";
-import { parseDataType } from "../../model/parse-data-type.js";
 import { describeValue, invalidField, parseArray, withinDocument } from "../metadata-fields.js";
 import { unservable } from "../plan/encoding-plan.js";
 import { type Extension, parseExtension, unsupported, v3Document } from "./v3-extension.js";

@@ -6,9 +6,8 @@ import {
   toBigInt,
 } from "../../json/json-value.js";
 import { stringifyJson } from "../../json/stringify-json.js";
-import type { DataType } from "../../model/data-type.js";
+import { type DataType, parseDataType } from "../../model/data-type.js";
 import { decodeBase64, encodeFillItem, fillItemToJson } from "../../model/fill-value.js";
-import { parseDataType } from "../../model/parse-data-type.js";
 import { describeValue, invalidField, withinDocument, withoutKey } from "../metadata-fields.js";
 import type { StoredFill } from "../stored-array.js";
 import type { V3DataType } from "./v3-data-type.js";

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "../../json/json-value.js";
-import { gridShapeOf } from "../../model/chunk-grid.js";
+import { gridShapeOf } from "../../model/data-tree.js";
 import type { DataType } from "../../model/data-type.js";
 import { floatOf } from "../../model/fill-value.js";
 import type { CodecSpec } from "../codec-step.js";

@@ -6,8 +6,8 @@ import {
   type LevelRequest,
 } from "../../../src/dataset/overviews/level-array.js";
 import { createSnapshot } from "../../../src/dataset/snapshot.js";
+import { parseDataType } from "../../../src/model/data-type.js";
 import { encodeFillItem } from "../../../src/model/fill-value.js";
-import { parseDataType } from "../../../src/model/parse-data-type.js";
 import { createMemorySource } from "../../../src/open/memory/memory-source.js";
 import { createTaskRunner } from "../../../src/pool/run-chunk-task.js";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";

@@ -2,8 +2,8 @@ import { decodeSteps } from "../../../src/codec/run-steps.js";
 import type { FileBlocks } from "../../../src/formats/file-format.js";
 import type { FileArray, FileIndex } from "../../../src/formats/file-index.js";
 import { tiffFormat } from "../../../src/formats/tiff/tiff-format.js";
-import { elementCount, gridShapeOf } from "../../../src/model/chunk-grid.js";
-import { parseDataType } from "../../../src/model/parse-data-type.js";
+import { elementCount, gridShapeOf } from "../../../src/model/data-tree.js";
+import { parseDataType } from "../../../src/model/data-type.js";
 import { createSteps } from "../../../src/zarr/plan/codec-steps.js";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";
 

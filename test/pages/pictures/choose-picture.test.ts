@@ -1,7 +1,7 @@
 import t from "tap";
 import type { DatasetSnapshot, ServedArray } from "../../../src/dataset/dataset.js";
 import { createSnapshot } from "../../../src/dataset/snapshot.js";
-import { parseDataType } from "../../../src/model/parse-data-type.js";
+import { parseDataType } from "../../../src/model/data-type.js";
 import {
   choosePicture,
   describePicture,

@@ -1,4 +1,4 @@
-import { parseDataType } from "../../../model/parse-data-type.js";
+import { parseDataType } from "../../../model/data-type.js";
 import type { AxisValues, VariableDescription } from "../../dataset-description.js";
 import type { RangeAnswer } from "../../protocol.js";
 import { numberText, unpackedText } from "../../value-text.js";

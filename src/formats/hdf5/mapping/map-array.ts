@@ -1,8 +1,7 @@
 import { decodeSteps } from "../../../codec/run-steps.js";
 import { ZpublishError } from "../../../errors.js";
 import type { JsonObject, JsonValue } from "../../../json/json-value.js";
-import type { DataType } from "../../../model/data-type.js";
-import { parseDataType } from "../../../model/parse-data-type.js";
+import { type DataType, parseDataType } from "../../../model/data-type.js";
 import { createSteps } from "../../../zarr/plan/codec-steps.js";
 import type { FileBlocks } from "../../file-format.js";
 import type { FileArray } from "../../file-index.js";

@@ -1,5 +1,5 @@
 import { ZpublishError } from "../../../errors.js";
-import { elementCount } from "../../../model/chunk-grid.js";
+import { elementCount } from "../../../model/data-tree.js";
 import type { FileBlocks } from "../../file-format.js";
 import type { FileArray } from "../../file-index.js";
 import { cutChunks, NO_CHUNKS, placeItems } from "../../place-items.js";

@@ -1,5 +1,5 @@
 import { type CooperativeTask, runCooperatively } from "../../../event-loop/cooperative-task.js";
-import { elementCount, gridShapeOf } from "../../../model/chunk-grid.js";
+import { elementCount, gridShapeOf } from "../../../model/data-tree.js";
 import type { ListedChunks } from "../../file-index.js";
 
 /** Chunks between two looks at the clock. */

@@ -5,7 +5,7 @@ import { createPlotAxis, type SeriesPlace } from "../../../../src/explore/page/p
 import { placeText, seriesSummary, valueText } from "../../../../src/explore/page/plot/plot-text.js";
 import { histogramCsv, seriesCsv } from "../../../../src/explore/page/plot/save-csv.js";
 import type { JsonObject } from "../../../../src/json/json-value.js";
-import { parseDataType } from "../../../../src/model/parse-data-type.js";
+import { parseDataType } from "../../../../src/model/data-type.js";
 
 function variableOf(dtype: string, attrs: JsonObject = {}): VariableDescription {
   return {

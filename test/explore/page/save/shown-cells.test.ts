@@ -7,7 +7,7 @@ import {
   seriesVariable,
   visibleCells,
 } from "../../../../src/explore/page/save/shown-cells.js";
-import { parseDataType } from "../../../../src/model/parse-data-type.js";
+import { parseDataType } from "../../../../src/model/data-type.js";
 
 function valuesOf(numbers: readonly number[], part: Partial<AxisValues> = {}): AxisValues {
   return {

@@ -1,6 +1,6 @@
 import t from "tap";
 import { mapFill, textItem } from "../../../../src/formats/hdf5/mapping/map-fill.js";
-import { parseDataType } from "../../../../src/model/parse-data-type.js";
+import { parseDataType } from "../../../../src/model/data-type.js";
 
 const INT16 = parseDataType("<i2");
 const FLOAT32 = parseDataType(">f4");
