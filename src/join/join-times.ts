@@ -1,5 +1,4 @@
-import { isSameCalendar } from "../cf/calendar.js";
-import { type CfTimeScale, cfTimeOf } from "../cf/cf-time.js";
+import { type CfTimeScale, cfTimeOf, isSameCalendar } from "../cf/cf-time.js";
 import { ZpublishError } from "../errors.js";
 import { type DataType, parseDataType } from "../model/data-type.js";
 import type { Item, Items } from "./part-items.js";

@@ -1,5 +1,4 @@
-import { isSameCalendar } from "../cf/calendar.js";
-import { type CfTimeScale, cfTimeScale } from "../cf/cf-time.js";
+import { type CfTimeScale, cfTimeScale, isSameCalendar } from "../cf/cf-time.js";
 import { ZpublishError } from "../errors.js";
 import { formDifference, formKey, isSameForm, isSameJson, type PartStored } from "./stored-form.js";
 

@@ -1,7 +1,6 @@
 import { spawnSync } from "node:child_process";
 import t from "tap";
-import { CALENDARS } from "../../src/cf/calendar.js";
-import { cfTimeFormatter } from "../../src/cf/cf-time.js";
+import { CALENDARS, cfTimeFormatter } from "../../src/cf/cf-time.js";
 import { PYTHON } from "../require-client.js";
 
 const SCRIPT = `

@@ -1,6 +1,6 @@
 import { ticks } from "d3-array";
 import { format } from "d3-format";
-import { CALENDARS, type Calendar } from "../../cf/calendar.js";
+import { CALENDARS, type Calendar } from "../../cf/cf-time.js";
 import type { AxisDescription, AxisValues } from "../dataset-description.js";
 import { shortDate } from "./axis-cells.js";
 import { daysOfIso, roundTimes, shortLabel } from "./date-ticks.js";

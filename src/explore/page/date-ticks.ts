@@ -1,4 +1,4 @@
-import type { Calendar, CalendarDate } from "../../cf/calendar.js";
+import type { Calendar, CalendarDate } from "../../cf/cf-time.js";
 
 /** A labelled place on a time axis. */
 export interface DateTick {

@@ -1,4 +1,4 @@
-import { dateOfProlepticGregorian } from "../../cf/calendar.js";
+import { dateOfProlepticGregorian } from "../../cf/cf-time.js";
 
 /** numpy's "not a time": the smallest 64-bit integer. */
 const NOT_A_TIME = -(2n ** 63n);

@@ -1,6 +1,5 @@
 import t from "tap";
-import { CALENDARS } from "../../../src/cf/calendar.js";
-import { cfTimeFormatter } from "../../../src/cf/cf-time.js";
+import { CALENDARS, cfTimeFormatter } from "../../../src/cf/cf-time.js";
 import { INDEX_AXIS } from "../../../src/explore/dataset-description.js";
 import { axisTicks, degreesText, degreeTicks, numberTicks } from "../../../src/explore/page/axis-ticks.js";
 

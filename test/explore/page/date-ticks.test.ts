@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import t from "tap";
-import { CALENDARS, type Calendar } from "../../../src/cf/calendar.js";
-import { cfTimeFormatter } from "../../../src/cf/cf-time.js";
+import { CALENDARS, type Calendar, cfTimeFormatter } from "../../../src/cf/cf-time.js";
 import { dateTicks, daysOfIso } from "../../../src/explore/page/date-ticks.js";
 
 const STANDARD = CALENDARS.standard as Calendar;

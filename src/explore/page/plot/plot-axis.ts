@@ -1,4 +1,4 @@
-import { CALENDARS, type Calendar } from "../../../cf/calendar.js";
+import { CALENDARS, type Calendar } from "../../../cf/cf-time.js";
 import type { JsonObject } from "../../../json/json-value.js";
 import type { AxisDescription, AxisValues, VariableDescription } from "../../dataset-description.js";
 import { isDownward } from "../axis-cells.js";

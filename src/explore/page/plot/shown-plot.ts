@@ -1,5 +1,5 @@
 import { format } from "d3-format";
-import type { Calendar } from "../../../cf/calendar.js";
+import type { Calendar } from "../../../cf/cf-time.js";
 import type { AxisValues, VariableDescription } from "../../dataset-description.js";
 import type { RangeAnswer } from "../../protocol.js";
 import { unpackedText } from "../../value-text.js";
