@@ -5,7 +5,7 @@ import { idOf } from "../../src/cache/cache-key.js";
 import { cacheStamp } from "../../src/cache/lmdb/cache-directory.js";
 import { openLmdbStore } from "../../src/cache/lmdb/lmdb-store.js";
 import { STORED_HEADER_BYTES } from "../../src/cache/lmdb/stored-value.js";
-import { packageVersion } from "../../src/observe/package-version.js";
+import { packageVersion } from "../../src/observe/versions.js";
 import { VISITOR_DATASET } from "./chaos-arrays.js";
 import { CACHE_BYTES } from "./chaos-server.js";
 import { type ChaosEvent, configDocument, pick, type Stage } from "./stage.js";

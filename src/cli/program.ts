@@ -8,7 +8,7 @@ import {
   type ServeArguments,
 } from "../config/serve-command.js";
 import { configError } from "../config/value-schemas.js";
-import { packageVersion } from "../observe/package-version.js";
+import { packageVersion } from "../observe/versions.js";
 import type { InspectOptions } from "./inspect.js";
 import { EXIT_CODES, exitCodeOf, reportError } from "./output.js";
 import { runServe } from "./serve.js";

@@ -1,4 +1,4 @@
-import { createHistogram, type Histogram } from "../observe/histogram.js";
+import { createHistogram, type Histogram } from "../observe/metrics.js";
 
 /** Methods as metrics name them. */
 export const METHOD_LABELS = ["GET", "HEAD", "OPTIONS", "other"] as const;

@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from "pino";
+import { messageOf } from "../errors.js";
 
 /** Structured log on standard error; standard output is for the line with the URL of the server. */
 export type Log = Logger;
@@ -100,4 +101,14 @@ function openDestination(): DestinationStream {
     flushAll();
   });
   return { write };
+}
+
+/** Logs uncaught errors, and ends the process with exit code 1: its state cannot be trusted any more. */
+export function exitOnUncaught(log: Log): void {
+  const fail = (error: unknown): void => {
+    log.fatal({ err: error }, `internal error: ${messageOf(error)}`);
+    process.exit(1);
+  };
+  process.on("uncaughtException", fail);
+  process.on("unhandledRejection", fail);
 }

@@ -2,7 +2,7 @@ import { ZpublishError } from "../errors.js";
 import type { Document } from "../http/headers.js";
 import type { DocumentReply } from "../http/reply.js";
 import type { Route } from "../http/router.js";
-import { packageVersion } from "../observe/package-version.js";
+import { packageVersion } from "../observe/versions.js";
 import { renderDocsPage } from "../pages/docs-page.js";
 import type { PluginContext } from "../plugins/plugin.js";
 import { createDocsAssets } from "./docs-assets.js";

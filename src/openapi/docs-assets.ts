@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import type { Document } from "../http/headers.js";
-import { packageVersion } from "../observe/package-version.js";
+import { packageVersion } from "../observe/versions.js";
 import type { PluginContext } from "../plugins/plugin.js";
 
 /** Files of swagger-ui-dist that the page needs, and their types. Nothing else of the package is served. */

@@ -1,5 +1,5 @@
 import { stringifyJson } from "../json/stringify-json.js";
-import { packageVersion } from "../observe/package-version.js";
+import { packageVersion } from "../observe/versions.js";
 import type { Plugin } from "./plugin.js";
 
 /** The plugin of `/versions`: versions of this package, its dependencies, Node.js and the system. */

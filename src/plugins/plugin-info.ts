@@ -1,7 +1,7 @@
 import type { Document } from "../http/headers.js";
 import type { JsonObject } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
-import { packageVersion } from "../observe/package-version.js";
+import { packageVersion } from "../observe/versions.js";
 import type { Plugin, PluginContext } from "./plugin.js";
 
 /** The plugin of `/plugins`: name, origin and version of every loaded plugin. */

@@ -1,7 +1,6 @@
 import type { Config } from "../config/config.js";
 import { errorToData, messageOf, ZpublishError } from "../errors.js";
-import { exitOnUncaught } from "../observe/exit-on-uncaught.js";
-import { createLog, type Log } from "../observe/log.js";
+import { createLog, exitOnUncaught, type Log } from "../observe/log.js";
 import type { ProcessMetrics } from "../observe/metrics.js";
 import { openServer, type PreparedReload, type ServerHandle } from "../server/server.js";
 import type { FromProcess, ProcessAnswer, ProcessCall, ProcessReply, ToProcess } from "./server-process.js";

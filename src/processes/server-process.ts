@@ -4,8 +4,7 @@ import type { Config } from "../config/config.js";
 import type { OpenProgress } from "../dataset/dataset-registry.js";
 import { type ErrorData, errorFromData, ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
-import type { MetricFamily } from "../observe/metric-family.js";
-import type { ProcessMetrics } from "../observe/metrics.js";
+import type { MetricFamily, ProcessMetrics } from "../observe/metrics.js";
 
 /** Settings of a watchdog. */
 interface WatchdogOptions {

@@ -6,7 +6,7 @@ import { ZpublishError } from "../errors.js";
 import { createOneAtATime } from "../event-loop/one-at-a-time.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import { listenFailure, probeAddress } from "../http/listening/listener.js";
-import { counter, gauge, type MetricFamily } from "../observe/metric-family.js";
+import { counter, gauge, type MetricFamily } from "../observe/metrics.js";
 import { keepRestartOnlyOptions } from "../server/restart-only-options.js";
 import type { RunningServer, ServerParts } from "../server/server.js";
 import {

@@ -5,7 +5,7 @@ import type { ProviderStats } from "../dataset/providers/provider-handle.js";
 import { METHOD_LABELS, type RouteCounts } from "../http/request-counts.js";
 import type { HttpServer } from "../http/server.js";
 import { logStats } from "../observe/log.js";
-import { counter, gauge, histogram, type MetricFamily } from "../observe/metric-family.js";
+import { counter, gauge, histogram, type MetricFamily } from "../observe/metrics.js";
 import { packageVersions } from "../observe/versions.js";
 import { type EncodePoolStats, IDLE_POOL_STATS } from "../pool/encode-pool.js";
 import { sourceReadSeconds } from "../stores/files/direct-reads.js";

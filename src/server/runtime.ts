@@ -7,14 +7,14 @@ import { compileKernel } from "../codec/kernel/wasm-instance.js";
 import type { LimitsConfig } from "../config/config.js";
 import { createHttpServer, type HttpServer, type RequestLimits } from "../http/server.js";
 import type { Log } from "../observe/log.js";
-import type { MetricFamily } from "../observe/metric-family.js";
 import {
   METRICS_CONTENT_TYPE,
+  type MetricFamily,
   type ProcessMetrics,
   processMetrics,
   renderMetrics,
 } from "../observe/metrics.js";
-import { packageVersion } from "../observe/package-version.js";
+import { packageVersion } from "../observe/versions.js";
 import { createPreviewService } from "../pages/preview/create-preview-service.js";
 import type { PreviewService } from "../pages/preview/preview.js";
 import { defaultMemoryBudget } from "../pool/chunk-task.js";

@@ -6,7 +6,7 @@ import { createRefreshScheduler } from "../dataset/refresh-scheduler.js";
 import { ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import type { Log } from "../observe/log.js";
-import type { MetricFamily } from "../observe/metric-family.js";
+import type { MetricFamily } from "../observe/metrics.js";
 import { type App, type AppParts, openApp, type ServerConfig } from "./open-app.js";
 import { keepRestartOnlyOptions } from "./restart-only-options.js";
 import { createRuntime, type RuntimeParts, type SupervisorLink } from "./runtime.js";

@@ -1,4 +1,4 @@
-import { createHistogram, type Histogram } from "../observe/histogram.js";
+import { createHistogram, type Histogram } from "../observe/metrics.js";
 
 /** Counts of one store since the start of the process. */
 export interface StoreStats {

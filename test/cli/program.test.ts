@@ -1,6 +1,6 @@
 import t from "tap";
 import { flagOf, OPTION_KEYS } from "../../src/config/options.js";
-import { packageVersion } from "../../src/observe/package-version.js";
+import { packageVersion } from "../../src/observe/versions.js";
 import { PROGRAM, runProgram, runScript } from "./run-program.js";
 
 t.jobs = 2;

@@ -4,7 +4,7 @@ import { closeSync, openSync } from "node:fs";
 import t, { type Test } from "tap";
 
 const LOG = JSON.stringify(new URL("../../src/observe/log.js", import.meta.url).href);
-const EXIT = JSON.stringify(new URL("../../src/observe/exit-on-uncaught.js", import.meta.url).href);
+const EXIT = JSON.stringify(new URL("../../src/observe/log.js", import.meta.url).href);
 
 /** A program that logs, and whose standard error is not read until a test asks for it. */
 function run(t: Test, source: string) {

@@ -1,5 +1,5 @@
 import t from "tap";
-import { packageVersion } from "../../src/observe/package-version.js";
+import { packageVersion } from "../../src/observe/versions.js";
 import datasetInfo from "../../src/plugins/dataset-info/dataset-info-plugin.js";
 import moduleVersion from "../../src/plugins/module-version.js";
 import pluginInfo from "../../src/plugins/plugin-info.js";

@@ -1,8 +1,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import t from "tap";
 import { defaultValues, optionConfig } from "../../src/config/options.js";
-import { createHistogram } from "../../src/observe/histogram.js";
-import { processMetrics, renderMetrics } from "../../src/observe/metrics.js";
+import { createHistogram, processMetrics, renderMetrics } from "../../src/observe/metrics.js";
 import { type MetricSources, serverMetrics } from "../../src/server/metrics.js";
 import { rawRequest } from "../http/raw-request.js";
 import { bodyReplyOf, routeOf, startTestServer } from "../http/start-test-server.js";

@@ -4,7 +4,7 @@ import type { RouteRequest } from "../../http/reply.js";
 import type { Route, RouteOperation } from "../../http/router.js";
 import type { JsonValue } from "../../json/json-value.js";
 import type { Group } from "../../model/data-tree.js";
-import { packageVersion } from "../../observe/package-version.js";
+import { packageVersion } from "../../observe/versions.js";
 import { listingPieces } from "../../pages/listing.js";
 import { documentReply, largeJsonReply } from "../document-reply.js";
 import type { Plugin, PluginContext } from "../plugin.js";

@@ -5,7 +5,7 @@ import type { HeaderLines } from "../../http/headers.js";
 import type { DocumentReply, RouteRequest } from "../../http/reply.js";
 import type { Route } from "../../http/router.js";
 import type { Group } from "../../model/data-tree.js";
-import { packageVersion } from "../../observe/package-version.js";
+import { packageVersion } from "../../observe/versions.js";
 import { encodeSegment } from "../../pages/encode-path.js";
 import { renderExplorePage } from "../../pages/explore-page.js";
 import { looksOf } from "../../pages/look-links.js";

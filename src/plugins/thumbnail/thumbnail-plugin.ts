@@ -4,7 +4,7 @@ import type { DatasetSnapshot, ServedArray } from "../../dataset/dataset.js";
 import { ZpublishError } from "../../errors.js";
 import type { BodyReply, RouteRequest } from "../../http/reply.js";
 import { normalNodePath } from "../../model/data-tree.js";
-import { packageVersion } from "../../observe/package-version.js";
+import { packageVersion } from "../../observe/versions.js";
 import { choosePicture, type PictureChoice } from "../../pages/pictures/choose-picture.js";
 import { pictureFlips, readDirection } from "../../pages/pictures/picture-flips.js";
 import { type PictureStyle, planPicture } from "../../pages/pictures/plan-picture.js";

@@ -6,7 +6,7 @@ import type { Reply } from "../../http/reply.js";
 import type { Route } from "../../http/router.js";
 import type { JsonObject } from "../../json/json-value.js";
 import { type Group, normalNodePath } from "../../model/data-tree.js";
-import { packageVersion } from "../../observe/package-version.js";
+import { packageVersion } from "../../observe/versions.js";
 import { documentReply, jsonReply, largeJsonReply } from "../document-reply.js";
 import { withGroupAttributes } from "../group-attributes.js";
 import type { Plugin, PluginContext } from "../plugin.js";

@@ -1,5 +1,5 @@
 import { openSync, readSync } from "node:fs";
-import { createHistogram, type Histogram } from "../../observe/histogram.js";
+import { createHistogram, type Histogram } from "../../observe/metrics.js";
 
 /** Longer reads by the server's thread are slow; 590 KB from memory take a tenth of a millisecond. */
 const SLOW_MS = 4;
