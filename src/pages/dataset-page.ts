@@ -1,17 +1,62 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
+import { describeLevels } from "../dataset/overviews/overviews.js";
 import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
 import type { Group } from "../model/data-tree.js";
-import { renderJsonLinks, renderUsage, type StorePrefix } from "./dataset-usage.js";
-import { encodePath, encodeSegment } from "./encode-path.js";
-import { formatCounted } from "./format-number.js";
-import { factsSteps, groupSteps } from "./group-section.js";
+import {
+  factsSteps,
+  groupSteps,
+  renderJsonLinks,
+  renderUsage,
+  STORES,
+  type StorePrefix,
+} from "./group-section.js";
 import { exploreLink, type Looks, picturedArray, pictureLink } from "./look-links.js";
-import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
-import { renderOverviews } from "./overview-section.js";
-import { type Crumb, type Page, renderPage } from "./page.js";
-import { createPageBudget } from "./page-budget.js";
-import { DATASET_URL, ROOT, TOKEN_QUERY, UP } from "./page-place.js";
-import type { PreviewValues } from "./preview/preview.js";
+import {
+  type Crumb,
+  encodePath,
+  encodeSegment,
+  formatByteLength,
+  formatCount,
+  formatCounted,
+  type Markup,
+  markup,
+  NO_MARKUP,
+  type Page,
+  renderPage,
+  trustedMarkup,
+} from "./page.js";
+import { createPageBudget, DATASET_URL, ROOT, TOKEN_QUERY, UP } from "./page-place.js";
+import type { PreviewValues } from "./preview-service.js";
+
+/**
+ * Renders the URLs of a dataset's overviews, and their levels: length of the axes, and size of the largest variable.
+ * @param stores Prefixes that are served, at least one.
+ */
+function renderOverviews(overviews: DatasetSnapshot, stores: readonly StorePrefix[]): Markup {
+  const [first = "zarr"] = stores;
+  const token = trustedMarkup(TOKEN_QUERY);
+  const summaries = describeLevels(overviews);
+  const coarser = formatCounted(summaries.length - 1, "coarser level");
+  return markup`<section class="usage"><h2 class="head">Overviews</h2>
+${stores.map((prefix) => {
+  const { version, document } = STORES[prefix];
+  const slashed = trustedMarkup(`${UP}overviews/${prefix}/`);
+  return markup`<pre class="copy" tabindex="0" aria-label="Zarr v${version} URL of the overviews">${trustedMarkup(`${DATASET_URL}overviews/${prefix}`)}</pre>
+<p class="links"><span class="muted">Zarr v${version} store:</span><a href="${slashed}${token}">browse</a><a href="${slashed}${document}${token}">${document}</a></p>
+`;
+})}${
+  summaries.length > 0 &&
+  markup`<p>The dataset and ${coarser}:</p>
+<ul class="list">${summaries.map(
+    ({
+      level,
+      variable,
+      byteLength,
+    }) => markup`<li><a href="${trustedMarkup(`${UP}overviews/${first}/${level}/`)}${token}">${String(level)}</a> <span class="muted">${variable.name}: ${variable.shape.map(formatCount).join(" × ")}, ${formatByteLength(byteLength)}</span></li>
+`,
+  )}</ul>`
+}</section>`;
+}
 
 /** Content of a page about a group. */
 export interface DatasetPage {

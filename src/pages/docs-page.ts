@@ -1,5 +1,5 @@
 import type { Route } from "../http/router.js";
-import { markup, trustedMarkup } from "./markup.js";
+import { markup, trustedMarkup } from "./page.js";
 
 /**
  * Renders the page that shows the OpenAPI document with Swagger UI, or the list of routes if scripts are off. Its links are

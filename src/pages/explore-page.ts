@@ -1,10 +1,8 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
 import type { Group } from "../model/data-tree.js";
 import { summaryOf } from "./dataset-page.js";
-import { encodePath } from "./encode-path.js";
 import type { Looks } from "./look-links.js";
-import { type Markup, markup, trustedMarkup } from "./markup.js";
-import { renderSummary } from "./page.js";
+import { encodePath, type Markup, markup, renderSummary, trustedMarkup } from "./page.js";
 import { ROOT, TOKEN_QUERY, UP } from "./page-place.js";
 
 /** Content of the explorer's page. */

@@ -1,11 +1,9 @@
 import { axisRole } from "../cf/axis-roles.js";
 import type { DatasetPath, DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { Group, Variable } from "../model/data-tree.js";
-import { encodePath } from "./encode-path.js";
-import { type Markup, markup, NO_MARKUP, trustedMarkup } from "./markup.js";
+import { encodePath, type Markup, markup, NO_MARKUP, trustedMarkup } from "./page.js";
 import { TOKEN_QUERY } from "./page-place.js";
-import { choosePicture, describePicture, pictureSize } from "./pictures/choose-picture.js";
-import { coordinateOf } from "./pictures/coordinates.js";
+import { choosePicture, coordinateOf, describePicture, pictureSize } from "./pictures.js";
 
 /** Ways to look at data that the server has, so that pages may link to them. */
 export interface Looks {

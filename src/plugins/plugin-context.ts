@@ -3,7 +3,7 @@ import type { DatasetPath, Datasets } from "../dataset/dataset.js";
 import { createDocument } from "../http/create-document.js";
 import type { Route } from "../http/router.js";
 import type { Log } from "../observe/log.js";
-import type { PreviewService } from "../pages/preview/preview.js";
+import type { PreviewService } from "../pages/preview-service.js";
 import type { Plugin, PluginContext } from "./plugin.js";
 import type { SnapshotMemo } from "./snapshot-memo.js";
 

@@ -4,7 +4,7 @@ import type { DocumentPieces } from "../http/create-document.js";
 import type { Document } from "../http/headers.js";
 import type { Route } from "../http/router.js";
 import type { Log } from "../observe/log.js";
-import type { PreviewService } from "../pages/preview/preview.js";
+import type { PreviewService } from "../pages/preview-service.js";
 import type { PluginDatasets, ProviderContext } from "./plugin-datasets.js";
 
 /**

@@ -12,7 +12,7 @@ import {
   normalNodePath,
   type Variable,
 } from "../model/data-tree.js";
-import { listingPieces } from "../pages/listing.js";
+import { listingPieces } from "../pages/home-page.js";
 import type { StorePlace } from "./store-place.js";
 
 /** Parameters of a request. */

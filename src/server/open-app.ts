@@ -27,7 +27,7 @@ import type { Log } from "../observe/log.js";
 import { packageVersions } from "../observe/versions.js";
 import { type OpenSourceOptions, openSource } from "../open/open-source.js";
 import { coreRoutes } from "../openapi/core-routes.js";
-import type { PreviewService } from "../pages/preview/preview.js";
+import type { PreviewService } from "../pages/preview-service.js";
 import { isGivenPlugin, loadPlugins } from "../plugins/load-plugins.js";
 import type { Plugin } from "../plugins/plugin.js";
 import { createPluginContext } from "../plugins/plugin-context.js";

@@ -15,8 +15,7 @@ import {
   renderMetrics,
 } from "../observe/metrics.js";
 import { packageVersion } from "../observe/versions.js";
-import { createPreviewService } from "../pages/preview/create-preview-service.js";
-import type { PreviewService } from "../pages/preview/preview.js";
+import { createPreviewService, type PreviewService } from "../pages/preview-service.js";
 import { defaultMemoryBudget } from "../pool/chunk-task.js";
 import { createEncodePool, type EncodePool, type EncodePoolStats } from "../pool/encode-pool.js";
 import { setSourceTimeout } from "../stores/files/file-calls.js";

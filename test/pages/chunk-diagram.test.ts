@@ -1,5 +1,5 @@
 import t from "tap";
-import { renderChunkDiagram } from "../../src/pages/chunk-diagram.js";
+import { renderChunkDiagram } from "../../src/pages/variable-row.js";
 
 function borders(svg: string): number {
   return (/<path class="line" d="([^"]*)"/.exec(svg)?.[1] ?? "").split("M").length - 1;

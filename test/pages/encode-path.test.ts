@@ -1,5 +1,5 @@
 import t from "tap";
-import { encodePath, encodeSegment } from "../../src/pages/encode-path.js";
+import { encodePath, encodeSegment } from "../../src/pages/page.js";
 
 t.test("characters that have a meaning in a URL or end a link are encoded", async (t) => {
   t.equal(encodeSegment("a b"), "a%20b");

@@ -3,7 +3,7 @@ import { ZpublishError } from "../../src/errors.js";
 import { createDocument } from "../../src/http/create-document.js";
 import type { Route } from "../../src/http/router.js";
 import { createLog } from "../../src/observe/log.js";
-import type { PreviewService } from "../../src/pages/preview/preview.js";
+import type { PreviewService } from "../../src/pages/preview-service.js";
 import type { PluginContext } from "../../src/plugins/plugin.js";
 import { createSnapshotMemo } from "../../src/plugins/snapshot-memo.js";
 

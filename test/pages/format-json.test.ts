@@ -1,6 +1,6 @@
 import { LosslessNumber } from "lossless-json";
 import t from "tap";
-import { formatAttribute, formatCodec, formatFillValue } from "../../src/pages/format-json.js";
+import { formatAttribute, formatCodec, formatFillValue } from "../../src/pages/variable-row.js";
 
 t.test("text and numbers are shown as they are, with every digit", async (t) => {
   t.equal(formatAttribute("degK"), "degK");

@@ -1,5 +1,5 @@
 import t from "tap";
-import { formatByteLength, formatCount, formatCounted } from "../../src/pages/format-number.js";
+import { formatByteLength, formatCount, formatCounted } from "../../src/pages/page.js";
 
 t.test("bytes are written in binary units with three digits", async (t) => {
   const expected: readonly [number, string][] = [

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { promisify } from "node:util";
 import t from "tap";
-import { renderListing } from "../../src/pages/listing.js";
+import { renderListing } from "../../src/pages/home-page.js";
 import { clientMissing, PYTHON } from "../require-client.js";
 
 const run = promisify(execFile);

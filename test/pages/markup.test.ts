@@ -1,5 +1,5 @@
 import t from "tap";
-import { escapeHtml, markup, NO_MARKUP, trustedMarkup } from "../../src/pages/markup.js";
+import { escapeHtml, markup, NO_MARKUP, trustedMarkup } from "../../src/pages/page.js";
 
 t.test("values of a template are escaped, markup in it is not", async (t) => {
   const inner = markup`<b>${"<i>"}</b>`;

@@ -1,5 +1,5 @@
 import type { DatasetSnapshot } from "../../src/dataset/dataset.js";
-import type { PreviewService } from "../../src/pages/preview/preview.js";
+import type { PreviewService } from "../../src/pages/preview-service.js";
 import { type FakeGroup, fakeSnapshot, fakeType } from "./fake-snapshot.js";
 
 const BLOSC = { id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 };

@@ -1,6 +1,6 @@
 import t from "tap";
-import { NO_MARKUP } from "../../src/pages/markup.js";
-import { createPageBudget } from "../../src/pages/page-budget.js";
+import { NO_MARKUP } from "../../src/pages/page.js";
+import { createPageBudget } from "../../src/pages/page-place.js";
 import { formatPreview, renderVariableRow } from "../../src/pages/variable-row.js";
 import { type FakeVariable, fakeSnapshot } from "./fake-snapshot.js";
 

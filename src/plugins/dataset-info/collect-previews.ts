@@ -2,7 +2,7 @@ import type { DatasetSnapshot, ServedArray } from "../../dataset/dataset.js";
 import { settlesWithin } from "../../event-loop/settles-within.js";
 import { elementCount, type Group } from "../../model/data-tree.js";
 import { coordinatesOf } from "../../pages/group-section.js";
-import type { PreviewService, PreviewValues } from "../../pages/preview/preview.js";
+import type { PreviewService, PreviewValues } from "../../pages/preview-service.js";
 
 /** Coordinates of one page whose first values are shown. */
 const MAX_PREVIEWS = 32;

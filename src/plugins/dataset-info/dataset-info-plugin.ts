@@ -5,7 +5,7 @@ import type { Route, RouteOperation } from "../../http/router.js";
 import type { JsonValue } from "../../json/json-value.js";
 import type { Group } from "../../model/data-tree.js";
 import { packageVersion } from "../../observe/versions.js";
-import { listingPieces } from "../../pages/listing.js";
+import { listingPieces } from "../../pages/home-page.js";
 import { documentReply, largeJsonReply } from "../document-reply.js";
 import type { Plugin, PluginContext } from "../plugin.js";
 import { overviewsOf } from "../store-place.js";

@@ -1,7 +1,6 @@
 import { COLOUR_SCALES, type ColourScaleName, isColourScaleName } from "../../colour/colour-scales.js";
 import type { QueryParameter } from "../../http/router.js";
-import { DEFAULT_PICTURE_SIZE } from "../../pages/pictures/choose-picture.js";
-import type { PictureStyle } from "../../pages/pictures/plan-picture.js";
+import { DEFAULT_PICTURE_SIZE, type PictureStyle } from "../../pages/pictures.js";
 import { readInteger, readQuery, wrongParameter } from "../read-query.js";
 
 const MIN_SIZE = 64;

@@ -5,9 +5,14 @@ import { ZpublishError } from "../../errors.js";
 import type { BodyReply, RouteRequest } from "../../http/reply.js";
 import { normalNodePath } from "../../model/data-tree.js";
 import { packageVersion } from "../../observe/versions.js";
-import { choosePicture, type PictureChoice } from "../../pages/pictures/choose-picture.js";
-import { pictureFlips, readDirection } from "../../pages/pictures/picture-flips.js";
-import { type PictureStyle, planPicture } from "../../pages/pictures/plan-picture.js";
+import {
+  choosePicture,
+  type PictureChoice,
+  type PictureStyle,
+  pictureFlips,
+  planPicture,
+  readDirection,
+} from "../../pages/pictures.js";
 import type { Plugin, PluginContext } from "../plugin.js";
 import { wrongParameter } from "../read-query.js";
 import { PICTURE_PARAMETERS, parsePictureQuery, placeAt } from "./picture-query.js";

@@ -7,7 +7,7 @@ import {
   describePicture,
   type PictureChoice,
   pictureSize,
-} from "../../../src/pages/pictures/choose-picture.js";
+} from "../../../src/pages/pictures.js";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";
 import { storedArray, storedTree } from "../../dataset/fake-source.js";
 

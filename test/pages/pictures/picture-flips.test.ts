@@ -1,6 +1,6 @@
 import t from "tap";
 import type { ServedArray } from "../../../src/dataset/dataset.js";
-import { pictureFlips, readDirection } from "../../../src/pages/pictures/picture-flips.js";
+import { pictureFlips, readDirection } from "../../../src/pages/pictures.js";
 import { type FakeVariable, fakeSnapshot, fakeType } from "../fake-snapshot.js";
 
 const FIELD: FakeVariable = { dims: ["y", "x"], shape: [4, 5] };

@@ -4,7 +4,7 @@ import t from "tap";
 import type { ChunkOutcome } from "../../../src/codec/made-chunk.js";
 import { encodeSteps } from "../../../src/codec/run-steps.js";
 import type { ServedArray } from "../../../src/dataset/dataset.js";
-import { createPreviewService } from "../../../src/pages/preview/create-preview-service.js";
+import { createPreviewService } from "../../../src/pages/preview-service.js";
 import type { ChunkTask } from "../../../src/pool/chunk-task.js";
 import { createTaskRunner } from "../../../src/pool/run-chunk-task.js";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import t from "tap";
 import type { JsonValue } from "../../../src/json/json-value.js";
 import { parseDataType } from "../../../src/model/data-type.js";
-import { formatItems } from "../../../src/pages/preview/format-items.js";
+import { formatItems } from "../../../src/pages/format-items.js";
 import { clientMissing, PYTHON } from "../../require-client.js";
 
 /** Prints items one by one as numpy does. */

@@ -1,16 +1,15 @@
-import { cfTimeFormatter } from "../../cf/cf-time.js";
-import { packingOf } from "../../cf/packing.js";
-import { fillBuffer } from "../../codec/fill-buffer.js";
-import type { ChunkOutcome } from "../../codec/made-chunk.js";
-import { errorFromData, ZpublishError } from "../../errors.js";
-import { elementCount } from "../../model/data-tree.js";
-import type { ChunkTask } from "../../pool/chunk-task.js";
-import { createEncodingPlan } from "../../zarr/plan/create-encoding-plan.js";
-import type { EncodingPlan } from "../../zarr/plan/encoding-plan.js";
-import type { StoredArray } from "../../zarr/stored-array.js";
-import { formatItems, readNumbers } from "./format-items.js";
-import type { PreviewService } from "./preview.js";
-import { formatVlenItems, isVlenFilter } from "./vlen-items.js";
+import { cfTimeFormatter } from "../cf/cf-time.js";
+import { packingOf } from "../cf/packing.js";
+import { fillBuffer } from "../codec/fill-buffer.js";
+import type { ChunkOutcome } from "../codec/made-chunk.js";
+import type { ServedArray } from "../dataset/dataset.js";
+import { errorFromData, ZpublishError } from "../errors.js";
+import { elementCount } from "../model/data-tree.js";
+import type { ChunkTask } from "../pool/chunk-task.js";
+import { createEncodingPlan } from "../zarr/plan/create-encoding-plan.js";
+import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import type { StoredArray } from "../zarr/stored-array.js";
+import { formatItems, formatVlenItems, isVlenFilter, readNumbers } from "./format-items.js";
 
 /** Values shown from the beginning and from the end. */
 const FIRST_COUNT = 6;
@@ -24,7 +23,7 @@ const MAX_NUMBERS = 262_144;
 const MAX_TEXT_LENGTH = 200;
 
 /** Makes a served chunk of a plan, in the pool or inline. */
-export type MakeChunk = (task: ChunkTask) => Promise<ChunkOutcome>;
+type MakeChunk = (task: ChunkTask) => Promise<ChunkOutcome>;
 
 /**
  * Creates a preview service. It has plans of its own, which serve a few items uncompressed: `makeChunk` does all reading and
@@ -196,4 +195,27 @@ function range(begin: number, end: number): number[] {
 
 function shorten(text: string): string {
   return text.length <= MAX_TEXT_LENGTH ? text : `${text.slice(0, MAX_TEXT_LENGTH - 1)}…`;
+}
+
+/** Decodes a few values for people. Chunks are never served this way. */
+export interface PreviewService {
+  /**
+   * Returns the first and last values of a variable in C order, formatted as numpy prints them (`1.5`, `nan`,
+   * `2000-01-01T00:00:00`, `'abc'`). CF times (`units: "hours since …"`) and `M8` are ISO dates. Undefined if the type or codec
+   * cannot be decoded or the source failed.
+   */
+  values(array: ServedArray): Promise<PreviewValues | undefined>;
+  /**
+   * Returns all values of a short one-dimensional variable, unpacked, NaN for missing ones. Undefined if they are no numbers,
+   * cannot be decoded, or are more than 262,144.
+   * @throws ZpublishError if the source or a codec failed.
+   */
+  numbers(array: ServedArray): Promise<readonly number[] | undefined>;
+}
+
+/** The first and last values of a variable. */
+export interface PreviewValues {
+  readonly first: readonly string[];
+  /** Empty if `first` has all values. */
+  readonly last: readonly string[];
 }

@@ -1,0 +1,392 @@
+import { axisRole, isLatitude, type Plane, planeOf } from "../cf/axis-roles.js";
+import { flagValuesOf, isCategorical, packingOf } from "../cf/packing.js";
+import { encoderRevision } from "../codec/encoder-revision.js";
+import { PNG_ZLIB_LEVEL } from "../codec/png.js";
+import { COLOUR_REVISION, type ColourScaleName } from "../colour/colour-scales.js";
+import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import { ZpublishError } from "../errors.js";
+import { elementCount, type Group, type Variable } from "../model/data-tree.js";
+import { completeCodec, decodeProblem } from "../zarr/plan/codec-rules.js";
+import { createComputePlan } from "../zarr/plan/create-encoding-plan.js";
+import type { ComputeStep } from "../zarr/plan/encoding-plan.js";
+import { formatByteLength, formatCount } from "./page.js";
+import type { PreviewService } from "./preview-service.js";
+import { isIndexCoordinate } from "./variable-row.js";
+
+/**
+ * Finds the coordinate of a dimension: the variable of that name and dimension in the variable's group, or in the nearest group above
+ * it (CF section 2.7). Undefined if there is none.
+ */
+export function coordinateOf(
+  snapshot: DatasetSnapshot,
+  variable: Variable,
+  dim: string,
+): ServedArray | undefined {
+  const length = variable.shape[variable.dims.indexOf(dim)];
+  return findAbove(snapshot, variable, ({ variables }) => {
+    const found = variables.get(dim);
+    return found?.dims.length === 1 && found.dims[0] === dim && found.shape[0] === length ? found : undefined;
+  });
+}
+
+/** Finds the latitudes of a curvilinear grid: a coordinate over both dimensions of a plane (CF section 5.2). */
+function latitudesOf(
+  snapshot: DatasetSnapshot,
+  variable: Variable,
+  [dimY, dimX]: readonly [y: string, x: string],
+): ServedArray | undefined {
+  return findAbove(snapshot, variable, ({ coordinateNames, variables }) => {
+    for (const name of coordinateNames) {
+      const found = variables.get(name);
+      if (found === undefined || found.dims.length !== 2 || !isLatitude(found.attrs)) continue;
+      if (found.dims[0] === dimY && found.dims[1] === dimX) return found;
+    }
+    return undefined;
+  });
+}
+
+/** Looks for a variable in the group of another one, then in the groups above it. */
+function findAbove(
+  { tree, arrays }: DatasetSnapshot,
+  { path }: Variable,
+  findIn: (group: Group) => Variable | undefined,
+): ServedArray | undefined {
+  for (let end = path.lastIndexOf("/"); ; end = path.lastIndexOf("/", end - 1)) {
+    const group = tree.groups.get(`/${path.slice(0, Math.max(0, end))}`);
+    const found = group && findIn(group);
+    if (found !== undefined) return arrays.get(found.path);
+    if (end <= 0) return undefined;
+  }
+}
+
+/** Stored chunks that are read for a picture, at most. */
+const MAX_CHUNKS = 16;
+/** Bytes of them once they are decoded, at most. */
+const MAX_DECODED_BYTES = 64 * 2 ** 20;
+/** Stored chunks behind the chunks of an overview, at most, and their bytes: they are read if nothing is cached. */
+const MAX_CHUNKS_BELOW = 1_024;
+const MAX_BYTES_BELOW = 2 ** 30;
+/** Cells per axis by which the centre of an array in memory is measured: it is one chunk, which need not be decoded. */
+const MEMORY_UNIT = 256;
+
+/** A box of an array in a grid of equal ones. */
+interface PictureBox {
+  readonly boxShape: readonly number[];
+  readonly position: readonly number[];
+  readonly isCentre: boolean;
+}
+
+/** The least part of an array that can be read, and how many of these a picture may take. */
+interface ReadUnits {
+  readonly shape: readonly number[];
+  /** Units along y and x. */
+  readonly rows: number;
+  readonly columns: number;
+  readonly max: number;
+}
+
+/** Returns the bytes of the least part of an array that can be read. */
+function unitBytes(array: ServedArray, plane: Plane): number {
+  return elementCount(unitShape(array, plane)) * array.variable.dataType.itemSize;
+}
+
+/** Returns the share of a plane that a picture shows: 1 for all of it, 0 for none. @param base As for {@link boxOf}. */
+function shownShare(array: ServedArray, plane: Plane, base = array): number {
+  const box = boxOf(array, plane, base);
+  if (box === undefined) return 0;
+  const { shape } = array.variable;
+  return [plane.y, plane.x].reduce(
+    (share, axis) => share * ((box.boxShape[axis] as number) / (shape[axis] as number)),
+    1,
+  );
+}
+
+/**
+ * Returns the box of a picture: the whole plane, else as many whole chunks in its centre as may be read; undefined if that is none.
+ * Its `position` is 0 along other axes.
+ * @param base The array that is stored, if `array` is an overview of it.
+ */
+function boxOf(array: ServedArray, plane: Plane, base = array): PictureBox | undefined {
+  const { shape, rows, columns, max } = unitsOf(array, plane, base);
+  if (max === 0) return undefined;
+  const cells = array.variable.shape;
+  const boxShape = cells.map(() => 1);
+  const position = cells.map(() => 0);
+  const set = (axis: number, units: number, count: number) => {
+    const length = cells[axis] as number;
+    boxShape[axis] = units === count ? length : units * (shape[axis] as number);
+    // The box with the middle cell: it is never cut off by the edge.
+    position[axis] = Math.floor(Math.floor(length / 2) / boxShape[axis]);
+  };
+  if (rows * columns <= max) {
+    set(plane.y, rows, rows);
+    set(plane.x, columns, columns);
+    return { boxShape, position, isCentre: false };
+  }
+  let [down, right] = [1, 1];
+  for (;;) {
+    const canGrowDown = down < rows && (down + 1) * right <= max;
+    const canGrowRight = right < columns && down * (right + 1) <= max;
+    if (!canGrowDown && !canGrowRight) break;
+    const isFlat = down * (shape[plane.y] as number) < right * (shape[plane.x] as number);
+    if (canGrowDown && (isFlat || !canGrowRight)) down++;
+    else right++;
+  }
+  set(plane.y, down, rows);
+  set(plane.x, right, columns);
+  return { boxShape, position, isCentre: true };
+}
+
+/** Returns the part of an array with one axis that is shown, as {@link boxOf} does. */
+function lineBoxOf(array: ServedArray): PictureBox | undefined {
+  const { shape, rows, max } = unitsOf(array, { y: 0, x: 0 }, array);
+  if (max === 0) return undefined;
+  const length = array.variable.shape[0] as number;
+  const boxLength = rows <= max ? length : max * (shape[0] as number);
+  return {
+    boxShape: [boxLength],
+    position: [Math.floor(Math.floor(length / 2) / boxLength)],
+    isCentre: rows > max,
+  };
+}
+
+function unitsOf(array: ServedArray, plane: Plane, base: ServedArray): ReadUnits {
+  const shape = unitShape(array, plane);
+  const [rows, columns] = [countOf(array, shape, plane.y), countOf(array, shape, plane.x)];
+  const fitting = Math.floor(MAX_DECODED_BYTES / unitBytes(array, plane));
+  const isInMemory = array.stored.chunks.kind === "memory";
+  const max = isInMemory ? fitting : Math.min(MAX_CHUNKS, fitting);
+  if (array === base) return { shape, rows, columns, max };
+  const baseShape = unitShape(base, plane);
+  const below = (countOf(base, baseShape, plane.y) * countOf(base, baseShape, plane.x)) / (rows * columns);
+  const maxBelow = Math.min(MAX_CHUNKS_BELOW, MAX_BYTES_BELOW / unitBytes(base, plane));
+  return { shape, rows, columns, max: Math.min(max, Math.floor(maxBelow / below)) };
+}
+
+function countOf({ variable }: ServedArray, unitShape: readonly number[], axis: number): number {
+  return Math.ceil((variable.shape[axis] as number) / (unitShape[axis] as number));
+}
+
+function unitShape({ stored }: ServedArray, { y, x }: Plane): number[] {
+  if (stored.chunks.kind !== "memory") return stored.chunkShape.map((length) => Math.max(1, length));
+  return stored.shape.map((length, axis) => (axis === y || axis === x ? Math.min(length, MEMORY_UNIT) : 1));
+}
+
+/** Greatest width and height of a picture in pixels, unless a request says another. */
+export const DEFAULT_PICTURE_SIZE = 320;
+
+/** A picture of a variable: a plane of it, or of a coarser version. */
+export interface PictureChoice {
+  /** The snapshot that has `array`: the dataset's, or that of its overviews. */
+  readonly snapshot: DatasetSnapshot;
+  readonly array: ServedArray;
+  /** Axes that run down and to the right; undefined if the picture is a line, of the only axis. */
+  readonly plane: Plane | undefined;
+  /** Elements per axis that are shown. */
+  readonly boxShape: readonly number[];
+  /** Place of the box in the grid of such boxes: the index along axes that are not shown. */
+  readonly position: readonly number[];
+  /** Whether the box is the centre of the plane, since the whole would take too long to read. */
+  readonly isCentre: boolean;
+}
+
+/** An array that a picture may be made of, and its snapshot. */
+type PictureSource = Pick<PictureChoice, "snapshot" | "array">;
+
+/** Sentence that says why there is no picture. */
+interface NoPicture {
+  readonly problem: string;
+}
+
+/**
+ * Chooses the picture of a variable. It is a plane by the roles of axes, at the middle time, else at the first index; a variable with
+ * one axis is a line. A plane of too many chunks is taken from the coarsest overview that has as many cells as the picture pixels. If
+ * none may be read whole, its centre is shown.
+ * @param size Greatest width and height in pixels.
+ */
+export function choosePicture(
+  snapshot: DatasetSnapshot,
+  array: ServedArray,
+  size: number = DEFAULT_PICTURE_SIZE,
+): PictureChoice | NoPicture {
+  const { variable, stored } = array;
+  const { dims, shape, dataType } = variable;
+  if (!"biuf".includes(dataType.kind)) return { problem: `it holds no numbers but ${dataType.numpyName}` };
+  const attributesOf = (dim: string) => coordinateOf(snapshot, variable, dim)?.variable.attrs;
+  const plane = planeOf(dims, attributesOf);
+  if (dims.length === 0) return { problem: "it has no dimensions" };
+  if (isIndexCoordinate(variable)) return { problem: "it is the coordinate of its own dimension" };
+  if (shape.includes(0)) return { problem: "it has no values" };
+  const codec = [...stored.codecs, ...(stored.variants ?? []).flat()]
+    .map((each) => decodeProblem(completeCodec(each)))
+    .find((each) => each !== undefined);
+  if (codec !== undefined) return { problem: codec };
+
+  const from = plane === undefined ? { snapshot, array } : sourceOf(snapshot, array, plane, size);
+  const box = plane === undefined ? lineBoxOf(array) : boxOf(from.array, plane, array);
+  if (box === undefined) {
+    return {
+      problem: `its chunks have ${formatByteLength(unitBytes(from.array, plane ?? { y: 0, x: 0 }))}, and at most ${formatByteLength(MAX_DECODED_BYTES)} are read for a picture`,
+    };
+  }
+  const position = box.position.map((index, axis) => {
+    if (plane === undefined || axis === plane.y || axis === plane.x) return index;
+    const isTime = axisRole(dims[axis] as string, attributesOf(dims[axis] as string)) === "T";
+    return isTime ? Math.floor((shape[axis] as number) / 2) : 0;
+  });
+  return { ...from, plane, boxShape: box.boxShape, position, isCentre: box.isCentre };
+}
+
+/** Returns the width and height of a picture in pixels: the proportions of its cells, in a square of `size` pixels; 2 to 1 for a line. */
+export function pictureSize(
+  { boxShape, plane, array }: Pick<PictureChoice, "boxShape" | "plane" | "array">,
+  size: number = DEFAULT_PICTURE_SIZE,
+): { readonly width: number; readonly height: number } {
+  if (plane === undefined) return { width: size, height: Math.round(size / 2) };
+  const [rows, columns] = [plane.y, plane.x].map((axis) =>
+    Math.min(boxShape[axis] as number, array.variable.shape[axis] as number),
+  ) as [number, number];
+  const scale = size / Math.max(rows, columns);
+  return { width: Math.max(1, Math.round(columns * scale)), height: Math.max(1, Math.round(rows * scale)) };
+}
+
+/** Describes a picture in a line, for people who do not see it: `air at time 1460 of 2,920`. */
+export function describePicture({ array, plane, boxShape, position, isCentre }: PictureChoice): string {
+  const { name, dims, shape } = array.variable;
+  const axes = plane === undefined ? [0] : [plane.y, plane.x];
+  const places = dims.flatMap((dim, axis) =>
+    axes.includes(axis) || shape[axis] === 1
+      ? []
+      : [`${dim} ${formatCount(position[axis] as number)} of ${formatCount(shape[axis] as number)}`],
+  );
+  const shown = axes.map((axis) => formatCount(boxShape[axis] as number)).join(" × ");
+  const all = axes.map((axis) => formatCount(shape[axis] as number)).join(" × ");
+  const at = places.length === 0 ? "" : ` at ${places.join(", ")}`;
+  return `${name}${at}${isCentre ? `: the centre, ${shown} of ${all} cells` : ""}`;
+}
+
+function sourceOf(snapshot: DatasetSnapshot, array: ServedArray, plane: Plane, size: number): PictureSource {
+  const whole = { snapshot, array };
+  if (shownShare(array, plane) === 1) return whole;
+  const levels = levelsOf(snapshot, array);
+  const shareOf = (source: PictureSource) => shownShare(source.array, plane, array);
+  const few = levels.filter((level) => shareOf(level) === 1);
+  const wanted = pictureSize({ array, plane, boxShape: array.variable.shape }, size);
+  const fine = few.findLast(
+    ({ array: { variable } }) =>
+      (variable.shape[plane.x] as number) >= wanted.width &&
+      (variable.shape[plane.y] as number) >= wanted.height,
+  );
+  // Centres of about the same share are made of the same stored chunks: the finest shows most.
+  const widest = [whole, ...levels].reduce((best, each) =>
+    shareOf(each) > 1.1 * shareOf(best) ? each : best,
+  );
+  return fine ?? few[0] ?? widest;
+}
+
+/** Lists the coarser versions of an array, finest first. */
+function levelsOf({ overviews }: DatasetSnapshot, { variable: { path } }: ServedArray): PictureSource[] {
+  const levels: PictureSource[] = [];
+  if (overviews === undefined) return levels;
+  for (let level = 1; ; level++) {
+    const array = overviews.arrays.get(`${level}/${path}`);
+    if (array === undefined) return levels;
+    levels.push({ snapshot: overviews, array });
+  }
+}
+
+/** Revision of the way pictures are drawn: part of their ETags. */
+const PICTURE_REVISION = "1";
+
+/** Colours and size of a picture. */
+export interface PictureStyle {
+  /** Greatest width and height in pixels. */
+  readonly size: number;
+  readonly range?: readonly [low: number, high: number] | undefined;
+  readonly scale?: ColourScaleName | undefined;
+  readonly isReversed: boolean;
+}
+
+/**
+ * Plans the pictures of all slices of an array: one chunk of the array that is returned is one PNG.
+ * @throws ZpublishError `unsupported`
+ */
+export function planPicture(choice: PictureChoice, style: PictureStyle, flips: PictureFlips): ServedArray {
+  const { array, plane, boxShape } = choice;
+  const { variable, document, stored } = array;
+  const { size, ...colours } = style;
+  const common = {
+    from: variable.dataType,
+    packing: packingOf(variable.attrs, document.fill_value),
+    ...pictureSize(choice, size),
+    revision: [
+      PICTURE_REVISION,
+      COLOUR_REVISION,
+      encoderRevision({ id: "zlib", level: PNG_ZLIB_LEVEL }),
+    ].join(" "),
+  };
+  const categories = isCategorical(variable.attrs) ? flagValuesOf(variable.attrs) : undefined;
+  const compute: ComputeStep =
+    plane === undefined
+      ? { kind: "line", ...common, range: style.range }
+      : { kind: "picture", ...common, ...plane, ...flips, ...colours, categories };
+  // A picture without values is a transparent one.
+  const request = { path: variable.path, box: boxShape, compute, encode: [], absentIsAbsent: false };
+  const plan = createComputePlan(stored, request);
+  return Object.freeze({ ...array, plan });
+}
+
+/** Axes of a picture that are drawn from their end, so that north is up and east to the right. */
+interface PictureFlips {
+  readonly isFlippedY: boolean;
+  readonly isFlippedX: boolean;
+}
+
+/** Tells if the values of a coordinate ascend (1) or descend (-1); 0 if neither. */
+type DirectionOf = (coordinate: ServedArray) => Promise<-1 | 0 | 1>;
+
+/**
+ * Finds the axes to flip: the vertical one if its coordinate ascends, the horizontal one if it descends. Axes with another role and
+ * axes without a coordinate stay as they are stored, as the rows and columns of an image.
+ * @param array The variable in the dataset itself, which has the coordinates.
+ */
+export async function pictureFlips(
+  snapshot: DatasetSnapshot,
+  { variable }: ServedArray,
+  { plane }: Pick<PictureChoice, "plane">,
+  directionOf: DirectionOf,
+): Promise<PictureFlips> {
+  if (plane === undefined) return { isFlippedY: false, isFlippedX: false };
+  const [dimY, dimX] = [variable.dims[plane.y] as string, variable.dims[plane.x] as string];
+  const ofY = coordinateOf(snapshot, variable, dimY) ?? latitudesOf(snapshot, variable, [dimY, dimX]);
+  const ofX = coordinateOf(snapshot, variable, dimX);
+  const [y, x] = await Promise.all([
+    ofY && axisRole(dimY, ofY.variable.attrs) === "Y" ? directionOf(ofY) : 0,
+    ofX && axisRole(dimX, ofX.variable.attrs) === "X" ? directionOf(ofX) : 0,
+  ]);
+  return { isFlippedY: y > 0, isFlippedX: x < 0 };
+}
+
+/**
+ * Reads the direction of a coordinate from its first and last values.
+ * @throws ZpublishError `source-unreadable` if they cannot be read: a picture must not be upside down instead.
+ */
+export async function readDirection(
+  coordinate: ServedArray,
+  previews: Pick<PreviewService, "values">,
+): Promise<-1 | 0 | 1> {
+  const { variable, document } = coordinate;
+  const values = await previews.values(coordinate);
+  if (values === undefined) {
+    throw new ZpublishError(
+      "source-unreadable",
+      `the coordinate '${variable.path}' of a picture cannot be read`,
+    );
+  }
+  const { missing, scale } = packingOf(variable.attrs, document.fill_value);
+  const numbers = [...values.first, ...values.last]
+    .map(Number)
+    .filter((value) => Number.isFinite(value) && !missing.includes(value));
+  const difference = ((numbers.at(-1) ?? 0) - (numbers[0] ?? 0)) * scale;
+  return Math.sign(difference) as -1 | 0 | 1;
+}
