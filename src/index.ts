@@ -30,8 +30,14 @@ export type { DataTree, Group, Variable } from "./model/data-tree.js";
 export type { DataType } from "./model/data-type.js";
 export type { Log, LogLevel } from "./observe/log.js";
 export type { PreviewService, PreviewValues } from "./pages/preview-service.js";
-export type { Plugin, PluginContext, PluginModule } from "./plugins/plugin.js";
-export type { PluginDatasets, ProvidedDataset, ProviderContext } from "./plugins/plugin-datasets.js";
+export type {
+  Plugin,
+  PluginContext,
+  PluginDatasets,
+  PluginModule,
+  ProvidedDataset,
+  ProviderContext,
+} from "./plugins/plugin.js";
 export type { ZarritaStoreOptions } from "./stores/zarrita-store.js";
 export type { CodecSpec } from "./zarr/codec-step.js";
 export type { CoarsenMethod, EncodingPlan } from "./zarr/plan/encoding-plan.js";

@@ -23,8 +23,7 @@ import {
 } from "../config/value-schemas.js";
 import { type ServableTree, sourceOf } from "../dataset/in-memory-tree.js";
 import { LOG_LEVELS, type Log, type LogLevel } from "../observe/log.js";
-import type { Plugin } from "../plugins/plugin.js";
-import type { PluginDatasets, ProvidedDataset } from "../plugins/plugin-datasets.js";
+import type { Plugin, PluginDatasets, ProvidedDataset } from "../plugins/plugin.js";
 import type { StoreSettings } from "../stores/store-settings.js";
 
 /**

@@ -9,7 +9,7 @@ import type { DocumentReply } from "../http/reply.js";
 import type { Route } from "../http/router.js";
 import { type DatasetList, homePageSteps } from "../pages/home-page.js";
 import { placeOf } from "../pages/page-place.js";
-import { PlacedPage } from "../plugins/placed-page.js";
+import { PlacedPage } from "../plugins/page-replies.js";
 import type { PluginContext } from "../plugins/plugin.js";
 
 /** Datasets on one page. */

@@ -5,8 +5,7 @@ import type { GivenDataset } from "../dataset/dataset-handle.js";
 import type { DatasetProvider } from "../dataset/dataset-provider.js";
 import { sourceOf } from "../dataset/in-memory-tree.js";
 import { messageOf, ZpublishError } from "../errors.js";
-import type { Plugin } from "./plugin.js";
-import type { PluginDatasets, ProvidedDataset, ProviderContext } from "./plugin-datasets.js";
+import type { Plugin, PluginDatasets, ProvidedDataset, ProviderContext } from "./plugin.js";
 
 /**
  * Creates the provider of a plugin's datasets.

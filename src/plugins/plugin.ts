@@ -1,11 +1,13 @@
 import type { ChunkService } from "../chunk/chunk-service.js";
+import type { EncodingConfig, OverviewsConfig } from "../config/config.js";
 import type { DatasetPath, Datasets } from "../dataset/dataset.js";
+import type { CreateDataTreeOptions, GroupInput, ServableTree } from "../dataset/in-memory-tree.js";
+import { ZpublishError } from "../errors.js";
 import type { DocumentPieces } from "../http/create-document.js";
 import type { Document } from "../http/headers.js";
 import type { Route } from "../http/router.js";
 import type { Log } from "../observe/log.js";
 import type { PreviewService } from "../pages/preview-service.js";
-import type { PluginDatasets, ProviderContext } from "./plugin-datasets.js";
 
 /**
  * A named set of routes, of datasets, or of both. Built-in plugins use only what other plugins can use.
@@ -68,4 +70,113 @@ export interface PluginContext {
   /** Prefix of all paths, empty or `/prefix`; templates do not contain it. */
   readonly rootPath: string;
   readonly log: Log;
+}
+
+/**
+ * Datasets of a plugin, which come and go while the server runs. Their ids begin with the plugin's name and `~`; these functions get
+ * and return ids without that prefix.
+ */
+export interface PluginDatasets {
+  /**
+   * Lists the ids of all datasets, in any order, without opening any. The server calls it at start, in every period of `--refresh`, and
+   * before it answers 404, never twice at a time. A dataset goes when two lists in a row do not have it.
+   * @param signal Aborts when the server waits no longer.
+   * @throws if it cannot tell: the list before stays.
+   */
+  list(signal: AbortSignal): readonly string[] | Promise<readonly string[]>;
+  /**
+   * Returns a dataset that was listed, when it is first asked for; undefined if there is none of that id any more. A dataset that was
+   * not asked for lately is closed, and opened again by another call.
+   * @throws if it cannot tell: the request fails, and is not answered with 404.
+   */
+  open(id: string): ProvidedDataset | undefined | Promise<ProvidedDataset | undefined>;
+  /**
+   * Returns what it found but cannot publish, each with the reason. The server asks after each list, and logs each name once, and only
+   * the first ones. Default: nothing.
+   */
+  problems?(): readonly { readonly name: string; readonly reason: string }[];
+  /** Gets a function to call when the list has changed, so that the server asks for it before the period is over. */
+  onChange?(changed: () => void): void;
+  /** Closes what `list` and `open` use, after the last request. The plugin's own `close` comes after it. */
+  close?(): void | Promise<void>;
+}
+
+/** A dataset of a plugin: a location or a tree, and options as in the configuration file. */
+export interface ProvidedDataset {
+  /** Path, URL or pattern, as in the configuration file; relative ones begin in the working directory. */
+  readonly location?: string;
+  /** A tree of `createDataTree()`, `openDataTree()` or `zarrStoreSource()`, instead of a location. */
+  readonly tree?: ServableTree;
+  readonly cacheControl?: string;
+  /** True if chunks are never rewritten in place. */
+  readonly immutable?: boolean;
+  /**
+   * Time for which an answer of a remote store is believed, in seconds; `always` asks each time, `immutable` never again. Default: the
+   * time between refreshes.
+   */
+  readonly freshness?: number | "always" | "immutable";
+  /** URLs and paths below which references may lead. Default: as configured, or the folder of the reference file. */
+  readonly references?: { readonly allow: readonly string[] };
+  /** Encoding of every array. */
+  readonly encoding?: EncodingConfig;
+  /** Encodings by variable path. They win over `encoding`. */
+  readonly variables?: Readonly<Record<string, EncodingConfig>>;
+  /** Coarser levels; true for all defaults. Default: as configured for all datasets. */
+  readonly overviews?: boolean | Partial<OverviewsConfig>;
+}
+
+/** Parts of the server that a plugin's `datasets` function may use. */
+export interface ProviderContext {
+  readonly log: Log;
+  /** Package and system versions, as `/versions` shows them. */
+  readonly versions: Readonly<Record<string, string>>;
+  /** Makes a tree of typed arrays; the same as the function that the package exports. */
+  createDataTree(root: GroupInput, options?: CreateDataTreeOptions): Promise<ServableTree>;
+}
+
+/** Characters of a wrong parameter that the answer quotes. */
+const MAX_SHOWN_INPUT = 100;
+
+/**
+ * Reads the parameters of a query. `token` is left to those who check it.
+ * @param isKnown Tells whether a parameter of that name exists.
+ * @param known Names of parameters, for messages.
+ * @throws ZpublishError `invalid-query` if one is not known, or comes twice.
+ */
+export function readQuery(
+  query: string,
+  isKnown: (name: string) => boolean,
+  known: readonly string[],
+): ReadonlyMap<string, string> {
+  const values = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(query)) {
+    if (name === "token") continue;
+    if (!isKnown(name)) throw wrongParameter(name, "unknown_parameter", `one of ${known.join(", ")}`, name);
+    if (values.has(name)) throw wrongParameter(name, "repeated_parameter", "the parameter once", value);
+    values.set(name, value);
+  }
+  return values;
+}
+
+/** Reads an integer of a query. @throws ZpublishError `invalid-query` */
+export function readInteger(name: string, text: string, least: number, greatest: number): number {
+  const value = /^-?\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= least && value <= greatest) return value;
+  const expected =
+    least === Number.MIN_SAFE_INTEGER ? "an integer" : `an integer from ${least} to ${greatest}`;
+  throw wrongParameter(name, "int_parsing", expected, text);
+}
+
+/** Creates the error of a parameter that does not apply. */
+export function wrongParameter(
+  parameter: string,
+  type: string,
+  expected: string,
+  received: string,
+): ZpublishError {
+  const input = received.length > MAX_SHOWN_INPUT ? `${received.slice(0, MAX_SHOWN_INPUT)}…` : received;
+  const message = `Expected ${expected}, received '${input}'`;
+  return new ZpublishError("invalid-query", message, {
+    details: { parameter: parameter.slice(0, MAX_SHOWN_INPUT), type, input },
+  });
 }

@@ -2,7 +2,7 @@ import t from "tap";
 import type { DocumentReply } from "../../src/http/reply.js";
 import type { Route } from "../../src/http/router.js";
 import { coreRoutes } from "../../src/openapi/core-routes.js";
-import datasetInfo from "../../src/plugins/dataset-info/dataset-info-plugin.js";
+import datasetInfo from "../../src/plugins/dataset-info-plugin.js";
 import { fakeContext } from "../pages/fake-context.js";
 import { fakeService } from "../pages/fake-service.js";
 import { fakeSnapshot } from "../pages/fake-snapshot.js";

@@ -2,10 +2,10 @@ import t from "tap";
 import type { Route } from "../../src/http/router.js";
 import { coreRoutes } from "../../src/openapi/core-routes.js";
 import { openApiDocument } from "../../src/openapi/openapi-document.js";
-import datasetInfo from "../../src/plugins/dataset-info/dataset-info-plugin.js";
+import datasetInfo from "../../src/plugins/dataset-info-plugin.js";
 import moduleVersion from "../../src/plugins/module-version.js";
 import pluginInfo from "../../src/plugins/plugin-info.js";
-import thumbnail from "../../src/plugins/thumbnail/thumbnail-plugin.js";
+import thumbnail from "../../src/plugins/thumbnail-plugin.js";
 import { fakeContext } from "../pages/fake-context.js";
 
 interface Operation {

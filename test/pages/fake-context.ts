@@ -4,8 +4,8 @@ import { createDocument } from "../../src/http/create-document.js";
 import type { Route } from "../../src/http/router.js";
 import { createLog } from "../../src/observe/log.js";
 import type { PreviewService } from "../../src/pages/preview-service.js";
+import { createSnapshotMemo } from "../../src/plugins/documents.js";
 import type { PluginContext } from "../../src/plugins/plugin.js";
-import { createSnapshotMemo } from "../../src/plugins/snapshot-memo.js";
 
 export interface FakeParts {
   readonly snapshots?: readonly DatasetSnapshot[];

@@ -5,7 +5,7 @@ import { type BrowserContext, chromium, type Page } from "playwright-core";
 import t from "tap";
 import type { Route } from "../../src/http/router.js";
 import { coreRoutes } from "../../src/openapi/core-routes.js";
-import datasetInfo from "../../src/plugins/dataset-info/dataset-info-plugin.js";
+import datasetInfo from "../../src/plugins/dataset-info-plugin.js";
 import moduleVersion from "../../src/plugins/module-version.js";
 import { clientMissing } from "../require-client.js";
 import { fakeContext } from "./fake-context.js";

@@ -1,6 +1,6 @@
 import t from "tap";
 import { packageVersion } from "../../src/observe/versions.js";
-import datasetInfo from "../../src/plugins/dataset-info/dataset-info-plugin.js";
+import datasetInfo from "../../src/plugins/dataset-info-plugin.js";
 import moduleVersion from "../../src/plugins/module-version.js";
 import pluginInfo from "../../src/plugins/plugin-info.js";
 import { fakeContext } from "../pages/fake-context.js";

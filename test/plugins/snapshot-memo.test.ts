@@ -1,6 +1,6 @@
 import t from "tap";
 import type { DocumentPieces } from "../../src/http/create-document.js";
-import { createSnapshotMemo } from "../../src/plugins/snapshot-memo.js";
+import { createSnapshotMemo } from "../../src/plugins/documents.js";
 import { fakeSnapshot } from "../pages/fake-snapshot.js";
 
 const SNAPSHOT = fakeSnapshot("x", {});

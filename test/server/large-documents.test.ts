@@ -3,8 +3,8 @@ import { createSnapshot } from "../../src/dataset/snapshot.js";
 import { runNow } from "../../src/event-loop/cooperative-task.js";
 import type { JsonValue } from "../../src/json/json-value.js";
 import { stringifyJson } from "../../src/json/stringify-json.js";
-import { datasetDict, datasetSchema } from "../../src/plugins/dataset-info/group-documents.js";
-import { consolidatedMetadata } from "../../src/plugins/zarr/store-documents.js";
+import { datasetDict, datasetSchema } from "../../src/plugins/dataset-info-plugin.js";
+import { consolidatedMetadata } from "../../src/plugins/zarr-plugin.js";
 import { fakeSource, storedArray, storedTree } from "../dataset/fake-source.js";
 import { startServer } from "./start-server.js";
 

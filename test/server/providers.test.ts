@@ -1,8 +1,7 @@
 import t, { type Test } from "tap";
 import { defaultValues, optionConfig } from "../../src/config/options.js";
 import { createDataTree } from "../../src/dataset/in-memory-tree.js";
-import type { Plugin } from "../../src/plugins/plugin.js";
-import type { PluginDatasets, ProvidedDataset, ProviderContext } from "../../src/plugins/plugin-datasets.js";
+import type { Plugin, PluginDatasets, ProvidedDataset, ProviderContext } from "../../src/plugins/plugin.js";
 import { until } from "../processes/process-table.js";
 import { ALL_PLUGINS, startServer } from "./start-server.js";
 

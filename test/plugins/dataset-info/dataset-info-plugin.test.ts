@@ -2,7 +2,7 @@ import t from "tap";
 import type { DocumentReply } from "../../../src/http/reply.js";
 import type { Route } from "../../../src/http/router.js";
 import { coreRoutes } from "../../../src/openapi/core-routes.js";
-import datasetInfoPlugin from "../../../src/plugins/dataset-info/dataset-info-plugin.js";
+import datasetInfoPlugin from "../../../src/plugins/dataset-info-plugin.js";
 import { fakeContext } from "../../pages/fake-context.js";
 import { type FakeService, fakeService } from "../../pages/fake-service.js";
 import { airTemperature, climateTree, samplePreviews } from "../../pages/sample-datasets.js";

@@ -1,6 +1,6 @@
 import t from "tap";
 import { stringifyJson } from "../../../src/json/stringify-json.js";
-import { datasetDict, datasetSchema } from "../../../src/plugins/dataset-info/group-documents.js";
+import { datasetDict, datasetSchema } from "../../../src/plugins/dataset-info-plugin.js";
 import { fakeSnapshot, fakeType } from "../../pages/fake-snapshot.js";
 
 const GROUP = fakeSnapshot("x", {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
 import type { DocumentReply, RouteRequest } from "../../../src/http/reply.js";
 import type { PreviewService } from "../../../src/pages/preview-service.js";
-import { createPageReplies } from "../../../src/plugins/dataset-info/page-replies.js";
+import { createPageReplies } from "../../../src/plugins/page-replies.js";
 import { fakeContext } from "../../pages/fake-context.js";
 import { fakeSnapshot } from "../../pages/fake-snapshot.js";
 import { airTemperature } from "../../pages/sample-datasets.js";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import t from "tap";
 import { createDocument } from "../../../src/http/create-document.js";
-import { openExploreAssets } from "../../../src/plugins/explore/explore-assets.js";
+import { openExploreAssets } from "../../../src/plugins/explore-plugin.js";
 
 const ASSETS = new URL("../../../src/explore/assets/", import.meta.url);
 

@@ -1,5 +1,5 @@
 import t from "tap";
-import { parsePictureQuery, placeAt } from "../../../src/plugins/thumbnail/picture-query.js";
+import { parsePictureQuery, placeAt } from "../../../src/plugins/thumbnail-plugin.js";
 
 function refusal(run: () => unknown) {
   try {

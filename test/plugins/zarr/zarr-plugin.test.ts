@@ -1,5 +1,5 @@
 import t from "tap";
-import zarrPlugin from "../../../src/plugins/zarr/zarr-plugin.js";
+import zarrPlugin from "../../../src/plugins/zarr-plugin.js";
 import { fakeContext } from "../../pages/fake-context.js";
 import { fakeService } from "../../pages/fake-service.js";
 import { fakeSnapshot } from "../../pages/fake-snapshot.js";

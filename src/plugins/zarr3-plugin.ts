@@ -1,14 +1,14 @@
-import type { DatasetSnapshot, ServedArray } from "../../dataset/dataset.js";
-import { ownerOf } from "../../dataset/overviews/overviews.js";
-import { ZpublishError } from "../../errors.js";
-import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
-import type { Reply } from "../../http/reply.js";
-import type { Route } from "../../http/router.js";
-import { type Group, normalNodePath } from "../../model/data-tree.js";
-import { packageVersion } from "../../observe/versions.js";
-import { documentReply, jsonReply, largeJsonReply } from "../document-reply.js";
-import { withGroupAttributes } from "../group-attributes.js";
-import type { Plugin, PluginContext } from "../plugin.js";
+import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import { ownerOf } from "../dataset/overviews/overviews.js";
+import { ZpublishError } from "../errors.js";
+import type { CooperativeTask } from "../event-loop/cooperative-task.js";
+import type { Reply } from "../http/reply.js";
+import type { Route } from "../http/router.js";
+import type { JsonObject, JsonValue } from "../json/json-value.js";
+import { type Group, normalNodePath } from "../model/data-tree.js";
+import { packageVersion } from "../observe/versions.js";
+import { documentReply, jsonReply, largeJsonReply, withGroupAttributes } from "./documents.js";
+import type { Plugin, PluginContext } from "./plugin.js";
 import {
   assertListable,
   findNode,
@@ -18,12 +18,48 @@ import {
   nodeNotFound,
   type Params,
   refuseLostChunk,
+  routesAtPlaces,
+  type StorePlace,
   storeHandler,
   storeRedirect,
+  visitBelow,
   withRoot,
-} from "../store-handler.js";
-import { routesAtPlaces, type StorePlace } from "../store-place.js";
-import { v3GroupDocument } from "./zarr3-documents.js";
+} from "./store-handler.js";
+
+/**
+ * Writes the `zarr.json` of a group, with the consolidated metadata of everything below it (kind `inline`, as zarr-python writes it;
+ * the Zarr v3 specification does not have it yet). Arrays that v3 cannot describe are left out.
+ * @param attrs Attributes of the group as the store shows them.
+ */
+export function* v3GroupDocument(
+  { tree, arrays }: DatasetSnapshot,
+  group: Group,
+  attrs: JsonObject,
+): CooperativeTask<JsonObject> {
+  const metadata: Record<string, JsonValue> = {};
+  yield* visitBelow(
+    tree,
+    group,
+    (member, prefix) => {
+      // zarr-python takes members without metadata of their own for not consolidated.
+      if (member !== group) metadata[prefix.slice(0, -1)] = groupDocument(member.attrs, {});
+    },
+    (variable, path) => {
+      const array = arrays.get(variable.path) as ServedArray;
+      if (array.v3Problem === undefined) metadata[path] = array.describeV3().document;
+    },
+  );
+  return groupDocument(attrs, metadata);
+}
+
+function groupDocument(attrs: JsonObject, metadata: JsonObject): JsonObject {
+  return {
+    zarr_format: 3,
+    node_type: "group",
+    attributes: attrs,
+    consolidated_metadata: { kind: "inline", must_understand: false, metadata },
+  };
+}
 
 const HTML_TYPE = "text/html; charset=utf-8";
 const DOCUMENT = "zarr.json";

@@ -1,15 +1,14 @@
-import { type DatasetSnapshot, findGroup } from "../../dataset/dataset.js";
-import { ownerOf } from "../../dataset/overviews/overviews.js";
-import { ZpublishError } from "../../errors.js";
-import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
-import type { Reply } from "../../http/reply.js";
-import type { Route } from "../../http/router.js";
-import type { JsonObject } from "../../json/json-value.js";
-import { type Group, normalNodePath } from "../../model/data-tree.js";
-import { packageVersion } from "../../observe/versions.js";
-import { documentReply, jsonReply, largeJsonReply } from "../document-reply.js";
-import { withGroupAttributes } from "../group-attributes.js";
-import type { Plugin, PluginContext } from "../plugin.js";
+import { type DatasetSnapshot, findGroup, type ServedArray } from "../dataset/dataset.js";
+import { ownerOf } from "../dataset/overviews/overviews.js";
+import { ZpublishError } from "../errors.js";
+import type { CooperativeTask } from "../event-loop/cooperative-task.js";
+import type { Reply } from "../http/reply.js";
+import type { Route } from "../http/router.js";
+import type { JsonObject, JsonValue } from "../json/json-value.js";
+import { type Group, normalNodePath } from "../model/data-tree.js";
+import { packageVersion } from "../observe/versions.js";
+import { documentReply, jsonReply, largeJsonReply, withGroupAttributes } from "./documents.js";
+import type { Plugin, PluginContext } from "./plugin.js";
 import {
   assertListable,
   findNode,
@@ -19,12 +18,43 @@ import {
   nodeNotFound,
   type Params,
   refuseLostChunk,
+  routesAtPlaces,
+  type StorePlace,
   storeHandler,
   storeRedirect,
+  visitBelow,
   withRoot,
-} from "../store-handler.js";
-import { routesAtPlaces, type StorePlace } from "../store-place.js";
-import { consolidatedMetadata, GROUP_DOCUMENT } from "./store-documents.js";
+} from "./store-handler.js";
+
+/** The document `.zgroup` of every group (Zarr v2 specification, "Groups"). */
+export const GROUP_DOCUMENT: JsonObject = Object.freeze({ zarr_format: 2 });
+
+/**
+ * Writes consolidated metadata of a group and everything below it, with keys relative to the group (the de facto standard of
+ * zarr-python's `consolidate_metadata`).
+ * @param attrs Attributes of the group as the store shows them.
+ */
+export function* consolidatedMetadata(
+  { tree, arrays }: DatasetSnapshot,
+  group: Group,
+  attrs: JsonObject,
+): CooperativeTask<JsonObject> {
+  const metadata: Record<string, JsonValue> = {};
+  yield* visitBelow(
+    tree,
+    group,
+    (member, prefix) => {
+      metadata[`${prefix}.zattrs`] = member === group ? attrs : member.attrs;
+      metadata[`${prefix}.zgroup`] = GROUP_DOCUMENT;
+    },
+    (variable, path) => {
+      const { document, zattrs } = arrays.get(variable.path) as ServedArray;
+      metadata[`${path}/.zarray`] = { ...document };
+      metadata[`${path}/.zattrs`] = zattrs;
+    },
+  );
+  return { zarr_consolidated_format: 1, metadata };
+}
 
 const JSON_TYPE = "application/json";
 const HTML_TYPE = "text/html; charset=utf-8";

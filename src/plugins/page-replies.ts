@@ -1,0 +1,252 @@
+import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import { runCooperatively } from "../event-loop/cooperative-task.js";
+import { settlesWithin } from "../event-loop/settles-within.js";
+import { ASK_EACH_TIME } from "../http/access/access-rules.js";
+import type { Document } from "../http/headers.js";
+import type { DocumentReply, RouteRequest } from "../http/reply.js";
+import { elementCount, type Group } from "../model/data-tree.js";
+import { datasetPageSteps } from "../pages/dataset-page.js";
+import { coordinatesOf, STORE_PREFIXES, type StorePrefix } from "../pages/group-section.js";
+import { looksOf } from "../pages/look-links.js";
+import { encodeSegment } from "../pages/page.js";
+import { type PagePlace, placeOf, placePage, quotesAddress } from "../pages/page-place.js";
+import type { PreviewService, PreviewValues } from "../pages/preview-service.js";
+import type { PluginContext } from "./plugin.js";
+
+/** Maximum of documents per page: one for each address that clients use for it. */
+const MAX_PLACES = 4;
+
+/** A page that is made once, and its documents for the addresses that clients use for it. */
+export class PlacedPage {
+  /** As `placePage` takes it. */
+  readonly html: string;
+  /** Whether it contains the service's address. */
+  readonly quotesAddress: boolean;
+  readonly #createDocument: PluginContext["createDocument"];
+  /** By address. Equal content makes equal documents, so dropping one is harmless. */
+  readonly #documents = new Map<string, Document>();
+
+  constructor(html: string, createDocument: PluginContext["createDocument"]) {
+    this.html = html;
+    this.quotesAddress = quotesAddress(html);
+    this.#createDocument = createDocument;
+  }
+
+  /** Returns the document for a place. */
+  at(place: PagePlace): Document {
+    const address = `${this.quotesAddress ? place.serviceUrl : ""} ${place.up} ${place.tokenQuery}`;
+    let document = this.#documents.get(address);
+    if (document === undefined) {
+      document = this.#createDocument(placePage(this.html, place), "text/html; charset=utf-8");
+      if (this.#documents.size >= MAX_PLACES) this.#documents.clear();
+      this.#documents.set(address, document);
+    }
+    return document;
+  }
+}
+
+/** Coordinates of one page whose first values are shown. */
+const MAX_PREVIEWS = 32;
+/** Groups in which they are looked for: as many as one page shows. */
+const MAX_SEARCHED_GROUPS = 1_000;
+/**
+ * Milliseconds that a page waits for first values, and is then shown without those that are missing. The first page of all waits
+ * for the pool to start, which takes half a second.
+ */
+const PREVIEW_TIMEOUT_MS = 1_000;
+/** Maximum of previews in progress for all pages; beyond, pages are shown without. */
+const MAX_IN_PROGRESS = 128;
+/** Maximum bytes of a chunk that is decoded for a preview; larger ones take too long. */
+const MAX_CHUNK_BYTES = 8 * 1024 * 1024;
+
+/** First values of coordinates, as far as they came in time. */
+interface CollectedPreviews {
+  /** By variable path. */
+  readonly values: ReadonlyMap<string, PreviewValues>;
+  /** False if some did not come in time. Another attempt may have them. */
+  readonly complete: boolean;
+}
+
+/** Collects the first values of the coordinates of groups. */
+type CollectPreviews = (snapshot: DatasetSnapshot, groups: Iterable<Group>) => Promise<CollectedPreviews>;
+
+/**
+ * Creates a collector of previews for pages, with bounds on their number per page, on time, and on previews in progress.
+ * @param previews Called at the first page, because the service may start then.
+ */
+function createPreviewCollector(previews: () => PreviewService): CollectPreviews {
+  let inProgress = 0;
+
+  async function preview(array: ServedArray, values: Map<string, PreviewValues>): Promise<void> {
+    inProgress++;
+    try {
+      const found = await previews().values(array);
+      if (found !== undefined) values.set(array.variable.path, found);
+    } catch {
+      // A page never fails because of a preview.
+    } finally {
+      inProgress--;
+    }
+  }
+
+  return async (snapshot, groups) => {
+    const arrays = previewableArrays(snapshot, groups);
+    const admitted = arrays.slice(0, Math.max(0, MAX_IN_PROGRESS - inProgress));
+    if (admitted.length === 0) return { values: new Map(), complete: arrays.length === 0 };
+    const arriving = new Map<string, PreviewValues>();
+    const all = Promise.all(admitted.map((array) => preview(array, arriving)));
+    const inTime = await settlesWithin(all, PREVIEW_TIMEOUT_MS);
+    return { values: new Map(arriving), complete: inTime && admitted.length === arrays.length };
+  };
+}
+
+function previewableArrays(snapshot: DatasetSnapshot, groups: Iterable<Group>): ServedArray[] {
+  const arrays: ServedArray[] = [];
+  let searched = 0;
+  for (const group of groups) {
+    if (++searched > MAX_SEARCHED_GROUPS) break;
+    for (const variable of coordinatesOf(group)) {
+      if (arrays.length === MAX_PREVIEWS) return arrays;
+      const array = snapshot.arrays.get(variable.path);
+      if (array !== undefined && isSmall(array)) arrays.push(array);
+    }
+  }
+  return arrays;
+}
+
+function isSmall({ stored }: ServedArray): boolean {
+  // Items of object types, mostly short strings, have no fixed size.
+  return elementCount(stored.chunkShape) * (stored.dataType.itemSize || 64) <= MAX_CHUNK_BYTES;
+}
+
+/** Milliseconds for which a page with first values is cached if chunks may be rewritten in place. */
+const PAGE_FRESH_MS = 3_000;
+/** Milliseconds for which a page without some of its first values is cached. */
+const INCOMPLETE_FRESH_MS = 1_000;
+/** Maximum bytes of all cached pages. */
+const MAX_CACHED_BYTES = 32 * 1024 * 1024;
+
+/** Routes of other plugins that pages link to if the server has them. */
+const SERVICE_LINKS = ["plugins", "versions", "docs"];
+
+/** Pages for people, each made once and cached while it is fresh. */
+interface PageReplies {
+  /** Replies with the page of a group, or with `nested` of the tree below it. */
+  reply(
+    snapshot: DatasetSnapshot,
+    group: Group,
+    nested: boolean,
+    request: RouteRequest,
+  ): Promise<DocumentReply>;
+}
+
+interface CachedPage {
+  /** Weak, since datasets are closed to free their memory. */
+  readonly snapshot: WeakRef<DatasetSnapshot>;
+  readonly page: Promise<MadePage>;
+  /** Milliseconds since process start; infinite while the page is made. */
+  staleAt: number;
+  byteLength: number;
+}
+
+interface MadePage {
+  readonly page: PlacedPage;
+  readonly complete: boolean;
+}
+
+/** Creates {@link PageReplies}. */
+export function createPageReplies(context: PluginContext): PageReplies {
+  const collectPreviews = createPreviewCollector(() => context.previews);
+  /** Least recently used first. */
+  const cached = new Map<string, CachedPage>();
+  let cachedBytes = 0;
+
+  function drop(key: string, page: CachedPage): void {
+    if (cached.get(key) !== page) return;
+    cached.delete(key);
+    cachedBytes -= page.byteLength;
+  }
+
+  async function make(snapshot: DatasetSnapshot, group: Group, nested: boolean): Promise<MadePage> {
+    const previews = await collectPreviews(snapshot, nested ? groupsBelow(snapshot, group) : [group]);
+    const steps = datasetPageSteps({
+      snapshot,
+      group,
+      nested,
+      previews: previews.values,
+      stores: storesOf(context),
+      looks: looksOf(context.routes(), context.datasetPath),
+      serviceTitle: context.title,
+      isAlone: context.datasetPath("{dataset_id}") === "/",
+      serviceLinks: SERVICE_LINKS.filter((name) => context.routes().some(({ path }) => path === `/${name}`)),
+    });
+    const html = await runCooperatively(steps);
+    return { page: new PlacedPage(html, context.createDocument), complete: previews.complete };
+  }
+
+  function add(key: string, snapshot: DatasetSnapshot, page: Promise<MadePage>): CachedPage {
+    const entry: CachedPage = {
+      snapshot: new WeakRef(snapshot),
+      page,
+      staleAt: Number.POSITIVE_INFINITY,
+      byteLength: 0,
+    };
+    cached.set(key, entry);
+    page.then(
+      ({ page: { html }, complete }) => {
+        if (cached.get(key) !== entry) return;
+        entry.byteLength = html.length * 2;
+        cachedBytes += entry.byteLength;
+        const freshMs = complete
+          ? snapshot.immutable
+            ? Number.POSITIVE_INFINITY
+            : PAGE_FRESH_MS
+          : INCOMPLETE_FRESH_MS;
+        entry.staleAt = performance.now() + freshMs;
+        for (const [oldKey, oldPage] of cached) {
+          if (cachedBytes <= MAX_CACHED_BYTES) break;
+          drop(oldKey, oldPage);
+        }
+      },
+      () => drop(key, entry),
+    );
+    return entry;
+  }
+
+  function current(snapshot: DatasetSnapshot, group: Group, nested: boolean): Promise<MadePage> {
+    const key = `${snapshot.id}\n${nested ? "tree" : "group"}\n${group.path}`;
+    const known = cached.get(key);
+    if (known !== undefined && known.snapshot.deref() === snapshot && performance.now() < known.staleAt) {
+      cached.delete(key);
+      cached.set(key, known);
+      return known.page;
+    }
+    if (known !== undefined) drop(key, known);
+    return add(key, snapshot, make(snapshot, group, nested)).page;
+  }
+
+  return {
+    async reply(snapshot, group, nested, request) {
+      // Before the first `await`: a request that is cancelled meanwhile has no headers any more.
+      const place = placeOf(request, context.datasetPath(encodeSegment(snapshot.id)));
+      const { page, complete } = await current(snapshot, group, nested);
+      const document = page.at(place);
+      // Other caches must not keep an incomplete page for as long as the dataset's configuration allows.
+      const cacheControl = complete ? snapshot.cacheControl : ASK_EACH_TIME;
+      return { kind: "document", document, cacheControl, quotesAddress: page.quotesAddress };
+    },
+  };
+}
+
+function* groupsBelow(snapshot: DatasetSnapshot, group: Group): Iterable<Group> {
+  const prefix = group.path === "/" ? "/" : `${group.path}/`;
+  yield group;
+  for (const [path, other] of snapshot.tree.groups) {
+    if (path !== group.path && path.startsWith(prefix)) yield other;
+  }
+}
+
+/** Lists the prefixes of Zarr stores that the server has. */
+export function storesOf(context: PluginContext): readonly StorePrefix[] {
+  return STORE_PREFIXES.filter((prefix) => context.plugins().some(({ name }) => name === prefix));
+}

@@ -1,0 +1,235 @@
+import { isCategorical } from "../cf/packing.js";
+import { createRecentMap, type RecentMap } from "../collections/recent-map.js";
+import { COLOUR_SCALES, type ColourScaleName, isColourScaleName } from "../colour/colour-scales.js";
+import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import { ZpublishError } from "../errors.js";
+import type { BodyReply, RouteRequest } from "../http/reply.js";
+import type { QueryParameter } from "../http/router.js";
+import { normalNodePath } from "../model/data-tree.js";
+import { packageVersion } from "../observe/versions.js";
+import {
+  choosePicture,
+  DEFAULT_PICTURE_SIZE,
+  type PictureChoice,
+  type PictureStyle,
+  pictureFlips,
+  planPicture,
+  readDirection,
+} from "../pages/pictures.js";
+import { type Plugin, type PluginContext, readInteger, readQuery, wrongParameter } from "./plugin.js";
+
+const MIN_SIZE = 64;
+const MAX_SIZE = 1024;
+/** Beginning of the names of indices. */
+const INDEX = "index.";
+
+/** Query of a picture. */
+export interface PictureQuery extends PictureStyle {
+  /** Indices by dimension as they came: negative from the end. */
+  readonly indices: ReadonlyMap<string, number>;
+}
+
+const SCALE_NAMES = Object.keys(COLOUR_SCALES);
+
+/** Parameters of a picture for the API description. `index.{dim}` has as many names as there are dimensions. */
+export const PICTURE_PARAMETERS: Readonly<Record<string, QueryParameter>> = {
+  size: {
+    description: "Greatest width and height in pixels",
+    schema: { type: "integer", minimum: MIN_SIZE, maximum: MAX_SIZE, default: DEFAULT_PICTURE_SIZE },
+  },
+  range: {
+    description:
+      "Values of the first and last colour, or of the bottom and top of a line: `240,310`. Default: by the values of the picture",
+    schema: { type: "string", examples: ["240,310"] },
+  },
+  scale: {
+    description: "Colour scale. Default: a sequential one, or a diverging one if the range is symmetric",
+    schema: { type: "string", enum: SCALE_NAMES },
+  },
+  reversed: {
+    description: "Whether the scale begins with the colour of its greatest value",
+    schema: { type: "string", enum: ["true", "false"], default: "false" },
+  },
+};
+
+/**
+ * Parses the query of a picture. `token` is left to those who check it.
+ * @throws ZpublishError `invalid-query`
+ */
+export function parsePictureQuery(query: string): PictureQuery {
+  const values = readQuery(
+    query,
+    (name) => name.startsWith(INDEX) || Object.hasOwn(PICTURE_PARAMETERS, name),
+    [...Object.keys(PICTURE_PARAMETERS), `${INDEX}{dimension}`],
+  );
+  const indices = new Map<string, number>();
+  for (const [name, value] of values) {
+    if (name.startsWith(INDEX))
+      indices.set(
+        name.slice(INDEX.length),
+        readInteger(name, value, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+      );
+  }
+  const size = values.get("size");
+  return {
+    size: size === undefined ? DEFAULT_PICTURE_SIZE : readInteger("size", size, MIN_SIZE, MAX_SIZE),
+    range: rangeOf(values.get("range")),
+    scale: scaleOf(values.get("scale")),
+    isReversed: booleanOf("reversed", values.get("reversed")),
+    indices,
+  };
+}
+
+/**
+ * Returns the place of a picture with the indices that were asked for.
+ * @param position Place by default.
+ * @param shown Axes that the picture shows.
+ * @throws ZpublishError `invalid-query` if a dimension is none of the variable's others, or an index is outside.
+ */
+export function placeAt(
+  position: readonly number[],
+  { dims, shape }: { readonly dims: readonly string[]; readonly shape: readonly number[] },
+  shown: readonly number[],
+  indices: ReadonlyMap<string, number>,
+): number[] {
+  const place = [...position];
+  for (const [dim, index] of indices) {
+    const axis = dims.indexOf(dim);
+    const others = dims.filter((_, each) => !shown.includes(each));
+    if (axis < 0 || shown.includes(axis)) {
+      const expected =
+        others.length === 0
+          ? "no index, since the picture shows all dimensions"
+          : `an index of ${others.join(", ")}`;
+      throw wrongParameter(`index.${dim}`, "unknown_dimension", expected, dim);
+    }
+    const length = shape[axis] as number;
+    if (index < -length || index >= length)
+      throw wrongParameter(`index.${dim}`, "index_error", `${-length} to ${length - 1}`, `${index}`);
+    place[axis] = index < 0 ? index + length : index;
+  }
+  return place;
+}
+
+const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+
+function rangeOf(text: string | undefined): readonly [number, number] | undefined {
+  if (text === undefined) return undefined;
+  const parts = text.split(",");
+  const [low = Number.NaN, high = Number.NaN] = parts.map((part) =>
+    NUMBER.test(part) ? Number(part) : Number.NaN,
+  );
+  if (parts.length === 2 && low < high && Number.isFinite(high - low)) return [low, high];
+  throw wrongParameter("range", "range", "two numbers 'low,high', the first less than the second", text);
+}
+
+function scaleOf(name: string | undefined): ColourScaleName | undefined {
+  if (name === undefined || isColourScaleName(name)) return name;
+  throw wrongParameter("scale", "enum", `one of ${SCALE_NAMES.join(", ")}`, name);
+}
+
+function booleanOf(name: string, text: string | undefined): boolean {
+  if (text === undefined || text === "false") return false;
+  if (text === "true") return true;
+  throw wrongParameter(name, "bool_parsing", "true or false", text);
+}
+
+/** Planned pictures that are kept per snapshot, some kilobytes each: one for each variable and style. */
+const MAX_PLANS = 512;
+
+/** The plugin of small pictures of variables. */
+const thumbnailPlugin = {
+  name: "thumbnail",
+  version: packageVersion,
+  path: "zpublish/plugins/thumbnail",
+  routes: (context) => [
+    {
+      path: "/datasets/{dataset_id}/thumbnail/{var:path}.png",
+      priority: "page",
+      operation: {
+        summary: "A small picture of a variable",
+        description:
+          "A slice of the two horizontal dimensions, at the middle time and the first index of other dimensions. `index.{dimension}=n` chooses another, from the end if `n` is negative. " +
+          "Missing values are transparent. At most 16 chunks of 64 MiB in all are read: of a larger slice an overview is shown, or its centre. " +
+          "A variable of one dimension is shown as a line; coordinates of their own dimension, texts and scalars have no picture.",
+        contentType: "image/png",
+        parameters: { dataset_id: "Id of the dataset", var: "Path of the variable: `t2m`, `a/b/t2m`" },
+        query: PICTURE_PARAMETERS,
+        ranged: true,
+      },
+      handler: (request) => servePicture(context, request),
+    },
+  ],
+} satisfies Plugin;
+export default thumbnailPlugin;
+
+async function servePicture(context: PluginContext, { params, query }: RouteRequest): Promise<BodyReply> {
+  const { indices, ...style } = parsePictureQuery(query);
+  const snapshot = context.datasets.get(params.dataset_id as string);
+  const path = normalNodePath(params.var ?? "");
+  const array = snapshot.arrays.get(path);
+  if (array === undefined)
+    throw new ZpublishError("not-found", `Variable '${path}' not found in dataset '${snapshot.id}'`);
+  const choice = choosePicture(snapshot, array, style.size);
+  if ("problem" in choice) {
+    const message = `Variable '${path}' of dataset '${snapshot.id}' has no picture: ${choice.problem}`;
+    throw new ZpublishError("not-found", message);
+  }
+  const { plane } = choice;
+  if (plane === undefined) assertNoScale(style, "the picture is a line");
+  else if (isCategorical(array.variable.attrs)) {
+    if (style.range !== undefined)
+      throw wrongParameter(
+        "range",
+        "not_applicable",
+        "no range, since values are categories",
+        `${style.range}`,
+      );
+    assertNoScale(style, "values are categories");
+  }
+  const shown = plane === undefined ? [0] : [plane.y, plane.x];
+  const place = placeAt(choice.position, array.variable, shown, indices);
+  const flips = await pictureFlips(snapshot, array, choice, (each) => directionOf(context, snapshot, each));
+  const picture = planOnce(context, snapshot, choice, style, () => planPicture(choice, style, flips));
+  return context.chunks.serve(choice.snapshot, picture, place.join("."), "image/png");
+}
+
+/** @throws ZpublishError `invalid-query` */
+function assertNoScale({ scale, isReversed }: PictureStyle, reason: string): void {
+  if (scale !== undefined)
+    throw wrongParameter("scale", "not_applicable", `no scale, since ${reason}`, scale);
+  if (isReversed) throw wrongParameter("reversed", "not_applicable", `no scale, since ${reason}`, "true");
+}
+
+/** Returns the direction of a coordinate, read once per snapshot. A failure is not kept. */
+function directionOf(context: PluginContext, snapshot: DatasetSnapshot, coordinate: ServedArray) {
+  const { path } = coordinate.plan;
+  const kept = context.memo(
+    snapshot,
+    `direction ${path}`,
+    (): { read?: Promise<-1 | 0 | 1> | undefined } => ({}),
+  );
+  kept.read ??= readDirection(coordinate, context.previews).catch((error) => {
+    kept.read = undefined;
+    throw error;
+  });
+  return kept.read;
+}
+
+/** Returns the planned picture of a style: the same object for all its requests, by which chunks are found again. */
+function planOnce(
+  context: PluginContext,
+  snapshot: DatasetSnapshot,
+  { array: { plan } }: PictureChoice,
+  style: PictureStyle,
+  make: () => ServedArray,
+): ServedArray {
+  const plans = context.memo(snapshot, "pictures", (): RecentMap<ServedArray> => createRecentMap(MAX_PLANS));
+  const key = JSON.stringify([plan.path, style]);
+  let picture = plans.get(key);
+  if (picture === undefined) {
+    picture = make();
+    plans.set(key, picture);
+  }
+  return picture;
+}
