@@ -2,8 +2,12 @@ import { packingOf } from "../cf/packing.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import { elementCount, type Group, gridShapeOf, type Variable } from "../model/data-tree.js";
-import type { CodePacking, CodeVariable } from "../usage/code-selection.js";
-import { type ClientCode, selectionCode } from "../usage/selection-code.js";
+import {
+  type ClientCode,
+  type CodePacking,
+  type CodeVariable,
+  selectionCode,
+} from "../usage/selection-code.js";
 import { exploreLink, type Looks, renderPicture } from "./look-links.js";
 import {
   encodePath,

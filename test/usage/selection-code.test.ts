@@ -1,6 +1,5 @@
 import t from "tap";
-import type { CodeAxis, CodeVariable } from "../../src/usage/code-selection.js";
-import { selectionCode } from "../../src/usage/selection-code.js";
+import { type CodeAxis, type CodeVariable, selectionCode } from "../../src/usage/selection-code.js";
 
 const URL = "http://host/datasets/air/zarr";
 

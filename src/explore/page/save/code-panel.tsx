@@ -1,7 +1,6 @@
 import { computed } from "@preact/signals-core";
 import { useMemo, useState } from "preact/hooks";
-import type { CodeVariable } from "../../../usage/code-selection.js";
-import { type ClientCode, selectionCode } from "../../../usage/selection-code.js";
+import { type ClientCode, type CodeVariable, selectionCode } from "../../../usage/selection-code.js";
 import type { ExploreModel } from "../model.js";
 import { alongOf } from "../plot/plot-model.js";
 import { useValue } from "../use-value.js";

@@ -1,4 +1,4 @@
-import type { AxisPart, CellRun, CodeAxis, CodeVariable } from "../../../usage/code-selection.js";
+import type { AxisPart, CellRun, CodeAxis, CodeVariable } from "../../../usage/selection-code.js";
 import { type Axis, cellAxis, createAxis } from "../../axis.js";
 import type { AxisDescription, AxisValues, VariableDescription } from "../../dataset-description.js";
 import type { Box, PictureAxes } from "../../protocol.js";
