@@ -7,7 +7,7 @@ import {
   nginxRing,
   pointAfter,
   pointNearest,
-} from "../../src/warm/hash-ring.js";
+} from "../../src/warm/instance-share.js";
 
 /** A balancer's choice of an instance for each request. */
 export interface Placement {

@@ -15,11 +15,16 @@ import { defaultMemoryBudget } from "../pool/chunk-task.js";
 import { createEncodePool } from "../pool/encode-pool.js";
 import { type App, openApp } from "../server/open-app.js";
 import { createRuntime, type Runtime } from "../server/runtime.js";
-import { type DimensionRange, parseIndexRange, parseValueRange } from "../warm/dimension-range.js";
 import { type InstanceShare, instanceShare } from "../warm/instance-share.js";
-import { readAxis } from "../warm/read-axis.js";
 import { doneOf, type WarmResult, warmChunks } from "../warm/warm-chunks.js";
-import { selectTargets, type WarmTarget } from "../warm/warm-targets.js";
+import {
+  type DimensionRange,
+  parseIndexRange,
+  parseValueRange,
+  readAxis,
+  selectTargets,
+  type WarmTarget,
+} from "../warm/warm-targets.js";
 import { createProgressReporter } from "./open-progress.js";
 import { EXIT_CODES, reportError } from "./output.js";
 import { createWarmReporter, describeResult } from "./warm-progress.js";

@@ -1,3 +1,6 @@
+import { cfTimeFormatter } from "../cf/cf-time.js";
+import { packingOf } from "../cf/packing.js";
+import type { ChunkOutcome } from "../codec/made-chunk.js";
 import {
   type DatasetPath,
   type DatasetSnapshot,
@@ -5,16 +8,136 @@ import {
   severalDatasets,
 } from "../dataset/dataset.js";
 import { coordinateOf } from "../dataset/overviews/level-grids.js";
+import { ZpublishError } from "../errors.js";
 import { type DataTree, elementCount, type Group, type Variable } from "../model/data-tree.js";
-import {
-  type AxisValues,
-  chunksOfRuns,
-  coarserRuns,
-  type DimensionRange,
-  type Run,
-  runOfIndices,
-  runsOfValues,
-} from "./dimension-range.js";
+import { formatDatetime, readNumbers } from "../pages/format-items.js";
+import type { ChunkTask } from "../pool/chunk-task.js";
+import { createEncodingPlan } from "../zarr/plan/create-encoding-plan.js";
+
+/** A range of a dimension, as an operator writes it. */
+export type DimensionRange = IndexRange | ValueRange;
+
+/** A range of indices: `time=0:100`. The end is not part of it; negative numbers count from the end. */
+interface IndexRange {
+  readonly by: "index";
+  readonly dim: string;
+  /** Undefined for the beginning. */
+  readonly begin: number | undefined;
+  /** Undefined for the end of the dimension. */
+  readonly end: number | undefined;
+}
+
+/** A range of coordinate values, both ends included: `time=2013-01:2013-02`, `lat=30:50`. */
+interface ValueRange {
+  readonly by: "value";
+  readonly dim: string;
+  /** A number or a date as text. Undefined if there is no bound. */
+  readonly low: string | undefined;
+  readonly high: string | undefined;
+}
+
+/** Indices from `begin` up to but not including `end`. */
+interface Run {
+  readonly begin: number;
+  readonly end: number;
+}
+
+/** Coordinate values of one dimension, in its order. */
+type AxisValues =
+  /** Missing ones are NaN. */
+  | { readonly kind: "numbers"; readonly values: readonly number[] }
+  /** ISO dates of the coordinate's own calendar, with years of four digits and with seconds. Other texts are in no range. */
+  | { readonly kind: "dates"; readonly values: readonly string[] };
+
+const INDEX = /^([^=]+)=(-?\d{1,15})?(:(-?\d{1,15})?)?$/;
+const DATE = String.raw`\d{4}(?:-\d\d(?:-\d\d(?:[T ]\d\d(?::\d\d(?::\d\d(?:\.\d{1,9})?)?)?Z?)?)?)?`;
+const NUMBER = String.raw`[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?`;
+const VALUES = new RegExp(`^([^=]+)=(${DATE}|${NUMBER})?(:(${DATE}|${NUMBER})?)?$`, "i");
+const ISO_DATE = new RegExp(`^(?:${DATE})$`);
+
+/** Parses `DIM=BEGIN:END` or `DIM=INDEX`; undefined if the text is neither. */
+export function parseIndexRange(text: string): IndexRange | undefined {
+  const match = INDEX.exec(text);
+  const [, dim, first, rest, last] = match ?? [];
+  if (dim === undefined || (first === undefined && rest === undefined)) return undefined;
+  const begin = first === undefined ? undefined : Number(first);
+  if (rest !== undefined)
+    return { by: "index", dim, begin, end: last === undefined ? undefined : Number(last) };
+  // The last index is followed by the end, not by index 0.
+  return { by: "index", dim, begin, end: begin === -1 ? undefined : Number(begin) + 1 };
+}
+
+/** Parses `DIM=LOW:HIGH` or `DIM=VALUE` of numbers or ISO dates, which may be years or months; undefined if the text is neither. */
+export function parseValueRange(text: string): ValueRange | undefined {
+  const match = VALUES.exec(text);
+  const [, dim, first, rest, last] = match ?? [];
+  if (dim === undefined || (first === undefined && rest === undefined)) return undefined;
+  const low = first && normalise(first);
+  return { by: "value", dim, low, high: rest === undefined ? low : last && normalise(last) };
+}
+
+function normalise(text: string): string {
+  return ISO_DATE.test(text) ? text.replace(" ", "T").replace(/Z$/i, "") : text;
+}
+
+/** Returns the indices of a range in a dimension of this length. */
+export function runOfIndices({ begin = 0, end }: IndexRange, length: number): Run {
+  const from = (index: number): number => Math.min(Math.max(index < 0 ? length + index : index, 0), length);
+  const first = from(begin);
+  return { begin: first, end: Math.max(first, end === undefined ? length : from(end)) };
+}
+
+/** Returns the runs in a coarser dimension whose indices each stand for `factor` indices of the finer one. */
+export function coarserRuns(runs: readonly Run[], factor: number): readonly Run[] {
+  return runs.map(({ begin, end }) => ({ begin: Math.floor(begin / factor), end: Math.ceil(end / factor) }));
+}
+
+/**
+ * Returns the runs of indices whose values are in a range, in any order of the values. Both bounds are included; a date without a day
+ * or time stands for all of its month or day, as in xarray.
+ * @returns A text with the problem if the range is of dates and the values are numbers, or the reverse.
+ */
+export function runsOfValues(range: ValueRange, axis: AxisValues): readonly Run[] | string {
+  if (axis.kind === "dates") {
+    const { low = "", high = "9" } = range;
+    const wrong = [range.low, range.high].find((text) => text !== undefined && !ISO_DATE.test(text));
+    if (wrong !== undefined) return `expected dates such as 2013-01-31, received ${wrong}`;
+    const [least, greatest] = low <= high.padEnd(low.length, "9") ? [low, high] : [high, low];
+    return runsOf(
+      axis.values,
+      (text) => /^\d{4}-/.test(text) && text >= least && text.slice(0, greatest.length) <= greatest,
+    );
+  }
+  const low = Number(range.low ?? Number.NEGATIVE_INFINITY);
+  const high = Number(range.high ?? Number.POSITIVE_INFINITY);
+  if (Number.isNaN(low) || Number.isNaN(high))
+    return `expected numbers, received ${Number.isNaN(low) ? range.low : range.high}`;
+  return runsOf(axis.values, (value) => value >= Math.min(low, high) && value <= Math.max(low, high));
+}
+
+function runsOf<T>(values: readonly T[], isIn: (value: T) => boolean): readonly Run[] {
+  const runs: Run[] = [];
+  let begin = -1;
+  for (let index = 0; index <= values.length; index++) {
+    const isInside = index < values.length && isIn(values[index] as T);
+    if (isInside && begin < 0) begin = index;
+    if (isInside || begin < 0) continue;
+    runs.push({ begin, end: index });
+    begin = -1;
+  }
+  return runs;
+}
+
+/** Returns the chunks of an axis that hold any of these indices, ascending. */
+export function chunksOfRuns(runs: readonly Run[], chunkLength: number): number[] {
+  const chunks = new Set<number>();
+  for (const { begin, end } of runs) {
+    if (begin === end) continue;
+    const last = Math.floor((end - 1) / chunkLength);
+    for (let chunk = Math.floor(begin / chunkLength); chunk <= last; chunk++) chunks.add(chunk);
+  }
+  return [...chunks].sort((a, b) => a - b);
+}
 
 /** Chunks of one variable that are warmed. */
 export interface WarmTarget {
@@ -33,7 +156,7 @@ export interface WarmTarget {
 }
 
 /** Selection of variables, and of parts of their dimensions. */
-export interface WarmSelection {
+interface WarmSelection {
   /** Paths of variables, and of groups of which all variables are meant. Empty: every variable. */
   readonly variables: readonly string[];
   /** At most one for each dimension counts: the last. */
@@ -41,7 +164,7 @@ export interface WarmSelection {
 }
 
 /** Reads the values of a coordinate. */
-export type ReadAxis = (coordinate: ServedArray) => Promise<AxisValues>;
+type ReadAxis = (coordinate: ServedArray) => Promise<AxisValues>;
 
 /** Finds the selected indices of a dimension in a group; undefined if all are. */
 type FindRuns = (dim: string, groupPath: string, length: number) => Promise<readonly Run[] | undefined>;
@@ -190,4 +313,61 @@ function createFinder(
 
 function groupPathOf({ path, name }: Variable): string {
   return `/${path.slice(0, Math.max(0, path.length - name.length - 1))}`;
+}
+
+/** Makes a chunk in the pool. */
+type MakeChunk = (task: ChunkTask, signal?: AbortSignal) => Promise<ChunkOutcome>;
+
+/** Bound of a coordinate, uncompressed. */
+const MAX_BYTES = 256 * 2 ** 20;
+
+/**
+ * Reads all values of a coordinate of one dimension: dates if it counts time (CF section 4.4) or is a `datetime64`, else unpacked numbers.
+ * @throws ZpublishError `unsupported` if its values are neither; what reading it throws
+ */
+export async function readAxis({ stored, variable }: ServedArray, makeChunk: MakeChunk): Promise<AxisValues> {
+  const { dataType, attrs } = variable;
+  const unsupported = () =>
+    new ZpublishError(
+      "unsupported",
+      `'${variable.path}': expected numbers or times, received ${dataType.numpyStr}`,
+    );
+  if (!"iufM".includes(dataType.kind)) throw unsupported();
+  const { kind, timeUnit = "generic" } = dataType;
+  const items = await readItems(stored, makeChunk);
+  const raw = readNumbers(items, kind === "M" ? { ...dataType, kind: "i" } : dataType);
+  if (raw === undefined) throw unsupported();
+  if (kind === "M")
+    return {
+      kind: "dates",
+      values: raw.map((value) => withSeconds(formatDatetime(BigInt(value), timeUnit))),
+    };
+  const formatTime = cfTimeFormatter(attrs);
+  if (formatTime !== undefined) return { kind: "dates", values: raw.map(formatTime) };
+  const { missing, scale, offset } = packingOf(attrs);
+  const values = raw.map(Number);
+  return {
+    kind: "numbers",
+    values: values.map((value) => (missing.includes(value) ? Number.NaN : value * scale + offset)),
+  };
+}
+
+/** Writes a date as precise as its unit to the second: `2000-01` → `2000-01-01T00:00:00`. */
+function withSeconds(text: string): string {
+  return /^\d{4}(-|$)/.test(text) ? text + "0000-01-01T00:00:00".slice(text.length) : text;
+}
+
+async function readItems(stored: ServedArray["stored"], makeChunk: MakeChunk): Promise<Uint8Array> {
+  const [length = 0] = stored.shape;
+  if (length === 0) return new Uint8Array(0);
+  const { plan } = createEncodingPlan(
+    stored,
+    { chunkShape: [length], compressor: null, filters: null },
+    { maxChunkBytes: MAX_BYTES },
+  );
+  // Filled if nothing is stored.
+  const outcome = await makeChunk({ plan: { ...plan, absentIsAbsent: false }, chunkCoords: [0] });
+  if (outcome.status === "encoded") return outcome.bytes;
+  const reason = outcome.status === "failed" ? outcome.error.message : "its chunks are absent";
+  throw new ZpublishError("source-unreadable", `'${plan.path}' cannot be read: ${reason}`);
 }

@@ -6,7 +6,7 @@ import {
   parseValueRange,
   runOfIndices,
   runsOfValues,
-} from "../../src/warm/dimension-range.js";
+} from "../../src/warm/warm-targets.js";
 
 const indices = (text: string, length: number) => {
   const range = parseIndexRange(text);
