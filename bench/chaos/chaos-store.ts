@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import Blosc from "numcodecs/blosc";
 import Zstd from "numcodecs/zstd";
-import { crc32c } from "../../src/codec/crc32c.js";
+import { crc32c } from "../../src/codec/checksums.js";
 import { CHAOS_ARRAYS, CHAOS_DATASETS, type ChaosArray, fileCount } from "./chaos-arrays.js";
 import { rowValues } from "./row-values.js";
 

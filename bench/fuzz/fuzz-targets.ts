@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CODECS } from "../../src/codec/codecs.js";
-import { hasJpeg } from "../../src/codec/jpeg-module.js";
+import { hasJpeg } from "../../src/codec/file-formats/jpeg.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecSpec, CodecStep } from "../../src/zarr/codec-step.js";
 import { codecRule, completeCodec } from "../../src/zarr/plan/codec-rules.js";

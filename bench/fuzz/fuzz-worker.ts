@@ -5,7 +5,7 @@
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { isNumcodecsWornOut } from "../../src/codec/numcodecs-module.js";
+import { isNumcodecsWornOut } from "../../src/codec/zstd.js";
 import { fuzzBatch } from "./fuzz-batch.js";
 import { createFuzzTargets } from "./fuzz-targets.js";
 import type { FuzzLine, FuzzOrder } from "./run-fuzz.js";

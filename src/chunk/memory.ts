@@ -1,4 +1,4 @@
-import { CHUNK_HEADROOM_BYTES } from "../codec/made-chunk.js";
+import { CHUNK_HEADROOM_BYTES } from "../codec/make-chunk.js";
 
 /** Memory that reads use one after the other, so that the system need not clear new pages for each. */
 export interface ReadMemory {

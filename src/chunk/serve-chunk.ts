@@ -1,7 +1,7 @@
 import { setMaxListeners } from "node:events";
 import { type CacheKey, cacheKeyOf } from "../cache/cache-key.js";
 import type { ChunkCache } from "../cache/chunk-cache.js";
-import type { ChunkOutcome } from "../codec/made-chunk.js";
+import type { ChunkOutcome } from "../codec/make-chunk.js";
 import { createLimiter } from "../collections/limiter.js";
 import { createSingleFlight } from "../collections/single-flight.js";
 import { errorFromData, ZpublishError } from "../errors.js";

@@ -1,5 +1,5 @@
-import { pieceName, readNamed, storedChunkName } from "../codec/chunk-input.js";
-import type { ChunkOutcome } from "../codec/made-chunk.js";
+import type { ChunkOutcome } from "../codec/make-chunk.js";
+import { pieceName, readNamed, storedChunkName } from "../codec/run-steps.js";
 import { type ByteBoundedMap, createByteBoundedMap } from "../collections/byte-bounded-map.js";
 import { createLimiter, type Limiter } from "../collections/limiter.js";
 import { errorToData } from "../errors.js";

@@ -1,18 +1,139 @@
+import { ZpublishError } from "../errors.js";
 import { elementCount } from "../model/data-tree.js";
-import { type ChunkReader, type PartChunkReader, PIECED, type StoredChunk } from "../zarr/chunk-reader.js";
+import {
+  type ChunkPiece,
+  type ChunkReader,
+  type PartChunkReader,
+  PIECED,
+  type PieceLayout,
+  type StoredChunk,
+  versionOfPieces,
+} from "../zarr/chunk-reader.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
-import { assemblePieces } from "./assemble-pieces.js";
+import { convertPiece } from "./convert-items.js";
+import { type ChunkBox, fillBuffer, gather, gatherFill } from "./copy-strided.js";
 import {
   assertDecodedLength,
   type ChunkInput,
+  type DecodedChunk,
+  decodeSteps,
+  pieceName,
   readNamed,
   stepsOfVariant,
   storedChunkName,
   timed,
-} from "./chunk-input.js";
-import type { DecodedChunk } from "./decoded-cache.js";
-import { decodeSteps } from "./run-steps.js";
+} from "./run-steps.js";
+
+/**
+ * Puts a chunk of a joined array together; undefined if nothing is stored behind any piece, and absent chunks of all parts mean the same
+ * as those of the array.
+ * @returns Raw items in the stored order of the joined array.
+ * @throws ZpublishError, naming the part and its chunk: `source-unreadable`, `corrupt-chunk`, `codec-failed`.
+ */
+async function assemblePieces(
+  input: ChunkInput,
+  coords: readonly number[],
+  pieces: readonly ChunkPiece[],
+): Promise<StoredChunk | undefined> {
+  const { plan, memory, timings } = input;
+  const { chunkShape, axisOrder } = plan.stored;
+  const bytes = memory.allocate(elementCount(chunkShape) * plan.itemSize);
+  const origin = coords.map((index, axis) => index * chunkShape[axis]!);
+  const target: ChunkBox = { bytes, origin, chunkShape, axisOrder };
+  const versions: (string | undefined)[] = [];
+  let isEmpty = true;
+  for (const piece of pieces) {
+    const mark = memory.mark();
+    const found = await decodePiece(input, piece, isWithin(piece, target));
+    versions.push(found === undefined ? await readPieceVersion(input, piece) : found.version);
+    if (found !== undefined || piece.layout.hasOwnFill) {
+      const began = performance.now();
+      if (isEmpty) fillBuffer(bytes, plan.fillItem);
+      isEmpty = false;
+      copyPiece(piece, found, target, input);
+      timings.decode += performance.now() - began;
+    }
+    memory.rewind(mark);
+  }
+  const version = versionOfPieces(pieces, versions);
+  return isEmpty || version === undefined ? undefined : { bytes, version, variant: PIECED };
+}
+
+/** @param found The items of the piece; undefined if it is absent. */
+function copyPiece(
+  { layout, origin, begin, end }: ChunkPiece,
+  found: DecodedChunk | undefined,
+  target: ChunkBox,
+  { plan: { itemSize }, memory }: ChunkInput,
+): void {
+  const { chunkShape, axisOrder } = layout;
+  if (found !== undefined) {
+    gather({ bytes: found.bytes, origin, chunkShape, axisOrder }, target, end, itemSize, begin);
+    return;
+  }
+  const item = layout.fillItem ?? new Uint8Array(layout.itemSize);
+  const converted = layout.conversion === undefined ? item : convertPiece(item, layout.conversion, memory);
+  gatherFill({ origin, chunkShape, axisOrder }, target, end, converted, begin);
+}
+
+/** Tells whether no other chunk of the joined array has items of a piece. */
+function isWithin({ layout, origin, begin, end }: ChunkPiece, target: ChunkBox): boolean {
+  return origin.every((first, axis) => {
+    const last = Math.min(first + layout.chunkShape[axis]!, end[axis]!);
+    const targetFirst = target.origin[axis]!;
+    return Math.max(first, begin[axis]!) >= targetFirst && last <= targetFirst + target.chunkShape[axis]!;
+  });
+}
+
+/**
+ * Reads, decodes and converts a piece; undefined if it is absent. It is kept if another chunk has items of it.
+ * @param isOwn Whether no other chunk has.
+ */
+async function decodePiece(
+  input: ChunkInput,
+  piece: ChunkPiece,
+  isOwn: boolean,
+): Promise<DecodedChunk | undefined> {
+  const { memory, timings, decoded } = input;
+  const { layout, reader, coords, part } = piece;
+  const hasSteps = layout.decode.length + layout.variants.length > 0 || layout.conversion !== undefined;
+  const isKept = decoded !== undefined && hasSteps && !isOwn;
+  const key = isKept ? `${decoded.sourceKey}\n${part}\n${coords.join(".")}` : "";
+  const kept = isKept ? decoded.cache.get(key) : undefined;
+  if (kept !== undefined && (await readPieceVersion(input, piece)) === kept.version) return kept;
+
+  const maxByteLength = layout.maxStoredByteLength ?? input.plan.maxFilledByteLength;
+  const name = pieceName(piece);
+  const expected = decodedByteLength(layout, input.plan, name);
+  const read = () => reader.read(coords, { allocate: memory.allocate, maxByteLength });
+  const stored = await timed(timings, "read", () => readNamed(name, read()));
+  if (stored === undefined) return undefined;
+  const began = performance.now();
+  const steps = stepsOfVariant(layout.decode, layout.variants, stored.variant, name);
+  const items = await decodeSteps(stored.bytes, steps, name, memory);
+  assertDecodedLength(items.length, expected, name);
+  const { conversion } = layout;
+  const bytes = conversion === undefined ? items : convertPiece(items, conversion, memory);
+  timings.decode += performance.now() - began;
+  if (!isKept) return { bytes, version: stored.version };
+  const chunk = { bytes: memory.keep(bytes), version: stored.version };
+  decoded.cache.set(key, chunk);
+  return chunk;
+}
+
+/** Parts may have larger chunks than the joined array. @throws ZpublishError `codec-failed` if a chunk of a part is too large */
+function decodedByteLength({ chunkShape, itemSize }: PieceLayout, plan: EncodingPlan, name: string): number {
+  const byteLength = elementCount(chunkShape) * itemSize;
+  const most = Math.max(plan.maxFilledByteLength, elementCount(plan.stored.chunkShape) * plan.itemSize);
+  if (byteLength <= most) return byteLength;
+  throw new ZpublishError("codec-failed", `${name}: expected at most ${most} bytes, received ${byteLength}`);
+}
+
+function readPieceVersion({ timings }: ChunkInput, piece: ChunkPiece): Promise<string | undefined> {
+  const read = () => piece.reader.version(piece.coords);
+  return timed(timings, "read", () => readNamed(pieceName(piece), read()));
+}
 
 /**
  * Reads and decodes one stored chunk; undefined if there is none. Decoded items are kept in `decoded`, unless nothing had to be

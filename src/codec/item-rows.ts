@@ -3,7 +3,7 @@ import { ZpublishError } from "../errors.js";
 import type { DataType } from "../model/data-type.js";
 import { readHalf, writeHalf } from "../model/fill-value.js";
 import type { NumericType } from "../zarr/plan/codec-rules.js";
-import { HIGH_WORD, isWide, LOW_WORD, nativeBytes, swapToOrder, viewOf, wordsOf } from "./numeric-view.js";
+import { HIGH_WORD, isWide, LOW_WORD, nativeBytes, swapToOrder, viewOf, wordsOf } from "./item-reader.js";
 
 /** Items as doubles: of all types but 64-bit integers they are exact. */
 export interface RowReader {

@@ -1,25 +1,54 @@
 import { crc32 } from "node:zlib";
-import { ZpublishError } from "../errors.js";
+import { type ErrorData, ZpublishError } from "../errors.js";
 import { elementCount } from "../model/data-tree.js";
 import type { ChunkReader } from "../zarr/chunk-reader.js";
 import { combineVersions, storedChunksOf } from "../zarr/plan/create-encoding-plan.js";
 import type { ChunkLayout, EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import { computeItems } from "./compute/picture.js";
+import { type ChunkBox, fillBuffer, gather, gatherFill, isZero } from "./copy-strided.js";
+import { decodeStored, readStored, readVersion } from "./decode-stored.js";
+import { currentKernel } from "./kernel/kernel.js";
 import {
   assertDecodedLength,
   type ChunkInput,
   chunkName,
   type DecodedChunks,
+  decodeSteps,
+  encodeSteps,
   stepsOfVariant,
   storedChunkName,
   timed,
-} from "./chunk-input.js";
-import { computeItems } from "./compute-items.js";
-import { decodeStored, readStored, readVersion } from "./decode-stored.js";
-import { fillBuffer, isZero } from "./fill-buffer.js";
-import { type ChunkBox, gather, gatherFill } from "./gather.js";
-import { currentKernel } from "./kernel/kernel.js";
-import { CHUNK_HEADROOM_BYTES, type MadeChunk } from "./made-chunk.js";
-import { decodeSteps, encodeSteps } from "./run-steps.js";
+} from "./run-steps.js";
+
+/** Free bytes before a made chunk, in which a cache can put its header without copying the chunk. */
+export const CHUNK_HEADROOM_BYTES = 64;
+
+/** A served chunk, or the fact that nothing is stored behind it. */
+type MadeChunk =
+  | {
+      readonly status: "encoded";
+      /**
+       * The chunk in a buffer of its own, which the caller owns. The buffer may be longer, and its first
+       * {@link CHUNK_HEADROOM_BYTES} are free.
+       */
+      readonly bytes: Uint8Array<ArrayBuffer>;
+      /** CRC-32 of `bytes`; undefined unless it was asked for. */
+      readonly checksum: number | undefined;
+      /** Combined version of the stored chunks that were read. */
+      readonly version: string;
+      readonly timings: ChunkTimings;
+    }
+  | { readonly status: "absent" };
+
+/** The result of making a chunk. Errors are data, because they lose class and fields between threads. */
+export type ChunkOutcome = MadeChunk | { readonly status: "failed"; readonly error: ErrorData };
+
+/** Milliseconds per stage. */
+interface ChunkTimings {
+  readonly read: number;
+  readonly decode: number;
+  readonly encode: number;
+}
 
 /** The input of one served chunk, and how it is to come out. */
 interface ChunkJob extends ChunkInput {
@@ -28,7 +57,7 @@ interface ChunkJob extends ChunkInput {
 }
 
 /** Options of {@link makeChunk}. */
-export interface MakeChunkOptions {
+interface MakeChunkOptions {
   /** Decoded stored chunks to use and to add to; default none. */
   readonly decoded?: DecodedChunks | undefined;
   /** Memory for the chunk, used if it is large enough. */

@@ -1,4 +1,4 @@
-import { fillBuffer } from "../codec/fill-buffer.js";
+import { fillBuffer } from "../codec/copy-strided.js";
 import { decodeSteps } from "../codec/run-steps.js";
 import { ZpublishError } from "../errors.js";
 import { workThrough } from "../event-loop/work-through.js";

@@ -1,7 +1,7 @@
 import { axisRole, isLatitude, type Plane, planeOf } from "../cf/axis-roles.js";
 import { flagValuesOf, isCategorical, packingOf } from "../cf/packing.js";
+import { PNG_ZLIB_LEVEL } from "../codec/compute/picture.js";
 import { encoderRevision } from "../codec/encoder-revision.js";
-import { PNG_ZLIB_LEVEL } from "../codec/png.js";
 import { COLOUR_REVISION, type ColourScaleName } from "../colour/colour-scales.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";

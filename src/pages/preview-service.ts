@@ -1,7 +1,7 @@
 import { cfTimeFormatter } from "../cf/cf-time.js";
 import { packingOf } from "../cf/packing.js";
-import { fillBuffer } from "../codec/fill-buffer.js";
-import type { ChunkOutcome } from "../codec/made-chunk.js";
+import { fillBuffer } from "../codec/copy-strided.js";
+import type { ChunkOutcome } from "../codec/make-chunk.js";
 import type { ServedArray } from "../dataset/dataset.js";
 import { errorFromData, ZpublishError } from "../errors.js";
 import { elementCount } from "../model/data-tree.js";

@@ -1,5 +1,5 @@
 import { totalmem } from "node:os";
-import type { ChunkOutcome } from "../codec/made-chunk.js";
+import type { ChunkOutcome } from "../codec/make-chunk.js";
 import { elementCount } from "../model/data-tree.js";
 import type { ChunkPiece, LocalPlace, PieceLayout, ThreadSource } from "../zarr/chunk-reader.js";
 import type { CodecStep } from "../zarr/codec-step.js";

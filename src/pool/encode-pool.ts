@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import type { ChunkOutcome } from "../codec/made-chunk.js";
+import type { ChunkOutcome } from "../codec/make-chunk.js";
 import { createLimiter } from "../collections/limiter.js";
 import { createRecentMap } from "../collections/recent-map.js";
 import { errorToData, ZpublishError } from "../errors.js";

@@ -1,7 +1,5 @@
-import type { DecodedChunks } from "../codec/chunk-input.js";
-import { createDecodedCache, type DecodedCache } from "../codec/decoded-cache.js";
-import type { ChunkOutcome } from "../codec/made-chunk.js";
-import { makeChunk } from "../codec/make-chunk.js";
+import { type ChunkOutcome, makeChunk } from "../codec/make-chunk.js";
+import { createDecodedCache, type DecodedCache, type DecodedChunks } from "../codec/run-steps.js";
 import { loadZstd } from "../codec/zstd.js";
 import { createRecentMap } from "../collections/recent-map.js";
 import { errorToData, ZpublishError } from "../errors.js";

@@ -3,7 +3,7 @@ import { openChunkCache } from "../cache/lmdb/open-chunk-cache.js";
 import type { ChunkService, ChunkWarmer } from "../chunk/chunk-service.js";
 import { type ChunkServiceParts, createChunkService } from "../chunk/serve-chunk.js";
 import { createWorkerFeed, type MakeChunk } from "../chunk/worker-feed.js";
-import { compileKernel } from "../codec/kernel/wasm-instance.js";
+import { compileKernel } from "../codec/kernel/wasm-memory.js";
 import type { LimitsConfig } from "../config/config.js";
 import { createHttpServer, type HttpServer, type RequestLimits } from "../http/server.js";
 import type { Log } from "../observe/log.js";

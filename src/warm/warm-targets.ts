@@ -1,6 +1,6 @@
 import { cfTimeFormatter } from "../cf/cf-time.js";
 import { packingOf } from "../cf/packing.js";
-import type { ChunkOutcome } from "../codec/made-chunk.js";
+import type { ChunkOutcome } from "../codec/make-chunk.js";
 import {
   type DatasetPath,
   type DatasetSnapshot,

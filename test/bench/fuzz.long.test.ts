@@ -7,7 +7,7 @@ import { type FuzzOptions, runFuzz } from "../../bench/fuzz/run-fuzz.js";
 import { fuzzText, replay, writeFailure } from "../../bench/fuzz-codecs.js";
 import { createRandom } from "../../bench/random.js";
 import { CODECS } from "../../src/codec/codecs.js";
-import { hasJpeg } from "../../src/codec/jpeg-module.js";
+import { hasJpeg } from "../../src/codec/file-formats/jpeg.js";
 import { MUTATION_KINDS, mutations } from "../codec/mutate-chunk.js";
 
 const root = t.testdir({});

@@ -4,7 +4,7 @@ import { setImmediate as nextIteration } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import t, { type Test } from "tap";
 import { createChunkService } from "../../src/chunk/serve-chunk.js";
-import { CHUNK_HEADROOM_BYTES, type ChunkOutcome } from "../../src/codec/made-chunk.js";
+import { CHUNK_HEADROOM_BYTES, type ChunkOutcome } from "../../src/codec/make-chunk.js";
 import type { DatasetConfig } from "../../src/config/config.js";
 import type { DatasetSnapshot, ServedArray } from "../../src/dataset/dataset.js";
 import { createSnapshot } from "../../src/dataset/snapshot.js";

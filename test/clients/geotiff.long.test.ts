@@ -1,7 +1,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { hasJpeg } from "../../src/codec/jpeg-module.js";
+import { hasJpeg } from "../../src/codec/file-formats/jpeg.js";
 import { clientMissing } from "../require-client.js";
 import { errorsOf, makeTemporaryDirectory, runPython, startServer } from "./harness.js";
 

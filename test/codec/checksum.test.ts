@@ -1,6 +1,5 @@
 import t from "tap";
-import { adler32Of } from "../../src/codec/adler32.js";
-import { crc32c } from "../../src/codec/crc32c.js";
+import { adler32Of, crc32c } from "../../src/codec/checksums.js";
 
 /** As RFC 1950 has it. */
 function plainAdler32(bytes: Uint8Array): number {

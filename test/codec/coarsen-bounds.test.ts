@@ -1,6 +1,6 @@
 import t from "tap";
 import { packingOf } from "../../src/cf/packing.js";
-import { coarsen } from "../../src/codec/coarsen.js";
+import { coarsen } from "../../src/codec/compute/coarsen.js";
 import { parseDataType } from "../../src/model/data-type.js";
 import type { CoarsenStep, EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
 

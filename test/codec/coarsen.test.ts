@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import t from "tap";
 import { type Packing, packingOf } from "../../src/cf/packing.js";
-import { coarsen } from "../../src/codec/coarsen.js";
+import { coarsen } from "../../src/codec/compute/coarsen.js";
 import { toNumber } from "../../src/json/json-value.js";
 import { type DataType, parseDataType } from "../../src/model/data-type.js";
 import { encodeFillItem, fillItemToJson } from "../../src/model/fill-value.js";

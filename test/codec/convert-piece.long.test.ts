@@ -1,6 +1,6 @@
 import t from "tap";
-import { convertPiece } from "../../src/codec/convert-piece.js";
-import { OWN_MEMORY } from "../../src/codec/kernel/kernel-memory.js";
+import { convertPiece } from "../../src/codec/convert-items.js";
+import { OWN_MEMORY } from "../../src/codec/kernel/wasm-memory.js";
 import { askPython } from "../ask-python.js";
 import { clientMissing } from "../require-client.js";
 

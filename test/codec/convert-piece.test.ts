@@ -1,6 +1,6 @@
 import t from "tap";
-import { convertPiece } from "../../src/codec/convert-piece.js";
-import { OWN_MEMORY } from "../../src/codec/kernel/kernel-memory.js";
+import { convertPiece } from "../../src/codec/convert-items.js";
+import { OWN_MEMORY } from "../../src/codec/kernel/wasm-memory.js";
 import type { UnpackConversion } from "../../src/zarr/codec-step.js";
 
 function unpack(bytes: Uint8Array, fields: Partial<UnpackConversion>): number[] {

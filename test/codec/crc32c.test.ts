@@ -1,5 +1,5 @@
 import t from "tap";
-import { crc32c } from "../../src/codec/crc32c.js";
+import { crc32c } from "../../src/codec/checksums.js";
 
 t.test("gives the checksums of RFC 3720", async (t) => {
   const ascending = Uint8Array.from({ length: 32 }, (_, i) => i);

@@ -3,8 +3,11 @@ import { createHash } from "node:crypto";
 import nodeZlib from "node:zlib";
 import t from "tap";
 import { createChunkLocator } from "../../src/chunk/chunk-version.js";
-import { createEncoderRevision, encoderRevision } from "../../src/codec/encoder-revision.js";
-import { createEncoderSample } from "../../src/codec/encoder-sample.js";
+import {
+  createEncoderRevision,
+  createEncoderSample,
+  encoderRevision,
+} from "../../src/codec/encoder-revision.js";
 import { createSnapshot } from "../../src/dataset/snapshot.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/plan/create-encoding-plan.js";

@@ -3,7 +3,7 @@
  * run with a low limit (`ulimit -n`).
  */
 import { closeSync, openSync } from "node:fs";
-import { isNumcodecsWornOut, loadNumcodecsZstd } from "../../src/codec/numcodecs-module.js";
+import { isNumcodecsWornOut, loadNumcodecsZstd } from "../../src/codec/zstd.js";
 
 const tryToLoad = () => loadNumcodecsZstd().then(() => "loaded", String);
 

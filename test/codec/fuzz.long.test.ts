@@ -2,7 +2,7 @@ import t from "tap";
 import { encodeChunk } from "../../bench/codecs/numcodecs-js.js";
 import { createRandom } from "../../bench/random.js";
 import { CODECS } from "../../src/codec/codecs.js";
-import { hasJpeg } from "../../src/codec/jpeg-module.js";
+import { hasJpeg } from "../../src/codec/file-formats/jpeg.js";
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
 import { ZpublishError } from "../../src/errors.js";
 import type { CodecSpec, CodecStep } from "../../src/zarr/codec-step.js";

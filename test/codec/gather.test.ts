@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import t from "tap";
-import { fillBuffer } from "../../src/codec/fill-buffer.js";
-import { type ChunkBox, gather, gatherFill } from "../../src/codec/gather.js";
+import { type ChunkBox, fillBuffer, gather, gatherFill } from "../../src/codec/copy-strided.js";
 import { effort } from "../effort.js";
 
 /** Where an item lies in a chunk, the slow way. */

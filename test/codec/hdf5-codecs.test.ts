@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import t from "tap";
 import { encodeChunk } from "../../bench/codecs/numcodecs-js.js";
-import { dropH5wasm, hasH5wasm, loadH5wasm } from "../../src/codec/h5wasm-module.js";
+import { dropH5wasm, hasH5wasm, loadH5wasm } from "../../src/codec/file-formats/h5wasm-filters.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { sampleOf } from "./sample-bytes.js";

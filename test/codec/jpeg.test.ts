@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import t from "tap";
-import { jpeg } from "../../src/codec/jpeg.js";
-import { hasJpeg } from "../../src/codec/jpeg-module.js";
+import { hasJpeg, jpeg } from "../../src/codec/file-formats/jpeg.js";
 import type { ZpublishError } from "../../src/errors.js";
 import { effort } from "../effort.js";
 import { JPEG_TILES, type JpegTile } from "./jpeg-tiles.js";

@@ -4,7 +4,7 @@ import {
   FREE_BEGIN,
   type KernelExports,
   TABLE_BEGIN,
-} from "../../src/codec/kernel/wasm-instance.js";
+} from "../../src/codec/kernel/wasm-memory.js";
 import { reportFailures } from "./report-failures.js";
 import { SAMPLE_KINDS, sampleOf } from "./sample-bytes.js";
 

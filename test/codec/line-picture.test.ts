@@ -1,6 +1,6 @@
 import t from "tap";
 import { packingOf } from "../../src/cf/packing.js";
-import { drawLine } from "../../src/codec/line-picture.js";
+import { drawLine } from "../../src/codec/compute/picture.js";
 import { parseDataType } from "../../src/model/data-type.js";
 import { createComputePlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { LineStep } from "../../src/zarr/plan/encoding-plan.js";

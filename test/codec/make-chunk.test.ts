@@ -1,10 +1,8 @@
 import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import t from "tap";
-import { createDecodedCache } from "../../src/codec/decoded-cache.js";
-import { CHUNK_HEADROOM_BYTES } from "../../src/codec/made-chunk.js";
-import { makeChunk } from "../../src/codec/make-chunk.js";
-import { decodeSteps } from "../../src/codec/run-steps.js";
+import { CHUNK_HEADROOM_BYTES, makeChunk } from "../../src/codec/make-chunk.js";
+import { createDecodedCache, decodeSteps } from "../../src/codec/run-steps.js";
 import { ZpublishError } from "../../src/errors.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import {

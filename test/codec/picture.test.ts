@@ -1,6 +1,6 @@
 import t from "tap";
 import { packingOf } from "../../src/cf/packing.js";
-import { drawPicture } from "../../src/codec/picture.js";
+import { drawPicture } from "../../src/codec/compute/picture.js";
 import { categoryColours, colourTable } from "../../src/colour/colour-scales.js";
 import { parseDataType } from "../../src/model/data-type.js";
 import { createComputePlan } from "../../src/zarr/plan/create-encoding-plan.js";

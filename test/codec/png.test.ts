@@ -1,5 +1,5 @@
 import t from "tap";
-import { encodePng } from "../../src/codec/png.js";
+import { encodePng } from "../../src/codec/compute/picture.js";
 import { decodePng, rowsOf } from "./decode-png.js";
 
 const PALETTE = Uint8Array.of(200, 200, 200, 255, 0, 0, 0, 128, 255);

@@ -1,4 +1,4 @@
-import { gather } from "../../src/codec/gather.js";
+import { gather } from "../../src/codec/copy-strided.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";

@@ -1,4 +1,4 @@
-import { gather } from "../../src/codec/gather.js";
+import { gather } from "../../src/codec/copy-strided.js";
 import { encodeSteps } from "../../src/codec/run-steps.js";
 import { elementCount, gridShapeOf } from "../../src/model/data-tree.js";
 import type { ChunkReader } from "../../src/zarr/chunk-reader.js";

@@ -1,10 +1,8 @@
 import fc from "fast-check";
 import t from "tap";
 import type { Codec } from "../../src/codec/codec.js";
-import { OWN_MEMORY } from "../../src/codec/kernel/kernel-memory.js";
-import { tiffLzw } from "../../src/codec/tiff-lzw.js";
-import { tiffPackbits } from "../../src/codec/tiff-packbits.js";
-import { tiffPredictor } from "../../src/codec/tiff-predictor.js";
+import { tiffLzw, tiffPackbits, tiffPredictor } from "../../src/codec/file-formats/tiff-codecs.js";
+import { OWN_MEMORY } from "../../src/codec/kernel/wasm-memory.js";
 import { ZpublishError } from "../../src/errors.js";
 import { effort } from "../effort.js";
 import { stepOf } from "./step.js";

@@ -1,7 +1,7 @@
 import { mkdir, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { crc32c } from "../../src/codec/crc32c.js";
+import { crc32c } from "../../src/codec/checksums.js";
 import { openChunkReader } from "../../src/open/chunk-reader.js";
 import type { ChunkSource, FileChunks, ShardChunks, ShardLevel } from "../../src/zarr/chunk-reader.js";
 import { makeDirectory, makeOld, writeFiles, zarray } from "./write-store.js";

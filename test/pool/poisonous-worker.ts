@@ -1,4 +1,4 @@
-import type { ChunkOutcome } from "../../src/codec/made-chunk.js";
+import type { ChunkOutcome } from "../../src/codec/make-chunk.js";
 import type { WorkerTask } from "../../src/pool/chunk-task.js";
 import makeChunk from "../../workers/make-chunk.js";
 

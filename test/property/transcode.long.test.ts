@@ -8,7 +8,7 @@ import { createNullCache } from "../../src/cache/chunk-cache.js";
 import { openMaintainedChunkCache } from "../../src/cache/lmdb/open-chunk-cache.js";
 import type { ChunkService } from "../../src/chunk/chunk-service.js";
 import { createChunkService } from "../../src/chunk/serve-chunk.js";
-import type { ChunkOutcome } from "../../src/codec/made-chunk.js";
+import type { ChunkOutcome } from "../../src/codec/make-chunk.js";
 import type { EncodingConfig } from "../../src/config/config.js";
 import type { DatasetSnapshot, ServedArray } from "../../src/dataset/dataset.js";
 import { createSnapshot } from "../../src/dataset/snapshot.js";

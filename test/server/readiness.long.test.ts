@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
 import t, { type Test } from "tap";
-import type { ChunkOutcome } from "../../src/codec/made-chunk.js";
+import type { ChunkOutcome } from "../../src/codec/make-chunk.js";
 import { ZpublishError } from "../../src/errors.js";
 import { createMemorySource } from "../../src/open/memory/memory-source.js";
 import { createEncodePool, type EncodePool, type EncodePoolOptions } from "../../src/pool/encode-pool.js";

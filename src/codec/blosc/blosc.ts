@@ -1,7 +1,7 @@
 import type { CodecStep } from "../../zarr/codec-step.js";
 import { bloscShuffleOf } from "../../zarr/plan/codec-rules.js";
 import { type Codec, checkEncodable } from "../codec.js";
-import type { InnerCodec } from "./blosc-blocks.js";
+import type { InnerCodec } from "./blosc-frame.js";
 import { decodeBlosc } from "./decode-blosc.js";
 import { type BloscOptions, encodeBlosc } from "./encode-blosc.js";
 

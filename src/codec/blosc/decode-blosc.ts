@@ -1,12 +1,11 @@
 import nodeZlib from "node:zlib";
 import type { CodecStep } from "../../zarr/codec-step.js";
 import { corrupt } from "../codec.js";
+import { inflate } from "../deflate.js";
 import { currentKernel, type Kernel } from "../kernel/kernel.js";
-import { type KernelMemory, OWN_MEMORY } from "../kernel/kernel-memory.js";
-import { decodeSnappyBlock } from "../plain/snappy-block.js";
-import { inflate } from "../zlib.js";
+import { type KernelMemory, OWN_MEMORY } from "../kernel/wasm-memory.js";
+import { decodeSnappyBlock } from "../plain/block-decoders.js";
 import { zstd } from "../zstd.js";
-import { isSplittable } from "./blosc-blocks.js";
 import {
   type BloscHeader,
   FLAG_BIT_SHUFFLE,
@@ -15,9 +14,10 @@ import {
   FLAG_SHUFFLE,
   HEADER_BYTES,
   type InnerFormat,
+  isSplittable,
   readHeader,
-} from "./blosc-header.js";
-import { streamStep } from "./inner-encoders.js";
+  streamStep,
+} from "./blosc-frame.js";
 
 /** A part of a block that is encoded by itself. */
 interface Stream {

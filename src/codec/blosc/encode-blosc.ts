@@ -1,16 +1,20 @@
 import { currentKernel, type Kernel } from "../kernel/kernel.js";
-import { type KernelMemory, OWN_MEMORY } from "../kernel/kernel-memory.js";
-import { blockSizeOf, type InnerCodec, isSplit } from "./blosc-blocks.js";
+import { type KernelMemory, OWN_MEMORY } from "../kernel/wasm-memory.js";
 import {
   type BloscHeader,
+  blockSizeOf,
+  type EncodeInto,
   FLAG_BIT_SHUFFLE,
   FLAG_COPIED,
   FLAG_NOT_SPLIT,
   FLAG_SHUFFLE,
   HEADER_BYTES,
+  type InnerCodec,
+  isSplit,
+  type StreamEncoder,
+  streamEncoder,
   writeHeader,
-} from "./blosc-header.js";
-import { type EncodeInto, type StreamEncoder, streamEncoder } from "./inner-encoders.js";
+} from "./blosc-frame.js";
 
 /** Chunks of fewer bytes are copied. */
 const MIN_ENCODED_BYTES = 128;

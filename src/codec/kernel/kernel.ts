@@ -1,12 +1,15 @@
-import { type KernelMemory, type MemoryLease, OWN_MEMORY } from "./kernel-memory.js";
 import {
   createWasmInstance,
+  createWasmMemory,
   FREE_BEGIN,
   type KernelExports,
+  type KernelMemory,
+  type MemoryLease,
+  OWN_MEMORY,
+  spaceFor,
   TABLE_BEGIN,
   type WasmInstance,
-} from "./wasm-instance.js";
-import { createWasmMemory, spaceFor } from "./wasm-memory.js";
+} from "./wasm-memory.js";
 
 /** An operation on places in the memory of an instance. */
 type Operation<T> = (exports: KernelExports, source: number, target: number, scratch: number) => T;

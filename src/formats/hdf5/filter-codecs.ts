@@ -1,4 +1,4 @@
-import { hasH5wasm } from "../../codec/h5wasm-module.js";
+import { hasH5wasm } from "../../codec/file-formats/h5wasm-filters.js";
 import type { CodecSpec } from "../../zarr/codec-step.js";
 import type { Hdf5Filter } from "./hdf5-model.js";
 

@@ -1,4 +1,4 @@
-import { hasJpeg, JPEG_PACKAGE } from "../../codec/jpeg-module.js";
+import { hasJpeg, JPEG_PACKAGE } from "../../codec/file-formats/jpeg.js";
 import { ZpublishError } from "../../errors.js";
 import { numberOf, TAG, type TiffDirectory } from "./tiff-directory.js";
 

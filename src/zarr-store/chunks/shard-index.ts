@@ -1,4 +1,4 @@
-import { crc32c } from "../../codec/crc32c.js";
+import { crc32c } from "../../codec/checksums.js";
 import { ZpublishError } from "../../errors.js";
 import { elementCount } from "../../model/data-tree.js";
 import type { Label } from "../../stores/files/unreadable-file.js";

@@ -1,5 +1,5 @@
 import t from "tap";
-import { hasH5wasm } from "../../../src/codec/h5wasm-module.js";
+import { hasH5wasm } from "../../../src/codec/file-formats/h5wasm-filters.js";
 import { chunkCodecs } from "../../../src/formats/hdf5/chunk-codecs.js";
 import { filterCodecs } from "../../../src/formats/hdf5/filter-codecs.js";
 import type { Hdf5Filter, Hdf5Type } from "../../../src/formats/hdf5/hdf5-model.js";

@@ -1,6 +1,6 @@
 import t from "tap";
 import { createRandom } from "../../../bench/random.js";
-import { hasH5wasm } from "../../../src/codec/h5wasm-module.js";
+import { hasH5wasm } from "../../../src/codec/file-formats/h5wasm-filters.js";
 import { ZpublishError } from "../../../src/errors.js";
 import type { FileBlocks } from "../../../src/formats/file-format.js";
 import type { Hdf5ChunkedLayout } from "../../../src/formats/hdf5/hdf5-model.js";

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
-import type { ChunkOutcome } from "../../../src/codec/made-chunk.js";
+import type { ChunkOutcome } from "../../../src/codec/make-chunk.js";
 import { encodeSteps } from "../../../src/codec/run-steps.js";
 import type { ServedArray } from "../../../src/dataset/dataset.js";
 import { createPreviewService } from "../../../src/pages/preview-service.js";

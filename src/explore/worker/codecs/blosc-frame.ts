@@ -1,4 +1,3 @@
-import { isSplittable } from "../../../codec/blosc/blosc-blocks.js";
 import {
   type BloscHeader,
   FLAG_BIT_SHUFFLE,
@@ -6,14 +5,16 @@ import {
   FLAG_NOT_SPLIT,
   FLAG_SHUFFLE,
   HEADER_BYTES,
+  isSplittable,
   readHeader,
-} from "../../../codec/blosc/blosc-header.js";
+} from "../../../codec/blosc/blosc-frame.js";
 import { corrupt } from "../../../codec/codec.js";
-import { unshuffleBits } from "../../../codec/plain/bit-shuffle.js";
-import { decodeBlosclzBlock } from "../../../codec/plain/blosclz-block.js";
-import { unshuffleBytes } from "../../../codec/plain/byte-shuffle.js";
-import { decodeLz4Block } from "../../../codec/plain/lz4-block.js";
-import { decodeSnappyBlock } from "../../../codec/plain/snappy-block.js";
+import {
+  decodeBlosclzBlock,
+  decodeLz4Block,
+  decodeSnappyBlock,
+} from "../../../codec/plain/block-decoders.js";
+import { unshuffleBits, unshuffleBytes } from "../../../codec/plain/shuffles.js";
 import { inflate } from "./inflate.js";
 import { decodeZstd } from "./zstd-frame.js";
 

@@ -1,7 +1,7 @@
 import { registry } from "zarrita";
 import { corrupt } from "../../../codec/codec.js";
-import { unshuffleBytes } from "../../../codec/plain/byte-shuffle.js";
-import { decodeLz4Block } from "../../../codec/plain/lz4-block.js";
+import { decodeLz4Block } from "../../../codec/plain/block-decoders.js";
+import { unshuffleBytes } from "../../../codec/plain/shuffles.js";
 import { decodeBloscFrame } from "./blosc-frame.js";
 import { inflate } from "./inflate.js";
 import { decodeZstd } from "./zstd-frame.js";

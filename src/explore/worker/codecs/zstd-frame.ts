@@ -1,6 +1,6 @@
 import { decompress } from "fzstd";
 import { corrupt } from "../../../codec/codec.js";
-import { measureZstd } from "../../../codec/zstd-frame.js";
+import { measureZstd } from "../../../codec/zstd.js";
 import { xxh64 } from "./xxh64.js";
 
 /** Written behind the last block, so that its place tells how much was decoded: fzstd returns a buffer as long as it was told. */

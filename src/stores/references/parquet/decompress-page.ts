@@ -1,5 +1,5 @@
 import { corrupt } from "../../../codec/codec.js";
-import { decodeSnappyBlock } from "../../../codec/plain/snappy-block.js";
+import { decodeSnappyBlock } from "../../../codec/plain/block-decoders.js";
 import { zstd } from "../../../codec/zstd.js";
 
 const UNCOMPRESSED = 0;

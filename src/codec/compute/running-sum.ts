@@ -1,5 +1,5 @@
-import type { NumericType } from "../zarr/plan/codec-rules.js";
-import { HIGH_WORD, LOW_WORD, wordsOf } from "./numeric-view.js";
+import type { NumericType } from "../../zarr/plan/codec-rules.js";
+import { HIGH_WORD, LOW_WORD, wordsOf } from "../item-reader.js";
 
 // The loops below are written out, one per class of typed array: V8 runs a loop that has met several of them some fifty times
 // slower, even if each is a closure of its own. Signed arrays stand for unsigned ones too, since two's complement makes the

@@ -1,4 +1,4 @@
-import { elementCount } from "../model/data-tree.js";
+import { elementCount } from "../../model/data-tree.js";
 
 /** Blocks of a box of items, and the items that they become, both in C order. Lengths and strides are per axis, in items. */
 export interface Blocks {

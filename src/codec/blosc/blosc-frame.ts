@@ -1,0 +1,186 @@
+import type { CodecSpec, CodecStep } from "../../zarr/codec-step.js";
+import { type Codec, checkDecodedLength, corrupt } from "../codec.js";
+import { zlib } from "../deflate.js";
+import type { Kernel } from "../kernel/kernel.js";
+import { zstd } from "../zstd.js";
+
+/*
+ * The header of a Blosc 1 chunk, little-endian (c-blosc, README_CHUNK_FORMAT.rst):
+ *
+ *   0 format version   1 version of the inner format   2 flags   3 type size   4 nbytes   8 blocksize   12 cbytes
+ */
+
+/** Length of the header. */
+export const HEADER_BYTES = 16;
+/** Version of the container that Blosc 1 writes; Blosc 2 writes 3 and up. */
+const FORMAT_VERSION = 2;
+/** Version of every inner format. */
+const INNER_VERSION = 1;
+
+/** Blocks are byte-shuffled. */
+export const FLAG_SHUFFLE = 0x01;
+/** The decoded bytes follow the header as they are. */
+export const FLAG_COPIED = 0x02;
+/** Blocks are bit-shuffled. */
+export const FLAG_BIT_SHUFFLE = 0x04;
+/** Blocks are one stream each. */
+export const FLAG_NOT_SPLIT = 0x10;
+const FLAG_RESERVED = 0x08;
+const FORMAT_SHIFT = 5;
+
+/** Inner formats, in the order of their numbers in the top three bits of the flags. */
+export type InnerFormat = "blosclz" | "lz4" | "snappy" | "zlib" | "zstd";
+const INNER_FORMATS: readonly InnerFormat[] = ["blosclz", "lz4", "snappy", "zlib", "zstd"];
+
+/** What a header says, checked. */
+export interface BloscHeader {
+  /** `FLAG_…`, without the inner format. */
+  readonly flags: number;
+  readonly innerFormat: InnerFormat;
+  /** Bytes of an item, 1 to 255. */
+  readonly typeSize: number;
+  /** Bytes of the decoded chunk. */
+  readonly byteLength: number;
+  /** Decoded bytes of every block but the last. */
+  readonly blockSize: number;
+}
+
+/** Reads and checks a header. @throws ZpublishError `corrupt-chunk`, also if its decoded length is not the step's. */
+export function readHeader(bytes: Uint8Array, step: CodecStep): BloscHeader {
+  if (bytes.length < HEADER_BYTES) {
+    throw corrupt(`blosc: expected a header of ${HEADER_BYTES} bytes, received ${bytes.length}`);
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, HEADER_BYTES);
+  const version = view.getUint8(0);
+  if (version !== FORMAT_VERSION) {
+    throw corrupt(`blosc: expected format version ${FORMAT_VERSION}, received ${version}`);
+  }
+  const encodedLength = view.getUint32(12, true);
+  if (encodedLength !== bytes.length) {
+    throw corrupt(`blosc: the header announces ${encodedLength} bytes, received ${bytes.length}`);
+  }
+  const byteLength = view.getUint32(4, true);
+  checkDecodedLength("blosc", byteLength, step);
+  const blockSize = view.getUint32(8, true);
+  const typeSize = view.getUint8(3);
+  if (byteLength > 0 && typeSize === 0) throw corrupt("blosc: expected a type size from 1 on, received 0");
+  if (byteLength > 0 && (blockSize === 0 || blockSize > byteLength)) {
+    throw corrupt(`blosc: expected blocks of 1 to ${byteLength} bytes, received ${blockSize}`);
+  }
+  const flags = view.getUint8(2);
+  if ((flags & FLAG_RESERVED) !== 0) throw corrupt("blosc: expected flag 0x08 not to be set");
+  const innerFormat = INNER_FORMATS[flags >>> FORMAT_SHIFT];
+  if (innerFormat === undefined) throw corrupt(`blosc: unknown inner codec ${flags >>> FORMAT_SHIFT}`);
+  const innerVersion = view.getUint8(1);
+  if ((flags & FLAG_COPIED) === 0 && byteLength > 0 && innerVersion !== INNER_VERSION) {
+    throw corrupt(`blosc: expected ${innerFormat} of version ${INNER_VERSION}, received ${innerVersion}`);
+  }
+  return { flags: flags & ((1 << FORMAT_SHIFT) - 1), innerFormat, typeSize, byteLength, blockSize };
+}
+
+/** Writes a header. @param encodedLength Bytes of the whole encoded chunk. */
+export function writeHeader(target: Uint8Array, header: BloscHeader, encodedLength: number): void {
+  const view = new DataView(target.buffer, target.byteOffset, HEADER_BYTES);
+  view.setUint8(0, FORMAT_VERSION);
+  view.setUint8(1, INNER_VERSION);
+  view.setUint8(2, header.flags | (INNER_FORMATS.indexOf(header.innerFormat) << FORMAT_SHIFT));
+  view.setUint8(3, header.typeSize);
+  view.setUint32(4, header.byteLength, true);
+  view.setUint32(8, header.blockSize, true);
+  view.setUint32(12, encodedLength, true);
+}
+
+/** Inner codecs that blocks can be encoded with. */
+export type InnerCodec = "lz4" | "zlib" | "zstd";
+
+/** Split blocks have one stream per byte of an item: at most 16, of at least 128 bytes. */
+const MAX_SPLITS = 16;
+const MIN_SPLIT_BYTES = 128;
+
+/** Bounds of a forced block size; the upper one is BLOSC_MAX_BLOCKSIZE. */
+const MIN_BLOCK_BYTES = 128;
+const MAX_BLOCK_BYTES = Math.floor((0x7fffffff - 255 * 4) / 3);
+
+/** Blocks are this times a factor by level; smaller chunks are one block. */
+const BASE_BLOCK_BYTES = 32 * 1024;
+const BASE_BLOCKS_BY_LEVEL = [1 / 4, 1 / 2, 1, 2, 4, 4, 8, 8, 8, 8];
+
+const MIN_SPLITTABLE_BLOCK_BYTES = 64 * 1024;
+const MAX_SPLITTABLE_STREAM_BYTES = 256 * 1024;
+const MAX_SPLITTABLE_BLOCK_BYTES = 1024 * 1024;
+
+/** Whether a block is large enough to be split, unless the flags of its chunk say that it is not. */
+export function isSplittable(typeSize: number, blockSize: number): boolean {
+  return typeSize <= MAX_SPLITS && Math.floor(blockSize / typeSize) >= MIN_SPLIT_BYTES;
+}
+
+/** Whether c-blosc 1.21 splits blocks of such sizes (split mode "forward compatible"). */
+export function isSplit(inner: InnerCodec, typeSize: number, blockSize: number): boolean {
+  return inner !== "zstd" && isSplittable(typeSize, blockSize);
+}
+
+/**
+ * Block size that c-blosc 1.21 chooses (`compute_blocksize`), in decoded bytes, so that encoded sizes are the same.
+ * @param forced As in the codec's `blocksize`; 0: automatic.
+ */
+export function blockSizeOf(
+  inner: InnerCodec,
+  level: number,
+  typeSize: number,
+  byteLength: number,
+  forced: number,
+): number {
+  if (byteLength < typeSize) return 1;
+  let size = byteLength;
+  if (forced > 0) size = Math.min(Math.max(forced, MIN_BLOCK_BYTES), MAX_BLOCK_BYTES);
+  else if (byteLength >= BASE_BLOCK_BYTES) {
+    // Codecs for high compression lose much at the beginning of every block.
+    const isThorough = inner !== "lz4";
+    size = BASE_BLOCK_BYTES * BASE_BLOCKS_BY_LEVEL[level]! * (isThorough ? 2 : 1);
+    if (isThorough && level === 9) size *= 2;
+  }
+  if (level > 0 && isSplit(inner, typeSize, size)) {
+    size = Math.min(size, MAX_SPLITTABLE_STREAM_BYTES) * typeSize;
+    size = Math.min(Math.max(size, MIN_SPLITTABLE_BLOCK_BYTES), MAX_SPLITTABLE_BLOCK_BYTES);
+  }
+  size = Math.min(size, byteLength);
+  return size > typeSize ? size - (size % typeSize) : size;
+}
+
+/** The encoder of one stream: synchronous in the kernel, or into memory of its own. */
+export type StreamEncoder =
+  | { readonly place: "kernel"; readonly encode: EncodeInto }
+  | { readonly place: "apart"; readonly encode: (source: Uint8Array) => Promise<Uint8Array> };
+
+/** Encodes a stream. @returns Bytes at the beginning of the target; 0 if they do not fit. */
+export type EncodeInto = (source: Uint8Array, target: Uint8Array) => number;
+
+/** Selects the encoder of a block's streams. @param level 1 to 9. */
+export function streamEncoder(kernel: Kernel, inner: InnerCodec, level: number): StreamEncoder {
+  const codec = innerCodecSpec(inner, level);
+  if (codec !== undefined) return { place: "apart", encode: (source) => encodeInner(codec, source) };
+  // The acceleration is c-blosc's.
+  return { place: "kernel", encode: (source, target) => kernel.encodeLz4(source, target, 10 - level) };
+}
+
+const MAX_ZSTD_LEVEL = 22;
+
+/** The codec of numcodecs that writes the same streams; undefined for lz4, whose codec adds a header. */
+export function innerCodecSpec(inner: InnerCodec, level: number): CodecSpec | undefined {
+  if (inner === "zlib") return { id: "zlib", level };
+  if (inner !== "zstd") return undefined;
+  // As in c-blosc.
+  const zstdLevel = level === 9 ? MAX_ZSTD_LEVEL : level === 8 ? MAX_ZSTD_LEVEL - 2 : level * 2 - 1;
+  return { id: "zstd", level: zstdLevel };
+}
+
+const APART: Readonly<Record<string, Codec["encode"]>> = { zlib: zlib.encode, zstd: zstd.encode };
+
+async function encodeInner(codec: CodecSpec, source: Uint8Array): Promise<Uint8Array> {
+  return (await APART[codec.id]?.(source, streamStep(codec, source.length))) as Uint8Array;
+}
+
+/** The step that decodes or encodes one stream. */
+export function streamStep(codec: CodecSpec, decodedByteLength: number): CodecStep {
+  return { codec, decodedByteLength, maxDecodedByteLength: decodedByteLength, itemSize: 1 };
+}

@@ -1,0 +1,140 @@
+import nodeZlib from "node:zlib";
+import { type Codec, corrupt } from "./codec.js";
+import { OWN_MEMORY } from "./kernel/wasm-memory.js";
+
+const BASE = 65521;
+/** Bytes at a time: sixteen words are as many as the sums below keep apart in 16 bits each. */
+const BLOCK_BYTES = 64;
+
+/**
+ * Adler-32 (RFC 1950, section 8.2) of `bytes`, as an unsigned 32-bit integer.
+ *
+ * Bytes 0 and 2 of every word are added as the halves of one number, bytes 1 and 3 as those of another: two additions for
+ * four bytes. The second checksum counts a byte once for itself and for every byte behind it in its block.
+ */
+export function adler32Of(bytes: Uint8Array): number {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const whole = bytes.length - (bytes.length % BLOCK_BYTES);
+  let low = 1;
+  let high = 0;
+  for (let begin = 0; begin < whole; begin += BLOCK_BYTES) {
+    let even = 0;
+    let odd = 0;
+    let evenBefore = 0;
+    let oddBefore = 0;
+    for (let i = begin; i < begin + BLOCK_BYTES; i += 4) {
+      const word = view.getInt32(i, true);
+      evenBefore += even;
+      oddBefore += odd;
+      even += word & 0xff00ff;
+      odd += (word >>> 8) & 0xff00ff;
+    }
+    const sums = [even & 0xffff, odd & 0xffff, even >>> 16, odd >>> 16] as const;
+    const before = (evenBefore & 0xffff) + (evenBefore >>> 16) + (oddBefore & 0xffff) + (oddBefore >>> 16);
+    high = (high + BLOCK_BYTES * low + 4 * before + 4 * sums[0] + 3 * sums[1] + 2 * sums[2] + sums[3]) % BASE;
+    low = (low + sums[0] + sums[1] + sums[2] + sums[3]) % BASE;
+  }
+  for (let i = whole; i < bytes.length; i++) {
+    low = (low + bytes[i]!) % BASE;
+    high = (high + low) % BASE;
+  }
+  return ((high << 16) | low) >>> 0;
+}
+
+const TABLE_COUNT = 16;
+/** Slicing by sixteen: table k advances the checksum of a byte by k further zero bytes. */
+const tables = makeTables();
+const [t0, t1, t2, t3, t4, t5, t6, t7] = tables as EightTables;
+const [t8, t9, t10, t11, t12, t13, t14, t15] = tables.slice(8) as EightTables;
+
+type Table = Int32Array;
+type EightTables = [Table, Table, Table, Table, Table, Table, Table, Table];
+
+/** CRC-32C (Castagnoli, RFC 3720) of `bytes`, as an unsigned 32-bit integer. */
+export function crc32c(bytes: Uint8Array): number {
+  // Reads words at any address as fast as an aligned array does.
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const whole = bytes.length - (bytes.length % TABLE_COUNT);
+  let crc = -1;
+  for (let i = 0; i < whole; i += TABLE_COUNT) {
+    const a = view.getInt32(i, true) ^ crc;
+    const b = view.getInt32(i + 4, true);
+    const c = view.getInt32(i + 8, true);
+    const d = view.getInt32(i + 12, true);
+    crc =
+      t15[a & 0xff]! ^
+      t14[(a >>> 8) & 0xff]! ^
+      t13[(a >>> 16) & 0xff]! ^
+      t12[a >>> 24]! ^
+      t11[b & 0xff]! ^
+      t10[(b >>> 8) & 0xff]! ^
+      t9[(b >>> 16) & 0xff]! ^
+      t8[b >>> 24]! ^
+      t7[c & 0xff]! ^
+      t6[(c >>> 8) & 0xff]! ^
+      t5[(c >>> 16) & 0xff]! ^
+      t4[c >>> 24]! ^
+      t3[d & 0xff]! ^
+      t2[(d >>> 8) & 0xff]! ^
+      t1[(d >>> 16) & 0xff]! ^
+      t0[d >>> 24]!;
+  }
+  for (let i = whole; i < bytes.length; i++) crc = (crc >>> 8) ^ t0[(crc ^ bytes[i]!) & 0xff]!;
+  return ~crc >>> 0;
+}
+
+function makeTables(): Table[] {
+  const first = new Int32Array(256);
+  for (let byte = 0; byte < 256; byte++) {
+    let crc = byte;
+    // 0x82f63b78 is the Castagnoli polynomial, bits reversed.
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0x82f63b78 : crc >>> 1;
+    first[byte] = crc;
+  }
+  const all = [first];
+  for (let k = 1; k < TABLE_COUNT; k++) {
+    const previous = all[k - 1] as Table;
+    all.push(previous.map((crc) => (crc >>> 8) ^ first[crc & 0xff]!));
+  }
+  return all;
+}
+
+const CHECKSUM_BYTES = 4;
+
+/** `crc32` of numcodecs: the checksum in front. */
+export const crc32: Codec = withChecksum("crc32", "start", (bytes) => nodeZlib.crc32(bytes));
+
+/** `adler32` of numcodecs: the checksum in front. */
+export const adler32: Codec = withChecksum("adler32", "start", adler32Of);
+
+/** `crc32c` of Zarr v3: the checksum behind. */
+export const crc32cTrailer: Codec = withChecksum("crc32c", "end", crc32c);
+
+function withChecksum(id: string, place: "start" | "end", checksumOf: (bytes: Uint8Array) => number): Codec {
+  return {
+    decode(bytes) {
+      if (bytes.length < CHECKSUM_BYTES) {
+        throw corrupt(`${id}: expected at least ${CHECKSUM_BYTES} bytes, received ${bytes.length}`);
+      }
+      const split = place === "start" ? 0 : bytes.length - CHECKSUM_BYTES;
+      const expected = new DataView(bytes.buffer, bytes.byteOffset).getUint32(split, true);
+      const content = place === "start" ? bytes.subarray(CHECKSUM_BYTES) : bytes.subarray(0, split);
+      const received = checksumOf(content) >>> 0;
+      if (received !== expected) {
+        throw corrupt(`${id}: expected checksum ${hex(expected)}, received ${hex(received)}`);
+      }
+      return content;
+    },
+    encode(bytes, _step, memory = OWN_MEMORY) {
+      const encoded = memory.allocate(bytes.length + CHECKSUM_BYTES);
+      encoded.set(bytes, place === "start" ? CHECKSUM_BYTES : 0);
+      const position = place === "start" ? 0 : bytes.length;
+      new DataView(encoded.buffer, encoded.byteOffset).setUint32(position, checksumOf(bytes) >>> 0, true);
+      return encoded;
+    },
+  };
+}
+
+function hex(checksum: number): string {
+  return checksum.toString(16).padStart(8, "0");
+}

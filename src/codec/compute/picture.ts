@@ -1,0 +1,333 @@
+import { crc32 } from "node:zlib";
+import { categoryColours, colourTable } from "../../colour/colour-scales.js";
+import { chooseRange, roundRange } from "../../colour/value-range.js";
+import { elementCount } from "../../model/data-tree.js";
+import type { ComputeStep, EncodingPlan, LineStep, PictureStep } from "../../zarr/plan/encoding-plan.js";
+import { deflate } from "../deflate.js";
+import { createItemReader, createItemsReader, type ItemReader, type ItemsReader } from "../item-reader.js";
+import type { KernelMemory } from "../kernel/wasm-memory.js";
+import { coarsen } from "./coarsen.js";
+
+/** Level of zlib: higher ones take twice as long for pictures that are hardly smaller. Part of the id of plans for pictures. */
+export const PNG_ZLIB_LEVEL = 3;
+
+const SIGNATURE = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
+/** Colour type of pixels that are indices of a palette (PNG specification, third edition, table 8). */
+const INDEXED_COLOUR = 3;
+
+/** A picture of at most 256 colours. */
+interface IndexedPicture {
+  readonly width: number;
+  readonly height: number;
+  /** One index per pixel, row by row from the top. */
+  readonly pixels: Uint8Array;
+  /** Three bytes per colour, red first. The first colour is transparent. */
+  readonly palette: Uint8Array;
+}
+
+/** Encodes a picture as a PNG of 8-bit indices whose colour 0 is transparent. */
+export function encodePng({ width, height, pixels, palette }: IndexedPicture): Uint8Array {
+  const header = new Uint8Array(13);
+  const view = new DataView(header.buffer);
+  view.setUint32(0, width);
+  view.setUint32(4, height);
+  header.set([8, INDEXED_COLOUR, 0, 0, 0], 8);
+  return Buffer.concat([
+    SIGNATURE,
+    chunkOf("IHDR", header),
+    chunkOf("PLTE", palette),
+    // Colours without an entry are opaque.
+    chunkOf("tRNS", Uint8Array.of(0)),
+    chunkOf("IDAT", deflate("zlib", scanlines(pixels, width, height), PNG_ZLIB_LEVEL)),
+    chunkOf("IEND", new Uint8Array(0)),
+  ]);
+}
+
+/** Puts the filter type 0, none, before each row: indices have no order that a filter could use. */
+function scanlines(pixels: Uint8Array, width: number, height: number): Uint8Array {
+  const lines = new Uint8Array((width + 1) * height);
+  for (let row = 0; row < height; row++)
+    lines.set(pixels.subarray(row * width, (row + 1) * width), row * (width + 1) + 1);
+  return lines;
+}
+
+/** Returns a chunk: length, type, data, and the CRC-32 of type and data. */
+function chunkOf(type: string, data: Uint8Array): Uint8Array {
+  const chunk = new Uint8Array(12 + data.length);
+  const view = new DataView(chunk.buffer);
+  view.setUint32(0, data.length);
+  for (let index = 0; index < 4; index++) chunk[4 + index] = type.charCodeAt(index);
+  chunk.set(data, 8);
+  view.setUint32(8 + data.length, crc32(chunk.subarray(4, 8 + data.length)));
+  return chunk;
+}
+
+/** Positions per axis that a pixel takes values from, at most: nine values are close to a mean of all, and soon read. */
+const MAX_POSITIONS = 3;
+
+/** One axis of a plane as it is drawn. */
+interface SampledAxis {
+  /** Cells of the plane. */
+  readonly length: number;
+  /** Items between neighbouring cells. */
+  readonly stride: number;
+  readonly pixels: number;
+  /** Whether the first pixel shows the last cell. */
+  readonly isFlipped: boolean;
+}
+
+/**
+ * Samples a plane to pixels. A pixel that covers several cells gets the mean of at most 3 × 3 of them, missing ones left out.
+ * @param isNearest Whether a pixel gets the value of one cell, in its middle, as categories do.
+ * @returns Values row by row, NaN for missing ones.
+ */
+function samplePlane(read: ItemsReader, y: SampledAxis, x: SampledAxis, isNearest: boolean): Float64Array {
+  const rows = cellsOf(y, isNearest);
+  const columns = cellsOf(x, isNearest);
+  const values = new Float64Array(y.pixels * x.pixels);
+  const counts = new Uint8Array(x.pixels);
+  const cells = new Float64Array(columns.places.length);
+  for (let pixelRow = 0; pixelRow < y.pixels; pixelRow++) {
+    const sums = values.subarray(pixelRow * x.pixels, (pixelRow + 1) * x.pixels);
+    counts.fill(0);
+    for (let row = rows.begins[pixelRow]!; row < rows.begins[pixelRow + 1]!; row++) {
+      read(rows.places[row]!, columns.places, cells);
+      addRow(cells, columns.begins, sums, counts);
+    }
+    for (let pixel = 0; pixel < sums.length; pixel++) sums[pixel]! /= counts[pixel]!;
+  }
+  return values;
+}
+
+/** The cells that the pixels of an axis take values from. */
+interface SampledCells {
+  /** Places of the cells in items, pixel by pixel. */
+  readonly places: Uint32Array;
+  /** Index of the first cell of each pixel, and at the end the number of cells. */
+  readonly begins: Uint32Array;
+}
+
+/** Adds the cells of a row to the sums of its pixels. */
+function addRow(cells: Float64Array, begins: Uint32Array, sums: Float64Array, counts: Uint8Array): void {
+  for (let pixel = 0; pixel < sums.length; pixel++) {
+    const end = begins[pixel + 1]!;
+    let sum = sums[pixel]!;
+    let count = counts[pixel]!;
+    for (let cell = begins[pixel]!; cell < end; cell++) {
+      const value = cells[cell]!;
+      if (Number.isNaN(value)) continue;
+      sum += value;
+      count++;
+    }
+    sums[pixel] = sum;
+    counts[pixel] = count;
+  }
+}
+
+/** Returns the cells of each pixel: the same ones in whatever order they are stored. */
+function cellsOf({ length, stride, pixels, isFlipped }: SampledAxis, isNearest: boolean): SampledCells {
+  const places = new Uint32Array(MAX_POSITIONS * pixels);
+  const begins = new Uint32Array(pixels + 1);
+  const placeOf = (cell: number) => (isFlipped ? length - 1 - cell : cell) * stride;
+  let cells = 0;
+  for (let pixel = 0; pixel < pixels; pixel++) {
+    if (length <= pixels) places[cells++] = placeOf(Math.floor(((pixel + 0.5) * length) / pixels));
+    else {
+      const begin = Math.floor((pixel * length) / pixels);
+      const end = Math.floor(((pixel + 1) * length) / pixels);
+      const count = isNearest ? 1 : Math.min(MAX_POSITIONS, end - begin);
+      for (let index = 0; index < count; index++)
+        places[cells++] = placeOf(begin + Math.floor(((index + 0.5) * (end - begin)) / count));
+    }
+    begins[pixel + 1] = cells;
+  }
+  return { places: places.subarray(0, cells), begins };
+}
+
+/** Values from which a range is chosen, at most: more take longer to sort, and change it hardly. */
+const MAX_RANGE_VALUES = 10_000;
+/** Index of missing values in the palette; colours follow it. */
+const MISSING = 0;
+/** Colours of a palette besides that of missing values. */
+const MAX_COLOURS = 255;
+/** Grey, for programs that ignore transparency. */
+const MISSING_COLOUR = [0xc8, 0xc8, 0xc8];
+
+/** Pixels as indices, and the colours from index 1: three bytes each. */
+interface Colouring {
+  readonly pixels: Uint8Array;
+  readonly colours: Uint8Array;
+}
+
+/**
+ * Draws the plane of a gathered box as a PNG, in which missing values are transparent.
+ * @param items The whole box in C order.
+ * @param chunkCoords Position of the box, which may pass the edge of the array.
+ */
+export function drawPicture(
+  items: Uint8Array,
+  { shape, served: { chunkShape } }: EncodingPlan,
+  step: PictureStep,
+  chunkCoords: readonly number[],
+): Uint8Array {
+  const axisOf = (axis: number, pixels: number, isFlipped: boolean): SampledAxis => {
+    const boxLength = chunkShape[axis] as number;
+    const length = Math.min(boxLength, (shape[axis] as number) - (chunkCoords[axis] as number) * boxLength);
+    return { length, stride: elementCount(chunkShape.slice(axis + 1)), pixels, isFlipped };
+  };
+  const { width, height } = step;
+  const values = samplePlane(
+    createItemsReader(items, step.from, step.packing),
+    axisOf(step.y, height, step.isFlippedY),
+    axisOf(step.x, width, step.isFlippedX),
+    step.categories !== undefined,
+  );
+  const { pixels, colours } =
+    step.categories === undefined ? colourNumbers(values, step) : colourCategories(values, step.categories);
+  return encodePng({ width, height, pixels, palette: Uint8Array.of(...MISSING_COLOUR, ...colours) });
+}
+
+function colourNumbers(values: Float64Array, step: PictureStep): Colouring {
+  const { low, high, isDiverging } = rangeOf(values, step);
+  const scale = step.scale ?? (isDiverging ? "rdbu" : "viridis");
+  // Of the table's 256 colours the lowest gives way to missing values.
+  const colours = colourTable(scale, step.isReversed).subarray(3);
+  const pixels = new Uint8Array(values.length);
+  for (let index = 0; index < values.length; index++) {
+    const value = values[index] as number;
+    if (Number.isNaN(value)) continue;
+    const position = (value - low) / (high - low);
+    // A range that doubles cannot express has no positions. Its values are not missing all the same.
+    const colour = Math.floor((Number.isNaN(position) ? 0.5 : position) * MAX_COLOURS);
+    pixels[index] = 1 + Math.min(Math.max(colour, 0), MAX_COLOURS - 1);
+  }
+  return { pixels, colours };
+}
+
+function rangeOf(values: Float64Array, { range, from }: PictureStep) {
+  if (range !== undefined) return { low: range[0], high: range[1], isDiverging: range[0] === -range[1] };
+  // Of booleans, one colour must not mean true in one picture and false in the next.
+  if (from.kind === "b") return { low: 0, high: 1, isDiverging: false };
+  const every = Math.ceil(values.length / MAX_RANGE_VALUES);
+  const sample = finiteValues(values, every) ?? finiteValues(values, 1);
+  // Only missing and infinite values: any range will do.
+  return sample === undefined ? { low: 0, high: 1, isDiverging: false } : chooseRange(sample);
+}
+
+/** Returns the finite ones of every n-th value; undefined if there are none. */
+function finiteValues(values: Float64Array, every: number): Float64Array | undefined {
+  const finite = new Float64Array(Math.ceil(values.length / every));
+  let count = 0;
+  for (let index = 0; index < values.length; index += every) {
+    const value = values[index] as number;
+    if (Number.isFinite(value)) finite[count++] = value;
+  }
+  return count === 0 ? undefined : finite.subarray(0, count);
+}
+
+function colourCategories(values: Float64Array, listed: readonly number[]): Colouring {
+  const found = new Set(values);
+  for (const each of [Number.NaN, ...listed]) found.delete(each);
+  const order = [...listed, ...[...found].sort((a, b) => a - b)];
+  const count = Math.min(order.length, MAX_COLOURS);
+  const indices = new Map(order.map((value, index) => [value, 1 + Math.min(index, count - 1)]));
+  const pixels = Uint8Array.from(values, (value) => indices.get(value) ?? MISSING);
+  return { pixels, colours: categoryColours(count) };
+}
+
+/** Values that are read for a pixel's width, at most: a line of more looks the same. */
+const MAX_VALUES_PER_PIXEL = 512;
+/** Grey and blue: the transparent background, and a line that can be seen on white and on black. */
+const PALETTE = Uint8Array.of(0xc8, 0xc8, 0xc8, 0x4a, 0x86, 0xc5);
+/** Pixels of a line from top to bottom, at least. */
+const THICKNESS = 2;
+
+/** Least and greatest value in the width of one pixel; undefined if all are missing. */
+type Span = readonly [low: number, high: number] | undefined;
+
+/**
+ * Draws the values of a gathered box with one axis as a line on a transparent ground. It is interrupted by missing values.
+ * @param chunkCoords Position of the box, which may pass the edge of the array.
+ */
+export function drawLine(
+  items: Uint8Array,
+  { shape, served, itemSize }: EncodingPlan,
+  step: LineStep,
+  chunkCoords: readonly number[],
+): Uint8Array {
+  const { width, height } = step;
+  const boxLength = served.chunkShape[0] as number;
+  const length = Math.min(boxLength, (shape[0] as number) - (chunkCoords[0] as number) * boxLength);
+  const read = createItemReader(items, step.from, step.packing);
+  const spans = spansOf((index) => read(index * itemSize), length, width);
+  const [low, high] = step.range ?? rangeOfLine(spans);
+  const rowOf = (value: number) => {
+    const position = (value - low) / (high - low);
+    const row = Math.round((1 - (Number.isNaN(position) ? 0.5 : position)) * (height - 1));
+    return Math.min(Math.max(row, 0), height - 1);
+  };
+  const pixels = new Uint8Array(width * height);
+  spans.forEach((span, column) => {
+    if (span === undefined) return;
+    const bottom = Math.max(rowOf(span[0]), THICKNESS - 1);
+    const top = Math.min(rowOf(span[1]), bottom - THICKNESS + 1);
+    for (let row = top; row <= bottom; row++) pixels[row * width + column] = 1;
+  });
+  return encodePng({ width, height, pixels, palette: PALETTE });
+}
+
+/** Returns the values that a line passes in each pixel's width: between neighbours it is straight. */
+function spansOf(read: ItemReader, length: number, width: number): Span[] {
+  return Array.from({ length: width }, (_, column) => {
+    const [left, right] = [(column * length) / width - 0.5, ((column + 1) * length) / width - 0.5];
+    const values = [valueAt(read, left, length), valueAt(read, right, length)];
+    const first = Math.max(0, Math.ceil(left));
+    const last = Math.min(length - 1, Math.floor(right));
+    const step = Math.max(1, (last - first) / MAX_VALUES_PER_PIXEL);
+    for (let index = first; index <= last; index += step) values.push(read(Math.floor(index)));
+    const present = values.filter((value) => !Number.isNaN(value));
+    return present.length === 0 ? undefined : [Math.min(...present), Math.max(...present)];
+  });
+}
+
+/** Returns the value of the line between two neighbours, NaN if one of them is missing. */
+function valueAt(read: ItemReader, position: number, length: number): number {
+  const within = Math.min(Math.max(position, 0), length - 1);
+  const index = Math.floor(within);
+  const below = read(index);
+  const share = within - index;
+  return share === 0 ? below : below + (read(index + 1) - below) * share;
+}
+
+/** Returns the range of all finite values, a little wider than they are. */
+function rangeOfLine(spans: readonly Span[]): readonly [number, number] {
+  const ends = spans.flatMap((span) => span ?? []).filter(Number.isFinite);
+  if (ends.length === 0) return [0, 1];
+  const [low, high] = [Math.min(...ends), Math.max(...ends)];
+  return low === high ? [low - 1, high + 1] : roundRange(low, high);
+}
+
+/**
+ * Runs the compute step of a plan on a gathered box.
+ * @param items The whole box in C order, padded with the fill item outside of the array.
+ * @param chunkCoords Position of the box in the grid of `plan.served`.
+ * @param memory For the result.
+ * @returns Bytes that `plan.encode` begins with.
+ * @throws ZpublishError `codec-failed`
+ */
+export function computeItems(
+  items: Uint8Array,
+  plan: EncodingPlan,
+  step: ComputeStep,
+  chunkCoords: readonly number[],
+  memory: KernelMemory,
+): Uint8Array {
+  switch (step.kind) {
+    case "coarsen":
+      return coarsen(items, plan, step, chunkCoords, memory);
+    case "picture":
+      return drawPicture(items, plan, step, chunkCoords);
+    case "line":
+      return drawLine(items, plan, step, chunkCoords);
+  }
+}

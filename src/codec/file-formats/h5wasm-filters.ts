@@ -1,0 +1,317 @@
+import { messageOf, ZpublishError } from "../../errors.js";
+import { type Codec, corrupt } from "../codec.js";
+
+/** The parts of h5wasm's module that are used: the HDF5 library in WebAssembly, with files in memory. */
+interface H5wasm {
+  readonly H5F_ACC_RDONLY: number;
+  readonly H5F_LIBVER_EARLIEST: number;
+  readonly H5F_LIBVER_LATEST: number;
+  /** Replaced whenever the memory grows. */
+  readonly HEAPU8: Uint8Array;
+  readonly FS: {
+    readonly streams: readonly unknown[];
+    close(stream: unknown): void;
+    open(path: string, flags: string): unknown;
+    writeFile(path: string, bytes: Uint8Array): void;
+    unlink(path: string): void;
+  };
+  /** Opens a file. @returns Its id, negative if HDF5 cannot open it. */
+  open(path: string, mode: number, trackOrder: boolean, minVersion: number, maxVersion: number): bigint;
+  close_file(file: bigint): number;
+  /** Reads a whole dataset. @returns A negative number if HDF5 cannot decode it; the memory is not written then. */
+  get_dataset_data(
+    file: bigint,
+    path: string,
+    count: null,
+    offset: null,
+    strides: null,
+    target: bigint,
+  ): number;
+  /** Allocates memory. @returns Its address; 0 if there is none. */
+  _malloc(byteLength: number): number;
+  _free(address: number): void;
+}
+
+/** Descriptor that HDF5 prints its errors to. */
+const STANDARD_ERROR = 2;
+
+let loading: Promise<H5wasm> | undefined;
+let instances = 0;
+
+/** Tells if h5wasm, an optional dependency, is installed. */
+export function hasH5wasm(): boolean {
+  try {
+    import.meta.resolve("h5wasm");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Loads h5wasm once for this thread, which takes 0.3 s and some 60 MB.
+ * @throws ZpublishError `unsupported` if it is not installed.
+ */
+export function loadH5wasm(): Promise<H5wasm> {
+  loading ??= load(instances++);
+  return loading;
+}
+
+/** Gives up the instance, whose memory may be damaged; the next call of {@link loadH5wasm} makes a new one. */
+export function dropH5wasm(): void {
+  loading = undefined;
+}
+
+async function load(instance: number): Promise<H5wasm> {
+  try {
+    // "h5wasm/node" has the files of the machine instead of files in memory, and workers would overwrite each other's.
+    // The module makes one instance when it is imported, so that another one needs another URL.
+    const url = `${import.meta.resolve("h5wasm")}${instance === 0 ? "" : `?${instance}`}`;
+    const { ready } = (await import(url)) as { readonly ready: Promise<H5wasm> };
+    const module = await ready;
+    // HDF5 prints every error. The handler that throws instead leaves calls unfinished, so that ids and memory are lost.
+    module.FS.close(module.FS.streams[STANDARD_ERROR]);
+    module.FS.open("/dev/null", "w");
+    return module;
+  } catch (error) {
+    throw new ZpublishError("unsupported", `expected h5wasm to be installed: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** A filter of HDF5 with its client data. */
+interface ChunkFilter {
+  readonly id: number;
+  readonly values: readonly number[];
+}
+
+/** Name of the dataset in the file. */
+const DATASET_NAME = "data";
+
+const SUPERBLOCK_BYTES = 96;
+const UNDEFINED = -1;
+/** Codes of messages (HDF5 File Format Specification, IV.A.2). */
+const DATASPACE = 1;
+const LINK_INFO = 2;
+const DATATYPE = 3;
+const FILL_VALUE = 5;
+const LINK = 6;
+const LAYOUT = 8;
+const PIPELINE = 11;
+
+type Field = readonly [value: number, byteLength: number];
+
+/**
+ * Makes an HDF5 file of one dataset, which has one chunk of bytes, so that HDF5 itself undoes filters. No filter needs to know the type
+ * of the items: what it depends on is in its client data.
+ * @param byteLength Length of the decoded chunk.
+ */
+function hdf5ChunkFile(
+  stored: Uint8Array,
+  byteLength: number,
+  filters: readonly ChunkFilter[],
+): Uint8Array<ArrayBuffer> {
+  const groupAt = SUPERBLOCK_BYTES;
+  // The addresses are known once the lengths of headers are.
+  const groupBytes = group(0).length;
+  const headerBytes = dataset(0, byteLength, stored.length, filters).length;
+  const datasetAt = groupAt + groupBytes;
+  const chunkAt = datasetAt + headerBytes;
+  const file = new Uint8Array(chunkAt + stored.length);
+  file.set(superblock(groupAt, file.length));
+  file.set(group(datasetAt), groupAt);
+  file.set(dataset(chunkAt, byteLength, stored.length, filters), datasetAt);
+  file.set(stored, chunkAt);
+  return file;
+}
+
+/** Superblock of version 0, whose root group is cached nowhere. */
+function superblock(rootAt: number, fileBytes: number): Uint8Array {
+  const signature = Uint8Array.from([0x89, 0x48, 0x44, 0x46, 0x0d, 0x0a, 0x1a, 0x0a]);
+  const fields = packed([
+    // Versions and a reserved byte, sizes of addresses and of lengths, nodes of B-trees, flags.
+    ...bytes(0, 0, 0, 0, 0, 8, 8, 0),
+    [4, 2],
+    [16, 2],
+    [0, 4],
+    [0, 8],
+    [UNDEFINED, 8],
+    [fileBytes, 8],
+    [UNDEFINED, 8],
+    // Entry of the root group.
+    [0, 8],
+    [rootAt, 8],
+    ...bytes(0, 0, 0, 0, 0, 0, 0, 0),
+    [0, 8],
+    [0, 8],
+  ]);
+  return joined([signature, fields]);
+}
+
+/** Object header of a group with one link. */
+function group(datasetAt: number): Uint8Array {
+  const name = new TextEncoder().encode(DATASET_NAME);
+  const info = packed([...bytes(0, 0), [UNDEFINED, 8], [UNDEFINED, 8]]);
+  const link = joined([packed(bytes(1, 0, name.length)), name, packed([[datasetAt, 8]])]);
+  return objectHeader([
+    [LINK_INFO, info],
+    [LINK, link],
+  ]);
+}
+
+/** Object header of a dataset with one chunk. */
+function dataset(
+  chunkAt: number,
+  byteLength: number,
+  storedBytes: number,
+  filters: readonly ChunkFilter[],
+): Uint8Array {
+  // HDF5 refuses chunk shapes that are wider than they need to be.
+  const width = Math.floor((Math.floor(Math.log2(byteLength)) + 8) / 8);
+  return objectHeader([
+    [DATASPACE, packed([...bytes(2, 1, 0, 1), [byteLength, 8]])],
+    // Unsigned integers of 8 bits.
+    [DATATYPE, packed([...bytes(0x10, 0, 0, 0), [1, 4], [0, 2], [8, 2]])],
+    [FILL_VALUE, packed(bytes(3, 0x0b))],
+    // Version 4, chunked, a single chunk with filters; its shape and the size of an item.
+    [
+      LAYOUT,
+      packed([
+        ...bytes(4, 2, 2, 2, width),
+        [byteLength, width],
+        [1, width],
+        [1, 1],
+        [storedBytes, 8],
+        [0, 4],
+        [chunkAt, 8],
+      ]),
+    ],
+    [
+      PIPELINE,
+      packed([
+        ...bytes(2, filters.length),
+        ...filters.flatMap(({ id, values }): Field[] => [
+          [id, 2],
+          // Only filters that are not HDF5's own have a name.
+          ...(id < 256 ? [] : [[0, 2] as const]),
+          [0, 2],
+          [values.length, 2],
+          ...values.map((value): Field => [value, 4]),
+        ]),
+      ]),
+    ],
+  ]);
+}
+
+/** Object header of version 1. Messages take a multiple of 8 bytes. */
+function objectHeader(messages: readonly (readonly [type: number, body: Uint8Array])[]): Uint8Array {
+  const parts = messages.map(([type, body]) => {
+    const length = Math.ceil(body.length / 8) * 8;
+    return joined([
+      packed([[type, 2], [length, 2], ...bytes(0, 0, 0, 0)]),
+      body,
+      new Uint8Array(length - body.length),
+    ]);
+  });
+  const size = parts.reduce((sum, { length }) => sum + length, 0);
+  return joined([packed([...bytes(1, 0), [messages.length, 2], [1, 4], [size, 4], [0, 4]]), ...parts]);
+}
+
+function bytes(...values: readonly number[]): Field[] {
+  return values.map((value) => [value, 1]);
+}
+
+/** Writes numbers one behind the other, little-endian. */
+function packed(fields: readonly Field[]): Uint8Array {
+  const target = Buffer.alloc(fields.reduce((sum, [, byteLength]) => sum + byteLength, 0));
+  let at = 0;
+  for (const [value, byteLength] of fields) {
+    if (byteLength === 8) at = target.writeBigInt64LE(BigInt(value), at);
+    else at = target.writeUIntLE(value, at, byteLength);
+  }
+  return target;
+}
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  return new Uint8Array(Buffer.concat(parts));
+}
+
+const SZIP = 4;
+/** Bytes that another filter may have added before szip. */
+const SLACK_BYTES = 64 * 1024;
+
+/** Differs between files, since HDF5 takes a file of the same name that was not closed for the same. */
+let files = 0;
+
+/**
+ * Filters of HDF5 that only HDF5 itself decodes: szip, scale-offset, n-bit, and those between them, in the order of encoding, each with
+ * `id` and `values` (its client data). h5wasm reads a file that is made of the chunk.
+ */
+export const hdf5Filters: Codec = {
+  async decode(bytes, { codec, decodedByteLength }, memory) {
+    if (decodedByteLength === null || decodedByteLength === 0) {
+      throw corrupt(
+        `hdf5-filters: expected chunks of a known length, received ${decodedByteLength ?? "none"}`,
+      );
+    }
+    const filters = codec.filters as unknown as readonly ChunkFilter[];
+    checkSzipLength(bytes, filters, decodedByteLength);
+    const module = await loadH5wasm();
+    const decoded = memory?.allocate(decodedByteLength) ?? new Uint8Array(decodedByteLength);
+    let isRead: boolean;
+    try {
+      isRead = readFile(module, hdf5ChunkFile(bytes, decodedByteLength, filters), decoded);
+    } catch (error) {
+      // WebAssembly has trapped, within which call is not known.
+      dropH5wasm();
+      if (error instanceof ZpublishError) throw error;
+      throw corrupt(`hdf5-filters: HDF5 failed on the chunk: ${messageOf(error)}`, error);
+    }
+    if (!isRead) {
+      const ids = filters.map(({ id }) => id).join(", ");
+      throw corrupt(`hdf5-filters: HDF5 does not decode ${bytes.length} bytes with filters ${ids}`);
+    }
+    return decoded;
+  },
+};
+
+/** Checks the length that a chunk of szip announces: HDF5 allocates it before it decodes. */
+function checkSzipLength(
+  bytes: Uint8Array,
+  filters: readonly ChunkFilter[],
+  decodedByteLength: number,
+): void {
+  if (filters.at(-1)?.id !== SZIP || bytes.length < 4) return;
+  const announced = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  const limit = 2 * decodedByteLength + SLACK_BYTES;
+  if (announced > limit) {
+    throw corrupt(`hdf5-filters: szip announces ${announced} bytes, expected at most ${limit}`);
+  }
+}
+
+/** Reads the dataset of a file. @returns False if HDF5 cannot decode it. */
+function readFile(module: H5wasm, file: Uint8Array, target: Uint8Array): boolean {
+  const path = `/chunk-${files++}.h5`;
+  const address = module._malloc(target.length);
+  if (address === 0) {
+    throw new ZpublishError("codec-failed", `hdf5-filters: h5wasm has no memory for ${target.length} bytes`);
+  }
+  try {
+    module.FS.writeFile(path, file);
+    const { H5F_ACC_RDONLY, H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST } = module;
+    const id = module.open(path, H5F_ACC_RDONLY, false, H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST);
+    if (id < 0) return false;
+    try {
+      const status = module.get_dataset_data(id, DATASET_NAME, null, null, null, BigInt(address));
+      if (status < 0) return false;
+      target.set(module.HEAPU8.subarray(address, address + target.length));
+      return true;
+    } finally {
+      module.close_file(id);
+    }
+  } finally {
+    module.FS.unlink(path);
+    module._free(address);
+  }
+}
