@@ -1,4 +1,4 @@
-import type { AxisValues } from "./dataset-description.js";
+import type { AxisValues } from "./protocol.js";
 
 /** Places of the cells of an axis: what a picture, a pointer and a slider ask. Frozen plain data. */
 export interface Axis {

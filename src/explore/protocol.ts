@@ -1,4 +1,8 @@
-import type { AxisValues, DatasetDescription } from "./dataset-description.js";
+import type { AxisRole, Plane } from "../cf/axis-roles.js";
+import type { Packing } from "../cf/packing.js";
+import type { ColourScaleName } from "../colour/colour-scales.js";
+import type { JsonObject } from "../json/json-value.js";
+import type { DataType } from "../model/data-type.js";
 
 /** Messages between the page and its worker. Every answer has the `id` of its request; those of cancelled requests are dropped. */
 export type WorkerRequest = { readonly id: number } & (
@@ -41,7 +45,7 @@ export interface OpenRequest {
 }
 
 /** Reads the coordinate of an axis. */
-export interface AxisRequest {
+interface AxisRequest {
   readonly kind: "axis";
   readonly variable: string;
   readonly axis: number;
@@ -56,7 +60,7 @@ export interface AxisAnswer {
 }
 
 /** What is looked at: a variable, and an index per axis. Those of the axes that are shown say nothing. */
-export interface Selection {
+interface Selection {
   readonly variable: string;
   readonly at: readonly number[];
 }
@@ -246,3 +250,160 @@ export interface FailedAnswer {
   /** Whether another attempt may succeed. */
   readonly mayRetry: boolean;
 }
+
+/** What the explorer knows of a dataset (or of the group that the page is about) once its metadata are read. Plain data. */
+export interface DatasetDescription {
+  readonly attrs: JsonObject;
+  /** In the order of the store, groups before their children; coordinates included. */
+  readonly variables: readonly VariableDescription[];
+}
+
+/** A variable. */
+export interface VariableDescription {
+  /** Below the group that the page is about: `a/b/t2m`. */
+  readonly path: string;
+  readonly name: string;
+  readonly dims: readonly string[];
+  readonly shape: readonly number[];
+  readonly chunkShape: readonly number[];
+  readonly dataType: DataType;
+  /** Without `_ARRAY_DIMENSIONS`. */
+  readonly attrs: JsonObject;
+  readonly packing: Packing;
+  /** `long_name` or a similar attribute, else the name. */
+  readonly title: string;
+  /** UDUNITS text; undefined if there is none, or for times and numbers without unit (`1`). */
+  readonly units: string | undefined;
+  readonly isCoordinate: boolean;
+  readonly isCategorical: boolean;
+  /** How it is shown first: as a map or image, as a plot of one axis, or as text (no axis, or no numbers). */
+  readonly form: "image" | "plot" | "text";
+  readonly axes: readonly AxisDescription[];
+  /** Axes of the picture that is shown first; undefined unless `form` is `image`. */
+  readonly plane: Plane | undefined;
+  /** Paths of the two-dimensional coordinates of a curvilinear grid, below the same group; undefined if there are none. */
+  readonly curvilinear: { readonly latitude: string; readonly longitude: string } | undefined;
+  /** Coarser versions, finest first; empty if the dataset has no overviews. */
+  readonly levels: readonly LevelDescription[];
+  /** Sentence that says why a browser cannot read it; undefined if it can. */
+  readonly problem: string | undefined;
+}
+
+/** One axis of a variable. */
+export interface AxisDescription {
+  readonly dim: string;
+  readonly length: number;
+  readonly role: AxisRole | undefined;
+  /** Path of its one-dimensional coordinate; undefined if it has none that is readable, so that indices are shown. */
+  readonly coordinate: string | undefined;
+  readonly isLatitude: boolean;
+  readonly isLongitude: boolean;
+}
+
+/** A coarser version of a variable: each cell along the horizontal axes stands for `2 ** level` of the variable's. */
+export interface LevelDescription {
+  readonly level: number;
+  /** Path in the overview store: `2/t2m`. */
+  readonly path: string;
+  readonly shape: readonly number[];
+  readonly chunkShape: readonly number[];
+  /** Cells of the variable per cell, by axis. */
+  readonly factors: readonly number[];
+}
+
+/** Values of a coordinate axis, as the worker reads them once. */
+export interface AxisValues {
+  /** Unpacked numbers, NaN for missing ones; undefined if the coordinate holds texts. */
+  readonly numbers: Float64Array | undefined;
+  /** What is shown for each: dates as ISO text, texts as they are; undefined if numbers are shown. */
+  readonly texts: readonly string[] | undefined;
+  /** Edges of the cells by the coordinate's `bounds`, two per cell; undefined if midpoints between centres are edges. */
+  readonly bounds: Float64Array | undefined;
+  readonly units: string | undefined;
+  /** Name of the CF calendar of `numbers`; undefined unless they are times. */
+  readonly calendar: string | undefined;
+}
+
+/** Values of an axis that has no readable coordinate: its indices are shown. */
+export const INDEX_AXIS: AxisValues = Object.freeze({
+  numbers: undefined,
+  texts: undefined,
+  bounds: undefined,
+  units: undefined,
+  calendar: undefined,
+});
+
+/**
+ * Tells whether a picture is a map of a curvilinear grid: along its own rows and columns.
+ * @param inCells Whether cells are counted, instead of coordinates used.
+ */
+export function isOnGrid(
+  { curvilinear, plane }: VariableDescription,
+  { x, y }: Plane,
+  inCells: boolean,
+): boolean {
+  return curvilinear !== undefined && !inCells && x === plane?.x && y === plane.y;
+}
+
+/** Everything that the explorer's address holds: a link shows the same. What is undefined is chosen by rule. */
+export interface View {
+  /** Path of the variable. */
+  readonly variable: string | undefined;
+  /** Dimensions that run to the right and upwards. */
+  readonly x: string | undefined;
+  readonly y: string | undefined;
+  /** Where the other dimensions stand, by name. */
+  readonly at: Readonly<Record<string, Position>>;
+  readonly box: Box | undefined;
+  /** Whether cells are shown as they are stored, instead of on a map. */
+  readonly asImage: boolean;
+  readonly colour: ColourChoice;
+  /** Place and dimension of the series beside the picture, and how it is plotted. */
+  readonly probe: Probe | undefined;
+}
+
+/** A position along a dimension: by coordinate, since datasets grow, by index where there is none, or always the last. */
+export type Position = { readonly value: string | number } | { readonly index: number } | "last";
+
+/** Choice of colours. */
+export interface ColourChoice {
+  readonly scale: ColourScaleName | undefined;
+  readonly isReversed: boolean;
+  readonly isLog: boolean;
+  /** By percentiles (default 2 to 98), or by hand. */
+  readonly range:
+    | { readonly percentiles: readonly [low: number, high: number] }
+    | { readonly low: number; readonly high: number }
+    | undefined;
+  /** Whether the range is symmetric about zero. */
+  readonly isSymmetric: boolean;
+  /** Whether scale and range stay when another variable is chosen. */
+  readonly isLocked: boolean;
+}
+
+/** The place of a series. */
+export interface Probe {
+  readonly x: number;
+  readonly y: number;
+  readonly along: string | undefined;
+  readonly plot: "series" | "histogram";
+}
+
+/** View of an address that says nothing. */
+export const EMPTY_VIEW: View = Object.freeze({
+  variable: undefined,
+  x: undefined,
+  y: undefined,
+  at: Object.freeze({}),
+  box: undefined,
+  asImage: false,
+  colour: Object.freeze({
+    scale: undefined,
+    isReversed: false,
+    isLog: false,
+    range: undefined,
+    isSymmetric: false,
+    isLocked: false,
+  }),
+  probe: undefined,
+});

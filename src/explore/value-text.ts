@@ -1,7 +1,7 @@
 import { cfTimeFormatter } from "../cf/cf-time.js";
 import { isJsonArray, type JsonValue, toNumber } from "../json/json-value.js";
 import type { DataType } from "../model/data-type.js";
-import type { VariableDescription } from "./dataset-description.js";
+import type { VariableDescription } from "./protocol.js";
 import type { DecodedChunk } from "./worker/array-reader.js";
 import { unpacked } from "./worker/picture/byte-scale.js";
 

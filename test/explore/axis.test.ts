@@ -10,7 +10,7 @@ import {
   indexAt,
   stepNearest,
 } from "../../src/explore/axis.js";
-import type { AxisValues } from "../../src/explore/dataset-description.js";
+import type { AxisValues } from "../../src/explore/protocol.js";
 
 const LONGITUDE = { isLongitude: true };
 

@@ -4,7 +4,7 @@ import { encodeChunk } from "../../bench/codecs/numcodecs-js.js";
 import { createRandom } from "../../bench/random.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import { DECODED_BYTES, registerCodecs } from "../../src/explore/worker/codecs/codec-registry.js";
-import { xxh64 } from "../../src/explore/worker/codecs/xxh64.js";
+import { xxh64 } from "../../src/explore/worker/codecs/decoders.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { bloscFrame, INNER, snappyStream } from "../codec/blosc-frame.js";
 import { PLAIN, streamFrame } from "../codec/hostile-frame.js";

@@ -1,9 +1,9 @@
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import type { VariableDescription } from "../../src/explore/dataset-description.js";
+import type { VariableDescription } from "../../src/explore/protocol.js";
 import { DatasetSession } from "../../src/explore/worker/dataset-session.js";
-import { readWhole } from "../../src/explore/worker/read-whole.js";
+import { readWhole } from "../../src/explore/worker/read-axis.js";
 import {
   type FixtureArray,
   type FixtureStore,

@@ -1,10 +1,11 @@
+import type { WorkerPort } from "../../src/explore/page/worker-client.js";
 import type {
   AxisValues,
   DatasetDescription,
   VariableDescription,
-} from "../../src/explore/dataset-description.js";
-import type { WorkerPort } from "../../src/explore/page/worker-client.js";
-import type { WorkerAnswer, WorkerRequest } from "../../src/explore/protocol.js";
+  WorkerAnswer,
+  WorkerRequest,
+} from "../../src/explore/protocol.js";
 
 type Kind = WorkerRequest["kind"];
 type RequestOf<K extends Kind> = Extract<WorkerRequest, { kind: K }>;

@@ -1,22 +1,140 @@
-import { useState } from "preact/hooks";
+import { computed } from "@preact/signals-core";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { stepText } from "./axis-ticks.js";
 import { CategoryLegend } from "./colour/category-legend.js";
 import { ColourBar } from "./colour/colour-bar.js";
 import { ColourControls } from "./colour/colour-controls.js";
 import { AxisChoice, DimensionControls } from "./dimension-controls.js";
-import { Headline } from "./headline.js";
-import { HelpDialog } from "./help-dialog.js";
+import { HelpDialog, openHelp } from "./help-dialog.js";
 import { MapView } from "./map/map-view.js";
 import type { ExploreModel } from "./model.js";
 import { PlotView } from "./plot/plot-view.js";
+import { otherAxes } from "./resolve-view.js";
 import { CodePanel } from "./save/code-panel.js";
 import { SavePanel } from "./save/save-panel.js";
-import { StatusLine } from "./status-line.js";
+import { announcementOf, type StatusMessage, statusOf } from "./status-text.js";
 import { TextView } from "./text-view.js";
 import { useValue } from "./use-value.js";
 import { VariableList } from "./variable-list.js";
 
+/** Milliseconds for which the page says that a link was copied. */
+const COPIED_MS = 2000;
+
+/** Head of the page: dataset, variable with units, the step that is shown, links. */
+function Headline({ model }: { readonly model: ExploreModel }) {
+  const variable = useValue(model.variable);
+  const step = useValue(useMemo(() => computed(() => shownStep(model)), [model]));
+  const [isCopied, setCopied] = useState(false);
+  const { dataset, title, page } = model.source;
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(location.href);
+    setCopied(true);
+    setTimeout(() => setCopied(false), COPIED_MS);
+  };
+  return (
+    <header class="head">
+      <p class="crumb">
+        <a href={page}>{title}</a> <span class="muted">· Explore</span>
+      </p>
+      <h1>
+        {variable === undefined ? dataset : variable.title}
+        {variable?.units !== undefined && <span class="units"> [{variable.units}]</span>}
+      </h1>
+      {step !== undefined && (
+        <p class="step">
+          {step.asked}
+          {step.shown !== step.asked && <span class="muted"> · showing {step.shown}</span>}
+        </p>
+      )}
+      <p class="links">
+        {/* Browsers have no clipboard on pages that came without TLS. */}
+        {navigator.clipboard !== undefined && (
+          <button type="button" class="quiet" onClick={copy} id="copy-link">
+            {isCopied ? "Copied" : "Copy link"}
+          </button>
+        )}
+        <button type="button" class="quiet" onClick={openHelp}>
+          Keys and help
+        </button>
+      </p>
+    </header>
+  );
+}
+
+/** Returns the steps that are asked for and shown, as text; undefined if the variable has no other axes. */
+function shownStep(model: ExploreModel): { readonly asked: string; readonly shown: string } | undefined {
+  const resolved = model.resolved.value;
+  const frame = model.picture.frame.value;
+  if (resolved?.axes === undefined) return undefined;
+  const { axes, variable, values } = resolved;
+  const textOf = (at: readonly number[]): string =>
+    otherAxes(variable, axes)
+      .sort((one, other) => rank(variable.axes[one]?.role) - rank(variable.axes[other]?.role))
+      .map((axis) => stepText(values[axis] as (typeof values)[number], at[axis] as number))
+      .join(" · ");
+  const asked = textOf(resolved.at);
+  if (asked === "") return undefined;
+  // Steps that follow each other quickly need no words.
+  const isBehind = model.picture.isDimmed.value && frame?.request.selection.variable === variable.path;
+  return { asked, shown: isBehind ? textOf(frame.request.selection.at) : asked };
+}
+
+/** Time comes first. */
+function rank(role: string | undefined): number {
+  return role === "T" ? 0 : 1;
+}
+
+/** Milliseconds after which the page says that it is reading. */
+const QUIET_MS = 150;
+
+/** What the page is doing, what went wrong, and what helps. */
+function StatusLine({ model }: { readonly model: ExploreModel }) {
+  const status = useValue(useMemo(() => computed(() => statusOf(model)), [model]));
+  const announcement = useValue(useMemo(() => computed(() => announcementOf(model)), [model]));
+  return (
+    <footer class="status">
+      <div class="messages">
+        {status.messages.map((message) => (
+          <Message key={message.text} message={message} model={model} />
+        ))}
+      </div>
+      <span class="progress">{useLate(status.progress, status.isBusy)}</span>
+      <div class="spoken" aria-live="polite">
+        {announcement}
+      </div>
+    </footer>
+  );
+}
+
+function Message({ message, model }: { readonly message: StatusMessage; readonly model: ExploreModel }) {
+  return (
+    <p class={message.kind} role={message.kind === "error" ? "alert" : undefined}>
+      {message.text}{" "}
+      {message.actions.map((action) => (
+        <button type="button" key={action.label} onClick={() => action.run(model)}>
+          {action.label}
+        </button>
+      ))}
+    </p>
+  );
+}
+
+/** Returns a text at once, or only after a moment if it tells of something that may be over by then. */
+function useLate(text: string, isLate: boolean): string {
+  const [shown, setShown] = useState(text);
+  useEffect(() => {
+    if (!isLate) {
+      setShown(text);
+      return undefined;
+    }
+    const timer = setTimeout(() => setShown(text), QUIET_MS);
+    return () => clearTimeout(timer);
+  }, [text, isLate]);
+  return shown;
+}
+
 /** Part of the page that rises as a sheet on a phone. */
-export type SheetName = "variables" | "colours" | "code";
+type SheetName = "variables" | "colours" | "code";
 
 const SHEETS: readonly (readonly [SheetName, string])[] = [
   ["variables", "Variables"],

@@ -1,6 +1,6 @@
 import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals-core";
 import { cellAxis, createAxis } from "../axis.js";
-import { type AxisDescription, INDEX_AXIS, type VariableDescription } from "../dataset-description.js";
+import { type AxisDescription, INDEX_AXIS, type VariableDescription } from "../protocol.js";
 import type { CurvilinearExtent, KnownAxis } from "./resolve-view.js";
 import type { WorkerClient } from "./worker-client.js";
 

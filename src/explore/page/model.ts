@@ -1,15 +1,22 @@
 import { batch, computed, effect, signal, untracked } from "@preact/signals-core";
-import { type DatasetDescription, isOnGrid, type VariableDescription } from "../dataset-description.js";
-import type { Box, FailedAnswer, TooMuchAnswer } from "../protocol.js";
-import { EMPTY_VIEW, type Probe, type View } from "../view.js";
-import { positionOf } from "./axis-cells.js";
+import {
+  type Box,
+  type DatasetDescription,
+  EMPTY_VIEW,
+  type FailedAnswer,
+  isOnGrid,
+  type Probe,
+  type TooMuchAnswer,
+  type VariableDescription,
+  type View,
+} from "../protocol.js";
+import { positionOf } from "./axis-ticks.js";
 import { ColourModel } from "./colour/colour-model.js";
 import { CoordinateLoader } from "./coordinate-loader.js";
-import { Camera } from "./map/camera.js";
+import { Camera, shortPlace } from "./map/camera.js";
 import type { PictureContents } from "./map/frame-painter.js";
 import { PictureLoader, type PictureRequest } from "./map/picture-loader.js";
 import { ProbeModel } from "./map/probe-model.js";
-import { shortPlace } from "./map/short-place.js";
 import { Playback } from "./playback.js";
 import { isOnSameGrid, otherAxes, planeOf, resolveView, variableOf } from "./resolve-view.js";
 import { ReadError, type WorkerClient } from "./worker-client.js";

@@ -4,11 +4,12 @@ import type {
   AxisDescription,
   AxisValues,
   DatasetDescription,
+  PictureAxes,
+  Position,
   VariableDescription,
-} from "../dataset-description.js";
-import type { PictureAxes } from "../protocol.js";
-import type { Position, View } from "../view.js";
-import { isDownward, spanOf, stepOf, stepText } from "./axis-cells.js";
+  View,
+} from "../protocol.js";
+import { isDownward, spanOf, stepOf, stepText } from "./axis-ticks.js";
 import type { Plane, PlaneAxis } from "./map/plane-box.js";
 
 /** A view with everything that was left to rule: which variable, axes, and steps it shows. */

@@ -1,6 +1,6 @@
 import { format } from "d3-format";
-import type { AxisValues } from "../dataset-description.js";
-import { stepText } from "./axis-cells.js";
+import type { AxisValues } from "../protocol.js";
+import { stepText } from "./axis-ticks.js";
 import type { ExploreModel } from "./model.js";
 import { otherAxes } from "./resolve-view.js";
 

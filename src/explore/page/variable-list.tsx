@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { VariableDescription } from "../dataset-description.js";
+import type { VariableDescription } from "../protocol.js";
 import type { ExploreModel } from "./model.js";
 import { useValue } from "./use-value.js";
 

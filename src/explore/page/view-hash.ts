@@ -1,6 +1,5 @@
 import { isColourScaleName } from "../../colour/colour-scales.js";
-import type { Box } from "../protocol.js";
-import type { ColourChoice, Position, Probe, View } from "../view.js";
+import type { Box, ColourChoice, Position, Probe, View } from "../protocol.js";
 
 /** A view that was read from an address, and a sentence for each part of the address that could not be. */
 export interface ParsedView {

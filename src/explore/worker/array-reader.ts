@@ -1,10 +1,14 @@
 import * as zarr from "zarrita";
+import { type Packing, packingOf } from "../../cf/packing.js";
 import { messageOf } from "../../errors.js";
-import type { DataType } from "../../model/data-type.js";
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../../json/json-value.js";
+import { parseJson } from "../../json/parse-json.js";
+import { type DataType, parseDataType } from "../../model/data-type.js";
 import { readHalf } from "../../model/fill-value.js";
+import type { PictureAxes, VariableDescription } from "../protocol.js";
+import { fetchBytes, ReadFailure } from "./chunk-queue.js";
 import { registerCodecs } from "./codecs/codec-registry.js";
-import { fetchBytes, ReadFailure } from "./fetch-bytes.js";
-import type { ReadableDocument } from "./readable-document.js";
+import { type ReadableDocument, readableDocument } from "./readable-document.js";
 
 /** Stored numbers of a chunk. */
 export type Numbers =
@@ -35,7 +39,7 @@ export interface ArrayReader {
 }
 
 /** Where an array is. */
-export interface ArrayLocation {
+interface ArrayLocation {
   /** Absolute URL, with a slash at its end. */
   readonly url: string;
   /** Path of the array, for sentences. */
@@ -174,4 +178,197 @@ function fixedTexts(data: Uint8Array | Uint32Array, length: number, count: numbe
     }
     return Array.from(part, (point) => (point <= 0x10ffff ? String.fromCodePoint(point) : "\ufffd")).join("");
   });
+}
+
+/** Tells whether values of a type can be drawn: numbers, times and durations, booleans, complex numbers as absolute values. */
+export function isNumeric({ kind }: DataType): boolean {
+  return "biufcMm".includes(kind);
+}
+
+/** Returns the type that stored integers are read as: the attribute `_Unsigned` may say that it is another than the array's. */
+function unsignedType(dataType: DataType, isUnsigned: boolean | undefined): DataType {
+  const { kind, itemSize, byteOrder } = dataType;
+  if (isUnsigned === undefined || (kind !== "i" && kind !== "u")) return dataType;
+  return parseDataType(`${byteOrder}${isUnsigned ? "u" : "i"}${itemSize}`);
+}
+
+/**
+ * Returns the packing with its stored numbers as the type has them: 1e20 is another number in 32 bits, and the fill value of unsigned
+ * integers in a signed type is negative. A missing number that the type does not have is left out.
+ */
+function roundToType(packing: Packing, { kind, itemSize }: DataType): Packing {
+  const round = (value: number): number => {
+    if (kind === "f" && itemSize === 4) return Math.fround(value);
+    if (packing.isUnsigned === undefined || !Number.isInteger(value)) return value;
+    const turn = 2 ** (8 * itemSize);
+    if (kind === "u" && value < 0) return value + turn;
+    return kind === "i" && value >= turn / 2 ? value - turn : value;
+  };
+  return {
+    ...packing,
+    missing: packing.missing.map(round),
+    validMin: round(packing.validMin),
+    validMax: round(packing.validMax),
+  };
+}
+
+/** An array of a store. */
+export interface StoredArray {
+  readonly path: string;
+  readonly group: string;
+  readonly name: string;
+  readonly zarray: JsonObject;
+  readonly attrs: JsonObject;
+  readonly dims: readonly string[];
+  readonly shape: readonly number[];
+  readonly chunkShape: readonly number[];
+  readonly dataType: DataType;
+  readonly packing: Packing;
+  readonly readable: ReadableDocument | string;
+}
+
+const DIMENSIONS = "_ARRAY_DIMENSIONS";
+/** Parses `.zmetadata` into arrays, in their order, and the attributes of the root. @throws ZpublishError `invalid-metadata` */
+export function arraysOf(text: string): { arrays: StoredArray[]; attrs: JsonObject } {
+  const document = parseJson(text);
+  const metadata = isJsonObject(document) ? document.metadata : undefined;
+  if (!isJsonObject(metadata)) return { arrays: [], attrs: {} };
+  const arrays: StoredArray[] = [];
+  for (const [key, zarray] of Object.entries(metadata)) {
+    if (!key.endsWith("/.zarray") || !isJsonObject(zarray)) continue;
+    const path = key.slice(0, -"/.zarray".length);
+    arrays.push(storedArray(path, zarray, objectOf(metadata[`${path}/.zattrs`])));
+  }
+  return { arrays, attrs: objectOf(metadata[".zattrs"]) };
+}
+
+/** Numbers that JSON has no literal for, as Zarr v2 writes them. */
+const SPECIAL_FILLS: Readonly<Record<string, number>> = {
+  NaN: Number.NaN,
+  Infinity: Number.POSITIVE_INFINITY,
+  "-Infinity": Number.NEGATIVE_INFINITY,
+};
+
+function storedArray(path: string, document: JsonObject, allAttrs: JsonObject): StoredArray {
+  const fill = document.fill_value;
+  const isSpecial =
+    typeof fill === "string" && Object.hasOwn(SPECIAL_FILLS, fill) && !/[SUO]/.test(String(document.dtype));
+  const zarray = isSpecial ? { ...document, fill_value: SPECIAL_FILLS[fill]! } : document;
+  const { [DIMENSIONS]: dimensions, ...attrs } = allAttrs;
+  const shape = isJsonArray(zarray.shape) ? zarray.shape.map(Number) : [];
+  const names = isJsonArray(dimensions) ? dimensions.map(String) : [];
+  const slash = path.lastIndexOf("/");
+  const common = {
+    path,
+    group: path.slice(0, slash + 1),
+    name: path.slice(slash + 1),
+    zarray,
+    attrs,
+    dims: shape.map((_, axis) => names[axis] ?? `dim_${axis}`),
+    shape,
+    chunkShape: isJsonArray(zarray.chunks) ? zarray.chunks.map(Number) : [],
+  };
+  const packing = packingOf(attrs, zarray.fill_value);
+  try {
+    const dataType = parseDataType(zarray.dtype as JsonValue);
+    const read = unsignedType(dataType, packing.isUnsigned);
+    const rounded = roundToType(packing, read);
+    const readable = readableDocument({ ...zarray, dtype: read.zarr }, rounded);
+    return { ...common, dataType, packing: rounded, readable };
+  } catch (error) {
+    const dataType = parseDataType("|V1");
+    return { ...common, dataType, packing, readable: `${messageOf(error)}.` };
+  }
+}
+
+function objectOf(value: JsonValue | undefined): JsonObject {
+  return isJsonObject(value) ? value : {};
+}
+
+/** Most chunks that are read without asking. */
+const MAX_UNASKED_CHUNKS = 64;
+/** Most decoded bytes that are read without asking. */
+export const MAX_UNASKED_BYTES = 256 * 2 ** 20;
+
+/** A variable at one of its resolutions. */
+export interface Resolution {
+  /** 0 for the variable itself. */
+  readonly level: number;
+  readonly path: string;
+  readonly shape: readonly number[];
+  readonly chunkShape: readonly number[];
+  /** Cells of the variable per cell, by axis. */
+  readonly factors: readonly number[];
+}
+
+/** What has to be read. */
+export interface ReadingCost {
+  readonly chunks: number;
+  /** Decoded. */
+  readonly bytes: number;
+}
+
+/** Returns the resolutions of a variable, finest first. */
+export function resolutionsOf(variable: VariableDescription): readonly Resolution[] {
+  return [finestOf(variable), ...variable.levels];
+}
+
+/** Returns the resolution of the variable itself. */
+export function finestOf({ path, shape, chunkShape }: VariableDescription): Resolution {
+  return { level: 0, path, shape, chunkShape, factors: shape.map(() => 1) };
+}
+
+/**
+ * Chooses the coarsest resolution with at least one cell per pixel along both axes.
+ * @param densities Cells of the variable per pixel.
+ */
+export function chooseResolution(
+  resolutions: readonly Resolution[],
+  axes: PictureAxes,
+  densities: { readonly x: number; readonly y: number },
+): Resolution {
+  const fitting = resolutions.filter(({ factors }) =>
+    [axes.x, axes.y].every((axis) => {
+      const density = axis === axes.x ? densities.x : densities.y;
+      return factors[axis] === 1 || density / factors[axis]! >= 1;
+    }),
+  );
+  return fitting.at(-1) ?? (resolutions[0] as Resolution);
+}
+
+/** Returns the coordinates of the chunk that holds a cell of the variable; those of the picture's axes are 0. */
+export function chunkOfCell(resolution: Resolution, cell: readonly number[]): number[] {
+  const { factors, chunkShape } = resolution;
+  return cell.map((index, axis) => Math.floor(index / factors[axis]! / chunkShape[axis]!));
+}
+
+/**
+ * Orders the chunks of a picture: those in the middle first, where people look.
+ * @param rows Indices of the chunks along the vertical axis; `columns` along the horizontal one.
+ */
+export function chunksFromCentre(
+  rows: Iterable<number>,
+  columns: Iterable<number>,
+): readonly { readonly row: number; readonly column: number }[] {
+  const [rowList, columnList] = [[...rows], [...columns]];
+  const [middleRow, middleColumn] = [(rowList.length - 1) / 2, (columnList.length - 1) / 2];
+  const chunks = rowList.flatMap((row, y) =>
+    columnList.map((column, x) => ({
+      row,
+      column,
+      distance: (y - middleRow) ** 2 + (x - middleColumn) ** 2,
+    })),
+  );
+  return chunks.sort((one, other) => one.distance - other.distance);
+}
+
+/** Returns the decoded bytes of a number of chunks. */
+export function costOf(chunks: number, chunkShape: readonly number[], itemSize: number): ReadingCost {
+  const perChunk = chunkShape.reduce((product, length) => product * length, Math.max(1, itemSize));
+  return { chunks, bytes: chunks * perChunk };
+}
+
+/** Whether a reading is more than a person may expect. */
+export function isTooMuch({ chunks, bytes }: ReadingCost): boolean {
+  return chunks > MAX_UNASKED_CHUNKS || bytes > MAX_UNASKED_BYTES;
 }

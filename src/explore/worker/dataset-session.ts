@@ -1,10 +1,15 @@
-import type { VariableDescription } from "../dataset-description.js";
-import type { OpenRequest } from "../protocol.js";
-import { type ArrayReader, type DecodedChunk, openArray } from "./array-reader.js";
-import { chunkOfCell, costOf, MAX_UNASKED_BYTES, type Resolution } from "./chunk-plan.js";
-import { type ChunkJob, ChunkQueue, type QueueLimits } from "./chunk-queue.js";
+import type { OpenRequest, VariableDescription } from "../protocol.js";
+import {
+  type ArrayReader,
+  chunkOfCell,
+  costOf,
+  type DecodedChunk,
+  MAX_UNASKED_BYTES,
+  openArray,
+  type Resolution,
+} from "./array-reader.js";
+import { type ChunkJob, ChunkQueue, fetchBytes, type QueueLimits, ReadFailure } from "./chunk-queue.js";
 import { describeDataset, type OpenedDataset } from "./describe-dataset.js";
-import { fetchBytes, ReadFailure } from "./fetch-bytes.js";
 import type { ReadableDocument } from "./readable-document.js";
 
 /** A chunk; undefined if it is absent. */

@@ -6,10 +6,9 @@ import type {
   DatasetDescription,
   LevelDescription,
   VariableDescription,
-} from "../dataset-description.js";
+} from "../protocol.js";
+import { arraysOf, isNumeric, type StoredArray } from "./array-reader.js";
 import type { ReadableDocument } from "./readable-document.js";
-import { arraysOf, type StoredArray } from "./stored-arrays.js";
-import { isNumeric } from "./stored-type.js";
 
 /** A dataset, and how its arrays are read. */
 export interface OpenedDataset {

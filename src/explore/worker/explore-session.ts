@@ -9,17 +9,13 @@ import type {
   WorkerRequest,
 } from "../protocol.js";
 import { AheadReading } from "./ahead-reading.js";
-import { isTooMuch } from "./chunk-plan.js";
-import type { QueueLimits } from "./chunk-queue.js";
+import { isTooMuch } from "./array-reader.js";
+import { type QueueLimits, ReadFailure } from "./chunk-queue.js";
 import { DatasetSession } from "./dataset-session.js";
-import { ReadFailure } from "./fetch-bytes.js";
 import { findRange } from "./find-range.js";
-import { PictureReading } from "./picture/picture-reading.js";
-import { planPicture } from "./picture/show-picture.js";
-import { probeCell } from "./probe-cell.js";
-import { AxisReader, answerAxis } from "./read-axis.js";
-import { readTexts } from "./read-texts.js";
-import { SeriesReading } from "./series-reading.js";
+import { PictureReading, planPicture } from "./picture/show-picture.js";
+import { AxisReader, answerAxis, readTexts } from "./read-axis.js";
+import { probeCell, SeriesReading } from "./series-reading.js";
 
 /** Sends an answer. @param transfer Buffers that the receiver owns from now on. */
 export type SendAnswer = (answer: WorkerAnswer, transfer: readonly ArrayBuffer[]) => void;

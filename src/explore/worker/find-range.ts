@@ -1,14 +1,12 @@
 import type { Packing } from "../../cf/packing.js";
 import { chooseRange } from "../../colour/value-range.js";
-import type { VariableDescription } from "../dataset-description.js";
-import type { PictureAxes, RangeAnswer, RangeRequest } from "../protocol.js";
-import { chunkOfCell, costOf, type Resolution, resolutionsOf } from "./chunk-plan.js";
+import type { PictureAxes, RangeAnswer, RangeRequest, VariableDescription } from "../protocol.js";
+import { chunkOfCell, costOf, type Resolution, resolutionsOf } from "./array-reader.js";
 import { PRIORITY } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import { unpacked } from "./picture/byte-scale.js";
 import { planPicture } from "./picture/show-picture.js";
-import type { AxisReader } from "./read-axis.js";
-import { indicesOf } from "./read-whole.js";
+import { type AxisReader, indicesOf } from "./read-axis.js";
 
 /** Most chunks, and decoded bytes, that a sample is made of. One chunk is always read. */
 const MAX_CHUNKS = 8;

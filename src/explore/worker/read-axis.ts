@@ -1,11 +1,243 @@
 import { cfTimeFormatter } from "../../cf/cf-time.js";
+import { type Packing, packingOf } from "../../cf/packing.js";
 import { type Axis, cellAxis, createAxis } from "../axis.js";
-import { type AxisValues, INDEX_AXIS, type VariableDescription } from "../dataset-description.js";
-import type { AxisAnswer, PictureAxes } from "../protocol.js";
-import { timeText } from "../value-text.js";
-import type { DatasetSession } from "./dataset-session.js";
-import { CurvilinearReader } from "./picture/curvilinear-reader.js";
-import { MAX_WHOLE_VALUES, readWhole } from "./read-whole.js";
+import {
+  type AxisAnswer,
+  type AxisValues,
+  INDEX_AXIS,
+  type PictureAxes,
+  type TextAnswer,
+  type TextRequest,
+  type VariableDescription,
+  type Viewport,
+} from "../protocol.js";
+import { timeText, valueText } from "../value-text.js";
+import { finestOf, type Resolution, resolutionsOf } from "./array-reader.js";
+import { PRIORITY, ReadFailure } from "./chunk-queue.js";
+import type { Chunk, DatasetSession } from "./dataset-session.js";
+import { unpacked } from "./picture/byte-scale.js";
+import {
+  type CurvilinearGrid,
+  cellAt,
+  cellsUnderPixels,
+  cornersOf,
+  type GridCorners,
+} from "./picture/curvilinear.js";
+import type { ReadableDocument } from "./readable-document.js";
+
+/** Longest array that is read as a whole: a longer axis counts cells. */
+const MAX_WHOLE_VALUES = 2 ** 22;
+
+/** Values of a whole array in C order. */
+interface WholeArray {
+  /** Unpacked, NaN for missing ones; undefined if it holds texts. */
+  readonly numbers: Float64Array<ArrayBuffer> | undefined;
+  readonly texts: string[] | undefined;
+  /** 64-bit integers as they are; undefined for other types. An absent one is undefined. */
+  readonly exact: (bigint | undefined)[] | undefined;
+}
+
+/**
+ * Reads a whole coordinate. It has no missing values (CF section 2.5.1) but those of its attributes: the array's fill value is one of
+ * its numbers, such as the longitude 0, and is that of absent chunks.
+ * @param source The variable itself, or a coarser resolution of it.
+ * @throws ReadFailure
+ */
+export async function readWhole(
+  session: DatasetSession,
+  variable: VariableDescription,
+  source: Pick<Resolution, "level" | "path" | "shape" | "chunkShape"> = { level: 0, ...variable },
+): Promise<WholeArray> {
+  const { shape, chunkShape } = source;
+  const { dataType } = variable;
+  const count = product(shape);
+  if (count > MAX_WHOLE_VALUES)
+    throw new ReadFailure(
+      `"${source.path}" has ${count} values, more than are read at once (${MAX_WHOLE_VALUES}).`,
+    );
+  const grid = shape.map((length, axis) => Math.ceil(length / chunkShape[axis]!));
+  const chunks = await Promise.all(
+    Array.from(indicesOf(grid), async (coords) => ({
+      coords,
+      chunk: await session.queue.read(session.job(source, coords), PRIORITY.coordinate),
+    })),
+  );
+  const isText = "SUO".includes(dataType.kind);
+  const hasExact = dataType.itemSize === 8 && "iuMm".includes(dataType.kind);
+  const document = session.documentOf(source);
+  const ofLevel = source.level === 0 ? variable.packing : document.packing;
+  const packing: Packing = { ...ofLevel, missing: packingOf(variable.attrs).missing };
+  const whole = {
+    numbers: isText ? undefined : new Float64Array(count),
+    texts: isText ? new Array<string>(count).fill("") : undefined,
+    exact: hasExact ? new Array<bigint | undefined>(count) : undefined,
+  };
+  for (const { coords, chunk } of chunks) copyChunk(whole, chunk, coords, document, packing);
+  return whole;
+}
+
+function copyChunk(
+  { numbers, texts, exact }: WholeArray,
+  chunk: Chunk,
+  coords: readonly number[],
+  { shape, chunkShape, strides, fill, fillText }: ReadableDocument,
+  packing: Packing,
+): void {
+  const begins = coords.map((index, axis) => index * chunkShape[axis]!);
+  const lengths = chunkShape.map((length, axis) => Math.min(length, shape[axis]! - begins[axis]!));
+  const last = shape.length - 1;
+  const [rowLength, rowStride] = last === -1 ? [1, 1] : [lengths[last]!, strides[last]!];
+  for (const row of indicesOf(lengths.slice(0, Math.max(0, last)))) {
+    let to = 0;
+    let from = 0;
+    shape.forEach((length, axis) => {
+      const within = axis === last ? 0 : row[axis]!;
+      to = to * length + begins[axis]! + within;
+      from += within * strides[axis]!;
+    });
+    for (let index = 0; index < rowLength; index++, to++, from += rowStride) {
+      if (numbers !== undefined) numbers[to] = unpacked(chunk?.numbers?.[from] ?? fill, packing);
+      if (texts !== undefined) texts[to] = chunk?.texts?.[from] ?? fillText;
+      if (exact !== undefined) exact[to] = chunk?.exact?.[from] as bigint | undefined;
+    }
+  }
+}
+
+/** Yields all indices of a shape in C order; one without axes for a scalar, none if an axis has no length. */
+export function* indicesOf(shape: readonly number[]): Generator<readonly number[]> {
+  const count = product(shape);
+  const index = shape.map(() => 0);
+  for (let position = 0; position < count; position++) {
+    yield index.slice();
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      index[axis] = index[axis]! + 1;
+      if (index[axis]! < shape[axis]!) break;
+      index[axis] = 0;
+    }
+  }
+}
+
+function product(lengths: readonly number[]): number {
+  return lengths.reduce((result, length) => result * length, 1);
+}
+
+/** Most cells of a grid: its corners take 64 MiB. */
+const MAX_CELLS = 2 ** 22;
+
+/** Wider grids go all the way round. */
+const MAX_REGION_DEGREES = 350;
+
+/** Cells of a curvilinear grid, at one resolution. */
+export interface CurvilinearCells {
+  /** Cell under each pixel, in C order of the grid; -1 for none. */
+  readonly cells: Int32Array;
+  readonly grid: GridOnMap;
+}
+
+/** A curvilinear grid with its corners. */
+interface GridOnMap {
+  readonly resolution: Resolution;
+  readonly centres: CurvilinearGrid;
+  readonly corners: GridCorners;
+}
+
+/** A cell of a picture, and its centre. */
+export interface FoundCell {
+  readonly row: number;
+  readonly column: number;
+  readonly x: number;
+  readonly y: number;
+}
+
+/** Reads curvilinear grids, each once, and finds the cells under pixels. */
+export class CurvilinearReader {
+  readonly #session: DatasetSession;
+  readonly #grids = new Map<string, Promise<GridOnMap>>();
+  /** Cells of the last viewport: while playing, it stays. */
+  #last: { readonly key: string; readonly found: CurvilinearCells } | undefined;
+
+  constructor(session: DatasetSession) {
+    this.#session = session;
+  }
+
+  /** Returns the cells under the pixels of a viewport. @throws ReadFailure */
+  async cells(variable: VariableDescription, { box, width, height }: Viewport): Promise<CurvilinearCells> {
+    const grid = await this.grid(variable);
+    const key = JSON.stringify([variable.curvilinear, box, width, height]);
+    if (this.#last?.key !== key)
+      this.#last = { key, found: { cells: cellsUnderPixels(grid.corners, { ...box, width, height }), grid } };
+    return this.#last.found;
+  }
+
+  /** Returns the row and column of the cell at a place, and its centre; undefined if there is none. @throws ReadFailure */
+  async cellAt(variable: VariableDescription, x: number, y: number): Promise<FoundCell | undefined> {
+    const { corners, centres, resolution } = await this.grid(variable);
+    if (resolution.level !== 0)
+      throw new ReadFailure("This grid is too large for single cells to be found on a map.");
+    const cell = cellAt(corners, x, y);
+    if (cell === -1) return undefined;
+    const row = Math.floor(cell / centres.columns);
+    const column = cell % centres.columns;
+    return { row, column, x: centres.longitudes[cell]!, y: centres.latitudes[cell]! };
+  }
+
+  /** Returns the least and the greatest longitude or latitude of a variable's cells. @throws ReadFailure */
+  async extent(variable: VariableDescription, axis: number): Promise<readonly [number, number]> {
+    const { corners } = await this.grid(variable);
+    if (axis === variable.plane?.y) return extentOf(corners.y, (latitude) => latitude);
+    const [about0, about180] = [0, 180].map((middle) =>
+      extentOf(corners.x, (longitude) => longitude - 360 * Math.floor((longitude - middle + 180) / 360)),
+    ) as [readonly [number, number], readonly [number, number]];
+    const narrower = about180[1] - about180[0] < about0[1] - about0[0] ? about180 : about0;
+    return narrower[1] - narrower[0] > MAX_REGION_DEGREES ? [-180, 180] : narrower;
+  }
+
+  /** Returns the grid of a variable, at the finest resolution that is not too large. @throws ReadFailure */
+  async grid({ curvilinear }: VariableDescription): Promise<GridOnMap> {
+    const { latitude, longitude } = curvilinear!;
+    const key = `${latitude} ${longitude}`;
+    let grid = this.#grids.get(key);
+    if (grid === undefined) {
+      grid = this.#read(latitude, longitude);
+      this.#grids.set(key, grid);
+      grid.catch(() => this.#grids.delete(key));
+    }
+    return grid;
+  }
+
+  async #read(latitudePath: string, longitudePath: string): Promise<GridOnMap> {
+    const latitude = this.#session.variable(latitudePath);
+    const longitude = this.#session.variable(longitudePath);
+    const longitudes = resolutionsOf(longitude);
+    const resolution = resolutionsOf(latitude).find(
+      ({ shape }, index) => shape[0]! * shape[1]! <= MAX_CELLS && longitudes[index] !== undefined,
+    );
+    if (resolution === undefined)
+      throw new ReadFailure("This grid is too large to be placed on a map; it can be shown as an image.");
+    const [y, x] = await Promise.all([
+      readWhole(this.#session, latitude, resolution),
+      readWhole(
+        this.#session,
+        longitude,
+        longitudes.find(({ level }) => level === resolution.level),
+      ),
+    ]);
+    const [rows, columns] = resolution.shape as [number, number];
+    const centres = { latitudes: y.numbers!, longitudes: x.numbers!, rows, columns };
+    return { resolution, centres, corners: cornersOf(centres) };
+  }
+}
+
+function extentOf(values: Float64Array, convert: (value: number) => number): readonly [number, number] {
+  let [least, greatest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const value of values) {
+    if (Number.isNaN(value)) continue;
+    const converted = convert(value);
+    least = Math.min(least, converted);
+    greatest = Math.max(greatest, converted);
+  }
+  return [least, greatest];
+}
 
 /** Reads the coordinates of a dataset, each once. */
 export class AxisReader {
@@ -126,4 +358,29 @@ function secondsOf(numbers: Float64Array<ArrayBuffer>, unit = "s"): Float64Array
   const [, count = "", name = ""] = /^(\d*)(\w+)$/.exec(unit) ?? [];
   const factor = (SECONDS[name] ?? 1) * Number(count || 1);
   return numbers.map((number) => (number === -(2 ** 63) ? Number.NaN : number * factor));
+}
+
+/** Reads the first values of a variable as texts, in C order. @throws ReadFailure, or the signal's reason */
+export async function readTexts(
+  session: DatasetSession,
+  { variable: path, maxCount }: TextRequest,
+  signal: AbortSignal,
+): Promise<TextAnswer> {
+  const variable = session.variable(path);
+  const { shape } = variable;
+  const length = shape.reduce((product, count) => product * count, 1);
+  const source = finestOf(variable);
+  const texts: string[] = [];
+  let read: string | undefined;
+  let chunk: Chunk;
+  for (const cell of indicesOf(shape)) {
+    if (texts.length >= maxCount) break;
+    const { coords, offset } = session.placeOf(source, cell);
+    if (read !== `${coords}`) {
+      read = `${coords}`;
+      chunk = await session.readChunk(source, coords, PRIORITY.probe, signal);
+    }
+    texts.push(valueText(variable, chunk, offset));
+  }
+  return { kind: "text", texts, length };
 }

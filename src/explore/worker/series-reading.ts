@@ -1,10 +1,18 @@
-import type { VariableDescription } from "../dataset-description.js";
-import type { SeriesAnswer, SeriesRequest } from "../protocol.js";
-import { costOf, finestOf, type ReadingCost } from "./chunk-plan.js";
-import { type ChunkJob, type ChunkOwner, PRIORITY } from "./chunk-queue.js";
+import { centreOf, indexAt } from "../axis.js";
+import {
+  isOnGrid,
+  type ProbeAnswer,
+  type ProbeRequest,
+  type SeriesAnswer,
+  type SeriesRequest,
+  type VariableDescription,
+} from "../protocol.js";
+import { valueText } from "../value-text.js";
+import { costOf, finestOf, type ReadingCost } from "./array-reader.js";
+import { type ChunkJob, type ChunkOwner, PRIORITY, ReadFailure } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
-import { ReadFailure } from "./fetch-bytes.js";
 import { unpacked } from "./picture/byte-scale.js";
+import type { AxisReader, FoundCell } from "./read-axis.js";
 
 /** Milliseconds between two answers. */
 const ANSWER_MS = 100;
@@ -113,4 +121,46 @@ export class SeriesReading implements ChunkOwner<Chunk> {
       total: this.#total,
     });
   }
+}
+
+/** Reads the value of the cell at a place of the picture. @throws ReadFailure, or the signal's reason */
+export async function probeCell(
+  session: DatasetSession,
+  axes: AxisReader,
+  request: ProbeRequest,
+  signal: AbortSignal,
+): Promise<ProbeAnswer> {
+  const { selection, x, y, inCells } = request;
+  const variable = session.variable(selection.variable);
+  const { shape, packing } = variable;
+  const found = isOnGrid(variable, request.axes, inCells)
+    ? await axes.curvilinear.cellAt(variable, x, y)
+    : await cellOnGrid(axes, variable, request);
+  if (found === undefined) return { kind: "value", cell: undefined, x, y, value: undefined, text: "" };
+  const cell = shape.map((_, axis) =>
+    axis === request.axes.x ? found.column : axis === request.axes.y ? found.row : (selection.at[axis] ?? 0),
+  );
+  const source = finestOf(variable);
+  const { coords, offset } = session.placeOf(source, cell);
+  const chunk = await session.readChunk(source, coords, PRIORITY.probe, signal);
+  const value = chunk?.numbers === undefined ? Number.NaN : unpacked(chunk.numbers[offset]!, packing);
+  return {
+    kind: "value",
+    cell,
+    x: found.x,
+    y: found.y,
+    value: Number.isNaN(value) ? undefined : value,
+    text: valueText(variable, chunk, offset),
+  };
+}
+
+async function cellOnGrid(
+  axes: AxisReader,
+  variable: VariableDescription,
+  { x, y, inCells, axes: shown }: ProbeRequest,
+): Promise<FoundCell | undefined> {
+  const [xAxis, yAxis] = await axes.plane(variable, shown, inCells);
+  const [column, row] = [indexAt(xAxis, x), indexAt(yAxis, y)];
+  if (column === -1 || row === -1) return undefined;
+  return { row, column, x: centreOf(xAxis, column), y: centreOf(yAxis, row) };
 }

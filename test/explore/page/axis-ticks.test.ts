@@ -1,7 +1,7 @@
 import t from "tap";
 import { CALENDARS, cfTimeFormatter } from "../../../src/cf/cf-time.js";
-import { INDEX_AXIS } from "../../../src/explore/dataset-description.js";
 import { axisTicks, degreesText, degreeTicks, numberTicks } from "../../../src/explore/page/axis-ticks.js";
+import { INDEX_AXIS } from "../../../src/explore/protocol.js";
 
 const PLAIN = { isLatitude: false, isLongitude: false };
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import t from "tap";
 import { CALENDARS, type Calendar, cfTimeFormatter } from "../../../src/cf/cf-time.js";
-import { dateTicks, daysOfIso } from "../../../src/explore/page/date-ticks.js";
+import { dateTicks, daysOfIso } from "../../../src/explore/page/axis-ticks.js";
 
 const STANDARD = CALENDARS.standard as Calendar;
 

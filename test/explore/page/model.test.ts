@@ -1,12 +1,11 @@
 import { setImmediate, setTimeout } from "node:timers/promises";
 import t, { type Test } from "tap";
-import { shortBox } from "../../../src/explore/page/map/short-place.js";
+import { shortBox } from "../../../src/explore/page/map/camera.js";
 import { ExploreModel } from "../../../src/explore/page/model.js";
 import { statusOf } from "../../../src/explore/page/status-text.js";
 import { parseViewHash } from "../../../src/explore/page/view-hash.js";
 import { WorkerClient } from "../../../src/explore/page/worker-client.js";
-import type { FrameAnswer, ShowRequest } from "../../../src/explore/protocol.js";
-import { EMPTY_VIEW } from "../../../src/explore/view.js";
+import { EMPTY_VIEW, type FrameAnswer, type ShowRequest } from "../../../src/explore/protocol.js";
 import { AXES, DATASET, StubWorker } from "../stub-worker.js";
 
 const SOURCE = {

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import t from "tap";
 import { COLOUR_SCALES, type ColourScaleName } from "../../../src/colour/colour-scales.js";
 import { formatViewHash, parseViewHash } from "../../../src/explore/page/view-hash.js";
-import { EMPTY_VIEW, type View } from "../../../src/explore/view.js";
+import { EMPTY_VIEW, type View } from "../../../src/explore/protocol.js";
 import { effort } from "../../effort.js";
 
 t.test("an address is readable", async (t) => {

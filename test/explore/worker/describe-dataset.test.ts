@@ -1,5 +1,5 @@
 import t from "tap";
-import type { VariableDescription } from "../../../src/explore/dataset-description.js";
+import type { VariableDescription } from "../../../src/explore/protocol.js";
 import { describeDataset } from "../../../src/explore/worker/describe-dataset.js";
 
 interface Described {

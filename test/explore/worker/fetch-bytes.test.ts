@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import t from "tap";
-import { fetchBytes } from "../../../src/explore/worker/fetch-bytes.js";
+import { fetchBytes } from "../../../src/explore/worker/chunk-queue.js";
 
 t.test("a request asks for bytes rather than a redirect, and has the token", async (t) => {
   const asked: IncomingHttpHeaders[] = [];

@@ -1,7 +1,6 @@
 import { flagValuesOf } from "../../../cf/packing.js";
 import { categoryColours } from "../../../colour/colour-scales.js";
-import type { VariableDescription } from "../../dataset-description.js";
-import type { ShownRange } from "../../protocol.js";
+import type { ShownRange, VariableDescription } from "../../protocol.js";
 import { tableIndexOf } from "../map/frame-painter.js";
 
 /** Categories of a variable (CF section 3.5) and their colours, those that thumbnails have. */

@@ -3,7 +3,7 @@ import { COLOUR_SCALES, type ColourScaleName, colourTable } from "../../../colou
 import { IconButton } from "../icons.js";
 import type { ExploreModel } from "../model.js";
 import { useValue } from "../use-value.js";
-import { rangeText } from "./shown-range.js";
+import { rangeText } from "./colour-model.js";
 
 const SCALES = Object.keys(COLOUR_SCALES) as ColourScaleName[];
 const PERCENTILES: readonly (readonly [number, number, string])[] = [

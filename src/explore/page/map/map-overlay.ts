@@ -1,12 +1,9 @@
 import { type Axis, cellAxis } from "../../axis.js";
-import type { AxisDescription, AxisValues } from "../../dataset-description.js";
-import type { Box, ProbeAnswer } from "../../protocol.js";
-import { cellEdges } from "../axis-cells.js";
-import { axisTicks, degreeTicks, type Tick } from "../axis-ticks.js";
+import type { AxisDescription, AxisValues, Box, ProbeAnswer } from "../../protocol.js";
+import { axisTicks, cellEdges, degreeTicks, type Tick } from "../axis-ticks.js";
 import type { ExploreModel } from "../model.js";
 import type { ResolvedView } from "../resolve-view.js";
-import type { Coasts } from "./coast-files.js";
-import { linesInBox } from "./coastline.js";
+import { type Coasts, linesInBox } from "./coastline.js";
 import { pointOf, type Size } from "./plane-box.js";
 
 /** CSS pixels beside the picture, for labels. */

@@ -4,14 +4,13 @@ import type { Box } from "../../protocol.js";
 import { IconButton } from "../icons.js";
 import type { ExploreModel } from "../model.js";
 import { useValue } from "../use-value.js";
-import { COASTS, type Coasts, loadCoast } from "./coast-files.js";
+import { COASTS, type Coasts, loadCoast } from "./coastline.js";
 import { type GroundColours, paintFrame, parseColour } from "./frame-painter.js";
-import { listenToKeys } from "./map-keys.js";
+import { listenToKeys, listenToPointers } from "./map-input.js";
 import { drawOverlay, marginsOf } from "./map-overlay.js";
-import { listenToPointers } from "./map-pointers.js";
 import type { ShownFrame } from "./picture-loader.js";
 import { type Plane, planePixels, pointOf } from "./plane-box.js";
-import { readoutOf } from "./readout.js";
+import { readoutOf } from "./probe-model.js";
 
 /** CSS pixels from stripe to stripe of what is missing. */
 const HATCH = 8;

@@ -1,8 +1,8 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import type { PlotZoom } from "./plot-axis.js";
+import type { PlotContent } from "./plot-model.js";
 import { type PlotColours, type PlotEvents, plotOptions } from "./plot-options.js";
-import type { PlotContent } from "./shown-plot.js";
 import "uplot/dist/uPlot.min.css";
 
 /** A plot on a canvas, drawn by uPlot. */

@@ -1,7 +1,6 @@
 import type uPlot from "uplot";
-import { numberTicks, type Tick } from "../axis-ticks.js";
-import { dateTicks } from "../date-ticks.js";
-import type { PlotContent } from "./shown-plot.js";
+import { dateTicks, numberTicks, type Tick } from "../axis-ticks.js";
+import type { PlotContent } from "./plot-model.js";
 
 /** Colours of a plot: CSS colours. */
 export interface PlotColours {

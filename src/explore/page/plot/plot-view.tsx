@@ -1,16 +1,133 @@
+import { format } from "d3-format";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Probe } from "../../protocol.js";
 import { IconButton } from "../icons.js";
 import type { ExploreModel } from "../model.js";
 import type { ResolvedView } from "../resolve-view.js";
-import { fileName, saveFile } from "../save/save-file.js";
-import { pngOf, publicLink } from "../save/save-png.js";
+import { fileName, pngOf, publicLink, saveFile } from "../save/save-panel.js";
+import { bytesText } from "../status-text.js";
 import { useValue } from "../use-value.js";
 import { Chart } from "./chart.js";
 import { cellAt, type PlotZoom, type SeriesPlace, zoomedAbout } from "./plot-axis.js";
-import { NoPlot, PlotChoices, SeriesProgress } from "./plot-controls.js";
-import { PlotModel } from "./plot-model.js";
-import { histogramShown, seriesShown } from "./shown-plot.js";
+import { histogramShown, PlotModel, seriesShown } from "./plot-model.js";
 import "./plots.css";
+
+const count = format(",");
+
+/** Choice between series and histogram, and of the axis along which the series runs. */
+function PlotChoices({
+  model,
+  plot,
+  along,
+}: {
+  readonly model: ExploreModel;
+  readonly plot: PlotModel;
+  readonly along: number | undefined;
+}) {
+  const isOfVariable = useValue(plot.isOfVariable);
+  const resolved = useValue(model.resolved);
+  const { probe } = useValue(model.view);
+  if (resolved === undefined) return null;
+  const { variable, axes } = resolved;
+  const change = (part: Partial<Probe>): void =>
+    model.setProbe({ x: 0, y: 0, along: undefined, plot: "series", ...probe, ...part });
+  return (
+    <>
+      <label>
+        plot{" "}
+        <select
+          value={probe?.plot ?? "series"}
+          onChange={(event) =>
+            change({ plot: event.currentTarget.value === "histogram" ? "histogram" : "series" })
+          }
+        >
+          <option value="series">series</option>
+          <option value="histogram">histogram</option>
+        </select>
+      </label>
+      {probe?.plot === "histogram" && axes !== undefined && (
+        <label>
+          of{" "}
+          <select
+            value={isOfVariable ? "variable" : "visible"}
+            onChange={(event) => {
+              plot.isOfVariable.value = event.currentTarget.value === "variable";
+            }}
+          >
+            <option value="visible">what is visible</option>
+            <option value="variable">the variable</option>
+          </select>
+        </label>
+      )}
+      {probe?.plot !== "histogram" && along !== undefined && variable.dims.length > 1 && (
+        <label>
+          along{" "}
+          <select
+            value={variable.dims[along]}
+            onChange={(event) => change({ along: event.currentTarget.value })}
+          >
+            {variable.dims.map((dim) => (
+              <option key={dim} value={dim}>
+                {dim}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+    </>
+  );
+}
+
+/** How far a series is read, and what can be done about it. */
+function SeriesProgress({ plot }: { readonly plot: PlotModel }) {
+  const { tooMuch, done, total, isReading, failure } = useValue(plot.series);
+  if (tooMuch !== undefined) {
+    return (
+      <p class="note">
+        This plot reads {count(tooMuch.chunks)} chunks, about {bytesText(tooMuch.bytes)}.{" "}
+        <button type="button" onClick={() => plot.confirm()}>
+          Read them
+        </button>
+      </p>
+    );
+  }
+  if (isReading && total > 0) {
+    return (
+      <p class="note" data-reading>
+        <progress max={total} value={done} aria-label="Chunks read" /> {count(done)} of {count(total)} chunks{" "}
+        <button type="button" onClick={() => plot.cancel()}>
+          Stop
+        </button>
+      </p>
+    );
+  }
+  if (isReading || failure !== undefined || done === total) return null;
+  return (
+    <p class="note">
+      Stopped after {count(done)} of {count(total)} chunks.{" "}
+      <button type="button" onClick={() => plot.confirm()}>
+        Read the rest
+      </button>
+    </p>
+  );
+}
+
+/** Stands where a plot would be, as long as its place is not found, or if it lies outside of the grid. */
+function NoPlot({ model }: { readonly model: ExploreModel }) {
+  const fixed = useValue(model.probes.fixed);
+  return (
+    <section class="plot" aria-label="Plot">
+      {fixed !== undefined && fixed.cell === undefined && (
+        <p class="note">
+          This place is outside of the grid: there is nothing to plot.{" "}
+          <button type="button" onClick={() => model.setProbe(undefined)}>
+            Close the plot
+          </button>
+        </p>
+      )}
+    </section>
+  );
+}
 
 const NOTHING_READ = new Float64Array();
 

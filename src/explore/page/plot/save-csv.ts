@@ -1,9 +1,7 @@
 import { parseDataType } from "../../../model/data-type.js";
-import type { AxisValues, VariableDescription } from "../../dataset-description.js";
-import type { RangeAnswer } from "../../protocol.js";
+import type { AxisValues, RangeAnswer, VariableDescription } from "../../protocol.js";
 import { numberText, unpackedText } from "../../value-text.js";
-import type { SeriesPlace } from "./plot-axis.js";
-import { axesBesides } from "./plot-text.js";
+import { axesBesides, type SeriesPlace } from "./plot-axis.js";
 
 const FLOAT32 = parseDataType("<f4");
 

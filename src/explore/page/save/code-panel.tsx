@@ -4,7 +4,7 @@ import { type ClientCode, type CodeVariable, selectionCode } from "../../../usag
 import type { ExploreModel } from "../model.js";
 import { alongOf } from "../plot/plot-model.js";
 import { useValue } from "../use-value.js";
-import { copyText } from "./save-file.js";
+import { copyText } from "./save-panel.js";
 import { pictureVariable, seriesVariable, wholeVariable } from "./shown-cells.js";
 import "../plot/plots.css";
 

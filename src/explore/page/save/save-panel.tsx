@@ -1,10 +1,170 @@
 import { useState } from "preact/hooks";
-import type { AxisValues } from "../../dataset-description.js";
-import { stepText } from "../axis-cells.js";
+import type { AxisValues } from "../../protocol.js";
+import { stepText } from "../axis-ticks.js";
 import type { ExploreModel } from "../model.js";
 import { useValue } from "../use-value.js";
-import { fileName, saveFile } from "./save-file.js";
-import { pngOf, publicLink } from "./save-png.js";
+
+/** Lets a person save a file. */
+export function saveFile(name: string, content: Blob): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  // The browser reads the content after the click.
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+/** Returns a file name of words: `air-series-40N-245E.csv` of `air series`, `40°N`, `245°E`. */
+export function fileName(words: readonly string[], extension: string): string {
+  const name = words
+    .join("-")
+    .replace(/[^\p{L}\p{N}.+-]+/gu, "-")
+    .replace(/-{2,}/g, "-")
+    .replace(/^[-.]+|-+$/g, "");
+  return `${name.slice(0, 100) || "data"}.${extension}`;
+}
+
+/** Writes a text to the clipboard, also on pages that came without TLS. Returns false if the browser refuses. */
+export async function copyText(text: string): Promise<boolean> {
+  if (navigator.clipboard !== undefined) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      // Permission may be withheld; the older way needs none.
+    }
+  }
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.setAttribute("aria-hidden", "true");
+  area.className = "spoken";
+  document.body.append(area);
+  area.select();
+  const isCopied = document.execCommand("copy");
+  area.remove();
+  return isCopied;
+}
+
+/** What is saved as a picture. */
+interface PngParts {
+  readonly title: string;
+  /** Units, date, place: one line; empty for none. */
+  readonly subtitle: string;
+  /** Address that shows the same. */
+  readonly link: string;
+  /** Element whose canvases are drawn one above the other, as on the screen. */
+  readonly figure: HTMLElement;
+  /** Canvas below the figure: the colour bar. */
+  readonly bar: HTMLCanvasElement | undefined;
+}
+
+const MARGIN = 16;
+const TITLE_SIZE = 18;
+const TEXT_SIZE = 13;
+const LINK_SIZE = 11;
+const LINE = 1.4;
+/** Lines of a link that are drawn at most. */
+const MAX_LINK_LINES = 4;
+
+/** Draws a figure with title, colour bar and link, in the colours and the resolution of the screen. */
+export async function pngOf({ title, subtitle, link, figure, bar }: PngParts): Promise<Blob> {
+  const ratio = devicePixelRatio;
+  const { width: figureWidth, height: figureHeight } = figure.getBoundingClientRect();
+  const barBox = bar?.getBoundingClientRect();
+  const width = Math.max(figureWidth, barBox?.width ?? 0) + 2 * MARGIN;
+  const canvas = document.createElement("canvas");
+  const context = canvas.getContext("2d") as CanvasRenderingContext2D;
+  const style = getComputedStyle(document.body);
+  const font = (size: number, weight = 400): string => `${weight} ${size}px ${style.fontFamily}`;
+  context.font = font(TITLE_SIZE, 600);
+  const titles = wrapped(context, title, width - 2 * MARGIN, 2);
+  context.font = font(TEXT_SIZE);
+  const subtitles = subtitle === "" ? [] : wrapped(context, subtitle, width - 2 * MARGIN, 3);
+  context.font = font(LINK_SIZE);
+  const links = wrapped(context, link, width - 2 * MARGIN, MAX_LINK_LINES);
+  const head = (titles.length * TITLE_SIZE + subtitles.length * TEXT_SIZE) * LINE;
+  const barHeight = barBox === undefined ? 0 : barBox.height + MARGIN / 2;
+  const height = 2.5 * MARGIN + head + figureHeight + barHeight + links.length * LINK_SIZE * LINE;
+
+  [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
+  context.scale(ratio, ratio);
+  context.fillStyle = style.backgroundColor;
+  context.fillRect(0, 0, width, height);
+  context.fillStyle = style.color;
+  context.textBaseline = "top";
+  let top = MARGIN;
+  const write = (lines: readonly string[], size: number, weight?: number): void => {
+    context.font = font(size, weight);
+    for (const line of lines) {
+      context.fillText(line, MARGIN, top);
+      top += size * LINE;
+    }
+  };
+  write(titles, TITLE_SIZE, 600);
+  write(subtitles, TEXT_SIZE);
+  top += MARGIN / 4;
+  drawCanvases(context, figure, MARGIN, top);
+  top += figureHeight + MARGIN / 4;
+  if (bar !== undefined && barBox !== undefined) {
+    context.drawImage(bar, MARGIN, top, barBox.width, barBox.height);
+    top += barHeight;
+  }
+  write(links, LINK_SIZE);
+  return new Promise((resolve, reject) => {
+    canvas.toBlob(
+      (blob) => (blob === null ? reject(new Error("the picture is too large")) : resolve(blob)),
+      "image/png",
+    );
+  });
+}
+
+/** Returns the address of this page without the token, which is no part of a picture that is passed on. */
+export function publicLink(href: string): string {
+  const url = new URL(href);
+  url.searchParams.delete("token");
+  return url.href;
+}
+
+function drawCanvases(
+  context: CanvasRenderingContext2D,
+  figure: HTMLElement,
+  left: number,
+  top: number,
+): void {
+  const outer = figure.getBoundingClientRect();
+  // Cells are never smoothed.
+  context.imageSmoothingEnabled = false;
+  for (const canvas of figure.querySelectorAll("canvas")) {
+    const { x, y, width, height } = canvas.getBoundingClientRect();
+    if (canvas.width === 0 || canvas.height === 0) continue;
+    context.drawImage(canvas, left + x - outer.x, top + y - outer.y, width, height);
+  }
+  context.imageSmoothingEnabled = true;
+}
+
+/** Breaks a text into lines of a width, at spaces if there are any; what is too much ends with an ellipsis. */
+function wrapped(context: CanvasRenderingContext2D, text: string, width: number, maxLines: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(/(?<=[\s&/])/)) {
+    if (context.measureText(line + word).width <= width) {
+      line += word;
+      continue;
+    }
+    if (line !== "") lines.push(line.trimEnd());
+    line = "";
+    for (const character of word) {
+      if (context.measureText(line + character).width > width) {
+        lines.push(line);
+        line = "";
+      }
+      line += character;
+    }
+  }
+  if (line !== "") lines.push(line.trimEnd());
+  if (lines.length <= maxLines) return lines;
+  return [...lines.slice(0, maxLines - 1), `${(lines[maxLines - 1] as string).slice(0, -1)}…`];
+}
 
 /** Saves the picture. Plots have buttons of their own. */
 export function SavePanel({ model }: { readonly model: ExploreModel }) {

@@ -1,8 +1,7 @@
 import type { AxisPart, CellRun, CodeAxis, CodeVariable } from "../../../usage/selection-code.js";
 import { type Axis, cellAxis, createAxis } from "../../axis.js";
-import type { AxisDescription, AxisValues, VariableDescription } from "../../dataset-description.js";
-import type { Box, PictureAxes } from "../../protocol.js";
-import { cellEdges } from "../axis-cells.js";
+import type { AxisDescription, AxisValues, Box, PictureAxes, VariableDescription } from "../../protocol.js";
+import { cellEdges } from "../axis-ticks.js";
 
 /** A picture on the screen. */
 export interface ShownPicture {

@@ -2,9 +2,7 @@ import { registry } from "zarrita";
 import { corrupt } from "../../../codec/codec.js";
 import { decodeLz4Block } from "../../../codec/plain/block-decoders.js";
 import { unshuffleBytes } from "../../../codec/plain/shuffles.js";
-import { decodeBloscFrame } from "./blosc-frame.js";
-import { inflate } from "./inflate.js";
-import { decodeZstd } from "./zstd-frame.js";
+import { decodeBloscFrame, decodeZstd, inflate } from "./decoders.js";
 
 /** Name of the option that tells a decoder how many bytes it decodes to; set by `readable-document.ts`, absent if unknown. */
 export const DECODED_BYTES = "zpublish:decoded-bytes";

@@ -1,8 +1,8 @@
 import t from "tap";
 import { categoryColours } from "../../../../src/colour/colour-scales.js";
-import type { VariableDescription } from "../../../../src/explore/dataset-description.js";
 import { categoriesOf, categoryColour } from "../../../../src/explore/page/colour/categories.js";
 import { tableIndexOf } from "../../../../src/explore/page/map/frame-painter.js";
+import type { VariableDescription } from "../../../../src/explore/protocol.js";
 import { ABOVE, ByteScale, MISSING } from "../../../../src/explore/worker/picture/byte-scale.js";
 
 const PACKING = {

@@ -6,9 +6,8 @@ import {
   scaleOf,
   shownRangeOf,
   valueInRange,
-} from "../../../../src/explore/page/colour/shown-range.js";
-import type { RangeAnswer } from "../../../../src/explore/protocol.js";
-import { EMPTY_VIEW } from "../../../../src/explore/view.js";
+} from "../../../../src/explore/page/colour/colour-model.js";
+import { EMPTY_VIEW, type RangeAnswer } from "../../../../src/explore/protocol.js";
 
 const { colour } = EMPTY_VIEW;
 const FOUND: RangeAnswer = {

@@ -1,7 +1,7 @@
 import t from "tap";
 import { type Axis, cellAxis, createAxis } from "../../../../src/explore/axis.js";
+import { shortPlace } from "../../../../src/explore/page/map/camera.js";
 import type { Plane, PlaneAxis } from "../../../../src/explore/page/map/plane-box.js";
-import { shortPlace } from "../../../../src/explore/page/map/short-place.js";
 
 t.test("a place is written with as many digits as tell cells apart", async (t) => {
   const x = axisOf([1.25, 3.75, 6.25, 8.75], { isLongitude: true });

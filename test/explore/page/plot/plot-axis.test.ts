@@ -1,11 +1,11 @@
 import t from "tap";
-import type { AxisDescription, AxisValues } from "../../../../src/explore/dataset-description.js";
 import {
   cellAt,
   createPlotAxis,
   plotValues,
   zoomedAbout,
 } from "../../../../src/explore/page/plot/plot-axis.js";
+import type { AxisDescription, AxisValues } from "../../../../src/explore/protocol.js";
 
 function description(dim: string, length: number, role?: AxisDescription["role"]): AxisDescription {
   return { dim, length, role, coordinate: dim, isLatitude: false, isLongitude: false };

@@ -1,8 +1,12 @@
 import { setImmediate } from "node:timers/promises";
 import t from "tap";
 import { ExploreModel } from "../../../../src/explore/page/model.js";
-import { alongOf, PlotModel } from "../../../../src/explore/page/plot/plot-model.js";
-import { histogramShown, seriesShown } from "../../../../src/explore/page/plot/shown-plot.js";
+import {
+  alongOf,
+  histogramShown,
+  PlotModel,
+  seriesShown,
+} from "../../../../src/explore/page/plot/plot-model.js";
 import { parseViewHash } from "../../../../src/explore/page/view-hash.js";
 import { WorkerClient } from "../../../../src/explore/page/worker-client.js";
 import { AXES, DATASET, describeVariable, StubWorker } from "../../stub-worker.js";

@@ -1,9 +1,14 @@
 import t from "tap";
 import { packingOf } from "../../../../src/cf/packing.js";
-import type { AxisValues, VariableDescription } from "../../../../src/explore/dataset-description.js";
-import { createPlotAxis, type SeriesPlace } from "../../../../src/explore/page/plot/plot-axis.js";
-import { placeText, seriesSummary, valueText } from "../../../../src/explore/page/plot/plot-text.js";
+import {
+  createPlotAxis,
+  placeText,
+  type SeriesPlace,
+  seriesSummary,
+  valueText,
+} from "../../../../src/explore/page/plot/plot-axis.js";
 import { histogramCsv, seriesCsv } from "../../../../src/explore/page/plot/save-csv.js";
+import type { AxisValues, VariableDescription } from "../../../../src/explore/protocol.js";
 import type { JsonObject } from "../../../../src/json/json-value.js";
 import { parseDataType } from "../../../../src/model/data-type.js";
 

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import t from "tap";
 import { cellAxis, createAxis, indexAt } from "../../../../src/explore/axis.js";
-import type { AxisValues, VariableDescription } from "../../../../src/explore/dataset-description.js";
 import {
   pictureVariable,
   seriesVariable,
   visibleCells,
 } from "../../../../src/explore/page/save/shown-cells.js";
+import type { AxisValues, VariableDescription } from "../../../../src/explore/protocol.js";
 import { parseDataType } from "../../../../src/model/data-type.js";
 
 function valuesOf(numbers: readonly number[], part: Partial<AxisValues> = {}): AxisValues {

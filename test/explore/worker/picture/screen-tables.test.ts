@@ -8,8 +8,7 @@ import {
   edgesOf,
   indexAt,
 } from "../../../../src/explore/axis.js";
-import { runsByChunk } from "../../../../src/explore/worker/picture/picture-tables.js";
-import { middleCells, screenTable } from "../../../../src/explore/worker/picture/screen-tables.js";
+import { middleCells, runsByChunk, screenTable } from "../../../../src/explore/worker/picture/paint-loops.js";
 
 const lengths = fc.integer({ min: 1, max: 300 });
 const pixelCounts = fc.integer({ min: 1, max: 200 });

@@ -1,15 +1,77 @@
-import type { VariableDescription } from "../../dataset-description.js";
-import type { ShowRequest } from "../../protocol.js";
-import { type Resolution, resolutionsOf } from "../chunk-plan.js";
+import type { Axis } from "../../axis.js";
+import type { ShowRequest, VariableDescription } from "../../protocol.js";
+import { chooseResolution, chunksFromCentre, type Resolution, resolutionsOf } from "../array-reader.js";
 import type { DatasetSession } from "../dataset-session.js";
-import type { CurvilinearCells, CurvilinearReader } from "./curvilinear-reader.js";
-import {
-  type LevelPlan,
-  type PicturePlan,
-  type PlannedChunk,
-  placeOfPlane,
-  settleLevel,
-} from "./picture-plan.js";
+import type { AxisReader, CurvilinearCells, CurvilinearReader } from "../read-axis.js";
+import { runsByChunk, type ScreenTable, screenTable } from "./paint-loops.js";
+import { type LevelPlan, type PicturePlan, type PlannedChunk, placeOfPlane, settleLevel } from "./picture.js";
+
+/** Settles which chunks a picture needs whose rows and columns are cells of two axes. @throws ReadFailure */
+export async function planGrid(
+  session: DatasetSession,
+  axes: AxisReader,
+  request: ShowRequest,
+): Promise<PicturePlan> {
+  const { selection, viewport, isMoving, isConfirmed } = request;
+  const variable = session.variable(selection.variable);
+  const { box, width, height, inCells } = viewport;
+  const [xAxis, yAxis] = await axes.plane(variable, request.axes, inCells);
+  const columns = screenTable(xAxis, box.left, box.right, width, false);
+  const rows = screenTable(yAxis, box.top, box.bottom, height, false);
+  const resolutions = resolutionsOf(variable);
+  const chosen = chooseResolution(resolutions, request.axes, { x: columns.density, y: rows.density });
+
+  const isMeanOf = ({ level }: Resolution) =>
+    level === 0 && Math.max(columns.density, rows.density) > 2 && !isMoving && !variable.isCategorical;
+  const plan = (resolution: Resolution) => {
+    const table = (axis: Axis, begin: number, end: number, pixels: number, nearest: ScreenTable) =>
+      isMeanOf(resolution) ? screenTable(axis, begin, end, pixels, true) : nearest;
+    return planLevel(session, variable, request, resolution, {
+      rows: table(yAxis, box.top, box.bottom, height, rows),
+      columns: table(xAxis, box.left, box.right, width, columns),
+    });
+  };
+  const { fine, cost, coarser } = settleLevel(session, variable, isConfirmed, resolutions, chosen, plan);
+  return {
+    variable,
+    grid: { rows: rows.from, columns: columns.from },
+    cells: distinct(rows.from) * distinct(columns.from),
+    fine,
+    coarse: coarser.map(plan).reverse(),
+    isMean: isMeanOf(fine.resolution),
+    cost,
+  };
+}
+
+function planLevel(
+  session: DatasetSession,
+  variable: VariableDescription,
+  request: ShowRequest,
+  resolution: Resolution,
+  tables: { readonly rows: ScreenTable; readonly columns: ScreenTable },
+): LevelPlan {
+  const { x, y } = request.axes;
+  const { factors, chunkShape } = resolution;
+  const { strides } = session.documentOf(resolution);
+  const rows = runsByChunk(tables.rows, factors[y]!, chunkShape[y]!, strides[y]!);
+  const columns = runsByChunk(tables.columns, factors[x]!, chunkShape[x]!, strides[x]!);
+  const { coords, base, scale } = placeOfPlane(session, variable, request, resolution);
+  const chunks = chunksFromCentre(rows.keys(), columns.keys()).map(({ row, column }) => ({
+    job: session.job(resolution, coords.with(y, row).with(x, column)),
+    place: { rows: rows.get(row)!, columns: columns.get(column)!, base, scale },
+  }));
+  return { resolution, chunks };
+}
+
+function distinct(cells: Int32Array): number {
+  let count = 0;
+  let before = -1;
+  for (const cell of cells) {
+    if (cell !== -1 && cell !== before) count++;
+    before = cell;
+  }
+  return count;
+}
 
 /** The one row of a picture whose pixels are listed one by one. */
 const ONE_ROW = Object.freeze({
@@ -39,7 +101,8 @@ export async function planCurvilinear(
     ({ factors }) => density / Math.max(factors[x]! / known[1]!, factors[y]! / known[0]!) >= 1,
   );
   const chosen = fitting.at(-1) ?? (resolutions[0] as Resolution);
-  const plan = (resolution: Resolution) => planLevel(session, variable, request, resolution, found);
+  const plan = (resolution: Resolution) =>
+    planCurvilinearLevel(session, variable, request, resolution, found);
   const { fine, cost, coarser } = settleLevel(
     session,
     variable,
@@ -76,7 +139,7 @@ function countCells({ cells, grid }: CurvilinearCells): { readonly cells: number
   return { cells: count === 0 ? 0 : (bottom - top + 1) * (right - left + 1), count };
 }
 
-function planLevel(
+function planCurvilinearLevel(
   session: DatasetSession,
   variable: VariableDescription,
   request: ShowRequest,
