@@ -1,4 +1,7 @@
 import type { JsonObject, JsonValue } from "../json/json-value.js";
+import { elementCount, gridShapeOf } from "../model/data-tree.js";
+import { allocateOwn } from "../stores/files/open-file.js";
+import type { ChunkPlace, ReadOptions } from "../zarr/chunk-reader.js";
 import type { CodecSpec } from "../zarr/codec-step.js";
 import type { StoredFill } from "../zarr/stored-array.js";
 import type { Refusal } from "../zarr/stored-tree.js";
@@ -93,15 +96,176 @@ export interface StridedChunks {
 }
 
 /** A whole array as the only chunk of its grid, kept in the index. */
-export interface InlineChunks {
+interface InlineChunks {
   readonly kind: "inline";
   /** As the array's codecs say. Null if the chunk is absent. */
   readonly bytes: Uint8Array | null;
 }
 
 /** Chunks that are put together by `FileFormat.makeChunk`: variable-length strings, records of a few bytes. */
-export interface MadeFileChunks {
+interface MadeFileChunks {
   readonly kind: "made";
   /** Plain data of numbers, strings, lists, objects and typed arrays. */
   readonly recipe: unknown;
+}
+
+/** Length up to which items are put in one chunk. */
+export const CHUNK_BYTES = 2 ** 20;
+
+/** Items of an array, in C order. */
+export interface PlacedItems {
+  readonly begin: number;
+  readonly shape: readonly number[];
+  readonly itemSize: number;
+}
+
+/** Chunks of an array, and where they are. */
+export interface PlacedChunks {
+  readonly chunkShape: readonly number[];
+  readonly chunks: FileChunkTable;
+}
+
+/** A table without any chunk. */
+export const NO_CHUNKS: FileChunkTable = {
+  kind: "listed",
+  numbers: new Float64Array(0),
+  offsets: new Float64Array(0),
+  byteLengths: new Uint32Array(0),
+};
+
+/**
+ * Cuts an array whose items adjoin into chunks of up to 1 MiB, along its first axes.
+ * @param isGrowing True if the first axis may get longer: full chunks stay the same then.
+ */
+export function placeItems({ begin, shape, itemSize }: PlacedItems, isGrowing: boolean): PlacedChunks {
+  const { chunkShape, axis } = cutChunks(shape, itemSize, isGrowing);
+  if (shape.includes(0)) return { chunkShape, chunks: NO_CHUNKS };
+  const itemStrides = stridesOf(shape, itemSize);
+  return { chunkShape, chunks: stridedChunks({ begin, shape, itemSize }, chunkShape, itemStrides, axis) };
+}
+
+/**
+ * Returns the shape of chunks of up to 1 MiB: whole along the last axes, a part along one axis, one entry along those before.
+ * @returns `axis` is the one that is cut; -1 if one chunk has all.
+ */
+export function cutChunks(
+  shape: readonly number[],
+  itemSize: number,
+  isGrowing: boolean,
+): { readonly chunkShape: readonly number[]; readonly axis: number } {
+  const chunkShape = shape.map(() => 1);
+  let bytes = itemSize;
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    const length = shape[axis] as number;
+    if (bytes * length > CHUNK_BYTES) {
+      const most = Math.max(1, Math.floor(CHUNK_BYTES / bytes));
+      // Chunks of equal length leave little padding in the last one.
+      chunkShape[axis] = isGrowing ? most : Math.ceil(length / Math.ceil(length / most));
+      return { chunkShape, axis };
+    }
+    bytes *= length;
+    chunkShape[axis] = Math.max(1, length);
+  }
+  return { chunkShape, axis: -1 };
+}
+
+/** Returns the bytes from one index to the next, per axis. */
+export function stridesOf(shape: readonly number[], itemSize: number): number[] {
+  const strides = shape.map(() => itemSize);
+  for (let axis = shape.length - 2; axis >= 0; axis--)
+    strides[axis] = (strides[axis + 1] as number) * (shape[axis + 1] as number);
+  return strides;
+}
+
+/**
+ * Places chunks that lie at regular places.
+ * @param itemStrides Bytes from one index to the next, per axis.
+ * @param cutAxis The axis that is cut; negative if none is.
+ */
+export function stridedChunks(
+  { begin, shape, itemSize }: PlacedItems,
+  chunkShape: readonly number[],
+  itemStrides: readonly number[],
+  cutAxis: number,
+): StridedChunks {
+  const rest = cutAxis < 0 ? 0 : (shape[cutAxis] as number) % (chunkShape[cutAxis] as number);
+  return {
+    kind: "strided",
+    start: begin,
+    strides: itemStrides.map((stride, axis) => stride * (chunkShape[axis] as number)),
+    byteLength: chunkShape.reduce((bytes, length) => bytes * length, itemSize),
+    ...(rest > 0 && { last: { axis: cutAxis, byteLength: rest * (itemStrides[cutAxis] as number) } }),
+  };
+}
+
+/** Finds the place of a chunk; undefined if it is absent. */
+type FindPlace = (chunkCoords: readonly number[]) => ChunkPlace | undefined;
+
+/** Creates what finds the chunks of an array in a table of places. */
+export function createFindPlace(
+  { shape, chunkShape }: Pick<FileArray, "shape" | "chunkShape">,
+  table: ListedChunks | StridedChunks,
+): FindPlace {
+  const gridShape = gridShapeOf(shape, chunkShape);
+  return table.kind === "listed" ? listedPlaces(gridShape, table) : stridedPlaces(gridShape, table);
+}
+
+function listedPlaces(gridShape: readonly number[], table: ListedChunks): FindPlace {
+  const { numbers, offsets, byteLengths, variants } = table;
+  return (chunkCoords) => {
+    let number = 0;
+    for (const [axis, length] of gridShape.entries())
+      number = number * length + (chunkCoords[axis] as number);
+    const entry = numbers === undefined ? number : positionOf(numbers, number);
+    const offset = entry < 0 ? -1 : (offsets[entry] ?? -1);
+    if (offset < 0) return undefined;
+    const byteLength = byteLengths[entry] as number;
+    return { offset, byteLength, wholeByteLength: byteLength, variant: variants?.[entry] ?? 0 };
+  };
+}
+
+/** Returns the position of a number in an ascending list; -1 if it is not there. */
+function positionOf(numbers: Float64Array, wanted: number): number {
+  let low = 0;
+  let high = numbers.length - 1;
+  while (low <= high) {
+    const middle = (low + high) >>> 1;
+    const found = numbers[middle] as number;
+    if (found === wanted) return middle;
+    if (found < wanted) low = middle + 1;
+    else high = middle - 1;
+  }
+  return -1;
+}
+
+function stridedPlaces(gridShape: readonly number[], table: StridedChunks): FindPlace {
+  const { start, strides, byteLength, last } = table;
+  // An axis without items has no chunks, and none is asked for.
+  const lastIndex =
+    last === undefined || elementCount(gridShape) === 0 ? -1 : (gridShape[last.axis] ?? 0) - 1;
+  return (chunkCoords) => {
+    let offset = start;
+    for (const [axis, stride] of strides.entries()) offset += stride * (chunkCoords[axis] as number);
+    const isLast = last !== undefined && chunkCoords[last.axis] === lastIndex;
+    const inFile = isLast ? last.byteLength : byteLength;
+    return { offset, byteLength: inFile, wholeByteLength: byteLength, variant: 0 };
+  };
+}
+
+/** Creates the memory for a chunk, of which a read fills the part that the file has. */
+export function memoryFor({ byteLength, wholeByteLength }: ChunkPlace, allocate: ReadOptions["allocate"]) {
+  if (byteLength === wholeByteLength) return { allocate, whole: (bytes: Uint8Array) => bytes };
+  let whole: Uint8Array<ArrayBuffer> | undefined;
+  return {
+    allocate(needed: number) {
+      whole ??= (allocate ?? allocateOwn)(wholeByteLength);
+      return whole.subarray(0, needed);
+    },
+    /** Clears the padding, which nothing is stored of. */
+    whole(bytes: Uint8Array): Uint8Array {
+      const found = whole ?? (allocate ?? allocateOwn)(wholeByteLength);
+      if (whole === undefined) found.set(bytes);
+      return found.fill(0, bytes.length);
+    },
+  };
 }

@@ -1,7 +1,6 @@
 import type { ChunkPlace, ChunkReader, StoredChunk } from "../zarr/chunk-reader.js";
 import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
-import { createFindPlace, memoryFor } from "./chunk-places.js";
-import type { FileArray } from "./file-index.js";
+import { createFindPlace, type FileArray, memoryFor } from "./file-index.js";
 import type { VersionedFile } from "./versioned-file.js";
 
 /** Makes a chunk from a recipe; see `FileFormat.makeChunk`. */

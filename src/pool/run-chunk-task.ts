@@ -3,7 +3,7 @@ import { createDecodedCache, type DecodedCache, type DecodedChunks } from "../co
 import { loadZstd } from "../codec/zstd.js";
 import { createRecentMap } from "../collections/recent-map.js";
 import { errorToData, ZpublishError } from "../errors.js";
-import { memoryFor } from "../formats/chunk-places.js";
+import { memoryFor } from "../formats/file-index.js";
 import { openChunkReader } from "../open/chunk-reader.js";
 import type { ByteStore, ReadObjectOptions } from "../stores/byte-store.js";
 import { createFileStore } from "../stores/file-store.js";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import t from "tap";
-import { createFindPlace } from "../../src/formats/chunk-places.js";
+import { createFindPlace } from "../../src/formats/file-index.js";
 import { gridShapeOf } from "../../src/model/data-tree.js";
 import { gridPositions } from "../codec/stored-chunks.js";
 import { effort } from "../effort.js";

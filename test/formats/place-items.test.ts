@@ -1,5 +1,5 @@
 import t from "tap";
-import { placeItems } from "../../src/formats/place-items.js";
+import { placeItems } from "../../src/formats/file-index.js";
 
 t.test("small data is one chunk", async (t) => {
   t.same(placeItems({ begin: 100, shape: [3, 4], itemSize: 8 }, true), {

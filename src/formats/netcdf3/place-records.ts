@@ -6,7 +6,7 @@ import {
   type PlacedItems,
   stridedChunks,
   stridesOf,
-} from "../place-items.js";
+} from "../file-index.js";
 import type { RecordsRecipe } from "./gather-records.js";
 
 /** Length from which a record is a chunk of its own, though chunks of several records would be closer to 1 MiB. */

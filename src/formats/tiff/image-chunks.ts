@@ -1,7 +1,12 @@
 import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../zarr/codec-step.js";
 import type { FileBlocks } from "../file-format.js";
-import type { FileArray, ListedChunks, StridedChunks } from "../file-index.js";
-import { CHUNK_BYTES, stridedChunks } from "../place-items.js";
+import {
+  CHUNK_BYTES,
+  type FileArray,
+  type ListedChunks,
+  type StridedChunks,
+  stridedChunks,
+} from "../file-index.js";
 import { assertChunkLength, type ChunkCounts, readChunkTable } from "./chunk-table.js";
 import type { TiffDirectory } from "./tiff-directory.js";
 import { COMPRESSION, DEFLATE, type TiffImage } from "./tiff-image.js";

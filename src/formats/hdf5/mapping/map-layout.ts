@@ -1,8 +1,7 @@
 import { ZpublishError } from "../../../errors.js";
 import { elementCount } from "../../../model/data-tree.js";
 import type { FileBlocks } from "../../file-format.js";
-import type { FileArray } from "../../file-index.js";
-import { cutChunks, NO_CHUNKS, placeItems } from "../../place-items.js";
+import { cutChunks, type FileArray, NO_CHUNKS, placeItems } from "../../file-index.js";
 import type { Hdf5ChunkedLayout } from "../hdf5-model.js";
 import { readChunkIndex } from "../read-chunk-index.js";
 import { innerShapeOf, type MappedType } from "./map-type.js";
