@@ -11,8 +11,7 @@ import {
 import { ZpublishError } from "../errors.js";
 import type { JsonObject, JsonValue } from "../json/json-value.js";
 import type { DataTree } from "../model/data-tree.js";
-import type { MemoryArray } from "../open/memory/memory-array.js";
-import { createMemorySource, type MemoryGroup } from "../open/memory/memory-source.js";
+import { createMemorySource, type MemoryArray, type MemoryGroup } from "../open/memory-source.js";
 import { openSource } from "../open/open-source.js";
 import { createZarritaStore, type ZarritaStoreOptions } from "../stores/zarrita-store.js";
 import { printablePath, type Refusal, type Source } from "../zarr/stored-tree.js";

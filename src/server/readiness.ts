@@ -2,7 +2,7 @@ import { errorFromData, errorToData } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import type { AdminEndpoint } from "../http/admin-endpoint.js";
 import type { Log } from "../observe/log.js";
-import { createMemorySource } from "../open/memory/memory-source.js";
+import { createMemorySource } from "../open/memory-source.js";
 import type { EncodePool } from "../pool/encode-pool.js";
 import { createEncodingPlan } from "../zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";

@@ -5,7 +5,7 @@ import { deflateSync, inflateSync } from "node:zlib";
 import t, { type Test } from "tap";
 import { createNullCache } from "../../src/cache/chunk-cache.js";
 import { ZpublishError } from "../../src/errors.js";
-import { createMemorySource } from "../../src/open/memory/memory-source.js";
+import { createMemorySource } from "../../src/open/memory-source.js";
 import { openSource } from "../../src/open/open-source.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
 import type { ServedChunks } from "../../src/zarr/chunk-reader.js";

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
 import t from "tap";
-import { createMemorySource } from "../../src/open/memory/memory-source.js";
+import { createMemorySource } from "../../src/open/memory-source.js";
 import { createEncodePool, type EncodePool, type EncodePoolOptions } from "../../src/pool/encode-pool.js";
 import { type RunningServer, startServer } from "../server/start-server.js";
 

@@ -1,6 +1,6 @@
 import t from "tap";
 import { FetchStore, open, get as readArray, root } from "zarrita";
-import { createMemorySource } from "../../src/open/memory/memory-source.js";
+import { createMemorySource } from "../../src/open/memory-source.js";
 import { datasetOf } from "./sample-tree.js";
 import { startServer } from "./start-server.js";
 

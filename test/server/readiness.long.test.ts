@@ -5,7 +5,7 @@ import { pino } from "pino";
 import t, { type Test } from "tap";
 import type { ChunkOutcome } from "../../src/codec/make-chunk.js";
 import { ZpublishError } from "../../src/errors.js";
-import { createMemorySource } from "../../src/open/memory/memory-source.js";
+import { createMemorySource } from "../../src/open/memory-source.js";
 import { createEncodePool, type EncodePool, type EncodePoolOptions } from "../../src/pool/encode-pool.js";
 import { createReadiness, type ReadinessParts, type ReadinessReport } from "../../src/server/readiness.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";

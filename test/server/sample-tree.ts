@@ -1,5 +1,5 @@
 import type { DatasetConfig } from "../../src/config/config.js";
-import { createMemorySource } from "../../src/open/memory/memory-source.js";
+import { createMemorySource } from "../../src/open/memory-source.js";
 import type { Source } from "../../src/zarr/stored-tree.js";
 
 /** Creates a flat dataset in memory: int16 `t` over (y, x), its coordinates, a scalar; 3 × 5 in chunks of 2 × 2. */

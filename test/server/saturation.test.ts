@@ -1,5 +1,5 @@
 import t from "tap";
-import { createMemorySource } from "../../src/open/memory/memory-source.js";
+import { createMemorySource } from "../../src/open/memory-source.js";
 import { createEncodePool } from "../../src/pool/encode-pool.js";
 import { startServer } from "./start-server.js";
 

@@ -1,8 +1,7 @@
 import { truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import type { MemoryArray } from "../../src/open/memory/memory-array.js";
-import { createMemorySource } from "../../src/open/memory/memory-source.js";
+import { createMemorySource, type MemoryArray } from "../../src/open/memory-source.js";
 import { openSource } from "../../src/open/open-source.js";
 import { type DecodedPng, decodePng, rowsOf } from "../codec/decode-png.js";
 import { makeDirectory, makeOld, writeFiles, zarray, zgroup } from "../open/write-store.js";

@@ -8,7 +8,7 @@ import {
 import { createSnapshot } from "../../../src/dataset/snapshot.js";
 import { parseDataType } from "../../../src/model/data-type.js";
 import { encodeFillItem } from "../../../src/model/fill-value.js";
-import { createMemorySource } from "../../../src/open/memory/memory-source.js";
+import { createMemorySource } from "../../../src/open/memory-source.js";
 import { createTaskRunner } from "../../../src/pool/run-chunk-task.js";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";
 import { storedArray, storedTree } from "../fake-source.js";

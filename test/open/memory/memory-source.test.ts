@@ -1,6 +1,5 @@
 import t from "tap";
-import type { MemoryArray } from "../../../src/open/memory/memory-array.js";
-import { createMemorySource } from "../../../src/open/memory/memory-source.js";
+import { createMemorySource, type MemoryArray } from "../../../src/open/memory-source.js";
 
 const array: MemoryArray = { name: "v", data: new Float32Array(6), shape: [2, 3], dims: ["y", "x"] };
 const tree = async (...arrays: MemoryArray[]) =>

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import t from "tap";
-import { createMemorySource } from "../../../src/open/memory/memory-source.js";
+import { createMemorySource } from "../../../src/open/memory-source.js";
 import { openBrowser } from "../../clients/browser-page.js";
 import { watchPage } from "../../explore/explorer-browser.js";
 import { makeDirectory, writeFiles } from "../../open/write-store.js";
