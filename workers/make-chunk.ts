@@ -2,7 +2,7 @@ import Piscina, { move, transferableSymbol, valueSymbol } from "piscina";
 import { isNumcodecsWornOut } from "../src/codec/zstd.js";
 import type { WorkerAnswer, WorkerData, WorkerTask } from "../src/pool/chunk-task.js";
 import { createTaskRunner } from "../src/pool/run-chunk-task.js";
-import { setSourceTimeout } from "../src/stores/files/file-calls.js";
+import { setSourceTimeout } from "../src/stores/file-calls.js";
 
 const { withChecksums, sourceTimeoutMs } = Piscina.workerData as WorkerData;
 setSourceTimeout(sourceTimeoutMs);

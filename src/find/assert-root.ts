@@ -1,8 +1,7 @@
 import { type Dir, opendir } from "node:fs";
 import { isMissing, ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
-import { createFileCalls, NoAnswerError } from "../stores/files/file-calls.js";
-import { codeOf } from "../stores/files/unreadable-file.js";
+import { codeOf, createFileCalls, NoAnswerError } from "../stores/file-calls.js";
 import { openByteStore } from "../stores/open-byte-store.js";
 import type { FileFinderOptions } from "./file-finder.js";
 import { ROOT_DOCUMENTS, storeState } from "./file-state.js";

@@ -1,7 +1,6 @@
 import { createSlice } from "../event-loop/cooperative-task.js";
 import { workThrough } from "../event-loop/work-through.js";
-import { NoAnswerError } from "../stores/files/file-calls.js";
-import { codeOf } from "../stores/files/unreadable-file.js";
+import { codeOf, NoAnswerError } from "../stores/file-calls.js";
 import type { FoundFile, Problem } from "./file-finder.js";
 import { type FileState, fileState, NO_DOCUMENT, statPath, storeState } from "./file-state.js";
 import { compact, type FolderContent, type LocalLook, NO_CONTENT, type WaitingFile } from "./folder.js";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type BigIntStats, readFile, stat } from "node:fs";
 import { isMissing } from "../errors.js";
-import type { FileCalls } from "../stores/files/file-calls.js";
+import type { FileCalls } from "../stores/file-calls.js";
 import { recordOfStats } from "../zarr-store/file-record.js";
 import { readFolder } from "./read-folder.js";
 

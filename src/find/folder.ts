@@ -1,4 +1,4 @@
-import type { FileCalls } from "../stores/files/file-calls.js";
+import type { FileCalls } from "../stores/file-calls.js";
 import type { FoundFile, Problem } from "./file-finder.js";
 import type { PathFilter } from "./path-filter.js";
 

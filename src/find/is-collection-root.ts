@@ -1,4 +1,4 @@
-import { createFileCalls } from "../stores/files/file-calls.js";
+import { createFileCalls } from "../stores/file-calls.js";
 import { openByteStore } from "../stores/open-byte-store.js";
 import { type StoreSettings, withSlash } from "../stores/store-settings.js";
 import { ROOT_DOCUMENTS, statPath, storeState } from "./file-state.js";

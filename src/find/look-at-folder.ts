@@ -1,5 +1,5 @@
 import { workThrough } from "../event-loop/work-through.js";
-import { NoAnswerError } from "../stores/files/file-calls.js";
+import { NoAnswerError } from "../stores/file-calls.js";
 import { recordOfStats } from "../zarr-store/file-record.js";
 import { checkFiles } from "./check-files.js";
 import { statPath } from "./file-state.js";

@@ -1,5 +1,5 @@
 import { type Dir, type Dirent, opendir, readdir } from "node:fs";
-import type { FileCalls } from "../stores/files/file-calls.js";
+import type { FileCalls } from "../stores/file-calls.js";
 
 /** Entries that are read at a time. A folder may have a million, and Node.js would make objects of all at once. */
 const LOT = 256;

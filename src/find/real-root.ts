@@ -1,7 +1,6 @@
 import { realpath } from "node:fs";
 import { isMissing, ZpublishError } from "../errors.js";
-import { createFileCalls } from "../stores/files/file-calls.js";
-import { codeOf } from "../stores/files/unreadable-file.js";
+import { codeOf, createFileCalls } from "../stores/file-calls.js";
 
 /** Returns the real path of the folder that is a root. @throws ZpublishError `source-unreadable` */
 export async function realRoot(root: string): Promise<string> {

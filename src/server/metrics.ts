@@ -8,7 +8,7 @@ import { logStats } from "../observe/log.js";
 import { counter, gauge, histogram, type MetricFamily } from "../observe/metrics.js";
 import { packageVersions } from "../observe/versions.js";
 import { type EncodePoolStats, IDLE_POOL_STATS } from "../pool/encode-pool.js";
-import { sourceReadSeconds } from "../stores/files/direct-reads.js";
+import { sourceReadSeconds } from "../stores/open-file.js";
 import { allStoreStats } from "../stores/store-stats.js";
 
 type MeasuredHttp = Pick<HttpServer, "stats" | "metrics">;

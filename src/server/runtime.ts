@@ -18,7 +18,7 @@ import { packageVersion } from "../observe/versions.js";
 import { createPreviewService, type PreviewService } from "../pages/preview-service.js";
 import { defaultMemoryBudget } from "../pool/chunk-task.js";
 import { createEncodePool, type EncodePool, type EncodePoolStats } from "../pool/encode-pool.js";
-import { setSourceTimeout } from "../stores/files/file-calls.js";
+import { setSourceTimeout } from "../stores/file-calls.js";
 import { type MetricSources, serverMetrics } from "./metrics.js";
 import type { App, ServerConfig } from "./open-app.js";
 import { createHealthEndpoints, createReadiness, type Readiness } from "./readiness.js";

@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import type { ObjectBytes, ObjectRange, ObjectVersion, ReadObjectOptions } from "./byte-store.js";
-import { allocateOwn } from "./files/open-file.js";
+import { allocateOwn } from "./open-file.js";
 
 /** More bytes than this are not read at once. */
 const MAX_READ_BYTES = 2 ** 31 - 1;

@@ -1,9 +1,8 @@
 import { opendir, realpath, type Stats, stat } from "node:fs";
 import { resolve } from "node:path";
 import { errorFromData, isMissing, ZpublishError } from "../errors.js";
-import { createFileCalls, type FileCalls, NoAnswerError } from "../stores/files/file-calls.js";
-import { createStoreFiles } from "../stores/files/store-files.js";
-import { codeOf } from "../stores/files/unreadable-file.js";
+import { codeOf, createFileCalls, type FileCalls, NoAnswerError } from "../stores/file-calls.js";
+import { createStoreFiles } from "../stores/file-store.js";
 import { nameProblem, type Source } from "../zarr/stored-tree.js";
 import { recordOf } from "./file-record.js";
 import { findChanges } from "./find-changes.js";

@@ -1,7 +1,6 @@
 import { type BigIntStats, stat } from "node:fs";
 import { isMissing } from "../errors.js";
-import { type FileCalls, NoAnswerError } from "../stores/files/file-calls.js";
-import { codeOf } from "../stores/files/unreadable-file.js";
+import { codeOf, type FileCalls, NoAnswerError } from "../stores/file-calls.js";
 
 /** Record of a path without a file. */
 export const ABSENT = "-";

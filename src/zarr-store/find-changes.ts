@@ -1,5 +1,5 @@
 import { workThrough } from "../event-loop/work-through.js";
-import type { FileCalls } from "../stores/files/file-calls.js";
+import type { FileCalls } from "../stores/file-calls.js";
 import { recordOf } from "./file-record.js";
 import { documentNames } from "./node-documents.js";
 import { type VisitedDirectory, watchedDocuments } from "./visited-directory.js";

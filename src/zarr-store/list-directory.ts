@@ -1,8 +1,7 @@
 import { type Dirent, lstat, readdir, realpath, type Stats, stat } from "node:fs";
 import { sep } from "node:path";
 import { createSlice } from "../event-loop/cooperative-task.js";
-import { type FileCalls, NoAnswerError } from "../stores/files/file-calls.js";
-import { codeOf } from "../stores/files/unreadable-file.js";
+import { codeOf, type FileCalls, NoAnswerError } from "../stores/file-calls.js";
 import { nameProblem } from "../zarr/stored-tree.js";
 import { recordOf } from "./file-record.js";
 import type { Child, Listing } from "./visited-directory.js";

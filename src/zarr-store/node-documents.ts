@@ -3,8 +3,8 @@ import { type ErrorData, errorToData, ZpublishError } from "../errors.js";
 import { runCooperatively } from "../event-loop/cooperative-task.js";
 import type { JsonValue } from "../json/json-value.js";
 import { parseJson, parseJsonAround } from "../json/parse-json.js";
-import { NoAnswerError } from "../stores/files/file-calls.js";
-import type { StoreFiles } from "../stores/files/store-files.js";
+import { NoAnswerError } from "../stores/file-calls.js";
+import type { StoreFiles } from "../stores/file-store.js";
 import { ABSENT, recordOf } from "./file-record.js";
 import { readSmallFile } from "./read-small-file.js";
 

@@ -1,8 +1,7 @@
 import { type BigIntStats, close, fstat, open, read } from "node:fs";
 import { isMissing } from "../errors.js";
-import type { FileCalls } from "../stores/files/file-calls.js";
-import { isSameVersion, remainingSettleMs } from "../stores/files/file-version.js";
-import { OPEN_FLAGS } from "../stores/files/open-file.js";
+import type { FileCalls } from "../stores/file-calls.js";
+import { isSameVersion, OPEN_FLAGS, remainingSettleMs } from "../stores/open-file.js";
 import { ABSENT, recordOfStats } from "./file-record.js";
 
 /** Longer files are read by `StoreFiles`. */

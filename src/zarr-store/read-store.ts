@@ -2,7 +2,7 @@ import { readdir } from "node:fs";
 import { type ErrorData, errorToData, ZpublishError } from "../errors.js";
 import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
-import { createStoreFiles, type StoreFiles } from "../stores/files/store-files.js";
+import { createStoreFiles, type StoreFiles } from "../stores/file-store.js";
 import { comparePaths, printablePath, type Refusal, type StoredTree } from "../zarr/stored-tree.js";
 import { assembleTree } from "./assemble-tree.js";
 import { type ConsolidatedNodes, consolidatedNodes, noConsolidatedNodes } from "./consolidated-metadata.js";

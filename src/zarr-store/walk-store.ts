@@ -1,7 +1,7 @@
 import { ZpublishError } from "../errors.js";
 import { workThrough } from "../event-loop/work-through.js";
 import { nodeName } from "../model/data-tree.js";
-import type { StoreFiles } from "../stores/files/store-files.js";
+import type { StoreFiles } from "../stores/file-store.js";
 import type { ConsolidatedNodes } from "./consolidated-metadata.js";
 import { listDirectory, type Visit } from "./list-directory.js";
 import { listedNode } from "./listed-nodes.js";

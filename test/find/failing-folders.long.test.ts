@@ -5,7 +5,7 @@ import t from "tap";
 import { assertRoot } from "../../src/find/assert-root.js";
 import { createFileFinder } from "../../src/find/create-file-finder.js";
 import type { Findings } from "../../src/find/file-finder.js";
-import { setSourceTimeout } from "../../src/stores/files/file-calls.js";
+import { setSourceTimeout } from "../../src/stores/file-calls.js";
 import { faultMountMissing, mountFaults } from "../open/fault-mount.js";
 import { writeFiles } from "../open/write-store.js";
 

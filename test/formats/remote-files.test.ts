@@ -4,7 +4,7 @@ import { createFileSource } from "../../src/formats/file-source.js";
 import { createKeptIndexes } from "../../src/formats/kept-indexes.js";
 import { openChunkReader } from "../../src/open/chunk-reader.js";
 import { createRemoteSource } from "../../src/open/remote-source.js";
-import { setSourceTimeout, sourceTimeoutMs } from "../../src/stores/files/file-calls.js";
+import { setSourceTimeout, sourceTimeoutMs } from "../../src/stores/file-calls.js";
 import type { Freshness } from "../../src/stores/object-versions.js";
 import { openByteStore } from "../../src/stores/open-byte-store.js";
 import type { ChunkReader } from "../../src/zarr/chunk-reader.js";

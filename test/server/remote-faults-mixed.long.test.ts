@@ -1,5 +1,5 @@
 import t from "tap";
-import { setSourceTimeout } from "../../src/stores/files/file-calls.js";
+import { setSourceTimeout } from "../../src/stores/file-calls.js";
 import type { Freshness } from "../../src/stores/object-versions.js";
 import {
   chunksOf,

@@ -1,5 +1,5 @@
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
-import { allocateOwn } from "../files/open-file.js";
+import { allocateOwn } from "../open-file.js";
 
 /** Connections to one host at a time, of all stores together. */
 const MAX_CONNECTIONS_PER_HOST = 64;

@@ -9,7 +9,7 @@ import type {
   ObjectVersion,
   ReadObjectOptions,
 } from "../byte-store.js";
-import { allocateOwn } from "../files/open-file.js";
+import { allocateOwn } from "../open-file.js";
 import { sliceOf } from "../resolve-range.js";
 import { statsOfStore } from "../store-stats.js";
 import {

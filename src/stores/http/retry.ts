@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { sourceTimeoutMs } from "../files/file-calls.js";
+import { sourceTimeoutMs } from "../file-calls.js";
 
 /** Attempts at one request within the time limit. */
 const MAX_ATTEMPTS = 5;

@@ -2,7 +2,7 @@ import { crc32, inflateRaw } from "node:zlib";
 import { messageOf, ZpublishError } from "../../errors.js";
 import { type CooperativeTask, startCooperatively } from "../../event-loop/cooperative-task.js";
 import type { ObjectBytes, ReadObjectOptions } from "../byte-store.js";
-import { allocateOwn } from "../files/open-file.js";
+import { allocateOwn } from "../open-file.js";
 import { type ResolvedRange, resolveRange } from "../resolve-range.js";
 import { ENCRYPTED, OTHER_PART, type ZipEntries } from "./central-directory.js";
 import { type Archive, corrupt, readData } from "./entry-data.js";

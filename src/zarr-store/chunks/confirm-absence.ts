@@ -1,7 +1,6 @@
 import { type Stats, stat } from "node:fs";
 import { isMissing, ZpublishError } from "../../errors.js";
-import type { FileCalls } from "../../stores/files/file-calls.js";
-import { codeOf } from "../../stores/files/unreadable-file.js";
+import { codeOf, type FileCalls } from "../../stores/file-calls.js";
 import type { ChunkFiles } from "../../zarr/chunk-reader.js";
 
 /**

@@ -1,6 +1,5 @@
-import { versionOf } from "../../stores/files/file-version.js";
-import type { OpenFile } from "../../stores/files/open-file.js";
-import { createStoreFiles } from "../../stores/files/store-files.js";
+import { createStoreFiles } from "../../stores/file-store.js";
+import { type OpenFile, versionOf } from "../../stores/open-file.js";
 import {
   type ChunkReader,
   encodeChunkKey,

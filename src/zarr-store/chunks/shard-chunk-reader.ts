@@ -1,7 +1,6 @@
 import type { BigIntStats } from "node:fs";
-import { versionOf } from "../../stores/files/file-version.js";
-import type { OpenFile } from "../../stores/files/open-file.js";
-import { createStoreFiles } from "../../stores/files/store-files.js";
+import { createStoreFiles } from "../../stores/file-store.js";
+import { type OpenFile, versionOf } from "../../stores/open-file.js";
 import type { ChunkReader, ShardChunks, StoredChunk, StoredSize } from "../../zarr/chunk-reader.js";
 import { assertStoredLength } from "../../zarr/plan/max-stored-byte-length.js";
 import { findOrConfirmAbsence } from "./confirm-absence.js";

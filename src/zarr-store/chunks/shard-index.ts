@@ -1,7 +1,7 @@
 import { crc32c } from "../../codec/checksums.js";
 import { ZpublishError } from "../../errors.js";
 import { elementCount } from "../../model/data-tree.js";
-import type { Label } from "../../stores/files/unreadable-file.js";
+import type { Label } from "../../stores/file-calls.js";
 import type { ShardLevel } from "../../zarr/chunk-reader.js";
 
 const ENTRY_BYTES = 16;

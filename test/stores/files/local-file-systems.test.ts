@@ -1,5 +1,5 @@
 import t from "tap";
-import { isOnLocalFileSystem, parseMountInfo } from "../../../src/stores/files/local-file-systems.js";
+import { isOnLocalFileSystem, parseMountInfo } from "../../../src/stores/file-calls.js";
 
 const TABLE = `22 27 0:21 / /proc rw,relatime - proc proc rw
 27 1 254:0 / / rw,relatime shared:1 master:2 - ext4 /dev/vda rw,discard

@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import t, { type Test } from "tap";
 import type { ZpublishError } from "../../../src/errors.js";
 import type { ByteStore, ReadObjectOptions } from "../../../src/stores/byte-store.js";
-import { setSourceTimeout, sourceTimeoutMs } from "../../../src/stores/files/file-calls.js";
+import { setSourceTimeout, sourceTimeoutMs } from "../../../src/stores/file-calls.js";
 import { openByteStore } from "../../../src/stores/open-byte-store.js";
 import type { Fault } from "../../origins/fault.js";
 import { type FaultyOrigin, startFaultyOrigin } from "../../origins/faulty-origin.js";

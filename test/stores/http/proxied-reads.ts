@@ -1,5 +1,5 @@
 import { messageOf } from "../../../src/errors.js";
-import { setSourceTimeout } from "../../../src/stores/files/file-calls.js";
+import { setSourceTimeout } from "../../../src/stores/file-calls.js";
 import { openByteStore } from "../../../src/stores/open-byte-store.js";
 
 // A process of its own, since connections are made once per process: URLs of objects → a line each of what was read.

@@ -1,6 +1,6 @@
 import t from "tap";
 import { ZpublishError } from "../../../src/errors.js";
-import { setSourceTimeout } from "../../../src/stores/files/file-calls.js";
+import { setSourceTimeout } from "../../../src/stores/file-calls.js";
 import { openByteStore } from "../../../src/stores/open-byte-store.js";
 import type { StoreSettings } from "../../../src/stores/store-settings.js";
 import { startFaultyOrigin } from "../../origins/faulty-origin.js";

@@ -1,6 +1,6 @@
 import t, { type Test } from "tap";
 import type { ByteStore, ObjectBytes, ObjectVersion } from "../../../src/stores/byte-store.js";
-import { setSourceTimeout } from "../../../src/stores/files/file-calls.js";
+import { setSourceTimeout } from "../../../src/stores/file-calls.js";
 import { openByteStore } from "../../../src/stores/open-byte-store.js";
 import { type FaultyOrigin, startFaultyOrigin } from "../../origins/faulty-origin.js";
 import type { OriginObject } from "../../origins/serve-object.js";

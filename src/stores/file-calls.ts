@@ -1,10 +1,70 @@
-import { close, closeSync } from "node:fs";
+import { type BigIntStats, close, closeSync, readFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { isMainThread } from "node:worker_threads";
-import { createLimiter } from "../../collections/limiter.js";
-import { isOnLocalFileSystem } from "./local-file-systems.js";
+import { createLimiter } from "../collections/limiter.js";
+import { isMissing, ZpublishError } from "../errors.js";
+
+/** File systems that wait neither for another machine nor for a program. */
+const LOCAL_TYPES: ReadonlySet<string> = new Set(
+  "ext2 ext3 ext4 xfs btrfs f2fs zfs bcachefs tmpfs ramfs rootfs overlay squashfs erofs iso9660".split(" "),
+);
+
+/** Time until the table is read again. A store may have thousands of arrays, and a machine thousands of mounts. */
+const MAX_AGE_MS = 1_000;
+
+/** By mount point, whether its file system is local. */
+let mounts: ReadonlyMap<string, boolean> = new Map();
+/** Milliseconds since process start. */
+let readAtMs = Number.NEGATIVE_INFINITY;
+
+/**
+ * Finds out whether a directory is on a local file system, from the kernel's table of mounts, at most a second old. A call to
+ * the file system itself, such as statfs(2), could hang. False if the system has no such table.
+ * @param directory Absolute path without links.
+ */
+export function isOnLocalFileSystem(directory: string): boolean {
+  const now = performance.now();
+  if (now - readAtMs > MAX_AGE_MS) {
+    mounts = parseMountInfo(readMountInfo());
+    readAtMs = now;
+  }
+  for (let path = directory; ; path = dirname(path)) {
+    const isLocal = mounts.get(path);
+    if (isLocal !== undefined) return isLocal;
+    if (dirname(path) === path) return false;
+  }
+}
+
+function readMountInfo(): string {
+  try {
+    return readFileSync("/proc/self/mountinfo", "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/**
+ * Parses `/proc/self/mountinfo` (proc(5)): by mount point, whether its file system is local. The last of several mounts at
+ * one point counts, since it hides the others.
+ */
+export function parseMountInfo(text: string): Map<string, boolean> {
+  const found = new Map<string, boolean>();
+  for (const line of text.split("\n")) {
+    const fields = line.split(" ");
+    const mountPoint = fields[4];
+    const type = fields[fields.indexOf("-", 6) + 1];
+    if (mountPoint === undefined || type === undefined) continue;
+    // White space and backslashes are written as three octal digits.
+    const path = mountPoint.replace(/\\([0-7]{3})/g, (_, digits: string) =>
+      String.fromCharCode(Number.parseInt(digits, 8)),
+    );
+    found.set(path, LOCAL_TYPES.has(type));
+  }
+  return found;
+}
 
 /** Callback of functions of `node:fs`. */
-export type Done<T> = (error: Error | null, result: T) => void;
+type Done<T> = (error: Error | null, result: T) => void;
 
 /**
  * Calls to the file system for one store, each with a time limit.
@@ -147,4 +207,31 @@ function startTimed<T>(
     reject(noAnswer(answered));
   }
   return answered;
+}
+
+/** Returns the name of a file for messages. A function, since most files need no message. */
+export type Label = () => string;
+
+/** Returns the error for a file that cannot be read, with its name in the store. */
+export function unreadable(label: Label, problem: string, cause?: unknown): ZpublishError {
+  const key = label();
+  return new ZpublishError("source-unreadable", `'${key}' ${problem}`, { details: { key }, cause });
+}
+
+/** Asserts that a path is a file. @throws ZpublishError `source-unreadable` */
+export function assertFile(stat: BigIntStats, label: Label): void {
+  if (stat.isFile()) return;
+  throw unreadable(label, `expected a file, found ${stat.isDirectory() ? "a directory" : "something else"}`);
+}
+
+/** Returns the code of a system error. Its message contains a path of the machine. */
+export function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" ? code : "unknown error";
+}
+
+/** Returns undefined if an error says that there is no file. @throws ZpublishError `source-unreadable` for other errors. */
+export function absentOrThrow(error: unknown, label: Label): undefined {
+  if (isMissing(error)) return undefined;
+  throw unreadable(label, `cannot be read (${codeOf(error)})`, error);
 }
