@@ -102,7 +102,7 @@ export const collections: Experiment = {
       ],
       notes: [
         `${SIZES[size].count.toLocaleString("en-US")} datasets: NetCDF-3 files and, one in a hundred, Zarr stores, 1,000 to a folder. Pages after ids all over the list are asked for one after the other. A refresh every ${SIZES[size].refresh} s.`,
-        "A new file is listed once it has stood still for some seconds. The event loop is watched by a timer of one millisecond within the server.",
+        "The event loop is watched by a timer of one millisecond within the server.",
       ],
     };
   },

@@ -424,21 +424,15 @@ export interface CollectionInspection {
 /** Datasets, and problems, that are shown at the beginning and at the end. */
 const SHOWN = 10;
 
-/**
- * Lists the datasets of a collection, and opens none.
- * @param looks Number of lists. Local files that were just written count when they are the same in two.
- * @throws ZpublishError `source-unreadable` if it cannot be listed.
- */
+/** Lists the datasets of a collection, and opens none. @throws ZpublishError `source-unreadable` if it cannot be listed. */
 export async function inspectCollection(
   location: string,
   provider: DatasetProvider,
-  looks = 1,
 ): Promise<CollectionInspection> {
   const { signal } = new AbortController();
   const beganMs = performance.now();
-  let ids = await provider.list(signal);
+  const ids = await provider.list(signal);
   const seconds = Math.round(performance.now() - beganMs) / 1_000;
-  for (let look = 1; look < looks; look++) ids = await provider.list(signal);
   const datasets: { id: string; location: string }[] = [];
   for (const id of [...ids].sort()) {
     const dataset = await provider.open(id);
@@ -532,7 +526,7 @@ async function printCollection(
 ): Promise<void> {
   const provider = createCollectionProvider(config);
   try {
-    const inspection = await inspectCollection(said, provider, config.root.startsWith("/") ? 2 : 1);
+    const inspection = await inspectCollection(said, provider);
     print(json ? inspection : formatCollection(inspection));
   } finally {
     await provider.close();

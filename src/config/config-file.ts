@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
 import { messageOf } from "../errors.js";
-import { splitPattern } from "../find/split-pattern.js";
+import { splitPattern } from "../find/patterns.js";
 import { normalNodePath } from "../model/data-tree.js";
 import { schemeOf } from "../stores/scheme-of.js";
 import type { StoreSettings } from "../stores/store-settings.js";

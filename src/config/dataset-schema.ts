@@ -1,7 +1,6 @@
 import { basename, extname } from "node:path";
 import { z } from "zod";
-import { compileGlob, firstWildcard, unescapeGlob } from "../find/glob.js";
-import type { SplitPattern } from "../find/split-pattern.js";
+import { compileGlob, firstWildcard, type SplitPattern, unescapeGlob } from "../find/patterns.js";
 import type { Joining } from "../join/create-join-source.js";
 import type { StoreSettings } from "../stores/store-settings.js";
 import type { CodecSpec } from "../zarr/codec-step.js";

@@ -1,4 +1,9 @@
+import { messageOf, ZpublishError } from "../errors.js";
+import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
+import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
+import { workThrough } from "../event-loop/work-through.js";
 import type { StoreSettings } from "../stores/store-settings.js";
+import { printablePath } from "../zarr/stored-tree.js";
 
 /** Finds files and Zarr stores below a folder of this machine or a prefix of a bucket, again and again, with little work if little has changed. */
 export interface FileFinder {
@@ -39,7 +44,7 @@ export interface FoundFile {
   readonly isStore: boolean;
   /**
    * Identifies the content of a file, such as its size and modification time; of a store the modification times of its root documents.
-   * If the content changes, it stays what it was until the file has stood still. Undefined if the finder was not asked for versions.
+   * Undefined if the finder was not asked for versions.
    */
   readonly version?: string;
 }
@@ -56,4 +61,186 @@ export interface FileFinderOptions {
   readonly withVersions?: boolean;
   /** How buckets are reached. Default: as AWS's own programs do. */
   readonly stores?: readonly StoreSettings[] | undefined;
+}
+
+/** Problems that are named. Of ten thousand broken files, no log needs more. */
+const MAX_PROBLEMS = 1_000;
+
+/** A folder, prefix or group below a root, as it was found last. */
+export interface Branch<B> {
+  /** Relative to the root, without slash at the end; empty for the root. */
+  readonly path: string;
+  content: BranchContent<B>;
+  /** Why it could not be read in the last look; undefined if it could. */
+  failure: string | undefined;
+}
+
+/** The content of a branch. */
+export interface BranchContent<B> {
+  readonly below: readonly B[];
+  /** Files and stores, in any order. */
+  readonly files: readonly FoundFile[];
+  readonly problems: readonly Problem[];
+}
+
+/** The content of a branch without anything. */
+export const NO_CONTENT: BranchContent<never> = Object.freeze({ below: [], files: [], problems: [] });
+
+/** Returns the path of what is in a branch. Joined, since a concatenated string retains all its parts. */
+export function childPath({ path }: { readonly path: string }, name: string): string {
+  return path === "" ? name : [path, name].join("/");
+}
+
+/** Sets the state of a branch after a look. @returns True if it is another one. */
+export function updateBranch<B>(
+  branch: Branch<B>,
+  next: BranchContent<B>,
+  failure: string | undefined,
+): boolean {
+  const { content } = branch;
+  const isSame =
+    content === next ||
+    (isSameItems(content.below, next.below, (a, b) => a === b) &&
+      isSameItems(content.files, next.files, isSameFile) &&
+      isSameItems(content.problems, next.problems, isSameProblem));
+  if (isSame && branch.failure === failure) return false;
+  if (!isSame) branch.content = next;
+  branch.failure = failure;
+  return true;
+}
+
+function isSameItems<T>(a: readonly T[], b: readonly T[], isSame: (a: T, b: T) => boolean): boolean {
+  return a.length === b.length && a.every((item, index) => isSame(item, b[index]!));
+}
+
+function isSameFile(a: FoundFile, b: FoundFile): boolean {
+  return a === b || (a.path === b.path && a.isStore === b.isStore && a.version === b.version);
+}
+
+function isSameProblem(a: Problem, b: Problem): boolean {
+  return a.path === b.path && a.reason === b.reason;
+}
+
+/**
+ * Gathers what is in all branches, sorted, with a bounded number of problems.
+ * @param before Findings of the look before, whose list of files is used again if it has the same.
+ */
+export function* gatherFindings<B extends Branch<B>>(
+  top: B,
+  before: Findings | undefined,
+): CooperativeTask<Findings> {
+  const files: FoundFile[] = [];
+  const problems: Problem[] = [];
+  const branches = [top];
+  for (let branch = branches.pop(); branch !== undefined; branch = branches.pop()) {
+    yield;
+    const { path, content, failure } = branch;
+    if (failure !== undefined) problems.push({ path, reason: failure });
+    for (const file of content.files) {
+      files.push(file);
+      if (files.length % 512 === 0) yield;
+    }
+    for (const problem of content.problems) problems.push(problem);
+    for (const below of content.below) branches.push(below);
+  }
+  return yield* assembleFindings(files, problems, before);
+}
+
+/** Sorts what was found, and names a bounded number of problems. @param before As for {@link gatherFindings}. */
+export function* assembleFindings(
+  files: readonly FoundFile[],
+  problems: readonly Problem[],
+  before: Findings | undefined,
+): CooperativeTask<Findings> {
+  const sorted = yield* sortCooperatively(files, byPath);
+  const named = (yield* sortCooperatively(problems, byPath))
+    .slice(0, MAX_PROBLEMS)
+    .map(({ path, reason }) => ({ path: printablePath(path), reason }));
+  const more = problems.length - named.length;
+  if (more > 0) named.push({ path: "", reason: `${more} more problems of this kind are not named` });
+  const isSame = before !== undefined && isSameItems(sorted, before.files, isSameFile);
+  return Object.freeze({
+    files: isSame ? before.files : Object.freeze(sorted),
+    problems: Object.freeze(named),
+  });
+}
+
+function byPath(a: { readonly path: string }, b: { readonly path: string }): number {
+  return a.path < b.path ? -1 : a.path > b.path ? 1 : 0;
+}
+
+/** Branches that are looked at at a time. */
+const BRANCHES_AT_ONCE = 8;
+/**
+ * Branches that a look after the first asks for at most: the root, new ones, and those that were not asked for for the longest time. A
+ * bucket has no times of its prefixes, and every listing is paid for: 256 a minute are two dollars a day.
+ */
+const BRANCHES_PER_LOOK = 256;
+
+/** A branch of a tree that does not tell what has changed in it. */
+export interface RemoteBranch<B> extends Branch<B> {
+  /** Number of the look that asked for it last; 0 if none did. */
+  lookedAtIn: number;
+}
+
+/**
+ * Creates a walk through a tree, which returns what it found. The first walk sees all branches, each later one a bounded number of them.
+ * One that is aborted is continued by the next.
+ * @param lookAt Returns the content of a branch. A branch for which it throws has what it had.
+ * @param isDue Tells if a branch has to be looked at again.
+ * @throws ZpublishError `source-unreadable` if the root cannot be read; `invalid-config` of `lookAt`
+ */
+export function createBranchWalk<B extends RemoteBranch<B>>(
+  top: B,
+  lookAt: (branch: B, signal: AbortSignal | undefined) => Promise<BranchContent<B>>,
+  isDue: (branch: B) => boolean,
+): (signal?: AbortSignal) => Promise<Findings> {
+  let findings: Findings | undefined;
+  /** True if something has changed since the findings were made, also in a look that failed. */
+  let hasChanged = true;
+  let looks = 0;
+
+  async function visit(branch: B, signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted();
+    let { content } = branch;
+    let failure: string | undefined;
+    try {
+      content = await lookAt(branch, signal);
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof ZpublishError && error.code === "invalid-config") throw error;
+      failure = `it cannot be ${branch === top ? "listed" : "read"}: ${messageOf(error)}`;
+    }
+    branch.lookedAtIn = looks;
+    if (updateBranch(branch, content, failure)) hasChanged = true;
+  }
+
+  /** Returns the branches below the root that are due, those of the oldest looks first. */
+  function* dueBranches(): CooperativeTask<readonly B[]> {
+    const due: B[] = [];
+    const all = [...top.content.below];
+    for (let branch = all.pop(); branch !== undefined; branch = all.pop()) {
+      yield;
+      for (const below of branch.content.below) all.push(below);
+      if (branch.lookedAtIn === 0 || (findings !== undefined && isDue(branch))) due.push(branch);
+    }
+    return yield* sortCooperatively(due, (a, b) => a.lookedAtIn - b.lookedAtIn);
+  }
+
+  return async (signal) => {
+    looks++;
+    await visit(top, signal);
+    if (top.failure !== undefined) throw new ZpublishError("source-unreadable", top.failure);
+    let left = findings === undefined ? Number.POSITIVE_INFINITY : BRANCHES_PER_LOOK - 1;
+    const due = await runCooperatively(dueBranches());
+    await workThrough(due.slice(0, left), BRANCHES_AT_ONCE, async (branch, add) => {
+      if (branch.lookedAtIn === looks || left-- <= 0) return;
+      await visit(branch, signal);
+      add(branch.content.below.filter(({ lookedAtIn }) => lookedAtIn === 0));
+    });
+    if (findings === undefined || hasChanged)
+      findings = await runCooperatively(gatherFindings(top, findings));
+    hasChanged = false;
+    return findings;
+  };
 }

@@ -1,17 +1,8 @@
 import { createHash } from "node:crypto";
-import { type BigIntStats, readFile, stat } from "node:fs";
-import { isMissing } from "../errors.js";
-import type { FileCalls } from "../stores/file-calls.js";
+import { type BigIntStats, type Dirent, readdir, readFile, realpath, stat } from "node:fs";
+import { isMissing, ZpublishError } from "../errors.js";
+import { codeOf, createFileCalls, type FileCalls } from "../stores/file-calls.js";
 import { recordOfStats } from "../zarr-store/file-record.js";
-import { readFolder } from "./read-folder.js";
-
-/** State of a file, or of the metadata of a Zarr store. */
-export interface FileState {
-  /** Text that changes whenever the content may have changed: sizes, modification times and inodes. */
-  readonly record: string;
-  /** Time of the last modification, in milliseconds since 1970. */
-  readonly modifiedMs: number;
-}
 
 /** Documents of which a Zarr store has at least one. The first that exists changes whenever the others do, in most stores. */
 export const ROOT_DOCUMENTS: readonly string[] = ["zarr.json", ".zmetadata", ".zgroup", ".zarray"];
@@ -22,11 +13,24 @@ export const NO_DOCUMENT =
 
 /** Documents of a node below the root. */
 const NODE_DOCUMENTS: readonly string[] = ["zarr.json", ".zgroup", ".zarray", ".zattrs"];
-/** Divides the record of a root from that of the nodes below it. */
+/** Divides the version of a root from that of the nodes below it. */
 const NODES = "_nodes:";
 
 const BIG_INTEGERS = { bigint: true } as const;
-const NS_PER_MS = 1_000_000n;
+
+/** Returns the real path of the folder that is a root. @throws ZpublishError `source-unreadable` */
+export async function realRoot(root: string): Promise<string> {
+  try {
+    return await createFileCalls(root).call<string>((done) => realpath.native(root, done));
+  } catch (error) {
+    throw unreadableRoot(isMissing(error) ? "it does not exist" : codeOf(error), error);
+  }
+}
+
+/** Returns the error for a root that cannot be listed. Its cause is that of the file system, if there is one. */
+export function unreadableRoot(reason: string, cause?: unknown): ZpublishError {
+  return new ZpublishError("source-unreadable", `the folder cannot be listed: ${reason}`, { cause });
+}
 
 /** Returns the state of what a path leads to, links followed. Undefined if there is nothing. @throws what `stat` throws, NoAnswerError */
 export async function statPath(calls: FileCalls, path: string): Promise<BigIntStats | undefined> {
@@ -38,48 +42,44 @@ export async function statPath(calls: FileCalls, path: string): Promise<BigIntSt
   }
 }
 
-/** Returns the state of a file from its stats. */
-export function fileState(found: BigIntStats): FileState {
-  return { record: recordOfStats(found), modifiedMs: Number(found.mtimeNs / NS_PER_MS) };
+/** Returns the version of a document; undefined if there is no such file. */
+async function documentVersion(calls: FileCalls, path: string): Promise<string | undefined> {
+  const found = await statPath(calls, path);
+  return found?.isFile() ? recordOfStats(found) : undefined;
+}
+
+/** Tells whether a directory is a Zarr store, since it has a root document. @throws what `stat` throws, NoAnswerError */
+export async function isStore(calls: FileCalls, directory: string): Promise<boolean> {
+  for (const name of ROOT_DOCUMENTS)
+    if ((await documentVersion(calls, `${directory}/${name}`)) !== undefined) return true;
+  return false;
 }
 
 /**
- * Returns the state of a Zarr store. Undefined if a directory is none, since it has no root document.
- * @param earlier If given, the state is of all metadata, attributes included. They are records of earlier looks, which save reading
- * documents again. Otherwise the first root document that exists is enough.
- * @throws what `stat` throws, NoAnswerError
+ * Returns the version of a Zarr store: a text that changes whenever its metadata may have changed, attributes included. Without
+ * consolidated metadata, it is that of the documents of all nodes. Undefined if it has no root document.
+ * @param former Version in the look before, which saves reading a document again.
+ * @throws what the file system throws, NoAnswerError
  */
-export async function storeState(
+export async function storeVersion(
   calls: FileCalls,
   directory: string,
-  earlier?: readonly string[],
-): Promise<FileState | undefined> {
-  const states: FileState[] = [];
-  const names: string[] = [];
-  for (const name of ROOT_DOCUMENTS) {
-    const found = await statPath(calls, `${directory}/${name}`);
-    if (!found?.isFile()) continue;
-    states.push(fileState(found));
-    names.push(name);
-    if (earlier === undefined) break;
+  former: string | undefined,
+): Promise<string | undefined> {
+  const versions = new Map<string, string>();
+  for (const name of [...ROOT_DOCUMENTS, ".zattrs"]) {
+    const version = await documentVersion(calls, `${directory}/${name}`);
+    if (version !== undefined) versions.set(name, version);
   }
-  if (states.length === 0) return undefined;
-  if (earlier === undefined) return joinStates(states);
-  const attributes = await statPath(calls, `${directory}/.zattrs`);
-  if (attributes !== undefined) states.push({ ...fileState(attributes), modifiedMs: 0 });
-  const root = joinStates(states);
-  if (earlier.includes(root.record)) return root;
-  const isGroup = names.includes("zarr.json") || names.includes(".zgroup");
-  if (!isGroup || names.includes(".zmetadata")) return root;
-  const isRead =
-    names[0] !== "zarr.json" || earlier.some((record) => record.startsWith(`${root.record}${NODES}`));
+  if (!ROOT_DOCUMENTS.some((name) => versions.has(name))) return undefined;
+  const root = [...versions.values()].join("_");
+  if (former === root) return root;
+  const isGroup = versions.has("zarr.json") || versions.has(".zgroup");
+  if (!isGroup || versions.has(".zmetadata")) return root;
+  const isRead = !versions.has("zarr.json") || former?.startsWith(root + NODES);
   if (!isRead && (await isConsolidated(calls, `${directory}/zarr.json`))) return root;
-  const nodes = joinStates(await nodeStates(calls, directory));
-  const hash = createHash("sha256").update(nodes.record).digest("hex").slice(0, 40);
-  return {
-    record: `${root.record}${NODES}${hash}`,
-    modifiedMs: Math.max(root.modifiedMs, nodes.modifiedMs),
-  };
+  const nodes = (await nodeVersions(calls, directory)).join("_");
+  return `${root}${NODES}${createHash("sha256").update(nodes).digest("hex").slice(0, 40)}`;
 }
 
 /** Tells whether a root document of Zarr v3 has the metadata of all nodes. */
@@ -88,37 +88,21 @@ async function isConsolidated(calls: FileCalls, path: string): Promise<boolean> 
   return /"consolidated_metadata"\s*:\s*\{/.test(text);
 }
 
-/** Returns the states of all documents of the nodes below a group, links left out. Arrays of Zarr v2 have nothing below them. */
-async function nodeStates(calls: FileCalls, directory: string): Promise<FileState[]> {
-  const names: string[] = [];
-  try {
-    await readFolder(calls, directory, calls.isLocal, (lot) => {
-      for (const entry of lot) if (entry.isDirectory()) names.push(entry.name);
-      return true;
-    });
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-  }
-  const states: FileState[] = [];
-  for (const name of names.sort()) {
+/** Returns the versions of all documents of the nodes below a group, links left out. Arrays of Zarr v2 have nothing below them. */
+async function nodeVersions(calls: FileCalls, directory: string): Promise<string[]> {
+  const versions: string[] = [];
+  const entries = await calls.call<Dirent[]>((done) => readdir(directory, { withFileTypes: true }, done));
+  const names = entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])).sort();
+  for (const name of names) {
     const path = `${directory}/${name}`;
-    const found: string[] = [];
+    let isGroup = false;
     for (const document of NODE_DOCUMENTS) {
-      const stats = await statPath(calls, `${path}/${document}`);
-      if (!stats?.isFile()) continue;
-      const state = fileState(stats);
-      states.push({ ...state, record: `${path}/${document}\0${state.record}` });
-      found.push(document);
+      const version = await documentVersion(calls, `${path}/${document}`);
+      if (version === undefined) continue;
+      versions.push(`${path}/${document}\0${version}`);
+      isGroup ||= document === "zarr.json" || document === ".zgroup";
     }
-    if (found.includes("zarr.json") || found.includes(".zgroup"))
-      states.push(...(await nodeStates(calls, path)));
+    if (isGroup) versions.push(...(await nodeVersions(calls, path)));
   }
-  return states;
-}
-
-function joinStates(states: readonly FileState[]): FileState {
-  return {
-    record: states.map(({ record }) => record).join("_"),
-    modifiedMs: Math.max(0, ...states.map(({ modifiedMs }) => modifiedMs)),
-  };
+  return versions;
 }

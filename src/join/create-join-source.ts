@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { setTimeout as delay } from "node:timers/promises";
 import { ZpublishError } from "../errors.js";
 import { createOneAtATime } from "../event-loop/one-at-a-time.js";
 import type { FileFinder } from "../find/file-finder.js";
@@ -17,9 +16,6 @@ import { createStoredJoins, storedJoinOf } from "./stored-join.js";
 
 /** Files that are left out and named one by one; more are counted. */
 const MAX_NAMED = 20;
-
-/** Time until a second look if the first one finds nothing. */
-const SECOND_LOOK_MS = 1_000;
 
 /** Join of files into one dataset, as an operator asks for it. */
 export interface Joining {
@@ -108,12 +104,7 @@ export function createJoinSource(options: JoinSourceOptions): Source {
       arraysRead += description.arrays.length;
       progress?.(arraysRead);
     };
-    let listed = await list.list(onPart);
-    if (latest === undefined && listed.former.length + listed.others.length + listed.left.length === 0) {
-      // Files that were just written count when they are the same in a second look.
-      await delay(SECOND_LOOK_MS);
-      listed = await list.list(onPart);
-    }
+    const listed = await list.list(onPart);
     const { fingerprint } = listed;
     if (latest !== undefined && isSame(listed, latest.listed)) {
       latest = { listed, tree: Object.freeze({ ...latest.tree, fingerprint }) };

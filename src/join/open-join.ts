@@ -1,8 +1,8 @@
 import { stat } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createFileFinder } from "../find/create-file-finder.js";
-import { type SplitPattern, splitPattern } from "../find/split-pattern.js";
+import { createFileFinder } from "../find/collection-root.js";
+import { type SplitPattern, splitPattern } from "../find/patterns.js";
 import { type OpenSourceOptions, openSource } from "../open/open-source.js";
 import { schemeOf } from "../stores/scheme-of.js";
 import type { Source } from "../zarr/stored-tree.js";

@@ -2,13 +2,10 @@ import t from "tap";
 import { formatCollection, inspectCollection } from "../../src/cli/inspect.js";
 import type { DatasetProvider } from "../../src/dataset/dataset-provider.js";
 
-function providerOf(ids: readonly string[], looks: { count: number } = { count: 0 }): DatasetProvider {
+function providerOf(ids: readonly string[]): DatasetProvider {
   return {
     ...{ name: "archive", prefix: "archive~", close: async () => undefined },
-    async list() {
-      looks.count++;
-      return ids;
-    },
+    list: async () => ids,
     async open(id) {
       if (id === "gone") return undefined;
       return {
@@ -24,8 +21,7 @@ function providerOf(ids: readonly string[], looks: { count: number } = { count: 
 }
 
 t.test("a collection has ids and locations, sorted, and problems", async (t) => {
-  const looks = { count: 0 };
-  const found = await inspectCollection("/data", providerOf(["b.nc", "2024~a.nc", "gone"], looks), 2);
+  const found = await inspectCollection("/data", providerOf(["b.nc", "2024~a.nc", "gone"]));
   t.match(found, {
     location: "/data",
     datasets: [
@@ -34,7 +30,6 @@ t.test("a collection has ids and locations, sorted, and problems", async (t) => 
     ],
     problems: [{ reason: "no valid name" }],
   });
-  t.equal(looks.count, 2, "files that were just written count in the second look");
   t.match(
     formatCollection({ ...found, seconds: 0.25 }),
     `/data: 2 datasets, listed in 0.25 s

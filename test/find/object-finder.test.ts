@@ -1,5 +1,5 @@
 import t from "tap";
-import { createFileFinder } from "../../src/find/create-file-finder.js";
+import { createFileFinder } from "../../src/find/collection-root.js";
 import type { FileFinder, FileFinderOptions, Findings } from "../../src/find/file-finder.js";
 import type { Teardown } from "../open/write-store.js";
 import { type FaultyOrigin, startFaultyOrigin } from "../origins/faulty-origin.js";
@@ -140,7 +140,7 @@ t.test("versions come with the listing; a store is asked for its root document",
   const second = await finder.look();
   t.same(pathsOf(second), ["a.nc", "b/c.nc", "s.zarr", "u.zarr"]);
   t.not(second.files[0]?.version, first.files[0]?.version);
-  t.equal(second.files[1], first.files[1]);
+  t.same(second.files[1], first.files[1]);
   t.not(second.files[2]?.version, first.files[3]?.version);
   t.same(second.problems, []);
 });

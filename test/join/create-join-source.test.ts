@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { ZpublishError } from "../../src/errors.js";
-import { createFileFinder } from "../../src/find/create-file-finder.js";
+import { createFileFinder } from "../../src/find/collection-root.js";
 import { createKeptIndexes } from "../../src/formats/kept-indexes.js";
 import { createJoinSource, type Joining } from "../../src/join/create-join-source.js";
 import { openSource } from "../../src/open/open-source.js";

@@ -1,4 +1,4 @@
-import { readdir, readFile, rename, rm, utimes } from "node:fs/promises";
+import { readdir, readFile, rename, rm, utimes, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import t, { type Test } from "tap";
 import type { DatasetConfig } from "../../src/config/config.js";
@@ -215,6 +215,29 @@ t.test("files that were written just now are there when the server starts", asyn
   for (const name of ["a.nc", "b.nc"]) await utimes(join(folder, name), now, now);
   const { json } = await serveJoined(t, `${folder}/*.nc`);
   t.match(await json(`${VARIABLE}/.zarray`), { shape: [5, 2] });
+});
+
+t.test("a file that is still being copied harms no other, and is read again when it is whole", async (t) => {
+  const folder = await makeDirectory(t);
+  await writeParts(folder, { "a.nc": { first: 0, count: 4 }, "b.nc": { first: 4, count: 4 } });
+  const path = join(folder, "b.nc");
+  const whole = await readFile(path);
+  await rm(path);
+  const server = await serveJoined(t, `${folder}/*.nc`);
+  async function readSwapped(): Promise<number[]> {
+    const values = Float32Array.from(await readValues(server));
+    Buffer.from(values.buffer).swap32();
+    return [...values];
+  }
+  t.same(await readSwapped(), all(4));
+  for (const share of [0, 0.3, 0.9]) {
+    await writeFile(path, whole.subarray(0, Math.floor(share * whole.length)));
+    await server.server.refresh();
+    t.equal((await server.get(`${VARIABLE}/0.0`)).status, 200, String(share));
+  }
+  await writeFile(path, whole);
+  await server.server.refresh();
+  t.same(await readSwapped(), all(8));
 });
 
 t.test("files of a bucket are one dataset", async (t) => {

@@ -1,5 +1,5 @@
 import t from "tap";
-import { createFileFinder } from "../../src/find/create-file-finder.js";
+import { createFileFinder } from "../../src/find/collection-root.js";
 import { errorCodeOf } from "../../src/stores/s3/list-objects.js";
 import { encodeKey, signRequest } from "../../src/stores/s3/sign-v4.js";
 import { clientMissing } from "../require-client.js";

@@ -1,6 +1,6 @@
 import type { CollectionConfig } from "../../config/config.js";
 import { createSlice } from "../../event-loop/cooperative-task.js";
-import { createFileFinder } from "../../find/create-file-finder.js";
+import { createFileFinder } from "../../find/collection-root.js";
 import type { Findings, FoundFile, Problem } from "../../find/file-finder.js";
 import { createGroupFinder } from "../../find/group-finder.js";
 import { printablePath } from "../../zarr/stored-tree.js";

@@ -1,13 +1,12 @@
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir, rename, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
-import { assertRoot } from "../../src/find/assert-root.js";
-import { createFileFinder } from "../../src/find/create-file-finder.js";
+import { assertRoot, createFileFinder } from "../../src/find/collection-root.js";
 import type { Findings } from "../../src/find/file-finder.js";
 import { setSourceTimeout } from "../../src/stores/file-calls.js";
 import { faultMountMissing, mountFaults } from "../open/fault-mount.js";
-import { writeFiles } from "../open/write-store.js";
+import { makeDirectory, writeFiles, zgroup } from "../open/write-store.js";
 
 const skip = faultMountMissing();
 setSourceTimeout(1_000);
@@ -28,10 +27,10 @@ t.test("a folder that cannot be read keeps what it had, and is named", { skip },
   t.same(problemsOf(failed), ["a: the folder cannot be read (EACCES)"]);
   await mount.fail("EIO getattr /a");
   t.same(problemsOf(await finder.look()), ["a: the folder cannot be read (EIO)"]);
+  const withVersions = createFileFinder({ root: mount.directory, withVersions: true });
   await mount.fail("EIO getattr /b/4.nc");
-  await writeFiles(mount.behind, { "b/5.nc": "" });
-  await writeFiles(mount.behind, { "b/4.nc": "" });
-  const partly = await finder.look();
+  await writeFiles(mount.behind, { "b/4.nc": "", "b/5.nc": "" });
+  const partly = await withVersions.look();
   t.ok(pathsOf(partly).includes("a/3.nc") && pathsOf(partly).includes("b/5.nc"));
   t.same(problemsOf(partly), ["b/4.nc: it cannot be read (EIO)"]);
   await mount.fail("EIO readdir /");
@@ -78,4 +77,36 @@ t.test("a root that hangs fails looks until it answers, and lets the server star
     found = await finder.look().catch(() => undefined);
   }
   t.same(pathsOf(found), ["a.nc"]);
+});
+
+t.test("changes are found in folders that have been old at the look before", async (t) => {
+  const elsewhere = await makeDirectory(t);
+  const root = await makeDirectory(t);
+  await writeFiles(root, { "a/1.nc": "", "b/c/1.nc": "", "d/s.zarr/.zgroup": zgroup, "plain/zarr.json": {} });
+  await symlink(join(elsewhere, "later.nc"), join(root, "a/later.nc"));
+  await symlink(join(elsewhere, "folder"), join(root, "folder"));
+  // A directory's time of change cannot be set.
+  await sleep(2_100);
+  for (const withVersions of [false, true]) {
+    const finder = createFileFinder({ root, withVersions });
+    const look = async () => (await finder.look()).files.map(({ path }) => path);
+    const all = ["a/1.nc", "b/c/1.nc", "d/s.zarr", "plain"];
+    t.same(await look(), all);
+    const found = await finder.look();
+    t.equal(await finder.look(), found);
+    t.same(
+      found.problems.map(({ path }) => path),
+      ["a/later.nc", "folder"],
+    );
+    await writeFiles(elsewhere, { "later.nc": "", "folder/x.nc": "" });
+    t.same(await look(), ["a/1.nc", "a/later.nc", "b/c/1.nc", "d/s.zarr", "folder/x.nc", "plain"]);
+    await rm(join(elsewhere, "later.nc"));
+    await rm(join(elsewhere, "folder"), { recursive: true });
+    await writeFiles(root, { "b/c/2.nc": "" });
+    await rename(join(root, "d/s.zarr"), join(root, "s.zarr"));
+    t.ok((await look()).join().endsWith("b/c/1.nc,b/c/2.nc,plain,s.zarr"));
+    await rename(join(root, "s.zarr"), join(root, "d/s.zarr"));
+    await rm(join(root, "b/c/2.nc"));
+    if (!withVersions) await sleep(2_100);
+  }
 });
