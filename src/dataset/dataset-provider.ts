@@ -10,8 +10,8 @@ export interface DatasetProvider {
   /** Prefix of the ids of its datasets, such as `archive~`, so that ids of several providers differ. May be empty. */
   readonly prefix: string;
   /**
-   * Lists the ids of all datasets, without the prefix, in any order. It opens none. A dataset goes when two lists in a row do not have
-   * it. Returns the same array object if nothing has changed.
+   * Lists the ids of all datasets, without the prefix, in any order. It opens none. A dataset goes when the list does not have it.
+   * Returns the same array object if nothing has changed.
    * @throws if it cannot be listed: the list before stays.
    */
   list(signal: AbortSignal): Promise<readonly string[]>;

@@ -6,9 +6,9 @@ import type { DatasetSnapshot, Datasets } from "./dataset.js";
 import { errorOfDataset } from "./dataset-handle.js";
 import { handleOptionsOf, type OpenOptions, openAtStart } from "./open-at-start.js";
 import { openInTime } from "./open-dataset.js";
-import { createAllIds } from "./providers/all-ids.js";
 import { createProvidedDatasets } from "./providers/provided-datasets.js";
 import {
+  createAllIds,
   listAtStart,
   openProviders,
   type ProviderHandle,

@@ -1,5 +1,8 @@
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
-import { placeOfId, STEP_IDS } from "./providers/update-ids.js";
+import { placeOfId } from "./providers/provider-list.js";
+
+/** Ids that are worked on in one step, which takes a fraction of a millisecond. */
+const STEP_IDS = 512;
 
 /** Part of a list of ids that is shown at a time. */
 export interface IdPageQuery {

@@ -79,7 +79,7 @@ export interface PluginContext {
 export interface PluginDatasets {
   /**
    * Lists the ids of all datasets, in any order, without opening any. The server calls it at start, in every period of `--refresh`, and
-   * before it answers 404, never twice at a time. A dataset goes when two lists in a row do not have it.
+   * before it answers 404, never twice at a time. A dataset goes when a list does not have it.
    * @param signal Aborts when the server waits no longer.
    * @throws if it cannot tell: the list before stays.
    */

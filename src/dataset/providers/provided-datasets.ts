@@ -10,7 +10,7 @@ import {
 } from "../dataset-handle.js";
 import { openInTime } from "../open-dataset.js";
 import { createSlot, type RefreshScheduler, type Slot } from "../refresh-scheduler.js";
-import type { OpenFailure, ProviderHandle } from "./provider-handle.js";
+import type { ProviderHandle } from "./provider-handle.js";
 
 /** Datasets that are opened at a time, of all providers and of one: others go on if those of one hang. */
 const OPEN_CONCURRENCY = { maxRunning: 16, maxPerKey: 8, maxWaiting: 10_000 };
@@ -58,34 +58,15 @@ export interface ProvidedDatasets {
   close(): void;
 }
 
-/** Creates the datasets of providers, of which those stay open that are. */
+/** Creates the datasets of providers, none of which is open but those of handles that were taken over. */
 export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatasets {
-  const { handles, isConfigured, scheduler, maxOpen, log, openSource, optionsOf, onClose } = options;
+  const { handles, isConfigured, scheduler, log, openSource, optionsOf, onClose } = options;
   const limiter = createLimiter(OPEN_CONCURRENCY);
-  let closing: NodeJS.Timeout | undefined;
-  let isClosed = false;
+  const closer = createCloser(options);
 
   function ownerOf(id: string): ProviderHandle | undefined {
     if (isConfigured(id)) return undefined;
     return handles.find(({ list }) => list.has(id));
-  }
-
-  function remember(handle: ProviderHandle, id: string, error: unknown): ZpublishError {
-    const { failures, provider } = handle;
-    const known = error instanceof ZpublishError ? error : unexpected(provider.name, error);
-    const named = errorOfDataset(id, known);
-    if (known.code === "overloaded") return named;
-    const before = failures.get(id);
-    // Beyond the limit, each would be logged again and again, since the oldest are forgotten.
-    if (before === undefined ? failures.size < MAX_FAILURES : before.error.message !== named.message)
-      log.warn({ dataset: id, provider: provider.name, reason: known.message }, "dataset cannot be opened");
-    failures.delete(id);
-    failures.set(id, { error: named, retryAtMs: performance.now() + FAILED_RETRY_MS });
-    for (const oldest of failures.keys()) {
-      if (failures.size <= MAX_FAILURES) break;
-      failures.delete(oldest);
-    }
-    return named;
   }
 
   async function openNow(handle: ProviderHandle, id: string, signal: AbortSignal): Promise<Slot | undefined> {
@@ -121,9 +102,9 @@ export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatase
       handle.failures.delete(id);
       return slot;
     } catch (error) {
-      throw remember(handle, id, error);
+      throw rememberFailure(handle, id, error, log);
     } finally {
-      closeSoon(0);
+      closer.closeSoon();
     }
   }
 
@@ -144,7 +125,9 @@ export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatase
   /** Asks providers again, since a dataset may be newer than the last list. @throws ZpublishError if none has it, and one cannot tell. */
   async function lookFor(id: string): Promise<ProviderHandle | undefined> {
     const asked = handles.filter(
-      ({ provider, list }) => id.startsWith(provider.prefix) && (scheduler.isRefreshed || !list.isCurrent),
+      ({ provider, list }) =>
+        id.startsWith(provider.prefix) &&
+        (scheduler.isRefreshed || !list.hasAnswered || list.failure !== undefined),
     );
     const looks = await Promise.allSettled(asked.map(({ list }) => list.lookBeforeNotFound()));
     const owner = ownerOf(id);
@@ -153,16 +136,84 @@ export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatase
     return owner;
   }
 
+  return {
+    slotOf(id) {
+      const handle = handles.find(({ slots }) => slots.has(id));
+      const slot = handle?.slots.get(id);
+      if (handle === undefined || slot === undefined) return undefined;
+      const nowMs = performance.now();
+      if (nowMs - slot.usedAtMs < USE_RESOLUTION_MS) return slot;
+      slot.usedAtMs = nowMs;
+      // The first one in the map is the least recently used.
+      handle.slots.delete(id);
+      handle.slots.set(id, slot);
+      return slot;
+    },
+    openSlot: (id) => handles.find(({ slots }) => slots.has(id))?.slots.get(id),
+    has: (id) => ownerOf(id) !== undefined,
+    mayHave: (id) => handles.some(({ provider }) => id.startsWith(provider.prefix)),
+    open,
+    slots: () => handles.flatMap(({ slots }) => [...slots.values()]),
+    failures: () =>
+      new Map(
+        handles.flatMap(({ failures }) => [...failures].map(([id, { error }]) => [id, error] as const)),
+      ),
+    dropUnlisted() {
+      let dropped = 0;
+      for (const handle of handles) {
+        for (const id of [...handle.slots.keys()].filter((id) => ownerOf(id) !== handle)) {
+          closer.drop(handle, id);
+          dropped++;
+        }
+        for (const id of [...handle.failures.keys()]) if (ownerOf(id) !== handle) handle.failures.delete(id);
+      }
+      if (dropped > 0) onClose();
+    },
+    close: closer.stop,
+  };
+}
+
+/** Remembers that a dataset could not be opened. @returns The error that requests get. */
+function rememberFailure(
+  { failures, provider }: ProviderHandle,
+  id: string,
+  error: unknown,
+  log: Log,
+): ZpublishError {
+  const problem = `provider '${provider.name}' failed: ${messageOf(error)}`;
+  const known =
+    error instanceof ZpublishError
+      ? error
+      : new ZpublishError("source-unreadable", problem, { cause: error });
+  const named = errorOfDataset(id, known);
+  if (known.code === "overloaded") return named;
+  const before = failures.get(id);
+  // Beyond the limit, each would be logged again and again, since the oldest are forgotten.
+  if (before === undefined ? failures.size < MAX_FAILURES : before.error.message !== named.message)
+    log.warn({ dataset: id, provider: provider.name, reason: known.message }, "dataset cannot be opened");
+  failures.delete(id);
+  failures.set(id, { error: named, retryAtMs: performance.now() + FAILED_RETRY_MS });
+  for (const oldest of failures.keys()) {
+    if (failures.size <= MAX_FAILURES) break;
+    failures.delete(oldest);
+  }
+  return named;
+}
+
+/** Creates what closes datasets beyond the limit, those first that were not asked for for the longest time. */
+function createCloser({ handles, scheduler, maxOpen, log, onClose }: ProvidedOptions) {
+  let timer: NodeJS.Timeout | undefined;
+  let isStopped = false;
+
   /** Closes datasets in a later turn: those who wait for one have its snapshot by then. */
-  function closeSoon(afterMs: number): void {
-    if (isClosed) return;
-    closing ??= setTimeout(() => {
-      closing = undefined;
+  function closeSoon(afterMs = 0): void {
+    if (isStopped) return;
+    timer ??= setTimeout(() => {
+      timer = undefined;
       closeIdle();
     }, afterMs).unref();
   }
 
-  /** Closes datasets beyond the limit, those first that were not asked for for the longest time. */
   function closeIdle(): void {
     const count = handles.reduce((sum, { slots }) => sum + slots.size, 0);
     const inUseSince = performance.now() - IN_USE_MS;
@@ -187,47 +238,14 @@ export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatase
       .catch((error: unknown) => log.error({ dataset: id, err: error }, "closing failed"));
   }
 
-  closeSoon(0);
+  // Handles that were taken over may have more than this registry wants.
+  closeSoon();
   return {
-    slotOf(id) {
-      for (const { slots } of handles) {
-        const slot = slots.get(id);
-        if (slot === undefined) continue;
-        const nowMs = performance.now();
-        if (nowMs - slot.usedAtMs < USE_RESOLUTION_MS) return slot;
-        slot.usedAtMs = nowMs;
-        // The first one in the map is the least recently used.
-        slots.delete(id);
-        slots.set(id, slot);
-        return slot;
-      }
-      return undefined;
-    },
-    openSlot: (id) => handles.find(({ slots }) => slots.has(id))?.slots.get(id),
-    has: (id) => ownerOf(id) !== undefined,
-    mayHave: (id) => handles.some(({ provider }) => id.startsWith(provider.prefix)),
-    open,
-    slots: () => handles.flatMap(({ slots }) => [...slots.values()]),
-    failures: () =>
-      new Map(
-        handles.flatMap(({ failures }) =>
-          Array.from(failures, ([id, { error }]: [string, OpenFailure]) => [id, error]),
-        ),
-      ),
-    dropUnlisted() {
-      let dropped = 0;
-      for (const handle of handles) {
-        for (const id of [...handle.slots.keys()].filter((id) => ownerOf(id) !== handle)) {
-          drop(handle, id);
-          dropped++;
-        }
-        for (const id of [...handle.failures.keys()]) if (ownerOf(id) !== handle) handle.failures.delete(id);
-      }
-      if (dropped > 0) onClose();
-    },
-    close() {
-      isClosed = true;
-      clearTimeout(closing);
+    closeSoon: () => closeSoon(),
+    drop,
+    stop(): void {
+      isStopped = true;
+      clearTimeout(timer);
     },
   };
 }
@@ -241,9 +259,4 @@ function leastRecentlyUsed(handles: readonly ProviderHandle[]) {
     }
   }
   return oldest;
-}
-
-function unexpected(provider: string, error: unknown): ZpublishError {
-  const problem = `provider '${provider}' failed: ${messageOf(error)}`;
-  return new ZpublishError("source-unreadable", problem, { cause: error });
 }

@@ -1,9 +1,17 @@
 import type { ZpublishError } from "../../errors.js";
+import { createSlice, runCooperatively } from "../../event-loop/cooperative-task.js";
 import { settlesWithin } from "../../event-loop/settles-within.js";
+import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import type { Log } from "../../observe/log.js";
 import type { DatasetProvider } from "../dataset-provider.js";
 import type { RefreshScheduler, Slot } from "../refresh-scheduler.js";
-import { createProviderList, type ProviderList } from "./provider-list.js";
+import {
+  compareIds,
+  createProblemLog,
+  createProviderList,
+  type NamedProblem,
+  type ProviderList,
+} from "./provider-list.js";
 
 /** Time that the start waits for lists; later ones are served when they come. */
 const START_TIMEOUT_MS = 3_000;
@@ -166,4 +174,83 @@ export function statsOfProvider({ provider, list, slots, failures }: ProviderHan
     listSeconds: list.seconds,
     failedLists: list.failures,
   };
+}
+
+/** All ids of a registry, merged again whenever a list has changed. */
+export interface AllIds {
+  /** Returns configured ids in order, then those of providers, sorted. The same array while nothing has changed. */
+  ids(): readonly string[];
+  /** Resolves when the ids are those of the last lists. */
+  settled(): Promise<void>;
+  close(): void;
+}
+
+/** Creates the merged ids of providers. @param onChange Called when a list has changed. */
+export function createAllIds(
+  configured: readonly string[],
+  handles: readonly ProviderHandle[],
+  log: Log,
+  onChange: () => void,
+): AllIds {
+  const clashLogs = handles.map(({ provider }) =>
+    createProblemLog(log, provider.name, "dataset left out: its id is used already"),
+  );
+  let ids: readonly string[] = configured;
+  let merging = Promise.resolve();
+  /** The merge that has not begun yet: lists that change before it does share it. */
+  let next: Promise<void> | undefined;
+
+  async function mergeAll(): Promise<void> {
+    next = undefined;
+    const { all, clashes } = await mergeIds(configured, handles);
+    ids = all;
+    for (const [index, problems] of clashes.entries()) clashLogs[index]?.(problems);
+  }
+
+  function onList(): void {
+    onChange();
+    next ??= merging.then(mergeAll);
+    merging = next;
+  }
+  for (const { listeners } of handles) listeners.add(onList);
+  if (handles.length > 0) merging = mergeAll();
+
+  return {
+    ids: () => ids,
+    settled: () => merging,
+    close() {
+      for (const { listeners } of handles) listeners.delete(onList);
+    },
+  };
+}
+
+/**
+ * Merges the sorted ids of providers behind configured ones. Of ids that come twice, the first counts: configured ones, then those of
+ * earlier providers. The others are told for each provider.
+ */
+async function mergeIds(
+  configured: readonly string[],
+  handles: readonly ProviderHandle[],
+): Promise<{ readonly all: readonly string[]; readonly clashes: readonly (readonly NamedProblem[])[] }> {
+  const [only, ...others] = handles;
+  if (configured.length === 0 && only !== undefined && others.length === 0)
+    return { all: only.list.ids, clashes: [] };
+  const slice = createSlice();
+  const owners = new Map(configured.map((id) => [id, "the configuration"]));
+  const clashes: NamedProblem[][] = [];
+  const provided: string[] = [];
+  for (const { provider, list } of handles) {
+    const problems: NamedProblem[] = [];
+    clashes.push(problems);
+    for (const id of list.ids) {
+      if (slice.isOver()) await slice.next();
+      const owner = owners.get(id);
+      if (owner === undefined) {
+        owners.set(id, `provider '${provider.name}'`);
+        provided.push(id);
+      } else problems.push({ name: id, reason: `expected an id of one dataset; ${owner} has it, too` });
+    }
+  }
+  const sorted = await runCooperatively(sortCooperatively(provided, compareIds));
+  return { all: [...configured, ...sorted], clashes };
 }

@@ -1,11 +1,12 @@
+import { problemOfDatasetId } from "../../config/dataset-schema.js";
+import { describeValue } from "../../config/value-schemas.js";
 import { messageOf, ZpublishError } from "../../errors.js";
-import { runCooperatively } from "../../event-loop/cooperative-task.js";
+import { createSlice, runCooperatively } from "../../event-loop/cooperative-task.js";
 import { settlesWithin } from "../../event-loop/settles-within.js";
+import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import type { Log } from "../../observe/log.js";
 import { createRefreshThrottle } from "../dataset-handle.js";
 import type { DatasetProvider } from "../dataset-provider.js";
-import { createProblemLog } from "./problem-log.js";
-import { hasId, isSameList, NO_IDS, updateIds } from "./update-ids.js";
 
 /** Time of one list. A store with a million objects takes minutes; a provider that hangs is asked again after it. */
 const LIST_TIMEOUT_MS = 120_000;
@@ -15,22 +16,19 @@ const CHANGE_DELAY_MS = 100;
 const LOOK_WAIT_MS = 5_000;
 /** Longest pause between two lists for ids that are not known. */
 const MAX_PAUSE_MS = 60_000;
+/** Problems of one kind that are named in the log; of further ones there is only a count. */
+const MAX_NAMED = 20;
 
 /** The ids of a provider, as it listed them last. */
 export interface ProviderList {
-  /** With the prefix, sorted. The same array while nothing has changed. */
+  /** With the prefix, sorted by their UTF-16 code units, each once. The same array while nothing has changed. */
   readonly ids: readonly string[];
   has(id: string): boolean;
   /** False until the provider has listed its datasets once. */
   readonly hasAnswered: boolean;
   /** Reason why the last list failed; undefined if it did not. */
   readonly failure: string | undefined;
-  /** True if there is a list, and the last one did not fail. */
-  readonly isCurrent: boolean;
-  /**
-   * Asks for the list, or joins a list that is under way. A dataset goes when two of these lists in a row do not have it. Never throws: a
-   * failure is logged, once until it is over.
-   */
+  /** Asks for the list, or joins a list that is under way. Never throws: a failure is logged, once until it is over. */
   look(): Promise<void>;
   /**
    * Asks for the list before an answer with 404. All requests that wait share it, and lists take at most a fifth of the time: in a
@@ -46,68 +44,55 @@ export interface ProviderList {
   close(): void;
 }
 
+/** Something that cannot be published, with the reason. */
+export interface NamedProblem {
+  readonly name: string;
+  readonly reason: string;
+}
+
 /** Creates the list of a provider that is not asked yet. @param onChange Called when `ids` are others. */
 export function createProviderList(provider: DatasetProvider, log: Log, onChange: () => void): ProviderList {
   const { name, prefix } = provider;
-  const invalid = createProblemLog(log, name, "no dataset can have this id");
-  const found = createProblemLog(log, name, "cannot be published");
+  const logInvalid = createProblemLog(log, name, "no dataset can have this id");
+  const logFound = createProblemLog(log, name, "cannot be published");
   /** Aborts the list that is under way. */
   let late = new AbortController();
   let isClosed = false;
-  /** True if the next list is one of a period, a refresh or the provider's own wish: two of these have to miss a dataset before it goes. */
-  let isDue = false;
-  let listed = NO_IDS;
+  let ids: readonly string[] = [];
   let lastReceived: readonly unknown[] | undefined;
   let looking: Promise<void> | undefined;
   let soon: NodeJS.Timeout | undefined;
-  let hasAnswered = false;
   let failure: string | undefined;
   let failures = 0;
   let seconds = 0;
 
-  async function receive(): Promise<readonly unknown[]> {
-    late = new AbortController();
-    let received: readonly unknown[] = [];
-    const listing = Promise.resolve(provider.list(late.signal)).then((list) => {
-      received = list;
-    });
-    if (await settlesWithin(listing, LIST_TIMEOUT_MS)) return received;
-    late.abort();
-    throw new ZpublishError("source-unreadable", `expected a list within ${LIST_TIMEOUT_MS / 1_000} s`);
-  }
-
-  async function isAsBefore(received: readonly unknown[]): Promise<boolean> {
-    if (received === lastReceived) return true;
-    return lastReceived !== undefined && runCooperatively(isSameList(received, lastReceived));
+  /** Takes a list over. @returns True if it differs from the last. */
+  async function take(received: readonly unknown[]): Promise<boolean> {
+    const isFirst = lastReceived === undefined;
+    if (lastReceived !== undefined && (await isSameList(received, lastReceived))) return false;
+    const problems: NamedProblem[] = [];
+    const next = await idsOf(received, prefix, problems);
+    logInvalid(problems);
+    lastReceived = received;
+    if (await isSameList(next, ids)) return isFirst;
+    ids = next;
+    onChange();
+    return true;
   }
 
   async function lookNow(): Promise<void> {
     const beganMs = performance.now();
+    const secondsSince = () => Math.round(performance.now() - beganMs) / 1_000;
     try {
-      const received = await receive();
+      late = new AbortController();
+      const received = await receive(provider, late);
       if (isClosed) return;
-      const counts = isDue;
-      const { ids } = listed;
-      isDue = false;
-      if ((counts && listed.missed.length > 0) || !(await isAsBefore(received))) {
-        invalid.begin();
-        const next = await runCooperatively(updateIds(listed, received, prefix, invalid.add, counts));
-        invalid.end();
-        const hasChanged = next.ids !== listed.ids;
-        listed = next;
-        lastReceived = next.isBehind ? undefined : received;
-        if (hasChanged) onChange();
-      }
+      const hasChanged = await take(received);
       if (failure !== undefined) log.info({ provider: name }, "datasets can be listed again");
       failure = undefined;
-      if (!hasAnswered || listed.ids !== ids) {
-        const seconds = Math.round(performance.now() - beganMs) / 1_000;
-        log.info({ provider: name, datasets: listed.ids.length, seconds }, "datasets listed");
-      }
-      hasAnswered = true;
-      found.begin();
-      for (const problem of provider.problems?.() ?? []) found.add(problem.name, problem.reason);
-      found.end();
+      if (hasChanged)
+        log.info({ provider: name, datasets: ids.length, seconds: secondsSince() }, "datasets listed");
+      logFound(provider.problems?.() ?? []);
     } catch (error) {
       if (isClosed) return;
       failures++;
@@ -116,21 +101,16 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
         log.warn({ provider: name, reason }, "datasets cannot be listed; those known stay");
       failure = reason;
     } finally {
-      seconds = (performance.now() - beganMs) / 1_000;
+      seconds = secondsSince();
     }
   }
 
-  async function lookAgain(): Promise<void> {
+  async function look(): Promise<void> {
     if (isClosed) return;
     looking ??= lookNow().finally(() => {
       looking = undefined;
     });
     await looking;
-  }
-
-  function look(): Promise<void> {
-    isDue = true;
-    return lookAgain();
   }
 
   /** Asks for the list soon, and after one that is under way, which may have begun before the change. */
@@ -147,34 +127,33 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
   const throttle = createRefreshThrottle(
     {
       name: `provider '${name}': its list`,
-      refresh: lookAgain,
+      refresh: look,
       isRefreshing: () => looking !== undefined,
       hasFailed: () => failure !== undefined,
     },
     MAX_PAUSE_MS,
   );
 
+  async function lookBeforeNotFound(): Promise<void> {
+    const isDone = await settlesWithin(throttle.refresh(), LOOK_WAIT_MS);
+    if (isDone || (lastReceived !== undefined && failure === undefined)) return;
+    const problem = `provider '${name}': its list must be readable before an answer with 404: ${failure ?? "it has not answered yet"}`;
+    throw new ZpublishError("source-unreadable", problem);
+  }
+
   return {
     get ids() {
-      return listed.ids;
+      return ids;
     },
-    has: (id) => id.startsWith(prefix) && hasId(listed.own, id.slice(prefix.length)),
+    has: (id) => ids[placeOfId(ids, id)] === id,
     get hasAnswered() {
-      return hasAnswered;
+      return lastReceived !== undefined;
     },
     get failure() {
       return failure;
     },
-    get isCurrent() {
-      return hasAnswered && failure === undefined;
-    },
     look,
-    async lookBeforeNotFound() {
-      const isDone = await settlesWithin(throttle.refresh(), LOOK_WAIT_MS);
-      if (isDone || (hasAnswered && failure === undefined)) return;
-      const problem = `provider '${name}': its list must be readable before an answer with 404: ${failure ?? "it has not answered yet"}`;
-      throw new ZpublishError("source-unreadable", problem);
-    },
+    lookBeforeNotFound,
     get seconds() {
       return seconds;
     },
@@ -186,5 +165,103 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
       isClosed = true;
       late.abort();
     },
+  };
+}
+
+/** Asks a provider for its list. @throws what it throws; ZpublishError `source-unreadable` if it does not answer in time */
+async function receive(provider: DatasetProvider, late: AbortController): Promise<readonly unknown[]> {
+  let received: readonly unknown[] = [];
+  const listing = Promise.resolve(provider.list(late.signal)).then((list) => {
+    received = list;
+  });
+  if (await settlesWithin(listing, LIST_TIMEOUT_MS)) return received;
+  late.abort();
+  throw new ZpublishError("source-unreadable", `expected a list within ${LIST_TIMEOUT_MS / 1_000} s`);
+}
+
+/**
+ * Returns the ids of a list, sorted and each once.
+ * @param received The list, in any order, without the prefix. A plugin may have made it, so its items may be anything.
+ * @param problems Takes items that cannot be ids.
+ */
+async function idsOf(
+  received: readonly unknown[],
+  prefix: string,
+  problems: NamedProblem[],
+): Promise<readonly string[]> {
+  const slice = createSlice();
+  const ids: string[] = [];
+  for (const item of received) {
+    if (slice.isOver()) await slice.next();
+    const isText = typeof item === "string";
+    const reason = !isText
+      ? "expected a text"
+      : item === ""
+        ? "expected a non-empty id"
+        : problemOfDatasetId(prefix + item);
+    if (reason === undefined) ids.push(`${prefix}${item}`);
+    else problems.push({ name: isText ? prefix + item : describeValue(item), reason });
+  }
+  const sorted = await runCooperatively(sortCooperatively(ids, compareIds));
+  return sorted.filter((id, index) => {
+    if (id !== sorted[index - 1]) return true;
+    problems.push({ name: id, reason: "expected an id once in a list, received it twice" });
+    return false;
+  });
+}
+
+/** Compares ids by their UTF-16 code units: the order is the same on every machine. */
+export function compareIds(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** Returns the index of the first id that is not before another one, in ids that are sorted from `begin` on. */
+export function placeOfId(sorted: readonly string[], id: string, begin = 0): number {
+  let low = begin;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (sorted[middle]! < id) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Tells whether two lists have the same items in the same order. */
+async function isSameList(one: readonly unknown[], other: readonly unknown[]): Promise<boolean> {
+  if (one === other) return true;
+  if (one.length !== other.length) return false;
+  const slice = createSlice();
+  for (let index = 0; index < one.length; index++) {
+    if (index % 512 === 0 && slice.isOver()) await slice.next();
+    if (one[index] !== other[index]) return false;
+  }
+  return true;
+}
+
+/**
+ * Creates a log of problems that are found again and again. Each is named once, and only the first ones.
+ * @param message Message of each line, such as `dataset left out`.
+ */
+export function createProblemLog(
+  log: Log,
+  provider: string,
+  message: string,
+): (problems: readonly NamedProblem[]) => void {
+  const named = new Set<string>();
+  let loggedOthers = 0;
+  return (problems) => {
+    let others = 0;
+    for (const { name, reason } of problems) {
+      if (named.has(name)) continue;
+      if (named.size === MAX_NAMED) others++;
+      else {
+        named.add(name);
+        log.warn({ provider, name, reason }, message);
+      }
+    }
+    if (others > 0 && others !== loggedOthers)
+      log.warn({ provider, count: others }, `${message}: further ones`);
+    loggedOthers = others;
   };
 }
