@@ -20,8 +20,6 @@ const FAILED_RETRY_MS = 1_000;
 const MAX_FAILURES = 1_000;
 /** Time for which a dataset stays open after a request, which may still look it up. */
 const IN_USE_MS = 1_000;
-/** Resolution of the order in which datasets were used. */
-const USE_RESOLUTION_MS = 100;
 /** Datasets beyond the limit that may be open for that reason. */
 const MAX_IN_USE = 100;
 
@@ -67,6 +65,14 @@ export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatase
   function ownerOf(id: string): ProviderHandle | undefined {
     if (isConfigured(id)) return undefined;
     return handles.find(({ list }) => list.has(id));
+  }
+
+  function openSlot(id: string): Slot | undefined {
+    for (const { slots } of handles) {
+      const slot = slots.get(id);
+      if (slot !== undefined) return slot;
+    }
+    return undefined;
   }
 
   async function openNow(handle: ProviderHandle, id: string, signal: AbortSignal): Promise<Slot | undefined> {
@@ -138,18 +144,11 @@ export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatase
 
   return {
     slotOf(id) {
-      const handle = handles.find(({ slots }) => slots.has(id));
-      const slot = handle?.slots.get(id);
-      if (handle === undefined || slot === undefined) return undefined;
-      const nowMs = performance.now();
-      if (nowMs - slot.usedAtMs < USE_RESOLUTION_MS) return slot;
-      slot.usedAtMs = nowMs;
-      // The first one in the map is the least recently used.
-      handle.slots.delete(id);
-      handle.slots.set(id, slot);
+      const slot = openSlot(id);
+      if (slot !== undefined) slot.usedAtMs = performance.now();
       return slot;
     },
-    openSlot: (id) => handles.find(({ slots }) => slots.has(id))?.slots.get(id),
+    openSlot,
     has: (id) => ownerOf(id) !== undefined,
     mayHave: (id) => handles.some(({ provider }) => id.startsWith(provider.prefix)),
     open,
@@ -202,30 +201,33 @@ function rememberFailure(
 
 /** Creates what closes datasets beyond the limit, those first that were not asked for for the longest time. */
 function createCloser({ handles, scheduler, maxOpen, log, onClose }: ProvidedOptions) {
-  let timer: NodeJS.Timeout | undefined;
+  let soon: NodeJS.Immediate | undefined;
+  let later: NodeJS.Timeout | undefined;
   let isStopped = false;
 
   /** Closes datasets in a later turn: those who wait for one have its snapshot by then. */
-  function closeSoon(afterMs = 0): void {
+  function closeSoon(): void {
     if (isStopped) return;
-    timer ??= setTimeout(() => {
-      timer = undefined;
+    soon ??= setImmediate(() => {
+      soon = undefined;
       closeIdle();
-    }, afterMs).unref();
+    }).unref();
   }
 
   function closeIdle(): void {
-    const count = handles.reduce((sum, { slots }) => sum + slots.size, 0);
+    const excess = handles.reduce((sum, { slots }) => sum + slots.size, 0) - maxOpen;
+    if (excess <= 0) return;
+    const byUse = handles
+      .flatMap((handle) => [...handle.slots].map(([id, { usedAtMs }]) => ({ handle, id, usedAtMs })))
+      .sort((a, b) => a.usedAtMs - b.usedAtMs);
     const inUseSince = performance.now() - IN_USE_MS;
-    let open = count;
-    for (; open > maxOpen; open--) {
-      const oldest = leastRecentlyUsed(handles);
-      if (oldest === undefined) break;
-      if (oldest.usedAtMs > inUseSince && open <= maxOpen + MAX_IN_USE) break;
-      drop(oldest.handle, oldest.id);
-    }
-    if (open < count) onClose();
-    if (open > maxOpen) closeSoon(IN_USE_MS);
+    const idle = byUse
+      .slice(0, excess)
+      .filter(({ usedAtMs }, index) => usedAtMs <= inUseSince || excess - index > MAX_IN_USE);
+    for (const { handle, id } of idle) drop(handle, id);
+    if (idle.length > 0) onClose();
+    clearTimeout(later);
+    if (idle.length < excess) later = setTimeout(closeSoon, IN_USE_MS).unref();
   }
 
   function drop({ slots }: ProviderHandle, id: string): void {
@@ -241,22 +243,12 @@ function createCloser({ handles, scheduler, maxOpen, log, onClose }: ProvidedOpt
   // Handles that were taken over may have more than this registry wants.
   closeSoon();
   return {
-    closeSoon: () => closeSoon(),
+    closeSoon,
     drop,
     stop(): void {
       isStopped = true;
-      clearTimeout(timer);
+      clearImmediate(soon);
+      clearTimeout(later);
     },
   };
-}
-
-function leastRecentlyUsed(handles: readonly ProviderHandle[]) {
-  let oldest: { readonly handle: ProviderHandle; readonly id: string; readonly usedAtMs: number } | undefined;
-  for (const handle of handles) {
-    for (const [id, { usedAtMs }] of handle.slots) {
-      if (oldest === undefined || usedAtMs < oldest.usedAtMs) oldest = { handle, id, usedAtMs };
-      break;
-    }
-  }
-  return oldest;
 }

@@ -272,7 +272,7 @@ t.test("only so many are open: those close first that were not asked for for the
     snapshots.map(({ id }) => id.slice(2)),
     ids,
   );
-  t.ok(registry.stats.open < 400, `${registry.stats.open} open`);
+  t.ok(registry.stats.open < 150, `${registry.stats.open} open`);
   await until(() => registry.stats.open <= 3);
   const open = provider.opened.filter(({ source }) => !source.closed).map(({ id }) => id);
   t.equal(open.length, 3);
