@@ -264,7 +264,6 @@ async function listFolder(look: Look, folder: Folder, isQuick: boolean): Promise
   const slice = createSlice();
   let lots = 0;
   let isAStore = false;
-  let hasBrokenLinks = false;
 
   function take(path: string, isDirectory: boolean, isLink: boolean): void {
     const isNamedStore = isDirectory && path.endsWith(".zarr");
@@ -301,21 +300,31 @@ async function listFolder(look: Look, folder: Folder, isQuick: boolean): Promise
   folder.isStore = isAStore;
   if (isAStore) {
     const own = filter.takesStore(folder.path) ? [{ path: folder.path, isStore: true }] : [];
-    return { below: [], files: own, problems: [], hasBrokenLinks };
+    return { ...NO_CONTENT, files: own, hasBrokenLinks: false };
   }
+  const broken = await followLinks(look, links, (path, isDirectory) => take(path, isDirectory, true));
+  const hasBrokenLinks = broken.length > 0;
+  return { below: below.slice(), files: files.slice(), problems: [...problems, ...broken], hasBrokenLinks };
+}
+
+/** Finds out where links lead. @returns Those that cannot be followed. @throws NoAnswerError */
+async function followLinks(
+  { calls, locate }: Look,
+  links: readonly string[],
+  take: (path: string, isDirectory: boolean) => void,
+): Promise<readonly Problem[]> {
+  const broken: Problem[] = [];
   await workThrough(links, LOOKS_AT_ONCE, async (path) => {
     try {
-      const found = await statPath(calls, look.locate(path));
-      if (found?.isFile() || found?.isDirectory()) take(path, found.isDirectory(), true);
-      if (found !== undefined) return;
-      problems.push({ path, reason: "it is a link that leads nowhere" });
+      const found = await statPath(calls, locate(path));
+      if (found === undefined) broken.push({ path, reason: "it is a link that leads nowhere" });
+      else if (found.isFile() || found.isDirectory()) take(path, found.isDirectory());
     } catch (error) {
       if (error instanceof NoAnswerError) throw error;
-      problems.push({ path, reason: `it is a link that cannot be followed (${codeOf(error)})` });
+      broken.push({ path, reason: `it is a link that cannot be followed (${codeOf(error)})` });
     }
-    hasBrokenLinks = true;
   });
-  return { below: below.slice(), files: files.slice(), problems, hasBrokenLinks };
+  return broken;
 }
 
 function mayBeDirectory({ takesStore, entersFolder }: PathFilter, path: string): boolean {
