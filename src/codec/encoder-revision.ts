@@ -3,7 +3,8 @@ import { createRecentMap } from "../collections/recent-map.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import type { CodecSpec } from "../zarr/codec-step.js";
 import { codecRule, completeCodec } from "../zarr/plan/codec-rules.js";
-import { type InnerCodec, innerCodecSpec } from "./blosc/blosc-frame.js";
+import type { InnerCodec } from "./blosc/blosc-frame.js";
+import { innerCodecSpec } from "./blosc/inner-encoders.js";
 import { deflate } from "./deflate.js";
 import { encodeZstd } from "./zstd.js";
 

@@ -1,7 +1,7 @@
 import t from "tap";
 import { encodeChunk } from "../../bench/codecs/numcodecs-js.js";
+import { measureZstd } from "../../src/codec/plain/zstd-frame.js";
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
-import { measureZstd } from "../../src/codec/zstd.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { sampleOf } from "./sample-bytes.js";
 import { stepOf } from "./step.js";

@@ -16,8 +16,8 @@ import {
   type InnerFormat,
   isSplittable,
   readHeader,
-  streamStep,
 } from "./blosc-frame.js";
+import { streamStep } from "./inner-encoders.js";
 
 /** A part of a block that is encoded by itself. */
 interface Stream {

@@ -3,7 +3,6 @@ import { type KernelMemory, OWN_MEMORY } from "../kernel/wasm-memory.js";
 import {
   type BloscHeader,
   blockSizeOf,
-  type EncodeInto,
   FLAG_BIT_SHUFFLE,
   FLAG_COPIED,
   FLAG_NOT_SPLIT,
@@ -11,10 +10,9 @@ import {
   HEADER_BYTES,
   type InnerCodec,
   isSplit,
-  type StreamEncoder,
-  streamEncoder,
   writeHeader,
 } from "./blosc-frame.js";
+import { type EncodeInto, type StreamEncoder, streamEncoder } from "./inner-encoders.js";
 
 /** Chunks of fewer bytes are copied. */
 const MIN_ENCODED_BYTES = 128;

@@ -16,7 +16,7 @@ import {
   decodeSnappyBlock,
 } from "../../../codec/plain/block-decoders.js";
 import { unshuffleBits, unshuffleBytes } from "../../../codec/plain/shuffles.js";
-import { measureZstd } from "../../../codec/zstd.js";
+import { measureZstd } from "../../../codec/plain/zstd-frame.js";
 
 /**
  * Decodes gzip or zlib (`deflate` is the browsers' name of it) by the browser's own decoder, which checks the checksum.
