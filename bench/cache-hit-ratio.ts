@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { cacheKeyOf } from "../src/cache/cache-key.js";
-import { openMaintainedChunkCache } from "../src/cache/lmdb/open-chunk-cache.js";
+import { openMaintainedChunkCache } from "../src/cache/open-chunk-cache.js";
 import { createLog } from "../src/observe/log.js";
 import { createRandom } from "./random.js";
 

@@ -1,10 +1,10 @@
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { cacheStamp } from "../../src/cache/cache-directory.js";
 import { idOf } from "../../src/cache/cache-key.js";
-import { cacheStamp } from "../../src/cache/lmdb/cache-directory.js";
-import { openLmdbStore } from "../../src/cache/lmdb/lmdb-store.js";
-import { STORED_HEADER_BYTES } from "../../src/cache/lmdb/stored-value.js";
+import { openLmdbStore } from "../../src/cache/lmdb-store.js";
+import { STORED_HEADER_BYTES } from "../../src/cache/stored-value.js";
 import { packageVersion } from "../../src/observe/versions.js";
 import { VISITOR_DATASET } from "./chaos-arrays.js";
 import { CACHE_BYTES } from "./chaos-server.js";

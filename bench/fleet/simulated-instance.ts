@@ -1,9 +1,9 @@
 import type { CacheKey } from "../../src/cache/cache-key.js";
+import { cacheLimitsOf } from "../../src/cache/cache-limits.js";
+import { type CachePolicy, createCachePolicy } from "../../src/cache/cache-policy.js";
 import type { ReleasableChunk } from "../../src/cache/chunk-cache.js";
-import type { LmdbStore } from "../../src/cache/lmdb/lmdb-store.js";
-import { createStoreWriter, type StoreWriter } from "../../src/cache/lmdb/store-writer.js";
-import { cacheLimitsOf } from "../../src/cache/policy/cache-limits.js";
-import { type CachePolicy, createCachePolicy } from "../../src/cache/policy/cache-policy.js";
+import type { LmdbStore } from "../../src/cache/lmdb-store.js";
+import { createStoreWriter, type StoreWriter } from "../../src/cache/store-writer.js";
 import { createMemoryStore } from "./memory-store.js";
 
 /** Bytes of whole pages that a chunk takes: the size for which the cache makes its sketch two cells wide per entry. */

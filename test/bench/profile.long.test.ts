@@ -19,7 +19,7 @@ t.test("native code counts for whoever called it", (t) => {
     stageOf([frame("openAsync", "node:fs"), frame("read", own("source/store-files.js")), ROOT]),
     "read",
   );
-  t.equal(stageOf([frame("getBinaryFast"), frame("get", own("cache/lmdb/lmdb-store.js")), ROOT]), "cache");
+  t.equal(stageOf([frame("getBinaryFast"), frame("get", own("cache/lmdb-store.js")), ROOT]), "cache");
   t.equal(stageOf([frame("(program)"), ROOT]), "parse");
   t.equal(stageOf([frame("(garbage collector)"), ROOT]), "garbage");
   t.equal(stageOf([frame("(idle)"), ROOT]), "idle");
@@ -28,23 +28,16 @@ t.test("native code counts for whoever called it", (t) => {
 });
 
 t.test("what is written into the cache is not the look-up in it, and a version is no read", (t) => {
-  const put = [
-    frame("put", own("cache/lmdb/disk-chunk-cache.js")),
-    frame("make", own("chunk/serve-chunk.js")),
-  ];
+  const put = [frame("put", own("cache/disk-chunk-cache.js")), frame("make", own("chunk/serve-chunk.js"))];
   t.equal(
-    stageOf([
-      frame("crc32", "node:zlib"),
-      frame("packStoredValue", own("cache/lmdb/stored-value.js")),
-      ...put,
-    ]),
+    stageOf([frame("crc32", "node:zlib"), frame("packStoredValue", own("cache/stored-value.js")), ...put]),
     "keep",
   );
   t.equal(
     stageOf([
       frame("getStats"),
-      frame("usage", own("cache/lmdb/lmdb-store.js")),
-      frame("writePending", own("cache/lmdb/store-writer.js")),
+      frame("usage", own("cache/lmdb-store.js")),
+      frame("writePending", own("cache/store-writer.js")),
     ]),
     "keep",
   );

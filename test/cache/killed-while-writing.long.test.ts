@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
-import { createRandom } from "../../../bench/random.js";
-import { effort } from "../../effort.js";
-import { childrenOf } from "../../processes/process-table.js";
+import { createRandom } from "../../bench/random.js";
+import { effort } from "../effort.js";
+import { childrenOf } from "../processes/process-table.js";
 import { EXPECTED_ROWS, prepareRows, ROW_BYTES, ROWS, serveRows } from "./serve-rows.js";
 
 const KILLS = 4 + effort(10);

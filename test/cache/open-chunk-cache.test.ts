@@ -1,16 +1,16 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { cacheHitRatio, fifoHitRatio, withScans, zipfLoad } from "../../../bench/cache-hit-ratio.js";
-import { createNullCache } from "../../../src/cache/chunk-cache.js";
-import { createDiskChunkCache } from "../../../src/cache/lmdb/disk-chunk-cache.js";
-import { openLmdbStore } from "../../../src/cache/lmdb/lmdb-store.js";
+import { cacheHitRatio, fifoHitRatio, withScans, zipfLoad } from "../../bench/cache-hit-ratio.js";
+import { createNullCache } from "../../src/cache/chunk-cache.js";
+import { createDiskChunkCache } from "../../src/cache/disk-chunk-cache.js";
+import { openLmdbStore } from "../../src/cache/lmdb-store.js";
 import {
   type MaintainedChunkCache,
   type openChunkCache,
   openMaintainedChunkCache,
-} from "../../../src/cache/lmdb/open-chunk-cache.js";
-import { createLog } from "../../../src/observe/log.js";
+} from "../../src/cache/open-chunk-cache.js";
+import { createLog } from "../../src/observe/log.js";
 import { chunkOf, keyOf } from "./cache-process.js";
 import { createTestLog } from "./test-log.js";
 

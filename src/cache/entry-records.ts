@@ -1,7 +1,7 @@
 import { randomFillSync } from "node:crypto";
 import type { Database } from "lmdb";
-import { CACHE_KEY_BYTES } from "../cache-key.js";
-import type { CacheEntry, EntryIndex } from "../policy/victim-pool.js";
+import { CACHE_KEY_BYTES } from "./cache-key.js";
+import type { CacheEntry, EntryIndex } from "./victim-pool.js";
 
 /** Bytes of the record beside each value: score (float64), length of the stored value (uint32), little-endian. */
 const ENTRY_RECORD_BYTES = 12;

@@ -25,11 +25,11 @@
  * - A damaged page can crash the process (offsets are used unchecked): see `crash-marker`.
  */
 import { type Database, open, type RootDatabase } from "lmdb";
-import type { CacheKey } from "../cache-key.js";
-import { pageSizeOf } from "../policy/cache-limits.js";
-import type { CacheEntry, EntryIndex } from "../policy/victim-pool.js";
+import type { CacheKey } from "./cache-key.js";
+import { pageSizeOf } from "./cache-limits.js";
 import { createEntryIndex, packEntryRecord } from "./entry-records.js";
 import { createValueReader } from "./stored-value.js";
+import type { CacheEntry, EntryIndex } from "./victim-pool.js";
 
 /** Values and their records in one LMDB environment, shared with other processes. */
 export interface LmdbStore extends EntryIndex {

@@ -1,9 +1,9 @@
-import { messageOf } from "../../errors.js";
-import { settlesWithin } from "../../event-loop/settles-within.js";
-import { type CacheKey, idOf } from "../cache-key.js";
-import type { ChunkCacheStats, ReleasableChunk } from "../chunk-cache.js";
-import { bytesOnDisk, type CacheLimits, entriesWhenFull } from "../policy/cache-limits.js";
-import type { CachePolicy } from "../policy/cache-policy.js";
+import { messageOf } from "../errors.js";
+import { settlesWithin } from "../event-loop/settles-within.js";
+import { type CacheKey, idOf } from "./cache-key.js";
+import { bytesOnDisk, type CacheLimits, entriesWhenFull } from "./cache-limits.js";
+import type { CachePolicy } from "./cache-policy.js";
+import type { ChunkCacheStats, ReleasableChunk } from "./chunk-cache.js";
 import { isUnusable, type LmdbStore, type StoreBatch, type StorePut, type StoreUsage } from "./lmdb-store.js";
 import { packInPlace, packStoredValue, STORED_HEADER_BYTES } from "./stored-value.js";
 

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t, { type Test } from "tap";
-import { createRandom } from "../../../bench/random.js";
-import { cacheStamp } from "../../../src/cache/lmdb/cache-directory.js";
-import { openLmdbStore } from "../../../src/cache/lmdb/lmdb-store.js";
-import { openChunkCache, openMaintainedChunkCache } from "../../../src/cache/lmdb/open-chunk-cache.js";
-import { packStoredValue } from "../../../src/cache/lmdb/stored-value.js";
+import { createRandom } from "../../bench/random.js";
+import { cacheStamp } from "../../src/cache/cache-directory.js";
+import { openLmdbStore } from "../../src/cache/lmdb-store.js";
+import { openChunkCache, openMaintainedChunkCache } from "../../src/cache/open-chunk-cache.js";
+import { packStoredValue } from "../../src/cache/stored-value.js";
 import { chunkOf, keyOf, reportOf, startCacheProcess, VERSION } from "./cache-process.js";
 import { createTestLog } from "./test-log.js";
 

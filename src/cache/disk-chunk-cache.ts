@@ -1,10 +1,10 @@
-import { createRecentMap } from "../../collections/recent-map.js";
-import { messageOf } from "../../errors.js";
-import type { Log } from "../../observe/log.js";
-import type { CacheKey } from "../cache-key.js";
-import type { ChunkCache, ChunkCacheStats } from "../chunk-cache.js";
-import { cacheLimitsOf } from "../policy/cache-limits.js";
-import { type CachePolicy, createCachePolicy } from "../policy/cache-policy.js";
+import { createRecentMap } from "../collections/recent-map.js";
+import { messageOf } from "../errors.js";
+import type { Log } from "../observe/log.js";
+import type { CacheKey } from "./cache-key.js";
+import { cacheLimitsOf } from "./cache-limits.js";
+import { type CachePolicy, createCachePolicy } from "./cache-policy.js";
+import type { ChunkCache, ChunkCacheStats } from "./chunk-cache.js";
 import type { LmdbStore } from "./lmdb-store.js";
 import { createStoreWriter, type StoreWriter, withDeadline } from "./store-writer.js";
 import { isIntact, payloadOf, putNumberOf, STORED_HEADER_BYTES } from "./stored-value.js";

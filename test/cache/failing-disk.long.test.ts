@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
-import type { Run } from "../../cli/run-program.js";
+import type { Run } from "../cli/run-program.js";
 import { EXPECTED_ROWS, prepareRows, ROWS, serveRows } from "./serve-rows.js";
 
 const CACHE_BYTES = 16 * 1024 ** 2;

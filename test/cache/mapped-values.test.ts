@@ -1,9 +1,9 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { cacheKeyOf } from "../../../src/cache/cache-key.js";
-import { type LmdbStore, openLmdbStore } from "../../../src/cache/lmdb/lmdb-store.js";
-import { isIntact, packStoredValue, payloadOf } from "../../../src/cache/lmdb/stored-value.js";
+import { cacheKeyOf } from "../../src/cache/cache-key.js";
+import { type LmdbStore, openLmdbStore } from "../../src/cache/lmdb-store.js";
+import { isIntact, packStoredValue, payloadOf } from "../../src/cache/stored-value.js";
 
 const LARGE = 100_000;
 

@@ -1,8 +1,8 @@
 import { crc32 } from "node:zlib";
 import type { Database } from "lmdb";
 import * as lmdb from "lmdb";
-import { createRecentMap } from "../../collections/recent-map.js";
-import { CACHE_KEY_BYTES, type CacheKey } from "../cache-key.js";
+import { createRecentMap } from "../collections/recent-map.js";
+import { CACHE_KEY_BYTES, type CacheKey } from "./cache-key.js";
 
 /**
  * Length of the header of a stored value, little-endian: magic with format number (4 bytes), payload length (4), CRC-32 of

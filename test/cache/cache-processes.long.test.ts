@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
-import { effort } from "../../effort.js";
+import { effort } from "../effort.js";
 import { reportOf, startCacheProcess } from "./cache-process.js";
 
 const MIB = 1024 ** 2;

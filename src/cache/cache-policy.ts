@@ -1,5 +1,5 @@
-import { type CacheKey, keyOfId } from "../cache-key.js";
 import { addAccesses, clockStep, createAccessSketch } from "./access-sketch.js";
+import { type CacheKey, keyOfId } from "./cache-key.js";
 import { type CacheEntry, createVictimPool, type EntryIndex } from "./victim-pool.js";
 
 /** Admission and eviction. The policy knows no disk: it sees entries through an {@link EntryIndex}. */

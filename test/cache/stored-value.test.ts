@@ -1,12 +1,12 @@
 import t from "tap";
-import { CACHE_KEY_BYTES, cacheKeyOf } from "../../../src/cache/cache-key.js";
+import { CACHE_KEY_BYTES, cacheKeyOf } from "../../src/cache/cache-key.js";
 import {
   isIntact,
   packStoredValue,
   payloadOf,
   putNumberOf,
   STORED_HEADER_BYTES,
-} from "../../../src/cache/lmdb/stored-value.js";
+} from "../../src/cache/stored-value.js";
 
 const { bytes: key } = cacheKeyOf("revision\0encoding\0path\x000.0");
 const bytes = Uint8Array.from({ length: 1000 }, (_, i) => i % 251);

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdir, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { endianness } from "node:os";
 import { dirname, join } from "node:path";
-import { isMissing } from "../../errors.js";
+import { isMissing } from "../errors.js";
 import { DATA_FILE, LOCK_FILE } from "./lmdb-store.js";
 import { STORED_FORMAT } from "./stored-value.js";
 

@@ -7,12 +7,12 @@ import {
   withScans,
   withShifts,
   zipfLoad,
-} from "../../../bench/cache-hit-ratio.js";
-import { createRandom } from "../../../bench/random.js";
-import { cacheKeyOf, idOf, keyOfId } from "../../../src/cache/cache-key.js";
-import { addAccesses, createAccessSketch, NEVER } from "../../../src/cache/policy/access-sketch.js";
-import { createCachePolicy } from "../../../src/cache/policy/cache-policy.js";
-import { type CacheEntry, createVictimPool, type EntryIndex } from "../../../src/cache/policy/victim-pool.js";
+} from "../../bench/cache-hit-ratio.js";
+import { createRandom } from "../../bench/random.js";
+import { addAccesses, createAccessSketch, NEVER } from "../../src/cache/access-sketch.js";
+import { cacheKeyOf, idOf, keyOfId } from "../../src/cache/cache-key.js";
+import { createCachePolicy } from "../../src/cache/cache-policy.js";
+import { type CacheEntry, createVictimPool, type EntryIndex } from "../../src/cache/victim-pool.js";
 
 /** Entries in memory, sampled with a seed. */
 function createMemoryIndex(seed: number) {

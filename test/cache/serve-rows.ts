@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Test } from "tap";
-import { PROGRAM, type Run, runScript } from "../../cli/run-program.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../../open/write-store.js";
+import { PROGRAM, type Run, runScript } from "../cli/run-program.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
 
 export const ROWS = 192;
 export const ROW_BYTES = 48 * 1024;

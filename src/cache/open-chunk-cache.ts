@@ -1,8 +1,7 @@
 import { statfs } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { isMissing, messageOf } from "../../errors.js";
-import type { Log } from "../../observe/log.js";
-import { type ChunkCache, createNullCache } from "../chunk-cache.js";
+import { isMissing, messageOf } from "../errors.js";
+import type { Log } from "../observe/log.js";
 import {
   cacheStamp,
   discardStore,
@@ -12,6 +11,7 @@ import {
   storeDirectoryOf,
   sweepAbandonedStores,
 } from "./cache-directory.js";
+import { type ChunkCache, createNullCache } from "./chunk-cache.js";
 import { DEATHS_MAX, deathsInRow, type OpenMark, writeOpenMark } from "./crash-marker.js";
 import { createDiskChunkCache, type DiskChunkCache } from "./disk-chunk-cache.js";
 import { isUnusable, type LmdbStore, openLmdbStore } from "./lmdb-store.js";

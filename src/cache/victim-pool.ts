@@ -1,4 +1,4 @@
-import { idOf } from "../cache-key.js";
+import { idOf } from "./cache-key.js";
 
 /** An entry of the cache as eviction sees it. */
 export interface CacheEntry {
