@@ -6,8 +6,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { cacheKeyOf } from "../src/cache/cache-key.js";
-import { openMaintainedChunkCache } from "../src/cache/open-chunk-cache.js";
+import { cacheKeyOf } from "../src/cache/chunk-cache.js";
+import { openMaintainedChunkCache } from "../src/cache/open-cache.js";
 import { createLog } from "../src/observe/log.js";
 import { createRandom } from "./random.js";
 

@@ -1,9 +1,9 @@
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { cacheStamp } from "../../src/cache/cache-directory.js";
-import { idOf } from "../../src/cache/cache-key.js";
+import { idOf } from "../../src/cache/chunk-cache.js";
 import { openLmdbStore } from "../../src/cache/lmdb-store.js";
+import { cacheStamp } from "../../src/cache/open-cache.js";
 import { STORED_HEADER_BYTES } from "../../src/cache/stored-value.js";
 import { packageVersion } from "../../src/observe/versions.js";
 import { VISITOR_DATASET } from "./chaos-arrays.js";

@@ -1,7 +1,6 @@
-import { idOf } from "../../src/cache/cache-key.js";
-import { bytesOnDisk } from "../../src/cache/cache-limits.js";
+import { idOf } from "../../src/cache/chunk-cache.js";
 import type { LmdbStore, StoreBatch } from "../../src/cache/lmdb-store.js";
-import type { CacheEntry } from "../../src/cache/victim-pool.js";
+import { bytesOnDisk, type CacheEntry } from "../../src/cache/policy.js";
 
 /** Page size of small caches. The writer leaves eight pages free for the index: here, one chunk. */
 export const PAGE_BYTES = 4_096;

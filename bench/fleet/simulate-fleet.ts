@@ -1,4 +1,4 @@
-import { cacheKeyOf } from "../../src/cache/cache-key.js";
+import { cacheKeyOf } from "../../src/cache/chunk-cache.js";
 import type { Load } from "../cache-hit-ratio.js";
 import { createRandom } from "../random.js";
 import { createFrontCache } from "./front-cache.js";

@@ -1,8 +1,6 @@
-import type { CacheKey } from "../../src/cache/cache-key.js";
-import { cacheLimitsOf } from "../../src/cache/cache-limits.js";
-import { type CachePolicy, createCachePolicy } from "../../src/cache/cache-policy.js";
-import type { ReleasableChunk } from "../../src/cache/chunk-cache.js";
+import type { CacheKey, ReleasableChunk } from "../../src/cache/chunk-cache.js";
 import type { LmdbStore } from "../../src/cache/lmdb-store.js";
+import { type CachePolicy, cacheLimitsOf, createCachePolicy } from "../../src/cache/policy.js";
 import { createStoreWriter, type StoreWriter } from "../../src/cache/store-writer.js";
 import { createMemoryStore } from "./memory-store.js";
 

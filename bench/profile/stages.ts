@@ -82,7 +82,7 @@ const RULES: readonly Rule[] = [
   // What the kernel does for both is counted for whoever called it.
   { stage: "decode", file: /\/src\/codec\/(?!kernel\/)/ },
   { stage: "keep", file: /\/lmdb\/write\.js$/ },
-  { stage: "look-up", file: /\/src\/cache\/cache-key/ },
+  { stage: "look-up", functionName: /^(cacheKeyOf|keyOfId)$/ },
   { stage: "read", file: /\/src\/chunk\/read-/ },
   { stage: "cache", file: /\/src\/cache\/|\/lmdb\// },
   { stage: "look-up", file: /\/src\/(chunk|dataset|zarr|model)\// },

@@ -1,11 +1,9 @@
 import { createRecentMap } from "../collections/recent-map.js";
 import { messageOf } from "../errors.js";
 import type { Log } from "../observe/log.js";
-import type { CacheKey } from "./cache-key.js";
-import { cacheLimitsOf } from "./cache-limits.js";
-import { type CachePolicy, createCachePolicy } from "./cache-policy.js";
-import type { ChunkCache, ChunkCacheStats } from "./chunk-cache.js";
+import type { CacheKey, ChunkCache, ChunkCacheStats } from "./chunk-cache.js";
 import type { LmdbStore } from "./lmdb-store.js";
+import { type CachePolicy, cacheLimitsOf, createCachePolicy } from "./policy.js";
 import { createStoreWriter, type StoreWriter, withDeadline } from "./store-writer.js";
 import { isIntact, payloadOf, putNumberOf, STORED_HEADER_BYTES } from "./stored-value.js";
 
@@ -45,7 +43,7 @@ const CLOSE_DEADLINE_MS = 5_000;
 /** Milliseconds until the same failure of writing is logged again: a disk that is nearly full fails and works by turns. */
 const REPEAT_WARNING_MS = 600_000;
 
-/** Creates a cache without a store. Opening, recovery and timers are in `open-chunk-cache`. */
+/** Creates a cache without a store. Opening, recovery and timers are in `open-cache`. */
 export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkCache {
   const { maxBytes, log } = options;
   const limits = cacheLimitsOf(maxBytes);

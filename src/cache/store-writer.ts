@@ -1,10 +1,8 @@
 import { messageOf } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
-import { type CacheKey, idOf } from "./cache-key.js";
-import { bytesOnDisk, type CacheLimits, entriesWhenFull } from "./cache-limits.js";
-import type { CachePolicy } from "./cache-policy.js";
-import type { ChunkCacheStats, ReleasableChunk } from "./chunk-cache.js";
+import { type CacheKey, type ChunkCacheStats, idOf, type ReleasableChunk } from "./chunk-cache.js";
 import { isUnusable, type LmdbStore, type StoreBatch, type StorePut, type StoreUsage } from "./lmdb-store.js";
+import { bytesOnDisk, type CacheLimits, type CachePolicy, entriesWhenFull } from "./policy.js";
 import { packInPlace, packStoredValue, STORED_HEADER_BYTES } from "./stored-value.js";
 
 /** Writes into one store in the background: chunks in batches, with the evictions that make room for them, and scores. */

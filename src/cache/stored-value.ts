@@ -2,7 +2,7 @@ import { crc32 } from "node:zlib";
 import type { Database } from "lmdb";
 import * as lmdb from "lmdb";
 import { createRecentMap } from "../collections/recent-map.js";
-import { CACHE_KEY_BYTES, type CacheKey } from "./cache-key.js";
+import { CACHE_KEY_BYTES, type CacheKey } from "./chunk-cache.js";
 
 /**
  * Length of the header of a stored value, little-endian: magic with format number (4 bytes), payload length (4), CRC-32 of
@@ -13,7 +13,7 @@ export const STORED_HEADER_BYTES = 40;
 /** Offset of the put number, a random number that tells puts of one key apart. */
 const PUT_NUMBER_OFFSET = 32;
 
-/** Rises with every change of what is written, here or in `entry-records`. */
+/** Rises with every change of what is written, here or in `lmdb-store`. */
 export const STORED_FORMAT = 3;
 
 /** First four bytes of a stored value: "zpc" and the format. */

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { CacheKey } from "../cache/cache-key.js";
+import type { CacheKey } from "../cache/chunk-cache.js";
 import { createRecentMap } from "../collections/recent-map.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";

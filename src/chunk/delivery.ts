@@ -1,5 +1,4 @@
-import type { CacheKey } from "../cache/cache-key.js";
-import type { ChunkCache } from "../cache/chunk-cache.js";
+import type { CacheKey, ChunkCache } from "../cache/chunk-cache.js";
 import { measureZstd } from "../codec/plain/zstd-frame.js";
 import type { Limiter } from "../collections/limiter.js";
 import type { ServedArray } from "../dataset/dataset.js";

@@ -1,5 +1,5 @@
 import { type ChunkCache, type ChunkCacheStats, createNullCache } from "../cache/chunk-cache.js";
-import { openChunkCache } from "../cache/open-chunk-cache.js";
+import { openChunkCache } from "../cache/open-cache.js";
 import type { ChunkService, ChunkWarmer } from "../chunk/chunk-service.js";
 import { type ChunkServiceParts, createChunkService } from "../chunk/serve-chunk.js";
 import { createWorkerFeed, type MakeChunk } from "../chunk/worker-feed.js";

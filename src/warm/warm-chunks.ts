@@ -1,4 +1,4 @@
-import { bytesOnDisk, cacheLimitsOf, pageSizeOf } from "../cache/cache-limits.js";
+import { bytesOnDisk, cacheLimitsOf, pageSizeOf } from "../cache/policy.js";
 import type { ChunkWarmer, WarmedChunk } from "../chunk/chunk-service.js";
 import { createLimiter } from "../collections/limiter.js";
 import { messageOf, ZpublishError } from "../errors.js";

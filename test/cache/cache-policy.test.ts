@@ -9,10 +9,16 @@ import {
   zipfLoad,
 } from "../../bench/cache-hit-ratio.js";
 import { createRandom } from "../../bench/random.js";
-import { addAccesses, createAccessSketch, NEVER } from "../../src/cache/access-sketch.js";
-import { cacheKeyOf, idOf, keyOfId } from "../../src/cache/cache-key.js";
-import { createCachePolicy } from "../../src/cache/cache-policy.js";
-import { type CacheEntry, createVictimPool, type EntryIndex } from "../../src/cache/victim-pool.js";
+import { cacheKeyOf, idOf, keyOfId } from "../../src/cache/chunk-cache.js";
+import {
+  addAccesses,
+  type CacheEntry,
+  createAccessSketch,
+  createCachePolicy,
+  createVictimPool,
+  type EntryIndex,
+  NEVER,
+} from "../../src/cache/policy.js";
 
 /** Entries in memory, sampled with a seed. */
 function createMemoryIndex(seed: number) {

@@ -4,8 +4,8 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { type CacheKey, cacheKeyOf } from "../../src/cache/cache-key.js";
-import { openMaintainedChunkCache } from "../../src/cache/open-chunk-cache.js";
+import { type CacheKey, cacheKeyOf } from "../../src/cache/chunk-cache.js";
+import { openMaintainedChunkCache } from "../../src/cache/open-cache.js";
 import { createLog } from "../../src/observe/log.js";
 
 export const VERSION = "1.2.3-test";

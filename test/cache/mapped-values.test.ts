@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { cacheKeyOf } from "../../src/cache/cache-key.js";
+import { cacheKeyOf } from "../../src/cache/chunk-cache.js";
 import { type LmdbStore, openLmdbStore } from "../../src/cache/lmdb-store.js";
 import { isIntact, packStoredValue, payloadOf } from "../../src/cache/stored-value.js";
 

@@ -9,7 +9,7 @@ import {
   type MaintainedChunkCache,
   type openChunkCache,
   openMaintainedChunkCache,
-} from "../../src/cache/open-chunk-cache.js";
+} from "../../src/cache/open-cache.js";
 import { createLog } from "../../src/observe/log.js";
 import { chunkOf, keyOf } from "./cache-process.js";
 import { createTestLog } from "./test-log.js";

@@ -1,5 +1,5 @@
 import t from "tap";
-import { CACHE_KEY_BYTES, cacheKeyOf } from "../../src/cache/cache-key.js";
+import { CACHE_KEY_BYTES, cacheKeyOf } from "../../src/cache/chunk-cache.js";
 import {
   isIntact,
   packStoredValue,

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { pino } from "pino";
 import t from "tap";
 import { createNullCache } from "../../src/cache/chunk-cache.js";
-import { openMaintainedChunkCache } from "../../src/cache/open-chunk-cache.js";
+import { openMaintainedChunkCache } from "../../src/cache/open-cache.js";
 import type { ChunkService } from "../../src/chunk/chunk-service.js";
 import { createChunkService } from "../../src/chunk/serve-chunk.js";
 import type { ChunkOutcome } from "../../src/codec/make-chunk.js";
