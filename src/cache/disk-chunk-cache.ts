@@ -1,4 +1,4 @@
-import { createRecentMap } from "../collections/recent-map.js";
+import { createBoundedMap } from "../collections/bounded-map.js";
 import { messageOf } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import type { CacheKey, ChunkCache, ChunkCacheStats } from "./chunk-cache.js";
@@ -48,7 +48,7 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
   const { maxBytes, log } = options;
   const limits = cacheLimitsOf(maxBytes);
   /** Put numbers by key of the values whose checksums were verified since the store was attached. */
-  const verified = createRecentMap<number>(MAX_VERIFIED);
+  const verified = createBoundedMap<number>({ maxEntries: MAX_VERIFIED });
   const counts = { hits: 0, misses: 0, puts: 0, drops: 0, evictions: 0, errors: 0 };
   let attached: AttachedStore | undefined;
   let isWriteFailing = false;

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 import type { Database } from "lmdb";
 import * as lmdb from "lmdb";
-import { createRecentMap } from "../collections/recent-map.js";
+import { createBoundedMap } from "../collections/bounded-map.js";
 import { CACHE_KEY_BYTES, type CacheKey } from "./chunk-cache.js";
 
 /**
@@ -132,7 +132,7 @@ const { getLastTxnId, nativeAddon } = lmdb as unknown as Untyped;
 export function createValueReader(database: Database<Buffer, Uint8Array>): ReadValue {
   const values = database as OpenDatabase;
   const keyBuffer = keyBufferOf(values);
-  const known = createRecentMap<KnownValue>(MAX_VALUES);
+  const known = createBoundedMap<KnownValue>({ maxEntries: MAX_VALUES });
 
   function makeView(key: CacheKey): Uint8Array | undefined {
     const shared = nativeAddon.getSharedByBinary(values.dbAddress, values.writeKey(key.bytes, keyBuffer, 0));

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { CacheKey } from "../cache/chunk-cache.js";
-import { createRecentMap } from "../collections/recent-map.js";
+import { createBoundedMap } from "../collections/bounded-map.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import type { BodyReply } from "../http/reply.js";
@@ -200,7 +200,7 @@ interface ChunkLocator {
 
 /** Creates a locator that remembers no chunk yet. */
 export function createChunkLocator(): ChunkLocator {
-  const recent = createRecentMap<ServedChunk>(MAX_REMEMBERED);
+  const recent = createBoundedMap<ServedChunk>({ maxEntries: MAX_REMEMBERED });
   return {
     locate(snapshot, array, chunkKey) {
       const access = accessOf(snapshot, array);

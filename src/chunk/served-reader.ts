@@ -1,5 +1,5 @@
+import { createBoundedMap } from "../collections/bounded-map.js";
 import { createLimiter } from "../collections/limiter.js";
-import { createRecentMap } from "../collections/recent-map.js";
 import { createSingleFlight } from "../collections/single-flight.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
@@ -68,7 +68,7 @@ export function openServedReader(
   readServed: ReadServed,
 ): ChunkReader {
   const { plan } = array;
-  const believed = createRecentMap<Believed>(MAX_KNOWN);
+  const believed = createBoundedMap<Believed>({ maxEntries: MAX_KNOWN });
   const looks = createSingleFlight<Believed>();
   const limiter = createLimiter({
     maxRunning: MAX_LOOKS,

@@ -1,6 +1,6 @@
 import type { ChunkOutcome } from "../codec/make-chunk.js";
 import { pieceName, readNamed, storedChunkName } from "../codec/run-steps.js";
-import { type ByteBoundedMap, createByteBoundedMap } from "../collections/byte-bounded-map.js";
+import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
 import { createLimiter, type Limiter } from "../collections/limiter.js";
 import { errorToData } from "../errors.js";
 import { mapInLots } from "../event-loop/map-in-lots.js";
@@ -106,7 +106,7 @@ function createLevelLimits(part: number): LevelLimits {
 }
 
 /** Stored bytes that were read last, and their version. */
-type RecentBytes = ByteBoundedMap<{ readonly bytes: Uint8Array; readonly version: string }>;
+type RecentBytes = BoundedMap<{ readonly bytes: Uint8Array; readonly version: string }>;
 
 /** Reading of the stored chunks behind one served chunk. */
 interface Reading {
@@ -272,7 +272,7 @@ const MAX_JOINING = 256;
  */
 export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
   const limits = createFeedLimits();
-  const recent: RecentBytes = createByteBoundedMap({
+  const recent: RecentBytes = createBoundedMap({
     maxBytes: MAX_RECENT_BYTES,
     byteLengthOf: ({ bytes }) => bytes.length,
   });
@@ -308,7 +308,7 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
       const outcome = await makeChunk({ ...task, plan: feed.plan, stored }, signal);
       hasEnded = outcome.status !== "failed";
       // Bytes that cannot be decoded are read again.
-      if (!hasEnded) for (const name of reading.names) recent.take(name);
+      if (!hasEnded) for (const name of reading.names) recent.delete(name);
       return outcome;
     } catch (error) {
       return { status: "failed", error: errorToData(error) };

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { createRecentMap } from "../collections/recent-map.js";
+import { createBoundedMap } from "../collections/bounded-map.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import type { CodecSpec } from "../zarr/codec-step.js";
 import { codecRule, completeCodec } from "../zarr/plan/codec-rules.js";
@@ -125,7 +125,7 @@ const MAX_KEPT = 256;
 export function createEncoderRevision(
   traits: Readonly<Record<string, EncoderTraits>>,
 ): (codec: CodecSpec) => string {
-  const known = createRecentMap<string>(MAX_KEPT);
+  const known = createBoundedMap<string>({ maxEntries: MAX_KEPT });
   return (codec) => {
     if (!Object.hasOwn(traits, codec.id)) return "";
     const { library: libraryOf, encode } = traits[codec.id] as EncoderTraits;

@@ -1,4 +1,4 @@
-import { type ByteBoundedMap, createByteBoundedMap } from "../collections/byte-bounded-map.js";
+import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
 import { messageOf, ZpublishError } from "../errors.js";
 import type { ChunkPiece, ChunkReader } from "../zarr/chunk-reader.js";
 import type { CodecStep } from "../zarr/codec-step.js";
@@ -184,7 +184,7 @@ export interface DecodedChunk {
  * Decoded stored chunks of one thread, shared by neighbouring served chunks. Callers must not change the buffers, and compare the
  * versions.
  */
-export type DecodedCache = ByteBoundedMap<DecodedChunk>;
+export type DecodedCache = BoundedMap<DecodedChunk>;
 
 /**
  * Creates an empty cache. A chunk of more than half of the bound is not kept.
@@ -192,5 +192,5 @@ export type DecodedCache = ByteBoundedMap<DecodedChunk>;
  */
 export function createDecodedCache(maxBytes: number = 64 * 2 ** 20): DecodedCache {
   const byteLengthOf = ({ bytes }: DecodedChunk) => bytes.length;
-  return createByteBoundedMap({ maxBytes, maxValueBytes: maxBytes / 2, byteLengthOf });
+  return createBoundedMap({ maxBytes, maxValueBytes: maxBytes / 2, byteLengthOf });
 }

@@ -37,12 +37,23 @@ export class LinkedList<T> implements Iterable<T> {
 
   /** Adds a value at the end. @returns the entry by which it is removed */
   add(value: T): ListEntry<T> {
-    const entry: ListEntry<T> = { value, previous: this.#last, next: undefined };
+    const entry: ListEntry<T> = { value, previous: undefined, next: undefined };
+    this.#append(entry);
+    return entry;
+  }
+
+  /** Moves an entry to the end, which must be in this list. */
+  moveToEnd(entry: ListEntry<T>): void {
+    this.remove(entry);
+    this.#append(entry);
+  }
+
+  #append(entry: ListEntry<T>): void {
+    entry.previous = this.#last;
     if (this.#last === undefined) this.#first = entry;
     else this.#last.next = entry;
     this.#last = entry;
     this.#size++;
-    return entry;
   }
 
   /** Removes an entry, which must be in this list. */

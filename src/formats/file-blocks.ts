@@ -1,4 +1,4 @@
-import { createByteBoundedMap } from "../collections/byte-bounded-map.js";
+import { createBoundedMap } from "../collections/bounded-map.js";
 import { ZpublishError } from "../errors.js";
 import { createSlice } from "../event-loop/cooperative-task.js";
 import type { FileBlocks } from "./file-format.js";
@@ -15,7 +15,7 @@ const MAX_CACHED_READ_BYTES = 8 * 2 ** 20;
 /** Bound of the blocks of all files together: indexes are read once, a few at a time. */
 const MAX_CACHED_BYTES = 64 * 2 ** 20;
 
-const cached = createByteBoundedMap<Uint8Array>({
+const cached = createBoundedMap<Uint8Array>({
   maxBytes: MAX_CACHED_BYTES,
   byteLengthOf: (block) => block.length,
 });

@@ -1,4 +1,4 @@
-import { createRecentMap, type RecentMap } from "../collections/recent-map.js";
+import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
 import { ZpublishError } from "../errors.js";
 import {
   type AccessOptions,
@@ -38,7 +38,7 @@ interface Routing {
   /** Prefix of all paths: empty, or begins with a slash and ends without one. */
   readonly rootPath: string;
   /** Matches of recent paths, by path without the root path. */
-  readonly matches: RecentMap<CountedMatch>;
+  readonly matches: BoundedMap<CountedMatch>;
 }
 
 /**
@@ -320,7 +320,7 @@ export function prepareApp(app: HttpApp): PreparedApp {
     routing: {
       router: createRouter(app.routes),
       rootPath,
-      matches: createRecentMap(MAX_REMEMBERED_PATHS),
+      matches: createBoundedMap({ maxEntries: MAX_REMEMBERED_PATHS }),
     },
     cors,
     cacheControl,

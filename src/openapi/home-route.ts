@@ -1,4 +1,4 @@
-import { createRecentMap } from "../collections/recent-map.js";
+import { createBoundedMap } from "../collections/bounded-map.js";
 import type { DatasetSnapshot } from "../dataset/dataset.js";
 import { type IdPage, type IdPageQuery, idPageSteps } from "../dataset/id-page.js";
 import { ZpublishError } from "../errors.js";
@@ -61,7 +61,7 @@ interface KeptPage {
 /** Returns a function that renders the home page, again only if its datasets have changed. */
 function createHome(context: PluginContext): (query: IdPageQuery) => Promise<PlacedPage> {
   const { datasets } = context;
-  const pages = createRecentMap<KeptPage>(MAX_PAGES);
+  const pages = createBoundedMap<KeptPage>({ maxEntries: MAX_PAGES });
 
   function keptOf(query: IdPageQuery): KeptPage {
     const ids = datasets.ids();

@@ -1,4 +1,4 @@
-import { type ByteBoundedMap, createByteBoundedMap } from "../collections/byte-bounded-map.js";
+import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
 import { type DatasetSnapshot, findGroup } from "../dataset/dataset.js";
 import { type IdSelection, selectIds } from "../dataset/id-page.js";
 import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
@@ -141,9 +141,9 @@ export function createDatasetList(context: PluginContext): Route {
   };
 }
 
-function createKeptPages(): ByteBoundedMap<DocumentReply> {
+function createKeptPages(): BoundedMap<DocumentReply> {
   // The whole list is kept elsewhere, as long as the list itself.
-  return createByteBoundedMap({ ...KEPT_PAGES, byteLengthOf: ({ document }) => document.bytes.byteLength });
+  return createBoundedMap({ ...KEPT_PAGES, byteLengthOf: ({ document }) => document.bytes.byteLength });
 }
 
 function parseListQuery(query: string): IdSelection {

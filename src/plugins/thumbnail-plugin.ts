@@ -1,5 +1,5 @@
 import { isCategorical } from "../cf/packing.js";
-import { createRecentMap, type RecentMap } from "../collections/recent-map.js";
+import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
 import { COLOUR_SCALES, type ColourScaleName, isColourScaleName } from "../colour/colour-scales.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
@@ -224,7 +224,11 @@ function planOnce(
   style: PictureStyle,
   make: () => ServedArray,
 ): ServedArray {
-  const plans = context.memo(snapshot, "pictures", (): RecentMap<ServedArray> => createRecentMap(MAX_PLANS));
+  const plans = context.memo(
+    snapshot,
+    "pictures",
+    (): BoundedMap<ServedArray> => createBoundedMap({ maxEntries: MAX_PLANS }),
+  );
   const key = JSON.stringify([plan.path, style]);
   let picture = plans.get(key);
   if (picture === undefined) {

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import type { ChunkOutcome } from "../codec/make-chunk.js";
+import { createBoundedMap } from "../collections/bounded-map.js";
 import { createLimiter } from "../collections/limiter.js";
-import { createRecentMap } from "../collections/recent-map.js";
 import { errorToData, ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import { createHistogram, type Histogram } from "../observe/metrics.js";
@@ -102,7 +102,7 @@ interface Quarantined {
 
 /** Creates an empty quarantine. @param now Milliseconds of a monotonic clock; another one only in tests. */
 export function createQuarantine(now: () => number = () => performance.now()): Quarantine {
-  const chunks = createRecentMap<Quarantined>(MAX_CHUNKS);
+  const chunks = createBoundedMap<Quarantined>({ maxEntries: MAX_CHUNKS });
 
   function find(chunkId: string): Quarantined | undefined {
     if (chunks.size === 0) return undefined;

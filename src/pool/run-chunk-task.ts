@@ -1,7 +1,7 @@
 import { type ChunkOutcome, makeChunk } from "../codec/make-chunk.js";
 import { createDecodedCache, type DecodedCache, type DecodedChunks } from "../codec/run-steps.js";
 import { loadZstd } from "../codec/zstd.js";
-import { createRecentMap } from "../collections/recent-map.js";
+import { createBoundedMap } from "../collections/bounded-map.js";
 import { errorToData, ZpublishError } from "../errors.js";
 import { memoryFor } from "../formats/file-index.js";
 import { openChunkReader } from "../open/chunk-reader.js";
@@ -163,8 +163,8 @@ export function createTaskRunner(
   options: TaskRunnerOptions = {},
 ): (task: ChunkTask, into?: ArrayBuffer) => Promise<ChunkOutcome> {
   const { cache = createDecodedCache(), mayBlock = false, withChecksums: withChecksum } = options;
-  const readers = new Map<string, CachedReader>();
-  const directories = createRecentMap<ByteStore>(MAX_READERS);
+  const readers = createBoundedMap<CachedReader>({ maxEntries: MAX_READERS });
+  const directories = createBoundedMap<ByteStore>({ maxEntries: MAX_READERS });
 
   function filesOf(directory: string): ByteStore {
     const known = directories.get(directory);
@@ -181,9 +181,8 @@ export function createTaskRunner(
     let cached = readers.get(sourceKey);
     if (cached === undefined) {
       cached = { reader: openChunkReader(source, mayBlock), decoded: { cache, sourceKey } };
-    } else readers.delete(sourceKey);
-    readers.set(sourceKey, cached);
-    if (readers.size > MAX_READERS) readers.delete(readers.keys().next().value as string);
+      readers.set(sourceKey, cached);
+    }
     return cached;
   }
 

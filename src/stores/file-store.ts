@@ -1,7 +1,7 @@
 import { type BigIntStats, type Dirent, lstat, lstatSync, open, openSync, readdir, realpath } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createRecentMap } from "../collections/recent-map.js";
+import { createBoundedMap } from "../collections/bounded-map.js";
 import { isMissing, ZpublishError } from "../errors.js";
 import { createSlice } from "../event-loop/cooperative-task.js";
 import type { VersionCheck } from "../zarr/chunk-reader.js";
@@ -69,7 +69,7 @@ interface StorePaths {
 }
 
 /** Verified directories by path, of all stores of this thread: 330 bytes each for paths of 100 characters. */
-const verifiedDirectories = createRecentMap<VerifiedDirectory>(8_192);
+const verifiedDirectories = createBoundedMap<VerifiedDirectory>({ maxEntries: 8_192 });
 
 /** Creates the paths of a store. @param root Absolute real path of the store. */
 function createStorePaths(root: string, calls: FileCalls): StorePaths {

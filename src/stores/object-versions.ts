@@ -1,5 +1,4 @@
-import { createByteBoundedMap } from "../collections/byte-bounded-map.js";
-import { createRecentMap } from "../collections/recent-map.js";
+import { createBoundedMap } from "../collections/bounded-map.js";
 import { createSingleFlight } from "../collections/single-flight.js";
 import { ZpublishError } from "../errors.js";
 import type {
@@ -67,7 +66,7 @@ export interface FreshObjects {
 const MAX_KEPT_BYTES = 32 * 2 ** 20;
 
 /** Those of all stores: the bytes of a hundred datasets are no more than those of one. The oldest go, and are read again. */
-const kept = createByteBoundedMap<ObjectBytes>({
+const kept = createBoundedMap<ObjectBytes>({
   maxBytes: MAX_KEPT_BYTES,
   byteLengthOf: ({ bytes }) => bytes.length,
 });
@@ -78,9 +77,11 @@ const ABSENT: KnownObject = Object.freeze({ version: undefined, byteLength: unde
 /** Creates the state of a store's objects, none of which is known yet. */
 export function createFreshObjects(store: ByteStore, freshness: Freshness): FreshObjects {
   /** By name of the object that has the bytes of a key. */
-  const believed = createRecentMap<Believed>(MAX_KNOWN);
+  const believed = createBoundedMap<Believed>({ maxEntries: MAX_KNOWN });
   /** By key, with the token of their version: many keys may lie in one object. */
-  const lengths = createRecentMap<{ readonly token: string; readonly byteLength: number }>(MAX_KNOWN);
+  const lengths = createBoundedMap<{ readonly token: string; readonly byteLength: number }>({
+    maxEntries: MAX_KNOWN,
+  });
   const prefix = `${++created}\n`;
   const looks = createSingleFlight<KnownObject>();
   /** True once an object was too long for its bytes to be kept: then versions are learned without bytes. */
@@ -191,7 +192,7 @@ export function createFreshObjects(store: ByteStore, freshness: Freshness): Fres
     options: ReadObjectOptions,
   ): Promise<ObjectBytes | undefined> {
     if (state.version === undefined) return undefined;
-    const found = kept.take(prefix + nameOf(key, options.range, state.byteLength));
+    const found = kept.delete(prefix + nameOf(key, options.range, state.byteLength));
     if (found?.version.token === state.version.token) return found;
     return store.read(key, { ...options, version: state.version });
   }

@@ -1,4 +1,4 @@
-import { createRecentMap } from "../../collections/recent-map.js";
+import { createBoundedMap } from "../../collections/bounded-map.js";
 import { ZpublishError } from "../../errors.js";
 import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
 import { isJsonArray, isJsonObject, type JsonValue, toNumber } from "../../json/json-value.js";
@@ -41,7 +41,7 @@ export async function openParquetReferences(
   const file = `${folder}.zmetadata`;
   const { table, recordSize, version } = await readMetadata(container, file);
   const arrays = new Map<string, ArrayRecords | undefined>();
-  const records = createRecentMap<Promise<ParquetRecord | undefined>>(MAX_RECORDS);
+  const records = createBoundedMap<Promise<ParquetRecord | undefined>>({ maxEntries: MAX_RECORDS });
   const loaded = new WeakMap<Promise<ParquetRecord | undefined>, ParquetRecord>();
   const versions = new Map<string, ObjectVersion>();
 
@@ -65,8 +65,8 @@ export async function openParquetReferences(
     const reading = readRecord(name);
     records.set(name, reading);
     reading.then(
-      (record) => (record === undefined ? records.delete(name) : loaded.set(reading, record)),
-      () => records.delete(name),
+      (record) => void (record === undefined ? records.delete(name) : loaded.set(reading, record)),
+      () => void records.delete(name),
     );
     signal?.throwIfAborted();
     return reading;

@@ -1,4 +1,4 @@
-import { createRecentMap } from "../../collections/recent-map.js";
+import { createBoundedMap } from "../../collections/bounded-map.js";
 import { ZpublishError } from "../../errors.js";
 import type {
   ByteStore,
@@ -76,7 +76,7 @@ interface Target {
  */
 export function createReferenceStore(opened: OpenedReferences, options: ReferenceOptions): ReferenceStore {
   const { container, key: file, version } = opened;
-  const targets = createRecentMap<Target>(MAX_TARGETS);
+  const targets = createBoundedMap<Target>({ maxEntries: MAX_TARGETS });
 
   function targetOf(key: string, written: string): Target {
     const known = targets.get(written);

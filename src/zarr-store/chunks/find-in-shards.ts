@@ -1,4 +1,4 @@
-import { createByteBoundedMap } from "../../collections/byte-bounded-map.js";
+import { createBoundedMap } from "../../collections/bounded-map.js";
 import { elementCount } from "../../model/data-tree.js";
 import { encodeChunkKey, type ShardChunks } from "../../zarr/chunk-reader.js";
 import { type ByteRange, findInShard, indexByteLength, readShardIndex, type Shard } from "./shard-index.js";
@@ -8,7 +8,7 @@ const MAX_INDEXES = 1024;
 const MAX_INDEX_BYTES = 8 * 1024 * 1024;
 
 /** The shard indexes read last in this thread, of all arrays, with their versions. */
-const indexes = createByteBoundedMap<{ readonly version: string; readonly entries: DataView }>({
+const indexes = createBoundedMap<{ readonly version: string; readonly entries: DataView }>({
   maxBytes: MAX_INDEX_BYTES,
   maxEntries: MAX_INDEXES,
   byteLengthOf: ({ entries }) => entries.byteLength,
