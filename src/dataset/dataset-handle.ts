@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { DatasetConfig } from "../config/config.js";
 import { messageOf, ZpublishError } from "../errors.js";
+import { joined } from "../event-loop/joined.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import type { Log } from "../observe/log.js";
 import type { Source } from "../zarr/stored-tree.js";
@@ -71,7 +72,6 @@ export function createDatasetHandle(
   let dataset: OpenDataset | undefined;
   /** The one opening; undefined again a moment after it failed. */
   let opening: Promise<void> | undefined;
-  let refreshing: Promise<void> | undefined;
   let retry: NodeJS.Timeout | undefined;
   let closed = false;
   /** Reason of the failure that was logged last, so that it is logged once and not every few seconds. */
@@ -93,7 +93,7 @@ export function createDatasetHandle(
     logFindings(dataset, log);
   }
 
-  async function refreshNow(open: OpenDataset): Promise<void> {
+  const refreshNow = joined(async (open: OpenDataset) => {
     try {
       const before = open.snapshot();
       const result = await open.refresh();
@@ -112,14 +112,11 @@ export function createDatasetHandle(
       logged = reason;
       log.warn({ dataset: id, reason }, "dataset cannot be refreshed; its last state is still served");
     }
-  }
+  });
 
   async function refresh(): Promise<void> {
     if (dataset === undefined || closed) return;
-    refreshing ??= refreshNow(dataset).finally(() => {
-      refreshing = undefined;
-    });
-    await refreshing;
+    await refreshNow(dataset);
   }
 
   function open(progress?: (arraysRead: number) => void): Promise<void> {
@@ -133,7 +130,7 @@ export function createDatasetHandle(
     check: () => (source.check === undefined ? open() : source.check()),
     open,
     refresh,
-    isRefreshing: () => refreshing !== undefined,
+    isRefreshing: () => refreshNow.running !== undefined,
     hasFailed: () => logged !== undefined,
     isOf: (other) => isSameDataset(config, other),
     setCacheControl(value) {

@@ -5,6 +5,7 @@ import { deserialize, serialize } from "node:v8";
 import { crc32 } from "node:zlib";
 import { isLosslessNumber, LosslessNumber } from "lossless-json";
 import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
+import { joined } from "../event-loop/joined.js";
 import { workThrough } from "../event-loop/work-through.js";
 import type { ByteStore } from "../stores/byte-store.js";
 import type { FileArray, FileGroup, FileIndex } from "./file-index.js";
@@ -189,14 +190,13 @@ export interface KeptIndexes {
 export function createKeptIndexes(directory: string, maxBytes = MAX_BYTES): KeptIndexes {
   const folder = join(directory, FOLDER);
   let written = 0;
-  let sweeping: Promise<void> | undefined;
 
   function pathOf(file: string): string {
     return join(folder, createHash("sha256").update(file).digest("hex").slice(0, 32));
   }
 
   /** Deletes the oldest indexes beyond the bound, and what processes left behind that died while they wrote. */
-  async function sweep(): Promise<void> {
+  const sweep = joined(async () => {
     const found: { readonly path: string; readonly size: number; readonly mtimeMs: number }[] = [];
     await workThrough(await readdir(folder), CONCURRENCY, async (name) => {
       const path = join(folder, name);
@@ -211,7 +211,7 @@ export function createKeptIndexes(directory: string, maxBytes = MAX_BYTES): Kept
       await rm(path, { force: true });
       total -= size;
     }
-  }
+  });
 
   async function read<T>(
     name: string,
@@ -242,10 +242,7 @@ export function createKeptIndexes(directory: string, maxBytes = MAX_BYTES): Kept
       await writeFile(temporary, record);
       await rename(temporary, path);
       if (written % WRITES_PER_SWEEP !== 1) return;
-      sweeping ??= sweep().finally(() => {
-        sweeping = undefined;
-      });
-      await sweeping;
+      await sweep();
     } catch {
       await rm(temporary, { force: true }).catch(() => undefined);
     }

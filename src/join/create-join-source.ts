@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { ZpublishError } from "../errors.js";
-import { createOneAtATime } from "../event-loop/one-at-a-time.js";
+import { createOneAtATime } from "../event-loop/joined.js";
 import type { FileFinder } from "../find/file-finder.js";
 import type { KeptIndexes } from "../formats/kept-indexes.js";
 import type { Source, StoredTree } from "../zarr/stored-tree.js";

@@ -4,7 +4,7 @@ import { defaultValues, OPTIONS, type OptionKey, optionConfig, optionSpec } from
 import { BUILT_IN_PLUGINS, isBuiltIn } from "../config/select-plugins.js";
 import { resolveLocation, resolveModule } from "../config/value-schemas.js";
 import { sourceOf } from "../dataset/in-memory-tree.js";
-import { createOneAtATime } from "../event-loop/one-at-a-time.js";
+import { createOneAtATime } from "../event-loop/joined.js";
 import { createLog } from "../observe/log.js";
 import { isGivenPlugin } from "../plugins/load-plugins.js";
 import type { Plugin } from "../plugins/plugin.js";

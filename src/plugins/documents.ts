@@ -2,6 +2,7 @@ import type { DatasetSnapshot, OverviewLevels } from "../dataset/dataset.js";
 import { type Grid, listGrids, regularAxis } from "../dataset/overviews/level-grids.js";
 import { geoMetadata, omeMultiscales, type RegularAxes } from "../dataset/overviews/level-metadata.js";
 import { type CooperativeTask, startCooperatively } from "../event-loop/cooperative-task.js";
+import { memoPromise } from "../event-loop/joined.js";
 import { type DocumentPieces, documentSteps } from "../http/create-document.js";
 import type { Document } from "../http/headers.js";
 import type { DocumentReply } from "../http/reply.js";
@@ -87,21 +88,8 @@ export function createSnapshotMemo(): SnapshotMemo {
   return {
     memo,
     document(snapshot, key, contentType, pieces) {
-      const kept = memo(snapshot, `document ${key}`, (): { made?: Document | Promise<Document> } => ({}));
-      if (kept.made !== undefined) return kept.made;
-      const made = startCooperatively(documentSteps(pieces(), contentType));
-      kept.made = made;
-      if (made instanceof Promise) {
-        made.then(
-          (document) => {
-            kept.made = document;
-          },
-          () => {
-            delete kept.made;
-          },
-        );
-      }
-      return made;
+      const made = memo(snapshot, `document ${key}`, memoPromise<Document>);
+      return made(() => startCooperatively(documentSteps(pieces(), contentType)));
     },
   };
 }
@@ -132,23 +120,16 @@ function rootAttributes(
   format: ZarrFormat,
 ): JsonObject | Promise<JsonObject> {
   const name = `overview attributes ${format}`;
-  const kept = context.memo(snapshot, name, (): { attrs?: JsonObject | Promise<JsonObject> } => ({}));
-  if (kept.attrs !== undefined) return kept.attrs;
-  const grids = listGrids(levels.dataset.tree, levels.horizontal);
-  const making = readAxes(context, levels, grids[0]).then((axes) =>
-    format === 2 ? attributesOfV2(levels, grids, axes) : attributesOfV3(levels, grids, axes),
-  );
-  kept.attrs = making;
-  making.then(
-    (attrs) => {
-      kept.attrs = attrs;
-    },
-    // A source may be readable again at the next request.
-    () => {
-      delete kept.attrs;
-    },
-  );
-  return making;
+  // A failure is not kept: the source may be readable again at the next request.
+  return context.memo(
+    snapshot,
+    name,
+    memoPromise<JsonObject>,
+  )(async () => {
+    const grids = listGrids(levels.dataset.tree, levels.horizontal);
+    const axes = await readAxes(context, levels, grids[0]);
+    return format === 2 ? attributesOfV2(levels, grids, axes) : attributesOfV3(levels, grids, axes);
+  });
 }
 
 /** Both conventions want the attribute `multiscales`, so that there is one of them. */

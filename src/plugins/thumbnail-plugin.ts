@@ -3,6 +3,7 @@ import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js
 import { COLOUR_SCALES, type ColourScaleName, isColourScaleName } from "../colour/colour-scales.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
+import { memoPromise } from "../event-loop/joined.js";
 import type { BodyReply, RouteRequest } from "../http/reply.js";
 import type { QueryParameter } from "../http/router.js";
 import { normalNodePath } from "../model/data-tree.js";
@@ -202,18 +203,10 @@ function assertNoScale({ scale, isReversed }: PictureStyle, reason: string): voi
 }
 
 /** Returns the direction of a coordinate, read once per snapshot. A failure is not kept. */
-function directionOf(context: PluginContext, snapshot: DatasetSnapshot, coordinate: ServedArray) {
+async function directionOf(context: PluginContext, snapshot: DatasetSnapshot, coordinate: ServedArray) {
   const { path } = coordinate.plan;
-  const kept = context.memo(
-    snapshot,
-    `direction ${path}`,
-    (): { read?: Promise<-1 | 0 | 1> | undefined } => ({}),
-  );
-  kept.read ??= readDirection(coordinate, context.previews).catch((error) => {
-    kept.read = undefined;
-    throw error;
-  });
-  return kept.read;
+  const memo = context.memo(snapshot, `direction ${path}`, memoPromise<-1 | 0 | 1>);
+  return memo(() => readDirection(coordinate, context.previews));
 }
 
 /** Returns the planned picture of a style: the same object for all its requests, by which chunks are found again. */

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Config } from "../config/config.js";
 import type { OptionKey } from "../config/options.js";
 import { ZpublishError } from "../errors.js";
-import { createOneAtATime } from "../event-loop/one-at-a-time.js";
+import { createOneAtATime } from "../event-loop/joined.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import { listenFailure, probeAddress } from "../http/listening/listener.js";
 import { counter, gauge, type MetricFamily } from "../observe/metrics.js";

@@ -1,4 +1,5 @@
 import { errorFromData, errorToData } from "../errors.js";
+import { joined } from "../event-loop/joined.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import type { AdminEndpoint } from "../http/admin-endpoint.js";
 import type { Log } from "../observe/log.js";
@@ -45,14 +46,13 @@ const NO_WORKER = "pool: expected a worker to start, none does";
 /** Creates the readiness of a server that is starting. */
 export function createReadiness({ pool, cacheState, log }: ReadinessParts): Readiness {
   let state: "starting" | "serving" | "draining" = "starting";
-  let probing: Promise<void> | undefined;
   let hasPassed = false;
   let failure: unknown;
   let reported: string | undefined;
   const isBroken = () => pool()?.stats.isBroken ?? false;
 
   /** Tries the pool. If no worker lives, that makes it try to start one. */
-  async function probe(): Promise<void> {
+  const probe = joined(async () => {
     try {
       await probePool(pool());
       hasPassed = true;
@@ -61,7 +61,7 @@ export function createReadiness({ pool, cacheState, log }: ReadinessParts): Read
       hasPassed = false;
       failure = error;
     }
-  }
+  });
 
   function logChange(reason: string | undefined): void {
     if (reason === reported) return;
@@ -73,10 +73,7 @@ export function createReadiness({ pool, cacheState, log }: ReadinessParts): Read
   return {
     async check() {
       if (state === "serving" && (!hasPassed || isBroken())) {
-        probing ??= probe().finally(() => {
-          probing = undefined;
-        });
-        await settlesWithin(probing, PROBE_WAIT_MS);
+        await settlesWithin(probe(), PROBE_WAIT_MS);
       }
       if (state !== "serving") return { ready: false, reason: state, checks: {} };
       const code = failure === undefined ? undefined : `pool: ${errorToData(failure).code}`;

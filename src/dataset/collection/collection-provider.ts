@@ -1,5 +1,6 @@
 import type { CollectionConfig } from "../../config/config.js";
 import { createSlice } from "../../event-loop/cooperative-task.js";
+import { joined } from "../../event-loop/joined.js";
 import { createFileFinder } from "../../find/collection-root.js";
 import type { Findings, FoundFile, Problem } from "../../find/file-finder.js";
 import { createGroupFinder } from "../../find/group-finder.js";
@@ -26,9 +27,9 @@ export function createCollectionProvider(config: CollectionConfig, name = config
   let findings = NOTHING;
   let ids: readonly string[] | undefined;
   let unnamed: readonly Problem[] = [];
-  let looking: Promise<readonly string[]> | undefined;
 
-  async function look(signal: AbortSignal): Promise<readonly string[]> {
+  const list = joined(async (asked: AbortSignal): Promise<readonly string[]> => {
+    const signal = AbortSignal.any([asked, closing.signal]);
     const next = await finder.look(signal);
     if (ids === undefined || next.files !== findings.files) {
       const named = await nameAll(next.files);
@@ -37,14 +38,7 @@ export function createCollectionProvider(config: CollectionConfig, name = config
     }
     findings = next;
     return ids;
-  }
-
-  function list(signal: AbortSignal): Promise<readonly string[]> {
-    looking ??= look(AbortSignal.any([signal, closing.signal])).finally(() => {
-      looking = undefined;
-    });
-    return looking;
-  }
+  });
 
   return {
     name,
