@@ -4,9 +4,10 @@ import { endianness, hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isMissing, messageOf } from "../errors.js";
+import { joined } from "../event-loop/joined.js";
 import type { Log } from "../observe/log.js";
 import { type ChunkCache, createNullCache } from "./chunk-cache.js";
-import { createDiskChunkCache, type DiskChunkCache } from "./disk-chunk-cache.js";
+import { createDiskChunkCache } from "./disk-chunk-cache.js";
 import { DATA_FILE, isUnusable, type LmdbStore, LOCK_FILE, openLmdbStore } from "./lmdb-store.js";
 import { STORED_FORMAT } from "./stored-value.js";
 
@@ -37,6 +38,7 @@ export interface MaintainedChunkCache extends ChunkCache {
 
 const PENDING_MAX_BYTES = 16 * 1024 ** 2;
 const FLUSH_INTERVAL_MS = 1_000;
+/** Milliseconds between marks that this process uses the store. */
 const MARK_INTERVAL_MS = 10_000;
 const PROVEN_AFTER_MS = 10_000;
 /** Failures within an hour after which the cache stays off. */
@@ -59,175 +61,193 @@ export async function openChunkCache(options: OpenChunkCacheOptions): Promise<Ch
 export async function openMaintainedChunkCache(
   options: OpenChunkCacheOptions,
 ): Promise<MaintainedChunkCache | undefined> {
-  const { directory, maxBytes, log, provenAfterMs = PROVEN_AFTER_MS } = options;
-  const stamp = cacheStamp(options.version);
-  const storeDirectory = storeDirectoryOf(directory, stamp);
-  let identity: string | undefined;
+  const { directory, maxBytes, log, pendingMaxBytes = PENDING_MAX_BYTES } = options;
+  const folder = createStoreFolder(options);
   /** Milliseconds since process start of the reopenings within the last hour. */
   let reopenings: number[] = [];
-  let reopening: Promise<void> | undefined;
-  let maintaining: Promise<void> | undefined;
-  let mark: OpenMark | undefined;
-  let openedAt = 0;
   let markedAt = Date.now();
   let isClosed = false;
   let isOff = false;
 
-  /**
-   * Opens the store, or a new one if processes died with it or LMDB refuses it. Tries again if another process discards it
-   * meanwhile.
-   */
-  async function openStore(): Promise<LmdbStore> {
-    for (let attempt = 1; ; attempt++) {
-      const found = await identityOfStore(storeDirectory);
-      try {
-        if ((await deathsInRow(storeDirectory)) >= DEATHS_MAX) {
-          log.warn("chunk cache: two processes in a row died soon after they had opened it; it starts over");
-          await discardStore(directory, storeDirectory, found);
-        }
-        return await openMarked();
-      } catch (error) {
-        if (attempt === OPEN_ATTEMPTS_MAX || !(isMissing(error) || isUnusable(error))) throw error;
-        if (isUnusable(error)) {
-          log.warn(`chunk cache: ${messageOf(error)}; it starts over`);
-          await discardStore(directory, storeDirectory, found);
-        }
-        await sleep(attempt * OPEN_PAUSE_MS * (1 + Math.random()));
-      }
-    }
+  async function turnOff(problem: string): Promise<void> {
+    isOff = true;
+    log.warn(`chunk cache: ${problem}`);
+    await folder.removeMark();
   }
 
-  async function openMarked(): Promise<LmdbStore> {
-    await prepareStoreDirectory(storeDirectory);
-    await mark?.remove();
-    mark = await writeOpenMark(storeDirectory, await deathsInRow(storeDirectory));
-    openedAt = performance.now();
-    const opened = openLmdbStore(storeDirectory, { maxBytes, stamp });
-    identity = await identityOfStore(storeDirectory);
-    return opened;
-  }
-
-  async function reopen(reason: string, discard: boolean): Promise<void> {
-    const detached = cache.detach();
+  async function openAgain(reason: string, discard: boolean): Promise<void> {
     const now = performance.now();
     reopenings = [...reopenings.filter((at) => now - at < REOPENINGS_PERIOD_MS), now];
-    if (reopenings.length > REOPENINGS_MAX) {
-      isOff = true;
-      log.warn(
-        `chunk cache: ${reason}; it has been opened ${REOPENINGS_MAX} times within an hour and stays off now`,
+    if (reopenings.length > REOPENINGS_MAX)
+      return turnOff(
+        `${reason}; it has been opened ${REOPENINGS_MAX} times within an hour and stays off now`,
       );
-      detached?.close().catch(() => {});
-      await mark?.remove();
-      return;
-    }
     log.warn(`chunk cache: ${reason}; it starts over`);
     try {
-      if (discard) await discardStore(directory, storeDirectory, identity);
-      const opened = await openStore();
+      if (discard) await folder.discard();
+      const opened = await folder.open();
       if (isClosed) await opened.close();
       else cache.attach(opened);
     } catch (error) {
-      isOff = true;
-      log.warn(`chunk cache: it cannot be opened again and stays off: ${messageOf(error)}`);
-      await mark?.remove();
+      await turnOff(`it cannot be opened again and stays off: ${messageOf(error)}`);
     }
+  }
+
+  const reopen = joined(async (reason: string, discard: boolean) => {
+    const detached = cache.detach();
+    await openAgain(reason, discard);
     // Only now, because requests of the iteration that found it broken may have held views. Not awaited, because it may hang.
     detached?.close().catch(() => {});
-  }
+  });
 
-  function startReopening(reason: string, discard: boolean): void {
-    if (isClosed) return;
-    reopening ??= reopen(reason, discard).finally(() => {
-      reopening = undefined;
-    });
-  }
-
-  async function hasRoomFor(byteLength: number): Promise<boolean> {
-    const space = await statfs(storeDirectory).catch(() => undefined);
-    // The directory is gone. Until `maintain` finds out, the open file still takes writes.
-    if (space === undefined) return true;
-    const { bavail, bsize } = space;
-    return bavail * bsize >= byteLength + Math.min(DISK_RESERVE_BYTES, maxBytes / 8);
-  }
-
-  const cache: DiskChunkCache = createDiskChunkCache({
-    maxBytes,
-    pendingMaxBytes: options.pendingMaxBytes ?? PENDING_MAX_BYTES,
-    log,
-    hasRoomFor,
-    onBroken: (reason) => startReopening(reason, true),
+  const cache = createDiskChunkCache({
+    ...{ maxBytes, pendingMaxBytes, log },
+    hasRoomFor: folder.hasRoomFor,
+    onBroken(reason) {
+      if (!isClosed) void reopen(reason, true);
+    },
   });
 
   try {
-    cache.attach(await openStore());
+    cache.attach(await folder.open());
   } catch (error) {
     log.warn(`chunk cache: ${directory} cannot be used, every chunk will be made again: ${messageOf(error)}`);
-    await mark?.remove();
+    await folder.removeMark();
     return undefined;
   }
 
   async function maintain(): Promise<void> {
-    if (isOff || reopening !== undefined) return reopening;
-    if ((await identityOfStore(storeDirectory).catch(() => identity)) !== identity) {
-      startReopening("its directory was removed or replaced", false);
-      return reopening;
+    if (isOff || reopen.running !== undefined) return reopen.running;
+    if (await folder.isReplaced()) {
+      if (!isClosed) await reopen("its directory was removed or replaced", false);
+      return;
     }
     await cache.flush();
-    const isSound = performance.now() - openedAt >= provenAfterMs;
-    if (isSound === mark?.isSound && Date.now() - markedAt < MARK_INTERVAL_MS) return;
+    if (!folder.isMarkDue() && Date.now() - markedAt < MARK_INTERVAL_MS) return;
     markedAt = Date.now();
-    await mark?.renew(isSound);
-    await markInUse(storeDirectory).catch(() => {});
-    await sweepAbandonedStores(directory, storeDirectory);
+    await folder.mark();
   }
-
-  function startMaintaining(): void {
-    maintaining ??= maintain()
-      .catch((error: unknown) => log.debug(`chunk cache: ${messageOf(error)}`))
-      .finally(() => {
-        maintaining = undefined;
-      });
-  }
-
+  const maintainOnce = joined(() =>
+    maintain().catch((error: unknown) => log.debug(`chunk cache: ${messageOf(error)}`)),
+  );
   const intervalMs = options.flushIntervalMs ?? FLUSH_INTERVAL_MS;
-  const timer = intervalMs > 0 ? setInterval(startMaintaining, intervalMs).unref() : undefined;
-  sweepAbandonedStores(directory, storeDirectory);
+  const timer = intervalMs > 0 ? setInterval(maintainOnce, intervalMs).unref() : undefined;
 
+  const { get, admits, put, byteLengthOf, putAndWait } = cache;
   return {
-    get: cache.get,
-    admits: cache.admits,
-    put: cache.put,
-    byteLengthOf: cache.byteLengthOf,
-    putAndWait: cache.putAndWait,
+    ...{ get, admits, put, byteLengthOf, putAndWait, maintain },
     get stats() {
       return cache.stats;
     },
     async settle() {
-      await reopening;
+      await reopen.running;
       await cache.settle();
     },
-    maintain,
     async close() {
       if (isClosed) return;
       isClosed = true;
       clearInterval(timer);
-      await maintaining;
-      await reopening;
+      await maintainOnce.running;
+      await reopen.running;
       await cache.close();
       // The store has worked until an orderly end: deaths before do not count.
-      if (!isOff) await mark?.renew(true);
-      await mark?.remove();
+      if (!isOff) await folder.mark(true);
+      await folder.removeMark();
     },
   };
 }
 
 /**
- * Prefix of all names in the cache directory; other names are not touched. Each version of the package has its own
- * sub-directory. So versions that run side by side (a rolling update) never read or delete each other's chunks.
+ * The directory of the store of one stamp, with the files beside it. Each version of the package has its own in the cache directory. So
+ * versions that run side by side (a rolling update) never read or delete each other's chunks.
  */
+interface StoreFolder {
+  /** Opens the store, or a new one if processes died with it or LMDB refuses it. @throws Error if neither can be opened. */
+  open(): Promise<LmdbStore>;
+  /** Moves the store aside that was opened, unless another process has put another one in its place. @throws Error if it cannot be moved. */
+  discard(): Promise<void>;
+  /** Tells if the file is no longer the one that was opened. */
+  isReplaced(): Promise<boolean>;
+  /** Tells if the disk takes so many more bytes. */
+  hasRoomFor(byteLength: number): Promise<boolean>;
+  /** True if the store has worked for long enough, and other processes do not know it yet. */
+  isMarkDue(): boolean;
+  /** Tells other processes that this one lives, and that the store has worked for a while. Deletes what none uses. Never throws. */
+  mark(isSound?: boolean): Promise<void>;
+  removeMark(): Promise<void>;
+}
+
+function createStoreFolder({
+  directory,
+  maxBytes,
+  log,
+  version,
+  provenAfterMs = PROVEN_AFTER_MS,
+}: OpenChunkCacheOptions): StoreFolder {
+  const stamp = cacheStamp(version);
+  const path = join(directory, STORE_PREFIX + createHash("sha256").update(stamp).digest("hex").slice(0, 16));
+  let identity: string | undefined;
+  let mark: OpenMark | undefined;
+  let openedAt = 0;
+  const isProven = () => performance.now() - openedAt >= provenAfterMs;
+
+  async function openMarked(): Promise<LmdbStore> {
+    await prepareStore(path);
+    await mark?.remove();
+    mark = await writeOpenMark(path, await deathsInRow(path));
+    openedAt = performance.now();
+    const opened = openLmdbStore(path, { maxBytes, stamp });
+    identity = await identityOfStore(path);
+    return opened;
+  }
+
+  async function startOver(reason: string, found: string | undefined): Promise<void> {
+    log.warn(`chunk cache: ${reason}; it starts over`);
+    await discardStore(directory, path, found);
+  }
+
+  return {
+    async open() {
+      void sweepAbandonedStores(directory, path);
+      for (let attempt = 1; ; attempt++) {
+        const found = await identityOfStore(path);
+        try {
+          if ((await deathsInRow(path)) >= DEATHS_MAX)
+            await startOver("two processes in a row died soon after they had opened it", found);
+          return await openMarked();
+        } catch (error) {
+          // Another process may discard it meanwhile.
+          if (attempt === OPEN_ATTEMPTS_MAX || !(isMissing(error) || isUnusable(error))) throw error;
+          if (isUnusable(error)) await startOver(messageOf(error), found);
+          await sleep(attempt * OPEN_PAUSE_MS * (1 + Math.random()));
+        }
+      }
+    },
+    discard: () => discardStore(directory, path, identity),
+    isReplaced: async () => (await identityOfStore(path).catch(() => identity)) !== identity,
+    async hasRoomFor(byteLength) {
+      const space = await statfs(path).catch(() => undefined);
+      // The directory is gone. Until `maintain` finds out, the open file still takes writes.
+      if (space === undefined) return true;
+      const { bavail, bsize } = space;
+      return bavail * bsize >= byteLength + Math.min(DISK_RESERVE_BYTES, maxBytes / 8);
+    },
+    isMarkDue: () => isProven() && mark?.isSound === false,
+    async mark(isSound = isProven()) {
+      await mark?.renew(isSound);
+      await markInUse(path).catch(() => {});
+      await sweepAbandonedStores(directory, path);
+    },
+    async removeMark() {
+      await mark?.remove();
+    },
+  };
+}
+
+/** Prefix of all names in the cache directory; other names are not touched. */
 const STORE_PREFIX = "zpublish-chunks-";
 const ASIDE_PREFIX = `${STORE_PREFIX}aside-`;
-/** File that every process touches which uses the sub-directory, more often than {@link ABANDONED_AFTER_MS}. */
+/** File that every process touches which uses the store, more often than {@link ABANDONED_AFTER_MS}. */
 const IN_USE_FILE = "in-use";
 const ABANDONED_AFTER_MS = 5 * 60_000;
 /** Size of the lock file: more than lmdb needs for the readers that `lmdb-store` allows. */
@@ -238,37 +258,24 @@ export function cacheStamp(version: string): string {
   return JSON.stringify({ zpublish: version, format: STORED_FORMAT, byteOrder: endianness() });
 }
 
-/** Returns the path of the sub-directory for one stamp. */
-export function storeDirectoryOf(directory: string, stamp: string): string {
-  return join(directory, STORE_PREFIX + createHash("sha256").update(stamp).digest("hex").slice(0, 16));
-}
-
-/**
- * Makes the directory of a store, unless it exists.
- * @throws Error if nothing can be written there.
- */
-export async function prepareStoreDirectory(storeDirectory: string): Promise<void> {
-  await makeDirectories(storeDirectory);
+/** Makes the directory of a store, unless it exists. @throws Error if nothing can be written there. */
+async function prepareStore(path: string): Promise<void> {
+  await makeDirectories(path);
   // On a full disk lmdb would extend its lock file, map it, and die of SIGBUS. Zeros written here fail like any write.
-  await writeUnlessPresent(join(storeDirectory, LOCK_FILE), Buffer.alloc(LOCK_FILE_BYTES));
-  await markInUse(storeDirectory);
+  await writeUnlessPresent(join(path, LOCK_FILE), Buffer.alloc(LOCK_FILE_BYTES));
+  await markInUse(path);
 }
 
-/** Marks the directory as in use, for other versions. @throws Error if nothing can be written there. */
-export async function markInUse(storeDirectory: string): Promise<void> {
-  const path = join(storeDirectory, IN_USE_FILE);
+/** Marks a store as in use, for other versions. */
+async function markInUse(path: string): Promise<void> {
   const now = new Date();
-  try {
-    await utimes(path, now, now);
-  } catch {
-    await writeFile(path, "");
-  }
+  await utimes(join(path, IN_USE_FILE), now, now).catch(() => writeFile(join(path, IN_USE_FILE), ""));
 }
 
-/** Returns the identity of a store's file, which differs if it was replaced; undefined if there is none. @throws Error if `stat` fails. */
-export async function identityOfStore(storeDirectory: string): Promise<string | undefined> {
+/** Returns the identity of a store's file, which differs if it was replaced; undefined if there is none. */
+async function identityOfStore(path: string): Promise<string | undefined> {
   try {
-    const { dev, ino } = await stat(join(storeDirectory, DATA_FILE), { bigint: true });
+    const { dev, ino } = await stat(join(path, DATA_FILE), { bigint: true });
     return `${dev}:${ino}`;
   } catch (error) {
     if (isMissing(error)) return undefined;
@@ -276,20 +283,12 @@ export async function identityOfStore(storeDirectory: string): Promise<string | 
   }
 }
 
-/**
- * Moves a store aside, and deletes it in the background. Processes that have it open lose nothing.
- * @param identity Identity of the store to discard: one that another process has put in its place stays.
- * @throws Error if it cannot be moved.
- */
-export async function discardStore(
-  directory: string,
-  storeDirectory: string,
-  identity: string | undefined,
-): Promise<void> {
-  if ((await identityOfStore(storeDirectory)) !== identity) return;
+/** Moves a store aside if it has this identity, and deletes it in the background. Processes that have it open lose nothing. */
+async function discardStore(directory: string, path: string, identity: string | undefined): Promise<void> {
+  if ((await identityOfStore(path)) !== identity) return;
   const aside = join(directory, `${ASIDE_PREFIX}${process.pid}-${Date.now().toString(36)}`);
   try {
-    await rename(storeDirectory, aside);
+    await rename(path, aside);
   } catch (error) {
     if (isMissing(error)) return; // Another process was quicker.
     throw error;
@@ -298,42 +297,35 @@ export async function discardStore(
 }
 
 /** Deletes stores of other versions that no process uses, and remains of discarded ones. Never throws. */
-export async function sweepAbandonedStores(directory: string, storeDirectory: string): Promise<void> {
+async function sweepAbandonedStores(directory: string, used: string): Promise<void> {
   try {
     for (const name of await readdir(directory)) {
       const path = join(directory, name);
-      if (!name.startsWith(STORE_PREFIX) || path === storeDirectory) continue;
-      if (name.startsWith(ASIDE_PREFIX) || (await isAbandoned(path))) {
+      if (!name.startsWith(STORE_PREFIX) || path === used) continue;
+      if (name.startsWith(ASIDE_PREFIX) || (await isAbandoned(path)))
         await rm(path, { recursive: true, force: true });
-      }
     }
   } catch {
     // The space stays occupied until the next call.
   }
 }
 
-async function isAbandoned(storeDirectory: string): Promise<boolean> {
-  const used = await stat(join(storeDirectory, IN_USE_FILE)).catch(() => stat(storeDirectory));
+async function isAbandoned(path: string): Promise<boolean> {
+  const used = await stat(join(path, IN_USE_FILE)).catch(() => stat(path));
   return Date.now() - used.mtimeMs > ABANDONED_AFTER_MS;
 }
 
 /** Makes a directory and its parents. `recursive: true` never returns if the system answers ENOENT to everything, as below /proc. */
 async function makeDirectories(path: string): Promise<void> {
-  try {
-    await mkdir(path);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "EEXIST" && (await stat(path)).isDirectory()) return;
-    if (code !== "ENOENT" || dirname(path) === path) throw error;
+  const make = () =>
+    mkdir(path).catch(async (error: NodeJS.ErrnoException) => {
+      // It is there, or another process was quicker.
+      if (error.code !== "EEXIST" || !(await stat(path)).isDirectory()) throw error;
+    });
+  await make().catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT" || dirname(path) === path) throw error;
     await makeDirectories(dirname(path));
-    await makeDirectory(path);
-  }
-}
-
-async function makeDirectory(path: string): Promise<void> {
-  await mkdir(path).catch((error: NodeJS.ErrnoException) => {
-    // Another process was quicker.
-    if (error.code !== "EEXIST") throw error;
+    await make();
   });
 }
 
@@ -341,10 +333,9 @@ async function writeUnlessPresent(path: string, bytes: Buffer): Promise<void> {
   try {
     await writeFile(path, bytes, { flag: "wx" });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") {
-      await rm(path, { force: true }).catch(() => {});
-      throw error;
-    }
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return;
+    await rm(path, { force: true }).catch(() => {});
+    throw error;
   }
 }
 
@@ -352,7 +343,7 @@ async function writeUnlessPresent(path: string, bytes: Buffer): Promise<void> {
  * The mark of a process that has a store open: an empty file beside the store, `open-STATE-HOST-PID-TIME-COUNT`. It is written
  * before LMDB opens the store, since LMDB ends the process on a damaged page.
  */
-export interface OpenMark {
+interface OpenMark {
   /** True once the store has worked for a while, so that the end of this process says nothing about it. */
   readonly isSound: boolean;
   /** Shows other processes that this one lives. If the store is sound, marks of dead processes are deleted. Never throws. */
@@ -362,7 +353,7 @@ export interface OpenMark {
 }
 
 /** Processes that die in a row, soon after they have opened a store, until the store counts as damaged. */
-export const DEATHS_MAX = 2;
+const DEATHS_MAX = 2;
 
 const MARK_PREFIX = "open-";
 /** State of a mark whose store has worked. The state of others is the number of deaths in a row before. */
@@ -376,12 +367,8 @@ const HOST = createHash("sha256").update(hostname()).digest("hex").slice(0, 8);
 const own = new Set<string>();
 let written = 0;
 
-/**
- * Writes this process's mark into a store's directory.
- * @param deaths Result of {@link deathsInRow}.
- * @throws Error if nothing can be written there.
- */
-export async function writeOpenMark(storeDirectory: string, deaths: number): Promise<OpenMark> {
+/** Writes this process's mark into a store's directory. @param deaths Result of {@link deathsInRow}. */
+async function writeOpenMark(storeDirectory: string, deaths: number): Promise<OpenMark> {
   const rest = `${HOST}-${process.pid}-${Date.now()}-${++written}`;
   let name = `${MARK_PREFIX}${deaths}-${rest}`;
   let isMarkedSound = false;
@@ -423,7 +410,7 @@ export async function writeOpenMark(storeDirectory: string, deaths: number): Pro
  * Counts the processes that died in a row soon after they had opened the store. Processes that had it open at once count as one. While a
  * living process has the store open, no further death counts.
  */
-export async function deathsInRow(storeDirectory: string): Promise<number> {
+async function deathsInRow(storeDirectory: string): Promise<number> {
   const marks = await readMarks(storeDirectory);
   const most = (of: readonly Mark[]) => Math.max(...of.map(({ deaths }) => deaths));
   const living = marks.filter(({ isLiving }) => isLiving);
