@@ -26,9 +26,10 @@
  */
 import { randomFillSync } from "node:crypto";
 import { type Database, open, type RootDatabase } from "lmdb";
+import type { Log } from "../observe/log.js";
 import { CACHE_KEY_BYTES, type CacheKey } from "./chunk-cache.js";
 import { type CacheEntry, type EntryIndex, pageSizeOf } from "./policy.js";
-import { createValueReader } from "./stored-value.js";
+import { createValueReader, type ReadValue } from "./stored-value.js";
 
 /** Values and their records in one LMDB environment, shared with other processes. */
 export interface LmdbStore extends EntryIndex {
@@ -115,7 +116,10 @@ interface PageCounts {
  * @param options `stamp`: version of the values. A store with another stamp is not opened.
  * @throws Error if it cannot be opened, or has another stamp: see {@link isUnusable}.
  */
-export function openLmdbStore(directory: string, options: { maxBytes: number; stamp: string }): LmdbStore {
+export function openLmdbStore(
+  directory: string,
+  options: { maxBytes: number; stamp: string; log?: Log },
+): LmdbStore {
   const environment = open({
     ...BINARY,
     path: directory,
@@ -131,7 +135,7 @@ export function openLmdbStore(directory: string, options: { maxBytes: number; st
     const records = environment.openDB({ ...BINARY, name: "records" });
     const info = environment.openDB({ ...BINARY, name: "info" });
     checkStamp(info, options.stamp);
-    return createStore(environment, values, records, info);
+    return createStore(environment, values, records, info, createValueReader(values, info, options.log));
   } catch (error) {
     environment.close().catch(() => {});
     throw error;
@@ -151,6 +155,7 @@ function createStore(
   values: Database<Buffer, Uint8Array>,
   records: Database<Buffer, Uint8Array>,
   info: Database<Buffer, Uint8Array>,
+  read: ReadValue,
 ): LmdbStore {
   const { entry, sample } = createEntryIndex(records);
   let lastWriteFailed = false;
@@ -199,7 +204,7 @@ function createStore(
   }
 
   return {
-    read: createValueReader(values),
+    read,
     has: (key) => values.doesExist(key),
     entry,
     sample,

@@ -196,7 +196,7 @@ function createStoreFolder({
     await mark?.remove();
     mark = await writeOpenMark(path, await deathsInRow(path));
     openedAt = performance.now();
-    const opened = openLmdbStore(path, { maxBytes, stamp });
+    const opened = openLmdbStore(path, { maxBytes, stamp, log });
     identity = await identityOfStore(path);
     return opened;
   }

@@ -1,8 +1,11 @@
+import { randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 import type { Database } from "lmdb";
 import * as lmdb from "lmdb";
 import { createBoundedMap } from "../collections/bounded-map.js";
-import { CACHE_KEY_BYTES, type CacheKey } from "./chunk-cache.js";
+import { messageOf } from "../errors.js";
+import type { Log } from "../observe/log.js";
+import { CACHE_KEY_BYTES, type CacheKey, cacheKeyOf } from "./chunk-cache.js";
 
 /**
  * Length of the header of a stored value, little-endian: magic with format number (4 bytes), payload length (4), CRC-32 of
@@ -128,8 +131,43 @@ const MAX_VALUES = 2_048;
 
 const { getLastTxnId, nativeAddon } = lmdb as unknown as Untyped;
 
-/** Creates the reader of a database of values. Its views are valid until the next read, await, or return to the event loop. */
-export function createValueReader(database: Database<Buffer, Uint8Array>): ReadValue {
+/**
+ * Creates the reader of a database of values. Its views are valid until the next read, await, or return to the event loop. Reading in
+ * place takes private parts of lmdb: if a test value is not read right in this way, all values are copied by the public call.
+ * @param probes Database for the test value, which is written unless it is there.
+ */
+export function createValueReader(
+  values: Database<Buffer, Uint8Array>,
+  probes: Database<Buffer, Uint8Array>,
+  log: Pick<Log, "warn"> | undefined,
+): ReadValue {
+  try {
+    testReadingInPlace(probes);
+    return createReaderInPlace(values);
+  } catch (error) {
+    log?.warn(`chunk cache: chunks are copied, since they cannot be read in place: ${messageOf(error)}`);
+    return ({ bytes }) => viewOf(values.getBinaryFast(bytes));
+  }
+}
+
+/** @throws Error if values are not read in place as they are by the public call */
+function testReadingInPlace(database: Database<Buffer, Uint8Array>): void {
+  const key = cacheKeyOf("a value that is read in place");
+  const read = createReaderInPlace(database);
+  if (!database.doesExist(key.bytes)) database.putSync(key.bytes, randomBytes(MIN_BYTES));
+  for (let reads = 0; reads < READS_BEFORE_VIEW + 3; reads++) {
+    const expected = Buffer.from(viewOf(database.getBinaryFast(key.bytes)) ?? []);
+    if (Buffer.compare(read(key) ?? new Uint8Array(1), expected) !== 0)
+      throw new Error("expected the value that was written, received another one");
+  }
+}
+
+/** Returns what `getBinaryFast` found, whose own `length` differs from its `byteLength`. */
+function viewOf(found: Buffer | undefined): Uint8Array | undefined {
+  return found && new Uint8Array(found.buffer, found.byteOffset, found.length);
+}
+
+function createReaderInPlace(database: Database<Buffer, Uint8Array>): ReadValue {
   const values = database as OpenDatabase;
   const keyBuffer = keyBufferOf(values);
   const known = createBoundedMap<KnownValue>({ maxEntries: MAX_VALUES });

@@ -1,9 +1,12 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import * as lmdb from "lmdb";
 import t, { type Test } from "tap";
 import { cacheKeyOf } from "../../src/cache/chunk-cache.js";
 import { type LmdbStore, openLmdbStore } from "../../src/cache/lmdb-store.js";
 import { isIntact, packStoredValue, payloadOf } from "../../src/cache/stored-value.js";
+import type { Log } from "../../src/observe/log.js";
+import { createTestLog } from "./test-log.js";
 
 const LARGE = 100_000;
 
@@ -11,10 +14,10 @@ function chunkOf(number: number, byteLength = LARGE): Uint8Array {
   return new Uint8Array(byteLength).fill(number % 251);
 }
 
-function openStore(t: Test): LmdbStore {
+function openStore(t: Test, log?: Log): LmdbStore {
   const directory = join(t.testdir({}), "store");
-  mkdirSync(directory);
-  const store = openLmdbStore(directory, { maxBytes: 2 ** 28, stamp: "test" });
+  mkdirSync(directory, { recursive: true });
+  const store = openLmdbStore(directory, { maxBytes: 2 ** 28, stamp: "test", ...(log && { log }) });
   t.teardown(() => store.close());
   return store;
 }
@@ -60,6 +63,36 @@ t.test("an often read value is read in place until its page changes", async (t) 
   await put(store, 2);
   t.not(store.read(keyOf(1)), view, "another value was put into the page that leads to it");
   t.ok(read(store, 1)?.equals(chunkOf(1)));
+});
+
+interface Private {
+  getSharedByBinary(...args: unknown[]): unknown;
+}
+
+t.test("if reading in place gives something else, values are copied, and one line says so", async (t) => {
+  const { nativeAddon } = lmdb as unknown as { readonly nativeAddon: Private };
+  const { getSharedByBinary } = nativeAddon;
+  t.teardown(() => Object.assign(nativeAddon, { getSharedByBinary }));
+  const elsewhere: Private["getSharedByBinary"][] = [
+    () => Buffer.alloc(16 * 1024),
+    () => {
+      throw new TypeError("getSharedByBinary is not a function");
+    },
+  ];
+  for (const [i, other] of elsewhere.entries()) {
+    nativeAddon.getSharedByBinary = other;
+    await t.test(`way ${i}`, async (t) => {
+      const { log, lines } = createTestLog();
+      const store = openStore(t, log);
+      await put(store, 1);
+      for (let reads = 0; reads < 8; reads++) t.ok(read(store, 1)?.equals(chunkOf(1)));
+      t.not(store.read(keyOf(1)), store.read(keyOf(1)));
+      await put(store, 1, chunkOf(2));
+      t.ok(read(store, 1)?.equals(chunkOf(2)));
+      t.equal(lines.length, 1);
+      t.match(lines[0], /^chunk cache: chunks are copied, since they cannot be read in place: /);
+    });
+  }
 });
 
 t.test("small values are always copied", async (t) => {
