@@ -8,23 +8,19 @@ export interface CachePolicy {
   admits(key: CacheKey, cost: "read" | "encode", isFull: boolean): boolean;
   /** Returns the score of a new entry. */
   scoreOf(key: CacheKey): number;
-  /** See {@link VictimPool.take}. */
+  /** Takes the next entry to evict, undefined if there is none. It is not returned again before `forgetTaken`. */
   takeVictim(): CacheEntry | undefined;
-  /** See {@link VictimPool.forgetTaken}. */
+  /** Called when the removal of the taken entries is visible, or failed. */
   forgetTaken(): void;
   /**
    * Ends a period: advances the clock, and returns the entries whose scores should be written. Hits that change a score too
    * little count for the next period.
    * @param clock The clock that all processes share, as last written.
    */
-  endPeriod(clock: number, entries: number): PolicyPeriod;
-}
-
-/** Changes of a period, to be written for all processes. */
-export interface PolicyPeriod {
-  readonly clock: number;
-  /** Entries with new scores. */
-  readonly changed: readonly CacheEntry[];
+  endPeriod(
+    clock: number,
+    entries: number,
+  ): { readonly clock: number; readonly changed: readonly CacheEntry[] };
 }
 
 /** Keys with hits in memory. */
@@ -130,14 +126,6 @@ export function clockStep(accesses: number, entries: number): number {
   return accesses / (HALF_LIFE_IN_ACCESSES_PER_ENTRY * Math.max(entries, 64));
 }
 
-/** A count-min sketch of access scores. */
-export interface AccessSketch {
-  /** Adds `count` (≥ 1) accesses, and returns the new estimate. */
-  add(key: Uint8Array, clock: number, count: number): number;
-  /** Estimates the score of a key: too high if keys collide, never too low. */
-  estimate(key: Uint8Array): number;
-}
-
 const ROWS = 4;
 
 /**
@@ -145,7 +133,7 @@ const ROWS = 4;
  * ageing needs no pass over them.
  * @param width Cells per row, a power of two; a column takes 32 bytes.
  */
-export function createAccessSketch(width: number): AccessSketch {
+export function createAccessSketch(width: number) {
   const cells = new Float64Array(ROWS * width).fill(NEVER);
   const mask = width - 1;
   const at = new Uint32Array(ROWS);
@@ -164,13 +152,15 @@ export function createAccessSketch(width: number): AccessSketch {
   }
 
   return {
-    add(key, clock, count) {
+    /** Adds `count` (≥ 1) accesses, and returns the new estimate. */
+    add(key: Uint8Array, clock: number, count: number): number {
       const score = addAccesses(locate(key), clock, count);
       for (let row = 0; row < ROWS; row++) {
         if (cells[at[row]!]! < score) cells[at[row]!] = score;
       }
       return score;
     },
+    /** Estimates the score of a key: too high if keys collide, never too low. */
     estimate: locate,
   };
 }
@@ -193,26 +183,16 @@ export interface EntryIndex {
   entry(key: Uint8Array): CacheEntry | undefined;
 }
 
-/** Candidates for eviction: entries with low scores, found without an order over all entries. */
-export interface VictimPool {
-  /** Returns the score of the entry that would be evicted next, Infinity if there is none. */
-  lowestScore(): number;
-  /** Takes the next entry to evict, undefined if there is none. It is not returned again before {@link forgetTaken}. */
-  take(): CacheEntry | undefined;
-  /** Called when the removal of the taken entries is visible, or failed. */
-  forgetTaken(): void;
-}
-
 const SAMPLE_SIZE = 8;
 const POOL_SIZE = 64;
 /** Calls of {@link VictimPool.lowestScore} for which one sample is used. */
 const CALLS_PER_SAMPLE = 16;
 
 /**
- * Creates an empty pool. As in Redis, samples of 8 approach the true minimum, because the lowest entries of earlier samples
+ * Creates a pool of candidates for eviction: entries with low scores, found without an order over all entries. As in Redis, samples of 8 approach the true minimum, because the lowest entries of earlier samples
  * stay in the pool.
  */
-export function createVictimPool(index: EntryIndex): VictimPool {
+export function createVictimPool(index: EntryIndex) {
   /** Ascending by score. */
   const pool: CacheEntry[] = [];
   const pooled = new Set<string>();
@@ -251,11 +231,13 @@ export function createVictimPool(index: EntryIndex): VictimPool {
   }
 
   return {
-    lowestScore() {
+    /** Returns the score of the entry that would be evicted next, Infinity if there is none. */
+    lowestScore(): number {
       if (pool.length === 0 || calls++ % CALLS_PER_SAMPLE === 0) refill();
       return settleFront()?.score ?? Number.POSITIVE_INFINITY;
     },
-    take() {
+    /** Takes the next entry to evict, undefined if there is none. It is not returned again before `forgetTaken`. */
+    take(): CacheEntry | undefined {
       refill();
       // The minimum of a first sample alone would be far from the true one.
       for (let more = 0; more < 3 && pool.length < POOL_SIZE / 4; more++) refill();
@@ -267,7 +249,8 @@ export function createVictimPool(index: EntryIndex): VictimPool {
       taken.add(id);
       return victim;
     },
-    forgetTaken() {
+    /** Called when the removal of the taken entries is visible, or failed. */
+    forgetTaken(): void {
       taken.clear();
     },
   };

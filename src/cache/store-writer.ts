@@ -1,5 +1,6 @@
 import { messageOf } from "../errors.js";
-import { settlesWithin } from "../event-loop/settles-within.js";
+import { rerunning } from "../event-loop/joined.js";
+import { withinTime } from "../event-loop/settles-within.js";
 import { type CacheKey, type ChunkCacheStats, idOf, type ReleasableChunk } from "./chunk-cache.js";
 import { isUnusable, type LmdbStore, type StoreBatch, type StorePut, type StoreUsage } from "./lmdb-store.js";
 import { bytesOnDisk, type CacheLimits, type CachePolicy, entriesWhenFull } from "./policy.js";
@@ -64,7 +65,6 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
   const pending = new Map<string, PendingPut>();
   let pendingBytes = 0;
   let usage = store.usage();
-  let writing: Promise<void> | undefined;
   let noWritesUntil = 0;
   let isStopped = false;
   policy.endPeriod(store.clock(), entriesWhenFull(limits, usage));
@@ -174,15 +174,7 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
     return false;
   }
 
-  function startWriting(): void {
-    writing ??= Promise.resolve()
-      .then(writePending)
-      .catch(failWriting)
-      .finally(() => {
-        writing = undefined;
-        if (pending.size > 0) startWriting();
-      });
-  }
+  const startWriting = rerunning(() => writePending().catch(failWriting));
 
   return {
     pending,
@@ -207,7 +199,7 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
       const release = lent && (() => lent.release());
       pending.set(key.id, { key: key.bytes, stored, score: policy.scoreOf(key), release });
       pendingBytes += stored.length;
-      startWriting();
+      void startWriting();
     },
 
     async flush() {
@@ -225,7 +217,7 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
     },
 
     async settle() {
-      while (writing !== undefined) await writing;
+      await startWriting.running;
     },
 
     stop() {
@@ -243,6 +235,9 @@ class DeadlineError extends Error {}
  * @throws DeadlineError if it is not done in time; its later failure is ignored.
  */
 export async function withDeadline(write: Promise<void>, deadlineMs: number): Promise<void> {
-  if (await settlesWithin(write, deadlineMs)) return;
-  throw new DeadlineError(`a write did not finish within ${deadlineMs / 1000} s`);
+  return withinTime(
+    write,
+    deadlineMs,
+    () => new DeadlineError(`a write did not finish within ${deadlineMs / 1000} s`),
+  );
 }

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { DatasetConfig } from "../config/config.js";
 import { ZpublishError } from "../errors.js";
 import { runCooperatively } from "../event-loop/cooperative-task.js";
-import { settlesWithin } from "../event-loop/settles-within.js";
+import { withinTime } from "../event-loop/settles-within.js";
 import type { Source } from "../zarr/stored-tree.js";
 import type { DatasetSnapshot } from "./dataset.js";
 import { type OverviewOptions, withOverviews } from "./overviews/overviews.js";
@@ -115,9 +115,9 @@ const OPEN_TIMEOUT_MS = 120_000;
  */
 export async function openInTime<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const late = new AbortController();
-  const opening = work(late.signal);
-  if (await settlesWithin(opening, OPEN_TIMEOUT_MS)) return opening;
-  late.abort();
-  const problem = `cannot be read: expected to be open after ${OPEN_TIMEOUT_MS} ms`;
-  throw new ZpublishError("source-unreadable", problem);
+  return withinTime(work(late.signal), OPEN_TIMEOUT_MS, () => {
+    late.abort();
+    const problem = `cannot be read: expected to be open after ${OPEN_TIMEOUT_MS} ms`;
+    return new ZpublishError("source-unreadable", problem);
+  });
 }

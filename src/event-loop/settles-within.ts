@@ -15,3 +15,13 @@ export async function settlesWithin(work: Promise<unknown>, timeoutMs: number): 
     clearTimeout(timer);
   }
 }
+
+/**
+ * Returns the result of `work`.
+ * @param lateError Called if the work is not done after `timeoutMs` milliseconds; makes the error that is thrown.
+ * @throws what `work` throws in time
+ */
+export async function withinTime<T>(work: Promise<T>, timeoutMs: number, lateError: () => Error): Promise<T> {
+  if (await settlesWithin(work, timeoutMs)) return work;
+  throw lateError();
+}

@@ -8,7 +8,7 @@ import {
   runNow,
   startCooperatively,
 } from "../../src/event-loop/cooperative-task.js";
-import { settlesWithin } from "../../src/event-loop/settles-within.js";
+import { settlesWithin, withinTime } from "../../src/event-loop/settles-within.js";
 import { sortCooperatively } from "../../src/event-loop/sort-cooperatively.js";
 import { workThrough } from "../../src/event-loop/work-through.js";
 
@@ -155,6 +155,10 @@ t.test("a failure in time is thrown, a later one ignored", async (t) => {
     fail = reject;
   });
   t.equal(await settlesWithin(late, 5), false);
+  await t.rejects(
+    withinTime(late, 5, () => new Error("not in time")),
+    { message: "not in time" },
+  );
   fail(new Error("late"));
   // An unhandled rejection would end the test here.
   await new Promise((resolve) => setImmediate(resolve));
