@@ -44,7 +44,7 @@ export interface ChunkCacheStats {
   readonly entries: number;
   /** True while every get is a miss: there is no cache, it could not be opened, or it broke and is not open again yet. */
   readonly isOff: boolean;
-  /** True since a write failed, as on a full disk, until one succeeds. Chunks that are cached are still found. */
+  /** True from a failed write, as on a full disk, until chunks are written again. Those that are cached are still found. */
   readonly isWriteFailing: boolean;
 }
 

@@ -161,40 +161,20 @@ export async function openMaintainedChunkCache(
  * The directory of the store of one stamp, with the files beside it. Each version of the package has its own in the cache directory. So
  * versions that run side by side (a rolling update) never read or delete each other's chunks.
  */
-interface StoreFolder {
-  /** Opens the store, or a new one if processes died with it or LMDB refuses it. @throws Error if neither can be opened. */
-  open(): Promise<LmdbStore>;
-  /** Moves the store aside that was opened, unless another process has put another one in its place. @throws Error if it cannot be moved. */
-  discard(): Promise<void>;
-  /** Tells if the file is no longer the one that was opened. */
-  isReplaced(): Promise<boolean>;
-  /** Tells if the disk takes so many more bytes. */
-  hasRoomFor(byteLength: number): Promise<boolean>;
-  /** True if the store has worked for long enough, and other processes do not know it yet. */
-  isMarkDue(): boolean;
-  /** Tells other processes that this one lives, and that the store has worked for a while. Deletes what none uses. Never throws. */
-  mark(isSound?: boolean): Promise<void>;
-  removeMark(): Promise<void>;
-}
-
-function createStoreFolder({
-  directory,
-  maxBytes,
-  log,
-  version,
-  provenAfterMs = PROVEN_AFTER_MS,
-}: OpenChunkCacheOptions): StoreFolder {
+function createStoreFolder({ directory, maxBytes, log, version, provenAfterMs }: OpenChunkCacheOptions) {
   const stamp = cacheStamp(version);
   const path = join(directory, STORE_PREFIX + createHash("sha256").update(stamp).digest("hex").slice(0, 16));
   let identity: string | undefined;
-  let mark: OpenMark | undefined;
+  let mark: string | undefined;
+  let isMarkedSound = false;
   let openedAt = 0;
-  const isProven = () => performance.now() - openedAt >= provenAfterMs;
+  const isProven = () => performance.now() - openedAt >= (provenAfterMs ?? PROVEN_AFTER_MS);
 
   async function openMarked(): Promise<LmdbStore> {
     await prepareStore(path);
-    await mark?.remove();
-    mark = await writeOpenMark(path, await deathsInRow(path));
+    await removeMark();
+    mark = await writeMark(path, await deathsInRow(path));
+    isMarkedSound = false;
     openedAt = performance.now();
     const opened = openLmdbStore(path, { maxBytes, stamp, log });
     identity = await identityOfStore(path);
@@ -206,8 +186,16 @@ function createStoreFolder({
     await discardStore(directory, path, found);
   }
 
+  async function removeMark(): Promise<void> {
+    if (mark === undefined) return;
+    await rm(join(path, mark), { force: true }).catch(() => {});
+    own.delete(mark);
+    mark = undefined;
+  }
+
   return {
-    async open() {
+    /** Opens the store, or a new one if processes died with it or LMDB refuses it. @throws Error if neither can be opened. */
+    async open(): Promise<LmdbStore> {
       void sweepAbandonedStores(directory, path);
       for (let attempt = 1; ; attempt++) {
         const found = await identityOfStore(path);
@@ -223,24 +211,27 @@ function createStoreFolder({
         }
       }
     },
+    /** Moves the store aside that was opened, unless another process has put another one in its place. */
     discard: () => discardStore(directory, path, identity),
     isReplaced: async () => (await identityOfStore(path).catch(() => identity)) !== identity,
-    async hasRoomFor(byteLength) {
+    async hasRoomFor(byteLength: number): Promise<boolean> {
       const space = await statfs(path).catch(() => undefined);
       // The directory is gone. Until `maintain` finds out, the open file still takes writes.
       if (space === undefined) return true;
       const { bavail, bsize } = space;
       return bavail * bsize >= byteLength + Math.min(DISK_RESERVE_BYTES, maxBytes / 8);
     },
-    isMarkDue: () => isProven() && mark?.isSound === false,
-    async mark(isSound = isProven()) {
-      await mark?.renew(isSound);
+    /** True if the store has worked for long enough, and other processes do not know it yet. */
+    isMarkDue: () => !isMarkedSound && isProven(),
+    /** Tells other processes that this one lives, and if the store has worked for a while. Deletes what none uses. Never throws. */
+    async mark(isSound = isProven()): Promise<void> {
+      if (mark === undefined) return;
+      isMarkedSound = isSound;
+      mark = await renewMark(path, mark, isSound);
       await markInUse(path).catch(() => {});
       await sweepAbandonedStores(directory, path);
     },
-    async removeMark() {
-      await mark?.remove();
-    },
+    removeMark,
   };
 }
 
@@ -340,24 +331,14 @@ async function writeUnlessPresent(path: string, bytes: Buffer): Promise<void> {
 }
 
 /**
- * The mark of a process that has a store open: an empty file beside the store, `open-STATE-HOST-PID-TIME-COUNT`. It is written
+ * Prefix of marks: empty files beside a store, `open-STATE-HOST-PID-TIME-COUNT`, one for each process that has it open. They are written
  * before LMDB opens the store, since LMDB ends the process on a damaged page.
  */
-interface OpenMark {
-  /** True once the store has worked for a while, so that the end of this process says nothing about it. */
-  readonly isSound: boolean;
-  /** Shows other processes that this one lives. If the store is sound, marks of dead processes are deleted. Never throws. */
-  renew(isSound: boolean): Promise<void>;
-  /** Removes the mark, at an orderly end. Never throws. */
-  remove(): Promise<void>;
-}
-
+const MARK_PREFIX = "open-";
+/** State once the store has worked for a while, so that the end of the process says nothing about it. Before: the deaths in a row. */
+const SOUND = "sound";
 /** Processes that die in a row, soon after they have opened a store, until the store counts as damaged. */
 const DEATHS_MAX = 2;
-
-const MARK_PREFIX = "open-";
-/** State of a mark whose store has worked. The state of others is the number of deaths in a row before. */
-const SOUND = "sound";
 /** Age of a mark that was not renewed, from which its process counts as dead. */
 const RENEWED_WITHIN_MS = 60_000;
 /** Containers that share a directory do not share process ids. */
@@ -367,86 +348,59 @@ const HOST = createHash("sha256").update(hostname()).digest("hex").slice(0, 8);
 const own = new Set<string>();
 let written = 0;
 
-/** Writes this process's mark into a store's directory. @param deaths Result of {@link deathsInRow}. */
-async function writeOpenMark(storeDirectory: string, deaths: number): Promise<OpenMark> {
-  const rest = `${HOST}-${process.pid}-${Date.now()}-${++written}`;
-  let name = `${MARK_PREFIX}${deaths}-${rest}`;
-  let isMarkedSound = false;
+/** Writes this process's mark. @returns Its name. @throws Error if nothing can be written there. */
+async function writeMark(path: string, deaths: number): Promise<string> {
+  const name = `${MARK_PREFIX}${deaths}-${HOST}-${process.pid}-${Date.now()}-${++written}`;
   own.add(name);
-  await writeFile(join(storeDirectory, name), "");
+  await writeFile(join(path, name), "");
+  return name;
+}
 
-  async function becomeSound(): Promise<void> {
-    const sound = `${MARK_PREFIX}${SOUND}-${rest}`;
-    own.add(sound);
-    await rename(join(storeDirectory, name), join(storeDirectory, sound));
-    own.delete(name);
-    name = sound;
-    isMarkedSound = true;
+/** Renews a mark. If the store is sound, those of dead processes are deleted. @returns Its name from then on. */
+async function renewMark(path: string, name: string, isSound: boolean): Promise<string> {
+  const renewed = isSound ? name.replace(/-\w+/, `-${SOUND}`) : name;
+  try {
+    own.add(renewed);
+    // Written again if another process deleted it while this one was stopped.
+    await rename(join(path, name), join(path, renewed)).catch(() => writeFile(join(path, renewed), ""));
+    if (renewed !== name) own.delete(name);
+    const now = new Date();
+    await utimes(join(path, renewed), now, now);
+    for (const mark of isSound ? await readMarks(path) : [])
+      if (!mark.isLiving) await rm(join(path, mark.name), { force: true });
+  } catch {
+    // The directory is gone, or takes no writes now.
   }
-
-  return {
-    get isSound() {
-      return isMarkedSound;
-    },
-    async renew(isSound) {
-      try {
-        if (isSound && !isMarkedSound) await becomeSound();
-        const now = new Date();
-        await utimes(join(storeDirectory, name), now, now);
-        if (isMarkedSound) await removeDeadMarks(storeDirectory);
-      } catch {
-        // The directory is gone, or takes no writes now.
-      }
-    },
-    async remove() {
-      if (!own.has(name)) return;
-      await rm(join(storeDirectory, name), { force: true }).catch(() => {});
-      own.delete(name);
-    },
-  };
+  return renewed;
 }
 
 /**
  * Counts the processes that died in a row soon after they had opened the store. Processes that had it open at once count as one. While a
  * living process has the store open, no further death counts.
  */
-async function deathsInRow(storeDirectory: string): Promise<number> {
-  const marks = await readMarks(storeDirectory);
-  const most = (of: readonly Mark[]) => Math.max(...of.map(({ deaths }) => deaths));
+async function deathsInRow(path: string): Promise<number> {
+  const marks = await readMarks(path);
+  const most = (of: typeof marks) => Math.max(...of.map(({ deaths }) => deaths));
   const living = marks.filter(({ isLiving }) => isLiving);
   if (living.length > 0) return most(living);
   const dead = marks.filter(({ isSound }) => !isSound);
   return dead.length === 0 ? 0 : most(dead) + 1;
 }
 
-async function removeDeadMarks(storeDirectory: string): Promise<void> {
-  for (const { name, isLiving } of await readMarks(storeDirectory))
-    if (!isLiving) await rm(join(storeDirectory, name), { force: true });
-}
-
-interface Mark {
-  readonly name: string;
-  readonly isSound: boolean;
-  /** Deaths in a row before. */
-  readonly deaths: number;
-  readonly isLiving: boolean;
-}
-
-async function readMarks(storeDirectory: string): Promise<Mark[]> {
-  const names = await readdir(storeDirectory).catch(() => []);
+async function readMarks(path: string) {
+  const names = await readdir(path).catch(() => []);
+  const marks = names.filter((name) => name.startsWith(MARK_PREFIX));
   return Promise.all(
-    names
-      .filter((name) => name.startsWith(MARK_PREFIX))
-      .map(async (name) => {
-        const [state, host, pid] = name.slice(MARK_PREFIX.length).split("-");
-        const isLiving = own.has(name) || (await isRenewed(join(storeDirectory, name), host, Number(pid)));
-        return { name, isSound: state === SOUND, deaths: Number(state) || 0, isLiving };
-      }),
+    marks.map(async (name) => {
+      const [state, host, pid] = name.slice(MARK_PREFIX.length).split("-");
+      const isLiving = own.has(name) || (await isRenewed(join(path, name), host, Number(pid)));
+      return { name, isSound: state === SOUND, deaths: Number(state) || 0, isLiving };
+    }),
   );
 }
 
-async function isRenewed(path: string, host: string | undefined, pid: number): Promise<boolean> {
-  const found = await stat(path).catch(() => undefined);
+async function isRenewed(mark: string, host: string | undefined, pid: number): Promise<boolean> {
+  const found = await stat(mark).catch(() => undefined);
   if (found === undefined || Date.now() - found.mtimeMs > RENEWED_WITHIN_MS) return false;
   return host !== HOST || (pid !== process.pid && isRunning(pid));
 }

@@ -2,7 +2,7 @@ import { messageOf } from "../errors.js";
 import { rerunning } from "../event-loop/joined.js";
 import { withinTime } from "../event-loop/settles-within.js";
 import { type CacheKey, type ChunkCacheStats, idOf, type ReleasableChunk } from "./chunk-cache.js";
-import { isUnusable, type LmdbStore, type StoreBatch, type StorePut, type StoreUsage } from "./lmdb-store.js";
+import { isUnusable, type LmdbStore, type StorePut, type StoreUsage } from "./lmdb-store.js";
 import { bytesOnDisk, type CacheLimits, type CachePolicy, entriesWhenFull } from "./policy.js";
 import { packInPlace, packStoredValue, STORED_HEADER_BYTES } from "./stored-value.js";
 
@@ -38,7 +38,7 @@ export interface StoreWriterOptions {
   onBroken(reason: string): void;
   /** Called when a write failed that may succeed later, on a disk that has room again. */
   onFailedWrite(problem: string): void;
-  /** Called after each write that succeeded. */
+  /** Called when chunks were written. Scores, which are small, may be written on a disk that is full for chunks. */
   onWritten(): void;
 }
 
@@ -147,14 +147,10 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
     }
   }
 
-  async function write(batch: StoreBatch): Promise<void> {
-    await withDeadline(store.write(batch), WRITE_DEADLINE_MS);
-    if (!isStopped) options.onWritten();
-  }
-
   async function writeBatch(puts: PendingPut[], removes: Uint8Array[]): Promise<void> {
-    await write({ puts, removes, scores: [], clock: undefined });
+    await withDeadline(store.write({ puts, removes, scores: [], clock: undefined }), WRITE_DEADLINE_MS);
     if (isStopped) return;
+    options.onWritten();
     counts.puts += puts.length;
     counts.evictions += removes.length;
     for (const put of puts) forget(put);
@@ -210,7 +206,7 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
         const { clock, changed } = policy.endPeriod(before, entriesWhenFull(limits, usage));
         // While there is room nothing is evicted, so the clock can wait.
         if (changed.length === 0 && clock - before < CLOCK_STEP_MIN) return;
-        await write({ puts: [], removes: [], scores: changed, clock });
+        await withDeadline(store.write({ puts: [], removes: [], scores: changed, clock }), WRITE_DEADLINE_MS);
       } catch (error) {
         failWriting(error);
       }
