@@ -3,7 +3,9 @@
  * Chunks are made from their number, so that any process can tell whether one is right.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { Writable } from "node:stream";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { pino } from "pino";
 import { type CacheKey, cacheKeyOf } from "../../src/cache/chunk-cache.js";
 import { openMaintainedChunkCache } from "../../src/cache/open-cache.js";
 import { createLog } from "../../src/observe/log.js";
@@ -24,6 +26,18 @@ export function chunkOf(number: number): Uint8Array {
 
 export function keyOf(number: number): CacheKey {
   return cacheKeyOf(`test\0${number}`);
+}
+
+/** Creates a log with its lines. */
+export function createTestLog() {
+  const lines: string[] = [];
+  const stream = new Writable({
+    write(line: Buffer, _, done) {
+      lines.push(JSON.parse(line.toString()).msg);
+      done();
+    },
+  });
+  return { log: pino({ level: "info" }, stream), lines };
 }
 
 export type Command = "write" | "read" | "mix";

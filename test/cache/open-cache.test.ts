@@ -11,8 +11,7 @@ import {
   openMaintainedChunkCache,
 } from "../../src/cache/open-cache.js";
 import { createLog } from "../../src/observe/log.js";
-import { chunkOf, keyOf } from "./cache-process.js";
-import { createTestLog } from "./test-log.js";
+import { chunkOf, createTestLog, keyOf } from "./cache-process.js";
 
 const log = createLog("silent");
 const MIB = 1024 ** 2;

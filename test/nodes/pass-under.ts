@@ -25,7 +25,7 @@ const SOCKET_RING: Readonly<Record<InstalledNode["major"], readonly string[]>> =
 /** Codecs, compression and the cache, which take other paths in newer versions, and depend on native code. */
 const FAST_PATHS = [
   "http/create-document.test.js",
-  ...["mapped-values", "stored-value", "open-chunk-cache"].map((name) => `cache/${name}.test.js`),
+  ...["stored-value", "open-cache"].map((name) => `cache/${name}.test.js`),
   ...["codecs", "corrupt-input", "promised-sizes", "encoder-revision", "make-chunk", "deflate"].map(
     (name) => `codec/${name}.test.js`,
   ),
