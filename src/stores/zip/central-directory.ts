@@ -1,8 +1,8 @@
+import { isUtf8 } from "node:buffer";
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import { printablePath } from "../../zarr/stored-tree.js";
 import { createKeyIndex, type KeyIndex } from "../key-index.js";
 import { type DirectoryPlace, invalid, toNumber } from "./end-of-archive.js";
-import { entryName, entryNameProblem } from "./entry-name.js";
 
 const ENTRY_SIGNATURE = 0x02014b50;
 const ENTRY_BYTES = 46;
@@ -14,6 +14,8 @@ const MAX_16 = 0xffff;
 const STEP_ENTRIES = 128;
 const MAX_WARNINGS = 20;
 const SLASH = 0x2f;
+const BACKSLASH = 0x5c;
+const DOT = 0x2e;
 const RESOURCE_FORKS = Buffer.from("__MACOSX/");
 
 /** Method of an entry that is encrypted, whatever it is compressed with. */
@@ -74,17 +76,16 @@ export function* readDirectory(
     if (end > bytes.length)
       throw invalid(key, `expected ${end} bytes of directory, received ${bytes.length}`);
     const flags = view.getUint16(at + 8, true);
-    const raw = bytes.subarray(at + ENTRY_BYTES, nameEnd);
+    const name = bytes.subarray(at + ENTRY_BYTES, nameEnd);
     const place = at;
     at = end;
-    if (raw[raw.length - 1] === SLASH || RESOURCE_FORKS.equals(raw.subarray(0, RESOURCE_FORKS.length)))
+    if (name[name.length - 1] === SLASH || RESOURCE_FORKS.equals(name.subarray(0, RESOURCE_FORKS.length)))
       continue;
-    const name = entryName(raw, flags);
-    const problem = name === undefined ? "it is no valid UTF-8" : entryNameProblem(name);
-    if (name === undefined || problem !== undefined) {
+    const problem = entryNameProblem(name);
+    if (problem !== undefined) {
       if (++leftOut <= MAX_WARNINGS) {
         read.warnings.push(
-          `'${printablePath(Buffer.from(raw).toString())}' in '${key}' is left out: ${problem}`,
+          `'${printablePath(Buffer.from(name).toString())}' in '${key}' is left out: ${problem}`,
         );
       }
       continue;
@@ -116,6 +117,24 @@ export function* readDirectory(
   }
   if (leftOut > MAX_WARNINGS) read.warnings.push(`and ${leftOut - MAX_WARNINGS} more entries in '${key}'`);
   return read;
+}
+
+/** Returns why an entry is not read; undefined if it is. Names are UTF-8, whether their flag says so or not. */
+function entryNameProblem(name: Uint8Array): string | undefined {
+  if (!isUtf8(name)) return "it is no valid UTF-8";
+  if (name[0] === SLASH) return "it begins with a slash";
+  let segment = 0;
+  for (let at = 0; at <= name.length; at++) {
+    const byte = name[at];
+    if (byte === BACKSLASH) return "it has a backslash";
+    if (byte === 0) return "it has a null character";
+    if (byte !== SLASH && at < name.length) continue;
+    const byteLength = at - segment;
+    if (byteLength === 0) return "it has an empty part";
+    if (byteLength <= 2 && name[segment] === DOT && name[at - 1] === DOT) return "it has a part of dots";
+    segment = at + 1;
+  }
+  return undefined;
 }
 
 interface WideFields {

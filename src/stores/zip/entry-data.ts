@@ -3,7 +3,6 @@ import type { ByteStore, ObjectVersion } from "../byte-store.js";
 import { assertKnownVersion } from "../known-version.js";
 import type { ResolvedRange } from "../resolve-range.js";
 import type { ZipEntries } from "./central-directory.js";
-import { entryName } from "./entry-name.js";
 
 const HEADER_SIGNATURE = 0x04034b50;
 const HEADER_BYTES = 30;
@@ -99,8 +98,8 @@ function dataOffset(
   }
   const nameEnd = HEADER_BYTES + view.getUint16(26, true);
   const extraByteLength = view.getUint16(28, true);
-  const found = entryName(read.subarray(HEADER_BYTES, nameEnd), view.getUint16(6, true));
-  const isNamed = found !== undefined && Buffer.from(found).toString() === entries.index.keyOf(number);
+  const found = Buffer.from(read.subarray(HEADER_BYTES, nameEnd)).toString();
+  const isNamed = found === entries.index.keyOf(number);
   if (!isNamed || view.getUint16(8, true) !== entries.methods[number]) {
     throw corrupt(name, "expected the header of the same entry, found that of another");
   }
