@@ -14,7 +14,7 @@ import { stringifyJson } from "../json/stringify-json.js";
 import { elementCount } from "../model/data-tree.js";
 import { openSource } from "../open/open-source.js";
 import { separateFolders } from "../server/open-app.js";
-import { allStoreStats } from "../stores/store-stats.js";
+import { allStoreStats } from "../stores/http-store.js";
 import { type ChunkPiece, type PartChunks, PIECED } from "../zarr/chunk-reader.js";
 import type { CodecSpec } from "../zarr/codec-step.js";
 import type { StoredArray } from "../zarr/stored-array.js";

@@ -1,6 +1,6 @@
 import type { Joining } from "../join/create-join-source.js";
 import type { LogLevel } from "../observe/log.js";
-import type { StoreSettings } from "../stores/store-settings.js";
+import type { StoreSettings } from "../stores/byte-store.js";
 import type { CodecSpec } from "../zarr/codec-step.js";
 import type { CoarsenMethod } from "../zarr/plan/encoding-plan.js";
 

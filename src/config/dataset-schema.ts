@@ -2,7 +2,7 @@ import { basename, extname } from "node:path";
 import { z } from "zod";
 import { compileGlob, firstWildcard, type SplitPattern, unescapeGlob } from "../find/patterns.js";
 import type { Joining } from "../join/create-join-source.js";
-import type { StoreSettings } from "../stores/store-settings.js";
+import type { StoreSettings } from "../stores/byte-store.js";
 import type { CodecSpec } from "../zarr/codec-step.js";
 import type { CoarsenMethod } from "../zarr/plan/encoding-plan.js";
 import type { DatasetConfig, EncodingConfig, OverviewsConfig } from "./config.js";

@@ -1,8 +1,8 @@
-import { messageOf, ZpublishError } from "../errors.js";
+import { ZpublishError, messageOf } from "../errors.js";
 import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
 import { workThrough } from "../event-loop/work-through.js";
-import type { StoreSettings } from "../stores/store-settings.js";
+import type { StoreSettings } from "../stores/byte-store.js";
 import { printablePath } from "../zarr/stored-tree.js";
 
 /** Finds files and Zarr stores below a folder of this machine or a prefix of a bucket, again and again, with little work if little has changed. */

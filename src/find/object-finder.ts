@@ -1,8 +1,7 @@
 import { ZpublishError } from "../errors.js";
 import { createSlice } from "../event-loop/cooperative-task.js";
-import type { ByteStore, ObjectListing } from "../stores/byte-store.js";
+import { type ByteStore, type ObjectListing, withSlash } from "../stores/byte-store.js";
 import { openByteStore } from "../stores/open-byte-store.js";
-import { withSlash } from "../stores/store-settings.js";
 import { nameProblem } from "../zarr/stored-tree.js";
 import {
   type BranchContent,

@@ -10,7 +10,7 @@ import { isGivenPlugin } from "../plugins/load-plugins.js";
 import type { Plugin } from "../plugins/plugin.js";
 import type { ServerConfig } from "../server/open-app.js";
 import { openServer } from "../server/server.js";
-import type { StoreSettings } from "../stores/store-settings.js";
+import type { StoreSettings } from "../stores/byte-store.js";
 import type { Source } from "../zarr/stored-tree.js";
 import { type CheckedServerOptions, checkServerOptions, type ServerOptions } from "./server-options.js";
 

@@ -24,7 +24,7 @@ import {
 import { type ServableTree, sourceOf } from "../dataset/in-memory-tree.js";
 import { LOG_LEVELS, type Log, type LogLevel } from "../observe/log.js";
 import type { Plugin, PluginDatasets, ProvidedDataset } from "../plugins/plugin.js";
-import type { StoreSettings } from "../stores/store-settings.js";
+import type { StoreSettings } from "../stores/byte-store.js";
 
 /**
  * Limits, draining, access and observation of a server, with names, rules and defaults of the command line. Sizes are

@@ -12,10 +12,14 @@ import { createFileStore } from "../stores/file-store.js";
 import type { Freshness } from "../stores/object-versions.js";
 import { openByteStore } from "../stores/open-byte-store.js";
 import { type ReferencePlaces, referenceOptions } from "../stores/reference-places.js";
-import { isReferences, openReferences } from "../stores/references/open-references.js";
-import { isParquetMetadata, openParquetReferences } from "../stores/references/parquet-references.js";
+import {
+  isParquetMetadata,
+  isReferences,
+  openParquetReferences,
+  openReferences,
+} from "../stores/references.js";
 import { schemeOf } from "../stores/scheme-of.js";
-import { isZip, openZipStore } from "../stores/zip/open-zip-store.js";
+import { isZip, openZipStore } from "../stores/zip-store.js";
 import { nameProblem, type Source } from "../zarr/stored-tree.js";
 import { createDirectorySource } from "../zarr-store/directory-source.js";
 import { createIndexedSource } from "../zarr-store/objects/indexed-source.js";

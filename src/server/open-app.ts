@@ -31,8 +31,8 @@ import { createSnapshotMemo, type SnapshotMemo } from "../plugins/documents.js";
 import { createPluginContext, isGivenPlugin, loadPlugins } from "../plugins/load-plugins.js";
 import type { Plugin, PluginDatasets } from "../plugins/plugin.js";
 import { createGivenProvider, createPluginProvider } from "../plugins/plugin-provider.js";
+import type { StoreSettings } from "../stores/byte-store.js";
 import type { Freshness } from "../stores/object-versions.js";
-import type { StoreSettings } from "../stores/store-settings.js";
 import type { Source } from "../zarr/stored-tree.js";
 
 /** The plugins of an app. Successive apps share plugins whose configuration is the same. */

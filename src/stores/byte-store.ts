@@ -1,4 +1,6 @@
+import { ZpublishError } from "../errors.js";
 import type { VersionCheck } from "../zarr/chunk-reader.js";
+import { allocateOwn } from "./open-file.js";
 
 /**
  * Objects by key, such as the files below a directory, a web server's path or a bucket's prefix. Everything that does not lie in
@@ -111,4 +113,151 @@ export interface ObjectListing {
   readonly prefixes: readonly string[];
   /** Texts that change with the bytes of each object, in the order of `objects`; not the tokens of their versions. */
   readonly versions?: readonly string[];
+}
+
+/** More bytes than this are not read at once. */
+const MAX_READ_BYTES = 2 ** 31 - 1;
+
+/** Bytes of an object that a read asks for. */
+export interface ResolvedRange {
+  readonly offset: number;
+  readonly byteLength: number;
+}
+
+/**
+ * Resolves the range of a read against the length of the object, before memory is allocated.
+ * @throws ZpublishError `corrupt-chunk` if the object has not these bytes, or they are more than may be read.
+ */
+export function resolveRange(
+  key: string,
+  objectByteLength: number,
+  { range, maxByteLength = MAX_READ_BYTES }: ReadObjectOptions,
+): ResolvedRange {
+  const resolved =
+    range === undefined ? { offset: 0, byteLength: objectByteLength } : placeOf(range, objectByteLength);
+  const { offset, byteLength } = resolved;
+  if (range !== undefined && (offset < 0 || offset + byteLength > objectByteLength)) {
+    const expected = "last" in range ? range.last : range.offset + range.byteLength;
+    throw new ZpublishError(
+      "corrupt-chunk",
+      `'${key}': expected at least ${expected} bytes, received ${objectByteLength}`,
+      { details: { key, expected, received: objectByteLength } },
+    );
+  }
+  if (byteLength > maxByteLength) {
+    throw new ZpublishError(
+      "corrupt-chunk",
+      `'${key}': expected at most ${maxByteLength} bytes, received ${byteLength}`,
+      { details: { key, expected: maxByteLength, received: byteLength } },
+    );
+  }
+  return resolved;
+}
+
+function placeOf(range: ObjectRange, objectByteLength: number): ResolvedRange {
+  return "last" in range ? { offset: objectByteLength - range.last, byteLength: range.last } : range;
+}
+
+/**
+ * Returns what a read asks for of an object that is in memory, copied into the memory that it gives.
+ * @param object All of its bytes.
+ * @throws ZpublishError `corrupt-chunk`, as {@link resolveRange}.
+ */
+export function sliceOf(
+  key: string,
+  object: Uint8Array,
+  version: ObjectVersion,
+  options: ReadObjectOptions,
+): ObjectBytes {
+  const { offset, byteLength } = resolveRange(key, object.length, options);
+  const bytes = (options.allocate ?? allocateOwn)(byteLength);
+  bytes.set(object.subarray(offset, offset + byteLength));
+  return { bytes, version, objectByteLength: object.length };
+}
+
+/**
+ * Asserts that the object from which an index was read still has the version of the index.
+ * @throws ZpublishError `source-unreadable` if there is no such object; `source-changed` if it has another version.
+ */
+export async function assertKnownVersion(
+  container: ByteStore,
+  key: string,
+  version: ObjectVersion,
+  signal?: AbortSignal,
+): Promise<void> {
+  const found = await container.stat(key, signal);
+  if (found === undefined) {
+    throw new ZpublishError("source-unreadable", `'${key}' is no longer there`, { details: { key } });
+  }
+  if (found.version.token === version.token) return;
+  throw new ZpublishError("source-changed", `'${key}' has been replaced`, { details: { key } });
+}
+
+/** Returns location and identity of a store that lies in an object of another one. */
+export function childPlace(
+  { location, identity }: ByteStore,
+  key: string,
+): Pick<ByteStore, "location" | "identity"> {
+  return { location: join(location, key), identity: join(identity, key) };
+}
+
+function join(place: string, key: string): string {
+  if (key === "") return place;
+  return place.endsWith("/") ? `${place}${key}` : `${place}/${key}`;
+}
+
+/** A value of a header: the text itself, or the name of the environment variable that has it. */
+export type HeaderValue = string | { readonly env: string };
+
+/**
+ * How a remote place is reached: an entry of `stores` in the configuration. Plain data without any secret: those are named, and looked
+ * up when the store is opened.
+ */
+export interface StoreSettings {
+  /** Key in the configuration, for messages. */
+  readonly name: string;
+  /** Locations below this URL use the store: `https://host/path/`, `s3://bucket/prefix/`. */
+  readonly url: string;
+  /** URL of an S3 service. Default: `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, else Amazon's. */
+  readonly endpoint?: string | undefined;
+  /** Region of the bucket. Default: `AWS_REGION`, `AWS_DEFAULT_REGION`, else `us-east-1`. */
+  readonly region?: string | undefined;
+  /** True if the bucket is a part of the path, not of the host. Default: true for an endpoint that is not Amazon's. */
+  readonly forcePathStyle?: boolean | undefined;
+  /** True if requests are not signed. Default false. */
+  readonly anonymous?: boolean | undefined;
+  /** Profile of AWS's files that has the credentials. */
+  readonly profile?: string | undefined;
+  /** Environment variables that have the credentials. Default: AWS's usual sources. */
+  readonly credentials?:
+    | {
+        readonly accessKeyId: { readonly env: string };
+        readonly secretAccessKey: { readonly env: string };
+        readonly sessionToken?: { readonly env: string } | undefined;
+      }
+    | undefined;
+  /** True if the one who asks pays. Default false. */
+  readonly requesterPays?: boolean | undefined;
+  /** Statuses that say that there is no object. Default `404`, since 403 may be a credential that expired. */
+  readonly missing?: "404" | "404+403" | undefined;
+  /** Headers of every request. */
+  readonly headers?: Readonly<Record<string, HeaderValue>> | undefined;
+  /** True if clients are redirected to the store for whole chunks. Default false. */
+  readonly redirect?: boolean | undefined;
+}
+
+/** Finds the settings for a location: those with the longest URL that it is below; undefined if there are none. */
+export function settingsFor(location: string, stores: readonly StoreSettings[]): StoreSettings | undefined {
+  let found: StoreSettings | undefined;
+  for (const store of stores) {
+    const url = withSlash(store.url);
+    if (withSlash(location).startsWith(url) && url.length > (found?.url.length ?? 0))
+      found = { ...store, url };
+  }
+  return found;
+}
+
+/** Returns a URL with a slash at its end. */
+export function withSlash(url: string): string {
+  return url.endsWith("/") ? url : `${url}/`;
 }

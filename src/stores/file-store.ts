@@ -5,13 +5,14 @@ import { createBoundedMap } from "../collections/bounded-map.js";
 import { isMissing, ZpublishError } from "../errors.js";
 import { createSlice } from "../event-loop/cooperative-task.js";
 import type { VersionCheck } from "../zarr/chunk-reader.js";
-import type {
-  ByteStore,
-  ObjectBytes,
-  ObjectListing,
-  ObjectStat,
-  ObjectVersion,
-  ReadObjectOptions,
+import {
+  type ByteStore,
+  type ObjectBytes,
+  type ObjectListing,
+  type ObjectStat,
+  type ObjectVersion,
+  type ReadObjectOptions,
+  resolveRange,
 } from "./byte-store.js";
 import {
   absentOrThrow,
@@ -37,7 +38,6 @@ import {
   useUnchanged,
   versionOf,
 } from "./open-file.js";
-import { resolveRange } from "./resolve-range.js";
 
 /** A directory whose real path has been looked up. */
 interface VerifiedDirectory {

@@ -1,9 +1,9 @@
 import { resolve } from "node:path";
 import { ZpublishError } from "../errors.js";
+import { type StoreSettings, withSlash } from "./byte-store.js";
 import { createFileStore } from "./file-store.js";
 import { openByteStore } from "./open-byte-store.js";
-import type { ReferenceOptions } from "./references/reference-store.js";
-import { type StoreSettings, withSlash } from "./store-settings.js";
+import type { ReferenceOptions } from "./reference-store.js";
 
 /** Places of references. */
 export interface ReferencePlaces {

@@ -1,6 +1,6 @@
 import type { Test } from "tap";
-import { errorCodeOf, listingQuery, parseListing } from "../../src/stores/s3/list-objects.js";
-import { type Credentials, encodeKey, presignUrl, signRequest } from "../../src/stores/s3/sign-v4.js";
+import { type Credentials, encodeKey, presignUrl, signRequest } from "../../src/stores/aws-signature.js";
+import { errorCodeOf, listingQuery, parseListing } from "../../src/stores/s3-store.js";
 
 /** Keys whose encoding is easy to get wrong. */
 export const ODD_KEYS = [

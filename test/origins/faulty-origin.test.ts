@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { get, type IncomingMessage, request } from "node:http";
 import { get as getTls } from "node:https";
 import t from "tap";
-import { parseListing } from "../../src/stores/s3/list-objects.js";
+import { parseListing } from "../../src/stores/s3-store.js";
 import { FIRST } from "../http/listening/tls-pairs.js";
 import { makeDirectory, writeFiles } from "../open/write-store.js";
 import type { Fault } from "./fault.js";

@@ -1,7 +1,7 @@
 import t from "tap";
 import { createFileFinder } from "../../src/find/collection-root.js";
-import { errorCodeOf } from "../../src/stores/s3/list-objects.js";
-import { encodeKey, signRequest } from "../../src/stores/s3/sign-v4.js";
+import { encodeKey, signRequest } from "../../src/stores/aws-signature.js";
+import { errorCodeOf } from "../../src/stores/s3-store.js";
 import { clientMissing } from "../require-client.js";
 import { checkS3Origin, ODD_KEYS } from "./check-s3-origin.js";
 import { startRadosgw } from "./radosgw-origin.js";

@@ -1,5 +1,5 @@
 import { isBuiltin, register } from "node:module";
-import { encodeKey } from "../../src/stores/s3/sign-v4.js";
+import { encodeKey } from "../../src/stores/aws-signature.js";
 import type { Teardown } from "../open/write-store.js";
 
 /** A server of S3 with its buckets in memory. */

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import type { DatasetConfig } from "../../src/config/config.js";
-import type { StoreSettings } from "../../src/stores/store-settings.js";
+import type { StoreSettings } from "../../src/stores/byte-store.js";
 import { makeDirectory, v3Array, v3Group, writeFiles, zarray, zgroup } from "../open/write-store.js";
 import { type FaultyOrigin, startFaultyOrigin } from "../origins/faulty-origin.js";
 import { type RunningServer, startServer } from "./start-server.js";

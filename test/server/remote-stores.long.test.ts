@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import t, { type Test } from "tap";
 import type { DatasetConfig } from "../../src/config/config.js";
 import { openSource } from "../../src/open/open-source.js";
-import type { StoreSettings } from "../../src/stores/store-settings.js";
+import type { StoreSettings } from "../../src/stores/byte-store.js";
 import type { Source, StoredTree } from "../../src/zarr/stored-tree.js";
 import { type FixtureStore, type Fixtures, openFixtures } from "../clients/harness.js";
 import { VARIANTS } from "../clients/served-variants.js";

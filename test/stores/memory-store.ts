@@ -1,12 +1,12 @@
 import { ZpublishError } from "../../src/errors.js";
-import type {
-  ByteStore,
-  ObjectBytes,
-  ObjectStat,
-  ObjectVersion,
-  ReadObjectOptions,
+import {
+  type ByteStore,
+  type ObjectBytes,
+  type ObjectStat,
+  type ObjectVersion,
+  type ReadObjectOptions,
+  sliceOf,
 } from "../../src/stores/byte-store.js";
-import { sliceOf } from "../../src/stores/resolve-range.js";
 
 /** A request that a {@link MemoryStore} received: `read a 0+4`, `read a -3`, `read a`, `stat a`, `list a/`. */
 export type StoreRequest = string;

@@ -1,6 +1,6 @@
 import t, { type Test } from "tap";
 import type { ByteStore, ObjectVersion, ReadObjectOptions } from "../../src/stores/byte-store.js";
-import { mergeRanges } from "../../src/stores/merge-ranges.js";
+import { mergeRanges } from "../../src/stores/open-byte-store.js";
 
 const content = Uint8Array.from({ length: 5 * 2 ** 20 }, (_, i) => (i * 7 + (i >> 9)) & 255);
 const version: ObjectVersion = { token: "v1" };

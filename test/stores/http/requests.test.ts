@@ -1,8 +1,8 @@
 import t from "tap";
 import { ZpublishError } from "../../../src/errors.js";
+import type { StoreSettings } from "../../../src/stores/byte-store.js";
 import { setSourceTimeout } from "../../../src/stores/file-calls.js";
 import { openByteStore } from "../../../src/stores/open-byte-store.js";
-import type { StoreSettings } from "../../../src/stores/store-settings.js";
 import { startFaultyOrigin } from "../../origins/faulty-origin.js";
 
 setSourceTimeout(300);

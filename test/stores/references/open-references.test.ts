@@ -1,5 +1,5 @@
 import t from "tap";
-import { isReferences, openReferences } from "../../../src/stores/references/open-references.js";
+import { isReferences, openReferences } from "../../../src/stores/references.js";
 import { createReferenceStage, textOf } from "./open-store.js";
 
 const code = (expected: string, message = /./) => ({ name: "ZpublishError", code: expected, message });

@@ -1,5 +1,5 @@
 import type { ByteStore } from "../../../src/stores/byte-store.js";
-import type { ReferenceOptions } from "../../../src/stores/references/reference-store.js";
+import type { ReferenceOptions } from "../../../src/stores/reference-store.js";
 import { createMemoryStore, type MemoryStore } from "../memory-store.js";
 
 /** A container of references, and the store of a bucket to which they lead. */

@@ -2,10 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { ZpublishError } from "../../../src/errors.js";
-import {
-  isParquetMetadata,
-  openParquetReferences,
-} from "../../../src/stores/references/parquet-references.js";
+import { isParquetMetadata, openParquetReferences } from "../../../src/stores/references.js";
 import { PACKAGE_ROOT } from "../../client-generation.js";
 import { createReferenceStage, textOf } from "./open-store.js";
 

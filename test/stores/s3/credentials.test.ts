@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
 import { messageOf } from "../../../src/errors.js";
-import { createCredentialSource } from "../../../src/stores/s3/credentials.js";
+import { createCredentialSource } from "../../../src/stores/aws-credentials.js";
 import { makeDirectory } from "../../open/write-store.js";
 
 const MINUTE = 60_000;
@@ -209,7 +209,7 @@ t.test("says so if the library is not installed", async (t) => {
     if (!specifier.startsWith("@aws-sdk/")) return next(specifier, context);
     throw Object.assign(new Error("Cannot find package in /srv/app"), { code: "ERR_MODULE_NOT_FOUND" });
   }`;
-  const tested = new URL("../../../src/stores/s3/credentials.js", import.meta.url);
+  const tested = new URL("../../../src/stores/aws-credentials.js", import.meta.url);
   const program = `import { register } from "node:module";
     register("data:text/javascript," + encodeURIComponent(${JSON.stringify(hooks)}));
     const { createCredentialSource } = await import(${JSON.stringify(tested.href)});

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import t from "tap";
-import { errorCodeOf, listingQuery, parseListing } from "../../../src/stores/s3/list-objects.js";
+import { errorCodeOf, listingQuery, parseListing } from "../../../src/stores/s3-store.js";
 import { effort } from "../../effort.js";
 
 /** As AWS answers, except for ids. */

@@ -1,9 +1,8 @@
 import t, { type Test } from "tap";
 import type { ZpublishError } from "../../../src/errors.js";
-import type { ByteStore } from "../../../src/stores/byte-store.js";
+import type { ByteStore, StoreSettings } from "../../../src/stores/byte-store.js";
 import { setSourceTimeout } from "../../../src/stores/file-calls.js";
 import { openByteStore } from "../../../src/stores/open-byte-store.js";
-import type { StoreSettings } from "../../../src/stores/store-settings.js";
 import { type FaultyOrigin, startFaultyOrigin } from "../../origins/faulty-origin.js";
 import type { BucketOptions } from "../../origins/serve-bucket.js";
 

@@ -3,7 +3,7 @@ import { createHash, createHmac } from "node:crypto";
 import { SignatureV4 } from "@smithy/signature-v4";
 import fc from "fast-check";
 import t from "tap";
-import { encodeKey, presignUrl, signRequest } from "../../../src/stores/s3/sign-v4.js";
+import { encodeKey, presignUrl, signRequest } from "../../../src/stores/aws-signature.js";
 import { effort } from "../../effort.js";
 
 /** A hash as smithy wants it. */

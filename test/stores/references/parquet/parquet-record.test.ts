@@ -2,9 +2,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { ZpublishError } from "../../../../src/errors.js";
-import { readParquetRecord } from "../../../../src/stores/references/parquet/parquet-record.js";
-import { readHybrid } from "../../../../src/stores/references/parquet/read-hybrid.js";
-import { readThrift } from "../../../../src/stores/references/parquet/thrift.js";
+import { readHybrid, readThrift } from "../../../../src/stores/parquet.js";
+import { readParquetRecord } from "../../../../src/stores/references.js";
 import { PACKAGE_ROOT } from "../../../client-generation.js";
 
 /** Written by `write_parquet_references.py`. */

@@ -1,5 +1,5 @@
 import { createHash, createHmac } from "node:crypto";
-import { ZpublishError } from "../../errors.js";
+import { ZpublishError } from "../errors.js";
 
 const ALGORITHM = "AWS4-HMAC-SHA256";
 
@@ -16,7 +16,7 @@ export interface Credentials {
 }
 
 /** A request to sign. */
-export interface UnsignedRequest {
+interface UnsignedRequest {
   readonly method: string;
   /** Its path is made by {@link encodeKey}, its query has `%20` for a space. */
   readonly url: URL;
@@ -28,7 +28,7 @@ export interface UnsignedRequest {
 }
 
 /** A URL to sign. */
-export interface UnsignedUrl {
+interface UnsignedUrl {
   /** As in {@link UnsignedRequest}. */
   readonly url: URL;
   readonly credentials: Credentials;

@@ -1,7 +1,7 @@
-import { createSlice } from "../../../event-loop/cooperative-task.js";
-import { decompressPage } from "./decompress-page.js";
-import { readHybrid } from "./read-hybrid.js";
-import { readThrift, type ThriftStruct, type ThriftValue } from "./thrift.js";
+import { corrupt } from "../codec/codec.js";
+import { decodeSnappyBlock } from "../codec/plain/block-decoders.js";
+import { zstd } from "../codec/zstd.js";
+import { createSlice } from "../event-loop/cooperative-task.js";
 
 /*
  * Parquet as kerchunk, fsspec and pandas write references: flat columns of integers and bytes, plain or with a dictionary.
@@ -218,4 +218,192 @@ function structsOf(struct: ThriftStruct, field: number): ThriftStruct[] {
 
 function textOf(value: ThriftValue | undefined): string | undefined {
   return value instanceof Uint8Array ? Buffer.from(value).toString() : undefined;
+}
+
+const UNCOMPRESSED = 0;
+const SNAPPY = 1;
+const ZSTD = 6;
+
+const MAX_PAGE_BYTES = 256 * 2 ** 20;
+/** A copy of Snappy makes 64 bytes of three. */
+const MAX_SNAPPY_RATIO = 32;
+
+/**
+ * Decompresses a page of a Parquet file.
+ * @param codec Number of the codec in the column's metadata.
+ * @param byteLength Length that the page's header announces.
+ * @throws ZpublishError `corrupt-chunk`
+ */
+async function decompressPage(codec: number, bytes: Uint8Array, byteLength: number): Promise<Uint8Array> {
+  if (byteLength < 0 || byteLength > MAX_PAGE_BYTES) {
+    throw corrupt(`expected a page of at most ${MAX_PAGE_BYTES} bytes, received ${byteLength}`);
+  }
+  const decoded = byteLength === 0 ? new Uint8Array(0) : await decode(codec, bytes, byteLength);
+  if (decoded.length !== byteLength)
+    throw corrupt(`expected a page of ${byteLength} bytes, received ${decoded.length}`);
+  return decoded;
+}
+
+async function decode(codec: number, bytes: Uint8Array, byteLength: number): Promise<Uint8Array> {
+  if (codec === UNCOMPRESSED) return bytes;
+  if (codec === SNAPPY) return decodeSnappy(bytes, byteLength);
+  if (codec !== ZSTD)
+    throw corrupt(`expected a page without compression, of zstd or of snappy, received codec ${codec}`);
+  return zstd.decode(bytes, {
+    codec: { id: "zstd" },
+    decodedByteLength: byteLength,
+    maxDecodedByteLength: byteLength,
+    itemSize: 1,
+  });
+}
+
+function decodeSnappy(bytes: Uint8Array, byteLength: number): Uint8Array {
+  if (byteLength > (bytes.length + 1) * MAX_SNAPPY_RATIO) {
+    throw corrupt(`snappy: ${bytes.length} bytes cannot decode to ${byteLength}`);
+  }
+  const decoded = new Uint8Array(byteLength);
+  if (!decodeSnappyBlock(bytes, decoded))
+    throw corrupt(`snappy: expected ${byteLength} bytes, received others`);
+  return decoded;
+}
+
+/**
+ * Reads Parquet's hybrid of runs and bit-packed integers, which holds levels and places in a dictionary.
+ * @param width Bits of an integer, at most 32.
+ * @throws Error if there are fewer than `count`.
+ */
+export function readHybrid(bytes: Uint8Array, width: number, count: number): Uint32Array {
+  if (width > 32) throw new Error(`expected integers of at most 32 bits, received ${width}`);
+  const values = new Uint32Array(count);
+  const valueBytes = (width + 7) >> 3;
+  let at = 0;
+  let seen = 0;
+
+  function byte(): number {
+    const value = bytes[at++];
+    if (value === undefined) throw new Error(`expected ${count} integers, received ${seen}`);
+    return value;
+  }
+
+  function varint(): number {
+    let value = 0;
+    for (let scale = 1; scale <= 2 ** 28; scale *= 128) {
+      const next = byte();
+      value += (next & 127) * scale;
+      if (next < 128) return value;
+    }
+    throw new Error("expected a length of at most 32 bits");
+  }
+
+  while (seen < count) {
+    const head = varint();
+    if (head % 2 === 0) {
+      let value = 0;
+      for (let index = 0; index < valueBytes; index++) value += byte() * 256 ** index;
+      const end = Math.min(seen + head / 2, count);
+      if (end === seen) throw new Error("expected a run of at least one integer");
+      values.fill(value, seen, end);
+      seen = end;
+      continue;
+    }
+    const packed = Math.min(((head - 1) / 2) * 8, count - seen);
+    if (packed === 0) throw new Error("expected at least one group of integers");
+    let held = 0;
+    let bits = 0;
+    for (let index = 0; index < packed; index++) {
+      for (; bits < width; bits += 8) held += byte() * 2 ** bits;
+      values[seen++] = held % 2 ** width;
+      held = Math.floor(held / 2 ** width);
+      bits -= width;
+    }
+    // Groups are whole: the rest of the last one is padding.
+    at += Math.floor((((head - 1) / 2) * 8 * width - (packed * width + bits)) / 8);
+  }
+  return values;
+}
+
+/** A value of Thrift's compact protocol. Integers beyond 2^53 are rounded: none is that large here. */
+type ThriftValue = number | boolean | Uint8Array | readonly ThriftValue[] | ThriftStruct;
+
+/** A struct: values by the numbers of their fields. */
+type ThriftStruct = ReadonlyMap<number, ThriftValue>;
+
+/** Metadata of Parquet nests six levels. */
+const MAX_DEPTH = 16;
+
+/**
+ * Reads a struct in Thrift's compact protocol, in which Parquet's metadata is written.
+ * @returns The struct, and where it ends.
+ * @throws Error if it does not end, or is of another form.
+ */
+export function readThrift(
+  bytes: Uint8Array,
+  offset: number,
+): { readonly struct: ThriftStruct; readonly end: number } {
+  let at = offset;
+
+  function byte(): number {
+    const value = bytes[at++];
+    if (value === undefined) throw new Error("expected more metadata, it is cut short");
+    return value;
+  }
+
+  function varint(): bigint {
+    let value = 0n;
+    for (let shift = 0n; shift < 70n; shift += 7n) {
+      const next = byte();
+      value |= BigInt(next & 127) << shift;
+      if (next < 128) return value;
+    }
+    throw new Error("expected an integer of at most 64 bits");
+  }
+
+  function integer(): number {
+    const value = varint();
+    return Number((value >> 1n) ^ -(value & 1n));
+  }
+
+  function take(byteLength: number): Uint8Array {
+    if (byteLength > bytes.length - at) throw new Error("expected more metadata, it is cut short");
+    at += byteLength;
+    return bytes.subarray(at - byteLength, at);
+  }
+
+  function list(depth: number): ThriftValue[] {
+    const head = byte();
+    const size = head >> 4 === 15 ? Number(varint()) : head >> 4;
+    // Each item takes a byte at least.
+    if (size > bytes.length - at) throw new Error(`expected a shorter list, received one of ${size} items`);
+    return Array.from({ length: size }, () => item(head & 15, depth));
+  }
+
+  /** Reads an item of a list: booleans are bytes there. */
+  function item(type: number, depth: number): ThriftValue {
+    return type === 1 || type === 2 ? byte() === 1 : value(type, depth);
+  }
+
+  function value(type: number, depth: number): ThriftValue {
+    if (depth > MAX_DEPTH) throw new Error(`expected at most ${MAX_DEPTH} levels of metadata`);
+    if (type === 1 || type === 2) return type === 1;
+    if (type === 3) return (byte() << 24) >> 24;
+    if (type >= 4 && type <= 6) return integer();
+    // Floating-point numbers are read past.
+    if (type === 7) return take(8);
+    if (type === 8) return take(Number(varint()));
+    if (type === 9 || type === 10) return list(depth + 1);
+    if (type === 12) return struct(depth + 1);
+    throw new Error(`expected a known type of metadata, received ${type}`);
+  }
+
+  function struct(depth: number): ThriftStruct {
+    const fields = new Map<number, ThriftValue>();
+    let field = 0;
+    for (let head = byte(); head !== 0; head = byte()) {
+      field = head >> 4 === 0 ? integer() : field + (head >> 4);
+      fields.set(field, value(head & 15, depth));
+    }
+    return fields;
+  }
+
+  return { struct: struct(0), end: at };
 }

@@ -1,39 +1,42 @@
-import { createLimiter } from "../../collections/limiter.js";
-import { ZpublishError } from "../../errors.js";
-import { assertStoredLength } from "../../zarr/plan/max-stored-byte-length.js";
-import type {
-  ByteStore,
-  ObjectBytes,
-  ObjectRange,
-  ObjectStat,
-  ObjectVersion,
-  ReadObjectOptions,
-} from "../byte-store.js";
-import { allocateOwn } from "../open-file.js";
-import { sliceOf } from "../resolve-range.js";
-import { statsOfStore } from "../store-stats.js";
+import { createLimiter } from "../collections/limiter.js";
+import { ZpublishError } from "../errors.js";
+import { createHistogram, type Histogram } from "../observe/metrics.js";
+import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
 import {
-  answeredBytes,
-  assertStoredBytes,
-  isTransient,
-  lengthOf,
-  MAX_WHOLE_BYTES,
-  rangeHeader,
-  strongTag,
-  unreadable,
-  versionOfAnswer,
-  wholeError,
-} from "./answer-rules.js";
+  type ByteStore,
+  type ObjectBytes,
+  type ObjectRange,
+  type ObjectStat,
+  type ObjectVersion,
+  type ReadObjectOptions,
+  sliceOf,
+} from "./byte-store.js";
 import {
   type Answer,
   type AnswerHead,
+  answeredBytes,
+  assertHasRange,
+  assertStoredBytes,
   type BodyPlan,
+  changed,
   ExchangeFailed,
   exchange,
+  isTransient,
+  lengthOf,
+  MAX_WHOLE_BYTES,
   NO_BODY,
-} from "./exchange.js";
-import { assertHasRange, changed, overlongError, refusalError } from "./refusals.js";
-import { parseRetryAfter, Transient, withRetries } from "./retry.js";
+  overlongError,
+  parseRetryAfter,
+  rangeHeader,
+  refusalError,
+  strongTag,
+  Transient,
+  unreadable,
+  versionOfAnswer,
+  wholeError,
+  withRetries,
+} from "./http-exchange.js";
+import { allocateOwn } from "./open-file.js";
 
 /** Requests of one store at a time. */
 const MAX_PER_STORE = 32;
@@ -52,7 +55,7 @@ const limiter = createLimiter({
 });
 
 /** Rules of a store that is reached over HTTP. */
-export interface HttpStoreRules {
+interface HttpStoreRules {
   /** Name of the configured store, or of the host or bucket: limits and counts are for all that lies there. */
   readonly store: string;
   /** See {@link ByteStore.location}. */
@@ -81,7 +84,7 @@ export interface HttpStoreRules {
 }
 
 /** A store over HTTP, and its requests for what is no object, such as a listing. */
-export interface HttpStore extends ByteStore {
+interface HttpStore extends ByteStore {
   urlOf(key: string): URL;
   /** Reads the text behind a URL of the store. @throws ZpublishError `source-unreadable` */
   readText(url: URL, label: string, signal?: AbortSignal): Promise<string>;
@@ -299,4 +302,35 @@ function conditionsOf({ range, version, known }: ObjectRequest): Record<string, 
   if (known?.etag !== undefined) headers["if-none-match"] = known.etag;
   else if (known?.lastModified !== undefined) headers["if-modified-since"] = known.lastModified;
   return headers;
+}
+
+/** Counts of one store since the start of the process. */
+interface StoreStats {
+  /** Requests that were answered, by status code. */
+  readonly answers: Map<number, number>;
+  /** Requests that got no whole answer. */
+  failures: number;
+  /** Attempts after the first one. */
+  retries: number;
+  /** Bytes of objects received. */
+  bytes: number;
+  /** Seconds from sending a request to the end of its answer. */
+  readonly seconds: Histogram;
+}
+
+const stats = new Map<string, StoreStats>();
+
+/** Returns the counts of a store by its name, for all datasets in it. */
+function statsOfStore(name: string): StoreStats {
+  let found = stats.get(name);
+  if (found === undefined) {
+    found = { answers: new Map(), failures: 0, retries: 0, bytes: 0, seconds: createHistogram() };
+    stats.set(name, found);
+  }
+  return found;
+}
+
+/** Returns the counts of all stores by name. */
+export function allStoreStats(): ReadonlyMap<string, StoreStats> {
+  return stats;
 }

@@ -1,8 +1,8 @@
 import { createRequire } from "node:module";
 import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
-import { ZpublishError } from "../../errors.js";
-import type { Credentials } from "./sign-v4.js";
+import { ZpublishError } from "../errors.js";
+import type { Credentials } from "./aws-signature.js";
 
 /** Origin of a store's credentials: plain data, without any of their values. */
 export type CredentialSpec =
@@ -25,10 +25,10 @@ export type CredentialSpec =
  * @param refused Credentials that the store did not accept, such as expired ones. Others are searched for, but there may be none.
  * @throws ZpublishError `source-unreadable`
  */
-export type CredentialSource = (refused?: Credentials) => Promise<Credentials | undefined>;
+type CredentialSource = (refused?: Credentials) => Promise<Credentials | undefined>;
 
 /** Functions of AWS's libraries, as far as they are used. */
-export interface CredentialProviders {
+interface CredentialProviders {
   /** Looks in all places in which AWS's programs look. */
   defaultProvider(
     options: ProviderOptions,
@@ -43,7 +43,7 @@ interface ProviderOptions {
 }
 
 /** Options of a source of credentials, most of them for tests. */
-export interface CredentialSourceOptions {
+interface CredentialSourceOptions {
   /** Default: imports AWS's libraries. */
   readonly loadProviders?: () => Promise<CredentialProviders>;
   /** Milliseconds since 1970. */
