@@ -1,4 +1,4 @@
-import { ZpublishError, messageOf } from "../errors.js";
+import { messageOf, ZpublishError } from "../errors.js";
 import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
 import { workThrough } from "../event-loop/work-through.js";

@@ -128,7 +128,7 @@ export interface ResolvedRange {
  * Resolves the range of a read against the length of the object, before memory is allocated.
  * @throws ZpublishError `corrupt-chunk` if the object has not these bytes, or they are more than may be read.
  */
-export function resolveRange(
+export function resolveObjectRange(
   key: string,
   objectByteLength: number,
   { range, maxByteLength = MAX_READ_BYTES }: ReadObjectOptions,
@@ -136,22 +136,21 @@ export function resolveRange(
   const resolved =
     range === undefined ? { offset: 0, byteLength: objectByteLength } : placeOf(range, objectByteLength);
   const { offset, byteLength } = resolved;
-  if (range !== undefined && (offset < 0 || offset + byteLength > objectByteLength)) {
-    const expected = "last" in range ? range.last : range.offset + range.byteLength;
-    throw new ZpublishError(
-      "corrupt-chunk",
-      `'${key}': expected at least ${expected} bytes, received ${objectByteLength}`,
-      { details: { key, expected, received: objectByteLength } },
-    );
-  }
+  if (range !== undefined && (offset < 0 || offset + byteLength > objectByteLength))
+    throw shortObject(key, range, objectByteLength);
   if (byteLength > maxByteLength) {
-    throw new ZpublishError(
-      "corrupt-chunk",
-      `'${key}': expected at most ${maxByteLength} bytes, received ${byteLength}`,
-      { details: { key, expected: maxByteLength, received: byteLength } },
-    );
+    const message = `'${key}': expected at most ${maxByteLength} bytes, received ${byteLength}`;
+    const details = { key, expected: maxByteLength, received: byteLength };
+    throw new ZpublishError("corrupt-chunk", message, { details });
   }
   return resolved;
+}
+
+/** Returns the error for an object that has not the bytes of a range. */
+export function shortObject(key: string, range: ObjectRange, received: number): ZpublishError {
+  const expected = "last" in range ? range.last : range.offset + range.byteLength;
+  const message = `'${key}': expected at least ${expected} bytes, received ${received}`;
+  return new ZpublishError("corrupt-chunk", message, { details: { key, expected, received } });
 }
 
 function placeOf(range: ObjectRange, objectByteLength: number): ResolvedRange {
@@ -161,7 +160,7 @@ function placeOf(range: ObjectRange, objectByteLength: number): ResolvedRange {
 /**
  * Returns what a read asks for of an object that is in memory, copied into the memory that it gives.
  * @param object All of its bytes.
- * @throws ZpublishError `corrupt-chunk`, as {@link resolveRange}.
+ * @throws ZpublishError `corrupt-chunk`, as {@link resolveObjectRange}.
  */
 export function sliceOf(
   key: string,
@@ -169,7 +168,7 @@ export function sliceOf(
   version: ObjectVersion,
   options: ReadObjectOptions,
 ): ObjectBytes {
-  const { offset, byteLength } = resolveRange(key, object.length, options);
+  const { offset, byteLength } = resolveObjectRange(key, object.length, options);
   const bytes = (options.allocate ?? allocateOwn)(byteLength);
   bytes.set(object.subarray(offset, offset + byteLength));
   return { bytes, version, objectByteLength: object.length };

@@ -12,7 +12,7 @@ import {
   type ObjectStat,
   type ObjectVersion,
   type ReadObjectOptions,
-  resolveRange,
+  resolveObjectRange,
 } from "./byte-store.js";
 import {
   absentOrThrow,
@@ -407,7 +407,7 @@ function readRange<T>(
     });
   }
   const objectByteLength = Number(file.stat.size);
-  const { offset, byteLength } = resolveRange(key, objectByteLength, options);
+  const { offset, byteLength } = resolveObjectRange(key, objectByteLength, options);
   return {
     version: { token },
     bytes: file.readBytes(offset, byteLength, options.allocate ?? allocateOwn),

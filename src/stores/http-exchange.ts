@@ -1,8 +1,15 @@
 import { createHash } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
 import { ZpublishError } from "../errors.js";
-import type { ObjectRange, ObjectVersion, ReadObjectOptions } from "./byte-store.js";
+import {
+  type ObjectRange,
+  type ObjectVersion,
+  type ReadObjectOptions,
+  resolveObjectRange,
+  shortObject,
+} from "./byte-store.js";
 import { sourceTimeoutMs } from "./file-calls.js";
 import { allocateOwn } from "./open-file.js";
 
@@ -123,17 +130,9 @@ export function exchange(request: ExchangeRequest, plan: (head: AnswerHead) => B
         },
         onResponseStart(_controller, status, lines) {
           attempt(() => {
-            head = {
-              status,
-              header(name) {
-                const value = lines[name];
-                return Array.isArray(value) ? value.at(-1) : value;
-              },
-            };
-            sink =
-              status === 200 || status === 206
-                ? createSink(method === "HEAD" ? NO_BODY : plan(head))
-                : createErrorSink();
+            head = headOf(status, lines);
+            const isFound = status === 200 || status === 206;
+            sink = isFound ? createSink(method === "HEAD" ? NO_BODY : plan(head)) : createErrorSink();
           });
         },
         onResponseData(_controller, part) {
@@ -152,6 +151,16 @@ export function exchange(request: ExchangeRequest, plan: (head: AnswerHead) => B
       },
     );
   });
+}
+
+function headOf(status: number, lines: IncomingHttpHeaders): AnswerHead {
+  return {
+    status,
+    header(name) {
+      const value = lines[name];
+      return Array.isArray(value) ? value.at(-1) : value;
+    },
+  };
 }
 
 /** Returns the code of a network error. Messages may contain addresses and queries. */
@@ -260,36 +269,34 @@ export function answeredBytes(
   const announced = lengthOf(head.header("content-length"));
   if (head.status === 200) {
     if (announced === undefined && head.header("transfer-encoding") === undefined)
-      throw unreadable(label, "expected a Content-Length or chunked encoding, received neither");
+      throw unreadableObject(label, "expected a Content-Length or chunked encoding, received neither");
     const whole = { byteLength: announced, objectByteLength: announced };
     // The whole object is what was asked for, or the server does not know ranges.
     if (range === undefined || announced === undefined || isWhole(range, announced)) return whole;
     if (announced > MAX_WHOLE_BYTES) throw wholeError(label, range);
-    return { ...whole, kept: keptOf(range, announced) };
+    return { ...whole, kept: resolveObjectRange(label, announced, { range }) };
   }
   const found = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(head.header("content-range") ?? "");
   if (range === undefined || found === null)
-    throw unreadable(label, `expected ${describe(range)}, received a part without its Content-Range`);
+    throw unreadableObject(label, `expected ${describe(range)}, received a part without its Content-Range`);
   const [first, last, total] = found.slice(1).map(Number) as [number, number, number];
   const offset = "last" in range ? Math.max(0, total - range.last) : range.offset;
   const end = "last" in range ? total : Math.min(total, range.offset + range.byteLength);
   const isTail = "last" in range && last === end - 1 && first > offset;
   if ((first !== offset && !isTail) || last < first || last >= end)
-    throw unreadable(label, `expected bytes ${offset}-${end - 1} of ${total}, received ${first}-${last}`);
+    throw unreadableObject(
+      label,
+      `expected bytes ${offset}-${end - 1} of ${total}, received ${first}-${last}`,
+    );
   const answered = { byteLength: last - first + 1, objectByteLength: total };
   // The beginning of a suffix is missing: all of it is asked for by its place.
   return isTail ? { ...answered, kept: { offset: 0, byteLength: 0 } } : answered;
 }
 
-/** Returns the place of a range in a body that is the whole object. */
-function keptOf(range: ObjectRange, total: number): { readonly offset: number; readonly byteLength: number } {
-  return "last" in range ? { offset: total - range.last, byteLength: range.last } : range;
-}
-
 /** Returns the error for a server that ignores ranges of an object that is too long to be read whole. */
 export function wholeError(label: string, range: ObjectRange): ZpublishError {
   const limit = `${MAX_WHOLE_BYTES / 2 ** 20} MiB`;
-  return unreadable(
+  return unreadableObject(
     label,
     `expected ${describe(range)} (206), received the whole object (200), above ${limit}`,
   );
@@ -303,9 +310,12 @@ export function wholeError(label: string, range: ObjectRange): ZpublishError {
 export function assertStoredBytes(head: AnswerHead, label: string): void {
   const encoding = head.header("content-encoding");
   if (encoding !== undefined && encoding !== "identity")
-    throw unreadable(label, `expected the stored bytes, received them with Content-Encoding ${encoding}`);
+    throw unreadableObject(
+      label,
+      `expected the stored bytes, received them with Content-Encoding ${encoding}`,
+    );
   if (/^(?:text\/html|application\/xhtml\+xml)\b/i.test(head.header("content-type") ?? ""))
-    throw unreadable(label, "expected the stored bytes, received a page (HTML)");
+    throw unreadableObject(label, "expected the stored bytes, received a page (HTML)");
 }
 
 function isWhole(range: ObjectRange, announced: number): boolean {
@@ -353,7 +363,7 @@ export function lengthOf(text: string | undefined): number | undefined {
 }
 
 /** Returns the error for an object that cannot be read, with its name. */
-export function unreadable(label: string, problem: string, cause?: unknown): ZpublishError {
+export function unreadableObject(label: string, problem: string, cause?: unknown): ZpublishError {
   return new ZpublishError("source-unreadable", `'${label}': ${problem}`, { details: { key: label }, cause });
 }
 
@@ -373,22 +383,17 @@ export function refusalError(
   if (status === 412 && version !== undefined) return changed(key);
   if (status === 416 && range !== undefined) {
     const total = /^bytes \*\/(\d{1,15})$/.exec(answer.header("content-range") ?? "")?.[1];
-    if (total === undefined) return unreadable(key, `expected ${lastOf(range)} bytes, received none (416)`);
+    if (total === undefined) return unreadableObject(key, `expected ${describe(range)}, received none (416)`);
     const received = Number(total);
     const isOther = version !== undefined && versionOfAnswer(answer, received).token !== version.token;
-    return isOther && answer.header("etag") !== undefined ? changed(key) : shortError(key, range, received);
+    return isOther && answer.header("etag") !== undefined ? changed(key) : shortObject(key, range, received);
   }
   if (status >= 300 && status < 400 && status !== 304)
-    return unreadable(key, `${location} redirects to ${targetOf(answer)}: expected a location that does not`);
-  return unreadable(key, `${location} refuses it (${reason})`);
-}
-
-/**
- * Asserts that an object has the bytes of a range: fewer are no answer.
- * @throws ZpublishError `corrupt-chunk`
- */
-export function assertHasRange(key: string, objectByteLength: number, range: ObjectRange | undefined): void {
-  if (range !== undefined && objectByteLength < lastOf(range)) throw shortError(key, range, objectByteLength);
+    return unreadableObject(
+      key,
+      `${location} redirects to ${targetOf(answer)}: expected a location that does not`,
+    );
+  return unreadableObject(key, `${location} refuses it (${reason})`);
 }
 
 /** Returns the error for an object that is longer than it may be. */
@@ -402,17 +407,6 @@ export function changed(key: string): ZpublishError {
   return new ZpublishError("source-changed", `'${key}' changed while it was being read`, {
     details: { key },
   });
-}
-
-function shortError(key: string, range: ObjectRange, received: number): ZpublishError {
-  const expected = lastOf(range);
-  const message = `'${key}': expected at least ${expected} bytes, received ${received}`;
-  return new ZpublishError("corrupt-chunk", message, { details: { key, expected, received } });
-}
-
-/** Returns the length that an object needs to have the bytes of a range. */
-function lastOf(range: ObjectRange): number {
-  return "last" in range ? range.last : range.offset + range.byteLength;
 }
 
 /** Returns where a redirect leads, without its query, which may have credentials. */

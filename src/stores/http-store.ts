@@ -5,17 +5,16 @@ import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
 import {
   type ByteStore,
   type ObjectBytes,
-  type ObjectRange,
   type ObjectStat,
   type ObjectVersion,
   type ReadObjectOptions,
+  resolveObjectRange,
   sliceOf,
 } from "./byte-store.js";
 import {
   type Answer,
   type AnswerHead,
   answeredBytes,
-  assertHasRange,
   assertStoredBytes,
   type BodyPlan,
   changed,
@@ -31,7 +30,7 @@ import {
   refusalError,
   strongTag,
   Transient,
-  unreadable,
+  unreadableObject,
   versionOfAnswer,
   wholeError,
   withRetries,
@@ -99,59 +98,122 @@ interface ObjectRequest extends ReadObjectOptions {
   readonly known?: ObjectVersion;
 }
 
-/** Creates a store of objects behind URLs. It makes no request before its first call. */
-export function createHttpStore(rules: HttpStoreRules): HttpStore {
-  const { store, location, identity } = rules;
+/** Sends requests of one store. */
+interface Transport {
+  /**
+   * Sends a request until it is answered: attempts that may help are made within the time limit.
+   * @param plan Called with the head of an answer of 200 or 206, perhaps several times.
+   * @throws ZpublishError `source-unreadable`, `cancelled`; what `plan` throws.
+   */
+  send(request: ObjectRequest, plan: (head: AnswerHead) => BodyPlan): Promise<Answer>;
+  /** Returns the error for an answer that has no object, and says neither that it is missing nor unchanged. */
+  refusalOf(request: ObjectRequest, answer: Answer): ZpublishError;
+}
+
+function createTransport(rules: HttpStoreRules): Transport {
+  const { store, location } = rules;
   const stats = statsOfStore(store);
+  const reasonOf = (answer: Answer): string => rules.reasonOf?.(answer) ?? `it answers ${answer.status}`;
 
-  /** Sends a request until it is answered; see CONTRACT: retried within the time limit, then an error. */
-  async function answerTo(request: ObjectRequest, plan: (head: AnswerHead) => BodyPlan): Promise<Answer> {
-    const { key, signal } = request;
-    try {
-      return await withRetries((limited) => attemptAt(request, plan, limited), {
-        signal,
-        onRetry: () => stats.retries++,
-        inTurn: (run, limited) => limiter.run(store, run, limited),
-      });
-    } catch (error) {
-      if (error instanceof ZpublishError) throw error;
-      if (signal?.aborted) throw new ZpublishError("cancelled", "the reader has gone");
-      throw unreadable(key, `${location} cannot be read (${(error as Error).message})`, error);
-    }
-  }
-
-  async function attemptAt(
+  async function attempt(
     request: ObjectRequest,
+    headers: Record<string, string>,
     plan: (head: AnswerHead) => BodyPlan,
     signal: AbortSignal,
   ): Promise<Answer> {
-    for (let isRenewed = false; ; isRenewed = true) {
-      const { method, url } = request;
-      const headers = await rules.headersOf(method, url, conditionsOf(request));
-      const beganMs = performance.now();
-      const answer = await exchange({ method, url, headers, signal }, plan).catch((error: unknown) => {
-        stats.failures++;
-        throw error instanceof ExchangeFailed ? new Transient(error.message, undefined, error) : error;
-      });
-      stats.seconds.observe((performance.now() - beganMs) / 1_000);
-      stats.answers.set(answer.status, (stats.answers.get(answer.status) ?? 0) + 1);
-      stats.bytes += answer.receivedByteLength;
-      if (isTransient(answer.status))
-        throw new Transient(reasonOf(answer), parseRetryAfter(answer.header("retry-after")));
-      if (isRenewed || !rules.hasExpired?.(answer, headers)) return answer;
-    }
+    const { method, url } = request;
+    const beganMs = performance.now();
+    const answer = await exchange({ method, url, headers, signal }, plan).catch((error: unknown) => {
+      stats.failures++;
+      throw error instanceof ExchangeFailed ? new Transient(error.message, undefined, error) : error;
+    });
+    stats.seconds.observe((performance.now() - beganMs) / 1_000);
+    stats.answers.set(answer.status, (stats.answers.get(answer.status) ?? 0) + 1);
+    stats.bytes += answer.receivedByteLength;
+    if (isTransient(answer.status))
+      throw new Transient(reasonOf(answer), parseRetryAfter(answer.header("retry-after")));
+    return answer;
   }
 
-  function reasonOf(answer: Answer): string {
-    return rules.reasonOf?.(answer) ?? `it answers ${answer.status}`;
-  }
+  return {
+    async send(request, plan) {
+      const { key, method, url, signal } = request;
+      let isRenewed = false;
+      async function run(limited: AbortSignal): Promise<Answer> {
+        const headers = await rules.headersOf(method, url, conditionsOf(request));
+        const answer = await attempt(request, headers, plan, limited);
+        if (isRenewed || !rules.hasExpired?.(answer, headers)) return answer;
+        // Other credentials are used once: the next answer says what is wrong.
+        isRenewed = true;
+        throw new Transient(reasonOf(answer));
+      }
+      try {
+        return await withRetries(run, {
+          signal,
+          onRetry: () => stats.retries++,
+          inTurn: (turn, limited) => limiter.run(store, turn, limited),
+        });
+      } catch (error) {
+        if (error instanceof ZpublishError) throw error;
+        if (signal?.aborted) throw new ZpublishError("cancelled", "the reader has gone");
+        throw unreadableObject(key, `${location} cannot be read (${(error as Error).message})`, error);
+      }
+    },
+    refusalOf: (request, answer) => refusalError(request, answer, location, reasonOf(answer)),
+  };
+}
 
-  /** Returns the error for an answer that has no object, and says neither that it is missing nor unchanged. */
-  function refusalOf(request: ObjectRequest, answer: Answer): ZpublishError {
-    return refusalError(request, answer, location, reasonOf(answer));
+/** Sends one request. @returns The bytes asked for, or the first of them. Memory is allocated for all. */
+async function fetchPart(
+  rules: HttpStoreRules,
+  { send, refusalOf }: Transport,
+  key: string,
+  options: ReadObjectOptions & { readonly allocate: (byteLength: number) => Uint8Array<ArrayBuffer> },
+  known?: ObjectVersion,
+): Promise<ObjectBytes | "unchanged" | undefined> {
+  const { range, version, allocate, maxByteLength = MAX_OBJECT_BYTES } = options;
+  const url = rules.urlOf(key);
+  const request: ObjectRequest = { ...options, method: "GET", key, url, ...(known && { known }) };
+  let objectByteLength: number | undefined;
+  const assertVersion = (head: AnswerHead, byteLength: number): ObjectVersion => {
+    const received = versionOfAnswer(head, byteLength);
+    if (version !== undefined && received.token !== version.token) throw changed(key);
+    return received;
+  };
+  const answer = await send(request, (head) => {
+    const { byteLength, kept, ...answered } = answeredBytes(head, range, key);
+    objectByteLength = answered.objectByteLength;
+    if (objectByteLength === undefined) return unannounced(key, options);
+    const { token } = assertVersion(head, objectByteLength);
+    const { byteLength: wanted } = resolveObjectRange(key, objectByteLength, {
+      range,
+      maxByteLength: Infinity,
+    });
+    assertStoredLength(wanted, maxByteLength, token, () => `'${key}'`);
+    const allocateAll = (received: number) => {
+      const memory = allocate(wanted);
+      return received === wanted ? memory : memory.subarray(0, received);
+    };
+    return { ...unannounced(key, options), byteLength, kept, allocate: allocateAll };
+  });
+  if (answer.status === 200 || answer.status === 206) {
+    const { bytes } = answer;
+    const found = assertVersion(answer, objectByteLength ?? bytes.length);
+    // The server ignores ranges, and did not say how long the object is.
+    if (objectByteLength === undefined && range !== undefined) return sliceOf(key, bytes, found, options);
+    return { bytes, version: found, objectByteLength: objectByteLength ?? bytes.length };
   }
+  if (answer.status === 304 && known !== undefined) return "unchanged";
+  if (rules.isMissing(answer)) return undefined;
+  throw refusalOf(request, answer);
+}
 
-  /** Reads what is asked for: with one request, unless the server answers with fewer bytes. */
+/** Creates a store of objects behind URLs. It makes no request before its first call. */
+export function createHttpStore(rules: HttpStoreRules): HttpStore {
+  const { location, identity } = rules;
+  const transport = createTransport(rules);
+
+  /** Reads an object or a part of it: with one request, unless the server answers with fewer bytes. */
   async function fetchObject(
     key: string,
     options: ReadObjectOptions,
@@ -164,62 +226,24 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
       if (memory?.length !== byteLength) memory = allocate(byteLength);
       return memory;
     }
-    const first = await fetchPart(key, { ...options, allocate: allocateOnce }, known);
+    const first = await fetchPart(rules, transport, key, { ...options, allocate: allocateOnce }, known);
     if (first === undefined || first === "unchanged" || range === undefined || memory === undefined)
       return first;
     const { version, objectByteLength } = first;
     const offset = "last" in range ? objectByteLength - memory.length : range.offset;
     for (let filled = first.bytes.length, parts = 1; filled < memory.length; parts++) {
       if (parts === MAX_PARTS)
-        throw unreadable(key, `expected ${memory.length} bytes, received ${filled} in ${parts} answers`);
+        throw unreadableObject(
+          key,
+          `expected ${memory.length} bytes, received ${filled} in ${parts} answers`,
+        );
       const rest = memory.subarray(filled);
-      const asked = { offset: offset + filled, byteLength: rest.length };
-      const part = await fetchPart(key, { range: asked, version, signal, allocate: () => rest });
+      const asked = { range: { offset: offset + filled, byteLength: rest.length }, version, signal };
+      const part = await fetchPart(rules, transport, key, { ...asked, allocate: () => rest });
       if (part === undefined || part === "unchanged") throw changed(key);
       filled += part.bytes.length;
     }
     return { ...first, bytes: memory };
-  }
-
-  /** Sends one request. @returns The bytes asked for, or the first of them. Memory is allocated for all. */
-  async function fetchPart(
-    key: string,
-    options: ReadObjectOptions & { readonly allocate: (byteLength: number) => Uint8Array<ArrayBuffer> },
-    known?: ObjectVersion,
-  ): Promise<ObjectBytes | "unchanged" | undefined> {
-    const { range, version, allocate, maxByteLength = MAX_OBJECT_BYTES } = options;
-    const url = rules.urlOf(key);
-    const request: ObjectRequest = { ...options, method: "GET", key, url, ...(known && { known }) };
-    let objectByteLength: number | undefined;
-    const assertVersion = (head: AnswerHead, byteLength: number): ObjectVersion => {
-      const received = versionOfAnswer(head, byteLength);
-      if (version !== undefined && received.token !== version.token) throw changed(key);
-      return received;
-    };
-    const answer = await answerTo(request, (head) => {
-      const { byteLength, kept, ...answered } = answeredBytes(head, range, key);
-      objectByteLength = answered.objectByteLength;
-      if (objectByteLength === undefined) return unannounced(key, options);
-      const { token } = assertVersion(head, objectByteLength);
-      assertHasRange(key, objectByteLength, range);
-      const wanted = wantedBytes(range, objectByteLength);
-      assertStoredLength(wanted, maxByteLength, token, () => `'${key}'`);
-      const allocateAll = (received: number) => {
-        const memory = allocate(wanted);
-        return received === wanted ? memory : memory.subarray(0, received);
-      };
-      return { ...unannounced(key, options), byteLength, kept, allocate: allocateAll };
-    });
-    if (answer.status === 200 || answer.status === 206) {
-      const { bytes } = answer;
-      const found = assertVersion(answer, objectByteLength ?? bytes.length);
-      // The server ignores ranges, and did not say how long the object is.
-      if (objectByteLength === undefined && range !== undefined) return sliceOf(key, bytes, found, options);
-      return { bytes, version: found, objectByteLength: objectByteLength ?? bytes.length };
-    }
-    if (answer.status === 304 && known !== undefined) return "unchanged";
-    if (rules.isMissing(answer)) return undefined;
-    throw refusalOf(request, answer);
   }
 
   /** Reads no bytes, which no Range header can ask for, of an object that has to exist. */
@@ -232,7 +256,7 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
 
   async function stat(key: string, signal?: AbortSignal): Promise<ObjectStat | undefined> {
     const request: ObjectRequest = { method: "HEAD", key, url: rules.urlOf(key), signal };
-    const answer = await answerTo(request, () => NO_BODY);
+    const answer = await transport.send(request, () => NO_BODY);
     if (answer.status === 200) assertStoredBytes(answer, key);
     const byteLength = lengthOf(answer.header("content-length"));
     if (answer.status === 200 && byteLength !== undefined)
@@ -240,7 +264,7 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
     const isRefused = answer.status !== 200 && answer.status !== 405 && answer.status !== 501;
     if (isRefused && !rules.isUnclear?.(answer)) {
       if (rules.isMissing(answer)) return undefined;
-      throw refusalOf(request, answer);
+      throw transport.refusalOf(request, answer);
     }
     // The server does not tell lengths, does not know HEAD, or does not say what is wrong.
     const range = { offset: 0, byteLength: 1 };
@@ -269,17 +293,11 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
         overlong: (received: number) => overlongError(label, MAX_OBJECT_BYTES, received),
       });
       const request: ObjectRequest = { method: "GET", key: label, url, signal };
-      const answer = await answerTo(request, plan);
+      const answer = await transport.send(request, plan);
       if (answer.status === 200) return Buffer.from(answer.bytes).toString("utf8");
-      throw refusalOf(request, answer);
+      throw transport.refusalOf(request, answer);
     },
   };
-}
-
-/** Returns the number of bytes that a range asks for of an object that has them. */
-function wantedBytes(range: ObjectRange | undefined, objectByteLength: number): number {
-  if (range === undefined) return objectByteLength;
-  return "last" in range ? range.last : range.byteLength;
 }
 
 /** Returns the plan for a body whose length is not announced, which is the whole object. */

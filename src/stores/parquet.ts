@@ -340,70 +340,78 @@ export function readThrift(
   bytes: Uint8Array,
   offset: number,
 ): { readonly struct: ThriftStruct; readonly end: number } {
-  let at = offset;
+  const reader = new ThriftReader(bytes, offset);
+  return { struct: reader.struct(0), end: reader.at };
+}
 
-  function byte(): number {
-    const value = bytes[at++];
-    if (value === undefined) throw new Error("expected more metadata, it is cut short");
-    return value;
+class ThriftReader {
+  readonly bytes: Uint8Array;
+  at: number;
+
+  constructor(bytes: Uint8Array, offset: number) {
+    this.bytes = bytes;
+    this.at = offset;
   }
 
-  function varint(): bigint {
+  struct(depth: number): ThriftStruct {
+    const fields = new Map<number, ThriftValue>();
+    let field = 0;
+    for (let head = this.byte(); head !== 0; head = this.byte()) {
+      field = head >> 4 === 0 ? this.integer() : field + (head >> 4);
+      fields.set(field, this.value(head & 15, depth));
+    }
+    return fields;
+  }
+
+  private value(type: number, depth: number): ThriftValue {
+    if (depth > MAX_DEPTH) throw new Error(`expected at most ${MAX_DEPTH} levels of metadata`);
+    if (type === 1 || type === 2) return type === 1;
+    if (type === 3) return (this.byte() << 24) >> 24;
+    if (type >= 4 && type <= 6) return this.integer();
+    // Floating-point numbers are read past.
+    if (type === 7) return this.take(8);
+    if (type === 8) return this.take(Number(this.varint()));
+    if (type === 9 || type === 10) return this.list(depth + 1);
+    if (type === 12) return this.struct(depth + 1);
+    throw new Error(`expected a known type of metadata, received ${type}`);
+  }
+
+  private list(depth: number): ThriftValue[] {
+    const head = this.byte();
+    const size = head >> 4 === 15 ? Number(this.varint()) : head >> 4;
+    // Each item takes a byte at least.
+    if (size > this.bytes.length - this.at)
+      throw new Error(`expected a shorter list, received one of ${size} items`);
+    const type = head & 15;
+    // Booleans are bytes in a list.
+    const isBoolean = type === 1 || type === 2;
+    return Array.from({ length: size }, () => (isBoolean ? this.byte() === 1 : this.value(type, depth)));
+  }
+
+  private integer(): number {
+    const value = this.varint();
+    return Number((value >> 1n) ^ -(value & 1n));
+  }
+
+  private varint(): bigint {
     let value = 0n;
     for (let shift = 0n; shift < 70n; shift += 7n) {
-      const next = byte();
+      const next = this.byte();
       value |= BigInt(next & 127) << shift;
       if (next < 128) return value;
     }
     throw new Error("expected an integer of at most 64 bits");
   }
 
-  function integer(): number {
-    const value = varint();
-    return Number((value >> 1n) ^ -(value & 1n));
+  private take(byteLength: number): Uint8Array {
+    if (byteLength > this.bytes.length - this.at) throw new Error("expected more metadata, it is cut short");
+    this.at += byteLength;
+    return this.bytes.subarray(this.at - byteLength, this.at);
   }
 
-  function take(byteLength: number): Uint8Array {
-    if (byteLength > bytes.length - at) throw new Error("expected more metadata, it is cut short");
-    at += byteLength;
-    return bytes.subarray(at - byteLength, at);
+  private byte(): number {
+    const value = this.bytes[this.at++];
+    if (value === undefined) throw new Error("expected more metadata, it is cut short");
+    return value;
   }
-
-  function list(depth: number): ThriftValue[] {
-    const head = byte();
-    const size = head >> 4 === 15 ? Number(varint()) : head >> 4;
-    // Each item takes a byte at least.
-    if (size > bytes.length - at) throw new Error(`expected a shorter list, received one of ${size} items`);
-    return Array.from({ length: size }, () => item(head & 15, depth));
-  }
-
-  /** Reads an item of a list: booleans are bytes there. */
-  function item(type: number, depth: number): ThriftValue {
-    return type === 1 || type === 2 ? byte() === 1 : value(type, depth);
-  }
-
-  function value(type: number, depth: number): ThriftValue {
-    if (depth > MAX_DEPTH) throw new Error(`expected at most ${MAX_DEPTH} levels of metadata`);
-    if (type === 1 || type === 2) return type === 1;
-    if (type === 3) return (byte() << 24) >> 24;
-    if (type >= 4 && type <= 6) return integer();
-    // Floating-point numbers are read past.
-    if (type === 7) return take(8);
-    if (type === 8) return take(Number(varint()));
-    if (type === 9 || type === 10) return list(depth + 1);
-    if (type === 12) return struct(depth + 1);
-    throw new Error(`expected a known type of metadata, received ${type}`);
-  }
-
-  function struct(depth: number): ThriftStruct {
-    const fields = new Map<number, ThriftValue>();
-    let field = 0;
-    for (let head = byte(); head !== 0; head = byte()) {
-      field = head >> 4 === 0 ? integer() : field + (head >> 4);
-      fields.set(field, value(head & 15, depth));
-    }
-    return fields;
-  }
-
-  return { struct: struct(0), end: at };
 }

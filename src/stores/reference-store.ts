@@ -1,6 +1,17 @@
-import { ZpublishError } from "../errors.js";
-import { type ByteStore, type ObjectBytes, type ObjectListing, type ObjectStat, type ObjectVersion, type ReadObjectOptions, assertKnownVersion, resolveRange, sliceOf } from "./byte-store.js";
 import { createHash } from "node:crypto";
+import { createBoundedMap } from "../collections/bounded-map.js";
+import { ZpublishError } from "../errors.js";
+import {
+  assertKnownVersion,
+  type ByteStore,
+  type ObjectBytes,
+  type ObjectListing,
+  type ObjectStat,
+  type ObjectVersion,
+  type ReadObjectOptions,
+  resolveObjectRange,
+  sliceOf,
+} from "./byte-store.js";
 
 /** A key's data: bytes in the reference file, or (part of) another object. */
 export type Reference = { readonly inline: Uint8Array } | TargetReference;
@@ -98,7 +109,7 @@ export function createReferenceStore(opened: OpenedReferences, options: Referenc
   ): { readonly target: Target; readonly targetOptions: ReadObjectOptions } {
     const target = targetOf(key, url);
     if (part === undefined) return { target, targetOptions: options };
-    const { offset, byteLength } = resolveRange(key, part.byteLength, options);
+    const { offset, byteLength } = resolveObjectRange(key, part.byteLength, options);
     const range = { offset: part.offset + offset, byteLength };
     return { target, targetOptions: { ...options, range } };
   }

@@ -1,4 +1,4 @@
-import { createRecentMap } from "../collections/recent-map.js";
+import { createBoundedMap } from "../collections/bounded-map.js";
 import { messageOf, ZpublishError } from "../errors.js";
 import { type CooperativeTask, createSlice, runCooperatively } from "../event-loop/cooperative-task.js";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
@@ -33,7 +33,7 @@ export async function openReferences(
   key: string,
   options: ReferenceOptions,
 ): Promise<ReferenceStore> {
-  const { parsed, version } = await readReferences(container, key);
+  const { parsed, version } = await readDocument(container, key, parseReferences);
   await runCooperatively(checkDocuments(parsed, options));
   const find = (name: string): Reference | undefined => findExpanded(parsed, name);
   return createReferenceStore(
@@ -50,16 +50,17 @@ export async function openReferences(
   );
 }
 
-/** Reads the file. A function of its own, so that the store does not retain its text. */
-async function readReferences(
+/** Reads a document of references. A function of its own, so that the store does not retain its text. */
+async function readDocument<T>(
   container: ByteStore,
   key: string,
-): Promise<{ readonly parsed: ParsedReferences; readonly version: ObjectVersion }> {
+  parse: (text: string, key: string) => CooperativeTask<T>,
+): Promise<{ readonly parsed: T; readonly version: ObjectVersion }> {
   const read = await container.read(key, { maxByteLength: MAX_DOCUMENT_BYTES });
   if (read === undefined)
     throw new ZpublishError("source-unreadable", `'${key}': expected references, found nothing`);
   const text = new TextDecoder().decode(read.bytes);
-  return { parsed: await runCooperatively(parseReferences(text)), version: read.version };
+  return { parsed: await runCooperatively(parse(text, key)), version: read.version };
 }
 
 function findExpanded({ table, expand }: ParsedReferences, key: string): Reference | undefined {
@@ -100,10 +101,7 @@ interface ParsedReferences {
   readonly expand: (url: string) => string;
 }
 
-/**
- * Parses kerchunk's JSON in steps: version 1, or version 0, which is an object of references.
- * @throws ZpublishError `invalid-metadata`, `unsupported`
- */
+/** Parses kerchunk's JSON in steps: version 1, or version 0, which is an object of references. */
 function* parseReferences(text: string): CooperativeTask<ParsedReferences> {
   const table = createReferenceTable();
   const withTemplates = new Set<string>();
@@ -139,8 +137,10 @@ function assertObject(document: JsonValue): void {
   if (!isJsonObject(document) || !isJsonObject(document.refs)) throw invalid("expected an object");
 }
 
-/** Characters of a URL with its templates filled in, and of a template. */
+/** Characters of a URL with its templates filled in. */
 const MAX_FILLED = 16_384;
+/** Characters of templates that name others, once they are filled in. */
+const MAX_COMPOSED = 2 ** 20;
 
 /** Reads the templates, of which each may name others that name none. */
 function* templatesOf(document: JsonObject): CooperativeTask<ReadonlyMap<string, string>> {
@@ -152,12 +152,15 @@ function* templatesOf(document: JsonObject): CooperativeTask<ReadonlyMap<string,
     if (typeof value !== "string") throw invalid(`expected the template '${name}' to be a text`);
     (value.includes("{{") ? composed : plain).set(name, value);
   }
-  const filled = new Map(plain);
+  let length = 0;
   for (const [name, value] of composed) {
-    filled.set(name, fillIn(value, plain));
+    const filled = fillIn(value, plain);
+    length += filled.length;
+    if (length > MAX_COMPOSED) throw unsupported(`expected templates of at most ${MAX_COMPOSED} characters`);
+    composed.set(name, filled);
     yield;
   }
-  return filled;
+  return new Map([...plain, ...composed]);
 }
 
 /**
@@ -175,7 +178,7 @@ function fillIn(text: string, templates: ReadonlyMap<string, string>): string {
   if (text.length > MAX_FILLED) throw refused(`at most ${MAX_FILLED} characters`);
   if (/\{[%#]/.test(text)) throw refused("templates of the form {{name}}");
   let filled = "";
-  for (const [index, part] of text.split(/\{\{(.*?)\}\}/s).entries()) {
+  for (const [index, part] of text.split(/\{\{([^{}]*)\}\}/).entries()) {
     const [, name] = index % 2 === 1 ? (/^\s*([A-Za-z_]\w*)\s*$/.exec(part) ?? []) : [];
     if (name === undefined && (index % 2 === 1 || part.includes("{{")))
       throw refused("templates of the form {{name}}, without arguments and arithmetic");
@@ -251,14 +254,49 @@ export async function openParquetReferences(
   options: ReferenceOptions,
 ): Promise<ReferenceStore> {
   const file = `${folder}.zmetadata`;
-  const { table, recordSize, version } = await readMetadata(container, file);
-  const arrays = new Map<string, ArrayRecords | undefined>();
-  const records = createRecentMap<Promise<ParquetRecord | undefined>>(MAX_RECORDS);
-  const loaded = new WeakMap<Promise<ParquetRecord | undefined>, ParquetRecord>();
-  const versions = new Map<string, ObjectVersion>();
+  const { parsed, version } = await readDocument(container, file, parseMetadata);
+  const { table } = parsed;
+  const placeOf = placesIn(folder, parsed);
+  const records = createRecords(container, file, version);
+  return createReferenceStore(
+    {
+      container,
+      key: file,
+      version,
+      place: childPlace(container, folder),
+      async find(key, signal) {
+        const found = table.find(key);
+        if (found !== undefined) return found;
+        const place = placeOf(key);
+        return place && (await records.read(place.name, signal))?.(place.row);
+      },
+      findNow(key) {
+        const found = table.find(key);
+        if (found !== undefined) return found;
+        const place = placeOf(key);
+        if (place === undefined) return undefined;
+        const record = records.loaded(place.name);
+        return record === undefined ? "unknown" : record(place.row);
+      },
+      list: (prefix) => table.keys.list(prefix),
+    },
+    options,
+  );
+}
 
-  /** Finds the file and the row of a chunk; undefined if the key is not that of a chunk. */
-  function placeOf(key: string): { readonly name: string; readonly row: number } | undefined {
+/** File and row of a chunk's reference. */
+interface RecordPlace {
+  readonly name: string;
+  readonly row: number;
+}
+
+/** Returns the function that finds the place of a chunk; undefined if the key is not that of a chunk. */
+function placesIn(
+  folder: string,
+  { table, recordSize }: ParquetMetadata,
+): (key: string) => RecordPlace | undefined {
+  const arrays = new Map<string, ArrayRecords | undefined>();
+  return (key) => {
     const path = arrayPathOf(key, (candidate) => table.find(`${candidate}.zarray`) !== undefined);
     if (path === undefined) return undefined;
     if (!arrays.has(path)) arrays.set(path, arrayRecords(table.find(`${path}.zarray`)));
@@ -267,24 +305,25 @@ export async function openParquetReferences(
     if (array === undefined || (array.separator !== "." && text.includes("."))) return undefined;
     const coords = parseChunkKey(text.replaceAll(array.separator, "."), array.gridShape);
     if (coords === undefined) return undefined;
-    const number = coords.reduce((sum, index, axis) => sum * (array.gridShape[axis] as number) + index, 0);
+    const number = coords.reduce((sum, index, axis) => sum * array.gridShape[axis]! + index, 0);
     return { name: `${folder}${path}refs.${Math.floor(number / recordSize)}.parq`, row: number % recordSize };
-  }
+  };
+}
 
-  function recordOf(name: string, signal?: AbortSignal): Promise<ParquetRecord | undefined> {
-    const known = records.get(name);
-    if (known !== undefined) return known;
-    const reading = readRecord(name);
-    records.set(name, reading);
-    reading.then(
-      (record) => (record === undefined ? records.delete(name) : loaded.set(reading, record)),
-      () => records.delete(name),
-    );
-    signal?.throwIfAborted();
-    return reading;
-  }
+/** Record files by name, of which the latest stay in memory. */
+interface Records {
+  /** Undefined if there is no such file: none of its chunks exists. */
+  read(name: string, signal?: AbortSignal): Promise<ParquetRecord | undefined>;
+  /** Undefined unless it is in memory. */
+  loaded(name: string): ParquetRecord | undefined;
+}
 
-  /** Reads a record file, always in the version in which it was read first; undefined if there is none: no chunk exists. */
+function createRecords(container: ByteStore, file: string, version: ObjectVersion): Records {
+  const records = createBoundedMap<Promise<ParquetRecord | undefined>>({ maxEntries: MAX_RECORDS });
+  const loaded = new WeakMap<Promise<ParquetRecord | undefined>, ParquetRecord>();
+  const versions = new Map<string, ObjectVersion>();
+
+  /** Reads a record file, always in the version in which it was read first. */
   async function readRecord(name: string): Promise<ParquetRecord | undefined> {
     const read = await container.read(name, { maxByteLength: MAX_RECORD_BYTES, version: versions.get(name) });
     if (read === undefined) {
@@ -296,31 +335,24 @@ export async function openParquetReferences(
     return readParquetRecord(name, read.bytes);
   }
 
-  return createReferenceStore(
-    {
-      container,
-      key: file,
-      version,
-      place: childPlace(container, folder),
-      async find(key, signal) {
-        const found = table.find(key);
-        if (found !== undefined) return found;
-        const place = placeOf(key);
-        return place && (await recordOf(place.name, signal))?.(place.row);
-      },
-      findNow(key) {
-        const found = table.find(key);
-        if (found !== undefined) return found;
-        const place = placeOf(key);
-        if (place === undefined) return undefined;
-        const reading = records.get(place.name);
-        const record = reading && loaded.get(reading);
-        return record === undefined ? "unknown" : record(place.row);
-      },
-      list: (prefix) => table.keys.list(prefix),
+  return {
+    async read(name, signal) {
+      const known = records.get(name);
+      if (known !== undefined) return known;
+      const reading = readRecord(name);
+      records.set(name, reading);
+      reading.then(
+        (record) => void (record === undefined ? records.delete(name) : loaded.set(reading, record)),
+        () => void records.delete(name),
+      );
+      signal?.throwIfAborted();
+      return reading;
     },
-    options,
-  );
+    loaded(name) {
+      const reading = records.get(name);
+      return reading && loaded.get(reading);
+    },
+  };
 }
 
 /** Finds the array in which a chunk's key lies, as the part of the key before it. */
@@ -352,18 +384,9 @@ function lengthsOf(value: JsonValue | undefined): number[] | undefined {
 interface ParquetMetadata {
   readonly table: ReferenceTable;
   readonly recordSize: number;
-  readonly version: ObjectVersion;
 }
 
-async function readMetadata(container: ByteStore, file: string): Promise<ParquetMetadata> {
-  const read = await container.read(file, { maxByteLength: MAX_DOCUMENT_BYTES });
-  if (read === undefined)
-    throw new ZpublishError("source-unreadable", `'${file}': expected references, found nothing`);
-  const text = new TextDecoder().decode(read.bytes);
-  return { ...(await runCooperatively(parseMetadata(file, text))), version: read.version };
-}
-
-function* parseMetadata(file: string, text: string): CooperativeTask<Omit<ParquetMetadata, "version">> {
+function* parseMetadata(text: string, file: string): CooperativeTask<ParquetMetadata> {
   const table = createReferenceTable();
   const document = yield* parseJsonAround(text, "metadata", (key, start, end) => {
     const value = text.slice(start, end);
@@ -491,9 +514,9 @@ function createReferenceTable(): ReferenceTable {
     find(key) {
       const number = keys.find(key);
       if (number < 0) return undefined;
-      const offset = offsets[number] as number;
-      const byteLength = byteLengths[number] as number;
-      const urlNumber = urlNumbers[number] as number;
+      const offset = offsets[number]!;
+      const byteLength = byteLengths[number]!;
+      const urlNumber = urlNumbers[number]!;
       if (urlNumber === INLINE) return { inline: inline.subarray(offset, offset + byteLength) };
       return { url: urls.keyOf(urlNumber), part: byteLength === WHOLE ? undefined : { offset, byteLength } };
     },

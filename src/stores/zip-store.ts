@@ -15,7 +15,7 @@ import {
   type ObjectVersion,
   type ReadObjectOptions,
   type ResolvedRange,
-  resolveRange,
+  resolveObjectRange,
 } from "./byte-store.js";
 import { createKeyIndex, type KeyIndex } from "./key-index.js";
 import { allocateOwn } from "./open-file.js";
@@ -55,22 +55,15 @@ export async function openZipStore(container: ByteStore, key: string): Promise<Z
   const folder = wrappingFolder(entries);
   const { index } = entries;
 
-  /** Finds an entry. If there is none, the archive has to be the same still: another one may have it. */
-  async function findNow(name: string, signal?: AbortSignal): Promise<number | undefined> {
-    const number = index.find(folder + name);
-    if (number >= 0) return number;
-    await assertKnownVersion(container, key, version, signal);
-    return undefined;
-  }
-
   async function read(name: string, options: ReadObjectOptions = {}) {
     if (options.version !== undefined && options.version.token !== version.token) {
-      throw new ZpublishError("source-changed", `'${name}': '${key}' has another version`, {
-        details: { key: name },
-      });
+      const details = { key: name };
+      throw new ZpublishError("source-changed", `'${name}': '${key}' has another version`, { details });
     }
-    const number = await findNow(name, options.signal);
-    return number === undefined ? undefined : readEntry(archive, number, name, options);
+    const number = index.find(folder + name);
+    if (number >= 0) return readEntry(archive, number, name, options);
+    // An archive that was replaced may have it.
+    return assertKnownVersion(container, key, version, options.signal).then(() => undefined);
   }
 
   return {
@@ -80,7 +73,7 @@ export async function openZipStore(container: ByteStore, key: string): Promise<Z
     async stat(name, signal) {
       const number = index.find(folder + name);
       await assertKnownVersion(container, key, version, signal);
-      return number < 0 ? undefined : { version, byteLength: entries.byteLengths[number] as number };
+      return number < 0 ? undefined : { version, byteLength: entries.byteLengths[number]! };
     },
     read,
     async readIfChanged(name, known, options = {}) {
@@ -105,13 +98,13 @@ async function openArchive(container: ByteStore, key: string): Promise<Archive> 
   if (byteLength > MAX_DIRECTORY_BYTES)
     throw invalid(
       key,
-      `expected a directory of at most ${MAX_DIRECTORY_BYTES} bytes, received ${byteLength}`,
+      `expected a directory of ${MAX_DIRECTORY_BYTES} bytes at most, received ${byteLength}`,
     );
   const from = offset - tail.offset;
-  const range = { offset, byteLength };
-  const read = from >= 0 ? tail : await container.read(key, { range, version });
-  if (read === undefined) throw new ZpublishError("source-unreadable", `'${key}' is no longer there`);
-  const bytes = from >= 0 ? tail.bytes.subarray(from, from + byteLength) : read.bytes;
+  const bytes =
+    from >= 0
+      ? tail.bytes.subarray(from, from + byteLength)
+      : await readArchive({ container, key, version }, offset, byteLength);
   const entries = await runCooperatively(readDirectory(key, bytes, place));
   return { container, key, version, objectByteLength, entries, extraSlack: 0 };
 }
@@ -154,10 +147,7 @@ interface DirectoryPlace {
   readonly prepended: number;
 }
 
-/**
- * Reads the end of an archive.
- * @throws ZpublishError `source-unreadable` if there is no such object.
- */
+/** Reads the end of an archive. */
 async function readTail(container: ByteStore, key: string): Promise<Tail> {
   const read = await container.read(key, { range: { last: TAIL_BYTES } }).catch((error: unknown) => {
     // The whole archive may be shorter.
@@ -169,10 +159,7 @@ async function readTail(container: ByteStore, key: string): Promise<Tail> {
   return { ...read, offset: read.objectByteLength - read.bytes.length };
 }
 
-/**
- * Finds the central directory (APPNOTE.TXT 4.3.14 to 4.3.16).
- * @throws ZpublishError `invalid-metadata`; `unsupported` if the archive has several parts.
- */
+/** Finds the central directory (APPNOTE.TXT 4.3.14 to 4.3.16). */
 function findDirectory(key: string, tail: Tail): DirectoryPlace {
   const { bytes, offset } = tail;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -182,34 +169,19 @@ function findDirectory(key: string, tail: Tail): DirectoryPlace {
     if (at + END_BYTES + view.getUint16(at + 20, true) !== bytes.length) continue;
     return placeOf(key, view, at, offset);
   }
-  throw invalid(
-    key,
-    "expected the directory of a zip archive at its end, found none; it may still be written",
-  );
+  throw invalid(key, "expected the directory of a zip archive at its end, found none: it may be incomplete");
 }
 
 function placeOf(key: string, view: DataView, at: number, tailOffset: number): DirectoryPlace {
   const locator = at - LOCATOR_BYTES;
   const isZip64 = locator >= 0 && view.getUint32(locator, true) === LOCATOR_SIGNATURE;
   const end = isZip64 ? end64At(key, view, locator, tailOffset) : at;
-  const wide = (place: number): number => toNumber(key, view.getBigUint64(place, true));
+  const u16 = (place: number): number => view.getUint16(place, true);
+  const u32 = (place: number): number => view.getUint32(place, true);
+  const u64 = (place: number): number => toNumber(key, view.getBigUint64(place, true));
   const [disk, firstDisk, here, entries, byteLength, offset] = isZip64
-    ? [
-        view.getUint32(end + 16, true),
-        view.getUint32(end + 20, true),
-        wide(end + 24),
-        wide(end + 32),
-        wide(end + 40),
-        wide(end + 48),
-      ]
-    : [
-        view.getUint16(at + 4, true),
-        view.getUint16(at + 6, true),
-        view.getUint16(at + 8, true),
-        view.getUint16(at + 10, true),
-        view.getUint32(at + 12, true),
-        view.getUint32(at + 16, true),
-      ];
+    ? ([u32(end + 16), u32(end + 20), u64(end + 24), u64(end + 32), u64(end + 40), u64(end + 48)] as const)
+    : ([u16(at + 4), u16(at + 6), u16(at + 8), u16(at + 10), u32(at + 12), u32(at + 16)] as const);
   if (disk !== 0 || firstDisk !== 0 || here !== entries) {
     const message = `'${key}': expected an archive in one part, received one in several`;
     throw new ZpublishError("unsupported", message);
@@ -285,9 +257,6 @@ interface ZipEntries {
 /**
  * Reads the central directory in steps (APPNOTE.TXT 4.3.12). Directories and resource forks of macOS are left out. The last of
  * several entries of one name counts, since Python's writers append a chunk that is written again.
- * @param key Name of the archive, for messages.
- * @param bytes The directory.
- * @throws ZpublishError `invalid-metadata`
  */
 function* readDirectory(
   key: string,
@@ -316,11 +285,8 @@ function* readDirectory(
       continue;
     const problem = entryNameProblem(name);
     if (problem !== undefined) {
-      if (++leftOut <= MAX_WARNINGS) {
-        read.warnings.push(
-          `'${printablePath(Buffer.from(name).toString())}' in '${key}' is left out: ${problem}`,
-        );
-      }
+      const shown = printablePath(Buffer.from(name).toString());
+      if (++leftOut <= MAX_WARNINGS) read.warnings.push(`'${shown}' in '${key}' is left out: ${problem}`);
       continue;
     }
     const wide = wideFields(key, view, place, nameEnd, extraEnd);
@@ -381,15 +347,8 @@ function methodOf(disk: number, flags: number, method: number): number {
   return (flags & ENCRYPTED_FLAG) !== 0 ? ENCRYPTED : method;
 }
 
-interface WideFields {
-  byteLength: number;
-  storedByteLength: number;
-  offset: number;
-  disk: number;
-}
-
 /** Reads the fields of an entry that stand in the ZIP64 extra field if they do not fit (APPNOTE.TXT 4.5.3). */
-function wideFields(key: string, view: DataView, at: number, extraAt: number, extraEnd: number): WideFields {
+function wideFields(key: string, view: DataView, at: number, extraAt: number, extraEnd: number) {
   const fields = {
     byteLength: view.getUint32(at + 24, true),
     storedByteLength: view.getUint32(at + 20, true),
@@ -437,11 +396,7 @@ interface Entry {
   readonly checksum: number;
 }
 
-/**
- * Reads an entry, or part of it.
- * @throws ZpublishError `unsupported` if it is encrypted or compressed by a method other than deflate; `corrupt-chunk`; what the
- * container throws.
- */
+/** Reads an entry, or part of it. */
 async function readEntry(
   archive: Archive,
   number: number,
@@ -459,7 +414,7 @@ async function readEntry(
     storedByteLength: entries.storedByteLengths[number]!,
     checksum: entries.checksums[number]!,
   };
-  const range = resolveRange(name, objectByteLength, options);
+  const range = resolveObjectRange(name, objectByteLength, options);
   const bytes = await (method === STORED ? readStored : readDeflated)(archive, entry, range, options);
   return { bytes, version, objectByteLength };
 }
@@ -497,7 +452,7 @@ async function readDeflated(
   const { name, byteLength: expected, storedByteLength } = entry;
   const most = storedByteLength * MAX_DEFLATE_RATIO;
   if (expected > most) throw corrupt(name, `expected at most ${most} bytes, announced are ${expected}`);
-  resolveRange(name, expected, {});
+  resolveObjectRange(name, expected, {});
   const whole = { offset: 0, byteLength: storedByteLength };
   const deflated = await readData(archive, entry, whole, allocateOwn, signal);
   const inflated = await inflate(deflated, expected, name);
@@ -598,10 +553,10 @@ async function readData(
 }
 
 async function readArchive(
-  { container, key, version }: Archive,
+  { container, key, version }: Pick<Archive, "container" | "key" | "version">,
   offset: number,
   byteLength: number,
-  signal: AbortSignal | undefined,
+  signal?: AbortSignal,
   allocate?: (byteLength: number) => Uint8Array<ArrayBuffer>,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const read = await container.read(key, { range: { offset, byteLength }, version, signal, allocate });

@@ -9,7 +9,7 @@ import { startApacheOrigin } from "../origins/apache-origin.js";
 import { startNginxOrigin } from "../origins/nginx-origin.js";
 import { type RadosgwOrigin, startRadosgw } from "../origins/radosgw-origin.js";
 import { clientMissing } from "../require-client.js";
-import { writeZip } from "../stores/zip/write-zip.js";
+import { writeZip } from "../stores/write-zip.js";
 import { type Fixtures, openFixtures } from "./harness.js";
 import {
   CLIENTS,

@@ -4,7 +4,7 @@ import t, { type Test } from "tap";
 import * as zarr from "zarrita";
 import * as zpublish from "../../src/index.js";
 import { startFaultyOrigin } from "../origins/faulty-origin.js";
-import { writeZip } from "../stores/zip/write-zip.js";
+import { writeZip } from "../stores/write-zip.js";
 import { filesOf, mapOf, serve, writeStores } from "./sample-stores.js";
 
 /** Paths below a dataset that are compared: documents, all chunks, and chunks that are not there. */

@@ -1,11 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { createFileStore } from "../../../src/stores/file-store.js";
-import { openReferences } from "../../../src/stores/references.js";
-import { askPython } from "../../ask-python.js";
-import { makeDirectory, makeOld } from "../../open/write-store.js";
-import { clientMissing } from "../../require-client.js";
+import { createFileStore } from "../../src/stores/file-store.js";
+import { openReferences } from "../../src/stores/references.js";
+import { askPython } from "../ask-python.js";
+import { makeDirectory, makeOld } from "../open/write-store.js";
+import { clientMissing } from "../require-client.js";
 
 const READ = `
 import sys, json, fsspec

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import t from "tap";
-import { messageOf, ZpublishError } from "../../../src/errors.js";
-import type { ByteStore } from "../../../src/stores/byte-store.js";
-import { isZip, openZipStore } from "../../../src/stores/zip-store.js";
-import { createMemoryStore, type MemoryStore } from "../memory-store.js";
+import { messageOf, ZpublishError } from "../../src/errors.js";
+import type { ByteStore } from "../../src/stores/byte-store.js";
+import { isZip, openZipStore } from "../../src/stores/zip-store.js";
+import { createMemoryStore, type MemoryStore } from "./memory-store.js";
 import { writeZip, type ZipEntry, type ZipOptions } from "./write-zip.js";
 
 const KEY = "a/x.zip";

@@ -1,6 +1,60 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import t from "tap";
-import { isReferences, openReferences } from "../../../src/stores/references.js";
-import { createReferenceStage, textOf } from "./open-store.js";
+import { ZpublishError } from "../../src/errors.js";
+import type { ByteStore } from "../../src/stores/byte-store.js";
+import { readHybrid, readThrift } from "../../src/stores/parquet.js";
+import type { ReferenceOptions } from "../../src/stores/reference-store.js";
+import {
+  isParquetMetadata,
+  isReferences,
+  openParquetReferences,
+  openReferences,
+  readParquetRecord,
+} from "../../src/stores/references.js";
+import { PACKAGE_ROOT } from "../client-generation.js";
+import { createMemoryStore, type MemoryStore } from "./memory-store.js";
+
+/** A container of references, and the store of a bucket to which they lead. */
+export interface ReferenceStage {
+  readonly container: MemoryStore;
+  readonly bucket: MemoryStore;
+  readonly options: ReferenceOptions;
+  /** URLs that were opened. */
+  readonly opened: string[];
+}
+
+/** Creates a stage: references in `s3://refs/folder/`, which may lead to that folder and to `s3://bucket/`. */
+export function createReferenceStage(files: Readonly<Record<string, string | Uint8Array>>): ReferenceStage {
+  const container = createMemoryStore(files, "s3://refs/folder");
+  const bucket = createMemoryStore({}, "s3://bucket");
+  const opened: string[] = [];
+  const places: readonly (readonly [string, ByteStore])[] = [
+    ["s3://refs/folder/", container],
+    ["s3://bucket/", bucket],
+    ["https://host/data/", bucket],
+  ];
+  return {
+    container,
+    bucket,
+    opened,
+    options: {
+      folder: "s3://refs/folder/",
+      isAllowed: (url) => places.some(([prefix]) => url.startsWith(prefix)),
+      openTarget(url) {
+        opened.push(url);
+        const [prefix, store] = places.find(([prefix]) => url.startsWith(prefix))!;
+        return { store, key: url.slice(prefix.length) };
+      },
+    },
+  };
+}
+
+/** Reads a key as text; undefined if it is absent. */
+export async function textOf(store: ByteStore, key: string): Promise<string | undefined> {
+  const read = await store.read(key);
+  return read && Buffer.from(read.bytes).toString();
+}
 
 const code = (expected: string, message = /./) => ({ name: "ZpublishError", code: expected, message });
 const DATA = "0123456789";
@@ -171,6 +225,13 @@ t.test("what templates make has at most 16,384 characters", async (t) => {
   await t.rejects(open1(half, "{{twice}}/"), code("unsupported", /expected at most 16384 characters once/));
   await t.rejects(open1(`${half}x`, "a"), code("unsupported", /expected at most 16384 characters once/));
   await t.rejects(open1("x", "{{u}}".repeat(10_000)), code("unsupported", /expected at most 16384 char/));
+  const openMany = (count: number) => {
+    const composed = Array.from({ length: count }, (_, number) => [`t${number}`, "{{u}}{{u}}"]);
+    return open({ version: 1, templates: { u: half, ...Object.fromEntries(composed) }, refs: {} });
+  };
+  await t.resolves(openMany(64));
+  await t.rejects(openMany(65), code("unsupported", /expected templates of at most 1048576 characters/));
+  await t.rejects(open1("x", "{{".repeat(8_000)), code("unsupported", /the form/));
   // Each calls the one before twice: 2^24 texts.
   const templates: Record<string, string> = { f0: "{{c}}{{c}}" };
   for (let depth = 1; depth <= 24; depth++)
@@ -287,4 +348,193 @@ t.test("tells references by their first bytes", async (t) => {
   ])
     t.notOk(looks(text), text);
   t.ok(isReferences(Buffer.from(JSON.stringify({ version: 1, refs })).subarray(0, 30)), "a prefix is enough");
+});
+
+/** Written by `write_parquet_references.py`. */
+const FIXTURES = join(PACKAGE_ROOT, "test/fixtures/parquet-references");
+const WRITERS = ["fastparquet", "snappy", "zstd-pages", "plain"];
+
+async function openParquet(writer: string) {
+  const folder = join(FIXTURES, writer);
+  const files: Record<string, Uint8Array> = {};
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath ?? entry.path, entry.name);
+    if (entry.isFile()) files[`refs/${path.slice(folder.length + 1)}`] = await readFile(path);
+  }
+  const stage = createReferenceStage({
+    ...files,
+    "data.bin": "0123456789abcdefghijklmnopqrstuvwxyz",
+    "whole.bin": "all",
+  });
+  return { ...stage, store: await openParquetReferences(stage.container, "refs/", stage.options) };
+}
+
+t.test("reads what fsspec and pyarrow write", async (t) => {
+  for (const writer of WRITERS) {
+    const { store, container } = await openParquet(writer);
+    t.equal(await textOf(store, ".zgroup"), '{"zarr_format": 2}', writer);
+    t.equal(await textOf(store, "t/.zattrs"), '{"units": "K", "scale": 1.0}', "every digit is kept");
+    t.same(container.takeRequests(), ["read refs/.zmetadata"], "no record is read for documents");
+    for (let number = 0; number < 10; number++) {
+      const expected = "0123456789abcdefghijklmnopqrstuvwxyz".slice(number * 3, number * 3 + 3);
+      t.equal(
+        await textOf(store, `t/${number}`),
+        number === 6 ? undefined : expected,
+        `${writer} t/${number}`,
+      );
+    }
+    const records = container.takeRequests().filter((request) => request.endsWith(".parq"));
+    t.same(
+      records,
+      [0, 1, 2].map((record) => `read refs/t/refs.${record}.parq`),
+      "each record once",
+    );
+    t.same(Buffer.from((await store.read("g/grid/0.0"))!.bytes), Buffer.from("raw \x00\xff bytes", "latin1"));
+    t.equal(await textOf(store, "g/grid/0.1"), undefined);
+    t.equal(await textOf(store, "g/grid/0.2"), "all");
+    t.equal(await textOf(store, "g/grid/1.1"), "56789ab");
+    t.equal(await textOf(store, "scalar/0"), "1");
+    for (const key of [
+      "t/10",
+      "t/00",
+      "t/-1",
+      "t/x",
+      "t/0.0",
+      "g/grid/0.3",
+      "g/grid/2.0",
+      "g/0",
+      "none/0",
+      "0",
+      "t",
+    ]) {
+      t.equal(await textOf(store, key), undefined, key);
+    }
+    t.same(await store.list!(""), { objects: [".zgroup"], prefixes: ["empty", "g", "scalar", "t"] });
+    t.equal(store.objectOf!("t/0"), "s3://refs/folder/data.bin");
+    t.equal(store.objectOf!("t/6"), undefined);
+    t.equal(store.objectOf!("t/99"), undefined);
+    t.equal(store.objectOf!("empty/0"), "empty/0", "its record has not been read");
+    t.equal(store.objectOf!("t/.zarray"), "refs/.zmetadata");
+    t.same(await store.stat("t/1"), { version: (await container.stat("data.bin"))!.version, byteLength: 3 });
+  }
+});
+
+t.test("an array without records has no chunks, as long as the references are there", async (t) => {
+  const { store, container } = await openParquet("fastparquet");
+  t.equal(await textOf(store, "empty/0"), undefined);
+  const metadata = await container.read("refs/.zmetadata");
+  container.remove("refs/.zmetadata");
+  await t.rejects(store.read("empty/0"), code("source-unreadable"));
+  container.put("refs/.zmetadata", metadata!.bytes);
+  await t.rejects(store.read("empty/0"), code("source-changed"));
+  container.failWith(new ZpublishError("source-unreadable", "503"));
+  await t.rejects(store.read("t/0"), code("source-unreadable"));
+  await t.rejects(store.read("empty/0"), code("source-unreadable"));
+  container.failWith(undefined);
+  t.equal(await textOf(store, "t/0"), "012", "a failure is not remembered");
+});
+
+t.test("refuses damaged records and metadata", async (t) => {
+  for (const writer of WRITERS) {
+    const { container, options } = await openParquet(writer);
+    const name = "refs/t/refs.0.parq";
+    const whole = (await container.read(name))!.bytes;
+    for (const bytes of [whole.subarray(0, -1), whole.subarray(4), new Uint8Array(0), new Uint8Array(1000)]) {
+      container.put(name, bytes);
+      const store = await openParquetReferences(container, "refs/", options);
+      await t.rejects(store.read("t/0"), code("invalid-metadata"));
+    }
+    for (const text of [
+      "",
+      "{}",
+      '{"metadata": {}}',
+      '{"metadata": {}, "record_size": 0}',
+      '{"metadata": [], "record_size": 1}',
+    ]) {
+      container.put("refs/.zmetadata", text);
+      await t.rejects(openParquetReferences(container, "refs/", options), code("invalid-metadata"), text);
+    }
+    container.remove("refs/.zmetadata");
+    await t.rejects(openParquetReferences(container, "refs/", options), code("source-unreadable"));
+  }
+});
+
+t.test("tells the metadata of references from that of a Zarr store", async (t) => {
+  t.ok(isParquetMetadata(await readFile(join(FIXTURES, "fastparquet/.zmetadata"), "utf8")));
+  t.notOk(isParquetMetadata('{"metadata": {}, "zarr_consolidated_format": 1}'));
+});
+
+t.test("a damaged byte ends in an error or in other references, never in a crash or a hang", async (t) => {
+  for (const writer of WRITERS) {
+    const whole = await readFile(join(FIXTURES, writer, "t/refs.0.parq"));
+    let refused = 0;
+    for (let at = 0; at < whole.length; at++) {
+      const damaged = Uint8Array.from(whole);
+      damaged[at]! ^= 0xff;
+      try {
+        (await readParquetRecord("refs.0.parq", damaged))(0);
+      } catch (error) {
+        refused++;
+        if (!(error instanceof ZpublishError && error.code === "invalid-metadata"))
+          t.fail(`byte ${at}: ${error}`);
+      }
+    }
+    t.ok(refused > 100, `${writer}: ${refused} refused`);
+    for (let length = 0; length < whole.length; length += 7) {
+      await t.rejects(readParquetRecord("refs.0.parq", Uint8Array.from(whole.subarray(0, length))), {
+        code: "invalid-metadata",
+        message: /^'refs.0.parq': /,
+      });
+    }
+  }
+});
+
+t.test("reads runs and packed integers of any width", async (t) => {
+  t.same([...readHybrid(Uint8Array.of(8, 5), 3, 4)], [5, 5, 5, 5], "a run");
+  // The example of Parquet's specification.
+  t.same(
+    [...readHybrid(Uint8Array.of(3, 0b10001000, 0b11000110, 0b11111010), 3, 8)],
+    [0, 1, 2, 3, 4, 5, 6, 7],
+  );
+  t.same(
+    [...readHybrid(Uint8Array.of(3, 0b10001000, 0b11000110, 0b11111010, 4, 6), 3, 10)].slice(7),
+    [7, 6, 6],
+  );
+  t.same([...readHybrid(Uint8Array.of(6), 0, 3)], [0, 0, 0]);
+  t.same([...readHybrid(Uint8Array.of(2, 255, 255, 255, 255), 32, 1)], [2 ** 32 - 1]);
+  t.same([...readHybrid(Uint8Array.of(3, ...Array(32).fill(255)), 32, 2)], [2 ** 32 - 1, 2 ** 32 - 1]);
+  t.same([...readHybrid(Uint8Array.of(), 7, 0)], []);
+  for (const [bytes, width] of [
+    [[], 1],
+    [[0, 0], 1],
+    [[1], 0],
+    [[3], 3],
+    [[8], 3],
+    [[8, 5], 33],
+    [[255, 255, 255, 255, 255, 255], 1],
+  ] as const) {
+    t.throws(() => readHybrid(Uint8Array.from(bytes), width, 4), /expected/, String(bytes));
+  }
+});
+
+t.test("reads metadata within bounds", async (t) => {
+  const { struct, end } = readThrift(
+    Uint8Array.of(0x15, 3, 0x18, 2, 65, 66, 0x29, 0x25, 1, 2, 0x11, 0x12, 0, 9),
+    0,
+  );
+  t.same([struct.get(1), Buffer.from(struct.get(2) as Uint8Array).toString()], [-2, "AB"]);
+  t.same([struct.get(4), struct.get(5), struct.get(6)], [[-1, 1], true, false]);
+  t.equal(end, 13);
+  for (const bytes of [
+    [],
+    [0x15],
+    [0x15, 128],
+    [0x15, ...Array(20).fill(255), 0],
+    [0x18, 200],
+    [0x19, 0xf5, 255, 255, 255, 255, 15],
+    [0x1d],
+    Array(100).fill(0x1c),
+  ]) {
+    t.throws(() => readThrift(Uint8Array.from(bytes), 0), /expected/, String(bytes).slice(0, 40));
+  }
 });

@@ -1,6 +1,6 @@
-import { messageOf } from "../../../src/errors.js";
-import { setSourceTimeout } from "../../../src/stores/file-calls.js";
-import { openByteStore } from "../../../src/stores/open-byte-store.js";
+import { messageOf } from "../../src/errors.js";
+import { setSourceTimeout } from "../../src/stores/file-calls.js";
+import { openByteStore } from "../../src/stores/open-byte-store.js";
 
 // A process of its own, since connections are made once per process: URLs of objects → a line each of what was read.
 setSourceTimeout(500);

@@ -1,11 +1,11 @@
 import { setMaxListeners } from "node:events";
 import t, { type Test } from "tap";
-import type { ZpublishError } from "../../../src/errors.js";
-import type { ByteStore, ReadObjectOptions } from "../../../src/stores/byte-store.js";
-import { setSourceTimeout, sourceTimeoutMs } from "../../../src/stores/file-calls.js";
-import { openByteStore } from "../../../src/stores/open-byte-store.js";
-import type { Fault } from "../../origins/fault.js";
-import { type FaultyOrigin, startFaultyOrigin } from "../../origins/faulty-origin.js";
+import type { ZpublishError } from "../../src/errors.js";
+import type { ByteStore, ReadObjectOptions } from "../../src/stores/byte-store.js";
+import { setSourceTimeout, sourceTimeoutMs } from "../../src/stores/file-calls.js";
+import { openByteStore } from "../../src/stores/open-byte-store.js";
+import type { Fault } from "../origins/fault.js";
+import { type FaultyOrigin, startFaultyOrigin } from "../origins/faulty-origin.js";
 
 const TEXT = "0123456789";
 /** Milliseconds: enough for a second attempt. */
