@@ -1,4 +1,4 @@
-import type { Joining } from "../join/create-join-source.js";
+import type { Joining } from "../join/join-source.js";
 import type { LogLevel } from "../observe/log.js";
 import type { StoreSettings } from "../stores/byte-store.js";
 import type { CodecSpec } from "../zarr/codec-step.js";

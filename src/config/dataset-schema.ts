@@ -1,7 +1,7 @@
 import { basename, extname } from "node:path";
 import { z } from "zod";
-import { compileGlob, firstWildcard, type SplitPattern, unescapeGlob } from "../find/patterns.js";
-import type { Joining } from "../join/create-join-source.js";
+import { type SplitPattern, compileGlob, firstWildcard, unescapeGlob } from "../find/patterns.js";
+import type { Joining } from "../join/join-source.js";
 import type { StoreSettings } from "../stores/byte-store.js";
 import type { CodecSpec } from "../zarr/codec-step.js";
 import type { CoarsenMethod } from "../zarr/plan/encoding-plan.js";

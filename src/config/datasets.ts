@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { type SplitPattern, splitPattern } from "../find/patterns.js";
-import type { Joining } from "../join/create-join-source.js";
+import type { Joining } from "../join/join-source.js";
 import type { CollectionConfig, DatasetConfig } from "./config.js";
 import type { ConfigFile } from "./config-file.js";
 import {

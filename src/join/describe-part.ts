@@ -1,9 +1,74 @@
+import { fillBuffer } from "../codec/copy-strided.js";
+import { decodeSteps } from "../codec/run-steps.js";
 import { ZpublishError } from "../errors.js";
-import { nameDimensions } from "../model/data-tree.js";
+import { workThrough } from "../event-loop/work-through.js";
+import type { JsonObject } from "../json/json-value.js";
+import { elementCount, nameDimensions } from "../model/data-tree.js";
+import { openChunkReader } from "../open/chunk-reader.js";
+import type { PieceLayout, StoredChunk } from "../zarr/chunk-reader.js";
+import type { CodecSpec } from "../zarr/codec-step.js";
+import { completeCodec, decodeProblem } from "../zarr/plan/codec-rules.js";
+import { createSteps, storedByteLengthOf } from "../zarr/plan/codec-steps.js";
+import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { StoredTree } from "../zarr/stored-tree.js";
-import type { PartArray, PartDescription } from "./part-description.js";
-import { coordinateProblem, readCoordinate } from "./read-coordinate.js";
+import type { PartStored } from "./item-forms.js";
+
+/**
+ * One file of several that are one dataset, as far as the others have to be compared with it: plain data, which is kept between runs,
+ * so that the file need not be opened for it.
+ */
+export interface PartDescription {
+  /** Path below the folder that all parts have in common, for messages and chunk versions: `2024/sst-01.nc`. */
+  readonly name: string;
+  /** Every group, root (`path` "/") first, parents before children. Attributes of the first part are served. */
+  readonly groups: readonly { readonly path: string; readonly attrs: JsonObject }[];
+  readonly arrays: readonly PartArray[];
+  /** Arrays and groups of the part that cannot be served. */
+  readonly refused: readonly { readonly path: string; readonly reason: string }[];
+}
+
+/** An array of a part. */
+export interface PartArray {
+  readonly stored: PartStored;
+  /** Names of its axes. */
+  readonly dims: readonly string[];
+  /**
+   * Items in C order, in the stored type and byte order, of an array that is a coordinate: scalars, and 1-D arrays along the joined
+   * dimension or of the name of their dimension. Items of a variable-length type are as vlen-utf8 writes them in one chunk: their number
+   * and, before each, its length, as little-endian uint32. Undefined for all others, whose values are not compared.
+   */
+  readonly values?: Uint8Array;
+}
+
+/** A part as it was described last. */
+export interface KnownPart {
+  /** As in `PartDescription`. */
+  readonly name: string;
+  /** As the finder told it when the part was described. */
+  readonly version: string;
+  /** `identity` of its tree when it was described: with another one it is another file by now. */
+  readonly identity: string;
+  readonly description: PartDescription;
+}
+
+/** A file that is no dataset, however often it is looked at. */
+export interface BrokenPart {
+  readonly name: string;
+  readonly version: string;
+  readonly reason: string;
+}
+
+/** State of the parts of one dataset. */
+export interface KeptParts {
+  readonly parts: readonly KnownPart[];
+  readonly broken: readonly BrokenPart[];
+}
+
+/** Sorts parts, or files, by their names. */
+export function sortedByName<T extends { readonly name: string }>(items: Iterable<T>): T[] {
+  return [...items].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
 
 /**
  * Describes a part, and reads the values of its coordinates. A coordinate that is too long, or that cannot be decoded, has no values,
@@ -40,4 +105,136 @@ async function describeArray(
   if (problem === undefined) return { stored, dims, values: await readCoordinate(array) };
   if (dim === undefined || dim !== dimension || array.name !== dimension) return { stored, dims };
   throw new ZpublishError("unsupported", `'${array.path}': ${problem}`);
+}
+
+/** Longest coordinate of one part, in values. */
+const MAX_VALUES = 1_000_000;
+/** Longest coordinate of one part, in bytes. */
+const MAX_BYTES = 16 * 2 ** 20;
+/** Chunks of a coordinate that are read at a time. */
+const CONCURRENCY = 16;
+/** Filter of texts; the chunk before it has their number and, before each, its length, as little-endian uint32. */
+const TEXT_FILTER = "vlen-utf8";
+const LENGTH_BYTES = 4;
+
+/** Tells why the values of a coordinate are not read; undefined if they are. */
+export function coordinateProblem(array: StoredArray): string | undefined {
+  const { shape, dataType, codecs, variants = [] } = array;
+  const [length = 1] = shape;
+  if (length > MAX_VALUES) return `expected at most ${MAX_VALUES} values in one part, received ${length}`;
+  const byteLength = length * dataType.itemSize;
+  if (byteLength > MAX_BYTES)
+    return `expected at most ${MAX_BYTES} bytes in one part, received ${byteLength}`;
+  if (dataType.kind === "O" && !isText(array))
+    return `expected numbers, times or texts, received items of ${dataType.numpyName}`;
+  const steps = [...codecs.slice(isText(array) ? 1 : 0), ...variants.flat()];
+  return steps.map((codec) => decodeProblem(completeCodec(codec))).find(Boolean);
+}
+
+/**
+ * Reads all items of an array of one axis at most, as `PartArray.values` has them. There must be no {@link coordinateProblem}.
+ * @throws ZpublishError `corrupt-chunk`; the error of a failed read
+ */
+export async function readCoordinate(array: StoredArray): Promise<Uint8Array> {
+  const { shape, dataType } = array;
+  const [length = 1] = shape;
+  const layout = storedLayoutOf(array);
+  const [chunkLength = 1] = layout.chunkShape;
+  const chunks: Uint8Array[] = [];
+  const reader = openChunkReader(array.chunks);
+  const options = { maxByteLength: layout.maxStoredByteLength };
+
+  async function readChunk(index: number): Promise<void> {
+    const coords = shape.length === 0 ? [] : [index];
+    const what = `'${array.path}' chunk ${index}`;
+    const count = Math.min(chunkLength, length - index * chunkLength);
+    const stored = reader.readNow?.(coords, options) ?? (await reader.read(coords, options));
+    const items = stored && (await decodeSteps(stored.bytes, stepsOf(array, stored, what), what));
+    if (isText(array)) chunks[index] = items ? textsOf(items, count, what) : filled(array, count);
+    else chunks[index] = items ? itemsOf(items, array, count, what) : filled(array, count);
+  }
+
+  await workThrough(Array(Math.ceil(length / chunkLength)).keys(), CONCURRENCY, readChunk);
+  if (dataType.kind !== "O") return Buffer.concat(chunks);
+  const head = Buffer.alloc(LENGTH_BYTES);
+  head.writeUInt32LE(length);
+  return Buffer.concat([head, ...chunks]);
+}
+
+function isText({ dataType, codecs }: StoredArray): boolean {
+  return dataType.kind === "O" && codecs[0]?.id === TEXT_FILTER;
+}
+
+function stepsOf(array: StoredArray, { variant = 0 }: StoredChunk, what: string) {
+  const { decode, variants } = storedLayoutOf(array);
+  const steps = variant === 0 ? decode : variants[variant - 1];
+  if (steps !== undefined) return isText(array) ? steps.slice(0, -1) : steps;
+  const expected = `expected a variant of at most ${variants.length}`;
+  throw new ZpublishError("corrupt-chunk", `${what}: ${expected}, received ${variant}`);
+}
+
+/** Returns the first items of a decoded chunk. */
+function itemsOf(items: Uint8Array, { chunkShape, dataType }: StoredArray, count: number, what: string) {
+  const expected = Math.max(1, chunkShape[0] ?? 1) * dataType.itemSize;
+  if (items.length === expected) return items.subarray(0, count * dataType.itemSize);
+  throw new ZpublishError("corrupt-chunk", `${what} has ${items.length} bytes, expected ${expected}`);
+}
+
+/** Returns the first texts of a chunk, each with its length before it. */
+function textsOf(items: Uint8Array, count: number, what: string): Uint8Array {
+  const view = new DataView(items.buffer, items.byteOffset, items.length);
+  let at = LENGTH_BYTES;
+  for (let i = 0; i < count; i++) {
+    const end = at + LENGTH_BYTES;
+    at = end <= items.length ? end + view.getUint32(at, true) : Number.POSITIVE_INFINITY;
+    if (at > items.length)
+      throw new ZpublishError("corrupt-chunk", `${what}: expected ${count} texts, received ${i}`);
+  }
+  return items.subarray(LENGTH_BYTES, at);
+}
+
+function filled({ dataType, fill }: StoredArray, count: number): Uint8Array {
+  const itemSize = dataType.kind === "O" ? (fill.item?.length ?? LENGTH_BYTES) : dataType.itemSize;
+  const bytes = new Uint8Array(count * itemSize);
+  fillBuffer(bytes, fill.item);
+  return bytes;
+}
+
+/** Decoding of an array's stored chunks, which arrays of the same structure share. */
+export type StoredLayout = Omit<PieceLayout, "name" | "title" | "conversion" | "hasOwnFill">;
+
+/** Bound of bytes whose length is not known beforehand. */
+const MAX_CHUNK_BYTES = 2 ** 30;
+
+/** By the array object: most parts of a dataset have the same one. */
+const layouts = new WeakMap<PartStored, StoredLayout>();
+
+/**
+ * Returns the layout of an array's stored chunks.
+ * @throws ZpublishError `unsupported`, naming the array, if a filter's items are not whole.
+ */
+export function storedLayoutOf(stored: PartStored): StoredLayout {
+  const known = layouts.get(stored);
+  if (known !== undefined) return known;
+  const { dataType, axisOrder, codecs, fill } = stored;
+  const { itemSize } = dataType;
+  const chunkShape = stored.chunkShape.map((length) => Math.max(1, length));
+  const stepsOf = (chain: readonly CodecSpec[]) => createSteps(stored, chain, chunkShape, MAX_CHUNK_BYTES);
+  const steps = stepsOf(codecs);
+  const decode = steps.toReversed();
+  const variants = (stored.variants ?? []).map((chain) => stepsOf(chain).reverse());
+  const longest = maxStoredByteLength({
+    kind: "rechunk",
+    storedByteLength: storedByteLengthOf(stored, steps, chunkShape),
+    ...{ itemSize, decode, encode: [], stored: { chunkShape } },
+    ...(variants.length > 0 && { variants: { decode: variants } }),
+  });
+  const layout: StoredLayout = Object.freeze({
+    ...{ chunkShape, axisOrder, itemSize, decode, variants },
+    // Raw chunks have no step that bounds them.
+    maxStoredByteLength: longest ?? (decode.length === 0 ? elementCount(chunkShape) * itemSize : undefined),
+    fillItem: fill.item,
+  });
+  layouts.set(stored, layout);
+  return layout;
 }

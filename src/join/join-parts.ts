@@ -1,13 +1,45 @@
+import { cfTimeOf, cfTimeScale } from "../cf/cf-time.js";
 import { ZpublishError } from "../errors.js";
 import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
+import type { JsonObject } from "../json/json-value.js";
+import { parseDataType } from "../model/data-type.js";
 import type { Refusal } from "../zarr/stored-tree.js";
-import { compareParts } from "./compare-parts.js";
-import { joinColumn } from "./join-column.js";
-import { createScopes } from "./join-scopes.js";
-import type { JoinedArray, JoinedTree } from "./joined-tree.js";
-import { createColumns, type PartColumns } from "./part-columns.js";
-import type { PartDescription } from "./part-description.js";
-import { stackParts } from "./stack-parts.js";
+import type { PartArray, PartDescription } from "./describe-part.js";
+import { isSameForm, type PartStored, packingOfStored } from "./item-forms.js";
+import { type JoinedArray, joinColumn } from "./join-arrays.js";
+import { type Item, type Items, readItems, writeItems } from "./join-values.js";
+import {
+  createColumns,
+  createScopes,
+  type JoinScope,
+  type JoinScopes,
+  orderParts,
+  type PartColumn,
+  type PartColumns,
+  type PartSteps,
+  scopeOfOrder,
+} from "./order-parts.js";
+
+/** Several parts as one tree, before anything is known of the places of their chunks. Plain data. */
+export interface JoinedTree {
+  /** Indices of the parts in the order in which they lie along the joined dimension: all of them, also those without steps. */
+  readonly order: readonly number[];
+  /**
+   * Steps along the joined dimension, one run of steps of a part behind the other without gaps. A part has no run if it has no steps, or
+   * if others have all of them. It has several runs if others have steps in its middle.
+   */
+  readonly steps: readonly PartSteps[];
+  readonly groups: readonly JoinedGroup[];
+  readonly refused: readonly Refusal[];
+  readonly warnings: readonly string[];
+}
+
+/** A group of a {@link JoinedTree}. */
+export interface JoinedGroup {
+  readonly path: string;
+  readonly attrs: JsonObject;
+  readonly arrays: readonly JoinedArray[];
+}
 
 /** Options of {@link joinParts}. */
 export interface JoinOptions {
@@ -105,4 +137,301 @@ function refusedByParts(parts: readonly PartDescription[], { columns, groups }: 
     }
   }
   return [...reasons].map(([path, reason]) => ({ path, reason }));
+}
+
+/**
+ * Compares lengths of dimensions, and values of their coordinates, as xarray's `join="exact"` does. Those of the joined dimension may
+ * differ.
+ * @param order Returns the parts to compare of a group: those that have steps, in order.
+ * @throws ZpublishError `invalid-metadata`, naming two parts and what each has
+ */
+export function* compareParts(
+  { columns }: PartColumns,
+  names: readonly string[],
+  dimension: string,
+  order: (group: string) => readonly number[],
+): CooperativeTask<void> {
+  const lengths = new Map<string, Map<string, { readonly length: number; readonly part: number }>>();
+  for (const column of columns.values()) {
+    yield;
+    const known = lengths.get(column.group) ?? new Map();
+    lengths.set(column.group, known);
+    compareLengths(column, order(column.group), known, names, dimension);
+  }
+  for (const column of columns.values()) {
+    yield;
+    if (column.name !== dimension) compareCoordinate(column, order(column.group), names);
+  }
+}
+
+function compareLengths(
+  column: PartColumn,
+  parts: readonly number[],
+  known: Map<string, { readonly length: number; readonly part: number }>,
+  names: readonly string[],
+  dimension: string,
+): void {
+  let last: PartArray | undefined;
+  for (const part of parts) {
+    const array = column.arrays[part];
+    if (array === undefined || array.stored === last?.stored) continue;
+    last = array;
+    const { shape } = array.stored;
+    for (let axis = 0; axis < shape.length; axis++) {
+      const dim = array.dims[axis] as string;
+      if (dim === dimension) continue;
+      const length = shape[axis] as number;
+      const expected = known.get(dim);
+      if (expected === undefined) known.set(dim, { length, part });
+      else if (expected.length !== length) {
+        throw new ZpublishError(
+          "invalid-metadata",
+          `expected ${expected.length} steps along '${dim}' in ${names[part]}, as in ${names[expected.part]}, received ${length} ('${column.path}')`,
+        );
+      }
+    }
+  }
+}
+
+function compareCoordinate(column: PartColumn, parts: readonly number[], names: readonly string[]): void {
+  let first: { readonly array: PartArray; readonly part: number } | undefined;
+  for (const part of parts) {
+    const array = column.arrays[part];
+    if (array?.values === undefined || array.dims.length !== 1 || array.dims[0] !== column.name) continue;
+    if (first === undefined) first = { array, part };
+    const difference = findDifference(first.array, array);
+    if (difference === undefined) continue;
+    const { index, expected, received } = difference;
+    throw new ZpublishError(
+      "invalid-metadata",
+      `expected '${column.path}' of ${names[part]} to be that of ${names[first.part]}, whose item ${index} is ${expected}, received ${received}`,
+    );
+  }
+}
+
+/** The first difference of two coordinates. */
+interface Difference {
+  readonly index: number;
+  readonly expected: string;
+  readonly received: string;
+}
+
+/** Finds the first item in which two arrays of equal length differ, whatever their types; undefined if there is none. */
+export function findDifference(a: PartArray, b: PartArray): Difference | undefined {
+  if (a === b || a.values === undefined || b.values === undefined) return undefined;
+  const isSameBytes = a.values === b.values || Buffer.compare(a.values, b.values) === 0;
+  if (isSameBytes && isSameForm(a.stored, b.stored)) return undefined;
+  const [one, other] = [createReader(a), createReader(b)];
+  for (let index = 0; index < Math.max(one.length, other.length); index++) {
+    const [expected, received] = [one.itemAt(index), other.itemAt(index)];
+    if (isSameItem(expected, received)) continue;
+    return { index, expected: one.textAt(index), received: other.textAt(index) };
+  }
+  return undefined;
+}
+
+/** Reads items as values that can be compared with those of another type, packing or unit of time. */
+function createReader({ stored, values }: PartArray) {
+  const items = readItems(values as Uint8Array, stored.dataType);
+  const scale = cfTimeScale(stored.attrs);
+  const { scale: factor, offset } = packingOfStored(stored);
+  const isPacked = factor !== 1 || offset !== 0;
+  const { units } = stored.attrs;
+  return {
+    length: items.length,
+    itemAt: (index: number): Item | undefined => {
+      const item = items[index];
+      if (item === undefined || typeof item === "string") return item;
+      if (scale !== undefined && Number.isFinite(Number(item))) return cfTimeOf(item, scale);
+      return isPacked ? Number(item) * factor + offset : item;
+    },
+    textAt: (index: number): string => {
+      const item = items[index];
+      if (typeof item === "string") return JSON.stringify(item);
+      if (item === undefined) return "none";
+      if (scale !== undefined) return `${item} ${String(units)}`;
+      return String(isPacked ? Number(item) * factor + offset : item);
+    },
+  };
+}
+
+function isSameItem(a: Item | undefined, b: Item | undefined): boolean {
+  if ((typeof a === "string") !== (typeof b === "string")) return false;
+  // biome-ignore lint/suspicious/noDoubleEquals: 1 and 1n are one value, whatever its type.
+  return a == b || (Number.isNaN(a) && Number.isNaN(b));
+}
+
+/** Attributes that name arrays which belong to others, and are no data themselves (CF sections 5, 5.6, 7.1 and 7.4). */
+const NAMING = ["coordinates", "bounds", "climatology", "grid_mapping"];
+
+/**
+ * Orders the parts of a stack: by the given coordinate, else by a scalar of the new dimension's name, else by name.
+ * @throws ZpublishError `invalid-metadata`, naming two parts, if they have one value, or there is such a dimension already
+ */
+function stackScope(
+  table: PartColumns,
+  parts: readonly PartDescription[],
+  dimension: string,
+  coordinate?: readonly (string | number)[],
+  overlap?: "last",
+): JoinScope {
+  for (const { path, name, arrays } of table.columns.values()) {
+    const part = arrays.findIndex(
+      (array) =>
+        array?.dims.includes(dimension) ||
+        (name === dimension && array !== undefined && array.dims.length > 0),
+    );
+    if (part < 0) continue;
+    throw new ZpublishError(
+      "invalid-metadata",
+      `expected parts without a dimension '${dimension}', which is to be new, received array '${path}' of ${parts[part]?.name} with it`,
+    );
+  }
+  const scalars = table.columns.get(dimension)?.arrays;
+  const keysOf = (part: number): Items | undefined => {
+    if (coordinate !== undefined) return itemsOf(coordinate, part);
+    if (scalars?.every((array) => array?.values !== undefined) !== true) return undefined;
+    const { stored, values } = scalars[part] as PartArray & { readonly values: Uint8Array };
+    return readItems(values, stored.dataType);
+  };
+  const unordered = parts.map(({ name }, part) => {
+    const keys = keysOf(part);
+    return { part, name, length: 1, keys, textOf: () => String(keys?.[0]) };
+  });
+  const { order, steps } = orderParts(unordered, dimension, overlap);
+  return scopeOfOrder(
+    { order, steps },
+    parts.map(() => 1),
+    parts,
+  );
+}
+
+function itemsOf(coordinate: readonly (string | number)[], part: number): Items {
+  const value = coordinate[part] as string | number;
+  const isNumber = coordinate.every((each) => typeof each === "number");
+  return isNumber ? Float64Array.of(Number(value)) : [String(value)];
+}
+
+/** The options of a stack. */
+interface StackOptions {
+  readonly dimension: string;
+  readonly overlap?: "last";
+  readonly coordinate?: readonly (string | number)[];
+}
+
+/**
+ * Gives the arrays of parts the new dimension of a stack, in which each part is one step.
+ * @throws ZpublishError `invalid-metadata`, naming two parts, if they have one value, or there is such a dimension already
+ */
+export function stackParts(
+  table: PartColumns,
+  parts: readonly PartDescription[],
+  { dimension, overlap, coordinate }: StackOptions,
+): { readonly table: PartColumns; readonly scopes: JoinScopes } {
+  const main = stackScope(table, parts, dimension, coordinate, overlap);
+  const related = relatedNames(table, main.present);
+  const columns = new Map<string, PartColumn>();
+  const groups = new Set<string>();
+  for (const column of table.columns.values()) {
+    const isOwn = column.name === dimension;
+    if (isOwn && coordinate !== undefined) continue;
+    if (!isOwn && !isStacked(column, main.present, related)) columns.set(column.path, column);
+    else {
+      groups.add(column.group);
+      columns.set(column.path, stackColumn(column, dimension));
+    }
+  }
+  if (coordinate !== undefined) {
+    for (const group of groups) {
+      const column = stackColumn(coordinateColumn(coordinate, dimension, group), dimension);
+      columns.set(column.path, column);
+    }
+  }
+  return { table: { ...table, columns }, scopes: { main, scopeOf: () => main } };
+}
+
+/** Makes the coordinate of a stack as an array of each part: integers, floats or texts. */
+function coordinateColumn(
+  coordinate: readonly (string | number)[],
+  dimension: string,
+  group: string,
+): PartColumn {
+  const path = group === "/" ? dimension : `${group.slice(1)}/${dimension}`;
+  const isNumber = coordinate.every((each) => typeof each === "number");
+  const isInteger = coordinate.every((each) => Number.isSafeInteger(each));
+  const width = Math.max(1, ...coordinate.map((each) => Array.from(String(each)).length));
+  const dataType = parseDataType(isInteger ? "<i8" : isNumber ? "<f8" : `<U${width}`);
+  const stored: PartStored = {
+    ...{ name: dimension, path, shape: [], chunkShape: [], dataType, axisOrder: [], codecs: [] },
+    ...{ compressorCount: 0, dimNames: [], attrs: {} },
+    fill: { served: null, item: null, absentIsServed: true },
+  };
+  const arrays = coordinate.map((each): PartArray => {
+    return { stored, dims: [], values: writeItems([isNumber ? each : String(each)], dataType) };
+  });
+  return { path, name: dimension, group, arrays };
+}
+
+/**
+ * Tells whether an array gets the new dimension of a stack. Coordinates and scalars whose values are equal do not, nor do other arrays
+ * that `coordinates`, `bounds` or `grid_mapping` name and whose values are not known.
+ * @param related Names of arrays that belong to others; see {@link relatedNames}.
+ */
+function isStacked(column: PartColumn, present: readonly number[], related: ReadonlySet<string>): boolean {
+  const arrays = present.map((part) => column.arrays[part]);
+  const first = arrays.find((array) => array !== undefined);
+  if (first === undefined) return false;
+  const isCoordinate = first.dims.length === 1 && first.dims[0] === column.name;
+  if (isCoordinate) return false;
+  const isAuxiliary = first.dims.length === 0 || related.has(column.path);
+  if (!isAuxiliary) return true;
+  if (arrays.some((array) => array?.values === undefined)) {
+    return first.dims.length === 0 && arrays.every((array) => array !== undefined);
+  }
+  return arrays.some((array) => array !== undefined && findDifference(first, array) !== undefined);
+}
+
+/** Returns the paths of arrays that belong to others, as attributes of the parts' arrays name them. */
+function relatedNames(table: PartColumns, present: readonly number[]): Set<string> {
+  const names = new Set<string>();
+  for (const { group, arrays } of table.columns.values()) {
+    const first = present.find((part) => arrays[part] !== undefined);
+    const attrs: JsonObject = first === undefined ? {} : (arrays[first] as PartArray).stored.attrs;
+    const prefix = group === "/" ? "" : `${group.slice(1)}/`;
+    for (const attribute of NAMING) {
+      const text = attrs[attribute];
+      if (typeof text !== "string") continue;
+      for (const name of text.split(/\s+/)) if (name !== "") names.add(`${prefix}${name.replace(/:$/, "")}`);
+    }
+  }
+  return names;
+}
+
+/** Returns the column with the new axis in front of each array. Chunks keep their bytes. */
+function stackColumn(column: PartColumn, dimension: string): PartColumn {
+  let last: PartArray | undefined;
+  let lastStacked: PartStored | undefined;
+  const arrays = column.arrays.map((array) => {
+    if (array === undefined) return undefined;
+    const stored =
+      lastStacked !== undefined && array.stored === last?.stored ? lastStacked : stack(array.stored);
+    last = array;
+    lastStacked = stored;
+    return { ...array, stored, dims: [dimension, ...array.dims] };
+  });
+  return { ...column, arrays };
+}
+
+function stack(stored: PartStored): PartStored {
+  const { shape, chunkShape, axisOrder } = stored;
+  const shifted = axisOrder.map((axis) => axis + 1);
+  const isFortran =
+    axisOrder.length > 1 && axisOrder.every((axis, index) => axis === axisOrder.length - 1 - index);
+  return {
+    ...stored,
+    shape: [1, ...shape],
+    chunkShape: [1, ...chunkShape],
+    // An axis of one step may lie anywhere: `order` of Zarr v2 knows no other than these two.
+    axisOrder: isFortran ? [...shifted, 0] : [0, ...shifted],
+  };
 }

@@ -1,22 +1,21 @@
-import type { CfTimeScale } from "../cf/cf-time.js";
+import { type CfTimeScale, cfTimeOf, isSameCalendar } from "../cf/cf-time.js";
+import { ZpublishError } from "../errors.js";
 import type { JsonObject } from "../json/json-value.js";
 import { type DataType, parseDataType } from "../model/data-type.js";
-import { parseFillValue } from "../model/fill-value.js";
+import { parseFillValue, readHalf, readLongDouble, writeHalf } from "../model/fill-value.js";
 import { DEFAULT_COMPRESSOR, type ItemConversion } from "../zarr/codec-step.js";
 import type { StoredArray, StoredFill } from "../zarr/stored-array.js";
-import { joinForms } from "./join-packing.js";
-import type { JoinScope } from "./join-scopes.js";
-import { joinTimes } from "./join-times.js";
 import {
   differingScales,
   formError,
   groupForms,
+  joinForms,
   type PartArrays,
   type PartForm,
   type PartForms,
-} from "./part-forms.js";
-import { type Item, type Items, readItems, writeItems } from "./part-items.js";
-import { type PartStored, packingOfStored } from "./stored-form.js";
+  type PartStored,
+  packingOfStored,
+} from "./item-forms.js";
 
 /** A coordinate in the parts that have steps, with the joined axis in front. */
 export interface PartValues extends PartArrays {
@@ -39,6 +38,12 @@ export interface JoinedValues {
  */
 const CHUNK_BYTES = 128 * 1024;
 
+/** Runs of steps, and the index of the array of each. */
+export interface ValueRuns {
+  readonly steps: readonly { readonly from: number; readonly length: number }[];
+  readonly presentOf: readonly number[];
+}
+
 /**
  * Puts the values of a coordinate in a row.
  * @param dims Names of the axes, the joined one first.
@@ -46,7 +51,7 @@ const CHUNK_BYTES = 128 * 1024;
  */
 export function joinValues(
   arrays: PartValues,
-  { steps, presentOf }: JoinScope,
+  { steps, presentOf }: ValueRuns,
   dims: readonly string[],
 ): JoinedValues {
   const grouped = groupForms(arrays);
@@ -194,4 +199,320 @@ function concatBytes(
       (values[member] as Uint8Array).subarray(begin * itemSize, end * itemSize),
     ),
   );
+}
+
+/** Times of one part, as they are stored. */
+export interface PartTimes {
+  readonly name: string;
+  readonly units: string;
+  readonly scale: CfTimeScale;
+  readonly items: Items;
+  /** Stored numbers that mean that there is no time. */
+  readonly missing: readonly number[];
+}
+
+/** Times of several parts in one unit. */
+export interface JoinedTimes {
+  /** One list per part. */
+  readonly items: readonly (readonly Item[])[];
+  readonly units: string;
+  readonly dataType: DataType;
+}
+
+/** Units of times that are not whole in the first part's, from the coarsest. */
+const FINER: readonly (readonly [name: string, nanoseconds: bigint])[] = [
+  ["days", 86_400_000_000_000n],
+  ["hours", 3_600_000_000_000n],
+  ["minutes", 60_000_000_000n],
+  ["seconds", 1_000_000_000n],
+  ["milliseconds", 1_000_000n],
+  ["microseconds", 1000n],
+  ["nanoseconds", 1n],
+];
+
+/**
+ * Brings times to the units of the first part, exactly. Integers stay integers, and become 64 bits wide if need be. If a time is not
+ * whole in that unit, or no float of 64 bits, all are counted in the coarsest finer unit that has all.
+ * @param dataType Type of the first part's times.
+ * @throws ZpublishError `invalid-metadata` if there is no such unit, or a calendar differs
+ */
+export function joinTimes(parts: readonly PartTimes[], dataType: DataType): JoinedTimes {
+  const first = parts[0] as PartTimes;
+  for (const part of parts) assertCalendar(part, first);
+  const isInteger = dataType.kind !== "f";
+  const finer = FINER.filter(([, unit]) => unit < first.scale.unit).map(
+    ([name, unit]) => [`${name} since ${first.scale.since}`, unit] as const,
+  );
+  for (const [units, unit] of [[first.units, first.scale.unit] as const, ...finer]) {
+    const items = encodeAll(parts, unit, isInteger);
+    if (items !== undefined) return { items, units, dataType: widened(items, dataType) };
+  }
+  const other = parts.find(({ units }) => units !== first.units);
+  throw new ZpublishError(
+    "invalid-metadata",
+    `expected times in '${first.units}', as in ${first.name}, received '${other?.units}' in ${other?.name}, and some that are no exact ${isInteger ? "integers" : "floats"} in these or finer units`,
+  );
+}
+
+function assertCalendar(part: PartTimes, first: PartTimes): void {
+  if (part.scale.calendar === first.scale.calendar) return;
+  let least: bigint | undefined;
+  for (const { items, scale } of [part, first]) {
+    for (const item of items) {
+      if (typeof item === "string" || !Number.isFinite(Number(item))) continue;
+      const time = cfTimeOf(item, scale);
+      if (least === undefined || time < least) least = time;
+    }
+  }
+  const leastDays = Number((least ?? 0n) / 86_400_000_000_000n);
+  if (isSameCalendar(part.scale.calendar, first.scale.calendar, leastDays)) return;
+  throw new ZpublishError(
+    "invalid-metadata",
+    `expected one calendar in ${part.name} and ${first.name} (${first.units}), received two that differ before 1582-10-15`,
+  );
+}
+
+/** Encodes the times of all parts as numbers of `unit` since the first part's reference; undefined if one of them is not exact. */
+function encodeAll(parts: readonly PartTimes[], unit: bigint, isInteger: boolean): Item[][] | undefined {
+  const first = parts[0] as PartTimes;
+  const encoded: Item[][] = [];
+  for (const part of parts) {
+    const items = encodePart(part, first, unit, isInteger);
+    if (items === undefined) return undefined;
+    encoded.push(items);
+  }
+  return encoded;
+}
+
+function encodePart(
+  { name, items, scale, missing }: PartTimes,
+  first: PartTimes,
+  unit: bigint,
+  isInteger: boolean,
+): Item[] | undefined {
+  const shift = scale.reference - first.scale.reference;
+  const isAligned = scale.unit % unit === 0n && shift % unit === 0n;
+  const factor = isAligned ? Number(scale.unit / unit) : Number.NaN;
+  const offset = isAligned ? Number(shift / unit) : Number.NaN;
+  const encoded: Item[] = [];
+  for (const item of items) {
+    const number = Number(item);
+    if (Number.isNaN(number) || missing.includes(number)) {
+      encoded.push(isInteger ? markOf(first, name) : Number.NaN);
+      continue;
+    }
+    const quick = number * factor + offset;
+    const isSafe = Number.isSafeInteger(number) && Number.isSafeInteger(quick);
+    const value = isSafe ? quick : encodeExactly(item, scale.unit, shift, unit, isInteger);
+    if (value === undefined) return undefined;
+    if (first.missing.includes(Number(value))) {
+      throw new ZpublishError(
+        "invalid-metadata",
+        `expected times in '${first.units}', as in ${first.name}; one of ${name} would be ${value}, its mark of missing values`,
+      );
+    }
+    encoded.push(value);
+  }
+  return encoded;
+}
+
+/** The number that stands for a missing time among the first part's integers. */
+function markOf({ missing, name: firstName }: PartTimes, name: string): number {
+  if (missing[0] !== undefined) return missing[0];
+  throw new ZpublishError(
+    "invalid-metadata",
+    `expected a time at each step of ${name}, since ${firstName} has no mark of missing ones; received a missing one`,
+  );
+}
+
+/** Returns `(item * itemUnit + shift) / unit`; undefined if that is no integer, or no float of 64 bits. */
+function encodeExactly(
+  item: Item,
+  itemUnit: bigint,
+  shift: bigint,
+  unit: bigint,
+  isInteger: boolean,
+): Item | undefined {
+  let denominator = 1n;
+  let numerator: bigint;
+  if (typeof item === "bigint") numerator = item;
+  else {
+    let number = Number(item);
+    if (!Number.isFinite(number)) return undefined;
+    while (!Number.isInteger(number)) {
+      number *= 2;
+      denominator *= 2n;
+    }
+    numerator = BigInt(number);
+  }
+  const dividend = numerator * itemUnit + shift * denominator;
+  const divisor = denominator * unit;
+  if (dividend % divisor === 0n) {
+    const quotient = dividend / divisor;
+    const number = Number(quotient);
+    return BigInt(number) === quotient ? number : isInteger ? quotient : undefined;
+  }
+  return isInteger ? undefined : exactFloat(dividend, divisor);
+}
+
+/** Returns a quotient as a float; undefined if there is none that is exactly it. */
+function exactFloat(dividend: bigint, divisor: bigint): number | undefined {
+  const common = greatestDivisor(dividend < 0n ? -dividend : dividend, divisor);
+  const [above, below] = [dividend / common, divisor / common];
+  const isPower = (below & (below - 1n)) === 0n;
+  const [top, bottom] = [Number(above), Number(below)];
+  return isPower && BigInt(top) === above && bottom < 2 ** 1000 ? top / bottom : undefined;
+}
+
+function greatestDivisor(a: bigint, b: bigint): bigint {
+  let [large, small] = [a, b];
+  while (small !== 0n) [large, small] = [small, large % small];
+  return large;
+}
+
+/** Returns the type itself if it has all items, else the one of 64 bits. */
+function widened(lists: readonly (readonly Item[])[], type: DataType): DataType {
+  const order = type.byteOrder === ">" ? ">" : "<";
+  if (type.kind === "f") {
+    const fits = (item: Item) => Number.isNaN(item) || Math.fround(Number(item)) === item;
+    return type.itemSize === 8 || (type.itemSize === 4 && lists.every((items) => items.every(fits)))
+      ? type
+      : parseDataType(`${order}f8`);
+  }
+  const bits = BigInt(type.itemSize * 8);
+  const least = type.kind === "u" ? 0n : -(1n << (bits - 1n));
+  const most = (type.kind === "u" ? 1n << bits : 1n << (bits - 1n)) - 1n;
+  const [low, high] = [Number(least), Number(most)];
+  // A float of the greatest integer of 64 bits is rounded up, so integers that are not safe are compared as bigint.
+  const isWithin = (item: Item) =>
+    typeof item === "bigint" ? item >= least && item <= most : Number(item) >= low && Number(item) <= high;
+  if (lists.every((items) => items.every(isWithin))) return type;
+  const wide = (item: Item) => BigInt.asIntN(64, BigInt(item)) === BigInt(item);
+  if (lists.every((items) => items.every(wide))) return parseDataType(`${order}i8`);
+  throw new ZpublishError("invalid-metadata", "expected times within integers of 64 bits");
+}
+
+/** Items of a small array: numbers, integers and times of 64 bits as bigint, or texts. */
+export type Items = Float64Array | BigInt64Array | BigUint64Array | readonly string[];
+
+/** One of {@link Items}. Those of one array can be compared with `<`. */
+export type Item = number | bigint | string;
+
+/**
+ * Reads items in C order.
+ * @param values In the type and its byte order; those of a variable-length type as vlen-utf8 writes one chunk.
+ * @throws ZpublishError `invalid-metadata` if items of the type are neither numbers nor texts
+ */
+export function readItems(values: Uint8Array, type: DataType): Items {
+  const { kind, itemSize } = type;
+  const little = type.byteOrder !== ">";
+  const view = new DataView(values.buffer, values.byteOffset, values.byteLength);
+  if (kind === "O") return readVariable(values, view);
+  const count = itemSize === 0 ? 0 : values.length / itemSize;
+  if (kind === "S") return Array.from({ length: count }, (_, i) => readBytes(values, i * itemSize, itemSize));
+  if (kind === "U") return Array.from({ length: count }, (_, i) => readText(view, i * itemSize, type));
+  if (itemSize === 8 && kind !== "f" && kind !== "c") {
+    const items = kind === "u" ? new BigUint64Array(count) : new BigInt64Array(count);
+    for (let i = 0; i < count; i++) {
+      items[i] = kind === "u" ? view.getBigUint64(i * 8, little) : view.getBigInt64(i * 8, little);
+    }
+    return items;
+  }
+  const read = numberReader(view, type);
+  const items = new Float64Array(count);
+  for (let i = 0; i < count; i++) items[i] = read(i * itemSize, little);
+  return items;
+}
+
+/** Writes items of any number type, or texts of kind `U` and `S`. The opposite of {@link readItems}. */
+export function writeItems(items: ArrayLike<Item>, type: DataType): Uint8Array {
+  const { kind, itemSize } = type;
+  const little = type.byteOrder !== ">";
+  const bytes = new Uint8Array(items.length * itemSize);
+  const view = new DataView(bytes.buffer);
+  for (let i = 0; i < items.length; i++) {
+    const item = items[i] as Item;
+    const at = i * itemSize;
+    if (kind === "S") bytes.set(Buffer.from(String(item)).subarray(0, itemSize), at);
+    else if (kind === "U") writeText(view, at, String(item), little);
+    else if (kind === "f") writeFloat(view, at, Number(item), type);
+    else if (itemSize === 8) view.setBigUint64(at, BigInt.asUintN(64, BigInt(item)), little);
+    else if (itemSize === 4) view.setUint32(at, Number(item) >>> 0, little);
+    else if (itemSize === 2) view.setUint16(at, Number(item), little);
+    else view.setUint8(at, Number(item));
+  }
+  return bytes;
+}
+
+type NumberReader = (at: number, little: boolean) => number;
+
+function numberReader(view: DataView, type: DataType): NumberReader {
+  switch (`${type.kind}${type.itemSize}`) {
+    case "b1":
+    case "u1":
+      return (at) => view.getUint8(at);
+    case "i1":
+      return (at) => view.getInt8(at);
+    case "u2":
+      return (at, little) => view.getUint16(at, little);
+    case "i2":
+      return (at, little) => view.getInt16(at, little);
+    case "u4":
+      return (at, little) => view.getUint32(at, little);
+    case "i4":
+      return (at, little) => view.getInt32(at, little);
+    case "f2":
+      return (at, little) => readHalf(new DataView(view.buffer, view.byteOffset + at, 2), little);
+    case "f4":
+      return (at, little) => view.getFloat32(at, little);
+    case "f8":
+      return (at, little) => view.getFloat64(at, little);
+    case "f16":
+      return (at, little) => readLongDouble(new Uint8Array(view.buffer, view.byteOffset + at, 16), little);
+    default:
+      throw new ZpublishError(
+        "invalid-metadata",
+        `expected numbers, times or texts, received items of type ${type.numpyStr}`,
+      );
+  }
+}
+
+function writeFloat(view: DataView, at: number, value: number, { itemSize, byteOrder }: DataType): void {
+  const little = byteOrder !== ">";
+  if (itemSize === 8) view.setFloat64(at, value, little);
+  else if (itemSize === 4) view.setFloat32(at, value, little);
+  else writeHalf(new DataView(view.buffer, at, 2), value, little);
+}
+
+function readVariable(values: Uint8Array, view: DataView): string[] {
+  const texts: string[] = [];
+  for (let at = 4; at + 4 <= values.length; ) {
+    const length = view.getUint32(at, true);
+    texts.push(Buffer.from(values.subarray(at + 4, at + 4 + length)).toString());
+    at += 4 + length;
+  }
+  return texts;
+}
+
+function readBytes(values: Uint8Array, at: number, length: number): string {
+  let end = at + length;
+  // numpy strips trailing zeros.
+  while (end > at && values[end - 1] === 0) end--;
+  return Buffer.from(values.subarray(at, end)).toString();
+}
+
+function readText(view: DataView, at: number, { itemSize, byteOrder }: DataType): string {
+  let text = "";
+  for (let offset = 0; offset < itemSize; offset += 4) {
+    text += String.fromCodePoint(view.getUint32(at + offset, byteOrder !== ">"));
+  }
+  return text.replace(/\0+$/, "");
+}
+
+function writeText(view: DataView, at: number, text: string, little: boolean): void {
+  let offset = at;
+  for (const character of text) {
+    view.setUint32(offset, character.codePointAt(0) as number, little);
+    offset += 4;
+  }
 }

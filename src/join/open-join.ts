@@ -6,7 +6,7 @@ import { type SplitPattern, splitPattern } from "../find/patterns.js";
 import { type OpenSourceOptions, openSource } from "../open/open-source.js";
 import { schemeOf } from "../stores/scheme-of.js";
 import type { Source } from "../zarr/stored-tree.js";
-import { createJoinSource, type Joining } from "./create-join-source.js";
+import { createJoinSource, type Joining } from "./join-source.js";
 
 /**
  * Opens files as one dataset. Nothing is read before `readTree`.

@@ -5,7 +5,7 @@ import { elementCount, gridShapeOf } from "../model/data-tree.js";
 import { openChunkReader } from "../open/chunk-reader.js";
 import type { ChunkReader, ChunkSource } from "../zarr/chunk-reader.js";
 import type { Source, StoredTree } from "../zarr/stored-tree.js";
-import type { KnownPart } from "./description-records.js";
+import type { KnownPart } from "./describe-part.js";
 
 /** Bound of the memory of open parts: those of a year of hourly files, if their indexes are small. */
 const MAX_BYTES = 128 * 2 ** 20;

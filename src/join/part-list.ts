@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { isDamage, messageOf, ZpublishError } from "../errors.js";
 import { workThrough } from "../event-loop/work-through.js";
 import type { FileFinder, FoundFile } from "../find/file-finder.js";
-import { type BrokenPart, type KeptParts, type KnownPart, sortedByName } from "./description-records.js";
+import { type BrokenPart, type KeptParts, type KnownPart, sortedByName } from "./describe-part.js";
 import type { KeptDescriptions } from "./kept-descriptions.js";
 
 /** Parts that are described at a time. */

@@ -4,7 +4,7 @@ import t, { type Test } from "tap";
 import { ZpublishError } from "../../src/errors.js";
 import { createFileFinder } from "../../src/find/collection-root.js";
 import { createKeptIndexes } from "../../src/formats/kept-indexes.js";
-import { createJoinSource, type Joining } from "../../src/join/create-join-source.js";
+import { createJoinSource, type Joining } from "../../src/join/join-source.js";
 import { openSource } from "../../src/open/open-source.js";
 import { PIECED } from "../../src/zarr/chunk-reader.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";

@@ -1,6 +1,7 @@
-import type { JoinedArray, JoinedTree } from "../../src/join/joined-tree.js";
-import type { PartArray, PartDescription } from "../../src/join/part-description.js";
-import { type Item, readItems, writeItems } from "../../src/join/part-items.js";
+import type { PartArray, PartDescription } from "../../src/join/describe-part.js";
+import type { JoinedArray } from "../../src/join/join-arrays.js";
+import type { JoinedTree } from "../../src/join/join-parts.js";
+import { type Item, readItems, writeItems } from "../../src/join/join-values.js";
 import type { JsonObject, JsonValue } from "../../src/json/json-value.js";
 import { parseDataType } from "../../src/model/data-type.js";
 import { parseFillValue } from "../../src/model/fill-value.js";

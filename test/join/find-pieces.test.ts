@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import t from "tap";
-import type { KnownPart } from "../../src/join/description-records.js";
-import { createFindPieces } from "../../src/join/find-pieces.js";
+import type { KnownPart } from "../../src/join/describe-part.js";
+import { createFindPieces } from "../../src/join/pieces.js";
 import { effort } from "../effort.js";
 import { describePart } from "./describe-part.js";
 

@@ -1,6 +1,6 @@
 import t from "tap";
+import type { JoinedArray } from "../../src/join/join-arrays.js";
 import { joinParts } from "../../src/join/join-parts.js";
-import type { JoinedArray } from "../../src/join/joined-tree.js";
 import type { JsonObject } from "../../src/json/json-value.js";
 import { type ArrayInput, arrayOf, describePart, valuesOf } from "./describe-part.js";
 

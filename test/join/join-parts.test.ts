@@ -1,6 +1,6 @@
 import t from "tap";
 import { joinParts } from "../../src/join/join-parts.js";
-import type { Item } from "../../src/join/part-items.js";
+import type { Item } from "../../src/join/join-values.js";
 import { type ArrayInput, arrayOf, describePart, valuesOf } from "./describe-part.js";
 
 const BY_TIME = { kind: "concat", dimension: "time" } as const;

@@ -1,8 +1,7 @@
 import t from "tap";
 import { type CfTimeScale, cfTimeFormatter, cfTimeScale } from "../../src/cf/cf-time.js";
 import { joinParts } from "../../src/join/join-parts.js";
-import { joinTimes } from "../../src/join/join-times.js";
-import { type Item, readItems, writeItems } from "../../src/join/part-items.js";
+import { type Item, joinTimes, readItems, writeItems } from "../../src/join/join-values.js";
 import { parseDataType } from "../../src/model/data-type.js";
 import { effort } from "../effort.js";
 import { arrayOf, describePart, valuesOf } from "./describe-part.js";

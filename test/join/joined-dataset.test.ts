@@ -2,7 +2,7 @@ import { readdir, readFile, rename, rm, utimes, writeFile } from "node:fs/promis
 import { join, relative } from "node:path";
 import t, { type Test } from "tap";
 import type { DatasetConfig } from "../../src/config/config.js";
-import type { Joining } from "../../src/join/create-join-source.js";
+import type { Joining } from "../../src/join/join-source.js";
 import { makeDirectory, writeFiles } from "../open/write-store.js";
 import { startS3Origin } from "../origins/s3-origin.js";
 import { type RunningServer, startServer } from "../server/start-server.js";

@@ -1,7 +1,7 @@
 import { LosslessNumber } from "lossless-json";
 import t from "tap";
 import { createKeptIndexes } from "../../src/formats/kept-indexes.js";
-import type { KnownPart } from "../../src/join/description-records.js";
+import type { KnownPart } from "../../src/join/describe-part.js";
 import { createKeptDescriptions } from "../../src/join/kept-descriptions.js";
 import { makeDirectory } from "../open/write-store.js";
 import { describePart } from "./describe-part.js";

@@ -1,7 +1,6 @@
 import { deflateSync } from "node:zlib";
 import t, { type Test } from "tap";
-import { describePart } from "../../src/join/describe-part.js";
-import type { PartArray } from "../../src/join/part-description.js";
+import { describePart, type PartArray } from "../../src/join/describe-part.js";
 import { openSource } from "../../src/open/open-source.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
 

@@ -1,10 +1,188 @@
-import type { JsonObject } from "../json/json-value.js";
+import { type CfTimeScale, cfTimeScale, isSameCalendar } from "../cf/cf-time.js";
+import { type Packing, packingOf } from "../cf/packing.js";
+import { ZpublishError } from "../errors.js";
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
+import { stringifyJson } from "../json/stringify-json.js";
 import { type DataType, parseDataType } from "../model/data-type.js";
 import { encodeFillItem } from "../model/fill-value.js";
 import type { ItemConversion } from "../zarr/codec-step.js";
-import type { StoredFill } from "../zarr/stored-array.js";
-import { formError, type PartForm } from "./part-forms.js";
-import { type PartStored, packingOfStored } from "./stored-form.js";
+import type { StoredArray, StoredFill } from "../zarr/stored-array.js";
+
+/** An array of a part as it is stored, without the place of its chunks. */
+export type PartStored = Omit<StoredArray, "chunks" | "v3">;
+
+/** Attributes that tell what stored numbers mean, in the order in which messages name them. */
+const MEANING = [
+  "scale_factor",
+  "add_offset",
+  "_FillValue",
+  "missing_value",
+  "_Unsigned",
+  "units",
+  "calendar",
+] as const;
+
+/** Tells whether stored items of two arrays mean the same: type, fill value, packing and units are equal. */
+export function isSameForm(a: PartStored, b: PartStored): boolean {
+  if (a === b) return true;
+  if (a.dataType !== b.dataType && !isSameJson(a.dataType.zarr, b.dataType.zarr)) return false;
+  if (!isSameJson(a.fill.served, b.fill.served)) return false;
+  if (a.attrs === b.attrs) return true;
+  return MEANING.every((name) => isSameJson(a.attrs[name], b.attrs[name]));
+}
+
+/** Returns a text that is equal for arrays of {@link isSameForm}. */
+export function formKey({ dataType, fill, attrs }: PartStored): string {
+  const meaning = MEANING.map((name) => normalOf(attrs[name]));
+  return stringifyJson([dataType.zarr, normalOf(fill.served), ...meaning]);
+}
+
+/** Names the first difference between arrays that are not of {@link isSameForm}, and how each of them has it. */
+export function formDifference(
+  expected: PartStored,
+  received: PartStored,
+): { readonly name: string; readonly expected: string; readonly received: string } {
+  const text = (value: JsonValue | undefined) => (value === undefined ? "none" : stringifyJson(value));
+  const differing = MEANING.find((name) => !isSameJson(expected.attrs[name], received.attrs[name]));
+  if (!isSameJson(expected.dataType.zarr, received.dataType.zarr)) {
+    return { name: "type", expected: expected.dataType.numpyStr, received: received.dataType.numpyStr };
+  }
+  if (differing === undefined) {
+    return { name: "fill value", expected: text(expected.fill.served), received: text(received.fill.served) };
+  }
+  return {
+    name: differing,
+    expected: text(expected.attrs[differing]),
+    received: text(received.attrs[differing]),
+  };
+}
+
+/** Returns the packing of a stored array; xarray takes its fill value for a mark of missing values. */
+export function packingOfStored({ attrs, fill }: PartStored): Packing {
+  return packingOf(attrs, fill.served);
+}
+
+/** Compares two JSON values, numbers by their value: 1 and 1.0 are equal, and so are NaN and NaN. */
+export function isSameJson(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
+  if (Object.is(a, b)) return true;
+  if (isJsonArray(a) && isJsonArray(b)) {
+    return a.length === b.length && a.every((each, index) => isSameJson(each, b[index]));
+  }
+  if (isJsonObject(a) && isJsonObject(b)) {
+    const keys = Object.keys(a);
+    return keys.length === Object.keys(b).length && keys.every((key) => isSameJson(a[key], b[key]));
+  }
+  if (typeof a === "bigint" && typeof b === "bigint") return false;
+  const number = toNumber(a);
+  return number !== undefined && number === toNumber(b);
+}
+
+/** Replaces numbers that keep their text by their value. */
+function normalOf(value: JsonValue | undefined): JsonValue {
+  if (value === undefined) return null;
+  if (isJsonArray(value)) return value.map(normalOf);
+  return typeof value === "bigint" ? value : (toNumber(value) ?? value);
+}
+
+/** The arrays of one path in the parts that have steps, in order. */
+export interface PartArrays {
+  readonly stored: readonly PartStored[];
+  /** Names of the parts. */
+  readonly names: readonly string[];
+  /** Steps that the joined array has of each part. */
+  readonly weights: readonly number[];
+}
+
+/** Stored items of one or more parts that mean the same. */
+export interface PartForm {
+  readonly stored: PartStored;
+  /** The first part that has it, for messages. */
+  readonly name: string;
+}
+
+/** The forms that an array has in its parts. */
+export interface PartForms {
+  /** That of the first part first. */
+  readonly forms: readonly PartForm[];
+  /** Index in `forms`, one per array. */
+  readonly formOf: readonly number[];
+  /** Index of the form that most steps have. */
+  readonly heaviest: number;
+}
+
+/** Groups arrays by type, packing and units. */
+export function groupForms({ stored: arrays, names, weights: steps }: PartArrays): PartForms {
+  const forms: PartForm[] = [];
+  const byKey = new Map<string, number>();
+  const weights: number[] = [];
+  let last = -1;
+  const formOf = arrays.map((stored, index) => {
+    // Most parts are as the one before, which is quicker to tell than to make a key.
+    if (last < 0 || !isSameForm((forms[last] as PartForm).stored, stored)) {
+      const key = formKey(stored);
+      let form = byKey.get(key);
+      if (form === undefined) {
+        form = forms.push({ stored, name: names[index] as string }) - 1;
+        byKey.set(key, form);
+      }
+      last = form;
+    }
+    weights[last] = (weights[last] ?? 0) + (steps[index] as number);
+    return last;
+  });
+  return { forms, formOf, heaviest: weights.indexOf(Math.max(...weights)) };
+}
+
+/**
+ * Compares the units and calendars of forms.
+ * @returns The time scale of each form if they differ; undefined if all mean the same.
+ * @throws ZpublishError `invalid-metadata` if they differ, and are not all those of times
+ */
+export function differingScales(forms: readonly PartForm[]): readonly CfTimeScale[] | undefined {
+  const first = forms[0] as PartForm;
+  const odd = forms.find(
+    ({ stored: { attrs } }) =>
+      !isSameJson(attrs.units, first.stored.attrs.units) ||
+      !isSameJson(attrs.calendar, first.stored.attrs.calendar),
+  );
+  if (odd === undefined) return undefined;
+  const scales: CfTimeScale[] = [];
+  for (const { stored } of forms) {
+    const scale = cfTimeScale(stored.attrs);
+    if (scale === undefined) throw unitsError(first, odd);
+    scales.push(scale);
+  }
+  const { unit, reference, calendar } = scales[0] as CfTimeScale;
+  if (scales.some((scale) => !isSameCalendar(scale.calendar, calendar, Number.POSITIVE_INFINITY))) {
+    throw unitsError(first, odd);
+  }
+  const isSame = scales.every(
+    (scale) => scale.unit === unit && scale.reference === reference && scale.calendar === calendar,
+  );
+  return isSame ? undefined : scales;
+}
+
+/** Returns the error about two parts whose units differ. */
+export function unitsError(first: PartForm, odd: PartForm): ZpublishError {
+  const text = ({ stored: { attrs } }: PartForm) =>
+    [attrs.units, attrs.calendar]
+      .filter((each) => each !== undefined)
+      .map((each) => `'${String(each)}'`)
+      .join(", ") || "none";
+  return new ZpublishError(
+    "invalid-metadata",
+    `expected units ${text(first)} in ${odd.name}, as in ${first.name}, received ${text(odd)}`,
+  );
+}
+
+/** Returns the error about two parts of which the latter's items cannot become the former's. */
+export function formError(first: PartForm, odd: PartForm): ZpublishError {
+  const { name, expected, received } = formDifference(first.stored, odd.stored);
+  return new ZpublishError(
+    "invalid-metadata",
+    `expected ${name} ${expected} in ${odd.name}, as in ${first.name}, received ${received}`,
+  );
+}
 
 /** Type and meaning of the items of a joined array, and how those of each form become them. */
 export interface JoinedForm {

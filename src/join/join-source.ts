@@ -1,18 +1,17 @@
 import { createHash } from "node:crypto";
-import { ZpublishError } from "../errors.js";
+import { ZpublishError, messageOf } from "../errors.js";
+import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
 import { createOneAtATime } from "../event-loop/joined.js";
 import type { FileFinder } from "../find/file-finder.js";
 import type { KeptIndexes } from "../formats/kept-indexes.js";
 import type { Source, StoredTree } from "../zarr/stored-tree.js";
 import { withinLocation } from "../zarr-store/read-store.js";
-import { describePart } from "./describe-part.js";
-import { type KnownPart, sortedByName } from "./description-records.js";
-import { fitParts } from "./fit-parts.js";
-import { joinSteps } from "./join-parts.js";
+import { describePart, type KnownPart, sortedByName } from "./describe-part.js";
+import { type JoinedTree, joinSteps } from "./join-parts.js";
 import { createKeptDescriptions } from "./kept-descriptions.js";
 import { createOpenParts } from "./open-parts.js";
 import { createPartList, type ListedParts } from "./part-list.js";
-import { createStoredJoins, storedJoinOf } from "./stored-join.js";
+import { createStoredJoins, storedJoinOf } from "./pieces.js";
 
 /** Files that are left out and named one by one; more are counted. */
 const MAX_NAMED = 20;
@@ -184,4 +183,66 @@ function coordinateOf(name: string, pattern: RegExp): string {
 
 function numbersOrTexts(texts: readonly string[]): readonly (string | number)[] {
   return texts.every((text) => /^-?\d+(\.\d+)?$/.test(text)) ? texts.map(Number) : texts;
+}
+
+/** Joins parts. @throws ZpublishError `invalid-metadata` if they cannot be one dataset */
+export type Join = (parts: readonly KnownPart[]) => CooperativeTask<JoinedTree>;
+
+/** Parts that are one dataset, and those that do not fit to them. */
+export interface FittingParts {
+  /** Sorted by name. */
+  readonly parts: readonly KnownPart[];
+  readonly tree: JoinedTree;
+  readonly left: readonly { readonly name: string; readonly reason: string }[];
+}
+
+/**
+ * Joins as many parts as possible. One file that comes later cannot take away an array that is served.
+ * @param former Parts that were one dataset before. If there are none, all parts have to fit.
+ * @param others Parts that are left out if they do not fit to those.
+ * @param served Paths of the arrays that are served; undefined after a restart.
+ * @throws ZpublishError `invalid-metadata` if the former ones, or all, cannot be one dataset
+ */
+export async function fitParts(
+  former: readonly KnownPart[],
+  others: readonly KnownPart[],
+  join: Join,
+  served: ReadonlySet<string> | undefined,
+): Promise<FittingParts> {
+  const left: { name: string; reason: string }[] = [];
+  let parts = former;
+  let tree: JoinedTree | undefined;
+  const isGrowing = former.length > 0 && others.length > 0;
+  const kept = served ?? (isGrowing ? joinedPathsOf(await runCooperatively(join(former))) : new Set());
+
+  /** Adds those of some parts that fit. If they do not fit together, each half is tried by itself. */
+  async function add(some: readonly KnownPart[]): Promise<void> {
+    const together = sortedByName([...parts, ...some]);
+    try {
+      const joined = await runCooperatively(join(together));
+      const lost = joined.refused.find(({ path }) => isGrowing && kept.has(path));
+      if (lost !== undefined)
+        throw new ZpublishError("invalid-metadata", `'${lost.path}' cannot be joined: ${lost.reason}`);
+      tree = joined;
+      parts = together;
+    } catch (error) {
+      if (!(error instanceof ZpublishError) || former.length === 0) throw error;
+      const [only] = some;
+      if (only === undefined) throw error;
+      if (some.length === 1) left.push({ name: only.name, reason: messageOf(error) });
+      else {
+        const half = some.length >>> 1;
+        await add(some.slice(0, half));
+        await add(some.slice(half));
+      }
+    }
+  }
+
+  await add(others);
+  tree ??= await runCooperatively(join(parts));
+  return { parts, tree, left };
+}
+
+function joinedPathsOf({ groups }: JoinedTree): ReadonlySet<string> {
+  return new Set(groups.flatMap(({ arrays }) => arrays.map(({ stored }) => stored.path)));
 }
