@@ -119,10 +119,10 @@ function numericType(text: string): NumericType {
 }
 
 function unpack(bytes: Uint8Array, conversion: UnpackConversion, memory: KernelMemory): Uint8Array {
-  const { from, scale, offset, missing } = conversion;
+  const { from, scale, offset, missing, isUnsigned } = conversion;
   const dataType = parseDataType(from);
   const rows = openRows(bytes, dataType, {
-    ...{ missing, scale, offset, isUnsigned: undefined },
+    ...{ missing, scale, offset, isUnsigned },
     ...{ validMin: Number.NEGATIVE_INFINITY, validMax: Number.POSITIVE_INFINITY },
   });
   const count = bytes.length / dataType.itemSize;

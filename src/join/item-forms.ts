@@ -1,7 +1,7 @@
 import { type CfTimeScale, cfTimeScale, isSameCalendar } from "../cf/cf-time.js";
 import { type Packing, packingOf } from "../cf/packing.js";
 import { ZpublishError } from "../errors.js";
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
+import { isJsonArray, type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import { type DataType, parseDataType } from "../model/data-type.js";
 import { encodeFillItem } from "../model/fill-value.js";
@@ -22,23 +22,20 @@ const MEANING = [
   "calendar",
 ] as const;
 
-/** Tells whether stored items of two arrays mean the same: type, fill value, packing and units are equal. */
-export function isSameForm(a: PartStored, b: PartStored): boolean {
-  if (a === b) return true;
-  if (a.dataType !== b.dataType && !isSameJson(a.dataType.zarr, b.dataType.zarr)) return false;
-  if (!isSameJson(a.fill.served, b.fill.served)) return false;
-  if (a.attrs === b.attrs) return true;
-  return MEANING.every((name) => isSameJson(a.attrs[name], b.attrs[name]));
+const keys = new WeakMap<PartStored, string>();
+
+/** Returns a text that is equal for arrays whose stored items mean the same: type, fill value, packing and units are equal. */
+export function formKey(stored: PartStored): string {
+  const known = keys.get(stored);
+  if (known !== undefined) return known;
+  const { dataType, fill, attrs } = stored;
+  const key = [dataType.zarr, fill.served, ...MEANING.map((name) => attrs[name])].map(jsonKey).join();
+  keys.set(stored, key);
+  return key;
 }
 
-/** Returns a text that is equal for arrays of {@link isSameForm}. */
-export function formKey({ dataType, fill, attrs }: PartStored): string {
-  const meaning = MEANING.map((name) => normalOf(attrs[name]));
-  return stringifyJson([dataType.zarr, normalOf(fill.served), ...meaning]);
-}
-
-/** Names the first difference between arrays that are not of {@link isSameForm}, and how each of them has it. */
-export function formDifference(
+/** Names the first difference between arrays whose {@link formKey} differs, and how each of them has it. */
+function formDifference(
   expected: PartStored,
   received: PartStored,
 ): { readonly name: string; readonly expected: string; readonly received: string } {
@@ -62,24 +59,17 @@ export function packingOfStored({ attrs, fill }: PartStored): Packing {
   return packingOf(attrs, fill.served);
 }
 
-/** Compares two JSON values, numbers by their value: 1 and 1.0 are equal, and so are NaN and NaN. */
-export function isSameJson(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
-  if (Object.is(a, b)) return true;
-  if (isJsonArray(a) && isJsonArray(b)) {
-    return a.length === b.length && a.every((each, index) => isSameJson(each, b[index]));
-  }
-  if (isJsonObject(a) && isJsonObject(b)) {
-    const keys = Object.keys(a);
-    return keys.length === Object.keys(b).length && keys.every((key) => isSameJson(a[key], b[key]));
-  }
-  if (typeof a === "bigint" && typeof b === "bigint") return false;
-  const number = toNumber(a);
-  return number !== undefined && number === toNumber(b);
+/** Returns a text that is equal for equal JSON values, numbers by their value: 1 and 1.0 are equal, and so are NaN and NaN. */
+function jsonKey(value: JsonValue | undefined): string {
+  return value === undefined ? "" : stringifyJson(normalOf(value));
+}
+
+function isSameJson(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
+  return Object.is(a, b) || jsonKey(a) === jsonKey(b);
 }
 
 /** Replaces numbers that keep their text by their value. */
-function normalOf(value: JsonValue | undefined): JsonValue {
-  if (value === undefined) return null;
+function normalOf(value: JsonValue): JsonValue {
   if (isJsonArray(value)) return value.map(normalOf);
   return typeof value === "bigint" ? value : (toNumber(value) ?? value);
 }
@@ -115,20 +105,12 @@ export function groupForms({ stored: arrays, names, weights: steps }: PartArrays
   const forms: PartForm[] = [];
   const byKey = new Map<string, number>();
   const weights: number[] = [];
-  let last = -1;
   const formOf = arrays.map((stored, index) => {
-    // Most parts are as the one before, which is quicker to tell than to make a key.
-    if (last < 0 || !isSameForm((forms[last] as PartForm).stored, stored)) {
-      const key = formKey(stored);
-      let form = byKey.get(key);
-      if (form === undefined) {
-        form = forms.push({ stored, name: names[index] as string }) - 1;
-        byKey.set(key, form);
-      }
-      last = form;
-    }
-    weights[last] = (weights[last] ?? 0) + (steps[index] as number);
-    return last;
+    const key = formKey(stored);
+    const form = byKey.get(key) ?? forms.push({ stored, name: names[index]! }) - 1;
+    byKey.set(key, form);
+    weights[form] = (weights[form] ?? 0) + steps[index]!;
+    return form;
   });
   return { forms, formOf, heaviest: weights.indexOf(Math.max(...weights)) };
 }
@@ -139,7 +121,7 @@ export function groupForms({ stored: arrays, names, weights: steps }: PartArrays
  * @throws ZpublishError `invalid-metadata` if they differ, and are not all those of times
  */
 export function differingScales(forms: readonly PartForm[]): readonly CfTimeScale[] | undefined {
-  const first = forms[0] as PartForm;
+  const first = forms[0]!;
   const odd = forms.find(
     ({ stored: { attrs } }) =>
       !isSameJson(attrs.units, first.stored.attrs.units) ||
@@ -152,7 +134,7 @@ export function differingScales(forms: readonly PartForm[]): readonly CfTimeScal
     if (scale === undefined) throw unitsError(first, odd);
     scales.push(scale);
   }
-  const { unit, reference, calendar } = scales[0] as CfTimeScale;
+  const { unit, reference, calendar } = scales[0]!;
   if (scales.some((scale) => !isSameCalendar(scale.calendar, calendar, Number.POSITIVE_INFINITY))) {
     throw unitsError(first, odd);
   }
@@ -216,8 +198,8 @@ const OF_PACKING: ReadonlySet<string> = new Set([
  * @throws ZpublishError `invalid-metadata`, naming two parts, if items are no numbers, or no type has all values of those that are not packed
  */
 export function joinForms(forms: readonly PartForm[], heaviest: number): JoinedForm {
-  const first = forms[0] as PartForm;
-  const main = forms[heaviest] as PartForm;
+  const first = forms[0]!;
+  const main = forms[heaviest]!;
   const odd = forms.find((form) => !isSameMeaning(form.stored, first.stored));
   if (odd === undefined) {
     const conversions = forms.map(({ stored }) => swapOf(stored.dataType, main.stored.dataType));
@@ -234,7 +216,8 @@ export function joinForms(forms: readonly PartForm[], heaviest: number): JoinedF
     if (dataType === undefined) throw formError(first, odd);
     const to = String(dataType.zarr);
     const conversions = forms.map(({ stored }) => {
-      const { from } = meaningOf(stored);
+      const { byteOrder, itemSize } = stored.dataType;
+      const from = `${byteOrder}${kindOf(stored)}${itemSize}`;
       return from === to ? undefined : ({ kind: "widen", from, to } as const);
     });
     const fill = { served: null, item: null, absentIsServed: true };
@@ -288,15 +271,22 @@ function isNumber({ kind }: DataType): boolean {
 function decodedType(stored: PartStored): string | undefined {
   const { dataType, attrs } = stored;
   if (!isNumber(dataType)) return undefined;
-  const { missing, isUnsigned } = packingOfStored(stored);
+  const { missing } = packingOfStored(stored);
   const { itemSize } = dataType;
-  const kind = dataType.kind === "f" || isUnsigned === undefined ? dataType.kind : isUnsigned ? "u" : "i";
+  const kind = kindOf(stored);
   if (kind === "f") return itemSize === 4 || itemSize === 8 ? `f${itemSize}` : undefined;
   const isMasked = missing.length > 0;
   const isScaled = attrs.scale_factor !== undefined || attrs.add_offset !== undefined;
   if (!isMasked && !isScaled) return `${kind}${itemSize}`;
   const isExact = itemSize <= 2 && (isMasked || attrs.add_offset === undefined);
   return isExact ? "f4" : "f8";
+}
+
+/** Returns the kind of the numbers that items are, which `_Unsigned` may turn into the other kind of integers. */
+function kindOf(stored: PartStored): string {
+  const { kind } = stored.dataType;
+  const { isUnsigned } = packingOfStored(stored);
+  return kind === "f" || isUnsigned === undefined ? kind : isUnsigned ? "u" : "i";
 }
 
 /** Returns the narrowest type of integers that has the values of all, as numpy's `result_type`; undefined if there is none. */
@@ -318,31 +308,9 @@ function swapOf(from: DataType, to: DataType): ItemConversion | undefined {
 function unpackingOf(stored: PartStored, to: DataType): ItemConversion | undefined {
   const { scale, offset, missing, isUnsigned } = packingOfStored(stored);
   const { dataType } = stored;
-  const isPlain = scale === 1 && offset === 0 && missing.length === 0;
+  const isPlain = scale === 1 && offset === 0 && missing.length === 0 && isUnsigned === undefined;
   if (isPlain && dataType.zarr === to.zarr) return undefined;
-  const { from, isReversed } = meaningOf(stored);
-  return {
-    kind: "unpack",
-    from,
-    to: String(to.zarr),
-    scale,
-    offset,
-    missing: isReversed ? missing.map((value) => reversed(value, dataType, isUnsigned === true)) : missing,
-  };
-}
-
-/** Returns the type as which stored bits are read, which `_Unsigned` may turn into that of the other signedness. */
-function meaningOf(stored: PartStored): { readonly from: string; readonly isReversed: boolean } {
-  const { isUnsigned } = packingOfStored(stored);
-  const { kind, byteOrder, itemSize } = stored.dataType;
-  const isReversed = isUnsigned !== undefined && (kind === "u") !== isUnsigned && kind !== "f";
-  const letter = isReversed ? (isUnsigned ? "u" : "i") : kind;
-  return { from: `${byteOrder}${letter}${itemSize}`, isReversed };
-}
-
-/** Returns a mark as the number that its bits are in the type of the other signedness. */
-function reversed(value: number, { itemSize }: DataType, isUnsigned: boolean): number {
-  const modulus = 2 ** (8 * itemSize);
-  if (isUnsigned) return value < 0 ? value + modulus : value;
-  return value >= modulus / 2 ? value - modulus : value;
+  const [from, target] = [String(dataType.zarr), String(to.zarr)];
+  const sign = isUnsigned === undefined ? {} : { isUnsigned };
+  return { kind: "unpack", from, to: target, scale, offset, missing, ...sign };
 }

@@ -1,13 +1,12 @@
 import { ZpublishError } from "../errors.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import { parseFillValue } from "../model/fill-value.js";
-import { type CodecSpec, DEFAULT_COMPRESSOR, type ItemConversion } from "../zarr/codec-step.js";
+import { DEFAULT_COMPRESSOR, type ItemConversion } from "../zarr/codec-step.js";
 import type { StoredArray, StoredFill } from "../zarr/stored-array.js";
 import type { PartArray, PartDescription } from "./describe-part.js";
 import {
   differingScales,
   groupForms,
-  isSameJson,
   type JoinedForm,
   joinForms,
   type PartArrays,
@@ -17,7 +16,7 @@ import {
   unitsError,
 } from "./item-forms.js";
 import { joinValues } from "./join-values.js";
-import type { JoinScope, JoinScopes, PartColumn, PartSteps } from "./order-parts.js";
+import type { JoinScope, PartColumn, PartSteps } from "./order-parts.js";
 
 /** An array of a {@link JoinedTree}: its shape, type and attributes as they are served. */
 export type JoinedArray = {
@@ -70,19 +69,20 @@ export interface JoinedColumn {
 export function joinColumn(
   column: PartColumn,
   parts: readonly PartDescription[],
-  scopes: JoinScopes,
+  scope: JoinScope,
   dimension: string,
 ): JoinedColumn {
   const isAlong = column.arrays.some((array) => array?.dims.includes(dimension));
-  const scope = isAlong ? scopes.scopeOf(column.group) : undefined;
-  if (scope === undefined) return { array: arrayOfPart(column, scopes.main) };
-  if (typeof scope === "string") throw new ZpublishError("invalid-metadata", scope);
+  if (!isAlong) return { array: arrayOfPart(column, scope) };
   const { dims, axis, arrays } = membersOf(column, parts, scope, dimension);
   const stored = arrays.map((array) => array.stored);
   const values = arrays.flatMap((array) => array.values ?? []);
   const { names, weights } = scope;
   if (axis === 0 && values.length === arrays.length) {
-    const joined = joinValues({ stored, values, names, weights }, scope, dims);
+    const runs = scope.steps.map(({ part, from, length }) => {
+      return { member: scope.memberOf.get(part)!, from, length };
+    });
+    const joined = joinValues({ stored, values, names, weights }, runs, dims);
     const bounds = joined.stored.attrs.bounds ?? joined.stored.attrs.climatology;
     const prefix = column.path.slice(0, column.path.length - column.name.length);
     return {
@@ -101,7 +101,7 @@ export function joinColumn(
 /** Returns an array without the joined dimension: that of the first part that has it. */
 function arrayOfPart({ arrays }: PartColumn, { present, order }: JoinScope): JoinedArray {
   const part = [...present, ...order].find((each) => arrays[each] !== undefined) as number;
-  const { stored, dims } = arrays[part] as PartArray;
+  const { stored, dims } = arrays[part]!;
   return { kind: "part", part, stored: { ...stored, dimNames: dims } };
 }
 
@@ -118,12 +118,12 @@ function membersOf(
   { present, lengths }: JoinScope,
   dimension: string,
 ): Members {
-  const nameOf = (part: number) => (parts[part] as PartDescription).name;
+  const nameOf = (part: number) => parts[part]!.name;
   const first = present.find((part) => all[part] !== undefined);
   if (first === undefined) {
     throw invalid(`expected an array in a file with steps along '${dimension}', received none`);
   }
-  const { dims } = all[first] as PartArray;
+  const { dims } = all[first]!;
   const dimsError = (part: number) =>
     invalid(
       `expected dimensions [${dims.join(", ")}] in ${nameOf(part)}, as in ${nameOf(first)}, received [${all[part]?.dims.join(", ")}]`,
@@ -132,7 +132,7 @@ function membersOf(
   if (axis < 0) throw dimsError(all.findIndex((array) => array?.dims.includes(dimension)));
   const arrays = present.map((part) => {
     const array = all[part];
-    if (array === undefined) throw missingError(path, parts[part] as PartDescription, nameOf(first));
+    if (array === undefined) throw missingError(path, parts[part]!, nameOf(first));
     if (array.dims.length !== dims.length || array.dims.some((dim, index) => dim !== dims[index])) {
       throw dimsError(part);
     }
@@ -155,7 +155,7 @@ function invalid(message: string): ZpublishError {
 }
 
 /** An array along the joined dimension, whose chunks lie in the parts. */
-export interface JoinedChunks {
+interface JoinedChunks {
   readonly stored: Omit<StoredArray, "chunks">;
   readonly spans: readonly PartSpan[];
   /** Line for people, without the array's path; undefined if nothing was changed. */
@@ -166,34 +166,32 @@ export interface JoinedChunks {
  * Puts arrays one behind the other along an axis.
  * @throws ZpublishError `invalid-metadata`, `unsupported`, naming two parts, if they cannot be one array
  */
-export function joinChunks(
+function joinChunks(
   arrays: PartArrays,
-  { steps, presentOf }: JoinScope,
+  { steps, memberOf }: JoinScope,
   axis: number,
   dims: readonly string[],
 ): JoinedChunks {
   const { forms, formOf, heaviest } = groupForms(arrays);
   const scales = differingScales(forms);
-  const first = forms[0] as PartForm;
+  const first = forms[0]!;
   if (scales !== undefined) {
     const odd = scales.findIndex(
       ({ unit, reference }) => unit !== scales[0]?.unit || reference !== scales[0]?.reference,
     );
-    throw unitsError(first, forms[Math.max(odd, 1)] as PartForm);
+    throw unitsError(first, forms[Math.max(odd, 1)]!);
   }
   const form = joinForms(forms, heaviest);
-  const conversionOf = (index: number) => form.conversions[formOf[index] as number];
+  const conversionOf = (index: number) => form.conversions[formOf[index]!];
   const grid = joinGrid(arrays, axis, (index) => conversionOf(index) === undefined);
   const { path } = first.stored;
-  const spans = steps.map(({ part, start, length, from }, index): PartSpan => {
-    const at = presentOf[index] as number;
-    const conversion = conversionOf(at);
-    const isPassed = grid.isPassed[at] as boolean;
-    if (conversion === undefined) return { part, start, length, from, path, isPassed };
-    return { part, start, length, from, path, isPassed, conversion };
+  const spans = steps.map((run): PartSpan => {
+    const member = memberOf.get(run.part)!;
+    const conversion = conversionOf(member);
+    return { ...run, path, isPassed: grid.isPassed[member]!, ...(conversion && { conversion }) };
   });
-  const nameOf = (run: number) => arrays.names[presentOf[run] as number] as string;
-  if (form.dataType.kind === "O") assertAligned(spans, grid.chunkShape[axis] as number, nameOf);
+  const nameOf = ({ part }: PartSpan) => arrays.names[memberOf.get(part)!]!;
+  if (form.dataType.kind === "O") assertAligned(spans, grid.chunkShape[axis]!, nameOf);
   const total = steps.reduce((sum, { length }) => sum + length, 0);
   const stored = storedOf(arrays.stored, form, grid, dims);
   const shape = stored.shape.map((length, index) => (index === axis ? total : length));
@@ -207,7 +205,7 @@ function storedOf(
   { model, chunkShape, axisOrder }: JoinedGrid,
   dims: readonly string[],
 ): Omit<StoredArray, "chunks"> {
-  const first = arrays[0] as PartStored;
+  const first = arrays[0]!;
   const codecs =
     model === undefined
       ? { codecs: [], compressorCount: 0 as const, servedCompressor: DEFAULT_COMPRESSOR }
@@ -232,7 +230,7 @@ function storedOf(
  * chunks are filled by the server as soon as those of one part have to be.
  */
 function commonFill(arrays: readonly PartStored[], { dataType }: JoinedForm, model: PartStored): StoredFill {
-  const first = arrays[0] as PartStored;
+  const first = arrays[0]!;
   const expected = packingOfStored(first).missing;
   const { missing } = packingOfStored({ ...model, attrs: first.attrs });
   const keeps = expected.length === missing.length && expected.every((value) => missing.includes(value));
@@ -247,27 +245,27 @@ function commonFill(arrays: readonly PartStored[], { dataType }: JoinedForm, mod
 function assertAligned(
   spans: readonly PartSpan[],
   chunkLength: number,
-  nameOf: (run: number) => string,
+  nameOf: (span: PartSpan) => string,
 ): void {
-  const odd = spans.findIndex(({ start, from, length, isPassed }, index) => {
+  const odd = spans.find(({ start, from, length, isPassed }, index) => {
     const isWhole = index === spans.length - 1 || length % chunkLength === 0;
     return !isPassed || start % chunkLength !== 0 || from % chunkLength !== 0 || !isWhole;
   });
-  if (odd < 0) return;
+  if (odd === undefined) return;
   throw new ZpublishError(
     "unsupported",
-    `expected items without a fixed size in whole chunks of ${chunkLength} steps and equal codecs, received ${spans[odd]?.length} steps in ${nameOf(odd)}`,
+    `expected items without a fixed size in whole chunks of ${chunkLength} steps and equal codecs, received ${odd.length} steps in ${nameOf(odd)}`,
   );
 }
 
 function warningOf(forms: readonly PartForm[], { change }: JoinedForm, formOf: readonly number[]): string {
   const count = formOf.filter((form) => form !== 0).length;
-  const [first, odd] = [forms[0] as PartForm, forms[1] as PartForm];
+  const [first, odd] = [forms[0]!, forms[1]!];
   return `${change}: ${count} of ${formOf.length} files are stored otherwise than ${first.name}, the first of them ${odd.name}`;
 }
 
 /** Grid and codecs of a joined array. */
-export interface JoinedGrid {
+interface JoinedGrid {
   /** The array whose codecs the joined one has; undefined if items of all are converted, so that no chunk is passed through. */
   readonly model: PartStored | undefined;
   readonly chunkShape: readonly number[];
@@ -284,94 +282,56 @@ export interface JoinedGrid {
  * is the length of the array: that chunk decodes to more than the array has, and cannot be passed through.
  * @param isPlain Tells whether items of an array stay as they are.
  */
-export function joinGrid(
+function joinGrid(
   { stored, weights }: PartArrays,
   axis: number,
   isPlain: (index: number) => boolean,
 ): JoinedGrid {
-  const { layouts, layoutOf } = groupLayouts(stored, axis);
+  const keys = layoutKeys(stored, axis);
   const hasPlain = stored.some((_, index) => isPlain(index));
   const isCandidate = (index: number) => !hasPlain || isPlain(index);
-  const layout = heaviest(weights, (index) => (isCandidate(index) ? layoutOf[index] : undefined));
-  const model = layouts[layout] as PartStored;
+  const layout = heaviest(weights, (index) => (isCandidate(index) ? keys[index] : undefined));
+  const model = stored[keys.indexOf(layout)]!;
   const length = heaviest(weights, (index) =>
-    isCandidate(index) && layoutOf[index] === layout
-      ? effectiveLength(stored[index] as PartStored, axis)
-      : undefined,
+    isCandidate(index) && keys[index] === layout ? effectiveLength(stored[index]!, axis) : undefined,
   );
   return {
     model: hasPlain ? model : undefined,
-    chunkShape: model.chunkShape.map((each, index) => (index === axis ? length : each)),
+    chunkShape: model.chunkShape.with(axis, length),
     axisOrder: model.axisOrder,
     isPassed: stored.map(
       ({ chunkShape }, index) =>
-        chunkShape[axis] === length && layoutOf[index] === layout && hasPlain && isPlain(index),
+        chunkShape[axis] === length && keys[index] === layout && hasPlain && isPlain(index),
     ),
   };
 }
 
 function effectiveLength({ shape, chunkShape }: PartStored, axis: number): number {
-  return Math.max(1, Math.min(shape[axis] as number, chunkShape[axis] as number));
+  return Math.max(1, Math.min(shape[axis]!, chunkShape[axis]!));
 }
 
-/** Returns the value of the greatest weight; the first of several. Values that are undefined do not count. */
-function heaviest(weights: readonly number[], readValue: (index: number) => number | undefined): number {
-  const sums = new Map<number, number>();
+/** Returns the value of the greatest weight; the first of several. At least one value is not undefined. */
+function heaviest<T>(weights: readonly number[], readValue: (index: number) => T | undefined): T {
+  const sums = new Map<T, number>();
   weights.forEach((weight, index) => {
     const value = readValue(index);
     if (value !== undefined) sums.set(value, (sums.get(value) ?? 0) + weight);
   });
-  let best = 0;
-  let most = -1;
-  for (const [value, sum] of sums) if (sum > most) [best, most] = [value, sum];
-  return best;
+  return [...sums].reduce((best, each) => (each[1] > best[1] ? each : best))[0];
 }
 
-/** Groups arrays whose chunks are alike, but for their length along an axis. */
-function groupLayouts(stored: readonly PartStored[], axis: number) {
-  const layouts: PartStored[] = [];
-  const byText = new Map<string, number>();
-  let last = -1;
-  const layoutOf = stored.map((array) => {
-    // Most parts are as the one before, which is quicker to tell than to make a text.
-    if (last >= 0 && isAlike(layouts[last] as PartStored, array, axis)) return last;
-    const text = textOf(array, axis);
-    const layout = byText.get(text) ?? layouts.push(array) - 1;
-    byText.set(text, layout);
-    last = layout;
-    return layout;
+/** Returns a text for each array, which is equal if their chunks are alike but for their length along an axis. */
+function layoutKeys(arrays: readonly PartStored[], axis: number): string[] {
+  let last: { readonly stored: PartStored; readonly key: string } | undefined;
+  return arrays.map((stored) => {
+    // Arrays of most parts are one object.
+    if (last?.stored === stored) return last.key;
+    const { chunkShape, axisOrder, codecs, compressorCount, fill, dataType } = stored;
+    const others = chunkShape.toSpliced(axis, 1);
+    // An item of zero bytes is the same as none.
+    const item = fill.item?.some((byte) => byte !== 0) ? Buffer.from(fill.item).toString("base64") : null;
+    const layout = [others, axisOrder, codecs, dataType.zarr, fill.served, item, compressorCount];
+    last = { stored, key: stringifyJson(layout) };
+    return last.key;
   });
-  return { layouts, layoutOf };
-}
-
-function isAlike(a: PartStored, b: PartStored, axis: number): boolean {
-  if (a === b) return true;
-  return (
-    (a.dataType === b.dataType || isSameJson(a.dataType.zarr, b.dataType.zarr)) &&
-    a.compressorCount === b.compressorCount &&
-    a.chunkShape.length === b.chunkShape.length &&
-    a.chunkShape.every((length, index) => index === axis || length === b.chunkShape[index]) &&
-    a.axisOrder.every((each, index) => each === b.axisOrder[index]) &&
-    isSameFill(a.fill, b.fill) &&
-    isSameCodecs(a.codecs, b.codecs)
-  );
-}
-
-function isSameFill(a: PartStored["fill"], b: PartStored["fill"]): boolean {
-  if (a === b) return true;
-  if (!isSameJson(a.served, b.served)) return false;
-  return a.item !== null && b.item !== null && Buffer.compare(a.item, b.item) === 0;
-}
-
-function isSameCodecs(a: readonly CodecSpec[], b: readonly CodecSpec[]): boolean {
-  if (a === b) return true;
-  return a.length === b.length && a.every((codec, index) => isSameJson(codec, b[index]));
-}
-
-function textOf(stored: PartStored, axis: number): string {
-  const { chunkShape, axisOrder, codecs, compressorCount, fill, dataType } = stored;
-  const others = chunkShape.filter((_, index) => index !== axis);
-  // An item of zero bytes is the same as none.
-  const item = fill.item?.some((byte) => byte !== 0) ? Buffer.from(fill.item).toString("base64") : null;
-  return stringifyJson([others, axisOrder, codecs, dataType.zarr, fill.served, item, compressorCount]);
 }

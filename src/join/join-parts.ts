@@ -5,14 +5,13 @@ import type { JsonObject } from "../json/json-value.js";
 import { parseDataType } from "../model/data-type.js";
 import type { Refusal } from "../zarr/stored-tree.js";
 import type { PartArray, PartDescription } from "./describe-part.js";
-import { isSameForm, type PartStored, packingOfStored } from "./item-forms.js";
+import { formKey, type PartStored, packingOfStored } from "./item-forms.js";
 import { type JoinedArray, joinColumn } from "./join-arrays.js";
-import { type Item, type Items, readItems, writeItems } from "./join-values.js";
+import { type Item, type Items, isSameItem, readItems, writeItems } from "./join-values.js";
 import {
   createColumns,
-  createScopes,
+  createScope,
   type JoinScope,
-  type JoinScopes,
   orderParts,
   type PartColumn,
   type PartColumns,
@@ -79,35 +78,31 @@ export function* joinSteps(
   const { dimension, overlap } = options;
   const names = parts.map(({ name }) => name);
   const found = yield* createColumns(parts);
-  const { table, scopes } =
+  const { table, scope } =
     options.kind === "stack"
       ? stackParts(found, parts, options)
-      : { table: found, scopes: yield* createScopes(found, parts, dimension, overlap) };
-  const { main } = scopes;
-  yield* compareParts(table, names, dimension, (group) => {
-    const scope = scopes.scopeOf(group);
-    return typeof scope === "object" ? scope.present : main.present;
-  });
+      : { table: found, scope: yield* createScope(found, parts, dimension, overlap) };
+  yield* compareParts(table, names, dimension, scope.present);
   const refused: Refusal[] = [];
   const warnings: string[] = [];
   const bounds = new Map<string, string>();
   const groups = table.groups.map((path) => ({
     path,
-    attrs: table.attrsOf(path, [...main.present, ...main.order]),
+    attrs: table.attrsOf(path, [...scope.present, ...scope.order]),
     arrays: [] as JoinedArray[],
   }));
   const byPath = new Map(groups.map((group) => [group.path, group]));
   for (const column of table.columns.values()) {
     yield;
     try {
-      const joined = joinColumn(column, parts, scopes, dimension);
+      const joined = joinColumn(column, parts, scope, dimension);
       byPath.get(column.group)?.arrays.push(joined.array);
       if (joined.bounds !== undefined) bounds.set(joined.bounds, column.path);
       if (joined.warning !== undefined) warnings.push(`'${column.path}': ${joined.warning}`);
     } catch (error) {
       if (!(error instanceof ZpublishError)) throw error;
-      const isCoordinate = column.name === dimension && scopes.scopeOf(column.group) === main;
-      if (isCoordinate) throw new ZpublishError(error.code, `'${column.path}': ${error.message}`);
+      if (column.path === scope.coordinate)
+        throw new ZpublishError(error.code, `'${column.path}': ${error.message}`);
       refused.push({ path: column.path, reason: error.message });
     }
   }
@@ -124,7 +119,7 @@ export function* joinSteps(
     group.arrays.sort((a, b) => (a.stored.name < b.stored.name ? -1 : 1));
   }
   refused.push(...refusedByParts(parts, table));
-  return { order: main.order, steps: main.steps, groups, refused, warnings };
+  return { order: scope.order, steps: scope.steps, groups, refused, warnings };
 }
 
 /** Lists arrays and groups that no part can serve, each with the reason of the first. */
@@ -142,25 +137,25 @@ function refusedByParts(parts: readonly PartDescription[], { columns, groups }: 
 /**
  * Compares lengths of dimensions, and values of their coordinates, as xarray's `join="exact"` does. Those of the joined dimension may
  * differ.
- * @param order Returns the parts to compare of a group: those that have steps, in order.
+ * @param present The parts to compare: those that have steps, in order.
  * @throws ZpublishError `invalid-metadata`, naming two parts and what each has
  */
-export function* compareParts(
+function* compareParts(
   { columns }: PartColumns,
   names: readonly string[],
   dimension: string,
-  order: (group: string) => readonly number[],
+  present: readonly number[],
 ): CooperativeTask<void> {
   const lengths = new Map<string, Map<string, { readonly length: number; readonly part: number }>>();
   for (const column of columns.values()) {
     yield;
     const known = lengths.get(column.group) ?? new Map();
     lengths.set(column.group, known);
-    compareLengths(column, order(column.group), known, names, dimension);
+    compareLengths(column, present, known, names, dimension);
   }
   for (const column of columns.values()) {
     yield;
-    if (column.name !== dimension) compareCoordinate(column, order(column.group), names);
+    if (column.name !== dimension) compareCoordinate(column, present, names);
   }
 }
 
@@ -217,10 +212,10 @@ interface Difference {
 }
 
 /** Finds the first item in which two arrays of equal length differ, whatever their types; undefined if there is none. */
-export function findDifference(a: PartArray, b: PartArray): Difference | undefined {
+function findDifference(a: PartArray, b: PartArray): Difference | undefined {
   if (a === b || a.values === undefined || b.values === undefined) return undefined;
   const isSameBytes = a.values === b.values || Buffer.compare(a.values, b.values) === 0;
-  if (isSameBytes && isSameForm(a.stored, b.stored)) return undefined;
+  if (isSameBytes && formKey(a.stored) === formKey(b.stored)) return undefined;
   const [one, other] = [createReader(a), createReader(b)];
   for (let index = 0; index < Math.max(one.length, other.length); index++) {
     const [expected, received] = [one.itemAt(index), other.itemAt(index)];
@@ -255,12 +250,6 @@ function createReader({ stored, values }: PartArray) {
   };
 }
 
-function isSameItem(a: Item | undefined, b: Item | undefined): boolean {
-  if ((typeof a === "string") !== (typeof b === "string")) return false;
-  // biome-ignore lint/suspicious/noDoubleEquals: 1 and 1n are one value, whatever its type.
-  return a == b || (Number.isNaN(a) && Number.isNaN(b));
-}
-
 /** Attributes that name arrays which belong to others, and are no data themselves (CF sections 5, 5.6, 7.1 and 7.4). */
 const NAMING = ["coordinates", "bounds", "climatology", "grid_mapping"];
 
@@ -273,7 +262,6 @@ function stackScope(
   parts: readonly PartDescription[],
   dimension: string,
   coordinate?: readonly (string | number)[],
-  overlap?: "last",
 ): JoinScope {
   for (const { path, name, arrays } of table.columns.values()) {
     const part = arrays.findIndex(
@@ -298,12 +286,8 @@ function stackScope(
     const keys = keysOf(part);
     return { part, name, length: 1, keys, textOf: () => String(keys?.[0]) };
   });
-  const { order, steps } = orderParts(unordered, dimension, overlap);
-  return scopeOfOrder(
-    { order, steps },
-    parts.map(() => 1),
-    parts,
-  );
+  const lengths = parts.map(() => 1);
+  return scopeOfOrder(orderParts(unordered, dimension), lengths, parts, dimension);
 }
 
 function itemsOf(coordinate: readonly (string | number)[], part: number): Items {
@@ -315,7 +299,6 @@ function itemsOf(coordinate: readonly (string | number)[], part: number): Items 
 /** The options of a stack. */
 interface StackOptions {
   readonly dimension: string;
-  readonly overlap?: "last";
   readonly coordinate?: readonly (string | number)[];
 }
 
@@ -323,19 +306,19 @@ interface StackOptions {
  * Gives the arrays of parts the new dimension of a stack, in which each part is one step.
  * @throws ZpublishError `invalid-metadata`, naming two parts, if they have one value, or there is such a dimension already
  */
-export function stackParts(
+function stackParts(
   table: PartColumns,
   parts: readonly PartDescription[],
-  { dimension, overlap, coordinate }: StackOptions,
-): { readonly table: PartColumns; readonly scopes: JoinScopes } {
-  const main = stackScope(table, parts, dimension, coordinate, overlap);
-  const related = relatedNames(table, main.present);
+  { dimension, coordinate }: StackOptions,
+): { readonly table: PartColumns; readonly scope: JoinScope } {
+  const scope = stackScope(table, parts, dimension, coordinate);
+  const related = relatedNames(table, scope.present);
   const columns = new Map<string, PartColumn>();
   const groups = new Set<string>();
   for (const column of table.columns.values()) {
     const isOwn = column.name === dimension;
     if (isOwn && coordinate !== undefined) continue;
-    if (!isOwn && !isStacked(column, main.present, related)) columns.set(column.path, column);
+    if (!isOwn && !isStacked(column, scope.present, related)) columns.set(column.path, column);
     else {
       groups.add(column.group);
       columns.set(column.path, stackColumn(column, dimension));
@@ -347,7 +330,7 @@ export function stackParts(
       columns.set(column.path, column);
     }
   }
-  return { table: { ...table, columns }, scopes: { main, scopeOf: () => main } };
+  return { table: { ...table, columns }, scope };
 }
 
 /** Makes the coordinate of a stack as an array of each part: integers, floats or texts. */

@@ -1,17 +1,23 @@
 import { createHash } from "node:crypto";
 import { ZpublishError, messageOf } from "../errors.js";
+import { isDeepStrictEqual } from "node:util";
 import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
 import { createOneAtATime } from "../event-loop/joined.js";
 import type { FileFinder } from "../find/file-finder.js";
 import type { KeptIndexes } from "../formats/kept-indexes.js";
-import type { Source, StoredTree } from "../zarr/stored-tree.js";
+import type { ChunkReader, PartChunkReader, PartChunks, RangeChunks } from "../zarr/chunk-reader.js";
+import { completeCodec, encodeProblem, isInternal } from "../zarr/plan/codec-rules.js";
+import { writableChain } from "../zarr/plan/codec-steps.js";
+import type { StoredArray } from "../zarr/stored-array.js";
+import type { Source, StoredGroup, StoredJoin, StoredTree } from "../zarr/stored-tree.js";
 import { withinLocation } from "../zarr-store/read-store.js";
 import { describePart, type KnownPart, sortedByName } from "./describe-part.js";
+import type { JoinedArray, PartSpan } from "./join-arrays.js";
 import { type JoinedTree, joinSteps } from "./join-parts.js";
 import { createKeptDescriptions } from "./kept-descriptions.js";
-import { createOpenParts } from "./open-parts.js";
+import { createOpenParts, type OpenParts } from "./open-parts.js";
 import { createPartList, type ListedParts } from "./part-list.js";
-import { createStoredJoins, storedJoinOf } from "./pieces.js";
+import { createPartChunkReader } from "./pieces.js";
 
 /** Files that are left out and named one by one; more are counted. */
 const MAX_NAMED = 20;
@@ -186,10 +192,10 @@ function numbersOrTexts(texts: readonly string[]): readonly (string | number)[] 
 }
 
 /** Joins parts. @throws ZpublishError `invalid-metadata` if they cannot be one dataset */
-export type Join = (parts: readonly KnownPart[]) => CooperativeTask<JoinedTree>;
+type Join = (parts: readonly KnownPart[]) => CooperativeTask<JoinedTree>;
 
 /** Parts that are one dataset, and those that do not fit to them. */
-export interface FittingParts {
+interface FittingParts {
   /** Sorted by name. */
   readonly parts: readonly KnownPart[];
   readonly tree: JoinedTree;
@@ -203,7 +209,7 @@ export interface FittingParts {
  * @param served Paths of the arrays that are served; undefined after a restart.
  * @throws ZpublishError `invalid-metadata` if the former ones, or all, cannot be one dataset
  */
-export async function fitParts(
+async function fitParts(
   former: readonly KnownPart[],
   others: readonly KnownPart[],
   join: Join,
@@ -245,4 +251,129 @@ export async function fitParts(
 
 function joinedPathsOf({ groups }: JoinedTree): ReadonlySet<string> {
   return new Set(groups.flatMap(({ arrays }) => arrays.map(({ stored }) => stored.path)));
+}
+
+/** An array of the last tree, and what it was made of. */
+interface MadeArray {
+  readonly from: unknown;
+  readonly array: StoredArray;
+}
+
+/** Makes the arrays of joined trees. Those that have not changed since the last call are the same objects. */
+interface StoredJoins {
+  /** @param parts In the order of the descriptions that were joined. */
+  groupsOf(tree: JoinedTree, parts: readonly KnownPart[]): readonly StoredGroup[];
+}
+
+/**
+ * Creates what makes the arrays of a joined dataset.
+ * @param store Name of the dataset, as in `PartChunks`.
+ */
+function createStoredJoins(store: string, open: OpenParts): StoredJoins {
+  let made = new Map<string, MadeArray>();
+
+  function arrayOf(joined: JoinedArray, parts: readonly KnownPart[]): MadeArray {
+    const before = made.get(joined.stored.path);
+    const [from, make] = recipeOf(joined, parts);
+    return before !== undefined && isDeepStrictEqual(before.from, from) ? before : { from, array: make() };
+  }
+
+  /** Returns what an array is made of, without what grows, and what makes it. */
+  function recipeOf(joined: JoinedArray, parts: readonly KnownPart[]): readonly [unknown, () => StoredArray] {
+    const { stored, kind } = joined;
+    if (kind === "values") {
+      const chunks = keptChunks(store, stored.path, joined.values);
+      return [{ ...stored, version: chunks.version }, () => Object.freeze({ ...stored, chunks })];
+    }
+    if (kind === "part") {
+      const { name, identity } = parts[joined.part]!;
+      const span = { part: joined.part, start: 0, length: 1, from: 0, path: stored.path, isPassed: true };
+      return [{ ...stored, name, identity }, () => partedArray(stored, -1, [span], parts)];
+    }
+    return [Symbol("grows"), () => partedArray(stored, joined.axis, joined.spans, parts)];
+  }
+
+  function partedArray(
+    stored: JoinedArray["stored"],
+    axis: number,
+    spans: readonly PartSpan[],
+    parts: readonly KnownPart[],
+  ): StoredArray {
+    let reader: PartChunkReader | undefined;
+    const openReader = (): PartChunkReader => {
+      reader ??= createPartChunkReader({ store, stored, axis, spans, parts }, open);
+      return reader;
+    };
+    const chunks: PartChunks = Object.freeze({ kind: "parts", store, path: stored.path, axis, openReader });
+    const { variants: own = [], ...rest } = stored;
+    // An array of one part has pieces if some of its chunks have other codecs. A joined one may have some later: its plan must not change.
+    const hasPieces = axis < 0 ? own.length > 0 : canBeMade(stored) || !isPassed(stored, axis, spans);
+    return Object.freeze({ ...rest, chunks, ...(hasPieces && { variants: [[]] }) });
+  }
+
+  return {
+    groupsOf(tree, parts) {
+      const now = new Map<string, MadeArray>();
+      const groups = tree.groups.map(({ path, attrs, arrays }) => {
+        const stored = arrays.map((joined) => {
+          const array = arrayOf(joined, parts);
+          now.set(joined.stored.path, array);
+          return array.array;
+        });
+        return Object.freeze({ path, attrs, arrays: Object.freeze(stored) });
+      });
+      made = now;
+      return Object.freeze(groups);
+    },
+  };
+}
+
+/** Tells whether chunks of an array can be put together and encoded. */
+function canBeMade({ dataType, codecs }: JoinedArray["stored"]): boolean {
+  const served = writableChain(codecs.filter((codec) => !isInternal(codec)));
+  return dataType.kind !== "O" && served.every((codec) => encodeProblem(completeCodec(codec)) === undefined);
+}
+
+/** Tells whether every chunk of an array is one chunk of one part. */
+function isPassed({ chunkShape }: JoinedArray["stored"], axis: number, spans: readonly PartSpan[]): boolean {
+  const chunkLength = chunkShape[axis]!;
+  return spans.every(
+    ({ isPassed, start, from }) => isPassed && start % chunkLength === 0 && from % chunkLength === 0,
+  );
+}
+
+/** Values as the one chunk of their array, with a version of their own: they change when a part does. */
+function keptChunks(store: string, path: string, values: Uint8Array): RangeChunks {
+  const version = createHash("sha256").update(values).digest().toString("hex", 0, 10);
+  const check = Object.freeze({ version, isUnchanged: () => true });
+  const reader: ChunkReader = {
+    version: async () => version,
+    versionNow: () => check,
+    has: () => true,
+    // Of its own, as callers write to it.
+    read: async () => ({ bytes: values.slice(), version }),
+    measure: async () => ({ byteLength: values.length, version }),
+  };
+  const name = { store, key: "", path, version };
+  return Object.freeze({ kind: "ranges", ...name, form: "kept", differing: 0, openReader: () => reader });
+}
+
+/** Tells which part gives which steps. A part without steps is named, too. */
+function storedJoinOf(
+  { kind, dimension }: Pick<StoredJoin, "kind" | "dimension">,
+  { order, steps }: JoinedTree,
+  parts: readonly KnownPart[],
+): StoredJoin {
+  const nameOf = (part: number) => parts[part]!.name;
+  const given = new Set(steps.map(({ part }) => part));
+  const end = steps.at(-1);
+  const start = end === undefined ? 0 : end.start + end.length;
+  const without = order.filter((part) => !given.has(part));
+  return Object.freeze({
+    ...{ kind, dimension },
+    parts: Object.freeze([
+      ...steps.map(({ part, start, length }) => ({ name: nameOf(part), start, length })),
+      ...without.map((part) => ({ name: nameOf(part), start, length: 0 })),
+    ]),
+  });
 }

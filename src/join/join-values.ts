@@ -1,9 +1,12 @@
 import { type CfTimeScale, cfTimeOf, isSameCalendar } from "../cf/cf-time.js";
+import { convertPiece } from "../codec/convert-items.js";
+import { isNumeric, openRows } from "../codec/item-rows.js";
+import { OWN_MEMORY } from "../codec/kernel/wasm-memory.js";
 import { ZpublishError } from "../errors.js";
 import type { JsonObject } from "../json/json-value.js";
 import { type DataType, parseDataType } from "../model/data-type.js";
-import { parseFillValue, readHalf, readLongDouble, writeHalf } from "../model/fill-value.js";
-import { DEFAULT_COMPRESSOR, type ItemConversion } from "../zarr/codec-step.js";
+import { parseFillValue, writeHalf } from "../model/fill-value.js";
+import { DEFAULT_COMPRESSOR } from "../zarr/codec-step.js";
 import type { StoredArray, StoredFill } from "../zarr/stored-array.js";
 import {
   differingScales,
@@ -13,7 +16,6 @@ import {
   type PartArrays,
   type PartForm,
   type PartForms,
-  type PartStored,
   packingOfStored,
 } from "./item-forms.js";
 
@@ -32,17 +34,20 @@ export interface JoinedValues {
   readonly warning: string | undefined;
 }
 
+/** Neighbouring steps of one part. */
+export interface ValueRun {
+  /** Index of the part's array. */
+  readonly member: number;
+  /** First step in the part. */
+  readonly from: number;
+  readonly length: number;
+}
+
 /**
  * Bytes of a served chunk. It does not depend on the length of the coordinate: clients with older metadata can read the chunks of a
  * dataset that has grown.
  */
 const CHUNK_BYTES = 128 * 1024;
-
-/** Runs of steps, and the index of the array of each. */
-export interface ValueRuns {
-  readonly steps: readonly { readonly from: number; readonly length: number }[];
-  readonly presentOf: readonly number[];
-}
 
 /**
  * Puts the values of a coordinate in a row.
@@ -51,30 +56,22 @@ export interface ValueRuns {
  */
 export function joinValues(
   arrays: PartValues,
-  { steps, presentOf }: ValueRuns,
+  runs: readonly ValueRun[],
   dims: readonly string[],
 ): JoinedValues {
   const grouped = groupForms(arrays);
   const scales = differingScales(grouped.forms);
-  const joined = scales === undefined ? undefined : retime(arrays, grouped, scales);
-  const { dataType, attrs, fill, items, change } = joined ?? bringTogether(arrays, grouped);
-  const first = arrays.stored[0] as PartStored;
+  const joined = scales === undefined ? bringTogether(arrays, grouped) : joinTimes(arrays, grouped, scales);
+  const { dataType, attrs, fill, change } = joined;
+  const first = arrays.stored[0]!;
   const others = first.shape.slice(1);
-  const stride = others.reduce((product, length) => product * length, 1);
-  const total = steps.reduce((sum, { length }) => sum + length, 0);
-  const ranges = steps.map(({ from, length }, run) => ({
-    member: presentOf[run] as number,
-    begin: from * stride,
-    end: (from + length) * stride,
-  }));
-  const values =
-    items === undefined
-      ? concatBytes(arrays.values, ranges, dataType.itemSize)
-      : writeItems(
-          ranges.flatMap(({ member, begin, end }) => Array.from(items(member).slice(begin, end) as Item[])),
-          dataType,
-        );
-  const shape = [total, ...others];
+  const stepBytes = others.reduce((product, length) => product * length, dataType.itemSize);
+  const values = Buffer.concat(
+    runs.map(({ member, from, length }) =>
+      joined.values[member]!.subarray(from * stepBytes, (from + length) * stepBytes),
+    ),
+  );
+  const shape = [runs.reduce((sum, { length }) => sum + length, 0), ...others];
   const stored = {
     name: first.name,
     path: first.path,
@@ -87,184 +84,114 @@ export function joinValues(
     fill: { ...fill, absentIsServed: true },
     dimNames: dims,
     attrs,
-    servedChunks: [Math.max(1, Math.floor(CHUNK_BYTES / Math.max(1, stride * dataType.itemSize))), ...others],
+    servedChunks: [Math.max(1, Math.floor(CHUNK_BYTES / Math.max(1, stepBytes))), ...others],
     servedCompressor: dataType.itemSize === 0 ? null : DEFAULT_COMPRESSOR,
   };
-  return { stored, values, isRetimed: joined?.change !== undefined, warning: change };
+  return { stored, values, isRetimed: scales !== undefined && change !== undefined, warning: change };
 }
 
-/** Values of all members in one type; `items` is undefined if they are that as they are stored. */
+/** Values of all parts in one type. */
 interface Together {
   readonly dataType: DataType;
   readonly attrs: JsonObject;
   readonly fill: StoredFill;
-  readonly items: ((member: number) => Items | readonly Item[]) | undefined;
+  /** Items of each part, in that type. */
+  readonly values: readonly Uint8Array[];
   readonly change: string | undefined;
 }
 
-function retime(arrays: PartValues, { forms, formOf }: PartForms, scales: readonly CfTimeScale[]): Together {
-  const first = arrays.stored[0] as PartStored;
-  const times = arrays.stored.map((stored, index) => ({
-    name: arrays.names[index] as string,
-    units: String(stored.attrs.units),
-    scale: scales[formOf[index] as number] as CfTimeScale,
-    items: readItems(arrays.values[index] as Uint8Array, stored.dataType),
-    missing: packingOfStored(stored).missing,
-  }));
-  const { items, units, dataType } = joinTimes(times, first.dataType);
-  const fill = parseFillValue(first.fill.served, dataType);
-  const odd = forms.find(({ stored }) => stored.attrs.units !== units);
-  const count = arrays.stored.filter(({ attrs }) => attrs.units !== units).length;
-  return {
-    dataType,
-    attrs: { ...first.attrs, units },
-    fill: { served: fill.json, item: fill.item, absentIsServed: true },
-    items: (member) => items[member] as readonly Item[],
-    change:
-      odd &&
-      `times of ${count} of ${arrays.stored.length} files are converted to '${units}', the first of ${odd.name}, which has '${odd.stored.attrs.units}'`,
-  };
-}
-
 function bringTogether(arrays: PartValues, { forms, formOf, heaviest }: PartForms): Together {
-  const { stored: first } = forms[0] as PartForm;
+  const { stored: first } = forms[0]!;
   const { fill, attrs, dataType } = first;
-  const isText = (type: DataType) => type.kind === "S" || type.kind === "U" || type.kind === "O";
-  if (dataType.kind !== "O" && forms.every(({ stored }) => stored.dataType.zarr === dataType.zarr)) {
-    if (forms.length === 1) return { dataType, attrs, fill, items: undefined, change: undefined };
-  }
-  const itemsOf = (member: number, type?: DataType) => {
-    const { dataType: own } = arrays.stored[member] as PartStored;
-    return readItems(arrays.values[member] as Uint8Array, type ?? own);
-  };
-  if (forms.every(({ stored }) => isText(stored.dataType))) {
-    const type = widestText(arrays, forms);
+  if (dataType.kind !== "O" && forms.length === 1)
+    return { dataType, attrs, fill, values: arrays.values, change: undefined };
+  const isText = ({ stored }: PartForm) => ["S", "U", "O"].includes(stored.dataType.kind);
+  const odd = forms.find((form) => isText(form) !== isText(forms[0]!));
+  if (odd !== undefined) throw formError(forms[0]!, odd);
+  if (isText(forms[0]!)) {
+    const texts = arrays.values.map((values, member) => readItems(values, arrays.stored[member]!.dataType));
+    const type = widestText(texts as readonly (readonly string[])[], forms);
     const noFill = { served: null, item: null, absentIsServed: true };
-    return { dataType: type, attrs, fill: noFill, items: (member) => itemsOf(member), change: undefined };
+    const values = texts.map((items) => writeItems(items, type));
+    return { dataType: type, attrs, fill: noFill, values, change: undefined };
   }
-  const odd = forms.find(({ stored }) => isText(stored.dataType) !== isText(dataType));
-  if (odd !== undefined) throw formError(forms[0] as PartForm, odd);
   const joined = joinForms(forms, heaviest);
-  const served = joined.fill ?? { ...fill, item: parseFillValue(fill.served, joined.dataType).item };
   return {
-    ...{ dataType: joined.dataType, attrs: joined.attrs, fill: served, change: joined.change },
-    items: (member) => {
-      const conversion = joined.conversions[formOf[member] as number];
-      if (conversion?.kind !== "unpack") return itemsOf(member);
-      return unpack(itemsOf(member, parseDataType(conversion.from)), conversion);
-    },
+    ...{ dataType: joined.dataType, attrs: joined.attrs, change: joined.change },
+    fill: joined.fill ?? { ...fill, item: parseFillValue(fill.served, joined.dataType).item },
+    values: arrays.values.map((values, member) => {
+      const conversion = joined.conversions[formOf[member]!];
+      return conversion === undefined ? values : convertPiece(values, conversion, OWN_MEMORY);
+    }),
   };
 }
 
 /** Returns the type that has the texts of all parts. */
-function widestText(arrays: PartValues, forms: readonly PartForm[]): DataType {
-  const { dataType } = (forms[0] as PartForm).stored;
-  if (forms.every(({ stored }) => stored.dataType.kind === "S")) {
+function widestText(texts: readonly (readonly string[])[], forms: readonly PartForm[]): DataType {
+  const isBytes = ({ stored }: PartForm) => stored.dataType.kind === "S";
+  const odd = forms.find((form) => isBytes(form) !== isBytes(forms[0]!));
+  if (odd !== undefined) throw formError(forms[0]!, odd);
+  if (isBytes(forms[0]!))
     return parseDataType(`|S${Math.max(...forms.map(({ stored }) => stored.dataType.itemSize))}`);
-  }
-  const odd = forms.find(({ stored }) => (stored.dataType.kind === "S") !== (dataType.kind === "S"));
-  if (odd !== undefined) throw formError(forms[0] as PartForm, odd);
   let width = 1;
-  arrays.values.forEach((values, member) => {
-    for (const text of readItems(
-      values,
-      (arrays.stored[member] as PartStored).dataType,
-    ) as readonly string[]) {
-      width = Math.max(width, Array.from(text).length);
-    }
-  });
+  for (const items of texts) for (const text of items) width = Math.max(width, Array.from(text).length);
   return parseDataType(`<U${width}`);
 }
 
-/** Unpacks items as workers do those of chunks. */
-function unpack(
-  items: Items,
-  { to, scale, offset, missing }: Extract<ItemConversion, { kind: "unpack" }>,
-): Float64Array {
-  const round = to === "<f4" ? Math.fround : Number;
-  return Float64Array.from(items as Iterable<Item>, Number).map((item) => {
-    if (missing.includes(item)) return Number.NaN;
-    const scaled = round(round(item) * round(scale));
-    return offset === 0 ? scaled : round(scaled + round(offset));
-  });
-}
-
-function concatBytes(
-  values: readonly Uint8Array[],
-  ranges: readonly { readonly member: number; readonly begin: number; readonly end: number }[],
-  itemSize: number,
-): Uint8Array {
-  return Buffer.concat(
-    ranges.map(({ member, begin, end }) =>
-      (values[member] as Uint8Array).subarray(begin * itemSize, end * itemSize),
-    ),
-  );
-}
-
-/** Times of one part, as they are stored. */
-export interface PartTimes {
+/** Times of one part. */
+interface PartTimes {
   readonly name: string;
   readonly units: string;
   readonly scale: CfTimeScale;
-  readonly items: Items;
   /** Stored numbers that mean that there is no time. */
   readonly missing: readonly number[];
 }
 
-/** Times of several parts in one unit. */
-export interface JoinedTimes {
-  /** One list per part. */
-  readonly items: readonly (readonly Item[])[];
-  readonly units: string;
-  readonly dataType: DataType;
-}
-
-/** Units of times that are not whole in the first part's, from the coarsest. */
-const FINER: readonly (readonly [name: string, nanoseconds: bigint])[] = [
-  ["days", 86_400_000_000_000n],
-  ["hours", 3_600_000_000_000n],
-  ["minutes", 60_000_000_000n],
-  ["seconds", 1_000_000_000n],
-  ["milliseconds", 1_000_000n],
-  ["microseconds", 1000n],
-  ["nanoseconds", 1n],
-];
-
 /**
- * Brings times to the units of the first part, exactly. Integers stay integers, and become 64 bits wide if need be. If a time is not
- * whole in that unit, or no float of 64 bits, all are counted in the coarsest finer unit that has all.
- * @param dataType Type of the first part's times.
- * @throws ZpublishError `invalid-metadata` if there is no such unit, or a calendar differs
+ * Brings times to the units of the first part, exactly. Integers stay integers, and become 64 bits wide if need be.
+ * @throws ZpublishError `invalid-metadata` if a time is no exact number in these units, or a calendar differs
  */
-export function joinTimes(parts: readonly PartTimes[], dataType: DataType): JoinedTimes {
-  const first = parts[0] as PartTimes;
-  for (const part of parts) assertCalendar(part, first);
-  const isInteger = dataType.kind !== "f";
-  const finer = FINER.filter(([, unit]) => unit < first.scale.unit).map(
-    ([name, unit]) => [`${name} since ${first.scale.since}`, unit] as const,
-  );
-  for (const [units, unit] of [[first.units, first.scale.unit] as const, ...finer]) {
-    const items = encodeAll(parts, unit, isInteger);
-    if (items !== undefined) return { items, units, dataType: widened(items, dataType) };
-  }
-  const other = parts.find(({ units }) => units !== first.units);
-  throw new ZpublishError(
-    "invalid-metadata",
-    `expected times in '${first.units}', as in ${first.name}, received '${other?.units}' in ${other?.name}, and some that are no exact ${isInteger ? "integers" : "floats"} in these or finer units`,
-  );
+function joinTimes(
+  arrays: PartValues,
+  { forms, formOf }: PartForms,
+  scales: readonly CfTimeScale[],
+): Together {
+  const { dataType: type, attrs, fill } = arrays.stored[0]!;
+  const isInteger = type.kind !== "f";
+  const parts = arrays.stored.map((stored, member): PartTimes => {
+    const { missing } = packingOfStored(stored);
+    const scale = scales[formOf[member]!]!;
+    return { name: arrays.names[member]!, units: String(stored.attrs.units), scale, missing };
+  });
+  const first = parts[0]!;
+  const items = parts.map((part, member) => {
+    const own = readItems(arrays.values[member]!, arrays.stored[member]!.dataType);
+    if (part.scale.calendar !== first.scale.calendar) assertCalendar(part, first, own);
+    return encodeTimes(own, part, first, isInteger);
+  });
+  const wide = parseDataType(`${type.byteOrder === ">" ? ">" : "<"}${isInteger ? "i8" : "f8"}`);
+  const dataType = [type, wide].find((each) => items.every((own) => hasAll(each, own)));
+  if (dataType === undefined)
+    throw new ZpublishError("invalid-metadata", "expected times within integers of 64 bits");
+  const { units } = first;
+  const odd = forms.find(({ stored }) => stored.attrs.units !== units);
+  const count = parts.filter((part) => part.units !== units).length;
+  const { json, item } = parseFillValue(fill.served, dataType);
+  return {
+    ...{ dataType, attrs, fill: { served: json, item, absentIsServed: true } },
+    values: items.map((own) => writeItems(own, dataType)),
+    change:
+      odd &&
+      `times of ${count} of ${parts.length} files are converted to '${units}', the first of ${odd.name}, which has '${odd.stored.attrs.units}'`,
+  };
 }
 
-function assertCalendar(part: PartTimes, first: PartTimes): void {
-  if (part.scale.calendar === first.scale.calendar) return;
-  let least: bigint | undefined;
-  for (const { items, scale } of [part, first]) {
-    for (const item of items) {
-      if (typeof item === "string" || !Number.isFinite(Number(item))) continue;
-      const time = cfTimeOf(item, scale);
-      if (least === undefined || time < least) least = time;
-    }
-  }
-  const leastDays = Number((least ?? 0n) / 86_400_000_000_000n);
+/** Calendars that differ before the reform of 1582 are the same for later times. */
+function assertCalendar(part: PartTimes, first: PartTimes, items: Items): void {
+  const times = Array.from(items as Iterable<number>)
+    .filter((item) => Number.isFinite(Number(item)))
+    .map((item) => Number(cfTimeOf(item, part.scale) / 86_400_000_000_000n));
+  const leastDays = times.reduce((least, days) => Math.min(least, days), Number.POSITIVE_INFINITY);
   if (isSameCalendar(part.scale.calendar, first.scale.calendar, leastDays)) return;
   throw new ZpublishError(
     "invalid-metadata",
@@ -272,56 +199,39 @@ function assertCalendar(part: PartTimes, first: PartTimes): void {
   );
 }
 
-/** Encodes the times of all parts as numbers of `unit` since the first part's reference; undefined if one of them is not exact. */
-function encodeAll(parts: readonly PartTimes[], unit: bigint, isInteger: boolean): Item[][] | undefined {
-  const first = parts[0] as PartTimes;
-  const encoded: Item[][] = [];
-  for (const part of parts) {
-    const items = encodePart(part, first, unit, isInteger);
-    if (items === undefined) return undefined;
-    encoded.push(items);
-  }
-  return encoded;
-}
-
-function encodePart(
-  { name, items, scale, missing }: PartTimes,
-  first: PartTimes,
-  unit: bigint,
-  isInteger: boolean,
-): Item[] | undefined {
-  const shift = scale.reference - first.scale.reference;
-  const isAligned = scale.unit % unit === 0n && shift % unit === 0n;
-  const factor = isAligned ? Number(scale.unit / unit) : Number.NaN;
+/** Encodes times as numbers in the units of the first part. */
+function encodeTimes(items: Items, part: PartTimes, first: PartTimes, isInteger: boolean): Item[] {
+  const { unit } = first.scale;
+  const shift = part.scale.reference - first.scale.reference;
+  const isAligned = part.scale.unit % unit === 0n && shift % unit === 0n;
+  const factor = isAligned ? Number(part.scale.unit / unit) : Number.NaN;
   const offset = isAligned ? Number(shift / unit) : Number.NaN;
-  const encoded: Item[] = [];
-  for (const item of items) {
+  return Array.from(items as Iterable<Item>, (item) => {
     const number = Number(item);
-    if (Number.isNaN(number) || missing.includes(number)) {
-      encoded.push(isInteger ? markOf(first, name) : Number.NaN);
-      continue;
+    if (Number.isNaN(number) || part.missing.includes(number)) {
+      if (!isInteger) return Number.NaN;
+      if (first.missing[0] !== undefined) return first.missing[0];
+      throw new ZpublishError(
+        "invalid-metadata",
+        `expected a time at each step of ${part.name}, since ${first.name} has no mark of missing ones; received a missing one`,
+      );
     }
     const quick = number * factor + offset;
     const isSafe = Number.isSafeInteger(number) && Number.isSafeInteger(quick);
-    const value = isSafe ? quick : encodeExactly(item, scale.unit, shift, unit, isInteger);
-    if (value === undefined) return undefined;
-    if (first.missing.includes(Number(value))) {
-      throw new ZpublishError(
-        "invalid-metadata",
-        `expected times in '${first.units}', as in ${first.name}; one of ${name} would be ${value}, its mark of missing values`,
-      );
-    }
-    encoded.push(value);
-  }
-  return encoded;
+    const value = isSafe ? quick : encodeExactly(item, part.scale.unit, shift, unit, isInteger);
+    if (value === undefined) throw inexactError(item, part, first, isInteger);
+    if (!first.missing.includes(Number(value))) return value;
+    throw new ZpublishError(
+      "invalid-metadata",
+      `expected times in '${first.units}', as in ${first.name}; one of ${part.name} would be ${value}, its mark of missing values`,
+    );
+  });
 }
 
-/** The number that stands for a missing time among the first part's integers. */
-function markOf({ missing, name: firstName }: PartTimes, name: string): number {
-  if (missing[0] !== undefined) return missing[0];
-  throw new ZpublishError(
+function inexactError(item: Item, part: PartTimes, first: PartTimes, isInteger: boolean): ZpublishError {
+  return new ZpublishError(
     "invalid-metadata",
-    `expected a time at each step of ${name}, since ${firstName} has no mark of missing ones; received a missing one`,
+    `expected times that are exact ${isInteger ? "integers" : "floats"} in '${first.units}', as in ${first.name}, received ${item} in '${part.units}' in ${part.name}`,
   );
 }
 
@@ -333,63 +243,36 @@ function encodeExactly(
   unit: bigint,
   isInteger: boolean,
 ): Item | undefined {
-  let denominator = 1n;
-  let numerator: bigint;
-  if (typeof item === "bigint") numerator = item;
-  else {
-    let number = Number(item);
-    if (!Number.isFinite(number)) return undefined;
-    while (!Number.isInteger(number)) {
-      number *= 2;
-      denominator *= 2n;
-    }
-    numerator = BigInt(number);
-  }
+  if (typeof item !== "bigint" && !Number.isFinite(Number(item))) return undefined;
+  const [numerator, denominator] = fractionOf(item);
   const dividend = numerator * itemUnit + shift * denominator;
   const divisor = denominator * unit;
-  if (dividend % divisor === 0n) {
-    const quotient = dividend / divisor;
-    const number = Number(quotient);
-    return BigInt(number) === quotient ? number : isInteger ? quotient : undefined;
+  const whole = dividend / divisor;
+  const rest = dividend % divisor;
+  if (isInteger) {
+    if (rest !== 0n) return undefined;
+    return Number.isSafeInteger(Number(whole)) ? Number(whole) : whole;
   }
-  return isInteger ? undefined : exactFloat(dividend, divisor);
+  const quotient = Number(whole) + Number(rest) / Number(divisor);
+  const [above, below] = fractionOf(quotient);
+  return above * divisor === dividend * below ? quotient : undefined;
 }
 
-/** Returns a quotient as a float; undefined if there is none that is exactly it. */
-function exactFloat(dividend: bigint, divisor: bigint): number | undefined {
-  const common = greatestDivisor(dividend < 0n ? -dividend : dividend, divisor);
-  const [above, below] = [dividend / common, divisor / common];
-  const isPower = (below & (below - 1n)) === 0n;
-  const [top, bottom] = [Number(above), Number(below)];
-  return isPower && BigInt(top) === above && bottom < 2 ** 1000 ? top / bottom : undefined;
-}
-
-function greatestDivisor(a: bigint, b: bigint): bigint {
-  let [large, small] = [a, b];
-  while (small !== 0n) [large, small] = [small, large % small];
-  return large;
-}
-
-/** Returns the type itself if it has all items, else the one of 64 bits. */
-function widened(lists: readonly (readonly Item[])[], type: DataType): DataType {
-  const order = type.byteOrder === ">" ? ">" : "<";
-  if (type.kind === "f") {
-    const fits = (item: Item) => Number.isNaN(item) || Math.fround(Number(item)) === item;
-    return type.itemSize === 8 || (type.itemSize === 4 && lists.every((items) => items.every(fits)))
-      ? type
-      : parseDataType(`${order}f8`);
+/** Returns a finite number as an exact fraction. */
+function fractionOf(item: Item): readonly [numerator: bigint, denominator: bigint] {
+  if (typeof item === "bigint") return [item, 1n];
+  let number = Number(item);
+  let denominator = 1n;
+  while (!Number.isInteger(number)) {
+    number *= 2;
+    denominator *= 2n;
   }
-  const bits = BigInt(type.itemSize * 8);
-  const least = type.kind === "u" ? 0n : -(1n << (bits - 1n));
-  const most = (type.kind === "u" ? 1n << bits : 1n << (bits - 1n)) - 1n;
-  const [low, high] = [Number(least), Number(most)];
-  // A float of the greatest integer of 64 bits is rounded up, so integers that are not safe are compared as bigint.
-  const isWithin = (item: Item) =>
-    typeof item === "bigint" ? item >= least && item <= most : Number(item) >= low && Number(item) <= high;
-  if (lists.every((items) => items.every(isWithin))) return type;
-  const wide = (item: Item) => BigInt.asIntN(64, BigInt(item)) === BigInt(item);
-  if (lists.every((items) => items.every(wide))) return parseDataType(`${order}i8`);
-  throw new ZpublishError("invalid-metadata", "expected times within integers of 64 bits");
+  return [BigInt(number), denominator];
+}
+
+function hasAll(type: DataType, items: readonly Item[]): boolean {
+  const found = readItems(writeItems(items, type), type);
+  return items.every((item, index) => isSameItem(item, found[index]));
 }
 
 /** Items of a small array: numbers, integers and times of 64 bits as bigint, or texts. */
@@ -398,29 +281,42 @@ export type Items = Float64Array | BigInt64Array | BigUint64Array | readonly str
 /** One of {@link Items}. Those of one array can be compared with `<`. */
 export type Item = number | bigint | string;
 
+/** Tells whether two items are equal, whatever their types; NaN is equal to itself. */
+export function isSameItem(a: Item | undefined, b: Item | undefined): boolean {
+  if ((typeof a === "string") !== (typeof b === "string")) return false;
+  // biome-ignore lint/suspicious/noDoubleEquals: 1 and 1n are one value, whatever its type.
+  return a == b || (Number.isNaN(a) && Number.isNaN(b));
+}
+
+/** Numbers as they are stored. */
+const PLAIN = {
+  ...{ missing: [], scale: 1, offset: 0, isUnsigned: undefined },
+  ...{ validMin: Number.NEGATIVE_INFINITY, validMax: Number.POSITIVE_INFINITY },
+};
+
 /**
  * Reads items in C order.
  * @param values In the type and its byte order; those of a variable-length type as vlen-utf8 writes one chunk.
  * @throws ZpublishError `invalid-metadata` if items of the type are neither numbers nor texts
  */
 export function readItems(values: Uint8Array, type: DataType): Items {
-  const { kind, itemSize } = type;
-  const little = type.byteOrder !== ">";
+  const { kind, itemSize, byteOrder } = type;
   const view = new DataView(values.buffer, values.byteOffset, values.byteLength);
   if (kind === "O") return readVariable(values, view);
   const count = itemSize === 0 ? 0 : values.length / itemSize;
   if (kind === "S") return Array.from({ length: count }, (_, i) => readBytes(values, i * itemSize, itemSize));
   if (kind === "U") return Array.from({ length: count }, (_, i) => readText(view, i * itemSize, type));
-  if (itemSize === 8 && kind !== "f" && kind !== "c") {
-    const items = kind === "u" ? new BigUint64Array(count) : new BigInt64Array(count);
-    for (let i = 0; i < count; i++) {
-      items[i] = kind === "u" ? view.getBigUint64(i * 8, little) : view.getBigInt64(i * 8, little);
-    }
-    return items;
+  if (kind === "M" || kind === "m") return readItems(values, parseDataType(`${byteOrder}i8`));
+  if (!isNumeric(type)) {
+    throw new ZpublishError(
+      "invalid-metadata",
+      `expected numbers, times or texts, received items of type ${type.numpyStr}`,
+    );
   }
-  const read = numberReader(view, type);
+  const rows = openRows(values, type, PLAIN);
+  if (rows.wide !== undefined) return rows.wide;
   const items = new Float64Array(count);
-  for (let i = 0; i < count; i++) items[i] = read(i * itemSize, little);
+  rows.read(items, 0, count);
   return items;
 }
 
@@ -442,39 +338,6 @@ export function writeItems(items: ArrayLike<Item>, type: DataType): Uint8Array {
     else view.setUint8(at, Number(item));
   }
   return bytes;
-}
-
-type NumberReader = (at: number, little: boolean) => number;
-
-function numberReader(view: DataView, type: DataType): NumberReader {
-  switch (`${type.kind}${type.itemSize}`) {
-    case "b1":
-    case "u1":
-      return (at) => view.getUint8(at);
-    case "i1":
-      return (at) => view.getInt8(at);
-    case "u2":
-      return (at, little) => view.getUint16(at, little);
-    case "i2":
-      return (at, little) => view.getInt16(at, little);
-    case "u4":
-      return (at, little) => view.getUint32(at, little);
-    case "i4":
-      return (at, little) => view.getInt32(at, little);
-    case "f2":
-      return (at, little) => readHalf(new DataView(view.buffer, view.byteOffset + at, 2), little);
-    case "f4":
-      return (at, little) => view.getFloat32(at, little);
-    case "f8":
-      return (at, little) => view.getFloat64(at, little);
-    case "f16":
-      return (at, little) => readLongDouble(new Uint8Array(view.buffer, view.byteOffset + at, 16), little);
-    default:
-      throw new ZpublishError(
-        "invalid-metadata",
-        `expected numbers, times or texts, received items of type ${type.numpyStr}`,
-      );
-  }
 }
 
 function writeFloat(view: DataView, at: number, value: number, { itemSize, byteOrder }: DataType): void {

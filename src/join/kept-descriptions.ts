@@ -1,15 +1,18 @@
 import { createHash } from "node:crypto";
-import { runCooperatively } from "../event-loop/cooperative-task.js";
+import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
 import { workThrough } from "../event-loop/work-through.js";
 import { FORMATS } from "../formats/formats.js";
 import type { KeptIndexes } from "../formats/kept-indexes.js";
 import type { JsonObject } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import type { BrokenPart, KeptParts, KnownPart, PartArray, PartDescription } from "./describe-part.js";
-import type { PartStored } from "./item-forms.js";
 
 /** Changes whenever the description of an unchanged part would: raise the number if its readers or `describePart` differ. */
-const STAMP = ["descriptions 1", ...FORMATS.map(({ id, revision }) => `${id} ${revision}`)].join("\n");
+const STAMP = ["descriptions 2", ...FORMATS.map(({ id, revision }) => `${id} ${revision}`)].join("\n");
+/** Parts, or pieces of them, to an item of the record, each of which is written and read without a pause. */
+const BLOCK = 256;
+/** Bytes of values to an item of the record. */
+const VALUE_BLOCK_BYTES = 2 ** 20;
 
 /** Descriptions of the parts of one dataset, kept between runs. Most files differ in little: equal pieces are one object. */
 export interface KeptDescriptions {
@@ -26,56 +29,57 @@ export interface KeptDescriptions {
   close(): Promise<void>;
 }
 
+/** What several parts have in common: a group, an array, or values of a coordinate. */
+type Piece = PartDescription["groups"][number] | Omit<PartArray, "values"> | Uint8Array;
+
+/** An item of the record. Parts name pieces of earlier items by their number. */
+type RecordItem =
+  | { readonly pieces: readonly Piece[] }
+  | { readonly broken: readonly BrokenPart[] }
+  | { readonly parts: readonly RecordedPart[] };
+
+interface RecordedPart extends Omit<KnownPart, "description">, Pick<PartDescription, "refused"> {
+  readonly groups: readonly number[];
+  /** Numbers of each array, and of its values if there are any. */
+  readonly arrays: readonly (readonly [array: number, values?: number])[];
+}
+
 /**
  * Creates the kept descriptions of a dataset.
  * @param kept Where they are kept. Default: they are only shared.
  * @param name Text that names the dataset, and how its parts are described.
  */
 export function createKeptDescriptions(kept: KeptIndexes | undefined, name: string): KeptDescriptions {
-  const pieces = new Map<string, SharedPiece>();
-  /** Keys are groups, values, and the `stored` of arrays. */
-  const hashes = new WeakMap<object, string>();
+  /** By the hash of their content. */
+  const pieces = new Map<string, Piece>();
+  let next: KeptParts | undefined;
+  let writing: Promise<void> | undefined;
 
-  function remember(hash: string, piece: SharedPiece): void {
-    pieces.set(hash, piece);
-    hashes.set("stored" in piece ? piece.stored : piece, hash);
-  }
-
-  function shared<T extends SharedPiece>(kind: string, content: string | Uint8Array, piece: T): T {
+  function shared<T extends Piece>(piece: T): T {
     const hash = createHash("sha256")
-      .update(`${kind}\n`)
-      .update(content)
+      .update(piece instanceof Uint8Array ? "values\n" : "")
+      .update(contentOf(piece))
       .digest()
       .toString("base64url", 0, 16);
     const known = pieces.get(hash);
     if (known !== undefined) return known as T;
-    remember(hash, piece);
+    pieces.set(hash, piece);
     return piece;
   }
 
   function shareArray({ stored, dims, values }: PartArray): PartArray {
-    const { dataType, fill, ...rest } = stored;
-    const item = fill.item && Buffer.from(fill.item).toString("hex");
-    const content = { ...rest, dims, dtype: dataType.zarr, fill: { ...fill, item } };
-    const array = shared("array", stringifyJson(content as unknown as JsonObject), { stored, dims });
-    return values === undefined ? array : { ...array, values: shared("values", values, values) };
+    const array = shared({ stored, dims });
+    return values === undefined ? array : { ...array, values: shared(values) };
   }
-
-  let next: KeptParts | undefined;
-  let writing: Promise<void> | undefined;
 
   async function writeAll(): Promise<void> {
     for (let parts = next; parts !== undefined; parts = next) {
       next = undefined;
-      const used = new Set<string>();
-      const items = itemsOfParts(parts, (piece) => {
-        const hash = hashes.get(piece) as string;
-        used.add(hash);
-        return hash;
-      });
+      const numbers = new Map<unknown, number>();
+      const items = itemsOf(parts, numbers);
       await (kept?.setItems(name, STAMP, items) ?? workThrough(items, 1, () => undefined));
       // A part that was described meanwhile shares less, and nothing else.
-      for (const hash of pieces.keys()) if (!used.has(hash)) pieces.delete(hash);
+      for (const [hash, piece] of pieces) if (!numbers.has(identityOf(piece))) pieces.delete(hash);
     }
     // Not in a later microtask: parts that are given before it would not be written.
     writing = undefined;
@@ -83,14 +87,13 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
 
   return {
     share: ({ name, groups, arrays, refused }) => ({
-      name,
-      groups: groups.map((group) => shared("group", stringifyJson([group.path, group.attrs]), group)),
+      ...{ name, refused },
+      groups: groups.map(shared),
       arrays: arrays.map(shareArray),
-      refused,
     }),
     async read() {
       const items = await kept?.getItems(name, [STAMP]);
-      return items && runCooperatively(partsOfItems(items, remember));
+      return items && runCooperatively(partsOf(items as readonly RecordItem[], shared));
     },
     write(parts) {
       next = parts;
@@ -101,120 +104,83 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
   };
 }
 
-/** A group without its arrays. */
-export type PartGroup = PartDescription["groups"][number];
-
-/** A group or array that several parts have in common, or values. */
-export type SharedPiece = PartGroup | Omit<PartArray, "values"> | Uint8Array;
-
-/** Finds the text under which a piece is shared; for an array, by its `stored`. */
-export type HashOf = (piece: PartGroup | PartStored | Uint8Array) => string;
-
-/** Pieces to an item of the record, each of which is written and read without a pause. */
-const BLOCK = 256;
-/** Bytes of values to an item of the record. */
-const VALUE_BLOCK_BYTES = 2 ** 20;
-
-interface PieceBlock {
-  readonly kind: "pieces";
-  readonly pieces: readonly (readonly [hash: string, piece: SharedPiece])[];
+function contentOf(piece: Piece): string | Uint8Array {
+  if (piece instanceof Uint8Array) return piece;
+  if (!("stored" in piece)) return stringifyJson(["group", piece.path, piece.attrs]);
+  const { dataType, fill, ...rest } = piece.stored;
+  const item = fill.item && Buffer.from(fill.item).toString("hex");
+  const content = { ...rest, dims: piece.dims, dtype: dataType.zarr, fill: { ...fill, item } };
+  return stringifyJson(content as unknown as JsonObject);
 }
 
-interface PartBlock {
-  readonly kind: "parts";
-  readonly parts: readonly (Omit<KnownPart, "description"> & Pick<PartDescription, "refused">)[];
-  /** References of each part: number of groups, their pieces, number of arrays, and of each its piece and its values, or {@link NO_VALUES}. */
-  readonly references: Uint32Array;
-}
-
-interface BrokenBlock {
-  readonly kind: "broken";
-  readonly broken: readonly BrokenPart[];
-}
-
-const NO_VALUES = 2 ** 32 - 1;
-
-/** Lists parts as items of a record, with every shared piece once. */
-export function* itemsOfParts(
-  { parts, broken }: KeptParts,
-  hashOf: HashOf,
-): Generator<PieceBlock | PartBlock | BrokenBlock> {
-  const numbers = new Map<unknown, number>();
-  let pieces: [string, SharedPiece][] = [];
-  let valueBytes = 0;
-
-  function numberOf(key: PartGroup | PartStored | Uint8Array, piece: SharedPiece): number {
-    const known = numbers.get(key);
-    if (known !== undefined) return known;
-    const number = numbers.size;
-    numbers.set(key, number);
-    pieces.push([hashOf(key), piece]);
-    if (piece instanceof Uint8Array) valueBytes += piece.length;
-    return number;
-  }
-
-  function referencesOf({ groups, arrays }: PartDescription): number[] {
-    return [
-      groups.length,
-      ...groups.map((group) => numberOf(group, group)),
-      arrays.length,
-      ...arrays.flatMap(({ stored, dims, values }) => [
-        numberOf(stored, { stored, dims }),
-        values === undefined ? NO_VALUES : numberOf(values, values),
-      ]),
-    ];
-  }
-
-  for (let from = 0; from < parts.length; from += BLOCK) {
-    const references: number[] = [];
-    const block = parts.slice(from, from + BLOCK).map(({ description, name, version, identity }) => {
-      references.push(...referencesOf(description));
-      return { name, version, identity, refused: description.refused };
-    });
-    while (pieces.length > 0) {
-      const count = valueBytes > VALUE_BLOCK_BYTES ? 1 : BLOCK;
-      yield { kind: "pieces", pieces: pieces.slice(0, count) };
-      pieces = pieces.slice(count);
-    }
-    valueBytes = 0;
-    yield { kind: "parts", parts: block, references: Uint32Array.from(references) };
-  }
-  for (let from = 0; from < broken.length; from += BLOCK)
-    yield { kind: "broken", broken: broken.slice(from, from + BLOCK) };
+/** Returns the object that all arrays with a piece have: an array with values is another object than its piece. */
+function identityOf(piece: Piece): object {
+  return "stored" in piece ? piece.stored : piece;
 }
 
 /**
- * Makes parts of the items of a record.
- * @param onPiece Called with each shared piece, and its hash.
+ * Lists parts as items of a record, with every shared piece once.
+ * @param numbers Takes the number of each piece, by its {@link identityOf}.
  */
-export function* partsOfItems(
-  items: readonly unknown[],
-  onPiece: (hash: string, piece: SharedPiece) => void,
-): Generator<undefined, KeptParts, undefined> {
-  const pieces: SharedPiece[] = [];
+function* itemsOf({ parts, broken }: KeptParts, numbers: Map<unknown, number>): Generator<RecordItem> {
+  let pieces: Piece[] = [];
+  let valueBytes = 0;
+
+  function numberOf(piece: Piece): number {
+    const known = numbers.get(identityOf(piece));
+    if (known !== undefined) return known;
+    pieces.push(piece);
+    if (piece instanceof Uint8Array) valueBytes += piece.length;
+    numbers.set(identityOf(piece), numbers.size);
+    return numbers.size - 1;
+  }
+
+  function record({ name, version, identity, description }: KnownPart): RecordedPart {
+    const { groups, arrays, refused } = description;
+    return {
+      ...{ name, version, identity, refused },
+      groups: groups.map(numberOf),
+      arrays: arrays.map(({ stored, dims, values }) => {
+        const array = numberOf({ stored, dims });
+        return values === undefined ? [array] : [array, numberOf(values)];
+      }),
+    };
+  }
+
+  for (let from = 0; from < parts.length; from += BLOCK) {
+    const recorded = parts.slice(from, from + BLOCK).map(record);
+    const count = valueBytes > VALUE_BLOCK_BYTES ? 1 : BLOCK;
+    for (let at = 0; at < pieces.length; at += count) yield { pieces: pieces.slice(at, at + count) };
+    pieces = [];
+    valueBytes = 0;
+    yield { parts: recorded };
+  }
+  for (let from = 0; from < broken.length; from += BLOCK) yield { broken: broken.slice(from, from + BLOCK) };
+}
+
+/** Makes parts of the items of a record. */
+function* partsOf(items: readonly RecordItem[], shared: (piece: Piece) => Piece): CooperativeTask<KeptParts> {
+  const pieces: Piece[] = [];
   const parts: KnownPart[] = [];
   const broken: BrokenPart[] = [];
-  for (const item of items as readonly (PieceBlock | PartBlock | BrokenBlock)[]) {
+
+  function partOf({ name, version, identity, refused, groups, arrays }: RecordedPart): KnownPart {
+    const description = {
+      ...{ name, refused },
+      groups: groups.map((group) => pieces[group] as PartDescription["groups"][number]),
+      arrays: arrays.map(([array, values]): PartArray => {
+        const piece = pieces[array] as PartArray;
+        return values === undefined ? piece : { ...piece, values: pieces[values] as Uint8Array };
+      }),
+    };
+    return { name, version, identity, description };
+  }
+
+  for (const item of items) {
     yield;
-    if (item.kind === "broken") broken.push(...item.broken);
-    else if (item.kind === "pieces") {
-      for (const [hash, piece] of item.pieces) {
-        pieces.push(piece);
-        onPiece(hash, piece);
-      }
-    } else {
-      let at = 0;
-      const next = () => item.references[at++] as number;
-      for (const { name, version, identity, refused } of item.parts) {
-        const groups = Array.from({ length: next() }, () => pieces[next()] as PartGroup);
-        const arrays = Array.from({ length: next() }, (): PartArray => {
-          const array = pieces[next()] as PartArray;
-          const values = next();
-          return values === NO_VALUES ? array : { ...array, values: pieces[values] as Uint8Array };
-        });
-        parts.push({ name, version, identity, description: { name, groups, arrays, refused } });
-      }
-    }
+    if ("pieces" in item) for (const piece of item.pieces) pieces.push(shared(piece));
+    else if ("parts" in item) parts.push(...item.parts.map(partOf));
+    else broken.push(...item.broken);
   }
   return { parts, broken };
 }

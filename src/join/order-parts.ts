@@ -71,7 +71,15 @@ export interface PartSteps {
   readonly from: number;
 }
 
-/** The joined dimension as one or more groups have it. */
+/** Parts in order. */
+export interface PartOrder {
+  /** All parts, also those without steps. */
+  readonly order: readonly number[];
+  /** Runs of neighbouring steps of one part, without gaps. */
+  readonly steps: readonly PartSteps[];
+}
+
+/** The joined dimension. */
 export interface JoinScope extends PartOrder {
   /** Steps of each part along the dimension. */
   readonly lengths: readonly number[];
@@ -81,79 +89,52 @@ export interface JoinScope extends PartOrder {
   readonly names: readonly string[];
   /** Steps that the joined dimension has of each of these parts. */
   readonly weights: readonly number[];
-  /** Index in {@link present} of the part of each run of steps. */
-  readonly presentOf: readonly number[];
-}
-
-/** The joined dimension in all groups. */
-export interface JoinScopes {
-  /** That of the root, or of the first group that has the dimension. */
-  readonly main: JoinScope;
-  /** Returns the scope of a group, or why its arrays along the dimension cannot be joined; undefined if none has the dimension. */
-  scopeOf(group: string): JoinScope | string | undefined;
+  /** Index in {@link present} of each part. */
+  readonly memberOf: ReadonlyMap<number, number>;
+  /** Path of the coordinate along the dimension, if there is one. */
+  readonly coordinate: string | undefined;
 }
 
 /**
- * Orders the parts along a dimension that they have. Groups with a coordinate of their own have their own order, and those whose
- * dimension has other lengths than their parent's; the others have their parent's.
- * @throws ZpublishError `invalid-metadata` if the parts cannot be put in order in the first group that has the dimension
+ * Orders the parts along a dimension that they have: by the coordinate of the first group that has the dimension, which is the root in
+ * most files. Other groups follow that order.
+ * @throws ZpublishError `invalid-metadata` if the parts cannot be put in order, or none has the dimension
  */
-export function* createScopes(
+export function* createScope(
   table: PartColumns,
   parts: readonly PartDescription[],
   dimension: string,
   overlap?: "last",
-): CooperativeTask<JoinScopes> {
-  const scopes = new Map<string, JoinScope | string>();
-  let main: JoinScope | undefined;
-  for (const group of table.groups) {
-    yield;
-    const along = [...table.columns.values()].filter(
-      (column) => column.group === group && column.arrays.some((array) => array?.dims.includes(dimension)),
-    );
-    if (along.length === 0) continue;
-    const prefix = group === "/" ? "" : `${group.slice(1)}/`;
-    const coordinate = coordinateOf(table.columns.get(`${prefix}${dimension}`), dimension);
-    const lengths = lengthsOf(coordinate === undefined ? along : [coordinate, ...along], parts, dimension);
-    const parent = parentScope(scopes, group);
-    yield;
-    if (coordinate === undefined && typeof parent === "object" && isWithin(lengths, parent)) {
-      scopes.set(group, parent);
-      continue;
-    }
-    try {
-      const scope = yield* createScope(coordinate, lengths, parts, dimension, overlap);
-      scopes.set(group, scope);
-      main ??= scope;
-    } catch (error) {
-      if (main === undefined || !(error instanceof ZpublishError)) throw error;
-      scopes.set(group, messageOf(error));
-    }
-  }
-  if (main === undefined) {
-    const { name, arrays } = parts[0] as PartDescription;
-    throw new ZpublishError(
-      "invalid-metadata",
-      `expected arrays along '${dimension}', received ${dimsText(arrays)} in ${name}`,
-    );
-  }
-  return { main, scopeOf: (group) => scopes.get(group) };
+): CooperativeTask<JoinScope> {
+  const all = [...table.columns.values()].filter(({ arrays }) =>
+    arrays.some((array) => array?.dims.includes(dimension)),
+  );
+  const group = table.groups.find((path) => all.some((column) => column.group === path));
+  const along = all.filter((column) => column.group === group);
+  yield;
+  const coordinate = along.find(
+    ({ name, arrays }) =>
+      name === dimension && arrays.some((array) => array?.values !== undefined && array.dims.length === 1),
+  );
+  const lengths = lengthsOf(coordinate === undefined ? along : [coordinate, ...along], parts, dimension);
+  const keys = coordinate && (yield* coordinateKeys(coordinate, lengths, parts));
+  const unordered = parts.map(
+    ({ name }, part): UnorderedPart => ({
+      ...{ part, name, length: lengths[part]!, keys: keys?.[part] },
+      textOf: (step) => textOf(coordinate?.arrays[part], step),
+    }),
+  );
+  yield;
+  return scopeOfOrder(orderParts(unordered, dimension, overlap), lengths, parts, coordinate?.path);
 }
 
-/** Returns a column if it is a coordinate along the dimension. */
-function coordinateOf(column: PartColumn | undefined, dimension: string): PartColumn | undefined {
-  const isCoordinate = (array: PartArray | undefined) =>
-    array?.values !== undefined && array.dims.length === 1 && array.dims[0] === dimension;
-  return column?.arrays.some(isCoordinate) ? column : undefined;
-}
-
-/** Returns the length of the dimension in each part; undefined if the part has none in these columns. */
+/** Returns the length of the dimension in each part. */
 function lengthsOf(
   columns: readonly PartColumn[],
   parts: readonly PartDescription[],
   dimension: string,
-): (number | undefined)[] {
-  return parts.map((_, part) => {
+): number[] {
+  const found = parts.map((_, part) => {
     for (const { arrays } of columns) {
       const array = arrays[part];
       const axis = array?.dims.indexOf(dimension) ?? -1;
@@ -161,52 +142,16 @@ function lengthsOf(
     }
     return undefined;
   });
-}
-
-function isWithin(lengths: readonly (number | undefined)[], parent: JoinScope): boolean {
-  return lengths.every((length, part) => length === undefined || length === parent.lengths[part]);
-}
-
-function parentScope(
-  scopes: ReadonlyMap<string, JoinScope | string>,
-  group: string,
-): JoinScope | string | undefined {
-  for (let path = group; path !== "/"; ) {
-    path = path.slice(0, path.lastIndexOf("/")) || "/";
-    const scope = scopes.get(path);
-    if (scope !== undefined) return scope;
-  }
-  return undefined;
-}
-
-function* createScope(
-  coordinate: PartColumn | undefined,
-  found: readonly (number | undefined)[],
-  parts: readonly PartDescription[],
-  dimension: string,
-  overlap: "last" | undefined,
-): CooperativeTask<JoinScope> {
-  const known = found.findIndex((length) => length !== undefined);
-  const lengths = found.map((length, part) => {
+  const other = parts[found.findIndex((length) => length !== undefined)];
+  return found.map((length, part) => {
     if (length !== undefined) return length;
-    const { name, arrays } = parts[part] as PartDescription;
-    const other = (parts[known] as PartDescription).name;
-    throw new ZpublishError(
-      "invalid-metadata",
-      `expected arrays along '${dimension}' in ${name}, as in ${other}, received ${dimsText(arrays)}`,
+    const { name, arrays } = parts[part]!;
+    const dims = [...new Set(arrays.flatMap((array) => array.dims))].sort().join(", ");
+    const asOther = other === undefined ? "" : `, as in ${other.name}`;
+    throw invalid(
+      `expected arrays along '${dimension}' in ${name}${asOther}, received ${dims === "" ? "none" : `arrays along ${dims}`}`,
     );
   });
-  const keys = coordinate && (yield* coordinateKeys(coordinate, lengths, parts));
-  const unordered = parts.map(
-    ({ name }, part): UnorderedPart => ({
-      ...{ part, name, length: lengths[part] as number, keys: keys?.[part] },
-      textOf: (step) => textOf(coordinate?.arrays[part], step),
-    }),
-  );
-  yield;
-  const { order, steps } = orderParts(unordered, dimension, overlap);
-  yield;
-  return scopeOfOrder({ order, steps }, lengths, parts);
 }
 
 /** Completes the scope of parts that are in order. */
@@ -214,15 +159,15 @@ export function scopeOfOrder(
   { order, steps }: PartOrder,
   lengths: readonly number[],
   parts: readonly PartDescription[],
+  coordinate: string | undefined,
 ): JoinScope {
   const sums = new Map<number, number>(steps.length === 0 ? order.map((part) => [part, 0]) : []);
   for (const { part, length } of steps) sums.set(part, (sums.get(part) ?? 0) + length);
   const present = [...sums.keys()];
-  const indices = new Map(present.map((part, index) => [part, index]));
   return {
-    ...{ order, steps, lengths, present, weights: [...sums.values()] },
-    names: present.map((part) => (parts[part] as PartDescription).name),
-    presentOf: steps.map(({ part }) => indices.get(part) as number),
+    ...{ order, steps, lengths, present, coordinate, weights: [...sums.values()] },
+    names: present.map((part) => parts[part]!.name),
+    memberOf: new Map(present.map((part, member) => [part, member])),
   };
 }
 
@@ -235,41 +180,38 @@ function* coordinateKeys(
   const withSteps = parts.flatMap((_, part) => (lengths[part] === 0 ? [] : [part]));
   const members = withSteps.map((part) => {
     const array = arrays[part];
-    const { name } = parts[part] as PartDescription;
-    if (array?.values !== undefined) return { ...array, values: array.values, name };
+    const { name } = parts[part]!;
+    if (array?.values !== undefined) return { stored: array.stored, values: array.values, name };
     const other = parts[arrays.findIndex((each) => each?.values !== undefined)];
-    throw new ZpublishError(
-      "invalid-metadata",
-      `expected a coordinate '${path}' in ${name}, as in ${other?.name}, received none`,
-    );
-  });
-  if (members.length === 0) return [];
-  const { forms, formOf } = groupForms({
-    stored: members.map(({ stored }) => stored),
-    names: members.map(({ name }) => name),
-    weights: members.map(() => 1),
-  });
-  const isText = ({ stored: { dataType } }: PartForm) => ["S", "U", "O"].includes(dataType.kind);
-  const first = forms[0] as PartForm;
-  const odd = forms.find((form) => isText(form) !== isText(first));
-  const scales = within(path, () => {
-    if (odd !== undefined) throw formError(first, odd);
-    return differingScales(forms);
+    throw invalid(`expected a coordinate '${path}' in ${name}, as in ${other?.name}, received none`);
   });
   const keys = new Array<Items | undefined>(parts.length).fill(undefined);
-  for (const [index, { stored, values }] of members.entries()) {
-    yield;
-    const items = within(path, () => readItems(values, stored.dataType));
-    const scale = scales?.[formOf[index] as number];
-    const { scale: factor, offset } = packingOfStored(stored);
-    const decode = (item: Item) => {
-      const isTime = scale !== undefined && typeof item !== "string" && Number.isFinite(Number(item));
-      return isTime ? cfTimeOf(item, scale) : Number(item) * factor + offset;
-    };
-    const isPlain = scale === undefined && factor === 1 && offset === 0;
-    keys[withSteps[index] as number] = isPlain
-      ? items
-      : (Array.from(items as Iterable<Item>, decode) as never);
+  if (members.length === 0) return keys;
+  try {
+    const { forms, formOf } = groupForms({
+      stored: members.map(({ stored }) => stored),
+      names: members.map(({ name }) => name),
+      weights: members.map(() => 1),
+    });
+    const isText = ({ stored: { dataType } }: PartForm) => ["S", "U", "O"].includes(dataType.kind);
+    const odd = forms.find((form) => isText(form) !== isText(forms[0]!));
+    if (odd !== undefined) throw formError(forms[0]!, odd);
+    const scales = differingScales(forms);
+    for (const [index, { stored, values }] of members.entries()) {
+      yield;
+      const items = readItems(values, stored.dataType);
+      const scale = scales?.[formOf[index]!];
+      const { scale: factor, offset } = packingOfStored(stored);
+      const decode = (item: Item) => {
+        const isTime = scale !== undefined && typeof item !== "string" && Number.isFinite(Number(item));
+        return isTime ? cfTimeOf(item, scale) : Number(item) * factor + offset;
+      };
+      const isPlain = scale === undefined && factor === 1 && offset === 0;
+      keys[withSteps[index]!] = isPlain ? items : (Array.from(items as Iterable<Item>, decode) as never);
+    }
+  } catch (error) {
+    if (!(error instanceof ZpublishError)) throw error;
+    throw new ZpublishError(error.code, `'${path}': ${messageOf(error)}`);
   }
   return keys;
 }
@@ -278,25 +220,10 @@ function* coordinateKeys(
 function textOf(array: PartArray | undefined, step: number): string {
   if (array?.values === undefined) return `step ${step}`;
   const { attrs, dataType } = array.stored;
-  const item = readItems(array.values, dataType)[step] as Item;
+  const item = readItems(array.values, dataType)[step]!;
   if (typeof item === "string") return JSON.stringify(item);
   const format = cfTimeFormatter(attrs);
   return format === undefined ? String(item) : `${item} (${format(item)})`;
-}
-
-/** Runs `work`, and puts the path before the message of its error. */
-function within<T>(path: string, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    if (!(error instanceof ZpublishError)) throw error;
-    throw new ZpublishError(error.code, `'${path}': ${error.message}`);
-  }
-}
-
-function dimsText(arrays: readonly PartArray[]): string {
-  const dims = new Set(arrays.flatMap((array) => array.dims));
-  return dims.size === 0 ? "none" : `arrays along ${[...dims].sort().join(", ")}`;
 }
 
 /** The steps of one part along the joined dimension, before parts are in order. */
@@ -311,19 +238,11 @@ export interface UnorderedPart {
   readonly textOf: (step: number) => string;
 }
 
-/** Parts in order. */
-export interface PartOrder {
-  /** All parts, also those without steps. */
-  readonly order: readonly number[];
-  /** Runs of neighbouring steps of one part, without gaps. */
-  readonly steps: readonly PartSteps[];
-}
-
 const collator = new Intl.Collator("en", { numeric: true });
 
 /** Compares names in natural order: `run-9` is before `run-10`. */
-export function compareNames(a: string, b: string): number {
-  return collator.compare(a, b) || (a < b ? -1 : a > b ? 1 : 0);
+function compareNames(a: string, b: string): number {
+  return collator.compare(a, b) || compare(a, b);
 }
 
 /**
@@ -335,119 +254,85 @@ export function compareNames(a: string, b: string): number {
 export function orderParts(parts: readonly UnorderedPart[], dimension: string, overlap?: "last"): PartOrder {
   const empty = parts.filter(({ length }) => length === 0);
   const full = parts.filter(({ length }) => length > 0);
-  const isDescending = directionOf(full, dimension);
-  full.sort((a, b) => {
-    const byKey =
-      a.keys === undefined || b.keys === undefined ? 0 : compare(firstOf(a.keys), firstOf(b.keys));
-    return (isDescending ? -byKey : byKey) || compareNames(a.name, b.name);
-  });
+  const sign = isDescending(full, dimension) ? -1 : 1;
+  const byKey = (a: Item | undefined, b: Item | undefined) =>
+    a === undefined || b === undefined ? 0 : sign * compare(a, b);
+  full.sort((a, b) => byKey(a.keys?.[0], b.keys?.[0]) || compareNames(a.name, b.name));
   empty.sort((a, b) => compareNames(a.name, b.name));
   const order = [...full, ...empty].map(({ part }) => part);
-  const overlapping = findOverlap(full, isDescending);
-  if (overlapping === undefined) return { order, steps: stepsInOrder(full) };
-  if (overlap !== "last") throw overlapError(overlapping, dimension);
-  return { order, steps: lastSteps(full, isDescending) };
-}
-
-/** Returns whether values descend. @throws ZpublishError if parts disagree, or values are in no order. */
-function directionOf(parts: readonly UnorderedPart[], dimension: string): boolean {
-  let known: { readonly isDescending: boolean; readonly name: string } | undefined;
-  for (const { name, keys, textOf } of parts) {
-    if (keys === undefined) continue;
-    let isDescending: boolean | undefined;
-    for (let i = 0; i < keys.length; i++) {
-      const key = keys[i] as Item;
-      if (Number.isNaN(key)) {
-        throw invalid(`${name}: expected a value of '${dimension}' at each step, received NaN at step ${i}`);
-      }
-      const sign = i === 0 ? 0 : compare(keys[i - 1] as Item, key);
-      if (sign === 0) continue;
-      isDescending ??= sign > 0;
-      if (isDescending === sign > 0) continue;
-      throw invalid(
-        `${name}: expected values of '${dimension}' to ${isDescending ? "descend" : "ascend"} from step to step, received ${textOf(i - 1)} before ${textOf(i)}`,
-      );
-    }
-    if (isDescending === undefined) continue;
-    known ??= { isDescending, name };
-    if (known.isDescending === isDescending) continue;
-    const [expected, received] = isDescending ? ["ascend", "descend"] : ["descend", "ascend"];
-    throw invalid(
-      `expected values of '${dimension}' to ${expected} in ${name}, as in ${known.name}; they ${received}`,
-    );
+  const second = full.findIndex((part, index) => {
+    const before = full[index - 1]?.keys?.at(-1);
+    return before !== undefined && part.keys !== undefined && byKey(before, part.keys[0]) >= 0;
+  });
+  if (second < 0) {
+    let start = 0;
+    const steps = full.map(({ part, length }) => {
+      start += length;
+      return { part, start: start - length, length, from: 0 };
+    });
+    return { order, steps };
   }
-  return known?.isDescending ?? false;
-}
-
-/** Two neighbours of which the second does not begin behind the first. */
-type Neighbours = readonly [UnorderedPart, UnorderedPart];
-
-function findOverlap(parts: readonly UnorderedPart[], isDescending: boolean): Neighbours | undefined {
-  for (let i = 1; i < parts.length; i++) {
-    const [before, after] = [parts[i - 1] as UnorderedPart, parts[i] as UnorderedPart];
-    if (before.keys === undefined || after.keys === undefined) continue;
-    const sign = compare(before.keys[before.keys.length - 1] as Item, firstOf(after.keys));
-    if (isDescending ? sign <= 0 : sign >= 0) return [before, after];
-  }
-  return undefined;
-}
-
-function overlapError([before, after]: Neighbours, dimension: string): ZpublishError {
-  const range = ({ textOf, length }: UnorderedPart) =>
-    length === 1 ? textOf(0) : `${textOf(0)} to ${textOf(length - 1)}`;
-  return invalid(
-    `expected files whose values of '${dimension}' do not overlap, received ${range(before)} in ${before.name} and ${range(after)} in ${after.name} ("overlap": "last" serves those of the latter)`,
+  if (overlap === "last") return { order, steps: lastSteps(full, byKey) };
+  const range = ({ name, textOf, length }: UnorderedPart) =>
+    `${textOf(0)}${length === 1 ? "" : ` to ${textOf(length - 1)}`} in ${name}`;
+  throw invalid(
+    `expected files whose values of '${dimension}' do not overlap, received ${range(full[second - 1]!)} and ${range(full[second]!)} ("overlap": "last" serves those of the latter)`,
   );
 }
 
-function stepsInOrder(parts: readonly UnorderedPart[]): PartSteps[] {
-  let start = 0;
-  return parts.map(({ part, length }) => {
-    const steps = { part, start, length, from: 0 };
-    start += length;
-    return steps;
-  });
+/** Tells whether values descend. @throws ZpublishError if parts disagree, or values are in no order. */
+function isDescending(parts: readonly UnorderedPart[], dimension: string): boolean {
+  let known: { readonly sign: number; readonly name: string } | undefined;
+  for (const { name, keys, textOf } of parts) {
+    if (keys === undefined) continue;
+    let own: number | undefined;
+    for (let i = 0; i < keys.length; i++) {
+      if (Number.isNaN(keys[i]))
+        throw invalid(`${name}: expected a value of '${dimension}' at each step, received NaN at step ${i}`);
+      const sign = i === 0 ? 0 : compare(keys[i]!, keys[i - 1]!);
+      if (sign === 0) continue;
+      own ??= sign;
+      if (own === sign) continue;
+      throw invalid(
+        `${name}: expected values of '${dimension}' to ${verbOf(own)} from step to step, received ${textOf(i - 1)} before ${textOf(i)}`,
+      );
+    }
+    if (own === undefined) continue;
+    known ??= { sign: own, name };
+    if (known.sign === own) continue;
+    throw invalid(
+      `expected values of '${dimension}' to ${verbOf(known.sign)} in ${name}, as in ${known.name}; they ${verbOf(own)}`,
+    );
+  }
+  return known?.sign === -1;
+}
+
+function verbOf(sign: number): string {
+  return sign < 0 ? "descend" : "ascend";
 }
 
 /** Takes each value from the last part that has it. */
-function lastSteps(parts: readonly UnorderedPart[], isDescending: boolean): PartSteps[] {
-  const keys: Item[] = [];
-  const ranks: number[] = [];
-  const steps: number[] = [];
-  parts.forEach((part, rank) => {
-    for (let step = 0; step < part.length; step++) {
-      keys.push((part.keys as Items)[step] as Item);
-      ranks.push(rank);
-      steps.push(step);
-    }
-  });
-  // Parts are sorted runs already, which this sort makes use of.
-  const places = keys
-    .map((_, place) => place)
-    .sort((a, b) => {
-      const byKey = compare(keys[a] as Item, keys[b] as Item);
-      return (isDescending ? -byKey : byKey) || (ranks[b] as number) - (ranks[a] as number) || a - b;
-    });
+function lastSteps(
+  parts: readonly UnorderedPart[],
+  byKey: (a: Item | undefined, b: Item | undefined) => number,
+): PartSteps[] {
+  const all = parts.flatMap(({ part, keys }, rank) =>
+    Array.from(keys as Iterable<Item>, (key, from) => ({ part, rank, key, from })),
+  );
+  all.sort((a, b) => byKey(a.key, b.key) || b.rank - a.rank || a.from - b.from);
   const runs: { part: number; start: number; length: number; from: number }[] = [];
   let total = 0;
-  let last: number | undefined;
-  for (const place of places) {
-    const rank = ranks[place] as number;
-    const isTaken = last !== undefined && compare(keys[last] as Item, keys[place] as Item) === 0;
-    if (isTaken && ranks[last as number] !== rank) continue;
-    const { part } = parts[rank] as UnorderedPart;
+  let last: (typeof all)[number] | undefined;
+  for (const step of all) {
+    if (last !== undefined && last.rank !== step.rank && byKey(last.key, step.key) === 0) continue;
+    last = step;
+    const { part, from } = step;
     const run = runs.at(-1);
-    const step = steps[place] as number;
-    if (run?.part === part && run.from + run.length === step) run.length++;
-    else runs.push({ part, start: total, length: 1, from: step });
-    last = place;
+    if (run?.part === part && run.from + run.length === from) run.length++;
+    else runs.push({ part, start: total, length: 1, from });
     total++;
   }
   return runs;
-}
-
-function firstOf(keys: Items): Item {
-  return keys[0] as Item;
 }
 
 function compare(a: Item, b: Item): number {

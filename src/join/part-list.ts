@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { isDamage, messageOf, ZpublishError } from "../errors.js";
 import { workThrough } from "../event-loop/work-through.js";
-import type { FileFinder, FoundFile } from "../find/file-finder.js";
+import type { FileFinder } from "../find/file-finder.js";
 import { type BrokenPart, type KeptParts, type KnownPart, sortedByName } from "./describe-part.js";
 import type { KeptDescriptions } from "./kept-descriptions.js";
 
@@ -58,76 +58,65 @@ export function createPartList(
   /** All parts that were described, in use or not. */
   let known = new Map<string, KnownPart>();
   let used: ReadonlySet<string> = new Set();
-  /** Files that are no datasets. */
-  const broken = new Map<string, BrokenPart>();
-  /** Files that could not be read, which may be otherwise at the next look. */
-  const failed = new Map<string, string>();
+  /** Files that could not be described. One without a version could not be read, which may be otherwise at the next look. */
+  const unread = new Map<string, Omit<BrokenPart, "version"> & { readonly version?: string }>();
   /** Parts in use that have changed, although the finder saw no change. */
   const doubtful = new Set<string>();
-  /** Parts in use that could not be found or read, with the number of looks in a row. */
-  const lost = new Map<string, { readonly looks: number; readonly atMs: number }>();
+  const lost = createLostParts(betweenLooksMs);
   let isRestored = false;
   let written: KeptParts = { parts: [], broken: [] };
   /** The last look, until parts are listed from it. */
   let looked: Looked | undefined;
 
-  function miss(name: string): void {
-    const { looks = 0, atMs = Number.NEGATIVE_INFINITY } = lost.get(name) ?? {};
-    const nowMs = performance.now();
-    if (nowMs - atMs >= betweenLooksMs) lost.set(name, { looks: looks + 1, atMs: nowMs });
-  }
+  const brokenParts = () =>
+    [...unread.values()].filter((file): file is BrokenPart => file.version !== undefined);
 
   async function look(): Promise<Looked> {
     const { files, problems } = await finder.look();
-    const present = new Map(files.map((file) => [file.path, file]));
+    const present = new Map(files.map(({ path, version = "" }) => [path, { path, version }]));
     for (const name of used) {
       const file = present.get(name);
-      const isThere =
-        file !== undefined && !failed.has(name) && broken.get(name)?.version !== versionOf(file);
-      if (isThere) lost.delete(name);
-      else miss(name);
+      const failure = unread.get(name);
+      const isUnread = failure !== undefined && [undefined, file?.version].includes(failure.version);
+      if (file !== undefined && !isUnread) lost.delete(name);
+      else lost.miss(name);
     }
     return { present, problems };
   }
 
   function fingerprintOf({ present, problems }: Looked): string {
-    const lines = Array.from(present.values(), (file) => `${file.path}\n${versionOf(file)}`);
+    const lines = Array.from(present.values(), (file) => `${file.path}\n${file.version}`);
     // A part that is missing for the first time is still in use.
-    const held = [...lost].filter(([name, { looks }]) => looks < LOOKS_WITHOUT && !present.has(name));
-    lines.push(...held.map(([name]) => `${name}\n${known.get(name)?.version}`));
+    const held = lost.names().filter((name) => lost.isHeld(name) && !present.has(name));
+    lines.push(...held.map((name) => `${name}\n${known.get(name)?.version}`));
     if (held.length > 0) lines.sort();
     lines.push(...problems.map(({ path, reason }) => `${path}: ${reason}`));
     const text = createHash("sha256").update(lines.join("\n")).digest("hex").slice(0, 40);
     const isPending =
-      failed.size > 0 || doubtful.size > 0 || [...lost.keys()].some((name) => present.has(name));
+      doubtful.size > 0 ||
+      [...unread.values()].some(({ version }) => version === undefined) ||
+      lost.names().some((name) => present.has(name));
     return isPending ? `${text}, to be read again` : text;
   }
 
-  function isKnown(file: FoundFile): boolean {
-    const { path } = file;
-    if (doubtful.has(path) || failed.has(path)) return false;
-    return known.get(path)?.version === versionOf(file) || broken.get(path)?.version === versionOf(file);
+  function isKnown({ path, version }: FileVersion): boolean {
+    const found = unread.get(path) ?? known.get(path);
+    return !doubtful.has(path) && found?.version === version;
   }
 
-  async function describeFile(file: FoundFile, onPart: (part: KnownPart) => void): Promise<void> {
-    const name = file.path;
-    const version = versionOf(file);
+  async function describeFile({ path: name, version }: FileVersion, onPart: (part: KnownPart) => void) {
     doubtful.delete(name);
     try {
       const { identity, description } = await describe(name);
       const part = { name, version, identity, description: descriptions.share(description) };
       known.set(name, part);
-      broken.delete(name);
-      failed.delete(name);
+      unread.delete(name);
       lost.delete(name);
       onPart(part);
     } catch (error) {
       if (!(error instanceof ZpublishError)) throw error;
-      const reason = messageOf(error);
-      failed.delete(name);
-      if (isDamage(error)) broken.set(name, { name, version, reason });
-      else failed.set(name, reason);
-      if (used.has(name)) miss(name);
+      unread.set(name, { name, reason: messageOf(error), ...(isDamage(error) && { version }) });
+      if (used.has(name)) lost.miss(name);
       else known.delete(name);
     }
   }
@@ -139,7 +128,7 @@ export function createPartList(
     if (kept === undefined) return;
     known = new Map(kept.parts.map((part) => [part.name, part]));
     used = new Set(known.keys());
-    for (const part of kept.broken) broken.set(part.name, part);
+    for (const part of kept.broken) unread.set(part.name, part);
     written = kept;
   }
 
@@ -151,22 +140,18 @@ export function createPartList(
     const todo = [...now.present.values()].filter((file) => !isKnown(file));
     await workThrough(todo, CONCURRENCY, (file) => describeFile(file, onPart));
     for (const name of known.keys()) {
-      const isHeld = used.has(name) && (lost.get(name)?.looks ?? 0) < LOOKS_WITHOUT;
+      const isHeld = used.has(name) && lost.isHeld(name);
       if (!isHeld && (!now.present.has(name) || lost.has(name))) known.delete(name);
     }
-    for (const map of [broken, failed])
-      for (const name of map.keys()) if (!now.present.has(name)) map.delete(name);
+    for (const name of unread.keys()) if (!now.present.has(name)) unread.delete(name);
     const sorted = sortedByName(known.values());
     const isFormer = (part: KnownPart) => used.has(part.name) && before.get(part.name) === part;
-    const left = [
-      ...[...broken.values()].map(({ name, reason }) => ({ name, reason })),
-      ...[...failed].map(([name, reason]) => ({ name, reason })),
-      ...now.problems.map(({ path, reason }) => ({ name: path, reason })),
-    ];
+    const problems = now.problems.map(({ path, reason }) => ({ name: path, reason }));
+    const left = [...unread.values()].map(({ name, reason }) => ({ name, reason }));
     return {
       former: sorted.filter(isFormer),
       others: sorted.filter((part) => !isFormer(part)),
-      left: sortedByName(left),
+      left: sortedByName([...left, ...problems]),
       gone: [...used].filter((name) => !known.has(name) && !now.present.has(name)).sort(),
       fingerprint: fingerprintOf(now),
     };
@@ -181,8 +166,8 @@ export function createPartList(
     list,
     use(parts) {
       used = new Set(parts.map(({ name }) => name));
-      for (const name of lost.keys()) if (!used.has(name)) lost.delete(name);
-      const kept = { parts, broken: [...broken.values()] };
+      for (const name of lost.names()) if (!used.has(name)) lost.delete(name);
+      const kept = { parts, broken: brokenParts() };
       if (isSame(kept.parts, written.parts) && isSame(kept.broken, written.broken)) return;
       written = kept;
       // Off the way of requests: nothing waits until it is written.
@@ -192,14 +177,32 @@ export function createPartList(
   };
 }
 
-/** The files at one look, by path. */
-interface Looked {
-  readonly present: ReadonlyMap<string, FoundFile>;
-  readonly problems: readonly { readonly path: string; readonly reason: string }[];
+/** Counts looks in a row that could not find or read a part in use; those that follow within a moment count as one. */
+function createLostParts(betweenLooksMs: number) {
+  const lost = new Map<string, { readonly looks: number; readonly atMs: number }>();
+  return {
+    miss(name: string): void {
+      const { looks = 0, atMs = Number.NEGATIVE_INFINITY } = lost.get(name) ?? {};
+      const nowMs = performance.now();
+      if (nowMs - atMs >= betweenLooksMs) lost.set(name, { looks: looks + 1, atMs: nowMs });
+    },
+    /** Tells whether a part still counts as there. */
+    isHeld: (name: string): boolean => (lost.get(name)?.looks ?? 0) < LOOKS_WITHOUT,
+    has: (name: string): boolean => lost.has(name),
+    delete: (name: string): boolean => lost.delete(name),
+    names: (): string[] => [...lost.keys()],
+  };
 }
 
-function versionOf({ version = "" }: FoundFile): string {
-  return version;
+interface FileVersion {
+  readonly path: string;
+  readonly version: string;
+}
+
+/** The files at one look, by path. */
+interface Looked {
+  readonly present: ReadonlyMap<string, FileVersion>;
+  readonly problems: readonly { readonly path: string; readonly reason: string }[];
 }
 
 function isSame<T>(one: readonly T[], other: readonly T[]): boolean {

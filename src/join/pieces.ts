@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { isDeepStrictEqual } from "node:util";
 import { ZpublishError } from "../errors.js";
 import { mapInLots } from "../event-loop/map-in-lots.js";
 import type { JsonObject } from "../json/json-value.js";
@@ -9,150 +8,19 @@ import {
   type ChunkPiece,
   type ChunkReader,
   type PartChunkReader,
-  type PartChunks,
   PIECED,
   type PieceLayout,
   presentOf,
-  type RangeChunks,
   type VersionCheck,
   versionOfPassed,
   versionOfPieces,
   versionsOf,
 } from "../zarr/chunk-reader.js";
-import { completeCodec, encodeProblem, isInternal } from "../zarr/plan/codec-rules.js";
-import { writableChain } from "../zarr/plan/codec-steps.js";
 import type { StoredArray } from "../zarr/stored-array.js";
-import type { StoredGroup, StoredJoin } from "../zarr/stored-tree.js";
 import { type KnownPart, type StoredLayout, storedLayoutOf } from "./describe-part.js";
 import type { PartStored } from "./item-forms.js";
-import type { JoinedArray, PartSpan } from "./join-arrays.js";
-import type { JoinedTree } from "./join-parts.js";
+import type { PartSpan } from "./join-arrays.js";
 import type { OpenParts } from "./open-parts.js";
-
-/** An array of the last tree, and what it was made of. */
-interface MadeArray {
-  readonly from: unknown;
-  readonly array: StoredArray;
-}
-
-/** Makes the arrays of joined trees. Those that have not changed since the last call are the same objects. */
-export interface StoredJoins {
-  /** @param parts In the order of the descriptions that were joined. */
-  groupsOf(tree: JoinedTree, parts: readonly KnownPart[]): readonly StoredGroup[];
-}
-
-/**
- * Creates what makes the arrays of a joined dataset.
- * @param store Name of the dataset, as in `PartChunks`.
- */
-export function createStoredJoins(store: string, open: OpenParts): StoredJoins {
-  let made = new Map<string, MadeArray>();
-
-  function arrayOf(joined: JoinedArray, parts: readonly KnownPart[]): MadeArray {
-    const before = made.get(joined.stored.path);
-    const [from, make] = recipeOf(joined, parts);
-    return before !== undefined && isDeepStrictEqual(before.from, from) ? before : { from, array: make() };
-  }
-
-  /** Returns what an array is made of, without what grows, and what makes it. */
-  function recipeOf(joined: JoinedArray, parts: readonly KnownPart[]): readonly [unknown, () => StoredArray] {
-    const { stored, kind } = joined;
-    if (kind === "values") {
-      const chunks = keptChunks(store, stored.path, joined.values);
-      return [{ ...stored, version: chunks.version }, () => Object.freeze({ ...stored, chunks })];
-    }
-    if (kind === "part") {
-      const { name, identity } = parts[joined.part] as KnownPart;
-      const span = { part: joined.part, start: 0, length: 1, from: 0, path: stored.path, isPassed: true };
-      return [{ ...stored, name, identity }, () => partedArray(stored, -1, [span], parts)];
-    }
-    return [Symbol("grows"), () => partedArray(stored, joined.axis, joined.spans, parts)];
-  }
-
-  function partedArray(
-    stored: JoinedArray["stored"],
-    axis: number,
-    spans: readonly PartSpan[],
-    parts: readonly KnownPart[],
-  ): StoredArray {
-    let reader: PartChunkReader | undefined;
-    const openReader = (): PartChunkReader => {
-      reader ??= createPartChunkReader({ store, stored, axis, spans, parts }, open);
-      return reader;
-    };
-    const chunks: PartChunks = Object.freeze({ kind: "parts", store, path: stored.path, axis, openReader });
-    const { variants: own = [], ...rest } = stored;
-    // An array of one part has pieces if some of its chunks have other codecs. A joined one may have some later: its plan must not change.
-    const hasPieces = axis < 0 ? own.length > 0 : canBeMade(stored) || !isPassed(stored, axis, spans);
-    return Object.freeze({ ...rest, chunks, ...(hasPieces && { variants: [[]] }) });
-  }
-
-  return {
-    groupsOf(tree, parts) {
-      const now = new Map<string, MadeArray>();
-      const groups = tree.groups.map(({ path, attrs, arrays }) => {
-        const stored = arrays.map((joined) => {
-          const array = arrayOf(joined, parts);
-          now.set(joined.stored.path, array);
-          return array.array;
-        });
-        return Object.freeze({ path, attrs, arrays: Object.freeze(stored) });
-      });
-      made = now;
-      return Object.freeze(groups);
-    },
-  };
-}
-
-/** Tells whether chunks of an array can be put together and encoded. */
-function canBeMade({ dataType, codecs }: JoinedArray["stored"]): boolean {
-  const served = writableChain(codecs.filter((codec) => !isInternal(codec)));
-  return dataType.kind !== "O" && served.every((codec) => encodeProblem(completeCodec(codec)) === undefined);
-}
-
-/** Tells whether every chunk of an array is one chunk of one part. */
-function isPassed({ chunkShape }: JoinedArray["stored"], axis: number, spans: readonly PartSpan[]): boolean {
-  const chunkLength = chunkShape[axis] as number;
-  return spans.every(
-    ({ isPassed, start, from }) => isPassed && start % chunkLength === 0 && from % chunkLength === 0,
-  );
-}
-
-/** Values as the one chunk of their array, with a version of their own: they change when a part does. */
-function keptChunks(store: string, path: string, values: Uint8Array): RangeChunks {
-  const version = createHash("sha256").update(values).digest().toString("hex", 0, 10);
-  const check = Object.freeze({ version, isUnchanged: () => true });
-  const reader: ChunkReader = {
-    version: async () => version,
-    versionNow: () => check,
-    has: () => true,
-    // Of its own, as callers write to it.
-    read: async () => ({ bytes: values.slice(), version }),
-    measure: async () => ({ byteLength: values.length, version }),
-  };
-  const name = { store, key: "", path, version };
-  return Object.freeze({ kind: "ranges", ...name, form: "kept", differing: 0, openReader: () => reader });
-}
-
-/** Tells which part gives which steps. A part without steps is named, too. */
-export function storedJoinOf(
-  { kind, dimension }: Pick<StoredJoin, "kind" | "dimension">,
-  { order, steps }: JoinedTree,
-  parts: readonly KnownPart[],
-): StoredJoin {
-  const nameOf = (part: number) => (parts[part] as KnownPart).name;
-  const given = new Set(steps.map(({ part }) => part));
-  const end = steps.at(-1);
-  const start = end === undefined ? 0 : end.start + end.length;
-  const without = order.filter((part) => !given.has(part));
-  return Object.freeze({
-    ...{ kind, dimension },
-    parts: Object.freeze([
-      ...steps.map(({ part, start, length }) => ({ name: nameOf(part), start, length })),
-      ...without.map((part) => ({ name: nameOf(part), start, length: 0 })),
-    ]),
-  });
-}
 
 /** Parts that are looked up at a time. */
 const CONCURRENCY = 16;
@@ -177,7 +45,7 @@ export function createPartChunkReader(
     }
     const pieces = find.pieces(coords);
     const versions = await mapInLots(byPart(pieces), CONCURRENCY, async (ofPart) =>
-      versionsOf(await readerOf(ofPart[0] as ClosedPiece), coordsOf(ofPart)),
+      versionsOf(await readerOf(ofPart[0]!), coordsOf(ofPart)),
     );
     return versionOfPieces(pieces, versions.flat());
   }
@@ -187,7 +55,7 @@ export function createPartChunkReader(
     const checks: VersionCheck[] = [];
     const versions: (string | undefined)[] = [];
     for (const ofPart of byPart(pieces)) {
-      const reader = readerNow(ofPart[0] as ClosedPiece);
+      const reader = readerNow(ofPart[0]!);
       if (reader?.versionNow === undefined) return undefined;
       const present = presentOf(reader, coordsOf(ofPart));
       const looked = present === undefined ? coordsOf(ofPart) : [present.first];
@@ -252,13 +120,13 @@ export function createPartChunkReader(
     async piecesOf(coords) {
       const pieces = find.pieces(coords);
       const readers = await mapInLots(byPart(pieces), CONCURRENCY, async (ofPart) => {
-        const reader = await readerOf(ofPart[0] as ClosedPiece);
+        const reader = await readerOf(ofPart[0]!);
         return ofPart.map(() => reader);
       });
       const flat = readers.flat();
       return pieces.map(({ owner: _owner, path: _path, ...piece }, index) => ({
         ...piece,
-        reader: flat[index] as ChunkReader,
+        reader: flat[index]!,
       }));
     },
   };
@@ -295,7 +163,7 @@ function errorOfPassed(passed: PassedChunk, error: unknown): unknown {
 }
 
 /** A joined array, and the parts that it is made of. */
-export interface PartedArray {
+interface PartedArray {
   /** As in `PartChunks`. */
   readonly store: string;
   readonly stored: Pick<StoredArray, "shape" | "chunkShape" | "fill">;
@@ -308,17 +176,17 @@ export interface PartedArray {
 }
 
 /** A chunk of a part that is passed through. */
-export interface PassedChunk extends Pick<ChunkPiece, "part" | "coords"> {
+interface PassedChunk extends Pick<ChunkPiece, "part" | "coords"> {
   readonly owner: KnownPart;
   /** Path of the array in the part. */
   readonly path: string;
 }
 
 /** A piece whose part need not be open. */
-export type ClosedPiece = PassedChunk & Omit<ChunkPiece, "reader">;
+type ClosedPiece = PassedChunk & Omit<ChunkPiece, "reader">;
 
 /** Finds the chunks of parts behind chunks of a joined array. */
-export interface FindPieces {
+interface FindPieces {
   /** Returns the chunk of a part that a chunk of the joined array is, with all its bytes; undefined if it is made of pieces. */
   passed(chunkCoords: readonly number[]): PassedChunk | undefined;
   /** Returns the pieces of a chunk, those of one part together, parts in order. */
@@ -355,7 +223,7 @@ export function createFindPieces({ store, stored, axis, spans, parts }: PartedAr
     let high = starts.length - 1;
     while (low < high) {
       const middle = (low + high + 1) >>> 1;
-      if ((starts[middle] as number) <= step) low = middle;
+      if (starts[middle]! <= step) low = middle;
       else high = middle - 1;
     }
     return low;
@@ -364,8 +232,8 @@ export function createFindPieces({ store, stored, axis, spans, parts }: PartedAr
   function detailOf(number: number): Detail {
     const known = details[number];
     if (known !== undefined) return known;
-    const span = spans[number] as PartSpan;
-    const owner = parts[span.part] as KnownPart;
+    const span = spans[number]!;
+    const owner = parts[span.part]!;
     const own = owner.description.arrays.find((array) => array.stored.path === span.path)?.stored;
     if (own === undefined) throw new Error(`expected '${span.path}' in ${owner.name}`);
     const detail = {
@@ -386,7 +254,7 @@ export function createFindPieces({ store, stored, axis, spans, parts }: PartedAr
   function passed(coords: readonly number[]): PassedChunk | undefined {
     const begin = (coords[axis] ?? 0) * chunkLength;
     const number = spanAt(begin);
-    const { start, length, from, path } = spans[number] as PartSpan;
+    const { start, length, from, path } = spans[number]!;
     // At the end of the array, what lies behind it in the chunk belongs to no part.
     const end = Math.min(begin + chunkLength, extent);
     const place = begin - start + from;
@@ -397,27 +265,15 @@ export function createFindPieces({ store, stored, axis, spans, parts }: PartedAr
     return { owner: detail.owner, path, part: detail.id, coords: own };
   }
 
-  /** Lists the chunks of a part along an axis that have items between two places of the joined array. */
-  function placesAlong(length: number, begin: number, end: number, { start, stop, from }: Run): AxisPlace[] {
-    const places: AxisPlace[] = [];
-    const first = Math.max(begin, start) - start + from;
-    const last = Math.min(end, stop) - start + from;
-    for (let index = Math.floor(first / length); index * length < last; index++) {
-      const origin = start - from + index * length;
-      places.push({ index, origin, begin: Math.max(start, origin), end: Math.min(stop, origin + length) });
-    }
-    return places;
-  }
-
   function piecesOfSpan(number: number, coords: readonly number[]): ClosedPiece[] {
-    const { start, length, from, path } = spans[number] as PartSpan;
+    const { start, length, from, path } = spans[number]!;
     const detail = detailOf(number);
     const { layout, id, owner } = detail;
     let found: AxisPlace[][] = [[]];
     for (const [at, stop] of shape.entries()) {
-      const own = layout.chunkShape[at] as number;
-      const begin = (coords[at] as number) * (chunkShape[at] as number);
-      const end = begin + (chunkShape[at] as number);
+      const own = layout.chunkShape[at]!;
+      const begin = coords[at]! * chunkShape[at]!;
+      const end = begin + chunkShape[at]!;
       const run = at === axis ? { start, stop: start + length, from } : { start: 0, stop, from: 0 };
       const places = placesAlong(own, begin, end, run);
       found = found.flatMap((before) => places.map((place) => [...before, place]));
@@ -440,7 +296,7 @@ export function createFindPieces({ store, stored, axis, spans, parts }: PartedAr
       const begin = (coords[axis] ?? 0) * chunkLength;
       const end = Math.min(begin + chunkLength, extent);
       const found: ClosedPiece[] = [];
-      for (let number = spanAt(begin); number < spans.length && (starts[number] as number) < end; number++)
+      for (let number = spanAt(begin); number < spans.length && starts[number]! < end; number++)
         found.push(...piecesOfSpan(number, coords));
       return found;
     },
@@ -454,8 +310,20 @@ interface Run {
   readonly from: number;
 }
 
+/** Lists the chunks of a part along an axis that have items between two places of the joined array. */
+function placesAlong(length: number, begin: number, end: number, { start, stop, from }: Run): AxisPlace[] {
+  const places: AxisPlace[] = [];
+  const first = Math.max(begin, start) - start + from;
+  const last = Math.min(end, stop) - start + from;
+  for (let index = Math.floor(first / length); index * length < last; index++) {
+    const origin = start - from + index * length;
+    places.push({ index, origin, begin: Math.max(start, origin), end: Math.min(stop, origin + length) });
+  }
+  return places;
+}
+
 /** A part's array as pieces of a joined one need it. */
-export interface PartLayout {
+interface PartLayout {
   readonly layout: PieceLayout;
   /** As `ChunkPiece.part`. */
   readonly id: string;
@@ -468,7 +336,7 @@ export interface PartLayout {
  * @param own The part's array. If it has no joined axis, its chunks have length 1 along that.
  * @param joined The joined array, whose absent chunks may mean something else.
  */
-export function createPartLayout(
+function createPartLayout(
   store: string,
   part: string,
   own: PartStored,

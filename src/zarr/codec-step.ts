@@ -62,4 +62,6 @@ export interface UnpackConversion {
   readonly offset: number;
   /** Stored values that mean that there is none: `_FillValue` and `missing_value`. */
   readonly missing: readonly number[];
+  /** As in `Packing`: whether integers of a signed type are unsigned, or the reverse. Default: the type tells. */
+  readonly isUnsigned?: boolean;
 }

@@ -69,7 +69,7 @@ t.test("the type of unpacked items is xarray's", async (t) => {
   t.equal(typeOf({ dtype: "|i1", attrs: { _Unsigned: "true" }, fill: -1 }, { dtype: "|u1" }), "<f4");
   t.match(
     conversionsOf(join({ dtype: "|i1", attrs: { _Unsigned: "true" }, fill: -1 }, { dtype: "|u1" }))[0],
-    { from: "|u1", missing: [255] },
+    { from: "|i1", missing: [-1], isUnsigned: true },
   );
   t.equal(typeOf({ dtype: "<i8", attrs: scaled }, { dtype: "<i8" }), "<f8");
   t.equal(typeOf({ dtype: "<u8", fill: 5 }, { dtype: "<i2", attrs: scaled }), "<f8");
