@@ -45,14 +45,14 @@ export interface PartArray {
 export interface KnownPart {
   /** As in `PartDescription`. */
   readonly name: string;
-  /** As the finder told it when the part was described. */
+  /** Version that the finder gave when the part was described. */
   readonly version: string;
   /** `identity` of its tree when it was described: with another one it is another file by now. */
   readonly identity: string;
   readonly description: PartDescription;
 }
 
-/** A file that is no dataset, however often it is looked at. */
+/** A file that is no dataset, until its version changes. */
 export interface BrokenPart {
   readonly name: string;
   readonly version: string;
@@ -86,7 +86,7 @@ export async function describePart(
   for (const group of tree.groups) {
     const dims = nameDimensions(group.arrays);
     for (const [index, array] of group.arrays.entries())
-      arrays.push(await describeArray(array, dims[index] as string[], dimension));
+      arrays.push(await describeArray(array, dims[index]!, dimension));
   }
   const groups = tree.groups.map(({ path, attrs }) => ({ path, attrs }));
   return { name, groups, arrays, refused: tree.refused };

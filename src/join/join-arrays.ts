@@ -163,7 +163,7 @@ interface JoinedChunks {
 }
 
 /**
- * Puts arrays one behind the other along an axis.
+ * Concatenates arrays along an axis.
  * @throws ZpublishError `invalid-metadata`, `unsupported`, naming two parts, if they cannot be one array
  */
 function joinChunks(

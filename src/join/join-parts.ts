@@ -1,13 +1,13 @@
-import { cfTimeOf, cfTimeScale } from "../cf/cf-time.js";
+import { cfTimeScale } from "../cf/cf-time.js";
 import { ZpublishError } from "../errors.js";
 import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
 import type { JsonObject } from "../json/json-value.js";
 import { parseDataType } from "../model/data-type.js";
 import type { Refusal } from "../zarr/stored-tree.js";
 import type { PartArray, PartDescription } from "./describe-part.js";
-import { formKey, type PartStored, packingOfStored } from "./item-forms.js";
+import { formKey, type PartStored } from "./item-forms.js";
 import { type JoinedArray, joinColumn } from "./join-arrays.js";
-import { type Item, type Items, isSameItem, readItems, writeItems } from "./join-values.js";
+import { decodeItems, type Item, type Items, isSameItem, readItems, writeItems } from "./join-values.js";
 import {
   createColumns,
   createScope,
@@ -24,8 +24,8 @@ export interface JoinedTree {
   /** Indices of the parts in the order in which they lie along the joined dimension: all of them, also those without steps. */
   readonly order: readonly number[];
   /**
-   * Steps along the joined dimension, one run of steps of a part behind the other without gaps. A part has no run if it has no steps, or
-   * if others have all of them. It has several runs if others have steps in its middle.
+   * Runs of steps along the joined dimension, without gaps. A part has no run if it has no steps, or if later parts have all of them.
+   * It has several runs if later parts have steps in its middle.
    */
   readonly steps: readonly PartSteps[];
   readonly groups: readonly JoinedGroup[];
@@ -42,7 +42,7 @@ export interface JoinedGroup {
 
 /** Options of {@link joinParts}. */
 export interface JoinOptions {
-  /** `concat`: the parts lie one behind the other along a dimension that they have. `stack`: each is one step of a new dimension. */
+  /** `concat`: parts follow each other along a dimension that they have. `stack`: each is one step of a new dimension. */
   readonly kind: "concat" | "stack";
   readonly dimension: string;
   /** Serves steps that come twice from the part that is last in order: by first value, then by name. Default: they are refused. */
@@ -173,9 +173,9 @@ function compareLengths(
     last = array;
     const { shape } = array.stored;
     for (let axis = 0; axis < shape.length; axis++) {
-      const dim = array.dims[axis] as string;
+      const dim = array.dims[axis]!;
       if (dim === dimension) continue;
-      const length = shape[axis] as number;
+      const length = shape[axis]!;
       const expected = known.get(dim);
       if (expected === undefined) known.set(dim, { length, part });
       else if (expected.length !== length) {
@@ -216,38 +216,21 @@ function findDifference(a: PartArray, b: PartArray): Difference | undefined {
   if (a === b || a.values === undefined || b.values === undefined) return undefined;
   const isSameBytes = a.values === b.values || Buffer.compare(a.values, b.values) === 0;
   if (isSameBytes && formKey(a.stored) === formKey(b.stored)) return undefined;
-  const [one, other] = [createReader(a), createReader(b)];
+  const one = decodeItems(a.values, a.stored, cfTimeScale(a.stored.attrs));
+  const other = decodeItems(b.values, b.stored, cfTimeScale(b.stored.attrs));
   for (let index = 0; index < Math.max(one.length, other.length); index++) {
-    const [expected, received] = [one.itemAt(index), other.itemAt(index)];
-    if (isSameItem(expected, received)) continue;
-    return { index, expected: one.textAt(index), received: other.textAt(index) };
+    if (isSameItem(one[index], other[index])) continue;
+    return { index, expected: textOf(a, one, index), received: textOf(b, other, index) };
   }
   return undefined;
 }
 
-/** Reads items as values that can be compared with those of another type, packing or unit of time. */
-function createReader({ stored, values }: PartArray) {
-  const items = readItems(values as Uint8Array, stored.dataType);
-  const scale = cfTimeScale(stored.attrs);
-  const { scale: factor, offset } = packingOfStored(stored);
-  const isPacked = factor !== 1 || offset !== 0;
-  const { units } = stored.attrs;
-  return {
-    length: items.length,
-    itemAt: (index: number): Item | undefined => {
-      const item = items[index];
-      if (item === undefined || typeof item === "string") return item;
-      if (scale !== undefined && Number.isFinite(Number(item))) return cfTimeOf(item, scale);
-      return isPacked ? Number(item) * factor + offset : item;
-    },
-    textAt: (index: number): string => {
-      const item = items[index];
-      if (typeof item === "string") return JSON.stringify(item);
-      if (item === undefined) return "none";
-      if (scale !== undefined) return `${item} ${String(units)}`;
-      return String(isPacked ? Number(item) * factor + offset : item);
-    },
-  };
+function textOf({ stored, values }: PartArray, decoded: ArrayLike<Item>, index: number): string {
+  const item = decoded[index];
+  if (item === undefined) return "none";
+  if (typeof item === "string") return JSON.stringify(item);
+  if (cfTimeScale(stored.attrs) === undefined || values === undefined) return String(item);
+  return `${readItems(values, stored.dataType)[index]} ${String(stored.attrs.units)}`;
 }
 
 /** Attributes that name arrays which belong to others, and are no data themselves (CF sections 5, 5.6, 7.1 and 7.4). */
@@ -276,8 +259,10 @@ function stackScope(
     );
   }
   const scalars = table.columns.get(dimension)?.arrays;
+  const isNumber = coordinate?.every((each) => typeof each === "number");
   const keysOf = (part: number): Items | undefined => {
-    if (coordinate !== undefined) return itemsOf(coordinate, part);
+    const value = coordinate?.[part];
+    if (value !== undefined) return isNumber ? Float64Array.of(Number(value)) : [String(value)];
     if (scalars?.every((array) => array?.values !== undefined) !== true) return undefined;
     const { stored, values } = scalars[part] as PartArray & { readonly values: Uint8Array };
     return readItems(values, stored.dataType);
@@ -288,12 +273,6 @@ function stackScope(
   });
   const lengths = parts.map(() => 1);
   return scopeOfOrder(orderParts(unordered, dimension), lengths, parts, dimension);
-}
-
-function itemsOf(coordinate: readonly (string | number)[], part: number): Items {
-  const value = coordinate[part] as string | number;
-  const isNumber = coordinate.every((each) => typeof each === "number");
-  return isNumber ? Float64Array.of(Number(value)) : [String(value)];
 }
 
 /** The options of a stack. */
@@ -379,7 +358,7 @@ function relatedNames(table: PartColumns, present: readonly number[]): Set<strin
   const names = new Set<string>();
   for (const { group, arrays } of table.columns.values()) {
     const first = present.find((part) => arrays[part] !== undefined);
-    const attrs: JsonObject = first === undefined ? {} : (arrays[first] as PartArray).stored.attrs;
+    const attrs: JsonObject = first === undefined ? {} : arrays[first]!.stored.attrs;
     const prefix = group === "/" ? "" : `${group.slice(1)}/`;
     for (const attribute of NAMING) {
       const text = attrs[attribute];
@@ -392,14 +371,11 @@ function relatedNames(table: PartColumns, present: readonly number[]): Set<strin
 
 /** Returns the column with the new axis in front of each array. Chunks keep their bytes. */
 function stackColumn(column: PartColumn, dimension: string): PartColumn {
-  let last: PartArray | undefined;
-  let lastStacked: PartStored | undefined;
+  const stacked = new Map<PartStored, PartStored>();
   const arrays = column.arrays.map((array) => {
     if (array === undefined) return undefined;
-    const stored =
-      lastStacked !== undefined && array.stored === last?.stored ? lastStacked : stack(array.stored);
-    last = array;
-    lastStacked = stored;
+    const stored = stacked.get(array.stored) ?? stack(array.stored);
+    stacked.set(array.stored, stored);
     return { ...array, stored, dims: [dimension, ...array.dims] };
   });
   return { ...column, arrays };

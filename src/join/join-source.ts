@@ -170,7 +170,7 @@ function some(warnings: readonly string[]): string[] {
 /** Tells whether parts and files that are left out are the same. */
 function isSame(one: ListedParts, other: ListedParts): boolean {
   const isSameList = <T>(a: readonly T[], b: readonly T[], same: (a: T, b: T) => boolean) =>
-    a.length === b.length && a.every((item, index) => same(item, b[index] as T));
+    a.length === b.length && a.every((item, index) => same(item, b[index]!));
   const partsOf = ({ former, others }: ListedParts) => sortedByName([...former, ...others]);
   return (
     isSameList(partsOf(one), partsOf(other), (a, b) => a === b) &&

@@ -16,6 +16,7 @@ import {
   type PartArrays,
   type PartForm,
   type PartForms,
+  type PartStored,
   packingOfStored,
 } from "./item-forms.js";
 
@@ -320,6 +321,22 @@ export function readItems(values: Uint8Array, type: DataType): Items {
   return items;
 }
 
+/**
+ * Reads items as values that can be compared with those of other types, packings and units.
+ * @param scale Undefined if items are no times, or times that are compared with those of the same units; else they become nanoseconds.
+ */
+export function decodeItems(values: Uint8Array, stored: PartStored, scale: CfTimeScale | undefined): Items {
+  const items = readItems(values, stored.dataType);
+  const { scale: factor, offset } = packingOfStored(stored);
+  if (scale === undefined && factor === 1 && offset === 0) return items;
+  const decode = (item: Item) => {
+    if (typeof item === "string") return item;
+    const isTime = scale !== undefined && Number.isFinite(Number(item));
+    return isTime ? cfTimeOf(item, scale) : Number(item) * factor + offset;
+  };
+  return Array.from(items as Iterable<Item>, decode) as never;
+}
+
 /** Writes items of any number type, or texts of kind `U` and `S`. The opposite of {@link readItems}. */
 export function writeItems(items: ArrayLike<Item>, type: DataType): Uint8Array {
   const { kind, itemSize } = type;
@@ -327,7 +344,7 @@ export function writeItems(items: ArrayLike<Item>, type: DataType): Uint8Array {
   const bytes = new Uint8Array(items.length * itemSize);
   const view = new DataView(bytes.buffer);
   for (let i = 0; i < items.length; i++) {
-    const item = items[i] as Item;
+    const item = items[i]!;
     const at = i * itemSize;
     if (kind === "S") bytes.set(Buffer.from(String(item)).subarray(0, itemSize), at);
     else if (kind === "U") writeText(view, at, String(item), little);

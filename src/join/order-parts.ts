@@ -1,11 +1,11 @@
-import { cfTimeFormatter, cfTimeOf } from "../cf/cf-time.js";
+import { cfTimeFormatter } from "../cf/cf-time.js";
 import { messageOf, ZpublishError } from "../errors.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import type { JsonObject } from "../json/json-value.js";
 import { comparePaths } from "../zarr/stored-tree.js";
 import type { PartArray, PartDescription } from "./describe-part.js";
-import { differingScales, formError, groupForms, type PartForm, packingOfStored } from "./item-forms.js";
-import { type Item, type Items, readItems } from "./join-values.js";
+import { differingScales, formError, groupForms, type PartForm } from "./item-forms.js";
+import { decodeItems, type Item, type Items, readItems } from "./join-values.js";
 
 /** The arrays of one path in all parts. */
 export interface PartColumn {
@@ -51,7 +51,7 @@ export function* createColumns(parts: readonly PartDescription[]): CooperativeTa
     columns,
     attrsOf(path, order) {
       for (const part of order) {
-        const group = (parts[part] as PartDescription).groups.find((each) => each.path === path);
+        const group = parts[part]!.groups.find((each) => each.path === path);
         if (group !== undefined) return group.attrs;
       }
       return {};
@@ -199,15 +199,7 @@ function* coordinateKeys(
     const scales = differingScales(forms);
     for (const [index, { stored, values }] of members.entries()) {
       yield;
-      const items = readItems(values, stored.dataType);
-      const scale = scales?.[formOf[index]!];
-      const { scale: factor, offset } = packingOfStored(stored);
-      const decode = (item: Item) => {
-        const isTime = scale !== undefined && typeof item !== "string" && Number.isFinite(Number(item));
-        return isTime ? cfTimeOf(item, scale) : Number(item) * factor + offset;
-      };
-      const isPlain = scale === undefined && factor === 1 && offset === 0;
-      keys[withSteps[index]!] = isPlain ? items : (Array.from(items as Iterable<Item>, decode) as never);
+      keys[withSteps[index]!] = decodeItems(values, stored, scales?.[formOf[index]!]);
     }
   } catch (error) {
     if (!(error instanceof ZpublishError)) throw error;

@@ -185,7 +185,7 @@ interface PassedChunk extends Pick<ChunkPiece, "part" | "coords"> {
 /** A piece whose part need not be open. */
 type ClosedPiece = PassedChunk & Omit<ChunkPiece, "reader">;
 
-/** Finds the chunks of parts behind chunks of a joined array. */
+/** Finds the chunks of parts that a chunk of a joined array is made of. */
 interface FindPieces {
   /** Returns the chunk of a part that a chunk of the joined array is, with all its bytes; undefined if it is made of pieces. */
   passed(chunkCoords: readonly number[]): PassedChunk | undefined;
@@ -255,7 +255,7 @@ export function createFindPieces({ store, stored, axis, spans, parts }: PartedAr
     const begin = (coords[axis] ?? 0) * chunkLength;
     const number = spanAt(begin);
     const { start, length, from, path } = spans[number]!;
-    // At the end of the array, what lies behind it in the chunk belongs to no part.
+    // In the last chunk, items after the end of the array belong to no part.
     const end = Math.min(begin + chunkLength, extent);
     const place = begin - start + from;
     if (end > start + length || place % chunkLength !== 0) return undefined;

@@ -1,6 +1,8 @@
 import t from "tap";
 import { joinParts } from "../../src/join/join-parts.js";
 import type { Item } from "../../src/join/join-values.js";
+import { orderParts, type UnorderedPart } from "../../src/join/order-parts.js";
+import { effort } from "../effort.js";
 import { type ArrayInput, arrayOf, describePart, valuesOf } from "./describe-part.js";
 
 const BY_TIME = { kind: "concat", dimension: "time" } as const;
@@ -245,4 +247,169 @@ t.test("8,760 files take little time", async (t) => {
   const tree = joinParts(parts, BY_TIME);
   t.equal(tree.steps.length, 8760);
   t.same(tree.refused, []);
+});
+
+const random = (below: number) => Math.floor(Math.random() * below);
+
+/** Returns parts whose values ascend or descend; those of one part are different. */
+function randomParts(): { parts: UnorderedPart[]; values: number[][]; isDescending: boolean } {
+  const isDescending = Math.random() < 0.5;
+  const values = Array.from({ length: 1 + random(6) }, () => {
+    const own = new Set(Array.from({ length: random(8) }, () => random(20)));
+    return [...own].sort((a, b) => (isDescending ? b - a : a - b));
+  });
+  // One value says nothing of the direction.
+  if (!values.some((own) => own.length > 1)) return randomParts();
+  const parts = values.map((own, part) => ({
+    part,
+    name: `${random(20)}-${part}.nc`,
+    length: own.length,
+    keys: Float64Array.from(own),
+    textOf: (step: number) => String(own[step]),
+  }));
+  return { parts, values, isDescending };
+}
+
+t.test("each value is that of the last part that has it, whatever overlaps", async (t) => {
+  const collator = new Intl.Collator("en", { numeric: true });
+  for (let round = 0; round < effort(5000); round++) {
+    const { parts, values, isDescending } = randomParts();
+    const sign = isDescending ? -1 : 1;
+    const { order, steps } = orderParts(parts, "time", "last");
+    const ranked = parts
+      .filter(({ length }) => length > 0)
+      .sort((a, b) => {
+        const [first, second] = [values[a.part]?.[0] ?? 0, values[b.part]?.[0] ?? 0];
+        return sign * (first - second) || collator.compare(a.name, b.name);
+      });
+    const owners = new Map<number, number>();
+    for (const { part } of ranked) for (const value of values[part] ?? []) owners.set(value, part);
+    const expected = [...owners].sort(([a], [b]) => sign * (a - b));
+    const received = steps.flatMap(({ part, from, length }) =>
+      Array.from({ length }, (_, step) => [values[part]?.[from + step], part]),
+    );
+    t.same(received, expected);
+    t.same(
+      order.slice(0, ranked.length),
+      ranked.map(({ part }) => part),
+    );
+    t.equal(order.length, parts.length);
+    let start = 0;
+    for (const step of steps) {
+      if (step.start !== start) t.equal(step.start, start);
+      start += step.length;
+    }
+  }
+});
+
+t.test("parts that overlap are refused unless asked for, and others are not", async (t) => {
+  for (let round = 0; round < effort(2000); round++) {
+    const { parts, values, isDescending } = randomParts();
+    const sign = isDescending ? -1 : 1;
+    const full = values.filter((own) => own.length > 0);
+    full.sort((a, b) => sign * ((a[0] as number) - (b[0] as number)));
+    const all = full.flat();
+    const isOrdered = all.every(
+      (value, index) => index === 0 || sign * (value - (all[index - 1] as number)) > 0,
+    );
+    if (isOrdered) t.equal(orderParts(parts, "time").steps.length, full.length);
+    else t.throws(() => orderParts(parts, "time"), { code: "invalid-metadata" });
+  }
+});
+
+const BY_RUN = { kind: "stack", dimension: "run" } as const;
+
+/** A run with a variable `sst` along `time` and `lat`. */
+function run(name: string, others: Readonly<Record<string, ArrayInput>> = {}) {
+  return describePart(name, {
+    time: { dims: ["time"], values: [0, 1] },
+    sst: {
+      dims: ["time", "lat"],
+      shape: [2, 3],
+      chunks: [1, 3],
+      attrs: { coordinates: "area", grid_mapping: "crs" },
+    },
+    crs: { dims: [], values: [4326] },
+    area: { dims: ["lat"], shape: [3] },
+    ...others,
+  });
+}
+
+t.test("each file is one step of a new dimension, in natural order of the names", async (t) => {
+  const tree = joinParts([run("run-10.nc"), run("run-9.nc")], BY_RUN);
+  t.same(tree.order, [1, 0]);
+  t.match(arrayOf(tree, "sst"), {
+    kind: "joined",
+    axis: 0,
+    stored: {
+      shape: [2, 2, 3],
+      chunkShape: [1, 1, 3],
+      axisOrder: [0, 1, 2],
+      dimNames: ["run", "time", "lat"],
+    },
+    spans: [
+      { part: 1, start: 0, length: 1, from: 0, isPassed: true },
+      { part: 0, start: 1, length: 1, from: 0, isPassed: true },
+    ],
+  });
+  for (const path of ["time", "crs", "area"]) t.match(arrayOf(tree, path), { kind: "part", part: 1 });
+  t.equal(arrayOf(tree, "run"), undefined);
+});
+
+t.test("a coordinate orders the files", async (t) => {
+  const parts = [run("a.nc"), run("b.nc"), run("c.nc")];
+  const numbers = joinParts(parts, { ...BY_RUN, coordinate: [3, 1, 2] });
+  t.same(numbers.order, [1, 2, 0]);
+  t.same(valuesOf(numbers, "run"), [1n, 2n, 3n]);
+  t.match(arrayOf(numbers, "run")?.stored, { shape: [3], dimNames: ["run"] });
+  t.same(valuesOf(joinParts(parts, { ...BY_RUN, coordinate: [0.5, 2, 1] }), "run"), [0.5, 1, 2]);
+  const texts = joinParts(parts, { ...BY_RUN, coordinate: ["ctl", "rcp45", "hist"] });
+  t.same(valuesOf(texts, "run"), ["ctl", "hist", "rcp45"]);
+  t.equal(arrayOf(texts, "run")?.stored.dataType.zarr, "<U5");
+  t.throws(() => joinParts(parts, { ...BY_RUN, coordinate: [1, 2, 1] }), {
+    message: /received 1 in a\.nc and 1 in c\.nc/,
+  });
+});
+
+t.test("scalars get the dimension if they differ, and one of its name becomes the coordinate", async (t) => {
+  const member = (name: string, number: number, reference: number) =>
+    run(name, {
+      run: { dims: [], values: [number], dtype: "<i2" },
+      reference: { dims: [], values: [reference], attrs: { units: `hours since 2001-01-0${number}` } },
+    });
+  const tree = joinParts([member("a.nc", 2, 0), member("b.nc", 1, 6)], BY_RUN);
+  t.same(tree.order, [1, 0]);
+  t.same(valuesOf(tree, "run"), [1, 2]);
+  t.same(valuesOf(tree, "reference"), [6, 24]);
+  t.match(arrayOf(joinParts([member("a.nc", 2, 0)], BY_RUN), "run"), { kind: "values" });
+});
+
+t.test("coordinates of other dimensions have to be equal", async (t) => {
+  const other = run("b.nc", { time: { dims: ["time"], values: [0, 2] } });
+  t.throws(() => joinParts([run("a.nc"), other], BY_RUN), {
+    message: "expected 'time' of b.nc to be that of a.nc, whose item 1 is 1, received 2",
+  });
+});
+
+t.test("axes keep their order in the bytes of chunks", async (t) => {
+  const order = (axisOrder: readonly number[]) => {
+    const sst = { dims: ["time", "lat"], shape: [2, 3], axisOrder };
+    return arrayOf(joinParts([run("a.nc", { sst })], BY_RUN), "sst")?.stored.axisOrder;
+  };
+  t.same(order([0, 1]), [0, 1, 2]);
+  t.same(order([1, 0]), [2, 1, 0]);
+});
+
+t.test("a dimension that files have already is not stacked", async (t) => {
+  t.throws(() => joinParts([run("a.nc")], { kind: "stack", dimension: "time" }), {
+    message:
+      "expected parts without a dimension 'time', which is to be new, received array 'time' of a.nc with it",
+  });
+});
+
+t.test("each group with stacked arrays has the coordinate", async (t) => {
+  const part = (name: string) => describePart(name, { "a/b": { dims: ["x"], shape: [3] } });
+  const tree = joinParts([part("a.nc"), part("b.nc")], { ...BY_RUN, coordinate: [1, 2] });
+  t.same(valuesOf(tree, "a/run"), [1n, 2n]);
+  t.equal(arrayOf(tree, "run"), undefined);
 });

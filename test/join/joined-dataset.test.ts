@@ -27,14 +27,14 @@ async function serveJoined(
 const VARIABLE = "/datasets/d/zarr/v";
 
 /** Reads a variable of floats without codecs, chunk by chunk. */
-async function readValues({ get, json }: RunningServer): Promise<number[]> {
-  const { shape, chunks } = (await json(`${VARIABLE}/.zarray`)) as {
+async function readValues({ get, json }: RunningServer, variable = VARIABLE): Promise<number[]> {
+  const { shape, chunks } = (await json(`${variable}/.zarray`)) as {
     readonly shape: readonly [number, number];
     readonly chunks: readonly [number, number];
   };
   const values: number[] = [];
   for (let index = 0; index * chunks[0] < shape[0]; index++) {
-    const response = await get(`${VARIABLE}/${index}.0`);
+    const response = await get(`${variable}/${index}.0`);
     if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`);
     values.push(...new Float32Array(await response.arrayBuffer()));
   }
@@ -50,53 +50,64 @@ async function writeParts(folder: string, parts: Readonly<Record<string, PartSte
   }
 }
 
-t.test("stores are one dataset, in the order of their coordinate", async (t) => {
-  const folder = await makeDirectory(t);
-  await writeParts(folder, {
-    "z.zarr": { first: 0, count: 4 },
-    "b.zarr": { first: 4, count: 4 },
-    "a.zarr": { first: 8, count: 3 },
-  });
-  const server = await serveJoined(t, `${folder}/*.zarr`);
-  t.match(await server.json(`${VARIABLE}/.zarray`), { shape: [11, 2], chunks: [2, 2] });
-  t.same(await readValues(server), all(11));
-  const time = await server.get("/datasets/d/zarr/time/0");
-  t.match(await server.json("/datasets/d/zarr/.zattrs"), { title: "z.zarr" });
-  t.equal(time.status, 200);
-  t.equal((await server.get(`${VARIABLE}/6.0`)).status, 404);
-  const area = await server.get("/datasets/d/zarr/area/0.0");
-  t.same([...new Uint8Array(await area.arrayBuffer())], [7, 7, 7, 7]);
-});
+t.test(
+  "files of several formats, lengths and chunks are one dataset, in the order of their coordinate",
+  async (t) => {
+    const folders: Readonly<Record<string, Readonly<Record<string, PartSteps>>>> = {
+      stores: {
+        "z.zarr": { first: 0, count: 4 },
+        "b.zarr": { first: 4, count: 4 },
+        "a.zarr": { first: 8, count: 3 },
+      },
+      uneven: {
+        "a.zarr": { first: 0, count: 3 },
+        "b.zarr": { first: 3, count: 4 },
+        "c.zarr": { first: 7, count: 5, chunk: 3 },
+        "d.zarr": { first: 12, count: 1 },
+        "e.zarr": { first: 13, count: 7, chunk: 100 },
+      },
+      formats: {
+        "2000-01.nc": { first: 0, count: 5 },
+        "2000-02.nc": { first: 5, count: 4 },
+        "sub/2000-03.zarr": { first: 9, count: 4, since: 400 },
+        "sub/2000-04.nc": { first: 13, count: 2, since: 31 },
+      },
+    };
+    const patterns: Readonly<Record<string, string>> = { stores: "/*.zarr", formats: "/**/2000-*" };
+    const datasets: DatasetConfig[] = [];
+    for (const [id, parts] of Object.entries(folders)) {
+      const folder = await makeDirectory(t);
+      await writeParts(folder, parts);
+      const location = `${folder}${patterns[id] ?? ""}`;
+      datasets.push({ id, location, immutable: false, encoding: {}, variables: {}, join: CONCAT });
+    }
+    const server = await startServer(t, { refreshSeconds: 3_600, datasets });
+    const variableOf = (id: string) => `/datasets/${id}/zarr/v`;
 
-t.test("lengths need be no multiples of the chunk length, and chunks may differ", async (t) => {
-  const folder = await makeDirectory(t);
-  await writeParts(folder, {
-    "a.zarr": { first: 0, count: 3 },
-    "b.zarr": { first: 3, count: 4 },
-    "c.zarr": { first: 7, count: 5, chunk: 3 },
-    "d.zarr": { first: 12, count: 1 },
-    "e.zarr": { first: 13, count: 7, chunk: 100 },
-  });
-  const server = await serveJoined(t, folder);
-  t.same(await readValues(server), all(20));
-});
-
-t.test("NetCDF files and Zarr stores are one dataset", async (t) => {
-  const folder = await makeDirectory(t);
-  await writeParts(folder, {
-    "2000-01.nc": { first: 0, count: 5 },
-    "2000-02.nc": { first: 5, count: 4 },
-    "sub/2000-03.zarr": { first: 9, count: 4, since: 400 },
-    "sub/2000-04.nc": { first: 13, count: 2, since: 31 },
-  });
-  const server = await serveJoined(t, `${folder}/**/2000-*`);
-  t.match(await server.json(`${VARIABLE}/.zarray`), { shape: [15, 2] });
-  const { dtype } = (await server.json(`${VARIABLE}/.zarray`)) as { dtype: string };
-  const values = await readValues(server);
-  const swapped = Float32Array.from(values);
-  if (dtype.startsWith(">")) Buffer.from(swapped.buffer).swap32();
-  t.same([...swapped], all(15));
-});
+    await t.test("stores", async (t) => {
+      t.match(await server.json(`${variableOf("stores")}/.zarray`), { shape: [11, 2], chunks: [2, 2] });
+      t.same(await readValues(server, variableOf("stores")), all(11));
+      t.match(await server.json("/datasets/stores/zarr/.zattrs"), { title: "z.zarr" });
+      t.equal((await server.get("/datasets/stores/zarr/time/0")).status, 200);
+      t.equal((await server.get(`${variableOf("stores")}/6.0`)).status, 404);
+      const area = await server.get("/datasets/stores/zarr/area/0.0");
+      t.same([...new Uint8Array(await area.arrayBuffer())], [7, 7, 7, 7]);
+    });
+    await t.test("lengths that are no multiples of the chunk length", async (t) => {
+      t.same(await readValues(server, variableOf("uneven")), all(20));
+    });
+    await t.test("NetCDF files and Zarr stores", async (t) => {
+      const { shape, dtype } = (await server.json(`${variableOf("formats")}/.zarray`)) as {
+        readonly shape: readonly number[];
+        readonly dtype: string;
+      };
+      t.same(shape, [15, 2]);
+      const swapped = Float32Array.from(await readValues(server, variableOf("formats")));
+      if (dtype.startsWith(">")) Buffer.from(swapped.buffer).swap32();
+      t.same([...swapped], all(15));
+    });
+  },
+);
 
 t.test("a file that comes extends the dataset, and old chunks stay what they are", async (t) => {
   const folder = await makeDirectory(t);
