@@ -9,10 +9,6 @@ export interface BenchOptions {
   readonly peers: readonly string[];
   /** Whether bare uWebSockets.js is measured with the headers of zpublish, too. */
   readonly hasSameHeaders: boolean;
-  /** Of programs that run for a time. */
-  readonly minutes: number;
-  /** Of programs that draw at random; undefined: another one every time. */
-  readonly seed: number | undefined;
   /** Folder of the files of `foreign-files`. */
   readonly directory: string | undefined;
   /** File for what `foreign-files` finds, besides the report. */
@@ -21,9 +17,7 @@ export interface BenchOptions {
 
 export const DEFAULT_ROUNDS = 5;
 export const DEFAULT_SECONDS = 3;
-export const DEFAULT_MINUTES = 1;
 const MAX = 3_600;
-const MAX_SEED = 2 ** 31;
 
 /** @param known Names that may be asked for. @throws Error, in one line, for an option or name that is not known. */
 export function parseBenchOptions(args: readonly string[], known: readonly string[]): BenchOptions | "help" {
@@ -36,8 +30,6 @@ export function parseBenchOptions(args: readonly string[], known: readonly strin
       small: { type: "boolean", default: false },
       peer: { type: "string", multiple: true, default: [] },
       "same-headers": { type: "boolean", default: false },
-      minutes: { type: "string", default: String(DEFAULT_MINUTES) },
-      seed: { type: "string" },
       directory: { type: "string" },
       outcomes: { type: "string" },
       help: { type: "boolean", default: false },
@@ -54,17 +46,15 @@ export function parseBenchOptions(args: readonly string[], known: readonly strin
     isSmall: values.small,
     peers: values.peer,
     hasSameHeaders: values["same-headers"],
-    minutes: wholeNumber("--minutes", values.minutes),
-    seed: values.seed === undefined ? undefined : wholeNumber("--seed", values.seed, MAX_SEED),
     directory: values.directory,
     outcomes: values.outcomes,
   };
 }
 
-function wholeNumber(name: string, text: string, max = MAX): number {
+function wholeNumber(name: string, text: string): number {
   const value = Number(text);
-  if (!Number.isInteger(value) || value < 1 || value > max) {
-    throw new Error(`${name}: expected a whole number from 1 to ${max}, received ${text}`);
+  if (!Number.isInteger(value) || value < 1 || value > MAX) {
+    throw new Error(`${name}: expected a whole number from 1 to ${MAX}, received ${text}`);
   }
   return value;
 }

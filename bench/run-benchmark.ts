@@ -74,14 +74,13 @@ export async function runBenchmark(names: readonly string[], options: BenchOptio
 
 function contextOf(
   name: string,
-  { isSmall, rounds, seconds, seed }: BenchOptions,
+  { isSmall, rounds, seconds }: BenchOptions,
   onProgress: ExperimentContext["onProgress"],
 ): ExperimentContext {
   return {
     size: isSmall ? "small" : "full",
     rounds,
     seconds,
-    seed,
     freshFolder(folder) {
       const path = join(SCRATCH, name, folder);
       rmSync(path, { recursive: true, force: true });

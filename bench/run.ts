@@ -14,25 +14,11 @@ interface Program {
   readonly args: (options: BenchOptions) => readonly string[];
 }
 
-const MINUTES_AND_SEED: Program["args"] = ({ minutes, seed }) => [
-  ...["--minutes", String(minutes)],
-  ...(seed === undefined ? [] : ["--seed", String(seed)]),
-];
-
 const PROGRAMS: Readonly<Record<string, Program>> = {
   "cache-hit-ratio": {
     title:
       "what the chunk cache keeps, against first-in first-out, least recently used, and the best possible",
     args: () => [],
-  },
-  "fuzz-codecs": {
-    title: "damaged chunks and noise for every decoder: refused, or decoded to the planned length",
-    args: MINUTES_AND_SEED,
-  },
-  "fuzz-files": {
-    title:
-      "damaged NetCDF, HDF5 and TIFF files: refused, or read in bounded time and memory, without values that they do not have",
-    args: MINUTES_AND_SEED,
   },
   "foreign-files": {
     title:
@@ -41,11 +27,6 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
       ...(directory === undefined ? [] : ["--directory", directory]),
       ...(outcomes === undefined ? [] : ["--outcomes", outcomes]),
     ],
-  },
-  chaos: {
-    title:
-      "a server under load while workers die, sources change and fail, the cache is damaged and processes are killed: wrong bytes, failures, memory",
-    args: MINUTES_AND_SEED,
   },
 };
 
@@ -60,8 +41,6 @@ to bench/results. Nothing is asserted about time.
   --small          few chunks and datasets, and not the row of 50,000 variables unless it is named
   --peer URL       a running server that has the stores as /datasets/mib, /datasets/kib64, /datasets/many; repeatable
   --same-headers   one subject more in the rows: bare uWebSockets.js that sends zpublish's headers, too
-  --minutes N      length of fuzz-codecs, fuzz-files and chaos (default 1)
-  --seed N         of fuzz-codecs, fuzz-files, chaos and fleet, to try the same again (default: another one every time; fleet: 1)
   --directory DIR  the files of foreign-files
   --outcomes FILE  what foreign-files finds, file by file, as JSON
 

@@ -7,8 +7,6 @@ export interface ExperimentContext {
   readonly rounds: number;
   /** Length of one measurement. */
   readonly seconds: number;
-  /** Of simulations. Default 1. */
-  readonly seed?: number | undefined;
   /** Where stores are kept; the data directory where it is undefined. */
   readonly parent?: string | undefined;
   /** Makes an empty folder of that name, for this run only. */

@@ -5,7 +5,6 @@ import { collections } from "./collections.js";
 import type { Experiment } from "./experiment.js";
 import { explore } from "./explore.js";
 import { files } from "./files.js";
-import { fleet } from "./fleet.js";
 import { infoUnderEncodes } from "./info-under-encodes.js";
 import { joined } from "./joined.js";
 import { loopBlocking } from "./loop-blocking.js";
@@ -45,5 +44,4 @@ export const EXPERIMENTS: Readonly<Record<string, Experiment>> = {
   "loop-blocking": loopBlocking,
   "profile-stages": profileStages,
   "browser-http2": browserHttp2,
-  fleet,
 };

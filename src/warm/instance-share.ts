@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 
 /** Points of servers on a circle of 2^32, ascending. Of equal points, the first server's counts. */
-export interface HashRing {
+interface HashRing {
   readonly points: Uint32Array;
   /** Server of each point, by its place in the list. */
   readonly servers: Uint16Array;
@@ -14,12 +14,12 @@ const HAPROXY_POINTS = 16;
 const HAPROXY_RANGE = 4_096;
 
 /** Hashes a path as nginx does for `hash … consistent`. */
-export function nginxHash(path: string): number {
+function nginxHash(path: string): number {
   return crc32(path);
 }
 
 /** Makes the ring of nginx: each point is the hash of the name and of the point before it. @param names `host:port` as configured. */
-export function nginxRing(names: readonly string[]): HashRing {
+function nginxRing(names: readonly string[]): HashRing {
   const previous = Buffer.alloc(4);
   return ringOf(names.length, NGINX_POINTS, (server) => {
     // A name without a port has an empty one.
@@ -35,14 +35,14 @@ export function nginxRing(names: readonly string[]): HashRing {
 }
 
 /** Hashes a path as HAProxy does for `balance uri path-only` with `hash-type consistent sdbm avalanche`. */
-export function haproxyHash(path: string): number {
+function haproxyHash(path: string): number {
   let hash = 0;
   for (let i = 0; i < path.length; i++) hash = (path.charCodeAt(i) + (hash << 6) + (hash << 16) - hash) | 0;
   return avalanche(hash);
 }
 
 /** Makes the ring of HAProxy. @param ids Of the servers, as configured. */
-export function haproxyRing(ids: readonly number[], weight: number): HashRing {
+function haproxyRing(ids: readonly number[], weight: number): HashRing {
   return ringOf(ids.length, HAPROXY_POINTS * weight, (server) => {
     let number = ids[server]! * HAPROXY_RANGE;
     return () => avalanche(number++);
@@ -50,7 +50,7 @@ export function haproxyRing(ids: readonly number[], weight: number): HashRing {
 }
 
 /** Finds the first point at or after a hash, going round. @returns Its place in the ring. */
-export function pointAfter({ points }: HashRing, hash: number): number {
+function pointAfter({ points }: HashRing, hash: number): number {
   let low = 0;
   let high = points.length;
   while (low < high) {
@@ -62,7 +62,7 @@ export function pointAfter({ points }: HashRing, hash: number): number {
 }
 
 /** Finds the point next to a hash, on either side: HAProxy's choice. */
-export function pointNearest(ring: HashRing, hash: number): number {
+function pointNearest(ring: HashRing, hash: number): number {
   const { points, servers } = ring;
   const next = pointAfter(ring, hash);
   const previous = next === 0 ? points.length - 1 : next - 1;

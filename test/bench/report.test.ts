@@ -60,16 +60,9 @@ t.test("options have defaults, and what is not known is refused", (t) => {
     isSmall: false,
     peers: [],
     hasSameHeaders: false,
-    minutes: 1,
-    seed: undefined,
   });
   t.same(parseBenchOptions(["a", "--rounds", "7", "--small", "--peer", "http://x"], ["a"]), {
     ...{ names: ["a"], rounds: 7, seconds: 3, isSmall: true, peers: ["http://x"], hasSameHeaders: false },
-    ...{ minutes: 1, seed: undefined },
-  });
-  t.match(parseBenchOptions(["--minutes", "30", "--seed", "123456789"], []), {
-    minutes: 30,
-    seed: 123456789,
   });
   t.throws(() => parseBenchOptions(["b"], ["a"]), { message: /expected names among a, received b/ });
   t.throws(() => parseBenchOptions(["--rounds", "0"], []), { message: /--rounds: expected .* received 0/ });
