@@ -45,7 +45,7 @@ export function zipfLoad(requests: number, universe: number, exponent: number, s
   });
 }
 
-/** Every `every` requests somebody reads `length` chunks that nobody asks for again. */
+/** Every `every` requests a client reads `length` chunks that are not asked for again. */
 export function withScans(load: Load, every: number, length: number): Load {
   const mixed: number[] = [];
   let scanned = 2 ** 24;

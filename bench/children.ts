@@ -1,4 +1,5 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
+import { pathToFileURL } from "node:url";
 
 const STOP_TIMEOUT_MS = 10_000;
 const ERROR_TEXT_MAX = 4_000;
@@ -108,5 +109,29 @@ function killGroup({ pid }: ChildProcess): void {
   } catch (error) {
     // It has ended meanwhile.
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+/** What `kill` and Ctrl-C give as exit codes. */
+export const EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+
+/**
+ * Runs a module's main function where the module is the program, and not imported by a test. Nothing that was started is left
+ * behind, however it ends.
+ * @param moduleUrl `import.meta.url`.
+ */
+export async function runProgram(moduleUrl: string, main: () => Promise<void>): Promise<void> {
+  const [, program] = process.argv;
+  if (program === undefined || moduleUrl !== pathToFileURL(program).href) return;
+  for (const [signal, code] of Object.entries(EXIT_CODES)) {
+    process.once(signal, () => {
+      killChildren();
+      process.exit(code);
+    });
+  }
+  try {
+    await main();
+  } finally {
+    killChildren();
   }
 }

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 
 export interface BenchOptions {
-  /** Rows, experiments and programs asked for by name; none for the default ones. */
+  /** Rows, tables and programs asked for by name; none for the default ones. */
   readonly names: readonly string[];
   readonly rounds: number;
   readonly seconds: number;
@@ -9,14 +9,16 @@ export interface BenchOptions {
   readonly peers: readonly string[];
   /** Whether bare uWebSockets.js is measured with the headers of zpublish, too. */
   readonly hasSameHeaders: boolean;
+  /** Another checkout, whose build is measured by turns with this one. */
+  readonly against: string | undefined;
   /** Folder of the files of `foreign-files`. */
   readonly directory: string | undefined;
   /** File for what `foreign-files` finds, besides the report. */
   readonly outcomes: string | undefined;
 }
 
-export const DEFAULT_ROUNDS = 5;
-export const DEFAULT_SECONDS = 3;
+const DEFAULT_ROUNDS = 5;
+const DEFAULT_SECONDS = 3;
 const MAX = 3_600;
 
 /** @param known Names that may be asked for. @throws Error, in one line, for an option or name that is not known. */
@@ -30,6 +32,7 @@ export function parseBenchOptions(args: readonly string[], known: readonly strin
       small: { type: "boolean", default: false },
       peer: { type: "string", multiple: true, default: [] },
       "same-headers": { type: "boolean", default: false },
+      against: { type: "string" },
       directory: { type: "string" },
       outcomes: { type: "string" },
       help: { type: "boolean", default: false },
@@ -46,6 +49,7 @@ export function parseBenchOptions(args: readonly string[], known: readonly strin
     isSmall: values.small,
     peers: values.peer,
     hasSameHeaders: values["same-headers"],
+    against: values.against,
     directory: values.directory,
     outcomes: values.outcomes,
   };

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 
 /** What a process and its children have used until now; undefined where the system does not say (no `/proc`). */
 export interface ProcessCost {
@@ -47,21 +47,6 @@ export function readChildrenCpuSeconds(): number | undefined {
   }
 }
 
-/** CPU of the threads of one process, by thread id; the main thread has the id of the process. @throws where it has ended. */
-export function readThreadCpuSeconds(pid: number): Map<number, number> {
-  const threads = new Map<number, number>();
-  for (const thread of readdirSync(`/proc/${pid}/task`)) {
-    const fields = statFields(`/proc/${pid}/task/${thread}/stat`);
-    threads.set(Number(thread), (Number(fields[UTIME]) + Number(fields[STIME])) / TICKS_PER_SECOND);
-  }
-  return threads;
-}
-
-/** As the system calls it. @throws where it has ended. */
-export function threadName(pid: number, thread: number): string {
-  return readFileSync(`/proc/${pid}/task/${thread}/comm`, "utf8").trim();
-}
-
 /** The fields behind the name, which stands in parentheses and may hold anything. */
 function statFields(file: string): string[] {
   const stat = readFileSync(file, "utf8");
@@ -75,4 +60,43 @@ export function processTree(pid: number): number[] {
     .filter(Boolean)
     .map(Number);
   return [pid, ...children.flatMap(processTree)];
+}
+
+/** What of a process and its children is in memory now. */
+export interface ResidentMemory {
+  readonly totalBytes: number;
+  /** The pages of the chunk cache's mapped file, which the system may take back at any time. */
+  readonly cacheMapBytes: number;
+  /** The rest: heaps, stacks, code. */
+  readonly otherBytes: number;
+}
+
+/** How the chunk cache's file is called. */
+const CACHE_FILE = /\/data\.mdb(?: \(deleted\))?$/;
+/** First line of a mapping: addresses, rights, offset, device, inode, and what is mapped. */
+const MAPPING = /^[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \d+ *(.*)$/;
+const RESIDENT = /^Rss: +(\d+) kB$/;
+
+/** Reads `/proc/PID/smaps`; undefined where the system has none or the process has ended. */
+export function readResidentMemory(pid: number): ResidentMemory | undefined {
+  try {
+    let totalBytes = 0;
+    let cacheMapBytes = 0;
+    for (const each of processTree(pid)) {
+      let isCache = false;
+      for (const line of readFileSync(`/proc/${each}/smaps`, "utf8").split("\n")) {
+        const resident = RESIDENT.exec(line)?.[1];
+        if (resident === undefined) {
+          const mapping = MAPPING.exec(line);
+          if (mapping !== null) isCache = CACHE_FILE.test(mapping[1]!);
+          continue;
+        }
+        totalBytes += Number(resident) * 1024;
+        if (isCache) cacheMapBytes += Number(resident) * 1024;
+      }
+    }
+    return { totalBytes, cacheMapBytes, otherBytes: totalBytes - cacheMapBytes };
+  } catch {
+    return undefined;
+  }
 }

@@ -2,7 +2,7 @@ const BAR_WIDTH = 30;
 /** Where the terminal does not say. */
 const DEFAULT_COLUMNS = 80;
 
-/** How far the benchmark is, on standard error: a bar on a terminal, otherwise a line per row. */
+/** How far a program is, on standard error: a bar on a terminal, otherwise a line per row. */
 export interface Progress {
   /** Begins a row or a piece of work. */
   label(text: string): void;
@@ -16,7 +16,7 @@ export function createProgress(stream: NodeJS.WriteStream = process.stderr): Pro
   let title = "";
   if (!stream.isTTY) {
     return {
-      label: (text) => stream.write(`bench: ${text}\n`),
+      label: (text) => stream.write(`${text}\n`),
       update: () => {},
       end: () => {},
     };

@@ -1,18 +1,18 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { startChild, stopChild, waitForLine } from "./children.js";
+import { runChild, startChild, stopChild, waitForLine } from "./children.js";
+import { type Build, THIS_BUILD } from "./harness/harness.js";
 import type { RunningSubject } from "./subjects/subject.js";
 
-const MAIN = fileURLToPath(new URL("../src/zpublish.cjs", import.meta.url));
-
-/** Options of Node.js that the program's first line gives it where it is started by its name. */
-function optionsOfProgram(): readonly string[] {
-  const [first = ""] = readFileSync(MAIN, "utf8").split("\n", 1);
+/** Options of Node.js that the program's first line gives it if it is started by its name. */
+function optionsOf(program: string): readonly string[] {
+  const [first = ""] = readFileSync(program, "utf8").split("\n", 1);
   return first.split(/\s+/).filter((word) => word.startsWith("--"));
 }
 
 export interface ZpublishSettings {
+  /** Default: this build. */
+  readonly build?: Build | undefined;
   /** As in the configuration file, by id. */
   readonly datasets: Readonly<Record<string, unknown>>;
   /** Collections as in the configuration file, by name. */
@@ -30,6 +30,30 @@ export interface ZpublishSettings {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/** Starts a server, uses it, and stops it. @throws Error as {@link startZpublish} and `use`. */
+export async function withZpublish<Result>(
+  settings: ZpublishSettings,
+  use: (server: RunningZpublish) => Promise<Result>,
+): Promise<Result> {
+  const server = await startZpublish(settings);
+  try {
+    return await use(server);
+  } finally {
+    await server.stop();
+  }
+}
+
+/** Runs `zpublish warm` to its end. @returns The seconds that it took. */
+export async function runWarm(settings: ZpublishSettings): Promise<number> {
+  const { datasets, scratch, args = [], build = THIS_BUILD } = settings;
+  const config = join(scratch, "zpublish.json");
+  writeFileSync(config, JSON.stringify({ datasets }));
+  const warm = ["warm", "--config", config, "--cache-dir", join(scratch, "cache"), "--log-level", "warn"];
+  const began = performance.now();
+  await runChild(process.execPath, [build.program, ...warm, ...args], { env: withoutSettings() });
+  return (performance.now() - began) / 1_000;
+}
+
 export interface RunningZpublish extends RunningSubject {
   readonly pid: number;
   /** From the start of the process to its line that it is ready. */
@@ -41,7 +65,7 @@ export interface RunningZpublish extends RunningSubject {
 /** `zpublish serve` with its defaults on a free port, a cache of its own, and none of the user's own settings. @throws Error where it is not ready. */
 export async function startZpublish(settings: ZpublishSettings): Promise<RunningZpublish> {
   const { datasets, collections, stores, scratch } = settings;
-  const { args = [], nodeArgs = [], node = process.execPath, env = {} } = settings;
+  const { args = [], nodeArgs = [], node = process.execPath, env = {}, build = THIS_BUILD } = settings;
   const config = join(scratch, "zpublish.json");
   writeFileSync(config, JSON.stringify({ datasets, collections, stores }));
   const serve = ["serve", "--config", config, "--port", "0", "--log-level", "warn"];
@@ -49,7 +73,7 @@ export async function startZpublish(settings: ZpublishSettings): Promise<Running
   const began = performance.now();
   const child = await startChild(
     node,
-    [...optionsOfProgram(), ...nodeArgs, MAIN, ...serve, ...cache, ...args],
+    [...optionsOf(build.program), ...nodeArgs, build.program, ...serve, ...cache, ...args],
     {
       env: { ...withoutSettings(), ...env },
     },

@@ -6,12 +6,12 @@ import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecStep } from "../../src/zarr/codec-step.js";
 import { completeCodec } from "../../src/zarr/plan/codec-rules.js";
 import { encodedCodec } from "../../src/zarr/plan/codec-steps.js";
-import type { ChunksJob } from "./codec-job.js";
+import type { ChunksJob } from "./codec-subjects.js";
 import { loadNumcodecsJs } from "./numcodecs-js.js";
 
 type Run = (bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>;
 
-/** One codec as somebody runs it. */
+/** One codec of one library. */
 export interface CodecRunner {
   readonly decode: Run;
   /** Absent where it only decodes. */
@@ -29,7 +29,6 @@ type MakeRunner = (chunks: Chunks) => Promise<CodecRunner | undefined>;
 /** Who runs codecs in a Node process, by name. */
 export const RUNNERS = {
   ours,
-  "ours, own memory": oursInOwnMemory,
   "numcodecs.js": numcodecsJs,
   "node:zlib": nodeZlibRunner,
 } as const satisfies Record<string, MakeRunner>;
@@ -70,11 +69,6 @@ async function ours(chunks: Chunks): Promise<CodecRunner | undefined> {
   );
 }
 
-/** Called with any bytes, for results that are the caller's to keep. */
-async function oursInOwnMemory(chunks: Chunks): Promise<CodecRunner | undefined> {
-  return runnerIn(chunks, () => undefined);
-}
-
 let lease: MemoryLease | undefined;
 
 /** The kernel's memory is for one task at a time: the last one's is given back. */
@@ -86,7 +80,7 @@ function leaseAgain(): MemoryLease {
 
 function runnerIn(
   { codec, itemSize, decodedByteLength }: Chunks,
-  memory: () => KernelMemory | undefined,
+  memory: () => KernelMemory,
 ): CodecRunner | undefined {
   const step: CodecStep = {
     codec: completeCodec(codec),

@@ -4,8 +4,8 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
-import type { CodecAnswer, CodecJob } from "./codec-job.js";
 import { type CodecRunner, RUNNERS, type RunnerName } from "./codec-runners.js";
+import type { CodecAnswer, CodecJob } from "./codec-subjects.js";
 
 type JobOf<Name extends CodecJob["job"]> = Extract<CodecJob, { readonly job: Name }>;
 

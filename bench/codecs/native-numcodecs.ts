@@ -1,4 +1,4 @@
-import { type CodecProcess, startCodecProcess } from "./codec-process.js";
+import { type CodecProcess, startCodecProcess } from "./codec-subjects.js";
 
 /** Debian's: another `python3` that knows none of the packages may come first on PATH. */
 const PYTHON = "/usr/bin/python3";

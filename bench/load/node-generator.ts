@@ -2,9 +2,8 @@
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { percentile } from "../statistics.js";
-import { createAnswerReader } from "./answer-reader.js";
 import type { LoadRequest, LoadResult } from "./load.js";
-import { targetOf } from "./target.js";
+import { createAnswerReader, targetOf } from "./raw-http.js";
 
 /**
  * One buffer for all connections, since nothing of a body is kept: a buffer per read costs as much again as everything

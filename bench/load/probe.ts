@@ -5,9 +5,8 @@
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { percentile } from "../statistics.js";
-import { createAnswerReader } from "./answer-reader.js";
+import { createAnswerReader, targetOf } from "./raw-http.js";
 import type { ProbeLatency, ProbeRequest, ProbeResult } from "./run-probe.js";
-import { targetOf } from "./target.js";
 
 const WARM_UP_ANSWERS = 200;
 

@@ -50,7 +50,7 @@ export async function startProbe(probe: ProbeRequest): Promise<RunningProbe> {
   writeFileSync(file, JSON.stringify(probe));
   const child = await startChild(process.execPath, [PROBE, file]);
   const result = resultOf(child);
-  // Whoever has not asked for it yet shall hear of it when he does.
+  // A caller that awaits it later receives the error then.
   result.catch(() => undefined);
   await waitForLine(child, /^probing$/m);
   return {

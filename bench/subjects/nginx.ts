@@ -23,7 +23,7 @@ export const nginxSubject: Subject = {
   isRestartable: true,
   hasChunkCache: false,
   async start(site) {
-    // nginx cannot be asked which port it got; whoever takes this one in between makes the start fail with a message.
+    // nginx cannot be asked which port it got. If another program takes this one in between, the start fails with a message.
     const port = await freePort();
     const config = join(site.scratch, "nginx.conf");
     writeFileSync(config, configuration(site, port));

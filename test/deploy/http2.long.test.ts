@@ -8,7 +8,6 @@ import { startInstances } from "./start-instances.js";
 
 const CHUNKS = 200;
 
-// How much faster that is, `npm run bench -- browser-http2` measures.
 for (const [name, start] of Object.entries({ nginx: startNginx, haproxy: startHaproxy })) {
   t.test(
     `a page in Chromium reads ${CHUNKS} chunks through ${name} over HTTP/2`,

@@ -87,7 +87,7 @@ export interface ChaosKey {
   readonly url: string;
   readonly kind: "chunk" | "document";
   readonly dataset: string;
-  /** Of a chunk, or a document of one array. */
+  /** The array of a chunk, or of a document of one array. */
   readonly array?: ChaosArray;
   /** First row of a chunk. */
   readonly row: number;
@@ -160,7 +160,7 @@ export function rowValues(array: ChaosArray, row: number, version: number): Int3
 /** What a served chunk turned out to hold. */
 export type ChunkFinding =
   | {
-      /** Of each of its files, see `filesOf`; {@link ABSENT} where it holds fill values. */
+      /** The version of each of its files, see `filesOf`; {@link ABSENT} if it holds fill values. */
       readonly versions: readonly number[];
     }
   | { readonly problem: string };

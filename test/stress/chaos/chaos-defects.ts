@@ -44,7 +44,7 @@ function damage(bytes: Uint8Array, offset: number, length: number): void {
   if (length === 16_384 && reads++ % 20 === 0) bytes[offset + 5]! ^= 4;
 }
 
-/** By turns of half a second, so that whoever looks again finds the same. */
+/** By turns of half a second, so that a second look finds the same. */
 function isDenied(path: string): boolean {
   return /flaky.*raw\/\d+\.0$/.test(path) && Math.floor(Date.now() / 500) % 2 === 0;
 }

@@ -73,7 +73,7 @@ t.test("old and new may be answered while a file is written, and only then", (t)
   t.same([kindOf([0]), kindOf([1])], ["wrong", "right"], "not any more");
   t.equal(kindOf([0], 304), "wrong", "nor is it said to be unchanged");
   const late = { ...seen(RAW, 200, { versions: [0] }), from: before };
-  t.equal(judge.judge(late).kind, "right", "but to whoever asked before");
+  t.equal(judge.judge(late).kind, "right", "but to a client that asked before");
   t.equal(kindOf([ABSENT]), "wrong", "and never fill values");
   t.end();
 });

@@ -1,11 +1,11 @@
-import { type ChildProcess, fork } from "node:child_process";
+import { fork } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { freePort } from "../../../bench/free-port.js";
+import { formatNumber, markdownTable } from "../../../bench/harness/report.js";
 import { createRandom } from "../../../bench/random.js";
-import { formatNumber, markdownTable } from "../../../bench/report/markdown-cells.js";
 import { percentile } from "../../../bench/statistics.js";
 import { type FaultyOrigin, startFaultyOrigin } from "../../origins/faulty-origin.js";
 import { CHAOS_KEYS, POISON_DATASET } from "./arrays.js";
@@ -50,7 +50,7 @@ export interface ChaosReport {
   readonly tally: Tally;
   /** How often each event happened. */
   readonly events: ReadonlyMap<string, number>;
-  /** When every URL had been read once and nobody asked for anything. */
+  /** When every URL had been read once, and before the clients began. */
   readonly before: Holdings;
   readonly after: Holdings;
   /** What kinds of descriptors are open at the end. */
@@ -159,21 +159,15 @@ async function runWith(
   origin: FaultyOrigin,
   options: ChaosOptions,
 ): Promise<ChaosReport> {
-  const { seconds, processes } = options;
-  const random = createRandom(options.seed);
+  const { seconds, processes, seed } = options;
   mkdirSync(server.faults, { recursive: true });
   const judge = new Judge();
   excusePoison(judge);
-  const tally = new Tally();
   const notes: string[] = [];
   const failures: string[] = [];
-  const events = new Map<string, number>();
   const stage: Stage = {
-    server,
-    store,
-    origin,
-    judge,
-    random,
+    ...{ server, store, origin, judge },
+    random: createRandom(seed),
     versions: new Map(),
     busyFiles: new Set(),
     note: (text) => {
@@ -184,73 +178,10 @@ async function runWith(
   await store.create();
   await server.writeConfig(configDocument(stage));
   await server.start();
-
-  let recovering: Promise<void> | undefined;
-  server.onUnexpectedEnd = (status) => {
-    failures.push(
-      `the program ended by itself with ${status}, ${(now() - begin).toFixed(0)} ms after the start`,
-    );
-    const settle = judge.excuse("program ended by itself", ["no answer", "broken off"]);
-    recovering = server.start().then(() => settle(500));
-  };
-  let begin = now();
-
-  const waiting: Observation[] = [];
-  function judgeUntil(moment: number): void {
-    let i = 0;
-    for (; i < waiting.length && waiting[i]!.until < moment; i++)
-      tally.add(waiting[i]!, judge.judge(waiting[i]!));
-    waiting.splice(0, i);
-  }
-
   await readAll(server.port);
   await sleep(1_000);
   const before = server.holdings();
-  begin = now();
-  const end = begin + seconds * 1_000;
-  const children = startClients(options.seed, server.port, (seen) => {
-    waiting.push(...seen);
-    judgeUntil(now() - JUDGE_AFTER_MS);
-  });
-  let isOver = false;
-
-  async function happen(event: ChaosEvent): Promise<void> {
-    await recovering;
-    try {
-      if ((await event.happens(stage)) === false) return;
-    } catch (error) {
-      failures.push(`event "${event.name}": ${(error as Error).stack ?? error}`);
-    }
-    count(events, event.name);
-  }
-
-  async function lane(list: readonly ChaosEvent[], pauseMs: number, number: number): Promise<void> {
-    // Of its own: what happens one after the other is said by the seed, whatever happens beside it.
-    const random = createRandom(options.seed * 10 + number);
-    for (;;) {
-      await sleep(random() * 2 * pauseMs);
-      if (isOver || now() >= end) return;
-      const mayRestart = now() < begin + (end - begin) * RESTARTS_UNTIL;
-      const possible = list.filter(({ isRestart }) => mayRestart || isRestart !== true);
-      options.onProgress((now() - begin) / (end - begin), `${tally.requests} requests`);
-      if (possible.length > 0) await happen(draw(possible, random));
-    }
-  }
-
-  const { only = [] } = options;
-  const isAsked = ({ name }: ChaosEvent) => only.length === 0 || only.some((text) => name.includes(text));
-  try {
-    await Promise.all([
-      lane(REWRITES.filter(isAsked), REWRITE_EVERY_MS, 1),
-      lane(EVENTS.filter(isAsked), EVENT_EVERY_MS, 2),
-      sleep(seconds * 1_000),
-    ]);
-  } finally {
-    isOver = true;
-    await children.stop();
-  }
-  judgeUntil(Number.POSITIVE_INFINITY);
-  await recovering;
+  const { tally, events } = await playEvents(stage, failures, options);
 
   for (const problem of await readAll(server.port, judge)) failures.push(problem);
   const after = await settled(server, before, options.settleMs ?? SETTLE_TIMEOUT_MS);
@@ -261,6 +192,70 @@ async function runWith(
   if (status !== 0) failures.push(`expected to end with 0, ended with ${status}`);
   failures.push(...uncaughtIn(server.logFile));
   return { processes, seconds, tally, events, before, after, descriptorKinds, notes, failures };
+}
+
+/** Lets clients read and events happen until the time is over. @param failures Receives what no event explains. */
+async function playEvents(
+  stage: Stage,
+  failures: string[],
+  { seconds, seed, only = [], onProgress }: ChaosOptions,
+): Promise<Pick<ChaosReport, "tally" | "events">> {
+  const { server, judge } = stage;
+  const tally = new Tally();
+  const events = new Map<string, number>();
+  const begin = now();
+  let isOver = false;
+  let recovering: Promise<void> | undefined;
+  server.onUnexpectedEnd = (status) => {
+    const after = `${(now() - begin).toFixed(0)} ms after the start`;
+    failures.push(`the program ended by itself with ${status}, ${after}`);
+    const settle = judge.excuse("program ended by itself", ["no answer", "broken off"]);
+    recovering = server.start().then(() => settle(500));
+  };
+
+  const waiting: Observation[] = [];
+  function judgeUntil(moment: number): void {
+    let i = 0;
+    for (; i < waiting.length && waiting[i]!.until < moment; i++)
+      tally.add(waiting[i]!, judge.judge(waiting[i]!));
+    waiting.splice(0, i);
+  }
+
+  /** Events one after the other. Its random numbers are its own, so that the seed tells their order. */
+  async function lane(all: readonly ChaosEvent[], pauseMs: number, number: number): Promise<void> {
+    const list = all.filter(({ name }) => only.length === 0 || only.some((text) => name.includes(text)));
+    const random = createRandom(seed * 10 + number);
+    for (;;) {
+      await sleep(random() * 2 * pauseMs);
+      const done = (now() - begin) / (seconds * 1_000);
+      if (isOver || done >= 1) return;
+      const possible = list.filter(({ isRestart }) => done < RESTARTS_UNTIL || isRestart !== true);
+      onProgress(done, `${tally.requests} requests`);
+      if (possible.length === 0) continue;
+      await recovering;
+      const event = draw(possible, random);
+      try {
+        if ((await event.happens(stage)) !== false) count(events, event.name);
+      } catch (error) {
+        failures.push(`event "${event.name}": ${(error as Error).stack ?? error}`);
+      }
+    }
+  }
+
+  const children = startClients(seed, server.port, (seen) => {
+    waiting.push(...seen);
+    judgeUntil(now() - JUDGE_AFTER_MS);
+  });
+  try {
+    const lanes = [lane(REWRITES, REWRITE_EVERY_MS, 1), lane(EVENTS, EVENT_EVERY_MS, 2)];
+    await Promise.all([...lanes, sleep(seconds * 1_000)]);
+  } finally {
+    isOver = true;
+    await children.stop();
+  }
+  judgeUntil(Number.POSITIVE_INFINITY);
+  await recovering;
+  return { tally, events };
 }
 
 function draw(list: readonly ChaosEvent[], random: () => number): ChaosEvent {
@@ -319,7 +314,7 @@ function startClients(seed: number, port: number, onSeen: (seen: readonly Observ
   return {
     async stop() {
       hostile.kill("SIGKILL");
-      for (const { child } of clients) stopClient(child);
+      for (const { child } of clients) if (child.connected) child.send("stop");
       try {
         await Promise.all(clients.map(({ done }) => done));
       } finally {
@@ -328,10 +323,6 @@ function startClients(seed: number, port: number, onSeen: (seen: readonly Observ
       }
     },
   };
-}
-
-function stopClient(child: ChildProcess): void {
-  if (child.connected) child.send("stop");
 }
 
 /** Waits until the program holds no more than it may, or for so long as it is given for that. */

@@ -27,11 +27,11 @@ const REPORT_EVERY_MS = 100;
 const REQUEST_TIMEOUT_MS = 60_000;
 /** Answers remembered, by ETag and path. */
 const MAX_KNOWN = 2_000;
-/** Of these, bodies are kept of so many bytes at most. */
+/** Longest body that is remembered. */
 const MAX_KNOWN_BODY = 70_000;
 /** Share of requests that ask for what kills workers. */
 const POISON_SHARE = 0.002;
-/** Of what cannot be connected to: tried again so soon. */
+/** Pause after a connection that was refused. */
 const RETRY_MS = 20;
 
 const blosc = Blosc.fromConfig({ id: "blosc" });
@@ -152,7 +152,7 @@ async function look(
   if (missing !== undefined) return { status, wrong: `an answer without ${missing}` };
   if (status === 206) return lookAtPart(answer, part);
   if (status === 304) {
-    if (asked === undefined) return { status, wrong: "a 304 that nobody asked for" };
+    if (asked === undefined) return { status, wrong: "a 304 that was not asked for" };
     if (tag !== asked) return { status, wrong: `a 304 of ETag ${tag}, asked for ${asked}` };
     const versions = known.get(`${key.url} ${tag}`)?.versions;
     return { status, ...(versions === undefined ? {} : { versions }) };
@@ -175,7 +175,7 @@ async function look(
 
 function lookAtPart({ status, headers, body }: Answer, whole: Known | undefined): Found {
   const range = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(headers["content-range"] ?? "");
-  if (range === null || whole?.body === undefined) return { status, wrong: "a part that nobody asked for" };
+  if (range === null || whole?.body === undefined) return { status, wrong: "a part that was not asked for" };
   const [first, last, total] = range.slice(1).map(Number) as [number, number, number];
   const isRight =
     total === whole.body.length && Buffer.compare(body, whole.body.subarray(first, last + 1)) === 0;

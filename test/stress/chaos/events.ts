@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { readdir, readFile, rename, rm, stat, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fetchAnswer } from "../../../bench/fetch-answer.js";
+import { fetchAnswer } from "../../../bench/subjects/check-answers.js";
 import type { Fault } from "../../origins/fault.js";
 import type { FaultyOrigin } from "../../origins/faulty-origin.js";
 import {

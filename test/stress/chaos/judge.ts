@@ -18,7 +18,7 @@ export interface Observation {
   readonly key: number;
   /** 0: there was no answer, or it broke off. */
   readonly status: number;
-  /** Of status 0: whether an answer had begun. */
+  /** Whether an answer had begun, if the status is 0. */
   readonly isBegun?: boolean;
   /** When it was sent and when its answer was there, on the clock of `now`. */
   readonly from: number;
@@ -28,13 +28,13 @@ export interface Observation {
    * answer says nothing of it.
    */
   readonly versions?: readonly number[];
-  /** Of a chunk: how it was encoded. */
+  /** How a chunk was encoded. */
   readonly coding?: string;
   /** What was wrong with the answer itself, whatever was true at the time. */
   readonly wrong?: string;
   /** Whether what is wrong is what a chunk holds. */
   readonly isContent?: boolean;
-  /** Of status 0: what became of the connection; of others: what the body says. */
+  /** What became of the connection if the status is 0, otherwise the text of the body. */
   readonly detail?: string;
 }
 
@@ -64,7 +64,7 @@ export type Verdict =
 const RIGHT: Verdict = { kind: "right" };
 /** No event excuses an answer that took longer: the program's limits for chunks and sources are a tenth of it. */
 const SLOWEST_MS = 20_000;
-/** Of excuses that are over, this long is remembered. */
+/** How long excuses that are over are remembered. */
 const REMEMBERED_MS = 120_000;
 
 /** What is true of the data and when, and what is to be said of answers therefore. */

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type Child, startChild, waitForLine } from "../../../bench/children.js";
-import { processTree } from "../../../bench/process-cost.js";
-import { readResidentMemory } from "../../../bench/resident-memory.js";
+import { processTree, readResidentMemory } from "../../../bench/process-cost.js";
 
 /** Less than all chunks take. */
 const CACHE_BYTES = 16 * 2 ** 20;
@@ -44,7 +43,7 @@ export class ChaosServer {
   readonly cacheFolder: string;
   readonly configFile: string;
   readonly logFile: string;
-  /** Told when the program ends though nobody ended it. */
+  /** Called when the program ends by itself. */
   onUnexpectedEnd: (status: number | string) => void = () => {};
   #child: Child | undefined;
   #isEnding = false;
@@ -122,7 +121,7 @@ export class ChaosServer {
     const deadline = performance.now() + END_TIMEOUT_MS;
     while (pids.some((pid) => existsSync(`/proc/${pid}/stat`)) && performance.now() < deadline)
       await sleep(10);
-    // Whoever is left would answer beside the next one.
+    // A process that is left would answer beside the next one.
     for (const pid of pids.filter((each) => existsSync(`/proc/${each}/stat`))) kill(pid);
     return status;
   }

@@ -49,7 +49,7 @@ export function* damageFile(target: DamagedFile, random: () => number): Generato
     yield damaged("bits of metadata flipped", (bytes) => {
       for (let i = draw(MAX_FLIPS); i >= 0; i--) {
         const place = inMetadata();
-        bytes[place] = (bytes[place] as number) ^ (1 << draw(8));
+        bytes[place] = bytes[place]! ^ (1 << draw(8));
       }
     });
     yield damaged("an extreme in metadata", (bytes) => {
@@ -77,7 +77,7 @@ export function* damageFile(target: DamagedFile, random: () => number): Generato
     const bytes = new Uint8Array(good);
     for (let i = draw(MAX_FLIPS); i >= 0; i--) {
       const place = extent.begin + draw(extent.end - extent.begin);
-      bytes[place] = (bytes[place] as number) ^ (1 << draw(8));
+      bytes[place] = bytes[place]! ^ (1 << draw(8));
     }
     yield { kind: "bits of a chunk flipped", bytes, scope: "chunks" };
   }
@@ -186,9 +186,9 @@ function extentsOf({ shape, chunkShape, chunks }: FileArray, path: string): Chun
   if (chunks.kind !== "strided") return [];
   return Array.from({ length: elementCount(grid) }, (_, number) => {
     const coords = coordsOf(number, grid);
-    const begin = coords.reduce((sum, at, axis) => sum + at * (chunks.strides[axis] as number), chunks.start);
+    const begin = coords.reduce((sum, at, axis) => sum + at * chunks.strides[axis]!, chunks.start);
     const { last } = chunks;
-    const isLast = last !== undefined && coords[last.axis] === (grid[last.axis] as number) - 1;
+    const isLast = last !== undefined && coords[last.axis] === grid[last.axis]! - 1;
     return extent(number, begin, isLast ? last.byteLength : chunks.byteLength);
   });
 }
@@ -198,8 +198,8 @@ function coordsOf(number: number, grid: readonly number[]): number[] {
   const coords = grid.map(() => 0);
   let rest = number;
   for (let axis = grid.length - 1; axis >= 0; axis--) {
-    coords[axis] = rest % (grid[axis] as number);
-    rest = Math.floor(rest / (grid[axis] as number));
+    coords[axis] = rest % grid[axis]!;
+    rest = Math.floor(rest / grid[axis]!);
   }
   return coords;
 }

@@ -248,9 +248,9 @@ function* chunksToRead(grid: readonly number[]): Generator<number[]> {
   for (let read = 0; read < MAX_CHUNKS; read++) {
     yield [...coords];
     let axis = grid.length - 1;
-    while (axis >= 0 && coords[axis] === (grid[axis] as number) - 1) coords[axis--] = 0;
+    while (axis >= 0 && coords[axis] === grid[axis]! - 1) coords[axis--] = 0;
     if (axis < 0) return;
-    coords[axis] = (coords[axis] as number) + 1;
+    coords[axis] = coords[axis]! + 1;
   }
   yield grid.map((length) => length - 1);
 }

@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type Child, startChild, stopChild } from "../../../bench/children.js";
-import { markdownTable } from "../../../bench/report/markdown-cells.js";
+import { markdownTable } from "../../../bench/harness/report.js";
 
 /** A damaged input. */
 export interface Damage {

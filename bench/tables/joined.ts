@@ -1,0 +1,240 @@
+import { readFileSync, rmSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import * as zarr from "zarrita";
+import {
+  canWriteNetcdf4,
+  FIELDS,
+  fieldOf,
+  type HourlyFiles,
+  type HourlyFormat,
+  openHourlyFiles,
+} from "../data/hourly-data.js";
+import { CHUNK_HOURS, openMonthlyStores } from "../data/monthly-data.js";
+import {
+  type BenchContext,
+  type BenchTable,
+  type Build,
+  type Contest,
+  type Figures,
+  perBuild,
+} from "../harness/harness.js";
+import { measureLoad } from "../load/load.js";
+import { readProcessCost } from "../process-cost.js";
+import { type RunningZpublish, withZpublish } from "../start-zpublish.js";
+import { fetchBody } from "../subjects/check-answers.js";
+import { residentMib } from "./memory.js";
+
+const SIZES = {
+  full: { hours: 8_760, months: 12, monthHours: 730 },
+  small: { hours: 1_000, months: 3, monthHours: 730 },
+  tiny: { hours: 50, months: 2, monthHours: 30 },
+} as const;
+const CONNECTIONS = 8;
+/** Chunks that are asked for again and again. */
+const HOT = 200;
+const JOIN = { concat: "time" };
+const GROWTH_TIMEOUT_MS = 120_000;
+/** A process that takes less processor time than this in that time is quiet. */
+const QUIET_CPU_SECONDS = 0.03;
+const QUIET_MS = 500;
+const JOINED = "joined";
+const STORE = "one store";
+
+/** A year of hourly files as one dataset. */
+export const joined: BenchTable = {
+  title: "a year of hourly files as one dataset: start, chunks beside those of one store, one more file",
+  async *contests(context) {
+    const { size, parent, onProgress } = context;
+    const formats = await formatsOf(size);
+    const files = new Map<HourlyFormat, HourlyFiles>();
+    for (const format of formats) {
+      onProgress(0, `making ${format}`);
+      files.set(format, await openHourlyFiles(format, SIZES[size].hours, parent));
+    }
+    yield {
+      title: "Start, and one more file",
+      contestants: formats.flatMap((format) =>
+        perBuild(context, format, (build) => measureOpening(files.get(format)!, build, context)),
+      ),
+      compared: "ready cold, s",
+      aims: formats.flatMap((of) => [
+        { of, most: 10 },
+        { of, figure: "ready from kept descriptions, s", most: 1 },
+      ]),
+      notes: [
+        `${SIZES[size].hours.toLocaleString("en-US")} files of one hour, 64 × 64 cells of float32.`,
+        "Bytes for one more file are those of read calls of the server, answers to the waiting client included.",
+      ],
+    };
+    for (const format of formats) yield* passedChunks(files.get(format)!, context);
+    yield await piecedChunks(context);
+  },
+};
+
+/** Returns the kinds of files that can be written here; to show that it runs, one is enough. */
+async function formatsOf(size: BenchContext["size"]): Promise<readonly HourlyFormat[]> {
+  if (size === "tiny") return ["netcdf3"];
+  return (await canWriteNetcdf4()) ? ["netcdf4", "netcdf3", "zarr"] : ["netcdf3", "zarr"];
+}
+
+async function measureOpening(
+  files: HourlyFiles,
+  build: Build,
+  { freshFolder }: BenchContext,
+): Promise<Figures> {
+  const settings = {
+    ...{ build, scratch: freshFolder("joined"), args: ["--refresh", "1"] },
+    datasets: { hours: { location: files.pattern, ...JOIN } },
+  };
+  const coldSeconds = await withZpublish(settings, async (server) => {
+    await untilQuiet(server);
+    return server.readySeconds;
+  });
+  return withZpublish(settings, async (server) => {
+    const resident = residentMib(server);
+    const { hours } = files;
+    await checkField(server, "hours", hours);
+    const before = readBytes(server.pid);
+    const began = performance.now();
+    const path = files.add(hours);
+    try {
+      while ((await lengthOf(server, "hours")) !== hours + 1) {
+        if (performance.now() - began > GROWTH_TIMEOUT_MS)
+          throw new Error(`expected ${hours + 1} hours after ${path} was written`);
+        await sleep(20);
+      }
+      const addedSeconds = (performance.now() - began) / 1_000;
+      const addedBytes = readBytes(server.pid) - before;
+      await checkField(server, "hours", hours + 1);
+      return {
+        ...{ "ready cold, s": coldSeconds, "ready from kept descriptions, s": server.readySeconds },
+        ...{ "memory, MiB": resident, "one more file is served after, s": addedSeconds },
+        "KiB read for it": addedBytes / 1_024,
+      };
+    } finally {
+      rmSync(path, { recursive: true });
+    }
+  });
+}
+
+/** Waits until a server does nothing: then descriptions are kept. */
+async function untilQuiet({ pid }: RunningZpublish): Promise<void> {
+  for (let before = -1; ; ) {
+    const now = readProcessCost(pid)?.cpuSeconds ?? 0;
+    if (now - before < QUIET_CPU_SECONDS) return;
+    before = now;
+    await sleep(QUIET_MS);
+  }
+}
+
+/** Returns the bytes that a process has read by calls. */
+function readBytes(pid: number): number {
+  return Number(/^rchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1]);
+}
+
+async function lengthOf({ baseUrl }: RunningZpublish, id: string): Promise<number> {
+  const { shape } = JSON.parse((await fetchBody(baseUrl, `/datasets/${id}/zarr/field/.zarray`)).toString());
+  return shape[0];
+}
+
+/** Compares times and some hours of the field, those at the ends included. */
+async function checkField({ baseUrl }: RunningZpublish, id: string, hours: number): Promise<void> {
+  const root = zarr.root(new zarr.FetchStore(`${baseUrl}/datasets/${id}/zarr`));
+  const time = await zarr.open.v2(root.resolve("time"), { kind: "array" });
+  const times = (await zarr.get(time)).data as Float64Array;
+  const wrong = Array.from({ length: hours }, (_, hour) => hour).findIndex((hour) => times[hour] !== hour);
+  if (times.length !== hours || wrong !== -1)
+    throw new Error(
+      `${id}: expected times from 0 to ${hours - 1}, received ${times.length}, wrong at ${wrong}`,
+    );
+  const field = await zarr.open.v2(root.resolve("field"), { kind: "array" });
+  for (const hour of new Set([0, 1, FIELDS + 1, Math.floor(hours / 2), hours - 2, hours - 1])) {
+    const { data } = await zarr.get(field, [hour, null, null]);
+    const expected = fieldOf(hour);
+    const at = expected.findIndex((value, cell) => value !== (data as Float32Array)[cell]);
+    if (at !== -1) throw new Error(`${id}: hour ${hour}: cell ${at} differs`);
+  }
+}
+
+/** What is served in both ways, and the keys of the same chunks. */
+interface Compared {
+  readonly title: string;
+  readonly datasets: Readonly<Record<string, unknown>>;
+  readonly hours: number;
+  readonly keys: readonly string[];
+  readonly length: "once" | { readonly seconds: number };
+  /** Whether the chunks have been asked for before. */
+  readonly isAgain: boolean;
+  readonly aim?: number;
+}
+
+/** Chunks as the files have them. */
+async function* passedChunks(files: HourlyFiles, context: BenchContext): AsyncGenerator<Contest> {
+  const { format, hours } = files;
+  const datasets = { joined: { location: files.pattern, ...JOIN }, store: files.store };
+  const keys = Array.from({ length: hours }, (_, hour) => `field/${hour}.0.0`);
+  const common = { datasets, hours, length: "once" as const, isAgain: true, aim: 0.9 };
+  // Those of files that are not open yet: no store has such a thing.
+  const { aim: _, ...first } = { ...common, isAgain: false };
+  yield compare({ ...first, title: `${format}: chunks, each for the first time`, keys }, context);
+  yield compare({ ...common, title: `${format}: all chunks in order, again`, keys }, context);
+  const hot = { keys: keys.slice(0, HOT), length: { seconds: context.seconds } };
+  yield compare({ ...common, title: `${format}: ${HOT} of the chunks`, ...hot }, context);
+}
+
+/** Chunks that are put together from several files, beside chunks that are rechunked. */
+async function piecedChunks(context: BenchContext): Promise<Contest> {
+  const { months, monthHours } = SIZES[context.size];
+  const stores = await openMonthlyStores(months, context.parent, monthHours);
+  const { hours } = stores;
+  const variables = { field: { chunks: { time: CHUNK_HOURS + 1 } } };
+  const datasets = {
+    joined: { location: stores.pattern, ...JOIN },
+    store: { location: stores.store, variables },
+  };
+  // Those of the first month are passed through.
+  const first = Math.ceil(monthHours / CHUNK_HOURS);
+  const last = Math.floor(hours / (CHUNK_HOURS + 1)) - 1;
+  const keys = Array.from({ length: last - first }, (_, at) => `field/${first + at}.0.0`);
+  const length = { seconds: context.seconds };
+  const title = `Pieces of ${months} stores of ${monthHours} hours, beside one store that is rechunked`;
+  return compare({ title, datasets, hours, keys, length, isAgain: false, aim: 0.9 }, context);
+}
+
+function compare({ title, aim, ...asked }: Compared, context: BenchContext): Contest {
+  return {
+    title,
+    contestants: [JOINED, STORE].flatMap((name) =>
+      perBuild(context, name, (build, round) => askFor(name, asked, { build, round }, context)),
+    ),
+    compared: "chunks/s",
+    against: [STORE],
+    ...(aim !== undefined && { aims: [{ of: JOINED, against: STORE, least: aim }] }),
+    notes: [
+      "A fresh server each time, which keeps no chunks. Files stay open as far as there is memory for their indexes.",
+    ],
+  };
+}
+
+function askFor(
+  name: string,
+  { datasets, hours, keys, length, isAgain }: Omit<Compared, "title" | "aim">,
+  { build, round }: { readonly build: Build; readonly round: number },
+  { freshFolder }: BenchContext,
+): Promise<Figures> {
+  const scratch = freshFolder("server");
+  const args = ["--no-cache", "--refresh", "0"];
+  return withZpublish({ build, datasets, scratch, args }, async (server) => {
+    const id = name === JOINED ? "joined" : "store";
+    const load = {
+      paths: keys.map((key) => `/datasets/${id}/zarr/${key}`),
+      ...{ connections: CONNECTIONS, scratch, unit: "chunks" },
+    };
+    // Opens the dataset, as the first request of any client does.
+    await lengthOf(server, id);
+    if (isAgain) await measureLoad(server, { ...load, length: "once" });
+    const figures = await measureLoad(server, { ...load, length });
+    if (round === 0) await checkField(server, id, hours);
+    return figures;
+  });
+}

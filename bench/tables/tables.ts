@@ -1,0 +1,29 @@
+import type { BenchTable } from "../harness/harness.js";
+import { codecs } from "./codecs.js";
+import { collections } from "./collections.js";
+import { explore } from "./explore.js";
+import { files } from "./files.js";
+import { joined } from "./joined.js";
+import { latency } from "./latency.js";
+import { overviews, transcodeCold, warm } from "./made-chunks.js";
+import { memory } from "./memory.js";
+import { remote } from "./remote.js";
+import { start } from "./start.js";
+import { thumbnails } from "./thumbnails.js";
+
+/** Benchmarks besides the rows, by name, in the order of the report. */
+export const TABLES: Readonly<Record<string, BenchTable>> = {
+  codecs,
+  "transcode-cold": transcodeCold,
+  overviews,
+  thumbnails,
+  explore,
+  warm,
+  remote,
+  files,
+  latency,
+  memory,
+  start,
+  collections,
+  joined,
+};
