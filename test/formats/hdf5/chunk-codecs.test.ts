@@ -1,7 +1,6 @@
 import t from "tap";
 import { hasH5wasm } from "../../../src/codec/file-formats/h5wasm-filters.js";
-import { chunkCodecs } from "../../../src/formats/hdf5/chunk-codecs.js";
-import { filterCodecs } from "../../../src/formats/hdf5/filter-codecs.js";
+import { chunkCodecs, filterCodecs } from "../../../src/formats/hdf5/filters.js";
 import type { Hdf5Filter, Hdf5Type } from "../../../src/formats/hdf5/hdf5-model.js";
 
 const filter = (id: number, ...values: number[]): Hdf5Filter => ({ id, name: "", values });

@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inflateSync } from "node:zlib";
-import { type Hdf5Chunks, readChunkIndex } from "../../../src/formats/hdf5/read-chunk-index.js";
-import { readHdf5 } from "../../../src/formats/hdf5/read-hdf5.js";
+import { type Hdf5Chunks, readChunkIndex } from "../../../src/formats/hdf5/chunk-index.js";
+import { readHdf5 } from "../../../src/formats/hdf5/groups.js";
 import { PYTHON } from "../../require-client.js";
 import { memoryBlocks } from "./memory-blocks.js";
 

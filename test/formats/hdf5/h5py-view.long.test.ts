@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
-import { readHdf5 } from "../../../src/formats/hdf5/read-hdf5.js";
+import { readHdf5 } from "../../../src/formats/hdf5/groups.js";
 import { askPython } from "../../ask-python.js";
 import { clientMissing } from "../../require-client.js";
 import { memoryBlocks } from "./memory-blocks.js";

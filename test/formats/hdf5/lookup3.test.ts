@@ -1,5 +1,5 @@
 import t from "tap";
-import { checkChecksum, lookup3 } from "../../../src/formats/hdf5/lookup3.js";
+import { checkChecksum, lookup3 } from "../../../src/formats/hdf5/bytes.js";
 
 t.test("lookup3 is that of its author", async (t) => {
   const text = Buffer.from("Four score and seven years ago");

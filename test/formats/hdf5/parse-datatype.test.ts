@@ -1,7 +1,7 @@
 import t from "tap";
-import { ByteCursor } from "../../../src/formats/hdf5/byte-cursor.js";
+import { ByteCursor } from "../../../src/formats/hdf5/bytes.js";
+import { parseDatatype } from "../../../src/formats/hdf5/datatypes.js";
 import type { Hdf5Type } from "../../../src/formats/hdf5/hdf5-model.js";
-import { parseDatatype } from "../../../src/formats/hdf5/parse-datatype.js";
 
 const FLOAT_32 = [0x11, 0x20, 31, 0, 4, 0, 0, 0, 0, 0, 32, 0, 23, 8, 0, 23, 127, 0, 0, 0];
 const INT_16 = [0x10, 0x08, 0, 0, 2, 0, 0, 0, 0, 0, 16, 0];

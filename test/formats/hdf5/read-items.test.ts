@@ -1,8 +1,8 @@
 import t from "tap";
-import { GlobalHeap } from "../../../src/formats/hdf5/global-heap.js";
-import { Hdf5Input } from "../../../src/formats/hdf5/hdf5-input.js";
+import { readItems } from "../../../src/formats/hdf5/attributes.js";
+import { Hdf5Input } from "../../../src/formats/hdf5/bytes.js";
 import type { Hdf5Type } from "../../../src/formats/hdf5/hdf5-model.js";
-import { readItems } from "../../../src/formats/hdf5/read-items.js";
+import { GlobalHeap } from "../../../src/formats/hdf5/heaps.js";
 import { memoryBlocks } from "./memory-blocks.js";
 
 const TEXT: Hdf5Type = { kind: "vlen-string", size: 16, charset: "utf-8" };

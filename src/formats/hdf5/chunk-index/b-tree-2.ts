@@ -1,4 +1,4 @@
-import { pointerWidths } from "../b-tree-2.js";
+import { pointerWidths } from "../b-trees.js";
 import { addressAt, damaged, uintAt } from "./index-blocks.js";
 import { createChunkEntries, type IndexWalk } from "./index-walk.js";
 

@@ -1,7 +1,7 @@
 import { ZpublishError } from "../../../errors.js";
 import { createSlice } from "../../../event-loop/cooperative-task.js";
 import type { FileBlocks } from "../../file-format.js";
-import { lookup3 } from "../lookup3.js";
+import { lookup3 } from "../bytes.js";
 
 /** Longest node or block. HDF5 writes some 100 KB at most, unless the writer asked for enormous B-tree nodes. */
 const MAX_BLOCK_BYTES = 4 * 2 ** 20;

@@ -1,6 +1,6 @@
 import t from "tap";
 import type { Hdf5Attribute, Hdf5Type } from "../../../../src/formats/hdf5/hdf5-model.js";
-import { mapAttributes } from "../../../../src/formats/hdf5/mapping/map-attributes.js";
+import { mapAttributes } from "../../../../src/formats/hdf5/netcdf.js";
 import { stringifyJson } from "../../../../src/json/stringify-json.js";
 import { attribute, FLOAT32, FLOAT64, INT32, TEXT, text } from "./model.js";
 

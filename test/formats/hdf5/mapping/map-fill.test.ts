@@ -1,5 +1,5 @@
 import t from "tap";
-import { mapFill, textItem } from "../../../../src/formats/hdf5/mapping/map-fill.js";
+import { mapFill, textItem } from "../../../../src/formats/hdf5/to-zarr.js";
 import { parseDataType } from "../../../../src/model/data-type.js";
 
 const INT16 = parseDataType("<i2");

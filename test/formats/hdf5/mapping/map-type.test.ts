@@ -1,6 +1,6 @@
 import t from "tap";
+import { innerShapeOf, mapType } from "../../../../src/formats/hdf5/datatypes.js";
 import type { Hdf5Type } from "../../../../src/formats/hdf5/hdf5-model.js";
-import { innerShapeOf, mapType } from "../../../../src/formats/hdf5/mapping/map-type.js";
 import { FLOAT32, FLOAT64, INT32, TEXT } from "./model.js";
 
 const BYTE: Hdf5Type = {

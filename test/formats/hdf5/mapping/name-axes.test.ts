@@ -1,8 +1,7 @@
 import t from "tap";
 import { runNow } from "../../../../src/event-loop/cooperative-task.js";
 import type { Hdf5Dataset, Hdf5Group } from "../../../../src/formats/hdf5/hdf5-model.js";
-import { axisSteps, pathOf } from "../../../../src/formats/hdf5/mapping/name-axes.js";
-import { netcdfFileSteps } from "../../../../src/formats/hdf5/mapping/netcdf-file.js";
+import { axisSteps, netcdfFileSteps, pathOf } from "../../../../src/formats/hdf5/netcdf.js";
 import { attribute, dataset, FLOAT64, fileOf, group, INT32, scale, scales } from "./model.js";
 
 const GROWS: Partial<Hdf5Dataset> = {

@@ -1,11 +1,10 @@
 import t from "tap";
-import {
-  extendGrid,
-  hasAbsentChunks,
-  type PlacedChunks,
-} from "../../../../src/formats/hdf5/mapping/place-chunks.js";
+import { extendGrid, type GriddedChunks, hasAbsentChunks } from "../../../../src/formats/hdf5/to-zarr.js";
 
-const places: PlacedChunks = { offsets: new Float64Array([10, 20, 30, 40]), byteLengths: new Uint32Array(4) };
+const places: GriddedChunks = {
+  offsets: new Float64Array([10, 20, 30, 40]),
+  byteLengths: new Uint32Array(4),
+};
 
 t.test("chunks keep their places in a longer array", async (t) => {
   // Two by two chunks become three by three.

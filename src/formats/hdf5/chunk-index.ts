@@ -9,7 +9,7 @@ import { createIndexBlocks, damaged } from "./chunk-index/index-blocks.js";
 import type { IndexWalk } from "./chunk-index/index-walk.js";
 import type { Hdf5ChunkedLayout } from "./hdf5-model.js";
 
-export type { Hdf5Chunks } from "./chunk-index/chunk-list.js";
+export type { Hdf5Chunks };
 
 /**
  * Reads which chunks of a dataset are stored, and where.

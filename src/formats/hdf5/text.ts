@@ -5,12 +5,23 @@ import { parseDataType } from "../../model/data-type.js";
 import type { CodecSpec } from "../../zarr/codec-step.js";
 import { createSteps } from "../../zarr/plan/codec-steps.js";
 import type { FileBlocks } from "../file-format.js";
-import { createFindPlace } from "../file-index.js";
-import { GlobalHeap } from "./global-heap.js";
-import { Hdf5Input } from "./hdf5-input.js";
-import type { TextRecipe } from "./mapping/text-recipe.js";
-import { readItems } from "./read-items.js";
-import { readSuperblock } from "./read-superblock.js";
+import { createFindPlace, type FileArray } from "../file-index.js";
+import { readItems } from "./attributes.js";
+import { Hdf5Input } from "./bytes.js";
+import { GlobalHeap } from "./heaps.js";
+import { readSuperblock } from "./objects.js";
+
+/** How the chunks of variable-length strings are made: where the references to the strings are. */
+export interface TextRecipe {
+  /** Shape of the array. */
+  readonly shape: readonly number[];
+  readonly chunkShape: readonly number[];
+  readonly places: FileArray["chunks"];
+  /** Codecs of the references, by variant. */
+  readonly codecs: readonly (readonly CodecSpec[])[];
+  /** Text of strings that were never written. */
+  readonly fill: string;
+}
 
 /** Bytes of a reference: number of bytes, address of a collection, index in it. */
 const REFERENCE_BYTES = 16;

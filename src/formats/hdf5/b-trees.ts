@@ -1,6 +1,4 @@
-import { ByteCursor, bytesFor, invalidFile } from "./byte-cursor.js";
-import type { Hdf5Input } from "./hdf5-input.js";
-import { checkChecksum } from "./lookup3.js";
+import { ByteCursor, bytesFor, checkChecksum, type Hdf5Input, invalidFile } from "./bytes.js";
 
 /** Bytes of a node besides its records and pointers: signature, version, type and checksum. */
 const NODE_OVERHEAD = 10;

@@ -1,14 +1,18 @@
-import { readBTree2 } from "./b-tree-2.js";
-import { ByteCursor, bytesFor, invalidFile, unsupportedFile } from "./byte-cursor.js";
-import { HEAP_HEADER_BYTES, type HeapHeader, parseHeapHeader } from "./fractal-heap-header.js";
-import type { Hdf5Input } from "./hdf5-input.js";
-import { checkChecksum } from "./lookup3.js";
+import { readBTree2 } from "./b-trees.js";
+import {
+  ByteCursor,
+  bytesFor,
+  checkChecksum,
+  type Hdf5Input,
+  invalidFile,
+  unsupportedFile,
+} from "./bytes.js";
 
 /** Maximum depth of indirect blocks: each has at least twice the bytes of the one below. */
 const MAX_DEPTH = 64;
 
 /** Bytes of blocks that a heap keeps. */
-const MAX_KEPT_BYTES = 16 * 1024 * 1024;
+const MAX_KEPT_BLOCKS = 16 * 1024 * 1024;
 
 /** B-tree records of huge objects that have no filters. */
 const HUGE_OBJECT_RECORDS = 1;
@@ -136,7 +140,7 @@ export class FractalHeap {
   }
 
   private keep(address: number, bytes: Uint8Array): void {
-    if (this.keptBytes + bytes.length > MAX_KEPT_BYTES) {
+    if (this.keptBytes + bytes.length > MAX_KEPT_BLOCKS) {
       this.blocks.clear();
       this.keptBytes = 0;
     }
@@ -189,4 +193,139 @@ function objectIn(block: Uint8Array, offset: number, byteLength: number): Uint8A
   throw invalidFile(
     `fractal heap: expected an object inside ${block.length} bytes, received one to ${offset + byteLength}`,
   );
+}
+
+/** Bytes of the header of a heap without filters. */
+export const HEAP_HEADER_BYTES = 146;
+
+/** The fields of a heap's header that finding objects needs. */
+export interface HeapHeader {
+  readonly idBytes: number;
+  readonly hasBlockChecksums: boolean;
+  readonly maxManagedBytes: number;
+  readonly hugeTree: number | null;
+  /** Columns of the doubling table. */
+  readonly width: number;
+  readonly startBytes: number;
+  readonly maxDirectBytes: number;
+  /** Bytes of an offset in the heap. */
+  readonly offsetBytes: number;
+  readonly rootAddress: number | null;
+  /** Rows of the root block; 0 if it is a direct block. */
+  readonly rootRows: number;
+}
+
+/**
+ * Parses the header of a fractal heap (HDF5 File Format Specification, III.G).
+ * @throws ZpublishError `invalid-metadata`, `unsupported`
+ */
+export function parseHeapHeader(bytes: Uint8Array): HeapHeader {
+  const cursor = new ByteCursor(bytes, "fractal heap");
+  cursor.signature("FRHP");
+  cursor.version(0, 0);
+  const idBytes = cursor.u16();
+  if (cursor.u16() !== 0) throw unsupportedFile("fractal heap: its blocks have filters");
+  checkChecksum(bytes, "fractal heap");
+  const hasBlockChecksums = (cursor.u8() & 2) !== 0;
+  const maxManagedBytes = cursor.u32();
+  cursor.skip(8);
+  const hugeTree = cursor.optional();
+  // Free space, and statistics.
+  cursor.skip(80);
+  const width = cursor.u16();
+  const startBytes = cursor.u64();
+  const maxDirectBytes = cursor.u64();
+  const heapBits = cursor.u16();
+  cursor.skip(2);
+  const rootAddress = cursor.optional();
+  const rootRows = cursor.u16();
+  if (!isPowerOfTwo(width) || !isPowerOfTwo(startBytes) || !isPowerOfTwo(maxDirectBytes) || heapBits > 64) {
+    throw invalidFile(
+      `fractal heap: received blocks of ${startBytes} to ${maxDirectBytes} bytes in ${width} columns`,
+    );
+  }
+  const offsetBytes = Math.ceil(heapBits / 8);
+  return {
+    idBytes,
+    hasBlockChecksums,
+    maxManagedBytes,
+    hugeTree,
+    width,
+    startBytes,
+    maxDirectBytes,
+    offsetBytes,
+    rootAddress,
+    rootRows,
+  };
+}
+
+function isPowerOfTwo(value: number): boolean {
+  return value > 0 && Number.isInteger(Math.log2(value));
+}
+
+/** Bytes of a collection's header, and of an object's. */
+const COLLECTION_HEADER_BYTES = 16;
+
+/** Bytes of collections that are kept. Those of one object's attributes lie together. */
+const MAX_KEPT_COLLECTIONS = 4 * 1024 * 1024;
+
+/** The objects of a collection by index. */
+export type HeapCollection = ReadonlyMap<number, Buffer>;
+
+/** Collections of objects that have no fixed size: strings, lists (HDF5 File Format Specification, III.E). */
+export class GlobalHeap {
+  private readonly kept = new Map<
+    number,
+    { readonly collection: HeapCollection; readonly byteLength: number }
+  >();
+  private keptBytes = 0;
+
+  constructor(readonly input: Hdf5Input) {}
+
+  /**
+   * Reads a collection.
+   * @returns Its objects, and the bytes that it occupies.
+   * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
+   */
+  async load(address: number): Promise<{ readonly collection: HeapCollection; readonly byteLength: number }> {
+    const kept = this.kept.get(address);
+    if (kept !== undefined) return kept;
+    const structure = "global heap";
+    const header = new ByteCursor(
+      await this.input.read(address, COLLECTION_HEADER_BYTES, structure),
+      structure,
+    );
+    header.signature("GCOL");
+    header.version(1, 1);
+    header.skip(3);
+    const byteLength = header.u64();
+    // A copy, since a view would keep a whole block of the file in memory.
+    const bytes = new Uint8Array(await this.input.read(address, byteLength, structure));
+    const loaded = { collection: parseCollection(bytes), byteLength };
+    if (this.keptBytes + byteLength > MAX_KEPT_COLLECTIONS) {
+      this.kept.clear();
+      this.keptBytes = 0;
+    }
+    this.kept.set(address, loaded);
+    this.keptBytes += byteLength;
+    return loaded;
+  }
+}
+
+function parseCollection(bytes: Uint8Array): HeapCollection {
+  const objects = new Map<number, Buffer>();
+  const cursor = new ByteCursor(bytes, "global heap");
+  if (bytes.length < COLLECTION_HEADER_BYTES)
+    throw invalidFile(`global heap: received a collection of ${bytes.length} bytes`);
+  cursor.skip(COLLECTION_HEADER_BYTES);
+  while (cursor.left >= COLLECTION_HEADER_BYTES) {
+    const index = cursor.u16();
+    cursor.skip(6);
+    const byteLength = cursor.u64();
+    // The rest is free.
+    if (index === 0) break;
+    objects.set(index, cursor.take(byteLength));
+    cursor.skip(Math.min(cursor.left, (8 - (byteLength % 8)) % 8));
+  }
+  return objects;
 }

@@ -1,0 +1,337 @@
+import { ZpublishError } from "../../errors.js";
+import { createSlice } from "../../event-loop/cooperative-task.js";
+import type { FileBlocks } from "../file-format.js";
+
+/** Creates the error for a file whose bytes are not as the HDF5 File Format Specification demands. */
+export function invalidFile(message: string): ZpublishError {
+  return new ZpublishError("invalid-metadata", `HDF5: ${message}`);
+}
+
+/** Creates the error for a file or object that is valid, but that this reader does not read. */
+export function unsupportedFile(message: string): ZpublishError {
+  return new ZpublishError("unsupported", `HDF5: ${message}`);
+}
+
+/** Returns how many bytes the file has for numbers up to `limit`. */
+export function bytesFor(limit: number): number {
+  return limit < 1 ? 1 : Math.floor(Math.log2(limit) / 8) + 1;
+}
+
+/** Returns the next multiple of 8. */
+export function roundUp(byteLength: number): number {
+  return Math.ceil(byteLength / 8) * 8;
+}
+
+/** Returns a view of the same bytes. */
+export function bufferOf(bytes: Uint8Array): Buffer {
+  return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+}
+
+/** Reads the little-endian fields of one structure of a file, one after the other. Never reads past its end. */
+export class ByteCursor {
+  at: number;
+  readonly end: number;
+  /** All bytes that the structure lies in. */
+  readonly bytes: Buffer;
+
+  /**
+   * @param structure Name of the structure, for messages.
+   * @param start First byte that is read. Default: 0
+   * @param end End of the structure. Default: all bytes.
+   */
+  constructor(
+    bytes: Uint8Array,
+    readonly structure: string,
+    start = 0,
+    end = bytes.length,
+  ) {
+    this.bytes = bufferOf(bytes);
+    this.at = start;
+    this.end = end;
+  }
+
+  /** Bytes that are left. */
+  get left(): number {
+    return this.end - this.at;
+  }
+
+  /** @throws ZpublishError `invalid-metadata`, as all methods, if the structure ends before. */
+  u8(): number {
+    const at = this.advance(1);
+    return this.bytes[at] as number;
+  }
+
+  u16(): number {
+    const at = this.advance(2);
+    return (this.bytes[at] as number) | ((this.bytes[at + 1] as number) << 8);
+  }
+
+  u32(): number {
+    const at = this.advance(4);
+    const bytes = this.bytes;
+    const high = ((bytes[at + 2] as number) << 16) | ((bytes[at + 3] as number) << 24);
+    return ((bytes[at] as number) | ((bytes[at + 1] as number) << 8) | high) >>> 0;
+  }
+
+  /** A length or count of 8 bytes. @throws ZpublishError also if it has more than 53 bits */
+  u64(): number {
+    const low = this.u32();
+    const high = this.u32();
+    if (high > 0x1fffff) throw invalidFile(`${this.structure}: a number has more than 53 bits`);
+    return high * 0x1_0000_0000 + low;
+  }
+
+  /** An unsigned integer of 1 to 8 bytes. */
+  uint(byteLength: number): number {
+    let value = 0;
+    let scale = 1;
+    for (let i = 0; i < byteLength; i++) {
+      value += this.u8() * scale;
+      scale *= 256;
+    }
+    if (value > Number.MAX_SAFE_INTEGER)
+      throw invalidFile(`${this.structure}: a number has more than 53 bits`);
+    return value;
+  }
+
+  /** An address or size of 8 bytes; null if all bits are set, which means that it is undefined or unlimited. */
+  optional(): number | null {
+    const at = this.at;
+    if (this.left >= 8 && this.bytes[at + 7] === 0xff && this.isAllOnes(at)) {
+      this.at = at + 8;
+      return null;
+    }
+    return this.u64();
+  }
+
+  /** @throws ZpublishError also if the address is undefined */
+  address(): number {
+    const address = this.optional();
+    if (address === null) throw invalidFile(`${this.structure}: an address is undefined`);
+    return address;
+  }
+
+  /** A view of the next bytes. */
+  take(byteLength: number): Buffer {
+    const at = this.advance(byteLength);
+    return this.bytes.subarray(at, at + byteLength);
+  }
+
+  skip(byteLength: number): void {
+    this.advance(byteLength);
+  }
+
+  /** A cursor over the next bytes, which are skipped. */
+  part(byteLength: number, structure = this.structure): ByteCursor {
+    const at = this.advance(byteLength);
+    return new ByteCursor(this.bytes, structure, at, at + byteLength);
+  }
+
+  /** Text of a fixed number of bytes, up to its first NUL. Bytes that are no UTF-8 become U+FFFD, as in netCDF4-python. */
+  text(byteLength: number): string {
+    const at = this.advance(byteLength);
+    let end = at;
+    while (end < at + byteLength && this.bytes[end] !== 0) end++;
+    return this.bytes.toString("utf8", at, end);
+  }
+
+  /** Text that ends with a NUL, which is skipped. */
+  textToNul(): string {
+    let nul = this.at;
+    while (nul < this.end && this.bytes[nul] !== 0) nul++;
+    if (nul === this.end) throw invalidFile(`${this.structure}: a name has no end`);
+    const text = this.bytes.toString("utf8", this.at, nul);
+    this.at = nul + 1;
+    return text;
+  }
+
+  /** @throws ZpublishError `invalid-metadata` if the next bytes are not these ASCII characters */
+  signature(expected: string): void {
+    const at = this.advance(expected.length);
+    for (let i = 0; i < expected.length; i++) {
+      if (this.bytes[at + i] !== expected.charCodeAt(i)) {
+        const found = this.bytes.subarray(at, at + expected.length).toString("hex");
+        throw invalidFile(`${this.structure}: expected the signature ${expected}, received 0x${found}`);
+      }
+    }
+  }
+
+  /** Returns the version, one byte. @throws ZpublishError `unsupported` if it is not among those expected */
+  version(first: number, last: number): number {
+    const version = this.u8();
+    if (version >= first && version <= last) return version;
+    const expected = first === last ? `${first}` : `${first} to ${last}`;
+    throw unsupportedFile(`${this.structure}: expected version ${expected}, received ${version}`);
+  }
+
+  private isAllOnes(at: number): boolean {
+    for (let i = at; i < at + 8; i++) if (this.bytes[i] !== 0xff) return false;
+    return true;
+  }
+
+  private advance(byteLength: number): number {
+    const at = this.at;
+    if (byteLength > this.end - at) {
+      throw invalidFile(`${this.structure}: expected ${byteLength} more bytes, received ${this.end - at}`);
+    }
+    this.at = at + byteLength;
+    return at;
+  }
+}
+
+/**
+ * Checks the checksum that follows a structure of a file: Jenkins' lookup3, `hashlittle` with 0 as initial value (HDF5 File Format
+ * Specification, III).
+ * @param bytes The structure, with the checksum in its last four bytes.
+ * @throws ZpublishError `invalid-metadata` if it is another one
+ */
+export function checkChecksum(bytes: Uint8Array, structure: string): void {
+  const end = bytes.length - 4;
+  if (end < 0) throw invalidFile(`${structure}: expected a checksum, received ${bytes.length} bytes`);
+  const stored = word(bytes, end) >>> 0;
+  const computed = lookup3(bytes, end);
+  if (stored === computed) return;
+  const [expected, received] = [stored, computed].map((sum) => `0x${sum.toString(16).padStart(8, "0")}`);
+  throw invalidFile(`${structure}: expected the checksum ${expected}, received ${received}`);
+}
+
+/** Returns the checksum of the first bytes, by default of all. */
+export function lookup3(bytes: Uint8Array, byteLength = bytes.length): number {
+  let a = (0xdeadbeef + byteLength) | 0;
+  let b = a;
+  let c = a;
+  let at = 0;
+  for (; byteLength - at > 12; at += 12) {
+    a = (a + word(bytes, at)) | 0;
+    b = (b + word(bytes, at + 4)) | 0;
+    c = (c + word(bytes, at + 8)) | 0;
+    a = (a - c) ^ rotate(c, 4);
+    c = (c + b) | 0;
+    b = (b - a) ^ rotate(a, 6);
+    a = (a + c) | 0;
+    c = (c - b) ^ rotate(b, 8);
+    b = (b + a) | 0;
+    a = (a - c) ^ rotate(c, 16);
+    c = (c + b) | 0;
+    b = (b - a) ^ rotate(a, 19);
+    a = (a + c) | 0;
+    c = (c - b) ^ rotate(b, 4);
+    b = (b + a) | 0;
+  }
+  if (at === byteLength) return c >>> 0;
+  a = (a + partWord(bytes, at, byteLength)) | 0;
+  b = (b + partWord(bytes, at + 4, byteLength)) | 0;
+  c = (c + partWord(bytes, at + 8, byteLength)) | 0;
+  c = ((c ^ b) - rotate(b, 14)) | 0;
+  a = ((a ^ c) - rotate(c, 11)) | 0;
+  b = ((b ^ a) - rotate(a, 25)) | 0;
+  c = ((c ^ b) - rotate(b, 16)) | 0;
+  a = ((a ^ c) - rotate(c, 4)) | 0;
+  b = ((b ^ a) - rotate(a, 14)) | 0;
+  c = ((c ^ b) - rotate(b, 24)) | 0;
+  return c >>> 0;
+}
+
+function rotate(value: number, bits: number): number {
+  return (value << bits) | (value >>> (32 - bits));
+}
+
+function word(bytes: Uint8Array, at: number): number {
+  const low = (bytes[at] as number) | ((bytes[at + 1] as number) << 8);
+  return low | ((bytes[at + 2] as number) << 16) | ((bytes[at + 3] as number) << 24);
+}
+
+function partWord(bytes: Uint8Array, at: number, end: number): number {
+  let value = 0;
+  for (let i = at; i < end && i < at + 4; i++) value |= (bytes[i] as number) << (8 * (i - at));
+  return value;
+}
+
+/** Maximum length of one structure of metadata: a header's part, a node of a tree, a block or collection of a heap. */
+const MAX_STRUCTURE_BYTES = 32 * 1024 * 1024;
+
+/** Maximum bytes of metadata that are read from a file. */
+const MAX_METADATA_BYTES = 512 * 1024 * 1024;
+
+/**
+ * Bytes of metadata per byte of the file. Each structure is read once, and its first bytes twice: a file that needs more has
+ * structures that lead back to themselves.
+ */
+const READS_PER_BYTE = 4;
+
+/** Bytes that may be read from the smallest file. */
+const LEAST_METADATA_BYTES = 64 * 1024;
+
+/** Attributes, links or nodes from one look at the clock to the next. */
+const STEPS_PER_LOOK = 8;
+
+/** Metadata of an HDF5 file, by address. Addresses are as stored: relative to the base address. */
+export class Hdf5Input {
+  readonly warnings: string[] = [];
+  private readonly slice = createSlice();
+  private readonly maxBytes: number;
+  private bytesRead = 0;
+  private steps = 0;
+
+  /** @param baseAddress Offset of the superblock in the file. */
+  constructor(
+    readonly file: FileBlocks,
+    readonly baseAddress: number,
+  ) {
+    const most = Math.min(READS_PER_BYTE * file.byteLength, MAX_METADATA_BYTES);
+    this.maxBytes = Math.max(most, LEAST_METADATA_BYTES);
+  }
+
+  /** True if so much was read that nothing more can be: the file as a whole is refused then. */
+  get isExhausted(): boolean {
+    return this.bytesRead > this.maxBytes;
+  }
+
+  /** Bytes from an address to the end of the file; negative if it is behind that. */
+  bytesFrom(address: number): number {
+    return this.file.byteLength - this.baseAddress - address;
+  }
+
+  /** @throws ZpublishError `invalid-metadata` if these bytes are not inside the file */
+  checkInside(address: number, byteLength: number, structure: string): void {
+    if (byteLength <= this.bytesFrom(address)) return;
+    const end = address + this.baseAddress + byteLength;
+    throw invalidFile(
+      `${structure}: expected a file of at least ${end} bytes, received ${this.file.byteLength}`,
+    );
+  }
+
+  /**
+   * Reads a structure.
+   * @returns The bytes themselves if they are in memory.
+   * @throws ZpublishError `invalid-metadata` if they are not inside the file, `source-unreadable`, `source-changed`
+   */
+  read(address: number, byteLength: number, structure: string): Uint8Array | Promise<Uint8Array> {
+    this.checkInside(address, byteLength, structure);
+    if (byteLength > MAX_STRUCTURE_BYTES) {
+      throw unsupportedFile(
+        `${structure}: expected at most ${MAX_STRUCTURE_BYTES} bytes, received ${byteLength}`,
+      );
+    }
+    this.bytesRead += byteLength;
+    if (this.bytesRead > this.maxBytes) {
+      throw this.maxBytes < MAX_METADATA_BYTES
+        ? invalidFile("structures lead back to themselves: their bytes are several times those of the file")
+        : unsupportedFile(`there are more than ${MAX_METADATA_BYTES} bytes of metadata`);
+    }
+    const offset = address + this.baseAddress;
+    return this.file.readNow(offset, byteLength) ?? this.file.read(offset, byteLength);
+  }
+
+  /** Tells if the event loop has waited for some time, and should run: see {@link pause}. */
+  get isPauseDue(): boolean {
+    // The clock is not asked each time.
+    this.steps = (this.steps + 1) % STEPS_PER_LOOK;
+    return this.steps === 0 && this.slice.isOver();
+  }
+
+  /** Lets the event loop run. */
+  pause(): Promise<void> {
+    return this.slice.next();
+  }
+}
