@@ -1,6 +1,6 @@
 import { startCooperatively } from "../../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
-import { readBTree2 } from "./b-trees.js";
+import { assertRecords, readBTree2 } from "./b-trees.js";
 import { ByteCursor, bufferOf, invalidFile, roundUp, unsupportedFile } from "./bytes.js";
 import { integerAt } from "./datatypes.js";
 import type { Hdf5Attribute, Hdf5Item, Hdf5Type } from "./hdf5-model.js";
@@ -44,11 +44,9 @@ export async function readAttributes(
 ): Promise<Map<string, Hdf5Attribute>> {
   const attributes = new Map<string, Hdf5Attribute>();
   for (const message of await attributeMessages(reader, messages)) {
-    if (reader.input.isPauseDue) await reader.input.pause();
+    await reader.input.pause();
     try {
-      const cursor = message();
-      const found = readAttribute(reader, cursor instanceof Promise ? await cursor : cursor);
-      const { name, attribute } = found instanceof Promise ? await found : found;
+      const { name, attribute } = await readAttribute(reader, await message());
       attributes.set(name, attribute);
     } catch (error) {
       reader.warn(`'${path}': an attribute cannot be read: ${reader.reasonOf(error)}`);
@@ -83,23 +81,23 @@ async function readDense(reader: ObjectReader, info: ByteCursor): Promise<Attrib
   const treeAddress = info.optional();
   if (heapAddress === null || treeAddress === null) return [];
   const heap = await FractalHeap.open(reader.input, heapAddress);
-  const records = await readBTree2(reader.input, treeAddress, ATTRIBUTES_BY_NAME, RECORD_BYTES);
-  const entries = records.map((record) => {
-    const id = record.part(ID_BYTES, "fractal heap");
-    return { id, isShared: (record.u8() & IS_SHARED) !== 0, order: record.u32() };
+  const entries: { readonly id: ByteCursor; readonly isShared: boolean; readonly order: number }[] = [];
+  await readBTree2(reader.input, treeAddress, (kind) => {
+    assertRecords(kind, ATTRIBUTES_BY_NAME, RECORD_BYTES);
+    return (record) => {
+      const id = record.part(ID_BYTES, "fractal heap");
+      entries.push({ id, isShared: (record.u8() & IS_SHARED) !== 0, order: record.u32() });
+    };
   });
   const sorted = await startCooperatively(sortCooperatively(entries, (a, b) => a.order - b.order));
-  return sorted.map(({ id, isShared }) => () => {
+  return sorted.map(({ id, isShared }) => async () => {
     if (isShared) return reader.shared.readFromHeap(id, MESSAGE.attribute, "attribute");
-    const bytes = heap.read(id);
-    return bytes instanceof Uint8Array
-      ? new ByteCursor(bytes, "attribute")
-      : bytes.then((later) => new ByteCursor(later, "attribute"));
+    return new ByteCursor(await heap.read(id), "attribute");
   });
 }
 
-/** Reads an attribute message (HDF5 File Format Specification, IV.A.2.m). Waits only if something has to be fetched. */
-function readAttribute(reader: ObjectReader, cursor: ByteCursor): NamedAttribute | Promise<NamedAttribute> {
+/** Reads an attribute message (HDF5 File Format Specification, IV.A.2.m). */
+async function readAttribute(reader: ObjectReader, cursor: ByteCursor): Promise<NamedAttribute> {
   const version = cursor.version(1, 3);
   const flags = version === 1 ? cursor.u8() & 0 : cursor.u8();
   const nameBytes = cursor.u16();
@@ -110,12 +108,16 @@ function readAttribute(reader: ObjectReader, cursor: ByteCursor): NamedAttribute
   const name = parseName(cursor, nameBytes, version);
   const typePart = cursor.part(version === 1 ? roundUp(typeBytes) : typeBytes, "datatype");
   const spacePart = cursor.part(version === 1 ? roundUp(spaceBytes) : spaceBytes, "dataspace");
-  const type = reader.shared.datatype(typePart, (flags & 1) !== 0);
-  const space = (flags & 2) !== 0 ? reader.shared.follow(spacePart, MESSAGE.dataspace) : spacePart;
-  if (!(type instanceof Promise || space instanceof Promise)) {
-    return withValues(reader, name, type, space, cursor);
+  const type = await reader.shared.datatype(typePart, (flags & 1) !== 0);
+  const isShared = (flags & 2) !== 0;
+  const { shape } = parseDataspace(
+    isShared ? await reader.shared.follow(spacePart, MESSAGE.dataspace) : spacePart,
+  );
+  try {
+    return { name, attribute: { type, shape, items: await readValues(reader, cursor, type, shape) } };
+  } catch (error) {
+    return { name, attribute: { type, shape, items: undefined, problem: reader.reasonOf(error) } };
   }
-  return Promise.all([type, space]).then(([found, shape]) => withValues(reader, name, found, shape, cursor));
 }
 
 /** Names, types and spaces are padded to 8 bytes in version 1. */
@@ -125,42 +127,13 @@ function parseName(cursor: ByteCursor, byteLength: number, version: number): str
   return name;
 }
 
-/** @param values The rest of the attribute message. */
-function withValues(
-  reader: ObjectReader,
-  name: string,
-  type: Hdf5Type,
-  space: ByteCursor,
-  values: ByteCursor,
-): NamedAttribute | Promise<NamedAttribute> {
-  const { shape } = parseDataspace(space);
-  try {
-    const items = readValues(reader, values, type, shape);
-    if (!(items instanceof Promise)) return { name, attribute: { type, shape, items } };
-    return items.then(
-      (found) => ({ name, attribute: { type, shape, items: found } }),
-      (error) => ({ name, attribute: withoutValues(reader, type, shape, error) }),
-    );
-  } catch (error) {
-    return { name, attribute: withoutValues(reader, type, shape, error) };
-  }
-}
-
-function withoutValues(
-  reader: ObjectReader,
-  type: Hdf5Type,
-  shape: Dataspace["shape"],
-  error: unknown,
-): Hdf5Attribute {
-  return { type, shape, items: undefined, problem: reader.reasonOf(error) };
-}
-
-function readValues(
+/** @param cursor At the values of an attribute message. */
+async function readValues(
   reader: ObjectReader,
   cursor: ByteCursor,
   type: Hdf5Type,
   shape: Dataspace["shape"],
-): Hdf5Item[] | Promise<Hdf5Item[]> {
+): Promise<Hdf5Item[]> {
   const count = itemCount(shape);
   const byteLength = count * type.size;
   if (byteLength > cursor.left) {
@@ -168,13 +141,11 @@ function readValues(
   }
   reader.checkBudget();
   const budget = { items: LIMITS.items, bytes: LIMITS.bytes };
-  // What a failure has used counts, too.
-  const spend = (): void => reader.spend(LIMITS.items - budget.items, LIMITS.bytes - budget.bytes);
   try {
-    const items = readItems(reader.heap, type, cursor.bytes, count, budget, cursor.at);
-    return items instanceof Promise ? items.finally(spend) : items;
+    return await readItems(reader.heap, type, cursor.bytes, count, budget, cursor.at);
   } finally {
-    spend();
+    // What a failure has used counts, too.
+    reader.spend(LIMITS.items - budget.items, LIMITS.bytes - budget.bytes);
   }
 }
 
@@ -190,76 +161,51 @@ export interface ItemBudget {
 interface Decoding {
   readonly baseAddress: number;
   readonly budget: ItemBudget;
-  readonly collections: ReadonlyMap<number, HeapCollection>;
+  readonly collections: ReadonlyMap<number, HeapCollection> | undefined;
   /** Addresses of collections that have to be loaded first; undefined if there are none. */
   missing: Set<number> | undefined;
 }
-
-const NO_COLLECTIONS: ReadonlyMap<number, HeapCollection> = new Map();
 
 /**
  * Decodes stored items, and reads those of variable length from the heap.
  * @param bytes `count` items one after the other.
  * @param start Offset of the first item in `bytes`. Default: 0
- * @returns The items; a promise if collections have to be loaded. Array types become flat lists in C order, complex numbers lists
- * of two parts.
+ * @returns Array types become flat lists in C order, complex numbers lists of two parts.
  * @throws ZpublishError `unsupported` if the type cannot be decoded, or there is more than `budget` allows; `invalid-metadata`,
  * `source-unreadable`, `source-changed`
  */
-export function readItems(
+export async function readItems(
   heap: GlobalHeap,
   type: Hdf5Type,
   bytes: Uint8Array,
   count: number,
   budget: ItemBudget,
   start = 0,
-): Hdf5Item[] | Promise<Hdf5Item[]> {
+): Promise<Hdf5Item[]> {
   if (start + count * type.size > bytes.length) {
     throw invalidFile(
       `expected ${count} items of ${type.size} bytes, received ${bytes.length - start} bytes`,
     );
   }
-  const { baseAddress } = heap.input;
-  const state: Decoding = { baseAddress, budget, collections: NO_COLLECTIONS, missing: undefined };
-  const { items: itemsLeft, bytes: bytesLeft } = budget;
   const buffer = bufferOf(bytes);
-  const items = decodeMany(type, buffer, start, count, state);
-  if (state.missing === undefined) return items;
-  const decodeAgain = (collections: ReadonlyMap<number, HeapCollection>) => {
-    budget.items = itemsLeft;
-    budget.bytes = bytesLeft;
-    const next: Decoding = { baseAddress, budget, collections, missing: undefined };
-    return { items: decodeMany(type, buffer, start, count, next), missing: next.missing };
-  };
-  return loadAndDecode(heap, state.missing, bytesLeft, decodeAgain);
-}
-
-/**
- * Loads collections, and decodes with them. Lists of lists need a pass for each level: the places of inner ones are known when the
- * outer ones are loaded.
- */
-async function loadAndDecode(
-  heap: GlobalHeap,
-  firstMissing: ReadonlySet<number>,
-  maxBytes: number,
-  decode: (collections: ReadonlyMap<number, HeapCollection>) => {
-    readonly items: Hdf5Item[];
-    readonly missing: ReadonlySet<number> | undefined;
-  },
-): Promise<Hdf5Item[]> {
-  const collections = new Map<number, HeapCollection>();
+  const { items: maxItems, bytes: maxBytes } = budget;
+  let collections: Map<number, HeapCollection> | undefined;
   let loadedBytes = 0;
-  for (let missing = firstMissing; ; ) {
-    for (const address of missing) {
+  // Lists of lists need a pass for each level: the places of inner ones are known when the outer ones are loaded.
+  for (;;) {
+    budget.items = maxItems;
+    budget.bytes = maxBytes;
+    const state: Decoding = { baseAddress: heap.input.baseAddress, budget, collections, missing: undefined };
+    const items = decodeMany(type, buffer, start, count, state);
+    if (state.missing === undefined) return items;
+    for (const address of state.missing) {
+      await heap.input.pause();
       const { collection, byteLength } = await heap.load(address);
       loadedBytes += byteLength;
       if (loadedBytes > maxBytes) throw tooLarge(`collections of at most ${maxBytes} bytes`);
+      collections ??= new Map();
       collections.set(address, collection);
-      if (heap.input.isPauseDue) await heap.input.pause();
     }
-    const pass = decode(collections);
-    if (pass.missing === undefined) return pass.items;
-    missing = pass.missing;
   }
 }
 
@@ -384,7 +330,7 @@ function objectAt(
   const address = bytes.readBigUInt64LE(at + 4);
   if (length === 0 || address === 0n) return undefined;
   if (address > MAX_ADDRESS) throw invalidFile("global heap: an address has more than 53 bits");
-  const collection = state.collections.get(Number(address));
+  const collection = state.collections?.get(Number(address));
   if (collection === undefined) {
     state.missing ??= new Set();
     state.missing.add(Number(address));

@@ -1,81 +1,159 @@
-import { ByteCursor, bytesFor, checkChecksum, type Hdf5Input, invalidFile } from "./bytes.js";
+import { type ByteCursor, bytesFor, type Hdf5Input, invalidFile } from "./bytes.js";
 
-/** Bytes of a node besides its records and pointers: signature, version, type and checksum. */
+const ADDRESS_BYTES = 8;
+const NODE = "node of a B-tree";
+
+/** Types of version 1 nodes: those that lead to symbols of a group, and to chunks. */
+export const NODE_TYPE = { symbols: 0, chunks: 1 } as const;
+
+/** Bytes of the header of a version 1 node: signature, type, level, number of entries, two siblings. */
+const NODE_HEADER_BYTES = 24;
+
+/**
+ * Reads a version 1 B-tree, level by level (HDF5 File Format Specification, III.A.1).
+ * @param type Expected type of nodes, as in {@link NODE_TYPE}.
+ * @param keyBytes Bytes of a key. Each is followed by the address of a child.
+ * @param visit Receives the entries of all leaves: a cursor at the key.
+ * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
+ */
+export async function readBTree1(
+  input: Hdf5Input,
+  address: number,
+  type: number,
+  keyBytes: number,
+  visit: (entry: ByteCursor) => void,
+): Promise<void> {
+  const entryBytes = keyBytes + ADDRESS_BYTES;
+  let level: number | undefined;
+  let nodes = [address];
+  while (nodes.length > 0) {
+    const children: number[] = [];
+    for (const [i, node] of nodes.entries()) {
+      await input.prefetch(nodes, i, NODE_HEADER_BYTES);
+      const header = await input.read(node, NODE_HEADER_BYTES, NODE);
+      header.signature("TREE");
+      const [foundType, foundLevel] = [header.u8(), header.u8()];
+      level ??= foundLevel;
+      if (foundType !== type || foundLevel !== level) {
+        throw invalidFile(
+          `${NODE}: expected type ${type} and level ${level}, received ${foundType} and ${foundLevel}`,
+        );
+      }
+      const count = header.u16();
+      const entries = await input.read(node + NODE_HEADER_BYTES, count * entryBytes, NODE);
+      for (let end = entryBytes; end <= entries.end; end += entryBytes) {
+        if (level === 0) visit(entries);
+        else {
+          entries.skip(keyBytes);
+          const child = entries.optional();
+          if (child !== null) children.push(child);
+        }
+        entries.at = end;
+      }
+    }
+    assertDistinct(children);
+    level = level! - 1;
+    nodes = children;
+  }
+}
+
+/** Bytes of a version 2 node besides its records and pointers: signature, version, type and checksum. */
 const NODE_OVERHEAD = 10;
 
-/** Bytes of the header: that of files with addresses and lengths of 8 bytes. */
-const HEADER_BYTES = 38;
+/** Bytes of the header of a version 2 B-tree. */
+const TREE_HEADER_BYTES = 38;
 
 /** Maximum depth: with two records per node there would be more than 2^32 records. */
 const MAX_DEPTH = 32;
 
-interface Tree extends PointerWidths {
+/** A version 2 node, and the number of records that its parent has for it. */
+interface ChildNode {
+  readonly address: number;
+  readonly count: number;
+}
+
+/** The kind of records that a version 2 B-tree has. */
+export interface RecordKind {
   readonly type: number;
-  readonly nodeBytes: number;
   readonly recordBytes: number;
-  /** Records that are left to be found. */
-  recordsLeft: number;
 }
 
 /**
- * Reads all records of a version 2 B-tree, in order (HDF5 File Format Specification, III.A.2).
- * @param type Expected kind of records.
- * @param minRecordBytes Bytes that the caller reads of a record.
- * @returns Views of the nodes.
- * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
+ * Reads a version 2 B-tree, level by level (HDF5 File Format Specification, III.A.2). Inner nodes have records, too.
+ * @param open Receives what the header says of the records. It returns the function that reads one: its cursor is at the record.
+ * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`; what `open` throws
  */
 export async function readBTree2(
   input: Hdf5Input,
   address: number,
-  type: number,
-  minRecordBytes: number,
-): Promise<ByteCursor[]> {
-  const bytes = await input.read(address, HEADER_BYTES, "B-tree");
-  checkChecksum(bytes, "B-tree");
-  const cursor = new ByteCursor(bytes, "B-tree");
-  cursor.signature("BTHD");
-  cursor.version(0, 0);
-  const found = cursor.u8();
-  if (found !== type) throw invalidFile(`B-tree: expected records of type ${type}, received ${found}`);
-  const nodeBytes = cursor.u32();
-  const recordBytes = cursor.u16();
-  const depth = cursor.u16();
-  cursor.skip(2);
-  const root = cursor.optional();
-  const rootCount = cursor.u16();
-  const recordsLeft = cursor.u64();
-  if (recordBytes < minRecordBytes || nodeBytes < NODE_OVERHEAD + recordBytes) {
-    throw invalidFile(`B-tree: received records of ${recordBytes} bytes in nodes of ${nodeBytes}`);
+  open: (kind: RecordKind) => (record: ByteCursor) => void,
+): Promise<void> {
+  const header = await input.readChecked(address, TREE_HEADER_BYTES, "BTHD", "B-tree");
+  header.version(0, 0);
+  const type = header.u8();
+  const nodeBytes = header.u32();
+  const recordBytes = header.u16();
+  const depth = header.u16();
+  header.skip(2);
+  const root = header.optional();
+  const rootCount = header.u16();
+  let recordsLeft = header.u64();
+  const visit = open({ type, recordBytes });
+  const { countBytes, totalBytes } = pointerWidths(nodeBytes, recordBytes, depth);
+  let nodes: ChildNode[] = root === null || recordsLeft === 0 ? [] : [{ address: root, count: rootCount }];
+  if (nodes.length === 0) return;
+  for (let level = depth; level >= 0; level--) {
+    const childTotalBytes = totalBytes[level - 1] ?? 0;
+    const pointerBytes = level === 0 ? 0 : ADDRESS_BYTES + countBytes + childTotalBytes;
+    const addresses = nodes.map((node) => node.address);
+    assertDistinct(addresses);
+    const children: ChildNode[] = [];
+    for (const [i, node] of nodes.entries()) {
+      recordsLeft -= node.count;
+      if (recordsLeft < 0) throw invalidFile("B-tree: its nodes have more records than it");
+      const pointers = level === 0 ? 0 : node.count + 1;
+      const used = NODE_OVERHEAD + node.count * recordBytes + pointers * pointerBytes;
+      if (used > nodeBytes)
+        throw invalidFile(`${NODE}: expected at most ${nodeBytes} bytes, received ${used}`);
+      await input.prefetch(addresses, i, used);
+      const cursor = await input.readChecked(node.address, used, level === 0 ? "BTLF" : "BTIN", NODE);
+      cursor.version(0, 0);
+      if (cursor.u8() !== type) throw invalidFile(`${NODE}: it belongs to another kind of tree`);
+      for (let record = 0; record < node.count; record++) {
+        const start = cursor.at;
+        visit(cursor);
+        cursor.at = start + recordBytes;
+      }
+      for (let pointer = 0; pointer < pointers; pointer++) {
+        children.push({ address: cursor.address(), count: cursor.uint(countBytes) });
+        cursor.skip(childTotalBytes);
+      }
+    }
+    nodes = children;
   }
-  const records: ByteCursor[] = [];
-  if (root === null || recordsLeft === 0) return records;
-  const tree: Tree = {
-    type,
-    nodeBytes,
-    recordBytes,
-    ...pointerWidths(nodeBytes, recordBytes, depth),
-    recordsLeft,
-  };
-  await readNode(input, tree, root, rootCount, depth, records);
-  if (tree.recordsLeft > 0) throw invalidFile(`B-tree: ${tree.recordsLeft} records are missing`);
-  return records;
+  if (recordsLeft > 0) throw invalidFile(`B-tree: ${recordsLeft} records are missing`);
 }
 
-/** Widths of the numbers in the pointers of nodes. */
-export interface PointerWidths {
-  /** Bytes of the number of records in a child. */
-  readonly countBytes: number;
-  /** Bytes of the number of records below a child, by depth of that child. */
-  readonly totalBytes: readonly number[];
+/** Checks the kind of a version 2 B-tree's records. @param minBytes Bytes that are read of each. */
+export function assertRecords(found: RecordKind, type: number, minBytes: number): void {
+  if (found.type === type && found.recordBytes >= minBytes) return;
+  throw invalidFile(
+    `B-tree: expected records of type ${type} and ${minBytes} bytes, received type ${found.type} and ${found.recordBytes}`,
+  );
+}
+
+function assertDistinct(nodes: readonly number[]): void {
+  if (new Set(nodes).size !== nodes.length)
+    throw invalidFile(`expected each ${NODE} once, received one twice`);
 }
 
 /**
- * Computes the widths of numbers in pointers, which follow from how many records a node can have.
- * @throws ZpublishError `invalid-metadata` if nodes have no room for records, or the tree for more than 2^53.
+ * Computes the widths of numbers in the pointers to children, which follow from how many records a node can have: that of the number
+ * of records in a child, and, by depth of the child, that of the number of records below it.
  */
-export function pointerWidths(nodeBytes: number, recordBytes: number, depth: number): PointerWidths {
+function pointerWidths(nodeBytes: number, recordBytes: number, depth: number) {
   const leafRecords = Math.floor((nodeBytes - NODE_OVERHEAD) / recordBytes);
-  if (depth > MAX_DEPTH || leafRecords < 1) {
+  if (depth > MAX_DEPTH || !(leafRecords >= 1 && recordBytes >= 1)) {
     throw invalidFile(
       `B-tree: expected at most ${MAX_DEPTH} levels and room for records, received ${depth} levels of nodes of ${nodeBytes} bytes`,
     );
@@ -84,7 +162,7 @@ export function pointerWidths(nodeBytes: number, recordBytes: number, depth: num
   const totalBytes = [0];
   let total = leafRecords;
   for (let level = 1; level < depth; level++) {
-    const pointerBytes = 8 + countBytes + (totalBytes[level - 1] as number);
+    const pointerBytes = ADDRESS_BYTES + countBytes + totalBytes[level - 1]!;
     const records = Math.floor((nodeBytes - NODE_OVERHEAD - pointerBytes) / (recordBytes + pointerBytes));
     total = (records + 1) * total + records;
     if (records < 1 || total > Number.MAX_SAFE_INTEGER) {
@@ -95,41 +173,4 @@ export function pointerWidths(nodeBytes: number, recordBytes: number, depth: num
     totalBytes.push(bytesFor(total));
   }
   return { countBytes, totalBytes };
-}
-
-async function readNode(
-  input: Hdf5Input,
-  tree: Tree,
-  address: number,
-  count: number,
-  depth: number,
-  records: ByteCursor[],
-): Promise<void> {
-  if (input.isPauseDue) await input.pause();
-  if (count > tree.recordsLeft) throw invalidFile("B-tree: a node has more records than the tree");
-  tree.recordsLeft -= count;
-  const { recordBytes } = tree;
-  const pointerBytes = depth === 0 ? 0 : 8 + tree.countBytes + (tree.totalBytes[depth - 1] as number);
-  const used = NODE_OVERHEAD + count * recordBytes + (depth === 0 ? 0 : (count + 1) * pointerBytes);
-  if (used > tree.nodeBytes)
-    throw invalidFile(`B-tree: expected at most ${tree.nodeBytes} bytes of a node, received ${used}`);
-  const bytes = await input.read(address, used, "node of a B-tree");
-  checkChecksum(bytes, "node of a B-tree");
-  const cursor = new ByteCursor(bytes, "node of a B-tree");
-  cursor.signature(depth === 0 ? "BTLF" : "BTIN");
-  cursor.version(0, 0);
-  if (cursor.u8() !== tree.type) throw invalidFile("node of a B-tree: it belongs to another kind of tree");
-  const own = Array.from({ length: count }, () => cursor.part(recordBytes, "record of a B-tree"));
-  if (depth === 0) {
-    for (const record of own) records.push(record);
-    return;
-  }
-  for (let child = 0; child <= count; child++) {
-    const childAddress = cursor.address();
-    const childCount = cursor.uint(tree.countBytes);
-    cursor.skip(tree.totalBytes[depth - 1] as number);
-    await readNode(input, tree, childAddress, childCount, depth - 1, records);
-    const record = own[child];
-    if (record !== undefined) records.push(record);
-  }
 }

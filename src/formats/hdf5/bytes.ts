@@ -17,6 +17,11 @@ export function bytesFor(limit: number): number {
   return limit < 1 ? 1 : Math.floor(Math.log2(limit) / 8) + 1;
 }
 
+/** Tells if a number is 1, 2, 4, … */
+export function isPowerOfTwo(value: number): boolean {
+  return value > 0 && Number.isInteger(Math.log2(value));
+}
+
 /** Returns the next multiple of 8. */
 export function roundUp(byteLength: number): number {
   return Math.ceil(byteLength / 8) * 8;
@@ -57,38 +62,32 @@ export class ByteCursor {
 
   /** @throws ZpublishError `invalid-metadata`, as all methods, if the structure ends before. */
   u8(): number {
-    const at = this.advance(1);
-    return this.bytes[at] as number;
+    return this.bytes[this.advance(1)]!;
   }
 
   u16(): number {
     const at = this.advance(2);
-    return (this.bytes[at] as number) | ((this.bytes[at + 1] as number) << 8);
+    return this.bytes[at]! | (this.bytes[at + 1]! << 8);
   }
 
   u32(): number {
-    const at = this.advance(4);
-    const bytes = this.bytes;
-    const high = ((bytes[at + 2] as number) << 16) | ((bytes[at + 3] as number) << 24);
-    return ((bytes[at] as number) | ((bytes[at + 1] as number) << 8) | high) >>> 0;
+    return word(this.bytes, this.advance(4)) >>> 0;
   }
 
   /** A length or count of 8 bytes. @throws ZpublishError also if it has more than 53 bits */
   u64(): number {
-    const low = this.u32();
-    const high = this.u32();
+    const at = this.advance(8);
+    const high = word(this.bytes, at + 4) >>> 0;
     if (high > 0x1fffff) throw invalidFile(`${this.structure}: a number has more than 53 bits`);
-    return high * 0x1_0000_0000 + low;
+    return high * 0x1_0000_0000 + (word(this.bytes, at) >>> 0);
   }
 
   /** An unsigned integer of 1 to 8 bytes. */
   uint(byteLength: number): number {
+    if (byteLength === 8) return this.u64();
+    const at = this.advance(byteLength);
     let value = 0;
-    let scale = 1;
-    for (let i = 0; i < byteLength; i++) {
-      value += this.u8() * scale;
-      scale *= 256;
-    }
+    for (let i = byteLength - 1; i >= 0; i--) value = value * 256 + this.bytes[at + i]!;
     if (value > Number.MAX_SAFE_INTEGER)
       throw invalidFile(`${this.structure}: a number has more than 53 bits`);
     return value;
@@ -96,12 +95,10 @@ export class ByteCursor {
 
   /** An address or size of 8 bytes; null if all bits are set, which means that it is undefined or unlimited. */
   optional(): number | null {
-    const at = this.at;
-    if (this.left >= 8 && this.bytes[at + 7] === 0xff && this.isAllOnes(at)) {
-      this.at = at + 8;
-      return null;
-    }
-    return this.u64();
+    const { at } = this;
+    if (this.left < 8 || word(this.bytes, at + 4) !== -1 || word(this.bytes, at) !== -1) return this.u64();
+    this.at = at + 8;
+    return null;
   }
 
   /** @throws ZpublishError also if the address is undefined */
@@ -162,11 +159,6 @@ export class ByteCursor {
     if (version >= first && version <= last) return version;
     const expected = first === last ? `${first}` : `${first} to ${last}`;
     throw unsupportedFile(`${this.structure}: expected version ${expected}, received ${version}`);
-  }
-
-  private isAllOnes(at: number): boolean {
-    for (let i = at; i < at + 8; i++) if (this.bytes[i] !== 0xff) return false;
-    return true;
   }
 
   private advance(byteLength: number): number {
@@ -237,13 +229,12 @@ function rotate(value: number, bits: number): number {
 }
 
 function word(bytes: Uint8Array, at: number): number {
-  const low = (bytes[at] as number) | ((bytes[at + 1] as number) << 8);
-  return low | ((bytes[at + 2] as number) << 16) | ((bytes[at + 3] as number) << 24);
+  return bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
 }
 
 function partWord(bytes: Uint8Array, at: number, end: number): number {
   let value = 0;
-  for (let i = at; i < end && i < at + 4; i++) value |= (bytes[i] as number) << (8 * (i - at));
+  for (let i = at; i < end && i < at + 4; i++) value |= bytes[i]! << (8 * (i - at));
   return value;
 }
 
@@ -262,25 +253,28 @@ const READS_PER_BYTE = 4;
 /** Bytes that may be read from the smallest file. */
 const LEAST_METADATA_BYTES = 64 * 1024;
 
-/** Attributes, links or nodes from one look at the clock to the next. */
-const STEPS_PER_LOOK = 8;
+const CHECKSUM_BYTES = 4;
+
+/** Structures that are fetched at a time if they are not in memory. */
+const FETCHED_AT_ONCE = 8;
 
 /** Metadata of an HDF5 file, by address. Addresses are as stored: relative to the base address. */
 export class Hdf5Input {
-  readonly warnings: string[] = [];
   private readonly slice = createSlice();
-  private readonly maxBytes: number;
   private bytesRead = 0;
-  private steps = 0;
 
-  /** @param baseAddress Offset of the superblock in the file. */
+  /**
+   * @param baseAddress Offset of the superblock in the file.
+   * @param maxBytes Bytes that may be read, which ends loops of structures. Default: by the length of the file.
+   */
   constructor(
     readonly file: FileBlocks,
     readonly baseAddress: number,
-  ) {
-    const most = Math.min(READS_PER_BYTE * file.byteLength, MAX_METADATA_BYTES);
-    this.maxBytes = Math.max(most, LEAST_METADATA_BYTES);
-  }
+    private readonly maxBytes = Math.max(
+      Math.min(READS_PER_BYTE * file.byteLength, MAX_METADATA_BYTES),
+      LEAST_METADATA_BYTES,
+    ),
+  ) {}
 
   /** True if so much was read that nothing more can be: the file as a whole is refused then. */
   get isExhausted(): boolean {
@@ -303,10 +297,10 @@ export class Hdf5Input {
 
   /**
    * Reads a structure.
-   * @returns The bytes themselves if they are in memory.
-   * @throws ZpublishError `invalid-metadata` if they are not inside the file, `source-unreadable`, `source-changed`
+   * @param structure Its name, for messages.
+   * @throws ZpublishError `invalid-metadata` if it is not inside the file, `source-unreadable`, `source-changed`
    */
-  read(address: number, byteLength: number, structure: string): Uint8Array | Promise<Uint8Array> {
+  async read(address: number, byteLength: number, structure: string): Promise<ByteCursor> {
     this.checkInside(address, byteLength, structure);
     if (byteLength > MAX_STRUCTURE_BYTES) {
       throw unsupportedFile(
@@ -314,24 +308,49 @@ export class Hdf5Input {
       );
     }
     this.bytesRead += byteLength;
-    if (this.bytesRead > this.maxBytes) {
-      throw this.maxBytes < MAX_METADATA_BYTES
-        ? invalidFile("structures lead back to themselves: their bytes are several times those of the file")
-        : unsupportedFile(`there are more than ${MAX_METADATA_BYTES} bytes of metadata`);
+    if (this.isExhausted) {
+      throw this.maxBytes === MAX_METADATA_BYTES
+        ? unsupportedFile(`there are more than ${MAX_METADATA_BYTES} bytes of metadata`)
+        : invalidFile("structures lead back to themselves: they have more bytes than the file");
     }
+    if (this.slice.isOver()) await this.slice.next();
     const offset = address + this.baseAddress;
-    return this.file.readNow(offset, byteLength) ?? this.file.read(offset, byteLength);
+    const bytes = this.file.readNow(offset, byteLength) ?? (await this.file.read(offset, byteLength));
+    return new ByteCursor(bytes, structure);
   }
 
-  /** Tells if the event loop has waited for some time, and should run: see {@link pause}. */
-  get isPauseDue(): boolean {
-    // The clock is not asked each time.
-    this.steps = (this.steps + 1) % STEPS_PER_LOOK;
-    return this.steps === 0 && this.slice.isOver();
+  /**
+   * Reads a structure that ends with a checksum.
+   * @param signature Its first characters; empty if it has none.
+   * @returns A cursor behind the signature, which ends before the checksum.
+   * @throws ZpublishError as {@link read}
+   */
+  async readChecked(
+    address: number,
+    byteLength: number,
+    signature: string,
+    structure: string,
+  ): Promise<ByteCursor> {
+    const { bytes } = await this.read(address, byteLength, structure);
+    const cursor = new ByteCursor(bytes, structure, 0, byteLength - CHECKSUM_BYTES);
+    cursor.signature(signature);
+    checkChecksum(bytes, structure);
+    return cursor;
   }
 
-  /** Lets the event loop run. */
-  pause(): Promise<void> {
-    return this.slice.next();
+  /** Fetches the beginnings of some structures at once, from the one at `from` on, if this one is not in memory. */
+  async prefetch(addresses: readonly number[], from: number, byteLength: number): Promise<void> {
+    const offsets = addresses
+      .slice(from, from + FETCHED_AT_ONCE)
+      .map((address) => address + this.baseAddress);
+    const [first] = offsets;
+    if (first === undefined || this.file.readNow(first, byteLength) !== undefined) return;
+    const inside = offsets.filter((offset) => offset + byteLength <= this.file.byteLength);
+    await Promise.all(inside.map((offset) => this.file.read(offset, byteLength)));
+  }
+
+  /** Lets the event loop run if it has waited for some milliseconds: for loops that read nothing. */
+  pause(): Promise<void> | undefined {
+    return this.slice.isOver() ? this.slice.next() : undefined;
   }
 }

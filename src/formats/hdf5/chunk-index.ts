@@ -1,15 +1,9 @@
+import type { ZpublishError } from "../../errors.js";
+import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
 import type { FileBlocks } from "../file-format.js";
-import { readBTree1 } from "./chunk-index/b-tree-1.js";
-import { readBTree2 } from "./chunk-index/b-tree-2.js";
-import { chunkGeometry, createSlotOrder } from "./chunk-index/chunk-geometry.js";
-import { createChunkList, type Hdf5Chunks } from "./chunk-index/chunk-list.js";
-import { readExtensibleArray } from "./chunk-index/extensible-array.js";
-import { readFixedArray } from "./chunk-index/fixed-array.js";
-import { createIndexBlocks, damaged } from "./chunk-index/index-blocks.js";
-import type { IndexWalk } from "./chunk-index/index-walk.js";
+import { NODE_TYPE, readBTree1, readBTree2 } from "./b-trees.js";
+import { type ByteCursor, Hdf5Input, invalidFile, isPowerOfTwo } from "./bytes.js";
 import type { Hdf5ChunkedLayout } from "./hdf5-model.js";
-
-export type { Hdf5Chunks };
 
 /**
  * Reads which chunks of a dataset are stored, and where.
@@ -29,40 +23,53 @@ export async function readChunkIndex(
   const geometry = chunkGeometry(layout, shape, maxShape, filterCount);
   const chunks = createChunkList(geometry, file.byteLength, baseAddress);
   if (address !== null && !geometry.grid.includes(0)) {
-    const blocks = createIndexBlocks(file, baseAddress);
+    // The blocks of an index do not overlap, so together they are not longer than the file.
+    const input = new Hdf5Input(file, baseAddress, file.byteLength);
     // The address of the index is an offset in the file, those inside of it are not.
-    await WALKS[index.kind]({ blocks, geometry, layout, address: address - baseAddress, chunks });
+    await WALKS[index.kind]({ input, geometry, layout, address: address - baseAddress, chunks });
   }
   return chunks.finish();
 }
 
-/** Chunks of a row between two looks at the clock. */
-const CHUNKS_PER_PAUSE = 4096;
+/** What the readers of all kinds of indexes get. */
+interface IndexWalk {
+  readonly input: Hdf5Input;
+  readonly geometry: ChunkGeometry;
+  readonly layout: Hdf5ChunkedLayout;
+  /** Address of the index: its header, its root, or its only chunk. */
+  readonly address: number;
+  readonly chunks: ChunkList;
+}
 
 const WALKS: Readonly<Record<Hdf5ChunkedLayout["index"]["kind"], (walk: IndexWalk) => Promise<void>>> = {
-  "b-tree-1": readBTree1,
+  "b-tree-1": walkBTree1,
   single: readSingle,
   implicit: readImplicit,
   "fixed-array": readFixedArray,
   "extensible-array": readExtensibleArray,
-  "b-tree-2": readBTree2,
+  "b-tree-2": walkBTree2,
 };
+
+/** Chunks of a row, or pages of an array, between two looks at the clock. */
+const STEPS_PER_PAUSE = 4096;
 
 /** Adds the only chunk of a dataset; the layout message says all about it. */
 async function readSingle({ layout, geometry, address, chunks }: IndexWalk): Promise<void> {
   if (layout.index.kind !== "single") return;
   const { byteLength, filterMask } = layout.index;
   if ((byteLength !== null) !== geometry.filterCount > 0) {
-    throw damaged(`expected the stored length of a filtered chunk only, received ${byteLength ?? "none"}`);
+    throw damagedIndex(
+      `expected the stored length of a filtered chunk only, received ${byteLength ?? "none"}`,
+    );
   }
   const coords = geometry.grid.map(() => 0);
   chunks.add(coords, address, byteLength ?? geometry.chunkByteLength, filterMask);
 }
 
 /** Adds chunks that lie one behind the other, unfiltered, in the order of the maximum shape. */
-async function readImplicit({ blocks, geometry, address, chunks }: IndexWalk): Promise<void> {
+async function readImplicit({ input, geometry, address, chunks }: IndexWalk): Promise<void> {
   const { chunkByteLength, filterCount, grid } = geometry;
-  if (filterCount > 0) throw damaged(`expected chunks without filters, received ${filterCount} filters`);
+  if (filterCount > 0) throw damagedIndex(`expected chunks without filters, received ${filterCount} filters`);
   const { slotOf } = createSlotOrder(geometry, 0);
   const coords = new Float64Array(grid.length);
   for (;;) {
@@ -70,6 +77,611 @@ async function readImplicit({ blocks, geometry, address, chunks }: IndexWalk): P
     let axis = grid.length - 1;
     while (axis >= 0 && ++coords[axis]! === grid[axis]) coords[axis--] = 0;
     if (axis < 0) return;
-    if (axis < grid.length - 1 || coords[axis]! % CHUNKS_PER_PAUSE === 0) await blocks.pause();
+    if (axis < grid.length - 1 || coords[axis]! % STEPS_PER_PAUSE === 0) await input.pause();
   }
+}
+
+/** Reads a version 1 B-tree. A key has the length of a chunk, its filter mask, and its offset per axis and inside of the item. */
+async function walkBTree1({ input, geometry, address, chunks }: IndexWalk): Promise<void> {
+  const { chunkShape } = geometry;
+  const rank = chunkShape.length;
+  const coords = new Float64Array(rank);
+  await readBTree1(input, address, NODE_TYPE.chunks, 8 + 8 * (rank + 1), (entry) => {
+    const byteLength = entry.u32();
+    const mask = entry.u32();
+    for (let axis = 0; axis < rank; axis++) {
+      coords[axis] = entry.u64() / chunkShape[axis]!;
+      if (Number.isInteger(coords[axis])) continue;
+      throw damagedIndex(
+        `expected a chunk at multiples of ${chunkShape.join(" x ")}, received another place`,
+      );
+    }
+    entry.skip(8);
+    const child = entry.optional();
+    if (child !== null) chunks.add(coords, child, byteLength, mask);
+  });
+}
+
+/** Types of records: places in the grid, without and with length and filter mask. */
+const UNFILTERED_RECORDS = 10;
+const FILTERED_RECORDS = 11;
+
+/** Reads a version 2 B-tree, whose records are entries followed by a place in the grid. */
+async function walkBTree2(walk: IndexWalk): Promise<void> {
+  const rank = walk.geometry.grid.length;
+  const coords = new Float64Array(rank);
+  await readBTree2(walk.input, walk.address, ({ type, recordBytes }) => {
+    if (type !== UNFILTERED_RECORDS && type !== FILTERED_RECORDS) {
+      throw damagedIndex(`expected a B-tree of chunks, received one of records of type ${type}`);
+    }
+    const entries = createChunkEntries(walk, type === FILTERED_RECORDS, recordBytes - 8 * rank);
+    return (record) => {
+      const start = record.at;
+      record.skip(entries.byteLength);
+      for (let axis = 0; axis < rank; axis++) coords[axis] = record.u64();
+      record.at = start;
+      entries.add(record, coords);
+    };
+  });
+}
+
+const CHECKSUM_BYTES = 4;
+const ADDRESS_BYTES = 8;
+const MASK_BYTES = 4;
+
+/** Reader of the entries that fixed arrays, extensible arrays and B-trees of version 2 have for chunks. */
+interface ChunkEntries {
+  /** Bytes of an entry. */
+  readonly byteLength: number;
+  /** Reads an entry, and adds its chunk unless its address is undefined. */
+  add(cursor: ByteCursor, coords: ArrayLike<number>): void;
+}
+
+/**
+ * Creates a reader of entries.
+ * @param isFiltered Whether entries have a length and a filter mask, as the header of the index says.
+ * @param byteLength Bytes of an entry without what follows the mask. The width of lengths results from it: it depends on the
+ * version of the layout (HDF5 File Format Specification, VII.B and VII.C).
+ * @throws ZpublishError `invalid-metadata` if it does not go with the dataset.
+ */
+function createChunkEntries(
+  { chunks, geometry }: IndexWalk,
+  isFiltered: boolean,
+  byteLength: number,
+): ChunkEntries {
+  const { chunkByteLength, filterCount } = geometry;
+  if (isFiltered !== filterCount > 0) {
+    throw damagedIndex(
+      `expected entries of ${filterCount > 0 ? "filtered" : "unfiltered"} chunks, received the other kind`,
+    );
+  }
+  const lengthBytes = byteLength - ADDRESS_BYTES - MASK_BYTES;
+  if (isFiltered ? !(lengthBytes >= 1 && lengthBytes <= 8) : byteLength !== ADDRESS_BYTES) {
+    throw damagedIndex(`expected entries of ${isFiltered ? "13 to 20" : "8"} bytes, received ${byteLength}`);
+  }
+  return {
+    byteLength,
+    add(cursor, coords) {
+      const address = cursor.optional();
+      if (!isFiltered) {
+        if (address !== null) chunks.add(coords, address, chunkByteLength, 0);
+      } else if (address === null) cursor.skip(lengthBytes + MASK_BYTES);
+      else chunks.add(coords, address, cursor.uint(lengthBytes), cursor.u32());
+    },
+  };
+}
+
+/** A fixed or extensible array: an entry for each slot, in the order of the maximum shape. */
+interface SlotArray {
+  readonly input: Hdf5Input;
+  readonly usedSlots: number;
+  /** Bytes of an entry. */
+  readonly entryBytes: number;
+  /** Slots of a page. */
+  readonly pageSlots: number;
+  /** Reads the entries of slots. The cursor is at the first. */
+  addSlots(cursor: ByteCursor, from: number, count: number): void;
+}
+
+/** @param firstAxis Axis that varies slowest. */
+function createSlotArray(
+  { input, geometry }: IndexWalk,
+  entries: ChunkEntries,
+  pageSlots: number,
+  firstAxis: number,
+): SlotArray {
+  const { usedSlots, locate } = createSlotOrder(geometry, firstAxis);
+  const coords = new Float64Array(geometry.grid.length);
+  return {
+    input,
+    usedSlots,
+    entryBytes: entries.byteLength,
+    pageSlots,
+    addSlots(cursor, from, count) {
+      const end = Math.min(from + count, usedSlots);
+      for (let slot = from; slot < end; slot++) {
+        if (locate(slot, coords)) entries.add(cursor, coords);
+        else cursor.skip(entries.byteLength);
+      }
+    },
+  };
+}
+
+/**
+ * Reads the pages of slots that were written.
+ * @param address That of the first page.
+ * @param slots Slots of all pages; the last page may be shorter.
+ */
+async function readPages(
+  { input, usedSlots, entryBytes, pageSlots, addSlots }: SlotArray,
+  address: number,
+  firstSlot: number,
+  slots: number,
+  isWritten: (page: number) => boolean,
+): Promise<void> {
+  for (let page = 0; page * pageSlots < slots && firstSlot + page * pageSlots < usedSlots; page++) {
+    if (page % STEPS_PER_PAUSE === 0) await input.pause();
+    if (!isWritten(page)) continue;
+    const count = Math.min(pageSlots, slots - page * pageSlots);
+    const pageAddress = address + page * (pageSlots * entryBytes + CHECKSUM_BYTES);
+    const byteLength = count * entryBytes + CHECKSUM_BYTES;
+    const cursor = await input.readChecked(pageAddress, byteLength, "", "page of an index of chunks");
+    addSlots(cursor, firstSlot + page * pageSlots, count);
+  }
+}
+
+/** Returns whether a bit of a bitmap is set, the highest bit of a byte first. */
+function bitOf(bitmap: Uint8Array, bit: number): boolean {
+  return (bitmap[bit >>> 3]! & (0x80 >>> (bit & 7))) !== 0;
+}
+
+/** Bytes of blocks before their own fields: signature, version, client, and the address of the header. */
+const BLOCK_PREFIX_BYTES = 14;
+const FIXED_HEADER_BYTES = 28;
+
+/** Reads a fixed array (VII.C): an entry for each chunk of the maximum shape, in pages if there are many. */
+async function readFixedArray(walk: IndexWalk): Promise<void> {
+  const { input, geometry } = walk;
+  const header = await input.readChecked(walk.address, FIXED_HEADER_BYTES, "FAHD", "header of a fixed array");
+  header.version(0, 0);
+  const entries = createChunkEntries(walk, header.u8() === 1, header.u8());
+  const pageSlots = 2 ** header.u8();
+  const slots = header.u64();
+  const expected = geometry.maxGrid.reduce((product, length) => product * length, 1);
+  if (slots !== expected) throw damagedIndex(`expected an array of ${expected} entries, received ${slots}`);
+  const address = header.optional();
+  if (address === null) return;
+  const array = createSlotArray(walk, entries, pageSlots, 0);
+  const isPaged = slots > pageSlots;
+  const ownBytes = isPaged ? Math.ceil(Math.ceil(slots / pageSlots) / 8) : slots * entries.byteLength;
+  const byteLength = BLOCK_PREFIX_BYTES + ownBytes + CHECKSUM_BYTES;
+  const block = await input.readChecked(address, byteLength, "FADB", "data block of a fixed array");
+  block.at = BLOCK_PREFIX_BYTES;
+  if (!isPaged) return array.addSlots(block, 0, slots);
+  const bitmap = block.take(ownBytes);
+  await readPages(array, address + byteLength, 0, slots, (page) => bitOf(bitmap, page));
+}
+
+const EXTENSIBLE_HEADER_BYTES = 72;
+
+/** An extensible array, as its header describes it. */
+interface ExtensibleArray extends SlotArray {
+  /** Bits of the number of slots. */
+  readonly maxBits: number;
+  /** Slots whose entries are in the index block. */
+  readonly inlineSlots: number;
+  /** Slots of the smallest data block. */
+  readonly minSlots: number;
+  readonly minPointers: number;
+  readonly indexAddress: number;
+}
+
+/** Data blocks of equal size that follow each other. */
+interface DataBlocks {
+  readonly addresses: readonly (number | null)[];
+  /** Slot that the first block begins with. */
+  readonly firstSlot: number;
+  readonly blockSlots: number;
+  /** Tells if a page is written, counted over all of the blocks; undefined if blocks have no pages. */
+  readonly isWritten?: (page: number) => boolean;
+}
+
+/**
+ * Reads an extensible array (VII.D). The first entries lie in the index block, the next ones in data blocks that it names, the rest
+ * in data blocks that super blocks name. Data blocks of many entries consist of pages.
+ */
+async function readExtensibleArray(walk: IndexWalk): Promise<void> {
+  const array = await readExtensibleHeader(walk);
+  if (array === undefined) return;
+  const { input, maxBits, inlineSlots, minSlots, minPointers, entryBytes, usedSlots } = array;
+  // Super block u has 2^floor(u/2) data blocks. The index block names those of the first super blocks itself.
+  const superBlocks = 1 + maxBits - Math.log2(minSlots);
+  const inlineSuperBlocks = 2 * Math.log2(minPointers);
+  const pointers = 2 * (minPointers - 1) + Math.max(0, superBlocks - inlineSuperBlocks);
+  const byteLength =
+    BLOCK_PREFIX_BYTES + inlineSlots * entryBytes + pointers * ADDRESS_BYTES + CHECKSUM_BYTES;
+  const structure = "index block of an extensible array";
+  const index = await input.readChecked(array.indexAddress, byteLength, "EAIB", structure);
+  index.at = BLOCK_PREFIX_BYTES;
+  array.addSlots(index, 0, inlineSlots);
+  index.at = BLOCK_PREFIX_BYTES + inlineSlots * entryBytes;
+  let firstSlot = inlineSlots;
+  for (let u = 0; u < superBlocks && firstSlot < usedSlots; u++) {
+    const count = 2 ** Math.floor(u / 2);
+    const blockSlots = 2 ** Math.ceil(u / 2) * minSlots;
+    if (u >= inlineSuperBlocks) {
+      const address = index.optional();
+      if (address !== null) await readSuperBlock(array, address, count, firstSlot, blockSlots);
+    } else {
+      if (blockSlots > array.pageSlots)
+        throw damagedIndex("expected data blocks without pages in the index block, received others");
+      // HDF5 writes other numbers of slots into blocks that the index block names.
+      await readDataBlocks(array, { addresses: addressesAt(index, count), firstSlot, blockSlots }, false);
+    }
+    firstSlot += count * blockSlots;
+  }
+}
+
+/** Reads the header of an extensible array; undefined if nothing was written. */
+async function readExtensibleHeader(walk: IndexWalk): Promise<ExtensibleArray | undefined> {
+  const structure = "header of an extensible array";
+  const header = await walk.input.readChecked(walk.address, EXTENSIBLE_HEADER_BYTES, "EAHD", structure);
+  header.version(0, 0);
+  const entries = createChunkEntries(walk, header.u8() === 1, header.u8());
+  const maxBits = header.u8();
+  const inlineSlots = header.u8();
+  const minSlots = header.u8();
+  const minPointers = header.u8();
+  const pageSlots = 2 ** header.u8();
+  if (!(maxBits >= 1 && maxBits <= 64 && isPowerOfTwo(minSlots) && isPowerOfTwo(minPointers))) {
+    throw damagedIndex(
+      `expected at most 64 bits and powers of two, received ${maxBits} bits, ${minSlots} entries and ${minPointers} pointers at least`,
+    );
+  }
+  // Statistics, which only writers need.
+  header.skip(48);
+  const indexAddress = header.optional();
+  if (indexAddress === null) return undefined;
+  const { maxGrid } = walk.geometry;
+  const unlimited = [...maxGrid.keys()].filter((axis) => maxGrid[axis] === Infinity);
+  if (unlimited.length !== 1)
+    throw damagedIndex(`expected one axis without limit, received ${unlimited.length}`);
+  const slots = createSlotArray(walk, entries, pageSlots, unlimited[0]!);
+  return { ...slots, maxBits, inlineSlots, minSlots, minPointers, indexAddress };
+}
+
+async function readSuperBlock(
+  array: ExtensibleArray,
+  address: number,
+  count: number,
+  firstSlot: number,
+  blockSlots: number,
+): Promise<void> {
+  const isPaged = blockSlots > array.pageSlots;
+  const bitmapBytes = isPaged ? count * Math.ceil(blockSlots / array.pageSlots / 8) : 0;
+  const block = await readNumberedBlock(
+    array,
+    address,
+    bitmapBytes + count * ADDRESS_BYTES,
+    "EASB",
+    firstSlot,
+  );
+  // One stream of bits over all data blocks, although each has whole bytes in the length of the bitmap.
+  const bitmap = block.take(bitmapBytes);
+  const blocks = { addresses: addressesAt(block, count), firstSlot, blockSlots };
+  const isWritten = (page: number) => bitOf(bitmap, page);
+  await readDataBlocks(array, isPaged ? { ...blocks, isWritten } : blocks, true);
+}
+
+async function readDataBlocks(
+  array: ExtensibleArray,
+  { addresses, firstSlot, blockSlots, isWritten }: DataBlocks,
+  areNumbered: boolean,
+): Promise<void> {
+  const { input, usedSlots, entryBytes, pageSlots } = array;
+  const headBytes = BLOCK_PREFIX_BYTES + Math.ceil(array.maxBits / 8) + CHECKSUM_BYTES;
+  const known = addresses.map((address) => address ?? 0);
+  for (const [i, address] of addresses.entries()) {
+    const slot = firstSlot + i * blockSlots;
+    if (slot >= usedSlots) return;
+    if (address === null) continue;
+    await input.prefetch(known, i, headBytes);
+    const ownBytes = isWritten === undefined ? blockSlots * entryBytes : 0;
+    const block = await readNumberedBlock(array, address, ownBytes, "EADB", areNumbered ? slot : undefined);
+    if (isWritten === undefined) array.addSlots(block, slot, blockSlots);
+    else {
+      const pages = blockSlots / pageSlots;
+      await readPages(array, address + headBytes, slot, blockSlots, (page) => isWritten(i * pages + page));
+    }
+  }
+}
+
+/**
+ * Reads a block of an extensible array, which says which slot it begins with, not counting those of the index block.
+ * @param ownBytes Bytes between this number and the checksum.
+ * @param slot Expected slot; undefined for any.
+ */
+async function readNumberedBlock(
+  { input, maxBits, inlineSlots }: ExtensibleArray,
+  address: number,
+  ownBytes: number,
+  signature: string,
+  slot: number | undefined,
+): Promise<ByteCursor> {
+  const structure = `${signature === "EASB" ? "super" : "data"} block of an extensible array`;
+  const numberBytes = Math.ceil(maxBits / 8);
+  const byteLength = BLOCK_PREFIX_BYTES + numberBytes + ownBytes + CHECKSUM_BYTES;
+  const block = await input.readChecked(address, byteLength, signature, structure);
+  block.at = BLOCK_PREFIX_BYTES;
+  const received = block.uint(numberBytes);
+  if (slot === undefined || received === slot - inlineSlots) return block;
+  throw damagedIndex(`expected a ${structure} at entry ${slot - inlineSlots}, received ${received}`);
+}
+
+function addressesAt(cursor: ByteCursor, count: number): (number | null)[] {
+  if (count * ADDRESS_BYTES > cursor.left)
+    throw damagedIndex(`expected ${count} addresses of blocks, received ${cursor.left} bytes`);
+  return Array.from({ length: count }, () => cursor.optional());
+}
+
+/** Shape of a dataset, of its chunks, and what can be said of all of them. */
+interface ChunkGeometry {
+  readonly shape: readonly number[];
+  readonly chunkShape: readonly number[];
+  /** Chunks per axis of the current shape. */
+  readonly grid: readonly number[];
+  /** Chunks per axis of the maximum shape; Infinity along axes without limit. */
+  readonly maxGrid: readonly number[];
+  /** Bytes of a chunk before it is filtered. */
+  readonly chunkByteLength: number;
+  /** Number of filters in the pipeline. */
+  readonly filterCount: number;
+  readonly edgesAreUnfiltered: boolean;
+}
+
+/** Derives the geometry of a chunked dataset, whose layout message was checked when it was parsed. */
+function chunkGeometry(
+  { chunkShape, itemSize, edgesAreUnfiltered }: Hdf5ChunkedLayout,
+  shape: readonly number[],
+  maxShape: readonly (number | null)[],
+  filterCount: number,
+): ChunkGeometry {
+  const perAxis = (lengths: readonly (number | null)[]): number[] =>
+    lengths.map((length, axis) => (length === null ? Infinity : Math.ceil(length / chunkShape[axis]!)));
+  const grid = perAxis(shape);
+  const count = grid.reduce((product, length) => product * length, 1);
+  if (!(count <= Number.MAX_SAFE_INTEGER)) {
+    throw damagedIndex(`expected a grid of less than 2^53 chunks, received ${grid.join(" x ")}`);
+  }
+  const chunkByteLength = chunkShape.reduce((product, length) => product * length, itemSize);
+  return {
+    shape,
+    chunkShape,
+    grid,
+    maxGrid: perAxis(maxShape),
+    chunkByteLength,
+    filterCount,
+    edgesAreUnfiltered,
+  };
+}
+
+/** The order in which fixed and extensible arrays number the chunks of the maximum shape. */
+interface SlotOrder {
+  /** Number of slots up to the last one of the current shape; the rest belongs to no chunk. */
+  readonly usedSlots: number;
+  /** Returns the slot of a position in the grid. */
+  slotOf(coords: ArrayLike<number>): number;
+  /** Puts the position of a slot in the grid into `coords`. @returns False if it is outside of the current shape. */
+  locate(slot: number, coords: Float64Array): boolean;
+}
+
+/** Creates the order of slots of a grid that has chunks. @param firstAxis Axis that varies slowest; the others follow in their order. */
+function createSlotOrder({ grid, maxGrid }: ChunkGeometry, firstAxis: number): SlotOrder {
+  const axes = [firstAxis, ...grid.keys()].filter((axis, i) => i === 0 || axis !== firstAxis);
+  const slotOf = (coords: ArrayLike<number>): number =>
+    axes.reduce((slot, axis, i) => (i === 0 ? 0 : slot * maxGrid[axis]!) + coords[axis]!, 0);
+  const usedSlots = slotOf(grid.map((length) => length - 1)) + 1;
+  if (!(usedSlots <= Number.MAX_SAFE_INTEGER)) {
+    throw damagedIndex(`expected less than 2^53 slots, received ${usedSlots}`);
+  }
+  return {
+    usedSlots,
+    slotOf,
+    locate(slot, coords) {
+      let rest = slot;
+      for (let i = axes.length - 1; i > 0; i--) {
+        const axis = axes[i]!;
+        const length = maxGrid[axis]!;
+        const above = Math.floor(rest / length);
+        coords[axis] = rest - above * length;
+        if (coords[axis]! >= grid[axis]!) return false;
+        rest = above;
+      }
+      coords[firstAxis] = rest;
+      return rest < grid[firstAxis]!;
+    },
+  };
+}
+
+/** Most chunks of a dataset: their places take some 400 MB. */
+const MAX_CHUNKS = 2 ** 24;
+/** Chunks that are moved between two looks at the clock. */
+const CHUNKS_PER_STEP = 16_384;
+
+/** The stored chunks of a dataset. */
+export interface Hdf5Chunks {
+  /** As in `ListedChunks`: numbers in the grid of the current shape, ascending; undefined if all chunks are listed. */
+  readonly numbers?: Float64Array;
+  /** Offset in the file, in bytes; -1 if the chunk is absent. */
+  readonly offsets: Float64Array;
+  /** Stored length in bytes. */
+  readonly byteLengths: Uint32Array;
+  /**
+   * Filters that were skipped: bit i is set for the i-th filter of the pipeline. Chunks at the edge that are stored without
+   * filters have all bits of the pipeline set. Undefined if no filter of any chunk was skipped.
+   */
+  readonly filterMasks?: Uint32Array;
+}
+
+/** Stored chunks as they are found in an index. */
+interface ChunkList {
+  /**
+   * Adds a chunk. Those outside of the grid are left out.
+   * @param coords Position in the grid, one number per axis; it is read at once.
+   * @param address As the index has it.
+   * @throws ZpublishError `invalid-metadata` if the chunk is not inside the file, or if there are too many.
+   */
+  add(coords: ArrayLike<number>, address: number, byteLength: number, filterMask: number): void;
+  /** Returns all chunks in order. @throws ZpublishError `invalid-metadata` if two have the same place in the grid. */
+  finish(): Promise<Hdf5Chunks>;
+}
+
+/** Creates an empty list. @param baseAddress Offset in the file that addresses count from. */
+function createChunkList(geometry: ChunkGeometry, fileByteLength: number, baseAddress: number): ChunkList {
+  const { grid, shape, chunkShape, filterCount, edgesAreUnfiltered } = geometry;
+  const rank = grid.length;
+  const allFilters = 2 ** filterCount - 1;
+  let count = 0;
+  let numbers = new Float64Array(16);
+  let offsets = new Float64Array(16);
+  let byteLengths = new Uint32Array(16);
+  let masks = new Uint32Array(16);
+  let isAscending = true;
+  let hasMasks = false;
+
+  function grow(): void {
+    if (count >= MAX_CHUNKS) throw damagedIndex(`expected at most ${MAX_CHUNKS} chunks, received more`);
+    const length = 2 * numbers.length;
+    numbers = grown(numbers, new Float64Array(length));
+    offsets = grown(offsets, new Float64Array(length));
+    byteLengths = grown(byteLengths, new Uint32Array(length));
+    masks = grown(masks, new Uint32Array(length));
+  }
+
+  /** Moves the chunks to their places: all of the grid's, or in the order of their numbers. */
+  function* arrange(gridCount: number): CooperativeTask<Hdf5Chunks> {
+    const isDense = gridCount <= 2 * count;
+    const order = isAscending || isDense ? undefined : yield* sortedOrder(numbers.subarray(0, count));
+    const length = isDense ? gridCount : count;
+    const to = {
+      ...(isDense ? {} : { numbers: new Float64Array(length) }),
+      offsets: new Float64Array(length).fill(-1),
+      byteLengths: new Uint32Array(length),
+      ...(hasMasks ? { filterMasks: new Uint32Array(length) } : {}),
+    };
+    let previous = -1;
+    for (let i = 0; i < count; i++) {
+      const from = order === undefined ? i : order[i]!;
+      const number = numbers[from]!;
+      const place = isDense ? number : i;
+      if (isDense ? to.offsets[place] !== -1 : number === previous) {
+        throw damagedIndex(`expected each chunk once, received ${nameOf(number)} twice`);
+      }
+      previous = number;
+      if (to.numbers !== undefined) to.numbers[place] = number;
+      to.offsets[place] = offsets[from]!;
+      to.byteLengths[place] = byteLengths[from]!;
+      if (to.filterMasks !== undefined) to.filterMasks[place] = masks[from]!;
+      if (i % CHUNKS_PER_STEP === CHUNKS_PER_STEP - 1) yield;
+    }
+    return to;
+  }
+
+  function nameOf(number: number): string {
+    const coords: number[] = [];
+    let rest = number;
+    for (let axis = rank - 1; axis >= 0; axis--) {
+      coords.unshift(rest % grid[axis]!);
+      rest = Math.floor(rest / grid[axis]!);
+    }
+    return `chunk ${coords.join(".")}`;
+  }
+
+  return {
+    add(coords, address, byteLength, filterMask) {
+      let number = 0;
+      let isPartial = false;
+      for (let axis = 0; axis < rank; axis++) {
+        const at = coords[axis]!;
+        const length = grid[axis]!;
+        if (!(at < length)) return;
+        number = number * length + at;
+        if (edgesAreUnfiltered && (at + 1) * chunkShape[axis]! > shape[axis]!) isPartial = true;
+      }
+      const offset = baseAddress + address;
+      if (!(offset + byteLength <= fileByteLength && byteLength < 2 ** 32)) {
+        throw damagedIndex(
+          `expected ${nameOf(number)} inside the ${fileByteLength} bytes of the file, received ${byteLength} bytes at ${offset}`,
+        );
+      }
+      if (count === numbers.length) grow();
+      const mask = isPartial ? allFilters : filterMask & allFilters;
+      if (count > 0 && number < numbers[count - 1]!) isAscending = false;
+      if (mask !== 0) hasMasks = true;
+      numbers[count] = number;
+      offsets[count] = offset;
+      byteLengths[count] = byteLength;
+      masks[count] = mask;
+      count++;
+    },
+    finish: () => runCooperatively(arrange(grid.reduce((product, length) => product * length, 1))),
+  };
+}
+
+function grown<T extends Float64Array | Uint32Array>(from: T, to: T): T {
+  to.set(from);
+  return to;
+}
+
+/**
+ * Returns the positions of numbers in ascending order of the numbers. Merges the ascending runs that are there: the order of an
+ * index is sorted but for few places, or consists of few runs.
+ */
+function* sortedOrder(numbers: Float64Array): CooperativeTask<Uint32Array> {
+  const count = numbers.length;
+  let order = new Uint32Array(count);
+  let ends: number[] = [];
+  for (let i = 0; i < count; i++) {
+    order[i] = i;
+    if (i + 1 === count || numbers[i + 1]! < numbers[i]!) ends.push(i + 1);
+    if (i % 65_536 === 65_535) yield;
+  }
+  let other = new Uint32Array(count);
+  while (ends.length > 1) {
+    const merged: number[] = [];
+    let start = 0;
+    for (let run = 0; run < ends.length; run += 2) {
+      const middle = ends[run]!;
+      const end = ends[run + 1] ?? middle;
+      yield* mergeRuns(numbers, order, other, start, middle, end);
+      merged.push(end);
+      start = end;
+    }
+    [order, other] = [other, order];
+    ends = merged;
+  }
+  return order;
+}
+
+/** Merges `from[start, middle)` and `from[middle, end)` into `to`. */
+function* mergeRuns(
+  numbers: Float64Array,
+  from: Uint32Array,
+  to: Uint32Array,
+  start: number,
+  middle: number,
+  end: number,
+): CooperativeTask<void> {
+  let left = start;
+  let right = middle;
+  for (let at = start; at < end; at++) {
+    const takesLeft = right >= end || (left < middle && numbers[from[left]!]! <= numbers[from[right]!]!);
+    to[at] = takesLeft ? from[left++]! : from[right++]!;
+    if (at % 16_384 === 16_383) yield;
+  }
+}
+
+/** Creates an error about an index of chunks. */
+function damagedIndex(problem: string): ZpublishError {
+  return invalidFile(`index of chunks: ${problem}`);
 }

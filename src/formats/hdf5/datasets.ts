@@ -1,14 +1,7 @@
 import { readAttributes } from "./attributes.js";
 import { type ByteCursor, type Hdf5Input, invalidFile, roundUp, unsupportedFile } from "./bytes.js";
 import { MAX_RANK } from "./datatypes.js";
-import type {
-  Hdf5ChunkIndex,
-  Hdf5Dataset,
-  Hdf5Fill,
-  Hdf5Filter,
-  Hdf5Layout,
-  Hdf5Type,
-} from "./hdf5-model.js";
+import type { Hdf5ChunkIndex, Hdf5Dataset, Hdf5Filter, Hdf5Layout, Hdf5Type } from "./hdf5-model.js";
 import {
   cursorOf,
   type HeaderMessage,
@@ -17,6 +10,15 @@ import {
   type ObjectReader,
   parseDataspace,
 } from "./objects.js";
+
+/** Maximum number of filters in a pipeline (HDF5's `H5Z_MAX_NFILTERS`). */
+const MAX_FILTERS = 32;
+
+/** First id of filters that are not HDF5's own: in version 2 only these have a name. */
+const FIRST_NAMED_FILTER = 256;
+
+/** Bytes of the largest chunk (HDF5 reference of `H5Pset_chunk`). Version 5 allows more. */
+const MAX_CHUNK_BYTES = 0xffff_ffff;
 
 /**
  * Reads a dataset.
@@ -37,9 +39,9 @@ export async function readDataset(
     throw invalidFile("dataset: expected a dataspace, a datatype and a layout, received less");
   }
   const { shape, maxShape } = parseDataspace(cursorOf(space, "dataspace"));
-  const found = shared.datatype(cursorOf(datatype, "datatype"), datatype.isShared);
-  const type = found instanceof Promise ? await found : found;
-  const fill = readFill(find(MESSAGE.fill), find(MESSAGE.oldFill), type.size);
+  const type = await shared.datatype(cursorOf(datatype, "datatype"), datatype.isShared);
+  // Writers that want to be read by old libraries store both fill values.
+  const fill = find(MESSAGE.fill) ?? find(MESSAGE.oldFill);
   const filters = find(MESSAGE.filters);
   const place: Hdf5Layout =
     find(MESSAGE.externalFiles) === undefined
@@ -50,72 +52,35 @@ export async function readDataset(
     shape,
     maxShape,
     type,
-    fill,
+    fill: fill === undefined ? null : parseFill(cursorOf(fill, "fill value"), fill.type, type.size),
     layout: place,
     filters: filters === undefined ? [] : parseFilters(cursorOf(filters, "filters")),
     attributes: await readAttributes(reader, path, messages),
   };
 }
 
-/** Reads the fill value. Writers that want to be read by old libraries store both messages. */
-function readFill(
-  message: HeaderMessage | undefined,
-  oldMessage: HeaderMessage | undefined,
-  itemSize: number,
-): Hdf5Fill {
-  if (message !== undefined) return parseFill(cursorOf(message, "fill value"), itemSize);
-  if (oldMessage !== undefined) return parseOldFill(cursorOf(oldMessage, "fill value"), itemSize);
-  return NO_FILL;
-}
-
-/** Maximum number of filters in a pipeline (HDF5's `H5Z_MAX_NFILTERS`). */
-const MAX_FILTERS = 32;
-
-/** First id of filters that are not HDF5's own: in version 2 only these have a name. */
-const FIRST_NAMED_FILTER = 256;
-
-/** A fill value of zeros that the library chose. */
-export const NO_FILL: Hdf5Fill = { item: null, isUserDefined: false };
-
-/**
- * Parses a fill value message (HDF5 File Format Specification, IV.A.2.f).
- * @throws ZpublishError `invalid-metadata`, `unsupported`
- */
-export function parseFill(cursor: ByteCursor, itemSize: number): Hdf5Fill {
-  const version = cursor.version(1, 3);
-  if (version === 3) {
-    const hasValue = (cursor.u8() & 0x20) !== 0;
-    return hasValue ? fillOf(cursor, itemSize) : NO_FILL;
+/** Parses a fill value message of the new or the old kind (HDF5 File Format Specification, IV.A.2.f and IV.A.2.e). */
+function parseFill(cursor: ByteCursor, messageType: number, itemSize: number): Uint8Array | null {
+  if (messageType === MESSAGE.fill) {
+    const version = cursor.version(1, 3);
+    if (version === 3) {
+      if ((cursor.u8() & 0x20) === 0) return null;
+    } else {
+      // When space is allocated, and when the value is written.
+      cursor.skip(2);
+      const isDefined = cursor.u8() !== 0;
+      if (version === 2 && !isDefined) return null;
+    }
   }
-  // When space is allocated, and when the value is written.
-  cursor.skip(2);
-  const isDefined = cursor.u8() !== 0;
-  return version === 1 || isDefined ? fillOf(cursor, itemSize) : NO_FILL;
-}
-
-/**
- * Parses a fill value message of the old kind (IV.A.2.e).
- * @throws ZpublishError `invalid-metadata`
- */
-export function parseOldFill(cursor: ByteCursor, itemSize: number): Hdf5Fill {
-  return fillOf(cursor, itemSize);
-}
-
-function fillOf(cursor: ByteCursor, itemSize: number): Hdf5Fill {
   const byteLength = cursor.u32();
   // A negative size means that no value is defined.
-  if (byteLength === 0 || byteLength > 0x7fff_ffff) return NO_FILL;
-  if (byteLength !== itemSize) {
-    throw invalidFile(`fill value: expected ${itemSize} bytes, received ${byteLength}`);
-  }
-  return { item: Uint8Array.from(cursor.take(byteLength)), isUserDefined: true };
+  if (byteLength === 0 || byteLength > 0x7fff_ffff) return null;
+  if (byteLength === itemSize) return Uint8Array.from(cursor.take(byteLength));
+  throw invalidFile(`fill value: expected ${itemSize} bytes, received ${byteLength}`);
 }
 
-/**
- * Parses a filter pipeline message (IV.A.2.l).
- * @throws ZpublishError `invalid-metadata`, `unsupported`
- */
-export function parseFilters(cursor: ByteCursor): Hdf5Filter[] {
+/** Parses a filter pipeline message (IV.A.2.l). */
+function parseFilters(cursor: ByteCursor): Hdf5Filter[] {
   const version = cursor.version(1, 2);
   const count = cursor.u8();
   if (count > MAX_FILTERS) throw invalidFile(`filters: expected at most ${MAX_FILTERS}, received ${count}`);
@@ -139,24 +104,40 @@ function parseFilter(cursor: ByteCursor, version: number): Hdf5Filter {
 }
 
 /** A dataset's shape and type, which a layout has to agree with. */
-export interface LayoutOwner {
+interface LayoutOwner {
   readonly shape: readonly number[] | null;
   readonly type: Hdf5Type;
 }
 
-/** Bytes of the largest chunk (HDF5 reference of `H5Pset_chunk`). Version 5 allows more. */
-const MAX_CHUNK_BYTES = 0xffff_ffff;
-
-/**
- * Parses a layout message (HDF5 File Format Specification, IV.A.2.i).
- * @throws ZpublishError `invalid-metadata`, also if it does not fit the dataset or the file; `unsupported`
- */
-export function parseLayout(input: Hdf5Input, cursor: ByteCursor, owner: LayoutOwner): Hdf5Layout {
-  const version = cursor.version(1, 5);
-  return version < 3 ? parseOldLayout(input, cursor, owner) : parseNewLayout(input, cursor, owner, version);
+/** What a layout message says of chunks. */
+interface ChunkedMessage {
+  /** Those of a chunk, and the size of an item. */
+  readonly lengths: readonly number[];
+  readonly address: number | null;
+  readonly edgesAreUnfiltered: boolean;
+  readonly index: Hdf5ChunkIndex;
 }
 
-/** Versions 1 and 2. */
+/** Parses a layout message, and compares it with the dataset (IV.A.2.i). */
+function parseLayout(input: Hdf5Input, cursor: ByteCursor, owner: LayoutOwner): Hdf5Layout {
+  const version = cursor.version(1, 5);
+  if (version < 3) return parseOldLayout(input, cursor, owner);
+  const layoutClass = cursor.u8();
+  switch (layoutClass) {
+    case 0:
+      return compact(cursor, cursor.u16(), owner);
+    case 1:
+      return contiguous(input, cursor.optional(), owner);
+    case 2:
+      return chunked(input, version === 3 ? parseChunked3(cursor) : parseChunked4(cursor), owner);
+    case 3:
+      return { kind: "unsupported", reason: "it is a virtual dataset, made of others" };
+    default:
+      return { kind: "unsupported", reason: `its layout has the unknown class ${layoutClass}` };
+  }
+}
+
+/** Parses versions 1 and 2. */
 function parseOldLayout(input: Hdf5Input, cursor: ByteCursor, owner: LayoutOwner): Hdf5Layout {
   const rank = parseRank(cursor);
   const layoutClass = cursor.u8();
@@ -166,54 +147,17 @@ function parseOldLayout(input: Hdf5Input, cursor: ByteCursor, owner: LayoutOwner
   if (layoutClass === 0) return compact(cursor, cursor.u32(), owner);
   if (layoutClass === 1) return contiguous(input, address, owner);
   if (layoutClass !== 2) throw invalidFile(`layout: expected class 0 to 2, received ${layoutClass}`);
-  return chunked(
-    input,
-    { version: 3, lengths, address, edgesAreUnfiltered: false, index: { kind: "b-tree-1" } },
-    owner,
-  );
+  return chunked(input, { lengths, address, edgesAreUnfiltered: false, index: { kind: "b-tree-1" } }, owner);
 }
 
-/** Versions 3 to 5. */
-function parseNewLayout(
-  input: Hdf5Input,
-  cursor: ByteCursor,
-  owner: LayoutOwner,
-  version: number,
-): Hdf5Layout {
-  const layoutClass = cursor.u8();
-  switch (layoutClass) {
-    case 0:
-      return compact(cursor, cursor.u16(), owner);
-    case 1:
-      return contiguous(input, cursor.optional(), owner);
-    case 2:
-      return version === 3
-        ? parseChunked3(input, cursor, owner)
-        : parseChunked4(input, cursor, owner, version);
-    case 3:
-      return { kind: "unsupported", reason: "it is a virtual dataset, made of others" };
-    default:
-      return { kind: "unsupported", reason: `its layout has the unknown class ${layoutClass}` };
-  }
-}
-
-function parseChunked3(input: Hdf5Input, cursor: ByteCursor, owner: LayoutOwner): Hdf5Layout {
+function parseChunked3(cursor: ByteCursor): ChunkedMessage {
   const rank = parseRank(cursor);
   const address = cursor.optional();
   const lengths = Array.from({ length: rank }, () => cursor.u32());
-  return chunked(
-    input,
-    { version: 3, lengths, address, edgesAreUnfiltered: false, index: { kind: "b-tree-1" } },
-    owner,
-  );
+  return { lengths, address, edgesAreUnfiltered: false, index: { kind: "b-tree-1" } };
 }
 
-function parseChunked4(
-  input: Hdf5Input,
-  cursor: ByteCursor,
-  owner: LayoutOwner,
-  version: number,
-): Hdf5Layout {
+function parseChunked4(cursor: ByteCursor): ChunkedMessage {
   const flags = cursor.u8();
   const rank = parseRank(cursor);
   const lengthBytes = cursor.u8();
@@ -221,8 +165,7 @@ function parseChunked4(
     throw invalidFile(`layout: received lengths of ${lengthBytes} bytes`);
   const lengths = Array.from({ length: rank }, () => cursor.uint(lengthBytes));
   const index = parseIndex(cursor, flags);
-  const address = cursor.optional();
-  return chunked(input, { version, lengths, address, edgesAreUnfiltered: (flags & 1) !== 0, index }, owner);
+  return { lengths, address: cursor.optional(), edgesAreUnfiltered: (flags & 1) !== 0, index };
 }
 
 /** Parses the number of lengths: those of a chunk, and the size of an item. */
@@ -233,6 +176,7 @@ function parseRank(cursor: ByteCursor): number {
   return rank;
 }
 
+/** Parses the kind of a chunk index. Parameters that its own header repeats are skipped. */
 function parseIndex(cursor: ByteCursor, flags: number): Hdf5ChunkIndex {
   const kind = cursor.u8();
   switch (kind) {
@@ -244,25 +188,12 @@ function parseIndex(cursor: ByteCursor, flags: number): Hdf5ChunkIndex {
     case 2:
       return { kind: "implicit" };
     case 3:
-      return { kind: "fixed-array", pageBits: cursor.u8() };
-    case 4: {
-      const [maxBits, indexElements, minPointers, minElements] = [
-        cursor.u8(),
-        cursor.u8(),
-        cursor.u8(),
-        cursor.u8(),
-      ];
-      return {
-        kind: "extensible-array",
-        maxBits,
-        indexElements,
-        minPointers,
-        minElements,
-        pageBits: cursor.u8(),
-      };
-    }
+      cursor.skip(1);
+      return { kind: "fixed-array" };
+    case 4:
+      cursor.skip(5);
+      return { kind: "extensible-array" };
     case 5:
-      // Size of nodes, and when they are split and merged: the tree's header has them, too.
       cursor.skip(6);
       return { kind: "b-tree-2" };
     default:
@@ -287,19 +218,8 @@ function contiguous(input: Hdf5Input, address: number | null, owner: LayoutOwner
   return { kind: "contiguous", address: address + input.baseAddress, byteLength };
 }
 
-function chunked(
-  input: Hdf5Input,
-  layout: {
-    readonly version: number;
-    /** Those of a chunk, and the size of an item. */
-    readonly lengths: readonly number[];
-    readonly address: number | null;
-    readonly edgesAreUnfiltered: boolean;
-    readonly index: Hdf5ChunkIndex;
-  },
-  owner: LayoutOwner,
-): Hdf5Layout {
-  const { lengths, address, version, edgesAreUnfiltered, index } = layout;
+function chunked(input: Hdf5Input, message: ChunkedMessage, owner: LayoutOwner): Hdf5Layout {
+  const { lengths, address, edgesAreUnfiltered, index } = message;
   const chunkShape = lengths.slice(0, -1);
   const itemSize = lengths.at(-1) ?? 0;
   const rank = owner.shape?.length ?? 0;
@@ -316,7 +236,6 @@ function chunked(
   if (address !== null) input.checkInside(address, 1, "index of chunks");
   return {
     kind: "chunked",
-    version,
     chunkShape,
     itemSize,
     address: address === null ? null : address + input.baseAddress,

@@ -2,7 +2,7 @@ import { startCooperatively } from "../../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import type { FileBlocks } from "../file-format.js";
 import { readAttributes } from "./attributes.js";
-import { readBTree2 } from "./b-trees.js";
+import { assertRecords, NODE_TYPE, readBTree1, readBTree2 } from "./b-trees.js";
 import { ByteCursor, Hdf5Input, invalidFile, unsupportedFile } from "./bytes.js";
 import { readDataset } from "./datasets.js";
 import type { Hdf5Attribute, Hdf5Dataset, Hdf5File, Hdf5Group } from "./hdf5-model.js";
@@ -46,17 +46,16 @@ type HdfObject =
  */
 export async function readHdf5(file: FileBlocks): Promise<Hdf5File> {
   const superblock = await readSuperblock(file);
-  const input = new Hdf5Input(file, superblock.baseAddress);
+  const reader = new ObjectReader(new Hdf5Input(file, superblock.baseAddress));
   if (superblock.isOpenForWriting) {
-    input.warnings.push("the file is open for writing: chunks that are being written may be missing");
+    reader.warnings.push("the file is open for writing: chunks that are being written may be missing");
   }
-  const reader = new ObjectReader(input);
   if (superblock.extensionAddress !== null) await readExtension(reader, superblock.extensionAddress);
   const walk = new FileWalk(reader);
   return {
     root: await walk.readRoot(superblock.rootAddress),
     refused: walk.refused,
-    warnings: input.warnings,
+    warnings: reader.warnings,
   };
 }
 
@@ -83,7 +82,7 @@ class FileWalk {
     const root = await this.readGroup(address, "/", messages, 0);
     for (const [parent, links] of this.softLinks) {
       for (const [name, target] of links) {
-        if (this.reader.input.isPauseDue) await this.reader.input.pause();
+        await this.reader.input.pause();
         this.addSoftLink(root, parent as OpenGroup, name, target);
       }
     }
@@ -107,7 +106,7 @@ class FileWalk {
     const paths = { count: 1, isOpen: true };
     this.objects.set(address, { kind: "group", group, paths });
     for (const link of await readLinks(reader.input, messages)) {
-      if (reader.input.isPauseDue) await reader.input.pause();
+      await reader.input.pause();
       await this.addLink(group, link, depth, paths);
     }
     paths.isOpen = false;
@@ -206,7 +205,7 @@ const LINK_ID_BYTES = 7;
  * @returns In the order of creation if all links have it, else of names.
  * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
  */
-export async function readLinks(input: Hdf5Input, messages: readonly HeaderMessage[]): Promise<Hdf5Link[]> {
+async function readLinks(input: Hdf5Input, messages: readonly HeaderMessage[]): Promise<Hdf5Link[]> {
   const links: Hdf5Link[] = [];
   for (const message of messages) {
     if (message.type === MESSAGE.symbolTable) {
@@ -223,7 +222,7 @@ export async function readLinks(input: Hdf5Input, messages: readonly HeaderMessa
 }
 
 function byCreation(a: Hdf5Link, b: Hdf5Link): number {
-  return (a.creationOrder as number) - (b.creationOrder as number);
+  return a.creationOrder! - b.creationOrder!;
 }
 
 function byName(a: Hdf5Link, b: Hdf5Link): number {
@@ -239,18 +238,24 @@ async function readDenseLinks(input: Hdf5Input, info: ByteCursor): Promise<Hdf5L
   const treeAddress = info.optional();
   if (heapAddress === null || treeAddress === null) return [];
   const heap = await FractalHeap.open(input, heapAddress);
+  const ids: ByteCursor[] = [];
+  await readBTree2(input, treeAddress, (kind) => {
+    assertRecords(kind, LINKS_BY_NAME, LINK_RECORD_BYTES);
+    return (record) => {
+      record.skip(4);
+      ids.push(record.part(LINK_ID_BYTES, "fractal heap"));
+    };
+  });
   const links: Hdf5Link[] = [];
-  for (const record of await readBTree2(input, treeAddress, LINKS_BY_NAME, LINK_RECORD_BYTES)) {
-    if (input.isPauseDue) await input.pause();
-    record.skip(4);
-    const bytes = heap.read(record.part(LINK_ID_BYTES, "fractal heap"));
-    links.push(parseLink(new ByteCursor(bytes instanceof Uint8Array ? bytes : await bytes, "link")));
+  for (const id of ids) {
+    await input.pause();
+    links.push(parseLink(new ByteCursor(await heap.read(id), "link")));
   }
   return links;
 }
 
 /** A link of a group to an object. */
-export type Hdf5Link = { readonly name: string; readonly creationOrder?: number } & (
+type Hdf5Link = { readonly name: string; readonly creationOrder?: number } & (
   | { readonly kind: "hard"; readonly address: number }
   /** To a path, from the group or, with a leading slash, from the root. */
   | { readonly kind: "soft"; readonly target: string }
@@ -266,7 +271,7 @@ const EXTERNAL = 64;
  * Parses a link message (HDF5 File Format Specification, IV.A.2.g).
  * @throws ZpublishError `invalid-metadata`, `unsupported`
  */
-export function parseLink(cursor: ByteCursor): Hdf5Link {
+function parseLink(cursor: ByteCursor): Hdf5Link {
   cursor.version(1, 1);
   const flags = cursor.u8();
   const kind = (flags & 0x08) !== 0 ? cursor.u8() : HARD;
@@ -281,14 +286,9 @@ export function parseLink(cursor: ByteCursor): Hdf5Link {
   return { name, ...order, kind: "other", reason };
 }
 
-/** Maximum level of a group's B-tree: with two children per node there would be more than 2^32 symbols. */
-const MAX_LEVEL = 32;
-
-/** Bytes of the header of a node of a version 1 B-tree. */
-const NODE_HEADER_BYTES = 24;
-
 /** Bytes of the headers of a local heap, and of a node with symbols; of a symbol. */
 const LOCAL_HEAP_BYTES = 32;
+const KEY_BYTES = 8;
 const SYMBOLS_HEADER_BYTES = 8;
 const SYMBOL_BYTES = 40;
 
@@ -300,54 +300,31 @@ const SOFT_LINK = 2;
  * Specification, III.A.1, III.B, III.D).
  * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
  */
-export async function readSymbolTable(
+async function readSymbolTable(
   input: Hdf5Input,
   treeAddress: number,
   heapAddress: number,
 ): Promise<Hdf5Link[]> {
-  const heapHeader = new ByteCursor(
-    await input.read(heapAddress, LOCAL_HEAP_BYTES, "local heap"),
-    "local heap",
-  );
-  heapHeader.signature("HEAP");
-  heapHeader.version(0, 0);
-  heapHeader.skip(3);
-  const heapBytes = heapHeader.u64();
-  heapHeader.skip(8);
+  const header = await input.read(heapAddress, LOCAL_HEAP_BYTES, "local heap");
+  header.signature("HEAP");
+  header.version(0, 0);
+  header.skip(3);
+  const heapBytes = header.u64();
+  header.skip(8);
   const heap =
-    heapBytes === 0 ? new Uint8Array() : await input.read(heapHeader.address(), heapBytes, "local heap");
-  const links: Hdf5Link[] = [];
-  await readNode(input, treeAddress, heap, undefined, links);
-  return links;
-}
-
-/** @param level Expected level; undefined for the root. */
-async function readNode(
-  input: Hdf5Input,
-  address: number,
-  heap: Uint8Array,
-  level: number | undefined,
-  links: Hdf5Link[],
-): Promise<void> {
-  if (input.isPauseDue) await input.pause();
-  const structure = "node of a B-tree";
-  const header = new ByteCursor(await input.read(address, NODE_HEADER_BYTES, structure), structure);
-  header.signature("TREE");
-  if (header.u8() !== 0) throw invalidFile(`${structure}: expected symbols`);
-  const found = header.u8();
-  const count = header.u16();
-  if (found !== (level ?? found) || found > MAX_LEVEL) {
-    throw invalidFile(`${structure}: expected level ${level ?? `0 to ${MAX_LEVEL}`}, received ${found}`);
-  }
-  const bytes = await input.read(address + NODE_HEADER_BYTES, count * 16, structure);
-  const cursor = new ByteCursor(bytes, structure);
-  for (let i = 0; i < count; i++) {
+    heapBytes === 0 ? new Uint8Array() : (await input.read(header.address(), heapBytes, "local heap")).bytes;
+  const nodes: number[] = [];
+  await readBTree1(input, treeAddress, NODE_TYPE.symbols, KEY_BYTES, (entry) => {
     // Keys are names, which the symbols have, too.
-    cursor.skip(8);
-    const child = cursor.address();
-    if (found > 0) await readNode(input, child, heap, found - 1, links);
-    else await readSymbols(input, child, heap, links);
+    entry.skip(KEY_BYTES);
+    nodes.push(entry.address());
+  });
+  const links: Hdf5Link[] = [];
+  for (const [i, node] of nodes.entries()) {
+    await input.prefetch(nodes, i, SYMBOLS_HEADER_BYTES);
+    await readSymbols(input, node, heap, links);
   }
+  return links;
 }
 
 async function readSymbols(
@@ -357,13 +334,12 @@ async function readSymbols(
   links: Hdf5Link[],
 ): Promise<void> {
   const structure = "symbols of a group";
-  const header = new ByteCursor(await input.read(address, SYMBOLS_HEADER_BYTES, structure), structure);
+  const header = await input.read(address, SYMBOLS_HEADER_BYTES, structure);
   header.signature("SNOD");
   header.version(1, 1);
   header.skip(1);
   const count = header.u16();
-  const bytes = await input.read(address + SYMBOLS_HEADER_BYTES, count * SYMBOL_BYTES, structure);
-  const cursor = new ByteCursor(bytes, structure);
+  const cursor = await input.read(address + SYMBOLS_HEADER_BYTES, count * SYMBOL_BYTES, structure);
   for (let i = 0; i < count; i++) {
     const name = nameIn(heap, cursor.u64());
     const objectAddress = cursor.optional();
@@ -387,7 +363,7 @@ function nameIn(heap: Uint8Array, offset: number): string {
 const MAX_STEPS = 1000;
 
 /** Targets of soft links, by group and name. */
-export type SoftLinks = Map<Hdf5Group, Map<string, string>>;
+type SoftLinks = Map<Hdf5Group, Map<string, string>>;
 
 /** Object at the end of a path. */
 type Found =
@@ -400,7 +376,7 @@ type Found =
  * @param steps Count of the links that were followed.
  * @returns Undefined if the path leads nowhere, or in circles.
  */
-export function resolvePath(
+function resolvePath(
   root: Hdf5Group,
   start: Hdf5Group,
   path: string,

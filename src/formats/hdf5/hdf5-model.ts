@@ -29,19 +29,12 @@ export interface Hdf5Dataset {
   /** Null along axes without limit. */
   readonly maxShape: readonly (number | null)[];
   readonly type: Hdf5Type;
-  readonly fill: Hdf5Fill;
+  /** The fill value that was written in the file; null for zeros, or if none is defined. */
+  readonly fill: Uint8Array | null;
   readonly layout: Hdf5Layout;
   /** In the order in which they were applied. */
   readonly filters: readonly Hdf5Filter[];
   readonly attributes: ReadonlyMap<string, Hdf5Attribute>;
-}
-
-/** The fill value message. */
-export interface Hdf5Fill {
-  /** The item that was written in the file; null for zeros, or if none is defined. */
-  readonly item: Uint8Array | null;
-  /** True if the writer gave the value itself. */
-  readonly isUserDefined: boolean;
 }
 
 /** Place of a dataset's items. */
@@ -56,8 +49,6 @@ export type Hdf5Layout =
 /** Chunks and the index that finds them. */
 export interface Hdf5ChunkedLayout {
   readonly kind: "chunked";
-  /** Version of the layout message: 3, 4 or 5 (1 and 2 are as 3). */
-  readonly version: number;
   readonly chunkShape: readonly number[];
   /** Bytes of an item, as the layout message says. */
   readonly itemSize: number;
@@ -75,15 +66,8 @@ export type Hdf5ChunkIndex =
   | { readonly kind: "b-tree-1" }
   | { readonly kind: "single"; readonly byteLength: number | null; readonly filterMask: number }
   | { readonly kind: "implicit" }
-  | { readonly kind: "fixed-array"; readonly pageBits: number }
-  | {
-      readonly kind: "extensible-array";
-      readonly maxBits: number;
-      readonly indexElements: number;
-      readonly minPointers: number;
-      readonly minElements: number;
-      readonly pageBits: number;
-    }
+  | { readonly kind: "fixed-array" }
+  | { readonly kind: "extensible-array" }
   | { readonly kind: "b-tree-2" };
 
 /** A filter of a pipeline. */

@@ -1,10 +1,11 @@
-import { readBTree2 } from "./b-trees.js";
+import { assertRecords, readBTree2 } from "./b-trees.js";
 import {
   ByteCursor,
   bytesFor,
   checkChecksum,
   type Hdf5Input,
   invalidFile,
+  isPowerOfTwo,
   unsupportedFile,
 } from "./bytes.js";
 
@@ -31,17 +32,16 @@ export class FractalHeap {
 
   /** @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed` */
   static async open(input: Hdf5Input, address: number): Promise<FractalHeap> {
-    const bytes = await input.read(address, HEAP_HEADER_BYTES, "fractal heap");
-    return new FractalHeap(input, address, parseHeapHeader(bytes));
+    const cursor = await input.read(address, HEAP_HEADER_BYTES, "fractal heap");
+    return new FractalHeap(input, address, parseHeapHeader(cursor));
   }
 
   /**
    * Reads an object.
    * @param id Its id in the heap.
-   * @returns The bytes themselves if its block is in memory.
    * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
    */
-  read(id: ByteCursor): Uint8Array | Promise<Uint8Array> {
+  async read(id: ByteCursor): Promise<Uint8Array> {
     const { header } = this;
     const first = id.u8();
     if (first >> 6 !== 0)
@@ -64,14 +64,7 @@ export class FractalHeap {
     }
   }
 
-  private readManaged(offset: number, byteLength: number): Uint8Array | Promise<Uint8Array> {
-    const { header } = this;
-    const root = header.rootRows === 0 && header.rootAddress !== null && this.blocks.get(header.rootAddress);
-    if (root) return objectIn(root, offset, byteLength);
-    return this.findManaged(offset, byteLength);
-  }
-
-  private async findManaged(offset: number, byteLength: number): Promise<Uint8Array> {
+  private async readManaged(offset: number, byteLength: number): Promise<Uint8Array> {
     const { header } = this;
     if (header.rootAddress === null) throw invalidFile("fractal heap: it has no blocks");
     if (header.rootRows === 0) {
@@ -100,14 +93,12 @@ export class FractalHeap {
   private async directBlock(address: number, byteLength: number): Promise<Uint8Array> {
     const kept = this.blocks.get(address);
     if (kept !== undefined && kept.length === byteLength) return kept;
-    const bytes = await this.input.read(address, byteLength, "block of a fractal heap");
-    const cursor = new ByteCursor(bytes, "block of a fractal heap");
+    const cursor = await this.input.read(address, byteLength, "block of a fractal heap");
     cursor.signature("FHDB");
     this.checkOwner(cursor);
     cursor.skip(this.header.offsetBytes);
-    if (this.header.hasBlockChecksums) this.checkBlock(bytes, cursor.at);
-    this.keep(address, bytes);
-    return bytes;
+    if (this.header.hasBlockChecksums) this.checkBlock(cursor.bytes, cursor.at);
+    return this.keep(address, cursor.bytes);
   }
 
   private async indirectBlock(address: number, rows: number): Promise<Uint8Array> {
@@ -115,13 +106,10 @@ export class FractalHeap {
     const byteLength = 17 + offsetBytes + rows * width * 8;
     const kept = this.blocks.get(address);
     if (kept !== undefined && kept.length === byteLength) return kept;
-    const bytes = await this.input.read(address, byteLength, "indirect block of a fractal heap");
-    checkChecksum(bytes, "indirect block of a fractal heap");
-    const cursor = new ByteCursor(bytes, "indirect block of a fractal heap");
-    cursor.signature("FHIB");
+    const structure = "indirect block of a fractal heap";
+    const cursor = await this.input.readChecked(address, byteLength, "FHIB", structure);
     this.checkOwner(cursor);
-    this.keep(address, bytes);
-    return bytes;
+    return this.keep(address, cursor.bytes);
   }
 
   private checkOwner(cursor: ByteCursor): void {
@@ -139,38 +127,39 @@ export class FractalHeap {
     checkChecksum(copy, "block of a fractal heap");
   }
 
-  private keep(address: number, bytes: Uint8Array): void {
+  private keep(address: number, bytes: Uint8Array): Uint8Array {
     if (this.keptBytes + bytes.length > MAX_KEPT_BLOCKS) {
       this.blocks.clear();
       this.keptBytes = 0;
     }
     this.blocks.set(address, bytes);
     this.keptBytes += bytes.length;
+    return bytes;
   }
 
   private async readHuge(id: ByteCursor): Promise<Uint8Array> {
+    const structure = "object of a fractal heap";
     // Ids of 17 bytes and more have room for address and length.
-    if (this.header.idBytes >= 17) {
-      const [address, byteLength] = [id.address(), id.u64()];
-      return this.input.read(address, byteLength, "object of a fractal heap");
-    }
+    if (this.header.idBytes >= 17) return (await this.input.read(id.address(), id.u64(), structure)).bytes;
     const key = id.uint(Math.min(8, this.header.idBytes - 1));
     this.hugeObjects ??= await this.readHugeObjects();
     const place = this.hugeObjects.get(key);
     if (place === undefined) throw invalidFile(`fractal heap: there is no huge object ${key}`);
-    return this.input.read(place.address, place.byteLength, "object of a fractal heap");
+    return (await this.input.read(place.address, place.byteLength, structure)).bytes;
   }
 
   private async readHugeObjects() {
     const { hugeTree } = this.header;
     if (hugeTree === null) throw invalidFile("fractal heap: it has no huge objects");
-    const records = await readBTree2(this.input, hugeTree, HUGE_OBJECT_RECORDS, 24);
-    return new Map(
-      records.map((record) => {
-        const [address, byteLength] = [record.address(), record.u64()];
-        return [record.u64(), { address, byteLength }];
-      }),
-    );
+    const objects = new Map<number, { readonly address: number; readonly byteLength: number }>();
+    await readBTree2(this.input, hugeTree, (kind) => {
+      assertRecords(kind, HUGE_OBJECT_RECORDS, 24);
+      return (record) => {
+        const place = { address: record.address(), byteLength: record.u64() };
+        objects.set(record.u64(), place);
+      };
+    });
+    return objects;
   }
 }
 
@@ -196,10 +185,10 @@ function objectIn(block: Uint8Array, offset: number, byteLength: number): Uint8A
 }
 
 /** Bytes of the header of a heap without filters. */
-export const HEAP_HEADER_BYTES = 146;
+const HEAP_HEADER_BYTES = 146;
 
 /** The fields of a heap's header that finding objects needs. */
-export interface HeapHeader {
+interface HeapHeader {
   readonly idBytes: number;
   readonly hasBlockChecksums: boolean;
   readonly maxManagedBytes: number;
@@ -219,13 +208,12 @@ export interface HeapHeader {
  * Parses the header of a fractal heap (HDF5 File Format Specification, III.G).
  * @throws ZpublishError `invalid-metadata`, `unsupported`
  */
-export function parseHeapHeader(bytes: Uint8Array): HeapHeader {
-  const cursor = new ByteCursor(bytes, "fractal heap");
+function parseHeapHeader(cursor: ByteCursor): HeapHeader {
   cursor.signature("FRHP");
   cursor.version(0, 0);
   const idBytes = cursor.u16();
   if (cursor.u16() !== 0) throw unsupportedFile("fractal heap: its blocks have filters");
-  checkChecksum(bytes, "fractal heap");
+  checkChecksum(cursor.bytes, "fractal heap");
   const hasBlockChecksums = (cursor.u8() & 2) !== 0;
   const maxManagedBytes = cursor.u32();
   cursor.skip(8);
@@ -259,10 +247,6 @@ export function parseHeapHeader(bytes: Uint8Array): HeapHeader {
   };
 }
 
-function isPowerOfTwo(value: number): boolean {
-  return value > 0 && Number.isInteger(Math.log2(value));
-}
-
 /** Bytes of a collection's header, and of an object's. */
 const COLLECTION_HEADER_BYTES = 16;
 
@@ -291,16 +275,13 @@ export class GlobalHeap {
     const kept = this.kept.get(address);
     if (kept !== undefined) return kept;
     const structure = "global heap";
-    const header = new ByteCursor(
-      await this.input.read(address, COLLECTION_HEADER_BYTES, structure),
-      structure,
-    );
+    const header = await this.input.read(address, COLLECTION_HEADER_BYTES, structure);
     header.signature("GCOL");
     header.version(1, 1);
     header.skip(3);
     const byteLength = header.u64();
     // A copy, since a view would keep a whole block of the file in memory.
-    const bytes = new Uint8Array(await this.input.read(address, byteLength, structure));
+    const bytes = new Uint8Array((await this.input.read(address, byteLength, structure)).bytes);
     const loaded = { collection: parseCollection(bytes), byteLength };
     if (this.keptBytes + byteLength > MAX_KEPT_COLLECTIONS) {
       this.kept.clear();

@@ -160,13 +160,6 @@ export interface HeaderMessage {
   readonly end: number;
 }
 
-/** A part of an object header. */
-interface HeaderPart {
-  readonly bytes: Uint8Array;
-  readonly start: number;
-  readonly end: number;
-}
-
 /** Rules of one object header. */
 interface HeaderFormat {
   readonly version: 1 | 2;
@@ -181,28 +174,31 @@ interface HeaderFormat {
  * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
  */
 export async function readObjectHeader(input: Hdf5Input, address: number): Promise<HeaderMessage[]> {
+  const structure = "object header";
   const prefixBytes = Math.min(PREFIX_BYTES, Math.max(input.bytesFrom(address), 1));
-  const prefixRead = input.read(address, prefixBytes, "object header");
-  const prefix = prefixRead instanceof Uint8Array ? prefixRead : await prefixRead;
-  const { format, byteLength, start } = prefix[0] === 0x4f ? parsePrefix2(prefix) : parsePrefix1(prefix);
-  const read = input.read(address, byteLength, "object header");
-  const bytes = read instanceof Uint8Array ? read : await read;
+  const prefix = await input.read(address, prefixBytes, structure);
+  const { format, byteLength, start } =
+    prefix.bytes[0] === 0x4f ? parsePrefix2(prefix) : parsePrefix1(prefix);
+  const read = (at: number, length: number, signature: string) =>
+    format.version === 1
+      ? input.read(at, length, structure)
+      : input.readChecked(at, length, signature, structure);
   const messages: HeaderMessage[] = [];
   const continuations: { address: number; byteLength: number }[] = [];
-  parsePart(partOf(bytes, start, format), format, messages, continuations);
+  const first = await read(address, byteLength, "OHDR");
+  first.at = start;
+  parsePart(first, format, messages, continuations);
   const seen = new Set<number>();
   for (let next = continuations.pop(); next !== undefined; next = continuations.pop()) {
     if (seen.has(next.address)) throw invalidFile("object header: a continuation leads back to itself");
     seen.add(next.address);
-    const more = await input.read(next.address, next.byteLength, "object header continuation");
-    parsePart(continuationOf(more, format), format, messages, continuations);
+    parsePart(await read(next.address, next.byteLength, "OCHK"), format, messages, continuations);
   }
   return messages;
 }
 
 /** Version 1 (IV.A.1.a): 12 bytes, and 4 that align the messages to 8 bytes. */
-function parsePrefix1(bytes: Uint8Array) {
-  const cursor = new ByteCursor(bytes, "object header");
+function parsePrefix1(cursor: ByteCursor) {
   cursor.version(1, 1);
   cursor.skip(1);
   const count = cursor.u16();
@@ -213,8 +209,7 @@ function parsePrefix1(bytes: Uint8Array) {
 }
 
 /** Version 2 (IV.A.1.b). */
-function parsePrefix2(bytes: Uint8Array) {
-  const cursor = new ByteCursor(bytes, "object header");
+function parsePrefix2(cursor: ByteCursor) {
   cursor.signature("OHDR");
   cursor.version(2, 2);
   const flags = cursor.u8();
@@ -227,26 +222,12 @@ function parsePrefix2(bytes: Uint8Array) {
   return { format, byteLength: cursor.at + byteLength + 4, start: cursor.at };
 }
 
-function partOf(bytes: Uint8Array, start: number, format: HeaderFormat): HeaderPart {
-  if (format.version === 1) return { bytes, start, end: bytes.length };
-  checkChecksum(bytes, "object header");
-  return { bytes, start, end: bytes.length - 4 };
-}
-
-function continuationOf(bytes: Uint8Array, format: HeaderFormat): HeaderPart {
-  if (format.version === 1) return { bytes, start: 0, end: bytes.length };
-  new ByteCursor(bytes, "object header continuation").signature("OCHK");
-  checkChecksum(bytes, "object header continuation");
-  return { bytes, start: 4, end: bytes.length - 4 };
-}
-
 function parsePart(
-  part: HeaderPart,
+  cursor: ByteCursor,
   format: HeaderFormat,
   messages: HeaderMessage[],
   continuations: { address: number; byteLength: number }[],
 ): void {
-  const cursor = new ByteCursor(part.bytes, "object header", part.start, part.end);
   // Fewer bytes than a message's header are a gap.
   while (cursor.left >= format.messageHeader) {
     if (format.messagesLeft === 0) {
@@ -262,7 +243,7 @@ function parsePart(
     cursor.skip(byteLength);
     if (type === 0) continue;
     if (type === MESSAGE.continuation) {
-      const content = new ByteCursor(part.bytes, "object header continuation", start, cursor.at);
+      const content = new ByteCursor(cursor.bytes, "object header continuation", start, cursor.at);
       continuations.push({ address: content.address(), byteLength: content.u64() });
       continue;
     }
@@ -270,7 +251,7 @@ function parsePart(
       throw unsupportedFile(`object header: message ${type} is not known, but must be`);
     }
     const isShared = (flags & IS_SHARED) !== 0;
-    messages.push({ type, isShared, bytes: part.bytes, start, end: cursor.at });
+    messages.push({ type, isShared, bytes: cursor.bytes, start, end: cursor.at });
   }
 }
 
@@ -353,10 +334,8 @@ export class SharedMessages {
     if (count > MAX_INDEXES) {
       throw invalidFile(`shared message table: expected at most ${MAX_INDEXES} indexes, received ${count}`);
     }
-    const bytes = await this.input.read(address, 8 + count * INDEX_BYTES, "shared message table");
-    checkChecksum(bytes, "shared message table");
-    const cursor = new ByteCursor(bytes, "shared message table");
-    cursor.signature("SMTB");
+    const structure = "shared message table";
+    const cursor = await this.input.readChecked(address, 8 + count * INDEX_BYTES, "SMTB", structure);
     for (let i = 0; i < count; i++) {
       cursor.skip(2);
       const kinds = cursor.u16();
@@ -378,13 +357,12 @@ export class SharedMessages {
       if (!message.isShared || message.type === MESSAGE.datatype || message.type === MESSAGE.attribute)
         continue;
       const content = await this.follow(cursorOf(message, "shared message"), message.type);
-      const bytes = content.take(content.left);
       messages[i] = {
         type: message.type,
         isShared: false,
-        bytes,
-        start: 0,
-        end: bytes.length,
+        bytes: content.bytes,
+        start: content.at,
+        end: content.end,
       };
     }
     return messages;
@@ -408,6 +386,17 @@ export class SharedMessages {
     return isShared ? this.sharedDatatype(cursor) : parseDatatype(cursor);
   }
 
+  private async sharedDatatype(cursor: ByteCursor): Promise<Hdf5Type> {
+    const start = cursor.at;
+    const { address } = parsePlace(cursor);
+    const known = address === undefined ? undefined : this.types.get(address);
+    if (known !== undefined) return known;
+    cursor.at = start;
+    const type = parseDatatype(await this.follow(cursor, MESSAGE.datatype));
+    if (address !== undefined) this.types.set(address, type);
+    return type;
+  }
+
   /** Follows a shared dataspace or other message. */
   async follow(cursor: ByteCursor, type: number): Promise<ByteCursor> {
     const place = parsePlace(cursor);
@@ -418,17 +407,6 @@ export class SharedMessages {
       throw invalidFile(`${cursor.structure}: expected the shared message in another object, received none`);
     }
     return cursorOf(found, cursor.structure);
-  }
-
-  private async sharedDatatype(cursor: ByteCursor): Promise<Hdf5Type> {
-    const start = cursor.at;
-    const { address } = parsePlace(cursor);
-    const known = address === undefined ? undefined : this.types.get(address);
-    if (known !== undefined) return known;
-    cursor.at = start;
-    const type = parseDatatype(await this.follow(cursor, MESSAGE.datatype));
-    if (address !== undefined) this.types.set(address, type);
-    return type;
   }
 
   /** Reads a message from the heap of shared messages of its kind. @throws ZpublishError as {@link resolve} */
@@ -468,6 +446,7 @@ const MAX_WARNINGS = 100;
 export class ObjectReader {
   readonly shared: SharedMessages;
   readonly heap: GlobalHeap;
+  readonly warnings: string[] = [];
   private itemsLeft = MAX_ATTRIBUTE_ITEMS;
   private bytesLeft = MAX_ATTRIBUTE_BYTES;
 
@@ -492,7 +471,7 @@ export class ObjectReader {
 
   /** Adds a warning about the file, unless it has many already. */
   warn(warning: string): void {
-    if (this.input.warnings.length < MAX_WARNINGS) this.input.warnings.push(warning);
+    if (this.warnings.length < MAX_WARNINGS) this.warnings.push(warning);
   }
 
   /**

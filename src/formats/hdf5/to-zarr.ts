@@ -23,7 +23,7 @@ import {
 import { readChunkIndex } from "./chunk-index.js";
 import { innerShapeOf, type MappedType, mapType } from "./datatypes.js";
 import { itemCodecs, storedCodecs } from "./filters.js";
-import type { Hdf5ChunkedLayout, Hdf5Dataset, Hdf5File, Hdf5Fill } from "./hdf5-model.js";
+import type { Hdf5ChunkedLayout, Hdf5Dataset, Hdf5File } from "./hdf5-model.js";
 import {
   axisSteps,
   mapAttributes,
@@ -166,7 +166,7 @@ export async function mapArray(
 }
 
 /** Reads the text of strings that were never written. */
-async function textFill(file: FileBlocks, { item }: Hdf5Fill): Promise<string> {
+async function textFill(file: FileBlocks, item: Uint8Array | null): Promise<string> {
   if (item === null) return "";
   const [text] = await readTexts(await openHeap(file), item);
   return text ?? "";
@@ -174,7 +174,7 @@ async function textFill(file: FileBlocks, { item }: Hdf5Fill): Promise<string> {
 
 /** The item that absent chunks hold, in the array's type; null for zeros. */
 async function fillItem(
-  { fill: { item }, type: stored }: Hdf5Dataset,
+  { fill: item, type: stored }: Hdf5Dataset,
   type: MappedType,
   dataType: DataType,
 ): Promise<Uint8Array | null> {

@@ -12,18 +12,8 @@ export interface WrittenChunks {
 
 /** Signatures that indexes of chunks begin with, and their kinds. Fields that only the layout message has are not read. */
 const SIGNATURES: readonly (readonly [signature: string, index: Hdf5ChunkIndex])[] = [
-  ["FAHD", { kind: "fixed-array", pageBits: 10 }],
-  [
-    "EAHD",
-    {
-      kind: "extensible-array",
-      maxBits: 32,
-      indexElements: 4,
-      minPointers: 4,
-      minElements: 16,
-      pageBits: 10,
-    },
-  ],
+  ["FAHD", { kind: "fixed-array" }],
+  ["EAHD", { kind: "extensible-array" }],
   ["BTHD", { kind: "b-tree-2" }],
 ];
 
@@ -53,7 +43,6 @@ export async function writeWithH5wasm(
     bytes,
     layout: {
       kind: "chunked",
-      version: 4,
       chunkShape,
       itemSize: 4,
       address,

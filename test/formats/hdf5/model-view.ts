@@ -39,7 +39,7 @@ function viewOfDataset({ shape, maxShape, type, fill, layout, filters }: Hdf5Dat
     shape,
     maxShape,
     type: viewOfType(type),
-    fill: isPlain && fill.isUserDefined ? Buffer.from(fill.item ?? []).toString("hex") : null,
+    fill: isPlain && fill !== null ? Buffer.from(fill).toString("hex") : null,
     layout: layout.kind,
     chunks: layout.kind === "chunked" ? layout.chunkShape : null,
     offset: layout.kind === "contiguous" && shape !== null ? layout.address : null,

@@ -1,7 +1,7 @@
 import t from "tap";
 import { createRandom } from "../../../bench/random.js";
 import { hasH5wasm } from "../../../src/codec/file-formats/h5wasm-filters.js";
-import { ZpublishError } from "../../../src/errors.js";
+import { isDamage, ZpublishError } from "../../../src/errors.js";
 import type { FileBlocks } from "../../../src/formats/file-format.js";
 import { lookup3 } from "../../../src/formats/hdf5/bytes.js";
 import { type Hdf5Chunks, readChunkIndex } from "../../../src/formats/hdf5/chunk-index.js";
@@ -102,7 +102,7 @@ t.test("damaged indexes are refused, or name chunks inside the file", { skip }, 
         );
         if (!isInside) t.fail(`chunks outside of the file: ${JSON.stringify(written)}`);
       } catch (error) {
-        if (!(error instanceof ZpublishError) || error.code !== "invalid-metadata") throw error;
+        if (!(error instanceof ZpublishError && isDamage(error))) throw error;
         refused++;
       }
     }
@@ -131,7 +131,6 @@ function damagedBlocks(bytes: Uint8Array, random: () => number, isGross: boolean
 
 const LAYOUT: Hdf5ChunkedLayout = {
   kind: "chunked",
-  version: 4,
   chunkShape: [2, 2],
   itemSize: 4,
   address: 1000,
@@ -182,11 +181,7 @@ t.test("what was never written has no chunks, however large its shape", async (t
 t.test("contradictions are refused before anything is read or allocated", async (t) => {
   const file = memoryBlocks(new Uint8Array(2000));
   const cases: readonly (readonly [Hdf5ChunkedLayout, number[], (number | null)[], RegExp])[] = [
-    [LAYOUT, [3], [3], /from 1 to 32 axes/],
-    [{ ...LAYOUT, chunkShape: [0, 2] }, [3, 3], [3, 3], /at least one item per axis/],
-    [{ ...LAYOUT, chunkShape: [2 ** 20, 2 ** 20] }, [3, 3], [3, 3], /less than 4 GiB/],
     [LAYOUT, [2 ** 50, 2 ** 50], [null, null], /less than 2\^53 chunks/],
-    [LAYOUT, [3, 9], [3, 3], /maximum shape no smaller than 3 x 9, received 3 x 3/],
     [LAYOUT, [2 ** 26, 2 ** 26], [2 ** 26, 2 ** 26], /expected chunk 0.62 inside the 2000 bytes of the file/],
     [{ ...LAYOUT, address: 1990 }, [2, 2], [2, 2], /chunk 0.0 inside .* received 16 bytes at 1990/],
   ];

@@ -27,7 +27,7 @@ export function dataset(
     shape,
     maxShape: shape ?? [],
     type: INT32,
-    fill: { item: null, isUserDefined: false },
+    fill: null,
     layout: { kind: "contiguous", address: null, byteLength: 0 },
     filters: [],
     attributes: new Map(Object.entries(attributes)),

@@ -7,7 +7,7 @@ import { attribute, dataset, FLOAT64, fileOf, group, INT32, scale, scales } from
 const GROWS: Partial<Hdf5Dataset> = {
   maxShape: [null],
   layout: {
-    ...{ kind: "chunked", version: 3, chunkShape: [2], itemSize: 4, address: null, baseAddress: 0 },
+    ...{ kind: "chunked", chunkShape: [2], itemSize: 4, address: null, baseAddress: 0 },
     ...{ edgesAreUnfiltered: false, index: { kind: "b-tree-1" } },
   },
 };
