@@ -1,6 +1,6 @@
 import { basename, extname } from "node:path";
 import { z } from "zod";
-import { type SplitPattern, compileGlob, firstWildcard, unescapeGlob } from "../find/patterns.js";
+import { compileGlob, firstWildcard, type SplitPattern, unescapeGlob } from "../find/patterns.js";
 import type { Joining } from "../join/join-source.js";
 import type { StoreSettings } from "../stores/byte-store.js";
 import type { CodecSpec } from "../zarr/codec-step.js";

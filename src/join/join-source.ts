@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { ZpublishError, messageOf } from "../errors.js";
 import { isDeepStrictEqual } from "node:util";
+import { messageOf, ZpublishError } from "../errors.js";
 import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
 import { createOneAtATime } from "../event-loop/joined.js";
 import type { FileFinder } from "../find/file-finder.js";

@@ -150,7 +150,7 @@ async function readValues(
 }
 
 /** What stored items may become. It is reduced by what was used. */
-export interface ItemBudget {
+interface ItemBudget {
   /** Items that may be made, those inside of others included. */
   items: number;
   /** Bytes of all strings, lists and opaque items; also of the heap's collections that hold them, which are not counted as used. */
@@ -365,7 +365,7 @@ const SPACE = 0x20;
  * @param start Its first byte in `bytes`.
  * @param end The byte behind it.
  */
-export function decodeString(
+function decodeString(
   bytes: Buffer,
   start: number,
   end: number,

@@ -73,7 +73,7 @@ interface ChildNode {
 }
 
 /** The kind of records that a version 2 B-tree has. */
-export interface RecordKind {
+interface RecordKind {
   readonly type: number;
   readonly recordBytes: number;
 }

@@ -233,7 +233,7 @@ export function integerAt(
   let value = 0n;
   for (let i = 0; i < type.size; i++) {
     const index = type.byteOrder === "<" ? at + type.size - 1 - i : at + i;
-    value = (value << 8n) | BigInt(bytes[index] as number);
+    value = (value << 8n) | BigInt(bytes[index]!);
   }
   const bits = value >> BigInt(type.bitOffset);
   return type.isSigned ? BigInt.asIntN(type.precision, bits) : BigInt.asUintN(type.precision, bits);
@@ -246,8 +246,6 @@ const MAX_PIECES = 4_096;
 export interface MappedType {
   /** As in a `.zarray`, without padding between fields. */
   readonly dtype: JsonValue;
-  /** Bytes of an item of `dtype`; 0 for variable-length strings. */
-  readonly itemSize: number;
   /** Bytes of an item in the file, padding included; of one item of an array type. */
   readonly storedSize: number;
   /** Internal codecs that make items of `dtype` of those in the file: taking padding out of compounds, and off strings. */
@@ -277,17 +275,15 @@ export function mapType(type: Hdf5Type): MappedType {
     return base;
   }
   if (type.kind === "vlen-string") {
-    return { dtype: "|O", itemSize: 0, storedSize: type.size, codecs: [], isText: true, flags: {} };
+    return { dtype: "|O", storedSize: type.size, codecs: [], isText: true, flags: {} };
   }
   if (type.kind === "string" && type.charset === "utf-8" && type.size > 1) return mapUtf8(type);
   const { dtype, pieces } = mapPlain(type, false);
-  const itemSize = byteLengthOf(pieces);
   const [first] = pieces;
   // Fields may lie in another order than they are listed in, without any padding.
   const isStored = pieces.length === 1 && first?.[0] === 0 && first[1] === type.size && first[2] === 1;
   return {
     dtype,
-    itemSize,
     storedSize: type.size,
     codecs: isStored ? textCodecs(type) : [{ id: "repack", itemSize: type.size, pieces }],
     isText: false,
@@ -301,7 +297,7 @@ export function mapType(type: Hdf5Type): MappedType {
  */
 function mapUtf8({ size, padding, charset }: Extract<Hdf5Type, { kind: "string" }>): MappedType {
   const codecs = [{ id: "hdf5-text", itemSize: size, padding, charset }];
-  return { dtype: `<U${size}`, itemSize: 4 * size, storedSize: size, codecs, isText: false, flags: {} };
+  return { dtype: `<U${size}`, storedSize: size, codecs, isText: false, flags: {} };
 }
 
 /** Codec of strings whose padding is not that of numpy; none for other types. */
@@ -445,10 +441,6 @@ function numberType(kind: string, size: number, byteOrder: "<" | ">", isField: b
   const order = size === 1 ? "|" : isField ? "<" : byteOrder;
   const isReversed = isField && byteOrder === ">";
   return { dtype: `${order}${kind}${size}`, pieces: [[0, size, isReversed ? size : 1]] };
-}
-
-function byteLengthOf(pieces: readonly Piece[]): number {
-  return pieces.reduce((sum, [, byteLength]) => sum + byteLength, 0);
 }
 
 function unsupported(message: string): ZpublishError {

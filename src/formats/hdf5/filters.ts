@@ -2,12 +2,12 @@ import { hasH5wasm } from "../../codec/file-formats/h5wasm-filters.js";
 import { ZpublishError } from "../../errors.js";
 import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../zarr/codec-step.js";
 import type { FileArray } from "../file-index.js";
-import type { Hdf5Chunks } from "./chunk-index.js";
+import type { Hdf5Chunks } from "./chunk-list.js";
 import type { MappedType } from "./datatypes.js";
 import type { Hdf5Filter, Hdf5Type } from "./hdf5-model.js";
 
 /** Codecs of stored chunks, and those that clients get in their place if they know them not. */
-export type StoredCodecs = Pick<
+type StoredCodecs = Pick<
   FileArray,
   "codecs" | "compressorCount" | "variants" | "servedFilters" | "servedCompressor"
 > & {
@@ -30,7 +30,6 @@ export function storedCodecs(
   chunks: Hdf5Chunks,
 ): StoredCodecs {
   const found = chunkCodecs(filters, withoutArrays(type), chunkByteLength, chunks);
-  if ("reason" in found) throw new ZpublishError("unsupported", found.reason);
   const { areKnownToClients, variants, codecs, ...places } = found;
   const isKnown = areKnownToClients && mapped.codecs.length === 0;
   return {
@@ -54,7 +53,7 @@ function withoutArrays(type: Hdf5Type): Hdf5Type {
 }
 
 /** Codecs of all chunks of a dataset, in the form that `FileArray` and `ListedChunks` have. */
-export interface ChunkCodecs {
+interface ChunkCodecs {
   /** Codecs of most chunks. */
   readonly codecs: readonly CodecSpec[];
   readonly compressorCount: 0 | 1;
@@ -80,31 +79,29 @@ interface Kind {
 const MAX_KINDS = 256;
 
 /**
- * Finds the codecs of the chunks of a dataset; a reason if nothing here decodes some of them.
+ * Finds the codecs of the chunks of a dataset.
  * @param filters The pipeline, in the order in which it was applied.
  * @param chunkByteLength Bytes of a whole chunk before it is filtered.
+ * @throws ZpublishError `unsupported` if nothing here decodes some of them
  */
 export function chunkCodecs(
   filters: readonly Hdf5Filter[],
   type: Hdf5Type,
   chunkByteLength: number,
   chunks: Hdf5Chunks,
-): ChunkCodecs | { readonly reason: string } {
+): ChunkCodecs {
   const bits = bitsCodecs(type);
-  if (typeof bits === "string") return { reason: bits };
   const kinds = new Map<string, Kind>();
   const trimmed = new Map<number, number>();
   for (const [mask, count] of countMasks(chunks)) {
-    const found = filterCodecs(filters, chunkByteLength, mask);
-    if ("reason" in found) return found;
-    const { codecs, compressorCount, trimmedBytes } = found;
+    const { codecs, compressorCount, trimmedBytes } = filterCodecs(filters, chunkByteLength, mask);
     if (trimmedBytes > 0) trimmed.set(mask, trimmedBytes);
     const key = JSON.stringify(codecs);
     const kind = kinds.get(key) ?? { codecs: [...bits, ...codecs], compressorCount, masks: [], count: 0 };
     kind.count += count;
     kind.masks.push(mask);
     kinds.set(key, kind);
-    if (kinds.size > MAX_KINDS) return { reason: `chunks skip filters in more than ${MAX_KINDS} ways` };
+    if (kinds.size > MAX_KINDS) throw undecoded(`chunks skip filters in more than ${MAX_KINDS} ways`);
   }
   const [main, ...others] = [...kinds.values()].sort((a, b) => b.count - a.count) as [Kind, ...Kind[]];
   return {
@@ -146,30 +143,30 @@ function trimmedLengths(
   return byteLengths.map((length, i) => length - Math.min(length, trimmed.get(filterMasks?.[i] ?? 0) ?? 0));
 }
 
-/** Returns the codec of integers of which some bits do not count; a reason if nothing here reads them. */
-function bitsCodecs(type: Hdf5Type): readonly CodecSpec[] | string {
+/** Returns the codec of integers of which some bits do not count. */
+function bitsCodecs(type: Hdf5Type): readonly CodecSpec[] {
   if (type.kind === "enum") return bitsCodecs(type.base);
   if (type.kind !== "integer") return [];
   const { size, precision, bitOffset, isSigned, byteOrder } = type;
   if (precision === 8 * size && bitOffset === 0) return [];
   if (![1, 2, 4, 8].includes(size) || precision < 1 || bitOffset + precision > 8 * size) {
-    return `integers of ${precision} bits from bit ${bitOffset} on in ${size} bytes are not decoded`;
+    throw undecoded(
+      `integers of ${precision} bits from bit ${bitOffset} on in ${size} bytes are not decoded`,
+    );
   }
   const endian = byteOrder === "<" ? "little" : "big";
   return [{ id: "hdf5-bits", size, precision, offset: bitOffset, signed: isSigned, endian }];
 }
 
-/** Codecs of chunks to which a pipeline of filters was applied, or why nothing here decodes them. */
-export type FilterCodecs =
-  | {
-      /** In order of encoding. */
-      readonly codecs: readonly CodecSpec[];
-      /** Number of codecs at the end that form a compressor. */
-      readonly compressorCount: 0 | 1;
-      /** Bytes at the end of a stored chunk that belong to no codec: a checksum behind all that Zarr knows. */
-      readonly trimmedBytes: 0 | 4;
-    }
-  | { readonly reason: string };
+/** Codecs of chunks to which a pipeline of filters was applied. */
+interface FilterCodecs {
+  /** In order of encoding. */
+  readonly codecs: readonly CodecSpec[];
+  /** Number of codecs at the end that form a compressor. */
+  readonly compressorCount: 0 | 1;
+  /** Bytes at the end of a stored chunk that belong to no codec: a checksum behind all that Zarr knows. */
+  readonly trimmedBytes: 0 | 4;
+}
 
 const SHUFFLE = 2;
 const FLETCHER32 = 3;
@@ -202,7 +199,7 @@ const COMPRESSORS: ReadonlySet<string> = new Set([
 const INTERNAL_PREFIX = "hdf5-";
 
 /** Tells if clients of Zarr know all codecs. */
-export function areKnownToClients(codecs: readonly CodecSpec[]): boolean {
+function areKnownToClients(codecs: readonly CodecSpec[]): boolean {
   return codecs.every(({ id }) => id !== "lzf" && !id.startsWith(INTERNAL_PREFIX));
 }
 
@@ -211,6 +208,7 @@ export function areKnownToClients(codecs: readonly CodecSpec[]): boolean {
  * @param filters The pipeline, in the order in which it was applied.
  * @param chunkByteLength Bytes of a whole chunk before it is filtered.
  * @param filterMask Bit i is set if the i-th filter was skipped.
+ * @throws ZpublishError `unsupported` if nothing here decodes them
  */
 export function filterCodecs(
   filters: readonly Hdf5Filter[],
@@ -228,8 +226,7 @@ export function filterCodecs(
     const filter = active[i]!;
     if (i === first) {
       const part = active.slice(first, last + 1);
-      const problem = hdf5OnlyProblem(part, isLengthKnown, chunkByteLength);
-      if (problem !== undefined) return { reason: problem };
+      assertUndoneByHdf5(part, isLengthKnown, chunkByteLength);
       codecs.push({
         id: "hdf5-filters",
         filters: part.map(({ id, values }) => ({ id, values: [...values] })),
@@ -239,7 +236,6 @@ export function filterCodecs(
       continue;
     }
     const codec = codecOf(filter, isWhole ? chunkByteLength : undefined);
-    if (typeof codec === "string") return { reason: codec };
     if (codec !== undefined) codecs.push(codec);
     if (filter.id !== SHUFFLE) isWhole = false;
     if (filter.id !== SHUFFLE && filter.id !== FLETCHER32) isLengthKnown = false;
@@ -258,20 +254,21 @@ function isHdf5Only({ id }: Hdf5Filter): boolean {
   return Object.hasOwn(HDF5_ONLY, id);
 }
 
-/** Says why HDF5 is not asked to undo a part of a pipeline; undefined if it is. */
-function hdf5OnlyProblem(
+/** Asserts that HDF5 can be asked to undo a part of a pipeline. */
+function assertUndoneByHdf5(
   part: readonly Hdf5Filter[],
   isLengthKnown: boolean,
   chunkByteLength: number,
-): string | undefined {
-  const name = HDF5_ONLY[part[0]!.id]!;
-  const foreign = part.find(({ id }) => id > LAST_OF_HDF5);
-  if (foreign !== undefined) return `filter ${named(foreign)} is not decoded between others such as ${name}`;
-  if (!isLengthKnown) return `filter ${part[0]!.id} (${name}) is not decoded behind a compressor`;
-  if (!part.every((filter) => hasSaneValues(filter, chunkByteLength))) {
-    return `filter ${part[0]!.id} (${name}) has other client data than HDF5 writes`;
-  }
-  return hasH5wasm() ? undefined : `filter ${part[0]!.id} (${name}) needs h5wasm; install h5wasm`;
+): void {
+  const { id } = part[0]!;
+  const name = HDF5_ONLY[id]!;
+  const foreign = part.find((filter) => filter.id > LAST_OF_HDF5);
+  if (foreign !== undefined)
+    throw undecoded(`filter ${named(foreign)} is not decoded between others such as ${name}`);
+  if (!isLengthKnown) throw undecoded(`filter ${id} (${name}) is not decoded behind a compressor`);
+  if (!part.every((filter) => hasSaneValues(filter, chunkByteLength)))
+    throw undecoded(`filter ${id} (${name}) has other client data than HDF5 writes`);
+  if (!hasH5wasm()) throw undecoded(`filter ${id} (${name}) needs h5wasm; install h5wasm`);
 }
 
 /** Tells if client data do not make HDF5 allocate more memory than a chunk needs. */
@@ -284,10 +281,10 @@ function hasSaneValues({ id, values }: Hdf5Filter, chunkByteLength: number): boo
 }
 
 /**
- * Returns the codec of one filter; undefined if it does nothing, a reason if nothing here decodes it.
+ * Returns the codec of one filter; undefined if it does nothing.
  * @param byteLength Bytes that it is applied to; undefined if they may be no whole items.
  */
-function codecOf(filter: Hdf5Filter, byteLength: number | undefined): CodecSpec | string | undefined {
+function codecOf(filter: Hdf5Filter, byteLength: number | undefined): CodecSpec | undefined {
   const { id, values } = filter;
   switch (id) {
     case 1:
@@ -315,28 +312,33 @@ function codecOf(filter: Hdf5Filter, byteLength: number | undefined): CodecSpec 
     case 32015:
       return { id: "zstd", level: Math.min((values[0] ?? 3) | 0, 22) };
     default:
-      return `filter ${named(filter)} is not decoded`;
+      throw undecoded(`filter ${named(filter)} is not decoded`);
   }
 }
 
 /** HDF5 leaves a last part of an item as it is, which clients of Zarr refuse. */
-function shuffleCodec(filter: Hdf5Filter, byteLength: number | undefined): CodecSpec | string | undefined {
+function shuffleCodec(filter: Hdf5Filter, byteLength: number | undefined): CodecSpec | undefined {
   const elementsize = filter.values[0] ?? 0;
-  if (elementsize < 1) return `filter ${named(filter)} has items of no bytes`;
+  if (elementsize < 1) throw undecoded(`filter ${named(filter)} has items of no bytes`);
   if (elementsize === 1) return undefined;
   const isWhole = byteLength !== undefined && byteLength % elementsize === 0;
   return { id: isWhole ? "shuffle" : "hdf5-shuffle", elementsize };
 }
 
-function bitshuffleCodec(filter: Hdf5Filter): CodecSpec | string {
+function bitshuffleCodec(filter: Hdf5Filter): CodecSpec {
   const [, , elementsize = 0, blocksize = 0, compression = 0] = filter.values;
   const cname = BITSHUFFLE_NAMES[compression];
-  if (elementsize < 1) return `filter ${named(filter)} has items of no bytes`;
-  if (cname === undefined) return `filter ${named(filter)} has an unknown compressor ${compression}`;
+  if (elementsize < 1) throw undecoded(`filter ${named(filter)} has items of no bytes`);
+  if (cname === undefined)
+    throw undecoded(`filter ${named(filter)} has an unknown compressor ${compression}`);
   return { id: "hdf5-bitshuffle", elementsize, blocksize, cname };
 }
 
 /** Returns id and name of a filter for messages, the name cut to a sane length. */
 function named({ id, name }: Hdf5Filter): string {
   return name === "" ? `${id}` : `${id} (${name.slice(0, 80)})`;
+}
+
+function undecoded(reason: string): ZpublishError {
+  return new ZpublishError("unsupported", reason);
 }

@@ -203,7 +203,6 @@ const LINK_ID_BYTES = 7;
 /**
  * Reads the links of a group: of a symbol table, of its header, and of a heap.
  * @returns In the order of creation if all links have it, else of names.
- * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
  */
 async function readLinks(input: Hdf5Input, messages: readonly HeaderMessage[]): Promise<Hdf5Link[]> {
   const links: Hdf5Link[] = [];
@@ -267,10 +266,7 @@ const HARD = 0;
 const SOFT = 1;
 const EXTERNAL = 64;
 
-/**
- * Parses a link message (HDF5 File Format Specification, IV.A.2.g).
- * @throws ZpublishError `invalid-metadata`, `unsupported`
- */
+/** Parses a link message (HDF5 File Format Specification, IV.A.2.g). */
 function parseLink(cursor: ByteCursor): Hdf5Link {
   cursor.version(1, 1);
   const flags = cursor.u8();
@@ -298,7 +294,6 @@ const SOFT_LINK = 2;
 /**
  * Reads the links of a group of the old kind: a version 1 B-tree, nodes with symbols, and a heap with names (HDF5 File Format
  * Specification, III.A.1, III.B, III.D).
- * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
  */
 async function readSymbolTable(
   input: Hdf5Input,

@@ -204,10 +204,7 @@ interface HeapHeader {
   readonly rootRows: number;
 }
 
-/**
- * Parses the header of a fractal heap (HDF5 File Format Specification, III.G).
- * @throws ZpublishError `invalid-metadata`, `unsupported`
- */
+/** Parses the header of a fractal heap (HDF5 File Format Specification, III.G). */
 function parseHeapHeader(cursor: ByteCursor): HeapHeader {
   cursor.signature("FRHP");
   cursor.version(0, 0);

@@ -10,7 +10,7 @@ const NON_COORDINATE = "_nc4_non_coord_";
 const HIDDEN_SCALE = "This is a netCDF dimension but not a netCDF variable";
 
 /** A dimension: a scale, or one that is made up for axes without scale. */
-export interface NetcdfDimension {
+interface NetcdfDimension {
   readonly name: string;
   /** As `_Netcdf4Coordinates` names it. */
   readonly id: number;
@@ -47,7 +47,7 @@ export interface NetcdfGroup {
 }
 
 /** A file in terms of netCDF. */
-export interface NetcdfFile {
+interface NetcdfFile {
   readonly root: NetcdfGroup;
   /** Parents before children, in the order of the file. */
   readonly groups: readonly NetcdfGroup[];
@@ -112,7 +112,7 @@ export function* netcdfFileSteps(file: Hdf5File): CooperativeTask<NetcdfFile> {
 }
 
 /** Adds a dimension to those of its group. */
-export function addToGroup({ byLength }: NetcdfGroup, dimension: NetcdfDimension): void {
+function addToGroup({ byLength }: NetcdfGroup, dimension: NetcdfDimension): void {
   const key = lengthKey(dimension.length, dimension.isUnlimited);
   const others = byLength.get(key);
   if (others === undefined) byLength.set(key, [dimension]);
@@ -120,7 +120,7 @@ export function addToGroup({ byLength }: NetcdfGroup, dimension: NetcdfDimension
 }
 
 /** Key of `NetcdfGroup.byLength`. */
-export function lengthKey(length: number, isUnlimited: boolean): string {
+function lengthKey(length: number, isUnlimited: boolean): string {
   return `${length} ${isUnlimited}`;
 }
 
@@ -129,7 +129,7 @@ function createGroup(group: Hdf5Group, path: string, parent: NetcdfGroup | undef
 }
 
 /** The integers of an attribute; undefined if there is no such attribute, or it has other values. */
-export function numbersOf(dataset: Hdf5Dataset, name: string): readonly number[] | undefined {
+function numbersOf(dataset: Hdf5Dataset, name: string): readonly number[] | undefined {
   const items = dataset.attributes
     .get(name)
     ?.items?.map((item) => (typeof item === "bigint" ? Number(item) : item));
@@ -292,7 +292,7 @@ function makeUp(
   { dims, shape, dataset }: NetcdfVariable,
   axis: number,
 ): NetcdfDimension {
-  const length = shape[axis] as number;
+  const length = shape[axis]!;
   const isUnlimited = dataset.maxShape[axis] === null;
   const others = group.byLength.get(lengthKey(length, isUnlimited));
   const found = others?.find((dimension) => dimension.length === length && !dims.includes(dimension));
@@ -355,7 +355,7 @@ export function mapAttributes(
 }
 
 /** Maps the value of an attribute whose items can be read. */
-export function mapAttribute({ type, shape, items }: Hdf5Attribute): JsonValue {
+function mapAttribute({ type, shape, items }: Hdf5Attribute): JsonValue {
   // An empty dataspace: netCDF writes "" as one, and other libraries mean a list without items.
   if (shape === null || items === undefined) return type.kind === "string" ? "" : [];
   const values = items.map((item) => mapItem(item, type));
@@ -371,7 +371,7 @@ function nested(values: readonly JsonValue[], shape: readonly number[]): JsonVal
   if (shape.length === 0) return values[0] as JsonValue;
   let lists = values;
   for (let axis = shape.length - 1; axis > 0; axis--) {
-    const length = shape[axis] as number;
+    const length = shape[axis]!;
     const count = shape.slice(0, axis).reduce((product, extent) => product * extent, 1);
     // Without items there is no end to the lists that an extent may promise.
     if (lists.length === 0) return [];

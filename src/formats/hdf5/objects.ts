@@ -23,7 +23,7 @@ const DRIVER_BYTES = 16;
 const OPEN_FOR_WRITING = 0x01;
 
 /** The superblock (HDF5 File Format Specification, II.A). Addresses are as stored. */
-export interface Superblock {
+interface Superblock {
   /** Offset in the file that all addresses count from: that of the superblock, which need not be as stored. */
   readonly baseAddress: number;
   readonly rootAddress: number;
@@ -281,7 +281,7 @@ export function parseDataspace(cursor: ByteCursor): Dataspace {
   const maxShape: (number | null)[] = [];
   for (let axis = 0; axis < rank; axis++) {
     const limit = cursor.optional();
-    const length = shape[axis] as number;
+    const length = shape[axis]!;
     if (limit !== null && limit < length) {
       throw invalidFile(`dataspace: expected an axis of at most ${limit} items, received ${length}`);
     }
@@ -314,7 +314,7 @@ const SHARED_ID_BYTES = 8;
 const IN_HEAP = 1;
 
 /** Messages and datatypes that several objects share (HDF5 File Format Specification, IV.A.2.c, IV.A.2.p, III.H). */
-export class SharedMessages {
+class SharedMessages {
   private readonly types = new Map<number, Hdf5Type>();
   /** Heaps, and the bits of the kinds of messages that are in them. */
   private heaps: { readonly kinds: number; readonly heap: FractalHeap }[] = [];

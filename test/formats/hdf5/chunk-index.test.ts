@@ -4,7 +4,9 @@ import { hasH5wasm } from "../../../src/codec/file-formats/h5wasm-filters.js";
 import { isDamage, ZpublishError } from "../../../src/errors.js";
 import type { FileBlocks } from "../../../src/formats/file-format.js";
 import { lookup3 } from "../../../src/formats/hdf5/bytes.js";
-import { type Hdf5Chunks, readChunkIndex } from "../../../src/formats/hdf5/chunk-index.js";
+import { readChunkIndex } from "../../../src/formats/hdf5/chunk-index.js";
+import type { Hdf5Chunks } from "../../../src/formats/hdf5/chunk-list.js";
+import { extendGrid, type GriddedChunks, hasAbsentChunks } from "../../../src/formats/hdf5/hdf5-format.js";
 import type { Hdf5ChunkedLayout } from "../../../src/formats/hdf5/hdf5-model.js";
 import { effort } from "../../effort.js";
 import { valuesOf } from "./chunk-indexes-of-h5py.js";
@@ -216,4 +218,25 @@ t.test("a B-tree that leads back to itself ends", async (t) => {
   await t.rejects(readChunkIndex(memoryBlocks(bytes), layout, [3, 3], [3, 3], 0), {
     message: /once, received one twice/,
   });
+});
+
+const places: GriddedChunks = {
+  offsets: new Float64Array([10, 20, 30, 40]),
+  byteLengths: new Uint32Array(4),
+};
+
+t.test("chunks keep their places in a longer array", async (t) => {
+  // Two by two chunks become three by three.
+  const { numbers } = await extendGrid(places, [2, 2], [4, 3], [5, 6]);
+  t.same([...(numbers ?? [])], [0, 1, 3, 4]);
+  const sparse = { ...places, numbers: new Float64Array([0, 2, 3, 5]) };
+  t.same([...((await extendGrid(sparse, [2, 2], [4, 6], [6, 8])).numbers ?? [])], [0, 2, 4, 6]);
+  t.equal(await extendGrid(places, [4, 2], [3, 3], [4, 4]), places, "the grid may be the same");
+});
+
+t.test("chunks that are not stored are noticed", async (t) => {
+  t.equal(hasAbsentChunks(places, [4, 3], [2, 2]), false);
+  t.equal(hasAbsentChunks({ ...places, numbers: new Float64Array([0, 1, 2, 3]) }, [5, 3], [2, 2]), true);
+  t.equal(hasAbsentChunks({ offsets: new Float64Array([10, -1]) }, [4], [2]), true);
+  t.equal(hasAbsentChunks({ numbers: new Float64Array(0), offsets: new Float64Array(0) }, [0], [2]), false);
 });

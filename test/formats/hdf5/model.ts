@@ -5,7 +5,7 @@ import type {
   Hdf5Group,
   Hdf5Item,
   Hdf5Type,
-} from "../../../../src/formats/hdf5/hdf5-model.js";
+} from "../../../src/formats/hdf5/hdf5-model.js";
 
 export const INT32: Hdf5Type = {
   ...{ kind: "integer", size: 4, isSigned: true, byteOrder: "<", precision: 32, bitOffset: 0 },

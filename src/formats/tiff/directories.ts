@@ -1,7 +1,189 @@
 import { ZpublishError } from "../../errors.js";
+import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
 import type { FileBlocks } from "../file-format.js";
-import { readNumbers, readText, TYPE_BYTES } from "./tag-values.js";
-import { TAG, type TagPlace, type TiffDirectory, type TiffLayout } from "./tiff-directory.js";
+
+/** Tags of TIFF 6.0, its supplements, GeoTIFF and GDAL that the reader uses, by name. */
+export const TAG = {
+  newSubfileType: 254,
+  imageWidth: 256,
+  imageLength: 257,
+  bitsPerSample: 258,
+  compression: 259,
+  photometric: 262,
+  fillOrder: 266,
+  documentName: 269,
+  imageDescription: 270,
+  stripOffsets: 273,
+  samplesPerPixel: 277,
+  rowsPerStrip: 278,
+  stripByteCounts: 279,
+  minSampleValue: 280,
+  maxSampleValue: 281,
+  xResolution: 282,
+  yResolution: 283,
+  planarConfiguration: 284,
+  resolutionUnit: 296,
+  software: 305,
+  dateTime: 306,
+  artist: 315,
+  hostComputer: 316,
+  predictor: 317,
+  tileWidth: 322,
+  tileLength: 323,
+  tileOffsets: 324,
+  tileByteCounts: 325,
+  subIfds: 330,
+  sampleFormat: 339,
+  jpegTables: 347,
+  copyright: 33432,
+  modelPixelScale: 33550,
+  modelTiepoint: 33922,
+  modelTransformation: 34264,
+  geoKeyDirectory: 34735,
+  geoDoubleParams: 34736,
+  geoAsciiParams: 34737,
+  gdalMetadata: 42112,
+  gdalNodata: 42113,
+} as const;
+
+/** Place and type of a tag's values in the file. */
+export interface TagPlace {
+  /** Field type: 3 SHORT, 4 LONG, 16 LONG8, … */
+  readonly type: number;
+  readonly count: number;
+  /** Offset of the values in the file, also of those inside of the entry. */
+  readonly offset: number;
+}
+
+/** An image file directory: the tags of one image. */
+export interface TiffDirectory {
+  readonly offset: number;
+  readonly isLittleEndian: boolean;
+  readonly numbers: ReadonlyMap<number, readonly number[]>;
+  readonly texts: ReadonlyMap<number, string>;
+  /** Lists of places, which may be long. */
+  readonly lists: ReadonlyMap<number, TagPlace>;
+}
+
+/** Byte order, and whether offsets have 8 bytes. */
+interface TiffLayout {
+  readonly isLittleEndian: boolean;
+  readonly isBig: boolean;
+}
+
+/** Returns the first value of a tag, or the default that the specification gives. */
+export function numberOf({ numbers }: TiffDirectory, tag: number, fallback: number): number {
+  return numbers.get(tag)?.[0] ?? fallback;
+}
+
+/** Bytes of a value by field type (TIFF 6.0, section 2; BigTIFF: 16 to 18). */
+const TYPE_BYTES: Readonly<Record<number, number>> = {
+  1: 1,
+  2: 1,
+  3: 2,
+  4: 4,
+  5: 8,
+  6: 1,
+  7: 1,
+  8: 2,
+  9: 4,
+  10: 8,
+  11: 4,
+  12: 8,
+  13: 4,
+  16: 8,
+  17: 8,
+  18: 8,
+};
+
+/** Values that are converted between two looks at the clock. */
+const VALUES_PER_STEP = 4096;
+
+type Reader = (view: DataView, at: number, isLittleEndian: boolean) => number;
+
+const unsigned: Reader = (view, at) => view.getUint8(at);
+const long: Reader = (view, at, le) => view.getUint32(at, le);
+const long8: Reader = (view, at, le) =>
+  view.getUint32(at + (le ? 4 : 0), le) * 2 ** 32 + view.getUint32(at + (le ? 0 : 4), le);
+
+const READERS: Readonly<Record<number, Reader>> = {
+  1: unsigned,
+  2: unsigned,
+  3: (view, at, le) => view.getUint16(at, le),
+  4: long,
+  5: (view, at, le) => view.getUint32(at, le) / view.getUint32(at + 4, le),
+  6: (view, at) => view.getInt8(at),
+  7: unsigned,
+  8: (view, at, le) => view.getInt16(at, le),
+  9: (view, at, le) => view.getInt32(at, le),
+  10: (view, at, le) => view.getInt32(at, le) / view.getInt32(at + 4, le),
+  11: (view, at, le) => view.getFloat32(at, le),
+  12: (view, at, le) => view.getFloat64(at, le),
+  13: long,
+  16: long8,
+  17: (view, at, le) => Number(view.getBigInt64(at, le)),
+  18: long8,
+};
+
+/** Reads the values of a tag that is known to be short. Rationals are divided. */
+export async function readNumbers(
+  file: FileBlocks,
+  { type, count, offset }: TagPlace,
+  isLittleEndian: boolean,
+): Promise<readonly number[]> {
+  const size = TYPE_BYTES[type]!;
+  const read = READERS[type] as Reader;
+  const bytes = await file.read(offset, count * size);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return Array.from({ length: count }, (_, index) => read(view, index * size, isLittleEndian));
+}
+
+/** Reads a text, up to its first null character. It is UTF-8 as GDAL writes it, or Latin-1 if it cannot be that. */
+export async function readText(file: FileBlocks, { count, offset }: TagPlace): Promise<string> {
+  const bytes = await file.read(offset, count);
+  const end = bytes.indexOf(0);
+  const text = Buffer.from(end === -1 ? bytes : bytes.subarray(0, end));
+  const decoded = text.toString("utf8");
+  return decoded.includes("\ufffd") ? text.toString("latin1") : decoded;
+}
+
+/**
+ * Reads a list of offsets or lengths, which may be long.
+ * @param expected The number of entries that are needed; further ones are left out.
+ * @throws ZpublishError `invalid-metadata` if there are fewer.
+ */
+export async function readList(
+  file: FileBlocks,
+  { type, count, offset }: TagPlace,
+  expected: number,
+  isLittleEndian: boolean,
+): Promise<Float64Array> {
+  if (count < expected || ![3, 4, 13, 16, 18].includes(type)) {
+    throw new ZpublishError(
+      "invalid-metadata",
+      `expected a list of ${expected} offsets or lengths, received ${count} of field type ${type}`,
+    );
+  }
+  const bytes = await file.readOnce(offset, expected * TYPE_BYTES[type]!);
+  return runCooperatively(listSteps(bytes, type, expected, isLittleEndian));
+}
+
+function* listSteps(
+  bytes: Uint8Array,
+  type: number,
+  count: number,
+  isLittleEndian: boolean,
+): CooperativeTask<Float64Array> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const size = TYPE_BYTES[type]!;
+  const read = READERS[type] as Reader;
+  const list = new Float64Array(count);
+  for (let index = 0; index < count; index++) {
+    if (index % VALUES_PER_STEP === 0) yield;
+    list[index] = read(view, index * size, isLittleEndian);
+  }
+  return list;
+}
 
 /** Largest number of directories of a file: each becomes a group. */
 const MAX_DIRECTORIES = 1000;
@@ -125,7 +307,7 @@ async function readDirectory(
     const place = placeOf(view, at, start, layout);
     if (place === undefined) continue;
     if (LISTS.has(tag)) {
-      budget.lists -= place.count * (TYPE_BYTES[place.type] as number);
+      budget.lists -= place.count * TYPE_BYTES[place.type]!;
       if (budget.lists < 0) {
         throw new ZpublishError("invalid-metadata", `lists of tiles or strips overlap`);
       }

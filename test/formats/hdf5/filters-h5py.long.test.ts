@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t from "tap";
 import { decodeSteps } from "../../../src/codec/run-steps.js";
-import { type Hdf5Chunks, readChunkIndex } from "../../../src/formats/hdf5/chunk-index.js";
+import { readChunkIndex } from "../../../src/formats/hdf5/chunk-index.js";
+import type { Hdf5Chunks } from "../../../src/formats/hdf5/chunk-list.js";
 import { chunkCodecs } from "../../../src/formats/hdf5/filters.js";
 import { readHdf5 } from "../../../src/formats/hdf5/groups.js";
 import type { CodecSpec, CodecStep } from "../../../src/zarr/codec-step.js";
@@ -37,10 +38,6 @@ t.test(
       const chunks = await readChunkIndex(file, layout, shape, maxShape, filters.length);
       const chunkByteLength = chunkShape.reduce((product, length) => product * length, itemSize);
       const found = chunkCodecs(filters, type, chunkByteLength, chunks);
-      if ("reason" in found) {
-        t.fail(`${name}: ${found.reason}`);
-        continue;
-      }
       for (const { id } of [found.codecs, ...(found.variants ?? [])].flat()) seen.add(id);
       const listed: Hdf5Chunks = { ...chunks, byteLengths: found.byteLengths };
       const lists = [found.codecs, ...(found.variants ?? [])].map((codecs) =>
