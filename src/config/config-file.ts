@@ -4,8 +4,7 @@ import { z } from "zod";
 import { messageOf } from "../errors.js";
 import { splitPattern } from "../find/patterns.js";
 import { normalNodePath } from "../model/data-tree.js";
-import type { StoreSettings } from "../stores/byte-store.js";
-import { schemeOf } from "../stores/scheme-of.js";
+import { type StoreSettings, schemeOf } from "../stores/byte-store.js";
 import type { CollectionConfig, DatasetConfig } from "./config.js";
 import {
   checkStore,

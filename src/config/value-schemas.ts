@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { ZpublishError } from "../errors.js";
 import { LOG_LEVELS, type LogLevel } from "../observe/log.js";
-import { schemeOf } from "../stores/scheme-of.js";
+import { schemeOf } from "../stores/byte-store.js";
 
 const UNITS: Readonly<Record<string, number>> = {
   "": 1,

@@ -1,10 +1,9 @@
 import { type Dir, opendir } from "node:fs";
 import { isMissing, ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
-import { type StoreSettings, withSlash } from "../stores/byte-store.js";
+import { type StoreSettings, schemeOf, withSlash } from "../stores/byte-store.js";
 import { codeOf, createFileCalls, NoAnswerError } from "../stores/file-calls.js";
 import { openByteStore } from "../stores/open-byte-store.js";
-import { schemeOf } from "../stores/scheme-of.js";
 import type { FileFinder, FileFinderOptions } from "./file-finder.js";
 import { isStore, ROOT_DOCUMENTS, statPath, unreadableRoot } from "./file-state.js";
 import { createLocalFinder } from "./local-finder.js";

@@ -3,10 +3,9 @@ import { createSlice, runCooperatively } from "../event-loop/cooperative-task.js
 import { workThrough } from "../event-loop/work-through.js";
 import { isJsonObject } from "../json/json-value.js";
 import { parseJsonAround } from "../json/parse-json.js";
-import { type ByteStore, withSlash } from "../stores/byte-store.js";
+import { type ByteStore, schemeOf, withSlash } from "../stores/byte-store.js";
 import { createFileStore } from "../stores/file-store.js";
 import { openByteStore } from "../stores/open-byte-store.js";
-import { schemeOf } from "../stores/scheme-of.js";
 import { nameProblem } from "../zarr/stored-tree.js";
 import { listedDocuments } from "../zarr-store/consolidated-metadata.js";
 import { describesArray } from "../zarr-store/node-documents.js";

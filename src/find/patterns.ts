@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import picomatch from "picomatch";
 import { ZpublishError } from "../errors.js";
-import { schemeOf } from "../stores/scheme-of.js";
+import { schemeOf } from "../stores/byte-store.js";
 
 /** Numbers that a range such as `{2001..2024}` may have. */
 const MAX_RANGE = 10_000;

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "../json/json-value.js";
 import { elementCount, gridShapeOf } from "../model/data-tree.js";
-import { allocateOwn } from "../stores/open-file.js";
+import { allocateOwn } from "../stores/file-calls.js";
 import type { ChunkPlace, ReadOptions } from "../zarr/chunk-reader.js";
 import type { CodecSpec } from "../zarr/codec-step.js";
 import type { StoredFill } from "../zarr/stored-array.js";

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { createFileFinder } from "../find/collection-root.js";
 import { type SplitPattern, splitPattern } from "../find/patterns.js";
 import { type OpenSourceOptions, openSource } from "../open/open-source.js";
-import { schemeOf } from "../stores/scheme-of.js";
+import { schemeOf } from "../stores/byte-store.js";
 import type { Source } from "../zarr/stored-tree.js";
 import { createJoinSource, type Joining } from "./join-source.js";
 

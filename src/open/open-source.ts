@@ -6,19 +6,18 @@ import { HEAD_BYTES } from "../formats/file-format.js";
 import { createFileSource, type FilePlace } from "../formats/file-source.js";
 import { FORMATS } from "../formats/formats.js";
 import { indexedFileOf, type KeptIndexes } from "../formats/kept-indexes.js";
-import type { ByteStore, ObjectBytes } from "../stores/byte-store.js";
+import { type ByteStore, type ObjectBytes, schemeOf } from "../stores/byte-store.js";
 import { codeOf, createFileCalls } from "../stores/file-calls.js";
 import { createFileStore } from "../stores/file-store.js";
 import type { Freshness } from "../stores/object-versions.js";
 import { openByteStore } from "../stores/open-byte-store.js";
-import { type ReferencePlaces, referenceOptions } from "../stores/reference-places.js";
+import { type ReferencePlaces, referenceOptions } from "../stores/reference-store.js";
 import {
   isParquetMetadata,
   isReferences,
   openParquetReferences,
   openReferences,
 } from "../stores/references.js";
-import { schemeOf } from "../stores/scheme-of.js";
 import { isZip, openZipStore } from "../stores/zip-store.js";
 import { nameProblem, type Source } from "../zarr/stored-tree.js";
 import { createDirectorySource } from "../zarr-store/directory-source.js";

@@ -8,8 +8,8 @@ import { logStats } from "../observe/log.js";
 import { counter, gauge, histogram, type MetricFamily } from "../observe/metrics.js";
 import { packageVersions } from "../observe/versions.js";
 import { type EncodePoolStats, IDLE_POOL_STATS } from "../pool/encode-pool.js";
+import { sourceReadSeconds } from "../stores/file-calls.js";
 import { allStoreStats } from "../stores/http-store.js";
-import { sourceReadSeconds } from "../stores/open-file.js";
 
 type MeasuredHttp = Pick<HttpServer, "stats" | "metrics">;
 

@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import type { VersionCheck } from "../zarr/chunk-reader.js";
-import { allocateOwn } from "./open-file.js";
+import { allocateOwn } from "./file-calls.js";
 
 /**
  * Objects by key, such as the files below a directory, a web server's path or a bucket's prefix. Everything that does not lie in
@@ -259,4 +259,9 @@ export function settingsFor(location: string, stores: readonly StoreSettings[]):
 /** Returns a URL with a slash at its end. */
 export function withSlash(url: string): string {
   return url.endsWith("/") ? url : `${url}/`;
+}
+
+/** Returns the scheme of a URL in lower case; undefined if the location is a path. */
+export function schemeOf(location: string): string | undefined {
+  return /^([a-z][a-z0-9+.-]+):\/\//i.exec(location)?.[1]?.toLowerCase();
 }

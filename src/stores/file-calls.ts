@@ -1,8 +1,21 @@
-import { type BigIntStats, close, closeSync, readFileSync } from "node:fs";
+import {
+  type BigIntStats,
+  close,
+  closeSync,
+  constants,
+  fstat,
+  fstatSync,
+  openSync,
+  read,
+  readFileSync,
+  readSync,
+} from "node:fs";
 import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { isMainThread } from "node:worker_threads";
 import { createLimiter } from "../collections/limiter.js";
 import { isMissing, ZpublishError } from "../errors.js";
+import { createHistogram, type Histogram } from "../observe/metrics.js";
 
 /** File systems that wait neither for another machine nor for a program. */
 const LOCAL_TYPES: ReadonlySet<string> = new Set(
@@ -234,4 +247,284 @@ export function codeOf(error: unknown): string {
 export function absentOrThrow(error: unknown, label: Label): undefined {
   if (isMissing(error)) return undefined;
   throw unreadable(label, `cannot be read (${codeOf(error)})`, error);
+}
+
+/**
+ * Kernels take the time of their last tick, 1 to 10 ms long, so two writes within one tick leave the same time. A file younger
+ * than this is checked again later.
+ */
+const SETTLE_MS = 20;
+
+/** Settle time if the clock has whole seconds (ext4 with small inodes, many network file systems) or every other one (FAT). */
+const COARSE_SETTLE_MS = 2_000;
+
+const NS_PER_MS = 1_000_000n;
+const NS_PER_S = 1_000_000_000n;
+
+/** Returns the version of a file: modification time in nanoseconds and byte length, both in base 36. */
+export function versionOf(stat: BigIntStats): string {
+  return `${stat.mtimeNs.toString(36)}.${stat.size.toString(36)}`;
+}
+
+/** Tells whether a file was not written between two calls of `stat`. */
+export function isSameVersion(a: BigIntStats, b: BigIntStats): boolean {
+  return a.mtimeNs === b.mtimeNs && a.size === b.size;
+}
+
+/** Returns the milliseconds until a file is so old that another write must change its time; 0 for times in the future. */
+export function remainingSettleMs({ mtimeNs }: Pick<BigIntStats, "mtimeNs">): number {
+  const age = Date.now() - Number(mtimeNs / NS_PER_MS);
+  // On a finer clock, one time in a billion is a whole second.
+  const settleMs = mtimeNs % NS_PER_S === 0n ? COARSE_SETTLE_MS : SETTLE_MS;
+  return age < 0 || age >= settleMs ? 0 : settleMs - age;
+}
+
+/** Flags of open(2) that neither follow a link nor wait for the other end of a pipe. */
+export const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+
+/**
+ * An open file, and how it may be read. A descriptor takes half the time of a FileHandle, and leaves nothing to the garbage
+ * collector.
+ */
+export interface OpenDescriptor {
+  readonly fd: number;
+  readonly calls: FileCalls;
+  /** True if `fstat` waits for nothing but this machine. */
+  readonly isLocal: boolean;
+  /** Device (`st_dev`) whose files this thread may wait for, since a link may lead to another; undefined if there is none. */
+  readonly blockingDevice: bigint | undefined;
+  /** True if the caller uses memory from `allocate` again even if the read fails. */
+  readonly reusesMemory: boolean;
+}
+
+/** Returns a view of exactly `byteLength` bytes; its buffer may be longer. */
+export type Allocate = (byteLength: number) => Uint8Array<ArrayBuffer>;
+
+/** A file that is open for reading. */
+export interface OpenFile {
+  readonly stat: BigIntStats;
+  /** Reads exactly `byteLength` bytes into memory from `allocate`. Default: memory of their own. */
+  readBytes(offset: number, byteLength: number, allocate?: Allocate): Promise<Uint8Array<ArrayBuffer>>;
+}
+
+/** Error of a file that is shorter than `fstat` said: it is being written. */
+class FileChanged extends Error {}
+
+/** Calls `fstat`, in this thread if the file system is local: the answer is in memory. */
+function statOpen({ fd, calls, isLocal }: OpenDescriptor): BigIntStats | Promise<BigIntStats> {
+  if (isLocal) return fstatSync(fd, { bigint: true });
+  return calls.call<BigIntStats>((done) => fstat(fd, { bigint: true }, done));
+}
+
+/**
+ * Closes a file. If a call hangs, closes it when the call is answered: another file could get the descriptor's number.
+ * @param error What the last use of the file threw.
+ */
+export function closeWhenAnswered({ fd, calls }: OpenDescriptor, error: unknown): void {
+  const answered = error instanceof NoAnswerError ? error.answered : undefined;
+  if (answered === undefined) calls.close(fd);
+  else void answered.then(() => calls.close(fd));
+}
+
+/**
+ * Runs `use` on an open file.
+ * @returns Undefined if the file changed meanwhile.
+ * @throws ZpublishError `source-unreadable`, system errors, and what `use` throws for an unchanged file.
+ */
+export async function useUnchanged<T>(
+  descriptor: OpenDescriptor,
+  label: Label,
+  use: (file: OpenFile) => Promise<T>,
+): Promise<{ readonly value: T } | undefined> {
+  let stat = await statOpen(descriptor);
+  assertFile(stat, label);
+  const wait = remainingSettleMs(stat);
+  if (wait > 0) {
+    await sleep(wait);
+    stat = await statOpen(descriptor);
+  }
+  const mayBlock = stat.dev === descriptor.blockingDevice;
+  const file: OpenFile = {
+    stat,
+    readBytes: (offset, byteLength, allocate) =>
+      readBytes(descriptor, mayBlock, offset, byteLength, label, allocate),
+  };
+  try {
+    const value = await use(file);
+    return isSameVersion(stat, await statOpen(descriptor)) ? { value } : undefined;
+  } catch (error) {
+    if (error instanceof FileChanged) return undefined;
+    if (error instanceof NoAnswerError) throw error;
+    // Bytes that seem corrupt may be half of an old file and half of a new one.
+    if (!isSameVersion(stat, await statOpen(descriptor))) return undefined;
+    throw error;
+  }
+}
+
+/** Allocates memory outside of Buffer's pool, so that the caller may move it to another thread. */
+export function allocateOwn(byteLength: number): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Buffer.allocUnsafeSlow(byteLength).buffer as ArrayBuffer, 0, byteLength);
+}
+
+async function readBytes(
+  descriptor: OpenDescriptor,
+  mayBlock: boolean,
+  offset: number,
+  byteLength: number,
+  label: Label,
+  allocate: Allocate = allocateOwn,
+): Promise<Uint8Array<ArrayBuffer>> {
+  if (byteLength > 0x7fffffff)
+    throw unreadable(label, `has ${byteLength} bytes, more than one read can take`);
+  // A read that hangs may write into its memory at any later time.
+  const takesCopy = !mayBlock && descriptor.reusesMemory && allocate !== allocateOwn;
+  const bytes = (takesCopy ? allocateOwn : allocate)(byteLength);
+  let filled = 0;
+  while (filled < byteLength) {
+    const bytesRead = mayBlock
+      ? readSync(descriptor.fd, bytes, filled, byteLength - filled, offset + filled)
+      : await readSome(descriptor, bytes, filled, offset);
+    if (bytesRead === 0) throw new FileChanged();
+    filled += bytesRead;
+  }
+  if (!takesCopy) return bytes;
+  const copy = allocate(byteLength);
+  copy.set(bytes);
+  return copy;
+}
+
+function readSome(
+  { fd, calls }: OpenDescriptor,
+  bytes: Uint8Array,
+  filled: number,
+  offset: number,
+): Promise<number> {
+  return calls.call<number>((done) =>
+    read(fd, bytes, filled, bytes.byteLength - filled, offset + filled, done),
+  );
+}
+
+/** Longer reads by the server's thread are slow; 590 KB from memory take a tenth of a millisecond. */
+const SLOW_MS = 4;
+/** Time for which libuv's threads read a store after a slow read, in multiples of the time that the read took. */
+const PAUSE_FACTOR = 200;
+/** Time that slow reads of a store may take before its first pause. */
+const FREE_MS = 50;
+
+/** Longer reads are always made by libuv's threads; one of this length takes 1.5 ms from memory. */
+const MAX_DIRECT_BYTES = 8 * 1024 * 1024;
+
+/** Seconds per read of a stored chunk: by this thread itself, and by libuv's threads for it. */
+export const sourceReadSeconds: Readonly<Record<"direct" | "threads", Histogram>> = {
+  direct: createHistogram(),
+  threads: createHistogram(),
+};
+
+/** Reads of one store by this thread itself. */
+interface DirectReads {
+  /** True if the store is quick enough at present. */
+  readonly isQuick: boolean;
+  /**
+   * Runs a read or a check of a file, and notes whether it was slow.
+   * @param seconds Histogram that receives its duration.
+   */
+  run<T>(read: () => T, seconds?: Histogram): T;
+}
+
+const stores = new Map<string, { pausedUntilMs: number }>();
+
+/** Returns the state of a store, which all its readers share. @param store Absolute real path of the store. */
+export function directReadsOf(store: string): DirectReads {
+  const state = stores.get(store) ?? { pausedUntilMs: Number.NEGATIVE_INFINITY };
+  stores.set(store, state);
+  return {
+    get isQuick() {
+      return performance.now() >= state.pausedUntilMs;
+    },
+    run(read, seconds) {
+      const waitedMs = processorWaitMs();
+      const beganMs = performance.now();
+      try {
+        return read();
+      } finally {
+        const endMs = performance.now();
+        seconds?.observe((endMs - beganMs) / 1_000);
+        if (endMs - beganMs > SLOW_MS) {
+          // Time in which other threads had the processor does not count: the disk was not slow.
+          const slowMs = endMs - beganMs - (processorWaitMs() - waitedMs);
+          const freeFromMs = endMs - PAUSE_FACTOR * FREE_MS;
+          if (slowMs > SLOW_MS)
+            state.pausedUntilMs = Math.max(state.pausedUntilMs, freeFromMs) + PAUSE_FACTOR * slowMs;
+        }
+      }
+    },
+  };
+}
+
+let schedulerFile: number | undefined;
+const text = Buffer.alloc(64);
+const SPACE = 0x20;
+const ZERO = 0x30;
+
+/** Returns the milliseconds that this thread was ready to run and waited for a processor; 0 if the system does not tell. */
+function processorWaitMs(): number {
+  try {
+    schedulerFile ??= openSync("/proc/thread-self/schedstat", "r");
+    readSync(schedulerFile, text, 0, text.length, 0);
+  } catch {
+    return 0;
+  }
+  // The second of three numbers (kernel documentation, "Scheduler Statistics").
+  let nanoseconds = 0;
+  for (let at = text.indexOf(SPACE) + 1; at < text.length && text[at] !== SPACE; at++)
+    nanoseconds = nanoseconds * 10 + (text[at] as number) - ZERO;
+  return nanoseconds / 1e6;
+}
+
+/** A file that is open for reading by this thread itself. */
+export interface FileNow {
+  readonly stat: BigIntStats;
+  /** Reads exactly `byteLength` bytes into memory from `allocate`. @throws Error if there are fewer. */
+  readBytes(offset: number, byteLength: number, allocate?: Allocate): Uint8Array<ArrayBuffer>;
+}
+
+const BIG_INTEGERS = { bigint: true } as const;
+
+/**
+ * Runs `use` on a file of a local file system without another thread. With one, which has to wake up, a read of 590 KB from
+ * memory takes five times as long.
+ * @param device `st_dev` that the file must have.
+ * @returns Undefined if `StoreFiles.read` has to read the file, because anything is unusual: it is missing, a link, fresh,
+ * unreadable, changed meanwhile, or `use` threw.
+ */
+export function useNow<T>(path: string, device: bigint, use: (file: FileNow) => T): T | undefined {
+  let fd: number | undefined;
+  try {
+    fd = openSync(path, OPEN_FLAGS);
+    const stat = fstatSync(fd, BIG_INTEGERS);
+    if (!stat.isFile() || stat.dev !== device || remainingSettleMs(stat) > 0) return undefined;
+    const value = use({ stat, readBytes: readBytesNow.bind(undefined, fd) });
+    return isSameVersion(stat, fstatSync(fd, BIG_INTEGERS)) ? value : undefined;
+  } catch {
+    return undefined;
+  } finally {
+    if (fd !== undefined) closeSync(fd);
+  }
+}
+
+function readBytesNow(
+  fd: number,
+  offset: number,
+  byteLength: number,
+  allocate: Allocate = allocateOwn,
+): Uint8Array<ArrayBuffer> {
+  if (byteLength > MAX_DIRECT_BYTES)
+    throw new Error(`expected at most ${MAX_DIRECT_BYTES} bytes, received ${byteLength}`);
+  const bytes = allocate(byteLength);
+  for (let filled = 0; filled < byteLength; ) {
+    const bytesRead = readSync(fd, bytes, filled, byteLength - filled, offset + filled);
+    if (bytesRead === 0) throw new Error(`expected ${byteLength} bytes, received ${filled}`);
+    filled += bytesRead;
+  }
+  return bytes;
 }

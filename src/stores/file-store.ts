@@ -15,29 +15,27 @@ import {
   resolveObjectRange,
 } from "./byte-store.js";
 import {
+  type Allocate,
   absentOrThrow,
+  allocateOwn,
   assertFile,
+  closeWhenAnswered,
   codeOf,
   createFileCalls,
-  type FileCalls,
-  type Label,
-  unreadable,
-} from "./file-calls.js";
-import {
-  type Allocate,
-  allocateOwn,
-  closeWhenAnswered,
   directReadsOf,
+  type FileCalls,
   type FileNow,
+  type Label,
   OPEN_FLAGS,
   type OpenDescriptor,
   type OpenFile,
   remainingSettleMs,
   sourceReadSeconds,
+  unreadable,
   useNow,
   useUnchanged,
   versionOf,
-} from "./open-file.js";
+} from "./file-calls.js";
 
 /** A directory whose real path has been looked up. */
 interface VerifiedDirectory {

@@ -10,8 +10,7 @@ import {
   resolveObjectRange,
   shortObject,
 } from "./byte-store.js";
-import { sourceTimeoutMs } from "./file-calls.js";
-import { allocateOwn } from "./open-file.js";
+import { allocateOwn, sourceTimeoutMs } from "./file-calls.js";
 
 /** Connections to one host at a time, of all stores together. */
 const MAX_CONNECTIONS_PER_HOST = 64;

@@ -11,6 +11,7 @@ import {
   resolveObjectRange,
   sliceOf,
 } from "./byte-store.js";
+import { allocateOwn } from "./file-calls.js";
 import {
   type Answer,
   type AnswerHead,
@@ -35,7 +36,6 @@ import {
   wholeError,
   withRetries,
 } from "./http-exchange.js";
-import { allocateOwn } from "./open-file.js";
 
 /** Requests of one store at a time. */
 const MAX_PER_STORE = 32;

@@ -17,8 +17,8 @@ import {
   type ResolvedRange,
   resolveObjectRange,
 } from "./byte-store.js";
+import { allocateOwn } from "./file-calls.js";
 import { createKeyIndex, type KeyIndex } from "./key-index.js";
-import { allocateOwn } from "./open-file.js";
 
 /** Longer directories, of five million entries, are refused before memory is allocated. */
 const MAX_DIRECTORY_BYTES = 512 * 2 ** 20;

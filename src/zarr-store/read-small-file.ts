@@ -1,7 +1,6 @@
 import { type BigIntStats, close, fstat, open, read } from "node:fs";
 import { isMissing } from "../errors.js";
-import type { FileCalls } from "../stores/file-calls.js";
-import { isSameVersion, OPEN_FLAGS, remainingSettleMs } from "../stores/open-file.js";
+import { type FileCalls, isSameVersion, OPEN_FLAGS, remainingSettleMs } from "../stores/file-calls.js";
 import { ABSENT, recordOfStats } from "./file-record.js";
 
 /** Longer files are read by `StoreFiles`. */

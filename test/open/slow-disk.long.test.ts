@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { sourceReadSeconds } from "../../src/stores/open-file.js";
+import { sourceReadSeconds } from "../../src/stores/file-calls.js";
 import { startServer } from "../server/start-server.js";
 import { type FaultMount, faultMountMissing, mountFaults } from "./fault-mount.js";
 import { makeDirectory, makeOld, writeFiles, zarray, zgroup } from "./write-store.js";

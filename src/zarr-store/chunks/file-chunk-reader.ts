@@ -1,5 +1,5 @@
+import { type OpenFile, versionOf } from "../../stores/file-calls.js";
 import { createStoreFiles } from "../../stores/file-store.js";
-import { type OpenFile, versionOf } from "../../stores/open-file.js";
 import {
   type ChunkReader,
   encodeChunkKey,

@@ -1,6 +1,6 @@
 import type { BigIntStats } from "node:fs";
+import { type OpenFile, versionOf } from "../../stores/file-calls.js";
 import { createStoreFiles } from "../../stores/file-store.js";
-import { type OpenFile, versionOf } from "../../stores/open-file.js";
 import type { ChunkReader, ShardChunks, StoredChunk, StoredSize } from "../../zarr/chunk-reader.js";
 import { assertStoredLength } from "../../zarr/plan/max-stored-byte-length.js";
 import { findOrConfirmAbsence } from "./confirm-absence.js";

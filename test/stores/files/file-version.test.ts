@@ -1,5 +1,5 @@
 import t from "tap";
-import { remainingSettleMs } from "../../../src/stores/open-file.js";
+import { remainingSettleMs } from "../../../src/stores/file-calls.js";
 
 /** Returns the remaining settle time of a file that was written `agoMs` ago. @param clockNs Resolution of the file system's times. */
 function remaining(agoMs: number, clockNs: bigint): number {
