@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import t from "tap";
-import { readSources } from "./read-sources.js";
+import { readSources } from "./support/read-sources.js";
 
 /**
  * What each folder of src may import, besides {@link EVERYWHERE}: `errors ← json ← model ← zarr ← codec ← stores ← formats ← open ← join`, then the

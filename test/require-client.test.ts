@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t from "tap";
-import { commandOf, GENERATIONS, PACKAGE_ROOT } from "./client-generation.js";
-import { CLIENT_NAMES, clientMissing, clientMissingIn } from "./require-client.js";
+import { commandOf, GENERATIONS, PACKAGE_ROOT } from "./support/clients/client-generation.js";
+import { CLIENT_NAMES, clientMissing, clientMissingIn } from "./support/clients/require-client.js";
 
 for (const name of CLIENT_NAMES) {
   t.test(`a client is there or its test says why it is skipped: ${name}`, (t) => {

@@ -1,5 +1,5 @@
 import t from "tap";
-import { readSources } from "./read-sources.js";
+import { readSources } from "./support/read-sources.js";
 
 /** What each is better said with is in CONTRIBUTING. */
 const FORBIDDEN: readonly RegExp[] = [

@@ -8,7 +8,7 @@ import {
   predictFloats,
   predictItems,
   type Rows,
-} from "../../test/codec/tiff-encoders.js";
+} from "../../test/support/codec/tiff-encoders.js";
 import { encodeHdf5 } from "./hdf5-encoder.js";
 
 /** A codec of numcodecs.js. Its Blosc takes every item for four bytes wide. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Browser, chromium, type Page } from "playwright-core";
-import { CHROMIUM, CHROMIUM_ARGS } from "../../test/clients/browser-page.js";
+import { CHROMIUM, CHROMIUM_ARGS } from "../../test/support/clients/browser-page.js";
 
 /** A picture that the explorer has drawn. */
 export interface DrawnPicture {

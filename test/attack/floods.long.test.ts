@@ -2,8 +2,8 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
-import { openConnection, requestText } from "../http/raw-request.js";
-import { MANY, startTarget } from "./attack-target.js";
+import { MANY, startTarget } from "../support/servers/attack-target.js";
+import { openConnection, requestText } from "../support/servers/raw-request.js";
 import { inLots, openSocket } from "./raw-exchange.js";
 
 const BOUND = 300;

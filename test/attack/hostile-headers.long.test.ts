@@ -1,7 +1,7 @@
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import t from "tap";
-import { openConnection, rawRequest, requestText } from "../http/raw-request.js";
-import { startTarget } from "./attack-target.js";
+import { startTarget } from "../support/servers/attack-target.js";
+import { openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
 
 const target = await startTarget(t);
 const { port, truth } = target;

@@ -1,7 +1,7 @@
 import t from "tap";
-import { openConnection, type RawAnswer, rawRequest, requestText } from "../http/raw-request.js";
-import { isNodeHttp } from "../http/start-test-server.js";
-import { startTarget } from "./attack-target.js";
+import { startTarget } from "../support/servers/attack-target.js";
+import { openConnection, type RawAnswer, rawRequest, requestText } from "../support/servers/raw-request.js";
+import { isNodeHttp } from "../support/servers/serve-routes.js";
 
 const target = await startTarget(t);
 const { port } = target;

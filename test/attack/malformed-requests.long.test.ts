@@ -1,6 +1,6 @@
 import t from "tap";
-import { isNodeHttp } from "../http/start-test-server.js";
-import { startTarget } from "./attack-target.js";
+import { startTarget } from "../support/servers/attack-target.js";
+import { isNodeHttp } from "../support/servers/serve-routes.js";
 import { exchangeRaw, inLots, type Reply } from "./raw-exchange.js";
 
 const target = await startTarget(t);

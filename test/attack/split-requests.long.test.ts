@@ -1,6 +1,6 @@
 import t from "tap";
-import { openConnection, type RawAnswer, rawRequest, requestText } from "../http/raw-request.js";
-import { startTarget } from "./attack-target.js";
+import { startTarget } from "../support/servers/attack-target.js";
+import { openConnection, type RawAnswer, rawRequest, requestText } from "../support/servers/raw-request.js";
 import { exchangeRaw, inLots } from "./raw-exchange.js";
 
 const target = await startTarget(t);

@@ -6,7 +6,7 @@ import { markdownReport } from "../../bench/harness/report.js";
 import { nginxVersion } from "../../bench/subjects/nginx.js";
 import { ROWS } from "../../bench/tables/rows.js";
 import { TABLES } from "../../bench/tables/tables.js";
-import { clientMissing } from "../require-client.js";
+import { clientMissing } from "../support/clients/require-client.js";
 
 t.setTimeout(600_000);
 

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { createRandom } from "../../bench/random.js";
-import { PROGRAM, type Run, runScript } from "../cli/run-program.js";
-import { effort } from "../effort.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
-import { childrenOf } from "../processes/process-table.js";
+import { effort } from "../support/effort.js";
+import { childrenOf } from "../support/servers/process-table.js";
+import { PROGRAM, type Run, runScript } from "../support/servers/run-program.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const ROWS = 192;
 const ROW_BYTES = 48 * 1024;

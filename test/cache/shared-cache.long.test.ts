@@ -17,7 +17,7 @@ import { createRandom } from "../../bench/random.js";
 import { openLmdbStore } from "../../src/cache/lmdb-store.js";
 import { cacheStamp, openChunkCache, openMaintainedChunkCache } from "../../src/cache/open-cache.js";
 import { packStoredValue } from "../../src/cache/stored-value.js";
-import { effort } from "../effort.js";
+import { effort } from "../support/effort.js";
 import { chunkOf, createTestLog, keyOf, reportOf, startCacheProcess, VERSION } from "./cache-process.js";
 
 const MIB = 1024 ** 2;

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import t from "tap";
 import { CALENDARS, cfTimeFormatter } from "../../src/cf/cf-time.js";
-import { PYTHON } from "../require-client.js";
+import { PYTHON } from "../support/clients/require-client.js";
 
 const SCRIPT = `
 import json, sys

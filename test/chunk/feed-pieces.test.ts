@@ -10,8 +10,8 @@ import {
 } from "../../src/zarr/chunk-reader.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
-import { layoutOf } from "../codec/joined-array.js";
-import { storedArray } from "../zarr/stored-array.js";
+import { layoutOf } from "../support/datasets/joined-array.js";
+import { storedArray } from "../support/datasets/stored-array.js";
 
 const FORM = { dtype: "|u1", codecs: [], compressorCount: 0 as const };
 

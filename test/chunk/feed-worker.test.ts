@@ -9,8 +9,8 @@ import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
 import { createFileStore } from "../../src/stores/file-store.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
-import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "../formats/plain-format.js";
-import { makeDirectory } from "../open/write-store.js";
+import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "../support/plain-format.js";
+import { makeDirectory } from "../support/write-store.js";
 
 /** Arrays of two chunks, whose items are 1 to 4. */
 const ARRAYS = [

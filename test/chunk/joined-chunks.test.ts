@@ -15,12 +15,17 @@ import {
   storedChunksOf,
 } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
-import { joinParts, type TestPart, writeChunks, writeFileOfChunks } from "../codec/joined-array.js";
-import { decodeServed, readServed } from "../codec/served-array.js";
-import { gridPositions, mixedReaderOf, readerOf } from "../codec/stored-chunks.js";
-import { effort } from "../effort.js";
-import { makeDirectory } from "../open/write-store.js";
-import { storedArray } from "../zarr/stored-array.js";
+import {
+  joinParts,
+  type TestPart,
+  writeChunks,
+  writeFileOfChunks,
+} from "../support/datasets/joined-array.js";
+import { decodeServed, readServed } from "../support/datasets/served-array.js";
+import { storedArray } from "../support/datasets/stored-array.js";
+import { gridPositions, mixedReaderOf, readerOf } from "../support/datasets/stored-chunks.js";
+import { effort } from "../support/effort.js";
+import { makeDirectory } from "../support/write-store.js";
 
 const CODEC_CHAINS: CodecSpec[][] = [
   [],

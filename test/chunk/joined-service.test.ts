@@ -9,12 +9,17 @@ import { createSnapshot } from "../../src/dataset/snapshot.js";
 import type { ChunkTask } from "../../src/pool/chunk-task.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
-import { joinParts, type TestPart, writeChunks, writeFileOfChunks } from "../codec/joined-array.js";
-import { readerOf } from "../codec/stored-chunks.js";
-import { storedTree } from "../dataset/fake-source.js";
-import { makeDirectory, makeOld } from "../open/write-store.js";
-import { storedArray } from "../zarr/stored-array.js";
-import { mapCache } from "./map-cache.js";
+import { storedTree } from "../support/datasets/fake-source.js";
+import {
+  joinParts,
+  type TestPart,
+  writeChunks,
+  writeFileOfChunks,
+} from "../support/datasets/joined-array.js";
+import { storedArray } from "../support/datasets/stored-array.js";
+import { readerOf } from "../support/datasets/stored-chunks.js";
+import { mapCache } from "../support/map-cache.js";
+import { makeDirectory, makeOld } from "../support/write-store.js";
 
 /** Bytes in chunks of two rows of three, as parts and joined arrays have them. */
 const FORM = {

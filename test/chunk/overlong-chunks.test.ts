@@ -2,8 +2,8 @@ import { truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { deflateSync, gzipSync } from "node:zlib";
 import t from "tap";
-import { makeDirectory, makeOld, writeFiles, zarray, zgroup } from "../open/write-store.js";
-import { startServer } from "../server/start-server.js";
+import { startServer } from "../support/servers/start-server.js";
+import { makeDirectory, makeOld, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 t.setTimeout(120_000);
 const MIB = 2 ** 20;

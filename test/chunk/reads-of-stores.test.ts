@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import t from "tap";
 import { createServer } from "../../src/index.js";
-import { parseMetrics } from "../observe/parse-metrics.js";
-import { faultMountMissing, mountFaults } from "../open/fault-mount.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
+import { faultMountMissing, mountFaults } from "../support/fault-mount.js";
+import { parseMetrics } from "../support/servers/parse-metrics.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 t.setTimeout(120_000);
 const CHUNKS = 100;

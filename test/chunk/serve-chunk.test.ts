@@ -12,8 +12,8 @@ import { ZpublishError } from "../../src/errors.js";
 import type { ChunkTask } from "../../src/pool/chunk-task.js";
 import { combineVersions } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
-import { storedArray, storedTree } from "../dataset/fake-source.js";
-import { mapCache } from "./map-cache.js";
+import { storedArray, storedTree } from "../support/datasets/fake-source.js";
+import { mapCache } from "../support/map-cache.js";
 
 interface Setup {
   readonly config?: Partial<DatasetConfig>;

@@ -9,8 +9,8 @@ import { createMemorySource } from "../../src/open/memory-source.js";
 import { openSource } from "../../src/open/open-source.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
 import type { ServedChunks } from "../../src/zarr/chunk-reader.js";
-import { type FetchedChunk, openPyramid, type PyramidOptions } from "../dataset/overviews/pyramid.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
+import { type FetchedChunk, openPyramid, type PyramidOptions } from "../support/datasets/pyramid.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 /** Length of the sides of the array, and of its chunks. */
 const SIDE = 64;

@@ -4,10 +4,10 @@ import { makeDemoData } from "../../scripts/demo-data.js";
 import { type Inspection, inspectTree } from "../../src/cli/inspect.js";
 import { createFileSource } from "../../src/formats/file-source.js";
 import { createFileStore } from "../../src/stores/file-store.js";
-import { plainArray, plainFile, plainFormat } from "../formats/plain-format.js";
-import { writeZarrPart } from "../join/write-parts.js";
-import { makeDirectory, writeFiles } from "../open/write-store.js";
-import { runProgram } from "./run-program.js";
+import { plainArray, plainFile, plainFormat } from "../support/plain-format.js";
+import { runProgram } from "../support/servers/run-program.js";
+import { writeZarrPart } from "../support/write-parts.js";
+import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 t.test("inspect shows a flat v2 store, whose chunks are passed through", async (t) => {
   const { air } = await makeDemoData(join(t.testdir(), "demo"));

@@ -1,7 +1,7 @@
 import t from "tap";
 import { flagOf, OPTION_KEYS } from "../../src/config/options.js";
 import { packageVersion } from "../../src/observe/versions.js";
-import { PROGRAM, runProgram, runScript } from "./run-program.js";
+import { PROGRAM, runProgram, runScript } from "../support/servers/run-program.js";
 
 t.jobs = 2;
 

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import t from "tap";
-import { writeNetcdfPart } from "../join/write-parts.js";
-import { makeDirectory, writeFiles } from "../open/write-store.js";
-import { serveFolder, until } from "./folder-of-days.js";
+import { serveFolder, until } from "../support/folder-of-days.js";
+import { writeNetcdfPart } from "../support/write-parts.js";
+import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 t.test("HUP takes collections and joined files along, or leaves all as it is", async (t) => {
   const directory = await makeDirectory(t);

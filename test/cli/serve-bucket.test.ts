@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { writeNetcdfPart } from "../join/write-parts.js";
-import { makeDirectory } from "../open/write-store.js";
-import { startS3Origin } from "../origins/s3-origin.js";
-import { PROGRAM, runProgram, runScript } from "./run-program.js";
+import { startS3Origin } from "../support/origins/s3-origin.js";
+import { PROGRAM, runProgram, runScript } from "../support/servers/run-program.js";
+import { writeNetcdfPart } from "../support/write-parts.js";
+import { makeDirectory } from "../support/write-store.js";
 
 t.test("a prefix of a bucket, and a pattern of its objects, are served as folders are", async (t) => {
   const origin = await startS3Origin(t);

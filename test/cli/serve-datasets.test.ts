@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import t from "tap";
 import { makeDemoData } from "../../scripts/demo-data.js";
-import { PROGRAM, type Run, runProgram, runScript } from "./run-program.js";
+import { PROGRAM, type Run, runProgram, runScript } from "../support/servers/run-program.js";
 
 /** Starts the program on a free port and waits until it prints its URL. */
 async function serve(

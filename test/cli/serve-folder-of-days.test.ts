@@ -8,7 +8,7 @@ import {
   until,
   valuesOfDay,
   writeNextDay,
-} from "./folder-of-days.js";
+} from "../support/folder-of-days.js";
 
 interface ArrayDocument {
   readonly shape: readonly number[];

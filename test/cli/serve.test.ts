@@ -1,8 +1,8 @@
 import { fileURLToPath } from "node:url";
 import t from "tap";
-import { runScript } from "./run-program.js";
+import { runScript } from "../support/servers/run-program.js";
 
-const INVENTED = fileURLToPath(new URL("./serve-invented.js", import.meta.url));
+const INVENTED = fileURLToPath(new URL("../support/servers/serve-invented.js", import.meta.url));
 
 t.jobs = 2;
 

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import t from "tap";
-import { writeZarrPart } from "../join/write-parts.js";
-import { makeDirectory, writeFiles } from "../open/write-store.js";
-import { runProgram } from "./run-program.js";
-import { countsOf, hitsAt, serve } from "./warm-store.js";
+import { runProgram } from "../support/servers/run-program.js";
+import { countsOf, hitsAt, serve } from "../support/warm-store.js";
+import { writeZarrPart } from "../support/write-parts.js";
+import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 /** Arrays of a part: `area`, `time`, `v` with two chunks, and `y`. */
 const CHUNKS = ["area/0.0", "time/0", "v/0.0", "v/1.0", "y/0"];

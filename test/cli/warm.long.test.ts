@@ -4,8 +4,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import { type InstanceShare, instanceShare } from "../../src/warm/instance-share.js";
-import { PROGRAM, runProgram } from "./run-program.js";
-import { ALL, countsOf, hitsAt, manyChunks, serve, setUp } from "./warm-store.js";
+import { PROGRAM, runProgram } from "../support/servers/run-program.js";
+import { ALL, countsOf, hitsAt, manyChunks, serve, setUp } from "../support/warm-store.js";
 
 t.jobs = 2;
 

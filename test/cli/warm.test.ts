@@ -1,7 +1,7 @@
 import t from "tap";
-import { writeFiles } from "../open/write-store.js";
-import { PROGRAM, runProgram, runScript } from "./run-program.js";
-import { ALL, countsOf, hitsAt, manyChunks, serve, setUp } from "./warm-store.js";
+import { PROGRAM, runProgram, runScript } from "../support/servers/run-program.js";
+import { ALL, countsOf, hitsAt, manyChunks, serve, setUp } from "../support/warm-store.js";
+import { writeFiles } from "../support/write-store.js";
 
 t.jobs = 2;
 

@@ -1,19 +1,19 @@
 import { rm } from "node:fs/promises";
 import t from "tap";
-import { clientMissing } from "../require-client.js";
-import { openBrowser, startPageServer } from "./browser-page.js";
+import { openBrowser, startPageServer } from "../support/clients/browser-page.js";
 import {
   type FixtureArray,
   type FixtureStore,
   makeTemporaryDirectory,
   openFixtures,
   startServer,
-} from "./harness.js";
-import { checkCleanLog } from "./refusals.js";
-import { datasetId, datasetsOf, VARIANTS } from "./served-variants.js";
-import { readTrueItems, zarritaDifference } from "./true-values.js";
-import type { ZarritaValues } from "./zarrita-reader.js";
-import { fetchArrayDocuments, zarritaCanRead } from "./zarrita-support.js";
+} from "../support/clients/harness.js";
+import { checkCleanLog } from "../support/clients/refusals.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { datasetId, datasetsOf, VARIANTS } from "../support/clients/served-variants.js";
+import { readTrueItems, zarritaDifference } from "../support/clients/true-values.js";
+import type { ZarritaValues } from "../support/clients/zarrita-reader.js";
+import { fetchArrayDocuments, zarritaCanRead } from "../support/clients/zarrita-support.js";
 
 /** What the page offers. */
 interface Page {

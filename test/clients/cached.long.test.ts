@@ -1,9 +1,8 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { GENERATIONS } from "../client-generation.js";
-import { clientMissing, clientMissingIn } from "../require-client.js";
-import { CLIENT_LIMITS } from "./client-limits.js";
+import { GENERATIONS } from "../support/clients/client-generation.js";
+import { CLIENT_LIMITS } from "../support/clients/client-limits.js";
 import {
   type FixtureStore,
   makeTemporaryDirectory,
@@ -12,9 +11,10 @@ import {
   type RunningServer,
   readBack,
   startServer,
-} from "./harness.js";
-import { checkCleanLog } from "./refusals.js";
-import { datasetId, datasetsOf, refusedBy, VARIANTS } from "./served-variants.js";
+} from "../support/clients/harness.js";
+import { checkCleanLog } from "../support/clients/refusals.js";
+import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
+import { datasetId, datasetsOf, refusedBy, VARIANTS } from "../support/clients/served-variants.js";
 
 t.setTimeout(280_000);
 

@@ -3,12 +3,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { PACKAGE_ROOT } from "../client-generation.js";
 import { compareFiles } from "../foreign/compare-files.js";
 import { findFiles } from "../foreign/find-files.js";
 import type { ForeignOutcome } from "../foreign/foreign-file.js";
-import { clientMissing } from "../require-client.js";
-import { makeTemporaryDirectory, runPython, startServer } from "./harness.js";
+import { PACKAGE_ROOT } from "../support/clients/client-generation.js";
+import { makeTemporaryDirectory, runPython, startServer } from "../support/clients/harness.js";
+import { clientMissing } from "../support/clients/require-client.js";
 
 t.setTimeout(600_000);
 

@@ -2,10 +2,10 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
-import { GENERATIONS, type Generation } from "../client-generation.js";
-import { clientMissingIn } from "../require-client.js";
-import { makeTemporaryDirectory, runPython, startServer } from "./harness.js";
-import { checkCleanLog } from "./refusals.js";
+import { GENERATIONS, type Generation } from "../support/clients/client-generation.js";
+import { makeTemporaryDirectory, runPython, startServer } from "../support/clients/harness.js";
+import { checkCleanLog } from "../support/clients/refusals.js";
+import { clientMissingIn } from "../support/clients/require-client.js";
 
 const PATIENCE_MS = 15_000;
 

@@ -1,8 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { commandOf, GENERATIONS, type Generation } from "../client-generation.js";
-import { clientMissing, clientMissingIn } from "../require-client.js";
+import { commandOf, GENERATIONS, type Generation } from "../support/clients/client-generation.js";
 import {
   type FixtureStore,
   makeTemporaryDirectory,
@@ -11,9 +10,10 @@ import {
   readBack,
   runProgram,
   startServer,
-} from "./harness.js";
-import { checkCleanLog } from "./refusals.js";
-import { datasetId, datasetsOf, refusedBy, VARIANTS } from "./served-variants.js";
+} from "../support/clients/harness.js";
+import { checkCleanLog } from "../support/clients/refusals.js";
+import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
+import { datasetId, datasetsOf, refusedBy, VARIANTS } from "../support/clients/served-variants.js";
 
 t.setTimeout(280_000);
 

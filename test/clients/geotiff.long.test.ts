@@ -2,8 +2,8 @@ import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { hasJpeg } from "../../src/codec/file-formats/jpeg.js";
-import { clientMissing } from "../require-client.js";
-import { errorsOf, makeTemporaryDirectory, runPython, startServer } from "./harness.js";
+import { errorsOf, makeTemporaryDirectory, runPython, startServer } from "../support/clients/harness.js";
+import { clientMissing } from "../support/clients/require-client.js";
 
 t.setTimeout(280_000);
 

@@ -1,11 +1,16 @@
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { filesOf } from "../library/sample-stores.js";
-import { startRadosgw } from "../origins/radosgw-origin.js";
-import { clientMissing } from "../require-client.js";
-import { makeTemporaryDirectory, type RunningServer, runPython, startServer } from "./harness.js";
-import { checkCleanLog } from "./refusals.js";
+import {
+  makeTemporaryDirectory,
+  type RunningServer,
+  runPython,
+  startServer,
+} from "../support/clients/harness.js";
+import { checkCleanLog } from "../support/clients/refusals.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { filesOf } from "../support/datasets/sample-stores.js";
+import { startRadosgw } from "../support/origins/radosgw-origin.js";
 
 /** A folder of files that `write_joined_files.py` wrote. */
 interface Case {

@@ -1,10 +1,10 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { GENERATIONS, type Generation } from "../client-generation.js";
-import { clientMissing, clientMissingIn } from "../require-client.js";
-import { compareWithFiles } from "./compare-with-files.js";
-import { errorsOf, makeTemporaryDirectory, runPython, startServer } from "./harness.js";
+import { GENERATIONS, type Generation } from "../support/clients/client-generation.js";
+import { compareWithFiles } from "../support/clients/compare-with-files.js";
+import { errorsOf, makeTemporaryDirectory, runPython, startServer } from "../support/clients/harness.js";
+import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
 
 /** Files that scipy cannot read: CDF-5, and a variable alone with records of 5 bytes, as their `vsize` is a multiple of four. */
 const NOT_FOR_SCIPY: ReadonlySet<string> = new Set([

@@ -1,10 +1,10 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { clientMissing } from "../require-client.js";
-import { compareWithFiles, type Finding } from "./compare-with-files.js";
-import { makeTemporaryDirectory, runPython, startServer } from "./harness.js";
-import { checkCleanLog } from "./refusals.js";
+import { compareWithFiles, type Finding } from "../support/clients/compare-with-files.js";
+import { makeTemporaryDirectory, runPython, startServer } from "../support/clients/harness.js";
+import { checkCleanLog } from "../support/clients/refusals.js";
+import { clientMissing } from "../support/clients/require-client.js";
 
 /**
  * Findings that are not failures, by file, variable and message; `*` stands for all. Both engines of Debian 12 are wrong about them,

@@ -1,9 +1,15 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { GENERATIONS, type Generation } from "../client-generation.js";
-import { clientMissing, clientMissingIn } from "../require-client.js";
-import { errorsOf, makeTemporaryDirectory, type RunningServer, runPython, startServer } from "./harness.js";
+import { GENERATIONS, type Generation } from "../support/clients/client-generation.js";
+import {
+  errorsOf,
+  makeTemporaryDirectory,
+  type RunningServer,
+  runPython,
+  startServer,
+} from "../support/clients/harness.js";
+import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
 
 t.setTimeout(240_000);
 

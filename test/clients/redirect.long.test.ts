@@ -1,21 +1,26 @@
 import { rm } from "node:fs/promises";
 import t, { type Test } from "tap";
-import { GENERATIONS } from "../client-generation.js";
-import { filesOf } from "../library/sample-stores.js";
-import { startNginxOrigin } from "../origins/nginx-origin.js";
-import { startRadosgw } from "../origins/radosgw-origin.js";
-import { clientMissing } from "../require-client.js";
-import { openReaderPage } from "./browser-page.js";
-import { type Fixtures, makeTemporaryDirectory, openFixtures, startServer } from "./harness.js";
-import { checkCleanLog } from "./refusals.js";
+import { openReaderPage } from "../support/clients/browser-page.js";
+import { GENERATIONS } from "../support/clients/client-generation.js";
+import {
+  type Fixtures,
+  makeTemporaryDirectory,
+  openFixtures,
+  startServer,
+} from "../support/clients/harness.js";
+import { checkCleanLog } from "../support/clients/refusals.js";
 import {
   CLIENTS,
   clientsMissing,
   compareStores,
   compareWithZarrita,
   type ServedStore,
-} from "./remote-jobs.js";
-import type { ZarritaValues } from "./zarrita-reader.js";
+} from "../support/clients/remote-jobs.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import type { ZarritaValues } from "../support/clients/zarrita-reader.js";
+import { filesOf } from "../support/datasets/sample-stores.js";
+import { startNginxOrigin } from "../support/origins/nginx-origin.js";
+import { startRadosgw } from "../support/origins/radosgw-origin.js";
 
 t.setTimeout(280_000);
 

@@ -1,23 +1,23 @@
 import { symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { PROGRAM, runScript } from "../cli/run-program.js";
-import type { Generation } from "../client-generation.js";
-import { filesOf } from "../library/sample-stores.js";
-import { makeDirectory } from "../open/write-store.js";
-import { startApacheOrigin } from "../origins/apache-origin.js";
-import { startNginxOrigin } from "../origins/nginx-origin.js";
-import { type RadosgwOrigin, startRadosgw } from "../origins/radosgw-origin.js";
-import { clientMissing } from "../require-client.js";
-import { writeZip } from "../stores/write-zip.js";
-import { type Fixtures, openFixtures } from "./harness.js";
+import type { Generation } from "../support/clients/client-generation.js";
+import { type Fixtures, openFixtures } from "../support/clients/harness.js";
 import {
   CLIENTS,
   clientsMissing,
   compareStores,
   compareWithZarrita,
   type ServedStore,
-} from "./remote-jobs.js";
+} from "../support/clients/remote-jobs.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { filesOf } from "../support/datasets/sample-stores.js";
+import { startApacheOrigin } from "../support/origins/apache-origin.js";
+import { startNginxOrigin } from "../support/origins/nginx-origin.js";
+import { type RadosgwOrigin, startRadosgw } from "../support/origins/radosgw-origin.js";
+import { PROGRAM, runScript } from "../support/servers/run-program.js";
+import { makeDirectory } from "../support/write-store.js";
+import { writeZip } from "../support/write-zip.js";
 
 t.setTimeout(280_000);
 

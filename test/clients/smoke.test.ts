@@ -1,7 +1,6 @@
 import { rm } from "node:fs/promises";
 import t from "tap";
-import { clientMissing } from "../require-client.js";
-import { openReaderPage } from "./browser-page.js";
+import { openReaderPage } from "../support/clients/browser-page.js";
 import {
   type FixtureArray,
   type FixtureStore,
@@ -10,11 +9,12 @@ import {
   type ReadBackJob,
   readBack,
   startServer,
-} from "./harness.js";
-import { checkCleanLog } from "./refusals.js";
-import { datasetId, datasetsOf, VARIANTS } from "./served-variants.js";
-import { readTrueItems, zarritaDifference } from "./true-values.js";
-import { readWithZarrita, type ZarritaValues } from "./zarrita-reader.js";
+} from "../support/clients/harness.js";
+import { checkCleanLog } from "../support/clients/refusals.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { datasetId, datasetsOf, VARIANTS } from "../support/clients/served-variants.js";
+import { readTrueItems, zarritaDifference } from "../support/clients/true-values.js";
+import { readWithZarrita, type ZarritaValues } from "../support/clients/zarrita-reader.js";
 
 const STORES = ["air.zarr", "tree.zarr"];
 t.setTimeout(120_000);

@@ -1,10 +1,10 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { type DecodedPng, decodePng } from "../codec/decode-png.js";
-import { clientMissing } from "../require-client.js";
-import { openBrowser } from "./browser-page.js";
-import { errorsOf, makeTemporaryDirectory, runPython, startServer } from "./harness.js";
+import { openBrowser } from "../support/clients/browser-page.js";
+import { errorsOf, makeTemporaryDirectory, runPython, startServer } from "../support/clients/harness.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { type DecodedPng, decodePng } from "../support/codec/decode-png.js";
 
 /** A picture, and its pixels as `write_pictured.py` makes them of what xarray reads. */
 interface ExpectedPicture {

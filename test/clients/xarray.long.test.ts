@@ -1,8 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { GENERATIONS, type Generation } from "../client-generation.js";
-import { clientMissing, clientMissingIn } from "../require-client.js";
+import { GENERATIONS, type Generation } from "../support/clients/client-generation.js";
 import {
   CLIENT_LIMITS,
   canOpenInPlace,
@@ -11,7 +10,7 @@ import {
   missingBelow,
   prefixesOf,
   storesFor,
-} from "./client-limits.js";
+} from "../support/clients/client-limits.js";
 import {
   type FixtureStore,
   makeTemporaryDirectory,
@@ -19,9 +18,10 @@ import {
   type ReadBackJob,
   readBack,
   startServer,
-} from "./harness.js";
-import { checkCleanLog } from "./refusals.js";
-import { datasetId, datasetsOf, VARIANTS } from "./served-variants.js";
+} from "../support/clients/harness.js";
+import { checkCleanLog } from "../support/clients/refusals.js";
+import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
+import { datasetId, datasetsOf, VARIANTS } from "../support/clients/served-variants.js";
 
 /** Stores that xarray takes for a DataTree: coordinates of a group fit those of the groups above it. */
 const TREES: ReadonlySet<string> = new Set(["datatree2.zarr", "datatree3.zarr"]);

@@ -1,7 +1,6 @@
 import { rm } from "node:fs/promises";
 import t, { type Test } from "tap";
-import { GENERATIONS, type Generation } from "../client-generation.js";
-import { clientMissing, clientMissingIn } from "../require-client.js";
+import { GENERATIONS, type Generation } from "../support/clients/client-generation.js";
 import {
   CLIENT_LIMITS,
   formatOf,
@@ -9,7 +8,7 @@ import {
   type Prefix,
   prefixesOf,
   storesFor,
-} from "./client-limits.js";
+} from "../support/clients/client-limits.js";
 import {
   type FixtureStore,
   type Fixtures,
@@ -18,9 +17,16 @@ import {
   type ReadBackJob,
   readBack,
   startServer,
-} from "./harness.js";
-import { checkCleanLog, checkRefusals, type ReadDataset } from "./refusals.js";
-import { datasetId, datasetsOf, VARIANTS, type Variant, variantsNamed } from "./served-variants.js";
+} from "../support/clients/harness.js";
+import { checkCleanLog, checkRefusals, type ReadDataset } from "../support/clients/refusals.js";
+import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
+import {
+  datasetId,
+  datasetsOf,
+  VARIANTS,
+  type Variant,
+  variantsNamed,
+} from "../support/clients/served-variants.js";
 
 t.setTimeout(280_000);
 

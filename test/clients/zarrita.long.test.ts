@@ -3,19 +3,19 @@ import { join } from "node:path";
 import FileSystemStore from "@zarrita/storage/fs";
 import t from "tap";
 import * as zarr from "zarrita";
-import { clientMissing } from "../require-client.js";
 import {
   type FixtureArray,
   type FixtureStore,
   makeTemporaryDirectory,
   openFixtures,
   startServer,
-} from "./harness.js";
-import { checkCleanLog } from "./refusals.js";
-import { datasetId, datasetsOf, variantsNamed } from "./served-variants.js";
-import { readTrueItems, zarritaDifference } from "./true-values.js";
-import { readWithZarrita } from "./zarrita-reader.js";
-import { fetchArrayDocuments, zarritaCanRead } from "./zarrita-support.js";
+} from "../support/clients/harness.js";
+import { checkCleanLog } from "../support/clients/refusals.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { datasetId, datasetsOf, variantsNamed } from "../support/clients/served-variants.js";
+import { readTrueItems, zarritaDifference } from "../support/clients/true-values.js";
+import { readWithZarrita } from "../support/clients/zarrita-reader.js";
+import { fetchArrayDocuments, zarritaCanRead } from "../support/clients/zarrita-support.js";
 
 t.setTimeout(280_000);
 

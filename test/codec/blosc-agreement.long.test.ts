@@ -1,5 +1,5 @@
 import t from "tap";
-import { clientMissing } from "../require-client.js";
+import { clientMissing } from "../support/clients/require-client.js";
 import {
   DECODED_CNAMES,
   ENCODED_CNAMES,
@@ -7,8 +7,8 @@ import {
   largeBloscCases,
   nativeCases,
   smallBloscCases,
-} from "./blosc-cases.js";
-import { checkBothWays, checkNativeEncodings } from "./native-checks.js";
+} from "../support/codec/blosc-cases.js";
+import { checkBothWays, checkNativeEncodings } from "../support/codec/native-checks.js";
 
 t.setTimeout(240_000);
 

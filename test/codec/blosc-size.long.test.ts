@@ -1,7 +1,12 @@
 import t from "tap";
-import { clientMissing } from "../require-client.js";
-import { hugeBloscCases, largeBloscCases, nativeCases, smallBloscCases } from "./blosc-cases.js";
-import { checkBloscSizes } from "./native-checks.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import {
+  hugeBloscCases,
+  largeBloscCases,
+  nativeCases,
+  smallBloscCases,
+} from "../support/codec/blosc-cases.js";
+import { checkBloscSizes } from "../support/codec/native-checks.js";
 
 t.setTimeout(240_000);
 

@@ -6,7 +6,7 @@ import { toNumber } from "../../src/json/json-value.js";
 import { type DataType, parseDataType } from "../../src/model/data-type.js";
 import { encodeFillItem, fillItemToJson } from "../../src/model/fill-value.js";
 import type { CoarsenMethod, CoarsenStep, EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
-import { effort } from "../effort.js";
+import { effort } from "../support/effort.js";
 
 /** A stored number; undefined is missing. */
 type Cell = number | bigint | undefined;

@@ -3,8 +3,8 @@ import { CODECS } from "../../src/codec/codecs.js";
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { encodeProblem, INTERNAL_RULES, RULED_CODEC_IDS } from "../../src/zarr/plan/codec-rules.js";
-import { sampleBytes, sampleOf } from "./sample-bytes.js";
-import { stepOf } from "./step.js";
+import { sampleBytes, sampleOf } from "../support/codec/sample-bytes.js";
+import { stepOf } from "../support/codec/step.js";
 
 const COMPRESSORS: CodecSpec[] = [
   ...["lz4", "zstd", "zlib"].flatMap((cname) =>

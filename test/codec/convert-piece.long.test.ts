@@ -1,8 +1,8 @@
 import t from "tap";
 import { convertPiece } from "../../src/codec/convert-items.js";
 import { OWN_MEMORY } from "../../src/codec/kernel/wasm-memory.js";
-import { askPython } from "../ask-python.js";
-import { clientMissing } from "../require-client.js";
+import { askPython } from "../support/clients/ask-python.js";
+import { clientMissing } from "../support/clients/require-client.js";
 
 /** Decodes random items with xarray: of each type, byte order and packing. */
 const DECODE = `

@@ -3,8 +3,8 @@ import { encodeChunk } from "../../bench/codecs/numcodecs-js.js";
 import { measureZstd } from "../../src/codec/plain/zstd-frame.js";
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
-import { sampleOf } from "./sample-bytes.js";
-import { stepOf } from "./step.js";
+import { sampleOf } from "../support/codec/sample-bytes.js";
+import { stepOf } from "../support/codec/step.js";
 
 const BYTES = sampleOf("smooth", 40_000);
 

@@ -4,7 +4,7 @@ import { deflate } from "../../src/codec/deflate.js";
 import { measureZstd } from "../../src/codec/plain/zstd-frame.js";
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
 import { encodeZstd } from "../../src/codec/zstd.js";
-import { stepOf } from "./step.js";
+import { stepOf } from "../support/codec/step.js";
 
 const LEVELS = [-1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 

@@ -11,8 +11,8 @@ import {
 import { createSnapshot } from "../../src/dataset/snapshot.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/plan/create-encoding-plan.js";
-import { storedArray as fakeArray, storedTree } from "../dataset/fake-source.js";
-import { storedArray } from "../zarr/stored-array.js";
+import { storedArray as fakeArray, storedTree } from "../support/datasets/fake-source.js";
+import { storedArray } from "../support/datasets/stored-array.js";
 
 const GZIP: CodecSpec = { id: "gzip", level: 5 };
 

@@ -7,14 +7,14 @@ import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
 import { ZpublishError } from "../../src/errors.js";
 import type { CodecSpec, CodecStep } from "../../src/zarr/codec-step.js";
 import { codecRule } from "../../src/zarr/plan/codec-rules.js";
-import { effort } from "../effort.js";
-import { bloscFrame, INNER, snappyStream } from "./blosc-frame.js";
-import { PLAIN, streamFrame } from "./hostile-frame.js";
-import { chunkOfTile, JPEG_TILES } from "./jpeg-tiles.js";
-import { MUTATION_KINDS, mutations } from "./mutate-chunk.js";
-import { reportFailures } from "./report-failures.js";
-import { SAMPLE_KINDS, sampleOf } from "./sample-bytes.js";
-import { stepOf } from "./step.js";
+import { bloscFrame, INNER, snappyStream } from "../support/codec/blosc-frame.js";
+import { PLAIN, streamFrame } from "../support/codec/hostile-frame.js";
+import { chunkOfTile, JPEG_TILES } from "../support/codec/jpeg-tiles.js";
+import { MUTATION_KINDS, mutations } from "../support/codec/mutate-chunk.js";
+import { reportFailures } from "../support/codec/report-failures.js";
+import { SAMPLE_KINDS, sampleOf } from "../support/codec/sample-bytes.js";
+import { stepOf } from "../support/codec/step.js";
+import { effort } from "../support/effort.js";
 
 t.setTimeout(240_000);
 

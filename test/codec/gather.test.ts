@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import t from "tap";
 import { type ChunkBox, fillBuffer, gather, gatherFill } from "../../src/codec/copy-strided.js";
-import { effort } from "../effort.js";
+import { effort } from "../support/effort.js";
 
 /** Where an item lies in a chunk, the slow way. */
 function itemIndex(box: ChunkBox, position: readonly number[]): number {

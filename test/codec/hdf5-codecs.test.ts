@@ -4,8 +4,8 @@ import { encodeChunk } from "../../bench/codecs/numcodecs-js.js";
 import { dropH5wasm, hasH5wasm, loadH5wasm } from "../../src/codec/file-formats/h5wasm-filters.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
-import { sampleOf } from "./sample-bytes.js";
-import { stepOf } from "./step.js";
+import { sampleOf } from "../support/codec/sample-bytes.js";
+import { stepOf } from "../support/codec/step.js";
 
 const bitshuffle = (elementsize: number, blocksize: number, cname: string | null): CodecSpec => ({
   id: "hdf5-bitshuffle",

@@ -2,15 +2,15 @@ import t, { type Test } from "tap";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import { ZpublishError } from "../../src/errors.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
-import { clientMissing } from "../require-client.js";
-import { bloscFrame, uint32 } from "./blosc-frame.js";
-import { DAMAGED_FRAMES } from "./damaged-frames.js";
-import { LZ4, packed } from "./hostile-frame.js";
-import { HOSTILE_BLOCKS, type HostileBlock } from "./hostile-lz4.js";
-import { streamNative } from "./native-numcodecs.js";
-import { reportFailures } from "./report-failures.js";
-import { stepOf } from "./step.js";
-import { UNUSUAL_FRAMES } from "./unusual-frames.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { bloscFrame, uint32 } from "../support/codec/blosc-frame.js";
+import { DAMAGED_FRAMES } from "../support/codec/damaged-frames.js";
+import { LZ4, packed } from "../support/codec/hostile-frame.js";
+import { HOSTILE_BLOCKS, type HostileBlock } from "../support/codec/hostile-lz4.js";
+import { streamNative } from "../support/codec/native-numcodecs.js";
+import { reportFailures } from "../support/codec/report-failures.js";
+import { stepOf } from "../support/codec/step.js";
+import { UNUSUAL_FRAMES } from "../support/codec/unusual-frames.js";
 
 t.setTimeout(240_000);
 

@@ -2,7 +2,7 @@ import t from "tap";
 import { CODECS } from "../../src/codec/codecs.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { encodedByteLength } from "../../src/zarr/plan/codec-rules.js";
-import { stepOf } from "./step.js";
+import { stepOf } from "../support/codec/step.js";
 
 async function decode(codec: CodecSpec, bytes: Uint8Array): Promise<Uint8Array> {
   return await (CODECS[codec.id] as (typeof CODECS)[string]).decode(bytes, stepOf(codec, null));

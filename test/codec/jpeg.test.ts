@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import t from "tap";
 import { hasJpeg, jpeg } from "../../src/codec/file-formats/jpeg.js";
 import type { ZpublishError } from "../../src/errors.js";
-import { effort } from "../effort.js";
-import { JPEG_TILES, type JpegTile } from "./jpeg-tiles.js";
-import { stepOf } from "./step.js";
+import { JPEG_TILES, type JpegTile } from "../support/codec/jpeg-tiles.js";
+import { stepOf } from "../support/codec/step.js";
+import { effort } from "../support/effort.js";
 
 const skip = hasJpeg() ? false : "the optional package is not installed";
 

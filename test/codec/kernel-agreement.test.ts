@@ -5,12 +5,12 @@ import { createRandom } from "../../bench/random.js";
 import { createKernel } from "../../src/codec/kernel/kernel.js";
 import { decodeBlosclzBlock, decodeLz4Block } from "../../src/codec/plain/block-decoders.js";
 import { unshuffleBits, unshuffleBytes } from "../../src/codec/plain/shuffles.js";
-import { effort } from "../effort.js";
-import { streamsOf } from "./blosc-frame.js";
-import { HOSTILE_BLOCKS } from "./hostile-lz4.js";
-import { MUTATION_KINDS, mutations } from "./mutate-chunk.js";
-import { reportFailures } from "./report-failures.js";
-import { SAMPLE_KINDS, sampleOf } from "./sample-bytes.js";
+import { streamsOf } from "../support/codec/blosc-frame.js";
+import { HOSTILE_BLOCKS } from "../support/codec/hostile-lz4.js";
+import { MUTATION_KINDS, mutations } from "../support/codec/mutate-chunk.js";
+import { reportFailures } from "../support/codec/report-failures.js";
+import { SAMPLE_KINDS, sampleOf } from "../support/codec/sample-bytes.js";
+import { effort } from "../support/effort.js";
 
 t.setTimeout(240_000);
 

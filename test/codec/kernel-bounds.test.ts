@@ -2,13 +2,13 @@ import t from "tap";
 import { encodeChunk } from "../../bench/codecs/numcodecs-js.js";
 import { createRandom } from "../../bench/random.js";
 import { createKernel, type Kernel } from "../../src/codec/kernel/kernel.js";
-import { effort } from "../effort.js";
-import { streamsOf } from "./blosc-frame.js";
-import { HOSTILE_BLOCKS } from "./hostile-lz4.js";
-import { MUTATION_KINDS, mutations } from "./mutate-chunk.js";
-import { reportFailures } from "./report-failures.js";
-import { SAMPLE_KINDS, sampleOf } from "./sample-bytes.js";
-import { stepOf } from "./step.js";
+import { streamsOf } from "../support/codec/blosc-frame.js";
+import { HOSTILE_BLOCKS } from "../support/codec/hostile-lz4.js";
+import { MUTATION_KINDS, mutations } from "../support/codec/mutate-chunk.js";
+import { reportFailures } from "../support/codec/report-failures.js";
+import { SAMPLE_KINDS, sampleOf } from "../support/codec/sample-bytes.js";
+import { stepOf } from "../support/codec/step.js";
+import { effort } from "../support/effort.js";
 
 t.setTimeout(240_000);
 

@@ -5,8 +5,8 @@ import {
   type KernelExports,
   TABLE_BEGIN,
 } from "../../src/codec/kernel/wasm-memory.js";
-import { reportFailures } from "./report-failures.js";
-import { SAMPLE_KINDS, sampleOf } from "./sample-bytes.js";
+import { reportFailures } from "../support/codec/report-failures.js";
+import { SAMPLE_KINDS, sampleOf } from "../support/codec/sample-bytes.js";
 
 /** One of the kernel's encoders with its settings, and what undoes it. */
 interface Encoder {

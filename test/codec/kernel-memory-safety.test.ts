@@ -5,16 +5,16 @@ import { currentKernel } from "../../src/codec/kernel/kernel.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import { ZpublishError } from "../../src/errors.js";
 import type { CodecSpec, CodecStep } from "../../src/zarr/codec-step.js";
-import { effort } from "../effort.js";
-import { bloscFrame } from "./blosc-frame.js";
-import { DAMAGED_FRAMES } from "./damaged-frames.js";
-import { LZ4 } from "./hostile-frame.js";
-import { HOSTILE_BLOCKS } from "./hostile-lz4.js";
-import { MUTATION_KINDS, mutations } from "./mutate-chunk.js";
-import { reportFailures } from "./report-failures.js";
-import { SAMPLE_KINDS, sampleOf } from "./sample-bytes.js";
-import { stepOf } from "./step.js";
-import { UNUSUAL_FRAMES } from "./unusual-frames.js";
+import { bloscFrame } from "../support/codec/blosc-frame.js";
+import { DAMAGED_FRAMES } from "../support/codec/damaged-frames.js";
+import { LZ4 } from "../support/codec/hostile-frame.js";
+import { HOSTILE_BLOCKS } from "../support/codec/hostile-lz4.js";
+import { MUTATION_KINDS, mutations } from "../support/codec/mutate-chunk.js";
+import { reportFailures } from "../support/codec/report-failures.js";
+import { SAMPLE_KINDS, sampleOf } from "../support/codec/sample-bytes.js";
+import { stepOf } from "../support/codec/step.js";
+import { UNUSUAL_FRAMES } from "../support/codec/unusual-frames.js";
+import { effort } from "../support/effort.js";
 
 t.setTimeout(240_000);
 

@@ -5,10 +5,10 @@ import { lz4 } from "../../src/codec/lz4.js";
 import { makeChunk } from "../../src/codec/make-chunk.js";
 import type { ChunkReader } from "../../src/zarr/chunk-reader.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
-import { storedArray } from "../zarr/stored-array.js";
-import { sampleBytes } from "./sample-bytes.js";
-import { stepOf } from "./step.js";
-import { arrayBytes, readerOf } from "./stored-chunks.js";
+import { sampleBytes } from "../support/codec/sample-bytes.js";
+import { stepOf } from "../support/codec/step.js";
+import { storedArray } from "../support/datasets/stored-array.js";
+import { arrayBytes, readerOf } from "../support/datasets/stored-chunks.js";
 
 const MIB = 2 ** 20;
 

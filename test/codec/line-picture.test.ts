@@ -4,8 +4,8 @@ import { drawLine } from "../../src/codec/compute/picture.js";
 import { parseDataType } from "../../src/model/data-type.js";
 import { createComputePlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { LineStep } from "../../src/zarr/plan/encoding-plan.js";
-import { storedArray } from "../zarr/stored-array.js";
-import { decodePng, rowsOf } from "./decode-png.js";
+import { decodePng, rowsOf } from "../support/codec/decode-png.js";
+import { storedArray } from "../support/datasets/stored-array.js";
 
 type Changes = Partial<LineStep> & { readonly box?: number; readonly at?: number; readonly total?: number };
 

@@ -10,10 +10,10 @@ import {
   createEncodingPlan,
   type EncodingRequest,
 } from "../../src/zarr/plan/create-encoding-plan.js";
-import { effort } from "../effort.js";
-import { storedArray } from "../zarr/stored-array.js";
-import { decodeAll, decodeServed, readServed } from "./served-array.js";
-import { arrayBytes, mixedReaderOf, readerOf } from "./stored-chunks.js";
+import { decodeAll, decodeServed, readServed } from "../support/datasets/served-array.js";
+import { storedArray } from "../support/datasets/stored-array.js";
+import { arrayBytes, mixedReaderOf, readerOf } from "../support/datasets/stored-chunks.js";
+import { effort } from "../support/effort.js";
 
 const CODEC_CHAINS: CodecSpec[][] = [
   [],

@@ -1,8 +1,8 @@
 import t from "tap";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
-import { clientMissing } from "../require-client.js";
-import { checkBothWays, type NativeCase } from "./native-checks.js";
-import { SAMPLE_KINDS, type SampleKind, sampleOf } from "./sample-bytes.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { checkBothWays, type NativeCase } from "../support/codec/native-checks.js";
+import { SAMPLE_KINDS, type SampleKind, sampleOf } from "../support/codec/sample-bytes.js";
 
 t.setTimeout(240_000);
 

@@ -1,5 +1,5 @@
 import t from "tap";
-import { clientMissing } from "../require-client.js";
+import { clientMissing } from "../support/clients/require-client.js";
 import {
   type BloscCase,
   DECODED_CNAMES,
@@ -7,9 +7,14 @@ import {
   largeBloscCases,
   nativeCases,
   smallBloscCases,
-} from "./blosc-cases.js";
-import { checkBloscSizes, checkBothWays, checkNativeEncodings, type NativeCase } from "./native-checks.js";
-import { sampleOf } from "./sample-bytes.js";
+} from "../support/codec/blosc-cases.js";
+import {
+  checkBloscSizes,
+  checkBothWays,
+  checkNativeEncodings,
+  type NativeCase,
+} from "../support/codec/native-checks.js";
+import { sampleOf } from "../support/codec/sample-bytes.js";
 
 // A few of the cases of blosc-agreement.long, native-agreement.long and blosc-size.long.
 

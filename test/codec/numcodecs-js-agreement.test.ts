@@ -3,12 +3,17 @@ import { loadNumcodecsJs } from "../../bench/codecs/numcodecs-js.js";
 import { encodeSteps } from "../../src/codec/run-steps.js";
 import { messageOf } from "../../src/errors.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
-import { ENCODED_CNAMES, largeBloscCases, nativeCases, smallBloscCases } from "./blosc-cases.js";
-import { decodingProblem } from "./decoding-problem.js";
-import type { NativeCase } from "./native-checks.js";
-import { reportFailures } from "./report-failures.js";
-import { SAMPLE_KINDS, sampleOf } from "./sample-bytes.js";
-import { stepOf } from "./step.js";
+import {
+  ENCODED_CNAMES,
+  largeBloscCases,
+  nativeCases,
+  smallBloscCases,
+} from "../support/codec/blosc-cases.js";
+import { decodingProblem } from "../support/codec/decoding-problem.js";
+import type { NativeCase } from "../support/codec/native-checks.js";
+import { reportFailures } from "../support/codec/report-failures.js";
+import { SAMPLE_KINDS, sampleOf } from "../support/codec/sample-bytes.js";
+import { stepOf } from "../support/codec/step.js";
 
 t.setTimeout(240_000);
 

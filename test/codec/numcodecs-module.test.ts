@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import t from "tap";
 
 t.test("a thread that could not load a codec is worn out, and not wrong for ever", async (t) => {
-  const program = fileURLToPath(new URL("exhaust-descriptors.js", import.meta.url));
+  const program = fileURLToPath(new URL("../support/codec/exhaust-descriptors.js", import.meta.url));
   const { stdout } = await promisify(execFile)("sh", [
     "-c",
     'ulimit -n 64; exec "$1" "$2"',

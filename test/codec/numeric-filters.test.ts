@@ -5,10 +5,10 @@ import { type KernelMemory, OWN_MEMORY } from "../../src/codec/kernel/wasm-memor
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { encodeProblem, parseNumericType } from "../../src/zarr/plan/codec-rules.js";
-import { clientMissing } from "../require-client.js";
-import { runNative } from "./native-numcodecs.js";
-import { sampleBytes } from "./sample-bytes.js";
-import { stepOf } from "./step.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { runNative } from "../support/codec/native-numcodecs.js";
+import { sampleBytes } from "../support/codec/sample-bytes.js";
+import { stepOf } from "../support/codec/step.js";
 
 const skip = clientMissing("numcodecs");
 

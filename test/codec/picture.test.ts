@@ -5,8 +5,8 @@ import { categoryColours, colourTable } from "../../src/colour/colour-scales.js"
 import { parseDataType } from "../../src/model/data-type.js";
 import { createComputePlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { PictureStep } from "../../src/zarr/plan/encoding-plan.js";
-import { storedArray } from "../zarr/stored-array.js";
-import { decodePng, rowsOf } from "./decode-png.js";
+import { decodePng, rowsOf } from "../support/codec/decode-png.js";
+import { storedArray } from "../support/datasets/stored-array.js";
 
 type Changes = Partial<PictureStep> & {
   readonly shape?: readonly number[];

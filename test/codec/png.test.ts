@@ -1,6 +1,6 @@
 import t from "tap";
 import { encodePng } from "../../src/codec/compute/picture.js";
-import { decodePng, rowsOf } from "./decode-png.js";
+import { decodePng, rowsOf } from "../support/codec/decode-png.js";
 
 const PALETTE = Uint8Array.of(200, 200, 200, 255, 0, 0, 0, 128, 255);
 

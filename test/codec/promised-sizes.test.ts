@@ -2,11 +2,11 @@ import nodeZlib from "node:zlib";
 import t from "tap";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import { ZpublishError } from "../../src/errors.js";
-import { bloscFrame, FLAG, INNER, uint32 } from "./blosc-frame.js";
-import { FOUR_BLOCKS, LZ4, ONE_BLOCK, PLAIN, packed, streamFrame } from "./hostile-frame.js";
-import { reportFailures } from "./report-failures.js";
-import { stepOf } from "./step.js";
-import { zstdFrame, zstdPatterns, zstdRuns } from "./zstd-frames.js";
+import { bloscFrame, FLAG, INNER, uint32 } from "../support/codec/blosc-frame.js";
+import { FOUR_BLOCKS, LZ4, ONE_BLOCK, PLAIN, packed, streamFrame } from "../support/codec/hostile-frame.js";
+import { reportFailures } from "../support/codec/report-failures.js";
+import { stepOf } from "../support/codec/step.js";
+import { zstdFrame, zstdPatterns, zstdRuns } from "../support/codec/zstd-frames.js";
 
 t.setTimeout(240_000);
 

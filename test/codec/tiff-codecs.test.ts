@@ -4,9 +4,15 @@ import type { Codec } from "../../src/codec/codec.js";
 import { tiffLzw, tiffPackbits, tiffPredictor } from "../../src/codec/file-formats/tiff-codecs.js";
 import { OWN_MEMORY } from "../../src/codec/kernel/wasm-memory.js";
 import { ZpublishError } from "../../src/errors.js";
-import { effort } from "../effort.js";
-import { stepOf } from "./step.js";
-import { encodeLzw, encodePackbits, predictFloats, predictItems, type Rows } from "./tiff-encoders.js";
+import { stepOf } from "../support/codec/step.js";
+import {
+  encodeLzw,
+  encodePackbits,
+  predictFloats,
+  predictItems,
+  type Rows,
+} from "../support/codec/tiff-encoders.js";
+import { effort } from "../support/effort.js";
 
 const RUNS = { numRuns: effort(1000) };
 

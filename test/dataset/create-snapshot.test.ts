@@ -1,7 +1,7 @@
 import t from "tap";
 import type { DatasetConfig } from "../../src/config/config.js";
 import { createSnapshot } from "../../src/dataset/snapshot.js";
-import { storedArray, storedTree } from "./fake-source.js";
+import { storedArray, storedTree } from "../support/datasets/fake-source.js";
 
 function config(more: Partial<DatasetConfig> = {}): DatasetConfig {
   return { id: "d", location: "here", immutable: false, encoding: {}, variables: {}, ...more };

@@ -2,7 +2,7 @@ import { pino } from "pino";
 import t from "tap";
 import { createDatasetHandle } from "../../src/dataset/dataset-handle.js";
 import type { StoredTree } from "../../src/zarr/stored-tree.js";
-import { fakeSource, storedArray, storedTree } from "./fake-source.js";
+import { fakeSource, storedArray, storedTree } from "../support/datasets/fake-source.js";
 
 function joinedTree(steps: number): StoredTree {
   const parts = Array.from({ length: steps }, (_, start) => ({ name: `${start >> 1}.nc`, start, length: 1 }));

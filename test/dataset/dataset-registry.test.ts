@@ -4,7 +4,13 @@ import type { DatasetConfig } from "../../src/config/config.js";
 import { openDatasets } from "../../src/dataset/dataset-registry.js";
 import { createRefreshScheduler } from "../../src/dataset/refresh-scheduler.js";
 import type { Source } from "../../src/zarr/stored-tree.js";
-import { type FakeSource, fakeSource, storedArray, storedTree, unreadable } from "./fake-source.js";
+import {
+  type FakeSource,
+  fakeSource,
+  storedArray,
+  storedTree,
+  unreadable,
+} from "../support/datasets/fake-source.js";
 
 function config(id: string): DatasetConfig {
   return { id, location: `at ${id}`, immutable: false, encoding: {}, variables: {} };

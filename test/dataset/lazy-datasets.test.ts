@@ -6,7 +6,13 @@ import { type DatasetRegistry, openDatasets } from "../../src/dataset/dataset-re
 import { createRefreshScheduler } from "../../src/dataset/refresh-scheduler.js";
 import { ZpublishError } from "../../src/errors.js";
 import type { Source } from "../../src/zarr/stored-tree.js";
-import { type FakeSource, fakeSource, storedArray, storedTree, unreadable } from "./fake-source.js";
+import {
+  type FakeSource,
+  fakeSource,
+  storedArray,
+  storedTree,
+  unreadable,
+} from "../support/datasets/fake-source.js";
 
 /** A source that can be checked without being read. */
 interface CheckedSource extends FakeSource {

@@ -1,7 +1,7 @@
 import t from "tap";
 import type { DatasetConfig } from "../../src/config/config.js";
 import { openDataset } from "../../src/dataset/open-dataset.js";
-import { fakeSource, storedArray, storedTree } from "./fake-source.js";
+import { fakeSource, storedArray, storedTree } from "../support/datasets/fake-source.js";
 
 function config(more: Partial<DatasetConfig> = {}): DatasetConfig {
   return { id: "d", location: "here", immutable: false, encoding: {}, variables: {}, ...more };

@@ -1,6 +1,6 @@
 import t from "tap";
 import { createRefreshThrottle, type RefreshTarget } from "../../src/dataset/dataset-handle.js";
-import { until } from "../processes/process-table.js";
+import { until } from "../support/servers/process-table.js";
 
 /** A dataset whose refreshes end when the test says so. */
 function createTarget() {

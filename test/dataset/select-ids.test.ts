@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import t from "tap";
 import { type IdSelection, selectIds } from "../../src/dataset/id-page.js";
-import { effort } from "../effort.js";
+import { effort } from "../support/effort.js";
 
 function select(ids: readonly string[], configuredCount: number, asked: Partial<IdSelection>) {
   return selectIds(ids, configuredCount, { prefix: "", after: undefined, limit: 2, ...asked });

@@ -3,7 +3,13 @@ import t from "tap";
 import type { DatasetConfig } from "../../src/config/config.js";
 import { type DatasetRegistry, openDatasets } from "../../src/dataset/dataset-registry.js";
 import { createRefreshScheduler } from "../../src/dataset/refresh-scheduler.js";
-import { type FakeSource, fakeSource, storedArray, storedTree, unreadable } from "./fake-source.js";
+import {
+  type FakeSource,
+  fakeSource,
+  storedArray,
+  storedTree,
+  unreadable,
+} from "../support/datasets/fake-source.js";
 
 /** Successive registries, over sources that count how often they were opened. */
 function createHistory() {

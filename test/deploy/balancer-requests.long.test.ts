@@ -1,6 +1,6 @@
 import t, { type Test } from "tap";
-import { rawRequest } from "../http/raw-request.js";
-import { clientMissing } from "../require-client.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { rawRequest } from "../support/servers/raw-request.js";
 import { startHaproxy, startNginx } from "./start-balancer.js";
 import { type StandIn, startStandIns } from "./start-stand-ins.js";
 

@@ -1,5 +1,5 @@
 import t, { type Test } from "tap";
-import { clientMissing } from "../require-client.js";
+import { clientMissing } from "../support/clients/require-client.js";
 import { startLoad } from "./checked-load.js";
 import { type DeploySite, prepareSite } from "./prepare-site.js";
 import { type BalancerOptions, startHaproxy, startNginx } from "./start-balancer.js";

@@ -1,7 +1,7 @@
 import type { Browser } from "playwright-core";
 import type * as zarrita from "zarrita";
-import { openBrowser, startPageServer } from "../clients/browser-page.js";
-import type { Teardown } from "../open/write-store.js";
+import { openBrowser, startPageServer } from "../support/clients/browser-page.js";
+import type { Teardown } from "../support/write-store.js";
 
 /** What a page took to read an array, and what it was given. */
 export interface PageRead {

@@ -1,6 +1,6 @@
 import t from "tap";
-import { rawRequest } from "../http/raw-request.js";
-import { clientMissing } from "../require-client.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { rawRequest } from "../support/servers/raw-request.js";
 import { prepareSite } from "./prepare-site.js";
 import { startHaproxy } from "./start-balancer.js";
 import { startInstances } from "./start-instances.js";

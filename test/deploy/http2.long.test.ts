@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import t from "tap";
-import { clientMissing } from "../require-client.js";
+import { clientMissing } from "../support/clients/require-client.js";
 import { startChromiumReader } from "./chromium-reader.js";
 import { prepareSite } from "./prepare-site.js";
 import { startHaproxy, startNginx } from "./start-balancer.js";

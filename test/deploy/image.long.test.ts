@@ -5,7 +5,7 @@ import { cp, mkdir, readFile, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import t, { type Test } from "tap";
 import { resolveConfig } from "../../src/config/resolve-config.js";
-import { makeDirectory } from "../open/write-store.js";
+import { makeDirectory } from "../support/write-store.js";
 import { deployPath, deployText } from "./deploy-file.js";
 import { imageEnvironment, imageUser, readDockerfile } from "./dockerfile.js";
 import { prepareSite } from "./prepare-site.js";

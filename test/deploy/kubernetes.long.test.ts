@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import t from "tap";
 import { resolveConfig } from "../../src/config/resolve-config.js";
-import { clientMissing } from "../require-client.js";
+import { clientMissing } from "../support/clients/require-client.js";
 import { bucketRefusal } from "./bucket-refusal.js";
 import { deployPath, deployText } from "./deploy-file.js";
 import { imageEnvironment, imageUser } from "./dockerfile.js";

@@ -1,4 +1,4 @@
-import { askPython } from "../ask-python.js";
+import { askPython } from "../support/clients/ask-python.js";
 
 /** All documents of YAML files, in their order. @throws Error where one is no YAML, or says a key twice. */
 export function parseYaml(...paths: readonly string[]): unknown[] {

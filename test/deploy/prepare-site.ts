@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { inflateSync } from "node:zlib";
-import { makeDirectory, type Teardown, writeFiles, zgroup } from "../open/write-store.js";
+import { makeDirectory, type Teardown, writeFiles, zgroup } from "../support/write-store.js";
 import { type Expected, fetchBody } from "./checked-load.js";
 
 /** Data to publish, and what has to arrive of it. */

@@ -1,5 +1,5 @@
 import t from "tap";
-import { clientMissing } from "../require-client.js";
+import { clientMissing } from "../support/clients/require-client.js";
 import { fetchBody, holdBody, startLoad } from "./checked-load.js";
 import { prepareSite } from "./prepare-site.js";
 import { type Balancer, startHaproxy, startNginx } from "./start-balancer.js";

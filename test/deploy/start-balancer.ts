@@ -4,9 +4,9 @@ import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../../bench/free-port.js";
-import { FIRST } from "../http/listening/tls-pairs.js";
-import { rawRequest } from "../http/raw-request.js";
-import { makeDirectory, type Teardown } from "../open/write-store.js";
+import { rawRequest } from "../support/servers/raw-request.js";
+import { FIRST } from "../support/servers/tls-pairs.js";
+import { makeDirectory, type Teardown } from "../support/write-store.js";
 import { deployText, fillIn } from "./deploy-file.js";
 
 /** nginx or HAProxy, run by the example in `scripts/deploy/`. */

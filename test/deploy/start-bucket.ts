@@ -1,5 +1,5 @@
 import { isBuiltin, register } from "node:module";
-import type { Teardown } from "../open/write-store.js";
+import type { Teardown } from "../support/write-store.js";
 
 /** In the place of `node:sqlite`, which fauxqs imports to keep buckets on a disk, and Node.js 20 does not have. */
 const WITHOUT_SQLITE = `

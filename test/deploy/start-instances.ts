@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Test } from "tap";
 import { freePort } from "../../bench/free-port.js";
-import { PROGRAM, type Run, runScript } from "../cli/run-program.js";
-import { openConnection, rawRequest } from "../http/raw-request.js";
-import { makeDirectory, writeFiles } from "../open/write-store.js";
+import { openConnection, rawRequest } from "../support/servers/raw-request.js";
+import { PROGRAM, type Run, runScript } from "../support/servers/run-program.js";
+import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 /** One of several programs that serve the same, each with a cache of its own; its port outlives it. */
 export interface Instance {

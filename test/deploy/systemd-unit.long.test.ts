@@ -3,8 +3,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { resolveConfig } from "../../src/config/resolve-config.js";
-import { makeDirectory } from "../open/write-store.js";
-import { clientMissing } from "../require-client.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { makeDirectory } from "../support/write-store.js";
 import { deployText, fillIn } from "./deploy-file.js";
 
 /** What may remain of 10: it needs TCP, /proc and a compiler. */

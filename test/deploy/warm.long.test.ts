@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import t from "tap";
-import { runProgram } from "../cli/run-program.js";
-import { rawRequest } from "../http/raw-request.js";
-import { clientMissing } from "../require-client.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { rawRequest } from "../support/servers/raw-request.js";
+import { runProgram } from "../support/servers/run-program.js";
 import { prepareSite } from "./prepare-site.js";
 import { startHaproxy, startNginx } from "./start-balancer.js";
 import { type Instance, startInstances } from "./start-instances.js";

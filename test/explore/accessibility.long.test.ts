@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import t from "tap";
-import { clientMissing } from "../require-client.js";
-import { writeExploredData } from "./explored-data.js";
-import { openExplorer } from "./explorer-browser.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { writeExploredData } from "../support/explore/explored-data.js";
+import { openExplorer } from "../support/explore/explorer-browser.js";
 
 t.setTimeout(240_000);
 

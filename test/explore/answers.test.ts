@@ -4,9 +4,14 @@ import { join } from "node:path";
 import t from "tap";
 import { MISSING, UNREAD } from "../../src/explore/worker/picture/byte-scale.js";
 import { createMemorySource, type MemoryArray } from "../../src/open/memory-source.js";
-import { datasetOf } from "../server/sample-tree.js";
-import { type Answer, createExploreClient, openExplore, openRequest } from "./explore-client.js";
-import { startStore } from "./store-server.js";
+import { datasetOf } from "../support/datasets/sample-tree.js";
+import {
+  type Answer,
+  createExploreClient,
+  openExplore,
+  openRequest,
+} from "../support/explore/explore-client.js";
+import { startStore } from "../support/explore/store-server.js";
 
 const TIME = { units: "hours since 2013-01-01", calendar: "noleap" };
 

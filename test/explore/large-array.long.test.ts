@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { deflateSync } from "node:zlib";
 import type { Page } from "playwright-core";
 import t from "tap";
-import { clientMissing } from "../require-client.js";
-import { openExplorer, shows } from "./explorer-browser.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { openExplorer, shows } from "../support/explore/explorer-browser.js";
 
 const STEPS = 16;
 /** Chunks along both axes of the plane, and cells along both axes of a chunk. */

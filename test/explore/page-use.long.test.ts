@@ -1,7 +1,7 @@
 import t from "tap";
-import { clientMissing } from "../require-client.js";
-import { writeFields } from "./explored-data.js";
-import { openExplorer, shows } from "./explorer-browser.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { writeFields } from "../support/explore/explored-data.js";
+import { openExplorer, shows } from "../support/explore/explorer-browser.js";
 
 t.setTimeout(240_000);
 

@@ -1,10 +1,10 @@
 import t from "tap";
 import { colourTable } from "../../src/colour/colour-scales.js";
 import { tableIndexOf, valueOfByte } from "../../src/explore/page/map/frame-painter.js";
-import { askPython } from "../ask-python.js";
-import { clientMissing } from "../require-client.js";
-import { writeFields } from "./explored-data.js";
-import { openExplorer, shows } from "./explorer-browser.js";
+import { askPython } from "../support/clients/ask-python.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { writeFields } from "../support/explore/explored-data.js";
+import { openExplorer, shows } from "../support/explore/explorer-browser.js";
 
 t.setTimeout(240_000);
 

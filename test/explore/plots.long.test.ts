@@ -3,10 +3,10 @@ import type { Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { numberText } from "../../src/explore/value-text.js";
 import { parseDataType } from "../../src/model/data-type.js";
-import { askPython } from "../ask-python.js";
-import { clientMissing } from "../require-client.js";
-import { type KnownSeries, writeExploredData } from "./explored-data.js";
-import { openExplorer } from "./explorer-browser.js";
+import { askPython } from "../support/clients/ask-python.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { type KnownSeries, writeExploredData } from "../support/explore/explored-data.js";
+import { openExplorer } from "../support/explore/explorer-browser.js";
 
 t.setTimeout(240_000);
 

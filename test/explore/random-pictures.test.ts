@@ -1,9 +1,9 @@
 import t from "tap";
 import { createRandom } from "../../bench/random.js";
 import { ABOVE, BELOW, MISSING } from "../../src/explore/worker/picture/byte-scale.js";
-import { effort } from "../effort.js";
-import { createExploreClient } from "./explore-client.js";
-import { type ServedArray, startStore } from "./store-server.js";
+import { effort } from "../support/effort.js";
+import { createExploreClient } from "../support/explore/explore-client.js";
+import { type ServedArray, startStore } from "../support/explore/store-server.js";
 
 const CASES = effort(300);
 const TYPES = ["|i1", "<i2", ">i2", "<i4", "<f4", ">f8", "<i8"];

@@ -11,10 +11,10 @@ import {
   makeTemporaryDirectory,
   openFixtures,
   startServer,
-} from "../clients/harness.js";
-import { datasetId, datasetsOf, VARIANTS } from "../clients/served-variants.js";
-import { readTrueItems } from "../clients/true-values.js";
-import { clientMissing } from "../require-client.js";
+} from "../support/clients/harness.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { datasetId, datasetsOf, VARIANTS } from "../support/clients/served-variants.js";
+import { readTrueItems } from "../support/clients/true-values.js";
 
 t.setTimeout(240_000);
 

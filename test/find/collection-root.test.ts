@@ -2,8 +2,8 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { assertRoot, createFileFinder, isCollectionRoot } from "../../src/find/collection-root.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
-import { startFaultyOrigin } from "../origins/faulty-origin.js";
+import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const aStore = { code: "invalid-config", message: /^expected a folder of datasets, found a Zarr store/ };
 const noStore = { code: "invalid-config", message: "expected a Zarr group, found none" };

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import t from "tap";
 import type { FileFinder } from "../../src/find/file-finder.js";
 import { createGroupFinder } from "../../src/find/group-finder.js";
-import { makeDirectory, v3Array, writeFiles, zarray, zgroup } from "../open/write-store.js";
-import { startFaultyOrigin } from "../origins/faulty-origin.js";
+import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
+import { makeDirectory, v3Array, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const v3Group = { zarr_format: 3, node_type: "group" };
 

@@ -5,8 +5,8 @@ import t from "tap";
 import { assertRoot, createFileFinder } from "../../src/find/collection-root.js";
 import type { Findings } from "../../src/find/file-finder.js";
 import { setSourceTimeout } from "../../src/stores/file-calls.js";
-import { faultMountMissing, mountFaults } from "../open/fault-mount.js";
-import { makeDirectory, writeFiles, zgroup } from "../open/write-store.js";
+import { faultMountMissing, mountFaults } from "../support/fault-mount.js";
+import { makeDirectory, writeFiles, zgroup } from "../support/write-store.js";
 
 const skip = faultMountMissing();
 setSourceTimeout(1_000);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import t from "tap";
 import { createFileFinder } from "../../src/find/collection-root.js";
 import type { FileFinder, Findings } from "../../src/find/file-finder.js";
-import { makeDirectory, makeOld, writeFiles, zarray, zgroup } from "../open/write-store.js";
+import { makeDirectory, makeOld, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const pathsOf = ({ files }: Findings) => files.map(({ path }) => path);
 const problemsOf = ({ problems }: Findings) => problems.map(({ path, reason }) => `${path}: ${reason}`);

@@ -1,9 +1,9 @@
 import t from "tap";
 import { createFileFinder } from "../../src/find/collection-root.js";
 import type { FileFinder, FileFinderOptions, Findings } from "../../src/find/file-finder.js";
-import type { Teardown } from "../open/write-store.js";
-import { type FaultyOrigin, startFaultyOrigin } from "../origins/faulty-origin.js";
-import { startS3Origin } from "../origins/s3-origin.js";
+import { type FaultyOrigin, startFaultyOrigin } from "../support/origins/faulty-origin.js";
+import { startS3Origin } from "../support/origins/s3-origin.js";
+import type { Teardown } from "../support/write-store.js";
 
 const pathsOf = ({ files }: Findings) => files.map(({ path }) => path);
 const problemsOf = ({ problems }: Findings) => problems.map(({ path, reason }) => `${path}: ${reason}`);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import t from "tap";
 import { createPathFilter, splitPattern } from "../../src/find/patterns.js";
-import { makeDirectory } from "../open/write-store.js";
+import { makeDirectory } from "../support/write-store.js";
 
 t.test("files of known formats and all stores are found if nothing else is asked for", async (t) => {
   const { takesFile, takesStore, entersFolder } = createPathFilter(undefined, ["old", "**/*.part.nc"]);

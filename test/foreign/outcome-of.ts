@@ -1,4 +1,4 @@
-import type { LogLine } from "../clients/harness.js";
+import type { LogLine } from "../support/clients/harness.js";
 import type { ForeignFile, ForeignOutcome } from "./foreign-file.js";
 import type { InspectedFile } from "./inspect-worker.js";
 

@@ -2,8 +2,8 @@ import fc from "fast-check";
 import t from "tap";
 import { createFindPlace } from "../../src/formats/file-index.js";
 import { gridShapeOf } from "../../src/model/data-tree.js";
-import { gridPositions } from "../codec/stored-chunks.js";
-import { effort } from "../effort.js";
+import { gridPositions } from "../support/datasets/stored-chunks.js";
+import { effort } from "../support/effort.js";
 
 const arrays = fc.integer({ min: 0, max: 3 }).chain((rank) => {
   const lengths = (min: number) =>

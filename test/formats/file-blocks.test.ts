@@ -3,7 +3,7 @@ import t from "tap";
 import { ZpublishError } from "../../src/errors.js";
 import { createFileBlocks } from "../../src/formats/file-blocks.js";
 import type { VersionedFile } from "../../src/formats/versioned-file.js";
-import { effort } from "../effort.js";
+import { effort } from "../support/effort.js";
 
 const MIB = 2 ** 20;
 

@@ -6,8 +6,8 @@ import { openChunkReader } from "../../src/open/chunk-reader.js";
 import { createFileStore } from "../../src/stores/file-store.js";
 import type { ChunkReader } from "../../src/zarr/chunk-reader.js";
 import type { StoredTree } from "../../src/zarr/stored-tree.js";
-import { makeDirectory, makeOld } from "../open/write-store.js";
-import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "./plain-format.js";
+import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "../support/plain-format.js";
+import { makeDirectory, makeOld } from "../support/write-store.js";
 
 const TWENTY = Uint8Array.from({ length: 20 }, (_, item) => 100 + item);
 

@@ -8,9 +8,9 @@ import type { FileIndex } from "../../src/formats/file-index.js";
 import { createFileSource } from "../../src/formats/file-source.js";
 import { createKeptIndexes, readIndexRecord, writeIndexRecord } from "../../src/formats/kept-indexes.js";
 import { createFileStore } from "../../src/stores/file-store.js";
-import { effort } from "../effort.js";
-import { makeDirectory, makeOld } from "../open/write-store.js";
-import { plainArray, plainFile, plainFormat } from "./plain-format.js";
+import { effort } from "../support/effort.js";
+import { plainArray, plainFile, plainFormat } from "../support/plain-format.js";
+import { makeDirectory, makeOld } from "../support/write-store.js";
 
 const INDEX: FileIndex = {
   format: "Plain",

@@ -9,10 +9,10 @@ import type { Freshness } from "../../src/stores/object-versions.js";
 import { openByteStore } from "../../src/stores/open-byte-store.js";
 import type { ChunkReader } from "../../src/zarr/chunk-reader.js";
 import type { StoredTree } from "../../src/zarr/stored-tree.js";
-import { makeDirectory } from "../open/write-store.js";
-import type { Fault } from "../origins/fault.js";
-import { type FaultyOrigin, startFaultyOrigin } from "../origins/faulty-origin.js";
-import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "./plain-format.js";
+import type { Fault } from "../support/origins/fault.js";
+import { type FaultyOrigin, startFaultyOrigin } from "../support/origins/faulty-origin.js";
+import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "../support/plain-format.js";
+import { makeDirectory } from "../support/write-store.js";
 
 t.setTimeout(120_000);
 

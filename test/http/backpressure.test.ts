@@ -4,8 +4,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { ZpublishError } from "../../src/errors.js";
 import type { Body, BodyReply } from "../../src/http/reply.js";
-import { openConnection, rawRequest, requestText } from "./raw-request.js";
-import { bodyReplyOf, routeOf, startTestServer } from "./start-test-server.js";
+import { openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
+import { bodyReplyOf, routeOf, startTestServer } from "../support/servers/serve-routes.js";
 
 const BODY_BYTES = 24 * 2 ** 20;
 const content = Buffer.alloc(BODY_BYTES);

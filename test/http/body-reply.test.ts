@@ -1,8 +1,8 @@
 import t from "tap";
 import { ZpublishError } from "../../src/errors.js";
 import type { BodyReply } from "../../src/http/reply.js";
-import { jsonOf, type RawRequest, rawRequest } from "./raw-request.js";
-import { bodyOf, bodyReplyOf, routeOf, startTestServer } from "./start-test-server.js";
+import { jsonOf, type RawRequest, rawRequest } from "../support/servers/raw-request.js";
+import { bodyOf, bodyReplyOf, routeOf, startTestServer } from "../support/servers/serve-routes.js";
 
 const bytes = Uint8Array.from({ length: 1000 }, (_, i) => i % 251);
 

@@ -1,8 +1,8 @@
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import t from "tap";
 import { createDocument } from "../../src/http/create-document.js";
-import { jsonOf, openConnection, rawRequest, requestText } from "./raw-request.js";
-import { routeOf, startTestServer } from "./start-test-server.js";
+import { jsonOf, openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
+import { routeOf, startTestServer } from "../support/servers/serve-routes.js";
 
 const text = JSON.stringify(Array.from({ length: 20_000 }, (_, i) => `entry ${i % 100}`));
 const large = createDocument(text, "application/json");

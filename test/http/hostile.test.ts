@@ -2,9 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import fc from "fast-check";
 import t from "tap";
 import { createDocument } from "../../src/http/create-document.js";
-import { effort } from "../effort.js";
-import { openConnection, rawRequest, requestText } from "./raw-request.js";
-import { bodyReplyOf, routeOf, startTestServer } from "./start-test-server.js";
+import { effort } from "../support/effort.js";
+import { openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
+import { bodyReplyOf, routeOf, startTestServer } from "../support/servers/serve-routes.js";
 
 const PATIENCE_MS = 40;
 

@@ -3,8 +3,8 @@ import t from "tap";
 import { createDocument } from "../../src/http/create-document.js";
 import type { DocumentReply } from "../../src/http/reply.js";
 import { createHttpServer } from "../../src/http/server.js";
-import { jsonOf, openConnection, rawRequest, requestText } from "./raw-request.js";
-import { createTestLog, routeOf } from "./start-test-server.js";
+import { jsonOf, openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
+import { createTestLog, routeOf } from "../support/servers/serve-routes.js";
 
 function page(text: string): DocumentReply {
   return {

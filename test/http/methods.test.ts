@@ -1,7 +1,7 @@
 import t from "tap";
 import { createDocument } from "../../src/http/create-document.js";
-import { jsonOf, openConnection, rawRequest, requestText } from "./raw-request.js";
-import { bodyReplyOf, isNodeHttp, routeOf, startTestServer } from "./start-test-server.js";
+import { jsonOf, openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
+import { bodyReplyOf, isNodeHttp, routeOf, startTestServer } from "../support/servers/serve-routes.js";
 
 const document = createDocument('{"a":1}', "application/json");
 const chunk = new Uint8Array(5000).fill(7);

@@ -2,8 +2,8 @@ import { gunzipSync } from "node:zlib";
 import t from "tap";
 import { createHttpServer } from "../../src/http/server.js";
 import { createHealthEndpoints } from "../../src/server/readiness.js";
-import { jsonOf, rawRequest } from "./raw-request.js";
-import { bodyReplyOf, createTestLog, routeOf, startTestServer } from "./start-test-server.js";
+import { jsonOf, rawRequest } from "../support/servers/raw-request.js";
+import { bodyReplyOf, createTestLog, routeOf, startTestServer } from "../support/servers/serve-routes.js";
 
 const report = { ready: true, checks: { metadata: "ok", pool: "ok" } };
 const readiness = { check: async () => report };

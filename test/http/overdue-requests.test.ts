@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
-import { jsonOf, openConnection, rawRequest, requestText } from "./raw-request.js";
-import { bodyOf, bodyReplyOf, routeOf, startTestServer } from "./start-test-server.js";
+import { jsonOf, openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
+import { bodyOf, bodyReplyOf, routeOf, startTestServer } from "../support/servers/serve-routes.js";
 
 const NEVER = new Promise<never>(() => undefined);
 

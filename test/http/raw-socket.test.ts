@@ -2,9 +2,15 @@ import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { createDocument } from "../../src/http/create-document.js";
-import { eventually, openFiles } from "./open-files.js";
-import { jsonOf, openConnection, rawRequest, requestText } from "./raw-request.js";
-import { bodyReplyOf, isNodeHttp, routeOf, startTestServer, type TestServer } from "./start-test-server.js";
+import { eventually, openFiles } from "../support/servers/open-files.js";
+import { jsonOf, openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
+import {
+  bodyReplyOf,
+  isNodeHttp,
+  routeOf,
+  startTestServer,
+  type TestServer,
+} from "../support/servers/serve-routes.js";
 
 const document = createDocument("{}", "application/json");
 const content = Buffer.alloc(12 * 2 ** 20, "0123456789abcdef");

@@ -2,9 +2,9 @@ import fc from "fast-check";
 import t from "tap";
 import { createDocument } from "../../src/http/create-document.js";
 import { type DocumentReply, type Reply, RepresentationHead } from "../../src/http/reply.js";
-import { effort } from "../effort.js";
-import { type RawAnswer, rawRequest } from "./raw-request.js";
-import { bodyOf, bodyReplyOf, routeOf, startTestServer } from "./start-test-server.js";
+import { effort } from "../support/effort.js";
+import { type RawAnswer, rawRequest } from "../support/servers/raw-request.js";
+import { bodyOf, bodyReplyOf, routeOf, startTestServer } from "../support/servers/serve-routes.js";
 
 const bytes = Uint8Array.from({ length: 40_000 }, (_, i) => (i * 7) % 256);
 

@@ -1,7 +1,7 @@
 import t from "tap";
 import { ZpublishError } from "../../src/errors.js";
-import { openConnection, rawRequest, requestText } from "./raw-request.js";
-import { bodyOf, bodyReplyOf, routeOf, startTestServer } from "./start-test-server.js";
+import { openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
+import { bodyOf, bodyReplyOf, routeOf, startTestServer } from "../support/servers/serve-routes.js";
 
 const overloaded = new ZpublishError("overloaded", "no more chunks may wait");
 

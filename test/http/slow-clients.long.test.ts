@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { createDocument } from "../../src/http/create-document.js";
-import { eventually, openFiles } from "./open-files.js";
-import { openConnection, rawRequest, requestText } from "./raw-request.js";
-import { bodyOf, bodyReplyOf, routeOf, startTestServer } from "./start-test-server.js";
+import { eventually, openFiles } from "../support/servers/open-files.js";
+import { openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
+import { bodyOf, bodyReplyOf, routeOf, startTestServer } from "../support/servers/serve-routes.js";
 
 const BODY_BYTES = 16 * 2 ** 20;
 const content = Buffer.alloc(BODY_BYTES, "0123456789abcdef");

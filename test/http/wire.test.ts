@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { createDocument } from "../../src/http/create-document.js";
-import { jsonOf, openConnection, rawRequest, requestText } from "./raw-request.js";
-import { isNodeHttp, routeOf, startTestServer } from "./start-test-server.js";
+import { jsonOf, openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
+import { isNodeHttp, routeOf, startTestServer } from "../support/servers/serve-routes.js";
 
 const document = createDocument("{}", "application/json");
 const routes = [

@@ -2,7 +2,7 @@ import t from "tap";
 import { joinParts } from "../../src/join/join-parts.js";
 import type { Item } from "../../src/join/join-values.js";
 import { orderParts, type UnorderedPart } from "../../src/join/order-parts.js";
-import { effort } from "../effort.js";
+import { effort } from "../support/effort.js";
 import { type ArrayInput, arrayOf, describePart, valuesOf } from "./describe-part.js";
 
 const BY_TIME = { kind: "concat", dimension: "time" } as const;

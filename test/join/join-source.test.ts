@@ -12,9 +12,9 @@ import { openSource } from "../../src/open/open-source.js";
 import { PIECED } from "../../src/zarr/chunk-reader.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
 import type { Source, StoredTree } from "../../src/zarr/stored-tree.js";
-import { makeDirectory, writeFiles, zarray } from "../open/write-store.js";
+import { writeNetcdfPart, writeZarrPart } from "../support/write-parts.js";
+import { makeDirectory, writeFiles, zarray } from "../support/write-store.js";
 import { describePart } from "./describe-part.js";
-import { writeNetcdfPart, writeZarrPart } from "./write-parts.js";
 
 const CONCAT: Joining = { kind: "concat", dimension: "time" };
 

@@ -7,8 +7,8 @@ import { joinParts } from "../../src/join/join-parts.js";
 import type { Item } from "../../src/join/join-values.js";
 import type { JsonObject } from "../../src/json/json-value.js";
 import { openSource } from "../../src/open/open-source.js";
-import { effort } from "../effort.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
+import { effort } from "../support/effort.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 import { type ArrayInput, arrayOf, describePart, valuesOf } from "./describe-part.js";
 
 const BY_TIME = { kind: "concat", dimension: "time" } as const;

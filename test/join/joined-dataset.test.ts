@@ -3,10 +3,10 @@ import { join, relative } from "node:path";
 import t, { type Test } from "tap";
 import type { DatasetConfig } from "../../src/config/config.js";
 import type { Joining } from "../../src/join/join-source.js";
-import { makeDirectory, writeFiles } from "../open/write-store.js";
-import { startS3Origin } from "../origins/s3-origin.js";
-import { type RunningServer, startServer } from "../server/start-server.js";
-import { type PartSteps, valuesOf, writeNetcdfPart, writeZarrPart } from "./write-parts.js";
+import { startS3Origin } from "../support/origins/s3-origin.js";
+import { type RunningServer, startServer } from "../support/servers/start-server.js";
+import { type PartSteps, valuesOf, writeNetcdfPart, writeZarrPart } from "../support/write-parts.js";
+import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 const CONCAT: Joining = { kind: "concat", dimension: "time" };
 

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import t from "tap";
 import type { KnownPart } from "../../src/join/describe-part.js";
 import { createFindPieces } from "../../src/join/pieces.js";
-import { effort } from "../effort.js";
+import { effort } from "../support/effort.js";
 import { describePart } from "./describe-part.js";
 
 const WIDTH = 5;

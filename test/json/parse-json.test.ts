@@ -12,7 +12,7 @@ import {
 } from "../../src/json/json-value.js";
 import { parseJson, parseJsonAround, parseJsonSteps } from "../../src/json/parse-json.js";
 import { stringifyJson } from "../../src/json/stringify-json.js";
-import { effort } from "../effort.js";
+import { effort } from "../support/effort.js";
 
 t.test("numbers keep every digit and the way they were written", async (t) => {
   t.equal(parseJson("1"), 1);

@@ -9,8 +9,8 @@ import {
   stringifyJson,
   stringifyJsonPieces,
 } from "../../src/json/stringify-json.js";
-import { askPython } from "../ask-python.js";
-import { clientMissing } from "../require-client.js";
+import { askPython } from "../support/clients/ask-python.js";
+import { clientMissing } from "../support/clients/require-client.js";
 
 t.test("writes strict JSON", async (t) => {
   t.equal(

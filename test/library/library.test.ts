@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import * as zpublish from "../../src/index.js";
-import { startFaultyOrigin } from "../origins/faulty-origin.js";
+import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
 
 t.test("the package exports this, and nothing else", async (t) => {
   t.same(Object.keys(zpublish).sort(), [

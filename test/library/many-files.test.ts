@@ -2,8 +2,8 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import * as zpublish from "../../src/index.js";
-import { writeNetcdfPart } from "../join/write-parts.js";
-import { makeDirectory } from "../open/write-store.js";
+import { writeNetcdfPart } from "../support/write-parts.js";
+import { makeDirectory } from "../support/write-store.js";
 
 async function start(options: zpublish.ServerOptions) {
   const server = await zpublish.createServer({ workers: 1, refresh: 0, ...options });

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
 import { resolveConfig } from "../../src/config/resolve-config.js";
-import { PROGRAM, runScript } from "../cli/run-program.js";
+import { PROGRAM, runScript } from "../support/servers/run-program.js";
 
 /** Reads a document by its path from the nearest package.json. */
 function readDocument(file: string): string {

@@ -2,9 +2,16 @@ import { join } from "node:path";
 import t from "tap";
 import * as zarr from "zarrita";
 import * as zpublish from "../../src/index.js";
-import { makeDirectory, zarray, zgroup } from "../open/write-store.js";
-import { startFaultyOrigin } from "../origins/faulty-origin.js";
-import { bytes, consolidated, filesOf, mapOf, serve, writeStores } from "./sample-stores.js";
+import {
+  bytes,
+  consolidated,
+  filesOf,
+  mapOf,
+  serve,
+  writeStores,
+} from "../support/datasets/sample-stores.js";
+import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
+import { makeDirectory, zarray, zgroup } from "../support/write-store.js";
 
 t.test(
   "stores without a location share nothing in the cache, though their chunks have equal names",

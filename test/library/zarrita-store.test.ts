@@ -3,9 +3,9 @@ import { FileSystemStore, ReferenceStore, ZipFileStore } from "@zarrita/storage"
 import t, { type Test } from "tap";
 import * as zarr from "zarrita";
 import * as zpublish from "../../src/index.js";
-import { startFaultyOrigin } from "../origins/faulty-origin.js";
-import { writeZip } from "../stores/write-zip.js";
-import { filesOf, mapOf, serve, writeStores } from "./sample-stores.js";
+import { filesOf, mapOf, serve, writeStores } from "../support/datasets/sample-stores.js";
+import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
+import { writeZip } from "../support/write-zip.js";
 
 /** Paths below a dataset that are compared: documents, all chunks, and chunks that are not there. */
 const V2_PATHS = [

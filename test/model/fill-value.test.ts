@@ -6,8 +6,8 @@ import { parseJson } from "../../src/json/parse-json.js";
 import { stringifyJson } from "../../src/json/stringify-json.js";
 import { parseDataType } from "../../src/model/data-type.js";
 import { encodeFillItem, fillItemToJson, parseFillValue } from "../../src/model/fill-value.js";
-import { askPython } from "../ask-python.js";
-import { clientMissing } from "../require-client.js";
+import { askPython } from "../support/clients/ask-python.js";
+import { clientMissing } from "../support/clients/require-client.js";
 
 const hex = (item: Uint8Array | null) => (item === null ? null : Buffer.from(item).toString("hex"));
 

@@ -2,8 +2,8 @@ import t from "tap";
 import { parseJson } from "../../src/json/parse-json.js";
 import { stringifyJson } from "../../src/json/stringify-json.js";
 import { parseDataType } from "../../src/model/data-type.js";
-import { askPython } from "../ask-python.js";
-import { clientMissing } from "../require-client.js";
+import { askPython } from "../support/clients/ask-python.js";
+import { clientMissing } from "../support/clients/require-client.js";
 
 const units = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as"];
 const numbers = [

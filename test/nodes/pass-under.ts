@@ -5,8 +5,8 @@ import { fileURLToPath } from "node:url";
 import type { Test } from "tap";
 import { defaultDemoDirectory } from "../../scripts/demo-data.js";
 import type { InstalledNode } from "../../scripts/installed-nodes.js";
-import { runScript } from "../cli/run-program.js";
-import { makeDirectory } from "../open/write-store.js";
+import { runScript } from "../support/servers/run-program.js";
+import { makeDirectory } from "../support/write-store.js";
 import { passAll, socketTests } from "./run-test-files.js";
 
 /** Tests of the whole server that depend on what serves HTTP, on Node's compression, or on its files and threads. */
@@ -70,7 +70,7 @@ export async function passUnder(t: Test, { major, program }: InstalledNode): Pro
   await t.test("the fast paths of codecs and cache pass", (t) => passAll(t, program, FAST_PATHS));
   await t.test("files of all formats are read", (t) => passAll(t, program, FILE_FORMATS));
   await t.test("Zstandard is Node's own", async (t) => {
-    const files = ["../../src/codec/zstd.js", "../codec/step.js"].map((file) => pathOf(file));
+    const files = ["../../src/codec/zstd.js", "../support/codec/step.js"].map((file) => pathOf(file));
     const calls = execFileSync(program, ["--input-type=module", "-e", NATIVE_ZSTD, ...files], {
       encoding: "utf8",
     });

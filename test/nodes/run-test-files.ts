@@ -17,7 +17,7 @@ function quickTests(folder: string): string[] {
 /** The quick test files of HTTP that open sockets. The others know nothing of what serves HTTP. */
 export function socketTests(): string[] {
   return quickTests("http").filter((file) =>
-    /start-test-server|start-server|raw-request/.test(readFileSync(`${TESTS}${file}`, "utf8")),
+    /support\/servers/.test(readFileSync(`${TESTS}${file}`, "utf8")),
   );
 }
 

@@ -4,7 +4,7 @@ import t from "tap";
 import { crc32c } from "../../src/codec/checksums.js";
 import { openChunkReader } from "../../src/open/chunk-reader.js";
 import type { ChunkSource, FileChunks, ShardChunks, ShardLevel } from "../../src/zarr/chunk-reader.js";
-import { makeDirectory, makeOld, writeFiles, zarray } from "./write-store.js";
+import { makeDirectory, makeOld, writeFiles, zarray } from "../support/write-store.js";
 
 function files(root: string, changes: Partial<FileChunks> = {}): FileChunks {
   return {

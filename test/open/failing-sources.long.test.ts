@@ -3,9 +3,9 @@ import { mkdir, rename, rm, symlink, truncate, writeFile } from "node:fs/promise
 import { createServer } from "node:net";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { type RunningServer, startServer } from "../server/start-server.js";
-import { faultMountMissing, mountFaults } from "./fault-mount.js";
-import { makeDirectory, makeOld, writeFiles, zarray, zgroup } from "./write-store.js";
+import { faultMountMissing, mountFaults } from "../support/fault-mount.js";
+import { type RunningServer, startServer } from "../support/servers/start-server.js";
+import { makeDirectory, makeOld, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const CHUNK = Buffer.from("abcdefgh");
 const CONFIGURED = { immutable: false, encoding: {}, variables: {} };

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
-import { PROGRAM, type Run, runScript } from "../cli/run-program.js";
-import { type FaultMount, faultMountMissing, mountFaults } from "./fault-mount.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "./write-store.js";
+import { type FaultMount, faultMountMissing, mountFaults } from "../support/fault-mount.js";
+import { PROGRAM, type Run, runScript } from "../support/servers/run-program.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const skip = faultMountMissing();
 const CHUNKS = 8;

@@ -1,7 +1,7 @@
 import { pathToFileURL } from "node:url";
 import t from "tap";
 import { openSource } from "../../src/open/open-source.js";
-import { makeDirectory, writeFiles, zgroup } from "./write-store.js";
+import { makeDirectory, writeFiles, zgroup } from "../support/write-store.js";
 
 t.test("opens directories, by path or file URL", async (t) => {
   const root = await makeDirectory(t);

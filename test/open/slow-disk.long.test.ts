@@ -3,9 +3,9 @@ import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { sourceReadSeconds } from "../../src/stores/file-calls.js";
-import { startServer } from "../server/start-server.js";
-import { type FaultMount, faultMountMissing, mountFaults } from "./fault-mount.js";
-import { makeDirectory, makeOld, writeFiles, zarray, zgroup } from "./write-store.js";
+import { type FaultMount, faultMountMissing, mountFaults } from "../support/fault-mount.js";
+import { startServer } from "../support/servers/start-server.js";
+import { makeDirectory, makeOld, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const CHUNKS = 6;
 const chunkOf = (key: number) => Buffer.alloc(4_000, key + 1);

@@ -3,10 +3,10 @@ import type { DocumentReply } from "../../src/http/reply.js";
 import type { Route } from "../../src/http/router.js";
 import { coreRoutes } from "../../src/openapi/core-routes.js";
 import datasetInfo from "../../src/plugins/dataset-info-plugin.js";
-import { fakeContext } from "../pages/fake-context.js";
-import { fakeService } from "../pages/fake-service.js";
-import { fakeSnapshot } from "../pages/fake-snapshot.js";
-import { airTemperature } from "../pages/sample-datasets.js";
+import { fakeContext } from "../support/datasets/fake-context.js";
+import { fakeService } from "../support/datasets/fake-service.js";
+import { fakeSnapshot } from "../support/datasets/fake-snapshot.js";
+import { airTemperature } from "../support/datasets/sample-datasets.js";
 
 async function service(snapshots = [airTemperature()]) {
   const routes: Route[] = [];

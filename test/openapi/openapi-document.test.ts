@@ -6,7 +6,7 @@ import datasetInfo from "../../src/plugins/dataset-info-plugin.js";
 import moduleVersion from "../../src/plugins/module-version.js";
 import pluginInfo from "../../src/plugins/plugin-info.js";
 import thumbnail from "../../src/plugins/thumbnail-plugin.js";
-import { fakeContext } from "../pages/fake-context.js";
+import { fakeContext } from "../support/datasets/fake-context.js";
 
 interface Operation {
   readonly operationId: string;

@@ -3,10 +3,10 @@ import { get, type IncomingMessage, request } from "node:http";
 import { get as getTls } from "node:https";
 import t from "tap";
 import { parseListing } from "../../src/stores/s3-store.js";
-import { FIRST } from "../http/listening/tls-pairs.js";
-import { makeDirectory, writeFiles } from "../open/write-store.js";
-import type { Fault } from "./fault.js";
-import { startFaultyOrigin } from "./faulty-origin.js";
+import type { Fault } from "../support/origins/fault.js";
+import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
+import { FIRST } from "../support/servers/tls-pairs.js";
+import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 const TEXT = "0123456789";
 

@@ -2,9 +2,9 @@ import t from "tap";
 import { createFileFinder } from "../../src/find/collection-root.js";
 import { encodeKey, signRequest } from "../../src/stores/aws-signature.js";
 import { errorCodeOf } from "../../src/stores/s3-store.js";
-import { clientMissing } from "../require-client.js";
-import { checkS3Origin, ODD_KEYS } from "./check-s3-origin.js";
-import { startRadosgw } from "./radosgw-origin.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { checkS3Origin, ODD_KEYS } from "../support/origins/check-s3-origin.js";
+import { startRadosgw } from "../support/origins/radosgw-origin.js";
 
 t.test("radosgw accepts what is signed, and nothing else", { skip: clientMissing("radosgw") }, async (t) => {
   const origin = await startRadosgw(t);

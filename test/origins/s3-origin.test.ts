@@ -1,6 +1,6 @@
 import t from "tap";
-import { checkS3Origin, ODD_KEYS } from "./check-s3-origin.js";
-import { startS3Origin } from "./s3-origin.js";
+import { checkS3Origin, ODD_KEYS } from "../support/origins/check-s3-origin.js";
+import { startS3Origin } from "../support/origins/s3-origin.js";
 
 t.test("fauxqs is read as S3 is, with and without credentials", async (t) => {
   const { endpoint, put, remove } = await startS3Origin(t);

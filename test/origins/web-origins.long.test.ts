@@ -2,10 +2,10 @@ import { utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
-import { makeDirectory, writeFiles } from "../open/write-store.js";
-import { clientMissing } from "../require-client.js";
-import { startApacheOrigin } from "./apache-origin.js";
-import { startNginxOrigin } from "./nginx-origin.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { startApacheOrigin } from "../support/origins/apache-origin.js";
+import { startNginxOrigin } from "../support/origins/nginx-origin.js";
+import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 const SERVERS = { nginx: startNginxOrigin, apache: startApacheOrigin };
 

@@ -2,9 +2,9 @@ import t from "tap";
 import { createSnapshot } from "../../src/dataset/snapshot.js";
 import type { Group } from "../../src/model/data-tree.js";
 import { type DatasetPage, renderDatasetPage } from "../../src/pages/dataset-page.js";
-import { storedArray, storedTree } from "../dataset/fake-source.js";
-import { type FakeGroup, fakeSnapshot, fakeType } from "./fake-snapshot.js";
-import { airTemperature, climateTree } from "./sample-datasets.js";
+import { type FakeGroup, fakeSnapshot, fakeType } from "../support/datasets/fake-snapshot.js";
+import { storedArray, storedTree } from "../support/datasets/fake-source.js";
+import { airTemperature, climateTree } from "../support/datasets/sample-datasets.js";
 
 function render(page: Partial<DatasetPage> & Pick<DatasetPage, "snapshot">): string {
   return renderDatasetPage({

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { promisify } from "node:util";
 import t from "tap";
 import { renderListing } from "../../src/pages/home-page.js";
-import { clientMissing, PYTHON } from "../require-client.js";
+import { clientMissing, PYTHON } from "../support/clients/require-client.js";
 
 const run = promisify(execFile);
 const ENTRIES = [".zattrs", ".zgroup", ".zmetadata", "air/", "http_status/", 'it\'s "odd" & <so>/', "日本/"];

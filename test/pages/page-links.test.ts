@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import t from "tap";
-import { makeDirectory, writeFiles } from "../open/write-store.js";
-import { datasetOf, flatSource, nestedSource } from "../server/sample-tree.js";
-import { startServer } from "../server/start-server.js";
+import { datasetOf, flatSource, nestedSource } from "../support/datasets/sample-tree.js";
+import { startServer } from "../support/servers/start-server.js";
+import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 const DATASETS = [datasetOf("flat", flatSource()), datasetOf("nested ü", nestedSource())];
 const TOKEN = "a-token+of/a-client==";

@@ -7,11 +7,11 @@ import type { Route } from "../../src/http/router.js";
 import { coreRoutes } from "../../src/openapi/core-routes.js";
 import datasetInfo from "../../src/plugins/dataset-info-plugin.js";
 import moduleVersion from "../../src/plugins/module-version.js";
-import { clientMissing } from "../require-client.js";
-import { fakeContext } from "./fake-context.js";
-import { listen } from "./fake-service.js";
-import { fakeSnapshot } from "./fake-snapshot.js";
-import { airTemperature, climateTree, samplePreviews } from "./sample-datasets.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { fakeContext } from "../support/datasets/fake-context.js";
+import { listen } from "../support/datasets/fake-service.js";
+import { fakeSnapshot } from "../support/datasets/fake-snapshot.js";
+import { airTemperature, climateTree, samplePreviews } from "../support/datasets/sample-datasets.js";
 
 const FLAGS = [
   "--no-sandbox",

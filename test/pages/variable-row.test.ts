@@ -2,7 +2,7 @@ import t from "tap";
 import { NO_MARKUP } from "../../src/pages/page.js";
 import { createPageBudget } from "../../src/pages/page-place.js";
 import { formatPreview, renderVariableRow } from "../../src/pages/variable-row.js";
-import { type FakeVariable, fakeSnapshot } from "./fake-snapshot.js";
+import { type FakeVariable, fakeSnapshot } from "../support/datasets/fake-snapshot.js";
 
 function rowOf(variable: FakeVariable): string {
   const array = fakeSnapshot("d", { variables: { v: variable } }).arrays.get("v");

@@ -3,8 +3,8 @@ import { packageVersion } from "../../src/observe/versions.js";
 import datasetInfo from "../../src/plugins/dataset-info-plugin.js";
 import moduleVersion from "../../src/plugins/module-version.js";
 import pluginInfo from "../../src/plugins/plugin-info.js";
-import { fakeContext } from "../pages/fake-context.js";
-import { fakeService } from "../pages/fake-service.js";
+import { fakeContext } from "../support/datasets/fake-context.js";
+import { fakeService } from "../support/datasets/fake-service.js";
 
 t.test("/versions is a flat object of strings", async (t) => {
   const { text } = fakeService(await moduleVersion.routes(fakeContext({})));

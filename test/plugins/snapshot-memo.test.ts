@@ -1,7 +1,7 @@
 import t from "tap";
 import type { DocumentPieces } from "../../src/http/create-document.js";
 import { createSnapshotMemo } from "../../src/plugins/documents.js";
-import { fakeSnapshot } from "../pages/fake-snapshot.js";
+import { fakeSnapshot } from "../support/datasets/fake-snapshot.js";
 
 const SNAPSHOT = fakeSnapshot("x", {});
 const OTHER = fakeSnapshot("x", {});

@@ -14,9 +14,9 @@ import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
-import { arrayBytes, gridPositions, readerOf } from "../codec/stored-chunks.js";
-import { effort } from "../effort.js";
-import { storedArray } from "../zarr/stored-array.js";
+import { storedArray } from "../support/datasets/stored-array.js";
+import { arrayBytes, gridPositions, readerOf } from "../support/datasets/stored-chunks.js";
+import { effort } from "../support/effort.js";
 
 function openPool(t: Test, options: Partial<EncodePoolOptions> = {}): EncodePool {
   const pool = createEncodePool({

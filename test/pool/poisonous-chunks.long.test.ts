@@ -3,7 +3,7 @@ import { pino } from "pino";
 import t from "tap";
 import { createMemorySource } from "../../src/open/memory-source.js";
 import { createEncodePool, type EncodePool, type EncodePoolOptions } from "../../src/pool/encode-pool.js";
-import { type RunningServer, startServer } from "../server/start-server.js";
+import { type RunningServer, startServer } from "../support/servers/start-server.js";
 
 const workerFile = fileURLToPath(new URL("./poisonous-worker.js", import.meta.url));
 const POISONOUS = ["exits", "throws", "hoards", "loops"];

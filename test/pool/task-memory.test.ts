@@ -1,7 +1,7 @@
 import t from "tap";
 import { defaultMemoryBudget, memoryOfTask } from "../../src/pool/chunk-task.js";
 import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/plan/create-encoding-plan.js";
-import { storedArray } from "../zarr/stored-array.js";
+import { storedArray } from "../support/datasets/stored-array.js";
 
 const MIB = 2 ** 20;
 

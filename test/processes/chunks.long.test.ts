@@ -2,9 +2,9 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
-import { openConnection, type RawAnswer, requestText } from "../http/raw-request.js";
-import { until } from "./process-table.js";
-import { CHUNKS, type Program, startProgram, writeStore } from "./start-program.js";
+import { until } from "../support/servers/process-table.js";
+import { openConnection, type RawAnswer, requestText } from "../support/servers/raw-request.js";
+import { CHUNKS, type Program, startProgram, writeStore } from "../support/servers/start-program.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
 t.setTimeout(240_000);

@@ -1,10 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { PROGRAM, runScript } from "../cli/run-program.js";
-import { makeDirectory } from "../open/write-store.js";
-import { newToken, startReloadable, writeArray } from "../reload/start-reloadable.js";
-import { until } from "./process-table.js";
+import { until } from "../support/servers/process-table.js";
+import { PROGRAM, runScript } from "../support/servers/run-program.js";
+import { newToken, startReloadable, writeArray } from "../support/servers/start-reloadable.js";
+import { makeDirectory } from "../support/write-store.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
 t.setTimeout(240_000);

@@ -9,9 +9,9 @@ import {
   reloadProcesses,
   startProcesses,
 } from "../../src/processes/start-processes.js";
-import { makeDirectory } from "../open/write-store.js";
-import { startReloadable, writeArray } from "../reload/start-reloadable.js";
-import { childrenOf, until } from "./process-table.js";
+import { childrenOf, until } from "../support/servers/process-table.js";
+import { startReloadable, writeArray } from "../support/servers/start-reloadable.js";
+import { makeDirectory } from "../support/write-store.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
 t.setTimeout(240_000);

@@ -2,11 +2,11 @@ import { once } from "node:events";
 import { cp, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { PROGRAM, runScript } from "../cli/run-program.js";
-import { openConnection, type RawConnection, requestText } from "../http/raw-request.js";
-import { makeDirectory, writeFiles } from "../open/write-store.js";
-import { isAlive, until } from "./process-table.js";
-import { CHUNKS, startProgram, writeStore } from "./start-program.js";
+import { isAlive, until } from "../support/servers/process-table.js";
+import { openConnection, type RawConnection, requestText } from "../support/servers/raw-request.js";
+import { PROGRAM, runScript } from "../support/servers/run-program.js";
+import { CHUNKS, startProgram, writeStore } from "../support/servers/start-program.js";
+import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
 t.setTimeout(240_000);

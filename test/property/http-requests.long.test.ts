@@ -2,10 +2,15 @@ import { join } from "node:path";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import t from "tap";
-import { effort } from "../effort.js";
-import { openConnection, type RawAnswer, type RawConnection, requestText } from "../http/raw-request.js";
-import { makeDirectory, writeFiles, zgroup } from "../open/write-store.js";
-import { startServer } from "../server/start-server.js";
+import { effort } from "../support/effort.js";
+import {
+  openConnection,
+  type RawAnswer,
+  type RawConnection,
+  requestText,
+} from "../support/servers/raw-request.js";
+import { startServer } from "../support/servers/start-server.js";
+import { makeDirectory, writeFiles, zgroup } from "../support/write-store.js";
 import {
   type Asked,
   type AskedTag,

@@ -16,7 +16,7 @@ import { ZpublishError } from "../../src/errors.js";
 import { openSource } from "../../src/open/open-source.js";
 import type { ChunkTask } from "../../src/pool/chunk-task.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
-import { effort } from "../effort.js";
+import { effort } from "../support/effort.js";
 import { arrayArbitrary, chainArbitrary, chunkShapeArbitrary, gridOf, writeStore } from "./random-store.js";
 import { configOf } from "./reference-codecs.js";
 import { readServed } from "./served-values.js";

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { connect } from "node:tls";
 import t from "tap";
-import { FIRST, makeTlsDirectory, SECOND } from "../http/listening/tls-pairs.js";
-import { until } from "../processes/process-table.js";
-import { startReloadable, writeArray } from "./start-reloadable.js";
+import { until } from "../support/servers/process-table.js";
+import { startReloadable, writeArray } from "../support/servers/start-reloadable.js";
+import { FIRST, makeTlsDirectory, SECOND } from "../support/servers/tls-pairs.js";
 
 t.setTimeout(240_000);
 

@@ -1,11 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { PROGRAM, runScript } from "../cli/run-program.js";
-import { openConnection, rawRequest, requestText } from "../http/raw-request.js";
-import { makeDirectory, writeFiles } from "../open/write-store.js";
-import { childrenOf, isAlive, until } from "../processes/process-table.js";
-import { chunkOf, startReloadable, writeArray, writeGate } from "./start-reloadable.js";
+import { childrenOf, isAlive, until } from "../support/servers/process-table.js";
+import { openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
+import { PROGRAM, runScript } from "../support/servers/run-program.js";
+import { chunkOf, startReloadable, writeArray, writeGate } from "../support/servers/start-reloadable.js";
+import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 t.setTimeout(240_000);
 

@@ -1,4 +1,4 @@
-import { openConnection, type RawAnswer, requestText } from "../http/raw-request.js";
+import { openConnection, type RawAnswer, requestText } from "../support/servers/raw-request.js";
 
 /** What is asked for, and what may be answered. */
 export interface Target {

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import t from "tap";
-import { writeFiles } from "../open/write-store.js";
-import { until } from "../processes/process-table.js";
-import { newToken, startReloadable, writeArray } from "./start-reloadable.js";
+import { until } from "../support/servers/process-table.js";
+import { newToken, startReloadable, writeArray } from "../support/servers/start-reloadable.js";
+import { writeFiles } from "../support/write-store.js";
 
 t.setTimeout(240_000);
 

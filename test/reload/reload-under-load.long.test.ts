@@ -1,10 +1,16 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { openConnection, requestText } from "../http/raw-request.js";
-import { until } from "../processes/process-table.js";
+import { until } from "../support/servers/process-table.js";
+import { openConnection, requestText } from "../support/servers/raw-request.js";
+import {
+  CHUNKS,
+  chunkOf,
+  startReloadable,
+  writeArray,
+  writeGate,
+} from "../support/servers/start-reloadable.js";
 import { bodyIs, bodyIsOrAbsent, startHammer, textHas } from "./hammer.js";
-import { CHUNKS, chunkOf, startReloadable, writeArray, writeGate } from "./start-reloadable.js";
 
 t.setTimeout(240_000);
 

@@ -1,8 +1,8 @@
 import t, { type Test } from "tap";
-import { zarray, zgroup } from "../open/write-store.js";
-import { type FaultyOrigin, startFaultyOrigin } from "../origins/faulty-origin.js";
-import { childrenOf } from "../processes/process-table.js";
-import { startReloadable } from "./start-reloadable.js";
+import { type FaultyOrigin, startFaultyOrigin } from "../support/origins/faulty-origin.js";
+import { childrenOf } from "../support/servers/process-table.js";
+import { startReloadable } from "../support/servers/start-reloadable.js";
+import { zarray, zgroup } from "../support/write-store.js";
 
 const documents = { ".zgroup": zgroup, "v/.zarray": zarray };
 const OBJECTS = {

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
-import { runScript } from "../cli/run-program.js";
-import { makeDirectory, writeFiles } from "../open/write-store.js";
+import { runScript } from "../support/servers/run-program.js";
+import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 const RUN_TESTS = fileURLToPath(new URL("../../scripts/run-tests.js", import.meta.url));
 

@@ -2,7 +2,7 @@ import { cpSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:f
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import t, { type Test } from "tap";
-import { startServer } from "./start-server.js";
+import { startServer } from "../support/servers/start-server.js";
 
 const ARRAY = {
   zarr_format: 2,

@@ -2,8 +2,8 @@ import { mkdir, readFile, rename, rm, stat, symlink, unlink, writeFile } from "n
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
-import { openConnection, type RawConnection } from "../http/raw-request.js";
-import { startServer } from "./start-server.js";
+import { openConnection, type RawConnection } from "../support/servers/raw-request.js";
+import { startServer } from "../support/servers/start-server.js";
 
 const CHUNK = "/datasets/d/zarr/v/0";
 

@@ -3,9 +3,9 @@ import { gzipSync } from "node:zlib";
 import t from "tap";
 import { defaultValues, optionConfig } from "../../src/config/options.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
-import { storedArray } from "../zarr/stored-array.js";
-import { startServer } from "./start-server.js";
+import { storedArray } from "../support/datasets/stored-array.js";
+import { startServer } from "../support/servers/start-server.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const MAX_CHUNK_BYTES = 4_096;
 const { limits } = optionConfig(defaultValues({}));

@@ -4,8 +4,8 @@ import { runInNewContext } from "node:vm";
 import t from "tap";
 import { defaultValues, optionConfig } from "../../src/config/options.js";
 import type { Plugin } from "../../src/plugins/plugin.js";
-import { until } from "../processes/process-table.js";
-import { ALL_PLUGINS, startServer } from "./start-server.js";
+import { until } from "../support/servers/process-table.js";
+import { ALL_PLUGINS, startServer } from "../support/servers/start-server.js";
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;

@@ -2,9 +2,9 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import type { CollectionConfig } from "../../src/config/config.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
-import { startS3Origin } from "../origins/s3-origin.js";
-import { startServer } from "./start-server.js";
+import { startS3Origin } from "../support/origins/s3-origin.js";
+import { startServer } from "../support/servers/start-server.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 function collection(root: string, more: Partial<CollectionConfig> = {}): CollectionConfig {
   return { name: "", root, immutable: false, encoding: {}, variables: {}, ...more };

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import type { Plugin } from "../../src/plugins/plugin.js";
-import { makeDirectory, writeFiles, zgroup } from "../open/write-store.js";
-import { ALL_PLUGINS, startServer } from "./start-server.js";
+import { ALL_PLUGINS, startServer } from "../support/servers/start-server.js";
+import { makeDirectory, writeFiles, zgroup } from "../support/write-store.js";
 
 /** A plugin of datasets that are never opened. */
 function listingPlugin(ids: readonly string[]): Plugin & { ids: readonly string[] } {

@@ -1,7 +1,7 @@
 import t from "tap";
 import { createDataTree, type Plugin, ZpublishError } from "../../src/index.js";
-import { datasetOf, flatSource } from "./sample-tree.js";
-import { ALL_PLUGINS, startServer } from "./start-server.js";
+import { datasetOf, flatSource } from "../support/datasets/sample-tree.js";
+import { ALL_PLUGINS, startServer } from "../support/servers/start-server.js";
 
 const COUNT = 100_000;
 const SECRET = "/home/secret/of.nc";

@@ -3,8 +3,8 @@ import { request } from "node:http";
 import { join } from "node:path";
 import fc from "fast-check";
 import t, { type Test } from "tap";
-import { effort } from "../effort.js";
-import { startServer } from "./start-server.js";
+import { effort } from "../support/effort.js";
+import { startServer } from "../support/servers/start-server.js";
 
 const SECRET = "what lies beside the store";
 

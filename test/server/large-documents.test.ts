@@ -5,8 +5,8 @@ import type { JsonValue } from "../../src/json/json-value.js";
 import { stringifyJson } from "../../src/json/stringify-json.js";
 import { datasetDict, datasetSchema } from "../../src/plugins/dataset-info-plugin.js";
 import { consolidatedMetadata } from "../../src/plugins/zarr-plugin.js";
-import { fakeSource, storedArray, storedTree } from "../dataset/fake-source.js";
-import { startServer } from "./start-server.js";
+import { fakeSource, storedArray, storedTree } from "../support/datasets/fake-source.js";
+import { startServer } from "../support/servers/start-server.js";
 
 const CONFIG = { id: "large", location: "here", immutable: false, encoding: {}, variables: {} };
 const PLAIN = { "accept-encoding": "identity" };

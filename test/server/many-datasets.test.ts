@@ -2,8 +2,8 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
-import { type RunningServer, startServer } from "./start-server.js";
+import { type RunningServer, startServer } from "../support/servers/start-server.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const MANY = 102;
 /** The first dataset that is not read at start, and the next one. */

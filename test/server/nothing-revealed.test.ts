@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { pino } from "pino";
 import t, { type Test } from "tap";
 import { createEncodePool } from "../../src/pool/encode-pool.js";
-import { PROGRAM, runScript } from "../cli/run-program.js";
-import { openConnection, rawRequest, requestText } from "../http/raw-request.js";
-import { makeDirectory, writeFiles, zgroup } from "../open/write-store.js";
-import { ALL_PLUGINS, startServer } from "./start-server.js";
+import { openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
+import { PROGRAM, runScript } from "../support/servers/run-program.js";
+import { ALL_PLUGINS, startServer } from "../support/servers/start-server.js";
+import { makeDirectory, writeFiles, zgroup } from "../support/write-store.js";
 
 const TOKEN = "a-token-that-nobody-may-read-in-a-log";
 

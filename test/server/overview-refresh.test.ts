@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import * as zpublish from "../../src/index.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
-import { startServer } from "./start-server.js";
+import { startServer } from "../support/servers/start-server.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const ARRAY = { ...zarray, shape: [4, 4], chunks: [2, 2], dtype: "|u1", fill_value: null };
 const NAMES = { _ARRAY_DIMENSIONS: ["y", "x"] };

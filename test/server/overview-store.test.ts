@@ -1,8 +1,8 @@
 import t from "tap";
 import { FetchStore, open, get as readArray, root } from "zarrita";
 import { createMemorySource } from "../../src/open/memory-source.js";
-import { datasetOf } from "./sample-tree.js";
-import { startServer } from "./start-server.js";
+import { datasetOf } from "../support/datasets/sample-tree.js";
+import { startServer } from "../support/servers/start-server.js";
 
 const STORE = "/datasets/map/overviews/zarr";
 

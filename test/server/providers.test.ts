@@ -2,8 +2,8 @@ import t, { type Test } from "tap";
 import { defaultValues, optionConfig } from "../../src/config/options.js";
 import { createDataTree } from "../../src/dataset/in-memory-tree.js";
 import type { Plugin, PluginDatasets, ProvidedDataset, ProviderContext } from "../../src/plugins/plugin.js";
-import { until } from "../processes/process-table.js";
-import { ALL_PLUGINS, startServer } from "./start-server.js";
+import { until } from "../support/servers/process-table.js";
+import { ALL_PLUGINS, startServer } from "../support/servers/start-server.js";
 
 /** As `startServer` has it. */
 const BASE = {

@@ -9,9 +9,9 @@ import { createMemorySource } from "../../src/open/memory-source.js";
 import { createEncodePool, type EncodePool, type EncodePoolOptions } from "../../src/pool/encode-pool.js";
 import { createReadiness, type ReadinessParts, type ReadinessReport } from "../../src/server/readiness.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
-import { createTestLog } from "../http/start-test-server.js";
-import { storedArray } from "../zarr/stored-array.js";
-import { startServer } from "./start-server.js";
+import { storedArray } from "../support/datasets/stored-array.js";
+import { createTestLog } from "../support/servers/serve-routes.js";
+import { startServer } from "../support/servers/start-server.js";
 
 t.setTimeout(240_000);
 const log = pino({ level: "silent" });

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import type { DatasetConfig } from "../../src/config/config.js";
 import type { StoreSettings } from "../../src/stores/byte-store.js";
-import { makeDirectory, v3Array, v3Group, writeFiles, zarray, zgroup } from "../open/write-store.js";
-import { type FaultyOrigin, startFaultyOrigin } from "../origins/faulty-origin.js";
-import { type RunningServer, startServer } from "./start-server.js";
+import { type FaultyOrigin, startFaultyOrigin } from "../support/origins/faulty-origin.js";
+import { type RunningServer, startServer } from "../support/servers/start-server.js";
+import { makeDirectory, v3Array, v3Group, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const ACCESS_KEY = "AKIDREDIRECT";
 const SECRET = "a-secret-that-no-answer-contains";

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { openConnection, requestText } from "../http/raw-request.js";
-import { cannotSharePort } from "../http/start-test-server.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../open/write-store.js";
-import { until } from "../processes/process-table.js";
-import { startProgram, writeStore } from "../processes/start-program.js";
-import { startServer } from "./start-server.js";
+import { until } from "../support/servers/process-table.js";
+import { openConnection, requestText } from "../support/servers/raw-request.js";
+import { cannotSharePort } from "../support/servers/serve-routes.js";
+import { startProgram, writeStore } from "../support/servers/start-program.js";
+import { startServer } from "../support/servers/start-server.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 t.setTimeout(120_000);
 

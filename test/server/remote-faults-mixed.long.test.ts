@@ -9,7 +9,7 @@ import {
   serveStores,
   shardOf,
   startStores,
-} from "./remote-load.js";
+} from "../support/servers/remote-load.js";
 
 const FRESHNESS: readonly Freshness[] = ["always", { seconds: 0.05 }, "immutable"];
 

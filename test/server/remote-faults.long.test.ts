@@ -1,6 +1,12 @@
 import t from "tap";
-import { effort } from "../effort.js";
-import { chunksOf, createFaults, problemOf, serveStores, startStores } from "./remote-load.js";
+import { effort } from "../support/effort.js";
+import {
+  chunksOf,
+  createFaults,
+  problemOf,
+  serveStores,
+  startStores,
+} from "../support/servers/remote-load.js";
 
 /** Readers at a time, each of which asks for one chunk after the other. */
 const READERS = 24;

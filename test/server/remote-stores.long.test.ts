@@ -4,11 +4,11 @@ import type { DatasetConfig } from "../../src/config/config.js";
 import { openSource } from "../../src/open/open-source.js";
 import type { StoreSettings } from "../../src/stores/byte-store.js";
 import type { Source, StoredTree } from "../../src/zarr/stored-tree.js";
-import { type FixtureStore, type Fixtures, openFixtures } from "../clients/harness.js";
-import { VARIANTS } from "../clients/served-variants.js";
-import { startFaultyOrigin } from "../origins/faulty-origin.js";
-import { clientMissing } from "../require-client.js";
-import { startServer } from "./start-server.js";
+import { type FixtureStore, type Fixtures, openFixtures } from "../support/clients/harness.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { VARIANTS } from "../support/clients/served-variants.js";
+import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
+import { startServer } from "../support/servers/start-server.js";
 
 /** Passed through, and made by workers: from the same chunks and from others. */
 const SERVED_AS = VARIANTS.filter(({ name }) => ["stored", "zstd", "rechunked"].includes(name));

@@ -1,7 +1,7 @@
 import t from "tap";
 import { createMemorySource } from "../../src/open/memory-source.js";
 import { createEncodePool } from "../../src/pool/encode-pool.js";
-import { startServer } from "./start-server.js";
+import { startServer } from "../support/servers/start-server.js";
 
 const MAX_QUEUED = 16_384;
 

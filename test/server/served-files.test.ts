@@ -4,10 +4,10 @@ import { deflateSync, inflateSync } from "node:zlib";
 import t, { type Test } from "tap";
 import { createFileSource } from "../../src/formats/file-source.js";
 import { createFileStore } from "../../src/stores/file-store.js";
-import { effort } from "../effort.js";
-import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "../formats/plain-format.js";
-import { makeDirectory, makeOld } from "../open/write-store.js";
-import { startServer } from "./start-server.js";
+import { effort } from "../support/effort.js";
+import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "../support/plain-format.js";
+import { startServer } from "../support/servers/start-server.js";
+import { makeDirectory, makeOld } from "../support/write-store.js";
 
 const ZLIB = { id: "zlib", level: 6 };
 /** Chunks of 4 bytes: some deflated, one stored as it is, one absent. */

@@ -3,9 +3,9 @@ import t from "tap";
 import { defaultValues, optionConfig } from "../../src/config/options.js";
 import { createHistogram, processMetrics, renderMetrics } from "../../src/observe/metrics.js";
 import { type MetricSources, serverMetrics } from "../../src/server/metrics.js";
-import { rawRequest } from "../http/raw-request.js";
-import { bodyReplyOf, routeOf, startTestServer } from "../http/start-test-server.js";
-import { parseMetrics } from "../observe/parse-metrics.js";
+import { parseMetrics } from "../support/servers/parse-metrics.js";
+import { rawRequest } from "../support/servers/raw-request.js";
+import { bodyReplyOf, routeOf, startTestServer } from "../support/servers/serve-routes.js";
 
 const routes = [
   routeOf("/chunk/{key}", () => bodyReplyOf(Buffer.from("0123456789"), '"c"'), "chunk"),

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import * as zarr from "zarrita";
 import { createDataTree, createServer, type Plugin } from "../../src/index.js";
-import { makeDirectory, writeFiles } from "../open/write-store.js";
-import { datasetOf, flatSource, nestedSource } from "./sample-tree.js";
-import { ALL_PLUGINS, startServer } from "./start-server.js";
+import { datasetOf, flatSource, nestedSource } from "../support/datasets/sample-tree.js";
+import { ALL_PLUGINS, startServer } from "../support/servers/start-server.js";
+import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 const single = true;
 const overviews = { levels: 1, method: "mean" } as const;

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { createMemorySource, type MemoryArray } from "../../src/open/memory-source.js";
 import { openSource } from "../../src/open/open-source.js";
-import { type DecodedPng, decodePng, rowsOf } from "../codec/decode-png.js";
-import { makeDirectory, makeOld, writeFiles, zarray, zgroup } from "../open/write-store.js";
-import { startFaultyOrigin } from "../origins/faulty-origin.js";
-import { datasetOf } from "./sample-tree.js";
-import { type RunningServer, startServer } from "./start-server.js";
+import { type DecodedPng, decodePng, rowsOf } from "../support/codec/decode-png.js";
+import { datasetOf } from "../support/datasets/sample-tree.js";
+import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
+import { type RunningServer, startServer } from "../support/servers/start-server.js";
+import { makeDirectory, makeOld, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 /** Draws each cell as one pixel: colours 1 to 255 for values 0 to 254. */
 const PLAIN = "range=0,255&size=64";

@@ -1,6 +1,6 @@
 import t from "tap";
-import { datasetOf, flatSource, nestedSource } from "./sample-tree.js";
-import { startServer } from "./start-server.js";
+import { datasetOf, flatSource, nestedSource } from "../support/datasets/sample-tree.js";
+import { startServer } from "../support/servers/start-server.js";
 
 const DATASETS = [datasetOf("flat", flatSource()), datasetOf("nested", nestedSource())];
 const FLAT = "/datasets/flat/zarr";

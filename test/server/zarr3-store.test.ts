@@ -2,9 +2,9 @@ import { utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { FetchStore, open, get as readArray } from "zarrita";
-import { makeDirectory, v3Array, v3Group, writeFiles, zarray, zgroup } from "../open/write-store.js";
-import { datasetOf, flatSource, nestedSource } from "./sample-tree.js";
-import { startServer } from "./start-server.js";
+import { datasetOf, flatSource, nestedSource } from "../support/datasets/sample-tree.js";
+import { startServer } from "../support/servers/start-server.js";
+import { makeDirectory, v3Array, v3Group, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const FLAT = "/datasets/flat/zarr3";
 const NESTED = "/datasets/nested/zarr3";

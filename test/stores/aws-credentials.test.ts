@@ -10,8 +10,8 @@ import t, { type Test } from "tap";
 import { messageOf } from "../../src/errors.js";
 import { createCredentialSource } from "../../src/stores/aws-credentials.js";
 import { encodeKey, presignUrl, signRequest } from "../../src/stores/aws-signature.js";
-import { effort } from "../effort.js";
-import { makeDirectory } from "../open/write-store.js";
+import { effort } from "../support/effort.js";
+import { makeDirectory } from "../support/write-store.js";
 
 const MINUTE = 60_000;
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import t from "tap";
 import type { ByteStore } from "../../src/stores/byte-store.js";
 import { createFileStore } from "../../src/stores/file-store.js";
-import { makeDirectory, makeOld, writeFiles } from "../open/write-store.js";
+import { makeDirectory, makeOld, writeFiles } from "../support/write-store.js";
 
 const code = (expected: string) => ({ name: "ZpublishError", code: expected });
 

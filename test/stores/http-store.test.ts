@@ -9,8 +9,8 @@ import { ZpublishError } from "../../src/errors.js";
 import type { ByteStore, ObjectBytes, ObjectVersion, StoreSettings } from "../../src/stores/byte-store.js";
 import { setSourceTimeout } from "../../src/stores/file-calls.js";
 import { openByteStore } from "../../src/stores/open-byte-store.js";
-import { type FaultyOrigin, startFaultyOrigin } from "../origins/faulty-origin.js";
-import type { OriginObject } from "../origins/serve-object.js";
+import { type FaultyOrigin, startFaultyOrigin } from "../support/origins/faulty-origin.js";
+import type { OriginObject } from "../support/origins/serve-object.js";
 
 const KEYS = [
   "a+b",

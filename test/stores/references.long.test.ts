@@ -3,9 +3,9 @@ import { join } from "node:path";
 import t from "tap";
 import { createFileStore } from "../../src/stores/file-store.js";
 import { openReferences } from "../../src/stores/references.js";
-import { askPython } from "../ask-python.js";
-import { makeDirectory, makeOld } from "../open/write-store.js";
-import { clientMissing } from "../require-client.js";
+import { askPython } from "../support/clients/ask-python.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { makeDirectory, makeOld } from "../support/write-store.js";
 
 const READ = `
 import sys, json, fsspec

@@ -12,8 +12,8 @@ import {
   openReferences,
   readParquetRecord,
 } from "../../src/stores/references.js";
-import { PACKAGE_ROOT } from "../client-generation.js";
-import { createMemoryStore, type MemoryStore } from "./memory-store.js";
+import { PACKAGE_ROOT } from "../support/clients/client-generation.js";
+import { createMemoryStore, type MemoryStore } from "../support/memory-store.js";
 
 /** A container of references, and the store of a bucket to which they lead. */
 export interface ReferenceStage {

@@ -1,9 +1,9 @@
 import t from "tap";
 import { createFileStore } from "../../src/stores/file-store.js";
 import { openZipStore } from "../../src/stores/zip-store.js";
-import { askPython } from "../ask-python.js";
-import { makeDirectory, makeOld } from "../open/write-store.js";
-import { clientMissing } from "../require-client.js";
+import { askPython } from "../support/clients/ask-python.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { makeDirectory, makeOld } from "../support/write-store.js";
 
 const WRITE = `
 import sys, zipfile, json, hashlib, zarr, numpy

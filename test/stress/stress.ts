@@ -17,7 +17,7 @@ import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { runProgram } from "../../bench/children.js";
 import { createProgress } from "../../bench/progress.js";
-import { PACKAGE_ROOT } from "../client-generation.js";
+import { PACKAGE_ROOT } from "../support/clients/client-generation.js";
 import { chaosText, isClean, runChaos } from "./chaos/chaos.js";
 import { codecFuzz } from "./fuzz/codec-fuzz.js";
 import { fileFuzz } from "./fuzz/file-fuzz.js";

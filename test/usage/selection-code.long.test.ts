@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import t from "tap";
 import { type AxisPart, type CellRun, type CodeAxis, selectionCode } from "../../src/usage/selection-code.js";
-import { askPython } from "../ask-python.js";
-import { PACKAGE_ROOT } from "../client-generation.js";
-import { startServer } from "../clients/harness.js";
-import { clientMissing } from "../require-client.js";
+import { askPython } from "../support/clients/ask-python.js";
+import { PACKAGE_ROOT } from "../support/clients/client-generation.js";
+import { startServer } from "../support/clients/harness.js";
+import { clientMissing } from "../support/clients/require-client.js";
 
 /** Writes the dataset and prints the coordinates of its axes: 32-bit latitudes that descend, 64-bit longitudes, times. */
 const WRITE = `

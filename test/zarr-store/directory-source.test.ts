@@ -4,9 +4,9 @@ import t from "tap";
 import { openChunkReader } from "../../src/open/chunk-reader.js";
 import type { StoredTree } from "../../src/zarr/stored-tree.js";
 import { createDirectorySource } from "../../src/zarr-store/directory-source.js";
-import { askPython } from "../ask-python.js";
-import { makeDirectory, v3Array, v3Group, writeFiles, zarray, zgroup } from "../open/write-store.js";
-import { clientMissing } from "../require-client.js";
+import { askPython } from "../support/clients/ask-python.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { makeDirectory, v3Array, v3Group, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const read = (root: string) => createDirectorySource(root).readTree();
 const groupPaths = (tree: StoredTree) => tree.groups.map((group) => group.path);

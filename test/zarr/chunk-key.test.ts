@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import t from "tap";
 import { encodeChunkKey, parseChunkKey } from "../../src/zarr/chunk-reader.js";
-import { effort } from "../effort.js";
+import { effort } from "../support/effort.js";
 
 t.test("stored chunks have the names of their encoding", async (t) => {
   t.equal(encodeChunkKey([1, 2], { name: "v2", separator: "." }), "1.2");

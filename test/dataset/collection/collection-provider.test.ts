@@ -4,8 +4,8 @@ import t from "tap";
 import type { CollectionConfig } from "../../../src/config/config.js";
 import { createCollectionProvider } from "../../../src/dataset/collection/collection-provider.js";
 import type { DatasetProvider } from "../../../src/dataset/dataset-provider.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../../open/write-store.js";
-import { startS3Origin } from "../../origins/s3-origin.js";
+import { startS3Origin } from "../../support/origins/s3-origin.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../../support/write-store.js";
 
 function config(root: string, more: Partial<CollectionConfig> = {}): CollectionConfig {
   return { name: "archive", root, immutable: false, encoding: {}, variables: {}, ...more };

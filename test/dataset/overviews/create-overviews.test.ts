@@ -4,7 +4,7 @@ import type { DatasetSnapshot } from "../../../src/dataset/dataset.js";
 import { openDataset } from "../../../src/dataset/open-dataset.js";
 import { ownerOf } from "../../../src/dataset/overviews/overviews.js";
 import { createSnapshot } from "../../../src/dataset/snapshot.js";
-import { fakeSource, storedArray, storedTree } from "../fake-source.js";
+import { fakeSource, storedArray, storedTree } from "../../support/datasets/fake-source.js";
 
 const CONFIG: DatasetConfig = {
   id: "d",

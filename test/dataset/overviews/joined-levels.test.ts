@@ -1,11 +1,11 @@
 import t from "tap";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";
-import { mapCache } from "../../chunk/map-cache.js";
-import { joinParts, type TestPart } from "../../codec/joined-array.js";
-import { readerOf } from "../../codec/stored-chunks.js";
-import { storedArray } from "../../zarr/stored-array.js";
-import { fakeSource, storedTree } from "../fake-source.js";
-import { openPyramid } from "./pyramid.js";
+import { fakeSource, storedTree } from "../../support/datasets/fake-source.js";
+import { joinParts, type TestPart } from "../../support/datasets/joined-array.js";
+import { openPyramid } from "../../support/datasets/pyramid.js";
+import { storedArray } from "../../support/datasets/stored-array.js";
+import { readerOf } from "../../support/datasets/stored-chunks.js";
+import { mapCache } from "../../support/map-cache.js";
 
 const FORM = {
   ...{ dtype: "<f4", codecs: [], compressorCount: 0 as const, dimNames: ["time", "y", "x"] },

@@ -11,7 +11,7 @@ import { encodeFillItem } from "../../../src/model/fill-value.js";
 import { createMemorySource } from "../../../src/open/memory-source.js";
 import { createTaskRunner } from "../../../src/pool/run-chunk-task.js";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";
-import { storedArray, storedTree } from "../fake-source.js";
+import { storedArray, storedTree } from "../../support/datasets/fake-source.js";
 
 const config = { id: "d", location: "here", immutable: false, encoding: {}, variables: {} };
 const context: LevelContext = {

@@ -6,10 +6,10 @@ import type { ServedArray } from "../../../src/dataset/dataset.js";
 import { stringifyJson } from "../../../src/json/stringify-json.js";
 import { openSource } from "../../../src/open/open-source.js";
 import type { CoarsenMethod } from "../../../src/zarr/plan/encoding-plan.js";
-import { effort } from "../../effort.js";
-import { makeDirectory, writeFiles, zgroup } from "../../open/write-store.js";
-import { clientMissing, PYTHON } from "../../require-client.js";
-import { openPyramid, type Pyramid } from "./pyramid.js";
+import { clientMissing, PYTHON } from "../../support/clients/require-client.js";
+import { openPyramid, type Pyramid } from "../../support/datasets/pyramid.js";
+import { effort } from "../../support/effort.js";
+import { makeDirectory, writeFiles, zgroup } from "../../support/write-store.js";
 
 const PROGRAM = join(import.meta.dirname, "../../../../test/fixtures/overview_chain.py");
 const CASES = effort(60);

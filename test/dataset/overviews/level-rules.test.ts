@@ -8,7 +8,7 @@ import {
 } from "../../../src/dataset/overviews/level-array.js";
 import { horizontalDims, regularAxis } from "../../../src/dataset/overviews/level-grids.js";
 import type { Group, Variable } from "../../../src/model/data-tree.js";
-import { type FakeGroup, fakeSnapshot, fakeType } from "../../pages/fake-snapshot.js";
+import { type FakeGroup, fakeSnapshot, fakeType } from "../../support/datasets/fake-snapshot.js";
 
 const NORTH = { units: "degrees_north" };
 const EAST = { units: "degrees_east" };

@@ -4,10 +4,10 @@ import t from "tap";
 import { createFileSource } from "../../../src/formats/file-source.js";
 import { openSource } from "../../../src/open/open-source.js";
 import { createFileStore } from "../../../src/stores/file-store.js";
-import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "../../formats/plain-format.js";
-import { makeDirectory, writeFiles, zarray, zgroup } from "../../open/write-store.js";
-import { startFaultyOrigin } from "../../origins/faulty-origin.js";
-import { openPyramid } from "./pyramid.js";
+import { openPyramid } from "../../support/datasets/pyramid.js";
+import { startFaultyOrigin } from "../../support/origins/faulty-origin.js";
+import { DATA_OFFSET, plainArray, plainFile, plainFormat } from "../../support/plain-format.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../../support/write-store.js";
 
 /** A square of bytes in chunks of 2 × 2, each of which holds its number. */
 const SIDE = 16;

@@ -6,7 +6,7 @@ import {
   omeMultiscales,
   type RegularAxes,
 } from "../../../src/dataset/overviews/level-metadata.js";
-import { type FakeGroup, fakeSnapshot } from "../../pages/fake-snapshot.js";
+import { type FakeGroup, fakeSnapshot } from "../../support/datasets/fake-snapshot.js";
 
 const LAT = { dims: ["lat"], shape: [8], attrs: { units: "degrees_north" } };
 const LON = { dims: ["lon"], shape: [12], attrs: { units: "degrees_east" } };

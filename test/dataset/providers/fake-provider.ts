@@ -3,7 +3,7 @@ import type { GivenDataset } from "../../../src/dataset/dataset-handle.js";
 import type { DatasetProvider } from "../../../src/dataset/dataset-provider.js";
 import { type DatasetRegistry, openDatasets } from "../../../src/dataset/dataset-registry.js";
 import { createRefreshScheduler, type RefreshScheduler } from "../../../src/dataset/refresh-scheduler.js";
-import { type FakeSource, fakeSource, storedArray, storedTree } from "../fake-source.js";
+import { type FakeSource, fakeSource, storedArray, storedTree } from "../../support/datasets/fake-source.js";
 
 /** A provider whose list and datasets a test sets. */
 export interface FakeProvider extends DatasetProvider {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { ZpublishError } from "../../../src/errors.js";
-import { until } from "../../processes/process-table.js";
+import { until } from "../../support/servers/process-table.js";
 import { fakeProvider, openRegistry } from "./fake-provider.js";
 
 t.test(

@@ -6,7 +6,7 @@ import { statusOf } from "../../../src/explore/page/status-text.js";
 import { parseViewHash } from "../../../src/explore/page/view-hash.js";
 import { WorkerClient } from "../../../src/explore/page/worker-client.js";
 import { EMPTY_VIEW, type FrameAnswer, type ShowRequest } from "../../../src/explore/protocol.js";
-import { AXES, DATASET, StubWorker } from "../stub-worker.js";
+import { AXES, DATASET, StubWorker } from "../../support/explore/stub-worker.js";
 
 const SOURCE = {
   store: "http://x/zarr/",

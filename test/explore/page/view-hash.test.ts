@@ -4,7 +4,7 @@ import t from "tap";
 import { COLOUR_SCALES, type ColourScaleName } from "../../../src/colour/colour-scales.js";
 import { formatViewHash, parseViewHash } from "../../../src/explore/page/view-hash.js";
 import { EMPTY_VIEW, type View } from "../../../src/explore/protocol.js";
-import { effort } from "../../effort.js";
+import { effort } from "../../support/effort.js";
 
 t.test("an address is readable", async (t) => {
   const view: View = {

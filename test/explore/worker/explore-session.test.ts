@@ -1,6 +1,6 @@
 import t from "tap";
-import { datasetOf, flatSource, nestedSource } from "../../server/sample-tree.js";
-import { openExplore } from "../explore-client.js";
+import { datasetOf, flatSource, nestedSource } from "../../support/datasets/sample-tree.js";
+import { openExplore } from "../../support/explore/explore-client.js";
 
 const DATASETS = [datasetOf("flat", flatSource()), datasetOf("nested", nestedSource())];
 

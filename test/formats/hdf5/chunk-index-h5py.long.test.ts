@@ -1,5 +1,5 @@
 import t from "tap";
-import { clientMissing } from "../../require-client.js";
+import { clientMissing } from "../../support/clients/require-client.js";
 import { readOnlyIndex, valuesOf, writeChunkIndexes } from "./chunk-indexes-of-h5py.js";
 
 t.setTimeout(240_000);

@@ -10,7 +10,7 @@ import { chunkCodecs } from "../../../src/formats/hdf5/filters.js";
 import { readHdf5 } from "../../../src/formats/hdf5/groups.js";
 import type { CodecSpec, CodecStep } from "../../../src/zarr/codec-step.js";
 import { completeCodec, encodedByteLength } from "../../../src/zarr/plan/codec-rules.js";
-import { clientMissing, PYTHON } from "../../require-client.js";
+import { clientMissing, PYTHON } from "../../support/clients/require-client.js";
 import { memoryBlocks } from "./memory-blocks.js";
 
 t.setTimeout(240_000);

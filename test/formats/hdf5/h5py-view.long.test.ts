@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
 import { readHdf5 } from "../../../src/formats/hdf5/groups.js";
-import { askPython } from "../../ask-python.js";
-import { clientMissing } from "../../require-client.js";
+import { askPython } from "../../support/clients/ask-python.js";
+import { clientMissing } from "../../support/clients/require-client.js";
 import { memoryBlocks } from "./memory-blocks.js";
 import { viewOf } from "./model-view.js";
 

@@ -6,8 +6,8 @@ import type { FileIndex } from "../../../src/formats/file-index.js";
 import { hdf5Format, mapFill, textItem } from "../../../src/formats/hdf5/hdf5-format.js";
 import { createServer } from "../../../src/index.js";
 import { parseDataType } from "../../../src/model/data-type.js";
-import { PACKAGE_ROOT } from "../../client-generation.js";
-import { readWithZarrita } from "../../clients/zarrita-reader.js";
+import { PACKAGE_ROOT } from "../../support/clients/client-generation.js";
+import { readWithZarrita } from "../../support/clients/zarrita-reader.js";
 import { memoryBlocks } from "./memory-blocks.js";
 
 const FIXTURES = join(PACKAGE_ROOT, "test", "fixtures", "netcdf4");

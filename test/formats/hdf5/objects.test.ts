@@ -5,7 +5,7 @@ import { ZpublishError } from "../../../src/errors.js";
 import { checkChecksum, lookup3 } from "../../../src/formats/hdf5/bytes.js";
 import { readHdf5 } from "../../../src/formats/hdf5/groups.js";
 import { isHdf5 } from "../../../src/formats/hdf5/objects.js";
-import { effort } from "../../effort.js";
+import { effort } from "../../support/effort.js";
 import { memoryBlocks } from "./memory-blocks.js";
 import { viewOf } from "./model-view.js";
 

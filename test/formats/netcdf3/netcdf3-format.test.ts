@@ -9,9 +9,15 @@ import { netcdf3Format } from "../../../src/formats/netcdf3/netcdf3-format.js";
 import { type JsonObject, type JsonValue, setEntry } from "../../../src/json/json-value.js";
 import { parseJson } from "../../../src/json/parse-json.js";
 import { stringifyJson } from "../../../src/json/stringify-json.js";
-import { PACKAGE_ROOT } from "../../client-generation.js";
-import { effort } from "../../effort.js";
-import { CDF_TYPES, type CdfContent, type CdfType, type CdfVariable, cdfFile } from "./cdf-file.js";
+import {
+  CDF_TYPES,
+  type CdfContent,
+  type CdfType,
+  type CdfVariable,
+  cdfFile,
+} from "../../support/cdf-file.js";
+import { PACKAGE_ROOT } from "../../support/clients/client-generation.js";
+import { effort } from "../../support/effort.js";
 import { memoryBlocks, readItems } from "./memory-blocks.js";
 
 const TYPES = Object.keys(CDF_TYPES) as CdfType[];

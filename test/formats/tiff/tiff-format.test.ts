@@ -4,8 +4,8 @@ import { ZpublishError } from "../../../src/errors.js";
 import type { FileArray, FileIndex } from "../../../src/formats/file-index.js";
 import { tiffFormat } from "../../../src/formats/tiff/tiff-format.js";
 import { stringifyJson } from "../../../src/json/stringify-json.js";
-import { encodeLzw, predictItems } from "../../codec/tiff-encoders.js";
-import { effort } from "../../effort.js";
+import { encodeLzw, predictItems } from "../../support/codec/tiff-encoders.js";
+import { effort } from "../../support/effort.js";
 import { arrayAt, readArray } from "./read-array.js";
 import {
   imageTags,

@@ -3,8 +3,8 @@ import t from "tap";
 import { createAddressSet } from "../../../src/http/access/access-rules.js";
 import { forwardedPrefix, lastUntrusted, serviceUrlOf } from "../../../src/http/access/forwarded.js";
 import { createDocument } from "../../../src/http/create-document.js";
-import { rawRequest } from "../raw-request.js";
-import { routeOf, startTestServer } from "../start-test-server.js";
+import { rawRequest } from "../../support/servers/raw-request.js";
+import { routeOf, startTestServer } from "../../support/servers/serve-routes.js";
 
 t.test("a set of addresses knows both families, networks, and IPv4 within IPv6", async (t) => {
   const set = createAddressSet(["10.0.0.0/8", "192.0.2.7", "fc00::/7", "::1", "::ffff:198.51.100.0/120"]);

@@ -4,9 +4,9 @@ import t from "tap";
 import { privateCacheControl } from "../../../src/http/access/access-rules.js";
 import { createTokens, readTokenFile } from "../../../src/http/access/tokens.js";
 import { createHealthEndpoints } from "../../../src/server/readiness.js";
-import { makeDirectory } from "../../open/write-store.js";
-import { jsonOf, rawRequest } from "../raw-request.js";
-import { bodyReplyOf, routeOf, startTestServer } from "../start-test-server.js";
+import { jsonOf, rawRequest } from "../../support/servers/raw-request.js";
+import { bodyReplyOf, routeOf, startTestServer } from "../../support/servers/serve-routes.js";
+import { makeDirectory } from "../../support/write-store.js";
 
 const TOKEN = "correct-horse+battery/staple==";
 const OTHER = "another-token-of-some-length";

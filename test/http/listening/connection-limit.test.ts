@@ -5,10 +5,10 @@ import { createInterface } from "node:readline";
 import { connect as connectTls } from "node:tls";
 import t from "tap";
 import { createDocument } from "../../../src/http/create-document.js";
-import { eventually, openFiles } from "../open-files.js";
-import { openConnection, rawRequest, requestText } from "../raw-request.js";
-import { routeOf, startTestServer } from "../start-test-server.js";
-import { FIRST, makeTlsDirectory } from "./tls-pairs.js";
+import { eventually, openFiles } from "../../support/servers/open-files.js";
+import { openConnection, rawRequest, requestText } from "../../support/servers/raw-request.js";
+import { routeOf, startTestServer } from "../../support/servers/serve-routes.js";
+import { FIRST, makeTlsDirectory } from "../../support/servers/tls-pairs.js";
 
 const document = createDocument("{}", "application/json");
 const routes = [routeOf("/page", () => ({ kind: "document", document }))];

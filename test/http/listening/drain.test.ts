@@ -3,9 +3,9 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { createDocument } from "../../../src/http/create-document.js";
-import { eventually } from "../open-files.js";
-import { openConnection, requestText } from "../raw-request.js";
-import { bodyReplyOf, routeOf, startTestServer } from "../start-test-server.js";
+import { eventually } from "../../support/servers/open-files.js";
+import { openConnection, requestText } from "../../support/servers/raw-request.js";
+import { bodyReplyOf, routeOf, startTestServer } from "../../support/servers/serve-routes.js";
 
 const document = createDocument("{}", "application/json");
 const content = Buffer.alloc(300_000, "0123456789");

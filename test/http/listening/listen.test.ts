@@ -4,7 +4,7 @@ import t from "tap";
 import { createDocument } from "../../../src/http/create-document.js";
 import { probeAddress } from "../../../src/http/listening/listener.js";
 import { createHttpServer } from "../../../src/http/server.js";
-import { openConnection, rawRequest, requestText } from "../raw-request.js";
+import { openConnection, rawRequest, requestText } from "../../support/servers/raw-request.js";
 import {
   bodyOf,
   bodyReplyOf,
@@ -13,7 +13,7 @@ import {
   isNodeHttp,
   routeOf,
   startTestServer,
-} from "../start-test-server.js";
+} from "../../support/servers/serve-routes.js";
 
 const document = createDocument("{}", "application/json");
 const routes = [

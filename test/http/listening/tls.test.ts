@@ -8,10 +8,10 @@ import t from "tap";
 import { createDocument } from "../../../src/http/create-document.js";
 import { probeAddress } from "../../../src/http/listening/listener.js";
 import { createHttpServer } from "../../../src/http/server.js";
-import { eventually } from "../open-files.js";
-import { requestText } from "../raw-request.js";
-import { createTestLog, isNodeHttp, routeOf, startTestServer } from "../start-test-server.js";
-import { EXPIRED, FIRST, LOCKED_KEY, makeTlsDirectory, SECOND } from "./tls-pairs.js";
+import { eventually } from "../../support/servers/open-files.js";
+import { requestText } from "../../support/servers/raw-request.js";
+import { createTestLog, isNodeHttp, routeOf, startTestServer } from "../../support/servers/serve-routes.js";
+import { EXPIRED, FIRST, LOCKED_KEY, makeTlsDirectory, SECOND } from "../../support/servers/tls-pairs.js";
 
 const document = createDocument("{}", "application/json");
 const routes = [routeOf("/page", () => ({ kind: "document", document }))];

@@ -1,6 +1,6 @@
 import t from "tap";
 import { explainLoadError, loadUws } from "../../../src/http/listening/uws-listener.js";
-import { isNodeHttp } from "../start-test-server.js";
+import { isNodeHttp } from "../../support/servers/serve-routes.js";
 
 t.test("says in one line that a system is too old", async (t) => {
   const text =

@@ -1,7 +1,7 @@
 import t, { type Test } from "tap";
 import { ZpublishError } from "../../../src/errors.js";
-import { jsonOf, openConnection, rawRequest, requestText } from "../raw-request.js";
-import { bodyReplyOf, routeOf, startTestServer } from "../start-test-server.js";
+import { jsonOf, openConnection, rawRequest, requestText } from "../../support/servers/raw-request.js";
+import { bodyReplyOf, routeOf, startTestServer } from "../../support/servers/serve-routes.js";
 
 /** A line of the log about a request. */
 interface RequestLine {

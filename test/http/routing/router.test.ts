@@ -1,7 +1,7 @@
 import t from "tap";
 import { ZpublishError } from "../../../src/errors.js";
 import { createRouter, type Router } from "../../../src/http/router.js";
-import { routeOf } from "../start-test-server.js";
+import { routeOf } from "../../support/servers/serve-routes.js";
 
 const TEMPLATES = [
   "/",

@@ -9,7 +9,7 @@ import {
   pictureSize,
 } from "../../../src/pages/pictures.js";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";
-import { storedArray, storedTree } from "../../dataset/fake-source.js";
+import { storedArray, storedTree } from "../../support/datasets/fake-source.js";
 
 function snapshotOf(...arrays: readonly StoredArray[]): DatasetSnapshot {
   const config = { id: "d", location: "here", immutable: false, encoding: {}, variables: {} };

@@ -1,7 +1,7 @@
 import t from "tap";
 import type { ServedArray } from "../../../src/dataset/dataset.js";
 import { pictureFlips, readDirection } from "../../../src/pages/pictures.js";
-import { type FakeVariable, fakeSnapshot, fakeType } from "../fake-snapshot.js";
+import { type FakeVariable, fakeSnapshot, fakeType } from "../../support/datasets/fake-snapshot.js";
 
 const FIELD: FakeVariable = { dims: ["y", "x"], shape: [4, 5] };
 const PLANE = { plane: { y: 0, x: 1 } };

@@ -8,8 +8,8 @@ import { createPreviewService } from "../../../src/pages/preview-service.js";
 import type { ChunkTask } from "../../../src/pool/chunk-task.js";
 import { createTaskRunner } from "../../../src/pool/run-chunk-task.js";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";
-import { stepOf } from "../../codec/step.js";
-import { storedArray } from "../../zarr/stored-array.js";
+import { stepOf } from "../../support/codec/step.js";
+import { storedArray } from "../../support/datasets/stored-array.js";
 
 const previews = createPreviewService(createTaskRunner());
 

@@ -3,7 +3,7 @@ import t from "tap";
 import type { JsonValue } from "../../../src/json/json-value.js";
 import { parseDataType } from "../../../src/model/data-type.js";
 import { formatItems } from "../../../src/pages/format-items.js";
-import { clientMissing, PYTHON } from "../../require-client.js";
+import { clientMissing, PYTHON } from "../../support/clients/require-client.js";
 
 /** Prints items one by one as numpy does. */
 const SCRIPT = `

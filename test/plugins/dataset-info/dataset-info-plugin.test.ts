@@ -3,9 +3,9 @@ import type { DocumentReply } from "../../../src/http/reply.js";
 import type { Route } from "../../../src/http/router.js";
 import { coreRoutes } from "../../../src/openapi/core-routes.js";
 import datasetInfoPlugin from "../../../src/plugins/dataset-info-plugin.js";
-import { fakeContext } from "../../pages/fake-context.js";
-import { type FakeService, fakeService } from "../../pages/fake-service.js";
-import { airTemperature, climateTree, samplePreviews } from "../../pages/sample-datasets.js";
+import { fakeContext } from "../../support/datasets/fake-context.js";
+import { type FakeService, fakeService } from "../../support/datasets/fake-service.js";
+import { airTemperature, climateTree, samplePreviews } from "../../support/datasets/sample-datasets.js";
 
 async function service(): Promise<FakeService> {
   const snapshots = [climateTree(), airTemperature()];

@@ -1,7 +1,7 @@
 import t from "tap";
 import { stringifyJson } from "../../../src/json/stringify-json.js";
 import { datasetDict, datasetSchema } from "../../../src/plugins/dataset-info-plugin.js";
-import { fakeSnapshot, fakeType } from "../../pages/fake-snapshot.js";
+import { fakeSnapshot, fakeType } from "../../support/datasets/fake-snapshot.js";
 
 const GROUP = fakeSnapshot("x", {
   attrs: { title: "T", count: 9007199254740993n, missing: Number.NaN },

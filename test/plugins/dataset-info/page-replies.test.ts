@@ -3,9 +3,9 @@ import t from "tap";
 import type { DocumentReply, RouteRequest } from "../../../src/http/reply.js";
 import type { PreviewService } from "../../../src/pages/preview-service.js";
 import { createPageReplies } from "../../../src/plugins/page-replies.js";
-import { fakeContext } from "../../pages/fake-context.js";
-import { fakeSnapshot } from "../../pages/fake-snapshot.js";
-import { airTemperature } from "../../pages/sample-datasets.js";
+import { fakeContext } from "../../support/datasets/fake-context.js";
+import { fakeSnapshot } from "../../support/datasets/fake-snapshot.js";
+import { airTemperature } from "../../support/datasets/sample-datasets.js";
 
 function request(host = "h"): RouteRequest {
   return {

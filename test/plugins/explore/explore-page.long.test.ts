@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import t from "tap";
 import { createMemorySource } from "../../../src/open/memory-source.js";
-import { openBrowser } from "../../clients/browser-page.js";
-import { watchPage } from "../../explore/explorer-browser.js";
-import { makeDirectory, writeFiles } from "../../open/write-store.js";
-import { clientMissing } from "../../require-client.js";
-import { datasetOf } from "../../server/sample-tree.js";
-import { startServer } from "../../server/start-server.js";
+import { openBrowser } from "../../support/clients/browser-page.js";
+import { clientMissing } from "../../support/clients/require-client.js";
+import { datasetOf } from "../../support/datasets/sample-tree.js";
+import { watchPage } from "../../support/explore/explorer-browser.js";
+import { startServer } from "../../support/servers/start-server.js";
+import { makeDirectory, writeFiles } from "../../support/write-store.js";
 
 const TOKEN = "a-token+of/a-client==";
 

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import t from "tap";
-import { rawRequest } from "../../http/raw-request.js";
-import { makeDirectory, writeFiles } from "../../open/write-store.js";
-import { datasetOf, flatSource, nestedSource } from "../../server/sample-tree.js";
-import { startServer } from "../../server/start-server.js";
+import { datasetOf, flatSource, nestedSource } from "../../support/datasets/sample-tree.js";
+import { rawRequest } from "../../support/servers/raw-request.js";
+import { startServer } from "../../support/servers/start-server.js";
+import { makeDirectory, writeFiles } from "../../support/write-store.js";
 
 const DATASETS = [datasetOf("flat", flatSource()), datasetOf("nested", nestedSource())];
 

@@ -1,8 +1,8 @@
 import t from "tap";
 import zarrPlugin from "../../../src/plugins/zarr-plugin.js";
-import { fakeContext } from "../../pages/fake-context.js";
-import { fakeService } from "../../pages/fake-service.js";
-import { fakeSnapshot } from "../../pages/fake-snapshot.js";
+import { fakeContext } from "../../support/datasets/fake-context.js";
+import { fakeService } from "../../support/datasets/fake-service.js";
+import { fakeSnapshot } from "../../support/datasets/fake-snapshot.js";
 
 const ROOT = { variables: { x: { dims: ["x"], shape: [3] } } };
 

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Test } from "tap";
-import { makeDirectory } from "../../open/write-store.js";
+import { makeDirectory } from "../../support/write-store.js";
 
 /** Folder of the repository. */
 export const CHECKOUT = packageRoot();

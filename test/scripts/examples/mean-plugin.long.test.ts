@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
-import { askPython } from "../../ask-python.js";
-import { clientMissing } from "../../require-client.js";
+import { askPython } from "../../support/clients/ask-python.js";
+import { clientMissing } from "../../support/clients/require-client.js";
 import { CHECKOUT, installPacked, PLUGINS } from "./install-packed.js";
 import { npxZpublish } from "./npx-zpublish.js";
 

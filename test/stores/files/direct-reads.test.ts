@@ -4,7 +4,7 @@ import { join } from "node:path";
 import t from "tap";
 import { openChunkReader } from "../../../src/open/chunk-reader.js";
 import type { ChunkReader, FileChunks, ShardChunks, StoredChunk } from "../../../src/zarr/chunk-reader.js";
-import { makeDirectory, writeFiles, zarray } from "../../open/write-store.js";
+import { makeDirectory, writeFiles, zarray } from "../../support/write-store.js";
 
 function files(root: string, changes: Partial<FileChunks> = {}): FileChunks {
   const directory = join(root, "v");

@@ -1,6 +1,6 @@
 import t from "tap";
 import { killChildren } from "../../../bench/children.js";
-import { makeDirectory } from "../../open/write-store.js";
+import { makeDirectory } from "../../support/write-store.js";
 import {
   ABSENT,
   CHAOS_ARRAYS,

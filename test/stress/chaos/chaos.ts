@@ -7,7 +7,7 @@ import { freePort } from "../../../bench/free-port.js";
 import { formatNumber, markdownTable } from "../../../bench/harness/report.js";
 import { createRandom } from "../../../bench/random.js";
 import { percentile } from "../../../bench/statistics.js";
-import { type FaultyOrigin, startFaultyOrigin } from "../../origins/faulty-origin.js";
+import { type FaultyOrigin, startFaultyOrigin } from "../../support/origins/faulty-origin.js";
 import { CHAOS_KEYS, POISON_DATASET } from "./arrays.js";
 import type { ChaosClientOrder } from "./client.js";
 import { type ChaosEvent, configDocument, EVENTS, excusePoison, REWRITES, type Stage } from "./events.js";

@@ -3,8 +3,8 @@ import { readdir, readFile, rename, rm, stat, unlink, writeFile } from "node:fs/
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fetchAnswer } from "../../../bench/subjects/check-answers.js";
-import type { Fault } from "../../origins/fault.js";
-import type { FaultyOrigin } from "../../origins/faulty-origin.js";
+import type { Fault } from "../../support/origins/fault.js";
+import type { FaultyOrigin } from "../../support/origins/faulty-origin.js";
 import {
   ABSENT,
   AWAY_DATASET,

@@ -11,8 +11,8 @@ import { isNumcodecsWornOut } from "../../../src/codec/zstd.js";
 import { messageOf, ZpublishError } from "../../../src/errors.js";
 import type { CodecSpec, CodecStep } from "../../../src/zarr/codec-step.js";
 import { codecRule, completeCodec } from "../../../src/zarr/plan/codec-rules.js";
-import { chunkOfTile, JPEG_TILES } from "../../codec/jpeg-tiles.js";
-import { mutations } from "../../codec/mutate-chunk.js";
+import { chunkOfTile, JPEG_TILES } from "../../support/codec/jpeg-tiles.js";
+import { mutations } from "../../support/codec/mutate-chunk.js";
 import type { FuzzKind, FuzzSubject } from "./fuzz.js";
 
 /** Decodes a chunk as a plan says. @returns Bytes in their own memory. @throws ZpublishError */

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import t from "tap";
 import { createRandom } from "../../../bench/random.js";
 import { FORMATS } from "../../../src/formats/formats.js";
-import { clientMissing } from "../../require-client.js";
+import { clientMissing } from "../../support/clients/require-client.js";
 import { damageFile, type FileDamage } from "./file-damage.js";
 import {
   createFileTarget,

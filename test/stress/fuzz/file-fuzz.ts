@@ -13,8 +13,8 @@ import { createEncodingPlan } from "../../../src/zarr/plan/create-encoding-plan.
 import type { EncodingPlan } from "../../../src/zarr/plan/encoding-plan.js";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";
 import type { StoredTree } from "../../../src/zarr/stored-tree.js";
-import { PACKAGE_ROOT } from "../../client-generation.js";
-import { createMemoryStore } from "../../stores/memory-store.js";
+import { PACKAGE_ROOT } from "../../support/clients/client-generation.js";
+import { createMemoryStore } from "../../support/memory-store.js";
 import {
   type ChunkExtent,
   checksummedBlocks,

@@ -4,7 +4,7 @@ import t from "tap";
 import { createRandom } from "../../../bench/random.js";
 import { CODECS } from "../../../src/codec/codecs.js";
 import { hasJpeg } from "../../../src/codec/file-formats/jpeg.js";
-import { MUTATION_KINDS, mutations } from "../../codec/mutate-chunk.js";
+import { MUTATION_KINDS, mutations } from "../../support/codec/mutate-chunk.js";
 import {
   codecFuzz,
   createDecoderTargets,

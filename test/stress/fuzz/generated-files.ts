@@ -1,9 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { PACKAGE_ROOT } from "../../client-generation.js";
-import { CDF_TYPES, type CdfType, type CdfVariable, cdfFile } from "../../formats/netcdf3/cdf-file.js";
-import { PYTHON } from "../../require-client.js";
+import { CDF_TYPES, type CdfType, type CdfVariable, cdfFile } from "../../support/cdf-file.js";
+import { PACKAGE_ROOT } from "../../support/clients/client-generation.js";
+import { PYTHON } from "../../support/clients/require-client.js";
 
 /** Scripts of `test/fixtures` that write files into a folder, with the libraries of their format. */
 const WRITERS = [

@@ -2,7 +2,7 @@ import t from "tap";
 import { ZpublishError } from "../../../src/errors.js";
 import type { ObjectVersion } from "../../../src/stores/byte-store.js";
 import { createFreshObjects, type Freshness } from "../../../src/stores/object-versions.js";
-import { createMemoryStore, type MemoryStore } from "../../stores/memory-store.js";
+import { createMemoryStore, type MemoryStore } from "../../support/memory-store.js";
 
 const MIB = 2 ** 20;
 const FOR_LONG: Freshness = { seconds: 3_600 };

@@ -6,8 +6,8 @@ import {
   createObjectSource,
   type ObjectSourceOptions,
 } from "../../../src/zarr-store/objects/object-source.js";
-import { v3Array, v3Group, zarray, zgroup } from "../../open/write-store.js";
-import { createMemoryStore, type MemoryStore } from "../../stores/memory-store.js";
+import { createMemoryStore, type MemoryStore } from "../../support/memory-store.js";
+import { v3Array, v3Group, zarray, zgroup } from "../../support/write-store.js";
 
 type Documents = Readonly<Record<string, string | object>>;
 

@@ -2,8 +2,8 @@ import t from "tap";
 import { ZpublishError } from "../../../src/errors.js";
 import { createRemoteSource, type RemoteSourceOptions } from "../../../src/open/remote-source.js";
 import type { Source, StoredTree } from "../../../src/zarr/stored-tree.js";
-import { v3Array, v3Group, zgroup } from "../../open/write-store.js";
-import { createMemoryStore } from "../../stores/memory-store.js";
+import { createMemoryStore } from "../../support/memory-store.js";
+import { v3Array, v3Group, zgroup } from "../../support/write-store.js";
 
 const FAILURE = new ZpublishError("source-unreadable", "it answers 503");
 const MAGIC = "PK\x03\x04";

@@ -2,7 +2,7 @@ import { LosslessNumber } from "lossless-json";
 import t from "tap";
 import { createEncodingPlan, type EncodingRequest } from "../../../src/zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";
-import { storedArray } from "../stored-array.js";
+import { storedArray } from "../../support/datasets/stored-array.js";
 
 const ZSTD = { id: "zstd", level: 3 };
 const BLOSC = { id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 };

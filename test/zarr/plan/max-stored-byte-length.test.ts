@@ -3,7 +3,7 @@ import { createSteps } from "../../../src/zarr/plan/codec-steps.js";
 import { createEncodingPlan, type EncodingRequest } from "../../../src/zarr/plan/create-encoding-plan.js";
 import { maxStoredByteLength } from "../../../src/zarr/plan/max-stored-byte-length.js";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";
-import { storedArray } from "../stored-array.js";
+import { storedArray } from "../../support/datasets/stored-array.js";
 
 const MIB = 2 ** 20;
 const LIMIT = 64 * MIB;

@@ -9,7 +9,7 @@ import { createEncodingPlan } from "../../../src/zarr/plan/create-encoding-plan.
 import type { StoredArray } from "../../../src/zarr/stored-array.js";
 import { parseV3Array } from "../../../src/zarr/v3/parse-v3.js";
 import { writeV3 } from "../../../src/zarr/v3/write-v3.js";
-import { storedArray } from "../stored-array.js";
+import { storedArray } from "../../support/datasets/stored-array.js";
 
 const place = { name: "t", path: "g/t", files: { directory: "/nowhere" } };
 const blosc: CodecSpec = { id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 };

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import t from "tap";
 import { coastlineOf } from "../../../../scripts/write-coastlines.js";
 import { decodeCoastline, encodeCoastline, linesInBox } from "../../../../src/explore/page/map/coastline.js";
-import { effort } from "../../../effort.js";
+import { effort } from "../../../support/effort.js";
 
 t.test("lines come back as they were, to a hundredth of a degree", async (t) => {
   const point = fc.tuple(fc.integer({ min: -18_000, max: 18_000 }), fc.integer({ min: -9000, max: 9000 }));

@@ -11,7 +11,7 @@ import {
   zoomBox,
 } from "../../../../src/explore/page/map/plane-box.js";
 import type { Box } from "../../../../src/explore/protocol.js";
-import { effort } from "../../../effort.js";
+import { effort } from "../../../support/effort.js";
 
 const GLOBE: Plane = {
   x: { low: -0.5, high: 359.5, wraps: true, isReversed: false, cell: 1 },

@@ -9,7 +9,7 @@ import {
 } from "../../../../src/explore/page/plot/plot-model.js";
 import { parseViewHash } from "../../../../src/explore/page/view-hash.js";
 import { WorkerClient } from "../../../../src/explore/page/worker-client.js";
-import { AXES, DATASET, describeVariable, StubWorker } from "../../stub-worker.js";
+import { AXES, DATASET, describeVariable, StubWorker } from "../../../support/explore/stub-worker.js";
 
 const SOURCE = {
   store: "http://x/zarr/",

@@ -1,8 +1,12 @@
 import t from "tap";
 import type { ShowRequest } from "../../../../src/explore/protocol.js";
 import { LAST, MISSING, UNREAD } from "../../../../src/explore/worker/picture/byte-scale.js";
-import { type Answer, createExploreClient, type ExploreClient } from "../../explore-client.js";
-import { type ServedArray, type StoreServer, startStore } from "../../store-server.js";
+import {
+  type Answer,
+  createExploreClient,
+  type ExploreClient,
+} from "../../../support/explore/explore-client.js";
+import { type ServedArray, type StoreServer, startStore } from "../../../support/explore/store-server.js";
 
 const LAT = axisArray("lat", [60, 50, 40, 30], "degrees_north");
 const LON = axisArray("lon", [0, 60, 120, 180, 240, 300], "degrees_east");

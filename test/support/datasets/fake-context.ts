@@ -1,0 +1,73 @@
+import { type DatasetSnapshot, severalDatasets } from "../../../src/dataset/dataset.js";
+import { ZpublishError } from "../../../src/errors.js";
+import { createDocument } from "../../../src/http/create-document.js";
+import type { Route } from "../../../src/http/router.js";
+import { createLog } from "../../../src/observe/log.js";
+import type { PreviewService } from "../../../src/pages/preview-service.js";
+import { createSnapshotMemo } from "../../../src/plugins/documents.js";
+import type { PluginContext } from "../../../src/plugins/plugin.js";
+
+export interface FakeParts {
+  readonly snapshots?: readonly DatasetSnapshot[];
+  readonly previews?: PreviewService["values"];
+  readonly plugins?: readonly string[];
+  readonly routes?: readonly Route[];
+  readonly title?: string;
+  readonly rootPath?: string;
+}
+
+/** Creates the context of a plugin without a server: given datasets and previews, no chunks. */
+export function fakeContext(parts: FakeParts): PluginContext {
+  const {
+    snapshots = [],
+    previews,
+    plugins = ["dataset_info", "zarr"],
+    routes = [],
+    title = "zpublish",
+    rootPath = "",
+  } = parts;
+  const byId = new Map(snapshots.map((snapshot) => [snapshot.id, snapshot]));
+  const ids = Object.freeze([...byId.keys()]);
+  function get(id: string): DatasetSnapshot {
+    const snapshot = byId.get(id);
+    if (snapshot === undefined) throw new ZpublishError("not-found", `Dataset '${id}' not found`);
+    return snapshot;
+  }
+  return {
+    datasets: {
+      ids: () => ids,
+      configuredCount: ids.length,
+      failures: () => new Map(),
+      opened: (id) => byId.get(id),
+      get,
+      open: get,
+      refreshBeforeNotFound: async (snapshot) => snapshot,
+    },
+    chunks: {
+      serve() {
+        throw new ZpublishError("internal", "no chunks in this test");
+      },
+      read() {
+        throw new ZpublishError("internal", "no chunks in this test");
+      },
+      openReader() {
+        throw new ZpublishError("internal", "no chunks in this test");
+      },
+      stats: {
+        answered: { hit: 0, pass: 0, miss: 0 },
+        bytes: { hit: 0, pass: 0, miss: 0 },
+        waitingReads: 0,
+      },
+    },
+    previews: { values: previews ?? (async () => undefined), numbers: async () => undefined },
+    plugins: () => plugins.map((name) => ({ name, version: "0.1.0", path: `zpublish/plugins/${name}` })),
+    versions: { zpublish: "0.1.0", node: "20.20.2", LANG: "C.UTF-8" },
+    createDocument,
+    ...createSnapshotMemo(),
+    routes: () => routes,
+    title,
+    datasetPath: severalDatasets,
+    rootPath,
+    log: createLog("silent"),
+  };
+}

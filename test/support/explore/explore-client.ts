@@ -1,0 +1,87 @@
+import type { Test } from "tap";
+import type { WorkerAnswer, WorkerRequest } from "../../../src/explore/protocol.js";
+import { ExploreSession } from "../../../src/explore/worker/explore-session.js";
+import type { ServerConfig } from "../../../src/server/open-app.js";
+import { type RunningServer, startServer } from "../servers/start-server.js";
+
+type Each<T> = T extends unknown ? Omit<T, "id"> : never;
+/** A request without its id. */
+export type Asked = Each<WorkerRequest>;
+type Kind = WorkerAnswer["kind"];
+/** An answer of some kind. */
+export type Answer<K extends Kind> = Extract<WorkerAnswer, { kind: K }>;
+
+/** The worker's side of the explorer, in this process. */
+export interface ExploreClient {
+  /** Sends a request; returns its id. */
+  send(request: Asked): number;
+  /** Sends a request and waits for its last answer: a frame or series that is whole, or any other. */
+  ask<K extends Kind>(request: Asked, kind: K): Promise<Answer<K>>;
+  /** All answers so far, in order. */
+  readonly answers: readonly WorkerAnswer[];
+  /** Waits for an answer. */
+  waitFor(accept: (answer: WorkerAnswer) => boolean): Promise<WorkerAnswer>;
+}
+
+/** Creates a client without a dataset. */
+export function createExploreClient(maxBytes = 192 * 2 ** 20): ExploreClient {
+  const answers: WorkerAnswer[] = [];
+  const waiting = new Set<() => void>();
+  const session = new ExploreSession({ maxInFlight: 6, maxBytes }, (answer) => {
+    answers.push(structuredClone(answer));
+    for (const look of [...waiting]) look();
+  });
+  let lastId = 0;
+  const waitFor = (accept: (answer: WorkerAnswer) => boolean) =>
+    new Promise<WorkerAnswer>((resolve) => {
+      const look = () => {
+        const found = answers.find(accept);
+        if (found === undefined) return;
+        waiting.delete(look);
+        resolve(found);
+      };
+      waiting.add(look);
+      look();
+    });
+  const send = (request: Asked) => {
+    lastId++;
+    void session.handle({ id: lastId, ...request } as WorkerRequest);
+    return lastId;
+  };
+  return {
+    send,
+    answers,
+    waitFor,
+    async ask(request, kind) {
+      const id = send(request);
+      const answer = await waitFor(
+        (each) => each.id === id && !("done" in each && each.done < each.total && each.kind === kind),
+      );
+      if (answer.kind !== kind) throw new Error(`expected ${kind}, received ${JSON.stringify(answer)}`);
+      return answer as Answer<typeof kind>;
+    },
+  };
+}
+
+/** Starts a server, and opens one of its datasets. */
+export async function openExplore(
+  t: Pick<Test, "teardown">,
+  config: Partial<ServerConfig>,
+  id: string,
+  group = "",
+): Promise<{
+  readonly client: ExploreClient;
+  readonly server: RunningServer;
+  readonly opened: Answer<"opened">;
+}> {
+  const server = await startServer(t, config);
+  const client = createExploreClient();
+  const opened = await client.ask(openRequest(server, id, group), "opened");
+  return { client, server, opened };
+}
+
+/** Returns the request that opens a dataset, or a group of it. */
+export function openRequest({ url }: RunningServer, id: string, group = ""): Asked {
+  const store = `${url}/datasets/${id}/zarr/${group === "" ? "" : `${group}/`}`;
+  return { kind: "open", store, overviews: undefined, group, token: undefined };
+}

@@ -1,0 +1,56 @@
+import { isBuiltin, register } from "node:module";
+import { encodeKey } from "../../../src/stores/aws-signature.js";
+import type { Teardown } from "../write-store.js";
+
+/** A server of S3 with its buckets in memory. */
+export interface S3Origin {
+  /** Without slash at the end; buckets come first in paths. */
+  readonly endpoint: string;
+  /** Sets or replaces an object; its bucket is made if there is none. */
+  put(bucket: string, key: string, bytes: Uint8Array | string): Promise<void>;
+  remove(bucket: string, key: string): Promise<void>;
+  /** Ends it before the test's end. */
+  stop(): Promise<void>;
+}
+
+/** Stands for `node:sqlite`, in which fauxqs would keep buckets if it were asked to. Node.js 20 has no such module. */
+const WITHOUT_SQLITE = `export async function resolve(specifier, context, next) {
+  if (specifier !== "node:sqlite") return next(specifier, context);
+  return { url: "data:text/javascript,export class DatabaseSync {}", shortCircuit: true };
+}`;
+
+if (!isBuiltin("node:sqlite")) register(`data:text/javascript,${encodeURIComponent(WITHOUT_SQLITE)}`);
+
+/**
+ * Starts fauxqs in this process. It checks no signatures, and lets everyone read. Listings of more than one page may have names
+ * twice or not at all, unless all keys are of lower-case letters and digits: it sorts by language, and goes on by code unit.
+ */
+export async function startS3Origin(t: Teardown): Promise<S3Origin> {
+  const { startFauxqs } = await import("fauxqs");
+  const server = await startFauxqs({ port: 0, logger: false });
+  const endpoint = `http://127.0.0.1:${server.port}`;
+  let stopped: Promise<void> | undefined;
+  function stop(): Promise<void> {
+    stopped ??= server.stop();
+    return stopped;
+  }
+  t.teardown(stop);
+
+  async function send(method: string, bucket: string, key: string, body?: Uint8Array | string) {
+    const response = await fetch(`${endpoint}/${bucket}/${encodeKey(key)}`, {
+      method,
+      ...(body === undefined ? {} : { body }),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${bucket}/${key} was answered ${response.status}: ${text}`);
+  }
+  return {
+    endpoint,
+    async put(bucket, key, bytes) {
+      server.setup({ buckets: [bucket] });
+      await send("PUT", bucket, key, bytes);
+    },
+    remove: (bucket, key) => send("DELETE", bucket, key),
+    stop,
+  };
+}

@@ -1,0 +1,215 @@
+import { randomBytes } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Test } from "tap";
+import { makeDemoData } from "../../../scripts/demo-data.js";
+import { makeDirectory, writeFiles, zgroup } from "../write-store.js";
+import { openConnection, type RawAnswer, rawRequest, requestText } from "./raw-request.js";
+import { PROGRAM, type Run, runScript } from "./run-program.js";
+
+/** What lies beside the stores, where nobody may read it. */
+export const SECRET = "what lies beside the store";
+/** Bytes of one chunk of `big/field`, which no socket takes at once. */
+export const BIG_BYTES = 4 * 2 ** 20;
+/** How many chunks it has. */
+export const BIG_CHUNKS = 4;
+/** Arrays of the dataset `many`. */
+export const MANY = 600;
+
+/** What an attack may leave behind: pages that the allocator keeps, compiled code, replies kept within their bounds. */
+const MEMORY_BOUND_BYTES = 160 * 2 ** 20;
+const DESCRIPTOR_BOUND = 6;
+/**
+ * How long leftovers are waited for to go. Bodies that were let go stay until V8's idle collection, which comes 8 s
+ * after the last work, and again 8 s later where the machine was too busy for it.
+ */
+const SETTLE_MS = 60_000;
+/** A client that has to wait longer is not served promptly by anybody's standards. */
+const PATIENCE_MS = 10_000;
+
+/** What a process holds. */
+interface Holdings {
+  readonly memoryBytes: number;
+  readonly descriptors: number;
+}
+
+/** The real program with data worth attacking. */
+export interface Target {
+  readonly port: number;
+  readonly run: Run;
+  /** Paths that a normal client reads, with what it gets. */
+  readonly truth: ReadonlyMap<string, RawAnswer>;
+  /** Whether a normal client on a connection of its own still gets the right bytes, promptly. */
+  isServed(t: Test): Promise<void>;
+  /** That, and that the attack has left no more memory and descriptors than the bounds allow, and logged no failure. */
+  isUnharmed(t: Test): Promise<void>;
+  /** Whether it holds no more memory now than an attack may leave behind. */
+  isSmall(t: Test): void;
+  /** Whether a text shows something of this machine. */
+  revealed(text: string): string | undefined;
+}
+
+const TRUTH = [
+  "/datasets",
+  "/datasets/air/info",
+  "/datasets/air/zarr/.zmetadata",
+  "/datasets/air/zarr/air/0.0.0",
+  "/datasets/again/zarr/air/.zarray",
+  "/datasets/again/zarr/air/0.0.0",
+  "/datasets/climate/zarr/.zmetadata",
+  "/datasets/big/zarr/field/0",
+];
+
+/** Starts it with the demonstration's data (`air`, `climate`), one of them rechunked (`again`), `big` and `many`. */
+export async function startTarget(t: Test, args: readonly string[] = []): Promise<Target> {
+  const directory = await makeDirectory(t);
+  const { air, climate } = await makeDemoData(join(directory, "demo"));
+  await writeBig(join(directory, "big.zarr"));
+  await writeMany(join(directory, "many.zarr"));
+  await writeFiles(directory, {
+    "secret.txt": SECRET,
+    "config.json": {
+      datasets: {
+        air,
+        climate,
+        again: {
+          location: air,
+          variables: { air: { chunks: [1, -1, -1], compressor: { id: "zstd", level: 1 } } },
+        },
+        big: join(directory, "big.zarr"),
+        many: join(directory, "many.zarr"),
+      },
+    },
+  });
+  const run = runScript(PROGRAM, [
+    "serve",
+    ...["--config", join(directory, "config.json"), "--port", "0", "--refresh", "0", "--workers", "1"],
+    ...["--cache-dir", join(directory, "cache"), "--log-level", "info", ...args],
+  ]);
+  t.teardown(async () => {
+    run.child.kill("SIGKILL");
+    await run.ended;
+  });
+  await run.says("zpublish ready on ");
+  const port = Number(new URL(run.stdout().trim().split(" ").at(-1) as string).port);
+  const pid = run.child.pid as number;
+
+  const truth = new Map<string, RawAnswer>();
+  for (const path of TRUTH) {
+    const answer = await rawRequest(port, path);
+    if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${answer.body}`);
+    truth.set(path, answer);
+  }
+  const before = holdingsOf(pid);
+  let logged = run.stderr().length;
+
+  async function isServed(t: Test): Promise<void> {
+    const connection = await openConnection(port);
+    try {
+      for (const [path, { body, headers }] of truth) {
+        connection.send(requestText(path));
+        const answer = await Promise.race([
+          connection.answer(),
+          delay(PATIENCE_MS, undefined, { ref: false }),
+        ]);
+        if (answer === undefined) throw new Error(`a normal client waits for ${path}`);
+        const isRight =
+          answer.status === 200 && answer.body.equals(body) && answer.headers.etag === headers.etag;
+        t.ok(isRight, `a normal client gets ${path}`, { status: answer.status });
+      }
+    } finally {
+      connection.socket.destroy();
+    }
+  }
+
+  return {
+    port,
+    run,
+    truth,
+    isServed,
+    async isUnharmed(t) {
+      await isServed(t);
+      const deadline = Date.now() + SETTLE_MS;
+      let held = holdingsOf(pid);
+      while (isMore(held, before) && Date.now() < deadline) {
+        await delay(100);
+        held = holdingsOf(pid);
+      }
+      t.notOk(isMore(held, before), "memory and descriptors are within their bounds", { before, held });
+      const lines = run.stderr().slice(logged).split("\n").filter(Boolean);
+      logged = run.stderr().length;
+      const failures = lines.filter((line) => Number(/"level":(\d+)/.exec(line)?.[1] ?? 60) >= 50);
+      t.same(failures.slice(0, 5), [], "nothing failed");
+      t.equal(run.child.exitCode, null, "the program runs on");
+    },
+    isSmall(t) {
+      const grown = holdingsOf(pid).memoryBytes - before.memoryBytes;
+      t.ok(grown <= MEMORY_BOUND_BYTES, "memory is within its bound", { grown });
+    },
+    revealed(text) {
+      const tails = [
+        directory,
+        air,
+        climate,
+        process.cwd(),
+        "node_modules",
+        "/dist/",
+        "/.build/",
+        SECRET,
+        ".js:",
+      ];
+      return tails.find((each) => text.includes(each));
+    },
+  };
+}
+
+function isMore(held: Holdings, before: Holdings): boolean {
+  return (
+    held.descriptors > before.descriptors + DESCRIPTOR_BOUND ||
+    held.memoryBytes > before.memoryBytes + MEMORY_BOUND_BYTES
+  );
+}
+
+function holdingsOf(pid: number): Holdings {
+  const resident = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return { memoryBytes: Number(resident) * 1024, descriptors: readdirSync(`/proc/${pid}/fd`).length };
+}
+
+/** One variable of chunks of {@link BIG_BYTES}, served as they are stored. */
+async function writeBig(location: string): Promise<void> {
+  const chunks = Array.from({ length: BIG_CHUNKS }, (_, i): [string, Uint8Array] => [
+    `field/${i}`,
+    // The same block again and again is told apart by the chunk it is of.
+    Buffer.alloc(BIG_BYTES, randomBytes(4_093)),
+  ]);
+  await writeFiles(location, {
+    ".zgroup": zgroup,
+    "field/.zarray": arrayDocument(BIG_CHUNKS * BIG_BYTES, BIG_BYTES),
+    "field/.zattrs": { _ARRAY_DIMENSIONS: ["byte"] },
+    ...Object.fromEntries(chunks),
+  });
+}
+
+async function writeMany(location: string): Promise<void> {
+  const files: Record<string, object | Uint8Array> = { ".zgroup": zgroup };
+  for (let i = 0; i < MANY; i++) {
+    files[`v${i}/.zarray`] = arrayDocument(4, 4);
+    files[`v${i}/.zattrs`] = { _ARRAY_DIMENSIONS: ["x"], number: i };
+    files[`v${i}/0`] = Uint8Array.of(i & 255, i >> 8, 1, 2);
+  }
+  await writeFiles(location, files);
+}
+
+function arrayDocument(length: number, chunkLength: number): object {
+  return {
+    zarr_format: 2,
+    shape: [length],
+    chunks: [chunkLength],
+    dtype: "|u1",
+    compressor: null,
+    fill_value: 0,
+    order: "C",
+    filters: null,
+  };
+}
