@@ -1,10 +1,24 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
-import { runScript } from "../support/servers/run-program.js";
+import { makeDemoData } from "../../scripts/demo-data.js";
+import { createProgressReporter } from "../../src/cli/open-progress.js";
+import { runProgram as runArguments } from "../../src/cli/program.js";
+import { flagOf, OPTION_KEYS } from "../../src/config/options.js";
+import { packageVersion } from "../../src/observe/versions.js";
+import { serveFolder, until } from "../support/folder-of-days.js";
+import { startS3Origin } from "../support/origins/s3-origin.js";
+import { PROGRAM, runProgram, runScript } from "../support/servers/run-program.js";
+import { startProgram } from "../support/servers/start-program.js";
+import { writeNetcdfPart } from "../support/write-parts.js";
+import { makeDirectory, writeFiles } from "../support/write-store.js";
 
-const INVENTED = fileURLToPath(new URL("../support/servers/serve-invented.js", import.meta.url));
+const { air, climate } = await makeDemoData(join(await makeDirectory(t), "demo"));
 
 t.jobs = 2;
+
+const INVENTED = fileURLToPath(new URL("../support/servers/serve-invented.js", import.meta.url));
 
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
   t.test(`${signal} closes the server and exits with 0`, async (t) => {
@@ -97,3 +111,240 @@ t.test("an id that needs escaping in URLs is a warning", async (t) => {
   run.child.kill("SIGTERM");
   t.equal(await run.ended, 0);
 });
+
+/** Without the lines about progress that a slow machine logs. */
+const QUIET = ["--no-cache", "--log-level", "error"];
+
+t.test("locations on the command line are served until a signal comes", async (t) => {
+  const { run, url, stop } = await startProgram(t, {
+    args: ["--no-cache", air, `ocean=${climate}`, "--root-path", "prefix/"],
+  });
+  t.match(run.stdout(), /^zpublish ready on \S+\n$/, "one line");
+  t.match(url, /^http:\/\/127\.0\.0\.1:\d+\/prefix$/);
+  t.strictSame(await (await fetch(`${url}/datasets`)).json(), ["air", "ocean"]);
+  t.equal((await fetch(`${url}/datasets/air/zarr/.zmetadata`)).status, 200);
+  t.equal((await fetch(`${url}/datasets/air/zarr/air/0.0.0`)).status, 200);
+  await stop();
+});
+
+t.test("variables and a file configure a server, too", async (t) => {
+  const { url, stop } = await startProgram(t, {
+    args: ["--no-cache"],
+    env: { ZPUBLISH_DATASETS: `x=${air}`, ZPUBLISH_NO_PLUGIN: "zarr", ZPUBLISH_HOST: "::1" },
+  });
+  t.match(url, /^http:\/\/\[::1\]:\d+$/);
+  t.strictSame(await (await fetch(`${url}/datasets`)).json(), ["x"]);
+  t.equal((await fetch(`${url}/datasets/x/zarr/.zmetadata`)).status, 404, "zarr is switched off");
+  await stop();
+});
+
+t.test("a dataset that cannot be opened is one line and exit code 1, or a warning", async (t) => {
+  const cwd = t.testdir({ "empty.zarr": {} });
+  const bad = join(cwd, "empty.zarr");
+  const { code, stdout, stderr } = await runProgram(["serve", "--port", "0", ...QUIET, air, bad]);
+  t.equal(code, 1);
+  t.equal(stdout, "");
+  t.match(stderr, /^zpublish: [^\n]*empty[^\n]*\n$/);
+  const { run, url, stop } = await startProgram(t, { args: ["--no-cache", air, bad, "--skip-invalid"] });
+  t.match(run.stderr(), /"level":40[^\n]*empty/);
+  t.strictSame(await (await fetch(`${url}/datasets`)).json(), ["air"]);
+  await stop();
+});
+
+t.test("a port that is taken is one line and exit code 1", async (t) => {
+  const { url, stop } = await startProgram(t, { args: ["--no-cache", air] });
+  const { code, stdout, stderr } = await runProgram(["serve", "--port", new URL(url).port, ...QUIET, air]);
+  t.equal(code, 1);
+  t.equal(stdout, "");
+  t.match(stderr, /^zpublish: [^\n]*in use[^\n]*\n$/);
+  await stop();
+});
+
+t.test("a prefix of a bucket, and a pattern of its objects, are served as folders are", async (t) => {
+  const origin = await startS3Origin(t);
+  const directory = await makeDirectory(t);
+  for (const first of [0, 1]) {
+    const name = `run-${first}.nc`;
+    await writeNetcdfPart(directory, name, { first, count: 1 });
+    await origin.put("bucket", `data/${name}`, await readFile(join(directory, name)));
+  }
+  const env = {
+    AWS_ENDPOINT_URL_S3: origin.endpoint,
+    AWS_ACCESS_KEY_ID: "key",
+    AWS_SECRET_ACCESS_KEY: "secret",
+    AWS_EC2_METADATA_DISABLED: "true",
+  };
+  const args = ["runs=s3://bucket/data", "s3://bucket/data/*-1.nc", "--no-cache"];
+  const { url, stop } = await startProgram(t, { args, env });
+  t.same(await (await fetch(`${url}/datasets`)).json(), ["run-1.nc", "runs~run-0.nc", "runs~run-1.nc"]);
+  t.equal((await fetch(`${url}/datasets/runs~run-0.nc/zarr/v/0.0`)).status, 200);
+  await stop();
+
+  const joined = await runProgram(["inspect", "s3://bucket/data/run-*.nc", "--concat", "time"], { env });
+  t.match(joined, { code: 0, stderr: "" });
+  t.match(joined.stdout, "2 files one behind the other along time, 2 steps\n");
+  const listed = await runProgram(["inspect", "--json", "s3://bucket/data"], { env });
+  t.match(JSON.parse(listed.stdout), {
+    datasets: [
+      { id: "run-0.nc", location: "s3://bucket/data/run-0.nc" },
+      { id: "run-1.nc", location: "s3://bucket/data/run-1.nc" },
+    ],
+  });
+});
+
+t.test("HUP takes collections and joined files along, or leaves all as it is", async (t) => {
+  const directory = await makeDirectory(t);
+  for (const first of [0, 1]) await writeNetcdfPart(directory, `data/${first}.nc`, { first, count: 1 });
+  const write = (config: object) => writeFiles(directory, { "config.json": config });
+  await write({ collections: { days: "data" } });
+  const { url, run } = await serveFolder(t, ["--config", join(directory, "config.json"), "--no-cache"]);
+  const idsOf = async () => (await (await fetch(`${url}/datasets`)).json()) as readonly string[];
+  t.same(await idsOf(), ["days~0.nc", "days~1.nc"]);
+  const chunk = await fetch(`${url}/datasets/days~1.nc/zarr/v/0.0`);
+
+  await write({
+    datasets: { all: { location: "data/*.nc", concat: "time" } },
+    collections: { days: "data", others: { root: "data", exclude: ["0.*"] } },
+  });
+  run.child.kill("SIGHUP");
+  const ids = await until(idsOf, ({ length }) => length !== 2);
+  t.same(ids, ["all", "days~0.nc", "days~1.nc", "others~1.nc"]);
+  t.match(
+    run.stderr(),
+    /"datasets":1,"added":1,"removed":0,"changed":0,"collections":2,"msg":"configuration reloaded"/,
+  );
+  const again = await fetch(`${url}/datasets/days~1.nc/zarr/v/0.0`);
+  t.equal(again.headers.get("etag"), chunk.headers.get("etag"));
+
+  await write({ collections: { days: "nowhere" } });
+  run.child.kill("SIGHUP");
+  await run.says("the new configuration cannot be used");
+  t.match(run.stderr(), /nowhere/);
+  t.same(await idsOf(), ids);
+});
+
+function setUp(isTTY: boolean) {
+  const written: string[] = [];
+  const logged: unknown[] = [];
+  let time = 0;
+  const reporter = createProgressReporter(
+    { isTTY, write: (text) => written.push(text) },
+    { info: ((fields: unknown) => logged.push(fields)) as never },
+    () => time,
+  );
+  const update = (at: number, opened: number): void => {
+    time = at;
+    reporter.update({ opened, total: 9, id: "big", arrays: 12 });
+  };
+  return { written, logged, reporter, update };
+}
+
+t.test(
+  "a terminal gets one line that changes, is overwritten by the log, and is removed at the end",
+  async (t) => {
+    const { written, logged, reporter, update } = setUp(true);
+    update(100, 1);
+    t.strictSame(written, [], "a quick start stays quiet");
+    update(500, 2);
+    update(550, 3);
+    update(700, 4);
+    reporter.finish();
+    reporter.finish();
+    t.strictSame(written, [
+      "\x1b[Kopening datasets: 2 of 9 open, big: 12 arrays read\r",
+      "\x1b[Kopening datasets: 4 of 9 open, big: 12 arrays read\r",
+      "\x1b[K",
+    ]);
+    t.strictSame(logged, []);
+  },
+);
+
+t.test("elsewhere the log gets a line every few seconds", async (t) => {
+  const { written, logged, reporter, update } = setUp(false);
+  for (let at = 0; at <= 7_000; at += 500) update(at, at);
+  reporter.finish();
+  t.strictSame(written, []);
+  t.strictSame(logged, [
+    { opened: 3_000, total: 9, id: "big", arrays: 12 },
+    { opened: 6_000, total: 9, id: "big", arrays: 12 },
+  ]);
+});
+
+t.test("--version and --help answer on standard output", async (t) => {
+  t.strictSame(await runProgram(["--version"]), { code: 0, stdout: `${packageVersion}\n`, stderr: "" });
+  const help = await runProgram(["--help"]);
+  t.equal(help.code, 0);
+  t.match(help.stdout, /serve \[options\]/);
+  t.match(help.stdout, /inspect \[options\]/);
+  const serve = await runProgram(["serve", "--help"]);
+  t.equal(serve.code, 0);
+  for (const key of OPTION_KEYS) t.ok(serve.stdout.includes(flagOf(key).slice(2)), `help says ${key}`);
+  t.notMatch(serve.stdout, "--no-skip-invalid");
+});
+
+t.test("without a command the help goes to standard error, exit code 2", async (t) => {
+  const { code, stdout, stderr } = await runProgram([]);
+  t.equal(code, 2);
+  t.equal(stdout, "");
+  t.match(stderr, /^Usage: zpublish /);
+});
+
+const MISTAKES: readonly (readonly [readonly string[], string])[] = [
+  [["publish"], "unknown command 'publish'"],
+  [["serve", "--prot", "1"], "unknown option '--prot' (Did you mean --port?)"],
+  [["serve", "--port", "x", "a"], '--port: expected an integer from 0 to 65535, received "x"'],
+  [["serve", "--port"], "option '--port <port>' argument missing"],
+  [["serve"], "nothing to serve: expected [ID=]LOCATION, or datasets or collections in the file of --config"],
+  [["serve", "a", "x/a.zarr"], 'command line (x/a.zarr): dataset id "a" is used already by command line (a)'],
+  [["inspect"], "missing required argument 'location'"],
+  [["inspect", "a", "b"], "too many arguments for 'inspect'. Expected 1 argument but got 2."],
+  [["inspect", "a", "--jsn"], "unknown option '--jsn' (Did you mean --json?)"],
+];
+
+t.test("a mistake is one line and exit code 2", async (t) => {
+  for (const [args, line] of MISTAKES) {
+    let written = "";
+    const { write } = process.stderr;
+    process.stderr.write = (text: string | Uint8Array) => {
+      written += text;
+      return true;
+    };
+    const code = await runArguments(args).finally(() => {
+      process.stderr.write = write;
+    });
+    t.strictSame({ code, written }, { code: 2, written: `zpublish: ${line}\n` }, args.join(" "));
+  }
+  const [args, line] = MISTAKES[0]!;
+  t.strictSame(
+    await runProgram(args),
+    { code: 2, stdout: "", stderr: `zpublish: ${line}\n` },
+    "as a process",
+  );
+});
+
+t.test("each mistake of a file and of the environment is a line of its own", async (t) => {
+  const cwd = t.testdir({ "config.json": '{"port": -1, "hots": "x", "datasets": {"a": {"location": 1}}}' });
+  const { code, stderr } = await runProgram(["serve", "--config", "config.json"], { cwd });
+  t.equal(code, 2);
+  t.match(stderr, /^zpublish: config\.json: unknown key "hots"; expected one of host, port, [^\n]*\n$/);
+  const ofVariable = await runProgram(["serve", "a"], { env: { ZPUBLISH_PORT: "no", ZPUBLISH_HOTS: "x" } });
+  t.equal(ofVariable.code, 2);
+  t.match(
+    ofVariable.stderr,
+    /^zpublish: ZPUBLISH_HOTS: unknown variable; [^\n]*\nzpublish: ZPUBLISH_PORT: expected an integer from 0 to 65535, received "no"\n$/,
+  );
+});
+
+t.test(
+  "without WebAssembly SIMD the program says so in one line and ends with exit code 1",
+  { skip: process.arch === "x64" ? false : "only V8 for x64 can be told to do without" },
+  async (t) => {
+    const store = t.testdir({ ".zgroup": '{"zarr_format":2}' });
+    for (const processes of ["1", "2"]) {
+      const args = [PROGRAM, "serve", store, "--port", "0", "--no-cache", "--processes", processes];
+      const run = runScript("--no-enable-sse4-1", args);
+      t.equal(await run.ended, 1);
+      t.match(run.stderr(), /^zpublish: expected WebAssembly with SIMD, [^\n]*\n$/);
+    }
+  },
+);

@@ -1,7 +1,11 @@
 import t from "tap";
-import { PROGRAM, runProgram, runScript } from "../support/servers/run-program.js";
-import { ALL, countsOf, hitsAt, manyChunks, serve, setUp } from "../support/warm-store.js";
-import { writeFiles } from "../support/write-store.js";
+import { createWarmCommand, warmRequestOf } from "../../src/cli/warm.js";
+import { createWarmReporter, describeResult } from "../../src/cli/warm-progress.js";
+import { argumentsOf } from "../../src/config/serve-command.js";
+import type { WarmCounts } from "../../src/warm/warm-chunks.js";
+import { runProgram } from "../support/servers/run-program.js";
+import { startProgram } from "../support/servers/start-program.js";
+import { ALL, countsOf, hitsAt, setUp } from "../support/warm-store.js";
 
 t.jobs = 2;
 
@@ -21,7 +25,7 @@ t.test(
   "a part of it is chosen by dates of the calendar and values, with the coordinates, beside a server",
   async (t) => {
     const { warm, args } = await setUp(t);
-    const { run, url } = await serve([...args, "--share", "1"].slice(0, -2));
+    const { run, url } = await startProgram(t, { args: [...args, "--share", "1"].slice(0, -2) });
     // Without a leap day, 2012-03-01 is the tenth day from the first, and the last of its chunk.
     const result = await warm(
       "--sel",
@@ -39,32 +43,6 @@ t.test(
     t.equal(await run.ended, 0);
   },
 );
-
-t.test("chunks that fail are named, and the others are made", async (t) => {
-  const { location, warm, hits } = await setUp(t);
-  await writeFiles(location, { "t2m/2.0.1": "no deflated bytes" });
-  const { code, stdout, stderr } = await warm();
-  t.equal(code, 1);
-  t.strictSame(countsOf(stdout), { made: 18, cached: 0, absent: 1, stored: 0, failed: 1 });
-  t.match(stderr, /^zpublish: \/datasets\/air\/zarr\/t2m\/2\.0\.1: .+\n$/);
-  const intact = ALL.filter((key) => key !== "t2m/2.0.1");
-  t.strictSame(await hits(intact), intact);
-});
-
-t.test("TERM ends it soon, what was made stays, and the same command continues", async (t) => {
-  const { count, args } = await manyChunks(t);
-  const run = runScript(PROGRAM, [...args, "--log-level", "debug"]);
-  await run.says('"chunkCoords":[100]');
-  run.child.kill("SIGTERM");
-  t.equal(await run.ended, 143);
-  const { made } = countsOf(run.stdout());
-  t.ok(made > 0 && made < count, `${made} made`);
-  const left = `${count - made} chunks are left: the same command continues`;
-  t.match(run.stderr(), `zpublish: ended by a signal, ${left}\n`);
-  const then = runScript(PROGRAM, [...args, "--isel", `x=0:${made + 100}`]);
-  t.equal(await then.ended, 0);
-  t.strictSame(countsOf(then.stdout()), { made: 100, cached: made, absent: 0, stored: 0, failed: 0 });
-});
 
 const MISTAKES: readonly (readonly [readonly string[], string])[] = [
   [["--sel", "time=3:5"], "dataset 'air', dimension 'time': expected dates such as 2013-01-31, received 3"],
@@ -89,4 +67,167 @@ t.test("what is not there is one line and exit code 2", async (t) => {
       stderr: `zpublish: ${line}\n`,
     });
   t.match(await runProgram(["warm"]), { code: 2, stderr: /^zpublish: nothing to warm: / });
+});
+
+function parse(...argv: readonly string[]) {
+  const command = createWarmCommand().exitOverride();
+  return command.parse(argv, { from: "user" });
+}
+
+t.test("without options everything is asked for, with all workers", async (t) => {
+  t.strictSame(warmRequestOf(parse("a.zarr")), {
+    ...{ datasets: [], variables: [], ranges: [], stored: false, share: 1, isOwn: undefined },
+  });
+});
+
+t.test("options may be repeated, and those of a server are taken, too", async (t) => {
+  const command = parse(
+    ...["x=a.zarr", "--port", "9001", "--cache-dir", "c", "--dataset", "x", "--dataset", "y", "--stored"],
+    ...[
+      "--variable",
+      "t2m",
+      "--isel",
+      "time=0:2",
+      "--sel",
+      "lat=30:50",
+      "--sel",
+      "time=2013",
+      "--share",
+      "0.25",
+    ],
+  );
+  t.match(warmRequestOf(command), {
+    datasets: ["x", "y"],
+    variables: ["t2m"],
+    ranges: [
+      { by: "index", dim: "time", begin: 0, end: 2 },
+      { by: "value", dim: "lat", low: "30", high: "50" },
+      { by: "value", dim: "time", low: "2013", high: "2013" },
+    ],
+    stored: true,
+    share: 0.25,
+  });
+  t.strictSame(argumentsOf(command), {
+    ...{ locations: ["x=a.zarr"], config: undefined, concat: undefined, stack: undefined, plugins: [] },
+    values: { port: "9001", cacheDir: "c" },
+  });
+});
+
+t.test("an instance is one of the balancer's servers", async (t) => {
+  const { isOwn } = warmRequestOf(parse("--instances", "3", "--instance", "2"));
+  t.type(isOwn?.("/datasets/air/zarr/t2m/0.0"), "boolean");
+});
+
+t.test("each mistake is a line of its own", async (t) => {
+  const command = parse(
+    ...["--isel", "lat", "--sel", "lat=south:", "--share", "2", "--instance", "2", "--isel", "lat=1:2"],
+  );
+  t.throws(() => warmRequestOf(command), {
+    code: "invalid-config",
+    message: [
+      '--isel: expected DIM=BEGIN:END such as time=0:100, received "lat"',
+      '--sel: expected DIM=LOW:HIGH of numbers or dates such as lat=30:50, received "lat=south:"',
+      '--share: expected a number above 0 and up to 1, received "2"',
+      "--instance: expected --instances with it, received none",
+    ].join("\n"),
+  });
+  t.throws(() => warmRequestOf(parse("--instances", "3", "--instance", "4")), {
+    message: "--instance: expected 1 to 3, received 4",
+  });
+});
+
+t.test("the help shows ranges and the options of a server that matter", async (t) => {
+  const help: string[] = [];
+  createWarmCommand()
+    .configureOutput({ writeOut: (text) => void help.push(text) })
+    .outputHelp();
+  t.match(help.join(""), /--isel <dim=range>.*--cache-size.*Examples:/s);
+  t.notMatch(help.join(""), "--port");
+});
+
+function setUpProgress(isTTY: boolean, columns?: number) {
+  const written: string[] = [];
+  const logged: unknown[] = [];
+  let time = 0;
+  const reporter = createWarmReporter(
+    { isTTY, ...(columns && { columns }), write: (text) => written.push(text) },
+    { info: ((fields: unknown) => logged.push(fields)) as never },
+    () => time,
+  );
+  const update = (at: number, made: number, more: Partial<WarmCounts> = {}): void => {
+    time = at;
+    const none = { cached: 0, absent: 0, stored: 0, failed: 0 };
+    reporter.update({ total: 2_000, made, madeBytes: made * 2 ** 20, ...none, ...more });
+  };
+  return { written, logged, reporter, update };
+}
+
+t.test("a terminal gets a bar with chunks, speed and time left, which is removed at the end", async (t) => {
+  const { written, logged, reporter, update } = setUpProgress(true);
+  update(100, 1);
+  t.strictSame(written, [], "not at once");
+  update(1_000, 10);
+  update(1_050, 11);
+  update(10_000, 1_000, { failed: 2 });
+  update(10_001, 2_000);
+  reporter.clear();
+  reporter.clear();
+  t.strictSame(written, [
+    "\x1b[K░░░░░░░░░░░░░░░░░░░░ 0 %  10 of 2,000 chunks  10 MiB/s  3 min left\r",
+    "\x1b[K█████████░░░░░░░░░░ 50 %  1,002 of 2,000 chunks  2 failed  100 MiB/s  10 s left\r",
+    "\x1b[K████████████████████ 100 %  2,000 of 2,000 chunks  200.0 MiB/s  0 s left\r",
+    "\x1b[K",
+  ]);
+  t.strictSame(logged, []);
+});
+
+t.test("the bar is no longer than a line", async (t) => {
+  for (const [columns, line] of [
+    [60, "░░░░░░░░░░░░░ 0 %  10 of 2,000 chunks  10 MiB/s  3 min left"],
+    [30, " 0 %  10 of 2,000 chunks  10 "],
+  ] as const) {
+    const { written, update } = setUpProgress(true, columns);
+    update(1_000, 10);
+    t.strictSame(written, [`\x1b[K${line}\r`]);
+    t.ok(line.length < columns);
+  }
+});
+
+t.test("the speed is that of the last seconds", async (t) => {
+  const { written, update } = setUpProgress(true);
+  for (let second = 1; second <= 40; second++)
+    update(second * 1_000, second < 20 ? 10 * second : 190 + second);
+  t.match(written.at(-1), /1 MiB\/s/);
+});
+
+t.test("elsewhere the log gets a line every few seconds", async (t) => {
+  const { written, logged, reporter, update } = setUpProgress(false);
+  for (let at = 0; at <= 11_000; at += 500) update(at, at / 10);
+  reporter.clear();
+  t.strictSame(written, []);
+  t.equal(logged.length, 2);
+  t.match(logged[0], { total: 2_000, done: 500, made: 500, bytesPerSecond: 100 * 2 ** 20, secondsLeft: 15 });
+});
+
+t.test("the result says what became of the chunks", async (t) => {
+  const counts = {
+    total: 1_500,
+    made: 1_000,
+    cached: 400,
+    absent: 50,
+    stored: 7,
+    failed: 3,
+    madeBytes: 2 ** 30,
+  };
+  t.equal(
+    describeResult({ ...counts, failures: [], stopped: "cache-full" }, 64, 12),
+    `1,460 of 1,500 chunks in 1 min:
+  made              1,000 (1 GiB, 16 MiB/s)
+  already there     400
+  absent            50
+  served as stored  7 (not cached)
+  failed            3
+  removed           12 older chunks, to make room
+`,
+  );
 });

@@ -6,8 +6,8 @@ import {
   type FixtureStore,
   makeTemporaryDirectory,
   openFixtures,
-  startServer,
-} from "../support/clients/harness.js";
+  serveDatasets,
+} from "../support/clients/fixtures.js";
 import { checkCleanLog } from "../support/clients/refusals.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { datasetId, datasetsOf, VARIANTS } from "../support/clients/served-variants.js";
@@ -30,7 +30,7 @@ t.test(
     const stores = ["types.zarr", "air.zarr", "tree.zarr", "shapes.zarr", "names.zarr", "v3-tree.zarr"];
     const variants = VARIANTS.filter(({ name }) => ["stored", "rechunked-packed"].includes(name));
     const directory = await makeTemporaryDirectory();
-    const server = await startServer({ datasets: datasetsOf(fixtures, stores, variants), directory });
+    const server = await serveDatasets(t, { datasets: datasetsOf(fixtures, stores, variants), directory });
     const pageServer = await startPageServer();
     t.teardown(async () => {
       await pageServer.close();

@@ -7,7 +7,7 @@ import { compareFiles } from "../foreign/compare-files.js";
 import { findFiles } from "../foreign/find-files.js";
 import type { ForeignOutcome } from "../foreign/foreign-file.js";
 import { PACKAGE_ROOT } from "../support/clients/client-generation.js";
-import { makeTemporaryDirectory, runPython, startServer } from "../support/clients/harness.js";
+import { makeTemporaryDirectory, runPython, serveDatasets } from "../support/clients/fixtures.js";
 import { clientMissing } from "../support/clients/require-client.js";
 
 t.setTimeout(600_000);
@@ -48,7 +48,10 @@ t.test(
     const directory = await makeTemporaryDirectory();
     t.teardown(() => rm(directory, { recursive: true, force: true }));
     const path = (name: string) => join(FOLDER, "pyferret", name);
-    const server = await startServer({ datasets: { other: { location: path("aggT_5d2.nc") } }, directory });
+    const server = await serveDatasets(t, {
+      datasets: { other: { location: path("aggT_5d2.nc") } },
+      directory,
+    });
     const jobs = [
       { id: "other", path: path("aggT_5d1.nc"), format: "netcdf3", url: server.storeUrl("other") },
       { id: "damaged", path: join(FOLDER, "hdf5", "bad_offset.h5"), format: "hdf5", url: null },

@@ -8,9 +8,9 @@ import {
   openFixtures,
   type ReadBackJob,
   readBack,
-  runProgram,
-  startServer,
-} from "../support/clients/harness.js";
+  runCommand,
+  serveDatasets,
+} from "../support/clients/fixtures.js";
 import { checkCleanLog } from "../support/clients/refusals.js";
 import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
 import { datasetId, datasetsOf, refusedBy, VARIANTS } from "../support/clients/served-variants.js";
@@ -29,7 +29,7 @@ for (const generation of GENERATIONS) {
 
 async function readEverything(t: Test, generation: Generation): Promise<void> {
   const runGdal = (program: string, args: readonly string[]) =>
-    runProgram(...commandOf(generation, program, args));
+    runCommand(...commandOf(generation, program, args));
   const fixtures = await openFixtures();
   // GDAL asks for URLs without encoding spaces and the like.
   const stores = Object.keys(fixtures.stores).filter((store) => store !== "names.zarr");
@@ -38,7 +38,7 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
   );
   const directory = await makeTemporaryDirectory();
   t.teardown(() => rm(directory, { recursive: true, force: true }));
-  const server = await startServer({ datasets: datasetsOf(fixtures, stores, variants), directory });
+  const server = await serveDatasets(t, { datasets: datasetsOf(fixtures, stores, variants), directory });
 
   const jobs: ReadBackJob[] = variants.flatMap((variant) =>
     stores.map((store) => ({

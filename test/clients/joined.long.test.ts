@@ -1,16 +1,12 @@
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import {
-  makeTemporaryDirectory,
-  type RunningServer,
-  runPython,
-  startServer,
-} from "../support/clients/harness.js";
+import { makeTemporaryDirectory, runPython, serveDatasets } from "../support/clients/fixtures.js";
 import { checkCleanLog } from "../support/clients/refusals.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { filesOf } from "../support/datasets/sample-stores.js";
 import { startRadosgw } from "../support/origins/radosgw-origin.js";
+import type { Program } from "../support/servers/start-program.js";
 
 /** A folder of files that `write_joined_files.py` wrote. */
 interface Case {
@@ -50,7 +46,7 @@ async function writeCases(t: Test): Promise<{ readonly directory: string; readon
 async function compare(
   t: Test,
   { directory, cases }: { readonly directory: string; readonly cases: Cases },
-  server: RunningServer,
+  server: Program,
   served: Readonly<Record<string, string>>,
 ): Promise<void> {
   const stores = Object.fromEntries(Object.entries(served).map(([id, name]) => [server.storeUrl(id), name]));
@@ -89,13 +85,13 @@ t.test(
       datasets[`${name}-rechunked`] = { ...dataset, ...ENCODING };
       served[`${name}-rechunked`] = name;
     }
-    const server = await startServer({ directory, datasets });
+    const server = await serveDatasets(t, { directory, datasets });
     t.teardown(() => server.stop());
     await compare(t, written, server, served);
 
     await t.test("and refused, with the names of two files, if xarray refuses them", async (t) => {
       const overlapping = { updates: { location: join(directory, "files", "updates", "*"), concat: "time" } };
-      await t.rejects(startServer({ directory, datasets: overlapping }), {
+      await t.rejects(serveDatasets(t, { directory, datasets: overlapping }), {
         message: /expected files whose values of 'time' do not overlap.* in 0\.nc .* in 1\.nc/,
       });
     });
@@ -115,7 +111,7 @@ t.test(
         }
       }
       const { credentials, endpoint } = origin;
-      const server = await startServer({
+      const server = await serveDatasets(t, {
         directory: join(directory, "bucket"),
         datasets: Object.fromEntries(
           IN_BUCKET.map((name) => [name, { location: `s3://archive/2026/${name}/*`, ...cases[name]?.join }]),

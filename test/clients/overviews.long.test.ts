@@ -2,14 +2,9 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { GENERATIONS, type Generation } from "../support/clients/client-generation.js";
-import {
-  errorsOf,
-  makeTemporaryDirectory,
-  type RunningServer,
-  runPython,
-  startServer,
-} from "../support/clients/harness.js";
+import { errorsOf, makeTemporaryDirectory, runPython, serveDatasets } from "../support/clients/fixtures.js";
 import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
+import type { Program } from "../support/servers/start-program.js";
 
 t.setTimeout(240_000);
 
@@ -43,7 +38,7 @@ for (const generation of GENERATIONS) {
 }
 
 /** Writes the stores and starts the program. */
-async function serveStores(): Promise<{ readonly server: RunningServer; location(id: string): string }> {
+async function serveStores(): Promise<{ readonly server: Program; location(id: string): string }> {
   const directory = await makeTemporaryDirectory();
   t.teardown(() => rm(directory, { recursive: true, force: true }));
   await runPython("write_overview_stores.py", [directory]);
@@ -52,7 +47,7 @@ async function serveStores(): Promise<{ readonly server: RunningServer; location
     id,
     { location: location(id), overviews: { levels } },
   ]);
-  const server = await startServer({ directory, datasets: Object.fromEntries(datasets) });
+  const server = await serveDatasets(t, { directory, datasets: Object.fromEntries(datasets) });
   t.teardown(() => server.stop());
   return { server, location };
 }

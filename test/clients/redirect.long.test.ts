@@ -6,8 +6,8 @@ import {
   type Fixtures,
   makeTemporaryDirectory,
   openFixtures,
-  startServer,
-} from "../support/clients/harness.js";
+  serveDatasets,
+} from "../support/clients/fixtures.js";
 import { checkCleanLog } from "../support/clients/refusals.js";
 import {
   CLIENTS,
@@ -30,7 +30,7 @@ const STORES = ["air.zarr", "tree.zarr", "v3-tree.zarr"];
 /** Starts the program with stores to which it redirects. */
 async function serve(t: Test, base: string, store: object, env: Readonly<Record<string, string>> = {}) {
   const directory = await makeTemporaryDirectory();
-  const server = await startServer({
+  const server = await serveDatasets(t, {
     directory,
     datasets: Object.fromEntries(STORES.map((name) => [name.replace(".zarr", ""), base + name])),
     stores: { remote: { url: base, redirect: true, ...store } },

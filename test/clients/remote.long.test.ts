@@ -2,7 +2,7 @@ import { symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import type { Generation } from "../support/clients/client-generation.js";
-import { type Fixtures, openFixtures } from "../support/clients/harness.js";
+import { type Fixtures, openFixtures } from "../support/clients/fixtures.js";
 import {
   CLIENTS,
   clientsMissing,
@@ -16,6 +16,7 @@ import { startApacheOrigin } from "../support/origins/apache-origin.js";
 import { startNginxOrigin } from "../support/origins/nginx-origin.js";
 import { type RadosgwOrigin, startRadosgw } from "../support/origins/radosgw-origin.js";
 import { PROGRAM, runScript } from "../support/servers/run-program.js";
+import { startProgram } from "../support/servers/start-program.js";
 import { makeDirectory } from "../support/write-store.js";
 import { writeZip } from "../support/write-zip.js";
 
@@ -42,18 +43,12 @@ async function serve(
   args: readonly string[] = [],
 ): Promise<Served> {
   const datasets = Object.entries(locations).map(([store, location]) => `${idOf(store)}=${location}`);
-  const run = runScript(PROGRAM, ["serve", ...datasets, "--port", "0", "--no-cache", ...args], { env });
-  t.teardown(async () => {
-    run.child.kill("SIGTERM");
-    await run.ended;
-  });
-  await run.says("zpublish ready on ");
-  const url = run.stdout().trim().split(" ").at(-1) as string;
+  const program = await startProgram(t, { args: [...datasets, "--no-cache", ...args], env });
   const stores = Object.keys(locations).map((store) => ({
     store,
-    urlOf: (prefix: string) => `${url.replace(/\/$/, "")}/datasets/${idOf(store)}/${prefix}`,
+    urlOf: (prefix: string) => program.storeUrl(idOf(store), prefix),
   }));
-  return { stores, log: run.stderr };
+  return { stores, log: program.run.stderr };
 }
 
 function idOf(store: string): string {

@@ -1,6 +1,5 @@
 import { rm } from "node:fs/promises";
 import t from "tap";
-import { openReaderPage } from "../support/clients/browser-page.js";
 import {
   type FixtureArray,
   type FixtureStore,
@@ -8,8 +7,8 @@ import {
   openFixtures,
   type ReadBackJob,
   readBack,
-  startServer,
-} from "../support/clients/harness.js";
+  serveDatasets,
+} from "../support/clients/fixtures.js";
 import { checkCleanLog } from "../support/clients/refusals.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { datasetId, datasetsOf, VARIANTS } from "../support/clients/served-variants.js";
@@ -25,11 +24,14 @@ const SMOKE_VARIANTS = VARIANTS.filter(({ name }) => name === "stored" || name =
 // The long ring reads every store by every client; here each client reads a flat dataset and a tree.
 t.test(
   "one client of each kind reads every value of a flat dataset and of a tree",
-  { skip: clientMissing("zarr", "xarray", "fsspec", "dask", "gdal", "chromium") },
+  { skip: clientMissing("zarr", "xarray", "fsspec", "dask", "gdal") },
   async (t) => {
     const fixtures = await openFixtures();
     const directory = await makeTemporaryDirectory();
-    const server = await startServer({ datasets: datasetsOf(fixtures, STORES, SMOKE_VARIANTS), directory });
+    const server = await serveDatasets(t, {
+      datasets: datasetsOf(fixtures, STORES, SMOKE_VARIANTS),
+      directory,
+    });
     t.teardown(async () => {
       await server.stop();
       await rm(directory, { recursive: true, force: true });
@@ -74,25 +76,6 @@ t.test(
         t.same(await differences(url, store, await readWithZarrita(url, pathsOf(store), "v2")), []);
     });
 
-    await t.test("zarrita in a page of another origin in Chromium", async (t) => {
-      const page = await openReaderPage(t);
-      for (const { store, url } of served) {
-        const values = await page.evaluate(
-          ([url, paths, version]) =>
-            (
-              globalThis as unknown as {
-                readWithZarrita(
-                  url: string,
-                  paths: readonly string[],
-                  version: string,
-                ): Promise<ZarritaValues[]>;
-              }
-            ).readWithZarrita(url, paths, version),
-          [url, pathsOf(store), "consolidated"] as const,
-        );
-        t.same(await differences(url, store, values), []);
-      }
-    });
     checkCleanLog(t, server);
   },
 );

@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { openBrowser } from "../support/clients/browser-page.js";
-import { errorsOf, makeTemporaryDirectory, runPython, startServer } from "../support/clients/harness.js";
+import { errorsOf, makeTemporaryDirectory, runPython, serveDatasets } from "../support/clients/fixtures.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { type DecodedPng, decodePng } from "../support/codec/decode-png.js";
 
@@ -39,7 +39,7 @@ t.test(
     const directory = await makeTemporaryDirectory();
     const expected: ExpectedPicture[] = JSON.parse(await runPython("write_pictured.py", [directory]));
     const locations = [...new Set(expected.map(({ location }) => location))];
-    const server = await startServer({
+    const server = await serveDatasets(t, {
       datasets: Object.fromEntries(locations.map((name) => [name, { location: join(directory, name) }])),
       directory: join(directory, "server"),
     });

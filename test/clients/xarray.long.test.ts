@@ -17,8 +17,8 @@ import {
   openFixtures,
   type ReadBackJob,
   readBack,
-  startServer,
-} from "../support/clients/harness.js";
+  serveDatasets,
+} from "../support/clients/fixtures.js";
 import { checkCleanLog } from "../support/clients/refusals.js";
 import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
 import { datasetId, datasetsOf, VARIANTS } from "../support/clients/served-variants.js";
@@ -47,7 +47,7 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
   const variants = VARIANTS.filter(({ name }) => ["stored", "blosc", "rechunked-packed"].includes(name));
   const directory = await makeTemporaryDirectory();
   t.teardown(() => rm(directory, { recursive: true, force: true }));
-  const server = await startServer({
+  const server = await serveDatasets(t, {
     directory,
     args: ["--access-log", "1"],
     datasets: {
@@ -62,7 +62,7 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
     },
   });
 
-  const alone = await startServer({
+  const alone = await serveDatasets(t, {
     directory: join(directory, "alone"),
     args: ["--single", "--workers", "1"],
     datasets: { air: { location: fixtures.path("air.zarr"), encoding: { chunks: { time: 5 } } } },

@@ -16,8 +16,8 @@ import {
   openFixtures,
   type ReadBackJob,
   readBack,
-  startServer,
-} from "../support/clients/harness.js";
+  serveDatasets,
+} from "../support/clients/fixtures.js";
 import { checkCleanLog, checkRefusals, type ReadDataset } from "../support/clients/refusals.js";
 import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
 import {
@@ -56,7 +56,7 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
   const { unopenable, unreadable } = CLIENT_LIMITS[generation];
   const directory = await makeTemporaryDirectory();
   t.teardown(() => rm(directory, { recursive: true, force: true }));
-  const server = await startServer({ datasets: datasetsOf(fixtures, stores, VARIANTS), directory });
+  const server = await serveDatasets(t, { datasets: datasetsOf(fixtures, stores, VARIANTS), directory });
 
   const jobs: ReadBackJob[] = [];
   const read = new Map<string, ReadDataset>();

@@ -8,8 +8,8 @@ import {
   type FixtureStore,
   makeTemporaryDirectory,
   openFixtures,
-  startServer,
-} from "../support/clients/harness.js";
+  serveDatasets,
+} from "../support/clients/fixtures.js";
 import { checkCleanLog } from "../support/clients/refusals.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { datasetId, datasetsOf, variantsNamed } from "../support/clients/served-variants.js";
@@ -32,7 +32,7 @@ t.test(
     const directory = await makeTemporaryDirectory();
     t.teardown(() => rm(directory, { recursive: true, force: true }));
     const variants = variantsNamed(...VARIANTS_READ.split(","));
-    const server = await startServer({ datasets: datasetsOf(fixtures, stores, variants), directory });
+    const server = await serveDatasets(t, { datasets: datasetsOf(fixtures, stores, variants), directory });
     let compared = 0;
     const differences: string[] = [];
     for (const variant of variants) {
@@ -102,7 +102,7 @@ t.test("a store that zarrita wrote is read back by zarrita", async (t) => {
   }
   await zarr.create(root.resolve("group"), {});
 
-  const server = await startServer({ datasets: { written: location }, directory });
+  const server = await serveDatasets(t, { datasets: { written: location }, directory });
   const url = server.storeUrl("written");
   const results = await readWithZarrita(
     url,

@@ -1,10 +1,42 @@
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import nodeZlib from "node:zlib";
 import t from "tap";
+import { encodeChunk } from "../../bench/codecs/numcodecs-js.js";
+import { createChunkLocator } from "../../src/chunk/chunk-version.js";
 import { CODECS } from "../../src/codec/codecs.js";
+import { deflate } from "../../src/codec/deflate.js";
+import {
+  createEncoderRevision,
+  createEncoderSample,
+  encoderRevision,
+} from "../../src/codec/encoder-revision.js";
+import { measureZstd } from "../../src/codec/plain/zstd-frame.js";
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
+import { encodeZstd } from "../../src/codec/zstd.js";
+import { createSnapshot } from "../../src/dataset/snapshot.js";
+import { ZpublishError } from "../../src/errors.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { encodeProblem, INTERNAL_RULES, RULED_CODEC_IDS } from "../../src/zarr/plan/codec-rules.js";
+import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/plan/create-encoding-plan.js";
+import { bloscFrame, FLAG, INNER, uint32 } from "../support/codec/blosc-frame.js";
+import {
+  FOUR_BLOCKS,
+  LZ4,
+  ONE_BLOCK,
+  PLAIN,
+  packed,
+  streamFrame,
+  zstdFrame,
+  zstdPatterns,
+  zstdRuns,
+} from "../support/codec/hostile-frame.js";
 import { sampleBytes, sampleOf } from "../support/codec/sample-bytes.js";
-import { stepOf } from "../support/codec/step.js";
+import { reportFailures, stepOf } from "../support/codec/steps.js";
+import { storedArray as fakeArray, storedTree } from "../support/datasets/fake-source.js";
+import { storedArray } from "../support/datasets/stored-array.js";
+
+t.setTimeout(240_000);
 
 const COMPRESSORS: CodecSpec[] = [
   ...["lz4", "zstd", "zlib"].flatMap((cname) =>
@@ -105,4 +137,488 @@ t.test("Blosc's shuffle by the names that GDAL writes", async (t) => {
     };
     t.equal(Buffer.compare(await encodedWith(name), await encodedWith(shuffle)), 0, name);
   }
+});
+
+const BYTES = sampleOf("smooth", 40_000);
+
+const DAMAGED_COMPRESSORS: CodecSpec[] = [
+  ...["lz4", "blosclz", "zstd", "zlib"].flatMap((cname) =>
+    [0, 1, 2].map((shuffle) => ({ id: "blosc", cname, clevel: 5, shuffle, blocksize: 8192 })),
+  ),
+  { id: "zstd", level: 1 },
+  { id: "gzip", level: 1 },
+  { id: "zlib", level: 1 },
+  { id: "lz4", acceleration: 1 },
+];
+
+async function encodedBy(codec: CodecSpec): Promise<Uint8Array> {
+  return encodeChunk(BYTES, stepOf(codec, BYTES.length));
+}
+
+t.test("a truncated chunk is corrupt, by name", async (t) => {
+  for (const codec of DAMAGED_COMPRESSORS) {
+    const encoded = await encodedBy(codec);
+    for (const length of [0, 1, 3, 15, 16, 17, encoded.length >> 1, encoded.length - 1]) {
+      await t.rejects(
+        decodeSteps(
+          encoded.subarray(0, length),
+          [stepOf(codec, BYTES.length)],
+          "array 'a': stored chunk 0.1",
+        ),
+        { code: "corrupt-chunk", message: /^array 'a': stored chunk 0\.1: / },
+        `${JSON.stringify(codec)} of ${length} bytes`,
+      );
+    }
+  }
+});
+
+t.test("a chunk of another decoded length is corrupt, with both lengths, and is not decoded", async (t) => {
+  for (const codec of DAMAGED_COMPRESSORS) {
+    const encoded = await encodedBy(codec);
+    for (const expected of [0, 4, BYTES.length - 4, BYTES.length + 4]) {
+      await t.rejects(decodeSteps(encoded, [stepOf(codec, expected)], "x"), {
+        code: "corrupt-chunk",
+        message: new RegExp(`${expected}`),
+      });
+    }
+    const bound = { ...stepOf(codec, null), maxDecodedByteLength: 1000 };
+    await t.rejects(decodeSteps(encoded, [bound], "x"), { code: "corrupt-chunk", message: /1000/ });
+  }
+});
+
+t.test("wrong checksums and broken items are corrupt", async (t) => {
+  for (const id of ["crc32", "adler32", "crc32c"]) {
+    const bytes = new Uint8Array(Buffer.from("abcdefghijkl"));
+    await t.rejects(decodeSteps(bytes, [stepOf({ id }, 8)], "x"), {
+      message: /expected checksum [0-9a-f]{8}, received/,
+    });
+    await t.rejects(decodeSteps(bytes.subarray(0, 3), [stepOf({ id }, 0)], "x"), { code: "corrupt-chunk" });
+  }
+  await t.rejects(decodeSteps(new Uint8Array(6), [stepOf({ id: "shuffle", elementsize: 4 }, 6)], "x"), {
+    message: "x: shuffle: expected a multiple of 4 bytes, received 6",
+  });
+  await t.rejects(decodeSteps(new Uint8Array(6), [stepOf({ id: "delta", dtype: "<i4" }, 6)], "x"), {
+    message: "x: expected items of 4 bytes, received 6 bytes",
+  });
+});
+
+t.test("zstd frames are measured without being decoded", async (t) => {
+  const frame = await encodeSteps(BYTES, [stepOf({ id: "zstd", level: 1 }, BYTES.length)], "");
+  t.same(measureZstd(frame), { min: BYTES.length, max: BYTES.length, frames: 1 });
+  t.same(measureZstd(Buffer.concat([frame, frame])), {
+    min: 2 * BYTES.length,
+    max: 2 * BYTES.length,
+    frames: 2,
+  });
+  const skippable = Buffer.from([0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
+  t.same(measureZstd(Buffer.concat([skippable, frame])), { min: BYTES.length, max: BYTES.length, frames: 2 });
+  const twice = Buffer.concat([skippable, frame, frame]);
+  const decodedTwice = await decodeSteps(twice, [stepOf({ id: "zstd" }, 2 * BYTES.length)], "x");
+  t.ok(Buffer.concat([BYTES, BYTES]).equals(decodedTwice), "all frames are decoded");
+  t.equal(measureZstd(frame.subarray(0, -1)), undefined);
+  t.equal(measureZstd(Buffer.from("not zstd at all")), undefined);
+  // A frame that says no size: one run of 5 bytes, one raw block of 2.
+  const unsized = Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 0x58, 0x2a, 0, 0, 7, 0x11, 0, 0, 8, 9]);
+  t.same(measureZstd(unsized), { min: 7, max: 7, frames: 1 });
+  const decoded = await decodeSteps(unsized, [stepOf({ id: "zstd" }, 7)], "x");
+  t.same([...decoded], [7, 7, 7, 7, 7, 8, 9]);
+});
+
+/** A chunk that promises more than is planned, or holds it. */
+interface GreedyChunk {
+  readonly name: string;
+  readonly codec: string;
+  readonly chunk: Uint8Array;
+}
+
+/** What the plan allows, or expects. */
+const PLANNED_BYTES = PLAIN.length;
+
+/** What all of them together may take: far more than is planned, and far less than any of them promises. */
+const ALLOWED_BYTES = 64 * 2 ** 20;
+
+/** What each of the bombs decodes to. */
+const BOMB_BYTES = 512 * 2 ** 20;
+
+const PROMISES = [2 ** 29, 2 ** 30, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 16, 2 ** 32 - 1];
+
+t.test("nothing is allocated for what is not planned", async (t) => {
+  const chunks = [...promises(), ...bombs()];
+  const failures: string[] = [];
+  const rssBefore = process.resourceUsage().maxRSS;
+  for (const { name, codec, chunk } of chunks) {
+    for (const decodedByteLength of [PLANNED_BYTES, null]) {
+      const step = { ...stepOf({ id: codec }, decodedByteLength), maxDecodedByteLength: PLANNED_BYTES };
+      const before = process.memoryUsage().arrayBuffers;
+      try {
+        const { length } = await decodeSteps(chunk, [step], "x");
+        failures.push(`${codec}: ${name}: decoded to ${length} bytes`);
+      } catch (error) {
+        const isCorrupt = error instanceof ZpublishError && error.code === "corrupt-chunk";
+        if (!isCorrupt) failures.push(`${codec}: ${name}: ${error}`);
+      }
+      const taken = process.memoryUsage().arrayBuffers - before;
+      if (taken > ALLOWED_BYTES) failures.push(`${codec}: ${name}: ${taken} bytes allocated`);
+    }
+  }
+  reportFailures(t, failures, chunks.length);
+  // Unlike the sum above it also sees what was given back, and what is no ArrayBuffer; it counts KiB.
+  const grown = (process.resourceUsage().maxRSS - rssBefore) * 1024;
+  t.ok(grown < ALLOWED_BYTES, `grown by ${grown} bytes`);
+});
+
+/** Headers that promise what is not there. */
+function* promises(): Generator<GreedyChunk> {
+  for (const size of PROMISES) {
+    const frames = {
+      [`${size} bytes`]: { ...ONE_BLOCK, byteLength: size },
+      [`${size} bytes in blocks of 1 KiB`]: { ...ONE_BLOCK, byteLength: size, blockSize: 1024 },
+      [`${size} bytes in blocks of 1 byte`]: { ...ONE_BLOCK, byteLength: size, blockSize: 1 },
+      [`${size} bytes, copied`]: { ...ONE_BLOCK, flags: LZ4 | FLAG.copied, byteLength: size },
+      [`blocks of ${size} bytes`]: {
+        ...FOUR_BLOCKS,
+        flags: LZ4 | FLAG.shuffle,
+        typeSize: 4,
+        blockSize: size,
+        blocks: [[packed(PLAIN.subarray(1))]],
+      },
+      [`streams of ${size} bytes`]: { ...FOUR_BLOCKS, streamLength: () => size },
+    };
+    for (const [name, frame] of Object.entries(frames)) {
+      yield { name, codec: "blosc", chunk: bloscFrame(frame) };
+    }
+    yield { name: `${size} bytes`, codec: "lz4", chunk: Buffer.concat([uint32(size), packed(PLAIN)]) };
+    yield { name: `${size} bytes`, codec: "zstd", chunk: zstdFrame(PLAIN, size) };
+    yield {
+      name: `zstd that promises ${size} bytes`,
+      codec: "blosc",
+      chunk: bloscFrame(streamFrame(INNER.zstd, zstdFrame(PLAIN, size))),
+    };
+    const snappyLength = [0, 7, 14, 21, 28].map((bits) => ((size / 2 ** bits) & 127) | (bits < 28 ? 128 : 0));
+    yield {
+      name: `Snappy that promises ${size} bytes`,
+      codec: "blosc",
+      chunk: bloscFrame(streamFrame(INNER.snappy, Uint8Array.of(...snappyLength, 0, 1))),
+    };
+  }
+}
+
+/** Chunks that do hold half a gigabyte. */
+function* bombs(): Generator<GreedyChunk> {
+  const deflated = deflatedZeros();
+  const zlibBomb = Buffer.concat([Uint8Array.of(0x78, 0x9c), deflated]);
+  yield { name: "a bomb", codec: "zlib", chunk: zlibBomb };
+  yield { name: "a bomb of zlib", codec: "blosc", chunk: bloscFrame(streamFrame(INNER.zlib, zlibBomb)) };
+  const gzipHeader = nodeZlib.gzipSync(new Uint8Array(0)).subarray(0, 10);
+  yield { name: "a bomb", codec: "gzip", chunk: Buffer.concat([gzipHeader, deflated]) };
+  const small = nodeZlib.gzipSync(PLAIN);
+  yield {
+    name: "a bomb behind the whole chunk",
+    codec: "gzip",
+    chunk: Buffer.concat([small, gzipHeader, deflated]),
+  };
+
+  for (const [what, frame] of Object.entries({
+    runs: zstdRuns(BOMB_BYTES),
+    patterns: zstdPatterns(BOMB_BYTES),
+  })) {
+    const behind = Buffer.concat([zstdFrame(PLAIN), frame]);
+    yield { name: `a bomb of ${what} that does not say its size`, codec: "zstd", chunk: frame };
+    yield { name: `a bomb of ${what} behind the whole chunk`, codec: "zstd", chunk: behind };
+    yield {
+      name: `a bomb of ${what} in zstd`,
+      codec: "blosc",
+      chunk: bloscFrame(streamFrame(INNER.zstd, frame)),
+    };
+  }
+
+  const longMatch = Buffer.concat([
+    Uint8Array.of(0x1f, 7, 1, 0),
+    new Uint8Array(Math.ceil(BOMB_BYTES / 255)).fill(255),
+    Uint8Array.of(0, 0),
+  ]);
+  yield { name: "a bomb", codec: "lz4", chunk: Buffer.concat([uint32(PLANNED_BYTES), longMatch]) };
+  yield { name: "a bomb of LZ4", codec: "blosc", chunk: bloscFrame({ ...ONE_BLOCK, blocks: [[longMatch]] }) };
+}
+
+/** Deflated zeros without their end. */
+function deflatedZeros(): Uint8Array {
+  const some = 8 * 2 ** 20;
+  const piece = nodeZlib.deflateRawSync(new Uint8Array(some), {
+    finishFlush: nodeZlib.constants.Z_FULL_FLUSH,
+  });
+  return Buffer.concat(Array.from({ length: BOMB_BYTES / some }, () => piece));
+}
+
+const LEVELS = [-1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+
+/** Bytes that nothing makes shorter. */
+function noise(byteLength: number): Uint8Array {
+  const bytes = new Uint8Array(byteLength);
+  let state = 1;
+  for (let i = 0; i < byteLength; i++) {
+    state = (Math.imul(state, 1103515245) + 12345) >>> 0;
+    bytes[i] = state >>> 24;
+  }
+  return bytes;
+}
+
+/** Noise of few letters, which becomes shorter with every level. */
+function letters(byteLength: number): Uint8Array {
+  return noise(byteLength).map((byte) => (byte & 0x13) + 97);
+}
+
+const DEFLATED_BYTES = letters(50_000);
+
+t.test("a gzip header names neither time nor system, as on every other machine", async (t) => {
+  for (const [level, extra] of [
+    [1, 4],
+    [5, 0],
+    [9, 2],
+  ] as const) {
+    const header = [...deflate("gzip", DEFLATED_BYTES, level).subarray(0, 10)];
+    t.same(header, [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, extra, 255], `level ${level}`);
+  }
+});
+
+t.test("levels are those of zlib: 0 stores, -1 is 6", async (t) => {
+  const sizes = LEVELS.map((level) => deflate("zlib", DEFLATED_BYTES, level).length);
+  t.equal(sizes[0], sizes[7], "-1 is 6");
+  t.ok((sizes[1] as number) > DEFLATED_BYTES.length, "0 stores");
+  t.same(
+    sizes.slice(2).toSorted((a, b) => b - a),
+    sizes.slice(2),
+    "higher levels are no longer",
+  );
+  t.throws(() => deflate("zlib", DEFLATED_BYTES, 10), { code: "codec-failed", message: /^zlib: .*10/ });
+});
+
+t.test("what does not become shorter is written in one piece all the same", async (t) => {
+  for (const byteLength of [0, 1, 100, 8191, 65_535, 65_536, 300_001, 2 ** 20]) {
+    const bytes = noise(byteLength);
+    for (const level of LEVELS) {
+      for (const format of ["gzip", "zlib"] as const) {
+        const encoded = deflate(format, bytes, level);
+        // Several pieces would have been put together in a buffer that just fits.
+        const isOnePiece = encoded.buffer.byteLength > encoded.length;
+        if (!isOnePiece) t.fail(`${format} level ${level} of ${byteLength} bytes came in pieces`);
+        const decoded = format === "gzip" ? nodeZlib.gunzipSync(encoded) : nodeZlib.inflateSync(encoded);
+        if (Buffer.compare(decoded, bytes) !== 0) t.fail(`${format} level ${level} of ${byteLength} bytes`);
+      }
+    }
+  }
+  t.pass();
+});
+
+t.test("members of a gzip chunk are joined; behind them may be zeros and nothing else", async (t) => {
+  const members = [
+    DEFLATED_BYTES.subarray(0, 20_000),
+    DEFLATED_BYTES.subarray(20_000, 20_000),
+    DEFLATED_BYTES.subarray(20_000),
+  ];
+  const chunk = Buffer.concat(members.map((member) => nodeZlib.gzipSync(member)));
+  const step = stepOf({ id: "gzip" }, DEFLATED_BYTES.length);
+  const isRight = async (...pieces: Uint8Array[]) =>
+    Buffer.compare(await decodeSteps(Buffer.concat(pieces), [step], "x"), DEFLATED_BYTES) === 0;
+  t.ok(await isRight(chunk));
+  t.ok(await isRight(chunk, new Uint8Array(1000)));
+  const refused: [string, Uint8Array, RegExp][] = [
+    ["something else", Uint8Array.of(1, 2, 3), /incorrect header/],
+    ["a broken member", Uint8Array.of(0x1f, 0x8b, 1, 2, 3), /unknown compression method/],
+    ["half of another's beginning", Uint8Array.of(0x1f), /unexpected end/],
+    ["one byte too many", nodeZlib.gzipSync(noise(1)), /more than the 50000 bytes expected/],
+  ];
+  for (const [name, behind, message] of refused) {
+    await t.rejects(isRight(chunk, behind), { code: "corrupt-chunk", message }, name);
+  }
+  await t.rejects(isRight(chunk.subarray(0, -1)), { code: "corrupt-chunk", message: /unexpected end/ });
+});
+
+t.test("decoding stops where more comes out than is expected, whatever else is known", async (t) => {
+  const bomb = {
+    gzip: nodeZlib.gzipSync(new Uint8Array(2 ** 24)),
+    zlib: nodeZlib.deflateSync(new Uint8Array(2 ** 24)),
+  };
+  for (const id of ["gzip", "zlib"] as const) {
+    const unknown = { ...stepOf({ id }, null), maxDecodedByteLength: 1000 };
+    await t.rejects(decodeSteps(bomb[id], [unknown], "x"), {
+      code: "corrupt-chunk",
+      message: `x: ${id}: decodes to more than the 1000 bytes expected`,
+    });
+    const nothing = stepOf({ id }, 0);
+    await t.rejects(decodeSteps(bomb[id], [nothing], "x"), { code: "corrupt-chunk" });
+  }
+});
+
+t.test("zstd says the content size, at every level it has", async (t) => {
+  const sizes = new Map<number, number>();
+  for (const level of [-131072, -7, -2, -1, 0, 1, 3, 19, 22, 1000]) {
+    const step = stepOf({ id: "zstd", level }, DEFLATED_BYTES.length);
+    const encoded = await encodeSteps(DEFLATED_BYTES, [step], "x");
+    t.same(
+      measureZstd(encoded),
+      { min: DEFLATED_BYTES.length, max: DEFLATED_BYTES.length, frames: 1 },
+      `level ${level}`,
+    );
+    t.equal(Buffer.compare(await decodeSteps(encoded, [step], "x"), DEFLATED_BYTES), 0, `level ${level}`);
+    sizes.set(level, encoded.length);
+  }
+  t.equal(sizes.get(1000), sizes.get(22));
+  t.ok((sizes.get(22) as number) < (sizes.get(1) as number));
+  if (encodeZstd === undefined) {
+    t.equal(sizes.get(-7), sizes.get(1), "numcodecs.js has no levels below 1");
+    return;
+  }
+  t.ok((sizes.get(-131072) as number) > (sizes.get(1) as number), "levels below 0 are faster");
+  t.equal(sizes.get(0), sizes.get(3));
+  t.equal(sizes.get(-1), sizes.get(-2), "Node cannot be told -1");
+});
+
+t.test("zstd is decoded no further than expected, whether a frame says its size or not", async (t) => {
+  const sized = await encodeSteps(new Uint8Array(2 ** 20), [stepOf({ id: "zstd", level: 1 }, 2 ** 20)], "");
+  await t.rejects(decodeSteps(sized, [stepOf({ id: "zstd" }, 1000)], "x"), {
+    message: "x: zstd: decodes to 1048576 bytes, expected 1000",
+  });
+  // Magic, a descriptor without size, a window of 1 KiB; one block of a byte, 100,000 times.
+  const unsized = Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd, 0, 0, ...block(100_000, true), 7);
+  const step = { ...stepOf({ id: "zstd" }, null), maxDecodedByteLength: 1000 };
+  await t.rejects(decodeSteps(unsized, [step], "x"), { code: "corrupt-chunk", message: /expected/ });
+  const twice = Buffer.concat([sized, sized]);
+  t.equal((await decodeSteps(twice, [stepOf({ id: "zstd" }, 2 ** 21)], "x")).length, 2 ** 21, "two frames");
+});
+
+/** Header of a zstd block that repeats one byte. */
+function block(byteLength: number, isLast: boolean): number[] {
+  const header = (byteLength << 3) | (1 << 1) | (isLast ? 1 : 0);
+  return [header & 0xff, (header >>> 8) & 0xff, header >>> 16];
+}
+
+const GZIP: CodecSpec = { id: "gzip", level: 5 };
+
+/** An encoder that can be made to write something else, and counts. */
+function fakeEncoder() {
+  const state = { library: "fake 1.0", written: 1, runs: 0 };
+  const revisionOf = createEncoderRevision({
+    gzip: {
+      library: () => state.library,
+      encode: (bytes, { level }) => {
+        state.runs++;
+        return Uint8Array.of(state.written, Number(level), bytes.length & 0xff);
+      },
+    },
+    lz4: { library: () => state.library },
+  });
+  return Object.assign(state, { revisionOf });
+}
+
+t.test("an encoder that writes other bytes for the sample has another revision", async (t) => {
+  const ours = fakeEncoder();
+  const theirs = fakeEncoder();
+  t.equal(ours.revisionOf(GZIP), theirs.revisionOf(GZIP), "the same encoder");
+  const other = fakeEncoder();
+  other.written = 2;
+  t.not(other.revisionOf(GZIP), ours.revisionOf(GZIP), "other bytes");
+  t.not(ours.revisionOf({ id: "gzip", level: 6 }), ours.revisionOf(GZIP), "another level");
+  t.match(ours.revisionOf(GZIP), /^fake 1\.0 [0-9a-f]{16}$/);
+});
+
+t.test("a library that calls itself otherwise is another, whatever it writes, from then on", async (t) => {
+  const fake = fakeEncoder();
+  const [gzip, lz4] = [fake.revisionOf(GZIP), fake.revisionOf({ id: "lz4" })];
+  t.equal(lz4, "fake 1.0", "without an encoder its word is enough");
+  fake.library = "fake 1.1";
+  t.not(fake.revisionOf(GZIP), gzip);
+  t.equal(fake.revisionOf({ id: "lz4" }), "fake 1.1");
+});
+
+t.test("the sample is encoded once per codec and its options", async (t) => {
+  const fake = fakeEncoder();
+  const revisions = [GZIP, GZIP, { id: "gzip", level: 5, note: "of no meaning" }].map(fake.revisionOf);
+  t.equal(new Set(revisions).size, 1);
+  t.equal(fake.runs, 1);
+  fake.revisionOf({ id: "gzip" });
+  fake.revisionOf({ id: "gzip", level: 1 });
+  t.equal(fake.runs, 2, "an option that is not said is its default");
+  fake.revisionOf({ id: "blosc" });
+  t.equal(fake.runs, 2, "no other codec's");
+});
+
+t.test("what Node encodes names its library, the machine and what was written", async (t) => {
+  const { zlib, zstd } = process.versions as Record<string, string | undefined>;
+  for (const id of ["gzip", "zlib"]) {
+    const revision = encoderRevision({ id, level: 1 });
+    t.ok(revision.startsWith(`zlib ${zlib} ${process.arch} `), revision);
+    t.match(revision, / [0-9a-f]{16}$/);
+    t.equal(encoderRevision({ id }), revision, "level 1 is the default");
+  }
+  const revision = encoderRevision({ id: "zstd", level: 3 });
+  if (zstd === undefined) t.equal(revision, "numcodecs.js");
+  else t.ok(revision.startsWith(`zstd ${zstd} ${process.arch} `), revision);
+  t.equal(encoderRevision({ id: "shuffle", elementsize: 4 }), "", "what is the same everywhere says nothing");
+  t.equal(encoderRevision({ id: "of another plugin" }), "");
+});
+
+t.test("another process on the same machine says the same", async (t) => {
+  const codecs: CodecSpec[] = [GZIP, { id: "zlib", level: 9 }, { id: "zstd", level: 1 }];
+  const module = new URL("../../src/codec/encoder-revision.js", import.meta.url).href;
+  const script = `import(${JSON.stringify(module)}).then(({ encoderRevision }) =>
+    console.log(JSON.stringify(${JSON.stringify(codecs)}.map(encoderRevision))))`;
+  const said = execFileSync(process.execPath, ["-e", script], { encoding: "utf8" });
+  t.same(JSON.parse(said), codecs.map(encoderRevision));
+});
+
+t.test("the sample is the same everywhere, and shows every setting that deflate has", async (t) => {
+  const sample = createEncoderSample();
+  t.equal(sample.length, 152 * 1024);
+  t.equal(digestOf(sample), "d0bc7bf867db");
+  const settings = [1, 2, 3, 4, 5, 6, 7, 8, 9].flatMap((level) =>
+    // Their tables and hashes are of other sizes.
+    [7, 8, 9].flatMap((memLevel) => [14, 15].map((windowBits) => ({ level, memLevel, windowBits }))),
+  );
+  const written = settings.map((options) => digestOf(nodeZlib.deflateRawSync(sample, options)));
+  t.equal(new Set(written).size, settings.length);
+});
+
+t.test("plans that encode with it have another id, the others have not", async (t) => {
+  const idOf = (codecs: CodecSpec[], asked: EncodingRequest, revision: string, absentIsServed = true) =>
+    createEncodingPlan(storedArray({ codecs, fill: { served: 0, item: null, absentIsServed } }), asked, {
+      encoderRevision: ({ id }) => (id === "gzip" ? revision : ""),
+    }).plan.id;
+  const differs = (...[codecs, asked, absent]: [CodecSpec[], EncodingRequest, boolean?]) =>
+    idOf(codecs, asked, "one", absent) !== idOf(codecs, asked, "two", absent);
+  t.ok(differs([], { compressor: GZIP }), "encoded");
+  t.ok(differs([GZIP], { chunkShape: [2, 2] }), "decoded and encoded");
+  t.ok(differs([GZIP], {}, false), "passed through, but absent chunks are encoded");
+  t.notOk(differs([GZIP], {}), "passed through");
+  t.notOk(differs([GZIP], { compressor: null }), "only decoded");
+  t.notOk(differs([], { compressor: { id: "lz4" } }), "another codec");
+});
+
+t.test("ETags and cache keys of what is served have the revision of its encoder in them", async (t) => {
+  const stored = fakeArray("a");
+  const asked = { compressor: GZIP };
+  const config = { id: "d", location: "here", immutable: false, encoding: asked, variables: {} };
+  const snapshot = createSnapshot(config, storedTree([{ path: "/", attrs: {}, arrays: [stored] }]), "");
+  const array = snapshot.arrays.get("a");
+  if (array === undefined) throw new Error("the array is not served");
+  const { plan } = createEncodingPlan(stored, asked, { encoderRevision });
+  t.equal(array.plan.id, plan.id);
+  const { plan: elsewhere } = createEncodingPlan(stored, asked, { encoderRevision: () => "another's" });
+  const { locate } = createChunkLocator();
+  const key = plan.served.gridShape.map(() => 0).join(".");
+  const { access } = locate(snapshot, array, key);
+  const { access: other } = locate(snapshot, { ...array, plan: elsewhere }, key);
+  t.not(other.tag, access.tag);
+  t.not(other.cachePrefix, access.cachePrefix);
+});
+
+function digestOf(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex").slice(0, 12);
+}
+
+t.test("Blosc says its inner codec's", async (t) => {
+  const lz4 = { id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 };
+  t.equal(encoderRevision(lz4), "", "the kernel writes the same everywhere");
+  t.equal(encoderRevision({ ...lz4, cname: "zlib" }), encoderRevision({ id: "zlib", level: 5 }));
+  t.equal(encoderRevision({ id: "lz4", acceleration: 1 }), "");
 });

@@ -11,9 +11,8 @@ import { bloscFrame, INNER, snappyStream } from "../support/codec/blosc-frame.js
 import { PLAIN, streamFrame } from "../support/codec/hostile-frame.js";
 import { chunkOfTile, JPEG_TILES } from "../support/codec/jpeg-tiles.js";
 import { MUTATION_KINDS, mutations } from "../support/codec/mutate-chunk.js";
-import { reportFailures } from "../support/codec/report-failures.js";
 import { SAMPLE_KINDS, sampleOf } from "../support/codec/sample-bytes.js";
-import { stepOf } from "../support/codec/step.js";
+import { reportFailures, stepOf } from "../support/codec/steps.js";
 import { effort } from "../support/effort.js";
 
 t.setTimeout(240_000);

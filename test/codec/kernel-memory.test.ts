@@ -1,18 +1,33 @@
-import t from "tap";
+import t, { type Test } from "tap";
+import { encodeChunk } from "../../bench/codecs/numcodecs-js.js";
 import { createRandom } from "../../bench/random.js";
 import { createKernel, currentKernel } from "../../src/codec/kernel/kernel.js";
 import { lz4 } from "../../src/codec/lz4.js";
 import { makeChunk } from "../../src/codec/make-chunk.js";
+import { decodeSteps } from "../../src/codec/run-steps.js";
+import { ZpublishError } from "../../src/errors.js";
 import type { ChunkReader } from "../../src/zarr/chunk-reader.js";
+import type { CodecSpec, CodecStep } from "../../src/zarr/codec-step.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
-import { sampleBytes } from "../support/codec/sample-bytes.js";
-import { stepOf } from "../support/codec/step.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { bloscFrame, uint32 } from "../support/codec/blosc-frame.js";
+import { DAMAGED_FRAMES } from "../support/codec/damaged-frames.js";
+import { LZ4, packed } from "../support/codec/hostile-frame.js";
+import { HOSTILE_BLOCKS, type HostileBlock } from "../support/codec/hostile-lz4.js";
+import { MUTATION_KINDS, mutations } from "../support/codec/mutate-chunk.js";
+import { streamNative } from "../support/codec/native-numcodecs.js";
+import { SAMPLE_KINDS, sampleBytes, sampleOf } from "../support/codec/sample-bytes.js";
+import { reportFailures, stepOf } from "../support/codec/steps.js";
+import { UNUSUAL_FRAMES } from "../support/codec/unusual-frames.js";
 import { storedArray } from "../support/datasets/stored-array.js";
 import { arrayBytes, readerOf } from "../support/datasets/stored-chunks.js";
+import { effort } from "../support/effort.js";
+
+t.setTimeout(240_000);
 
 const MIB = 2 ** 20;
 
-t.test("memory that is leased lies in the kernel, and is used again", (t) => {
+t.test("memory that is leased lies in the kernel, and is used again", async (t) => {
   const kernel = createKernel();
   const first = kernel.lease();
   const a = first.allocate(1000);
@@ -23,10 +38,9 @@ t.test("memory that is leased lies in the kernel, and is used again", (t) => {
   const second = kernel.lease();
   t.equal(second.allocate(1000).byteOffset, a.byteOffset);
   second.end();
-  t.end();
 });
 
-t.test("one lease at a time; others have memory of their own", (t) => {
+t.test("one lease at a time; others have memory of their own", async (t) => {
   const kernel = createKernel();
   const first = kernel.lease();
   const bytes = first.allocate(100).fill(7);
@@ -39,10 +53,9 @@ t.test("one lease at a time; others have memory of their own", (t) => {
   t.ok(bytes.every((byte) => byte === 7));
   first.end();
   t.equal(kernel.lease().allocate(100).buffer, bytes.buffer);
-  t.end();
 });
 
-t.test("going back to a mark gives back what came after", (t) => {
+t.test("going back to a mark gives back what came after", async (t) => {
   const { memory } = createKernel();
   const kept = memory.allocate(10).fill(1);
   const mark = memory.mark();
@@ -50,10 +63,9 @@ t.test("going back to a mark gives back what came after", (t) => {
   memory.rewind(mark);
   t.equal(memory.allocate(10).fill(2).byteOffset, place);
   t.same([...kept], Array(10).fill(1));
-  t.end();
 });
 
-t.test("what is kept is a copy of what lies in the kernel, and everything else as it is", (t) => {
+t.test("what is kept is a copy of what lies in the kernel, and everything else as it is", async (t) => {
   const { memory } = createKernel();
   const inside = memory.allocate(3).fill(5);
   const outside = new Uint8Array(3);
@@ -62,10 +74,9 @@ t.test("what is kept is a copy of what lies in the kernel, and everything else a
   inside.fill(0);
   t.same([...kept], [5, 5, 5]);
   t.not(kept.buffer, inside.buffer);
-  t.end();
 });
 
-t.test("memory grows to what was wanted once nothing is allocated, up to its bound", (t) => {
+t.test("memory grows to what was wanted once nothing is allocated, up to its bound", async (t) => {
   const kernel = createKernel();
   const first = kernel.lease();
   const small = first.allocate(10).fill(3);
@@ -84,10 +95,9 @@ t.test("memory grows to what was wanted once nothing is allocated, up to its bou
   const bounded = third.allocate(10);
   t.ok(bounded.buffer.byteLength <= 97 * MIB, "no more than the bound is kept");
   third.end();
-  t.end();
 });
 
-t.test("a lease ends once, and a mark is gone back to once", (t) => {
+t.test("a lease ends once, and a mark is gone back to once", async (t) => {
   const kernel = createKernel();
   const first = kernel.lease();
   first.end();
@@ -99,17 +109,15 @@ t.test("a lease ends once, and a mark is gone back to once", (t) => {
   const mark = kernel.memory.mark();
   second.end();
   t.throws(() => kernel.memory.rewind(mark), /expected a mark of at most/);
-  t.end();
 });
 
-t.test("a lease leaves room for work on what lies elsewhere", (t) => {
+t.test("a lease leaves room for work on what lies elsewhere", async (t) => {
   const kernel = createKernel();
   const lease = kernel.lease();
   const buffer = lease.allocate(1).buffer;
   while (lease.allocate(2 * MIB).buffer === buffer);
   t.equal(kernel.memory.allocate(4 * MIB).buffer, buffer);
   lease.end();
-  t.end();
 });
 
 t.test(
@@ -158,7 +166,7 @@ t.test(
   },
 );
 
-t.test("operations give the same wherever source and target lie", (t) => {
+t.test("operations give the same wherever source and target lie", async (t) => {
   const kernel = createKernel();
   const source = sampleBytes(80_000).smooth as Uint8Array;
   const expected = new Uint8Array(source.length);
@@ -175,7 +183,6 @@ t.test("operations give the same wherever source and target lie", (t) => {
     }
   }
   lease.end();
-  t.end();
 });
 
 t.test("more than the kernel keeps memory for is encoded and decoded all the same", async (t) => {
@@ -188,3 +195,211 @@ t.test("more than the kernel keeps memory for is encoded and decoded all the sam
   const decoded = await lz4.decode(encoded as Uint8Array, step);
   t.equal(Buffer.compare(decoded, bytes), 0);
 });
+
+/** Every mutation so many times, for each good chunk. */
+const ROUNDS = effort(60);
+const BYTE_LENGTH = 6048;
+const ITEM_SIZES = [1, 2, 3, 4, 8, 16];
+
+/** More than any of these chunks needs. */
+const POISONED_BYTES = 2 ** 17;
+const CANARY_BYTES = 512;
+/** Larger ones are not in the kernel's memory, or are all of it. */
+const MAX_CHUNK_BYTES = 2 ** 16;
+
+const FUZZED: CodecSpec[] = [
+  ...["lz4", "lz4hc", "blosclz", "zlib"].flatMap((cname) =>
+    [0, 1, 2].flatMap((shuffle) =>
+      [0, 512].map((blocksize) => ({ id: "blosc", cname, clevel: 5, shuffle, blocksize })),
+    ),
+  ),
+  { id: "lz4", acceleration: 1 },
+  ...[2, 3, 8].map((elementsize) => ({ id: "shuffle", elementsize })),
+];
+
+/** A chunk, good or not. */
+interface Case {
+  readonly name: string;
+  readonly step: CodecStep;
+  readonly chunk: Uint8Array;
+}
+
+t.test("no chunk touches what lies beside it in the kernel, or shows what lay there before", async (t) => {
+  const failures: string[] = [];
+  let count = 0;
+  for await (const { name, step, chunk } of cases()) {
+    if (chunk.length > MAX_CHUNK_BYTES) continue;
+    count++;
+    const amidZeros = await decodeAmid(chunk, step, 0);
+    // Ones make offsets that reach back 257 bytes, which is good where zeros are not.
+    const amidOnes = await decodeAmid(chunk, step, 1);
+    if (!amidZeros.isUntouched || !amidOnes.isUntouched) failures.push(`${name}: wrote beside its memory`);
+    if (amidZeros.outcome !== amidOnes.outcome) {
+      failures.push(`${name}: the outcome depends on what was in memory before`);
+    }
+  }
+  reportFailures(t, failures, count);
+});
+
+async function* cases(): AsyncGenerator<Case> {
+  for (const { name, chunk, byteLength } of [...UNUSUAL_FRAMES, ...DAMAGED_FRAMES]) {
+    yield { name, chunk, step: stepOf({ id: "blosc" }, byteLength) };
+  }
+  for (const { name, block, byteLength } of HOSTILE_BLOCKS) {
+    const chunk = bloscFrame({ flags: LZ4, byteLength, blocks: [[block()]] });
+    yield { name, chunk, step: stepOf({ id: "blosc" }, byteLength) };
+  }
+  for (const [index, codec] of FUZZED.entries()) {
+    const itemSize = ITEM_SIZES[index % ITEM_SIZES.length]!;
+    const step = stepOf(codec, BYTE_LENGTH, itemSize);
+    const sample = sampleOf(SAMPLE_KINDS[index % SAMPLE_KINDS.length]!, BYTE_LENGTH, itemSize);
+    const encoded = await encodeChunk(sample, step);
+    const damaged = mutations(encoded, [], createRandom(index + 1));
+    for (let turn = 0; turn < ROUNDS * MUTATION_KINDS.length; turn++) {
+      const { kind, bytes } = damaged.next().value;
+      yield { name: `${JSON.stringify(codec)}, ${kind}, turn ${turn}`, step, chunk: bytes };
+    }
+  }
+}
+
+/** Decodes a chunk in the kernel's memory, where all that is free holds one byte. */
+async function decodeAmid(chunk: Uint8Array, step: CodecStep, poison: number) {
+  const lease = currentKernel().lease();
+  try {
+    const mark = lease.mark();
+    lease.allocate(POISONED_BYTES).fill(poison);
+    lease.rewind(mark);
+    const before = lease.allocate(CANARY_BYTES).fill(7);
+    const inside = lease.allocate(chunk.length);
+    inside.set(chunk);
+    const behind = lease.allocate(CANARY_BYTES).fill(7);
+    if (inside.buffer !== behind.buffer) throw new Error("expected all of it to lie in the kernel");
+    const outcome = await outcomeOf(() => decodeSteps(inside, [step], "x", lease));
+    const isUntouched =
+      [...before, ...behind].every((byte) => byte === 7) && Buffer.compare(inside, chunk) === 0;
+    return { outcome, isUntouched };
+  } finally {
+    lease.end();
+  }
+}
+
+/** The bytes as text, or the code of the error. */
+async function outcomeOf(decode: () => Promise<Uint8Array>): Promise<string> {
+  try {
+    return Buffer.from(await decode()).toString("latin1");
+  } catch (error) {
+    if (error instanceof ZpublishError) return error.code;
+    throw error;
+  }
+}
+
+const skip = clientMissing("numcodecs");
+
+const CHUNK_NAME = "array 'a': stored chunk 0.1";
+
+/** A chunk of any codec, and what must come of it. */
+interface HostileChunk {
+  readonly name: string;
+  readonly codec: CodecSpec;
+  readonly chunk: Uint8Array;
+  readonly byteLength: number;
+  readonly gives: Uint8Array | "corrupt";
+  readonly mayBeRefused?: boolean;
+  readonly notNative?: string | undefined;
+}
+
+t.test("unusual Blosc chunks decode", (t) => checkHere(t, bloscChunks(UNUSUAL_FRAMES)));
+
+t.test("damaged Blosc chunks are corrupt, by name", (t) => checkHere(t, bloscChunks(DAMAGED_FRAMES)));
+
+t.test("hand-made LZ4 blocks decode or are corrupt, alone and in Blosc", (t) => checkHere(t, lz4Chunks()));
+
+t.test("native numcodecs does the same", { skip }, async (t) => {
+  const failures: string[] = [];
+  let count = 0;
+  for await (const { job, bytes, refusal } of streamNative(nativeJobs())) {
+    count++;
+    if (job.gives === "corrupt") {
+      if (bytes !== undefined) failures.push(`${job.name}: decoded`);
+    } else if (bytes === undefined) failures.push(`${job.name}: ${refusal}`);
+    else if (!bytes.equals(job.gives)) failures.push(`${job.name}: other bytes`);
+  }
+  reportFailures(t, failures, count);
+});
+
+async function checkHere(t: Test, chunks: Iterable<HostileChunk>): Promise<void> {
+  const failures: string[] = [];
+  let count = 0;
+  for (const { name, codec, chunk, byteLength, gives, mayBeRefused = false } of chunks) {
+    count++;
+    const [view, surroundings] = amidOthers(chunk);
+    try {
+      const decoded = await decodeSteps(view, [stepOf(codec, byteLength)], CHUNK_NAME);
+      if (gives === "corrupt") failures.push(`${name}: decoded`);
+      else if (Buffer.compare(decoded, gives) !== 0) failures.push(`${name}: other bytes`);
+    } catch (error) {
+      const isNamed =
+        error instanceof ZpublishError &&
+        error.code === "corrupt-chunk" &&
+        error.message.startsWith(`${CHUNK_NAME}: `);
+      if (!isNamed || (gives !== "corrupt" && !mayBeRefused)) failures.push(`${name}: ${error}`);
+    }
+    if (!surroundings.equals(amidOthers(chunk)[1])) failures.push(`${name}: the chunk was changed`);
+  }
+  reportFailures(t, failures, count);
+}
+
+/** A chunk as a view of memory that has more in it, and all of that memory. */
+function amidOthers(chunk: Uint8Array): [Uint8Array, Buffer] {
+  const all = Buffer.concat([new Uint8Array(37).fill(1), chunk, new Uint8Array(64).fill(1)]);
+  return [all.subarray(37, 37 + chunk.length), all];
+}
+
+function* bloscChunks(frames: readonly Omit<HostileChunk, "codec">[]): Generator<HostileChunk> {
+  for (const frame of frames) yield { ...frame, codec: { id: "blosc" } };
+}
+
+/** Every block as a chunk of the codec `lz4`, as a Blosc chunk, and as the second block of one. */
+function* lz4Chunks(): Generator<HostileChunk> {
+  for (const one of HOSTILE_BLOCKS) {
+    const block = one.block();
+    const { byteLength } = one;
+    yield { ...one, codec: { id: "lz4" }, chunk: Buffer.concat([uint32(byteLength), block]) };
+    // Blosc takes a stream as long as its block for a copy.
+    if (block.length === byteLength) continue;
+    yield {
+      ...one,
+      name: `${one.name}, in Blosc`,
+      codec: { id: "blosc" },
+      chunk: bloscFrame({ flags: LZ4, byteLength, blocks: [[block]] }),
+    };
+    yield secondBlock(one, block);
+  }
+}
+
+/** Whoever looks for the start of a chunk, not of the block, finds bytes before it. */
+function secondBlock(one: HostileBlock, block: Uint8Array): HostileChunk {
+  const first = new Uint8Array(one.byteLength).fill(77);
+  return {
+    ...one,
+    name: `${one.name}, in Blosc, second block`,
+    codec: { id: "blosc" },
+    chunk: bloscFrame({
+      flags: LZ4,
+      byteLength: 2 * one.byteLength,
+      blockSize: one.byteLength,
+      blocks: [[packed(first)], [block]],
+    }),
+    byteLength: 2 * one.byteLength,
+    gives: one.gives === "corrupt" ? "corrupt" : Buffer.concat([first, one.gives]),
+  };
+}
+
+function* nativeJobs() {
+  for (const chunks of [bloscChunks(UNUSUAL_FRAMES), bloscChunks(DAMAGED_FRAMES), lz4Chunks()]) {
+    for (const one of chunks) {
+      if (one.notNative !== undefined || one.mayBeRefused === true) continue;
+      yield { ...one, operation: "decode" as const, bytes: one.chunk };
+    }
+  }
+}

@@ -17,7 +17,7 @@ function problemsOf(run: () => unknown): string[] {
   return [];
 }
 
-t.test("defaults hold where nothing is said", (t) => {
+t.test("defaults hold where nothing is said", async (t) => {
   const config = resolveConfig({ argv: [], env: { HOME: "/home/me" }, cwd: "/" });
   t.strictSame(config, {
     host: "127.0.0.1",
@@ -74,10 +74,9 @@ t.test("defaults hold where nothing is said", (t) => {
     "/home/me/.cache/zpublish",
     "a relative XDG_CACHE_HOME is none",
   );
-  t.end();
 });
 
-t.test("a flag wins over a variable, a variable over the file, the file over the default", (t) => {
+t.test("a flag wins over a variable, a variable over the file, the file over the default", async (t) => {
   const cwd = t.testdir({ "config.json": JSON.stringify({ port: 1, host: "file", refresh: 7, workers: 3 }) });
   const config = resolveConfig({
     argv: ["--config", "config.json", "--port", "3"],
@@ -90,17 +89,15 @@ t.test("a flag wins over a variable, a variable over the file, the file over the
   t.equal(config.workers, 3);
   t.equal(config.logLevel, "info", "an empty variable is none");
   t.equal(resolveConfig({ argv: [], env: { ZPUBLISH_CONFIG: "config.json" }, cwd }).port, 1);
-  t.end();
 });
 
-t.test("a certificate is refused without its key, and a key without its certificate", (t) => {
+t.test("a certificate is refused without its key, and a key without its certificate", async (t) => {
   const resolve = (...argv: string[]) => resolveConfig({ argv, env: {}, cwd: "/" });
   t.throws(() => resolve("--tls-cert", "a.pem"), /--tls-cert: expected --tls-key with it, received none/);
   t.throws(() => resolve("--tls-key", "a.pem"), /--tls-key: expected --tls-cert with it, received none/);
-  t.end();
 });
 
-t.test("every single-valued option can be said in all three places", (t) => {
+t.test("every single-valued option can be said in all three places", async (t) => {
   const said = {
     host: "::1",
     port: 0,
@@ -193,10 +190,9 @@ t.test("every single-valued option can be said in all three places", (t) => {
   t.match(resolveConfig({ argv, env: {}, cwd }), expected, "flags");
   t.match(resolveConfig({ argv: [], env, cwd }), expected, "variables");
   t.match(resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd }), expected, "file");
-  t.end();
 });
 
-t.test("the cache can be switched off in every place, and on again by a flag", (t) => {
+t.test("the cache can be switched off in every place, and on again by a flag", async (t) => {
   const cwd = t.testdir({ "config.json": '{"cache": false}' });
   t.equal(resolveConfig({ argv: ["--no-cache"], env: {}, cwd }).cache, null);
   t.equal(resolveConfig({ argv: [], env: { ZPUBLISH_CACHE: "0" }, cwd }).cache, null);
@@ -206,10 +202,9 @@ t.test("the cache can be switched off in every place, and on again by a flag", (
     resolveConfig({ argv: ["--no-skip-invalid"], env: { ZPUBLISH_SKIP_INVALID: "yes" }, cwd }).skipInvalid,
     false,
   );
-  t.end();
 });
 
-t.test("paths are relative to the file that says them, or to the working directory", (t) => {
+t.test("paths are relative to the file that says them, or to the working directory", async (t) => {
   const cwd = t.testdir({
     etc: {
       "config.json": JSON.stringify({
@@ -234,10 +229,9 @@ t.test("paths are relative to the file that says them, or to the working directo
     resolveConfig({ argv: [], env: { ZPUBLISH_CACHE_DIR: "v" }, cwd }).cache?.directory,
     join(cwd, "v"),
   );
-  t.end();
 });
 
-t.test("the file says how a dataset is served", (t) => {
+t.test("the file says how a dataset is served", async (t) => {
   const cwd = t.testdir({
     "config.json": JSON.stringify({
       port: 9000,
@@ -280,10 +274,9 @@ t.test("the file says how a dataset is served", (t) => {
       },
     },
   ]);
-  t.end();
 });
 
-t.test("overviews are what a dataset says, else what the flag says", (t) => {
+t.test("overviews are what a dataset says, else what the flag says", async (t) => {
   const auto = { levels: "auto", method: "mean" };
   const datasets = {
     all: { location: "x", overviews: true },
@@ -303,10 +296,9 @@ t.test("overviews are what a dataset says, else what the flag says", (t) => {
   const said = { all: auto, empty: auto, some: datasets.some.overviews, none: false };
   t.strictSame(overviews(["here=y"]), { ...said, unsaid: undefined, here: undefined });
   t.strictSame(overviews(["--overviews", "here=y"]), { ...said, unsaid: auto, here: auto });
-  t.end();
 });
 
-t.test("datasets keep the order they are written in, whatever their ids look like", (t) => {
+t.test("datasets keep the order they are written in, whatever their ids look like", async (t) => {
   const cwd = t.testdir({
     "config.json": '\ufeff{"datasets": {"b": "b", "2024": "x", "10": "y", "a": "a"}}',
   });
@@ -319,10 +311,9 @@ t.test("datasets keep the order they are written in, whatever their ids look lik
     config.datasets.map(({ id }) => id),
     ["b", "2024", "10", "a", "v", "w", "z"],
   );
-  t.end();
 });
 
-t.test("a location without an id takes its base name without extension", (t) => {
+t.test("a location without an id takes its base name without extension", async (t) => {
   const cwd = t.testdir({ "a=b.zarr": {}, "here.zarr": {} });
   const idOf = (argument: string, from = cwd) =>
     resolveConfig({ argv: [argument], env: {}, cwd: from }).datasets.map(({ id, location }) => [
@@ -337,10 +328,9 @@ t.test("a location without an id takes its base name without extension", (t) => 
   t.strictSame(idOf("a=b.zarr"), ["a=b", join(cwd, "a=b.zarr")], "what exists as it stands is a location");
   t.strictSame(idOf("./q=r.zarr"), ["q=r", join(cwd, "q=r.zarr")], "no id has a slash");
   t.strictSame(idOf("http://h/p/c.zarr?a=b"), ["c", "http://h/p/c.zarr?a=b"]);
-  t.end();
 });
 
-t.test("plugins are switched on and off, the last word said counts", (t) => {
+t.test("plugins are switched on and off, the last word said counts", async (t) => {
   const cwd = t.testdir({
     "mine.js": "",
     "config.json": JSON.stringify({
@@ -390,19 +380,17 @@ t.test("plugins are switched on and off, the last word said counts", (t) => {
   t.match(resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd }).plugins[4], {
     options: { a: 1 },
   });
-  t.end();
 });
 
-t.test("origins are a star, a list, or none", (t) => {
+t.test("origins are a star, a list, or none", async (t) => {
   const origin = (text: string) =>
     resolveConfig({ argv: ["--cors-origin", text], env: {}, cwd: "/" }).corsOrigin;
   t.equal(origin("*"), "*");
   t.equal(origin("https://a.example,http://b.example:8080"), "https://a.example, http://b.example:8080");
   t.equal(origin(""), "");
-  t.end();
 });
 
-t.test("a plugin's package is looked for where it is asked for", (t) => {
+t.test("a plugin's package is looked for where it is asked for", async (t) => {
   const cwd = t.testdir({
     node_modules: { "zpublish-x": { "package.json": '{"main": "./lib.js"}', "lib.js": "" } },
   });
@@ -411,15 +399,13 @@ t.test("a plugin's package is looked for where it is asked for", (t) => {
     name: "zpublish-x",
     module: realpathSync(join(cwd, "node_modules/zpublish-x/lib.js")),
   });
-  t.end();
 });
 
-t.test("the result is frozen through and through", (t) => {
+t.test("the result is frozen through and through", async (t) => {
   const config = resolveConfig({ argv: ["a=b"], env: {}, cwd: "/" });
   t.ok(Object.isFrozen(config));
   t.ok(Object.isFrozen(config.datasets[0]?.encoding));
   t.ok(Object.isFrozen(config.cache));
-  t.end();
 });
 
 const BAD_ARGUMENTS: readonly (readonly [string[], Env, string])[] = [
@@ -520,16 +506,15 @@ const BAD_ARGUMENTS: readonly (readonly [string[], Env, string])[] = [
 ];
 
 for (const [argv, env, line] of BAD_ARGUMENTS) {
-  t.test(`refused in one line: ${JSON.stringify([argv, env]).slice(0, 80)}`, (t) => {
+  t.test(`refused in one line: ${JSON.stringify([argv, env]).slice(0, 80)}`, async (t) => {
     t.strictSame(
       problemsOf(() => resolveConfig({ argv, env, cwd: "/" })),
       [line],
     );
-    t.end();
   });
 }
 
-t.test("an unknown variable is refused, foreign ones are left alone", (t) => {
+t.test("an unknown variable is refused, foreign ones are left alone", async (t) => {
   const env = {
     ZPUBLISH_PROT: "1",
     ZPUBLISH_SERVICE_HOST: "10.0.0.1",
@@ -547,7 +532,6 @@ t.test("an unknown variable is refused, foreign ones are left alone", (t) => {
   const problems = problemsOf(() => resolveConfig({ argv: [], env, cwd: "/" }));
   t.equal(problems.length, 1);
   t.match(problems[0], /^ZPUBLISH_PROT: unknown variable; expected one of ZPUBLISH_HOST, ZPUBLISH_PORT, /);
-  t.end();
 });
 
 const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
@@ -649,39 +633,35 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
 ];
 
 for (const [text, lines] of BAD_FILES) {
-  t.test(`a file is refused with its place: ${JSON.stringify(text).slice(0, 90)}`, (t) => {
+  t.test(`a file is refused with its place: ${JSON.stringify(text).slice(0, 90)}`, async (t) => {
     const cwd = t.testdir({ "config.json": text });
     const problems = problemsOf(() => resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd }));
     t.ok(problems.length >= lines.length, problems.join("\n"));
     for (const [index, line] of lines.entries()) {
       t.ok(problems[index]?.startsWith(`config.json: ${line}`), `${problems[index]} begins with ${line}`);
     }
-    t.end();
   });
 }
 
-t.test("what Kubernetes puts into ZPUBLISH_PORT beside a service called zpublish is no port", (t) => {
+t.test("what Kubernetes puts into ZPUBLISH_PORT beside a service called zpublish is no port", async (t) => {
   for (const address of ["tcp://10.0.0.1:80", "udp://[fd00::1]:9000"]) {
     const config = resolveConfig({ argv: [], env: { ZPUBLISH_PORT: address }, cwd: "/" });
     t.equal(config.port, 9000);
   }
-  t.end();
 });
 
-t.test("a file that is not UTF-8 is refused", (t) => {
+t.test("a file that is not UTF-8 is refused", async (t) => {
   const cwd = t.testdir({ "config.json": Buffer.from([0x7b, 0xff, 0x7d]) });
   t.match(
     problemsOf(() => resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd })),
     [/^--config: expected a readable UTF-8 file, received "config\.json": /],
   );
-  t.end();
 });
 
-t.test("a mistake in the file is found although a flag wins", (t) => {
+t.test("a mistake in the file is found although a flag wins", async (t) => {
   const cwd = t.testdir({ "config.json": '{"port": "x"}' });
   const problems = problemsOf(() =>
     resolveConfig({ argv: ["--config", "config.json", "--port", "1"], env: {}, cwd }),
   );
   t.strictSame(problems, ['config.json: port: expected an integer from 0 to 65535, received "x"']);
-  t.end();
 });

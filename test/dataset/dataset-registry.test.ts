@@ -1,8 +1,11 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
 import t from "tap";
 import type { DatasetConfig } from "../../src/config/config.js";
-import { openDatasets } from "../../src/dataset/dataset-registry.js";
+import { createRefreshThrottle, type RefreshTarget } from "../../src/dataset/dataset-handle.js";
+import { type DatasetRegistry, openDatasets } from "../../src/dataset/dataset-registry.js";
 import { createRefreshScheduler } from "../../src/dataset/refresh-scheduler.js";
+import { ZpublishError } from "../../src/errors.js";
 import type { Source } from "../../src/zarr/stored-tree.js";
 import {
   type FakeSource,
@@ -11,6 +14,7 @@ import {
   storedTree,
   unreadable,
 } from "../support/datasets/fake-source.js";
+import { until } from "../support/servers/process-table.js";
 
 function config(id: string): DatasetConfig {
   return { id, location: `at ${id}`, immutable: false, encoding: {}, variables: {} };
@@ -195,4 +199,304 @@ t.test("a source that hangs does not delay other datasets", async (t) => {
   scheduler.close();
   await registry.close();
   t.ok(source.closed && hanging.closed);
+});
+
+/** A source that can be checked without being read. */
+interface CheckedSource extends FakeSource {
+  checks: number;
+  refreshes: number;
+}
+
+function checkedSource(path = "x"): CheckedSource {
+  const source = fakeSource(treeOf([path], "1")) as CheckedSource;
+  const { fingerprint } = source;
+  source.checks = 0;
+  source.refreshes = 0;
+  source.check = async () => {
+    source.checks++;
+    if (source.failure !== undefined) throw source.failure;
+  };
+  source.fingerprint = () => {
+    source.refreshes++;
+    return fingerprint();
+  };
+  return source;
+}
+
+function treeOf(paths: readonly string[], fingerprint: string) {
+  return storedTree([{ path: "/", attrs: {}, arrays: paths.map((path) => storedArray(path)) }], {
+    fingerprint,
+  });
+}
+
+const MANY = 120;
+
+/** Many datasets, of which tests request the last one, `d119`. */
+async function openLazy(
+  t: { teardown(run: () => Promise<void>): void },
+  last: Source = checkedSource(),
+  more: Partial<DatasetConfig> = {},
+  { skipInvalid = false } = {},
+) {
+  const lines: { level: number; msg: string; dataset: string }[] = [];
+  const sources: Source[] = Array.from({ length: MANY - 1 }, () => checkedSource());
+  sources.push(last);
+  const configs = sources.map((source, index) => ({
+    id: `d${index}`,
+    location: source.location,
+    immutable: false,
+    encoding: {},
+    variables: {},
+    ...(source === last ? more : {}),
+  }));
+  const scheduler = createRefreshScheduler();
+  const registry = await openDatasets(configs, {
+    scheduler,
+    cacheControl: "no-cache",
+    skipInvalid,
+    log: pino({ level: "debug" }, { write: (line: string) => lines.push(JSON.parse(line)) }),
+    openSource: async ({ id }) => sources[Number(id.slice(1))] as Source,
+  });
+  t.teardown(() => {
+    scheduler.close();
+    return registry.close();
+  });
+  return { registry, scheduler, sources: sources as CheckedSource[], lines };
+}
+
+const LAST = `d${MANY - 1}`;
+
+function arraysOf(registry: DatasetRegistry): string[] {
+  return [...registry.get(LAST).arrays.keys()];
+}
+
+t.test("of many datasets the first are read at start, and the others are checked", async (t) => {
+  const { registry, sources } = await openLazy(t);
+  t.equal(registry.ids().length, MANY);
+  t.same(
+    sources.map(({ reads, checks }) => [reads, checks]),
+    sources.map((_, index) => (index < 100 ? [1, 0] : [0, 1])),
+  );
+  t.throws(() => registry.get(LAST), { code: "internal", message: /'d119' to be open/ });
+});
+
+t.test("the first request opens a dataset, and simultaneous ones share that", async (t) => {
+  const last = checkedSource();
+  last.tree = { ...last.tree, refused: [{ path: "y", reason: "no codec" }] };
+  const { registry, lines } = await openLazy(t, last);
+  t.same(lines, []);
+  const [first, second] = await Promise.all([registry.open(LAST), registry.open(LAST)]);
+  t.equal(first, second);
+  t.equal(last.reads, 1);
+  t.equal(registry.get(LAST), first);
+  t.equal(registry.open(LAST), first, "and it is open from then on");
+  t.equal(registry.ready(LAST), undefined);
+  t.match(lines, [{ level: 40, dataset: LAST, msg: "refused" }], "its refusals are logged now");
+});
+
+t.test(
+  "what must be read to be checked is read: settings that name its parts, a source that cannot tell",
+  async (t) => {
+    const wrong = openLazy(t, checkedSource(), { variables: { nope: {} } });
+    await t.rejects(wrong, {
+      code: "invalid-config",
+      message: /^dataset 'd119': variables: .* received 'nope'$/,
+    });
+    const wrongDimension = openLazy(t, checkedSource(), { encoding: { chunks: { nope: 1 } } });
+    await t.rejects(wrongDimension, { code: "invalid-config", message: /encoding\.chunks/ });
+    const source = fakeSource(treeOf(["x"], "1"));
+    const { registry } = await openLazy(t, source);
+    t.equal(source.reads, 1);
+    t.same(arraysOf(registry), ["x"]);
+  },
+);
+
+t.test("a dataset that cannot be opened is an error at start, also among many, or a warning", async (t) => {
+  const broken = checkedSource();
+  broken.failure = unreadable("no such store");
+  await t.rejects(openLazy(t, broken), {
+    code: "source-unreadable",
+    message: "dataset 'd119': no such store",
+  });
+  t.ok(broken.closed);
+  const { registry, lines } = await openLazy(t, broken, {}, { skipInvalid: true });
+  t.equal(registry.ids().length, MANY - 1);
+  t.match(lines, [{ level: 40, dataset: LAST, msg: "dataset skipped", reason: "no such store" }]);
+  t.throws(() => registry.open(LAST), { code: "not-found" });
+});
+
+t.test("a dataset that breaks before its first request fails by name, and is tried again", async (t) => {
+  const last = checkedSource();
+  const { registry } = await openLazy(t, last);
+  last.failure = unreadable("gone");
+  const failure = { code: "source-unreadable", message: "dataset 'd119': gone" };
+  await t.rejects(async () => registry.open(LAST), failure);
+  await t.rejects(async () => registry.ready(LAST), failure);
+  t.equal(last.reads, 1, "not for every request");
+  last.failure = undefined;
+  let arrays: string[] = [];
+  while (arrays.length === 0) {
+    try {
+      arrays = [...(await registry.open(LAST)).arrays.keys()];
+    } catch (error) {
+      if (!(error instanceof ZpublishError)) throw error;
+      await sleep(50);
+    }
+  }
+  t.same(arrays, ["x"]);
+});
+
+t.test("without requests nothing is refreshed until SIGHUP, which refreshes open datasets", async (t) => {
+  const { registry, scheduler, sources } = await openLazy(t);
+  scheduler.every(0.005);
+  await sleep(60);
+  t.same(new Set(sources.map(({ refreshes }) => refreshes)), new Set([0]));
+  await registry.refresh();
+  t.equal(sources.filter(({ refreshes }) => refreshes === 1).length, 100);
+});
+
+/** Waits until a source is not refreshed any more. */
+async function idle(source: { readonly refreshes: number }): Promise<void> {
+  for (let refreshes = -1; refreshes !== source.refreshes; await sleep(200)) refreshes = source.refreshes;
+}
+
+t.test("an idle dataset is refreshed before a request is answered", async (t) => {
+  const last = checkedSource();
+  const { registry, scheduler } = await openLazy(t, last);
+  const before = await registry.open(LAST);
+  t.equal(registry.ready(LAST), undefined);
+  scheduler.every(0.01);
+  await idle(last);
+  last.tree = treeOf(["x", "y"], "2");
+  const after = await registry.open(LAST);
+  t.same([...after.arrays.keys()], ["x", "y"]);
+  t.not(after, before);
+});
+
+t.test("a requested dataset is refreshed in every period, and requests never wait for that", async (t) => {
+  const last = checkedSource();
+  const { registry, scheduler } = await openLazy(t, last);
+  await registry.open(LAST);
+  scheduler.every(0.01);
+  last.tree = treeOf(["x", "y"], "2");
+  while (arraysOf(registry).length === 1) {
+    t.equal(registry.ready(LAST), undefined);
+    await sleep(2);
+  }
+  t.pass("served without a wait");
+});
+
+t.test("a refresh that hangs delays no request for long: it is answered from the state before", async (t) => {
+  const last = checkedSource();
+  const { registry, scheduler } = await openLazy(t, last);
+  const before = await registry.open(LAST);
+  scheduler.every(0.01);
+  await idle(last);
+  let wake = () => {};
+  last.fingerprint = () => new Promise((resolve) => (wake = () => resolve("1")));
+  t.equal(await registry.open(LAST), before);
+  t.equal(registry.open(LAST), before, "nor is the next");
+  wake();
+});
+
+t.test("a request for an unknown dataset does not wait", async (t) => {
+  const { registry } = await openLazy(t);
+  t.equal(registry.ready("nope"), undefined);
+  t.throws(() => registry.open("nope"), { code: "not-found", message: "Dataset 'nope' not found" });
+});
+
+/** A dataset whose refreshes end when the test says so. */
+function createTarget() {
+  const ends: (() => void)[] = [];
+  let refreshing: Promise<void> | undefined;
+  let begun = 0;
+  let hasFailed = false;
+  const target: RefreshTarget = {
+    name: "dataset 'd': its source",
+    refresh() {
+      refreshing ??= new Promise<void>((resolve) => {
+        begun++;
+        ends.push(() => {
+          refreshing = undefined;
+          resolve();
+        });
+      });
+      return refreshing;
+    },
+    isRefreshing: () => refreshing !== undefined,
+    hasFailed: () => hasFailed,
+  };
+  return {
+    target,
+    begun: () => begun,
+    fail: () => {
+      hasFailed = true;
+    },
+    /** Ends a refresh as soon as one is under way. */
+    async end() {
+      await until(() => ends.length > 0);
+      ends.shift()?.();
+    },
+  };
+}
+
+t.test("requests before a refresh begins share it; later ones wait for another", async (t) => {
+  const { target, begun, end } = createTarget();
+  const throttle = createRefreshThrottle(target);
+  const done: string[] = [];
+  const ask = (name: string) => void throttle.refresh().then(() => done.push(name));
+  for (const name of ["a", "b"]) ask(name);
+  await until(() => begun() === 1);
+  for (const name of ["c", "d"]) ask(name);
+  await end();
+  await until(() => begun() === 2);
+  t.same(done, ["a", "b"], "that refresh may miss what was written since");
+  await end();
+  await until(() => done.length === 4);
+  t.equal(begun(), 2);
+});
+
+t.test("a refresh that is under way is waited for, and another made", async (t) => {
+  const { target, begun, end } = createTarget();
+  const throttle = createRefreshThrottle(target);
+  void target.refresh();
+  let isDone = false;
+  const asked = throttle.refresh().then(() => {
+    isDone = true;
+  });
+  await end();
+  await until(() => begun() === 2);
+  t.notOk(isDone);
+  await end();
+  await asked;
+});
+
+t.test("a refresh that fails is an error", async (t) => {
+  const { target, end, fail } = createTarget();
+  const asked = createRefreshThrottle(target).refresh();
+  fail();
+  const rejected = t.rejects(asked, {
+    code: "source-unreadable",
+    message: /^dataset 'd': its source .* cannot be read$/,
+  });
+  await end();
+  await rejected;
+});
+
+t.test("refreshes in a row leave time between them", async (t) => {
+  let refreshes = 0;
+  const throttle = createRefreshThrottle({
+    name: "dataset 'd': its source",
+    refresh: () =>
+      new Promise((resolve) => {
+        refreshes++;
+        setTimeout(resolve, 100);
+      }),
+    isRefreshing: () => false,
+    hasFailed: () => false,
+  });
+  const beganMs = performance.now();
+  for (let i = 0; i < 3; i += 1) await throttle.refresh();
+  t.equal(refreshes, 3);
+  t.ok(performance.now() - beganMs >= 1_050, "three refreshes of 100 ms, and two pauses four times as long");
 });

@@ -19,7 +19,7 @@ const context = deployText("Dockerfile.dockerignore")
   .filter((line) => line.startsWith("!"))
   .map((line) => line.slice(1));
 
-t.test("the Dockerfile has stages on Debian trixie and ends as nobody in particular", (t) => {
+t.test("the Dockerfile has stages on Debian trixie and ends as nobody in particular", async (t) => {
   const stages = readDockerfile();
   t.equal(stages.length, 2);
   for (const { from } of stages) t.equal(from, "node:$" + "{NODE_VERSION}-trixie-slim");
@@ -45,10 +45,9 @@ t.test("the Dockerfile has stages on Debian trixie and ends as nobody in particu
       }
     }
   }
-  t.end();
 });
 
-t.test("the image's variables are options, and its cache is where its user may write", (t) => {
+t.test("the image's variables are options, and its cache is where its user may write", async (t) => {
   const config = resolveConfig({ argv: [], env: imageEnvironment(), cwd: "/" });
   t.equal(config.host, "0.0.0.0");
   t.strictSame(config.observe.admin, { host: "0.0.0.0", port: 9001 });
@@ -57,7 +56,6 @@ t.test("the image's variables are options, and its cache is where its user may w
   const { user, group } = imageUser();
   t.match(text, `chown ${user}:${group} ${config.cache?.directory}`);
   t.match(text, `VOLUME ${config.cache?.directory}`);
-  t.end();
 });
 
 t.test(

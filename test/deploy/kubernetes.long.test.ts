@@ -77,7 +77,7 @@ function read() {
   return { kustomization, manifests, find, podOf, pod, container, config };
 }
 
-t.test("the times of Kubernetes leave a server the time that it takes to drain", { skip }, (t) => {
+t.test("the times of Kubernetes leave a server the time that it takes to drain", { skip }, async (t) => {
   const { pod, container, config } = read();
   const { startupProbe, livenessProbe, readinessProbe } = container;
   for (const probe of [startupProbe, livenessProbe, readinessProbe]) t.equal(probe.httpGet.port, "admin");
@@ -89,10 +89,9 @@ t.test("the times of Kubernetes leave a server the time that it takes to drain",
   t.ok(delayMs >= unreadyMs + 10_000, "until it is known everywhere that it is not ready");
   t.ok(pod.terminationGracePeriodSeconds * 1_000 >= delayMs + timeoutMs + 20_000, "and then to the end");
   t.ok(startupProbe.periodSeconds * startupProbe.failureThreshold >= 60);
-  t.end();
 });
 
-t.test("ports, directories and users of the manifests are those of the image", { skip }, (t) => {
+t.test("ports, directories and users of the manifests are those of the image", { skip }, async (t) => {
   const { pod, container, config, kustomization, find } = read();
   const port = (wanted: string) => container.ports.find(({ name }) => name === wanted)?.containerPort;
   t.equal(port("http"), config.port);
@@ -113,10 +112,9 @@ t.test("ports, directories and users of the manifests are those of the image", {
     "the file of the cache is at most 1.5 × as large",
   );
   t.equal(pod.enableServiceLinks, false, "ZPUBLISH_PORT would be set by Kubernetes");
-  t.end();
 });
 
-t.test("pods run as nobody, with nothing they do not need", { skip }, (t) => {
+t.test("pods run as nobody, with nothing they do not need", { skip }, async (t) => {
   const { podOf } = read();
   for (const pod of [podOf("StatefulSet", "zpublish"), podOf("Deployment", "zpublish-balancer")]) {
     t.match(pod.securityContext, { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } });
@@ -127,10 +125,9 @@ t.test("pods run as nobody, with nothing they do not need", { skip }, (t) => {
       capabilities: { drop: ["ALL"] },
     });
   }
-  t.end();
 });
 
-t.test("the balancer knows by name as many instances as there may be", { skip }, (t) => {
+t.test("the balancer knows by name as many instances as there may be", { skip }, async (t) => {
   const { find, kustomization } = read();
   const { spec } = find("StatefulSet", "zpublish");
   const domain = `${spec.serviceName}.${kustomization.namespace}.svc.cluster.local`;
@@ -150,7 +147,6 @@ t.test("the balancer knows by name as many instances as there may be", { skip },
   }
   t.ok(autoscaler.minReplicas < autoscaler.maxReplicas);
   t.notOk("replicas" in spec, "which the autoscaler says");
-  t.end();
 });
 
 /** The StatefulSet of {@link BUCKET_FOLDER}, as kustomize makes it. */
@@ -168,7 +164,7 @@ function readOverBucket() {
   return { overlay, others, spec, pod: spec.template.spec as PodSpec };
 }
 
-t.test("over a bucket a pod has no volume for data, and its cache goes with it", { skip }, (t) => {
+t.test("over a bucket a pod has no volume for data, and its cache goes with it", { skip }, async (t) => {
   const { overlay, others, spec, pod } = readOverBucket();
   const base = read();
   t.strictSame(others, [], "one manifest is patched");
@@ -193,13 +189,12 @@ t.test("over a bucket a pod has no volume for data, and its cache goes with it",
   );
   t.notOk("volumeClaimTemplates" in spec);
   t.match(container, { envFrom: [{ secretRef: { name: "zpublish-bucket" } }], env: base.container.env });
-  t.end();
 });
 
 t.test(
   "over a bucket the cache fits into its volume",
   { skip: skip || bucketRefusal(`${BUCKET_FOLDER}config.json`) },
-  (t) => {
+  async (t) => {
     const { pod } = readOverBucket();
     const [container] = pod.containers;
     const config = resolveConfig({
@@ -214,7 +209,6 @@ t.test(
     const gib = Number(/^(\d+)Gi$/.exec(cache.emptyDir.sizeLimit)?.[1]);
     t.ok((config.cache?.maxBytes ?? Number.NaN) * 1.5 <= gib * 2 ** 30);
     t.equal(config.access.tokenFile, read().config.access.tokenFile);
-    t.end();
   },
 );
 
@@ -228,12 +222,15 @@ function rules(text: string): string[] {
     .filter((line) => line !== "" && line !== "default-server" && !/^(#|server )/.test(line));
 }
 
-t.test("HAProxy on Kubernetes does as the one that is tested", { skip: clientMissing("haproxy") }, (t) => {
-  t.strictSame(rules(deployText(`${FOLDER}haproxy.cfg`)), rules(deployText("haproxy.cfg")));
-  const run = spawnSync("/usr/sbin/haproxy", ["-c", "-f", deployPath(`${FOLDER}haproxy.cfg`)], {
-    encoding: "utf8",
-  });
-  t.equal(run.status, 0, run.stdout + run.stderr);
-  t.notMatch(run.stdout + run.stderr, /WARNING/);
-  t.end();
-});
+t.test(
+  "HAProxy on Kubernetes does as the one that is tested",
+  { skip: clientMissing("haproxy") },
+  async (t) => {
+    t.strictSame(rules(deployText(`${FOLDER}haproxy.cfg`)), rules(deployText("haproxy.cfg")));
+    const run = spawnSync("/usr/sbin/haproxy", ["-c", "-f", deployPath(`${FOLDER}haproxy.cfg`)], {
+      encoding: "utf8",
+    });
+    t.equal(run.status, 0, run.stdout + run.stderr);
+    t.notMatch(run.stdout + run.stderr, /WARNING/);
+  },
+);

@@ -34,7 +34,7 @@ t.test(
   },
 );
 
-t.test("the unit's options are options, and it waits until a server that drains has ended", (t) => {
+t.test("the unit's options are options, and it waits until a server that drains has ended", async (t) => {
   const environment = Object.fromEntries(
     settings("Environment").flatMap((line) =>
       line.split(" ").map((pair) => pair.split("=") as [string, string]),
@@ -52,5 +52,4 @@ t.test("the unit's options are options, and it waits until a server that drains 
   t.ok(stopMs >= drain.delayMs + drain.timeoutMs + 20_000, "closing takes up to twenty seconds");
   t.strictSame(settings("ExecReload"), ["/bin/kill -HUP $MAINPID"]);
   t.strictSame(settings("RestartPreventExitStatus"), ["2"], "the code of a wrong configuration");
-  t.end();
 });

@@ -10,8 +10,8 @@ import {
   type Fixtures,
   makeTemporaryDirectory,
   openFixtures,
-  startServer,
-} from "../support/clients/harness.js";
+  serveDatasets,
+} from "../support/clients/fixtures.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { datasetId, datasetsOf, VARIANTS } from "../support/clients/served-variants.js";
 import { readTrueItems } from "../support/clients/true-values.js";
@@ -39,7 +39,7 @@ t.test(
     const stores = Object.keys(fixtures.stores).filter((store) =>
       /^(?:types|codecs|filters|objects|shapes|names|forecast)/.test(store),
     );
-    const server = await startServer({ datasets: datasetsOf(fixtures, stores, variants), directory });
+    const server = await serveDatasets(t, { datasets: datasetsOf(fixtures, stores, variants), directory });
     let compared = 0;
     const differences: string[] = [];
     const problems = new Set<string>();

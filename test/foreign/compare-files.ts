@@ -3,8 +3,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { PACKAGE_ROOT } from "../support/clients/client-generation.js";
-import { errorsOf, type LogLine, type RunningServer, startServer } from "../support/clients/harness.js";
+import { errorsOf, serveDatasets } from "../support/clients/fixtures.js";
 import { PYTHON } from "../support/clients/require-client.js";
+import type { Program, ProgramLogLine } from "../support/servers/start-program.js";
 import { type ForeignFile, type MeasuredOutcome, type OracleFormat, oracleFormatOf } from "./foreign-file.js";
 import { inspectFiles } from "./inspect-files.js";
 import type { InspectedFile } from "./inspect-worker.js";
@@ -79,9 +80,9 @@ async function compareHalves(
 interface Answers {
   readonly answers: ReadonlyMap<string, OracleAnswer>;
   /** Errors that the server logged. */
-  readonly log: readonly LogLine[];
+  readonly log: readonly ProgramLogLine[];
   /** Why the server ended, if it did by itself. */
-  readonly crash?: LogLine;
+  readonly crash?: ProgramLogLine;
 }
 
 async function serveAndAsk(
@@ -94,7 +95,7 @@ async function serveAndAsk(
   const datasets = files.flatMap((file, index) =>
     isServed(file) ? [[datasetId(index), { location: file.path }] as const] : [],
   );
-  const jobsAt = (server: RunningServer | undefined) =>
+  const jobsAt = (server: Program | undefined) =>
     files.flatMap((file, index): Job[] => {
       const format = formats.get(file.id);
       const url = isServed(file) ? server!.storeUrl(datasetId(index)) : null;
@@ -103,13 +104,16 @@ async function serveAndAsk(
   if (datasets.length === 0) return { answers: await askOracles(jobsAt(undefined)), log: [] };
   const directory = await mkdtemp(join(parent, "lot-"));
   let answers: ReadonlyMap<string, OracleAnswer> = new Map();
-  let log: readonly LogLine[] = [];
+  let log: readonly ProgramLogLine[] = [];
   try {
-    const server = await startServer({
-      datasets: Object.fromEntries(datasets),
-      directory,
-      args: ["--skip-invalid"],
-    });
+    const server = await serveDatasets(
+      { teardown: () => {} },
+      {
+        datasets: Object.fromEntries(datasets),
+        directory,
+        args: ["--skip-invalid"],
+      },
+    );
     try {
       answers = await askOracles(jobsAt(server));
       log = errorsOf(server);
@@ -129,7 +133,7 @@ function datasetId(index: number): string {
 }
 
 /** Tells whether a line of the log is about a dataset. */
-function isAbout(line: LogLine, dataset: string): boolean {
+function isAbout(line: ProgramLogLine, dataset: string): boolean {
   return line.dataset === dataset || `${line.path ?? line.url}`.includes(`/datasets/${dataset}/`);
 }
 

@@ -1,4 +1,4 @@
-import type { LogLine } from "../support/clients/harness.js";
+import type { ProgramLogLine } from "../support/servers/start-program.js";
 import type { ForeignFile, ForeignOutcome } from "./foreign-file.js";
 import type { InspectedFile } from "./inspect-worker.js";
 
@@ -33,7 +33,7 @@ export function outcomeOf(
   { id, path }: ForeignFile,
   { problem, refused }: InspectedFile,
   answer: OracleAnswer | undefined,
-  problems: readonly LogLine[],
+  problems: readonly ProgramLogLine[],
 ): ForeignOutcome {
   const oracle =
     answer?.crash !== undefined

@@ -1,11 +1,22 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import fc from "fast-check";
 import t from "tap";
 import { ZpublishError } from "../../src/errors.js";
-import type { Body, BodyReply } from "../../src/http/reply.js";
-import { openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
-import { bodyReplyOf, routeOf, startTestServer } from "../support/servers/serve-routes.js";
+import { createDocument } from "../../src/http/create-document.js";
+import { createLoad, DEFAULT_LOAD_LIMITS } from "../../src/http/load.js";
+import {
+  type Body,
+  type BodyReply,
+  type DocumentReply,
+  type Reply,
+  RepresentationHead,
+} from "../../src/http/reply.js";
+import { Pace } from "../../src/http/stream-body.js";
+import { effort } from "../support/effort.js";
+import { openConnection, type RawAnswer, rawRequest, requestText } from "../support/servers/raw-request.js";
+import { bodyOf, bodyReplyOf, routeOf, serveRoutes } from "../support/servers/serve-routes.js";
 
 const BODY_BYTES = 24 * 2 ** 20;
 const content = Buffer.alloc(BODY_BYTES);
@@ -51,7 +62,7 @@ async function readSlowly(port: number, path: string, headers = {}): Promise<Buf
 t.test("nothing is sent from a view that is dead, however slowly a client reads", async (t) => {
   const reads = { count: 0 };
   const reply = bodyReplyOf(content, '"t"', { open: async () => volatileBody(reads) });
-  const { port, server } = await startTestServer(t, [routeOf("/big", () => reply, "chunk")]);
+  const { port, server } = await serveRoutes(t, [routeOf("/big", () => reply, "chunk")]);
   const received = await readSlowly(port, "/big");
   t.ok(received.subarray(received.indexOf("\r\n\r\n") + 4).equals(content));
   t.ok(reads.count > 6, `read again as the socket takes it: ${reads.count} times`);
@@ -68,7 +79,7 @@ t.test("a body that is evicted while it is sent is opened again", async (t) => {
     const until = reads.count + 2;
     return volatileBody(reads, () => reads.count >= until);
   };
-  const { port } = await startTestServer(t, [
+  const { port } = await serveRoutes(t, [
     routeOf("/big", () => bodyReplyOf(content, '"t"', { open }), "chunk"),
   ]);
   const received = await readSlowly(port, "/big");
@@ -100,7 +111,7 @@ t.test("the connection is dropped where it cannot be opened again, or is another
       "chunk",
     ),
   );
-  const { port, server, lines } = await startTestServer(t, routes);
+  const { port, server, lines } = await serveRoutes(t, routes);
   for (const path of Object.keys(again)) {
     const received = await readSlowly(port, path);
     t.ok(received.byteLength < BODY_BYTES, path);
@@ -121,7 +132,7 @@ t.test("a client that goes away takes nothing down", async (t) => {
       return volatileBody({ count: 0 });
     },
   });
-  const { port, server, lines } = await startTestServer(t, [
+  const { port, server, lines } = await serveRoutes(t, [
     routeOf("/big", () => reply, "chunk"),
     routeOf("/slow", () => slow, "chunk"),
     routeOf("/late", async () => {
@@ -144,7 +155,7 @@ t.test("a client that goes away takes nothing down", async (t) => {
 
 t.test("chunks wait while too many bytes are on their way, and none is turned away", async (t) => {
   const reply = bodyReplyOf(content, '"t"');
-  const { port, server } = await startTestServer(t, [routeOf("/big", () => reply, "chunk")], {
+  const { port, server } = await serveRoutes(t, [routeOf("/big", () => reply, "chunk")], {
     limits: { maxBodyBytesInFlight: 2 ** 20 },
   });
   const stalled = await openConnection(port);
@@ -176,7 +187,7 @@ t.test("of many chunks asked for at once, no more are made than there is room fo
       return { byteLength: BODY_BYTES, headers: [], read: (offset) => content.subarray(offset) };
     },
   });
-  const { port, server } = await startTestServer(t, [routeOf("/big", () => reply, "chunk")], {
+  const { port, server } = await serveRoutes(t, [routeOf("/big", () => reply, "chunk")], {
     limits: { maxBodyBytesInFlight: 3 * BODY_BYTES },
   });
   const stalled = [];
@@ -204,7 +215,7 @@ t.test("a body at hand that takes no memory waits for no room", async (t) => {
   };
   const atHand = bodyReplyOf(content, '"t"', { open: () => view });
   const routes = [routeOf("/held", () => held, "chunk"), routeOf("/view", async () => atHand, "chunk")];
-  const { port, server } = await startTestServer(t, routes, { limits: { maxBodyBytesInFlight: 1 } });
+  const { port, server } = await serveRoutes(t, routes, { limits: { maxBodyBytesInFlight: 1 } });
   const stalled = await openConnection(port);
   stalled.socket.pause();
   stalled.send(requestText("/held"));
@@ -224,7 +235,7 @@ t.test("a body is made with a signal that aborts when the client has gone", asyn
       throw new ZpublishError("not-found", "nothing is here");
     },
   });
-  const { port, lines } = await startTestServer(t, [routeOf("/slow", () => reply, "chunk")]);
+  const { port, lines } = await serveRoutes(t, [routeOf("/slow", () => reply, "chunk")]);
   for (const method of ["GET", "HEAD"]) {
     const gone = await openConnection(port);
     gone.send(requestText("/slow", { method }));
@@ -238,4 +249,151 @@ t.test("a body is made with a signal that aborts when the client has gone", asyn
     lines.some(({ code }) => code === "overloaded"),
     "a client that has gone was not rejected",
   );
+});
+
+t.test("a client has stalled when it takes nothing, or next to nothing, for long", async (t) => {
+  const TIMEOUT_MS = 60_000;
+  const LOOK_MS = 4_000;
+  /** When a client is dropped that takes bytes at this pace; undefined: not within the hour. */
+  function droppedAfterMs(takenBy: (ms: number) => number): number | undefined {
+    const pace = new Pace(0, 0, TIMEOUT_MS);
+    for (let ms = LOOK_MS; ms <= 3_600_000; ms += LOOK_MS) {
+      pace.look(Math.floor(takenBy(ms)), ms);
+      if (pace.hasStalled(ms)) return ms;
+    }
+    return undefined;
+  }
+  const perSecond = (bytes: number) => (ms: number) => (bytes * ms) / 1000;
+  t.equal(
+    droppedAfterMs(() => 0),
+    60_000,
+  );
+  t.equal(droppedAfterMs(perSecond(1 / 59)), 60_000, "a byte now and then is not enough");
+  t.equal(droppedAfterMs(perSecond(1_000)), 60_000);
+  t.equal(droppedAfterMs(perSecond(1_100)), undefined);
+  t.equal(
+    droppedAfterMs((ms) => Math.floor(ms / 50_000) * 100_000),
+    undefined,
+    "bursts are as good",
+  );
+  t.equal(
+    droppedAfterMs((ms) => 1e6 * Math.min(ms, 300_000)),
+    360_000,
+    "from when it stops",
+  );
+});
+
+t.test("how short memory is, is what those need who have waited too long", async (t) => {
+  const load = createLoad({ ...DEFAULT_LOAD_LIMITS, maxBodyBytesInFlight: 100 });
+  const takers = [80, 30, 40].map((byteLength) => ({ byteLength, bodyBytes: 0 }));
+  for (const taker of takers) {
+    load.begin();
+    void load.reserve(taker, taker.byteLength);
+  }
+  t.equal(load.shortage(0), 80 + 30 + 40 - 100, "the second is let in with the first, the third waits");
+  t.equal(load.shortage(10_000), 0, "nobody has waited for so long");
+  for (const taker of takers) load.end(taker);
+  t.equal(load.shortage(0), 0);
+});
+
+const bytes = Uint8Array.from({ length: 40_000 }, (_, i) => (i * 7) % 256);
+
+t.test("a path that is asked for again reaches its handler with the same parameters", async (t) => {
+  let calls = 0;
+  const { port } = await serveRoutes(t, [
+    routeOf("/counted/{name}", ({ params, query }) => {
+      calls += 1;
+      return { kind: "document", document: createDocument(`${params.name} ${query} ${calls}`, "text/plain") };
+    }),
+  ]);
+  const ask = async (path: string) => (await rawRequest(port, path)).body.toString();
+  t.equal(await ask("/counted/a?x"), "a x 1");
+  t.equal(await ask("/counted/a?y"), "a y 2");
+  t.equal(await ask("/counted/b?x"), "b x 3");
+});
+
+t.test("any request is answered alike by a reply that is given again and by one just made", async (t) => {
+  const document = createDocument(JSON.stringify({ text: "a text ".repeat(400) }), "application/json");
+  const replies: Readonly<Record<string, Reply>> = {
+    body: bodyReplyOf(bytes, '"tag"', { cacheControl: "public, max-age=60" }),
+    document: { kind: "document", document } satisfies DocumentReply,
+    "at-hand": bodyReplyOf(bytes, '"hand"', {
+      open: () => bodyOf(bytes, Object.freeze([["X-Cache", "HIT"] as const])),
+    }),
+  };
+  const repeatable = (reply: Reply): Reply =>
+    reply.kind === "body" ? { ...reply, head: new RepresentationHead(reply) } : reply;
+  const repeat = (reply: Reply) => {
+    const repeated = repeatable(reply);
+    return () => repeated;
+  };
+  for (const corsOrigin of ["*", "https://a.example,https://b.example", ""]) {
+    const { port } = await serveRoutes(
+      t,
+      Object.entries(replies).flatMap(([name, reply]) => [
+        routeOf(`/made/${name}`, () => ({ ...reply })),
+        routeOf(`/kept/${name}`, repeat(reply)),
+      ]),
+      { corsOrigin },
+    );
+    const headers = fc.record(
+      {
+        "If-None-Match": fc.constantFrom('"tag"', '"hand"', document.etag, 'W/"tag"', "*", '"other"'),
+        "If-Match": fc.constantFrom('"tag"', '"hand"', document.etag, "*", '"other"'),
+        Range: fc.constantFrom("bytes=0-9", "bytes=-5", "bytes=100000-", "bytes=5-1", "lines=1-2"),
+        "If-Range": fc.constantFrom('"tag"', '"other"', document.etag),
+        "Accept-Encoding": fc.constantFrom("gzip", "br", "identity", "br;q=0, gzip;q=0.5"),
+        Origin: fc.constantFrom("https://a.example", "https://c.example"),
+      },
+      { requiredKeys: [] },
+    );
+    const requests = fc.record({
+      name: fc.constantFrom(...Object.keys(replies)),
+      method: fc.constantFrom("GET", "HEAD"),
+      headers,
+      query: fc.constantFrom("", "?a=b"),
+    });
+    await fc.assert(
+      fc.asyncProperty(requests, async ({ name, method, headers, query }) => {
+        const ask = (kind: string) => rawRequest(port, `/${kind}/${name}${query}`, { method, headers });
+        await ask("kept");
+        await ask("kept");
+        t.strictSame(comparable(await ask("kept")), comparable(await ask("made")));
+      }),
+      { numRuns: effort(300) },
+    );
+  }
+});
+
+function comparable({ status, headers, body }: RawAnswer) {
+  return { status, headers: { ...headers, date: undefined }, body: body.toString("latin1") };
+}
+
+t.test("a body is released once, when it is sent, given up or not needed", async (t) => {
+  let released = 0;
+  let opened = 0;
+  const { port } = await serveRoutes(t, [
+    routeOf("/released", () =>
+      bodyReplyOf(bytes, '"r"', {
+        async open() {
+          opened += 1;
+          const release = () => {
+            released += 1;
+          };
+          return { ...bodyOf(bytes), release };
+        },
+      }),
+    ),
+  ]);
+  for (const request of [
+    {},
+    { method: "HEAD" },
+    { headers: { Range: "bytes=1-2" } },
+    { headers: { Range: "bytes=99999-" } },
+    { headers: { "If-None-Match": "*" } },
+  ]) {
+    await rawRequest(port, "/released", request);
+    t.equal(released, opened, JSON.stringify(request));
+  }
+  t.equal(opened, 5);
 });

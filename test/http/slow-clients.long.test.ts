@@ -3,7 +3,7 @@ import t from "tap";
 import { createDocument } from "../../src/http/create-document.js";
 import { eventually, openFiles } from "../support/servers/open-files.js";
 import { openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
-import { bodyOf, bodyReplyOf, routeOf, startTestServer } from "../support/servers/serve-routes.js";
+import { bodyOf, bodyReplyOf, routeOf, serveRoutes } from "../support/servers/serve-routes.js";
 
 const BODY_BYTES = 16 * 2 ** 20;
 const content = Buffer.alloc(BODY_BYTES, "0123456789abcdef");
@@ -25,7 +25,7 @@ t.test(
   "clients that take bodies slowly do not keep others from theirs for ever",
   { buffered: false },
   async (t) => {
-    const { port, server } = await startTestServer(t, routes, {
+    const { port, server } = await serveRoutes(t, routes, {
       limits: { maxBodyBytesInFlight: 20 * BODY_BYTES },
     });
     const files = openFiles();
@@ -60,7 +60,7 @@ async function droppedBy(holds: () => boolean): Promise<boolean> {
 }
 
 t.test("uWebSockets.js ends connections that send a request for ever, or none", async (t) => {
-  const { port, server } = await startTestServer(t, routes);
+  const { port, server } = await serveRoutes(t, routes);
   const begins: readonly (readonly [name: string, begin: string, drip: string])[] = [
     ["nothing", "", ""],
     ["a head that never ends", "GET /page HTTP/1.1\r\nHost: a\r\nX: ", "x"],
@@ -94,8 +94,8 @@ t.test("uWebSockets.js ends connections that send a request for ever, or none", 
 });
 
 t.test("a client that pauses is waited for, one that has stalled is dropped", async (t) => {
-  const patient = await startTestServer(t, [routeOf("/big", () => bodyReplyOf(content, '"t"'), "chunk")]);
-  const hasty = await startTestServer(t, [routeOf("/big", () => bodyReplyOf(content, '"t"'), "chunk")], {
+  const patient = await serveRoutes(t, [routeOf("/big", () => bodyReplyOf(content, '"t"'), "chunk")]);
+  const hasty = await serveRoutes(t, [routeOf("/big", () => bodyReplyOf(content, '"t"'), "chunk")], {
     limits: { stallTimeoutMs: 3_000 },
   });
   const pausing = await openConnection(patient.port);

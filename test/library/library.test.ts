@@ -1,8 +1,15 @@
 import { writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
+import { LIMIT_OPTIONS } from "../../src/config/options.js";
 import * as zpublish from "../../src/index.js";
+import { createDataTree, createServer, type PluginDatasets } from "../../src/index.js";
+import { runtimeShape } from "../../src/library/server-options.js";
 import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
+import { writeNetcdfPart } from "../support/write-parts.js";
+import { makeDirectory } from "../support/write-store.js";
 
 t.test("the package exports this, and nothing else", async (t) => {
   t.same(Object.keys(zpublish).sort(), [
@@ -248,4 +255,235 @@ t.test("remote stores are reached as the options say", async (t) => {
       message: /^createServer: stores\.web\.url: expected .*, received "https:\/\/…@host\/"$/,
     },
   );
+});
+
+async function start(options: zpublish.ServerOptions) {
+  const server = await zpublish.createServer({ workers: 1, refresh: 0, ...options });
+  t.teardown(() => server.close());
+  const { url } = await server.listen({ port: 0 });
+  const json = async (path: string): Promise<unknown> => (await fetch(url + path)).json();
+  return { server, json, ids: async () => (await json("/datasets")) as readonly string[] };
+}
+
+t.test("a program joins files, and publishes a folder of them", async (t) => {
+  const root = await makeDirectory(t);
+  for (const first of [0, 1, 2]) await writeNetcdfPart(root, `run-${first}.nc`, { first, count: 1 });
+  const runs = await makeDirectory(t);
+  for (const run of [7, 12]) await writeNetcdfPart(runs, `run-${run}.nc`, { first: 0, count: 1 });
+  const stack = { dimension: "run", coordinate: "run-(\\d+)" };
+  const options: zpublish.ServerOptions = {
+    datasets: {
+      all: { source: `${root}/run-*.nc`, concat: "time", overlap: "last" },
+      some: { source: runs, stack },
+    },
+    collections: { each: { root, exclude: ["*-2.nc"] }, "": root },
+  };
+  const { server, json, ids } = await start(options);
+  const each = ["each~run-0.nc", "each~run-1.nc"];
+  const rest = ["run-0.nc", "run-1.nc", "run-2.nc"];
+  t.same(await json("/datasets"), ["all", "some", ...each, ...rest]);
+  t.match(await json("/datasets/all/zarr/v/.zarray"), { shape: [3, 2] });
+  t.match(await json("/datasets/some/zarr/v/.zarray"), { shape: [2, 1, 2] });
+  t.match(await json("/datasets/some/dict"), { coords: { run: { dims: ["run"], attrs: {} } } });
+  t.match(await json("/datasets/each~run-1.nc/zarr/v/.zarray"), { shape: [1, 2] });
+
+  await writeNetcdfPart(root, "run-3.nc", { first: 3, count: 1 });
+  await rm(join(root, "run-0.nc"));
+  await server.refresh();
+  t.match(
+    await json("/datasets/all/zarr/v/.zarray"),
+    { shape: [4, 2] },
+    "a file that is gone counts for one more look",
+  );
+  t.ok((await ids()).includes("each~run-3.nc"));
+  // Looks without a file count that are a second apart.
+  const lengthOf = async () => ((await json("/datasets/all/zarr/v/.zarray")) as { shape: number[] }).shape[0];
+  while ((await lengthOf()) === 4) await server.refresh();
+  t.equal(await lengthOf(), 3);
+  t.notOk((await ids()).includes("each~run-0.nc"));
+
+  await server.reload({ ...options, collections: { other: root }, workers: 1, refresh: 0 });
+  t.same(await json("/datasets"), ["all", "some", ...[1, 2, 3].map((run) => `other~run-${run}.nc`)]);
+});
+
+function providerOf(values: Record<string, number>): PluginDatasets & { closed: number; opened: string[] } {
+  const provider = {
+    closed: 0,
+    opened: [] as string[],
+    list: () => Object.keys(values),
+    async open(id: string) {
+      provider.opened.push(id);
+      const x = { dims: ["x"], shape: [1], data: new Int16Array([values[id] as number]) };
+      return { tree: await createDataTree({ variables: { x } }) };
+    },
+    close() {
+      provider.closed++;
+    },
+  };
+  return provider;
+}
+
+t.test("a program publishes datasets that come and go, and a reload keeps them open", async (t) => {
+  const values: Record<string, number> = { a: 1 };
+  const provider = providerOf(values);
+  const server = await createServer({ datasets: {}, providers: { mine: provider }, port: 0, workers: 1 });
+  t.teardown(() => server.close());
+  const { url } = await server.listen();
+  const json = async (path: string) => (await fetch(url + path)).json();
+  t.same(await json("/datasets"), ["mine~a"]);
+  t.same(await json("/datasets/mine~a/keys"), ["x"]);
+  values.b = 2;
+  await server.refresh();
+  t.same(await json("/datasets"), ["mine~a", "mine~b"]);
+  const other = providerOf({ c: 3 });
+  await server.reload({ datasets: {}, providers: { mine: provider, other }, port: 0, workers: 1 });
+  t.same(await json("/datasets"), ["mine~a", "mine~b", "other~c"]);
+  await json("/datasets/mine~a/keys");
+  t.same(provider.opened, ["a"]);
+  await server.reload({ datasets: {}, providers: { other }, port: 0, workers: 1 });
+  t.same(await json("/datasets"), ["other~c"]);
+  await server.close();
+  t.same([provider.closed, other.closed], [1, 1]);
+});
+
+t.test("providers are checked, and named", async (t) => {
+  for (const [providers, message] of [
+    [{ "a~b": providerOf({}) }, /createServer: providers\["a~b"\]: expected a name without "~"/],
+    [{ "": providerOf({}) }, /providers\[""\]: expected a non-empty name/],
+    [{ a: 7 }, /createServer: providers\.a: expected an object with list and open, received 7/],
+    [{ a: { list: () => [] } }, /^provider 'a': expected datasets \{list\(signal\), open\(id\)\}/],
+    [[], /createServer: providers: expected an object of providers by name/],
+  ] as const) {
+    const options = { datasets: {}, providers, port: 0 } as unknown as Parameters<typeof createServer>[0];
+    await t.rejects(createServer(options), { code: "invalid-config", message });
+  }
+});
+
+async function treeOf(value: number): Promise<zpublish.ServableTree> {
+  return zpublish.createDataTree({ variables: { v: { data: Uint8Array.of(value), shape: [1] } } });
+}
+
+async function startReloaded(options: zpublish.ServerOptions) {
+  const server = await zpublish.createServer({ workers: 1, ...options });
+  t.teardown(() => server.close());
+  const { url } = await server.listen({ port: 0 });
+  return { server, get: (path: string) => fetch(url + path) };
+}
+
+t.test("a library's server applies other options while it runs", async (t) => {
+  const [one, two] = [await treeOf(1), await treeOf(2)];
+  const { server, get } = await startReloaded({ datasets: { one } });
+  const before = await get("/datasets/one/zarr/v/0");
+  t.same(
+    await server.reload({
+      datasets: { one, two: { source: two, encoding: { compressor: null } } },
+      workers: 1,
+      title: "other",
+    }),
+    [],
+  );
+  const after = await get("/datasets/one/zarr/v/0");
+  t.equal(after.headers.get("etag"), before.headers.get("etag"));
+  t.same([...new Uint8Array(await (await get("/datasets/two/zarr/v/0")).arrayBuffer())], [2]);
+  t.match(await (await get("/")).text(), "other");
+  t.same(await server.reload({ datasets: { two }, workers: 1 }), []);
+  t.equal((await get("/datasets/one/zarr/v/0")).status, 404);
+  t.same([...one.root.variables.keys()], ["v"], "a given tree stays open");
+});
+
+t.test("options that cannot change are named", async (t) => {
+  const { server } = await startReloaded({ datasets: {} });
+  t.same(await server.reload({ datasets: {}, workers: 3, port: 1, workerMemory: "1GiB" }), [
+    "port",
+    "workers",
+    "workerMemory",
+  ]);
+});
+
+t.test("invalid options are refused, and nothing changes", async (t) => {
+  const { server, get } = await startReloaded({ datasets: { one: await treeOf(1) } });
+  await t.rejects(server.reload({ datasets: { "a/b": "x" } }), { code: "invalid-config" });
+  await t.rejects(server.reload({ datasets: { none: "/no/such/store" } }), /dataset 'none'/);
+  t.same(await (await get("/datasets")).json(), ["one"]);
+});
+
+t.test("concurrent reloads run one after the other, and the last one stays", async (t) => {
+  const { server, get } = await startReloaded({ datasets: {} });
+  const trees = await Promise.all([1, 2, 3].map(treeOf));
+  const reloads = trees.map((tree, index) =>
+    server.reload({ datasets: { [`d${index}`]: tree }, workers: 1 }),
+  );
+  await t.resolves(Promise.all(reloads));
+  t.same(await (await get("/datasets")).json(), ["d2"]);
+});
+
+t.test("a plugin stays while it is the same, and is closed when its last request is answered", async (t) => {
+  const events: string[] = [];
+  let open = () => {};
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const pluginOf = (name: string): zpublish.Plugin => ({
+    name,
+    version: "1.0.0",
+    path: `example/${name}`,
+    routes({ createDocument, title }) {
+      events.push(`${name} routes of ${title}`);
+      return [
+        {
+          path: `/${name}`,
+          priority: "chunk",
+          operation: { summary: "", contentType: "text/plain" },
+          async handler() {
+            await gate;
+            return { kind: "document", document: createDocument(title, "text/plain") };
+          },
+        },
+      ];
+    },
+    async close() {
+      events.push(`${name} closed`);
+    },
+  });
+  const [kept, dropped] = [pluginOf("kept"), pluginOf("dropped")];
+  const { server, get } = await startReloaded({ datasets: {}, plugins: [kept, dropped], title: "one" });
+  const asked = [get("/kept"), get("/dropped")];
+  await delay(100);
+  await server.reload({ datasets: {}, plugins: [kept], title: "two", workers: 1 });
+  const expected = ["kept routes of one", "dropped routes of one", "kept routes of two"];
+  await delay(300);
+  t.same(events, expected);
+  open();
+  t.same(await Promise.all(asked.map(async (answer) => (await answer).text())), ["one", "one"]);
+  t.equal(await (await get("/kept")).text(), "two");
+  while (events.length === expected.length) await delay(10);
+  t.same(events.slice(3), ["dropped closed"]);
+  await server.close();
+  t.same(events.slice(4), ["kept closed"]);
+});
+
+t.test("after close() nothing is reloaded", async (t) => {
+  const { server } = await startReloaded({ datasets: {} });
+  await server.close();
+  await t.rejects(server.reload({ datasets: {} }), { code: "draining" });
+});
+
+t.test("options have the names and rules of the command line", async (t) => {
+  const { server } = await startReloaded({
+    datasets: {},
+    maxRequests: 10,
+    maxHeaderSize: "8KiB",
+    drainTimeout: 1,
+  });
+  await server.close();
+  for (const [options, message] of [
+    [{ maxRequests: 0 }, /createServer: maxRequests: expected an integer from 1/],
+    [{ drainDelay: -1 }, /drainDelay: expected a number of seconds/],
+    [{ trustedProxies: "x" }, /trustedProxies: expected addresses/],
+    [{ tlsCert: "x.pem" }, /tlsCert: expected tlsKey with it, received none/],
+    [{ tokenFile: "no-such-file" }, /no-such-file/],
+  ] as const) {
+    await t.rejects(zpublish.createServer({ datasets: {}, ...options }), { code: "invalid-config", message });
+  }
+  t.ok(Object.keys(LIMIT_OPTIONS).every((key) => key in runtimeShape));
 });

@@ -75,13 +75,12 @@ const CONFIGURATIONS = [
 ];
 
 for (const { file, after, ids } of CONFIGURATIONS) {
-  t.test(`the configuration example of ${file} is one`, (t) => {
+  t.test(`the configuration example of ${file} is one`, async (t) => {
     const cwd = t.testdir({ "zpublish.json": exampleOf(after, "json", file) });
     const config = resolveConfig({ argv: ["--config", "zpublish.json"], env: {}, cwd });
     t.same(
       config.datasets.map(({ id }) => id),
       ids,
     );
-    t.end();
   });
 }

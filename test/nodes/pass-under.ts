@@ -11,8 +11,12 @@ import { passAll, socketTests } from "./run-test-files.js";
 
 /** Tests of the whole server that depend on what serves HTTP, on Node's compression, or on its files and threads. */
 const SERVER_RING = [
-  ...["endpoints", "hostile-requests", "large-documents", "nothing-revealed", "saturation", "served-files"],
-  ...["server-metrics", "single", "zarr-store"],
+  "endpoints",
+  "hostile-requests",
+  "operations",
+  "served-files",
+  "single",
+  "zarr-stores",
 ].map((name) => `server/${name}.test.js`);
 /**
  * Tests of what serves HTTP, as real sockets see it, by version of Node.js. Those of the whole server run under the newest alone, for
@@ -24,18 +28,16 @@ const SOCKET_RING: Readonly<Record<InstalledNode["major"], readonly string[]>> =
 };
 /** Codecs, compression and the cache, which take other paths in newer versions, and depend on native code. */
 const FAST_PATHS = [
-  "http/create-document.test.js",
+  "http/replies.test.js",
   ...["stored-value", "open-cache"].map((name) => `cache/${name}.test.js`),
-  ...["codecs", "corrupt-input", "promised-sizes", "encoder-revision", "make-chunk", "deflate"].map(
-    (name) => `codec/${name}.test.js`,
-  ),
+  ...["codecs", "make-chunk"].map((name) => `codec/${name}.test.js`),
 ];
 /** Reading of files, and codecs of their chunks, some of which are WebAssembly that packages bring along. */
 const FILE_FORMATS = [
-  ...["formats/file-source", "hdf5/hdf5-format", "netcdf3/netcdf3-format", "tiff/tiff-format"].map(
-    (name) => `source/${name}.test.js`,
+  ...["file-source", "hdf5/hdf5-format", "netcdf3/netcdf3-format", "tiff/tiff-format"].map(
+    (name) => `formats/${name}.test.js`,
   ),
-  ...["hdf5-codecs", "jpeg", "tiff-codecs"].map((name) => `codec/${name}.test.js`),
+  "codec/file-codecs.test.js",
 ];
 const NATIVE_ZSTD = `
   import assert from "node:assert";
@@ -70,7 +72,7 @@ export async function passUnder(t: Test, { major, program }: InstalledNode): Pro
   await t.test("the fast paths of codecs and cache pass", (t) => passAll(t, program, FAST_PATHS));
   await t.test("files of all formats are read", (t) => passAll(t, program, FILE_FORMATS));
   await t.test("Zstandard is Node's own", async (t) => {
-    const files = ["../../src/codec/zstd.js", "../support/codec/step.js"].map((file) => pathOf(file));
+    const files = ["../../src/codec/zstd.js", "../support/codec/steps.js"].map((file) => pathOf(file));
     const calls = execFileSync(program, ["--input-type=module", "-e", NATIVE_ZSTD, ...files], {
       encoding: "utf8",
     });

@@ -1,10 +1,30 @@
+import { execFile } from "node:child_process";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import t from "tap";
 import { createSnapshot } from "../../src/dataset/snapshot.js";
 import type { Group } from "../../src/model/data-tree.js";
 import { type DatasetPage, renderDatasetPage } from "../../src/pages/dataset-page.js";
+import { renderListing } from "../../src/pages/home-page.js";
+import {
+  DATASET_URL,
+  placeOf,
+  placePage,
+  quotesAddress,
+  ROOT,
+  SERVICE_URL,
+  TOKEN_QUERY,
+  UP,
+} from "../../src/pages/page-place.js";
+import { clientMissing, PYTHON } from "../support/clients/require-client.js";
 import { type FakeGroup, fakeSnapshot, fakeType } from "../support/datasets/fake-snapshot.js";
 import { storedArray, storedTree } from "../support/datasets/fake-source.js";
 import { airTemperature, climateTree } from "../support/datasets/sample-datasets.js";
+import { datasetOf, flatSource, nestedSource } from "../support/datasets/sample-tree.js";
+import { startServer } from "../support/servers/start-server.js";
+import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 function render(page: Partial<DatasetPage> & Pick<DatasetPage, "snapshot">): string {
   return renderDatasetPage({
@@ -322,4 +342,201 @@ t.test("the page of a dataset links to its overviews, level by level", async (t)
   t.notMatch(render({ snapshot, group: groupAt(snapshot, "/deep") }), "Overviews");
   t.notMatch(render({ snapshot: createSnapshot(config, tree, "") }), "Overviews");
   t.notMatch(render({ snapshot, stores: [] }), "Overviews");
+});
+
+const run = promisify(execFile);
+const ENTRIES = [".zattrs", ".zgroup", ".zmetadata", "air/", "http_status/", 'it\'s "odd" & <so>/', "日本/"];
+
+t.test("there is one relative link per line, and no other but the parent's", async (t) => {
+  const html = renderListing({ title: "/datasets/x/zarr/", entries: ENTRIES });
+  const links = html.split("\n").flatMap((line) => {
+    const found = [...line.matchAll(/href="([^"]*)"/g)];
+    t.ok(found.length <= 1, "at most one link per line");
+    return found.map((match) => match[1] as string);
+  });
+  t.equal(links.shift(), "../");
+  t.strictSame(
+    links.map((link) => decodeURIComponent(link)),
+    ENTRIES,
+  );
+  t.notOk(html.includes("http://"), "no text that clients take for an address");
+  t.ok(html.endsWith("\n"));
+});
+
+t.test("names are escaped", async (t) => {
+  const html = renderListing({ title: "/datasets/<b>/zarr/", entries: ["<script>/"] });
+  t.notMatch(html, /<script>|<b>/);
+});
+
+t.test("Python and GDAL list it, also behind a path prefix", async (t) => {
+  const server = createServer((request, response) => {
+    const path = request.url?.replace(/^\/prefix/, "") ?? "";
+    if (!path.endsWith("/zarr/")) {
+      response.writeHead(404).end();
+      return;
+    }
+    const body = renderListing({ title: "/datasets/x/zarr/", entries: ENTRIES });
+    response.writeHead(200, { "Content-Type": "text/html; charset=utf-8" }).end(body);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.teardown(() => server.close());
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  for (const prefix of ["", "/prefix"]) {
+    const url = `${origin}${prefix}/datasets/x/zarr/`;
+    await t.test(`fsspec ${prefix}`, { skip: clientMissing("fsspec") }, async (t) => {
+      const listed = await python(
+        "import fsspec, json, sys\nprint(json.dumps(fsspec.filesystem('http').ls(sys.argv[1], detail=False)))",
+        url,
+      );
+      const names = listed.map((entry) => decodeURIComponent(entry.slice(url.length)));
+      t.strictSame(names.sort(), [...ENTRIES].sort());
+    });
+    await t.test(`GDAL ${prefix}`, { skip: clientMissing("gdal") }, async (t) => {
+      const listed = await python(
+        "import json, sys\nfrom osgeo import gdal\nprint(json.dumps(gdal.ReadDir('/vsicurl/' + sys.argv[1]) or []))",
+        url.slice(0, -1),
+      );
+      const names = listed.map((entry) => decodeURIComponent(entry));
+      t.strictSame(names.sort(), ENTRIES.map((entry) => entry.replace(/\/$/, "")).sort());
+    });
+  }
+});
+
+/** Returns the JSON list that a program prints. */
+async function python(program: string, url: string): Promise<string[]> {
+  const { stdout } = await run(PYTHON, ["-c", program, url]);
+  return JSON.parse(stdout) as string[];
+}
+
+const DATASETS = [datasetOf("flat", flatSource()), datasetOf("nested ü", nestedSource())];
+const TOKEN = "a-token+of/a-client==";
+
+const PAGES = [
+  "/",
+  "/datasets/flat/",
+  "/datasets/flat/explore",
+  "/datasets/nested%20%C3%BC/",
+  "/datasets/nested%20%C3%BC/tree",
+  "/datasets/nested%20%C3%BC/groups//a/b",
+  "/datasets/nested%20%C3%BC/groups/a/explore",
+];
+
+/** Absolute URLs that a page links to or shows. */
+function linksOf(html: string, page: string): Set<string> {
+  const links = [...html.matchAll(/ (?:href|src)="([^"]*)"/g)].map(
+    (match) => new URL((match[1] as string).replaceAll("&amp;", "&"), page).href,
+  );
+  return new Set(links.filter((link) => !link.startsWith("data:")));
+}
+
+for (const query of ["", `?token=${encodeURIComponent(TOKEN)}`]) {
+  t.test(`every link of every page leads somewhere${query && ", with the token of the page"}`, async (t) => {
+    const directory = await makeDirectory(t);
+    await writeFiles(directory, { tokens: `${TOKEN}\n` });
+    const tokenFile = query === "" ? null : join(directory, "tokens");
+    const { url } = await startServer(t, {
+      datasets: DATASETS,
+      rootPath: "/prefix",
+      access: { tokenFile, trustedProxies: [], tls: null },
+    });
+    const asked = new Map<string, number>();
+    for (const path of PAGES) {
+      const page = await fetch(url + path + query);
+      t.equal(page.status, 200, path);
+      for (const link of linksOf(await page.text(), url + path + query)) {
+        t.ok(link.startsWith(`${url}/`), link);
+        const known = asked.get(link) ?? (await fetch(link)).status;
+        asked.set(link, known);
+        t.equal(known, 200, `${path} links to ${link}`);
+      }
+    }
+    t.ok(asked.size > 40, `${asked.size} links`);
+  });
+}
+
+t.test("a page with a token says it to nothing but its links", async (t) => {
+  const { url } = await startServer(t, { datasets: DATASETS });
+  const html = await (await fetch(`${url}/datasets/flat/?token=secret`)).text();
+  for (const [, before] of html.matchAll(/(.{0,80})token=secret/g)) {
+    t.match(before, /(?:href|src)="[^"]*\?$/);
+    t.notMatch(before, /https?:/, "nor to absolute URLs, which are copied");
+  }
+});
+
+t.test("the home page has one picture per dataset, fetched when it comes into view", async (t) => {
+  const { url } = await startServer(t, { datasets: DATASETS });
+  const html = await (await fetch(`${url}/`)).text();
+  t.equal(html.split("<img ").length - 1, 2);
+  t.match(
+    html,
+    '<a class="picture" href="datasets/flat/explore#v=t"><img src="datasets/flat/thumbnail/t.png"',
+  );
+  t.match(html, 'href="datasets/nested%20%C3%BC/groups/a/explore#v=v"');
+  t.equal(html.split(' loading="lazy"').length - 1, 2);
+  t.match(html, `<meta property="og:image" content="${url}/datasets/flat/thumbnail/t.png">`);
+  t.match(html, "2 datasets to read over HTTP, as Zarr stores and as JSON: flat, nested ü");
+  for (const plugins of [
+    ["dataset_info", "explore", "zarr"],
+    ["dataset_info", "zarr"],
+  ]) {
+    const other = await startServer(t, {
+      datasets: DATASETS,
+      plugins: plugins.map((name) => ({ name })),
+    });
+    const page = await (await fetch(`${other.url}/`)).text();
+    t.notMatch(page, /<img|og:image/);
+    t.equal(/href="[^"]*explore/.test(page), plugins.includes("explore"));
+  }
+});
+
+t.test("the explorer's page has a summary for those who get a link to it", async (t) => {
+  const { url } = await startServer(t, { datasets: DATASETS });
+  const html = await (await fetch(`${url}/datasets/flat/explore`)).text();
+  t.match(html, '<meta property="og:title" content="flat · Explore">');
+  t.match(html, `<meta property="og:image" content="${url}/datasets/flat/thumbnail/t.png">`);
+  t.match(html, '<meta property="og:description" content="flat">');
+});
+
+function at(rawPath: string, { query = "", datasetPath = "/datasets/x/" } = {}) {
+  return placeOf({ rawPath, serviceUrl: "http://h", query }, datasetPath);
+}
+
+t.test("the way up is one step per slash after the dataset's, also for doubled ones", async (t) => {
+  const expected = {
+    "": "./",
+    tree: "./",
+    "groups/a": "../",
+    "groups/a/b": "../../",
+    "groups//a/b": "../../../",
+    "groups/a%2Fb": "../",
+  };
+  for (const datasetPath of ["/datasets/x/", "/"]) {
+    for (const [below, up] of Object.entries(expected)) {
+      const path = datasetPath + below;
+      const place = at(path, { datasetPath });
+      t.equal(place.up, up, path);
+      const resolve = (link: string) => new URL(link, `http://host/prefix${path}`).pathname;
+      t.equal(resolve(up), `/prefix${datasetPath}`, `${path} resolves to its dataset`);
+      t.equal(resolve(place.root), "/prefix/", `${path} resolves to the root`);
+    }
+  }
+});
+
+t.test("links have the token of the page's query, and nothing else of it", async (t) => {
+  t.equal(at("/datasets/x/").tokenQuery, "");
+  t.equal(at("/datasets/x/", { query: "a=b" }).tokenQuery, "");
+  t.equal(at("/datasets/x/", { query: "a=b&token=ab%2Bc=&c=d" }).tokenQuery, "?token=ab%2Bc%3D");
+});
+
+t.test("a placed page has all values", async (t) => {
+  const html = `<a href="${UP}tree${TOKEN_QUERY}">${SERVICE_URL}/datasets ${DATASET_URL}zarr</a>${ROOT}docs`;
+  const place = at("/datasets/x/groups/a", { query: "token=a" });
+  t.equal(
+    placePage(html, place),
+    '<a href="../tree?token=a">http://h/datasets http://h/datasets/x/zarr</a>../../../docs',
+  );
+  t.ok(quotesAddress(SERVICE_URL));
+  t.ok(quotesAddress(DATASET_URL));
+  t.notOk(quotesAddress(ROOT + UP + TOKEN_QUERY));
 });

@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { until } from "../support/servers/process-table.js";
+import { madeChunks, NOISE_CHUNKS, serveNoise, writeNoise } from "../support/servers/program-stores.js";
 import { openConnection, type RawAnswer, requestText } from "../support/servers/raw-request.js";
-import { CHUNKS, type Program, startProgram, writeStore } from "../support/servers/start-program.js";
+import { connectTo, type Program } from "../support/servers/start-program.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
 t.setTimeout(240_000);
@@ -22,19 +23,19 @@ async function askEach(program: Program, connections: number, path: string): Pro
 }
 
 t.test("a chunk that many clients request at once is made once in each process", { skip }, async (t) => {
-  const location = await writeStore(t);
+  const location = await writeNoise(t);
   for (const args of [[], ["--no-cache"]]) {
     // Without a cache, requests that arrive after it is made make it again: on a busy machine a few of the 128 may.
     const most = args.length === 0 ? 1 : 4;
-    const program = await startProgram(t, location, { args, level: 22 });
+    const program = await serveNoise(t, location, { args, level: 22 });
     for (const index of [0, 1, 2]) {
       const answers = await askEach(program, 128, chunkPath(index));
       t.ok(answers.every(({ status }) => status === 200));
       t.ok(answers.every(({ body }) => body.equals(answers[0]!.body)));
       t.ok(answers.every(({ headers }) => headers.etag === answers[0]!.headers.etag));
-      const made = program.made().filter((chunk) => chunk === `noise ${index}.0`).length;
+      const made = madeChunks(program).filter((chunk) => chunk === `noise ${index}.0`).length;
       t.ok(
-        made >= 1 && made <= most * program.processes().length,
+        made >= 1 && made <= most * program.pids().length,
         `chunk ${index} ${args} was made ${made} times`,
       );
     }
@@ -44,10 +45,10 @@ t.test("a chunk that many clients request at once is made once in each process",
 });
 
 t.test("a chunk that one process has put into the cache is a hit in another", { skip }, async (t) => {
-  const program = await startProgram(t, await writeStore(t));
-  const [first, second] = await Promise.all(program.processes().map((pid) => program.connectTo(pid)));
+  const program = await serveNoise(t, await writeNoise(t));
+  const [first, second] = await Promise.all(program.pids().map((pid) => connectTo(t, program, pid)));
   const made: RawAnswer[] = [];
-  for (let index = 0; index < CHUNKS; index++) {
+  for (let index = 0; index < NOISE_CHUNKS; index++) {
     first!.send(requestText(chunkPath(index)));
     made.push(await first!.answer());
   }
@@ -55,7 +56,7 @@ t.test("a chunk that one process has put into the cache is a hit in another", { 
   const writes = /^zpublish_cache_writes_total\{process="[12]"\} (\d+)$/gm;
   await until(async () => {
     const text = await (await fetch(`${program.url}/metrics`)).text();
-    return Math.max(...[...text.matchAll(writes)].map(([, count]) => Number(count))) >= CHUNKS;
+    return Math.max(...[...text.matchAll(writes)].map(([, count]) => Number(count))) >= NOISE_CHUNKS;
   });
   for (const [index, { headers, body }] of made.entries()) {
     second!.send(requestText(chunkPath(index)));
@@ -67,9 +68,9 @@ t.test("a chunk that one process has put into the cache is a hit in another", { 
 });
 
 t.test("a chunk rewritten in place is not served stale by any process", { skip }, async (t) => {
-  const location = await writeStore(t);
-  const program = await startProgram(t, location);
-  const connections = await Promise.all(program.processes().map((pid) => program.connectTo(pid)));
+  const location = await writeNoise(t);
+  const program = await serveNoise(t, location);
+  const connections = await Promise.all(program.pids().map((pid) => connectTo(t, program, pid)));
   const seen = new Set<string>();
   for (let round = 0; round < 5; round++) {
     await writeFile(join(location, "noise", "0.0"), Buffer.alloc(2 ** 18, round + 1));
@@ -86,18 +87,21 @@ t.test("a chunk rewritten in place is not served stale by any process", { skip }
 });
 
 t.test("chunks whose clients have left are not made", { skip }, async (t) => {
-  const program = await startProgram(t, await writeStore(t), { args: ["--workers", "1", "--no-cache"] });
+  const program = await serveNoise(t, await writeNoise(t), { args: ["--workers", "1", "--no-cache"] });
   const leaving = await Promise.all(
-    Array.from({ length: CHUNKS - 1 }, async (_, index) => {
+    Array.from({ length: NOISE_CHUNKS - 1 }, async (_, index) => {
       const connection = await openConnection(program.port);
       connection.send(requestText(chunkPath(index)));
       return connection;
     }),
   );
-  await until(() => program.made().length > 0);
+  await until(() => madeChunks(program).length > 0);
   for (const { socket } of leaving) socket.destroy();
   await delay(20);
-  const [answer] = await askEach(program, 1, chunkPath(CHUNKS - 1));
+  const [answer] = await askEach(program, 1, chunkPath(NOISE_CHUNKS - 1));
   t.equal(answer!.status, 200);
-  t.ok(program.made().length < CHUNKS, `${program.made().length} of ${CHUNKS} were made`);
+  t.ok(
+    madeChunks(program).length < NOISE_CHUNKS,
+    `${madeChunks(program).length} of ${NOISE_CHUNKS} were made`,
+  );
 });

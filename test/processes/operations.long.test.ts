@@ -2,8 +2,9 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { until } from "../support/servers/process-table.js";
+import { newToken, writeArray } from "../support/servers/program-stores.js";
 import { PROGRAM, runScript } from "../support/servers/run-program.js";
-import { newToken, startReloadable, writeArray } from "../support/servers/start-reloadable.js";
+import { startSmall } from "../support/servers/start-program.js";
 import { makeDirectory } from "../support/write-store.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
@@ -25,12 +26,12 @@ async function writeLateGate(directory: string): Promise<{ readonly module: stri
 }
 
 /** Returns the address of health and metrics in the log. */
-function adminUrl(said: Readonly<Record<string, unknown>>[]): string {
+function adminUrl(said: readonly Readonly<Record<string, unknown>>[]): string {
   return String(said[0]?.url);
 }
 
 t.test("metrics of all processes are answered by any, each with its number", { skip }, async (t) => {
-  const program = await startReloadable(t, {
+  const program = await startSmall(t, {
     processes: 3,
     async config(directory) {
       await writeArray(join(directory, "one"), 1);
@@ -65,7 +66,7 @@ t.test("metrics of all processes are answered by any, each with its number", { s
 });
 
 t.test("a process that hangs is left out of the metrics of the others", { skip }, async (t) => {
-  const program = await startReloadable(t, {
+  const program = await startSmall(t, {
     processes: 2,
     async config(directory) {
       await writeArray(join(directory, "one"), 1);
@@ -94,7 +95,7 @@ t.test("a process that hangs is left out of the metrics of the others", { skip }
 
 for (const processes of process.platform === "linux" ? [1, 2] : [1]) {
   t.test(`health has its own port if configured, with ${processes} processes`, async (t) => {
-    const program = await startReloadable(t, {
+    const program = await startSmall(t, {
       processes,
       async config(directory) {
         await writeArray(join(directory, "one"), 1);
@@ -154,7 +155,7 @@ for (const processes of process.platform === "linux" ? [1, 2] : [1]) {
 
   t.test(`tokens are read again at HUP, with ${processes} processes`, async (t) => {
     const [first, second] = [newToken(), newToken()];
-    const program = await startReloadable(t, {
+    const program = await startSmall(t, {
       processes,
       async config(directory) {
         await writeArray(join(directory, "one"), 1);

@@ -10,7 +10,8 @@ import {
   startProcesses,
 } from "../../src/processes/start-processes.js";
 import { childrenOf, until } from "../support/servers/process-table.js";
-import { startReloadable, writeArray } from "../support/servers/start-reloadable.js";
+import { writeArray } from "../support/servers/program-stores.js";
+import { startSmall } from "../support/servers/start-program.js";
 import { makeDirectory } from "../support/write-store.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
@@ -101,12 +102,12 @@ async function writePlugin(directory: string): Promise<void> {
   );
 }
 
-async function startPicky(test: Parameters<typeof startReloadable>[0]) {
+async function startPicky(test: Parameters<typeof startSmall>[0]) {
   const configOf = (options: string) => ({
     datasets: { one: "one" },
     plugins: { picky: { module: "./picky.mjs", options } },
   });
-  const program = await startReloadable(test, {
+  const program = await startSmall(test, {
     processes: 3,
     async config(directory) {
       await writeArray(join(directory, "one"), 1);

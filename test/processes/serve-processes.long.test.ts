@@ -3,9 +3,10 @@ import { cp, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { isAlive, until } from "../support/servers/process-table.js";
+import { madeChunks, NOISE_CHUNKS, serveNoise, writeNoise } from "../support/servers/program-stores.js";
 import { openConnection, type RawConnection, requestText } from "../support/servers/raw-request.js";
 import { PROGRAM, runScript } from "../support/servers/run-program.js";
-import { CHUNKS, startProgram, writeStore } from "../support/servers/start-program.js";
+import { connect, connectTo } from "../support/servers/start-program.js";
 import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
@@ -13,7 +14,8 @@ t.setTimeout(240_000);
 
 /** Runs the program until it ends as expected, and kills it if it does not. */
 async function runProgram(t: Test, args: readonly string[]) {
-  const run = runScript(PROGRAM, args);
+  // Without the lines about progress that a slow machine logs.
+  const run = runScript(PROGRAM, args, { env: { ZPUBLISH_LOG_LEVEL: "error" } });
   t.teardown(() => void run.child.kill("SIGKILL"));
   const code = await run.ended;
   return { code, stdout: run.stdout(), stderr: run.stderr() };
@@ -25,10 +27,10 @@ async function ask(connection: RawConnection, path: string, headers: Record<stri
 }
 
 t.test("every process answers the same", { skip }, async (t) => {
-  const program = await startProgram(t, await writeStore(t), { processes: 3 });
-  const pids = program.processes();
+  const program = await serveNoise(t, await writeNoise(t), { processes: 3 });
+  const pids = program.pids();
   t.equal(pids.length, 3);
-  const connections = await Promise.all(pids.map((pid) => program.connectTo(pid)));
+  const connections = await Promise.all(pids.map((pid) => connectTo(t, program, pid)));
   const paths = [
     ...["/", "/plugins", "/versions", "/datasets", "/openapi.json", "/docs", "/nothing"],
     ...["/", "/keys", "/dict", "/info", "/tree", "/groups"].map((path) => `/datasets/noise${path}`),
@@ -56,21 +58,21 @@ t.test("every process answers the same", { skip }, async (t) => {
 });
 
 t.test("a problem with a dataset at start is logged once", { skip }, async (t) => {
-  const location = await writeStore(t);
+  const location = await writeNoise(t);
   await writeFiles(location, { "broken/.zarray": { zarr_format: 2 } });
-  const program = await startProgram(t, location, { processes: 3 });
+  const program = await serveNoise(t, location, { processes: 3 });
   t.equal(program.run.stderr().match(/"dataset":"plain"[^\n]*"msg":"refused"/g)?.length, 1);
   t.match(program.run.stderr(), /"process":1,"dataset":"plain"/);
 });
 
 t.test("connections are spread over all processes", { skip }, async (t) => {
-  const program = await startProgram(t, await writeStore(t));
+  const program = await serveNoise(t, await writeNoise(t));
   const counts = new Map<number, number>();
   for (let index = 0; index < 64; index++) {
-    const { pid } = await program.connect();
+    const { pid } = await connect(t, program);
     counts.set(pid, (counts.get(pid) ?? 0) + 1);
   }
-  t.strictSame([...counts.keys()].sort(), program.processes().sort());
+  t.strictSame([...counts.keys()].sort(), program.pids().sort());
   t.ok(
     [...counts.values()].every((count) => count >= 8),
     String([...counts.values()]),
@@ -78,10 +80,10 @@ t.test("connections are spread over all processes", { skip }, async (t) => {
 });
 
 t.test("SIGHUP reaches all processes, and so do periodic refreshes", { skip }, async (t) => {
-  const location = await writeStore(t);
+  const location = await writeNoise(t);
   for (const args of [[], ["--refresh", "0.1"]]) {
-    const program = await startProgram(t, location, { args });
-    const connections = await Promise.all(program.processes().map((pid) => program.connectTo(pid)));
+    const program = await serveNoise(t, location, { args });
+    const connections = await Promise.all(program.pids().map((pid) => connectTo(t, program, pid)));
     const titles = () =>
       Promise.all(
         connections.map(async (connection) => {
@@ -102,16 +104,16 @@ t.test("SIGHUP reaches all processes, and so do periodic refreshes", { skip }, a
 });
 
 t.test("SIGTERM lets all processes finish, and leaves none alive", { skip }, async (t) => {
-  const program = await startProgram(t, await writeStore(t), { args: ["--workers", "1"] });
-  const pids = program.processes();
+  const program = await serveNoise(t, await writeNoise(t), { args: ["--workers", "1"] });
+  const pids = program.pids();
   const connections = await Promise.all(
-    Array.from({ length: CHUNKS }, async (_, index) => {
+    Array.from({ length: NOISE_CHUNKS }, async (_, index) => {
       const connection = await openConnection(program.port);
       connection.send(requestText(`/datasets/noise/zarr/noise/${index}.0`));
       return connection;
     }),
   );
-  await until(() => program.made().length > 0);
+  await until(() => madeChunks(program).length > 0);
   program.run.child.kill("SIGTERM");
   const answers = await Promise.all(connections.map((connection) => connection.answer()));
   t.ok(answers.every(({ status }) => status === 200));
@@ -122,17 +124,17 @@ t.test("SIGTERM lets all processes finish, and leaves none alive", { skip }, asy
 
 for (const signal of ["SIGKILL", "SIGTERM"] as const) {
   t.test(`a process ended by ${signal} is replaced, and the others serve meanwhile`, { skip }, async (t) => {
-    const program = await startProgram(t, await writeStore(t));
-    const [one, other] = program.processes() as [number, number];
-    const kept = await program.connectTo(other);
+    const program = await serveNoise(t, await writeNoise(t));
+    const [one, other] = program.pids() as [number, number];
+    const kept = await connectTo(t, program, other);
     process.kill(one, signal);
     await program.run.says("another takes its place");
     t.equal((await ask(kept, "/datasets/noise/zarr/noise/1.0")).status, 200);
     await program.run.says("the server process is replaced");
     t.equal((await ask(kept, "/datasets")).status, 200, "on the existing connection");
-    const next = program.processes().find((pid) => pid !== other) as number;
+    const next = program.pids().find((pid) => pid !== other) as number;
     t.not(next, one);
-    const connection = await program.connectTo(next);
+    const connection = await connectTo(t, program, next);
     t.equal((await ask(connection, "/datasets/noise/zarr/noise/2.0")).status, 200);
     program.run.child.kill("SIGTERM");
     t.equal(await program.run.ended, 0);
@@ -140,12 +142,12 @@ for (const signal of ["SIGKILL", "SIGTERM"] as const) {
 }
 
 t.test("a process that cannot be replaced does not end the others", { skip }, async (t) => {
-  const location = await writeStore(t);
+  const location = await writeNoise(t);
   const gone = join(await makeDirectory(t), "gone.zarr");
   await cp(location, gone, { recursive: true });
-  const program = await startProgram(t, location, { args: [gone] });
-  const [one, other] = program.processes() as [number, number];
-  const kept = await program.connectTo(other);
+  const program = await serveNoise(t, location, { args: [gone] });
+  const [one, other] = program.pids() as [number, number];
+  const kept = await connectTo(t, program, other);
   await rename(gone, `${gone}.away`);
   process.kill(one, "SIGKILL");
   await until(() => program.run.stderr().split("could not be replaced").length > 3);
@@ -158,22 +160,22 @@ t.test("a process that cannot be replaced does not end the others", { skip }, as
 });
 
 t.test("a process answers chunks while another dies that makes chunks", { skip }, async (t) => {
-  const program = await startProgram(t, await writeStore(t), { args: ["--workers", "1"] });
-  const [one, other] = program.processes() as [number, number];
-  const dying = await program.connectTo(one);
-  const waiting = await program.connectTo(other);
-  for (let index = 0; index < CHUNKS; index++) {
-    (await program.connectTo(one)).send(requestText(`/datasets/noise/zarr/noise/${index}.0`));
+  const program = await serveNoise(t, await writeNoise(t), { args: ["--workers", "1"] });
+  const [one, other] = program.pids() as [number, number];
+  const dying = await connectTo(t, program, one);
+  const waiting = await connectTo(t, program, other);
+  for (let index = 0; index < NOISE_CHUNKS; index++) {
+    (await connectTo(t, program, one)).send(requestText(`/datasets/noise/zarr/noise/${index}.0`));
   }
   dying.send(requestText("/datasets/noise/zarr/noise/0.0"));
-  waiting.send(requestText(`/datasets/noise/zarr/noise/${CHUNKS - 1}.0`));
+  waiting.send(requestText(`/datasets/noise/zarr/noise/${NOISE_CHUNKS - 1}.0`));
   process.kill(one, "SIGKILL");
   t.equal((await waiting.answer()).status, 200);
 });
 
 t.test("without the supervisor no process stays alive", { skip }, async (t) => {
-  const program = await startProgram(t, await writeStore(t));
-  const pids = program.processes();
+  const program = await serveNoise(t, await writeNoise(t));
+  const pids = program.pids();
   program.run.child.kill("SIGKILL");
   await program.run.ended;
   await until(() => !pids.some(isAlive));
@@ -181,8 +183,8 @@ t.test("without the supervisor no process stays alive", { skip }, async (t) => {
 });
 
 t.test("a second signal ends all processes at once", { skip }, async (t) => {
-  const program = await startProgram(t, await writeStore(t));
-  const pids = program.processes();
+  const program = await serveNoise(t, await writeNoise(t));
+  const pids = program.pids();
   for (const pid of pids) process.kill(pid, "SIGSTOP");
   program.run.child.kill("SIGTERM");
   await program.run.says("closing");
@@ -197,9 +199,9 @@ t.test(
   "a port that is taken is one line and exit code 1, with processes and without",
   { skip },
   async (t) => {
-    const location = await writeStore(t);
-    const many = await startProgram(t, location);
-    const one = await startProgram(t, location, { processes: 1 });
+    const location = await writeNoise(t);
+    const many = await serveNoise(t, location);
+    const one = await serveNoise(t, location, { processes: 1 });
     for (const { port } of [many, one]) {
       for (const processes of ["1", "2"]) {
         const args = ["serve", location, "--no-cache", "--port", String(port), "--processes", processes];
@@ -212,14 +214,14 @@ t.test(
 );
 
 t.test("of two that start at once on one port, one is refused", { skip }, async (t) => {
-  const location = await writeStore(t);
-  const { port, run } = await startProgram(t, location);
+  const location = await writeNoise(t);
+  const { port, run } = await serveNoise(t, location);
   run.child.kill("SIGTERM");
   await run.ended;
   const args = ["--port", String(port)];
   const started = await Promise.allSettled([
-    startProgram(t, location, { args }),
-    startProgram(t, location, { args }),
+    serveNoise(t, location, { args }),
+    serveNoise(t, location, { args }),
   ]);
   const refused = started.filter((result) => result.status === "rejected");
   t.equal(refused.length, 1);
@@ -227,7 +229,7 @@ t.test("of two that start at once on one port, one is refused", { skip }, async 
 });
 
 t.test("a process that cannot start fails with the message of a single one", { skip }, async (t) => {
-  const location = await writeStore(t);
+  const location = await writeNoise(t);
   const missing = join(await makeDirectory(t), "missing.zarr");
   for (const args of [
     [missing],
@@ -267,8 +269,8 @@ t.test("a plugin is loaded in every process", { skip }, async (t) => {
       }],
     };`,
   );
-  const program = await startProgram(t, await writeStore(t), { args: ["--plugin", module] });
-  for (const pid of program.processes()) {
-    t.equal((await ask(await program.connectTo(pid), "/who")).body.toString(), String(pid));
+  const program = await serveNoise(t, await writeNoise(t), { args: ["--plugin", module] });
+  for (const pid of program.pids()) {
+    t.equal((await ask(await connectTo(t, program, pid), "/who")).body.toString(), String(pid));
   }
 });

@@ -2,7 +2,8 @@ import { join } from "node:path";
 import { connect } from "node:tls";
 import t from "tap";
 import { until } from "../support/servers/process-table.js";
-import { startReloadable, writeArray } from "../support/servers/start-reloadable.js";
+import { writeArray } from "../support/servers/program-stores.js";
+import { startSmall } from "../support/servers/start-program.js";
 import { FIRST, makeTlsDirectory, SECOND } from "../support/servers/tls-pairs.js";
 
 t.setTimeout(240_000);
@@ -21,7 +22,7 @@ function nameOf(port: number): Promise<string> {
 for (const processes of process.platform === "linux" ? [1, 2] : [1]) {
   t.test(`certificates are read again at HUP, with ${processes} processes`, async (t) => {
     const files = await makeTlsDirectory(FIRST);
-    const program = await startReloadable(t, {
+    const program = await startSmall(t, {
       processes,
       async config(directory) {
         const one = await writeArray(join(directory, "one"), 1);

@@ -2,9 +2,10 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { childrenOf, isAlive, until } from "../support/servers/process-table.js";
+import { chunkOf, writeArray, writeGate } from "../support/servers/program-stores.js";
 import { openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
 import { PROGRAM, runScript } from "../support/servers/run-program.js";
-import { chunkOf, startReloadable, writeArray, writeGate } from "../support/servers/start-reloadable.js";
+import { startSmall } from "../support/servers/start-program.js";
 import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 t.setTimeout(240_000);
@@ -13,9 +14,9 @@ const COUNTS = process.platform === "linux" ? [1, 3] : [1];
 
 for (const processes of COUNTS) {
   /** With a gate behind which requests wait, and a dataset whose chunks are made in workers. */
-  const startGated = async (test: Parameters<typeof startReloadable>[0], args: readonly string[]) => {
+  const startGated = async (test: Parameters<typeof startSmall>[0], args: readonly string[]) => {
     let gateFile = "";
-    const program = await startReloadable(test, {
+    const program = await startSmall(test, {
       processes,
       args,
       async config(directory) {

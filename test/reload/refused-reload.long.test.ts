@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import t from "tap";
 import { until } from "../support/servers/process-table.js";
-import { newToken, startReloadable, writeArray } from "../support/servers/start-reloadable.js";
+import { newToken, writeArray } from "../support/servers/program-stores.js";
+import { startSmall } from "../support/servers/start-program.js";
 import { writeFiles } from "../support/write-store.js";
 
 t.setTimeout(240_000);
@@ -28,7 +29,7 @@ for (const processes of COUNTS) {
   t.test(
     `a bad configuration is refused, and the old one goes on, with ${processes} processes`,
     async (t) => {
-      const program = await startReloadable(t, {
+      const program = await startSmall(t, {
         processes,
         async config(directory) {
           await writeArray(join(directory, "one"), 1);
@@ -67,7 +68,7 @@ for (const processes of COUNTS) {
   );
 
   t.test(`a refused reload looks for new metadata all the same, with ${processes} processes`, async (t) => {
-    const program = await startReloadable(t, {
+    const program = await startSmall(t, {
       processes,
       async config(directory) {
         await writeArray(join(directory, "one"), 1);
@@ -88,7 +89,7 @@ for (const processes of COUNTS) {
   });
 
   t.test(`what cannot change is named, and the rest does, with ${processes} processes`, async (t) => {
-    const program = await startReloadable(t, {
+    const program = await startSmall(t, {
       processes,
       async config(directory) {
         await writeArray(join(directory, "one"), 1);
@@ -113,7 +114,7 @@ for (const processes of COUNTS) {
 }
 
 t.test("bounds of requests change", async (t) => {
-  const program = await startReloadable(t, {
+  const program = await startSmall(t, {
     async config(directory) {
       await writeArray(join(directory, "one"), 1);
       return GOOD;
@@ -132,7 +133,7 @@ t.test("bounds of requests change", async (t) => {
 });
 
 t.test("the level of the log changes, too", async (t) => {
-  const program = await startReloadable(t, {
+  const program = await startSmall(t, {
     async config(directory) {
       await writeArray(join(directory, "one"), 1);
       return GOOD;

@@ -2,14 +2,9 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { until } from "../support/servers/process-table.js";
+import { ARRAY_CHUNKS, chunkOf, writeArray, writeGate } from "../support/servers/program-stores.js";
 import { openConnection, requestText } from "../support/servers/raw-request.js";
-import {
-  CHUNKS,
-  chunkOf,
-  startReloadable,
-  writeArray,
-  writeGate,
-} from "../support/servers/start-reloadable.js";
+import { startSmall } from "../support/servers/start-program.js";
 import { bodyIs, bodyIsOrAbsent, startHammer, textHas } from "./hammer.js";
 
 t.setTimeout(240_000);
@@ -20,7 +15,7 @@ const RECHUNKED = { encoding: { chunks: [8_192] } };
 
 for (const processes of COUNTS) {
   t.test(`no request fails while HUP changes everything, with ${processes} processes`, async (t) => {
-    const program = await startReloadable(t, {
+    const program = await startSmall(t, {
       processes,
       async config(directory) {
         await Promise.all(
@@ -30,13 +25,13 @@ for (const processes of COUNTS) {
       },
     });
     const get = (path: string) => fetch(program.url + path);
-    const indices = Array.from({ length: CHUNKS }, (_, index) => index);
+    const indices = Array.from({ length: ARRAY_CHUNKS }, (_, index) => index);
     const longChunk = (index: number) => Buffer.concat([chunkOf(1, 2 * index), chunkOf(1, 2 * index + 1)]);
     const targets = [
       ...indices.map((index) => bodyIs(`/datasets/stable/zarr/v/${index}`, chunkOf(0, index))),
       // Its chunks are as long as one configuration or the other says.
       ...indices
-        .slice(0, CHUNKS / 2)
+        .slice(0, ARRAY_CHUNKS / 2)
         .map((index) => bodyIs(`/datasets/packed/zarr/v/${index}`, longChunk(index), chunkOf(1, index))),
       // One id, two places.
       ...indices.map((index) =>
@@ -98,7 +93,7 @@ for (const processes of COUNTS) {
 
   t.test(`a request in flight is answered by what it began with, with ${processes} processes`, async (t) => {
     let file = "";
-    const program = await startReloadable(t, {
+    const program = await startSmall(t, {
       processes,
       async config(directory) {
         const gate = await writeGate(directory);
@@ -124,7 +119,7 @@ for (const processes of COUNTS) {
 }
 
 t.test("HUP while the server starts is not lost", async (t) => {
-  const program = await startReloadable(t, {
+  const program = await startSmall(t, {
     async config(directory) {
       await writeArray(join(directory, "one"), 1);
       await writeFile(

@@ -1,7 +1,7 @@
 import t, { type Test } from "tap";
 import { type FaultyOrigin, startFaultyOrigin } from "../support/origins/faulty-origin.js";
 import { childrenOf } from "../support/servers/process-table.js";
-import { startReloadable } from "../support/servers/start-reloadable.js";
+import { startSmall } from "../support/servers/start-program.js";
 import { zarray, zgroup } from "../support/write-store.js";
 
 const documents = { ".zgroup": zgroup, "v/.zarray": zarray };
@@ -39,7 +39,7 @@ t.test(
   "a reload opens datasets again whose store has changed, and refuses one that cannot be reached",
   async (t) => {
     const { origin, admit } = await startGuarded(t);
-    const program = await startReloadable(t, { config: () => configFor(origin, "STORES_TEST_FIRST") });
+    const program = await startSmall(t, { config: () => configFor(origin, "STORES_TEST_FIRST") });
     t.equal(await readChunk(program.url), "ab");
 
     origin.resetCounts();
@@ -83,7 +83,7 @@ t.test("processes reach a bucket each by itself, before and after a reload", { s
   };
   const store = { url: "s3://data/", endpoint: origin.url, credentials };
   const config = { stores: { bucket: store }, datasets: { x: "s3://data/x" } };
-  const program = await startReloadable(t, { processes: 2, config: () => config });
+  const program = await startSmall(t, { processes: 2, config: () => config });
   t.equal(childrenOf(program.pid).length, 2);
   t.equal(origin.count({ method: "GET", key: "x/.zmetadata", status: 200 }), 2, "each reads the metadata");
   for (let count = 0; count < 16; count++) t.equal(await readChunk(program.url), "ab");

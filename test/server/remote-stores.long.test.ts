@@ -4,7 +4,7 @@ import type { DatasetConfig } from "../../src/config/config.js";
 import { openSource } from "../../src/open/open-source.js";
 import type { StoreSettings } from "../../src/stores/byte-store.js";
 import type { Source, StoredTree } from "../../src/zarr/stored-tree.js";
-import { type FixtureStore, type Fixtures, openFixtures } from "../support/clients/harness.js";
+import { type FixtureStore, type Fixtures, openFixtures } from "../support/clients/fixtures.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { VARIANTS } from "../support/clients/served-variants.js";
 import { startFaultyOrigin } from "../support/origins/faulty-origin.js";

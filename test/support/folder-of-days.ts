@@ -1,7 +1,7 @@
 import { utimes } from "node:fs/promises";
 import { join } from "node:path";
 import type { Test } from "tap";
-import { PROGRAM, type Run, runScript } from "./servers/run-program.js";
+import { type Program, startProgram } from "./servers/start-program.js";
 import { writeNetcdfPart } from "./write-parts.js";
 import { makeDirectory } from "./write-store.js";
 
@@ -41,19 +41,9 @@ export async function makeFolderOfDays(t: Test): Promise<string> {
   return folder;
 }
 
-/** Runs `zpublish serve` with arguments on a free port. It refreshes five times a second, and ends with the test. */
-export async function serveFolder(
-  t: Test,
-  args: readonly string[],
-): Promise<{ readonly url: string; readonly run: Run }> {
-  const run = runScript(PROGRAM, ["serve", "--port", "0", "--refresh", "0.2", ...args]);
-  t.teardown(async () => {
-    run.child.kill("SIGTERM");
-    await run.ended;
-  });
-  await run.says("zpublish ready on ");
-  const [, url = ""] = /zpublish ready on (\S+)/.exec(run.stdout()) ?? [];
-  return { url, run };
+/** Starts the program, which refreshes five times a second. */
+export function serveFolder(t: Test, args: readonly string[]): Promise<Program> {
+  return startProgram(t, { args: ["--refresh", "0.2", ...args] });
 }
 
 /** Asks again until an answer is as expected. */

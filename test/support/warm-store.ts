@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { deflateSync } from "node:zlib";
 import type { Test } from "tap";
-import { PROGRAM, type Run, runProgram, runScript } from "./servers/run-program.js";
+import { runProgram } from "./servers/run-program.js";
+import { startProgram } from "./servers/start-program.js";
 import { makeDirectory, writeFiles, zgroup } from "./write-store.js";
 
 const STEPS = 40;
@@ -65,20 +66,12 @@ export async function setUp(t: Test) {
     warm: (...more: readonly string[]) => runProgram(["warm", ...args, ...more]),
     /** Asks a real server for chunks. @returns Those that were in the cache. */
     async hits(keys: readonly string[] = ALL): Promise<string[]> {
-      const { run, url } = await serve(args);
+      const { url, stop } = await startProgram(t, { args });
       const found = await hitsAt(url, keys);
-      run.child.kill("SIGTERM");
-      t.equal(await run.ended, 0);
+      await stop();
       return found;
     },
   };
-}
-
-/** Starts a real server. */
-export async function serve(args: readonly string[]): Promise<{ run: Run; url: string }> {
-  const run = runScript(PROGRAM, ["serve", "--port", "0", ...args]);
-  await run.says("zpublish ready on ");
-  return { run, url: /(http:\S+)/.exec(run.stdout())?.[1] as string };
 }
 
 /** Asks a server for chunks. @param store Path of the store. @returns Those that were in the cache. */

@@ -5,7 +5,7 @@ import t from "tap";
 import { type AxisPart, type CellRun, type CodeAxis, selectionCode } from "../../src/usage/selection-code.js";
 import { askPython } from "../support/clients/ask-python.js";
 import { PACKAGE_ROOT } from "../support/clients/client-generation.js";
-import { startServer } from "../support/clients/harness.js";
+import { serveDatasets } from "../support/clients/fixtures.js";
 import { clientMissing } from "../support/clients/require-client.js";
 
 /** Writes the dataset and prints the coordinates of its axes: 32-bit latitudes that descend, 64-bit longitudes, times. */
@@ -129,7 +129,7 @@ t.test(
       lat: { numbers: values.lat },
       lon: { numbers: values.lon },
     };
-    const server = await startServer({ datasets: { store: { location: store } }, directory });
+    const server = await serveDatasets(t, { datasets: { store: { location: store } }, directory });
     t.teardown(() => server.stop());
 
     const cases = [];

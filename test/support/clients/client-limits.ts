@@ -1,5 +1,5 @@
 import type { Generation } from "./client-generation.js";
-import type { FixtureStore, Fixtures } from "./harness.js";
+import type { FixtureStore, Fixtures } from "./fixtures.js";
 import { isTouched, refusedBy, type Variant } from "./served-variants.js";
 
 /** What the clients of a generation cannot read, in place or over HTTP; `README.md` has it in words. */

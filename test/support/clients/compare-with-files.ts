@@ -1,5 +1,5 @@
 import type { Generation } from "./client-generation.js";
-import { runPython } from "./harness.js";
+import { runPython } from "./fixtures.js";
 
 /** One line of `compare_with_file.py`. */
 export interface Finding {

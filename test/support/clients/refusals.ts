@@ -1,5 +1,6 @@
 import type { Test } from "tap";
-import { errorsOf, type FixtureStore, type Fixtures, type RunningServer } from "./harness.js";
+import type { Program } from "../servers/start-program.js";
+import { errorsOf, type FixtureStore, type Fixtures } from "./fixtures.js";
 import { datasetId, refusedBy, type Variant } from "./served-variants.js";
 
 /** A dataset that a client has read. */
@@ -11,7 +12,7 @@ export interface ReadDataset {
 /** Says of datasets which arrays were refused at open: exactly those that had to be, each by name with a reason. */
 export function checkRefusals(
   t: Test,
-  server: RunningServer,
+  server: Program,
   fixtures: Fixtures,
   datasets: Iterable<ReadDataset>,
 ): void {
@@ -27,6 +28,6 @@ export function checkRefusals(
 }
 
 /** A client can turn a failure into fill values without a word, so the server's log has to be looked at as well. */
-export function checkCleanLog(t: Test, server: RunningServer): void {
+export function checkCleanLog(t: Test, server: Program): void {
   t.same(errorsOf(server).slice(0, 5), [], "no errors in the log");
 }

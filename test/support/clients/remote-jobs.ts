@@ -16,7 +16,7 @@ import {
   type Fixtures,
   type ReadBackJob,
   readBack,
-} from "./harness.js";
+} from "./fixtures.js";
 import { clientMissing, clientMissingIn } from "./require-client.js";
 import { VARIANTS } from "./served-variants.js";
 import { readTrueItems, zarritaDifference } from "./true-values.js";

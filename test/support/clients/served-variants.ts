@@ -1,4 +1,4 @@
-import type { FixtureArray, FixtureCodec, FixtureStore, Fixtures } from "./harness.js";
+import type { FixtureArray, FixtureCodec, FixtureStore, Fixtures } from "./fixtures.js";
 
 /**
  * The ways in which the fixture stores are served: as stored, recompressed, refiltered, rechunked. Each says what it

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { FixtureArray, Fixtures } from "./harness.js";
+import type { FixtureArray, Fixtures } from "./fixtures.js";
 import type { Item, ZarritaValues } from "./zarrita-reader.js";
 
 /** The true items of a fixture array in C order, as JavaScript has them; undefined for types it has none for. */

@@ -1,4 +1,4 @@
-import type { FixtureArray } from "./harness.js";
+import type { FixtureArray } from "./fixtures.js";
 
 /** The fields of a served `.zarray` that decide whether zarrita can read it. */
 interface ServedDocument {

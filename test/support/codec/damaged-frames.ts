@@ -12,8 +12,8 @@ import {
   packed,
   splitFrame,
   streamFrame,
+  zstdFrame,
 } from "./hostile-frame.js";
-import { zstdFrame } from "./zstd-frames.js";
 
 const NO_LENGTHS = "it is not told how long a chunk is";
 const NO_PLAN = "it knows no plan";

@@ -1,5 +1,5 @@
 import type { CodecStep } from "../../../src/zarr/codec-step.js";
-import { stepOf } from "./step.js";
+import { stepOf } from "./steps.js";
 
 /** Tiles of 16 × 16 pixels written by GDAL 3.6, their tables, and the SHA-256 of the pixels that rasterio reads. */
 export const JPEG_TILES = [

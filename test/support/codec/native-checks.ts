@@ -1,10 +1,8 @@
 import type { Test } from "tap";
 import { encodeSteps } from "../../../src/codec/run-steps.js";
 import type { CodecSpec } from "../../../src/zarr/codec-step.js";
-import { decodingProblem } from "./decoding-problem.js";
 import { type NativeJob, streamNative } from "./native-numcodecs.js";
-import { reportFailures } from "./report-failures.js";
-import { stepOf } from "./step.js";
+import { decodingProblem, reportFailures, stepOf } from "./steps.js";
 
 /** A chunk that is taken through native numcodecs. */
 export interface NativeCase {

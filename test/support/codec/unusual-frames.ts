@@ -12,8 +12,8 @@ import {
   splitFrame,
   streamFrame,
   valid,
+  zstdFrame,
 } from "./hostile-frame.js";
-import { zstdFrame } from "./zstd-frames.js";
 
 const GARBAGE = new Uint8Array(50).fill(99);
 const NO_EMPTY = "numcodecs takes a decoded length of 0 for an error";

@@ -4,7 +4,7 @@ import { elementCount, gridShapeOf } from "../../../src/model/data-tree.js";
 import type { ChunkReader } from "../../../src/zarr/chunk-reader.js";
 import type { CodecStep } from "../../../src/zarr/codec-step.js";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";
-import { stepOf } from "../codec/step.js";
+import { stepOf } from "../codec/steps.js";
 
 /** Every position of a grid. */
 export function* gridPositions(gridShape: readonly number[]): Generator<number[]> {

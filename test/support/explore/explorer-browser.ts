@@ -1,7 +1,7 @@
 import type { BrowserContextOptions, Page } from "playwright-core";
 import type { Test } from "tap";
 import { openBrowser } from "../clients/browser-page.js";
-import { startServer } from "../clients/harness.js";
+import { serveDatasets } from "../clients/fixtures.js";
 import { makeDirectory } from "../write-store.js";
 
 /** A page of the explorer, and what it should not have done. */
@@ -39,7 +39,7 @@ export async function openExplorer<T>(
     id,
     { ...dataset, location: `${directory}/${dataset.location}` },
   ]);
-  const server = await startServer({ datasets: Object.fromEntries(datasets), directory, args });
+  const server = await serveDatasets(t, { datasets: Object.fromEntries(datasets), directory, args });
   t.teardown(() => server.stop());
   const browser = await openBrowser(t);
   return {

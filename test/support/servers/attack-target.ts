@@ -4,9 +4,10 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Test } from "tap";
 import { makeDemoData } from "../../../scripts/demo-data.js";
-import { makeDirectory, writeFiles, zgroup } from "../write-store.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../write-store.js";
 import { openConnection, type RawAnswer, rawRequest, requestText } from "./raw-request.js";
-import { PROGRAM, type Run, runScript } from "./run-program.js";
+import type { Run } from "./run-program.js";
+import { startSmall } from "./start-program.js";
 
 /** What lies beside the stores, where nobody may read it. */
 export const SECRET = "what lies beside the store";
@@ -67,33 +68,24 @@ export async function startTarget(t: Test, args: readonly string[] = []): Promis
   const { air, climate } = await makeDemoData(join(directory, "demo"));
   await writeBig(join(directory, "big.zarr"));
   await writeMany(join(directory, "many.zarr"));
-  await writeFiles(directory, {
-    "secret.txt": SECRET,
-    "config.json": {
-      datasets: {
-        air,
-        climate,
-        again: {
-          location: air,
-          variables: { air: { chunks: [1, -1, -1], compressor: { id: "zstd", level: 1 } } },
-        },
-        big: join(directory, "big.zarr"),
-        many: join(directory, "many.zarr"),
+  await writeFiles(directory, { "secret.txt": SECRET });
+  const config = {
+    datasets: {
+      air,
+      climate,
+      again: {
+        location: air,
+        variables: { air: { chunks: [1, -1, -1], compressor: { id: "zstd", level: 1 } } },
       },
+      big: join(directory, "big.zarr"),
+      many: join(directory, "many.zarr"),
     },
+  };
+  const { run, port, pid } = await startSmall(t, {
+    directory,
+    args: ["--log-level", "info", ...args],
+    config,
   });
-  const run = runScript(PROGRAM, [
-    "serve",
-    ...["--config", join(directory, "config.json"), "--port", "0", "--refresh", "0", "--workers", "1"],
-    ...["--cache-dir", join(directory, "cache"), "--log-level", "info", ...args],
-  ]);
-  t.teardown(async () => {
-    run.child.kill("SIGKILL");
-    await run.ended;
-  });
-  await run.says("zpublish ready on ");
-  const port = Number(new URL(run.stdout().trim().split(" ").at(-1) as string).port);
-  const pid = run.child.pid as number;
 
   const truth = new Map<string, RawAnswer>();
   for (const path of TRUTH) {
@@ -202,14 +194,5 @@ async function writeMany(location: string): Promise<void> {
 }
 
 function arrayDocument(length: number, chunkLength: number): object {
-  return {
-    zarr_format: 2,
-    shape: [length],
-    chunks: [chunkLength],
-    dtype: "|u1",
-    compressor: null,
-    fill_value: 0,
-    order: "C",
-    filters: null,
-  };
+  return { ...zarray, shape: [length], chunks: [chunkLength] };
 }

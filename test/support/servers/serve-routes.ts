@@ -50,7 +50,7 @@ export function createTestLog(): { readonly log: Log; readonly lines: LogLine[] 
 }
 
 /** A server of these routes on a free port of a host, 127.0.0.1 by default, closed at the test's end. */
-export async function startTestServer(
+export async function serveRoutes(
   test: Pick<Test, "teardown">,
   routes: readonly Route[],
   options: Partial<HttpServerOptions & HttpApp & { readonly host: string }> = {},

@@ -1,123 +1,147 @@
-import { randomBytes } from "node:crypto";
-import { join } from "node:path";
+import { createInterface } from "node:readline";
 import type { Test } from "tap";
-import { makeDirectory, writeFiles, zgroup } from "../write-store.js";
-import { childrenOf, processOfConnection } from "./process-table.js";
+import { makeDirectory, type Teardown, writeFiles } from "../write-store.js";
+import { childrenOf, processOfConnection, until } from "./process-table.js";
 import { openConnection, type RawConnection } from "./raw-request.js";
 import { PROGRAM, type Run, runScript } from "./run-program.js";
 
-/** The program with several processes, for tests. */
+/** A line of the program's log. */
+export interface ProgramLogLine {
+  readonly level: number;
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
+
+/** `zpublish serve`, ready, on a port of its own. */
 export interface Program {
   readonly run: Run;
+  /** `http://127.0.0.1:…`, without a slash at its end. */
   readonly url: string;
   readonly port: number;
   readonly pid: number;
-  /** Ids of the server processes. */
-  processes(): number[];
-  /** Opens a connection to one process. */
-  connectTo(pid: number): Promise<RawConnection>;
-  /** Opens a connection, and returns it with its process. */
-  connect(): Promise<{ readonly connection: RawConnection; readonly pid: number }>;
-  /** Chunks that were made so far, by `path coords`. */
-  made(): string[];
-}
-
-/** Chunks of the store of {@link writeStore}: 256 KiB as stored, made in some ten milliseconds. */
-export const CHUNKS = 24;
-
-/** Writes a store with an array `noise` of {@link CHUNKS} chunks in a row. */
-export async function writeStore(t: Test): Promise<string> {
-  const location = join(await makeDirectory(t), "noise.zarr");
-  const chunks = Array.from({ length: CHUNKS }, (_, index): [string, Uint8Array] => {
-    // Half of the bytes compress.
-    const bytes = Buffer.alloc(2 ** 18, index);
-    randomBytes(2 ** 17).copy(bytes);
-    return [`noise/${index}.0`, bytes];
-  });
-  await writeFiles(location, {
-    ".zgroup": zgroup,
-    ".zattrs": { title: "first" },
-    "noise/.zarray": {
-      zarr_format: 2,
-      shape: [CHUNKS, 2 ** 16],
-      chunks: [1, 2 ** 16],
-      dtype: "<f4",
-      compressor: null,
-      fill_value: 0,
-      order: "C",
-      filters: null,
-    },
-    "noise/.zattrs": { _ARRAY_DIMENSIONS: ["n", "x"] },
-    ...Object.fromEntries(chunks),
-  });
-  return location;
+  /** Where its configuration, its cache, and what else a test writes can be. */
+  readonly directory: string;
+  /** Ids of the processes that answer requests. */
+  pids(): number[];
+  /** URL of a dataset's store; below `zarr` unless another prefix is given. */
+  storeUrl(dataset: string, prefix?: string): string;
+  /** Lines logged so far; one that is no JSON has level 60. */
+  log(): readonly ProgramLogLine[];
+  /** Lines of the log with that text in their message. */
+  said(message: string): readonly ProgramLogLine[];
+  /** Writes the configuration file; the program does not look at it. */
+  write(config: string | object): Promise<void>;
+  /** Sends HUP, and waits until the log says what came of it. */
+  reload(): Promise<"reloaded" | "refused">;
+  /** Ends it as an operator would, and waits. @throws Error if it does not end with 0. */
+  stop(): Promise<void>;
 }
 
 export interface ProgramOptions {
+  /** The configuration file's content, or what makes it of the directory. Default: there is no file. */
+  readonly config?: object | ((directory: string) => object | Promise<object>);
   readonly args?: readonly string[];
   readonly processes?: number;
-  /** Level of Zstandard, by which a chunk takes longer. */
-  readonly level?: number;
+  /** Further variables of its environment. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Default: a new one, removed after the test. */
+  readonly directory?: string;
 }
 
-/** Starts the program with the dataset `noise` recompressed and as stored (`plain`). The test ends it. */
+const OUTCOMES = {
+  reloaded: "configuration reloaded",
+  refused: "cannot be used; the present one stays",
+} as const;
+
+/** Starts the program with a cache below its directory, unless the arguments name another, and waits until it is ready. */
 export async function startProgram(
-  t: Test,
-  location: string,
-  { args = [], processes = 2, level = 12 }: ProgramOptions = {},
+  t: Teardown,
+  { config, args = [], processes = 1, env = {}, directory: given }: ProgramOptions,
 ): Promise<Program> {
-  const directory = await makeDirectory(t);
-  await writeFiles(directory, {
-    "config.json": {
-      datasets: {
-        noise: { location, encoding: { compressor: { id: "zstd", level } } },
-        plain: location,
-      },
-    },
-  });
-  const run = runScript(PROGRAM, [
-    "serve",
-    ...["--config", join(directory, "config.json"), "--processes", String(processes), "--port", "0"],
-    ...["--cache-dir", join(directory, "cache"), "--log-level", "debug", "--refresh", "0", ...args],
-  ]);
+  const directory = given ?? (await makeDirectory(t));
+  const write = (content: string | object) => writeFiles(directory, { "config.json": content });
+  if (config !== undefined) await write(typeof config === "function" ? await config(directory) : config);
+  const run = runScript(
+    PROGRAM,
+    [
+      ...["serve", "--port", "0", ...args],
+      ...(config === undefined ? [] : ["--config", `${directory}/config.json`]),
+      ...(args.some((arg) => /^--(no-cache|cache-dir)$/.test(arg))
+        ? []
+        : ["--cache-dir", `${directory}/cache`]),
+      ...(processes === 1 ? [] : ["--processes", String(processes)]),
+    ],
+    { env },
+  );
+  const lines: ProgramLogLine[] = [];
+  createInterface({ input: run.child.stderr! }).on("line", (line) => lines.push(parseLogLine(line)));
   t.teardown(async () => {
     run.child.kill("SIGKILL");
     await run.ended;
   });
   await run.says("zpublish ready on ");
-  const url = run.stdout().trim().split(" ").at(-1) as string;
-  const port = Number(new URL(url).port);
+  const [, ready = ""] = /ready on (\S+)/.exec(run.stdout()) ?? [];
+  const url = ready.replace(/\/$/, "");
   const pid = run.child.pid as number;
-
-  async function connect() {
-    const connection = await openConnection(port);
-    t.teardown(() => connection.socket.destroy());
-    return { connection, pid: await processOfConnection(childrenOf(pid), port, connection) };
-  }
-
+  const root = (dataset: string) => (args.includes("--single") ? "" : `/datasets/${dataset}`);
+  const said = (message: string) => lines.filter(({ msg }) => msg.includes(message));
   return {
     run,
     url,
-    port,
+    port: Number(new URL(url).port),
     pid,
-    processes: () => childrenOf(pid),
-    connect,
-    async connectTo(wanted) {
-      for (;;) {
-        const found = await connect();
-        if (found.pid === wanted) return found.connection;
-        found.connection.socket.destroy();
-      }
+    directory,
+    pids: () => (processes === 1 ? [pid] : childrenOf(pid)),
+    storeUrl: (dataset, prefix = "zarr") => `${url}${root(dataset)}/${prefix}`,
+    log: () => lines,
+    said,
+    write,
+    async reload() {
+      const reloaded = said(OUTCOMES.reloaded).length;
+      const refused = said(OUTCOMES.refused).length;
+      run.child.kill("SIGHUP");
+      await until(() => said(OUTCOMES.reloaded).length > reloaded || said(OUTCOMES.refused).length > refused);
+      return said(OUTCOMES.reloaded).length > reloaded ? "reloaded" : "refused";
     },
-    made() {
-      const lines = run
-        .stderr()
-        .split("\n")
-        .filter((line) => line.includes("making a chunk"));
-      return lines.map((line) => {
-        const { path, chunkCoords } = JSON.parse(line) as { path: string; chunkCoords: number[] };
-        return `${path} ${chunkCoords.join(".")}`;
-      });
+    async stop() {
+      run.child.kill("SIGTERM");
+      const end = await run.ended;
+      if (end !== 0)
+        throw new Error(
+          `expected the program to end with 0, received ${end}:\n${run.stderr().slice(-4_000)}`,
+        );
     },
   };
+}
+
+/** Starts it with one worker, and refreshes only when it is told to. */
+export function startSmall(t: Teardown, { args = [], ...options }: ProgramOptions): Promise<Program> {
+  return startProgram(t, { args: ["--workers", "1", "--refresh", "0", ...args], ...options });
+}
+
+/** Opens a connection, closed with the test, and returns it with the process that has its other end. */
+export async function connect(
+  t: Test,
+  program: Program,
+): Promise<{ readonly connection: RawConnection; readonly pid: number }> {
+  const connection = await openConnection(program.port);
+  t.teardown(() => connection.socket.destroy());
+  return { connection, pid: await processOfConnection(program.pids(), program.port, connection) };
+}
+
+/** Opens connections until one is with that process. */
+export async function connectTo(t: Test, program: Program, wanted: number): Promise<RawConnection> {
+  for (;;) {
+    const found = await connect(t, program);
+    if (found.pid === wanted) return found.connection;
+    found.connection.socket.destroy();
+  }
+}
+
+function parseLogLine(line: string): ProgramLogLine {
+  try {
+    return JSON.parse(line) as ProgramLogLine;
+  } catch {
+    return { level: 60, msg: line };
+  }
 }

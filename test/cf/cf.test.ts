@@ -1,0 +1,220 @@
+import { spawnSync } from "node:child_process";
+import fc from "fast-check";
+import t from "tap";
+import { type AxisRole, axisRole, isLatitude, isLongitude, planeOf } from "../../src/cf/axis-roles.js";
+import { CALENDARS, cfTimeFormatter } from "../../src/cf/cf-time.js";
+import { isCategorical, packingOf } from "../../src/cf/packing.js";
+import type { JsonObject } from "../../src/json/json-value.js";
+import { parseJson } from "../../src/json/parse-json.js";
+import { PYTHON } from "../support/clients/require-client.js";
+
+const SCRIPT = `
+import json, sys
+import cftime
+answers = []
+for units, calendar, value in json.load(sys.stdin):
+    answers.append(cftime.num2date(value, units, calendar, has_year_zero=True).isoformat())
+json.dump(answers, sys.stdout)
+`;
+
+const probe = spawnSync(PYTHON, ["-c", "import cftime"]);
+const skip = probe.status === 0 ? false : "skipped, because cftime is not there";
+
+t.test("dates are those of cftime, in every calendar", { skip }, async (t) => {
+  const cases: [string, string, number][] = [];
+  for (const calendar of Object.keys(CALENDARS)) {
+    for (const units of [
+      "days since 1970-01-01",
+      "hours since 1900-01-01 00:00:00.0",
+      "seconds since 2000-02-28T12:30:15Z",
+      "minutes since 1582-10-01 06:00",
+      "days since 0001-01-01 00:00:00",
+      "milliseconds since 1999-12-30 23:59:59 +01:30",
+    ]) {
+      for (const value of [
+        0, 1, 59, 60, 365, 366, 1461, 36_524, 100_000, 577_735, 577_736, -1, -400, 10_000_000,
+      ]) {
+        if (value > 1e6 && /^days/.test(units)) continue;
+        cases.push([units, calendar, value]);
+      }
+    }
+  }
+  const run = spawnSync(PYTHON, ["-c", SCRIPT], { input: JSON.stringify(cases), encoding: "utf8" });
+  t.equal(run.status, 0, run.stderr);
+  const answers = JSON.parse(run.stdout) as string[];
+  for (const [index, [units, calendar, value]] of cases.entries()) {
+    const ours = cfTimeFormatter({ units, calendar })?.(value);
+    const theirs = (answers[index] as string).replace(/(\.\d+?)0+$/, "$1");
+    if (ours !== theirs) t.equal(ours, theirs, `${value} ${units}, ${calendar}`);
+  }
+  t.pass(`${cases.length} dates`);
+});
+
+t.test("dates become days and the same dates again over centuries", async (t) => {
+  for (const [name, calendar] of Object.entries(CALENDARS)) {
+    let wrong = 0;
+    let previous = "";
+    for (let days = -800_000; days < 800_000; days += 13) {
+      const date = calendar.dateOf(days);
+      if (calendar.daysOf(date) !== days || String(date) === previous) wrong++;
+      previous = String(date);
+    }
+    t.equal(wrong, 0, name);
+  }
+});
+
+t.test("fractions are times of day, missing values NaT", async (t) => {
+  const format = cfTimeFormatter({ units: "days since 1800-01-01", _FillValue: -999, missing_value: 1e20 });
+  t.equal(format?.(73_000.1), "1999-11-14T02:24:00");
+  t.equal(format?.(0.5), "1800-01-01T12:00:00");
+  t.equal(format?.(73_000n), "1999-11-14T00:00:00");
+  for (const missing of [-999, -999n, 1e20, Number.NaN, Number.POSITIVE_INFINITY])
+    t.equal(format?.(missing), "NaT");
+  t.equal(cfTimeFormatter({ units: "seconds since 1970-01-01" })?.(1.25), "1970-01-01T00:00:01.25");
+  t.equal(cfTimeFormatter({ units: "days since 1970-01-01" })?.(2n ** 62n), String(2n ** 62n), "no date");
+});
+
+t.test("attributes that describe no CF time have no formatter", async (t) => {
+  for (const attrs of [
+    {},
+    { units: "K" },
+    { units: "days" },
+    { units: "months since 2000-01-01" },
+    { units: "days since 2000-13-01" },
+    { units: "days since 2001-02-29" },
+    { units: "days since yesterday" },
+    { units: "constructor since 2000-01-01" },
+    { units: "days since 2000-01-01", calendar: "lunar" },
+    { units: "days since 2000-01-01", calendar: 7 },
+    { units: "days since 2000-01-01", scale_factor: 2 },
+    { units: 5 },
+  ]) {
+    t.equal(cfTimeFormatter(attrs), undefined, JSON.stringify(attrs));
+  }
+  t.ok(cfTimeFormatter({ units: "days since 2000-02-29", calendar: "gregorian" }));
+  t.notOk(cfTimeFormatter({ units: "days since 2000-02-29", calendar: "noleap" }));
+  t.ok(cfTimeFormatter({ units: "days since 2000-02-30", calendar: "360_day" }));
+});
+
+t.test("attributes tell the role of an axis, in the order of the conventions", async (t) => {
+  const roles: readonly (readonly [JsonObject, AxisRole | undefined])[] = [
+    [{ axis: "Z", standard_name: "latitude" }, "Z"],
+    [{ axis: "x" }, "X"],
+    [{ axis: "Q", standard_name: "time" }, "T"],
+    [{ standard_name: "projection_y_coordinate", units: "m" }, "Y"],
+    [{ standard_name: "air_pressure" }, "Z"],
+    [{ standard_name: "toString" }, undefined],
+    [{ units: "degrees_north" }, "Y"],
+    [{ units: "degree_N" }, "Y"],
+    [{ units: "degreeE" }, "X"],
+    [{ units: "degrees" }, undefined],
+    [{ units: "hours since 1900-01-01" }, "T"],
+    [{ units: "since" }, undefined],
+    [{ units: "hPa" }, "Z"],
+    [{ units: "m", positive: "down" }, "Z"],
+    [{ units: 5, axis: ["X"] }, undefined],
+    [{}, undefined],
+  ];
+  for (const [attrs, role] of roles) t.equal(axisRole("some", attrs), role, JSON.stringify(attrs));
+});
+
+t.test("names of dimensions tell the role of axes without attributes", async (t) => {
+  const names: Readonly<Record<string, AxisRole | undefined>> = {
+    ...{ time: "T", Times: "T", lev: "Z", depth: "Z", south_north: "Y", LAT: "Y", nav_lon: "X", xi_rho: "X" },
+    ...{ band: undefined, station: undefined, latitudes: undefined, xy: undefined },
+  };
+  for (const [name, role] of Object.entries(names)) t.equal(axisRole(name, undefined), role, name);
+  t.equal(axisRole("lat", { units: "degrees_east" }), "X", "attributes are believed before names");
+});
+
+t.test("latitudes and longitudes are told from coordinates of rotated grids", async (t) => {
+  t.ok(isLatitude({ standard_name: "latitude", units: "radian" }));
+  t.ok(isLatitude({ units: "degrees_north" }));
+  t.notOk(isLatitude({ standard_name: "grid_latitude", units: "degrees" }));
+  t.ok(isLongitude({ units: "degrees_east" }));
+  t.notOk(isLongitude({ units: "degrees_north" }));
+});
+
+t.test("a picture shows the axes with roles, else the last two", async (t) => {
+  const plane = (...dims: string[]) => planeOf(dims, () => undefined);
+  t.same(plane("time", "lat", "lon"), { y: 1, x: 2 });
+  t.same(plane("lon", "lat", "time"), { y: 1, x: 0 }, "transposed");
+  t.same(plane("a", "b", "c"), { y: 1, x: 2 });
+  t.same(plane("lat", "a", "b"), { y: 0, x: 2 }, "one role: it and the last other one");
+  t.same(plane("a", "b", "lon"), { y: 1, x: 2 });
+  t.same(plane("time", "lev"), { y: 0, x: 1 });
+  t.equal(plane("lat"), undefined);
+  t.equal(plane(), undefined);
+});
+
+t.test("both axes of a picture differ and exist", async () => {
+  const dims = fc.array(fc.constantFrom("t", "z", "y", "x", "a", "b", "lat", "lon"), {
+    minLength: 2,
+    maxLength: 6,
+  });
+  fc.assert(
+    fc.property(dims, (names) => {
+      const plane = planeOf(names, () => undefined);
+      return plane !== undefined && plane.x !== plane.y && plane.x in names && plane.y in names;
+    }),
+  );
+});
+
+const NONE = {
+  missing: [],
+  validMin: Number.NEGATIVE_INFINITY,
+  validMax: Number.POSITIVE_INFINITY,
+  scale: 1,
+  offset: 0,
+  isUnsigned: undefined,
+};
+
+/** Attributes as a document has them, so that numbers are of every form. */
+function attrsOf(text: string): JsonObject {
+  return parseJson(text) as JsonObject;
+}
+
+t.test("attributes become a packing", async (t) => {
+  t.same(packingOf({}), NONE);
+  t.same(packingOf(attrsOf('{"scale_factor":1e-2,"add_offset":273.150}')), {
+    ...NONE,
+    scale: 0.01,
+    offset: 273.15,
+  });
+  t.match(
+    packingOf(attrsOf('{"_FillValue":-32768,"missing_value":[-1.0,9e99]}')).missing,
+    [-32768, -1, 9e99],
+  );
+  t.same(packingOf(attrsOf('{"_FillValue":NaN,"missing_value":"none"}')), NONE, "NaN is missing anyway");
+  t.match(packingOf({ valid_range: [0, 100] }), { validMin: 0, validMax: 100 });
+  t.match(packingOf({ valid_min: 1, valid_max: 9, valid_range: [0, 100] }), { validMin: 1, validMax: 9 });
+  t.match(packingOf({ valid_min: 3 }), { validMin: 3, validMax: Number.POSITIVE_INFINITY });
+  t.equal(packingOf({ _Unsigned: "true" }).isUnsigned, true);
+  t.equal(packingOf({ _Unsigned: "False" }).isUnsigned, false);
+  t.match(packingOf({ scale_factor: "0.1", add_offset: null, valid_range: "0 1" }), NONE);
+});
+
+t.test("the array's fill value is a missing one, zero as well, and each is there once", async (t) => {
+  t.same(packingOf({}, 0).missing, [0]);
+  t.same(packingOf({}, null).missing, []);
+  t.same(packingOf({ _FillValue: 0, missing_value: 0 }, 0).missing, [0]);
+  t.same([...packingOf({ _FillValue: 1 }, 0).missing].sort(), [0, 1]);
+  t.same(packingOf({}, "NaN").missing, []);
+  t.same(packingOf({}, false).missing, []);
+  t.same(packingOf({}, parseJson("-9223372036854775808")).missing, [-(2 ** 63)]);
+});
+
+t.test("every number of attributes is read, whatever its form", async () => {
+  fc.assert(
+    fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer(), (scale, offset) => {
+      const packing = packingOf(attrsOf(`{"scale_factor":${String(scale)},"add_offset":${offset}.0}`));
+      return packing.scale === scale && packing.offset === offset;
+    }),
+  );
+});
+
+t.test("flags are categories", async (t) => {
+  t.ok(isCategorical({ flag_values: [0, 1], flag_meanings: "sea land" }));
+  t.ok(isCategorical({ flag_masks: [1, 2] }));
+  t.notOk(isCategorical({ flag_meanings: "sea land" }));
+});

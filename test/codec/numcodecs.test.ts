@@ -1,0 +1,218 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import t, { type Test } from "tap";
+import { loadNumcodecsJs } from "../../bench/codecs/numcodecs-js.js";
+import { adler32Of, crc32c } from "../../src/codec/checksums.js";
+import { encodeSteps } from "../../src/codec/run-steps.js";
+import { messageOf } from "../../src/errors.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import {
+  type BloscCase,
+  DECODED_CNAMES,
+  ENCODED_CNAMES,
+  largeBloscCases,
+  nativeCases,
+  smallBloscCases,
+} from "../support/codec/blosc-cases.js";
+import {
+  checkBloscSizes,
+  checkBothWays,
+  checkNativeEncodings,
+  type NativeCase,
+} from "../support/codec/native-checks.js";
+import { SAMPLE_KINDS, sampleOf } from "../support/codec/sample-bytes.js";
+import { decodingProblem, reportFailures, stepOf } from "../support/codec/steps.js";
+
+t.setTimeout(240_000);
+
+t.test("a thread that could not load a codec is worn out, and not wrong for ever", async (t) => {
+  const program = fileURLToPath(new URL("../support/codec/exhaust-descriptors.js", import.meta.url));
+  const { stdout } = await promisify(execFile)("sh", [
+    "-c",
+    'ulimit -n 64; exec "$1" "$2"',
+    "sh",
+    process.execPath,
+    program,
+  ]);
+  const { without, isWornOut } = JSON.parse(stdout);
+  t.not(without, "loaded", without);
+  t.ok(isWornOut);
+});
+
+const MAX_BLOSC_BYTES = 2 ** 18;
+
+const OTHER_CODECS: CodecSpec[] = [
+  ...[1, 5, 1000].map((acceleration) => ({ id: "lz4", acceleration })),
+  ...[1, 5, 19].map((level) => ({ id: "zstd", level })),
+  ...[0, 1, 6, 9].map((level) => ({ id: "gzip", level })),
+  ...[0, 1, 6, 9].map((level) => ({ id: "zlib", level })),
+];
+const OTHER_BYTE_LENGTHS = [1, 2, 5, 12, 13, 17, 64, 255, 1000, 4096, 65_536, 2 ** 17 + 1];
+
+t.test("numcodecs.js decodes what is encoded here", async (t) => {
+  await checkCases(t, ENCODED_CNAMES, async ({ codec, itemSize, bytes, label }) => {
+    const encoded = await encodeSteps(bytes, [stepOf(codec, bytes.length, itemSize)], label);
+    const decoded = await (await loadNumcodecsJs(codec))?.decode(encoded);
+    return decoded !== undefined && Buffer.compare(decoded, bytes) === 0
+      ? undefined
+      : `${label}: other bytes`;
+  });
+});
+
+t.test("what numcodecs.js encodes is decoded here", async (t) => {
+  await checkCases(t, [...ENCODED_CNAMES, "lz4hc", "blosclz"], async ({ codec, bytes, label }) => {
+    // The build inside of it knows no automatic shuffle.
+    if (codec.shuffle === -1) return undefined;
+    const encoded = await (await loadNumcodecsJs(codec))?.encode(bytes);
+    return decodingProblem(encoded as Uint8Array, stepOf(codec, bytes.length), bytes, label);
+  });
+});
+
+async function checkCases(
+  t: Test,
+  cnames: readonly string[],
+  problemOf: (one: NativeCase) => Promise<string | undefined>,
+): Promise<void> {
+  const failures: string[] = [];
+  let count = 0;
+  for (const one of someCases(cnames)) {
+    count++;
+    const problem = await problemOf(one).catch((error: unknown) => `${one.label}: ${messageOf(error)}`);
+    if (problem !== undefined) failures.push(problem);
+  }
+  reportFailures(t, failures, count);
+}
+
+/** Some cases: native numcodecs is asked about all of them. Chunks of no bytes are left out: numcodecs.js takes them for failures. */
+function* someCases(cnames: readonly string[]): Generator<NativeCase> {
+  let turn = 0;
+  for (const one of smallBloscCases(cnames)) {
+    // One of 61, which has no factor in common with any of the lists.
+    if (turn++ % 61 === 0 && one.byteLength > 0) yield* nativeCases([one]);
+  }
+  for (const one of largeBloscCases(cnames)) {
+    if (turn++ % 3 === 0 && one.byteLength <= MAX_BLOSC_BYTES) yield* nativeCases([one]);
+  }
+  for (const codec of OTHER_CODECS) {
+    for (const byteLength of OTHER_BYTE_LENGTHS) {
+      const kind = SAMPLE_KINDS[turn++ % SAMPLE_KINDS.length]!;
+      const label = `${JSON.stringify(codec)} of ${byteLength} ${kind} bytes`;
+      yield { codec, itemSize: 1, bytes: sampleOf(kind, byteLength), label };
+    }
+  }
+}
+
+// A few of the cases of blosc-agreement.long, native-agreement.long and blosc-size.long.
+
+const skip = clientMissing("numcodecs");
+
+const MAX_BYTES = 2 ** 17;
+
+/** One of so many. */
+function* some(cases: Iterable<BloscCase>, stride: number): Generator<NativeCase> {
+  let turn = 0;
+  for (const one of cases) {
+    if (turn++ % stride === 0 && one.byteLength <= MAX_BYTES) yield* nativeCases([one]);
+  }
+}
+
+t.test("Blosc chunks go from here to native and back", { skip }, (t) =>
+  checkBothWays(t, [
+    ...some(smallBloscCases(ENCODED_CNAMES), 97),
+    ...some(largeBloscCases(ENCODED_CNAMES), 7),
+  ]),
+);
+
+t.test("Blosc chunks that are only decoded here come from native", { skip }, (t) =>
+  checkNativeEncodings(t, [
+    ...some(smallBloscCases(DECODED_CNAMES), 97),
+    ...some(largeBloscCases(DECODED_CNAMES), 3),
+  ]),
+);
+
+t.test("Blosc chunks with lz4 have native's header and, within 5 %, its size", { skip }, (t) =>
+  checkBloscSizes(t, [...some(smallBloscCases(["lz4"]), 97), ...some(largeBloscCases(["lz4"]), 7)]),
+);
+
+t.test("chunks of other codecs go from here to native and back", { skip }, (t) =>
+  checkBothWays(
+    t,
+    [
+      { id: "lz4", acceleration: 1 },
+      ...[-7, 3].map((level) => ({ id: "zstd", level })),
+      ...["gzip", "zlib"].flatMap((id) => [1, 9].map((level) => ({ id, level }))),
+      { id: "shuffle", elementsize: 4 },
+      { id: "crc32" },
+      { id: "adler32" },
+    ].flatMap((codec) =>
+      [4, 1000, 65_536, MAX_BYTES].map((byteLength) => ({
+        codec,
+        itemSize: 1,
+        bytes: sampleOf("words", byteLength),
+        label: `${JSON.stringify(codec)} of ${byteLength} bytes`,
+      })),
+    ),
+  ),
+);
+
+/** As RFC 1950 has it. */
+function plainAdler32(bytes: Uint8Array): number {
+  let low = 1;
+  let high = 0;
+  for (const byte of bytes) {
+    low = (low + byte) % 65521;
+    high = (high + low) % 65521;
+  }
+  return ((high << 16) | low) >>> 0;
+}
+
+/** Bit by bit. */
+function plainCrc32c(bytes: Uint8Array): number {
+  let crc = -1;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0x82f63b78 : crc >>> 1;
+  }
+  return ~crc >>> 0;
+}
+
+t.test("checksums are right for every length and address, and where sums are largest", async (t) => {
+  const noise = new Uint8Array(1000).map((_, i) => (Math.imul(i + 1, 2654435761) >>> 13) & 0xff);
+  const full = new Uint8Array(100_003).fill(255);
+  for (let offset = 0; offset < 9; offset++) {
+    for (let length = 0; length <= 200; length++) {
+      const bytes = noise.subarray(offset, offset + length);
+      if (adler32Of(bytes) !== plainAdler32(bytes)) t.fail(`adler32 of ${length} bytes at ${offset}`);
+      if (crc32c(bytes) !== plainCrc32c(bytes)) t.fail(`crc32c of ${length} bytes at ${offset}`);
+    }
+    const bytes = full.subarray(offset);
+    t.equal(adler32Of(bytes), plainAdler32(bytes));
+    t.equal(crc32c(bytes), plainCrc32c(bytes));
+  }
+});
+
+t.test("adler32 gives the checksum everybody knows", async (t) => {
+  t.equal(adler32Of(Buffer.from("Wikipedia")), 0x11e60398);
+  t.equal(adler32Of(new Uint8Array(0)), 1);
+});
+
+t.test("gives the checksums of RFC 3720", async (t) => {
+  const ascending = Uint8Array.from({ length: 32 }, (_, i) => i);
+  t.equal(crc32c(new Uint8Array(0)), 0);
+  t.equal(crc32c(Buffer.from("123456789")), 0xe3069283);
+  t.equal(crc32c(new Uint8Array(32)), 0x8a9136aa);
+  t.equal(crc32c(new Uint8Array(32).fill(0xff)), 0x62a8ab43);
+  t.equal(crc32c(ascending), 0x46dd794e);
+  t.equal(crc32c(ascending.slice().reverse()), 0x113fdb5c);
+});
+
+t.test("does not depend on where eight bytes begin", async (t) => {
+  const bytes = Uint8Array.from({ length: 100 }, (_, i) => (i * 37 + 11) & 0xff);
+  for (let offset = 0; offset < 9; offset++) {
+    const shifted = new Uint8Array(120);
+    shifted.set(bytes, offset);
+    t.equal(crc32c(shifted.subarray(offset, offset + 100)), crc32c(bytes));
+  }
+});

@@ -1,0 +1,101 @@
+import fc from "fast-check";
+import t from "tap";
+import { type IdPageQuery, type IdSelection, idPageSteps, selectIds } from "../../src/dataset/id-page.js";
+import { runNow } from "../../src/event-loop/cooperative-task.js";
+import { effort } from "../support/effort.js";
+
+const IDS = ["z", "a", "M", "archive~1", "archive~2", "archive~3", "b~1"];
+const CONFIGURED = 3;
+
+function page(query: Partial<IdPageQuery>) {
+  return runNow(idPageSteps(IDS, CONFIGURED, { filter: "", after: "", limit: 2, ...query }));
+}
+
+t.test("pages follow each other, configured ids first", async (t) => {
+  const seen: string[] = [];
+  let before: string | undefined;
+  for (let after: string | undefined = ""; after !== undefined; ) {
+    const { ids, previous, next, skipped, matching } = page({ after });
+    t.equal(matching, IDS.length);
+    t.equal(skipped, seen.length);
+    t.equal(previous, before);
+    seen.push(...ids);
+    before = after;
+    after = next;
+  }
+  t.same(seen, IDS);
+});
+
+t.test("a page begins behind an id that is gone", async (t) => {
+  t.same(page({ after: "archive~11" }).ids, ["archive~2", "archive~3"]);
+  t.same(page({ after: "aaa" }).ids, ["archive~1", "archive~2"]);
+  t.match(page({ after: "zz" }), { ids: [], next: undefined, skipped: 7, previous: "archive~2" });
+});
+
+t.test("a filter is a text in any case, and pages are of what passes", async (t) => {
+  t.match(page({ filter: "ARCHIVE" }), { ids: ["archive~1", "archive~2"], matching: 3, next: "archive~2" });
+  t.match(page({ filter: "archive", after: "archive~2" }), {
+    ids: ["archive~3"],
+    previous: "",
+    next: undefined,
+  });
+  t.match(page({ filter: "m" }), { ids: ["M"], matching: 1, previous: undefined, next: undefined });
+  t.match(page({ filter: "none" }), { ids: [], matching: 0, previous: undefined, next: undefined });
+});
+
+function select(ids: readonly string[], configuredCount: number, asked: Partial<IdSelection>) {
+  return selectIds(ids, configuredCount, { prefix: "", after: undefined, limit: 2, ...asked });
+}
+
+t.test("selections go on behind an id, whether it is configured, listed or gone", async (t) => {
+  const ids = ["z", "b", "a", "c", "d"];
+  t.same(select(ids, 2, {}), { ids: ["z", "b"], hasMore: true });
+  t.same(select(ids, 2, { after: "z" }), { ids: ["b", "a"], hasMore: true });
+  t.same(select(ids, 2, { after: "b" }), { ids: ["a", "c"], hasMore: true });
+  t.same(select(ids, 2, { after: "bb" }), { ids: ["c", "d"], hasMore: false });
+  t.same(select(ids, 2, { after: "d" }), { ids: [], hasMore: false });
+  t.same(select(ids, 2, { after: "zz" }), { ids: [], hasMore: false });
+  t.same(select([], 0, {}), { ids: [], hasMore: false });
+  t.same(select(ids, 2, { limit: Number.POSITIVE_INFINITY }).ids, ids);
+});
+
+t.test("ids with a prefix are those of both parts", async (t) => {
+  const ids = ["a~z", "q", "a", "a~b", "a~c", "b"];
+  t.same(select(ids, 2, { prefix: "a~" }), { ids: ["a~z", "a~b"], hasMore: true });
+  t.same(select(ids, 2, { prefix: "a~", after: "a~b" }), { ids: ["a~c"], hasMore: false });
+  t.same(select(ids, 2, { prefix: "a~", after: "a" }), { ids: ["a~b", "a~c"], hasMore: false });
+  t.same(select(ids, 2, { prefix: "x" }), { ids: [], hasMore: false });
+});
+
+t.test("selections have every id once, also while others come and go", async (t) => {
+  const names = fc.uniqueArray(fc.stringMatching(/^[a-f]{1,3}$/));
+  const all = fc.record({ stays: names, comes: fc.array(names, { minLength: 1, maxLength: 5 }) });
+  fc.assert(
+    fc.property(
+      all,
+      fc.nat(4),
+      fc.integer({ min: 1, max: 4 }),
+      ({ stays, comes }, configuredCount, limit) => {
+        const configured = stays.slice(0, configuredCount);
+        const seen: string[] = [];
+        let after: string | undefined;
+        for (let round = 0; ; round++) {
+          const others = new Set([...stays, ...(comes[round % comes.length] as string[])]);
+          for (const id of configured) others.delete(id);
+          const ids = [...configured, ...[...others].sort()];
+          const found = select(ids, configured.length, { after, limit });
+          seen.push(...found.ids);
+          after = found.ids.at(-1);
+          if (!found.hasMore) break;
+        }
+        t.equal(new Set(seen).size, seen.length, "none twice");
+        t.same(
+          stays.filter((id) => !seen.includes(id)),
+          [],
+          "none is left out",
+        );
+      },
+    ),
+    { numRuns: effort(1_000) },
+  );
+});

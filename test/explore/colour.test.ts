@@ -1,0 +1,133 @@
+import t from "tap";
+import { categoryColours } from "../../src/colour/colour-scales.js";
+import { categoriesOf, categoryColour } from "../../src/explore/page/colour/categories.js";
+import {
+  positionInRange,
+  rangeText,
+  roundToRange,
+  scaleOf,
+  shownRangeOf,
+  valueInRange,
+} from "../../src/explore/page/colour/colour-model.js";
+import { tableIndexOf } from "../../src/explore/page/map/frame-painter.js";
+import { EMPTY_VIEW, type RangeAnswer, type VariableDescription } from "../../src/explore/protocol.js";
+import { ABOVE, ByteScale, MISSING } from "../../src/explore/worker/picture/byte-scale.js";
+
+const PACKING = {
+  missing: [255],
+  validMin: Number.NEGATIVE_INFINITY,
+  validMax: Number.POSITIVE_INFINITY,
+  scale: 1,
+  offset: 0,
+  isUnsigned: undefined,
+};
+
+t.test("categories have the colours of thumbnails, and others a colour of their own", async (t) => {
+  for (const count of [1, 5, 10, 40, 250, 300]) {
+    const values = Array.from({ length: count }, (_, index) => (index * 7) % 1009);
+    const categories = categoriesOf(variableWith({ flag_values: values }));
+    const { range, table, names } = categories!;
+    const scale = new ByteScale(PACKING, range);
+    const colours = categoryColours(count);
+    const drawn = (value: number) => {
+      const at = tableIndexOf(scale.byteOf(value)) * 3;
+      return [...table.subarray(at, at + 3)];
+    };
+    const own = values.slice(0, 250).every((value, index) => {
+      const expected = [...colours.subarray(3 * index, 3 * index + 3)];
+      return `${drawn(value)}` === `${expected}` && categoryColour(categories!, index) === `rgb(${expected})`;
+    });
+    t.ok(own, `${count} categories`);
+    t.equal(names.length, Math.min(count, 250));
+    t.equal(scale.byteOf(0.5), ABOVE);
+    t.same(drawn(0.5), [102, 102, 102]);
+    t.equal(scale.storedByte(255), MISSING, "missing values are no category");
+  }
+});
+
+t.test("categories have the names that they are given, else their values", async (t) => {
+  const named = categoriesOf(variableWith({ flag_values: [1, 2, 4], flag_meanings: " water  tree_cover" }));
+  t.same(named?.names, ["water", "tree_cover", "4"]);
+  t.equal(categoriesOf(variableWith({ flag_masks: [1, 2], flag_values: [1, 2] })), undefined);
+  t.equal(categoriesOf(variableWith({})), undefined);
+});
+
+function variableWith(attrs: VariableDescription["attrs"]): VariableDescription {
+  return { attrs, isCategorical: true } as VariableDescription;
+}
+
+const { colour } = EMPTY_VIEW;
+const FOUND: RangeAnswer = {
+  kind: "range",
+  range: { low: -20, high: 40, isDiverging: false },
+  least: -22,
+  greatest: 43,
+  bins: [1],
+  count: 1,
+  missing: 0,
+};
+
+t.test("the range is by hand, else as it was found, else not known", async (t) => {
+  t.equal(shownRangeOf(colour, undefined), undefined);
+  t.strictSame(shownRangeOf(colour, FOUND), { low: -20, high: 40, isLog: false });
+  t.strictSame(shownRangeOf({ ...colour, range: { low: 1, high: 2 } }, undefined), {
+    low: 1,
+    high: 2,
+    isLog: false,
+  });
+  t.strictSame(
+    shownRangeOf(colour, { ...FOUND, range: undefined }),
+    { low: 0, high: 1, isLog: false },
+    "all missing",
+  );
+});
+
+t.test("it may be symmetric or logarithmic", async (t) => {
+  t.strictSame(shownRangeOf({ ...colour, isSymmetric: true }, FOUND), { low: -40, high: 40, isLog: false });
+  t.strictSame(shownRangeOf({ ...colour, isLog: true }, FOUND), { low: 0.04, high: 40, isLog: true });
+  t.strictSame(shownRangeOf({ ...colour, isLog: true, range: { low: 1, high: 9 } }, FOUND), {
+    low: 1,
+    high: 9,
+    isLog: true,
+  });
+  t.strictSame(shownRangeOf({ ...colour, isLog: true, range: { low: -2, high: -1 } }, FOUND), {
+    low: 0.001,
+    high: 1,
+    isLog: true,
+  });
+});
+
+t.test("a symmetric range has a diverging scale unless another is chosen", async (t) => {
+  t.equal(scaleOf(colour, { low: -4, high: 4, isLog: false }), "rdbu");
+  t.equal(scaleOf(colour, { low: -4, high: 5, isLog: false }), "viridis");
+  t.equal(scaleOf({ ...colour, scale: "magma" }, { low: -4, high: 4, isLog: false }), "magma");
+});
+
+t.test("values and positions belong together", async (t) => {
+  for (const range of [
+    { low: -2, high: 8, isLog: false },
+    { low: 1, high: 1000, isLog: true },
+  ]) {
+    t.strictSame([positionInRange(range, range.low), positionInRange(range, range.high)], [0, 1]);
+    for (const position of [-0.1, 0.3, 0.9]) {
+      t.ok(Math.abs(positionInRange(range, valueInRange(range, position)) - position) < 1e-12);
+    }
+  }
+  t.equal(valueInRange({ low: 1, high: 100, isLog: true }, 0.5), 10);
+});
+
+t.test("an end that is dragged is rounded to what can be seen", async (t) => {
+  t.equal(roundToRange(251.23456, { low: 240, high: 300, isLog: false }), 251.2);
+  t.equal(roundToRange(0.00123456, { low: 0, high: 0.01, isLog: false }), 0.0012);
+  t.equal(roundToRange(123456, { low: 0, high: 1e6, isLog: false }), 123456);
+});
+
+t.test("an end is written in few characters", async (t) => {
+  const between = (low: number, high: number) => ({ low, high, isLog: false });
+  t.equal(rangeText(2.44e8, between(2.44e8, 2.92e8)), "2.44e8");
+  t.equal(rangeText(9007202000123456, between(9.0072e15, 9.00721e15)), "9.007202e15");
+  t.equal(rangeText(-9.75e-10, between(-9.75e-10, 0)), "-9.75e-10");
+  t.equal(rangeText(0.0054, between(0, 5.4)), "0.01");
+  t.equal(rangeText(0, between(0, 1)), "0");
+  t.equal(rangeText(1e20, { low: 1, high: 1e20, isLog: true }), "1e20");
+});

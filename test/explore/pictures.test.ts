@@ -1,0 +1,496 @@
+import fc from "fast-check";
+import t from "tap";
+import { type Axis, cellAxis, createAxis, dataExtent, edgesOf, indexAt } from "../../src/explore/axis.js";
+import type { ShowRequest } from "../../src/explore/protocol.js";
+import { LAST, MISSING, UNREAD } from "../../src/explore/worker/picture/byte-scale.js";
+import { middleCells, runsByChunk, screenTable } from "../../src/explore/worker/picture/paint-loops.js";
+import { type Answer, createExploreClient, type ExploreClient } from "../support/explore/explore-client.js";
+import { type ServedArray, type StoreServer, startStore } from "../support/explore/store-server.js";
+
+const lengths = fc.integer({ min: 1, max: 300 });
+const pixelCounts = fc.integer({ min: 1, max: 200 });
+const share = fc.double({ min: -0.5, max: 1.5, noNaN: true });
+
+t.test(
+  "a pixel shows the cell under its middle, and its mean the cells with their centres in it",
+  async () => {
+    fc.assert(
+      fc.property(lengths, pixelCounts, share, share, fc.boolean(), (length, pixels, from, to, isMean) => {
+        const [begin, end] = [from * length - 0.5, to * length - 0.5];
+        fc.pre(Math.abs(end - begin) > 1e-3);
+        const axis = cellAxis(length);
+        const table = screenTable(axis, begin, end, pixels, isMean);
+        const width = (end - begin) / pixels;
+        return middleCells(axis, begin, end, pixels).every((middle, pixel) => {
+          const [first, last] = [table.from[pixel]!, table.to[pixel]!];
+          if (middle === -1) return first === -1 && last === -1;
+          if (!isMean || table.density <= 1) return first === middle && last === middle + 1;
+          const middleOfPixel = begin + (pixel + 0.5) * width;
+          const holdsCentres = [first, last - 1].every(
+            (cell) => Math.abs(cell - middleOfPixel) <= Math.abs(width) / 2 + 1e-6,
+          );
+          return holdsCentres || (first === middle && last === middle + 1);
+        });
+      }),
+    );
+  },
+);
+
+t.test("means leave no cell out between the first and the last one that is visible", async () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 50, max: 3000 }),
+      fc.integer({ min: 5, max: 40 }),
+      fc.boolean(),
+      (length, pixels, isReversed) => {
+        const [least, greatest] = dataExtent(cellAxis(length));
+        const [begin, end] = isReversed ? [greatest, least] : [least, greatest];
+        const table = screenTable(cellAxis(length), begin, end, pixels, true);
+        const seen = new Uint8Array(length);
+        for (let pixel = 0; pixel < pixels; pixel++)
+          for (let cell = table.from[pixel]!; cell < table.to[pixel]!; cell++) seen[cell]!++;
+        return seen.every((count) => count === 1);
+      },
+    ),
+  );
+});
+
+t.test("longitudes repeat beyond a turn, and a global grid leaves no pixel empty", async (t) => {
+  const axis = longitudes(0, 2.5, 144);
+  const table = middleCells(axis, -181.25, 538.75, 288);
+  t.notOk(table.includes(-1));
+  t.same(table.slice(0, 144), table.slice(144), "both turns are equal");
+  t.equal(table[0], 72, "180° W is in the middle of 0 to 360");
+  const mean = screenTable(axis, -180, 180, 36, true);
+  for (let pixel = 0; pixel < 36; pixel++)
+    t.ok(mean.to[pixel]! - mean.from[pixel]! <= 5, "not across the seam");
+});
+
+t.test("runs by chunk put every pixel into its chunk, at any level", async () => {
+  fc.assert(
+    fc.property(
+      lengths,
+      pixelCounts,
+      fc.integer({ min: 1, max: 50 }),
+      fc.constantFrom(1, 2, 4, 8),
+      (length, pixels, chunk, factor) => {
+        const axis = cellAxis(length);
+        const table = screenTable(axis, -0.5, length - 0.5, pixels, false);
+        const runs = runsByChunk(table, factor, chunk, 3);
+        const found = new Int32Array(pixels).fill(-1);
+        const firsts: number[] = [];
+        for (const [index, run] of runs) {
+          run.pixels.forEach((pixel, place) => {
+            found[pixel] = index * chunk + run.offsets[place]! / 3;
+            if (run.isFirst[place] === 1) firsts.push(found[pixel]!);
+          });
+          if (run.cells !== run.isFirst.filter((first) => first === 1).length) return false;
+        }
+        return (
+          found.every((cell, pixel) => cell === Math.floor(table.from[pixel]! / factor)) &&
+          new Set(firsts).size === firsts.length
+        );
+      },
+    ),
+  );
+});
+
+t.test("both sides of an edge are in different cells, whatever the order of the axis", async (t) => {
+  for (const centres of [
+    [0, 1, 3, 7],
+    [7, 3, 1, 0],
+  ]) {
+    const axis = createAxis(4, {
+      numbers: Float64Array.from(centres),
+      texts: undefined,
+      bounds: undefined,
+      units: undefined,
+      calendar: undefined,
+    });
+    for (let index = 1; index < 4; index++) {
+      const [edge] = edgesOf(axis, index);
+      const towards = axis.isDescending ? -1e-6 : 1e-6;
+      t.equal(indexAt(axis, edge - towards), index - 1);
+      t.equal(indexAt(axis, edge + towards), index);
+    }
+  }
+});
+
+function longitudes(first: number, step: number, length: number): Axis {
+  const numbers = Float64Array.from({ length }, (_, index) => first + index * step);
+  const values = { numbers, texts: undefined, bounds: undefined, units: undefined, calendar: undefined };
+  return createAxis(length, values, { isLongitude: true });
+}
+
+const LAT = axisArray("lat", [60, 50, 40, 30], "degrees_north");
+const LON = axisArray("lon", [0, 60, 120, 180, 240, 300], "degrees_east");
+
+/** 4 × 6 values 0 to 23, in chunks of 2 × 3. */
+const PLAIN: ServedArray = {
+  dtype: "<i2",
+  shape: [4, 6],
+  chunks: [2, 3],
+  dims: ["lat", "lon"],
+  values: range(24),
+};
+const ARRAYS = { lat: LAT, lon: LON, v: PLAIN };
+
+t.test("longitudes from 0 to 360 are drawn about Greenwich, latitudes north up", async (t) => {
+  const { client } = await open(t, ARRAYS);
+  const frame = await client.ask(map("v", 6, 4), "frame");
+  // 180° W is the fourth column; north is the first row, as 60° is stored first.
+  t.same(
+    valuesOf(frame),
+    [row(0, [3, 4, 5, 0, 1, 2]), row(1, [3, 4, 5, 0, 1, 2]), row(2, [3, 4, 5, 0, 1, 2])]
+      .concat([row(3, [3, 4, 5, 0, 1, 2])])
+      .flat(),
+  );
+  t.match(frame, { done: 4, total: 4, cells: 24, missing: 0, level: 0 });
+});
+
+t.test("orders, byte orders and transposed axes show the same picture", async (t) => {
+  const transposed: ServedArray = {
+    ...PLAIN,
+    shape: [6, 4],
+    chunks: [4, 3],
+    dims: ["lon", "lat"],
+    values: range(24).map((index) => (index % 4) * 6 + Math.floor(index / 4)),
+  };
+  const arrays = {
+    ...ARRAYS,
+    fortran: { ...PLAIN, order: "F" as const },
+    big: { ...PLAIN, dtype: ">f8" },
+    wide: { ...PLAIN, dtype: ">i8" },
+    transposed,
+  };
+  const { client } = await open(t, arrays);
+  const expected = [...(await client.ask(map("v", 13, 9), "frame")).pixels];
+  for (const variable of ["fortran", "big", "wide"])
+    t.same([...(await client.ask(map(variable, 13, 9), "frame")).pixels], expected, variable);
+  const frame = await client.ask({ ...map("transposed", 13, 9), axes: { x: 0, y: 1 } }, "frame");
+  t.same([...frame.pixels], expected, "transposed");
+});
+
+t.test("missing is what the packing says; a fill value of zero is one, and absent chunks are", async (t) => {
+  const arrays = {
+    ...ARRAYS,
+    zero: { ...PLAIN, fill: 0 },
+    packed: { ...PLAIN, fill: 23, attrs: { scale_factor: 0.5, add_offset: 10, valid_range: [1, 22] } },
+    unsigned: {
+      ...PLAIN,
+      dtype: "|i1",
+      values: range(24).map((value) => value + 120),
+      attrs: { _Unsigned: "true", _FillValue: -113 },
+    },
+    sparse: { ...PLAIN, absent: ["0.0"] },
+  };
+  const { client } = await open(t, arrays);
+  const zero = await client.ask(cells("zero"), "frame");
+  t.same(
+    [zero.missing, zero.pixels[0], zero.pixels.filter((byte) => byte === MISSING).length],
+    [1, MISSING, 1],
+  );
+  const packed = await client.ask(
+    { ...cells("packed"), range: { low: 10, high: 22, isLog: false } },
+    "frame",
+  );
+  t.equal(packed.missing, 2);
+  t.equal(packed.pixels[1], 2 + Math.round((0.5 / 12) * 251));
+  const unsigned = await client.ask(
+    { ...cells("unsigned"), range: { low: 0, high: 251, isLog: false } },
+    "frame",
+  );
+  t.same([...unsigned.pixels.slice(0, 3)], [122, 123, 124], "beyond 127");
+  t.same([unsigned.missing, unsigned.pixels[23]], [1, MISSING], "143 is -113");
+  const sparse = await client.ask(cells("sparse"), "frame");
+  t.equal(sparse.missing, 6);
+  t.same([...sparse.pixels.slice(0, 4)], [MISSING, MISSING, MISSING, byteOf(3)]);
+});
+
+t.test("pixels over many cells are their mean, but not of categories, or in motion", async (t) => {
+  const values = range(64).map((index) => (index % 8 === 0 ? -1 : index));
+  const big: ServedArray = { ...PLAIN, shape: [8, 8], chunks: [3, 5], dims: ["a", "b"], values, fill: -1 };
+  const { client } = await open(t, {
+    big,
+    flags: { ...big, attrs: { flag_values: [0, 1], flag_meanings: "a b" } },
+  });
+  const request = { ...cells("big", 2, 2, 8, 8), range: { low: 0, high: 63, isLog: false } };
+  const mean = await client.ask(request, "frame");
+  const expected = [0, 1].flatMap((y) =>
+    [0, 1].map((x) => {
+      const inPixel = values.filter(
+        (value, index) => value !== -1 && index >> 5 === y && (index & 7) >> 2 === x,
+      );
+      const sum = inPixel.reduce((total, value) => total + value, 0);
+      return 2 + Math.round((sum / inPixel.length / 63) * 251);
+    }),
+  );
+  t.same([...mean.pixels], expected);
+  t.match(mean, { cells: 64, missing: 8 });
+  const nearest = [18, 22, 50, 54].map((value) => 2 + Math.round((value / 63) * 251));
+  const moving = await client.ask({ ...request, isMoving: true }, "frame");
+  t.same([...moving.pixels], nearest);
+  const flags = await client.ask({ ...request, selection: { variable: "flags", at: [0, 0] } }, "frame");
+  t.same([...flags.pixels], nearest);
+});
+
+t.test("a picture comes in parts, and what is not read yet is marked", async (t) => {
+  const { client, store } = await open(t, ARRAYS);
+  store.hold(/v\/1\.1/);
+  const id = client.send(cells("v"));
+  const first = (await client.waitFor(
+    (answer) => answer.id === id && answer.kind === "frame" && answer.done === 3,
+  )) as Answer<"frame">;
+  t.match(first, { total: 4 });
+  t.equal(first.pixels[23], UNREAD);
+  t.same(first.pixels[0], byteOf(0));
+  store.hold(undefined);
+  const last = (await client.waitFor(
+    (answer) => answer.kind === "frame" && answer.done === answer.total,
+  )) as Answer<"frame">;
+  t.equal(last.pixels[23], byteOf(23));
+  t.equal(store.requests.filter((path) => path.startsWith("v/")).length, 4, "each chunk once");
+});
+
+t.test("chunks that a new picture does not want are cancelled, the others are kept", async (t) => {
+  const { client, store } = await open(t, ARRAYS);
+  store.hold(/^v\//);
+  client.send(cells("v"));
+  await store.waiting(4);
+  const left = { left: -0.5, right: 2.5, bottom: 3.5, top: -0.5 };
+  const id = client.send({ ...cells("v"), viewport: { box: left, width: 3, height: 4, inCells: true } });
+  await store.waiting(2);
+  t.same([...store.aborted].sort(), ["v/0.1", "v/1.1"]);
+  store.hold(undefined);
+  const frame = await client.waitFor(
+    (answer) => answer.id === id && answer.kind === "frame" && answer.done === 2,
+  );
+  t.match(frame, { total: 2 });
+  t.equal(store.requests.filter((path) => path.startsWith("v/")).length, 4, "none was asked for again");
+  t.notOk(
+    client.answers.some((answer) => answer.id === id - 1 && answer.kind === "frame" && answer.done > 2),
+  );
+});
+
+t.test("a cancelled picture is no longer read, nor answered", async (t) => {
+  const { client, store } = await open(t, ARRAYS);
+  store.hold(/^v\//);
+  const id = client.send(cells("v"));
+  await store.waiting(4);
+  client.send({ kind: "cancel", request: id });
+  await store.waiting(0);
+  t.equal(store.aborted.length, 4);
+  store.hold(undefined);
+  await client.ask(cells("v"), "frame");
+  t.notOk(client.answers.some((answer) => answer.id === id));
+});
+
+t.test("a failed chunk is a sentence with the id of the request, and is not drawn as missing", async (t) => {
+  const { client, store } = await open(t, ARRAYS);
+  store.answer(/v\/0\.1/, 500, '{"detail":"The stored data is corrupt","id":"7f3a"}', {
+    "x-request-id": "7f3a",
+  });
+  const id = client.send(cells("v"));
+  const failed = await client.waitFor((answer) => answer.id === id && answer.kind === "failed");
+  t.match(failed, {
+    sentence:
+      'Chunk 0.1 of v could not be read: the server answers 500, "The stored data is corrupt" (request 7f3a).',
+    requestId: "7f3a",
+    mayRetry: true,
+  });
+  const frames = client.answers.filter((answer) => answer.id === id && answer.kind === "frame");
+  const frame = frames.at(-1) as Answer<"frame">;
+  t.match(frame, { done: 3, total: 4, missing: 0 });
+  t.equal(frame.pixels[3], UNREAD);
+  t.equal(frame.pixels[0], byteOf(0));
+});
+
+t.test("absent, gone and offline are told apart", async (t) => {
+  const { client, store } = await open(t, ARRAYS);
+  store.answer(/v\/0\.1/, 404, `{"detail":"Dataset 'x' not found"}`);
+  const id = client.send(cells("v"));
+  const gone = await client.waitFor((answer) => answer.id === id && answer.kind === "failed");
+  t.match(gone, {
+    sentence: "Chunk 0.1 of v is not there any more: Dataset 'x' not found.",
+    mayRetry: false,
+  });
+  await store.close();
+  const other = client.send({ ...map("v", 6, 4), selection: { variable: "v", at: [0, 0] } });
+  const offline = await client.waitFor((answer) => answer.id === other && answer.kind === "failed");
+  t.match(offline, { sentence: /^The server does not answer/, mayRetry: true, requestId: undefined });
+});
+
+t.test("more than 64 chunks are asked about first", async (t) => {
+  const many: ServedArray = { ...PLAIN, shape: [9, 9], chunks: [1, 1], dims: ["a", "b"], values: range(81) };
+  const { client, store } = await open(t, { many });
+  const request = cells("many", 9, 9, 9, 9);
+  t.match(await client.ask(request, "too-much"), { chunks: 81, bytes: 162 });
+  t.equal(store.requests.length, 0);
+  const frame = await client.ask({ ...request, isConfirmed: true }, "frame");
+  t.match(frame, { done: 81, total: 81, cells: 81 });
+  t.match(await client.ask(request, "frame"), { done: 81 }, "what is cached is not counted");
+});
+
+t.test("frames ahead are read behind the picture, and said to be there", async (t) => {
+  const cube: ServedArray = {
+    ...PLAIN,
+    shape: [3, 4, 6],
+    chunks: [1, 4, 6],
+    dims: ["t", "lat", "lon"],
+    values: range(72),
+  };
+  const { client, store } = await open(t, { ...ARRAYS, cube });
+  const show = { ...cells("cube"), selection: { variable: "cube", at: [0, 0, 0] }, axes: { x: 2, y: 1 } };
+  t.same((await client.ask({ kind: "ahead", show, along: 0, steps: [1, 2] }, "cached")).steps, [1, 2]);
+  const frame = await client.ask({ ...show, selection: { variable: "cube", at: [2, 0, 0] } }, "frame");
+  t.equal(frame.pixels[0], LAST + 1, "48 is above the range");
+  t.equal(store.requests.filter((path) => path.startsWith("cube")).length, 2);
+});
+
+t.test("curvilinear grids are drawn where their cells are", async (t) => {
+  const shape = [4, 6];
+  const grid = (name: string, units: string, at: (row: number, column: number) => number): ServedArray => ({
+    dtype: "<f8",
+    shape,
+    chunks: [4, 6],
+    dims: ["j", "i"],
+    values: range(24).map((index) => at(Math.floor(index / 6), index % 6)),
+    attrs: { units, long_name: name },
+  });
+  const arrays = {
+    // Turned by 45°, with sides of √2 degrees.
+    la: grid("latitude", "degrees_north", (row, column) => row - column),
+    lo: grid("longitude", "degrees_east", (row, column) => 358 + row + column),
+    v: { ...PLAIN, dims: ["j", "i"], attrs: { coordinates: "la lo" } },
+  };
+  const { client, opened } = await open(t, arrays);
+  const variable = opened.dataset.variables.find(({ path }) => path === "v");
+  t.same(variable?.curvilinear, { latitude: "la", longitude: "lo" });
+  const axis = await client.ask({ kind: "axis", variable: "v", axis: 1 }, "axis");
+  t.same(axis.curvilinearExtent, [-3, 7], "in one piece across the meridian");
+  const box = { left: -4, right: 8, bottom: -7, top: 5 };
+  const viewport = { box, width: 120, height: 120, inCells: false };
+  const frame = await client.ask({ ...cells("v"), viewport }, "frame");
+  for (let cell = 0; cell < 24; cell++) {
+    const [row, column] = [Math.floor(cell / 6), cell % 6];
+    const [x, y] = [row + column - 2, row - column];
+    // Inside of the four corners, which are a degree away.
+    for (const [dx, dy] of [
+      [0, 0],
+      [0.85, 0],
+      [-0.85, 0],
+      [0, 0.85],
+      [0, -0.85],
+    ] as const) {
+      const pixel = Math.floor((x + dx - box.left) * 10) + 120 * Math.floor((box.top - y - dy) * 10);
+      t.equal(frame.pixels[pixel], byteOf(cell), `cell ${cell}`);
+    }
+    const probe = { kind: "probe" as const, selection: { variable: "v", at: [0, 0] }, axes: { x: 1, y: 0 } };
+    const value = await client.ask({ ...probe, x: x + 0.4, y: y - 0.4, inCells: false }, "value");
+    t.match(value, { cell: [row, column], value: cell, text: String(cell) });
+  }
+  t.equal(frame.pixels[0], UNREAD, "outside of the grid");
+});
+
+t.test("overviews come first, and are all that is read if they have a cell per pixel", async (t) => {
+  const coarse = (level: number, size: number): ServedArray => ({
+    ...PLAIN,
+    shape: [size, size],
+    chunks: [4, 4],
+    dims: ["a", "b"],
+    values: range(size * size).map(() => level * 5),
+  });
+  const store = await startStore(t, { v: coarse(0, 16) });
+  const overviews = await startStore(t, {
+    "0/v": coarse(0, 16),
+    "1/v": coarse(1, 8),
+    "2/v": { ...coarse(2, 4), dtype: "<f4", values: range(16).map(() => 100), attrs: { scale_factor: 0.1 } },
+  });
+  const client = createExploreClient();
+  const opened = await client.ask(
+    { kind: "open", store: store.url, overviews: overviews.url, group: "", token: "secret" },
+    "opened",
+  );
+  t.match(opened.dataset.variables[0]?.levels, [
+    { level: 1, path: "1/v", factors: [2, 2] },
+    { level: 2, path: "2/v", factors: [4, 4] },
+  ]);
+  t.ok(
+    [...store.headers, ...overviews.headers].every(({ authorization }) => authorization === "Bearer secret"),
+  );
+  const small = await client.ask(cells("v", 4, 4, 16, 16), "frame");
+  t.match(small, { level: 2, done: 1, total: 1, cells: 16 });
+  t.ok(small.pixels.every((byte) => byte === byteOf(10)));
+  store.hold(/./);
+  const id = client.send(cells("v", 16, 16, 16, 16));
+  const first = await client.waitFor((answer) => answer.id === id && answer.kind === "frame");
+  t.match(first, { level: 2, done: 0, total: 16 });
+  t.ok(
+    (first as Answer<"frame">).pixels.every((byte) => byte === byteOf(10)),
+    "coarse at once",
+  );
+  store.hold(undefined);
+  const last = await client.waitFor(
+    (answer) => answer.id === id && answer.kind === "frame" && answer.done === 16,
+  );
+  t.match(last, { level: 0 });
+  t.ok((last as Answer<"frame">).pixels.every((byte) => byte === byteOf(0)));
+});
+
+async function open(t: Parameters<typeof startStore>[0], arrays: Readonly<Record<string, ServedArray>>) {
+  const store: StoreServer = await startStore(t, arrays);
+  const client: ExploreClient = createExploreClient();
+  const opened = await client.ask(
+    { kind: "open", store: store.url, overviews: undefined, group: "", token: undefined },
+    "opened",
+  );
+  return { client, store, opened };
+}
+
+const RANGE = { low: 0, high: 23, isLog: false };
+const STILL = {
+  kind: "show" as const,
+  range: RANGE,
+  isMoving: false,
+  isConfirmed: false,
+  axes: { x: 1, y: 0 },
+};
+
+/** The whole world. */
+function map(variable: string, width: number, height: number): ShowRequest {
+  const box = { left: -210, right: 150, bottom: 25, top: 65 };
+  return { ...STILL, selection: { variable, at: [0, 0] }, viewport: { box, width, height, inCells: false } };
+}
+
+/** Cells as they are stored, the first row at the top. */
+function cells(variable: string, width = 6, height = 4, columns = 6, rows = 4): ShowRequest {
+  const box = { left: -0.5, right: columns - 0.5, bottom: rows - 0.5, top: -0.5 };
+  return { ...STILL, selection: { variable, at: [0, 0] }, viewport: { box, width, height, inCells: true } };
+}
+
+function byteOf(value: number): number {
+  return 2 + Math.round((value / 23) * 251);
+}
+
+function valuesOf({ pixels }: Answer<"frame">): number[] {
+  return Array.from(pixels, (byte) => Math.round(((byte - 2) / 251) * 23));
+}
+
+function row(index: number, columns: readonly number[]): number[] {
+  return columns.map((column) => index * 6 + column);
+}
+
+function axisArray(dim: string, values: readonly number[], units: string): ServedArray {
+  return {
+    dtype: "<f4",
+    shape: [values.length],
+    chunks: [values.length],
+    dims: [dim],
+    values,
+    attrs: { units },
+  };
+}
+
+function range(length: number): number[] {
+  return Array.from({ length }, (_, index) => index);
+}

@@ -1,0 +1,410 @@
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import t from "tap";
+import type { VariableDescription } from "../../src/explore/protocol.js";
+import { type ChunkOwner, ChunkQueue, fetchBytes } from "../../src/explore/worker/chunk-queue.js";
+import { describeDataset } from "../../src/explore/worker/describe-dataset.js";
+import { datasetOf, flatSource, nestedSource } from "../support/datasets/sample-tree.js";
+import { openExplore } from "../support/explore/explore-client.js";
+
+interface Reading {
+  readonly key: string;
+  readonly signal: AbortSignal;
+  resolve(value: string): void;
+  reject(error: unknown): void;
+}
+
+t.test("a few chunks are read at a time, those of the first owner first", async (t) => {
+  const { queue, readings, owner } = setUp(2);
+  const second = owner(["c", "d"], 2);
+  const first = owner(["a", "b"], 1);
+  queue.want(second.owner);
+  queue.want(first.owner);
+  t.same(keys(readings), ["c", "d"], "what runs is not given up for others");
+  await finish(readings, "c");
+  await finish(readings, "d");
+  t.same(keys(readings), ["a", "b"]);
+  t.same(second.read, ["c", "d"]);
+  t.same(first.read, []);
+});
+
+t.test("what no owner wants is cancelled, what another one wants goes to it", async (t) => {
+  const { queue, readings, owner } = setUp(3);
+  const one = owner(["a", "b"], 1);
+  const other = owner(["b", "c"], 1);
+  queue.want(one.owner);
+  const [a] = readings;
+  queue.want(other.owner, one.owner);
+  t.ok(a?.signal.aborted);
+  t.same(keys(readings), ["b", "c"]);
+  await finish(readings, "b");
+  t.same([one.read, other.read], [[], ["b"]]);
+  queue.release(other.owner);
+  t.same(keys(readings), []);
+});
+
+t.test(
+  "a chunk that is cancelled and wanted again is read again; the former reading is not heard",
+  async (t) => {
+    const { queue, readings, owner } = setUp(3);
+    const one = owner(["a"], 1);
+    queue.want(one.owner);
+    const former = readings[0]!;
+    queue.release(one.owner);
+    const again = owner(["a"], 1);
+    queue.want(again.owner);
+    former.resolve("old");
+    await former.signal.aborted;
+    await finish(readings, "a");
+    t.same(again.read, ["a"]);
+    t.match(queue.get("a"), { chunk: "a" });
+  },
+);
+
+t.test("both owners of a chunk are told of it, and of its failure", async (t) => {
+  const { queue, readings, owner } = setUp(3);
+  const one = owner(["a", "b"], 1);
+  const other = owner(["a", "b"], 2);
+  queue.want(one.owner);
+  queue.want(other.owner);
+  t.same(keys(readings), ["a", "b"], "each once");
+  await finish(readings, "a");
+  await finish(readings, "b", new Error("damaged"));
+  t.same([one.read, other.read, one.failed, other.failed], [["a"], ["a"], ["b"], ["b"]]);
+  t.notOk(queue.has("b"));
+});
+
+t.test("the least recently used chunks are forgotten", async (t) => {
+  const { queue, readings, owner } = setUp(9, 3);
+  queue.want(owner(["a", "b", "c"], 1).owner);
+  for (const key of ["a", "b", "c"]) await finish(readings, key);
+  t.equal(queue.bytes, 3);
+  queue.get("a");
+  queue.want(owner(["d", "a"], 1).owner);
+  t.same(keys(readings), ["d"], "what is cached is not read");
+  await finish(readings, "d");
+  t.same(
+    ["a", "b", "c", "d"].filter((key) => queue.has(key)),
+    ["a", "c", "d"],
+  );
+  t.equal(queue.bytes, 3);
+});
+
+t.test("a single chunk is a promise, which its signal ends", async (t) => {
+  const { queue, readings } = setUp(1);
+  const job = (key: string) => ({ key, read: (signal: AbortSignal) => begin(readings, key, signal) });
+  const a = queue.read(job("a"), 0);
+  await finish(readings, "a");
+  t.equal(await a, "a");
+  t.equal(await queue.read(job("a"), 0), "a");
+  const controller = new AbortController();
+  const b = queue.read(job("b"), 0, controller.signal);
+  controller.abort(new Error("enough"));
+  await t.rejects(b, { message: "enough" });
+  t.same(keys(readings), []);
+  await t.rejects(queue.read(job("c"), 0, controller.signal), { message: "enough" });
+  const rejected = t.rejects(queue.read(job("d"), 0), { message: "damaged" });
+  await finish(readings, "d", new Error("damaged"));
+  await rejected;
+});
+
+function setUp(maxInFlight: number, maxBytes = 100) {
+  const readings: Reading[] = [];
+  const queue = new ChunkQueue<string>({ maxInFlight, maxBytes }, () => 1);
+  const owner = (wanted: readonly string[], priority: number) => {
+    const read: string[] = [];
+    const failed: string[] = [];
+    const owner: ChunkOwner<string> = {
+      jobs: wanted.map((key) => ({ key, read: (signal) => begin(readings, key, signal) })),
+      priority,
+      onRead: (key) => read.push(key),
+      onFailed: (key) => failed.push(key),
+    };
+    return { owner, read, failed };
+  };
+  return { queue, readings, owner };
+}
+
+function begin(readings: Reading[], key: string, signal: AbortSignal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reading = { key, signal, resolve, reject };
+    readings.push(reading);
+    signal.addEventListener("abort", () => {
+      readings.splice(readings.indexOf(reading), 1);
+    });
+  });
+}
+
+/** Ends a reading, and waits until the queue has heard of it. */
+async function finish(readings: Reading[], key: string, error?: Error): Promise<void> {
+  const [reading] = readings.splice(
+    readings.findIndex((each) => each.key === key),
+    1,
+  );
+  if (error === undefined) reading?.resolve(key);
+  else reading?.reject(error);
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+function keys(readings: readonly Reading[]): string[] {
+  return readings.map(({ key }) => key);
+}
+
+interface Described {
+  readonly shape: readonly number[];
+  readonly dims: readonly string[];
+  readonly dtype?: string;
+  readonly attrs?: Readonly<Record<string, unknown>>;
+  readonly more?: Readonly<Record<string, unknown>>;
+}
+
+const LAT = { shape: [4], dims: ["lat"], attrs: { units: "degrees_north" } };
+const LON = { shape: [6], dims: ["lon"], attrs: { units: "degrees_east" } };
+const TIME = { shape: [3], dims: ["time"], dtype: "<i8", attrs: { units: "days since 2000-01-01" } };
+
+t.test("roles, axes, planes and titles", async (t) => {
+  const all = describe({
+    lat: LAT,
+    lon: LON,
+    time: TIME,
+    v: {
+      shape: [3, 4, 6],
+      dims: ["time", "lat", "lon"],
+      attrs: { units: "K", standard_name: "air_temperature" },
+    },
+    turned: { shape: [6, 4, 3], dims: ["lon", "lat", "time"], attrs: { long_name: " ", title: "Turned" } },
+    profile: { shape: [3], dims: ["time"] },
+    label: { shape: [3], dims: ["time"], dtype: "<U4" },
+    mask: { shape: [4, 6], dims: ["lat", "lon"], dtype: "|b1" },
+    crs: { shape: [], dims: [], dtype: "<i4" },
+  });
+  const v = all.get("v")!;
+  t.match(v, {
+    title: "air_temperature",
+    units: "K",
+    form: "image",
+    plane: { y: 1, x: 2 },
+    isCategorical: false,
+  });
+  t.same(
+    v.axes.map(({ role, coordinate, isLatitude, isLongitude }) => [
+      role,
+      coordinate,
+      isLatitude,
+      isLongitude,
+    ]),
+    [
+      ["T", "time", false, false],
+      ["Y", "lat", true, false],
+      ["X", "lon", false, true],
+    ],
+  );
+  t.match(all.get("turned"), { plane: { y: 1, x: 0 }, title: "Turned" });
+  t.match(all.get("time"), { isCoordinate: true, units: undefined, form: "plot" });
+  t.same([all.get("profile")?.form, all.get("label")?.form, all.get("crs")?.form], ["plot", "text", "text"]);
+  t.match(all.get("mask"), { isCategorical: true, form: "image" });
+});
+
+t.test("fill values keep their digits, and have the type's precision", async (t) => {
+  const text =
+    '{"a/.zarray":{"shape":[2],"chunks":[2],"dtype":"<M8[ns]","fill_value":-9223372036854775808,"order":"C","filters":null,"compressor":null},';
+  const rest =
+    '"b/.zarray":{"shape":[2],"chunks":[2],"dtype":"<f4","fill_value":1e20,"order":"C","filters":null,"compressor":null}}';
+  const { variables } = describeDataset(`{"metadata":${text}${rest}}`).description;
+  t.same(variables[0]?.packing.missing, [-(2 ** 63)]);
+  t.same(variables[1]?.packing.missing, [Math.fround(1e20)]);
+  t.same(variables[1]?.dims, ["dim_0"], "dimensions without names");
+});
+
+t.test("infinite and unsigned fill values", async (t) => {
+  const all = describe({
+    infinite: { shape: [1], dims: ["x"], more: { fill_value: "-Infinity" } },
+    nan: { shape: [1], dims: ["x"], more: { fill_value: "NaN" } },
+    text: { shape: [1], dims: ["x"], dtype: "<U8", more: { fill_value: "Infinity" } },
+    unsigned: {
+      shape: [1],
+      dims: ["x"],
+      dtype: "<i2",
+      attrs: { _Unsigned: "true", _FillValue: -1, valid_range: [0, -2] },
+    },
+    signed: { shape: [1], dims: ["x"], dtype: "|u1", attrs: { _Unsigned: "false", _FillValue: 255 } },
+  });
+  t.same(all.get("infinite")?.packing.missing, [Number.NEGATIVE_INFINITY]);
+  t.same(all.get("nan")?.packing.missing, []);
+  t.same(all.get("text")?.packing.missing, []);
+  t.match(all.get("unsigned")?.packing, { missing: [65_535], validMin: 0, validMax: 65_534 });
+  t.match(all.get("signed")?.packing, { missing: [-1] });
+  t.equal(all.get("unsigned")?.dataType.numpyName, "int16", "the type is the stored one");
+});
+
+t.test("curvilinear coordinates are those with the dimensions of the plane, in the same group", async (t) => {
+  const lat = { shape: [4, 6], dims: ["y", "x"], attrs: { units: "degrees_north" } };
+  const lon = { shape: [4, 6], dims: ["y", "x"], attrs: { standard_name: "longitude" } };
+  const v = { shape: [3, 4, 6], dims: ["time", "y", "x"], attrs: { coordinates: "nlat nlon" } };
+  const all = describe({ "g/nlat": lat, "g/nlon": lon, "g/v": v, "h/v": v });
+  t.same(all.get("g/v")?.curvilinear, { latitude: "g/nlat", longitude: "g/nlon" });
+  t.equal(all.get("h/v")?.curvilinear, undefined);
+  t.ok(all.get("g/nlat")?.isCoordinate);
+  const both = describe({
+    lat: LAT,
+    nlat: { ...lat, dims: ["lat", "x"] },
+    nlon: { ...lon, dims: ["lat", "x"] },
+  });
+  t.equal(both.get("nlat")?.curvilinear?.latitude, "nlat", "its own");
+  const plain = describe({
+    lat: LAT,
+    lon: LON,
+    v: { shape: [4, 6], dims: ["lat", "lon"] },
+    nlat: { ...lat, dims: ["lat", "lon"] },
+    nlon: { ...lon, dims: ["lat", "lon"] },
+  });
+  t.equal(plain.get("v")?.curvilinear, undefined, "axes of their own are believed first");
+});
+
+t.test("levels are found below their number, and end where shapes do not fit", async (t) => {
+  const at = (y: number, x: number): Described => ({ shape: [3, y, x], dims: ["t", "y", "x"] });
+  const levels = (overviews: Readonly<Record<string, Described>>, group = "") =>
+    describeDataset(metadataOf({ v: at(5, 9) }), metadataOf(overviews), group).description.variables[0]
+      ?.levels;
+  t.match(levels({ "0/v": at(5, 9), "1/v": at(3, 5), "2/v": at(2, 3) }), [
+    { level: 1, path: "1/v", shape: [3, 3, 5], factors: [1, 2, 2] },
+    { level: 2, path: "2/v", factors: [1, 4, 4] },
+  ]);
+  t.same(levels({ "2/v": at(2, 3) }), []);
+  t.equal(levels({ "1/v": at(3, 5), "2/v": at(2, 2) })?.length, 1);
+  t.equal(levels({ "1/a/b/v": at(3, 5) }, "a/b")?.length, 1, "the overview store has the whole dataset");
+  t.equal(levels({ "1/a/b/v": at(3, 5) })?.length, 0);
+});
+
+t.test("what cannot be read is a sentence, and the others are there", async (t) => {
+  const all = describe({
+    good: { shape: [2], dims: ["x"] },
+    bz2: { shape: [2], dims: ["x"], more: { compressor: { id: "bz2", level: 1 } } },
+    packed: { shape: [2], dims: ["x"], more: { filters: [{ id: "packbits" }] }, dtype: "|b1" },
+    odd: { shape: [2], dims: ["x"], dtype: "<q9" },
+    long: { shape: [2], dims: ["x"], dtype: "<f16" },
+  });
+  t.equal(all.get("good")?.problem, undefined);
+  t.equal(all.get("bz2")?.problem, "bz2 cannot be decoded in a browser; serve it with another compressor.");
+  t.equal(
+    all.get("packed")?.problem,
+    "packbits cannot be decoded in a browser; serve it without this filter.",
+  );
+  t.match(all.get("odd")?.problem, /^expected dtype to be a numpy type/);
+  t.match(all.get("long")?.problem, /cannot be shown in a browser\.$/);
+  t.ok([...all.values()].every(({ problem, form }) => problem === undefined || form === "text"));
+});
+
+function describe(arrays: Readonly<Record<string, Described>>): ReadonlyMap<string, VariableDescription> {
+  const { variables } = describeDataset(metadataOf(arrays)).description;
+  return new Map(variables.map((variable) => [variable.path, variable]));
+}
+
+function metadataOf(arrays: Readonly<Record<string, Described>>): string {
+  const metadata: Record<string, unknown> = { ".zgroup": { zarr_format: 2 } };
+  for (const [path, { shape, dims, dtype = "<f4", attrs, more }] of Object.entries(arrays)) {
+    const rest = { order: "C", filters: null, compressor: null, fill_value: null, zarr_format: 2 };
+    metadata[`${path}/.zarray`] = {
+      shape,
+      chunks: shape.map((length) => Math.max(1, length)),
+      dtype,
+      ...rest,
+      ...more,
+    };
+    metadata[`${path}/.zattrs`] = { ...attrs, _ARRAY_DIMENSIONS: dims };
+  }
+  return JSON.stringify({ metadata });
+}
+
+const DATASETS = [datasetOf("flat", flatSource()), datasetOf("nested", nestedSource())];
+
+t.test("a dataset is described", async (t) => {
+  const { opened } = await openExplore(t, { datasets: DATASETS }, "flat");
+  const { variables } = opened.dataset;
+  t.match(
+    variables.find(({ path }) => path === "t"),
+    {
+      path: "t",
+      dims: ["y", "x"],
+      shape: [3, 5],
+      units: "K",
+      form: "image",
+      plane: { y: 0, x: 1 },
+      packing: { missing: [-1], scale: 0.5 },
+      levels: [],
+    },
+  );
+  t.same(
+    variables.map(({ path, form, isCoordinate }) => [path, form, isCoordinate]),
+    [
+      ["crs", "text", false],
+      ["t", "image", false],
+      ["x", "plot", true],
+      ["y", "plot", true],
+    ],
+  );
+});
+
+t.test("axis, picture, range, value, series and text of a small store", async (t) => {
+  const { client } = await openExplore(t, { datasets: DATASETS }, "flat");
+  const axis = await client.ask({ kind: "axis", variable: "t", axis: 1 }, "axis");
+  t.same([...axis.values.numbers!], [0, 1, 2, 3, 4]);
+  const selection = { variable: "t", at: [0, 0] };
+  const axes = { x: 1, y: 0 };
+  const frame = await client.ask(
+    {
+      kind: "show",
+      selection,
+      axes,
+      viewport: {
+        box: { left: -1.5, right: 4.5, bottom: -0.5, top: 2.5 },
+        width: 6,
+        height: 3,
+        inCells: true,
+      },
+      range: { low: 0.5, high: 7.5, isLog: false },
+      isMoving: false,
+      isConfirmed: false,
+    },
+    "frame",
+  );
+  const byte = (value: number) => 2 + Math.round(((value - 0.5) / 7) * 251);
+  const rows = [11, 6, 1].map((begin) => [
+    0,
+    ...Array.from({ length: 5 }, (_, index) => byte((begin + index) / 2)),
+  ]);
+  t.same([...frame.pixels], rows.flat(), "the greatest coordinate is at the top");
+  t.match(frame, { done: 6, total: 6, level: 0, cells: 15, missing: 0 });
+  const range = await client.ask({ kind: "range", selection, axes, percentiles: [2, 98] }, "range");
+  t.match(range, { least: 0.5, greatest: 7.5 });
+  const value = await client.ask({ kind: "probe", selection, axes, x: 4, y: 2, inCells: true }, "value");
+  t.match(value, { cell: [2, 4], value: 7.5, text: "7.5" });
+  const series = await client.ask({ kind: "series", selection, along: 1, isConfirmed: false }, "series");
+  t.same([...series.values], [0.5, 1, 1.5, 2, 2.5]);
+  const text = await client.ask({ kind: "text", variable: "y", maxCount: 2 }, "text");
+  t.match(text, { texts: ["0", String(2n ** 60n)], length: 3 });
+  t.match(await client.ask({ kind: "text", variable: "crs", maxCount: 9 }, "text"), {
+    texts: ["7"],
+    length: 1,
+  });
+});
+
+t.test("a request asks for bytes rather than a redirect, and has the token", async (t) => {
+  const asked: IncomingHttpHeaders[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.headers);
+    response.end("bytes");
+  });
+  t.teardown(() => server.close());
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/0.0`;
+  const bytes = await fetchBytes(url, { token: "secret", what: "chunk 0.0" });
+  t.equal(Buffer.from(bytes ?? []).toString(), "bytes");
+  await fetchBytes(url, { token: undefined, what: "chunk 0.0" });
+  t.match(asked, [
+    { prefer: "respond-direct", authorization: "Bearer secret" },
+    { prefer: "respond-direct" },
+  ]);
+  t.notOk("authorization" in (asked[1] ?? {}));
+});

@@ -1,0 +1,144 @@
+import fc from "fast-check";
+import t from "tap";
+import type { JsonObject } from "../../src/json/json-value.js";
+import {
+  createDataTree,
+  dimensionConflicts,
+  nameDimensions,
+  nodeName,
+  normalNodePath,
+  parentPath,
+  type Variable,
+} from "../../src/model/data-tree.js";
+
+const FLOAT32 = {
+  kind: "f",
+  itemSize: 4,
+  byteOrder: "<",
+  zarr: "<f4",
+  numpyName: "float32",
+  numpyStr: "float32",
+} as const;
+
+function variable(name: string, dims: string[], shape: number[], attrs: JsonObject = {}): Variable {
+  return { name, path: name, dims, shape, chunkShape: shape, dataType: FLOAT32, attrs };
+}
+
+t.test(
+  "coordinates are variables named like their one dimension, and those an attribute names",
+  async (t) => {
+    const { root } = createDataTree([
+      {
+        path: "/",
+        attrs: {},
+        variables: [
+          variable("lat", ["y", "x"], [2, 3]),
+          variable("t", ["y", "x"], [2, 3], { coordinates: "lat  lon" }),
+          variable("x", ["x"], [3]),
+          variable("y", ["x"], [3]),
+        ],
+      },
+    ]);
+    t.same([...root.coordinateNames], ["lat", "x"]);
+    t.same(
+      [...root.dims],
+      [
+        ["y", 2],
+        ["x", 3],
+      ],
+    );
+  },
+);
+
+t.test("groups know their children, and their names", async (t) => {
+  const paths = ["/", "/a", "/a/b", "/c"];
+  const tree = createDataTree(paths.map((path) => ({ path, attrs: {}, variables: [] })));
+  t.same([...tree.groups.keys()], paths);
+  t.same(tree.root.childNames, ["a", "c"]);
+  t.same(tree.groups.get("/a")?.childNames, ["b"]);
+  t.equal(tree.groups.get("/a/b")?.name, "b");
+  t.equal(tree.root.name, "");
+});
+
+t.test("variables that disagree about a dimension are told", async (t) => {
+  const content = { path: "/", attrs: {}, variables: [variable("a", ["x"], [3]), variable("b", ["x"], [4])] };
+  t.same(dimensionConflicts(content), ["group '/': dimension 'x' has length 3 in 'a' and 4 in 'b'"]);
+});
+
+t.test("the parent of a first-level group is the root", async (t) => {
+  t.equal(parentPath("/a"), "/");
+  t.equal(parentPath("/a/b"), "/a");
+});
+
+const array = (name: string, shape: number[], dimNames: (string | null)[] | null = null) => ({
+  name,
+  shape,
+  dimNames,
+});
+
+t.test("names of the source are kept", async (t) => {
+  t.same(nameDimensions([array("t", [3, 4], ["y", "x"])]), [["y", "x"]]);
+});
+
+t.test("an unnamed axis is called after its length", async (t) => {
+  t.same(nameDimensions([array("a", [3, 4]), array("b", [4])]), [["dim_3", "dim_4"], ["dim_4"]]);
+});
+
+t.test("two axes of one length in one array are told apart", async (t) => {
+  t.same(nameDimensions([array("a", [3, 3, 3])]), [["dim_3", "dim_3_1", "dim_3_2"]]);
+});
+
+t.test("only the axis without a name gets one", async (t) => {
+  t.same(nameDimensions([array("a", [3, 4], ["y", null])]), [["y", "dim_4"]]);
+});
+
+t.test("a name that a variable has, or a dimension of another length, is passed over", async (t) => {
+  t.same(nameDimensions([array("dim_4", [2, 4]), array("b", [9], ["dim_2"])]), [
+    ["dim_2_1", "dim_4_1"],
+    ["dim_2"],
+  ]);
+});
+
+t.test("a scalar has no dimensions", async (t) => {
+  t.same(nameDimensions([array("a", [])]), [[]]);
+});
+
+t.test("no two unnamed variables ever disagree about a length, and no array has a name twice", async () => {
+  const shape = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 4 });
+  fc.assert(
+    fc.property(fc.array(shape, { maxLength: 6 }), (shapes) => {
+      const lengths = new Map<string, number>();
+      const named = nameDimensions(shapes.map((shape, index) => array(`v${index}`, shape)));
+      return named.every(
+        (names, index) =>
+          new Set(names).size === names.length &&
+          names.every((name, axis) => {
+            const length = shapes[index]?.[axis] as number;
+            const known = lengths.get(name) ?? length;
+            lengths.set(name, known);
+            return known === length;
+          }),
+      );
+    }),
+  );
+});
+
+t.test("slashes that say nothing do not count", async (t) => {
+  for (const [path, normal] of [
+    ["a/b", "a/b"],
+    ["/a/b", "a/b"],
+    ["a/b/", "a/b"],
+    ["//a///b//", "a/b"],
+    ["a", "a"],
+    ["/", ""],
+    ["", ""],
+  ] as const) {
+    t.equal(normalNodePath(path), normal, JSON.stringify(path));
+  }
+});
+
+t.test("a node's name is its last segment", async (t) => {
+  t.equal(nodeName("/a/b"), "b");
+  t.equal(nodeName("a"), "a");
+  t.equal(nodeName("/"), "");
+});

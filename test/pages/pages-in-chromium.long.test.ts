@@ -1,0 +1,162 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type BrowserContext, chromium, type Page } from "playwright-core";
+import t from "tap";
+import type { Route } from "../../src/http/router.js";
+import { coreRoutes } from "../../src/openapi/core-routes.js";
+import datasetInfo from "../../src/plugins/dataset-info-plugin.js";
+import moduleVersion from "../../src/plugins/module-version.js";
+import { clientMissing } from "../support/clients/require-client.js";
+import { fakeContext } from "../support/datasets/fake-context.js";
+import { fakeSnapshot } from "../support/datasets/fake-snapshot.js";
+import { airTemperature, climateTree, samplePreviews } from "../support/datasets/sample-datasets.js";
+import { serveRoutes } from "../support/servers/serve-routes.js";
+
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+const PAGES = [
+  "/",
+  "/datasets/air/",
+  "/datasets/climate/tree",
+  "/datasets/climate/groups//model-a/fine",
+  "/datasets/odd/",
+];
+
+const LOWEST_CONTRAST = 4.5;
+
+const LONG_NAME = "a_name_without_any_place_to_break_".repeat(8);
+
+t.test("pages in a browser", { skip: clientMissing("chromium") }, async (t) => {
+  const routes: Route[] = [];
+  const odd = fakeSnapshot("odd", {
+    attrs: { [LONG_NAME]: LONG_NAME, matrix: Array.from({ length: 60 }, (_, index) => index * 1000) },
+    variables: {
+      [LONG_NAME]: {
+        dims: [LONG_NAME, "x"],
+        shape: [100_000, 3],
+        chunks: [7, 1],
+        attrs: { units: LONG_NAME },
+      },
+    },
+  });
+  const snapshots = [airTemperature(), climateTree(), odd];
+  const context = fakeContext({ snapshots, previews: samplePreviews, routes });
+  routes.push(...coreRoutes(context));
+  for (const plugin of [datasetInfo, moduleVersion]) routes.push(...(await plugin.routes(context)));
+  const { url } = await serveRoutes(t, routes, { rootPath: "/some/prefix" });
+
+  const profile = await mkdtemp(join(tmpdir(), "zpublish-chromium-"));
+  t.teardown(() => rm(profile, { recursive: true, force: true }));
+
+  async function open(options: { readonly dark?: boolean; readonly width: number }): Promise<BrowserContext> {
+    return chromium.launchPersistentContext(join(profile, `${options.width}-${options.dark}`), {
+      executablePath: "/usr/bin/chromium",
+      args: FLAGS,
+      colorScheme: options.dark ? "dark" : "light",
+      viewport: { width: options.width, height: 800 },
+    });
+  }
+
+  for (const options of [{ width: 360 }, { width: 1200, dark: true }]) {
+    await t.test(`${options.width} pixels wide, ${options.dark ? "dark" : "light"}`, async (t) => {
+      const browser = await open(options);
+      t.teardown(() => browser.close());
+      const page = await browser.newPage();
+      const problems = watch(page, url);
+      for (const path of PAGES) {
+        await page.goto(url + path);
+        await page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true");
+        t.equal(await page.evaluate(OVERFLOW), 0, `${path} does not scroll sideways`);
+        t.strictSame(await page.evaluate(FAINT_TEXTS), [], `${path} has contrast`);
+        t.equal(await page.evaluate("document.scripts.length"), 0, `${path} needs no script`);
+      }
+      t.strictSame(problems, []);
+    });
+  }
+
+  await t.test("links lead to pages, behind a path prefix too", async (t) => {
+    const browser = await open({ width: 1201 });
+    t.teardown(() => browser.close());
+    const page = await browser.newPage();
+    await page.goto(`${url}/datasets/climate/groups//model%20b/fine`);
+    await page.getByRole("link", { name: "model b" }).click();
+    t.match(await page.title(), "climate /model b");
+    await page.getByRole("link", { name: "coarse" }).click();
+    t.match(await page.title(), "climate /model b/coarse");
+    await page.getByRole("link", { name: "zpublish" }).click();
+    t.equal(page.url(), `${url}/`);
+    await page.getByRole("link", { name: "air" }).first().click();
+    t.equal(page.url(), `${url}/datasets/air/`);
+  });
+
+  await t.test("the API can be tried at /docs, behind a path prefix too", async (t) => {
+    const browser = await open({ width: 1202 });
+    t.teardown(() => browser.close());
+    const page = await browser.newPage();
+    const problems = watch(page, url);
+    await page.goto(`${url}/docs`);
+    await page.locator("#operations-datasets-get_datasets").getByRole("button").first().click();
+    await page.getByRole("button", { name: "Try it out" }).click();
+    const [response] = await Promise.all([
+      page.waitForResponse((answer) => answer.url().endsWith("/datasets")),
+      page.getByRole("button", { name: "Execute" }).click(),
+    ]);
+    t.equal(response.url(), `${url}/datasets`);
+    t.strictSame(await response.json(), ["air", "climate", "odd"]);
+    t.strictSame(problems, []);
+  });
+});
+
+/** Collects errors of a page, and its requests to other hosts. */
+function watch(page: Page, serviceUrl: string): string[] {
+  const problems: string[] = [];
+  page.on("console", (message) => {
+    if (message.type() === "error") problems.push(message.text());
+  });
+  page.on("pageerror", (error) => problems.push(error.message));
+  page.on("request", (request) => {
+    if (!request.url().startsWith(serviceUrl) && !/^(data|blob):/.test(request.url()))
+      problems.push(request.url());
+  });
+  return problems;
+}
+
+const OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+
+/** Returns texts whose contrast to their background is too low by WCAG's formula. Runs in the page. */
+const FAINT_TEXTS = `(() => {
+  const rgb = (color) => (color.match(/[\\d.]+/g) ?? []).map(Number);
+  const luminance = ([r, g, b]) => {
+    const [R, G, B] = [r, g, b].map((c) => (c / 255 <= 0.03928 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * R + 0.7152 * G + 0.0722 * B;
+  };
+  const behind = (element) => {
+    for (let e = element; e; e = e.parentElement) {
+      const color = rgb(getComputedStyle(e).backgroundColor);
+      if (color.length === 3 || color[3] > 0) return color;
+    }
+    return [255, 255, 255];
+  };
+  const faint = new Set();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const text = walker.currentNode.textContent.trim();
+    if (text === "") continue;
+    const element = walker.currentNode.parentElement;
+    const style = getComputedStyle(element);
+    const front = luminance(rgb(element instanceof SVGElement ? style.fill : style.color));
+    const back = luminance(behind(element));
+    const contrast = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
+    if (contrast < ${LOWEST_CONTRAST}) faint.add(text + " " + contrast.toFixed(2));
+  }
+  return [...faint];
+})()`;

@@ -1,0 +1,177 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import t from "tap";
+import * as zarr from "zarrita";
+import { makeDemoData } from "../../scripts/demo-data.js";
+import { OPTION_DOCUMENT, optionTable, withOptionTable } from "../../scripts/option-table.js";
+import { OPTION_KEYS } from "../../src/config/options.js";
+import { runScript } from "../support/servers/run-program.js";
+import { makeDirectory, writeFiles } from "../support/write-store.js";
+
+/** zarrita's view of a directory. */
+function storeOf(directory: string) {
+  const get = async (key: string): Promise<Uint8Array | undefined> =>
+    readFile(join(directory, key)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return undefined;
+      throw error;
+    });
+  return {
+    get,
+    async getRange(key: string, range: { offset: number; length: number } | { suffixLength: number }) {
+      const bytes = await get(key);
+      if ("suffixLength" in range) return bytes?.subarray(-range.suffixLength);
+      return bytes?.subarray(range.offset, range.offset + range.length);
+    },
+  };
+}
+
+async function openArray(directory: string, path: `/${string}`) {
+  return zarr.open(zarr.root(storeOf(directory)).resolve(path), { kind: "array" });
+}
+
+const demo = await makeDemoData(join(await makeDirectory(t), "demo"));
+
+t.test("demonstration data is made once, and again when it is not what this version makes", async (t) => {
+  const { air } = demo;
+  const directory = dirname(air);
+  const made = (await stat(join(air, ".zmetadata"))).mtimeMs;
+  await makeDemoData(directory);
+  t.equal((await stat(join(air, ".zmetadata"))).mtimeMs, made, "reused");
+  await writeFile(join(directory, "version.txt"), "another\n");
+  await makeDemoData(directory);
+  t.not((await stat(join(air, ".zmetadata"))).mtimeMs, made, "made anew");
+  t.strictSame((await readdir(join(directory, ".."))).sort(), ["demo"], "nothing unfinished is left");
+});
+
+t.test("the flat dataset reads as plausible air temperatures", async (t) => {
+  const { air } = demo;
+  const array = await openArray(air, "/air");
+  t.strictSame(array.shape, [2920, 25, 53]);
+  const { data } = await zarr.get(array);
+  t.type(data, Int16Array);
+  const kelvin = Float64Array.from(data as Int16Array, (value) => value * 0.01 + 273.15);
+  t.ok(kelvin.every((value) => value > 200 && value < 330));
+  const metadata = JSON.parse(await readFile(join(air, ".zmetadata"), "utf8")) as {
+    metadata: Record<string, unknown>;
+  };
+  t.strictSame(Object.keys(metadata.metadata).length, 10);
+  t.match(metadata.metadata["air/.zattrs"], { _ARRAY_DIMENSIONS: ["time", "lat", "lon"] });
+});
+
+t.test("every array of the tree reads, shards and texts among them", async (t) => {
+  const { climate } = demo;
+  const sst = await openArray(climate, "/surface/daily/sst");
+  t.strictSame(sst.shape, [365, 45, 90]);
+  const { data } = (await zarr.get(sst)) as { data: Float32Array };
+  const sea = data.filter((value) => !Number.isNaN(value));
+  t.ok(sea.length > data.length / 3 && sea.length < data.length, "there is land and sea");
+  const isSea = (row: number, column: number) => !Number.isNaN(data[row * 90 + column]);
+  t.strictSame(
+    // Latitudes and longitudes rise by 4 degrees from 88 south and from 0.
+    [isSea(22, 45), isSea(22, 5), isSea(33, 65), isSea(33, 80), isSea(0, 10)],
+    [true, false, false, true, false],
+    "the Pacific, the Congo, Dakota, the Atlantic, and Antarctica",
+  );
+  t.ok(sea.every((value) => value > -10 && value < 40));
+  const names = await zarr.get(await openArray(climate, "/profiles/station_name"));
+  t.strictSame([...(names.data as unknown as string[])].slice(0, 2), [
+    "Station Papa",
+    "Hawaiʻi Ocean Time-series",
+  ]);
+  const ssh = (await zarr.get(await openArray(climate, "/regional/ssh"))) as { data: Float32Array };
+  t.equal(ssh.data.length, 31 * 60 * 80);
+  t.ok(ssh.data.every((value) => Math.abs(value) <= 0.5));
+});
+
+let root = dirname(fileURLToPath(import.meta.url));
+while (!existsSync(join(root, "package.json"))) root = dirname(root);
+
+const rooms = readdirSync(join(root, "src"), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => `src/${name}/README.md`);
+const documents = [
+  ...["README.md", "CONTRIBUTING.md", "SECURITY.md"],
+  ...["bench/README.md", "scripts/deploy/README.md", "test/clients/README.md"],
+  ...rooms.filter((file) => existsSync(join(root, file))),
+];
+
+/** Anchors of a document's headings, as GitHub makes them. */
+function anchorsOf(file: string): string[] {
+  return Array.from(readFileSync(file, "utf8").matchAll(/^#+ (.+)$/gm), ([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
+for (const document of documents) {
+  t.test(`links of ${document} lead somewhere`, async (t) => {
+    const text = readFileSync(join(root, document), "utf8");
+    for (const [, target = ""] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^https?:/.test(target)) continue;
+      const [path = "", anchor] = target.split("#");
+      const file = path === "" ? join(root, document) : resolve(root, dirname(document), path);
+      t.ok(existsSync(file), target);
+      if (anchor !== undefined) t.ok(anchorsOf(file).includes(anchor), target);
+    }
+  });
+}
+
+t.test("the table has a row for every option", async (t) => {
+  const lines = optionTable().split("\n");
+  t.equal(lines.length, 2 + OPTION_KEYS.length + 7);
+  t.ok(
+    lines.includes(
+      "| `--port <port>` | `ZPUBLISH_PORT` | `port` | `9000` | Port to listen on; 0 picks a free one |",
+    ),
+  );
+  t.ok(
+    lines.includes("| `--no-cache` | `ZPUBLISH_CACHE` | `cache` | `true` | Keep encoded chunks on disk |"),
+  );
+});
+
+t.test("the document of options has the table that the program has", async (t) => {
+  let directory = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(directory, "package.json"))) directory = dirname(directory);
+  const text = readFileSync(join(directory, OPTION_DOCUMENT), "utf8");
+  t.equal(withOptionTable(text), text, "npm run readme:options renews it");
+});
+
+const RUN_TESTS = fileURLToPath(new URL("../../scripts/run-tests.js", import.meta.url));
+
+const FILES = {
+  "good.test.js": `console.log("    ok 1 - a detail\\nok 1 - fine\\n# { total: 2, pass: 2 }")`,
+  "skipped.test.js": `console.log("ok 1 - absent # SKIP no client\\n# { total: 1, skip: 1 }")`,
+  "failing.test.js": `console.log("ok 1 - fine\\nnot ok 2 - wrong\\n# { total: 2, pass: 1, fail: 1 }"); process.exit(1)`,
+  "silent.test.js": "",
+  "broken.test.js": `throw new Error("not even begun")`,
+  "slow.long.test.js": `console.log("ok 1 - slow\\n# { total: 1, pass: 1 }")`,
+};
+
+t.test("a ring passes if each of its files ends well and says how many tests it ran", async (t) => {
+  const directory = await makeDirectory(t);
+  await writeFiles(directory, FILES);
+  const cases: [args: string[], code: number, sum: string][] = [
+    [
+      ["good", "skipped"].map((name) => join(directory, `${name}.test.js`)),
+      0,
+      "{ total: 3, pass: 2, skip: 1 }",
+    ],
+    [["--long", directory], 0, "{ total: 1, pass: 1 }"],
+    [[directory], 1, "{ total: 5, pass: 3, fail: 3, skip: 1 }"],
+    [[join(directory, "silent.test.js")], 1, "{ total: 0, fail: 1 }"],
+  ];
+  for (const [args, code, sum] of cases) {
+    const run = runScript(RUN_TESTS, args);
+    t.equal(await run.ended, code, args.join(" "));
+    t.match(run.stdout(), `# ${sum}\n`);
+    if (args[0] !== directory) continue;
+    t.match(run.stdout(), "not ok 2 - wrong");
+    t.match(run.stdout(), "not even begun");
+    t.match(run.stdout(), "ok 1 - absent # SKIP no client");
+    t.notMatch(run.stdout(), "fine");
+  }
+});

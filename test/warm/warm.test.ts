@@ -1,0 +1,316 @@
+import t from "tap";
+import type { WarmedChunk } from "../../src/chunk/chunk-service.js";
+import { ZpublishError } from "../../src/errors.js";
+import { type InstanceShare, instanceShare } from "../../src/warm/instance-share.js";
+import { type WarmCounts, type WarmOptions, warmChunks } from "../../src/warm/warm-chunks.js";
+import {
+  chunkKeys,
+  chunksOfRuns,
+  coarserRuns,
+  parseIndexRange,
+  parseValueRange,
+  runOfIndices,
+  runsOfValues,
+  type WarmTarget,
+} from "../../src/warm/warm-targets.js";
+
+function target(name: string, grid: readonly number[], chunkBytes = 1_000): WarmTarget {
+  const axes = grid.map((length) => Array.from({ length }, (_, index) => index));
+  const count = grid.reduce((product, length) => product * length, 1);
+  return {
+    ...({ snapshot: {}, array: { name } } as unknown as Pick<WarmTarget, "snapshot" | "array">),
+    ...{ path: `/datasets/d/zarr/${name}/`, axes, count, chunkBytes, isOfLevel: name.startsWith("2/") },
+  };
+}
+
+type Warm = (name: string, key: string) => WarmedChunk | Promise<WarmedChunk>;
+
+function optionsOf(warm: Warm, more: Partial<WarmOptions> = {}) {
+  const asked: string[] = [];
+  const controller = new AbortController();
+  const options: WarmOptions = {
+    warmer: {
+      async warm(_snapshot, array, key) {
+        const { name } = array as unknown as { name: string };
+        asked.push(`${name}/${key}`);
+        return warm(name, key);
+      },
+    },
+    cacheBytes: 2 ** 30,
+    rootPath: "",
+    threads: 1,
+    memoryBytes: 2 ** 30,
+    stored: false,
+    signal: controller.signal,
+    hasEvicted: () => false,
+    onTooMuch: () => {},
+    onProgress: () => {},
+    ...more,
+  };
+  return { asked, controller, options };
+}
+
+const made = (byteLength = 10): WarmedChunk => ({ outcome: "made", byteLength });
+
+t.test("the keys of a target are in the order of the grid", async (t) => {
+  t.strictSame([...chunkKeys({ axes: [[0, 2], [1], [3, 4]] })], ["0.1.3", "0.1.4", "2.1.3", "2.1.4"]);
+  t.strictSame([...chunkKeys({ axes: [] })], ["0"], "a scalar has one");
+  t.strictSame([...chunkKeys({ axes: [[1], []] })], []);
+});
+
+t.test("each chunk is warmed once, and counted by its outcome", async (t) => {
+  const outcomes: Record<string, WarmedChunk> = {
+    "0.0": { outcome: "cached", byteLength: 10 },
+    "0.1": { outcome: "absent", byteLength: 0 },
+    "1.0": { outcome: "stored", byteLength: 0 },
+  };
+  const seen: WarmCounts[] = [];
+  const { asked, options } = optionsOf(
+    (name, key) => {
+      if (name === "b" && key === "0") throw new ZpublishError("corrupt-chunk", "it is broken");
+      if (name === "b" && key === "1") throw new ZpublishError("not-found", "it has vanished");
+      return outcomes[key] ?? made(100);
+    },
+    { onProgress: (counts) => seen.push({ ...counts }) },
+  );
+  const result = await warmChunks([target("a", [2, 2]), target("b", [3])], options);
+  t.strictSame(result, {
+    ...{ total: 7, made: 2, cached: 1, absent: 2, stored: 1, failed: 1, madeBytes: 200 },
+    ...{ failures: ["/datasets/d/zarr/b/0: it is broken"], stopped: undefined },
+  });
+  t.strictSame(asked, ["a/0.0", "a/0.1", "a/1.0", "a/1.1", "b/0", "b/1", "b/2"]);
+  t.equal(seen.length, 7);
+  t.strictSame({ ...seen.at(-1), failures: result.failures, stopped: undefined }, result);
+});
+
+t.test("of several instances, one warms what is its own by the path with the root path", async (t) => {
+  const paths: string[] = [];
+  const { asked, options } = optionsOf(() => made(), {
+    rootPath: "/data",
+    isOwn(path) {
+      paths.push(path);
+      return path.endsWith("1");
+    },
+  });
+  const result = await warmChunks([target("a", [3, 2])], options);
+  t.match(result, { total: 3, made: 3, stopped: undefined });
+  t.strictSame(asked, ["a/0.1", "a/1.1", "a/2.1"]);
+  t.equal(paths[0], "/data/datasets/d/zarr/a/0.0");
+});
+
+t.test(
+  "more than the cache holds is said before the rest begins, and it ends when the cache is full",
+  async (t) => {
+    const said: [number, number][] = [];
+    const { asked, options } = optionsOf(() => made(9_000), {
+      cacheBytes: 2 ** 20,
+      onTooMuch: (bytes) => said.push([bytes, asked.length]),
+    });
+    const result = await warmChunks([target("a", [1_000], 20_000)], options);
+    t.equal(said.length, 1);
+    t.strictSame(said[0], [12_288 * 1_000, 3], "estimated by three chunks, in whole pages");
+    t.equal(result.stopped, "cache-full");
+    t.ok(result.made > 70 && result.made <= 82, `${result.made} of 12 KiB fit into 1 MiB`);
+    t.equal(new Set(asked).size, asked.length, "the chunks of the estimate are not warmed again");
+  },
+);
+
+t.test("the estimate makes no chunk of a higher level, which would take all below it", async (t) => {
+  const said: number[] = [];
+  const { asked, options } = optionsOf(() => made(9_000), {
+    cacheBytes: 2 ** 20,
+    onTooMuch(bytes) {
+      said.push(bytes);
+      t.strictSame(asked, ["a/0", "a/499", "a/999"]);
+    },
+  });
+  await warmChunks([target("a", [1_000], 20_000), target("2/a", [250], 20_000)], options);
+  t.strictSame(said, [12_288 * 1_250]);
+});
+
+t.test("nothing is said if the encoded chunks fit, or if all are absent", async (t) => {
+  for (const [outcome, byteLength] of [["made", 10] as const, ["absent", 0] as const]) {
+    const { options } = optionsOf(() => ({ outcome, byteLength }), {
+      cacheBytes: 2 ** 20,
+      onTooMuch: () => t.fail("too much"),
+    });
+    t.match(await warmChunks([target("a", [1_000], 20_000)], options), {
+      [outcome]: 1_000,
+      stopped: undefined,
+    });
+  }
+});
+
+t.test("it ends if the cache takes no more, but not for a chunk that is too large for it", async (t) => {
+  const { asked, options } = optionsOf((_, key) =>
+    key === "3" ? { outcome: "refused", byteLength: 5 } : made(),
+  );
+  const result = await warmChunks([target("a", [1_000])], options);
+  t.equal(result.stopped, "cache-failed");
+  t.ok(asked.length < 300);
+  const full = optionsOf(() => ({ outcome: "refused", byteLength: 5 }), { hasEvicted: () => true });
+  t.equal((await warmChunks([target("a", [1_000])], full.options)).stopped, "cache-full");
+  const large = optionsOf((_, key) => (key === "3" ? { outcome: "refused", byteLength: 2 ** 20 } : made()), {
+    cacheBytes: 2 ** 22,
+  });
+  t.match(await warmChunks([target("a", [10])], large.options), {
+    ...{ made: 9, failed: 1, stopped: undefined },
+    failures: ["/datasets/d/zarr/a/3: its 1048576 bytes are more than an eighth of the cache"],
+  });
+});
+
+t.test("a signal ends it soon: what is under way is finished, and the rest is left", async (t) => {
+  const { asked, controller, options } = optionsOf(async (_, key) => {
+    if (key === "20") controller.abort();
+    await new Promise((resolve) => setImmediate(resolve));
+    return made();
+  });
+  const result = await warmChunks([target("a", [1_000])], options);
+  t.equal(result.stopped, "cancelled");
+  t.ok(result.made <= 300 && result.made === asked.length, `${result.made} made`);
+  t.equal(result.failed, 0);
+});
+
+const indices = (text: string, length: number) => {
+  const range = parseIndexRange(text);
+  return range && runOfIndices(range, length);
+};
+
+t.test("indices are chosen as in Python", async (t) => {
+  const cases: readonly (readonly [string, number, number])[] = [
+    ["time=0:100", 0, 10],
+    ["time=2:5", 2, 5],
+    ["time=-3:", 7, 10],
+    ["time=:-3", 0, 7],
+    ["time=:", 0, 10],
+    ["time=-100:4", 0, 4],
+    ["time=5:2", 5, 5],
+    ["time=3", 3, 4],
+    ["time=-1", 9, 10],
+    ["time=-2", 8, 9],
+  ];
+  for (const [text, begin, end] of cases) t.strictSame(indices(text, 10), { begin, end }, text);
+  for (const text of ["time", "time=", "=1", "time=a", "time=1:2:3", "time=1.5", "time=1 2", ""])
+    t.equal(parseIndexRange(text), undefined, text);
+});
+
+t.test("ranges of values are numbers or ISO dates, which may hold colons", async (t) => {
+  const bounds = (text: string) => {
+    const range = parseValueRange(text);
+    return range && [range.dim, range.low, range.high];
+  };
+  t.strictSame(bounds("lat=30:50"), ["lat", "30", "50"]);
+  t.strictSame(bounds("lat=-30.5:"), ["lat", "-30.5", undefined]);
+  t.strictSame(bounds("lat=:1e3"), ["lat", undefined, "1e3"]);
+  t.strictSame(bounds("level=850"), ["level", "850", "850"]);
+  t.strictSame(bounds("time=2013-01:2013-02"), ["time", "2013-01", "2013-02"]);
+  t.strictSame(bounds("time=2013-01-01T06:30:2013-02-01 12:00:30"), [
+    ...["time", "2013-01-01T06:30", "2013-02-01T12:00:30"],
+  ]);
+  t.strictSame(bounds("time=2013-01-01T06:2013"), ["time", "2013-01-01T06", "2013"]);
+  t.strictSame(bounds("time=2013-01-01T00:00Z"), ["time", "2013-01-01T00:00", "2013-01-01T00:00"]);
+  for (const text of ["lat", "lat=", "=1:2", "lat=a:b", "time=13-1-1", "lat=1:2:3"])
+    t.equal(parseValueRange(text), undefined, text);
+});
+
+t.test("values are chosen with both ends, whatever their order, without missing ones", async (t) => {
+  const runs = (text: string, values: readonly number[]) =>
+    runsOfValues(parseValueRange(text) as never, { kind: "numbers", values });
+  const ascending = [10, 20, 30, 40, 50];
+  const descending = ascending.toReversed();
+  t.strictSame(runs("lat=20:40", ascending), [{ begin: 1, end: 4 }]);
+  t.strictSame(runs("lat=20:40", descending), [{ begin: 1, end: 4 }]);
+  t.strictSame(runs("lat=45:15", descending), [{ begin: 1, end: 4 }]);
+  t.strictSame(runs("lat=35:", ascending), [{ begin: 3, end: 5 }]);
+  t.strictSame(runs("lat=35:", descending), [{ begin: 0, end: 2 }]);
+  t.strictSame(runs("lat=30", ascending), [{ begin: 2, end: 3 }]);
+  t.strictSame(runs("lat=31", ascending), []);
+  t.strictSame(runs("lat=0:25", [10, Number.NaN, 20, 30, 5]), [
+    { begin: 0, end: 1 },
+    { begin: 2, end: 3 },
+    { begin: 4, end: 5 },
+  ]);
+  t.equal(runs("lat=2013-01:", ascending), "expected numbers, received 2013-01");
+});
+
+t.test("a date without a day or time stands for all of its month or day", async (t) => {
+  const values = [
+    "2012-12-31T18:00:00",
+    "2013-01-01T00:00:00",
+    "NaT",
+    "2013-01-31T18:00:00",
+    "2013-02-28T18:30:00",
+  ];
+  const runs = (text: string) => runsOfValues(parseValueRange(text) as never, { kind: "dates", values });
+  t.strictSame(runs("time=2013-01"), [
+    { begin: 1, end: 2 },
+    { begin: 3, end: 4 },
+  ]);
+  t.strictSame(runs("time=2013-01-02:2013-02"), [{ begin: 3, end: 5 }]);
+  t.strictSame(runs("time=2013-02:2013-01-02"), [{ begin: 3, end: 5 }], "the other way round");
+  t.strictSame(runs("time=:2013-01-01"), [{ begin: 0, end: 2 }]);
+  t.strictSame(runs("time=2013-02-28T18:30:"), [{ begin: 4, end: 5 }]);
+  t.strictSame(runs("time=2013-02-28T18:31:"), []);
+  t.strictSame(runs("time=2012:2012"), [{ begin: 0, end: 1 }]);
+  t.equal(runs("time=5:7"), "expected dates such as 2013-01-31, received 5");
+});
+
+t.test("the chunks of runs are each named once, in order; coarser runs cover all cells", async (t) => {
+  t.strictSame(chunksOfRuns([{ begin: 0, end: 0 }], 10), []);
+  t.strictSame(
+    chunksOfRuns(
+      [
+        { begin: 9, end: 11 },
+        { begin: 15, end: 16 },
+        { begin: 40, end: 41 },
+      ],
+      10,
+    ),
+    [0, 1, 4],
+  );
+  t.strictSame(coarserRuns([{ begin: 3, end: 9 }], 4), [{ begin: 0, end: 3 }]);
+  t.strictSame(coarserRuns([{ begin: 8, end: 9 }], 2), [{ begin: 4, end: 5 }]);
+});
+
+const NAMES = "192.0.2.11:9000,192.0.2.12:9000,192.0.2.13:9000";
+
+function shareOf(instances: string, instance: string): InstanceShare {
+  const share = instanceShare(instances, instance);
+  if (typeof share === "string") throw new Error(share);
+  return share;
+}
+
+const PATHS = Array.from({ length: 30 }, (_, i) => `/datasets/air/zarr/t2m/${i}.${i * 7}.0`);
+
+for (const instances of [NAMES, "3"]) {
+  t.test(`each path belongs to one of the instances ${instances}, and each has about a third`, async (t) => {
+    const shares = ["1", "2", "3"].map((instance) => shareOf(instances, instance));
+    const counts = [0, 0, 0];
+    for (let i = 0; i < 3_000; i++) {
+      const owners = shares.flatMap((owns, index) => (owns(`/datasets/a/zarr/v/${i}.0`) ? [index] : []));
+      if (owners.length === 1) counts[owners[0] as number]!++;
+    }
+    t.equal(
+      counts.reduce((sum, count) => sum + count),
+      3_000,
+      "none has two owners or none",
+    );
+    for (const count of counts) t.ok(count > 700, `${count} of 3,000`);
+  });
+}
+
+t.test("an instance is a name or its number, and another order of names changes nothing", async (t) => {
+  const second = PATHS.map(shareOf(NAMES, "192.0.2.12:9000"));
+  t.strictSame(PATHS.map(shareOf(NAMES, "2")), second);
+  const other = "192.0.2.13:9000, 192.0.2.12:9000, 192.0.2.11:9000";
+  t.strictSame(PATHS.map(shareOf(other, "192.0.2.12:9000")), second);
+});
+
+t.test("what does not fit is a sentence", async (t) => {
+  t.equal(instanceShare("0", "1"), "--instances: expected 1 to 1024 instances, received 0");
+  t.equal(instanceShare("3", "0"), "--instance: expected 1 to 3, received 0");
+  t.equal(instanceShare("3", "x"), "--instance: expected 1 to 3, received x");
+  t.equal(instanceShare("a:1,b:1", "c:1"), "--instance: expected one of a:1,b:1, or 1 to 2, received c:1");
+  t.equal(instanceShare("a:1,a:1", "1"), "--instances: expected names that differ, received a:1,a:1");
+  t.equal(instanceShare("a:1,", "1"), "--instances: expected a number, or names with commas, received a:1,");
+});
