@@ -1,6 +1,13 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
-import { defaultTextOf, flagOf, OPTION_KEYS, optionSpec, variableOf } from "../src/config/options.js";
+import {
+  defaultTextOf,
+  environmentVariableOf,
+  flagOf,
+  OPTION_KEYS,
+  OTHER_OPTIONS,
+  optionSpec,
+} from "../src/config/options.js";
 
 /** The lines before and after the table in the document. */
 const BEGIN = "<!-- options: made by npm run readme:options -->";
@@ -18,49 +25,36 @@ export function optionTable(): string {
       placeholder === null
         ? `${isOn ? "--no-" : "--"}${flagOf(key).slice(2)}`
         : `${flagOf(key)} <${placeholder}>`;
-    return [`\`${flag}\``, `\`${variableOf(key)}\``, `\`${key}\``, defaultCell(defaultTextOf(key)), summary];
+    return [
+      `\`${flag}\``,
+      `\`${environmentVariableOf(key)}\``,
+      `\`${key}\``,
+      defaultCell(defaultTextOf(key)),
+      summary,
+    ];
   });
-  const lists = [
-    [
-      "`[ID=]LOCATION…`",
-      "`ZPUBLISH_DATASETS`",
-      "`datasets`",
-      "",
-      "Datasets, or folders of them; those of all places add up. Variable: with commas",
-    ],
-    ["", "", "`collections`", "", "Folders of datasets, by name"],
-    [
-      "`--concat <dimension>`",
-      "`ZPUBLISH_CONCAT`",
-      "in `datasets`",
-      "",
-      "Makes one dataset of the files of each pattern or folder, along a dimension",
-    ],
-    [
-      "`--stack <dimension>`",
-      "`ZPUBLISH_STACK`",
-      "in `datasets`",
-      "",
-      "The same along a new dimension, with one step per file",
-    ],
-    [
-      "`--plugin <plugin>`",
-      "`ZPUBLISH_PLUGIN`",
-      "`plugins`",
-      "the built-in ones",
-      "Loads a plugin: `NAME`, `MODULE` or `NAME=MODULE`",
-    ],
-    ["`--no-plugin <name>`", "`ZPUBLISH_NO_PLUGIN`", "`plugins`", "", "Leaves out a plugin"],
-    ["`--config <file>`", "`ZPUBLISH_CONFIG`", "", "", "JSON file with any of these options"],
-  ];
+  const lists = Object.entries(OTHER_OPTIONS).map(([key, { flag, inFile, summary }]) => [
+    `\`${flag}\``,
+    `\`${environmentVariableOf(key)}\``,
+    inFile,
+    "",
+    summary,
+  ]);
+  const collections = ["", "", "`collections`", "", "Folders of datasets, by name"];
   return [
     ["flag", "variable", "in the file", "default", "meaning"],
     ["---", "---", "---", "---", "---"],
     ...rows,
     ...lists,
+    collections,
   ]
     .map((cells) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`)
     .join("\n");
+}
+
+function restartSentence(): string {
+  const flags = OPTION_KEYS.filter((key) => optionSpec(key).restart).map((key) => `\`${flagOf(key)}\``);
+  return `Only a restart can change ${flags.join(", ")}. After HUP they stay as they are, and a warning in the log names them.`;
 }
 
 function defaultCell(text: string): string {
@@ -72,7 +66,7 @@ export function withOptionTable(text: string): string | undefined {
   const begin = text.indexOf(BEGIN);
   const end = text.indexOf(END, begin);
   if (begin === -1 || end === -1) return undefined;
-  return `${text.slice(0, begin + BEGIN.length)}\n${optionTable()}\n${text.slice(end)}`;
+  return `${text.slice(0, begin + BEGIN.length)}\n${optionTable()}\n\n${restartSentence()}\n${text.slice(end)}`;
 }
 
 if (process.argv[1] !== undefined && pathToFileURL(process.argv[1]).href === import.meta.url) {

@@ -22,7 +22,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   open: ["formats", "json", "model", "stores", "zarr", "zarr-store"],
   find: ["json", "stores", "zarr", "zarr-store"],
   join: ["cf", "codec", "find", "formats", "json", "model", "open", "stores", "zarr", "zarr-store"],
-  config: ["find", "join", "model", "observe", "stores", "zarr"],
+  config: ["find", "join", "json", "model", "observe", "stores", "zarr"],
   cache: ["observe"],
   pool: ["codec", "formats", "model", "observe", "open", "stores", "zarr"],
   dataset: [

@@ -19,11 +19,10 @@ import { type ChunkPiece, type PartChunks, PIECED } from "../zarr/chunk-reader.j
 import type { CodecSpec } from "../zarr/codec-step.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { Refusal, StoredJoin, StoredTree } from "../zarr/stored-tree.js";
-import { createProgressReporter } from "./open-progress.js";
-import { countOf, formatCodec, formatShape, printable } from "./output.js";
+import { createOpenReporter } from "./progress.js";
 
 /** Chunks of an array of a joined dataset. */
-export interface InspectedPieces {
+interface InspectedPieces {
   /** Chunks that are served as a file has them. */
   readonly passed: number;
   /** Chunks that are put together from chunks of files. */
@@ -134,7 +133,7 @@ export interface Inspection {
 }
 
 /** One level of the overviews of a variable. */
-export interface InspectedLevel {
+interface InspectedLevel {
   readonly level: number;
   /** Path of the variable at that level, below the root of the overviews. */
   readonly path: string;
@@ -145,7 +144,7 @@ export interface InspectedLevel {
 }
 
 /** Cost of reading the metadata from one remote store. */
-export interface InspectedStore {
+interface InspectedStore {
   readonly store: string;
   readonly requests: number;
   readonly retries: number;
@@ -155,7 +154,7 @@ export interface InspectedStore {
 }
 
 /** One group of a location. */
-export interface InspectedGroup {
+interface InspectedGroup {
   readonly path: string;
   readonly attrs: JsonObject;
   readonly variables: readonly InspectedVariable[];
@@ -224,7 +223,7 @@ function inspectLevels({ overviews }: DatasetSnapshot): InspectedLevel[] {
 }
 
 /** Returns what was asked of remote stores since the program started. */
-export function inspectStores(): InspectedStore[] {
+function inspectStores(): InspectedStore[] {
   return [...allStoreStats()].map(([store, { answers, failures, retries, bytes, seconds }]) => ({
     store,
     requests: failures + [...answers.values()].reduce((sum, count) => sum + count, 0),
@@ -410,8 +409,31 @@ function alignRow(row: readonly string[], widths: readonly number[]): string {
     .trimEnd();
 }
 
+/** Writes a shape: `(1464, 25, 53)`, or `()` for a scalar. */
+function formatShape(shape: readonly number[]): string {
+  return `(${shape.join(", ")})`;
+}
+
+/** Writes a codec with its inner codec: `blosc(lz4)`, `zstd`. */
+function formatCodec({ id, cname }: CodecSpec): string {
+  return typeof cname === "string" ? `${id}(${cname})` : id;
+}
+
+/** Writes a number and its noun: `1 file`, `2 files`. */
+function countOf(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+/** Escapes characters in a name from a store that could move a terminal's cursor. */
+function printable(text: string): string {
+  return text.replace(
+    /\p{Cc}/gu,
+    (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`,
+  );
+}
+
 /** Contents of a folder of datasets, as `inspect --json` prints it. */
-export interface CollectionInspection {
+interface CollectionInspection {
   readonly location: string;
   /** Sorted by id. None of them was opened. */
   readonly datasets: readonly { readonly id: string; readonly location: string }[];
@@ -504,16 +526,16 @@ async function printDataset(
   { json }: InspectOptions,
 ): Promise<void> {
   const source = join === undefined ? await openSource(location) : await openJoin(location, join);
-  const progress = createProgressReporter(process.stderr, { info: () => {} });
+  const progress = createOpenReporter(process.stderr, { info: () => {} });
   try {
     const tree = await source.readTree((arrays) =>
       progress.update({ opened: 0, total: 1, id: basename(location), arrays }),
     );
-    progress.finish();
+    progress.clear();
     const inspection = { ...(await inspectTree(said, tree)), stores: inspectStores() };
     print(json ? inspection : formatInspection(inspection));
   } finally {
-    progress.finish();
+    progress.clear();
     await source.close();
   }
 }

@@ -4,10 +4,11 @@ import { isAwkwardInUrl } from "../config/dataset-schema.js";
 import { flagOf } from "../config/options.js";
 import type { OpenProgress } from "../dataset/dataset-registry.js";
 import { messageOf, ZpublishError } from "../errors.js";
+import { createOneAtATime } from "../event-loop/joined.js";
 import { createLog, exitOnUncaught, type Log } from "../observe/log.js";
 import type { RunningServer } from "../server/server.js";
-import { createProgressReporter } from "./open-progress.js";
 import { EXIT_CODES } from "./output.js";
+import { createOpenReporter } from "./progress.js";
 
 /** Parts that a reload needs. */
 interface ReloadParts {
@@ -87,16 +88,16 @@ export async function runServe(
   const log = createLog(config.logLevel);
   exitOnUncaught(log);
   const signals = handleSignals(log, config, readConfig);
-  const progress = createProgressReporter(process.stderr, log);
+  const progress = createOpenReporter(process.stderr, log);
   try {
     warnOfIds(config, log);
     const server = await start(config, { log, progress: progress.update });
-    progress.finish();
+    progress.clear();
     process.stdout.write(`zpublish ready on ${server.url}\n`);
     signals.serve(server);
     return server;
   } catch (error) {
-    progress.finish();
+    progress.clear();
     // An error with a code is for the operator; any other error is a bug, and needs its stack.
     if (!(error instanceof ZpublishError) && (error as NodeJS.ErrnoException).code === undefined) {
       log.error({ err: error }, "the server could not be started");
@@ -183,20 +184,14 @@ function handleSignals(
 
 /** Runs `work` when asked, never twice at a time: if asked while it runs, it runs once more. */
 function onceAtATime(work: () => Promise<void>): () => void {
-  let isRunning = false;
-  let isAsked = false;
-
-  async function run(): Promise<void> {
-    isRunning = true;
-    while (isAsked) {
-      isAsked = false;
-      await work();
-    }
-    isRunning = false;
-  }
-
+  const oneAtATime = createOneAtATime();
+  let isWaiting = false;
   return () => {
-    isAsked = true;
-    if (!isRunning) void run();
+    if (isWaiting) return;
+    isWaiting = true;
+    void oneAtATime(() => {
+      isWaiting = false;
+      return work();
+    });
   };
 }

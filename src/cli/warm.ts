@@ -25,9 +25,8 @@ import {
   selectTargets,
   type WarmTarget,
 } from "../warm/warm-targets.js";
-import { createProgressReporter } from "./open-progress.js";
 import { EXIT_CODES, reportError } from "./output.js";
-import { createWarmReporter, describeResult } from "./warm-progress.js";
+import { createOpenReporter, createWarmReporter, describeResult } from "./progress.js";
 
 /** Ids that a message lists. */
 const MAX_LISTED = 10;
@@ -37,7 +36,7 @@ const MAX_LISTED = 10;
  * asked for by its id; the log names it.
  * @throws ZpublishError `invalid-config` if there is nothing of what is asked for
  */
-export async function selectAll(
+async function selectAll(
   { config, datasets }: Pick<App, "config" | "datasets">,
   makeChunk: Runtime["makeChunk"],
   { datasets: asked, variables, ranges }: WarmRequest,
@@ -201,7 +200,7 @@ async function open(config: Config, runtime: Runtime, log: Log, signal: AbortSig
     if (signal.aborted) throw new ZpublishError("cancelled", "ended by a signal");
     return runtime.chunks();
   };
-  const progress = createProgressReporter(process.stderr, log);
+  const progress = createOpenReporter(process.stderr, log);
   try {
     const app = await openApp(config, {
       log,
@@ -218,7 +217,7 @@ async function open(config: Config, runtime: Runtime, log: Log, signal: AbortSig
       throw new ZpublishError("internal", "the cache cannot be opened");
     return app;
   } finally {
-    progress.finish();
+    progress.clear();
   }
 }
 
@@ -265,7 +264,7 @@ function stopOnSignals() {
 }
 
 /** Request of an operator to `warm`, besides the configuration of a server. */
-export interface WarmRequest {
+interface WarmRequest {
   /** Ids of datasets; empty for all. */
   readonly datasets: readonly string[];
   /** Paths of variables and groups; empty for all. */

@@ -1,19 +1,11 @@
 import type { Joining } from "../join/join-source.js";
-import type { LogLevel } from "../observe/log.js";
 import type { StoreSettings } from "../stores/byte-store.js";
 import type { CodecSpec } from "../zarr/codec-step.js";
 import type { CoarsenMethod } from "../zarr/plan/encoding-plan.js";
+import type { OptionConfig } from "./options.js";
 
-/** The validated configuration: argv over environment over file over defaults. Frozen. */
-export interface Config {
-  readonly host: string;
-  /** 0 picks a free port. */
-  readonly port: number;
-  /** Worker threads, divided among the processes and rounded up. */
-  readonly workers: number;
-  /** Number of processes that answer requests on one port. With 1, the process that was started does. */
-  readonly processes: number;
-  readonly cache: CacheConfig | null;
+/** The validated configuration: argv over environment over file over defaults. Frozen. `options.ts` describes its options. */
+export interface Config extends OptionConfig {
   /** In the order configured. */
   readonly datasets: readonly DatasetConfig[];
   /** Folders and prefixes whose datasets come and go, in the order configured. */
@@ -21,91 +13,13 @@ export interface Config {
   /** Defaults of datasets of plugins; datasets and collections have them already. Default: none. */
   readonly datasetDefaults?: DatasetDefaults;
   readonly plugins: readonly PluginConfig[];
-  /** Empty, or begins with a slash and ends without one. */
-  readonly rootPath: string;
-  /** Seconds between refreshes; 0 for none. */
-  readonly refreshSeconds: number;
-  /** `*`, origins separated by commas, or empty if no other origin may read. */
-  readonly corsOrigin: string;
-  /** Default for datasets without their own. */
-  readonly cacheControl: string;
-  readonly logLevel: LogLevel;
-  readonly skipInvalid: boolean;
-  /** Whether the endpoints of the one dataset are at the root instead of below `/datasets/{id}`. */
-  readonly single: boolean;
-  readonly title: string;
-  readonly limits: LimitsConfig;
-  readonly drain: DrainConfig;
-  readonly access: AccessConfig;
-  readonly observe: ObserveConfig;
 }
 
 /** Bounds of one server. Several processes share them. */
-export interface LimitsConfig {
-  readonly maxConnections: number;
-  /** Requests in flight. */
-  readonly maxRequests: number;
-  /** Requests in flight from which on pages and metadata are shed. */
-  readonly maxPages: number;
-  /** Bytes of bodies that are being made, or that clients have not received yet. */
-  readonly maxResponseBytes: number;
-  /** Chunks that wait for a worker, or for the disk. */
-  readonly maxQueuedChunks: number;
-  /** Length of a request line and its headers. */
-  readonly maxHeaderBytes: number;
-  /** Length of path and query, percent-encoded. */
-  readonly maxUrlBytes: number;
-  /** Time until an answer begins. */
-  readonly requestTimeoutMs: number;
-  /** Time without progress after which a client that does not read its answer is dropped. */
-  readonly stallTimeoutMs: number;
-  /** Time of one chunk in a worker. */
-  readonly chunkTimeoutMs: number;
-  /** Time of one call to a source. */
-  readonly sourceTimeoutMs: number;
-  /** JavaScript heap of one worker. */
-  readonly workerHeapBytes: number;
-  /** Datasets of collections and plugins that are open at a time, in each process. */
-  readonly maxOpenDatasets: number;
-  /** Decoded size of a chunk that is not passed through. */
-  readonly maxChunkBytes: number;
-}
+export type LimitsConfig = OptionConfig["limits"];
 
-/** Times of draining a server. */
-export interface DrainConfig {
-  /** Time in which the server is not ready, but answers as before. */
-  readonly delayMs: number;
-  /** Time for requests in flight after that. */
-  readonly timeoutMs: number;
-}
-
-/** Access of clients, and trust in proxies. */
-export interface AccessConfig {
-  /** Addresses and networks (CIDR), without names such as `loopback`. */
-  readonly trustedProxies: readonly string[];
-  /** Absolute paths of PEM files; null for plain HTTP. */
-  readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
-  /** Absolute path; null if every client may read. */
-  readonly tokenFile: string | null;
-}
-
-/** Metrics, admin port and logging of requests. */
-export interface ObserveConfig {
-  readonly metrics: boolean;
-  /** Listener of health and metrics; null if they are on the port of all other routes. */
-  readonly admin: { readonly host: string; readonly port: number } | null;
-  /** Share of requests that are logged, 0 to 1. */
-  readonly accessLogShare: number;
-  /** In lower case. */
-  readonly requestIdHeader: string;
-}
-
-/** Place and size of the chunk cache. */
-export interface CacheConfig {
-  /** Absolute path. */
-  readonly directory: string;
-  readonly maxBytes: number;
-}
+/** Place and size of the chunk cache. The directory is an absolute path. */
+export type CacheConfig = NonNullable<OptionConfig["cache"]>;
 
 /** One plugin to load. */
 export interface PluginConfig {

@@ -5,15 +5,17 @@ import type { Joining } from "../join/join-source.js";
 import type { StoreSettings } from "../stores/byte-store.js";
 import type { CodecSpec } from "../zarr/codec-step.js";
 import type { CoarsenMethod } from "../zarr/plan/encoding-plan.js";
-import type { DatasetConfig, EncodingConfig, OverviewsConfig } from "./config.js";
+import type { DatasetConfig, OverviewsConfig } from "./config.js";
 import {
   absoluteReferences,
   booleanSchema,
   cacheControlSchema,
-  type Problem,
+  namedSchema,
   problemsOf,
+  schemaOf,
   strictObject,
   textSchema,
+  withoutUndefined,
 } from "./value-schemas.js";
 
 const dimensionSchema = textSchema("the name of a dimension", 256);
@@ -40,15 +42,9 @@ const stackShape = strictObject("the name of a dimension, or an object of dimens
 });
 
 /** A new dimension. A text alone is short for `{"dimension": text}`. */
-const stackSchema = z.unknown().transform((value, context) => {
-  const { success, data, error } = stackShape.safeParse(
-    typeof value === "string" ? { dimension: value } : value,
-  );
-  if (success) return data;
-  for (const issue of error.issues)
-    context.addIssue({ ...issue, ...(typeof value === "string" ? { path: [] } : {}) });
-  return z.NEVER;
-});
+const stackSchema = schemaOf((value) =>
+  typeof value === "string" ? dimensionSchema.transform((dimension) => ({ dimension })) : stackShape,
+) as z.ZodType<z.output<typeof stackShape>>;
 
 /** Keys of a dataset that is made of several files. */
 export const joinShape = {
@@ -71,11 +67,8 @@ export function joinConfigOf(
   if (concat !== undefined && stack !== undefined) problem("expected concat or stack, received both");
   else if (overlap !== undefined && concat === undefined)
     problem(`overlap: expected concat with it, received ${stack === undefined ? "none" : "stack"}`);
-  if (concat !== undefined)
-    return { kind: "concat", dimension: concat, ...(overlap === undefined ? {} : { overlap }) };
-  if (stack === undefined) return undefined;
-  const { dimension, coordinate } = stack;
-  return { kind: "stack", dimension, ...(coordinate === undefined ? {} : { coordinate }) };
+  if (concat !== undefined) return { kind: "concat", dimension: concat, ...withoutUndefined({ overlap }) };
+  return stack && { kind: "stack", ...withoutUndefined(stack) };
 }
 
 /** A codec. Opening the dataset checks that it exists and has these options. */
@@ -96,23 +89,10 @@ const chunkLengthSchema = z.custom<number>(
 
 const chunksError = "expected chunk lengths by dimension name, or an array of one per axis";
 
-/** Distinguishes array and object before it checks lengths: messages of a union would say less. */
-const chunksSchema = z
-  .custom<Readonly<Record<string, unknown>> | readonly unknown[]>(
-    (value) => typeof value === "object" && value !== null,
-    { error: chunksError },
-  )
-  .transform((value, context): Readonly<Record<string, number>> | readonly number[] => {
-    const schema = Array.isArray(value)
-      ? z.array(chunkLengthSchema)
-      : z.record(z.string(), chunkLengthSchema);
-    const result = schema.safeParse(value);
-    if (result.success) return result.data;
-    for (const issue of result.error.issues) {
-      context.addIssue({ code: "custom", message: issue.message, path: issue.path });
-    }
-    return z.NEVER;
-  });
+const chunksSchema = schemaOf((value): z.ZodType<Readonly<Record<string, number>> | readonly number[]> => {
+  if (Array.isArray(value)) return z.array(chunkLengthSchema);
+  return z.record(z.string(), chunkLengthSchema, { error: chunksError });
+});
 
 const encodingShape = {
   chunks: chunksSchema.optional(),
@@ -154,20 +134,12 @@ const overviewsShape = strictObject("true, false, or an object of levels, method
 export const DEFAULT_OVERVIEWS: OverviewsConfig = Object.freeze({ levels: "auto", method: "mean" });
 
 /** Overviews of a dataset, completed by defaults: all of them for `true`. */
-const overviewsSchema = z.unknown().transform((value, context): OverviewsConfig | false => {
-  if (typeof value === "boolean") return value && DEFAULT_OVERVIEWS;
-  const { success, data, error } = overviewsShape.safeParse(value);
-  if (!success) {
-    for (const issue of error.issues) context.addIssue({ ...issue });
-    return z.NEVER;
-  }
-  const { levels, method } = DEFAULT_OVERVIEWS;
-  return {
-    levels: data.levels ?? levels,
-    method: data.method ?? method,
-    ...(data.metadata === undefined ? {} : { metadata: data.metadata }),
-  };
-});
+const overviewsSchema = schemaOf(
+  (value): z.ZodType<OverviewsConfig | false> =>
+    typeof value === "boolean"
+      ? z.boolean().transform((isAsked) => isAsked && DEFAULT_OVERVIEWS)
+      : overviewsShape.transform((data) => ({ ...DEFAULT_OVERVIEWS, ...withoutUndefined(data) })),
+);
 
 /** Keys that hold for a dataset, and for all datasets of a collection. */
 const servedShape = {
@@ -182,14 +154,15 @@ const servedShape = {
 /** Keys of a dataset besides its location. */
 export const datasetShape = {
   ...servedShape,
-  variables: z
-    .record(z.string(), encodingSchema, { error: "expected an object of encodings by variable path" })
-    .optional(),
+  variables: namedSchema("encodings by variable path", encodingSchema).optional(),
   ...joinShape,
 };
 
+/** Checked values of the keys of a dataset. */
+export type DatasetKeys = { readonly [K in keyof typeof datasetShape]?: z.output<(typeof datasetShape)[K]> };
+
 /** One dataset of the file. A text alone is short for `{"location": text}`. */
-export const datasetSchema = strictObject("a location, or an object with one", {
+export const locatedDatasetSchema = strictObject("a location, or an object with one", {
   location: textSchema("a location"),
   ...datasetShape,
 });
@@ -216,25 +189,14 @@ type ServedKeys = { readonly [K in keyof typeof servedShape]?: z.output<(typeof 
  * @param directory Directory that relative paths begin in.
  */
 export function createServedConfig(
-  { cacheControl, immutable = false, freshness, references, encoding = {}, overviews }: ServedKeys,
+  { cacheControl, immutable = false, freshness, references: said, encoding = {}, overviews }: ServedKeys,
   directory: string,
 ): Omit<DatasetConfig, "id" | "location" | "variables"> {
+  const references = said && absoluteReferences(said, directory);
   return {
-    ...(cacheControl === undefined ? {} : { cacheControl }),
+    ...withoutUndefined({ cacheControl, freshness, references, overviews }),
     immutable: immutable || freshness === "immutable",
-    ...(freshness === undefined ? {} : { freshness }),
-    ...(references === undefined ? {} : { references: absoluteReferences(references, directory) }),
-    encoding: createEncodingConfig(encoding),
-    ...(overviews === undefined ? {} : { overviews }),
-  };
-}
-
-/** Copies a checked encoding without its undefined keys. */
-export function createEncodingConfig(said: z.output<typeof encodingSchema>): EncodingConfig {
-  return {
-    ...(said.chunks === undefined ? {} : { chunks: said.chunks }),
-    ...(said.compressor === undefined ? {} : { compressor: said.compressor }),
-    ...(said.filters === undefined ? {} : { filters: said.filters }),
+    encoding: withoutUndefined(encoding),
   };
 }
 
@@ -285,8 +247,7 @@ const storeSchema = strictObject("an object with a url", {
   }).optional(),
   requesterPays: booleanSchema.optional(),
   missing: z.enum(["404", "404+403"], { error: 'expected "404" or "404+403"' }).optional(),
-  headers: z
-    .record(z.string(), headerSchema, { error: "expected an object of headers by name" })
+  headers: namedSchema("headers by name", headerSchema)
     .refine((headers) => Object.keys(headers).every((name) => HEADER_NAME.test(name)), {
       error: "expected names of headers, of letters, digits and hyphens",
     })
@@ -303,7 +264,7 @@ export function checkStore(
   name: string,
   said: unknown,
   place: string,
-  problems: Problem[],
+  problems: string[],
 ): readonly StoreSettings[] {
   const result = storeSchema.safeParse(said);
   if (result.success) return [{ name, ...result.data }];

@@ -10,20 +10,19 @@ import {
   problemOfCollectionName,
   problemOfDatasetId,
 } from "./dataset-schema.js";
-import { type Environment, flagOf, variableOf } from "./options.js";
-import { LIST_VARIABLES, type ServeArguments } from "./serve-command.js";
+import { type Environment, environmentVariableOf, flagOf, LIST_VARIABLES } from "./options.js";
+import type { ServeArguments } from "./serve-command.js";
 import {
-  describeValue,
   formatPath,
-  type Problem,
   problemsOf,
+  quoteValue,
   resolveLocation,
   resolveRoot,
   splitDatasetArgument,
 } from "./value-schemas.js";
 
 /** Datasets and collections of all places, in the order of file, variable and command line. */
-export interface ResolvedDatasets {
+interface ResolvedDatasets {
   readonly datasets: readonly DatasetConfig[];
   readonly collections: readonly CollectionConfig[];
 }
@@ -47,7 +46,7 @@ export function resolveDatasets(
   env: Environment,
   cwd: string,
   file: ConfigFile | undefined,
-  problems: Problem[],
+  problems: string[],
 ): ResolvedDatasets {
   const datasets: DatasetConfig[] = [];
   const collections: CollectionConfig[] = [];
@@ -55,7 +54,7 @@ export function resolveDatasets(
   const use = (kind: string, name: string, place: string): void => {
     const first = places.get(name);
     if (first === undefined) places.set(name, place);
-    else problems.push(`${place}: ${kind} ${describeValue(name)} is used already by ${first}`);
+    else problems.push(`${place}: ${kind} ${quoteValue(name)} is used already by ${first}`);
   };
   const addDataset = (dataset: DatasetConfig, place: string): void => {
     use("dataset id", dataset.id, place);
@@ -103,18 +102,18 @@ function splitPatterns(text: string | undefined): string[] {
   return items.map((item) => item.trim()).filter((item) => item !== "");
 }
 
-function parseLocation(text: string, from: string, cwd: string, problems: Problem[]): GivenLocation[] {
+function parseLocation(text: string, from: string, cwd: string, problems: string[]): GivenLocation[] {
   const { id, location: said } = splitDatasetArgument(text, cwd);
   if (said === "" || /\p{Cc}/u.test(said)) {
     const received = said === "" ? "no location" : "control characters";
-    problems.push(`${from}: ${describeValue(text)}: expected [ID=]LOCATION, received ${received}`);
+    problems.push(`${from}: ${quoteValue(text)}: expected [ID=]LOCATION, received ${received}`);
     return [];
   }
   const location = resolveLocation(said, cwd);
   return [{ place: `${from} (${text})`, text, id, location, pattern: splitPattern(location) }];
 }
 
-function resolveId(given: GivenLocation, problems: Problem[]): string | undefined {
+function resolveId(given: GivenLocation, problems: string[]): string | undefined {
   const { location, pattern, text, place } = given;
   const id =
     given.id ?? (pattern === undefined ? datasetIdOfLocation(location) : datasetIdOfPattern(pattern));
@@ -122,7 +121,7 @@ function resolveId(given: GivenLocation, problems: Problem[]): string | undefine
   if (problem === undefined) return id;
   const from = place.slice(0, place.indexOf(" ("));
   const advice = given.id === undefined ? "; give it one: ID=LOCATION" : "";
-  problems.push(`${from}: ${describeValue(text)}: ${problem}${advice}`);
+  problems.push(`${from}: ${quoteValue(text)}: ${problem}${advice}`);
   return undefined;
 }
 
@@ -131,15 +130,16 @@ function resolveJoin(
   said: ServeArguments,
   env: Environment,
   locations: readonly GivenLocation[],
-  problems: Problem[],
+  problems: string[],
 ): Joining | undefined {
   const variables = {
     concat: env[LIST_VARIABLES.concat] || undefined,
     stack: env[LIST_VARIABLES.stack] || undefined,
   };
-  const found = [parseJoin(said, flagOf, problems), parseJoin(variables, variableOf, problems)].find(
-    (each) => each !== undefined,
-  );
+  const found = [
+    parseJoin(said, flagOf, problems),
+    parseJoin(variables, environmentVariableOf, problems),
+  ].find((each) => each !== undefined);
   if (found === undefined) return undefined;
   const { join, place } = found;
   if (locations.length === 0)
@@ -147,7 +147,7 @@ function resolveJoin(
   const bare = locations.filter((given) => given.id === undefined && given.pattern === undefined);
   const wrong = bare.length > 1 ? bare : locations.filter(({ location }) => isFile(location));
   if (wrong.length > 0) {
-    const received = `${describeValue(wrong[0]?.text)}${wrong.length > 1 ? ` and ${wrong.length - 1} more` : ""}`;
+    const received = `${quoteValue(wrong[0]?.text)}${wrong.length > 1 ? ` and ${wrong.length - 1} more` : ""}`;
     problems.push(
       `${place}: expected a folder, or a pattern in quotes such as 'sst=/data/sst-*.nc', received ${received}; ` +
         "without quotes, the shell replaces a pattern by the files",
@@ -159,7 +159,7 @@ function resolveJoin(
 function parseJoin(
   said: { readonly concat?: string | undefined; readonly stack?: string | undefined },
   nameOf: (key: string) => string,
-  problems: Problem[],
+  problems: string[],
 ): { readonly join: Joining; readonly place: string } | undefined {
   const keys = (["concat", "stack"] as const).filter((key) => said[key] !== undefined);
   const [key] = keys;

@@ -5,20 +5,21 @@ import { DEFAULT_OVERVIEWS } from "./dataset-schema.js";
 import { resolveDatasets } from "./datasets.js";
 import {
   type Environment,
+  environmentVariableOf,
   flagOf,
+  LIST_VARIABLES,
   OPTION_KEYS,
   type OptionKey,
   type OptionValues,
   optionConfig,
   optionSpec,
-  variableOf,
 } from "./options.js";
 import { type PluginChoice, parsePluginText, selectPlugins } from "./select-plugins.js";
-import { LIST_VARIABLES, parseServeArguments, type ServeArguments } from "./serve-command.js";
-import { configError, type Problem, problemsOf } from "./value-schemas.js";
+import { parseServeArguments, type ServeArguments } from "./serve-command.js";
+import { configError, problemsOf } from "./value-schemas.js";
 
 /** Sources of a configuration. */
-export interface ConfigInput {
+interface ConfigInput {
   /** The arguments after `serve`. */
   readonly argv: readonly string[];
   readonly env: Environment;
@@ -40,7 +41,7 @@ export function resolveArguments(
   said: ServeArguments,
   { env, cwd }: Pick<ConfigInput, "env" | "cwd">,
 ): Config {
-  const problems: Problem[] = [];
+  const problems: string[] = [];
   const fileName = said.config ?? nonEmpty(env[LIST_VARIABLES.config]);
   const file = fileName === undefined ? undefined : readConfigFile(fileName, cwd);
   checkVariableNames(env, problems);
@@ -88,8 +89,11 @@ function isForeignValue(name: string, text: string | undefined): boolean {
   return name.endsWith("_PORT") && text !== undefined && /^(tcp|udp|sctp):\/\//.test(text);
 }
 
-function checkVariableNames(env: Environment, problems: Problem[]): void {
-  const known = new Set<string>([...OPTION_KEYS.map(variableOf), ...Object.values(LIST_VARIABLES)]);
+function checkVariableNames(env: Environment, problems: string[]): void {
+  const known = new Set<string>([
+    ...OPTION_KEYS.map(environmentVariableOf),
+    ...Object.values(LIST_VARIABLES),
+  ]);
   for (const name of Object.keys(env).sort()) {
     if (!name.startsWith("ZPUBLISH_") || known.has(name)) continue;
     if (FOREIGN_VARIABLE.test(name) || isForeignValue(name, env[name])) continue;
@@ -103,24 +107,24 @@ function resolveValues(
   env: Environment,
   cwd: string,
   file: ConfigFile | undefined,
-  problems: Problem[],
+  problems: string[],
 ): OptionValues {
   const values: Partial<Record<OptionKey, unknown>> = {};
   for (const key of OPTION_KEYS) {
-    const { schema, fromText, isPath, defaultValue } = optionSpec(key);
+    const { schema, fromText = (text) => text, isPath, defaultValue } = optionSpec(key);
     const flag = said.values[key];
-    const text = nonEmpty(env[variableOf(key)]);
-    const variable = isForeignValue(variableOf(key), text) ? undefined : text;
-    const places: readonly (readonly [string, unknown, readonly PropertyKey[]])[] = [
-      [flagOf(key), typeof flag === "string" ? fromText(flag) : flag, []],
-      [variableOf(key), variable === undefined ? undefined : fromText(variable), []],
-      [file?.name ?? "", file?.values[key], [key]],
+    const variable = environmentVariableOf(key);
+    const text = isForeignValue(variable, env[variable]) ? undefined : nonEmpty(env[variable]);
+    const places = [
+      { place: flagOf(key), received: typeof flag === "string" ? fromText(flag) : flag },
+      { place: variable, received: text === undefined ? undefined : fromText(text) },
+      { place: file?.name ?? "", received: file?.values[key], path: [key], directory: file?.directory },
     ];
-    for (const [place, received, path] of places) {
+    for (const { place, received, path, directory = cwd } of places) {
       if (received === undefined) continue;
       const result = schema.safeParse(received);
       if (!result.success) problems.push(...problemsOf(result.error, received, place, path));
-      else if (!(key in values)) values[key] = isPath ? resolve(cwd, String(result.data)) : result.data;
+      else if (!(key in values)) values[key] = isPath ? resolve(directory, String(result.data)) : result.data;
     }
     if (!(key in values)) values[key] = defaultValue(env);
   }
@@ -132,29 +136,19 @@ function pluginChoices(
   env: Environment,
   cwd: string,
   file: ConfigFile | undefined,
-  problems: Problem[],
+  problems: string[],
 ): PluginChoice[] {
+  const ofVariable = (place: string, enabled: boolean) =>
+    splitList(env[place]).map((text) => ({ text, enabled, place }));
   const texts = [
-    ...splitList(env[LIST_VARIABLES.plugin]).map((text) => ({
-      text,
-      enabled: true,
-      place: LIST_VARIABLES.plugin,
-    })),
-    ...splitList(env[LIST_VARIABLES.noPlugin]).map((text) => ({
-      text,
-      enabled: false,
-      place: LIST_VARIABLES.noPlugin,
-    })),
-    ...said.plugins.map(({ text, enabled }) => ({
-      text,
-      enabled,
-      place: enabled ? "--plugin" : "--no-plugin",
-    })),
+    ...ofVariable(LIST_VARIABLES.plugin, true),
+    ...ofVariable(LIST_VARIABLES.noPlugin, false),
+    ...said.plugins.map((each) => ({ ...each, place: each.enabled ? "--plugin" : "--no-plugin" })),
   ];
   return [
     ...(file?.plugins ?? []),
-    ...texts.flatMap(({ text, enabled, place }) =>
-      parsePluginText(text, { enabled, place, directory: cwd, problems }),
+    ...texts.flatMap(({ text, ...context }) =>
+      parsePluginText(text, { ...context, directory: cwd, problems }),
     ),
   ];
 }

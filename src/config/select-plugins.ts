@@ -1,7 +1,7 @@
 import { basename, extname } from "node:path";
 import { messageOf } from "../errors.js";
 import type { PluginConfig } from "./config.js";
-import { describeValue, isModulePath, type Problem, resolveModule } from "./value-schemas.js";
+import { isModulePath, quoteValue, resolveModule, withoutUndefined } from "./value-schemas.js";
 
 /** Plugins that are loaded unless switched off, in this order. */
 export const BUILT_IN_PLUGINS = [
@@ -31,26 +31,22 @@ export interface PluginChoice {
  * Selects the plugins to load: the built-in ones, then added ones; later choices win over earlier ones.
  * @param problems Gets a line for a choice without a module whose name is neither built in nor added before.
  */
-export function selectPlugins(choices: readonly PluginChoice[], problems: Problem[]): PluginConfig[] {
+export function selectPlugins(choices: readonly PluginChoice[], problems: string[]): PluginConfig[] {
   const known = new Map<string, { config: PluginConfig; enabled: boolean }>();
   for (const name of BUILT_IN_PLUGINS) known.set(name, { config: { name }, enabled: true });
   for (const choice of choices) {
     const before = known.get(choice.name);
     if (choice.module !== undefined && isBuiltIn(choice.name)) {
       problems.push(
-        `${choice.place}: ${describeValue(choice.name)} is built in; expected another name for a module`,
+        `${choice.place}: ${quoteValue(choice.name)} is built in; expected another name for a module`,
       );
     } else if (before === undefined && choice.module === undefined) {
-      problems.push(`${choice.place}: unknown plugin ${describeValue(choice.name)}; ${expectedPlugin()}`);
+      problems.push(`${choice.place}: unknown plugin ${quoteValue(choice.name)}; ${expectedPlugin()}`);
     } else {
       const module = choice.module ?? before?.config.module;
       const options = choice.options ?? before?.config.options;
       known.set(choice.name, {
-        config: {
-          name: choice.name,
-          ...(module === undefined ? {} : { module }),
-          ...(options === undefined ? {} : { options }),
-        },
+        config: { name: choice.name, ...withoutUndefined({ module, options }) },
         enabled: choice.enabled,
       });
     }
@@ -68,12 +64,12 @@ export function parsePluginText(
     readonly enabled: boolean;
     readonly place: string;
     readonly directory: string;
-    readonly problems: Problem[];
+    readonly problems: string[];
   },
 ): PluginChoice[] {
   const { enabled, place, directory, problems } = context;
   if (text.trim() === "" || /\p{Cc}/u.test(text)) {
-    problems.push(`${place}: expected a plugin's name or module, received ${describeValue(text)}`);
+    problems.push(`${place}: expected a plugin's name or module, received ${quoteValue(text)}`);
     return [];
   }
   if (!enabled || isPluginName(text)) return [{ name: text, enabled, place }];
@@ -84,7 +80,7 @@ export function parsePluginText(
     return [{ name, enabled, place, module: resolveModule(module, directory) }];
   } catch (error) {
     problems.push(
-      `${place}: expected a plugin's name or module, received ${describeValue(text)}: ${messageOf(error)}`,
+      `${place}: expected a plugin's name or module, received ${quoteValue(text)}: ${messageOf(error)}`,
     );
     return [];
   }

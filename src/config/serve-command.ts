@@ -1,5 +1,5 @@
 import { Command, CommanderError, Option } from "commander";
-import { defaultTextOf, flagOf, OPTION_KEYS, type OptionKey, optionSpec, variableOf } from "./options.js";
+import { defaultTextOf, flagOf, OPTION_KEYS, type OptionKey, OTHER_OPTIONS, optionSpec } from "./options.js";
 import { configError } from "./value-schemas.js";
 
 /** Arguments of `serve` as text, unchecked. */
@@ -50,26 +50,22 @@ export function addServeArguments(command: Command, shown: readonly OptionKey[] 
       "[locations...]",
       "[ID=]LOCATION of each dataset, or of a folder of them; the id is its file name if none is given",
     )
-    .addOption(
-      new Option("--config <file>", "JSON file with any of these options, with datasets and collections"),
-    )
-    .addOption(
-      new Option(
-        "--concat <dimension>",
-        "Make one dataset of the files of each pattern or folder, along a dimension",
-      ),
-    )
-    .addOption(new Option("--stack <dimension>", "The same along a new dimension, with one step per file"));
+    .addOption(optionOf("config"))
+    .addOption(optionOf("concat"))
+    .addOption(optionOf("stack"));
   for (const key of OPTION_KEYS) addOption(command, key, shown.includes(key));
   const collect = (enabled: boolean) => (text: string, before: ServeArguments["plugins"] | undefined) => [
     ...(before ?? []),
     { text, enabled },
   ];
   return command
-    .addOption(
-      new Option("--plugin <plugin>", "Load a plugin: NAME, MODULE or NAME=MODULE").argParser(collect(true)),
-    )
-    .addOption(new Option("--no-plugin <name>", "Do without a plugin").argParser(collect(false)));
+    .addOption(optionOf("plugin").argParser(collect(true)))
+    .addOption(optionOf("noPlugin").argParser(collect(false)));
+}
+
+function optionOf(key: keyof typeof OTHER_OPTIONS): Option {
+  const { flag, summary } = OTHER_OPTIONS[key];
+  return new Option(flag, summary);
 }
 
 function addOption(command: Command, key: OptionKey, isShown: boolean): void {
@@ -128,13 +124,3 @@ export function parseServeArguments(argv: readonly string[]): ServeArguments {
 export function commandLineProblem(error: CommanderError): string {
   return error.message.replace(/^error: /, "").replace(/\s*\n\s*/g, " ");
 }
-
-/** Variables besides those of {@link OPTION_KEYS}; lists are separated by commas. */
-export const LIST_VARIABLES = {
-  datasets: variableOf("datasets"),
-  plugin: variableOf("plugin"),
-  noPlugin: variableOf("noPlugin"),
-  config: variableOf("config"),
-  concat: variableOf("concat"),
-  stack: variableOf("stack"),
-} as const;

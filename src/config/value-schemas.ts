@@ -44,7 +44,7 @@ export function formatByteSize(byteLength: number): string {
 }
 
 /**
- * Schema of a single value. Messages have the form "expected …", and `problem.ts` adds what was received. Flags and
+ * Schema of a single value. Messages have the form "expected …", and `problemsOf` adds what was received. Flags and
  * variables become JSON values first (`options.ts`), so that one schema serves all three places.
  */
 function expected<T>(what: string, test: (value: unknown) => boolean): z.ZodType<T, T> {
@@ -63,6 +63,21 @@ export function strictObject<S extends z.core.$ZodLooseShape>(what: string, shap
   const keys = Object.keys(shape).join(", ");
   return z.strictObject(shape, {
     error: (issue) => (issue.code === "unrecognized_keys" ? `expected one of ${keys}` : `expected ${what}`),
+  });
+}
+
+/** Makes a schema of an object with any keys. @param what Its values, for messages: `datasets by id`. */
+export function namedSchema<T = unknown>(what: string, value: z.ZodType<T> = z.unknown() as z.ZodType<T>) {
+  return z.record(z.string(), value, { error: `expected an object of ${what}` });
+}
+
+/** Makes a schema that depends on the kind of the value. Messages of a union would say less. */
+export function schemaOf<T>(choose: (value: unknown) => z.ZodType<T>): z.ZodType<T> {
+  return z.unknown().transform((value, context): T => {
+    const { success, data, error } = choose(value).safeParse(value);
+    if (success) return data;
+    for (const issue of error.issues) context.addIssue({ ...issue });
+    return z.NEVER;
   });
 }
 
@@ -97,28 +112,30 @@ function isHostWithPort(host: string): boolean {
   return host.split(":").length === 2;
 }
 
+/** A number, both ends included. */
+function numberSchema(what: string, min: number, max: number): z.ZodType<number, number> {
+  return expected<number>(what, (value) => typeof value === "number" && value >= min && value <= max);
+}
+
 /** One day. Longer periods are better served by SIGHUP. */
 const MAX_REFRESH_SECONDS = 86_400;
 
 /** Seconds between refreshes; 0 for none. */
-export const refreshSchema = expected<number>(
+export const refreshSchema = numberSchema(
   `a number of seconds from 0 (never) to ${MAX_REFRESH_SECONDS}`,
-  (value) => typeof value === "number" && value >= 0 && value <= MAX_REFRESH_SECONDS,
+  0,
+  MAX_REFRESH_SECONDS,
 );
 
-/** A number of seconds, both ends included. */
-export function secondsSchema(min: number, max: number): z.ZodType<number, number> {
-  return expected<number>(
-    `a number of seconds from ${min} to ${max}`,
-    (value) => typeof value === "number" && value >= min && value <= max,
+/** A number of seconds, both ends included; converted to milliseconds. */
+export function millisecondsSchema(min: number, max: number): z.ZodType<number, number> {
+  return numberSchema(`a number of seconds from ${min} to ${max}`, min, max).transform(
+    (seconds) => seconds * 1_000,
   );
 }
 
 /** A share from 0 to 1. */
-export const shareSchema = expected<number>(
-  "a number from 0 to 1",
-  (value) => typeof value === "number" && value >= 0 && value <= 1,
-);
+export const shareSchema = numberSchema("a number from 0 to 1", 0, 1);
 
 const MIN_CACHE_BYTES = 2 ** 20;
 
@@ -197,22 +214,23 @@ export const headerNameSchema = expected<string>(
 ).transform((value) => value.toLowerCase());
 
 /** Networks that have names (RFC 1122, RFC 1918, RFC 4193, RFC 4291). */
-export const NAMED_NETWORKS: Readonly<Record<string, readonly string[]>> = {
+const NAMED_NETWORKS: Readonly<Record<string, readonly string[]>> = {
   loopback: ["127.0.0.0/8", "::1/128"],
   private: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fe80::/10"],
 };
 
-/** Addresses and networks, separated by commas. */
+/** Addresses and networks, separated by commas; converted to a list without names. */
 export const trustedProxiesSchema = expected<string>(
   "addresses or networks separated by commas, such as 10.0.0.0/8, ::1, loopback, private, or nothing",
   (value) =>
     typeof value === "string" &&
     (value.trim() === "" || value.split(",").every((part) => isNetwork(part.trim()))),
-).transform((value) =>
+).transform((value): readonly string[] =>
   value
     .split(",")
     .map((part) => part.trim())
-    .join(", "),
+    .filter((part) => part !== "")
+    .flatMap((part) => NAMED_NETWORKS[part] ?? [part]),
 );
 
 function isNetwork(text: string): boolean {
@@ -223,11 +241,8 @@ function isNetwork(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
 }
 
-/** One line that says what is wrong and where. */
-export type Problem = string;
-
 /** Writes a value as JSON for a message, at most 80 characters. */
-export function describeValue(value: unknown): string {
+export function quoteValue(value: unknown): string {
   if (value === undefined) return "nothing";
   const text = textOf(value);
   return text.length > 80 ? `${text.slice(0, 77)}…` : text;
@@ -252,7 +267,7 @@ export function problemsOf(
   input: unknown,
   place: string,
   path: readonly PropertyKey[] = [],
-): Problem[] {
+): string[] {
   return error.issues.map((issue) => {
     const full = [...path, ...issue.path];
     const where = full.length === 0 ? place : `${place}: ${formatPath(full)}`;
@@ -260,12 +275,12 @@ export function problemsOf(
       const keys = issue.keys.map((key) => JSON.stringify(key)).join(", ");
       return `${where}: unknown key ${keys}; ${issue.message}`;
     }
-    return `${where}: ${issue.message}, received ${describeValue(valueAt(input, issue.path))}`;
+    return `${where}: ${issue.message}, received ${quoteValue(valueAt(input, issue.path))}`;
   });
 }
 
 /** Makes one `invalid-config` error of problems, one line each. */
-export function configError(problems: readonly Problem[]): ZpublishError {
+export function configError(problems: readonly string[]): ZpublishError {
   return new ZpublishError("invalid-config", problems.join("\n"), { details: { problems: problems.length } });
 }
 
@@ -350,4 +365,13 @@ export function splitDatasetArgument(
 /** Makes the paths of references absolute. @param directory Directory that relative ones begin in. */
 export function absoluteReferences({ allow }: { readonly allow: readonly string[] }, directory: string) {
   return { allow: allow.map((place) => resolveLocation(place, directory)) };
+}
+
+type Defined<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+  [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
+};
+
+/** Copies an object without the keys whose value is undefined. */
+export function withoutUndefined<T extends object>(object: T): Defined<T> {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Defined<T>;
 }

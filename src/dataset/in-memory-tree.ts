@@ -3,8 +3,8 @@ import type { Readable } from "zarrita";
 import { z } from "zod";
 import {
   configError,
-  describeValue,
   problemsOf,
+  quoteValue,
   resolveLocation,
   strictObject,
 } from "../config/value-schemas.js";
@@ -177,7 +177,7 @@ const sources = new WeakMap<ServableTree, Source>();
  */
 export async function openDataTree(location: string): Promise<ServableTree> {
   if (typeof location !== "string" || location === "") {
-    throw configError([`openDataTree: expected a location, received ${describeValue(location)}`]);
+    throw configError([`openDataTree: expected a location, received ${quoteValue(location)}`]);
   }
   return servableTree(await openSource(resolveLocation(location, process.cwd())));
 }

@@ -1,21 +1,18 @@
 import { z } from "zod";
 import type { CollectionConfig, DatasetConfig, OverviewsConfig, PluginConfig } from "../config/config.js";
-import { problemOfPattern, readCollection } from "../config/config-file.js";
+import { datasetKeysConfig, readCollection } from "../config/config-file.js";
 import {
   checkStore,
-  createEncodingConfig,
-  createServedConfig,
   datasetShape,
-  joinConfigOf,
   problemOfCollectionName,
   problemOfDatasetId,
 } from "../config/dataset-schema.js";
-import { ACCESS_OPTIONS, LIMIT_OPTIONS, OBSERVE_OPTIONS, OPTIONS } from "../config/options.js";
+import { OPTION_KEYS, type OPTIONS, type OptionInputs, optionSpec } from "../config/options.js";
 import {
   byteSizeSchema,
   configError,
   formatPath,
-  type Problem,
+  namedSchema,
   problemsOf,
   resolveLocation,
   strictObject,
@@ -26,73 +23,23 @@ import { LOG_LEVELS, type Log, type LogLevel } from "../observe/log.js";
 import type { Plugin, PluginDatasets, ProvidedDataset } from "../plugins/plugin.js";
 import type { StoreSettings } from "../stores/byte-store.js";
 
-/**
- * Limits, draining, access and observation of a server, with names, rules and defaults of the command line. Sizes are
- * bytes, or texts such as `512MiB`. Paths are relative to the working directory.
- */
-interface RuntimeOptions {
-  /** Connections at a time; further ones are closed. Default 10,000. */
-  readonly maxConnections?: number;
-  /** Requests in flight at a time. Default 16,384. */
-  readonly maxRequests?: number;
-  /** Requests in flight from which on pages and metadata get 503. Default 8,192. */
-  readonly maxPages?: number;
-  /** Bodies that are being made or sent; at the bound, chunks wait. Default 1 GiB. */
-  readonly maxResponseBytes?: number | string;
-  /** Chunks that wait for a worker, or for the disk. Default 16,384. */
-  readonly maxQueuedChunks?: number;
-  /** Request line and headers that come in pieces; longer ones get 431. Default 16 KiB. */
-  readonly maxHeaderSize?: number | string;
-  /** Path and query of a request. Default 8 KiB. */
-  readonly maxUrlLength?: number | string;
-  /** Seconds until an answer begins; after it 503. Default 150. */
-  readonly requestTimeout?: number;
-  /** Seconds after which a client that reads nothing of its answer is dropped. Default 60. */
-  readonly stallTimeout?: number;
-  /** Seconds of one chunk in a worker; after it 500, and another worker. Default 120. */
-  readonly chunkTimeout?: number;
-  /** Seconds of one call to a source; after it 500. Default 30. */
-  readonly sourceTimeout?: number;
-  /** JavaScript heap of one worker. Default 512 MiB. */
-  readonly workerMemory?: number | string;
-  /** Datasets of collections and plugins that are open at a time. Default 1,000. */
-  readonly maxOpenDatasets?: number;
-  /** Decoded size of a chunk that is not passed through. Default 1 GiB. */
-  readonly maxChunkSize?: number | string;
-  /** Seconds in which the server, once `close()` is called, answers as before but is not ready. Default 0. */
-  readonly drainDelay?: number;
-  /** Seconds for requests in flight after that. Default 30. */
-  readonly drainTimeout?: number;
-  /** Proxies whose X-Forwarded-… headers are trusted: addresses, networks, `loopback`, `private`, with commas. Default: none. */
-  readonly trustedProxies?: string;
-  /** Certificate chain (PEM) for HTTPS, with `tlsKey`. Default: plain HTTP. */
-  readonly tlsCert?: string;
-  /** Private key (PEM) of the certificate. */
-  readonly tlsKey?: string;
-  /** File of bearer tokens, one per line; requests without one get 401. Default: no token is needed. */
-  readonly tokenFile?: string;
-  /** True if the server answers `/metrics` for Prometheus. Default true. */
-  readonly metrics?: boolean;
-  /** Another port for `/healthz`, `/readyz` and `/metrics`; 0 picks a free one. Default: the same port. */
-  readonly adminPort?: number;
-  /** Address of that port. Default `127.0.0.1`. */
-  readonly adminHost?: string;
-  /** Share of requests that are logged, 0 to 1; above 0, every 5xx is. Default 0. */
-  readonly accessLog?: number;
-  /** Header with the id that a balancer gave a request. Default `x-request-id`. */
-  readonly requestIdHeader?: string;
-}
+/** Options of the command line that a program gives in another form, or cannot give. */
+const NOT_IN_LIBRARY = ["processes", "cache", "cacheDir", "cacheSize", "logLevel", "overviews"] as const;
 
-const SPECS = { ...LIMIT_OPTIONS, ...ACCESS_OPTIONS, ...OBSERVE_OPTIONS };
+/** Options that are single values, as {@link OPTIONS} describes them. Sizes are bytes, or texts such as `512MiB`. */
+type SingleOptions = Omit<OptionInputs, (typeof NOT_IN_LIBRARY)[number]>;
 
-type RuntimeShape = {
-  readonly [K in keyof typeof SPECS & keyof RuntimeOptions]: z.ZodOptional<(typeof SPECS)[K]["schema"]>;
+type SingleShape = {
+  readonly [K in keyof SingleOptions]-?: z.ZodOptional<(typeof OPTIONS)[K]["schema"]>;
 };
 
-/** The schemas of {@link RuntimeOptions}: those of flags, variables and files. */
-export const runtimeShape = Object.fromEntries(
-  Object.entries(SPECS).map(([key, { schema }]) => [key, (schema as z.ZodType).optional()]),
-) as RuntimeShape;
+/** Schemas of {@link SingleOptions}, those of flags, variables and files. */
+const singleShape = Object.fromEntries(
+  OPTION_KEYS.filter((key) => !(NOT_IN_LIBRARY as readonly string[]).includes(key)).map((key) => [
+    key,
+    optionSpec(key).schema.optional(),
+  ]),
+) as SingleShape;
 
 /** A dataset and its encoding; omitted parts of an encoding stay as stored. */
 export interface DatasetOptions
@@ -127,8 +74,11 @@ export interface CollectionOptions
   readonly groups?: boolean;
 }
 
-/** Options of `createServer`. */
-export interface ServerOptions extends RuntimeOptions {
+/**
+ * Options of `createServer`. Those of the command line have its names, rules and defaults, in the file's spelling: `port`,
+ * `drainTimeout`. Paths are relative to the working directory.
+ */
+export interface ServerOptions extends SingleOptions {
   /** Locations, trees, or either with options, by dataset id. */
   readonly datasets: Readonly<Record<string, string | ServableTree | DatasetOptions>>;
   /** Folders or prefixes of datasets, or either with options, by the name with which ids of their datasets begin. */
@@ -139,27 +89,8 @@ export interface ServerOptions extends RuntimeOptions {
   readonly stores?: Readonly<Record<string, Omit<StoreSettings, "name">>>;
   /** Names of built-in plugins, modules to load, or plugins. Default: the four built-in ones. */
   readonly plugins?: readonly (string | PluginConfig | Plugin)[];
-  /** Default `127.0.0.1`. */
-  readonly host?: string;
-  /** Default 9000; 0 picks a free one. */
-  readonly port?: number;
-  /** Worker threads. Default: one less than the machine has processors, at least one. */
-  readonly workers?: number;
   /** Directory and bytes (default 10 GiB) of the chunk cache. Default: no cache. */
   readonly cache?: { readonly directory: string; readonly maxBytes?: number };
-  /** Path before every route, `/prefix`. Default: none. */
-  readonly rootPath?: string;
-  /** Seconds between refreshes of datasets; 0 for none. Default 5. */
-  readonly refresh?: number;
-  /** Origins whose pages may read: `*`, or a list with commas. Default `*`. */
-  readonly corsOrigin?: string;
-  /** `Cache-Control` of datasets without their own. Default `public, max-age=0, must-revalidate`. */
-  readonly cacheControl?: string;
-  readonly title?: string;
-  /** True if a dataset that cannot be opened is a warning in the log instead of an error. Default false. */
-  readonly skipInvalid?: boolean;
-  /** True if the endpoints of the one dataset are at the root instead of below `/datasets/{id}`. Default false. */
-  readonly single?: boolean;
   /** A level of the log on standard error, or a pino logger. Default `warn`. */
   readonly log?: LogLevel | Log;
 }
@@ -183,26 +114,20 @@ const sourceSchema = z.custom<string | ServableTree>(
   { error: expectedSource },
 );
 
-const datasetSchema = strictObject("a location, a tree, or an object with one as its source", {
+const sourcedDatasetSchema = strictObject("a location, a tree, or an object with one as its source", {
   source: sourceSchema,
   ...datasetShape,
 });
 
+const providerSchema = z.custom<PluginDatasets>((value) => typeof value === "object" && value !== null, {
+  error: "expected an object with list and open",
+});
+
 const serverSchema = strictObject("an object of options", {
-  datasets: z.record(z.string(), z.unknown(), { error: "expected an object of datasets by id" }),
-  collections: z
-    .record(z.string(), z.unknown(), { error: "expected an object of collections by name" })
-    .optional(),
-  providers: z
-    .record(
-      z.string(),
-      z.custom<PluginDatasets>((value) => typeof value === "object" && value !== null, {
-        error: "expected an object with list and open",
-      }),
-      { error: "expected an object of providers by name" },
-    )
-    .optional(),
-  stores: z.record(z.string(), z.unknown(), { error: "expected an object of stores by name" }).optional(),
+  datasets: namedSchema("datasets by id"),
+  collections: namedSchema("collections by name").optional(),
+  providers: namedSchema("providers by name", providerSchema).optional(),
+  stores: namedSchema("stores by name").optional(),
   plugins: z
     .array(
       z.custom<string | PluginConfig | Plugin>(
@@ -212,21 +137,11 @@ const serverSchema = strictObject("an object of options", {
       { error: "expected an array of plugins" },
     )
     .optional(),
-  host: OPTIONS.host.schema.optional(),
-  port: OPTIONS.port.schema.optional(),
-  workers: OPTIONS.workers.schema.optional(),
   cache: strictObject("an object with a directory", {
     directory: textSchema("a directory"),
     maxBytes: byteSizeSchema.optional(),
   }).optional(),
-  rootPath: OPTIONS.rootPath.schema.optional(),
-  refresh: OPTIONS.refresh.schema.optional(),
-  corsOrigin: OPTIONS.corsOrigin.schema.optional(),
-  cacheControl: OPTIONS.cacheControl.schema.optional(),
-  title: OPTIONS.title.schema.optional(),
-  skipInvalid: OPTIONS.skipInvalid.schema.optional(),
-  single: OPTIONS.single.schema.optional(),
-  ...runtimeShape,
+  ...singleShape,
   log: z
     .custom<LogLevel | Log>(
       (value) =>
@@ -251,8 +166,8 @@ export function checkServerOptions(options: unknown): CheckedServerOptions {
     const [given, missing] = tlsKey === undefined ? ["tlsCert", "tlsKey"] : ["tlsKey", "tlsCert"];
     problems.push(`${PLACE}: ${given}: expected ${missing} with it, received none`);
   }
-  const datasets = entries.flatMap(([id, dataset]) => checkDataset(id, dataset, problems));
   const context = { place: PLACE, directory: process.cwd(), problems };
+  const datasets = entries.flatMap(([id, dataset]) => checkDataset(id, dataset, context));
   const collections = Object.entries(result.data?.collections ?? {}).flatMap(([name, collection]) =>
     readCollection(name, collection, context),
   );
@@ -272,36 +187,25 @@ const PLACE = "createServer";
 function checkDataset(
   id: string,
   said: unknown,
-  problems: Problem[],
+  context: { readonly place: string; readonly directory: string; readonly problems: string[] },
 ): CheckedServerOptions["datasets"][number][] {
   const path = ["datasets", id];
+  const { problems, directory } = context;
   const problem = problemOfDatasetId(id);
   if (problem !== undefined) problems.push(`${PLACE}: dataset '${id}': ${problem}`);
   const isShort = typeof said === "string" || (typeof said === "object" && said !== null && "root" in said);
   const long = isShort ? { source: said } : said;
-  const result = datasetSchema.safeParse(long);
+  const result = sourcedDatasetSchema.safeParse(long);
   if (!result.success) {
     problems.push(...problemsOf(result.error, long, PLACE, path));
     return [];
   }
-  const { source, variables = {}, ...keys } = result.data;
-  const join = joinConfigOf(keys, (problem) => problems.push(`${PLACE}: ${formatPath(path)}: ${problem}`));
-  if (join !== undefined && typeof source !== "string")
+  const { source, ...keys } = result.data;
+  const location = typeof source === "string" ? resolveLocation(source, directory) : undefined;
+  const config = datasetKeysConfig(id, keys, location, context);
+  if (config.join !== undefined && location === undefined)
     problems.push(
       `${PLACE}: ${formatPath([...path, "source"])}: expected a pattern or a folder to join, received a tree`,
     );
-  const location = typeof source === "string" && resolveLocation(source, process.cwd());
-  const lone = join === undefined && location ? problemOfPattern(location) : undefined;
-  if (lone !== undefined) problems.push(`${PLACE}: ${formatPath(path)}: ${lone}`);
-  return [
-    {
-      id,
-      source,
-      ...createServedConfig(keys, process.cwd()),
-      variables: Object.fromEntries(
-        Object.entries(variables).map(([variable, asked]) => [variable, createEncodingConfig(asked)]),
-      ),
-      ...(join === undefined ? {} : { join }),
-    },
-  ];
+  return [{ id, source, ...config }];
 }

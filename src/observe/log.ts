@@ -77,10 +77,7 @@ function openDestination(): DestinationStream {
     const dropped = logStats.dropped - reported;
     if (dropped === 0) return;
     reported += dropped;
-    const time = new Date().toISOString();
-    write(
-      `{"level":40,"time":"${time}","dropped":${dropped},"msg":"log lines were dropped: the reader is too slow"}\n`,
-    );
+    write(droppedLine(dropped));
   }
 
   stream.on("drain", reportDropped);
@@ -101,6 +98,11 @@ function openDestination(): DestinationStream {
     flushAll();
   });
   return { write };
+}
+
+function droppedLine(dropped: number): string {
+  const time = new Date().toISOString();
+  return `{"level":40,"time":"${time}","dropped":${dropped},"msg":"log lines were dropped: the reader is too slow"}\n`;
 }
 
 /** Logs uncaught errors, and ends the process with exit code 1: its state cannot be trusted any more. */

@@ -1,6 +1,6 @@
 import type { DatasetDefaults } from "../config/config.js";
-import { readDataset } from "../config/config-file.js";
-import { configError, describeValue, type Problem } from "../config/value-schemas.js";
+import { readDatasetConfig } from "../config/config-file.js";
+import { configError, quoteValue } from "../config/value-schemas.js";
 import type { GivenDataset } from "../dataset/dataset-handle.js";
 import type { DatasetProvider } from "../dataset/dataset-provider.js";
 import { sourceOf } from "../dataset/in-memory-tree.js";
@@ -65,7 +65,7 @@ function checkDatasets(given: unknown, place: string): PluginDatasets {
   const isComplete = typeof list === "function" && typeof open === "function";
   const extra = [problems, onChange, close].every((each) => each === undefined || typeof each === "function");
   if (isComplete && extra) return given as PluginDatasets;
-  const received = isComplete ? "another problems, onChange or close" : describeValue(given);
+  const received = isComplete ? "another problems, onChange or close" : quoteValue(given);
   const expected =
     "expected datasets {list(signal), open(id)}, and perhaps problems(), onChange(changed) and close()";
   throw configError([`${place}: ${expected}, received ${received}`]);
@@ -73,7 +73,7 @@ function checkDatasets(given: unknown, place: string): PluginDatasets {
 
 /** Checks a dataset as one of the configuration file. @throws ZpublishError `invalid-config`, one line per problem */
 function givenDataset(id: string, said: unknown, place: string, defaults: DatasetDefaults): GivenDataset {
-  const problems: Problem[] = [];
+  const problems: string[] = [];
   const context = { place, directory: process.cwd(), problems };
   const { tree, ...options } = (typeof said === "object" && said !== null ? said : {}) as ProvidedDataset;
   const source = tree === undefined ? undefined : sourceOf(tree);
@@ -84,7 +84,7 @@ function givenDataset(id: string, said: unknown, place: string, defaults: Datase
   }
   if (source !== undefined && options.location !== undefined)
     throw failure(`${where}: expected a location or a tree`, "both");
-  const [read] = readDataset(
+  const [read] = readDatasetConfig(
     id,
     source === undefined ? said : { ...options, location: source.location },
     context,
@@ -94,5 +94,5 @@ function givenDataset(id: string, said: unknown, place: string, defaults: Datase
 }
 
 function failure(expected: string, received: unknown): ZpublishError {
-  return new ZpublishError("invalid-config", `${expected}, received ${describeValue(received)}`);
+  return new ZpublishError("invalid-config", `${expected}, received ${quoteValue(received)}`);
 }

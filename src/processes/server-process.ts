@@ -1,4 +1,4 @@
-import { fork } from "node:child_process";
+import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Config } from "../config/config.js";
 import type { OpenProgress } from "../dataset/dataset-registry.js";
@@ -100,11 +100,6 @@ const KILL_TIMEOUT_MS = 2_000;
 
 const NOTHING = () => undefined;
 
-interface Pending {
-  readonly resolve: (answer: ProcessAnswer) => void;
-  readonly reject: (error: unknown) => void;
-}
-
 /** Time that a process has to return its metrics. */
 const METRICS_TIMEOUT_MS = 2_000;
 
@@ -124,59 +119,90 @@ export async function collectMetrics(
   return [...inTime, { process: "supervisor", families: own() }];
 }
 
-/** Starts a process, which then waits for calls. */
-export function startServerProcess(options: ServerProcessOptions): ServerProcess {
-  const { number, onProgress, onHang, allMetrics } = options;
-  const child = fork(fileURLToPath(new URL("./serve-process.js", import.meta.url)), [String(number)], {
+interface Pending {
+  readonly resolve: (answer: ProcessAnswer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Creates the calls of a process that wait for their replies. @param send Never throws. */
+function createCalls(send: (message: ToProcess) => void) {
+  const pending = new Map<number, Pending>();
+  let lastId = 0;
+  let failure: ZpublishError | undefined;
+  return {
+    call(what: ProcessCall): Promise<ProcessAnswer> {
+      if (failure !== undefined) return Promise.reject(failure);
+      return new Promise((resolve, reject) => {
+        const id = ++lastId;
+        pending.set(id, { resolve, reject });
+        send({ kind: "call", id, call: what });
+      });
+    },
+    settle(id: number, reply: ProcessReply): void {
+      const found = pending.get(id);
+      pending.delete(id);
+      if (reply.status === "done") found?.resolve(reply.answer);
+      else found?.reject(errorFromData(reply.error));
+    },
+    /** Rejects all calls, also later ones. */
+    fail(error: ZpublishError): void {
+      failure = error;
+      for (const { reject } of pending.values()) reject(error);
+      pending.clear();
+    },
+  };
+}
+
+/** Starts the program of a server process. */
+function forkServer(number: number): ChildProcess {
+  return fork(fileURLToPath(new URL("./serve-process.js", import.meta.url)), [String(number)], {
     // JSON would lose undefined and NaN.
     serialization: "advanced",
     // libuv reads it when its first thread starts, before any code of `main`.
     env: { UV_THREADPOOL_SIZE: "16", ...process.env },
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
-  const pending = new Map<number, Pending>();
-  let lastId = 0;
-  let how: string | undefined;
+}
+
+/** Creates a process, which then waits for calls. */
+export function createServerProcess(options: ServerProcessOptions): ServerProcess {
+  const { number, onProgress, onHang, allMetrics } = options;
+  const child = forkServer(number);
+  const { call, settle, fail } = createCalls(send);
+  let hasEnded = false;
   let refreshing: Promise<void> | undefined;
 
   let end: (reason: string) => void = NOTHING;
   const ended = new Promise<string>((resolve) => {
     end = (reason: string) => {
-      if (how !== undefined) return;
-      how = reason;
+      if (hasEnded) return;
+      hasEnded = true;
       stopWatching();
-      for (const { reject } of pending.values()) reject(endedError());
-      pending.clear();
+      fail(new ZpublishError("internal", `server process ${number} has ended: ${reason}`));
       resolve(reason);
     };
-    child.once("exit", (code, signal) => end(signal === null ? `exit code ${code}` : `signal ${signal}`));
-    child.on("error", (error) => {
-      // A process that never ran emits no `exit`.
-      if (child.pid === undefined) end(error.message);
-    });
   });
-
-  function kill(): void {
-    child.kill("SIGKILL");
-    setTimeout(() => end("signal SIGKILL, but the system keeps it"), KILL_TIMEOUT_MS).unref();
-  }
-
-  function endedError(): ZpublishError {
-    return new ZpublishError("internal", `server process ${number} has ended: ${how}`);
-  }
+  child.once("exit", (code, signal) => end(signal === null ? `exit code ${code}` : `signal ${signal}`));
+  child.on("error", (error) => {
+    // A process that never ran emits no `exit`.
+    if (child.pid === undefined) end(error.message);
+  });
+  child.on("message", (message) => {
+    if (hasEnded) return;
+    const received = message as FromProcess;
+    if (received.kind === "progress") onProgress(received.progress);
+    else if (received.kind === "reply") settle(received.id, received.reply);
+    else void allMetrics().then((all) => send({ kind: "metrics", id: received.id, all }));
+  });
 
   function send(message: ToProcess): void {
     // Errors of the channel are ignored: `ended` says that the process has ended.
     if (child.connected) child.send(message, () => {});
   }
 
-  function call(what: ProcessCall): Promise<ProcessAnswer> {
-    if (how !== undefined) return Promise.reject(endedError());
-    return new Promise((resolve, reject) => {
-      const id = ++lastId;
-      pending.set(id, { resolve, reject });
-      send({ kind: "call", id, call: what });
-    });
+  function kill(): void {
+    child.kill("SIGKILL");
+    setTimeout(() => end("signal SIGKILL, but the system keeps it"), KILL_TIMEOUT_MS).unref();
   }
 
   const stopWatching = startWatchdog({
@@ -188,42 +214,16 @@ export function startServerProcess(options: ServerProcessOptions): ServerProcess
     },
   });
 
-  child.on("message", (message) => {
-    if (how !== undefined) return;
-    const received = message as FromProcess;
-    if (received.kind === "progress") onProgress(received.progress);
-    else if (received.kind === "ask-metrics") {
-      void allMetrics().then((all) => send({ kind: "metrics", id: received.id, all }));
-    } else {
-      const { id, reply } = received;
-      const found = pending.get(id);
-      pending.delete(id);
-      if (reply.status === "done") found?.resolve(reply.answer);
-      else found?.reject(errorFromData(reply.error));
-    }
-  });
-
   return {
     number,
     ended,
-    async open(config, processes) {
-      await call({ name: "open", config, process: number, processes });
-    },
-    async listen(port) {
-      return (await call({ name: "listen", port })).url as string;
-    },
-    async prepare(config) {
-      await call({ name: "prepare", config });
-    },
-    async metrics() {
-      return (await call({ name: "metrics" })).families ?? [];
-    },
-    async use() {
-      await call({ name: "use" });
-    },
-    async discard() {
-      await call({ name: "discard" });
-    },
+    open: async (config, processes) =>
+      void (await call({ name: "open", config, process: number, processes })),
+    listen: async (port) => (await call({ name: "listen", port })).url as string,
+    prepare: async (config) => void (await call({ name: "prepare", config })),
+    metrics: async () => (await call({ name: "metrics" })).families ?? [],
+    use: async () => void (await call({ name: "use" })),
+    discard: async () => void (await call({ name: "discard" })),
     refresh() {
       // Calls do not pile up if the process hangs.
       refreshing ??= call({ name: "refresh" })
@@ -242,7 +242,7 @@ export function startServerProcess(options: ServerProcessOptions): ServerProcess
       return isInTime;
     },
     kill,
-    hasEnded: () => how !== undefined,
+    hasEnded: () => hasEnded,
   };
 }
 

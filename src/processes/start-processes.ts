@@ -1,23 +1,22 @@
 import { createServer, type Server } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Config } from "../config/config.js";
-import type { OptionKey } from "../config/options.js";
+import { keepRestartOnlyOptions, type OptionKey } from "../config/options.js";
+import { createRefreshScheduler } from "../dataset/refresh-scheduler.js";
 import { ZpublishError } from "../errors.js";
 import { createOneAtATime } from "../event-loop/joined.js";
-import { settlesWithin } from "../event-loop/settles-within.js";
 import { listenFailure, probeAddress } from "../http/listening/listener.js";
 import { counter, gauge, type MetricFamily } from "../observe/metrics.js";
-import { keepRestartOnlyOptions } from "../server/restart-only-options.js";
 import type { RunningServer, ServerParts } from "../server/server.js";
 import {
   collectMetrics,
+  createServerProcess,
   type ServerProcess,
   type ServerProcessOptions,
-  startServerProcess,
 } from "./server-process.js";
 
 /** A port that only the processes of this server share. */
-export interface PortClaim {
+interface PortClaim {
   readonly port: number;
   /** Lets another server claim it once no process listens on it. */
   release(): void;
@@ -30,7 +29,7 @@ export interface PortClaim {
  * @param port 0 picks a free one, which another program may still take before this server listens on it.
  * @throws ZpublishError `invalid-config` if the address is not available, as `HttpServer.listen` throws it.
  */
-export async function claimPort(host: string, port: number): Promise<PortClaim> {
+async function claimPort(host: string, port: number): Promise<PortClaim> {
   // uWebSockets.js does not share a port that it was not given by its number.
   const claimed = port === 0 ? await probeAddress(host, 0) : port;
   const holder = await hold(`\0zpublish/${host}/${claimed}`);
@@ -85,7 +84,7 @@ function isLeaving(reason: unknown): boolean {
 }
 
 /** Pauses before a process that ended is started again. */
-export interface RestartPolicy {
+interface RestartPolicy {
   /**
    * Counts an end and returns the pause before the next start: 0 at first, then longer each time.
    * @throws Error If there were too many ends within a minute.
@@ -119,16 +118,106 @@ const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 5_000;
 
 /** Returns the pause before the next attempt. @param failures Failures in a row, from 1. */
-export function retryDelayMs(failures: number): number {
+function retryDelayMs(failures: number): number {
   return Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (failures - 1));
 }
 
 const FREE_PORT_ATTEMPTS = 5;
+
+/** Ports of a server that all its processes share. */
+interface ClaimedPorts {
+  /** Undefined if health and metrics have no port of their own. */
+  readonly admin: number | undefined;
+  /** Has a process listen on the main port. With port 0, another program may take the claimed one: then it claims another. */
+  listen(opened: ServerProcess): Promise<string>;
+  release(): void;
+}
+
+async function claimPorts({ host, port, observe: { admin } }: Config): Promise<ClaimedPorts> {
+  let claim = port === 0 ? undefined : await claimPort(host, port);
+  const ofAdmin = admin === null ? undefined : await claimPort(admin.host, admin.port);
+  let isFixed = port !== 0;
+  return {
+    admin: ofAdmin?.port,
+    async listen(opened) {
+      for (let attempt = 1; ; attempt++) {
+        claim ??= await claimPort(host, 0);
+        try {
+          const url = await opened.listen(claim.port);
+          isFixed = true;
+          return url;
+        } catch (error) {
+          if (isFixed || attempt === FREE_PORT_ATTEMPTS) throw error;
+          claim.release();
+          claim = undefined;
+        }
+      }
+    },
+    release() {
+      claim?.release();
+      ofAdmin?.release();
+    },
+  };
+}
+
 /** Attempts to replace a process while none serves: 16 seconds plus the time to start. */
 const MAX_FAILURES_OF_ALL = 10;
 
+/** Means to keep one place served. */
+interface PlaceParts {
+  readonly log: ProcessesParts["log"];
+  /** Aborted when the server closes. */
+  readonly signal: AbortSignal;
+  /** Called when a process has ended unexpectedly. */
+  readonly onEnd: () => void;
+  /** Starts a process that serves in place of another. */
+  readonly replace: (number: number) => Promise<ServerProcess>;
+  readonly isAnyServing: () => boolean;
+}
+
+/**
+ * Replaces the process of a place whenever it has ended, until the server closes.
+ * @throws Error If processes end too often or none can be started.
+ */
+async function keepServed(first: ServerProcess, parts: PlaceParts): Promise<void> {
+  const { log, signal, onEnd } = parts;
+  const restarts = createRestartPolicy();
+  for (let kept: ServerProcess | undefined = first; kept !== undefined; ) {
+    const reason: string = await kept.ended;
+    if (signal.aborted) return;
+    onEnd();
+    log.error({ process: kept.number, reason }, "a server process has ended; another takes its place");
+    await pause(restarts.delayMs(), signal);
+    kept = await replaceUntilServed(kept.number, parts);
+  }
+}
+
+/** Tries again as long as another process serves: a store may be gone for a while. @returns undefined if the server closes. */
+async function replaceUntilServed(
+  number: number,
+  { log, signal, replace, isAnyServing }: PlaceParts,
+): Promise<ServerProcess | undefined> {
+  for (let failures = 1; !signal.aborted; failures++) {
+    try {
+      const replacement = await replace(number);
+      log.info({ process: number }, "the server process is replaced");
+      return replacement;
+    } catch (error) {
+      if (signal.aborted) return undefined;
+      log.error({ process: number, err: error }, "a server process could not be replaced");
+      if (!isAnyServing() && failures >= MAX_FAILURES_OF_ALL) throw error;
+    }
+    await pause(retryDelayMs(failures), signal);
+  }
+  return undefined;
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal }).catch(() => undefined);
+}
+
 /** Parts that the supervisor gets besides the configuration. */
-export interface ProcessesParts extends Pick<ServerParts, "log" | "progress"> {
+interface ProcessesParts extends Pick<ServerParts, "log" | "progress"> {
   /** Settings of the watchdogs; other ones only in tests. */
   readonly watch?: ServerProcessOptions["watch"];
 }
@@ -138,17 +227,21 @@ export interface ProcessesParts extends Pick<ServerParts, "log" | "progress"> {
  * no request: it triggers refreshes and reloads.
  * @throws ZpublishError The error that a single server would throw; no process stays alive.
  */
-export async function startProcesses(
-  first: Config,
-  { log, progress, watch }: ProcessesParts,
-): Promise<RunningServer> {
-  let config = first;
+export async function startProcesses(config: Config, parts: ProcessesParts): Promise<RunningServer> {
   refuseOtherSystems(config.processes);
   // First, so that a port that is taken is reported before any dataset is opened.
-  let claim = config.port === 0 ? undefined : await claimPort(config.host, config.port);
-  const { admin } = config.observe;
-  const adminClaim = admin === null ? undefined : await claimPort(admin.host, admin.port);
-  const workers = Math.ceil(config.workers / config.processes);
+  const supervisor = createSupervisor(config, await claimPorts(config), parts);
+  try {
+    const url = await supervisor.start();
+    return { url, ...supervisor };
+  } catch (error) {
+    supervisor.kill();
+    throw error;
+  }
+}
+
+function createSupervisor(first: Config, ports: ClaimedPorts, { log, progress, watch }: ProcessesParts) {
+  let config = first;
   /** Runs reloads and replacements one at a time, so that all serving processes have the same configuration. */
   const oneAtATime = createOneAtATime();
   /** All processes, including those that do not listen yet. */
@@ -156,30 +249,17 @@ export async function startProcesses(
   /** Processes that answer requests. */
   const serving = new Set<ServerProcess>();
   const stopped = new AbortController();
+  const refresh = async () => void (await Promise.all([...serving].map((server) => server.refresh())));
+  const scheduler = createRefreshScheduler();
+  scheduler.addTask(refresh);
   /** Number of processes that served and ended unexpectedly. */
   let ended = 0;
-  let refreshing = new AbortController();
-
-  /** Metrics of the supervisor. */
-  function ownMetrics(): readonly MetricFamily[] {
-    return [
-      gauge("zpublish_processes", "Processes that answer requests.", serving.size),
-      counter("zpublish_process_restarts_total", "Processes that ended without being told to.", ended),
-    ];
-  }
-
-  function ofProcess(whole: Config): Config {
-    const { observe } = whole;
-    if (observe.admin === null || adminClaim === undefined) return { ...whole, workers };
-    const shared = { ...observe.admin, port: adminClaim.port };
-    return { ...whole, workers, observe: { ...observe, admin: shared } };
-  }
 
   async function open(number: number): Promise<ServerProcess> {
-    const started: ServerProcess = startServerProcess({
+    const started = createServerProcess({
       number,
       watch,
-      allMetrics: () => collectMetrics([...serving], ownMetrics),
+      allMetrics: () => collectMetrics([...serving], () => metricsOf(serving.size, ended)),
       onHang: () => log.error({ process: number }, "a server process hangs, and is ended"),
       onProgress: (said) => progress?.(said),
     });
@@ -189,7 +269,7 @@ export async function startProcesses(
       serving.delete(started);
     });
     try {
-      await started.open(ofProcess(config), config.processes);
+      await started.open(configOfProcess(config, ports), config.processes);
       return started;
     } catch (error) {
       started.kill();
@@ -197,100 +277,54 @@ export async function startProcesses(
     }
   }
 
-  async function listen(opened: ServerProcess, restarts = createRestartPolicy()): Promise<string> {
-    const url = await opened.listen(claim?.port ?? config.port);
+  async function listen(opened: ServerProcess): Promise<string> {
+    const url = await ports.listen(opened);
     serving.add(opened);
-    void keep(opened, restarts);
     return url;
   }
 
-  /** Has the first process listen. With port 0, another program may take the claimed port: then it claims another. */
-  async function listenFirst(opened: ServerProcess): Promise<string> {
-    for (let attempt = 1; ; attempt++) {
-      claim ??= await claimPort(config.host, 0);
-      try {
-        return await listen(opened);
-      } catch (error) {
-        if (config.port !== 0 || attempt === FREE_PORT_ATTEMPTS) throw error;
-        claim.release();
-        claim = undefined;
-      }
-    }
-  }
-
-  /**
-   * Replaces a process when it has ended, unless the server closes. If the replacement cannot start, because a store is gone, say,
-   * the supervisor retries as long as another process serves.
-   * @throws Error If processes end too often or none can be started; the program ends with it.
-   */
-  async function keep(kept: ServerProcess, restarts: RestartPolicy): Promise<void> {
-    const reason = await kept.ended;
-    if (stopped.signal.aborted) return;
-    const { number } = kept;
-    ended++;
-    log.error({ process: number, reason }, "a server process has ended; another takes its place");
-    let delayMs: number;
-    try {
-      delayMs = restarts.delayMs();
-    } catch (error) {
-      // The other processes finish their requests.
-      await close();
-      throw error;
-    }
-    await pause(delayMs);
-    for (let failures = 1; !stopped.signal.aborted; failures++) {
-      try {
-        await replace(number, restarts);
-        log.info({ process: number }, "the server process is replaced");
-        return;
-      } catch (error) {
-        if (stopped.signal.aborted) return;
-        log.error({ process: number, err: error }, "a server process could not be replaced");
-        if (serving.size === 0 && failures >= MAX_FAILURES_OF_ALL) {
-          await close();
-          throw error;
-        }
-      }
-      await pause(retryDelayMs(failures));
-    }
-  }
-
-  async function pause(ms: number): Promise<void> {
-    await delay(ms, undefined, { signal: stopped.signal }).catch(() => undefined);
-  }
-
-  async function replace(number: number, restarts: RestartPolicy): Promise<void> {
+  async function replace(number: number): Promise<ServerProcess> {
     const openedWith = config;
     const opened = await open(number);
     try {
       await oneAtATime(async () => {
-        if (config !== openedWith) await reloadProcesses([opened], ofProcess(config));
-        await listen(opened, restarts);
+        if (config !== openedWith) await reloadProcesses([opened], configOfProcess(config, ports));
+        await listen(opened);
       });
+      return opened;
     } catch (error) {
       opened.kill();
       throw error;
     }
   }
 
-  async function refresh(): Promise<void> {
-    await Promise.all([...serving].map((server) => server.refresh()));
+  /** Keeps the place of a process served. If that fails, the other processes finish their requests, and the program ends. */
+  async function keep(served: ServerProcess): Promise<void> {
+    const parts = { log, signal: stopped.signal, onEnd: () => ended++, isAnyServing: () => serving.size > 0 };
+    try {
+      await keepServed(served, { ...parts, replace });
+    } catch (error) {
+      await close();
+      throw error;
+    }
   }
 
-  /**
-   * Refreshes all processes at the same time, periodically. The period starts at the end of the previous refresh, or when that
-   * has taken a period. Replaces an earlier schedule.
-   */
-  async function refreshEvery(seconds: number): Promise<void> {
-    const periodMs = seconds * 1000;
-    refreshing.abort();
-    refreshing = new AbortController();
-    const { signal } = refreshing;
-    while (seconds > 0) {
-      await delay(periodMs, undefined, { signal, ref: false }).catch(() => undefined);
-      if (signal.aborted) return;
-      await settlesWithin(refresh(), periodMs);
-    }
+  async function start(): Promise<string> {
+    // Alone, so that a problem with datasets or the cache is logged and repaired once.
+    const one = await open(1);
+    const others = await Promise.all(
+      Array.from({ length: config.processes - 1 }, (_, index) => open(index + 2)),
+    );
+    const url = await listen(one);
+    void keep(one);
+    await Promise.all(
+      others.map(async (other) => {
+        await listen(other);
+        void keep(other);
+      }),
+    );
+    scheduler.every(config.refreshSeconds);
+    return url;
   }
 
   async function reload(asked: Config): Promise<readonly OptionKey[]> {
@@ -299,46 +333,60 @@ export async function startProcesses(
       throw new ZpublishError("internal", "no server process serves that could try the new configuration");
     }
     const { config: next, ignored } = keepRestartOnlyOptions(config, asked);
-    await reloadProcesses([...serving], ofProcess(next));
+    await reloadProcesses([...serving], configOfProcess(next, ports));
     config = next;
-    if (!stopped.signal.aborted) void refreshEvery(config.refreshSeconds);
+    if (!stopped.signal.aborted) scheduler.every(config.refreshSeconds);
     return ignored;
   }
 
-  async function close(): Promise<void> {
+  function stop(): void {
     stopped.abort();
-    claim?.release();
-    adminClaim?.release();
-    const { delayMs, timeoutMs } = config.drain;
-    await Promise.all(
-      [...alive].map(async (server) => {
-        // A process that does not serve yet has nothing to finish.
-        if (!serving.has(server)) server.kill();
-        else if (!(await server.close(delayMs + timeoutMs)))
-          log.warn({ process: server.number }, "a server process hung, and was ended");
-        await server.ended;
-      }),
-    );
-    refreshing.abort();
+    scheduler.close();
+    ports.release();
   }
 
-  try {
-    // Alone, so that a problem with datasets or the cache is logged and repaired once.
-    const first = await open(1);
-    const others = await Promise.all(
-      Array.from({ length: config.processes - 1 }, (_, index) => open(index + 2)),
+  async function close(): Promise<void> {
+    stop();
+    await Promise.all(
+      [...alive].map((server) => closeProcess(server, serving.has(server), config.drain, log)),
     );
-    const url = await listenFirst(first);
-    await Promise.all(others.map((other) => listen(other)));
-    void refreshEvery(config.refreshSeconds);
-    return { url, refresh, reload: (asked) => oneAtATime(() => reload(asked)), close };
-  } catch (error) {
-    stopped.abort();
-    claim?.release();
-    adminClaim?.release();
-    for (const server of alive) server.kill();
-    throw error;
   }
+
+  function kill(): void {
+    stop();
+    for (const server of alive) server.kill();
+  }
+
+  return { start, refresh, reload: (asked: Config) => oneAtATime(() => reload(asked)), close, kill };
+}
+
+/** Returns the metrics of the supervisor. */
+function metricsOf(serving: number, ended: number): readonly MetricFamily[] {
+  return [
+    gauge("zpublish_processes", "Processes that answer requests.", serving),
+    counter("zpublish_process_restarts_total", "Processes that ended without being told to.", ended),
+  ];
+}
+
+async function closeProcess(
+  server: ServerProcess,
+  isServing: boolean,
+  { delayMs, timeoutMs }: Config["drain"],
+  log: ProcessesParts["log"],
+): Promise<void> {
+  // A process that does not serve yet has nothing to finish.
+  if (!isServing) server.kill();
+  else if (!(await server.close(delayMs + timeoutMs)))
+    log.warn({ process: server.number }, "a server process hung, and was ended");
+  await server.ended;
+}
+
+/** Returns the configuration of one process: its share of the workers, and the port of health and metrics that all share. */
+function configOfProcess(config: Config, { admin }: ClaimedPorts): Config {
+  const workers = Math.ceil(config.workers / config.processes);
+  const { observe } = config;
+  if (observe.admin === null || admin === undefined) return { ...config, workers };
+  return { ...config, workers, observe: { ...observe, admin: { ...observe.admin, port: admin } } };
 }
 
 function refuseOtherSystems(processes: number): void {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Config } from "../config/config.js";
-import type { OptionKey } from "../config/options.js";
+import { keepRestartOnlyOptions, type OptionKey } from "../config/options.js";
 import type { OpenProgress } from "../dataset/dataset-registry.js";
 import { createRefreshScheduler } from "../dataset/refresh-scheduler.js";
 import { ZpublishError } from "../errors.js";
@@ -8,7 +8,6 @@ import { settlesWithin } from "../event-loop/settles-within.js";
 import type { Log } from "../observe/log.js";
 import type { MetricFamily } from "../observe/metrics.js";
 import { type App, type AppParts, openApp, type ServerConfig } from "./open-app.js";
-import { keepRestartOnlyOptions } from "./restart-only-options.js";
 import { createRuntime, type RuntimeParts, type SupervisorLink } from "./runtime.js";
 
 /** Parts that a server gets besides its configuration. */

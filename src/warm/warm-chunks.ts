@@ -70,20 +70,51 @@ interface Job {
  * what was warmed takes the whole cache: more would displace it again.
  */
 export async function warmChunks(targets: readonly WarmTarget[], options: WarmOptions): Promise<WarmResult> {
-  const { signal, memoryBytes, threads } = options;
+  const { fullBytes } = cacheLimitsOf(options.cacheBytes);
   const own = await countOwn(targets, options);
-  const total = sum(own);
+  const samples = targets.map((target, index) => ({ target, count: own[index]!, bytes: 0, chunks: 0 }));
+  const run = createWarmRun(sum(own), options);
+  const taken = new Set<string>();
+  if (sum(samples.map((each) => mostBytesOf(each, run))) > fullBytes) {
+    const needed = await estimateBytes(samples, taken, run, options);
+    if (needed > fullBytes && !options.signal.aborted) options.onTooMuch(needed);
+  }
+
+  function* jobs(): Generator<Job> {
+    for (const target of targets) {
+      for (const key of ownKeys(target, options)) {
+        if (run.isOver()) return;
+        if (!taken.has(target.path + key)) yield { target, key };
+      }
+    }
+  }
+  await workThrough(jobs(), run.maxRunning, async (job) => {
+    run.stopIfFull();
+    if (!run.isOver()) await run.warm(job);
+  });
+  return run.result();
+}
+
+/** A run that warms chunks one by one. */
+type WarmRun = ReturnType<typeof createWarmRun>;
+
+/** Creates the counts and bounds of a run. @param total Chunks that are to be warmed. */
+function createWarmRun(total: number, options: WarmOptions) {
+  const { signal, memoryBytes, threads, cacheBytes } = options;
   const counts = { total, made: 0, cached: 0, absent: 0, stored: 0, failed: 0, madeBytes: 0 };
   const failures: string[] = [];
-  const { fullBytes, valueBytes } = cacheLimitsOf(options.cacheBytes);
-  const pageSize = pageSizeOf(options.cacheBytes);
+  const { fullBytes, valueBytes } = cacheLimitsOf(cacheBytes);
+  const pageSize = pageSizeOf(cacheBytes);
   const onDisk = (length: number) => (length === 0 ? 0 : bytesOnDisk(length + ENTRY_BYTES, pageSize));
   let warmBytes = 0;
   let begun = 0;
   let stopped: WarmResult["stopped"];
   const maxRunning = Math.max(CHUNKS_AT_ONCE, threads * CHUNKS_PER_THREAD);
   const limiter = createLimiter({
-    ...{ maxRunning, maxPerKey: maxRunning, maxWaiting: maxRunning, maxCost: memoryBytes },
+    maxRunning,
+    maxPerKey: maxRunning,
+    maxWaiting: maxRunning,
+    maxCost: memoryBytes,
   });
 
   function fail(job: Job, reason: string): void {
@@ -102,18 +133,12 @@ export async function warmChunks(targets: readonly WarmTarget[], options: WarmOp
     warmBytes += onDisk(byteLength);
   }
 
-  /** Tells if the chunks under way fill the cache, if they are as long as those before. */
-  function isFilling(): boolean {
-    const done = doneOf(counts);
-    return done > 0 && warmBytes + (begun - done) * (warmBytes / done) >= fullBytes;
-  }
-
   async function warm(job: Job): Promise<WarmedChunk | undefined> {
     const { snapshot, array, chunkBytes } = job.target;
     begun++;
     try {
-      const run = () => options.warmer.warm(snapshot, array, job.key, options);
-      const warmed = await limiter.run("", run, signal, chunkBytes);
+      const make = () => options.warmer.warm(snapshot, array, job.key, options);
+      const warmed = await limiter.run("", make, signal, chunkBytes);
       account(job, warmed);
       return warmed;
     } catch (error) {
@@ -126,59 +151,69 @@ export async function warmChunks(targets: readonly WarmTarget[], options: WarmOp
     }
   }
 
-  async function warmAll(jobs: Iterable<Job>): Promise<void> {
-    await workThrough(jobs, maxRunning, async (job) => {
+  return {
+    maxRunning,
+    onDisk,
+    warm,
+    isOver: () => signal.aborted || stopped !== undefined,
+    /** Stops the run if the chunks under way fill the cache, provided that they are as long as those before. */
+    stopIfFull(): void {
+      const done = doneOf(counts);
+      const isFull = done > 0 && warmBytes + (begun - done) * (warmBytes / done) >= fullBytes;
+      if (isFull && !signal.aborted) stopped ??= "cache-full";
+    },
+    result(): WarmResult {
       if (signal.aborted) stopped ??= "cancelled";
-      else if (isFilling()) stopped ??= "cache-full";
-      else if (stopped === undefined) await warm(job);
-    });
-  }
+      // What was under way at the end may have been the last.
+      return { ...counts, failures, stopped: doneOf(counts) === total ? undefined : stopped };
+    },
+  };
+}
 
-  function* jobs(taken: ReadonlySet<string>): Generator<Job> {
-    for (const target of targets) {
-      for (const key of ownKeys(target, options)) {
-        if (signal.aborted || stopped !== undefined) return;
-        if (!taken.has(target.path + key)) yield { target, key };
-      }
+/** Some chunks of a target, from which the bytes of all are estimated. */
+interface Sample {
+  readonly target: WarmTarget;
+  /** Chunks of the target that are this instance's. */
+  readonly count: number;
+  /** Bytes on disk of the chunks that were made. */
+  bytes: number;
+  chunks: number;
+}
+
+function mostBytesOf({ target, count }: Sample, { onDisk }: WarmRun): number {
+  return count * onDisk(target.chunkBytes);
+}
+
+/**
+ * Warms some chunks of each variable, and estimates the bytes of all. Those of higher levels are taken to be compressed as well.
+ * @param taken Gets the paths of these chunks.
+ */
+async function estimateBytes(
+  samples: readonly Sample[],
+  taken: Set<string>,
+  run: WarmRun,
+  options: WarmOptions,
+): Promise<number> {
+  const sampled = samples.filter(({ target }) => !target.isOfLevel);
+  const others = samples.filter(({ target }) => target.isOfLevel);
+  let needed = 0;
+  let mostSampled = 0;
+  await workThrough(sampled, run.maxRunning, async (sample) => {
+    const { target, count } = sample;
+    for (const key of sampleKeys(target, options)) {
+      if (run.isOver()) return;
+      taken.add(target.path + key);
+      const warmed = await run.warm({ target, key });
+      if (warmed === undefined) continue;
+      sample.chunks++;
+      sample.bytes += run.onDisk(warmed.byteLength);
     }
-  }
-
-  const taken = new Set<string>();
-  const mostBytes = sum(targets.map((target, index) => own[index]! * onDisk(target.chunkBytes)));
-  if (mostBytes > fullBytes) {
-    const needed = await sampleBytes();
-    if (needed > fullBytes && !signal.aborted) options.onTooMuch(needed);
-  }
-
-  /** Warms some chunks of each variable, and estimates the bytes of all. Those of higher levels are taken to be compressed as well. */
-  async function sampleBytes(): Promise<number> {
-    let needed = 0;
-    let mostSampled = 0;
-    const all = targets.map((target, index) => ({ target, count: own[index]!, bytes: 0, chunks: 0 }));
-    const mostOf = ({ target, count }: (typeof all)[number]) => count * onDisk(target.chunkBytes);
-    const isSampled = ({ target }: (typeof all)[number]) => !target.isOfLevel;
-    await workThrough(all.filter(isSampled), maxRunning, async (sample) => {
-      const { target, count } = sample;
-      for (const key of sampleKeys(target, options)) {
-        if (signal.aborted || stopped !== undefined) return;
-        taken.add(target.path + key);
-        const warmed = await warm({ target, key });
-        if (warmed === undefined) continue;
-        sample.chunks++;
-        sample.bytes += onDisk(warmed.byteLength);
-      }
-      if (sample.chunks === 0) return;
-      needed += (sample.bytes / sample.chunks) * count;
-      mostSampled += mostOf(sample);
-    });
-    const others = sum(all.filter((each) => !isSampled(each)).map(mostOf));
-    return needed * (1 + others / Math.max(mostSampled, 1));
-  }
-
-  await warmAll(jobs(taken));
-  if (signal.aborted) stopped ??= "cancelled";
-  // What was under way at the end may have been the last.
-  return { ...counts, failures, stopped: doneOf(counts) === total ? undefined : stopped };
+    if (sample.chunks === 0) return;
+    needed += (sample.bytes / sample.chunks) * count;
+    mostSampled += mostBytesOf(sample, run);
+  });
+  const mostOfOthers = sum(others.map((each) => mostBytesOf(each, run)));
+  return needed * (1 + mostOfOthers / Math.max(mostSampled, 1));
 }
 
 /** Counts the chunks that need no more work. */

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
 import { makeDemoData } from "../../scripts/demo-data.js";
-import { createProgressReporter } from "../../src/cli/open-progress.js";
 import { runProgram as runArguments } from "../../src/cli/program.js";
+import { createOpenReporter } from "../../src/cli/progress.js";
 import { flagOf, OPTION_KEYS } from "../../src/config/options.js";
 import { packageVersion } from "../../src/observe/versions.js";
 import { serveFolder, until } from "../support/folder-of-days.js";
@@ -227,7 +227,7 @@ function setUp(isTTY: boolean) {
   const written: string[] = [];
   const logged: unknown[] = [];
   let time = 0;
-  const reporter = createProgressReporter(
+  const reporter = createOpenReporter(
     { isTTY, write: (text) => written.push(text) },
     { info: ((fields: unknown) => logged.push(fields)) as never },
     () => time,
@@ -248,8 +248,8 @@ t.test(
     update(500, 2);
     update(550, 3);
     update(700, 4);
-    reporter.finish();
-    reporter.finish();
+    reporter.clear();
+    reporter.clear();
     t.strictSame(written, [
       "\x1b[Kopening datasets: 2 of 9 open, big: 12 arrays read\r",
       "\x1b[Kopening datasets: 4 of 9 open, big: 12 arrays read\r",
@@ -262,7 +262,7 @@ t.test(
 t.test("elsewhere the log gets a line every few seconds", async (t) => {
   const { written, logged, reporter, update } = setUp(false);
   for (let at = 0; at <= 7_000; at += 500) update(at, at);
-  reporter.finish();
+  reporter.clear();
   t.strictSame(written, []);
   t.strictSame(logged, [
     { opened: 3_000, total: 9, id: "big", arrays: 12 },

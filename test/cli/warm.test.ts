@@ -1,6 +1,6 @@
 import t from "tap";
+import { createWarmReporter, describeResult } from "../../src/cli/progress.js";
 import { createWarmCommand, warmRequestOf } from "../../src/cli/warm.js";
-import { createWarmReporter, describeResult } from "../../src/cli/warm-progress.js";
 import { argumentsOf } from "../../src/config/serve-command.js";
 import type { WarmCounts } from "../../src/warm/warm-chunks.js";
 import { runProgram } from "../support/servers/run-program.js";

@@ -535,8 +535,8 @@ t.test("an unknown variable is refused, foreign ones are left alone", async (t) 
 });
 
 const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
-  ["", ["expected JSON: Unexpected end of JSON input"]],
-  ['{\n "port": 1,\n}', ["line 3, column 1: expected JSON:"]],
+  ["", ["invalid JSON: expected a JSON value at line 1, column 1, received the end of the document"]],
+  ['{\n "port": 1,\n}', ['invalid JSON: expected a key in double quotes at line 3, column 1, received "}"']],
   ["[]", ["expected a JSON object, received []"]],
   ["null", ["expected a JSON object, received null"]],
   ['{"prot": 1}', ['unknown key "prot"; expected one of host, port, workers, processes, cache, cacheDir,']],

@@ -1,8 +1,6 @@
 import { join } from "node:path";
-import fc from "fast-check";
 import t, { type Test } from "tap";
 import type { Config } from "../../src/config/config.js";
-import { readJsonKeys } from "../../src/config/config-file.js";
 import { resolveConfig } from "../../src/config/resolve-config.js";
 import { formatByteSize, parseByteSize } from "../../src/config/value-schemas.js";
 import { ZpublishError } from "../../src/errors.js";
@@ -473,50 +471,6 @@ t.test("freshness and references are refused by name", async (t) => {
     /^c\.json: references\.allow\[0\]: expected a URL/,
   ]);
   t.match(problemsOfStores(t, { stores: [] }), [/^c\.json: stores: expected an object of stores by name/]);
-});
-
-t.test("keys are told in the order written, twice if they are there twice", async (t) => {
-  const text = '{"b": [1, {"x{": "}\\"", "1": {}}],\n "2": null, "b": [[{"\\u0061": 1}]]}';
-  t.strictSame(readJsonKeys(text), [
-    {
-      path: [],
-      keys: [
-        { key: "b", line: 1 },
-        { key: "2", line: 2 },
-        { key: "b", line: 2 },
-      ],
-    },
-    {
-      path: ["b", 1],
-      keys: [
-        { key: "x{", line: 1 },
-        { key: "1", line: 1 },
-      ],
-    },
-    { path: ["b", 1, "1"], keys: [] },
-    { path: ["b", 0, 0], keys: [{ key: "a", line: 2 }] },
-  ]);
-  t.strictSame(readJsonKeys('"{"'), []);
-});
-
-t.test("the objects found are those that JSON.parse finds", async () => {
-  fc.assert(
-    fc.property(fc.jsonValue(), fc.constantFrom(undefined, 1), (value, indent) => {
-      const found = readJsonKeys(JSON.stringify(value, null, indent));
-      let objects = 0;
-      JSON.stringify(value, (_key, item: unknown) => {
-        if (typeof item === "object" && item !== null && !Array.isArray(item)) objects += 1;
-        return item;
-      });
-      if (found.length !== objects) return false;
-      return found.every(({ path, keys }) => {
-        let target: unknown = JSON.parse(JSON.stringify(value));
-        for (const key of path) target = (target as Record<PropertyKey, unknown>)[key];
-        const own = Object.keys(target as object);
-        return keys.length === own.length && keys.every(({ key }) => own.includes(key));
-      });
-    }),
-  );
 });
 
 t.test("sizes are read with decimal and binary units", async (t) => {

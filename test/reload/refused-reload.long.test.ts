@@ -12,7 +12,7 @@ const GOOD = { datasets: { one: "one" } };
 
 /** What is wrong with a configuration, and what the log says of it. */
 const BAD: readonly (readonly [config: string | object, reason: RegExp])[] = [
-  ["{", /config\.json: line 1, column 2: expected JSON/],
+  ["{", /config\.json: invalid JSON: expected a key in double quotes at line 1, column 2/],
   [{ ...GOOD, prot: 1 }, /unknown key "prot"/],
   [{ ...GOOD, maxRequests: 0 }, /maxRequests: expected an integer from 1/],
   [{ datasets: {} }, /nothing to serve/],

@@ -1,12 +1,11 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import t from "tap";
 import type { Config } from "../../src/config/config.js";
-import { defaultValues, optionConfig } from "../../src/config/options.js";
+import { defaultValues, keepRestartOnlyOptions, optionConfig } from "../../src/config/options.js";
 import { createHistogram, processMetrics, renderMetrics } from "../../src/observe/metrics.js";
 import { createMemorySource } from "../../src/open/memory-source.js";
 import { createEncodePool } from "../../src/pool/encode-pool.js";
 import { type MetricSources, serverMetrics } from "../../src/server/metrics.js";
-import { keepRestartOnlyOptions } from "../../src/server/restart-only-options.js";
 import { parseMetrics } from "../support/servers/parse-metrics.js";
 import { rawRequest } from "../support/servers/raw-request.js";
 import { bodyReplyOf, routeOf, serveRoutes } from "../support/servers/serve-routes.js";

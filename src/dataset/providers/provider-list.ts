@@ -1,5 +1,5 @@
 import { problemOfDatasetId } from "../../config/dataset-schema.js";
-import { describeValue } from "../../config/value-schemas.js";
+import { quoteValue } from "../../config/value-schemas.js";
 import { messageOf, ZpublishError } from "../../errors.js";
 import { createSlice, runCooperatively } from "../../event-loop/cooperative-task.js";
 import { settlesWithin } from "../../event-loop/settles-within.js";
@@ -200,7 +200,7 @@ async function idsOf(
         ? "expected a non-empty id"
         : problemOfDatasetId(prefix + item);
     if (reason === undefined) ids.push(`${prefix}${item}`);
-    else problems.push({ name: isText ? prefix + item : describeValue(item), reason });
+    else problems.push({ name: isText ? prefix + item : quoteValue(item), reason });
   }
   const sorted = await runCooperatively(sortCooperatively(ids, compareIds));
   return sorted.filter((id, index) => {

@@ -1,50 +1,102 @@
 import { formatByteSize } from "../config/value-schemas.js";
+import type { OpenProgress } from "../dataset/dataset-registry.js";
 import type { Log } from "../observe/log.js";
 import { doneOf, type WarmCounts, type WarmResult } from "../warm/warm-chunks.js";
 
-/** Reporter of the progress of warming. */
-export interface WarmReporter {
-  update(counts: WarmCounts): void;
-  /** Removes the bar, so that other lines can be written. */
-  clear(): void;
-}
-
-/** Stream that the bar is drawn on. */
-export interface BarStream {
+/** Stream that a live line is drawn on. */
+interface LineStream {
   readonly isTTY?: boolean;
   /** Characters per line; 0 or undefined if that is not known. */
   readonly columns?: number;
   write(text: string): unknown;
 }
 
-const LIVE_INTERVAL_MS = 200;
-const LOG_INTERVAL_MS = 5_000;
+/** Milliseconds between two lines, on a terminal and in the log. */
+interface Intervals {
+  readonly live: number;
+  readonly log: number;
+  /** Time until the first live line. Default: `live`. */
+  readonly quiet?: number;
+}
+
+/** Creates a line that changes on a terminal; elsewhere, lines go to the log. @param now Milliseconds of any clock. */
+function createLine(stream: LineStream, { live, log, quiet = live }: Intervals, now: () => number) {
+  const isLive = stream.isTTY === true;
+  let next = now() + (isLive ? quiet : log);
+  let isShown = false;
+  return {
+    isLive,
+    /** Tells whether it is time for a line; the next one is due after an interval. */
+    isDue(isLast = false): boolean {
+      if (now() < next && !(isLive && isLast)) return false;
+      next = now() + (isLive ? live : log);
+      return true;
+    },
+    show(text: string): void {
+      isShown = true;
+      // The cursor returns to the beginning, so that a line of the log overwrites this one.
+      stream.write(`\x1b[K${text}\r`);
+    },
+    clear(): void {
+      if (isShown) stream.write("\x1b[K");
+      isShown = false;
+    },
+  };
+}
+
+/** Reporter of progress. */
+interface ProgressReporter<T> {
+  update(progress: T): void;
+  /** Removes the live line, so that other lines can be written. */
+  clear(): void;
+}
+
+/**
+ * Creates a reporter of opening datasets. It updates a live line on a terminal, or else logs a line every few seconds.
+ * @param now Milliseconds of any clock.
+ */
+export function createOpenReporter(
+  stream: LineStream,
+  log: Pick<Log, "info">,
+  now: () => number = () => performance.now(),
+): ProgressReporter<OpenProgress> {
+  const line = createLine(stream, { live: 100, log: 3_000, quiet: 400 }, now);
+  return {
+    update(progress) {
+      if (!line.isDue()) return;
+      if (line.isLive) line.show(describeOpening(progress));
+      else log.info(progress, "opening datasets");
+    },
+    clear: line.clear,
+  };
+}
+
+function describeOpening({ opened, total, id, arrays }: OpenProgress): string {
+  const shortId = id.length > 30 ? `${id.slice(0, 29)}…` : id;
+  return `opening datasets: ${opened} of ${total} open, ${shortId}: ${arrays} arrays read`;
+}
+
 /** Time over which speed is measured: chunks that are cached already go by much faster than others. */
 const WINDOW_MS = 15_000;
 const MAX_BAR_LENGTH = 20;
 const DEFAULT_COLUMNS = 80;
 
 /**
- * Creates a reporter that draws a bar on a terminal, or else logs a line every few seconds.
+ * Creates a reporter of warming. It draws a bar on a terminal, or else logs a line every few seconds.
  * @param now Milliseconds of any clock.
  */
 export function createWarmReporter(
-  stream: BarStream,
+  stream: LineStream,
   log: Pick<Log, "info">,
   now: () => number = () => performance.now(),
-): WarmReporter {
-  const isLive = stream.isTTY === true;
-  const interval = isLive ? LIVE_INTERVAL_MS : LOG_INTERVAL_MS;
+): ProgressReporter<WarmCounts> {
+  const line = createLine(stream, { live: 200, log: 5_000 }, now);
   const past = [{ at: now(), done: 0, bytes: 0 }];
-  let next = past[0]!.at + interval;
-  let isShown = false;
-
   return {
     update(counts) {
       const at = now();
       const done = doneOf(counts);
-      if (at < next && !(isLive && done === counts.total)) return;
-      next = at + interval;
+      if (!line.isDue(done === counts.total)) return;
       past.push({ at, done, bytes: counts.madeBytes });
       while (past.length > 2 && at - past[1]!.at >= WINDOW_MS) past.shift();
       const since = past[0]!;
@@ -52,20 +104,14 @@ export function createWarmReporter(
       const bytesPerSecond = (counts.madeBytes - since.bytes) / seconds;
       const secondsLeft =
         done === since.done ? undefined : ((counts.total - done) / (done - since.done)) * seconds;
-      if (isLive) {
-        isShown = true;
-        const line = drawBar(counts, bytesPerSecond, secondsLeft, stream.columns || DEFAULT_COLUMNS);
-        // The cursor returns to the beginning, so that a line of the log overwrites this one.
-        stream.write(`\x1b[K${line}\r`);
+      if (line.isLive) {
+        line.show(drawBar(counts, bytesPerSecond, secondsLeft, stream.columns || DEFAULT_COLUMNS));
         return;
       }
       const left = secondsLeft === undefined ? {} : { secondsLeft: Math.ceil(secondsLeft) };
       log.info({ ...counts, done, bytesPerSecond: Math.round(bytesPerSecond), ...left }, "warming the cache");
     },
-    clear() {
-      if (isShown) stream.write("\x1b[K");
-      isShown = false;
-    },
+    clear: line.clear,
   };
 }
 
