@@ -1,7 +1,7 @@
 import nodeZlib from "node:zlib";
 import { CODECS } from "../../src/codec/codecs.js";
 import { currentKernel } from "../../src/codec/kernel/kernel.js";
-import type { KernelMemory, MemoryLease } from "../../src/codec/kernel/wasm-memory.js";
+import type { KernelLease, KernelMemory } from "../../src/codec/kernel/wasm-memory.js";
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecStep } from "../../src/zarr/codec-step.js";
 import { completeCodec } from "../../src/zarr/plan/codec-rules.js";
@@ -69,10 +69,10 @@ async function ours(chunks: Chunks): Promise<CodecRunner | undefined> {
   );
 }
 
-let lease: MemoryLease | undefined;
+let lease: KernelLease | undefined;
 
 /** The kernel's memory is for one task at a time: the last one's is given back. */
-function leaseAgain(): MemoryLease {
+function leaseAgain(): KernelLease {
   lease?.end();
   lease = currentKernel().lease();
   return lease;

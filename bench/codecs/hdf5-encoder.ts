@@ -1,5 +1,5 @@
 import { deflateSync } from "node:zlib";
-import { fletcher32 } from "../../src/codec/file-formats/hdf5-codecs.js";
+import { fletcher32 } from "../../src/codec/checksums.js";
 import { currentKernel } from "../../src/codec/kernel/kernel.js";
 import { zstd } from "../../src/codec/zstd.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";

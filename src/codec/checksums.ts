@@ -93,7 +93,7 @@ function makeTables(): Table[] {
   }
   const all = [first];
   for (let k = 1; k < TABLE_COUNT; k++) {
-    const previous = all[k - 1] as Table;
+    const previous = all[k - 1]!;
     all.push(previous.map((crc) => (crc >>> 8) ^ first[crc & 0xff]!));
   }
   return all;
@@ -110,7 +110,52 @@ export const adler32: Codec = withChecksum("adler32", "start", adler32Of);
 /** `crc32c` of Zarr v3: the checksum behind. */
 export const crc32cTrailer: Codec = withChecksum("crc32c", "end", crc32c);
 
-function withChecksum(id: string, place: "start" | "end", checksumOf: (bytes: Uint8Array) => number): Codec {
+/** Words whose sums stay below 2^32 without being reduced. */
+const WORDS_AT_ONCE = 360;
+
+/** Fletcher-32 of HDF5, decoding only: the checksum behind. */
+export const hdf5Fletcher32: Codec = {
+  // HDF5 before 1.6.3 wrote the bytes of each half in the other order; HDF5 accepts both.
+  decode: withChecksum(
+    "fletcher32",
+    "end",
+    fletcher32,
+    (checksum) => (((checksum & 0x00ff00ff) << 8) | ((checksum >>> 8) & 0x00ff00ff)) >>> 0,
+  ).decode,
+};
+
+/** Returns the checksum of bytes (`H5_checksum_fletcher32`): sums of big-endian words of 16 bits, the last one padded. */
+export function fletcher32(bytes: Uint8Array): number {
+  let low = 0;
+  let high = 0;
+  const wholeEnd = bytes.length - (bytes.length % 2);
+  for (let at = 0; at < wholeEnd; ) {
+    for (const end = Math.min(wholeEnd, at + 2 * WORDS_AT_ONCE); at < end; at += 2) {
+      low += (bytes[at]! << 8) | bytes[at + 1]!;
+      high += low;
+    }
+    low = reduced(low);
+    high = reduced(high);
+  }
+  if (wholeEnd < bytes.length) {
+    low += bytes[wholeEnd]! << 8;
+    high = reduced(high + low);
+    low = reduced(low);
+  }
+  return ((reduced(high) << 16) | reduced(low)) >>> 0;
+}
+
+function reduced(sum: number): number {
+  return (sum & 0xffff) + (sum >>> 16);
+}
+
+/** @param alsoOf Returns another checksum that is accepted in place of the right one. */
+function withChecksum(
+  id: string,
+  place: "start" | "end",
+  checksumOf: (bytes: Uint8Array) => number,
+  alsoOf = (checksum: number) => checksum,
+): Codec {
   return {
     decode(bytes) {
       if (bytes.length < CHECKSUM_BYTES) {
@@ -120,7 +165,7 @@ function withChecksum(id: string, place: "start" | "end", checksumOf: (bytes: Ui
       const expected = new DataView(bytes.buffer, bytes.byteOffset).getUint32(split, true);
       const content = place === "start" ? bytes.subarray(CHECKSUM_BYTES) : bytes.subarray(0, split);
       const received = checksumOf(content) >>> 0;
-      if (received !== expected) {
+      if (received !== expected && alsoOf(received) !== expected) {
         throw corrupt(`${id}: expected checksum ${hex(expected)}, received ${hex(received)}`);
       }
       return content;

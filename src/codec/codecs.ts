@@ -1,18 +1,10 @@
 import { blosc } from "./blosc/blosc.js";
-import { adler32, crc32, crc32cTrailer } from "./checksums.js";
+import { adler32, crc32, crc32cTrailer, hdf5Fletcher32 } from "./checksums.js";
 import type { Codec } from "./codec.js";
 import { pad } from "./copy-strided.js";
 import { gzip, zlib } from "./deflate.js";
 import { hdf5Filters } from "./file-formats/h5wasm-filters.js";
-import {
-  hdf5Bits,
-  hdf5Bitshuffle,
-  hdf5Fletcher32,
-  hdf5Lz4,
-  hdf5Shuffle,
-  hdf5Text,
-  lzf,
-} from "./file-formats/hdf5-codecs.js";
+import { hdf5Bits, hdf5Bitshuffle, hdf5Lz4, hdf5Shuffle, hdf5Text, lzf } from "./file-formats/hdf5-codecs.js";
 import { jpeg } from "./file-formats/jpeg.js";
 import { tiffDeflate, tiffLzw, tiffPackbits, tiffPredictor } from "./file-formats/tiff-codecs.js";
 import { lz4 } from "./lz4.js";

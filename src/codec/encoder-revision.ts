@@ -8,99 +8,32 @@ import { innerCodecSpec } from "./blosc/inner-encoders.js";
 import { deflate } from "./deflate.js";
 import { encodeZstd } from "./zstd.js";
 
-/** The window of deflate. Matches begin to be out of reach somewhat before its end. */
-const WINDOW_BYTES = 32 * 1024;
-
 /**
- * Creates bytes that show how an encoder works: its hashes and tables, how deep it searches, whether it takes matches of three
- * bytes, how far back it reaches, and at which places it cuts blocks. Computed with integers only, so that every machine makes
- * the same.
- * @returns 152 KiB, nearly five windows of deflate.
+ * Creates bytes that show how an encoder works: its hashes and tables, how deep it searches, how far back it reaches, and at which places
+ * it cuts blocks. They are noise of few and of many values, and copies of earlier bytes from near and from the end of deflate's window.
+ * Computed with integers only, so that every machine makes the same.
+ * @returns 160 KiB, five windows of deflate.
  */
 export function createEncoderSample(): Uint8Array {
-  const sample = new Uint8Array(152 * 1024);
-  const random = createRandom();
-  let end = 0;
-  const next = (kibibytes: number) => {
-    const begin = end;
-    end += kibibytes * 1024;
-    return sample.subarray(begin, end);
-  };
-  fillRecords(next(12), random);
-  fillNumbers(next(24), random);
-  fillPlanes(next(16), random);
-  fillText(next(24), random);
-  fillNoise(next(20), random);
-  // 8 KiB stay zero, as in a chunk that is partly outside of its array.
-  next(8);
-  fillCopies(sample, end, random);
-  return sample;
-}
-
-/** An integer below the bound. */
-type Random = (bound: number) => number;
-
-/** A xorshift of 32 bits (Marsaglia). */
-function createRandom(): Random {
+  const sample = new Uint8Array(160 * 1024);
   let state = 0x9e3779b9;
-  return (bound) => {
+  // A xorshift of 32 bits (Marsaglia).
+  const random = (bound: number): number => {
     state ^= state << 13;
     state ^= state >>> 17;
     state ^= state << 5;
     return (state >>> 0) % bound;
   };
-}
-
-/** Records with the same beginning: only the highest level follows their chains to the end. */
-function fillRecords(target: Uint8Array, random: Random): void {
-  for (let i = 0; i < target.length; i++) {
-    target[i] = i % 8 < 4 ? 0xa0 + (i % 8) : random(4);
+  for (let at = 0; at < sample.length; ) {
+    const end = Math.min(at + 1 + random(1 + random(at < 20_480 ? 40 : 300)), sample.length);
+    const reach =
+      at === 0 || random(4) === 0 ? 0 : Math.min(at, random(3) === 0 ? 33_000 : 1 + random(33_000));
+    const distance = reach === 0 ? 0 : 1 + random(reach);
+    // Another kind of noise every 16 KiB.
+    const values = [2, 6, 26, 256][(at >>> 14) & 3]!;
+    for (; at < end; at++) sample[at] = distance === 0 ? random(values) : sample[at - distance]!;
   }
-}
-
-/** A slow curve of 32-bit integers with noise in its lowest bits, as measured values are. */
-function fillNumbers(target: Uint8Array, random: Random): void {
-  const view = new DataView(target.buffer, target.byteOffset, target.byteLength);
-  for (let i = 0; i < target.length; i += 4) {
-    const phase = (i >>> 2) & 1023;
-    view.setInt32(i, phase * (1023 - phase) * 5 + random(8), true);
-  }
-}
-
-/** Runs of slowly changing bytes, as a shuffle filter leaves them. */
-function fillPlanes(target: Uint8Array, random: Random): void {
-  let value = 0;
-  for (let i = 0; i < target.length; i++) {
-    if (random(24) === 0) value += random(3) - 1;
-    target[i] = value;
-  }
-}
-
-/** Words of two to nine letters, short ones more often: matches of three and four bytes near and far. */
-function fillText(target: Uint8Array, random: Random): void {
-  const words = Array.from({ length: 300 }, () =>
-    Uint8Array.from({ length: 2 + random(1 + random(8)) }, () => 97 + random(1 + random(26))),
-  );
-  for (let i = 0; i < target.length; ) {
-    for (const letter of words[random(1 + random(words.length))] as Uint8Array) target[i++] = letter;
-    target[i++] = 32;
-  }
-}
-
-/** Noise, more than fits into a block of deflate, so that one block is stored as it is. */
-function fillNoise(target: Uint8Array, random: Random): void {
-  for (let i = 0; i < target.length; i++) target[i] = random(256);
-}
-
-/** Copies of earlier bytes, from 1 byte to a little more than a window back, with a byte of noise between. */
-function fillCopies(sample: Uint8Array, begin: number, random: Random): void {
-  for (let i = begin; i < sample.length; ) {
-    const distance =
-      random(3) === 0 ? WINDOW_BYTES - 300 + random(320) : 1 + random(1 + random(WINDOW_BYTES));
-    const end = Math.min(i + 3 + random(1 + random(300)), sample.length);
-    for (; i < end; i++) sample[i] = sample[i - distance] as number;
-    if (i < sample.length) sample[i++] = random(256);
-  }
+  return sample;
 }
 
 /** What the output of an encoder depends on besides the version of this package. */
@@ -128,14 +61,15 @@ export function createEncoderRevision(
   const known = createBoundedMap<string>({ maxEntries: MAX_KEPT });
   return (codec) => {
     if (!Object.hasOwn(traits, codec.id)) return "";
-    const { library: libraryOf, encode } = traits[codec.id] as EncoderTraits;
+    const { library: libraryOf, encode } = traits[codec.id]!;
     const plain = knownOptions(codec);
     const library = libraryOf(plain);
     if (encode === undefined) return library;
     const key = `${library}\n${stringifyJson(plain)}`;
     let revision = known.get(key);
     if (revision === undefined) {
-      revision = `${library} ${checksumOf(encode(createEncoderSample(), plain))}`;
+      const written = createHash("sha256").update(encode(createEncoderSample(), plain)).digest("hex");
+      revision = `${library} ${written.slice(0, 16)}`;
       known.set(key, revision);
     }
     return revision;
@@ -153,14 +87,8 @@ const NODE_ZLIB = `zlib ${process.versions.zlib} ${process.arch}`;
  * @returns Empty if the encoder's output depends on the version of this package only.
  */
 export const encoderRevision: (codec: CodecSpec) => string = createEncoderRevision({
-  gzip: {
-    library: () => NODE_ZLIB,
-    encode: (bytes, { level }) => deflate("gzip", bytes, Number(level)),
-  },
-  zlib: {
-    library: () => NODE_ZLIB,
-    encode: (bytes, { level }) => deflate("zlib", bytes, Number(level)),
-  },
+  gzip: { library: () => NODE_ZLIB, encode: (bytes, { level }) => deflate("gzip", bytes, Number(level)) },
+  zlib: { library: () => NODE_ZLIB, encode: (bytes, { level }) => deflate("zlib", bytes, Number(level)) },
   zstd: zstdTraits(encodeZstd),
   blosc: {
     library({ cname, clevel }) {
@@ -185,8 +113,4 @@ function knownOptions(codec: CodecSpec): CodecSpec {
   return Object.fromEntries(
     ["id", ...keys].map((key) => [key, complete[key] ?? null]),
   ) as unknown as CodecSpec;
-}
-
-function checksumOf(bytes: Uint8Array): string {
-  return createHash("sha256").update(bytes).digest("hex").slice(0, 16);
 }

@@ -1,12 +1,21 @@
 import type { Packing } from "../cf/packing.js";
 import { ZpublishError } from "../errors.js";
 import type { DataType } from "../model/data-type.js";
-import { readHalf, writeHalf } from "../model/fill-value.js";
+import { halfNumbers, readHalf, readLongDouble, writeHalf } from "../model/fill-value.js";
 import type { NumericType } from "../zarr/plan/codec-rules.js";
-import { HIGH_WORD, isWide, LOW_WORD, nativeBytes, swapToOrder, viewOf, wordsOf } from "./item-reader.js";
+import {
+  HIGH_WORD,
+  isWide,
+  LOW_WORD,
+  type NumberView,
+  nativeBytes,
+  swapToOrder,
+  viewOf,
+  wordsOf,
+} from "./item-reader.js";
 
 /** Items as doubles: of all types but 64-bit integers they are exact. */
-export interface RowReader {
+interface RowReader {
   /**
    * Reads items into the first places of a row; missing ones become NaN.
    * @param first Index of the first item.
@@ -39,7 +48,7 @@ export function isNumeric({ kind, itemSize }: DataType): boolean {
 /** Opens items for reading. @throws ZpublishError `codec-failed` if they are no numbers */
 export function openRows(bytes: Uint8Array, dataType: DataType, packing: Packing): RowReader {
   const type = numericTypeOf(dataType, packing);
-  const marks = marksOf(packing, type, dataType.itemSize);
+  const marks = [...new Set(packing.missing.map(toItems(dataType, packing)))];
   const native = nativeBytes(bytes, type);
   const readRow =
     dataType.kind === "f" && dataType.itemSize === 2
@@ -79,7 +88,7 @@ export function openRowsForWriting(
   if (dataType.kind === "f" && dataType.itemSize === 2)
     return { write: halfWriter(bytes, missing), writeWide, finish };
   const items = viewOf(bytes, type);
-  const missingValue = viewOf(missing, type)[0] as number;
+  const missingValue = viewOf(missing, type)[0]!;
   return {
     write(row, first, count) {
       if (!Number.isNaN(missingValue)) unmaskRow(row, count, missingValue);
@@ -116,18 +125,99 @@ function numericTypeOf(dataType: DataType, { isUnsigned }: Packing): NumericType
 }
 
 /**
- * The stored numbers that mean a missing value, as far as the type has them. With `_Unsigned` they may be written in the other
- * signedness.
+ * Returns a function from a number of an attribute to one as items have it, so that equal texts are equal numbers: rounded to their type,
+ * and of their signedness if `_Unsigned` says that it is the other one.
  */
-function marksOf({ missing, isUnsigned }: Packing, type: NumericType, itemSize: number): number[] {
-  if (type.kind === "f") return missing.map((mark) => (itemSize === 4 ? Math.fround(mark) : mark));
+function toItems({ kind, itemSize }: DataType, { isUnsigned }: Packing): (value: number) => number {
+  if (kind === "f" && itemSize === 4) return Math.fround;
+  if (kind === "f" && itemSize === 2) {
+    const half = new DataView(new ArrayBuffer(2));
+    return (value) => {
+      writeHalf(half, value, false);
+      return readHalf(half, false);
+    };
+  }
+  if (isUnsigned === undefined || (kind !== "i" && kind !== "u")) return (value) => value;
   const span = 2 ** (8 * itemSize);
-  const least = type.kind === "u" ? 0 : -span / 2;
-  const wrap = (mark: number) => {
-    if (isUnsigned === undefined || mark < -span / 2 || mark >= span) return mark;
-    return mark < least ? mark + span : mark >= least + span ? mark - span : mark;
+  const least = isUnsigned ? 0 : -span / 2;
+  return (value) => {
+    if (value < -span / 2 || value >= span) return value;
+    return value < least ? value + span : value >= least + span ? value - span : value;
   };
-  return [...new Set(missing.map(wrap))];
+}
+
+/** Reads the item at an index as a value: unpacked, NaN if it is missing. */
+export type ItemReader = (index: number) => number;
+
+/** Reads the items at `begin + places[i]` as an {@link ItemReader} does. */
+export type ItemsReader = (begin: number, places: Uint32Array, values: Float64Array) => void;
+
+/**
+ * Creates a reader of single numbers. 64-bit integers become the nearest doubles.
+ * @param bytes Items in any alignment.
+ * @throws ZpublishError `codec-failed` if items are no numbers and no booleans.
+ */
+export function createItemReader(bytes: Uint8Array, type: DataType, packing: Packing): ItemReader {
+  const items = openItems(bytes, type, packing);
+  const unpack = createUnpacker(type, packing);
+  return typeof items === "function" ? (index) => unpack(items(index)) : (index) => unpack(items[index]!);
+}
+
+/** Creates a reader of many numbers, which takes less time for each. @throws As {@link createItemReader}. */
+export function createItemsReader(bytes: Uint8Array, type: DataType, packing: Packing): ItemsReader {
+  const items = openItems(bytes, type, packing);
+  const unpack = createUnpacker(type, packing);
+  if (typeof items === "function") {
+    return (begin, places, values) => {
+      for (let i = 0; i < values.length; i++) values[i] = unpack(items(begin + places[i]!));
+    };
+  }
+  return (begin, places, values) => {
+    for (let i = 0; i < values.length; i++) values[i] = unpack(items[begin + places[i]!]!);
+  };
+}
+
+/** Opens items as a typed array, or as a function of the index if no typed array has their numbers. */
+function openItems(
+  bytes: Uint8Array,
+  dataType: DataType,
+  packing: Packing,
+): NumberView | ((index: number) => number) {
+  const { kind, itemSize, byteOrder } = dataType;
+  if (kind === "f" && itemSize === 16)
+    return (index) => readLongDouble(bytes.subarray(16 * index, 16 * (index + 1)), byteOrder !== ">");
+  const type = numericTypeOf(dataType, packing);
+  const native = nativeBytes(bytes, type);
+  if (isWide(type)) {
+    const words = wordsOf(native);
+    const [atLow, atHigh] = [LOW_WORD, HIGH_WORD];
+    const ofSign = type.kind === "u" ? TWO_32 : 0;
+    return (index) => {
+      const high = words[2 * index + atHigh]!;
+      return (high < 0 ? high + ofSign : high) * TWO_32 + (words[2 * index + atLow]! >>> 0);
+    };
+  }
+  const items = viewOf(native, type);
+  if (kind === "b") return (index) => (items[index] === 0 ? 0 : 1);
+  if (kind !== "f" || itemSize !== 2) return items;
+  const table = halfNumbers();
+  return (index) => table[items[index]!]!;
+}
+
+/** Creates a function from a stored number to the value that it means. */
+function createUnpacker(type: DataType, packing: Packing): (stored: number) => number {
+  const { scale, offset } = packing;
+  const asItem = toItems(type, packing);
+  const [low, high] = [asItem(packing.validMin), asItem(packing.validMax)];
+  // NaN is missing anyway, and equals nothing.
+  const [first = Number.NaN, ...others] = packing.missing.map(asItem).filter((each) => !Number.isNaN(each));
+  const isEverything = low === Number.NEGATIVE_INFINITY && high === Number.POSITIVE_INFINITY;
+  if (isEverything && Number.isNaN(first) && scale === 1 && offset === 0) return (stored) => stored;
+  return (stored) => {
+    if (!(stored >= low && stored <= high) || stored === first) return Number.NaN;
+    for (let i = 0; i < others.length; i++) if (stored === others[i]) return Number.NaN;
+    return stored * scale + offset;
+  };
 }
 
 type ReadRow = RowReader["read"];
@@ -140,24 +230,9 @@ function numberReader(bytes: Uint8Array, type: NumericType): ReadRow {
   };
 }
 
-let halves: Float64Array | undefined;
-
-/** All half floats, by their bits. */
-function halfTable(): Float64Array {
-  if (halves === undefined) {
-    halves = new Float64Array(65_536);
-    const view = new DataView(new ArrayBuffer(2));
-    for (let bits = 0; bits < halves.length; bits++) {
-      view.setUint16(0, bits);
-      halves[bits] = readHalf(view, false);
-    }
-  }
-  return halves;
-}
-
 function halfReader(bytes: Uint8Array): ReadRow {
   const words = new Uint16Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length / 2);
-  const table = halfTable();
+  const table = halfNumbers();
   return (row, first, count) => {
     for (let i = 0; i < count; i++) row[i] = table[words[first + i]!]!;
     return true;
@@ -218,7 +293,7 @@ function wideWriter(bytes: Uint8Array, type: NumericType, missing: Uint8Array): 
   const missingWords = wordsOf(missing);
   const BigView = type.kind === "u" ? BigUint64Array : BigInt64Array;
   const items = new BigView(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length / 8);
-  const missingBig = new BigView(missing.buffer as ArrayBuffer, missing.byteOffset, 1)[0] as bigint;
+  const missingBig = new BigView(missing.buffer as ArrayBuffer, missing.byteOffset, 1)[0]!;
   return {
     write(row, first, count) {
       for (let i = 0; i < count; i++) {

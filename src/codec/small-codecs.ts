@@ -139,7 +139,7 @@ export const repack: Codec = {
     for (let item = 0; item < bytes.length; item += storedSize) {
       for (const [offset, byteLength, reversed] of pieces) {
         for (let from = item + offset; from < item + offset + byteLength; from += reversed) {
-          for (let byte = reversed - 1; byte >= 0; byte--) packed[to++] = bytes[from + byte] as number;
+          for (let byte = reversed - 1; byte >= 0; byte--) packed[to++] = bytes[from + byte]!;
         }
       }
     }

@@ -17,7 +17,7 @@ export interface Axis {
 }
 
 /** What is known of an axis besides its values. */
-export interface AxisTraits {
+interface AxisTraits {
   readonly isLatitude?: boolean;
   readonly isLongitude?: boolean;
 }
@@ -54,13 +54,13 @@ export function createAxis(length: number, values?: AxisValues, traits: AxisTrai
     isLongitude && values?.bounds !== undefined ? besideCentres(values.bounds, centres) : values?.bounds;
   const edges = edgesOfBounds(bounds, centres) ?? edgesOfCentres(centres);
   if (traits.isLatitude === true) clampToPoles(edges, centres);
-  const width = Math.abs((edges[length] as number) - (edges[0] as number));
+  const width = Math.abs(edges[length]! - edges[0]!);
   const period = isLongitude && width <= 360 * MAX_TURNS ? 360 : undefined;
   return Object.freeze({
     length,
     centres,
     edges,
-    isDescending: (edges[0] as number) > (edges[length] as number),
+    isDescending: edges[0]! > edges[length]!,
     step: stepOf(edges),
     period,
     isClosed: period !== undefined && width >= period - width / length / 2,
@@ -101,16 +101,14 @@ export function centreOf(axis: Axis, index: number): number {
 /** Returns both edges of a cell, in the order of the axis. */
 export function edgesOf(axis: Axis, index: number): readonly [number, number] {
   const { edges } = axis;
-  return edges === undefined
-    ? [index - 0.5, index + 0.5]
-    : [edges[index] as number, edges[index + 1] as number];
+  return edges === undefined ? [index - 0.5, index + 0.5] : [edges[index]!, edges[index + 1]!];
 }
 
 /** Returns the least and the greatest edge of the data. */
 export function dataExtent(axis: Axis): readonly [least: number, greatest: number] {
   const { edges, length } = axis;
   if (edges === undefined) return [-0.5, length - 0.5];
-  const [first, last] = [edges[0] as number, edges[length] as number];
+  const [first, last] = [edges[0]!, edges[length]!];
   return first < last ? [first, last] : [last, first];
 }
 
@@ -126,7 +124,7 @@ export function stepNearest(values: AxisValues, value: number | string): number 
   if (exact >= 0) return exact;
   const begun = value === "" ? -1 : texts.findIndex((text) => text.startsWith(value));
   if (begun >= 0) return begun;
-  if ((texts[0] as string) > (texts.at(-1) as string)) return undefined;
+  if (texts[0]! > texts.at(-1)!) return undefined;
   return Math.max(
     0,
     texts.findLastIndex((text) => text <= value),
@@ -137,7 +135,7 @@ function nearestNumber(numbers: Float64Array, value: number): number | undefined
   let nearest: number | undefined;
   let least = Number.POSITIVE_INFINITY;
   for (let index = 0; index < numbers.length; index++) {
-    const distance = Math.abs((numbers[index] as number) - value);
+    const distance = Math.abs(numbers[index]! - value);
     if (distance < least) {
       least = distance;
       nearest = index;
@@ -147,22 +145,28 @@ function nearestNumber(numbers: Float64Array, value: number): number | undefined
 }
 
 function isMonotonic(values: Float64Array): boolean {
-  const isDescending = (values[0] as number) > (values.at(-1) as number);
+  return orderOf(values, true) !== undefined;
+}
+
+/**
+ * Returns 1 for ascending numbers, -1 for descending ones, undefined for others.
+ * @param isStrict Whether equal neighbours are not in order.
+ */
+export function orderOf(values: Float64Array, isStrict: boolean): 1 | -1 | undefined {
+  const order = values[0]! > values.at(-1)! ? -1 : 1;
   for (let index = 0; index < values.length; index++) {
-    const value = values[index] as number;
-    if (!Number.isFinite(value)) return false;
-    if (index === 0) continue;
-    const before = values[index - 1] as number;
-    if (isDescending ? before <= value : before >= value) return false;
+    if (!Number.isFinite(values[index])) return undefined;
+    const step = index === 0 ? 1 : (values[index]! - values[index - 1]!) * order;
+    if (step < 0 || (isStrict && step === 0)) return undefined;
   }
-  return true;
+  return order;
 }
 
 /** Returns longitudes without the turn that some of them leave out, each within half a turn of the one before. */
 function continued(longitudes: Float64Array): Float64Array {
   let turns = 0;
   return longitudes.map((longitude, index) => {
-    if (index > 0) turns -= Math.round((longitude - (longitudes[index - 1] as number)) / 360) * 360;
+    if (index > 0) turns -= Math.round((longitude - longitudes[index - 1]!) / 360) * 360;
     return longitude + turns;
   });
 }
@@ -179,15 +183,15 @@ function besideCentres(bounds: Float64Array, centres: Float64Array): Float64Arra
 function edgesOfBounds(bounds: Float64Array | undefined, centres: Float64Array): Float64Array | undefined {
   const { length } = centres;
   if (bounds?.length !== 2 * length) return undefined;
-  const isDescending = length > 1 && (centres[0] as number) > (centres[1] as number);
+  const isDescending = length > 1 && centres[0]! > centres[1]!;
   const edges = new Float64Array(length + 1);
   for (let index = 0; index < length; index++) {
-    const [one, other] = [bounds[2 * index] as number, bounds[2 * index + 1] as number];
+    const [one, other] = [bounds[2 * index]!, bounds[2 * index + 1]!];
     const [low, high] = one < other ? [one, other] : [other, one];
-    const centre = centres[index] as number;
+    const centre = centres[index]!;
     if (!(low < high && low <= centre && centre <= high)) return undefined;
     const [begin, end] = isDescending ? [high, low] : [low, high];
-    if (index > 0 && Math.abs(begin - (edges[index] as number)) > (high - low) * 1e-6) return undefined;
+    if (index > 0 && Math.abs(begin - edges[index]!) > (high - low) * 1e-6) return undefined;
     if (index === 0) edges[0] = begin;
     edges[index + 1] = end;
   }
@@ -197,25 +201,24 @@ function edgesOfBounds(bounds: Float64Array | undefined, centres: Float64Array):
 function edgesOfCentres(centres: Float64Array): Float64Array {
   const { length } = centres;
   const edges = new Float64Array(length + 1);
-  for (let index = 1; index < length; index++)
-    edges[index] = ((centres[index - 1] as number) + (centres[index] as number)) / 2;
-  const [first, last] = [centres[0] as number, centres[length - 1] as number];
-  edges[0] = length === 1 ? first - 0.5 : first + (first - (edges[1] as number));
-  edges[length] = length === 1 ? first + 0.5 : last + (last - (edges[length - 1] as number));
+  for (let index = 1; index < length; index++) edges[index] = (centres[index - 1]! + centres[index]!) / 2;
+  const [first, last] = [centres[0]!, centres[length - 1]!];
+  edges[0] = length === 1 ? first - 0.5 : first + (first - edges[1]!);
+  edges[length] = length === 1 ? first + 0.5 : last + (last - edges[length - 1]!);
   return edges;
 }
 
 /** Cuts outer cells at the poles, where grids with a row of points at ±90° have half a cell. */
 function clampToPoles(edges: Float64Array, centres: Float64Array): void {
   if (centres.some((centre) => Math.abs(centre) > 90)) return;
-  for (const end of [0, edges.length - 1]) edges[end] = Math.max(-90, Math.min(90, edges[end] as number));
+  for (const end of [0, edges.length - 1]) edges[end] = Math.max(-90, Math.min(90, edges[end]!));
 }
 
 /** Returns the width of the cells if it is the same to a millionth of a cell; rounding of 32-bit coordinates is seen as none. */
 function stepOf(edges: Float64Array): number | undefined {
   const count = edges.length - 1;
-  const first = edges[0] as number;
-  const step = ((edges[count] as number) - first) / count;
+  const first = edges[0]!;
+  const step = (edges[count]! - first) / count;
   const allowed = Math.abs(step) * 1e-6;
   return edges.every((edge, index) => Math.abs(edge - (first + index * step)) <= allowed) ? step : undefined;
 }
@@ -230,7 +233,7 @@ function searchEdges({ edges, isDescending, length }: Axis, place: number): numb
   let high = length - 1;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    const edge = (edges as Float64Array)[middle] as number;
+    const edge = (edges as Float64Array)[middle]!;
     if (isDescending ? edge >= place : edge <= place) low = middle;
     else high = middle - 1;
   }

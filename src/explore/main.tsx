@@ -1,6 +1,6 @@
 import { effect } from "@preact/signals-core";
 import { render } from "preact";
-import { App } from "./page/app.js";
+import { ExplorerPage } from "./page/app.js";
 import { ExploreModel } from "./page/model.js";
 import { formatViewHash, parseViewHash } from "./page/view-hash.js";
 import { WorkerClient } from "./page/worker-client.js";
@@ -73,6 +73,6 @@ if (root !== null) {
   keepAddress(model);
   // Without this, what the page shows to browsers without scripts would stay in front.
   root.replaceChildren();
-  render(<App model={model} />, root);
+  render(<ExplorerPage model={model} />, root);
   void model.open();
 }

@@ -10,7 +10,7 @@ export type WorkerRequest = { readonly id: number } & (
   | AxisRequest
   | ShowRequest
   | AheadRequest
-  | RangeRequest
+  | ValueRangeRequest
   | ProbeRequest
   | SeriesRequest
   | TextRequest
@@ -18,7 +18,7 @@ export type WorkerRequest = { readonly id: number } & (
 );
 
 /** Answers to {@link WorkerRequest}. `show` and `series` have several; all others one. */
-export type WorkerAnswer = { readonly id: number } & (
+export type ExploreAnswer = { readonly id: number } & (
   | { readonly kind: "opened"; readonly dataset: DatasetDescription }
   | AxisAnswer
   | FrameAnswer
@@ -129,8 +129,8 @@ export interface AheadRequest {
 export interface FrameAnswer {
   readonly kind: "frame";
   /**
-   * One byte per pixel, from the top left: 0 missing, 1 below the range, 2 to 253 the range, 254 above it, 255 not read yet, or
-   * outside of a curvilinear grid. Transferred.
+   * One byte per pixel, from the top left: {@link MISSING}, {@link BELOW}, {@link FIRST} to {@link LAST}, {@link ABOVE} or
+   * {@link UNREAD}. Transferred.
    */
   readonly pixels: Uint8Array<ArrayBuffer>;
   readonly width: number;
@@ -145,8 +145,21 @@ export interface FrameAnswer {
   readonly missing: number;
 }
 
+/** Byte of a pixel whose value is missing. */
+export const MISSING = 0;
+/** Byte of a value below the range. */
+export const BELOW = 1;
+/** Byte of the least value of the range, or of the first category. */
+export const FIRST = 2;
+/** Byte of the greatest value of the range. */
+export const LAST = 253;
+/** Byte of a value above the range. */
+export const ABOVE = 254;
+/** Byte of a pixel that is not read yet, or that lies outside of a curvilinear grid. */
+export const UNREAD = 255;
+
 /** Finds the range of a variable from a sample over several steps, and its histogram. */
-export interface RangeRequest {
+export interface ValueRangeRequest {
   readonly kind: "range";
   readonly selection: Selection;
   readonly axes: PictureAxes | undefined;

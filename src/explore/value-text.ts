@@ -2,7 +2,7 @@ import { cfTimeFormatter } from "../cf/cf-time.js";
 import { isJsonArray, type JsonValue, toNumber } from "../json/json-value.js";
 import type { DataType } from "../model/data-type.js";
 import type { VariableDescription } from "./protocol.js";
-import type { DecodedChunk } from "./worker/array-reader.js";
+import type { ChunkValues } from "./worker/array-reader.js";
 import { unpacked } from "./worker/picture/byte-scale.js";
 
 /** What is shown of a missing value. */
@@ -41,13 +41,13 @@ export function timeText(stored: bigint | undefined, { timeUnit = "" }: DataType
 /** Formats one value of a chunk with as many digits as its type and packing have. */
 export function valueText(
   variable: VariableDescription,
-  chunk: DecodedChunk | undefined,
+  chunk: ChunkValues | undefined,
   offset: number,
 ): string {
   if (chunk === undefined) return MISSING_TEXT;
   if (chunk.texts !== undefined) return chunk.texts[offset] ?? "";
   const { dataType, packing, attrs } = variable;
-  const stored = chunk.numbers![offset] as number;
+  const stored = chunk.numbers![offset]!;
   const value = unpacked(stored, packing);
   if (dataType.kind === "M") return timeText(chunk.exact![offset] as bigint, dataType);
   if (Number.isNaN(value)) return MISSING_TEXT;

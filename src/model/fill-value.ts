@@ -19,6 +19,18 @@ export function readHalf(view: DataView, littleEndian: boolean): number {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
+let halves: Float64Array | undefined;
+
+/** Returns all half-precision floats, by their bits: `Float16Array` is younger than many engines. */
+export function halfNumbers(): Float64Array {
+  const view = new DataView(new ArrayBuffer(2));
+  halves ??= Float64Array.from({ length: 65_536 }, (_, bits) => {
+    view.setUint16(0, bits);
+    return readHalf(view, false);
+  });
+  return halves;
+}
+
 function halfBits(value: number): number {
   if (Number.isNaN(value)) return 0x7e00;
   const sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0;

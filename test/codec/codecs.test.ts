@@ -569,8 +569,8 @@ t.test("another process on the same machine says the same", async (t) => {
 
 t.test("the sample is the same everywhere, and shows every setting that deflate has", async (t) => {
   const sample = createEncoderSample();
-  t.equal(sample.length, 152 * 1024);
-  t.equal(digestOf(sample), "d0bc7bf867db");
+  t.equal(sample.length, 160 * 1024);
+  t.equal(digestOf(sample), "d92b1f0b3953");
   const settings = [1, 2, 3, 4, 5, 6, 7, 8, 9].flatMap((level) =>
     // Their tables and hashes are of other sizes.
     [7, 8, 9].flatMap((memLevel) => [14, 15].map((windowBits) => ({ level, memLevel, windowBits }))),

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import t from "tap";
 import { type Packing, packingOf } from "../../src/cf/packing.js";
 import { type ChunkBox, fillBuffer, gather, gatherFill } from "../../src/codec/copy-strided.js";
-import { createItemReader, createItemsReader } from "../../src/codec/item-reader.js";
+import { createItemReader, createItemsReader } from "../../src/codec/item-rows.js";
 import { parseDataType } from "../../src/model/data-type.js";
 import { effort } from "../support/effort.js";
 
@@ -180,7 +180,7 @@ function readAll(
     write(view, 1 + index * type.itemSize, index, type.byteOrder !== ">");
   const bytes = new Uint8Array(buffer, 1);
   const read = createItemReader(bytes, type, packing);
-  const values = Array.from({ length: count }, (_, index) => read(index * type.itemSize));
+  const values = Array.from({ length: count }, (_, index) => read(index));
   // Copies are aligned. All items but the first, from the last one backwards.
   const places = Uint32Array.from({ length: count - 1 }, (_, index) => count - 2 - index);
   for (const items of [bytes, bytes.slice()]) {

@@ -10,8 +10,14 @@ import {
   valueInRange,
 } from "../../src/explore/page/colour/colour-model.js";
 import { tableIndexOf } from "../../src/explore/page/map/frame-painter.js";
-import { EMPTY_VIEW, type RangeAnswer, type VariableDescription } from "../../src/explore/protocol.js";
-import { ABOVE, ByteScale, MISSING } from "../../src/explore/worker/picture/byte-scale.js";
+import {
+  ABOVE,
+  EMPTY_VIEW,
+  MISSING,
+  type RangeAnswer,
+  type VariableDescription,
+} from "../../src/explore/protocol.js";
+import { ByteScale } from "../../src/explore/worker/picture/byte-scale.js";
 
 const PACKING = {
   missing: [255],

@@ -13,10 +13,10 @@ import {
 } from "../../src/explore/page/map/frame-painter.js";
 import {
   fitBox,
-  type Plane,
+  type MapPlane,
   type PlaneAxis,
   panBox,
-  placeAt,
+  placeOfPoint,
   planePixels,
   pointOf,
   wholeBox,
@@ -164,19 +164,19 @@ t.test("colours of style sheets are read", async (t) => {
   t.strictSame(parseColour("#fff"), [255, 255, 255, 255]);
 });
 
-const GLOBE: Plane = {
+const GLOBE: MapPlane = {
   x: { low: -0.5, high: 359.5, wraps: true, isReversed: false, cell: 1 },
   y: { low: -90, high: 90, wraps: false, isReversed: false, cell: 1 },
   aspect: "degrees",
   isCurved: false,
 };
-const NORTH: Plane = {
+const NORTH: MapPlane = {
   x: { low: 5, high: 30, wraps: false, isReversed: false, cell: 0.25 },
   y: { low: 55, high: 65, wraps: false, isReversed: false, cell: 0.25 },
   aspect: "degrees",
   isCurved: false,
 };
-const SECTION: Plane = {
+const SECTION: MapPlane = {
   x: { low: 0, high: 2920, wraps: false, isReversed: false, cell: 1 },
   y: { low: 10, high: 1000, wraps: false, isReversed: true, cell: 50 },
   aspect: "free",
@@ -236,7 +236,7 @@ t.test(
         for (const each of moves) {
           box =
             "factor" in each
-              ? zoomBox(plane, box, SIZE, each.factor, placeAt(box, SIZE, each))
+              ? zoomBox(plane, box, SIZE, each.factor, placeOfPoint(box, SIZE, each))
               : panBox(plane, box, SIZE, each.right, each.up);
           const refitted = fitBox(plane, box, SIZE);
           t.ok(Math.abs(refitted.left - box.left) < 1e-6 && Math.abs(refitted.top - box.top) < 1e-6);
@@ -252,7 +252,7 @@ t.test(
 
 t.test("pixels of the plane are those whose middles lie on it", async (t) => {
   const box = { left: 0, right: 100, bottom: 0, top: 50 };
-  const plane: Plane = {
+  const plane: MapPlane = {
     ...NORTH,
     x: { ...NORTH.x, low: 10, high: 90.26 },
     y: { ...NORTH.y, low: 20, high: 40 },
@@ -308,7 +308,7 @@ function axisOf(numbers: readonly number[], traits = {}): Axis {
   return createAxis(numbers.length, { ...values, numbers: Float64Array.from(numbers) }, traits);
 }
 
-function planeOf(wide: number, high: number): Plane {
+function planeOf(wide: number, high: number): MapPlane {
   const axis = (cell: number): PlaneAxis => ({ low: 0, high: 1, wraps: false, isReversed: false, cell });
   return { x: axis(wide), y: axis(high), aspect: "free", isCurved: false };
 }

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import t from "tap";
 import { type Axis, cellAxis, createAxis, dataExtent, edgesOf, indexAt } from "../../src/explore/axis.js";
-import type { ShowRequest } from "../../src/explore/protocol.js";
-import { LAST, MISSING, UNREAD } from "../../src/explore/worker/picture/byte-scale.js";
+import { LAST, MISSING, type ShowRequest, UNREAD } from "../../src/explore/protocol.js";
 import { middleCells, runsByChunk, screenTable } from "../../src/explore/worker/picture/paint-loops.js";
 import { type Answer, createExploreClient, type ExploreClient } from "../support/explore/explore-client.js";
 import { type ServedArray, type StoreServer, startStore } from "../support/explore/store-server.js";

@@ -3,13 +3,13 @@ import t from "tap";
 import { packingOf } from "../../src/cf/packing.js";
 import { ExploreModel } from "../../src/explore/page/model.js";
 import {
-  cellAt,
+  cellOfPosition,
   createPlotAxis,
   placeText,
   plotValues,
   type SeriesPlace,
   seriesSummary,
-  valueText,
+  textWithUnits,
   zoomedAbout,
 } from "../../src/explore/page/plot/plot-axis.js";
 import { alongOf, histogramShown, PlotModel, seriesShown } from "../../src/explore/page/plot/plot-model.js";
@@ -44,7 +44,7 @@ t.test("a descending axis is plotted in ascending order, with its values", async
   t.equal(axis.label, "lat [degrees_north]");
   t.strictSame([...axis.positions], [70, 72.5, 75]);
   t.strictSame(plotValues(axis, [1, Number.NaN, 3], false), [3, null, 1]);
-  t.equal(cellAt(axis, 0), 2);
+  t.equal(cellOfPosition(axis, 0), 2);
   t.notOk(axis.isVertical);
 });
 
@@ -372,9 +372,9 @@ t.test("a place on a curvilinear grid has its latitude and longitude", async (t)
 
 t.test("values are written with the digits of their type", async (t) => {
   const float = variableOf("<f4", { units: "K" });
-  t.equal(valueText(Math.fround(0.1), float), "0.1 K");
-  t.equal(valueText(null, float), "missing");
-  t.equal(valueText(3.5, variableOf("<f8", { units: "days since 2000-01-01" })), "2000-01-04T12:00:00");
+  t.equal(textWithUnits(Math.fround(0.1), float), "0.1 K");
+  t.equal(textWithUnits(null, float), "missing");
+  t.equal(textWithUnits(3.5, variableOf("<f8", { units: "days since 2000-01-01" })), "2000-01-04T12:00:00");
 });
 
 t.test("a summary says how many values there are, from least to greatest", async (t) => {

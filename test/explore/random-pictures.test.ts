@@ -1,6 +1,6 @@
 import t from "tap";
 import { createRandom } from "../../bench/random.js";
-import { ABOVE, BELOW, MISSING } from "../../src/explore/worker/picture/byte-scale.js";
+import { ABOVE, BELOW, MISSING } from "../../src/explore/protocol.js";
 import { effort } from "../support/effort.js";
 import { createExploreClient } from "../support/explore/explore-client.js";
 import { type ServedArray, startStore } from "../support/explore/store-server.js";

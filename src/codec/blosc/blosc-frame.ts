@@ -2,7 +2,7 @@ import type { CodecStep } from "../../zarr/codec-step.js";
 import { checkDecodedLength, corrupt } from "../codec.js";
 
 /*
- * The header of a Blosc 1 chunk, little-endian (c-blosc, README_CHUNK_FORMAT.rst):
+ * The parts of a Blosc 1 chunk, for servers and browsers. The header, little-endian (c-blosc, README_CHUNK_FORMAT.rst):
  *
  *   0 format version   1 version of the inner format   2 flags   3 type size   4 nbytes   8 blocksize   12 cbytes
  */
@@ -43,7 +43,7 @@ export interface BloscHeader {
 }
 
 /** Reads and checks a header. @throws ZpublishError `corrupt-chunk`, also if its decoded length is not the step's. */
-export function readHeader(bytes: Uint8Array, step: CodecStep): BloscHeader {
+export function readBloscHeader(bytes: Uint8Array, step: CodecStep): BloscHeader {
   if (bytes.length < HEADER_BYTES) {
     throw corrupt(`blosc: expected a header of ${HEADER_BYTES} bytes, received ${bytes.length}`);
   }
@@ -75,8 +75,76 @@ export function readHeader(bytes: Uint8Array, step: CodecStep): BloscHeader {
   return { flags: flags & ((1 << FORMAT_SHIFT) - 1), innerFormat, typeSize, byteLength, blockSize };
 }
 
+/** Returns the decoded bytes of a chunk that is a copy of them; undefined for other chunks. @throws ZpublishError `corrupt-chunk` */
+export function copiedBytes(bytes: Uint8Array, { flags, byteLength }: BloscHeader): Uint8Array | undefined {
+  if ((flags & FLAG_COPIED) === 0) return undefined;
+  if (bytes.length === byteLength + HEADER_BYTES) return bytes.subarray(HEADER_BYTES);
+  throw corrupt(`blosc: expected ${byteLength} copied bytes, received ${bytes.length - HEADER_BYTES}`);
+}
+
+/** A part of a block that is encoded by itself. */
+export interface BloscStream {
+  /** A copy of the decoded bytes if there are as many. */
+  readonly encoded: Uint8Array;
+  readonly decodedLength: number;
+}
+
+/** A block: where its decoded bytes begin and end, and its streams. */
+interface BloscBlock {
+  readonly begin: number;
+  readonly end: number;
+  readonly streams: readonly BloscStream[];
+  /** Throws that the block is damaged. */
+  readonly refuse: () => never;
+}
+
+/** Finds the blocks of a chunk, checking that their streams lie in it. @throws ZpublishError `corrupt-chunk` */
+export function* bloscBlocks(bytes: Uint8Array, header: BloscHeader): Generator<BloscBlock> {
+  const { byteLength, blockSize } = header;
+  const count = byteLength === 0 ? 0 : Math.ceil(byteLength / blockSize);
+  const startsEnd = HEADER_BYTES + 4 * count;
+  if (startsEnd > bytes.length)
+    throw corrupt(`blosc: expected ${count} blocks, received ${bytes.length} bytes in all`);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let block = 0; block < count; block++) {
+    const refuse = (): never => {
+      throw corrupt(`blosc: block ${block + 1} of ${count} is damaged`);
+    };
+    const begin = block * blockSize;
+    const end = Math.min(begin + blockSize, byteLength);
+    const from = view.getUint32(HEADER_BYTES + 4 * block, true);
+    const streams = from < startsEnd ? undefined : locateStreams(view, bytes, from, end - begin, header);
+    yield { begin, end, streams: streams ?? refuse(), refuse };
+  }
+}
+
+/** Finds the streams of a block, each behind its length; undefined if they do not fit into the chunk. */
+function locateStreams(
+  view: DataView,
+  bytes: Uint8Array,
+  begin: number,
+  blockLength: number,
+  { flags, typeSize, blockSize }: BloscHeader,
+): BloscStream[] | undefined {
+  const isSplit =
+    (flags & FLAG_NOT_SPLIT) === 0 && blockLength === blockSize && isSplittable(typeSize, blockSize);
+  const count = isSplit ? typeSize : 1;
+  const decodedLength = blockLength / count;
+  if (!Number.isInteger(decodedLength)) return undefined;
+  const streams: BloscStream[] = [];
+  let from = begin;
+  while (streams.length < count) {
+    if (from + 4 > bytes.length) return undefined;
+    const end = from + 4 + view.getUint32(from, true);
+    if (end > bytes.length) return undefined;
+    streams.push({ encoded: bytes.subarray(from + 4, end), decodedLength });
+    from = end;
+  }
+  return streams;
+}
+
 /** Writes a header. @param encodedLength Bytes of the whole encoded chunk. */
-export function writeHeader(target: Uint8Array, header: BloscHeader, encodedLength: number): void {
+export function writeBloscHeader(target: Uint8Array, header: BloscHeader, encodedLength: number): void {
   const view = new DataView(target.buffer, target.byteOffset, HEADER_BYTES);
   view.setUint8(0, FORMAT_VERSION);
   view.setUint8(1, INNER_VERSION);
@@ -107,7 +175,7 @@ const MAX_SPLITTABLE_STREAM_BYTES = 256 * 1024;
 const MAX_SPLITTABLE_BLOCK_BYTES = 1024 * 1024;
 
 /** Whether a block is large enough to be split, unless the flags of its chunk say that it is not. */
-export function isSplittable(typeSize: number, blockSize: number): boolean {
+function isSplittable(typeSize: number, blockSize: number): boolean {
   return typeSize <= MAX_SPLITS && Math.floor(blockSize / typeSize) >= MIN_SPLIT_BYTES;
 }
 

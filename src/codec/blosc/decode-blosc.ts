@@ -1,6 +1,5 @@
 import nodeZlib from "node:zlib";
 import type { CodecStep } from "../../zarr/codec-step.js";
-import { corrupt } from "../codec.js";
 import { inflate } from "../deflate.js";
 import { currentKernel, type Kernel } from "../kernel/kernel.js";
 import { type KernelMemory, OWN_MEMORY } from "../kernel/wasm-memory.js";
@@ -8,23 +7,15 @@ import { decodeSnappyBlock } from "../plain/block-decoders.js";
 import { zstd } from "../zstd.js";
 import {
   type BloscHeader,
+  type BloscStream,
+  bloscBlocks,
+  copiedBytes,
   FLAG_BIT_SHUFFLE,
-  FLAG_COPIED,
-  FLAG_NOT_SPLIT,
   FLAG_SHUFFLE,
-  HEADER_BYTES,
   type InnerFormat,
-  isSplittable,
-  readHeader,
+  readBloscHeader,
 } from "./blosc-frame.js";
 import { streamStep } from "./inner-encoders.js";
-
-/** A part of a block that is encoded by itself. */
-interface Stream {
-  /** A copy of the decoded bytes if there are as many. */
-  readonly encoded: Uint8Array;
-  readonly decodedLength: number;
-}
 
 /** Decodes a stream into its place; false if the stream is not whole or does not fill the place exactly. */
 type DecodeInto = (kernel: Kernel, source: Uint8Array, target: Uint8Array) => boolean;
@@ -36,7 +27,7 @@ const DECODE_INTO: Partial<Record<InnerFormat, DecodeInto>> = {
 };
 
 /** Decodes a stream into memory of its own, for formats that the kernel does not know. */
-type DecodeApart = (stream: Stream) => Uint8Array | Promise<Uint8Array>;
+type DecodeApart = (stream: BloscStream) => Uint8Array | Promise<Uint8Array>;
 
 const DECODE_APART: Partial<Record<InnerFormat, DecodeApart>> = { zlib: decodeZlib, zstd: decodeZstd };
 
@@ -49,67 +40,22 @@ export async function decodeBlosc(
   step: CodecStep,
   memory: KernelMemory = OWN_MEMORY,
 ): Promise<Uint8Array> {
-  const header = readHeader(bytes, step);
-  const { flags, innerFormat, byteLength, blockSize } = header;
-  if ((flags & FLAG_COPIED) !== 0) {
-    if (bytes.length !== byteLength + HEADER_BYTES) {
-      throw corrupt(`blosc: expected ${byteLength} copied bytes, received ${bytes.length - HEADER_BYTES}`);
-    }
-    return bytes.subarray(HEADER_BYTES);
-  }
-  const blockCount = Math.ceil(byteLength / blockSize);
-  const startsEnd = HEADER_BYTES + 4 * blockCount;
-  if (startsEnd > bytes.length) {
-    throw corrupt(`blosc: expected ${blockCount} blocks, received ${bytes.length} bytes in all`);
-  }
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const decodeApart = DECODE_APART[innerFormat];
-  const target = memory.allocate(byteLength);
-  for (let block = 0; block < blockCount; block++) {
-    const begin = block * blockSize;
-    const place = target.subarray(begin, Math.min(begin + blockSize, byteLength));
-    const from = view.getUint32(HEADER_BYTES + 4 * block, true);
-    const streams = from < startsEnd ? undefined : locateStreams(view, bytes, from, place.length, header);
-    if (streams === undefined) throw damaged(block, blockCount);
+  const header = readBloscHeader(bytes, step);
+  const copied = copiedBytes(bytes, header);
+  if (copied !== undefined) return copied;
+  const decodeApart = DECODE_APART[header.innerFormat];
+  const target = memory.allocate(header.byteLength);
+  for (const { begin, end, streams, refuse } of bloscBlocks(bytes, header)) {
     const decoded: Uint8Array[] = [];
     if (decodeApart !== undefined) {
       for (const stream of streams) decoded.push(isCopy(stream) ? stream.encoded : await decodeApart(stream));
     }
-    if (!fillBlock(header, streams, decoded, place)) throw damaged(block, blockCount);
+    if (!fillBlock(header, streams, decoded, target.subarray(begin, end))) refuse();
   }
   return target;
 }
 
-function damaged(block: number, blockCount: number): Error {
-  return corrupt(`blosc: block ${block + 1} of ${blockCount} is damaged`);
-}
-
-/** Finds the streams of a block, each behind its length; undefined if they do not fit into the chunk. */
-function locateStreams(
-  view: DataView,
-  bytes: Uint8Array,
-  begin: number,
-  blockLength: number,
-  { flags, typeSize, blockSize }: BloscHeader,
-): Stream[] | undefined {
-  const isSplit =
-    (flags & FLAG_NOT_SPLIT) === 0 && blockLength === blockSize && isSplittable(typeSize, blockSize);
-  const count = isSplit ? typeSize : 1;
-  const decodedLength = blockLength / count;
-  if (!Number.isInteger(decodedLength)) return undefined;
-  const streams: Stream[] = [];
-  let from = begin;
-  while (streams.length < count) {
-    if (from + 4 > bytes.length) return undefined;
-    const end = from + 4 + view.getUint32(from, true);
-    if (end > bytes.length) return undefined;
-    streams.push({ encoded: bytes.subarray(from + 4, end), decodedLength });
-    from = end;
-  }
-  return streams;
-}
-
-function isCopy({ encoded, decodedLength }: Stream): boolean {
+function isCopy({ encoded, decodedLength }: BloscStream): boolean {
   return encoded.length === decodedLength;
 }
 
@@ -120,7 +66,7 @@ function isCopy({ encoded, decodedLength }: Stream): boolean {
  */
 function fillBlock(
   { flags, innerFormat, typeSize }: BloscHeader,
-  streams: readonly Stream[],
+  streams: readonly BloscStream[],
   decoded: readonly Uint8Array[],
   place: Uint8Array,
 ): boolean {
@@ -148,10 +94,10 @@ function fillBlock(
   }
 }
 
-function decodeZlib({ encoded, decodedLength }: Stream): Uint8Array {
+function decodeZlib({ encoded, decodedLength }: BloscStream): Uint8Array {
   return inflate("blosc: zlib", nodeZlib.inflateSync, encoded, streamStep({ id: "zlib" }, decodedLength));
 }
 
-function decodeZstd({ encoded, decodedLength }: Stream): Uint8Array | Promise<Uint8Array> {
+function decodeZstd({ encoded, decodedLength }: BloscStream): Uint8Array | Promise<Uint8Array> {
   return zstd.decode(encoded, streamStep({ id: "zstd" }, decodedLength));
 }

@@ -10,7 +10,7 @@ import {
   HEADER_BYTES,
   type InnerCodec,
   isSplit,
-  writeHeader,
+  writeBloscHeader,
 } from "./blosc-frame.js";
 import { type EncodeInto, type StreamEncoder, streamEncoder } from "./inner-encoders.js";
 
@@ -55,10 +55,10 @@ export async function encodeBlosc(
       : streamEncoder(currentKernel(), inner, level);
   const length = encoder && (await encodeBlocks(bytes, header, encoder, target));
   if (length !== undefined) {
-    writeHeader(target, header, length);
+    writeBloscHeader(target, header, length);
     return target.subarray(0, length);
   }
-  writeHeader(target, { ...header, flags: header.flags | FLAG_COPIED }, target.length);
+  writeBloscHeader(target, { ...header, flags: header.flags | FLAG_COPIED }, target.length);
   target.set(bytes, HEADER_BYTES);
   return target;
 }

@@ -86,7 +86,7 @@ export function forEachBlockRow(
   starts[0] = [0];
 
   function visitRow(outStart: number): void {
-    const whole = starts[rowAxis] as number[];
+    const whole = starts[rowAxis]!;
     for (let from = 0; from < rowLength; from += piece) {
       const pieces = from === 0 ? whole : whole.map((start) => start + from);
       visit(pieces, Math.min(piece, rowLength - from), distance, outStart + (isHalved ? from / 2 : from));
@@ -100,8 +100,8 @@ export function forEachBlockRow(
     }
     const factor = factors[depth]!;
     const stride = strides[depth]!;
-    const before = starts[depth] as number[];
-    const next = starts[depth + 1] as number[];
+    const before = starts[depth]!;
+    const next = starts[depth + 1]!;
     for (let at = 0, out = outStart; at < inside[depth]!; at += factor, out += outStrides[depth]!) {
       next.length = 0;
       for (const start of before) next.push(start + at * stride);

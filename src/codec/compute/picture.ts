@@ -4,7 +4,7 @@ import { chooseRange, roundRange } from "../../colour/value-range.js";
 import { elementCount } from "../../model/data-tree.js";
 import type { ComputeStep, EncodingPlan, LineStep, PictureStep } from "../../zarr/plan/encoding-plan.js";
 import { deflate } from "../deflate.js";
-import { createItemReader, createItemsReader, type ItemReader, type ItemsReader } from "../item-reader.js";
+import { createItemReader, createItemsReader, type ItemReader, type ItemsReader } from "../item-rows.js";
 import type { KernelMemory } from "../kernel/wasm-memory.js";
 import { coarsen } from "./coarsen.js";
 
@@ -171,8 +171,8 @@ export function drawPicture(
   chunkCoords: readonly number[],
 ): Uint8Array {
   const axisOf = (axis: number, pixels: number, isFlipped: boolean): SampledAxis => {
-    const boxLength = chunkShape[axis] as number;
-    const length = Math.min(boxLength, (shape[axis] as number) - (chunkCoords[axis] as number) * boxLength);
+    const boxLength = chunkShape[axis]!;
+    const length = Math.min(boxLength, shape[axis]! - chunkCoords[axis]! * boxLength);
     return { length, stride: elementCount(chunkShape.slice(axis + 1)), pixels, isFlipped };
   };
   const { width, height } = step;
@@ -194,7 +194,7 @@ function colourNumbers(values: Float64Array, step: PictureStep): Colouring {
   const colours = colourTable(scale, step.isReversed).subarray(3);
   const pixels = new Uint8Array(values.length);
   for (let index = 0; index < values.length; index++) {
-    const value = values[index] as number;
+    const value = values[index]!;
     if (Number.isNaN(value)) continue;
     const position = (value - low) / (high - low);
     // A range that doubles cannot express has no positions. Its values are not missing all the same.
@@ -219,7 +219,7 @@ function finiteValues(values: Float64Array, every: number): Float64Array | undef
   const finite = new Float64Array(Math.ceil(values.length / every));
   let count = 0;
   for (let index = 0; index < values.length; index += every) {
-    const value = values[index] as number;
+    const value = values[index]!;
     if (Number.isFinite(value)) finite[count++] = value;
   }
   return count === 0 ? undefined : finite.subarray(0, count);
@@ -251,15 +251,15 @@ type Span = readonly [low: number, high: number] | undefined;
  */
 export function drawLine(
   items: Uint8Array,
-  { shape, served, itemSize }: EncodingPlan,
+  { shape, served }: EncodingPlan,
   step: LineStep,
   chunkCoords: readonly number[],
 ): Uint8Array {
   const { width, height } = step;
-  const boxLength = served.chunkShape[0] as number;
-  const length = Math.min(boxLength, (shape[0] as number) - (chunkCoords[0] as number) * boxLength);
+  const boxLength = served.chunkShape[0]!;
+  const length = Math.min(boxLength, shape[0]! - chunkCoords[0]! * boxLength);
   const read = createItemReader(items, step.from, step.packing);
-  const spans = spansOf((index) => read(index * itemSize), length, width);
+  const spans = spansOf(read, length, width);
   const [low, high] = step.range ?? rangeOfLine(spans);
   const rowOf = (value: number) => {
     const position = (value - low) / (high - low);

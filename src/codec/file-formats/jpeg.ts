@@ -151,7 +151,7 @@ export const jpeg: Codec = {
 /** What precedes the first scan of a stream, without what applications wrote, and the frame's dimensions. */
 function readStream(bytes: Uint8Array) {
   const { segments, end } = segmentsOf(bytes);
-  const frames = segments.filter((segment) => FRAMES.has(segment[1] as number));
+  const frames = segments.filter((segment) => FRAMES.has(segment[1]!));
   const frame = frames[0];
   if (frames.length !== 1 || frame === undefined || frame.length < 10 || bytes[end + 1] !== SCAN) {
     throw corrupt("jpeg: expected one baseline or progressive frame and a scan");

@@ -30,7 +30,7 @@ export const tiffLzw: Codec = {
   decode(bytes, step, memory = OWN_MEMORY) {
     const { decodedByteLength } = step;
     if (decodedByteLength === null) throw corrupt("tiff-lzw: expected a chunk of known length");
-    if (bytes.length > 1 && bytes[0] === 0 && (bytes[1] as number) & 1) {
+    if (bytes.length > 1 && bytes[0] === 0 && bytes[1]! & 1) {
       throw corrupt("tiff-lzw: expected codes with the most significant bit first, received old-style LZW");
     }
     const decoded = memory.allocate(decodedByteLength);
@@ -60,7 +60,7 @@ function decodeLzw(bytes: Uint8Array, target: Uint8Array): number {
   while (written < target.length) {
     while (bitCount < width) {
       if (position === bytes.length) return written;
-      bits = ((bits << 8) | (bytes[position++] as number)) & 0xffffff;
+      bits = ((bits << 8) | bytes[position++]!) & 0xffffff;
       bitCount += 8;
     }
     bitCount -= width;
@@ -82,10 +82,10 @@ function decodeLzw(bytes: Uint8Array, target: Uint8Array): number {
     if (code < CLEAR_CODE) {
       target[written++] = code;
     } else if (code < free) {
-      const from = starts[code] as number;
-      const end = Math.min(written + (lengths[code] as number), target.length);
+      const from = starts[code]!;
+      const end = Math.min(written + lengths[code]!, target.length);
       // Source and target overlap by a byte if the entry is the newest; it is written before it is read.
-      for (let source = from; written < end; ) target[written++] = target[source++] as number;
+      for (let source = from; written < end; ) target[written++] = target[source++]!;
     } else {
       throw corrupt(`tiff-lzw: expected a code below ${free}, received ${code}`);
     }
@@ -111,11 +111,11 @@ export const tiffPackbits: Codec = {
 function unpack(bytes: Uint8Array, target: Uint8Array): number {
   let written = 0;
   for (let position = 0; position + 1 < bytes.length && written < target.length; ) {
-    const head = bytes[position++] as number;
+    const head = bytes[position++]!;
     if (head === 128) continue;
     if (head > 128) {
       const end = Math.min(written + 257 - head, target.length);
-      target.fill(bytes[position++] as number, written, end);
+      target.fill(bytes[position++]!, written, end);
       written = end;
     } else {
       const length = Math.min(head + 1, bytes.length - position, target.length - written);
@@ -164,7 +164,7 @@ function sumBytes(bytes: Uint8Array, target: Uint8Array, rowBytes: number, step:
   for (let row = 0; row < bytes.length; row += rowBytes) {
     target.set(bytes.subarray(row, row + step), row);
     for (let index = row + step; index < row + rowBytes; index++) {
-      target[index] = (target[index - step] as number) + (bytes[index] as number);
+      target[index] = target[index - step]! + bytes[index]!;
     }
   }
 }
@@ -187,7 +187,7 @@ function sumWords(bytes: Uint8Array, target: Uint8Array, options: PredictorOptio
       : new Uint32Array(target.buffer, target.byteOffset, count);
   for (let row = 0; row < count; row += rowItems) {
     for (let index = row + step; index < row + rowItems; index++) {
-      words[index] = (words[index] as number) + (words[index - step] as number);
+      words[index] = words[index]! + words[index - step]!;
     }
   }
 }
@@ -204,7 +204,7 @@ function sumItems(bytes: Uint8Array, target: Uint8Array, options: PredictorOptio
     for (let item = row + back; item < row + rowBytes; item += itemSize) {
       let carry = 0;
       for (let count = 0, index = item + first; count < itemSize; count++, index += next) {
-        const sum = (target[index - back] as number) + (bytes[index] as number) + carry;
+        const sum = target[index - back]! + bytes[index]! + carry;
         target[index] = sum;
         carry = sum >>> 8;
       }
@@ -223,7 +223,7 @@ function sumFloats(bytes: Uint8Array, target: Uint8Array, options: PredictorOpti
       const place = isBigEndian ? weight : itemSize - 1 - weight;
       const plane = weight * rowItems;
       for (let item = 0; item < rowItems; item++) {
-        target[row + item * itemSize + place] = summed[plane + item] as number;
+        target[row + item * itemSize + place] = summed[plane + item]!;
       }
     }
   }

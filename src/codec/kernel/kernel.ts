@@ -3,8 +3,8 @@ import {
   createWasmMemory,
   FREE_BEGIN,
   type KernelExports,
+  type KernelLease,
   type KernelMemory,
-  type MemoryLease,
   OWN_MEMORY,
   spaceFor,
   TABLE_BEGIN,
@@ -48,7 +48,7 @@ export function createKernel() {
   }
 
   /** Leases memory to a task: the kernel's to one task at a time, memory of their own to others. */
-  function lease(): MemoryLease {
+  function lease(): KernelLease {
     if (isLeased) return OWN_MEMORY;
     isLeased = true;
     const begin = memory.mark();

@@ -173,13 +173,13 @@ export interface KernelMemory {
 }
 
 /** Memory of one task, which may wait between its steps. */
-export interface MemoryLease extends KernelMemory {
+export interface KernelLease extends KernelMemory {
   /** Releases everything. */
   end(): void;
 }
 
 /** Memory of the garbage collector: nothing is used again, and nothing has to be released. */
-export const OWN_MEMORY: MemoryLease = Object.freeze({
+export const OWN_MEMORY: KernelLease = Object.freeze({
   allocate: (byteLength: number) => new Uint8Array(byteLength),
   mark: () => 0,
   rewind: () => undefined,

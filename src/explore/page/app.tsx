@@ -6,6 +6,7 @@ import { ColourBar } from "./colour/colour-bar.js";
 import { ColourControls } from "./colour/colour-controls.js";
 import { AxisChoice, DimensionControls } from "./dimension-controls.js";
 import { HelpDialog, openHelp } from "./help-dialog.js";
+import { useCopied, useValue } from "./hooks.js";
 import { MapView } from "./map/map-view.js";
 import type { ExploreModel } from "./model.js";
 import { PlotView } from "./plot/plot-view.js";
@@ -14,22 +15,17 @@ import { CodePanel } from "./save/code-panel.js";
 import { SavePanel } from "./save/save-panel.js";
 import { announcementOf, type StatusMessage, statusOf } from "./status-text.js";
 import { TextView } from "./text-view.js";
-import { useValue } from "./use-value.js";
 import { VariableList } from "./variable-list.js";
-
-/** Milliseconds for which the page says that a link was copied. */
-const COPIED_MS = 2000;
 
 /** Head of the page: dataset, variable with units, the step that is shown, links. */
 function Headline({ model }: { readonly model: ExploreModel }) {
   const variable = useValue(model.variable);
   const step = useValue(useMemo(() => computed(() => shownStep(model)), [model]));
-  const [isCopied, setCopied] = useState(false);
+  const [isCopied = false, noteCopied] = useCopied<true>();
   const { dataset, title, page } = model.source;
   const copy = async (): Promise<void> => {
     await navigator.clipboard.writeText(location.href);
-    setCopied(true);
-    setTimeout(() => setCopied(false), COPIED_MS);
+    noteCopied(true);
   };
   return (
     <header class="head">
@@ -70,7 +66,7 @@ function shownStep(model: ExploreModel): { readonly asked: string; readonly show
   const textOf = (at: readonly number[]): string =>
     otherAxes(variable, axes)
       .sort((one, other) => rank(variable.axes[one]?.role) - rank(variable.axes[other]?.role))
-      .map((axis) => stepText(values[axis] as (typeof values)[number], at[axis] as number))
+      .map((axis) => stepText(values[axis]!, at[axis]!))
       .join(" · ");
   const asked = textOf(resolved.at);
   if (asked === "") return undefined;
@@ -143,7 +139,7 @@ const SHEETS: readonly (readonly [SheetName, string])[] = [
 ];
 
 /** The whole page. */
-export function App({ model }: { readonly model: ExploreModel }) {
+export function ExplorerPage({ model }: { readonly model: ExploreModel }) {
   const [sheet, setSheet] = useState<SheetName | undefined>();
   const variable = useValue(model.variable);
   const hasProbe = useValue(model.view).probe !== undefined;

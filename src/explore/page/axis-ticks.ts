@@ -271,7 +271,7 @@ export function axisTicks(
   const labelled = dates ?? textTicks(texts, ...steps, count);
   return numbers === undefined
     ? labelled
-    : labelled.map(({ value, label }) => ({ value: numbers[value] as number, label }));
+    : labelled.map(({ value, label }) => ({ value: numbers[value]!, label }));
 }
 
 /** Returns ticks at round numbers, with as many digits as tell them apart. */
@@ -318,9 +318,9 @@ function cellTicks(
   last: number,
   count: number,
 ): Tick[] | undefined {
-  const isDescending = (texts[first] as string) > (texts[last] as string);
+  const isDescending = texts[first]! > texts[last]!;
   const indexOf = (nth: number): number => (isDescending ? last - nth : first + nth);
-  const daysAt = (nth: number): number => daysOfIso(texts[indexOf(nth)] as string, calendar);
+  const daysAt = (nth: number): number => daysOfIso(texts[indexOf(nth)]!, calendar);
   const length = last - first + 1;
   const [begin, end] = [daysAt(0), daysAt(length - 1)];
   // A month of which only the middle is there begins half a step before.
@@ -333,7 +333,7 @@ function cellTicks(
     times.positions.map((position) => firstFrom(position - HALF_MILLISECOND, length, daysAt)),
   );
   const ticks = Array.from(cells).map((nth, place, all): Tick => {
-    const before = place === 0 ? undefined : daysAt(all[place - 1] as number);
+    const before = place === 0 ? undefined : daysAt(all[place - 1]!);
     return { value: indexOf(nth), label: shortLabel(calendar, times.step, daysAt(nth), before) };
   });
   if (ticks.length === 0) return undefined;
@@ -353,7 +353,7 @@ function firstFrom(bound: number, length: number, valueAt: (nth: number) => numb
 
 function textTicks(texts: readonly string[], first: number, last: number, count: number): Tick[] {
   const step = Math.max(1, Math.ceil((last - first + 1) / Math.max(1, count)));
-  return multiples(first, last, step).map((value) => ({ value, label: shortDate(texts[value] as string) }));
+  return multiples(first, last, step).map((value) => ({ value, label: shortDate(texts[value]!) }));
 }
 
 function indexTicks(length: number, low: number, high: number, count: number): Tick[] {
@@ -370,7 +370,7 @@ function stepsBetween(
   high: number,
 ): [number, number] | undefined {
   const isInside = (index: number): boolean => {
-    const value = numbers === undefined ? index : (numbers[index] as number);
+    const value = numbers === undefined ? index : numbers[index]!;
     return value >= low && value <= high;
   };
   let [first, last] = [0, length - 1];

@@ -2,11 +2,11 @@ import { effect } from "@preact/signals-core";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { AxisDescription, AxisValues } from "../protocol.js";
 import { axisTicks, stepText } from "./axis-ticks.js";
-import { IconButton } from "./icons.js";
+import { Check, count, IconButton } from "./controls.js";
+import { useValue } from "./hooks.js";
 import type { ExploreModel } from "./model.js";
 import { PLAY_RATES } from "./playback.js";
 import { otherAxes } from "./resolve-view.js";
-import { useValue } from "./use-value.js";
 
 const MAX_COUNT = 9;
 /** Pixels that a label needs. */
@@ -67,8 +67,6 @@ function sliderTicks(
   }));
 }
 
-const count = new Intl.NumberFormat("en");
-
 /** Sliders of the dimensions that are no axes of the picture. */
 export function DimensionControls({ model }: { readonly model: ExploreModel }) {
   const resolved = useValue(model.resolved);
@@ -83,9 +81,9 @@ export function DimensionControls({ model }: { readonly model: ExploreModel }) {
           key={variable.axes[index]?.dim}
           model={model}
           index={index}
-          axis={variable.axes[index] as AxisDescription}
-          values={values[index] as AxisValues}
-          step={at[index] as number}
+          axis={variable.axes[index]!}
+          values={values[index]!}
+          step={at[index]!}
         />
       ))}
     </section>
@@ -102,13 +100,15 @@ interface DimensionProps {
 
 function Dimension({ model, index, axis, values, step }: DimensionProps) {
   const isPlaying = useValue(model.playback.axis) === index;
-  const rate = useValue(model.playback.rate);
   const { dim, length } = axis;
   const last = length - 1;
   const move = (target: number): void => {
     model.playback.stop();
     model.setStep(index, target);
   };
+  const button = (icon: "first" | "back" | "forward" | "last", label: string, target: number) => (
+    <IconButton icon={icon} label={label} onClick={() => move(target)} isDisabled={target === step} />
+  );
   return (
     <fieldset class="dimension">
       <legend class="spoken">{dim}</legend>
@@ -117,30 +117,15 @@ function Dimension({ model, index, axis, values, step }: DimensionProps) {
       {length > 1 && (
         <>
           <span class="buttons">
-            <IconButton icon="first" label={`First ${dim}`} onClick={() => move(0)} isDisabled={step === 0} />
-            <IconButton
-              icon="back"
-              label={`${dim}: one back`}
-              onClick={() => move(step - 1)}
-              isDisabled={step === 0}
-            />
+            {button("first", `First ${dim}`, 0)}
+            {button("back", `${dim}: one back`, Math.max(0, step - 1))}
             <IconButton
               icon={isPlaying ? "pause" : "play"}
               label={isPlaying ? `Pause ${dim}` : `Play ${dim}`}
               onClick={() => model.playback.toggle(index)}
             />
-            <IconButton
-              icon="forward"
-              label={`${dim}: one on`}
-              onClick={() => move(step + 1)}
-              isDisabled={step === last}
-            />
-            <IconButton
-              icon="last"
-              label={`Last ${dim}`}
-              onClick={() => move(last)}
-              isDisabled={step === last}
-            />
+            {button("forward", `${dim}: one on`, Math.min(last, step + 1))}
+            {button("last", `Last ${dim}`, last)}
           </span>
           <div class="slider">
             <CachedTrack model={model} index={index} length={length} />
@@ -157,24 +142,29 @@ function Dimension({ model, index, axis, values, step }: DimensionProps) {
             <SliderTicks axis={axis} values={values} />
           </div>
           <span class="dim-count muted">
-            {count.format(step + 1)} / {count.format(length)}
+            {count(step + 1)} / {count(length)}
           </span>
-          {isPlaying && (
-            <select
-              aria-label="Steps per second"
-              value={rate}
-              onChange={(event) => model.playback.setRate(Number(event.currentTarget.value))}
-            >
-              {PLAY_RATES.map((each) => (
-                <option key={each} value={each}>
-                  {each}/s
-                </option>
-              ))}
-            </select>
-          )}
+          {isPlaying && <PlayRate model={model} />}
         </>
       )}
     </fieldset>
+  );
+}
+
+function PlayRate({ model }: { readonly model: ExploreModel }) {
+  const rate = useValue(model.playback.rate);
+  return (
+    <select
+      aria-label="Steps per second"
+      value={rate}
+      onChange={(event) => model.playback.setRate(Number(event.currentTarget.value))}
+    >
+      {PLAY_RATES.map((each) => (
+        <option key={each} value={each}>
+          {each}/s
+        </option>
+      ))}
+    </select>
   );
 }
 
@@ -242,16 +232,11 @@ export function AxisChoice({ model }: { readonly model: ExploreModel }) {
         ))}
         <IconButton icon="swap" label="Swap the axes" onClick={() => model.setAxes(y, x)} />
       </div>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={view.asImage}
-          onChange={(event) =>
-            model.change({ asImage: event.currentTarget.checked, box: undefined, probe: undefined })
-          }
-        />
-        rows and columns, no map
-      </label>
+      <Check
+        label="rows and columns, no map"
+        isSet={view.asImage}
+        onChange={(asImage) => model.change({ asImage, box: undefined, probe: undefined })}
+      />
     </section>
   );
 }

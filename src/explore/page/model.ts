@@ -18,11 +18,11 @@ import type { PictureContents } from "./map/frame-painter.js";
 import { PictureLoader, type PictureRequest } from "./map/picture-loader.js";
 import { ProbeModel } from "./map/probe-model.js";
 import { Playback } from "./playback.js";
-import { isOnSameGrid, otherAxes, planeOf, resolveView, variableOf } from "./resolve-view.js";
-import { ReadError, type WorkerClient } from "./worker-client.js";
+import { chosenVariable, isOnSameGrid, mapPlaneOf, otherAxes, resolveView } from "./resolve-view.js";
+import { failureOf, type WorkerClient } from "./worker-client.js";
 
 /** What the page is about, by the attributes of its root element. */
-export interface PageSource {
+interface PageSource {
   /** Absolute URLs of the stores, with a slash at their ends; of the overviews undefined if there are none. */
   readonly store: string;
   readonly overviews: string | undefined;
@@ -37,16 +37,14 @@ export interface PageSource {
   readonly token: string | undefined;
 }
 
-/** A failure to read what the page needs besides the picture. */
-export type ReadFailure = Omit<FailedAnswer, "kind">;
-
 /** State and actions of the explorer. It knows neither the document nor the network: all reading is done by the worker. */
 export class ExploreModel {
   readonly source: PageSource;
   readonly client: WorkerClient;
   readonly view = signal<View>(EMPTY_VIEW);
   readonly dataset = signal<DatasetDescription | undefined>(undefined);
-  readonly failure = signal<ReadFailure | undefined>(undefined);
+  /** Why something besides the picture could not be read. */
+  readonly failure = signal<FailedAnswer | undefined>(undefined);
   /** Sentences about parts of the address that could not be read. */
   readonly addressProblems = signal<readonly string[]>([]);
 
@@ -55,7 +53,9 @@ export class ExploreModel {
   readonly hasCoast = signal(true);
 
   readonly #playedAxis = signal<number | undefined>(undefined);
-  readonly variable = computed(() => this.dataset.value && variableOf(this.dataset.value, this.view.value));
+  readonly variable = computed(
+    () => this.dataset.value && chosenVariable(this.dataset.value, this.view.value),
+  );
 
   /** What is shown, with everything that the view leaves to rule; undefined until coordinates are read. */
   readonly resolved = computed(() => {
@@ -70,7 +70,7 @@ export class ExploreModel {
     const isCurved = isOnGrid(resolved.variable, resolved.axes, asImage);
     const extent = isCurved ? this.coordinates.extentOf(resolved.variable) : undefined;
     if (isCurved && extent === undefined) return undefined;
-    return planeOf(resolved, resolved.axes, asImage, (path) => this.variableAt(path)?.attrs, extent);
+    return mapPlaneOf(resolved, resolved.axes, asImage, (path) => this.variableAt(path)?.attrs, extent);
   });
 
   readonly request = computed<PictureRequest | undefined>(() => {
@@ -90,7 +90,7 @@ export class ExploreModel {
     const resolved = this.resolved.value;
     if (resolved === undefined) return undefined;
     const { variable, axes } = resolved;
-    const free = otherAxes(variable, axes).filter((axis) => (variable.shape[axis] as number) > 1);
+    const free = otherAxes(variable, axes).filter((axis) => variable.shape[axis]! > 1);
     const last = this.playback.cachedAxis.value;
     if (last !== undefined && free.includes(last)) return last;
     return free.find((axis) => variable.axes[axis]?.role === "T") ?? free[0];
@@ -118,7 +118,9 @@ export class ExploreModel {
     this.camera = new Camera(this.view, this.#plane, this.isPlaying);
     const { view, resolved, request } = this;
     const { viewport } = this.camera;
-    const fail = (error: unknown): void => this.#fail(error);
+    const fail = (error: unknown): void => {
+      this.failure.value = failureOf(error);
+    };
     this.coordinates = new CoordinateLoader(client, this.variable, fail);
     this.colours = new ColourModel({ client, view, resolved, viewport, fail });
     this.picture = new PictureLoader(
@@ -149,7 +151,7 @@ export class ExploreModel {
         this.dataset.value = dataset;
       });
     } catch (error) {
-      this.#fail(error);
+      this.failure.value = failureOf(error);
     }
   }
 
@@ -230,11 +232,5 @@ export class ExploreModel {
     if (this.view.peek().box !== undefined) return;
     this.camera.showCentre();
     this.#centre.value = { box: this.view.peek().box, whole };
-  }
-
-  #fail(error: unknown): void {
-    const { message } = error as Error;
-    const { requestId, mayRetry = false }: Partial<ReadError> = error instanceof ReadError ? error : {};
-    this.failure.value = { sentence: message, requestId, mayRetry };
   }
 }

@@ -1,9 +1,9 @@
 import { effect, type ReadonlySignal, type Signal, signal, untracked } from "@preact/signals-core";
-import type { PictureRequest, ShownFrame } from "./map/picture-loader.js";
+import { cellsKey, type PictureRequest, type ShownFrame } from "./map/picture-loader.js";
 import type { WorkerClient } from "./worker-client.js";
 
 /** What playing needs to know and to do. */
-export interface PlaybackInputs {
+interface PlaybackInputs {
   readonly client: WorkerClient;
   /** Axis that is played; undefined if none is. */
   readonly axis: Signal<number | undefined>;
@@ -24,12 +24,7 @@ const MOST_AHEAD = 40;
  * Returns the step that follows while playing: one further, or as many as were due while a picture was not ready, if that one is
  * cached. After the last step comes the first.
  */
-export function nextStep(
-  step: number,
-  due: number,
-  length: number,
-  isCached: (step: number) => boolean,
-): number {
+function nextStep(step: number, due: number, length: number, isCached: (step: number) => boolean): number {
   for (let skip = Math.min(due, length - 1); skip > 1; skip--) {
     if (isCached((step + skip) % length)) return (step + skip) % length;
   }
@@ -104,7 +99,7 @@ export class Playback {
   isCached(request: PictureRequest): boolean {
     const axis = this.cachedAxis.peek();
     if (axis === undefined || this.#keyOf(request, axis) !== this.#cachedKey) return false;
-    return this.cached.peek().has(request.selection.at[axis] as number);
+    return this.cached.peek().has(request.selection.at[axis]!);
   }
 
   #restart(): void {
@@ -118,7 +113,7 @@ export class Playback {
     const request = this.#inputs.request.peek();
     if (axis === undefined || request === undefined) return;
     this.#due++;
-    const step = request.selection.at[axis] as number;
+    const step = request.selection.at[axis]!;
     const shown = this.#inputs.frame.peek();
     if (shown?.request.selection.at[axis] !== step || shown.done !== shown.total) return;
     const length = this.#inputs.lengthOf(axis);
@@ -137,7 +132,7 @@ export class Playback {
     const count = Math.ceil((this.#latency / 1000) * this.rate.peek()) + LEAST_AHEAD;
     const steps = Array.from(
       { length: Math.min(count, MOST_AHEAD, length - 1) },
-      (_, index) => ((request.selection.at[axis] as number) + 1 + index) % length,
+      (_, index) => (request.selection.at[axis]! + 1 + index) % length,
     ).filter((step) => !this.cached.peek().has(step));
     if (steps.length === 0) return;
     const key = this.#keyOf(request, axis);
@@ -150,10 +145,10 @@ export class Playback {
     const axis = this.cachedAxis.peek();
     if (axis === undefined) return;
     if (this.#keyOf(request, axis) !== this.#cachedKey) return;
-    if (!this.cached.peek().has(request.selection.at[axis] as number) && this.#askedAt > 0) {
+    if (!this.cached.peek().has(request.selection.at[axis]!) && this.#askedAt > 0) {
       this.#latency = performance.now() - this.#askedAt;
     }
-    this.#note([request.selection.at[axis] as number]);
+    this.#note([request.selection.at[axis]!]);
   }
 
   #note(steps: readonly number[]): void {
@@ -172,10 +167,7 @@ export class Playback {
   }
 
   /** Everything on which the chunks of a step depend, but for the step. */
-  #keyOf({ selection, axes, viewport }: PictureRequest, axis: number): string {
-    const others = selection.at.map((step, index) =>
-      index === axis || index === axes.x || index === axes.y ? "" : step,
-    );
-    return JSON.stringify([selection.variable, axis, axes, others, viewport.box]);
+  #keyOf(request: PictureRequest, axis: number): string {
+    return cellsKey(request, axis) + JSON.stringify(request.viewport.box);
   }
 }

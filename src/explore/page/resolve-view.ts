@@ -10,7 +10,7 @@ import type {
   View,
 } from "../protocol.js";
 import { isDownward, spanOf, stepOf, stepText } from "./axis-ticks.js";
-import type { Plane, PlaneAxis } from "./map/plane-box.js";
+import type { MapPlane, PlaneAxis } from "./map/plane-box.js";
 
 /** A view with everything that was left to rule: which variable, axes, and steps it shows. */
 export interface ResolvedView {
@@ -41,7 +41,7 @@ export interface CurvilinearExtent {
 }
 
 /** Returns the variable of a view: its own, else the first one that is worth a look; undefined if the dataset has none. */
-export function variableOf(dataset: DatasetDescription, view: View): VariableDescription | undefined {
+export function chosenVariable(dataset: DatasetDescription, view: View): VariableDescription | undefined {
   const asked = dataset.variables.find(({ path }) => path === view.variable);
   if (asked !== undefined) return asked;
   const data = dataset.variables.filter((each) => !each.isCoordinate && each.problem === undefined);
@@ -79,9 +79,9 @@ export function resolveView(
   const at = variable.axes.map((axis, index) => {
     const position = Object.hasOwn(view.at, axis.dim) ? view.at[axis.dim] : undefined;
     if (position === undefined || index === axes?.x || index === axes?.y) return 0;
-    const step = stepOf(values[index] as AxisValues, axis, position);
+    const step = stepOf(values[index]!, axis, position);
     if (step !== undefined) return step;
-    const shown = stepText(values[index] as AxisValues, 0);
+    const shown = stepText(values[index]!, 0);
     problems.push(`“${axis.dim}” has nothing at ${wordsOf(position)}; showing ${shown}.`);
     return 0;
   });
@@ -111,18 +111,18 @@ function axesOf(view: View, variable: VariableDescription, problems: string[]): 
  * @param asImage Whether cells are counted, instead of coordinates used.
  * @param curvilinear Extent of the grid; undefined unless the picture is a map of a curvilinear grid.
  */
-export function planeOf(
+export function mapPlaneOf(
   resolved: ResolvedView,
   axes: PictureAxes,
   asImage: boolean,
   attrsOf: (path: string) => JsonObject | undefined,
   curvilinear?: CurvilinearExtent,
-): Plane {
+): MapPlane {
   if (curvilinear !== undefined) return curvilinearPlane(resolved, axes, curvilinear);
   const { variable } = resolved;
   const [x, y] = [axes.x, axes.y].map((index): PlaneAxis & { readonly hasNumbers: boolean } => {
-    const axis = variable.axes[index] as AxisDescription;
-    const places = asImage ? cellAxis(axis.length) : (resolved.places[index] as Axis);
+    const axis = variable.axes[index]!;
+    const places = asImage ? cellAxis(axis.length) : resolved.places[index]!;
     const hasNumbers = places.centres !== undefined;
     const attrs = axis.coordinate === undefined ? undefined : attrsOf(axis.coordinate);
     const isUpsideDown = hasNumbers ? isDownward(attrs, resolved.values[index]?.units) : true;
@@ -150,9 +150,9 @@ export function planeOf(
 /** Proportion of length to height beyond which cells of an image are no longer drawn as squares. */
 const MAX_PROPORTION = 8;
 
-function curvilinearPlane(resolved: ResolvedView, axes: PictureAxes, extent: CurvilinearExtent): Plane {
+function curvilinearPlane(resolved: ResolvedView, axes: PictureAxes, extent: CurvilinearExtent): MapPlane {
   const { shape } = resolved.variable;
-  const [columns, rows] = [shape[axes.x] as number, shape[axes.y] as number];
+  const [columns, rows] = [shape[axes.x]!, shape[axes.y]!];
   const { west, east, south, north } = extent;
   return {
     x: {

@@ -1,5 +1,4 @@
 import { format } from "d3-format";
-import type { AxisValues } from "../protocol.js";
 import { stepText } from "./axis-ticks.js";
 import type { ExploreModel } from "./model.js";
 import { otherAxes } from "./resolve-view.js";
@@ -62,7 +61,7 @@ export function announcementOf(model: ExploreModel): string {
   if (resolved === undefined || model.camera.isMoving.value || model.isPlaying.value) return "";
   const { variable, axes, at, values } = resolved;
   const steps = otherAxes(variable, axes).map(
-    (index) => `${variable.dims[index]} ${stepText(values[index] as AxisValues, at[index] as number)}`,
+    (index) => `${variable.dims[index]} ${stepText(values[index]!, at[index]!)}`,
   );
   const pointer = model.probes.hasCrossHair.value ? model.probes.pointer.value : undefined;
   const value = pointer === undefined ? [] : [`value ${pointer.text} ${variable.units ?? ""}`.trim()];

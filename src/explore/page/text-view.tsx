@@ -1,10 +1,10 @@
-import { format } from "d3-format";
 import { useEffect, useState } from "preact/hooks";
+import type { VariableDescription } from "../protocol.js";
+import { count, Failure } from "./controls.js";
+import { useValue } from "./hooks.js";
 import type { ExploreModel } from "./model.js";
-import { useValue } from "./use-value.js";
 import "./plot/plots.css";
 
-const count = format(",");
 /** Values that are shown of a longer variable. */
 const MAX_VALUES = 500;
 
@@ -32,12 +32,7 @@ export function TextView({ model }: { readonly model: ExploreModel }) {
   if (!("texts" in shown)) {
     return (
       <section class="text" aria-label="Values">
-        <p class="error" role="alert">
-          {shown.sentence}{" "}
-          <button type="button" onClick={() => setAttempt(attempt + 1)}>
-            Retry
-          </button>
-        </p>
+        <Failure sentence={shown.sentence} onRetry={() => setAttempt(attempt + 1)} />
       </section>
     );
   }
@@ -59,27 +54,34 @@ export function TextView({ model }: { readonly model: ExploreModel }) {
               : `${count(length)} ${length === 1 ? "value" : "values"}`}
             {units === "" ? "" : ` in ${units}`}
           </p>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a list that scrolls is scrolled by the keys, too */}
-          <section class="values" aria-label="List of values" tabIndex={0}>
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">{variable.dims.join(", ")}</th>
-                  <th scope="col">{variable.name}</th>
-                </tr>
-              </thead>
-              <tbody>
-                {texts.map((text, index) => (
-                  <tr key={index}>
-                    <th scope="row">{indexText(index, shape)}</th>
-                    <td dir="auto">{text}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </section>
+          <ValueTable variable={variable} texts={texts} />
         </>
       )}
+    </section>
+  );
+}
+
+function ValueTable(props: { readonly variable: VariableDescription; readonly texts: readonly string[] }) {
+  const { dims, name, shape } = props.variable;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a list that scrolls is scrolled by the keys, too
+    <section class="values" aria-label="List of values" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{dims.join(", ")}</th>
+            <th scope="col">{name}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {props.texts.map((text, index) => (
+            <tr key={index}>
+              <th scope="row">{indexText(index, shape)}</th>
+              <td dir="auto">{text}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
     </section>
   );
 }

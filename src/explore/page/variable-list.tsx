@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { VariableDescription } from "../protocol.js";
+import { useValue } from "./hooks.js";
 import type { ExploreModel } from "./model.js";
-import { useValue } from "./use-value.js";
 
 /** Variables from which on the list can be filtered. */
 const FILTER_FROM = 8;
@@ -44,26 +44,12 @@ export function VariableList({
               <h2>{title}</h2>
               <ul>
                 {list.map((each) => (
-                  <li key={each.path}>
-                    <button
-                      type="button"
-                      class="variable"
-                      title={each.problem ?? each.title}
-                      aria-current={each.path === current?.path ? "true" : undefined}
-                      onClick={() => choose(each.path)}
-                    >
-                      <span class="name">
-                        {each.path.split("/").map((part, index) => (
-                          <span key={index}>
-                            {index > 0 && "/"}
-                            {index > 0 && <wbr />}
-                            {part}
-                          </span>
-                        ))}
-                      </span>
-                      <span class="dims">{each.dims.join(" ")}</span>
-                    </button>
-                  </li>
+                  <VariableItem
+                    key={each.path}
+                    variable={each}
+                    isCurrent={each.path === current?.path}
+                    onChosen={() => choose(each.path)}
+                  />
                 ))}
               </ul>
             </section>
@@ -71,6 +57,36 @@ export function VariableList({
       )}
       {filter !== "" && variables.length === 0 && <p class="muted">No variable matches “{filter}”.</p>}
     </nav>
+  );
+}
+
+function VariableItem(props: {
+  readonly variable: VariableDescription;
+  readonly isCurrent: boolean;
+  readonly onChosen: () => void;
+}) {
+  const { path, title, problem, dims } = props.variable;
+  return (
+    <li>
+      <button
+        type="button"
+        class="variable"
+        title={problem ?? title}
+        aria-current={props.isCurrent ? "true" : undefined}
+        onClick={props.onChosen}
+      >
+        <span class="name">
+          {path.split("/").map((part, index) => (
+            <span key={index}>
+              {index > 0 && "/"}
+              {index > 0 && <wbr />}
+              {part}
+            </span>
+          ))}
+        </span>
+        <span class="dims">{dims.join(" ")}</span>
+      </button>
+    </li>
   );
 }
 

@@ -2,7 +2,7 @@ import { isColourScaleName } from "../../colour/colour-scales.js";
 import type { Box, ColourChoice, Position, Probe, View } from "../protocol.js";
 
 /** A view that was read from an address, and a sentence for each part of the address that could not be. */
-export interface ParsedView {
+interface ParsedView {
   readonly view: View;
   readonly problems: readonly string[];
 }

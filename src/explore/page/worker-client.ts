@@ -1,9 +1,10 @@
-import type { FailedAnswer, WorkerAnswer, WorkerRequest } from "../protocol.js";
+import { messageOf } from "../../errors.js";
+import type { ExploreAnswer, FailedAnswer, WorkerRequest } from "../protocol.js";
 
 /** The part of a `Worker` that the page uses. */
 export interface WorkerPort {
   postMessage(message: WorkerRequest): void;
-  addEventListener(type: "message", listener: (event: { readonly data: WorkerAnswer }) => void): void;
+  addEventListener(type: "message", listener: (event: { readonly data: ExploreAnswer }) => void): void;
   addEventListener(type: "error", listener: (event: { readonly message: string }) => void): void;
 }
 
@@ -19,14 +20,13 @@ interface AnswerKinds {
   readonly text: "text";
 }
 
-/** Kind of a request that has answers. */
-export type RequestKind = keyof AnswerKinds;
+type RequestKind = keyof AnswerKinds;
 
 /** A request before it has its number. */
 export type RequestOf<K extends RequestKind> = Omit<Extract<WorkerRequest, { kind: K }>, "id">;
 
 /** An answer to a request of this kind, unless it failed. */
-export type AnswerOf<K extends RequestKind> = Extract<WorkerAnswer, { kind: AnswerKinds[K] }>;
+export type AnswerOf<K extends RequestKind> = Extract<ExploreAnswer, { kind: AnswerKinds[K] }>;
 
 /** A failure that the worker reported. The message is a sentence for people. */
 export class ReadError extends Error {
@@ -40,9 +40,15 @@ export class ReadError extends Error {
   }
 }
 
+/** Returns a failure as the worker reports it. */
+export function failureOf(error: unknown): FailedAnswer {
+  const { requestId, mayRetry = false }: Partial<ReadError> = error instanceof ReadError ? error : {};
+  return { kind: "failed", sentence: messageOf(error), requestId, mayRetry };
+}
+
 interface Pending {
   readonly kind: RequestKind;
-  readonly listener: (answer: WorkerAnswer) => void;
+  readonly listener: (answer: ExploreAnswer) => void;
 }
 
 /** Kinds of which each request ends the one before, as the worker does on its side. */
@@ -96,7 +102,7 @@ export class WorkerClient {
     });
   }
 
-  #receive(answer: WorkerAnswer): void {
+  #receive(answer: ExploreAnswer): void {
     const pending = this.#pending.get(answer.id);
     if (pending === undefined) return;
     if (isLast(answer)) this.#pending.delete(answer.id);
@@ -117,7 +123,7 @@ function isFailed(answer: { readonly kind: string }): answer is FailedAnswer {
   return answer.kind === "failed";
 }
 
-function isLast(answer: WorkerAnswer): boolean {
+function isLast(answer: ExploreAnswer): boolean {
   if (answer.kind === "frame" || answer.kind === "series") return answer.done === answer.total;
   // A later answer may tell of more steps; the next request ends this one.
   return answer.kind !== "cached";

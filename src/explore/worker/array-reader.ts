@@ -3,8 +3,9 @@ import { type Packing, packingOf } from "../../cf/packing.js";
 import { messageOf } from "../../errors.js";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../../json/json-value.js";
 import { parseJson } from "../../json/parse-json.js";
+import { elementCount } from "../../model/data-tree.js";
 import { type DataType, parseDataType } from "../../model/data-type.js";
-import { readHalf } from "../../model/fill-value.js";
+import { halfNumbers } from "../../model/fill-value.js";
 import type { PictureAxes, VariableDescription } from "../protocol.js";
 import { fetchBytes, ReadFailure } from "./chunk-queue.js";
 import { registerCodecs } from "./codecs/codec-registry.js";
@@ -22,7 +23,7 @@ export type Numbers =
   | Float64Array;
 
 /** A decoded chunk, laid out by the array's strides. */
-export interface DecodedChunk {
+export interface ChunkValues {
   /** Stored numbers: 64-bit integers rounded, complex numbers as their absolute values; undefined if it holds texts. */
   readonly numbers: Numbers | undefined;
   readonly texts: readonly string[] | undefined;
@@ -35,7 +36,7 @@ export interface DecodedChunk {
 export interface ArrayReader {
   readonly document: ReadableDocument;
   /** Reads a chunk; undefined if it is absent, so that all its values are missing. @throws ReadFailure, or the signal's reason */
-  readChunk(coords: readonly number[], signal?: AbortSignal): Promise<DecodedChunk | undefined>;
+  readChunk(coords: readonly number[], signal?: AbortSignal): Promise<ChunkValues | undefined>;
 }
 
 /** Where an array is. */
@@ -73,7 +74,7 @@ export async function openArray(location: ArrayLocation, document: ReadableDocum
   };
   const array = await zarr.open.v2(zarr.root(store), { kind: "array", attrs: false });
   const rank = document.shape.length + (document.numbersPerValue > 1 ? 1 : 0);
-  const count = document.chunkShape.reduce((product, length) => product * length, 1);
+  const count = elementCount(document.chunkShape);
   return {
     document,
     async readChunk(coords, signal) {
@@ -97,7 +98,7 @@ export async function openArray(location: ArrayLocation, document: ReadableDocum
   };
 }
 
-function decodedChunk(data: unknown, document: ReadableDocument, count: number): DecodedChunk {
+function decodedChunk(data: unknown, document: ReadableDocument, count: number): ChunkValues {
   const { dataType, numbersPerValue } = document;
   const received = (data as ArrayLike<unknown>).length;
   if (received !== count * numbersPerValue)
@@ -117,7 +118,7 @@ function decodedChunk(data: unknown, document: ReadableDocument, count: number):
 function numbersOf(
   data: unknown,
   { kind, itemSize }: DataType,
-): Pick<DecodedChunk, "exact"> & { numbers: Numbers } {
+): Pick<ChunkValues, "exact"> & { numbers: Numbers } {
   if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
     const numbers = new Float64Array(data.length);
     for (let index = 0; index < data.length; index++) numbers[index] = Number(data[index]);
@@ -131,7 +132,7 @@ function numbersOf(
     return { numbers, exact: parts };
   }
   if (kind === "f" && itemSize === 2) {
-    halves ??= allHalves();
+    const halves = halfNumbers();
     const numbers = new Float32Array((data as Uint16Array).length);
     for (let index = 0; index < numbers.length; index++)
       numbers[index] = halves[(data as Uint16Array)[index]!]!;
@@ -140,18 +141,7 @@ function numbersOf(
   return { numbers: data as Numbers, exact: undefined };
 }
 
-/** Numbers of all half-precision bit patterns: `Float16Array` is younger than many browsers. */
-let halves: Float32Array | undefined;
-
-function allHalves(): Float32Array {
-  const view = new DataView(new ArrayBuffer(2));
-  return Float32Array.from({ length: 65_536 }, (_, bits) => {
-    view.setUint16(0, bits);
-    return readHalf(view, false);
-  });
-}
-
-function textChunk(texts: readonly string[]): DecodedChunk {
+function textChunk(texts: readonly string[]): ChunkValues {
   const byteLength = texts.reduce((sum, text) => sum + 2 * text.length + 16, 0);
   return { numbers: undefined, texts, exact: undefined, byteLength };
 }
@@ -181,7 +171,7 @@ function fixedTexts(data: Uint8Array | Uint32Array, length: number, count: numbe
 }
 
 /** Tells whether values of a type can be drawn: numbers, times and durations, booleans, complex numbers as absolute values. */
-export function isNumeric({ kind }: DataType): boolean {
+export function isDrawable({ kind }: DataType): boolean {
   return "biufcMm".includes(kind);
 }
 
@@ -213,7 +203,7 @@ function roundToType(packing: Packing, { kind, itemSize }: DataType): Packing {
 }
 
 /** An array of a store. */
-export interface StoredArray {
+export interface MetadataArray {
   readonly path: string;
   readonly group: string;
   readonly name: string;
@@ -229,11 +219,11 @@ export interface StoredArray {
 
 const DIMENSIONS = "_ARRAY_DIMENSIONS";
 /** Parses `.zmetadata` into arrays, in their order, and the attributes of the root. @throws ZpublishError `invalid-metadata` */
-export function arraysOf(text: string): { arrays: StoredArray[]; attrs: JsonObject } {
+export function arraysOf(text: string): { arrays: MetadataArray[]; attrs: JsonObject } {
   const document = parseJson(text);
   const metadata = isJsonObject(document) ? document.metadata : undefined;
   if (!isJsonObject(metadata)) return { arrays: [], attrs: {} };
-  const arrays: StoredArray[] = [];
+  const arrays: MetadataArray[] = [];
   for (const [key, zarray] of Object.entries(metadata)) {
     if (!key.endsWith("/.zarray") || !isJsonObject(zarray)) continue;
     const path = key.slice(0, -"/.zarray".length);
@@ -249,7 +239,7 @@ const SPECIAL_FILLS: Readonly<Record<string, number>> = {
   "-Infinity": Number.NEGATIVE_INFINITY,
 };
 
-function storedArray(path: string, document: JsonObject, allAttrs: JsonObject): StoredArray {
+function storedArray(path: string, document: JsonObject, allAttrs: JsonObject): MetadataArray {
   const fill = document.fill_value;
   const isSpecial =
     typeof fill === "string" && Object.hasOwn(SPECIAL_FILLS, fill) && !/[SUO]/.test(String(document.dtype));
@@ -333,7 +323,7 @@ export function chooseResolution(
       return factors[axis] === 1 || density / factors[axis]! >= 1;
     }),
   );
-  return fitting.at(-1) ?? (resolutions[0] as Resolution);
+  return fitting.at(-1) ?? resolutions[0]!;
 }
 
 /** Returns the coordinates of the chunk that holds a cell of the variable; those of the picture's axes are 0. */
@@ -364,8 +354,7 @@ export function chunksFromCentre(
 
 /** Returns the decoded bytes of a number of chunks. */
 export function costOf(chunks: number, chunkShape: readonly number[], itemSize: number): ReadingCost {
-  const perChunk = chunkShape.reduce((product, length) => product * length, Math.max(1, itemSize));
-  return { chunks, bytes: chunks * perChunk };
+  return { chunks, bytes: chunks * elementCount(chunkShape) * Math.max(1, itemSize) };
 }
 
 /** Whether a reading is more than a person may expect. */

@@ -1,9 +1,9 @@
 import type { OpenRequest, VariableDescription } from "../protocol.js";
 import {
   type ArrayReader,
+  type ChunkValues,
   chunkOfCell,
   costOf,
-  type DecodedChunk,
   MAX_UNASKED_BYTES,
   openArray,
   type Resolution,
@@ -13,7 +13,7 @@ import { describeDataset, type OpenedDataset } from "./describe-dataset.js";
 import type { ReadableDocument } from "./readable-document.js";
 
 /** A chunk; undefined if it is absent. */
-export type Chunk = DecodedChunk | undefined;
+export type Chunk = ChunkValues | undefined;
 
 /** Bytes that an absent chunk counts in the cache. */
 const ABSENT_BYTES = 64;

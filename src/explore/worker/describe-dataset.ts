@@ -7,7 +7,7 @@ import type {
   LevelDescription,
   VariableDescription,
 } from "../protocol.js";
-import { arraysOf, isNumeric, type StoredArray } from "./array-reader.js";
+import { arraysOf, isDrawable, type MetadataArray } from "./array-reader.js";
 import type { ReadableDocument } from "./readable-document.js";
 
 /** A dataset, and how its arrays are read. */
@@ -41,7 +41,7 @@ export function describeDataset(zmetadata: string, overviews?: string, group = "
   };
 }
 
-function readableOf(arrays: readonly StoredArray[]): Map<string, ReadableDocument> {
+function readableOf(arrays: readonly MetadataArray[]): Map<string, ReadableDocument> {
   const readable = new Map<string, ReadableDocument>();
   for (const { path, readable: document } of arrays)
     if (typeof document !== "string") readable.set(path, document);
@@ -49,16 +49,16 @@ function readableOf(arrays: readonly StoredArray[]): Map<string, ReadableDocumen
 }
 
 function describe(
-  array: StoredArray,
-  byPath: ReadonlyMap<string, StoredArray>,
+  array: MetadataArray,
+  byPath: ReadonlyMap<string, MetadataArray>,
   coordinates: ReadonlySet<string>,
-  coarse: ReadonlyMap<string, StoredArray>,
+  coarse: ReadonlyMap<string, MetadataArray>,
   group: string,
 ): VariableDescription {
   const { path, name, dims, shape, chunkShape, dataType, attrs, packing, readable } = array;
   const attributesOf = (dim: string) => coordinateOf(array, dim, byPath)?.attrs;
   const problem = typeof readable === "string" ? readable : undefined;
-  const isImage = isNumeric(dataType) && problem === undefined && !shape.includes(0);
+  const isImage = isDrawable(dataType) && problem === undefined && !shape.includes(0);
   const plane = isImage ? planeOf(dims, attributesOf) : undefined;
   const isPlot = isImage && dims.length === 1;
   return {
@@ -75,19 +75,19 @@ function describe(
     isCoordinate: coordinates.has(path),
     isCategorical: isCategorical(attrs) || dataType.kind === "b",
     form: plane !== undefined ? "image" : isPlot ? "plot" : "text",
-    axes: dims.map((dim, axis) => describeAxis(array, dim, shape[axis] as number, byPath)),
+    axes: dims.map((dim, axis) => describeAxis(array, dim, shape[axis]!, byPath)),
     plane,
-    curvilinear: plane && curvilinearOf(array, dims[plane.y] as string, dims[plane.x] as string, byPath),
+    curvilinear: plane && curvilinearOf(array, dims[plane.y]!, dims[plane.x]!, byPath),
     levels: levelsOf(array, coarse, group),
     problem,
   };
 }
 
 function describeAxis(
-  array: StoredArray,
+  array: MetadataArray,
   dim: string,
   length: number,
-  byPath: ReadonlyMap<string, StoredArray>,
+  byPath: ReadonlyMap<string, MetadataArray>,
 ): AxisDescription {
   const coordinate = coordinateOf(array, dim, byPath);
   const attrs = coordinate?.attrs;
@@ -104,10 +104,10 @@ function describeAxis(
 
 /** Finds the coordinate of a dimension in the array's group, else in the groups above it, as xarray's DataTree inherits them. */
 function coordinateOf(
-  array: StoredArray,
+  array: MetadataArray,
   dim: string,
-  byPath: ReadonlyMap<string, StoredArray>,
-): StoredArray | undefined {
+  byPath: ReadonlyMap<string, MetadataArray>,
+): MetadataArray | undefined {
   for (let group = array.group; ; group = group.replace(/[^/]*\/$/, "")) {
     const found = byPath.get(group + dim);
     if (found?.dims.length === 1 && found.dims[0] === dim) return found;
@@ -117,10 +117,10 @@ function coordinateOf(
 
 /** Finds latitudes and longitudes with the dimensions of the plane (CF section 5.2). */
 function curvilinearOf(
-  array: StoredArray,
+  array: MetadataArray,
   y: string,
   x: string,
-  byPath: ReadonlyMap<string, StoredArray>,
+  byPath: ReadonlyMap<string, MetadataArray>,
 ): VariableDescription["curvilinear"] {
   const isFound = (dim: string) => {
     const attrs = coordinateOf(array, dim, byPath)?.attrs;
@@ -141,8 +141,8 @@ function curvilinearOf(
 }
 
 function levelsOf(
-  { path, shape, readable }: StoredArray,
-  coarse: ReadonlyMap<string, StoredArray>,
+  { path, shape, readable }: MetadataArray,
+  coarse: ReadonlyMap<string, MetadataArray>,
   group: string,
 ): LevelDescription[] {
   const levels: LevelDescription[] = [];
@@ -160,8 +160,8 @@ function levelsOf(
 
 /** Paths of coordinates: named as their dimension, or listed in an attribute `coordinates` or `bounds` (CF sections 5 and 7). */
 function coordinatePaths(
-  arrays: readonly StoredArray[],
-  byPath: ReadonlyMap<string, StoredArray>,
+  arrays: readonly MetadataArray[],
+  byPath: ReadonlyMap<string, MetadataArray>,
 ): ReadonlySet<string> {
   const paths = new Set<string>();
   for (const { path, group, name, dims, attrs } of arrays) {

@@ -1,27 +1,30 @@
 import { messageOf } from "../../errors.js";
 import type {
-  AheadRequest,
   CancelRequest,
+  ExploreAnswer,
   OpenRequest,
   SeriesRequest,
   ShowRequest,
-  WorkerAnswer,
   WorkerRequest,
 } from "../protocol.js";
-import { AheadReading } from "./ahead-reading.js";
+import { readAhead } from "./ahead-reading.js";
 import { isTooMuch } from "./array-reader.js";
 import { type QueueLimits, ReadFailure } from "./chunk-queue.js";
 import { DatasetSession } from "./dataset-session.js";
 import { findRange } from "./find-range.js";
-import { PictureReading, planPicture } from "./picture/show-picture.js";
-import { AxisReader, answerAxis, readTexts } from "./read-axis.js";
+import { PictureReading, planFrame } from "./picture/show-picture.js";
+import { AxisReader, answerAxis, answerText } from "./read-axis.js";
 import { probeCell, SeriesReading } from "./series-reading.js";
 
 /** Sends an answer. @param transfer Buffers that the receiver owns from now on. */
-export type SendAnswer = (answer: WorkerAnswer, transfer: readonly ArrayBuffer[]) => void;
+type SendAnswer = (answer: ExploreAnswer, transfer: readonly ArrayBuffer[]) => void;
 
 /** An answer without its id. */
-type AnswerBody = WorkerAnswer extends infer Each ? (Each extends unknown ? Omit<Each, "id"> : never) : never;
+type AnswerBody = ExploreAnswer extends infer Each
+  ? Each extends unknown
+    ? Omit<Each, "id">
+    : never
+  : never;
 
 /** Answers the requests of the page, in a worker or in a test. */
 export class ExploreSession {
@@ -31,7 +34,8 @@ export class ExploreSession {
   readonly #running = new Map<number, AbortController>();
   #opened: Promise<{ readonly session: DatasetSession; readonly axes: AxisReader }> | undefined;
   #show: { readonly id: number; readonly reading?: PictureReading } | undefined;
-  #ahead: { readonly id: number; readonly reading?: AheadReading } | undefined;
+  /** Ids of requests to read ahead, ascending. */
+  #ahead: readonly number[] = [];
 
   constructor(limits: QueueLimits, send: SendAnswer) {
     this.#limits = limits;
@@ -79,7 +83,12 @@ export class ExploreSession {
       case "show":
         return this.#showPicture(session, axes, request);
       case "ahead":
-        return this.#readAhead(session, axes, request);
+        this.#ahead = [...this.#ahead, id];
+        this.#reply(id, {
+          kind: "cached",
+          steps: await readAhead(session, axes, request, signal, () => this.#endAheadBefore(id)),
+        });
+        return true;
       case "range":
         this.#reply(id, await findRange(session, axes, request, signal));
         return true;
@@ -89,7 +98,7 @@ export class ExploreSession {
       case "series":
         return this.#readSeries(session, request, signal);
       case "text":
-        this.#reply(id, await readTexts(session, request, signal));
+        this.#reply(id, await answerText(session, request, signal));
         return true;
     }
   }
@@ -115,7 +124,7 @@ export class ExploreSession {
     request: ShowRequest & { readonly id: number },
   ): Promise<boolean> {
     const { id } = request;
-    const plan = await planPicture(session, axes, request);
+    const plan = await planFrame(session, axes, request);
     // A later request may have come while coordinates were read.
     if (this.#show?.id !== id) return true;
     const former = this.#show.reading;
@@ -137,23 +146,11 @@ export class ExploreSession {
     return false;
   }
 
-  async #readAhead(
-    session: DatasetSession,
-    axes: AxisReader,
-    request: AheadRequest & { readonly id: number },
-  ): Promise<boolean> {
-    const { id } = request;
-    const former = this.#ahead?.reading;
-    if (this.#ahead !== undefined) this.#running.delete(this.#ahead.id);
-    this.#ahead = { id, ...(former === undefined ? {} : { reading: former }) };
-    const reading = await AheadReading.plan(session, axes, request, (steps) => {
-      this.#reply(id, { kind: "cached", steps });
-      this.#running.delete(id);
-    });
-    if (this.#ahead?.id !== id) return true;
-    this.#ahead = { id, reading };
-    reading.start(former);
-    return false;
+  /** Ends the readings ahead before this one. */
+  #endAheadBefore(id: number): void {
+    const former = this.#ahead.filter((each) => each < id);
+    this.#ahead = this.#ahead.filter((each) => each >= id);
+    for (const request of former) this.#cancel({ kind: "cancel", request });
   }
 
   #readSeries(
@@ -182,10 +179,6 @@ export class ExploreSession {
     this.#running.delete(request);
     running?.abort(new Error("the page cancelled the request"));
     if (this.#show?.id === request) this.#endShow();
-    if (this.#ahead?.id === request) {
-      this.#ahead.reading?.end();
-      this.#ahead = undefined;
-    }
   }
 
   #endShow(): void {
@@ -194,7 +187,7 @@ export class ExploreSession {
   }
 
   #reply(id: number, answer: AnswerBody, transfer: readonly ArrayBuffer[] = []): void {
-    if (this.#running.has(id)) this.#send({ id, ...answer } as WorkerAnswer, transfer);
+    if (this.#running.has(id)) this.#send({ id, ...answer } as ExploreAnswer, transfer);
   }
 
   #fail(id: number, error: unknown): void {

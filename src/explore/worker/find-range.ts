@@ -1,11 +1,11 @@
 import type { Packing } from "../../cf/packing.js";
 import { chooseRange } from "../../colour/value-range.js";
-import type { PictureAxes, RangeAnswer, RangeRequest, VariableDescription } from "../protocol.js";
+import type { PictureAxes, RangeAnswer, ValueRangeRequest, VariableDescription } from "../protocol.js";
 import { chunkOfCell, costOf, type Resolution, resolutionsOf } from "./array-reader.js";
 import { PRIORITY } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import { unpacked } from "./picture/byte-scale.js";
-import { planPicture } from "./picture/show-picture.js";
+import { planFrame } from "./picture/show-picture.js";
 import { type AxisReader, indicesOf } from "./read-axis.js";
 
 /** Most chunks, and decoded bytes, that a sample is made of. One chunk is always read. */
@@ -20,7 +20,7 @@ const BINS = 64;
 export async function findRange(
   session: DatasetSession,
   axes: AxisReader,
-  request: RangeRequest,
+  request: ValueRangeRequest,
   signal: AbortSignal,
 ): Promise<RangeAnswer> {
   const variable = session.variable(request.selection.variable);
@@ -41,10 +41,10 @@ interface Sample {
 async function sampleOfVariable(
   session: DatasetSession,
   variable: VariableDescription,
-  { selection, axes }: RangeRequest,
+  { selection, axes }: ValueRangeRequest,
   signal: AbortSignal,
 ): Promise<Sample> {
-  const resolution = resolutionsOf(variable).at(-1) as Resolution;
+  const resolution = resolutionsOf(variable).at(-1)!;
   const places = new Map(
     sampledCells(variable, resolution, selection.at, axes).map((cell) => {
       const coords = chunkOfCell(resolution, cell);
@@ -111,11 +111,11 @@ function sampledCells(
 async function sampleOfView(
   session: DatasetSession,
   axes: AxisReader,
-  { selection, viewport }: RangeRequest,
+  { selection, viewport }: ValueRangeRequest,
   pictureAxes: PictureAxes,
   signal: AbortSignal,
 ): Promise<Sample> {
-  const plan = await planPicture(session, axes, {
+  const plan = await planFrame(session, axes, {
     kind: "show",
     selection,
     axes: pictureAxes,
@@ -229,9 +229,9 @@ function describeSample(sample: Sample, percentiles: readonly [number, number]):
 /** Returns at most `count` items, at equal distances, the first and the last among them. */
 function spread<T>(items: readonly T[], count: number): T[] {
   if (items.length <= count) return [...items];
-  if (count === 1) return [items[items.length >> 1] as T];
+  if (count === 1) return [items[items.length >> 1]!];
   return Array.from(
     { length: count },
-    (_, index) => items[Math.round((index * (items.length - 1)) / (count - 1))] as T,
+    (_, index) => items[Math.round((index * (items.length - 1)) / (count - 1))]!,
   );
 }

@@ -1,5 +1,6 @@
 import { cfTimeFormatter } from "../../cf/cf-time.js";
 import { type Packing, packingOf } from "../../cf/packing.js";
+import { elementCount } from "../../model/data-tree.js";
 import { type Axis, cellAxis, createAxis } from "../axis.js";
 import {
   type AxisAnswer,
@@ -50,7 +51,7 @@ export async function readWhole(
 ): Promise<WholeArray> {
   const { shape, chunkShape } = source;
   const { dataType } = variable;
-  const count = product(shape);
+  const count = elementCount(shape);
   if (count > MAX_WHOLE_VALUES)
     throw new ReadFailure(
       `"${source.path}" has ${count} values, more than are read at once (${MAX_WHOLE_VALUES}).`,
@@ -105,7 +106,7 @@ function copyChunk(
 
 /** Yields all indices of a shape in C order; one without axes for a scalar, none if an axis has no length. */
 export function* indicesOf(shape: readonly number[]): Generator<readonly number[]> {
-  const count = product(shape);
+  const count = elementCount(shape);
   const index = shape.map(() => 0);
   for (let position = 0; position < count; position++) {
     yield index.slice();
@@ -115,10 +116,6 @@ export function* indicesOf(shape: readonly number[]): Generator<readonly number[
       index[axis] = 0;
     }
   }
-}
-
-function product(lengths: readonly number[]): number {
-  return lengths.reduce((result, length) => result * length, 1);
 }
 
 /** Most cells of a grid: its corners take 64 MiB. */
@@ -193,16 +190,9 @@ export class CurvilinearReader {
   }
 
   /** Returns the grid of a variable, at the finest resolution that is not too large. @throws ReadFailure */
-  async grid({ curvilinear }: VariableDescription): Promise<GridOnMap> {
+  grid({ curvilinear }: VariableDescription): Promise<GridOnMap> {
     const { latitude, longitude } = curvilinear!;
-    const key = `${latitude} ${longitude}`;
-    let grid = this.#grids.get(key);
-    if (grid === undefined) {
-      grid = this.#read(latitude, longitude);
-      this.#grids.set(key, grid);
-      grid.catch(() => this.#grids.delete(key));
-    }
-    return grid;
+    return kept(this.#grids, `${latitude} ${longitude}`, () => this.#read(latitude, longitude));
   }
 
   async #read(latitudePath: string, longitudePath: string): Promise<GridOnMap> {
@@ -361,14 +351,14 @@ function secondsOf(numbers: Float64Array<ArrayBuffer>, unit = "s"): Float64Array
 }
 
 /** Reads the first values of a variable as texts, in C order. @throws ReadFailure, or the signal's reason */
-export async function readTexts(
+export async function answerText(
   session: DatasetSession,
   { variable: path, maxCount }: TextRequest,
   signal: AbortSignal,
 ): Promise<TextAnswer> {
   const variable = session.variable(path);
   const { shape } = variable;
-  const length = shape.reduce((product, count) => product * count, 1);
+  const length = elementCount(shape);
   const source = finestOf(variable);
   const texts: string[] = [];
   let read: string | undefined;

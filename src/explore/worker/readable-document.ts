@@ -7,6 +7,7 @@ import {
   toNumber,
 } from "../../json/json-value.js";
 import { stringifyJson } from "../../json/stringify-json.js";
+import { elementCount } from "../../model/data-tree.js";
 import { type DataType, parseDataType } from "../../model/data-type.js";
 import { DECODED_BYTES, isReadableCodec } from "./codecs/codec-registry.js";
 
@@ -63,7 +64,7 @@ export function readableDocument(document: JsonObject, packing: Packing): Readab
   if (typed !== undefined && (stored.count > 1 || !isSameType(typed, dataType)))
     return `The codec ${typed.id} of ${dataType.numpyStr} cannot be decoded in a browser.`;
 
-  const count = chunkShape.reduce((product, length) => product * length, 1);
+  const count = elementCount(chunkShape);
   const decodedBytes = isText ? undefined : count * dataType.itemSize;
   const lengths = lengthsBefore(filters, decodedBytes, count);
   const zarray = {
@@ -152,7 +153,7 @@ function stridesOf(chunkShape: readonly number[], isFortran: boolean): number[] 
   let stride = 1;
   for (const axis of axes) {
     strides[axis] = stride;
-    stride *= chunkShape[axis] as number;
+    stride *= chunkShape[axis]!;
   }
   return strides;
 }

@@ -1,5 +1,5 @@
 import type { Test } from "tap";
-import type { WorkerAnswer, WorkerRequest } from "../../../src/explore/protocol.js";
+import type { ExploreAnswer, WorkerRequest } from "../../../src/explore/protocol.js";
 import { ExploreSession } from "../../../src/explore/worker/explore-session.js";
 import type { ServerConfig } from "../../../src/server/open-app.js";
 import { type RunningServer, startServer } from "../servers/start-server.js";
@@ -7,9 +7,9 @@ import { type RunningServer, startServer } from "../servers/start-server.js";
 type Each<T> = T extends unknown ? Omit<T, "id"> : never;
 /** A request without its id. */
 export type Asked = Each<WorkerRequest>;
-type Kind = WorkerAnswer["kind"];
+type Kind = ExploreAnswer["kind"];
 /** An answer of some kind. */
-export type Answer<K extends Kind> = Extract<WorkerAnswer, { kind: K }>;
+export type Answer<K extends Kind> = Extract<ExploreAnswer, { kind: K }>;
 
 /** The worker's side of the explorer, in this process. */
 export interface ExploreClient {
@@ -18,22 +18,22 @@ export interface ExploreClient {
   /** Sends a request and waits for its last answer: a frame or series that is whole, or any other. */
   ask<K extends Kind>(request: Asked, kind: K): Promise<Answer<K>>;
   /** All answers so far, in order. */
-  readonly answers: readonly WorkerAnswer[];
+  readonly answers: readonly ExploreAnswer[];
   /** Waits for an answer. */
-  waitFor(accept: (answer: WorkerAnswer) => boolean): Promise<WorkerAnswer>;
+  waitFor(accept: (answer: ExploreAnswer) => boolean): Promise<ExploreAnswer>;
 }
 
 /** Creates a client without a dataset. */
 export function createExploreClient(maxBytes = 192 * 2 ** 20): ExploreClient {
-  const answers: WorkerAnswer[] = [];
+  const answers: ExploreAnswer[] = [];
   const waiting = new Set<() => void>();
   const session = new ExploreSession({ maxInFlight: 6, maxBytes }, (answer) => {
     answers.push(structuredClone(answer));
     for (const look of [...waiting]) look();
   });
   let lastId = 0;
-  const waitFor = (accept: (answer: WorkerAnswer) => boolean) =>
-    new Promise<WorkerAnswer>((resolve) => {
+  const waitFor = (accept: (answer: ExploreAnswer) => boolean) =>
+    new Promise<ExploreAnswer>((resolve) => {
       const look = () => {
         const found = answers.find(accept);
         if (found === undefined) return;

@@ -2,16 +2,20 @@ import type { WorkerPort } from "../../../src/explore/page/worker-client.js";
 import type {
   AxisValues,
   DatasetDescription,
+  ExploreAnswer,
   VariableDescription,
-  WorkerAnswer,
   WorkerRequest,
 } from "../../../src/explore/protocol.js";
 
 type Kind = WorkerRequest["kind"];
 type RequestOf<K extends Kind> = Extract<WorkerRequest, { kind: K }>;
-type AnswerBody = WorkerAnswer extends infer Each ? (Each extends unknown ? Omit<Each, "id"> : never) : never;
+type AnswerBody = ExploreAnswer extends infer Each
+  ? Each extends unknown
+    ? Omit<Each, "id">
+    : never
+  : never;
 
-type MessageListener = (event: { readonly data: WorkerAnswer }) => void;
+type MessageListener = (event: { readonly data: ExploreAnswer }) => void;
 type ErrorListener = (event: { readonly message: string }) => void;
 
 /** A worker that answers what a test tells it to. */
@@ -38,7 +42,7 @@ export class StubWorker implements WorkerPort {
   }
 
   answer(id: number, body: AnswerBody): void {
-    for (const listener of this.#listeners) listener({ data: { id, ...body } as WorkerAnswer });
+    for (const listener of this.#listeners) listener({ data: { id, ...body } as ExploreAnswer });
   }
 
   crash(message: string): void {

@@ -1,7 +1,7 @@
 import { flagValuesOf } from "../../../cf/packing.js";
 import { categoryColours } from "../../../colour/colour-scales.js";
-import type { ShownRange, VariableDescription } from "../../protocol.js";
-import { tableIndexOf } from "../map/frame-painter.js";
+import { FIRST, type ShownRange, type VariableDescription } from "../../protocol.js";
+import { cssColour, tableIndexOf } from "../map/frame-painter.js";
 
 /** Categories of a variable (CF section 3.5) and their colours, those that thumbnails have. */
 export interface Categories {
@@ -11,8 +11,7 @@ export interface Categories {
   readonly table: Uint8Array;
 }
 
-/** Byte of the first category in a picture, and most categories that have bytes of their own. */
-const FIRST_BYTE = 2;
+/** Most categories that have bytes of their own. */
 const MAX_CATEGORIES = 250;
 /** Channels of values that are no category. */
 const OTHER = 102;
@@ -26,7 +25,7 @@ export function categoriesOf({ attrs, isCategorical }: VariableDescription): Cat
   const colours = categoryColours(listed.length);
   const table = new Uint8Array(256 * 3).fill(OTHER);
   values.forEach((_, index) => {
-    table.set(colours.subarray(3 * index, 3 * index + 3), tableIndexOf(FIRST_BYTE + index) * 3);
+    table.set(colours.subarray(3 * index, 3 * index + 3), tableIndexOf(FIRST + index) * 3);
   });
   return {
     range: { low: Math.min(...values), high: Math.max(...values), isLog: false, categories: values },
@@ -38,6 +37,5 @@ export function categoriesOf({ attrs, isCategorical }: VariableDescription): Cat
 /** Returns the CSS colour of a category; of what is none if the index is undefined. */
 export function categoryColour({ table }: Categories, index: number | undefined): string {
   if (index === undefined) return `rgb(${OTHER},${OTHER},${OTHER})`;
-  const at = tableIndexOf(FIRST_BYTE + index) * 3;
-  return `rgb(${table[at]},${table[at + 1]},${table[at + 2]})`;
+  return cssColour(table, tableIndexOf(FIRST + index));
 }

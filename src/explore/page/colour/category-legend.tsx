@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
+import { useValue, watchLook } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
-import { useValue } from "../use-value.js";
 import { type Categories, categoryColour } from "./categories.js";
 
 const LINE = 22;
@@ -17,14 +17,7 @@ export function CategoryLegend(props: { readonly model: ExploreModel; readonly c
     if (element === null) return undefined;
     const draw = (): void => drawLegend(element, categories, hasAbove);
     draw();
-    const observer = new ResizeObserver(draw);
-    observer.observe(element);
-    const scheme = matchMedia("(prefers-color-scheme: dark)");
-    scheme.addEventListener("change", draw);
-    return () => {
-      observer.disconnect();
-      scheme.removeEventListener("change", draw);
-    };
+    return watchLook(element, draw);
   }, [categories, hasAbove]);
   return (
     <div class="bar">
@@ -32,12 +25,17 @@ export function CategoryLegend(props: { readonly model: ExploreModel; readonly c
       <section class="bar-scale categories" tabIndex={0} aria-label="Categories">
         <canvas ref={canvas} role="img" aria-label={`Categories: ${categories.names.join(", ")}`} />
       </section>
-      {hasMissing && (
-        <span class="legend">
-          <span class="hatch" aria-hidden="true" /> missing
-        </span>
-      )}
+      {hasMissing && <MissingLegend />}
     </div>
+  );
+}
+
+/** What missing cells look like. */
+export function MissingLegend() {
+  return (
+    <span class="legend">
+      <span class="hatch" aria-hidden="true" /> missing
+    </span>
   );
 }
 

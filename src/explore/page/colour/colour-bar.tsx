@@ -2,8 +2,10 @@ import { effect } from "@preact/signals-core";
 import { useEffect, useRef } from "preact/hooks";
 import type { ShownRange } from "../../protocol.js";
 import { numberTicks } from "../axis-ticks.js";
+import { useValue, watchLook } from "../hooks.js";
+import { cssColour } from "../map/frame-painter.js";
 import type { ExploreModel } from "../model.js";
-import { useValue } from "../use-value.js";
+import { MissingLegend } from "./category-legend.js";
 import { positionInRange, roundToRange, valueInRange } from "./colour-model.js";
 
 /** Values that the colour bar spans: the range, and a margin at both sides. */
@@ -21,8 +23,8 @@ const STRIP = 12;
 const LABELS = 16;
 const TICK_DISTANCE = 70;
 
-/** Returns what the bar spans for a range; from 0 to 1 as long as there is none. */
-function domainOf(range: ShownRange = { low: 0, high: 1, isLog: false }): BarDomain {
+/** Returns what the bar spans for a range. */
+function domainOf(range: ShownRange): BarDomain {
   const scale = 1 - 2 * MARGIN;
   const valueAt = (position: number): number => valueInRange(range, (position - MARGIN) / scale);
   return {
@@ -51,8 +53,7 @@ function drawColourBar(canvas: HTMLCanvasElement, model: ExploreModel, fixed?: B
   const table = model.colours.table.peek();
   const colourAt = (value: number): string => {
     const position = Math.max(0, Math.min(1, positionInRange(range, value)));
-    const at = Math.round(255 * (Number.isNaN(position) ? 0 : position)) * 3;
-    return `rgb(${table[at]},${table[at + 1]},${table[at + 2]})`;
+    return cssColour(table, Math.round(255 * (Number.isNaN(position) ? 0 : position)));
   };
   const top = height - STRIP - LABELS;
   drawHistogram(context, model, domain, width, top, colourAt);
@@ -172,44 +173,8 @@ export function ColourBar({ model }: { readonly model: ExploreModel }) {
   const dragged = useRef<BarDomain | undefined>(undefined);
   const range = useValue(model.colours.range);
   const units = useValue(model.variable)?.units ?? "";
-  useEffect(() => {
-    const element = canvas.current;
-    if (element === null) return undefined;
-    let timer: number | undefined;
-    const draw = (): void => {
-      timer = undefined;
-      drawColourBar(element, model, dragged.current);
-    };
-    const schedule = (): void => {
-      timer ??= requestAnimationFrame(draw);
-    };
-    const stop = effect(() => {
-      void [model.colours.table.value, model.colours.range.value, model.colours.found.value];
-      void [model.variable.value, model.contents.value];
-      schedule();
-    });
-    const observer = new ResizeObserver(schedule);
-    observer.observe(element);
-    const scheme = matchMedia("(prefers-color-scheme: dark)");
-    scheme.addEventListener("change", schedule);
-    return () => {
-      stop();
-      observer.disconnect();
-      scheme.removeEventListener("change", schedule);
-      if (timer !== undefined) cancelAnimationFrame(timer);
-    };
-  }, [model]);
-
-  const setEnd = (end: "low" | "high", value: number): void => {
-    const now = model.colours.range.peek();
-    if (now === undefined) return;
-    const rounded = roundToRange(value, now);
-    if (end === "low" ? rounded >= now.high : rounded <= now.low) return;
-    model.colours.setRange(end === "low" ? rounded : now.low, end === "high" ? rounded : now.high);
-  };
-
   const { hasMissing } = useValue(model.contents);
-  const domain = dragged.current ?? domainOf(range);
+  useEffect(() => startBar(canvas.current!, model, () => dragged.current), [model]);
   return (
     <div class="bar">
       <div class="bar-scale">
@@ -220,46 +185,102 @@ export function ColourBar({ model }: { readonly model: ExploreModel }) {
         />
         {range !== undefined &&
           (["low", "high"] as const).map((end) => (
-            <div
+            <RangeHandle
               key={end}
-              class={`handle ${end}`}
-              role="slider"
-              tabIndex={0}
-              aria-label={end === "low" ? "Lower end of the colours" : "Upper end of the colours"}
-              aria-valuemin={end === "low" ? domain.low : range.low}
-              aria-valuemax={end === "low" ? range.high : domain.high}
-              aria-valuenow={range[end]}
-              aria-valuetext={`${roundToRange(range[end], range)} ${units}`}
-              style={{ left: `${domain.positionOf(range[end]) * 100}%` }}
-              onPointerDown={(event) => {
-                event.currentTarget.setPointerCapture(event.pointerId);
-                dragged.current = domainOf(range);
-              }}
-              onPointerMove={(event) => {
-                const parent = event.currentTarget.parentElement;
-                if (dragged.current === undefined || parent === null) return;
-                const { left, width } = parent.getBoundingClientRect();
-                setEnd(end, dragged.current.valueAt((event.clientX - left) / width));
-              }}
-              onLostPointerCapture={() => {
-                dragged.current = undefined;
+              model={model}
+              end={end}
+              range={range}
+              units={units}
+              dragged={dragged}
+              onDropped={() => {
                 // The bar shows the new range from end to end.
                 if (canvas.current !== null) drawColourBar(canvas.current, model);
-              }}
-              onKeyDown={(event) => {
-                const step = KEY_STEPS[event.key];
-                if (step === undefined) return;
-                event.preventDefault();
-                setEnd(end, valueInRange(range, positionInRange(range, range[end]) + step));
               }}
             />
           ))}
       </div>
-      {hasMissing && (
-        <span class="legend">
-          <span class="hatch" aria-hidden="true" /> missing
-        </span>
-      )}
+      {hasMissing && <MissingLegend />}
     </div>
+  );
+}
+
+/** Draws the bar whenever something that it shows changes. @returns A function that ends that. */
+function startBar(
+  canvas: HTMLCanvasElement,
+  model: ExploreModel,
+  fixed: () => BarDomain | undefined,
+): () => void {
+  let timer: number | undefined;
+  const draw = (): void => {
+    timer = undefined;
+    drawColourBar(canvas, model, fixed());
+  };
+  const schedule = (): void => {
+    timer ??= requestAnimationFrame(draw);
+  };
+  const stop = effect(() => {
+    void [model.colours.table.value, model.colours.range.value, model.colours.found.value];
+    void [model.variable.value, model.contents.value];
+    schedule();
+  });
+  const stopWatching = watchLook(canvas, schedule);
+  return () => {
+    stop();
+    stopWatching();
+    if (timer !== undefined) cancelAnimationFrame(timer);
+  };
+}
+
+/** An end of the range that is moved by the pointer or by keys. */
+function RangeHandle(props: {
+  readonly model: ExploreModel;
+  readonly end: "low" | "high";
+  readonly range: ShownRange;
+  readonly units: string;
+  /** What the bar spans while an end is dragged. */
+  readonly dragged: { current: BarDomain | undefined };
+  readonly onDropped: () => void;
+}) {
+  const { model, end, range, units, dragged, onDropped } = props;
+  const domain = dragged.current ?? domainOf(range);
+  const setEnd = (value: number): void => {
+    const now = model.colours.range.peek();
+    if (now === undefined) return;
+    const rounded = roundToRange(value, now);
+    if (end === "low" ? rounded >= now.high : rounded <= now.low) return;
+    model.colours.setRange(end === "low" ? rounded : now.low, end === "high" ? rounded : now.high);
+  };
+  return (
+    <div
+      class={`handle ${end}`}
+      role="slider"
+      tabIndex={0}
+      aria-label={end === "low" ? "Lower end of the colours" : "Upper end of the colours"}
+      aria-valuemin={end === "low" ? domain.low : range.low}
+      aria-valuemax={end === "low" ? range.high : domain.high}
+      aria-valuenow={range[end]}
+      aria-valuetext={`${roundToRange(range[end], range)} ${units}`}
+      style={{ left: `${domain.positionOf(range[end]) * 100}%` }}
+      onPointerDown={(event) => {
+        event.currentTarget.setPointerCapture(event.pointerId);
+        dragged.current = domainOf(range);
+      }}
+      onPointerMove={(event) => {
+        const parent = event.currentTarget.parentElement;
+        if (dragged.current === undefined || parent === null) return;
+        const { left, width } = parent.getBoundingClientRect();
+        setEnd(dragged.current.valueAt((event.clientX - left) / width));
+      }}
+      onLostPointerCapture={() => {
+        dragged.current = undefined;
+        onDropped();
+      }}
+      onKeyDown={(event) => {
+        const step = KEY_STEPS[event.key];
+        if (step === undefined) return;
+        event.preventDefault();
+        setEnd(valueInRange(range, positionInRange(range, range[end]) + step));
+      }}
+    />
   );
 }

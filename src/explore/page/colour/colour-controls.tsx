@@ -1,8 +1,9 @@
 import { useEffect, useState } from "preact/hooks";
 import { COLOUR_SCALES, type ColourScaleName, colourTable } from "../../../colour/colour-scales.js";
-import { IconButton } from "../icons.js";
+import { Check, Choice, IconButton } from "../controls.js";
+import { useValue } from "../hooks.js";
+import { cssColour } from "../map/frame-painter.js";
 import type { ExploreModel } from "../model.js";
-import { useValue } from "../use-value.js";
 import { rangeText } from "./colour-model.js";
 
 const SCALES = Object.keys(COLOUR_SCALES) as ColourScaleName[];
@@ -37,23 +38,12 @@ export function ColourControls({ model }: { readonly model: ExploreModel }) {
         isPressed={choice.isReversed}
         onClick={() => colours.choose({ isReversed: !choice.isReversed })}
       />
-      <label>
-        range{" "}
-        <select
-          value={byHand ? "hand" : percentiles.join("-")}
-          onChange={(event) => chooseRange(event.currentTarget.value)}
-        >
-          {PERCENTILES.map(([low, high, label]) => (
-            <option key={label} value={`${low}-${high}`}>
-              {label}
-            </option>
-          ))}
-          {!PERCENTILES.some(([low, high]) => low === percentiles[0] && high === percentiles[1]) && (
-            <option value={percentiles.join("-")}>{percentiles.join("–")} %</option>
-          )}
-          <option value="hand">by hand</option>
-        </select>
-      </label>
+      <Choice
+        label="range"
+        value={byHand ? "hand" : percentiles.join("-")}
+        options={rangeOptions(percentiles)}
+        onChoose={chooseRange}
+      />
       <RangeInput model={model} end="low" />
       <RangeInput model={model} end="high" />
       <button type="button" class="quiet" onClick={() => void colours.fitHere()}>
@@ -70,26 +60,16 @@ export function ColourControls({ model }: { readonly model: ExploreModel }) {
   );
 }
 
+function rangeOptions(percentiles: readonly number[]): [value: string, text: string][] {
+  const listed = PERCENTILES.map(([low, high, label]): [string, string] => [`${low}-${high}`, label]);
+  const own = percentiles.join("-");
+  if (!listed.some(([value]) => value === own)) listed.push([own, `${percentiles.join("–")} %`]);
+  return [...listed, ["hand", "by hand"]];
+}
+
 function percentilesOf(text: string): { readonly percentiles: readonly [number, number] } | undefined {
   const [low, high] = text.split("-").map(Number) as [number, number];
   return low === 2 && high === 98 ? undefined : { percentiles: [low, high] };
-}
-
-function Check(props: {
-  readonly label: string;
-  readonly isSet: boolean;
-  readonly onChange: (isSet: boolean) => void;
-}) {
-  return (
-    <label class="check">
-      <input
-        type="checkbox"
-        checked={props.isSet}
-        onChange={(event) => props.onChange(event.currentTarget.checked)}
-      />
-      {props.label}
-    </label>
-  );
 }
 
 /** An end of the range as a number that can be changed. */
@@ -157,9 +137,8 @@ function ScalePicker({ model }: { readonly model: ExploreModel }) {
 
 function gradientOf(name: ColourScaleName): string {
   const table = colourTable(name);
-  const stops = Array.from({ length: STOPS }, (_, index) => {
-    const at = Math.round((index * 255) / (STOPS - 1)) * 3;
-    return `rgb(${table[at]},${table[at + 1]},${table[at + 2]})`;
-  });
+  const stops = Array.from({ length: STOPS }, (_, index) =>
+    cssColour(table, Math.round((index * 255) / (STOPS - 1))),
+  );
   return `linear-gradient(to right,${stops.join(",")})`;
 }

@@ -5,8 +5,8 @@ import type { ResolvedView } from "../resolve-view.js";
 import {
   centreOfBox,
   fitBox,
+  type MapPlane,
   type Place,
-  type Plane,
   panBox,
   type Size,
   wholeBox,
@@ -23,7 +23,7 @@ const SLACK = 0.01;
  */
 export function shortPlace(
   place: Place,
-  plane: Plane,
+  plane: MapPlane,
   { axes, places }: Pick<ResolvedView, "axes" | "places">,
   inCells: boolean,
 ): Place {
@@ -80,7 +80,7 @@ const CENTRE_CELLS = 1000;
 /** The part of the plane that is visible, and how it is moved. */
 export class Camera {
   readonly #view: Signal<View>;
-  readonly plane: ReadonlySignal<Plane | undefined>;
+  readonly plane: ReadonlySignal<MapPlane | undefined>;
   readonly canvas = signal<CanvasSize>({ width: 0, height: 0, ratio: 1 });
   /** Whether the view is being moved, so that a picture need not be at its best. */
   readonly isMoving = signal(false);
@@ -95,7 +95,7 @@ export class Camera {
   /** @param isPlaying While it is set, pictures have one pixel per CSS pixel. */
   constructor(
     view: Signal<View>,
-    plane: ReadonlySignal<Plane | undefined>,
+    plane: ReadonlySignal<MapPlane | undefined>,
     isPlaying: ReadonlySignal<boolean>,
   ) {
     this.#view = view;

@@ -1,17 +1,7 @@
-/** Bytes of a picture that are no position in the colour scale; see `protocol.ts`. */
-export const MISSING = 0;
-/** Byte of a value below the range. */
-export const BELOW = 1;
-/** Byte of a value above the range. */
-export const ABOVE = 254;
-/** Byte of a pixel that is not read yet, or that lies outside of a curvilinear grid. */
-export const UNREAD = 255;
-
-const FIRST_OF_SCALE = 2;
-const LAST_OF_SCALE = 253;
+import { ABOVE, BELOW, FIRST, LAST, MISSING, UNREAD } from "../../protocol.js";
 
 /** A colour: red, green, blue, and opacity, each 0 to 255. */
-export type Rgba = readonly [number, number, number, number];
+type Rgba = readonly [number, number, number, number];
 
 /** Returns a colour of a style sheet: `#rrggbb` or `#rgb`. */
 export function parseColour(text: string): Rgba {
@@ -19,6 +9,11 @@ export function parseColour(text: string): Rgba {
   const long = digits.length === 3 ? digits.replace(/./g, "$&$&") : digits;
   const [red = 0, green = 0, blue = 0] = [0, 2, 4].map((at) => Number.parseInt(long.slice(at, at + 2), 16));
   return [red, green, blue, 255];
+}
+
+/** Returns the CSS colour at an index of a colour table. */
+export function cssColour(table: Uint8Array, index: number): string {
+  return `rgb(${table.subarray(3 * index, 3 * index + 3).join(",")})`;
 }
 
 /** Colours of what has no value. */
@@ -46,13 +41,13 @@ export interface PictureContents {
 
 /** Returns the index in a colour table of 256 for a byte of a picture. Values beyond the range have the colours of its ends. */
 export function tableIndexOf(byte: number): number {
-  const clamped = Math.max(FIRST_OF_SCALE, Math.min(LAST_OF_SCALE, byte));
-  return Math.round(((clamped - FIRST_OF_SCALE) * 255) / (LAST_OF_SCALE - FIRST_OF_SCALE));
+  const clamped = Math.max(FIRST, Math.min(LAST, byte));
+  return Math.round(((clamped - FIRST) * 255) / (LAST - FIRST));
 }
 
 /** Returns the value that a byte of the scale stands for, if the range is not logarithmic: the middle of what has this byte. */
 export function valueOfByte(byte: number, low: number, high: number): number {
-  return low + ((byte - FIRST_OF_SCALE) / (LAST_OF_SCALE - FIRST_OF_SCALE)) * (high - low);
+  return low + ((byte - FIRST) / (LAST - FIRST)) * (high - low);
 }
 
 /**
@@ -74,23 +69,15 @@ export function paintFrame(
   const channels = new Uint8Array(colours.buffer);
   for (let byte = 0; byte < 256; byte++) {
     const at = tableIndexOf(byte) * 3;
-    channels.set([table[at] as number, table[at + 1] as number, table[at + 2] as number, 255], byte * 4);
+    channels.set([...table.subarray(at, at + 3), 255], byte * 4);
   }
-  const [missing, missingStripe, unread, unreadCheck] = [
-    ground.missing,
-    ground.missingStripe,
-    ground.unread,
-    ground.unreadCheck,
-  ].map((colour) => new Uint32Array(Uint8Array.from(colour).buffer)[0] as number) as [
-    number,
-    number,
-    number,
-    number,
-  ];
+  const pixelOf = (colour: Rgba): number => new Uint32Array(Uint8Array.from(colour).buffer)[0]!;
+  const [missing, missingStripe] = [pixelOf(ground.missing), pixelOf(ground.missingStripe)];
+  const [unread, unreadCheck] = [pixelOf(ground.unread), pixelOf(ground.unreadCheck)];
   const stripe = Math.max(1, Math.round(period / 4));
   let [hasBelow, hasAbove, hasMissing] = [false, false, false];
   for (let index = 0, x = 0, y = 0; index < pixels.length; index++) {
-    const byte = pixels[index] as number;
+    const byte = pixels[index]!;
     if (byte === MISSING) {
       if (x < inside.left || x >= inside.right || y < inside.top || y >= inside.bottom) target[index] = 0;
       else {
@@ -100,7 +87,7 @@ export function paintFrame(
     } else if (byte === UNREAD) {
       target[index] = (Math.floor(x / period) + Math.floor(y / period)) % 2 === 0 ? unreadCheck : unread;
     } else {
-      target[index] = colours[byte] as number;
+      target[index] = colours[byte]!;
       if (byte === BELOW) hasBelow = true;
       else if (byte === ABOVE) hasAbove = true;
     }

@@ -1,8 +1,8 @@
 import { COLOUR_SCALES, type ColourScaleName } from "../../../colour/colour-scales.js";
-import { type Axis, cellAxis, centreOf } from "../../axis.js";
+import { cellAxis, centreOf } from "../../axis.js";
 import { openHelp } from "../help-dialog.js";
 import type { ExploreModel } from "../model.js";
-import { centreOfBox, type Place, placeAt } from "./plane-box.js";
+import { centreOfBox, type Place, placeOfPoint } from "./plane-box.js";
 
 const PAN = 0.15;
 const ZOOM = 1.5;
@@ -71,8 +71,7 @@ export function listenToKeys(element: HTMLElement, model: ExploreModel): () => v
     else if (model.probes.hasCrossHair.peek()) moveCrossHair(model, ...arrow);
     else model.camera.pan(arrow[0] * PAN, arrow[1] * PAN);
   };
-  element.addEventListener("keydown", onKey);
-  return () => element.removeEventListener("keydown", onKey);
+  return listen(element, { keydown: onKey });
 }
 
 function stepBy(model: ExploreModel, count: number): void {
@@ -116,10 +115,10 @@ function moveCrossHair(model: ExploreModel, right: number, up: number): void {
   const { axes, places } = resolved;
   const { cell } = pointer;
   const neighbour = (index: number, steps: number, from: number, mean: number): number => {
-    const axis = camera.inCells.peek() ? cellAxis((places[index] as Axis).length) : (places[index] as Axis);
+    const axis = camera.inCells.peek() ? cellAxis(places[index]!.length) : places[index]!;
     // Cells of a curvilinear grid lie in rows of their own.
     if (plane.isCurved || steps === 0) return from + steps * mean;
-    const next = (cell[index] as number) + (axis.isDescending ? -steps : steps);
+    const next = cell[index]! + (axis.isDescending ? -steps : steps);
     if (axis.isClosed) return from + steps * mean;
     return centreOf(axis, Math.max(0, Math.min(axis.length - 1, next)));
   };
@@ -160,12 +159,12 @@ export function listenToPointers(element: HTMLElement, model: ExploreModel): () 
     const { left, top } = element.getBoundingClientRect();
     return { x: event.clientX - left, y: event.clientY - top };
   };
-  const placeOf = (point: Place): Place | undefined => {
+  const placeOf = (event: MouseEvent): Place | undefined => {
     const box = model.camera.box.peek();
-    return box && placeAt(box, model.camera.canvas.peek(), point);
+    return box && placeOfPoint(box, model.camera.canvas.peek(), pointOf(event));
   };
 
-  const handlers: { [K in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[K]) => void } = {
+  return listen(element, {
     pointerdown(event) {
       if (event.button !== 0) return;
       const point = pointOf(event);
@@ -174,13 +173,13 @@ export function listenToPointers(element: HTMLElement, model: ExploreModel): () 
       if (pointers.size === 1) hasMoved = false;
     },
     pointermove(event) {
-      const point = pointOf(event);
       const known = pointers.get(event.pointerId);
       model.probes.hasCrossHair.value = false;
       if (known === undefined) {
-        model.probes.hover(placeOf(point));
+        model.probes.hover(placeOf(event));
         return;
       }
+      const point = pointOf(event);
       if (!hasMoved && Math.hypot(point.x - known.beginX, point.y - known.beginY) < CLICK_SLOP) return;
       hasMoved = true;
       const before = [...pointers.values()];
@@ -189,8 +188,7 @@ export function listenToPointers(element: HTMLElement, model: ExploreModel): () 
     },
     pointerup(event) {
       const isClick = pointers.delete(event.pointerId) && !hasMoved && pointers.size === 0;
-      if (!isClick) return;
-      const place = placeOf(pointOf(event));
+      const place = isClick ? placeOf(event) : undefined;
       if (place === undefined) return;
       // A finger does not hover: its tap shows the value.
       if (event.pointerType !== "mouse") model.probes.hover(place);
@@ -207,12 +205,19 @@ export function listenToPointers(element: HTMLElement, model: ExploreModel): () 
     wheel(event) {
       event.preventDefault();
       const lines = event.deltaMode === WheelEvent.DOM_DELTA_PIXEL ? 1 : 20;
-      model.camera.zoom(WHEEL ** (event.deltaY * lines * (event.ctrlKey ? 4 : 1)), placeOf(pointOf(event)));
+      model.camera.zoom(WHEEL ** (event.deltaY * lines * (event.ctrlKey ? 4 : 1)), placeOf(event));
     },
     dblclick(event) {
-      model.camera.zoom(0.5, placeOf(pointOf(event)));
+      model.camera.zoom(0.5, placeOf(event));
     },
-  };
+  });
+}
+
+/** Adds listeners. @returns A function that removes them. */
+function listen(
+  element: HTMLElement,
+  handlers: { [K in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[K]) => void },
+): () => void {
   const entries = Object.entries(handlers) as [string, EventListener][];
   for (const [type, handler] of entries) element.addEventListener(type, handler, { passive: false });
   return () => {
@@ -228,7 +233,7 @@ function movePointers(model: ExploreModel, before: readonly Pointer[], after: re
   const box = model.camera.box.peek();
   if (before.length < 2 || box === undefined) return;
   const factor = spreadOf(before) / spreadOf(after);
-  if (Number.isFinite(factor)) model.camera.zoom(factor, placeAt(box, size, to));
+  if (Number.isFinite(factor)) model.camera.zoom(factor, placeOfPoint(box, size, to));
 }
 
 function middleOf(points: readonly Place[]): Place {

@@ -1,5 +1,5 @@
-import { type Axis, cellAxis } from "../../axis.js";
-import type { AxisDescription, AxisValues, Box, ProbeAnswer } from "../../protocol.js";
+import { cellAxis } from "../../axis.js";
+import type { AxisValues, Box, ProbeAnswer } from "../../protocol.js";
 import { axisTicks, cellEdges, degreeTicks, type Tick } from "../axis-ticks.js";
 import type { ExploreModel } from "../model.js";
 import type { ResolvedView } from "../resolve-view.js";
@@ -7,7 +7,7 @@ import { type Coasts, linesInBox } from "./coastline.js";
 import { pointOf, type Size } from "./plane-box.js";
 
 /** CSS pixels beside the picture, for labels. */
-export interface Margins {
+interface Margins {
   readonly left: number;
   readonly right: number;
   readonly top: number;
@@ -81,8 +81,8 @@ function drawCoast({ context, style, box, size }: Drawing, { fine, coarse }: Coa
   for (const { line, shift } of lines) {
     const { points } = line;
     for (let index = 0; index < points.length; index += 2) {
-      const x = ((points[index] as number) + shift - box.left) * perX;
-      const y = ((points[index + 1] as number) - box.top) * perY;
+      const x = (points[index]! + shift - box.left) * perX;
+      const y = (points[index + 1]! - box.top) * perY;
       if (index === 0) context.moveTo(x, y);
       else context.lineTo(x, y);
     }
@@ -132,7 +132,7 @@ function drawTitles({ context, style, model, resolved, size, margins }: Drawing)
   const { axes, variable, values } = resolved;
   if (axes === undefined) return;
   const titleOf = (index: number): string => {
-    const { units, calendar } = values[index] as AxisValues;
+    const { units, calendar } = values[index]!;
     const hasUnits = units !== undefined && calendar === undefined && !model.camera.inCells.peek();
     return `${variable.dims[index]}${hasUnits ? ` [${units}]` : ""}`;
   };
@@ -170,9 +170,9 @@ function ticksOf({ model, resolved, box, size }: Drawing): [Tick[], Tick[]] {
   }
   const tick = (index: number, low: number, high: number, count: number): Tick[] => {
     const own = model.camera.inCells.peek()
-      ? { ...(values[index] as AxisValues), numbers: undefined, texts: undefined }
+      ? { ...values[index]!, numbers: undefined, texts: undefined }
       : values[index];
-    return axisTicks(variable.axes[index] as AxisDescription, own as AxisValues, low, high, count);
+    return axisTicks(variable.axes[index]!, own as AxisValues, low, high, count);
   };
   return [tick(axes.x, left, right, columns as number), tick(axes.y, bottom, top, (rows as number) + 1)];
 }
@@ -183,7 +183,7 @@ function drawCell(drawing: Drawing, answer: ProbeAnswer, colour: string, isMarke
   const { axes, places } = resolved;
   if (axes === undefined || answer.cell === undefined) return;
   const [x, y] = [axes.x, axes.y].map((index) => {
-    const axis = places[index] as Axis;
+    const axis = places[index]!;
     return cellEdges(
       model.camera.inCells.peek() ? cellAxis(axis.length) : axis,
       answer.cell?.[index] as number,

@@ -1,15 +1,15 @@
 import { computed, effect, untracked } from "@preact/signals-core";
 import { useEffect, useRef } from "preact/hooks";
 import type { Box } from "../../protocol.js";
-import { IconButton } from "../icons.js";
+import { IconButton } from "../controls.js";
+import { useValue, watchLook } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
-import { useValue } from "../use-value.js";
 import { COASTS, type Coasts, loadCoast } from "./coastline.js";
 import { type GroundColours, paintFrame, parseColour } from "./frame-painter.js";
 import { listenToKeys, listenToPointers } from "./map-input.js";
 import { drawOverlay, marginsOf } from "./map-overlay.js";
 import type { ShownFrame } from "./picture-loader.js";
-import { type Plane, planePixels, pointOf } from "./plane-box.js";
+import { type MapPlane, planePixels, pointOf } from "./plane-box.js";
 import { readoutOf } from "./probe-model.js";
 
 /** CSS pixels from stripe to stripe of what is missing. */
@@ -84,28 +84,15 @@ function startMap(
     const { camera, source } = model;
     if (await loadCoast(coasts, source.coasts, camera.box.peek(), camera.canvas.peek())) schedule();
   };
-  const hasTitles = (): boolean => model.camera.plane.value?.aspect !== "degrees";
+  // A plane of another kind leaves other room for titles.
+  const hasTitles = computed(() => model.camera.plane.value?.aspect !== "degrees");
+  const touch = container.querySelector<HTMLElement>(".touch")!;
   const resize = (): void => {
-    const { clientWidth, clientHeight } = container;
-    const margins = marginsOf(clientWidth, hasTitles());
-    const width = Math.max(1, clientWidth - margins.left - margins.right);
-    const height = Math.max(1, clientHeight - margins.top - margins.bottom);
-    for (const element of [canvas, container.querySelector<HTMLElement>(".touch")]) {
-      if (element === null) continue;
-      element.style.left = `${margins.left}px`;
-      element.style.top = `${margins.top}px`;
-      element.style.width = `${width}px`;
-      element.style.height = `${height}px`;
-    }
-    model.camera.canvas.value = { width, height, ratio: Math.min(MAX_RATIO, devicePixelRatio) };
+    placeCanvases(model, container, [canvas, touch], hasTitles.peek());
     schedule();
   };
-  const observer = new ResizeObserver(resize);
-  observer.observe(container);
-  // A plane of another kind leaves other room for titles.
-  const titles = computed(hasTitles);
   const stopResizing = effect(() => {
-    void titles.value;
+    void hasTitles.value;
     untracked(resize);
   });
   const stopDrawing = effect(() => {
@@ -113,24 +100,36 @@ function startMap(
     void [model.probes.pointer.value, model.probes.fixed.value, model.probes.hasCrossHair.value];
     schedule();
   });
-  const scheme = matchMedia("(prefers-color-scheme: dark)");
-  const repaint = (): void => {
+  const stopWatching = watchLook(container, resize, () => {
     painter.forget();
     schedule();
-  };
-  scheme.addEventListener("change", repaint);
-  const touch = container.querySelector<HTMLElement>(".touch") as HTMLElement;
-  const stopPointers = listenToPointers(touch, model);
-  const stopKeys = listenToKeys(touch, model);
+  });
+  const stops = [stopResizing, stopDrawing, stopWatching];
+  stops.push(listenToPointers(touch, model), listenToKeys(touch, model));
   return () => {
-    observer.disconnect();
-    stopResizing();
-    stopDrawing();
-    stopPointers();
-    stopKeys();
-    scheme.removeEventListener("change", repaint);
+    for (const stop of stops) stop();
     if (request !== undefined) cancelAnimationFrame(request);
   };
+}
+
+/** Leaves room for labels beside the picture. */
+function placeCanvases(
+  model: ExploreModel,
+  container: HTMLElement,
+  elements: readonly HTMLElement[],
+  hasTitles: boolean,
+): void {
+  const { clientWidth, clientHeight } = container;
+  const margins = marginsOf(clientWidth, hasTitles);
+  const width = Math.max(1, clientWidth - margins.left - margins.right);
+  const height = Math.max(1, clientHeight - margins.top - margins.bottom);
+  for (const { style } of elements) {
+    style.left = `${margins.left}px`;
+    style.top = `${margins.top}px`;
+    style.width = `${width}px`;
+    style.height = `${height}px`;
+  }
+  model.camera.canvas.value = { width, height, ratio: Math.min(MAX_RATIO, devicePixelRatio) };
 }
 
 /** Colours pictures once, and draws them where the box has moved since. */
@@ -189,7 +188,7 @@ class PicturePainter {
     // Once all is read, pixels without data lie outside of the grid.
     const ground = groundColours(this.#canvas, isAbove || frame.done === frame.total);
     const period = Math.round((HATCH * width) / Math.max(1, model.camera.canvas.peek().width));
-    const plane = model.camera.plane.peek() as Plane;
+    const plane = model.camera.plane.peek() as MapPlane;
     const inside = planePixels(plane, frame.request.viewport.box, frame);
     const contents = paintFrame(
       pixels,

@@ -1,5 +1,5 @@
 import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals-core";
-import type { FailedAnswer, FrameAnswer, TooMuchAnswer } from "../../protocol.js";
+import { type FailedAnswer, type FrameAnswer, type TooMuchAnswer, UNREAD } from "../../protocol.js";
 import type { AnswerOf, RequestOf, WorkerClient } from "../worker-client.js";
 
 /** Request of a picture. */
@@ -23,8 +23,6 @@ export interface Progress {
   readonly isComplete: boolean;
 }
 
-/** Byte of a pixel that is not read yet. */
-const UNREAD = 255;
 /** Milliseconds without movement after which a step is read that a slider passes. */
 const REST_MS = 120;
 /** Least milliseconds between two requests while the view moves. */
@@ -137,15 +135,19 @@ export class PictureLoader {
   }
 }
 
-/** Whether two requests show the same cells: of the same variable, at the same steps, along the same axes. */
-function isSameSelection(one: PictureRequest, other: PictureRequest | undefined): boolean {
-  if (other === undefined || one.selection.variable !== other.selection.variable) return false;
-  const { x, y } = one.axes;
-  if (x !== other.axes.x || y !== other.axes.y || one.viewport.inCells !== other.viewport.inCells)
-    return false;
-  return one.selection.at.every(
-    (step, axis) => axis === x || axis === y || step === other.selection.at[axis],
+/**
+ * Returns a text that is the same for requests of the same cells: of one variable, at the same steps, along the same axes.
+ * @param along An axis whose step makes no difference.
+ */
+export function cellsKey({ selection, axes, viewport }: PictureRequest, along?: number): string {
+  const steps = selection.at.map((step, axis) =>
+    axis === along || axis === axes.x || axis === axes.y ? "" : step,
   );
+  return JSON.stringify([selection.variable, axes.x, axes.y, viewport.inCells, along, steps]);
+}
+
+function isSameSelection(one: PictureRequest, other: PictureRequest | undefined): boolean {
+  return other !== undefined && cellsKey(one) === cellsKey(other);
 }
 
 /** Whether two requests read about as much: a person who agreed to one step agreed to the next. */

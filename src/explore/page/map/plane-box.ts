@@ -14,7 +14,7 @@ export interface PlaneAxis {
 }
 
 /** The plane that is shown. */
-export interface Plane {
+export interface MapPlane {
   readonly x: PlaneAxis;
   readonly y: PlaneAxis;
   /** How lengths along both axes compare: on a map of degrees by latitude, equal, or not at all. */
@@ -43,7 +43,7 @@ const LEAST_CELLS = 3;
 const MOST_PLANES = 1.25;
 
 /** Returns the box that shows the whole plane, from -180 to 180 if it goes round the globe. It does not fit a canvas yet. */
-export function wholeBox({ x, y }: Plane): Box {
+export function wholeBox({ x, y }: MapPlane): Box {
   const [west, east] = x.wraps ? [-180, 180] : [x.low, x.high];
   const [left, right] = x.isReversed ? [east, west] : [west, east];
   const [bottom, top] = y.isReversed ? [y.high, y.low] : [y.low, y.high];
@@ -51,7 +51,7 @@ export function wholeBox({ x, y }: Plane): Box {
 }
 
 /** Returns the least box that contains another one and has the proportions of the canvas. */
-export function fitBox(plane: Plane, box: Box, size: Size): Box {
+export function fitBox(plane: MapPlane, box: Box, size: Size): Box {
   const ratio = unitRatio(plane, box);
   if (ratio === undefined) return box;
   const wide = Math.abs(box.right - box.left);
@@ -62,7 +62,7 @@ export function fitBox(plane: Plane, box: Box, size: Size): Box {
 }
 
 /** Returns a box that is enlarged by a factor, with the place at the same point of the canvas. */
-export function zoomBox(plane: Plane, box: Box, size: Size, factor: number, place: Place): Box {
+export function zoomBox(plane: MapPlane, box: Box, size: Size, factor: number, place: Place): Box {
   const high = clampHeight(plane, Math.abs(box.top - box.bottom) * factor, size);
   const done = high / Math.abs(box.top - box.bottom);
   const wide = clampWidth(plane, Math.abs(box.right - box.left) * done);
@@ -77,7 +77,7 @@ export function zoomBox(plane: Plane, box: Box, size: Size, factor: number, plac
 }
 
 /** Returns a box that is moved by parts of its width and height: to the right and upwards if positive. */
-export function panBox(plane: Plane, box: Box, size: Size, right: number, up: number): Box {
+export function panBox(plane: MapPlane, box: Box, size: Size, right: number, up: number): Box {
   const [alongX, alongY] = [(box.right - box.left) * right, (box.top - box.bottom) * up];
   const moved: Box = {
     left: box.left + alongX,
@@ -89,14 +89,14 @@ export function panBox(plane: Plane, box: Box, size: Size, right: number, up: nu
 }
 
 /** Returns the place of a point of the canvas, in pixels from the top left. */
-export function placeAt(box: Box, size: Size, point: Place): Place {
+export function placeOfPoint(box: Box, size: Size, point: Place): Place {
   return {
     x: box.left + ((box.right - box.left) * point.x) / size.width,
     y: box.top + ((box.bottom - box.top) * point.y) / size.height,
   };
 }
 
-/** Returns the point of the canvas of a place: the reverse of {@link placeAt}. */
+/** Returns the point of the canvas of a place: the reverse of {@link placeOfPoint}. */
 export function pointOf(box: Box, size: Size, place: Place): Place {
   return {
     x: ((place.x - box.left) / (box.right - box.left)) * size.width,
@@ -108,7 +108,7 @@ export function pointOf(box: Box, size: Size, place: Place): Place {
 const EDGE = 1e-6;
 
 /** Returns the pixels whose middles lie on the plane: from `left` and `top` to before `right` and `bottom`. */
-export function planePixels(plane: Plane, box: Box, size: Size) {
+export function planePixels(plane: MapPlane, box: Box, size: Size) {
   const first = pointOf(box, size, { x: plane.x.low, y: plane.y.low });
   const last = pointOf(box, size, { x: plane.x.high, y: plane.y.high });
   const [left, right] = plane.x.wraps ? [0, size.width] : [first.x, last.x].sort((one, other) => one - other);
@@ -120,7 +120,7 @@ export function planePixels(plane: Plane, box: Box, size: Size) {
 }
 
 /** Returns how many times as long one unit along y is as one along x, on the canvas; undefined if that is free. */
-function unitRatio(plane: Plane, box: Box): number | undefined {
+function unitRatio(plane: MapPlane, box: Box): number | undefined {
   if (plane.aspect === "free") return undefined;
   if (plane.aspect === "equal") return 1;
   const latitude = Math.max(-90, Math.min(90, (box.top + box.bottom) / 2));
@@ -128,7 +128,7 @@ function unitRatio(plane: Plane, box: Box): number | undefined {
 }
 
 /** Keeps the centre of a box in the plane, and its proportions right: by its width, so that repeated moves change no height. */
-function settleBox(plane: Plane, box: Box, size: Size): Box {
+function settleBox(plane: MapPlane, box: Box, size: Size): Box {
   const centre = centreOfBox(box);
   const x = plane.x.wraps ? wrapLongitude(centre.x) : clamp(centre.x, plane.x.low, plane.x.high);
   const y = clamp(centre.y, plane.y.low, plane.y.high);
@@ -139,13 +139,13 @@ function settleBox(plane: Plane, box: Box, size: Size): Box {
   return boxAround(settled, { x, y }, (high * size.width) / size.height / ratio, high);
 }
 
-function clampHeight(plane: Plane, height: number, size: Size): number {
+function clampHeight(plane: MapPlane, height: number, size: Size): number {
   const whole = fitBox(plane, wholeBox(plane), size);
   const most = Math.abs(whole.top - whole.bottom) * MOST_PLANES;
   return Math.max(Math.min(height, most), Math.min(plane.y.cell * LEAST_CELLS, most));
 }
 
-function clampWidth(plane: Plane, width: number): number {
+function clampWidth(plane: MapPlane, width: number): number {
   if (plane.aspect !== "free") return width;
   const most = (plane.x.high - plane.x.low) * MOST_PLANES;
   return Math.max(Math.min(width, most), Math.min(plane.x.cell * LEAST_CELLS, most));

@@ -104,8 +104,8 @@ export function readoutOf(resolved: ResolvedView, answer: ProbeAnswer, isCurved:
   const value = hasUnits ? `${answer.text} ${variable.units}` : answer.text;
   if (axes === undefined || answer.cell === undefined) return { place: "", value, bounds: "" };
   const parts = [axes.y, axes.x].map((index) => {
-    const axis = variable.axes[index] as AxisDescription;
-    return placeOf(axis, values[index] as AxisValues, places[index] as Axis, answer.cell?.[index] as number);
+    const axis = variable.axes[index]!;
+    return placeOf(axis, values[index]!, places[index]!, answer.cell?.[index] as number);
   });
   const place = parts.map(({ text }) => text);
   if (isCurved) place.unshift(degreesText(answer.y, "latitude", 2), degreesText(answer.x, "longitude", 2));
@@ -128,7 +128,7 @@ function placeOf(
   const kind = axis.isLatitude ? "latitude" : axis.isLongitude ? "longitude" : undefined;
   const write = (number: number, digits: number): string =>
     kind === undefined ? `${Number(number.toFixed(digits))}` : degreesText(number, kind, digits);
-  const text = write(numbers[index] as number, decimals);
+  const text = write(numbers[index]!, decimals);
   return {
     text: kind === undefined ? `${axis.dim} ${text}` : text,
     bounds: places.edges === undefined ? "" : `${write(low, decimals + 1)}–${write(high, decimals + 1)}`,

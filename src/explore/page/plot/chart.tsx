@@ -1,12 +1,12 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import { watchLook } from "../hooks.js";
 import type { PlotZoom } from "./plot-axis.js";
 import type { PlotContent } from "./plot-model.js";
 import { type PlotColours, type PlotEvents, plotOptions } from "./plot-options.js";
 import "uplot/dist/uPlot.min.css";
 
-/** A plot on a canvas, drawn by uPlot. */
-export function Chart(props: {
+interface ChartProps {
   readonly content: PlotContent;
   /** Undefined for the whole axis. */
   readonly zoom: PlotZoom | undefined;
@@ -16,7 +16,10 @@ export function Chart(props: {
   readonly mark: number | undefined;
   readonly label: string;
   readonly events: PlotEvents;
-}) {
+}
+
+/** A plot on a canvas, drawn by uPlot. */
+export function Chart(props: ChartProps) {
   const { content, zoom, point, mark, label } = props;
   const box = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | undefined>(undefined);
@@ -25,38 +28,16 @@ export function Chart(props: {
   latest.current = props;
 
   useEffect(() => {
-    const element = box.current;
-    if (element === null) return undefined;
-    const events: PlotEvents = {
-      onPoint: (index) => latest.current.events.onPoint(index),
-      onClick: (index) => latest.current.events.onClick(index),
-      onSelect: (low, high) => latest.current.events.onSelect(low, high),
-    };
-    const size = { width: element.clientWidth, height: element.clientHeight };
-    const options = plotOptions(
-      content,
-      size,
-      () => coloursOf(element),
-      () => latest.current.mark,
-      events,
-    );
-    const bars = options.series[1] as uPlot.Series;
-    if (content.isBars && uPlot.paths.bars !== undefined)
-      bars.paths = uPlot.paths.bars({ size: [1], gap: 1 });
-    const plot = new uPlot(options, dataOf(content), element);
+    const element = box.current!;
+    const plot = createPlot(element, latest);
     chart.current = plot;
-    element.dataset.points = String(content.values.length);
-    const observer = new ResizeObserver(() => {
+    const resize = (): void => {
       const { clientWidth: width, clientHeight: height } = element;
       if (width > 0 && (width !== plot.width || height !== plot.height)) plot.setSize({ width, height });
-    });
-    observer.observe(element);
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    const redraw = (): void => plot.redraw(false);
-    dark.addEventListener("change", redraw);
+    };
+    const stopWatching = watchLook(element, resize, () => plot.redraw(false));
     return () => {
-      observer.disconnect();
-      dark.removeEventListener("change", redraw);
+      stopWatching();
       plot.destroy();
       chart.current = undefined;
     };
@@ -77,16 +58,36 @@ export function Chart(props: {
   }, [zoom, content.positions]);
 
   useEffect(() => {
-    const plot = chart.current;
-    const position = point === undefined ? undefined : content.positions[point];
-    if (plot === undefined || position === undefined || plot.cursor.idx === point) return;
-    const along = plot.valToPos(position, "x");
-    const value = content.values[point as number];
-    const across = typeof value === "number" ? plot.valToPos(value, "y") : 0;
-    plot.setCursor(content.isVertical ? { left: across, top: along } : { left: along, top: across }, false);
+    if (chart.current !== undefined) showPoint(chart.current, content, point);
   }, [point, content]);
 
   return <div ref={box} class="chart" role="img" aria-label={label} />;
+}
+
+function createPlot(element: HTMLElement, latest: { readonly current: ChartProps }): uPlot {
+  const { content } = latest.current;
+  const events: PlotEvents = {
+    onPoint: (index) => latest.current.events.onPoint(index),
+    onClick: (index) => latest.current.events.onClick(index),
+    onSelect: (low, high) => latest.current.events.onSelect(low, high),
+  };
+  const size = { width: element.clientWidth, height: element.clientHeight };
+  const mark = () => latest.current.mark;
+  const options = plotOptions(content, size, () => coloursOf(element), mark, events);
+  if (content.isBars && uPlot.paths.bars !== undefined)
+    options.series[1]!.paths = uPlot.paths.bars({ size: [1], gap: 1 });
+  element.dataset.points = String(content.values.length);
+  return new uPlot(options, dataOf(content), element);
+}
+
+/** Moves uPlot's cursor to the position that is read out. */
+function showPoint(plot: uPlot, content: PlotContent, point: number | undefined): void {
+  const position = point === undefined ? undefined : content.positions[point];
+  if (point === undefined || position === undefined || plot.cursor.idx === point) return;
+  const along = plot.valToPos(position, "x");
+  const value = content.values[point];
+  const across = typeof value === "number" ? plot.valToPos(value, "y") : 0;
+  plot.setCursor(content.isVertical ? { left: across, top: along } : { left: along, top: across }, false);
 }
 
 /** Returns the ends of the axis: outer bars are shown whole. */

@@ -1,6 +1,7 @@
 import { format } from "d3-format";
 import { CALENDARS, type Calendar, cfTimeFormatter } from "../../../cf/cf-time.js";
 import type { JsonObject } from "../../../json/json-value.js";
+import { orderOf } from "../../axis.js";
 import type { AxisDescription, AxisValues, VariableDescription } from "../../protocol.js";
 import { MISSING_TEXT, unpackedText } from "../../value-text.js";
 import { daysOfIso, degreesText, isDownward, stepText } from "../axis-ticks.js";
@@ -53,7 +54,7 @@ export function createPlotAxis(axis: AxisDescription, values: AxisValues, attrs:
   const isVertical = role === "Z";
   const calendar = values.calendar === undefined ? undefined : CALENDARS[values.calendar];
   const positions = calendar === undefined ? values.numbers : daysOf(values, calendar);
-  const order = positions?.length === length ? orderOf(positions) : undefined;
+  const order = positions?.length === length ? orderOf(positions, false) : undefined;
   if (positions === undefined || order === undefined) {
     return {
       dim,
@@ -79,7 +80,7 @@ export function createPlotAxis(axis: AxisDescription, values: AxisValues, attrs:
 }
 
 /** Returns the index of the cell at a place in the axis' positions, or the reverse. */
-export function cellAt({ positions, isReversed }: PlotAxis, index: number): number {
+export function cellOfPosition({ positions, isReversed }: PlotAxis, index: number): number {
   return isReversed ? positions.length - 1 - index : index;
 }
 
@@ -89,7 +90,7 @@ export function cellAt({ positions, isReversed }: PlotAxis, index: number): numb
  */
 export function plotValues(axis: PlotAxis, values: ArrayLike<number>, isLog: boolean): (number | null)[] {
   return Array.from(axis.positions, (_, index) => {
-    const value = values[cellAt(axis, index)] ?? Number.NaN;
+    const value = values[cellOfPosition(axis, index)] ?? Number.NaN;
     return Number.isFinite(value) && (!isLog || value > 0) ? value : null;
   });
 }
@@ -113,27 +114,16 @@ export function zoomedAbout(
 /** Returns times as days: they are proportional to the numbers, of which the first and the last are dated. */
 function daysOf({ numbers, texts }: AxisValues, calendar: Calendar): Float64Array | undefined {
   if (numbers === undefined || texts === undefined || numbers.length === 0) return undefined;
-  const [begin, end] = [numbers[0] as number, numbers.at(-1) as number];
+  const [begin, end] = [numbers[0]!, numbers.at(-1)!];
   const [first, last] = [daysOfIso(texts[0] ?? "", calendar), daysOfIso(texts.at(-1) ?? "", calendar)];
   const scale = begin === end ? 0 : (last - first) / (end - begin);
   return numbers.map((number) => first + (number - begin) * scale);
 }
 
-/** Returns 1 for ascending numbers, -1 for descending ones, undefined for others; equal neighbours are in order. */
-function orderOf(positions: Float64Array): 1 | -1 | undefined {
-  const order = (positions.at(-1) ?? 0) >= (positions[0] ?? 0) ? 1 : -1;
-  for (let index = 0; index < positions.length; index++) {
-    const position = positions[index] as number;
-    if (!Number.isFinite(position)) return undefined;
-    if (index > 0 && (position - (positions[index - 1] as number)) * order < 0) return undefined;
-  }
-  return order;
-}
-
 const count = format(",");
 
 /** Returns a value with its units, with as many digits as its type has; `missing` for NaN and null. */
-export function valueText(value: number | null | undefined, variable: VariableDescription): string {
+export function textWithUnits(value: number | null | undefined, variable: VariableDescription): string {
   const text = unpackedText(variable, value ?? Number.NaN);
   return variable.units === undefined || text === MISSING_TEXT ? text : `${text} ${variable.units}`;
 }
@@ -148,7 +138,7 @@ export function placeText({ variable, values, at, along, onGrid }: SeriesPlace):
 
 /** Returns a value with its units, and no more digits than a description needs. */
 function roundText(value: number, variable: VariableDescription): string {
-  return valueText(isTime(variable) ? value : Number(value.toPrecision(5)), variable);
+  return textWithUnits(isTime(variable) ? value : Number(value.toPrecision(5)), variable);
 }
 
 /** Tells whether values of a variable are dates. */
@@ -182,7 +172,7 @@ function cellText(
   cell: number,
 ): string {
   const axis = variable.axes[index];
-  const own = values[index] as AxisValues;
+  const own = values[index]!;
   const number = own.numbers?.[cell];
   if (number !== undefined && (axis?.isLatitude === true || axis?.isLongitude === true)) {
     const degrees = Number(number.toPrecision(7));

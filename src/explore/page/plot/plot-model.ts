@@ -2,7 +2,7 @@ import { computed, effect, type ReadonlySignal, signal, untracked } from "@preac
 import { format } from "d3-format";
 import type { Calendar } from "../../../cf/cf-time.js";
 import {
-  type AxisValues,
+  type FailedAnswer,
   INDEX_AXIS,
   type RangeAnswer,
   type TooMuchAnswer,
@@ -10,18 +10,18 @@ import {
 } from "../../protocol.js";
 import { unpackedText } from "../../value-text.js";
 import { shortDate, stepText } from "../axis-ticks.js";
-import type { ExploreModel, ReadFailure } from "../model.js";
+import type { ExploreModel } from "../model.js";
 import { otherAxes } from "../resolve-view.js";
-import type { RequestOf } from "../worker-client.js";
+import { failureOf, type RequestOf } from "../worker-client.js";
 import {
-  cellAt,
+  cellOfPosition,
   createPlotAxis,
   isTime,
   placeText,
   plotValues,
   type SeriesPlace,
   seriesSummary,
-  valueText,
+  textWithUnits,
 } from "./plot-axis.js";
 import { histogramCsv, seriesCsv } from "./save-csv.js";
 
@@ -33,7 +33,7 @@ interface SeriesState {
   readonly total: number;
   /** Set if it is more than is read unasked. */
   readonly tooMuch: TooMuchAnswer | undefined;
-  readonly failure: ReadFailure | undefined;
+  readonly failure: FailedAnswer | undefined;
   /** Whether chunks are still read. */
   readonly isReading: boolean;
 }
@@ -41,7 +41,7 @@ interface SeriesState {
 /** A histogram: of what is visible, or of a sample of a variable without a picture. */
 interface HistogramState {
   readonly found: RangeAnswer | undefined;
-  readonly failure: ReadFailure | undefined;
+  readonly failure: FailedAnswer | undefined;
 }
 
 const NOTHING: SeriesState = Object.freeze({
@@ -159,9 +159,7 @@ export class PlotModel {
       const found = await this.#model.client.ask<"range">(request);
       if (turn === this.#histograms) this.histogram.value = { found, failure: undefined };
     } catch (error) {
-      const { message } = error as Error;
-      const failure = { sentence: message, requestId: undefined, mayRetry: true, ...(error as object) };
-      if (turn === this.#histograms) this.histogram.value = { found: undefined, failure };
+      if (turn === this.#histograms) this.histogram.value = { found: undefined, failure: failureOf(error) };
     }
   }
 }
@@ -186,7 +184,7 @@ function placeOf(model: ExploreModel): SeriesPlace | undefined {
   }
   const attrs =
     description.coordinate === undefined ? undefined : model.variableAt(description.coordinate)?.attrs;
-  const axis = createPlotAxis(description, values[along] as AxisValues, attrs);
+  const axis = createPlotAxis(description, values[along]!, attrs);
   return { variable, values, at, along, axis, onGrid };
 }
 
@@ -235,7 +233,7 @@ export interface PlotContent {
 }
 
 /** A plot, and what its text says. */
-interface ShownPlot {
+export interface ShownPlot {
   readonly content: PlotContent;
   readonly variable: VariableDescription;
   /** What it is of: `series of air along time`, `histogram of air`. */
@@ -261,7 +259,7 @@ export function seriesShown(
   onCell: (cell: number) => void,
 ): ShownPlot {
   const { variable, along, axis } = place;
-  const own = place.values[along] as AxisValues;
+  const own = place.values[along]!;
   const plotted = plotValues(axis, values, isLog);
   return {
     variable,
@@ -282,11 +280,11 @@ export function seriesShown(
     },
     summary: seriesSummary(variable, plotValues(axis, values, false)),
     textOf: (index) => {
-      const cell = cellAt(axis, index);
-      return `${stepText(own, cell)}: ${valueText(values[cell], variable)}`;
+      const cell = cellOfPosition(axis, index);
+      return `${stepText(own, cell)}: ${textWithUnits(values[cell], variable)}`;
     },
     csv: () => seriesCsv(place, values),
-    onClick: (index) => onCell(cellAt(axis, index)),
+    onClick: (index) => onCell(cellOfPosition(axis, index)),
   };
 }
 

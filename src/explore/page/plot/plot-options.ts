@@ -37,35 +37,13 @@ export function plotOptions(
   events: PlotEvents,
 ): uPlot.Options {
   const { isVertical, isDownward, isLog, isBars } = content;
-  const [positionSide, valueSide] = isVertical ? [3, 2] : [2, 3];
-  const common = (side: number): uPlot.Axis => ({
-    side,
-    font: FONT,
-    labelFont: FONT,
-    stroke: () => colours().text,
-    grid: { stroke: () => colours().grid, width: 1 },
-    ticks: { stroke: () => colours().grid, width: 1, size: 5 },
-    labelSize: 18,
-    labelGap: 2,
-    space: side === 3 ? TICK_DISTANCE.vertical : TICK_DISTANCE.horizontal,
-    size: side === 3 ? sideWidth : content.calendar === undefined ? 30 : 42,
-  });
   return {
     ...size,
     scales: {
       x: { time: false, ori: isVertical ? 1 : 0, dir: isDownward ? -1 : 1 },
       y: { ori: isVertical ? 0 : 1, distr: isLog ? 3 : 1 },
     },
-    axes: [
-      {
-        ...common(positionSide),
-        scale: "x",
-        // Dates say what they are.
-        ...(content.calendar === undefined && { label: content.positionLabel }),
-        ...positionTicks(content, isVertical),
-      },
-      { ...common(valueSide), scale: "y", label: content.valueLabel, ...valueTicks(content) },
-    ],
+    axes: axesOf(content, colours),
     series: [
       {},
       {
@@ -91,6 +69,30 @@ export function plotOptions(
       ],
     },
   };
+}
+
+/** Returns the axes of positions and of values. */
+function axesOf(content: PlotContent, colours: () => PlotColours): uPlot.Axis[] {
+  const { isVertical, calendar, positionLabel, valueLabel } = content;
+  const [positionSide, valueSide] = isVertical ? [3, 2] : [2, 3];
+  const common = (side: number): uPlot.Axis => ({
+    side,
+    font: FONT,
+    labelFont: FONT,
+    stroke: () => colours().text,
+    grid: { stroke: () => colours().grid, width: 1 },
+    ticks: { stroke: () => colours().grid, width: 1, size: 5 },
+    labelSize: 18,
+    labelGap: 2,
+    space: side === 3 ? TICK_DISTANCE.vertical : TICK_DISTANCE.horizontal,
+    size: side === 3 ? sideWidth : calendar === undefined ? 30 : 42,
+  });
+  // Dates say what they are.
+  const label = calendar === undefined ? { label: positionLabel } : {};
+  return [
+    { ...common(positionSide), scale: "x", ...label, ...positionTicks(content, isVertical) },
+    { ...common(valueSide), scale: "y", label: valueLabel, ...valueTicks(content) },
+  ];
 }
 
 /** Returns the values between gaps on both sides, which no line shows, if points are too dense to be drawn. */
@@ -130,7 +132,7 @@ function valueTicks({ valueTick }: PlotContent): Partial<uPlot.Axis> {
 function nameTicks(names: readonly string[], low: number, high: number, count: number): Tick[] {
   return numberTicks(low, high, count)
     .filter(({ value }) => Number.isInteger(value) && value >= 0 && value < names.length)
-    .map(({ value }) => ({ value, label: names[value] as string }));
+    .map(({ value }) => ({ value, label: names[value]! }));
 }
 
 /** Returns the width of the labels at the side of a plot. */

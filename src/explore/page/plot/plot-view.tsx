@@ -1,78 +1,62 @@
-import { format } from "d3-format";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Probe } from "../../protocol.js";
-import { IconButton } from "../icons.js";
+import { Check, Choice, count, Failure, IconButton } from "../controls.js";
+import { useValue } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
 import type { ResolvedView } from "../resolve-view.js";
 import { fileName, pngOf, publicLink, saveFile } from "../save/save-panel.js";
 import { bytesText } from "../status-text.js";
-import { useValue } from "../use-value.js";
 import { Chart } from "./chart.js";
-import { cellAt, type PlotZoom, type SeriesPlace, zoomedAbout } from "./plot-axis.js";
-import { histogramShown, PlotModel, seriesShown } from "./plot-model.js";
+import { cellOfPosition, type PlotZoom, type SeriesPlace, zoomedAbout } from "./plot-axis.js";
+import { histogramShown, PlotModel, type ShownPlot, seriesShown } from "./plot-model.js";
 import "./plots.css";
 
-const count = format(",");
-
 /** Choice between series and histogram, and of the axis along which the series runs. */
-function PlotChoices({
-  model,
-  plot,
-  along,
-}: {
+function PlotChoices(props: {
   readonly model: ExploreModel;
   readonly plot: PlotModel;
   readonly along: number | undefined;
 }) {
+  const { model, plot, along } = props;
   const isOfVariable = useValue(plot.isOfVariable);
   const resolved = useValue(model.resolved);
   const { probe } = useValue(model.view);
   if (resolved === undefined) return null;
-  const { variable, axes } = resolved;
+  const { dims } = resolved.variable;
+  const isHistogram = probe?.plot === "histogram";
   const change = (part: Partial<Probe>): void =>
     model.setProbe({ x: 0, y: 0, along: undefined, plot: "series", ...probe, ...part });
   return (
     <>
-      <label>
-        plot{" "}
-        <select
-          value={probe?.plot ?? "series"}
-          onChange={(event) =>
-            change({ plot: event.currentTarget.value === "histogram" ? "histogram" : "series" })
-          }
-        >
-          <option value="series">series</option>
-          <option value="histogram">histogram</option>
-        </select>
-      </label>
-      {probe?.plot === "histogram" && axes !== undefined && (
-        <label>
-          of{" "}
-          <select
-            value={isOfVariable ? "variable" : "visible"}
-            onChange={(event) => {
-              plot.isOfVariable.value = event.currentTarget.value === "variable";
-            }}
-          >
-            <option value="visible">what is visible</option>
-            <option value="variable">the variable</option>
-          </select>
-        </label>
+      <Choice
+        label="plot"
+        value={probe?.plot ?? "series"}
+        options={[
+          ["series", "series"],
+          ["histogram", "histogram"],
+        ]}
+        onChoose={(chosen) => change({ plot: chosen })}
+      />
+      {isHistogram && resolved.axes !== undefined && (
+        <Choice
+          label="of"
+          value={isOfVariable ? "variable" : "visible"}
+          options={[
+            ["visible", "what is visible"],
+            ["variable", "the variable"],
+          ]}
+          onChoose={(chosen) => {
+            plot.isOfVariable.value = chosen === "variable";
+          }}
+        />
       )}
-      {probe?.plot !== "histogram" && along !== undefined && variable.dims.length > 1 && (
-        <label>
-          along{" "}
-          <select
-            value={variable.dims[along]}
-            onChange={(event) => change({ along: event.currentTarget.value })}
-          >
-            {variable.dims.map((dim) => (
-              <option key={dim} value={dim}>
-                {dim}
-              </option>
-            ))}
-          </select>
-        </label>
+      {!isHistogram && along !== undefined && dims.length > 1 && (
+        <Choice
+          label="along"
+          value={dims[along]!}
+          options={dims.map((dim) => [dim, dim])}
+          onChoose={(dim) => change({ along: dim })}
+        />
       )}
     </>
   );
@@ -131,73 +115,62 @@ function NoPlot({ model }: { readonly model: ExploreModel }) {
 
 const NOTHING_READ = new Float64Array();
 
-/** The plot below the picture, or instead of it: a series along one axis at the chosen place, or a histogram. */
-export function PlotView({ model }: { readonly model: ExploreModel }) {
-  const plot = useMemo(() => new PlotModel(model), [model]);
-  useEffect(() => () => plot.close(), [plot]);
-  const view = useValue(model.view);
+/** Returns what the plot shows, of which variable, and what stands in its way; rendered again when these change. */
+function useShownPlot(model: ExploreModel, plot: PlotModel, wantsLog: boolean) {
+  const isHistogram = useValue(model.view).probe?.plot === "histogram";
   const place = useValue(plot.place);
   const series = useValue(plot.series);
   const histogram = useValue(plot.histogram);
   const resolved = useValue(model.resolved);
-  const [wantsLog, setLog] = useState(false);
-  const [zoom, setZoom] = useState<PlotZoom | undefined>();
-  const [point, setPoint] = useState<number | undefined>();
-  const section = useRef<HTMLElement>(null);
-  const isHistogram = view.probe?.plot === "histogram";
   const isOfVariable = useValue(plot.isOfVariable);
+  const variable = isHistogram ? resolved?.variable : place?.variable;
   const histogramPlace =
     resolved?.axes === undefined ? "" : isOfVariable ? "sample of the whole variable" : "what is visible";
-  const variable = isHistogram ? resolved?.variable : place?.variable;
-
   const shown = useMemo(() => {
     if (variable === undefined) return undefined;
     if (isHistogram)
       return histogram.found && histogramShown(variable, histogram.found, wantsLog, histogramPlace);
-    return (
-      place &&
-      seriesShown(place, series.values ?? NOTHING_READ, wantsLog, (cell) => showStep(model, place, cell))
-    );
+    const values = series.values ?? NOTHING_READ;
+    return place && seriesShown(place, values, wantsLog, (cell) => showStep(model, place, cell));
   }, [variable, isHistogram, histogram.found, histogramPlace, place, series.values, wantsLog, model]);
+  const isRead = isHistogram || series.values !== undefined;
+  return {
+    shown,
+    variable,
+    isHistogram,
+    isRead,
+    // What is not read yet must not look as if it were missing.
+    maySave: shown !== undefined && isRead && (isHistogram || series.done === series.total),
+    mark: place === undefined || isHistogram ? undefined : resolved && markOf(place, resolved),
+    failure: isHistogram ? histogram.failure : series.failure,
+  };
+}
+
+/** The plot below the picture, or instead of it: a series along one axis at the chosen place, or a histogram. */
+export function PlotView({ model }: { readonly model: ExploreModel }) {
+  const plot = useMemo(() => new PlotModel(model), [model]);
+  useEffect(() => () => plot.close(), [plot]);
+  const [wantsLog, setLog] = useState(false);
+  const section = useRef<HTMLElement>(null);
+  const hasProbe = useValue(model.view).probe !== undefined;
+  const resolved = useValue(model.resolved);
+  const place = useValue(plot.place);
+  const { shown, variable, isHistogram, isRead, maySave, mark, failure } = useShownPlot(
+    model,
+    plot,
+    wantsLog,
+  );
+  const [zoom, setZoom] = useState<PlotZoom | undefined>();
 
   // On a phone the plot of a place that was touched is below the fold.
   const isShown = shown !== undefined;
   useEffect(() => {
     if (isShown) section.current?.scrollIntoView({ block: "nearest" });
   }, [isShown]);
-
   // Another axis has other bounds.
-  const positions = shown?.content.positions;
-  useEffect(() => {
-    setZoom(undefined);
-    setPoint(undefined);
-  }, [positions]);
+  useEffect(() => setZoom(undefined), [shown?.content.positions]);
 
   if (resolved === undefined || variable === undefined) return <NoPlot model={model} />;
-  const mark = place === undefined || isHistogram ? undefined : markOf(place, resolved);
-  const failure = isHistogram ? histogram.failure : series.failure;
-  const saveCsv = (): void => {
-    if (shown === undefined) return;
-    saveFile(
-      fileName([shown.name, shown.place], "csv"),
-      new Blob([shown.csv()], { type: "text/csv;charset=utf-8" }),
-    );
-  };
-  const savePng = async (): Promise<void> => {
-    const figure = section.current?.querySelector<HTMLElement>(".chart");
-    if (shown === undefined || figure === null || figure === undefined) return;
-    const title = `${variable.title}: ${shown.name}`;
-    const link = publicLink(location.href);
-    const png = await pngOf({ title, subtitle: shown.place, link, figure, bar: undefined });
-    saveFile(fileName([shown.name, shown.place], "png"), png);
-  };
-  const isRead = isHistogram || series.values !== undefined;
-  // What is not read yet must not look as if it were missing.
-  const maySave = shown !== undefined && (isHistogram || (isRead && series.done === series.total));
-  const length = shown?.content.positions.length ?? 0;
-  const enlarge = (factor: number): void => {
-    if (shown !== undefined) setZoom(zoomedAbout(shown.content.positions, zoom, point, factor));
-  };
   return (
     <section
       class="plot"
@@ -210,70 +183,100 @@ export function PlotView({ model }: { readonly model: ExploreModel }) {
           {shown?.name ?? "Plot"} <span class="muted">{shown?.place}</span>
         </h2>
         <PlotChoices model={model} plot={plot} along={place?.along} />
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={wantsLog}
-            onChange={(event) => setLog(event.currentTarget.checked)}
-          />{" "}
-          log
-        </label>
+        <Check label="log" isSet={wantsLog} onChange={setLog} />
         <button type="button" disabled={zoom === undefined} onClick={() => setZoom(undefined)}>
           Whole axis
         </button>
-        <button type="button" disabled={!maySave} onClick={saveCsv} aria-label="Save the plot as CSV">
-          CSV
-        </button>
-        <button type="button" disabled={!maySave} onClick={savePng} aria-label="Save the plot as PNG">
-          PNG
-        </button>
-        {view.probe !== undefined && resolved.axes !== undefined && (
+        <SaveButtons shown={maySave ? shown : undefined} section={section} />
+        {hasProbe && resolved.axes !== undefined && (
           <IconButton icon="close" label="Close the plot" onClick={() => model.setProbe(undefined)} />
         )}
       </div>
       {failure !== undefined && (
-        <p class="error" role="alert">
-          {failure.sentence}{" "}
-          {failure.mayRetry && !isHistogram && (
-            <button type="button" onClick={() => plot.confirm()}>
-              Retry
-            </button>
-          )}
-        </p>
+        <Failure
+          sentence={failure.sentence}
+          onRetry={failure.mayRetry && !isHistogram ? () => plot.confirm() : undefined}
+        />
       )}
       {!isHistogram && <SeriesProgress plot={plot} />}
       {!isRead && <div class="chart" />}
-      {shown !== undefined && isRead && (
-        <>
-          <Chart
-            content={shown.content}
-            zoom={zoom}
-            point={point}
-            mark={mark}
-            label={`${shown.name} ${shown.place}: ${shown.summary}`}
-            events={{
-              onPoint: setPoint,
-              onClick: shown.onClick,
-              onSelect: (low, high) => setZoom({ low, high }),
-            }}
-          />
-          <div class="plot-foot">
-            <input
-              type="range"
-              min={0}
-              max={Math.max(0, length - 1)}
-              value={point ?? 0}
-              aria-label="Read the plot"
-              aria-valuetext={shown.textOf(point ?? 0)}
-              onInput={(event) => setPoint(event.currentTarget.valueAsNumber)}
-            />
-            <IconButton icon="plus" label="Enlarge the axis here" onClick={() => enlarge(0.5)} />
-            <IconButton icon="minus" label="Reduce the axis here" onClick={() => enlarge(2)} />
-            <output>{point === undefined ? shown.summary : shown.textOf(point)}</output>
-          </div>
-        </>
-      )}
+      {shown !== undefined && isRead && <ReadPlot shown={shown} mark={mark} zoom={zoom} setZoom={setZoom} />}
     </section>
+  );
+}
+
+/** Buttons that save a plot; they are off if there is none to save. */
+function SaveButtons(props: {
+  readonly shown: ShownPlot | undefined;
+  readonly section: { readonly current: HTMLElement | null };
+}) {
+  const { shown, section } = props;
+  const saveCsv = (): void => {
+    if (shown === undefined) return;
+    const csv = new Blob([shown.csv()], { type: "text/csv;charset=utf-8" });
+    saveFile(fileName([shown.name, shown.place], "csv"), csv);
+  };
+  const savePng = async (): Promise<void> => {
+    const figure = section.current?.querySelector<HTMLElement>(".chart") ?? undefined;
+    if (shown === undefined || figure === undefined) return;
+    const title = `${shown.variable.title}: ${shown.name}`;
+    const link = publicLink(location.href);
+    const png = await pngOf({ title, subtitle: shown.place, link, figure, bar: undefined });
+    saveFile(fileName([shown.name, shown.place], "png"), png);
+  };
+  return (
+    <>
+      <button type="button" disabled={!shown} onClick={saveCsv} aria-label="Save the plot as CSV">
+        CSV
+      </button>
+      <button type="button" disabled={!shown} onClick={savePng} aria-label="Save the plot as PNG">
+        PNG
+      </button>
+    </>
+  );
+}
+
+/** The chart, and below it what reads it out. */
+function ReadPlot(props: {
+  readonly shown: ShownPlot;
+  readonly mark: number | undefined;
+  readonly zoom: PlotZoom | undefined;
+  readonly setZoom: (zoom: PlotZoom | undefined) => void;
+}) {
+  const { shown, mark, zoom, setZoom } = props;
+  const { positions } = shown.content;
+  const [point, setPoint] = useState<number | undefined>();
+  useEffect(() => setPoint(undefined), [positions]);
+  const enlarge = (factor: number): void => setZoom(zoomedAbout(positions, zoom, point, factor));
+  return (
+    <>
+      <Chart
+        content={shown.content}
+        zoom={zoom}
+        point={point}
+        mark={mark}
+        label={`${shown.name} ${shown.place}: ${shown.summary}`}
+        events={{
+          onPoint: setPoint,
+          onClick: shown.onClick,
+          onSelect: (low, high) => setZoom({ low, high }),
+        }}
+      />
+      <div class="plot-foot">
+        <input
+          type="range"
+          min={0}
+          max={Math.max(0, positions.length - 1)}
+          value={point ?? 0}
+          aria-label="Read the plot"
+          aria-valuetext={shown.textOf(point ?? 0)}
+          onInput={(event) => setPoint(event.currentTarget.valueAsNumber)}
+        />
+        <IconButton icon="plus" label="Enlarge the axis here" onClick={() => enlarge(0.5)} />
+        <IconButton icon="minus" label="Reduce the axis here" onClick={() => enlarge(2)} />
+        <output>{point === undefined ? shown.summary : shown.textOf(point)}</output>
+      </div>
+    </>
   );
 }
 
@@ -282,7 +285,7 @@ function markOf({ along, axis, at }: SeriesPlace, { axes, at: shown }: ResolvedV
   if (axes === undefined) return undefined;
   const isShown = along === axes.x || along === axes.y;
   const cell = (isShown ? at : shown)[along] ?? 0;
-  return axis.positions[cellAt(axis, cell)];
+  return axis.positions[cellOfPosition(axis, cell)];
 }
 
 /** Shows the picture of a step that was clicked in the plot, unless the plot runs along an axis of the picture. */

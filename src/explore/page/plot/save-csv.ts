@@ -1,12 +1,12 @@
 import { parseDataType } from "../../../model/data-type.js";
-import type { AxisValues, RangeAnswer, VariableDescription } from "../../protocol.js";
+import type { RangeAnswer, VariableDescription } from "../../protocol.js";
 import { numberText, unpackedText } from "../../value-text.js";
 import { axesBesides, type SeriesPlace } from "./plot-axis.js";
 
 const FLOAT32 = parseDataType("<f4");
 
 /** A column of a CSV file. */
-export interface CsvColumn {
+interface CsvColumn {
   readonly name: string;
   /** UDUNITS text, which the header shows in brackets; undefined for dates, texts and plain numbers. */
   readonly units?: string | undefined;
@@ -39,7 +39,7 @@ function fieldOf(text: string): string {
 export function seriesCsv(place: SeriesPlace, series: ArrayLike<number>): string {
   const { variable, values, at, along, axis, onGrid } = place;
   const { length } = axis.positions;
-  const { texts, numbers, units } = values[along] as AxisValues;
+  const { texts, numbers, units } = values[along]!;
   const positions: CsvColumn = {
     name: axis.dim,
     units: texts === undefined && numbers !== undefined ? units : undefined,
@@ -49,7 +49,7 @@ export function seriesCsv(place: SeriesPlace, series: ArrayLike<number>): string
       Array.from({ length }, (_, index) => index),
   };
   const places = axesBesides(variable, along).map((index): CsvColumn => {
-    const { texts, numbers, units } = values[index] as AxisValues;
+    const { texts, numbers, units } = values[index]!;
     const cell = at[index] ?? 0;
     const number = numbers?.[cell];
     return {

@@ -1,10 +1,11 @@
 import { computed } from "@preact/signals-core";
 import { useMemo, useState } from "preact/hooks";
 import { type ClientCode, type CodeVariable, selectionCode } from "../../../usage/selection-code.js";
+import { Choice } from "../controls.js";
+import { useCopied, useValue } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
 import { alongOf } from "../plot/plot-model.js";
-import { useValue } from "../use-value.js";
-import { copyText } from "./save-panel.js";
+import { copyToClipboard } from "./save-panel.js";
 import { pictureVariable, seriesVariable, wholeVariable } from "./shown-cells.js";
 import "../plot/plots.css";
 
@@ -12,9 +13,6 @@ import "../plot/plots.css";
 type Part = "picture" | "series";
 
 type ClientName = ClientCode["client"];
-
-/** Milliseconds for which the page says that code was copied. */
-const COPIED_MS = 2000;
 
 /** Code that reads what is on the screen with each client. */
 export function CodePanel({ model }: { readonly model: ExploreModel }) {
@@ -38,7 +36,7 @@ export function CodePanel({ model }: { readonly model: ExploreModel }) {
 function Codes({ model }: { readonly model: ExploreModel }) {
   const [client, setClient] = useState<ClientName>("xarray");
   const [part, setPart] = useState<Part>("picture");
-  const [copied, setCopied] = useState<string | undefined>();
+  const [copied, noteCopied] = useCopied<string>();
   const hasSeries = useValue(model.probes.fixed)?.cell !== undefined;
   const shownPart = hasSeries ? part : "picture";
   const selection = useValue(
@@ -51,20 +49,21 @@ function Codes({ model }: { readonly model: ExploreModel }) {
   );
   const shown = codes.find((each) => each.client === client) ?? codes[0];
   const copy = async (code: string): Promise<void> => {
-    if (!(await copyText(code))) return;
-    setCopied(code);
-    setTimeout(() => setCopied(undefined), COPIED_MS);
+    if (await copyToClipboard(code)) noteCopied(code);
   };
   return (
     <div aria-busy={isMoving}>
       {hasSeries && (
-        <label class="code-part">
-          of the{" "}
-          <select value={part} onChange={(event) => setPart(event.currentTarget.value as Part)}>
-            <option value="picture">visible picture</option>
-            <option value="series">series</option>
-          </select>
-        </label>
+        <Choice
+          class="code-part"
+          label="of the"
+          value={part}
+          options={[
+            ["picture", "visible picture"],
+            ["series", "series"],
+          ]}
+          onChoose={setPart}
+        />
       )}
       <fieldset class="tabs">
         <legend class="spoken">Client</legend>

@@ -1,8 +1,7 @@
 import { useState } from "preact/hooks";
-import type { AxisValues } from "../../protocol.js";
 import { stepText } from "../axis-ticks.js";
+import { useValue } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
-import { useValue } from "../use-value.js";
 
 /** Lets a person save a file. */
 export function saveFile(name: string, content: Blob): void {
@@ -25,7 +24,7 @@ export function fileName(words: readonly string[], extension: string): string {
 }
 
 /** Writes a text to the clipboard, also on pages that came without TLS. Returns false if the browser refuses. */
-export async function copyText(text: string): Promise<boolean> {
+export async function copyToClipboard(text: string): Promise<boolean> {
   if (navigator.clipboard !== undefined) {
     try {
       await navigator.clipboard.writeText(text);
@@ -163,7 +162,7 @@ function wrapped(context: CanvasRenderingContext2D, text: string, width: number,
   }
   if (line !== "") lines.push(line.trimEnd());
   if (lines.length <= maxLines) return lines;
-  return [...lines.slice(0, maxLines - 1), `${(lines[maxLines - 1] as string).slice(0, -1)}…`];
+  return [...lines.slice(0, maxLines - 1), `${lines[maxLines - 1]!.slice(0, -1)}…`];
 }
 
 /** Saves the picture. Plots have buttons of their own. */
@@ -211,7 +210,7 @@ function stepsOf(model: ExploreModel): string[] {
   const shown = selection?.variable === variable.path ? selection.at : at;
   return variable.axes.flatMap(({ dim, role }, index) => {
     if (index === axes?.x || index === axes?.y) return [];
-    const text = stepText(values[index] as AxisValues, shown[index] ?? 0);
+    const text = stepText(values[index]!, shown[index] ?? 0);
     return role === "T" ? text : `${dim} ${text}`;
   });
 }

@@ -4,7 +4,7 @@ import type { AxisDescription, AxisValues, Box, PictureAxes, VariableDescription
 import { cellEdges } from "../axis-ticks.js";
 
 /** A picture on the screen. */
-export interface ShownPicture {
+interface ShownPicture {
   readonly variable: VariableDescription;
   readonly axes: PictureAxes;
   /** Index per axis; those of the picture's axes say nothing. */
@@ -22,7 +22,7 @@ export function pictureVariable({ variable, axes, at, values, box, inCells }: Sh
   const partOf = (index: number): AxisPart => {
     if (index !== axes.x && index !== axes.y) return at[index] ?? 0;
     if (isGrid) return "all";
-    const description = variable.axes[index] as AxisDescription;
+    const description = variable.axes[index]!;
     const { length } = description;
     const axis = inCells ? cellAxis(length) : createAxis(length, values[index], description);
     return index === axes.x

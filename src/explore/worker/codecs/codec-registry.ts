@@ -2,7 +2,7 @@ import { registry } from "zarrita";
 import { corrupt } from "../../../codec/codec.js";
 import { decodeLz4Block } from "../../../codec/plain/block-decoders.js";
 import { unshuffleBytes } from "../../../codec/plain/shuffles.js";
-import { decodeBloscFrame, decodeZstd, inflate } from "./decoders.js";
+import { decodeBloscFrame, decodeZstd, inflateStream } from "./decoders.js";
 
 /** Name of the option that tells a decoder how many bytes it decodes to; set by `readable-document.ts`, absent if unknown. */
 export const DECODED_BYTES = "zpublish:decoded-bytes";
@@ -23,8 +23,8 @@ const DECODERS: Readonly<Record<string, Decode>> = Object.freeze({
   blosc: (bytes, _options, byteLength) => decodeBloscFrame(bytes, byteLength ?? MAX_CHUNK_BYTES),
   zstd: (bytes, _options, byteLength) => decodeZstd(bytes, byteLength, MAX_CHUNK_BYTES),
   lz4: decodeLz4,
-  gzip: (bytes, _options, byteLength) => inflate(bytes, "gzip", byteLength ?? MAX_CHUNK_BYTES),
-  zlib: (bytes, _options, byteLength) => inflate(bytes, "deflate", byteLength ?? MAX_CHUNK_BYTES),
+  gzip: (bytes, _options, byteLength) => inflateStream(bytes, "gzip", byteLength ?? MAX_CHUNK_BYTES),
+  zlib: (bytes, _options, byteLength) => inflateStream(bytes, "deflate", byteLength ?? MAX_CHUNK_BYTES),
   shuffle: (bytes, { elementsize = 4 }) => {
     const size = Number(elementsize);
     if (size <= 1) return bytes;

@@ -1,13 +1,11 @@
 import { decompress } from "fzstd";
 import {
   type BloscHeader,
+  bloscBlocks,
+  copiedBytes,
   FLAG_BIT_SHUFFLE,
-  FLAG_COPIED,
-  FLAG_NOT_SPLIT,
   FLAG_SHUFFLE,
-  HEADER_BYTES,
-  isSplittable,
-  readHeader,
+  readBloscHeader,
 } from "../../../codec/blosc/blosc-frame.js";
 import { corrupt } from "../../../codec/codec.js";
 import {
@@ -23,7 +21,7 @@ import { measureZstd } from "../../../codec/plain/zstd-frame.js";
  * @param maxByteLength Bytes that are expected at most; decoding ends with an error if there are more.
  * @throws ZpublishError `corrupt-chunk`
  */
-export async function inflate(
+export async function inflateStream(
   bytes: Uint8Array,
   format: "gzip" | "deflate",
   maxByteLength: number,
@@ -171,10 +169,10 @@ function attempt(decode: () => Uint8Array): Uint8Array {
 
 /** Copies a frame (RFC 8878, section 3.1.1) with a raw block at its end; undefined if it has no block. */
 function withMark(frame: Uint8Array): Uint8Array | undefined {
-  const descriptor = frame[4] as number;
+  const descriptor = frame[4]!;
   const isSingleSegment = (descriptor & 0x20) !== 0;
   const sizeFlag = descriptor >>> 6;
-  const dictionaryBytes = [0, 1, 2, 4][descriptor & 3] as number;
+  const dictionaryBytes = [0, 1, 2, 4][descriptor & 3]!;
   const sizeBytes = sizeFlag === 0 ? Number(isSingleSegment) : 1 << sizeFlag;
   let position = 5 + (isSingleSegment ? 0 : 1) + dictionaryBytes + sizeBytes;
   for (;;) {
@@ -217,66 +215,33 @@ export async function decodeBloscFrame(
   bytes: Uint8Array,
   maxByteLength: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const header = readHeader(bytes, {
+  const header = readBloscHeader(bytes, {
     codec: { id: "blosc" },
     itemSize: 1,
     decodedByteLength: null,
     maxDecodedByteLength: maxByteLength,
   });
-  const { flags, byteLength, blockSize, innerFormat } = header;
-  if ((flags & FLAG_COPIED) !== 0) {
-    if (bytes.length !== byteLength + HEADER_BYTES)
-      throw corrupt(`blosc: expected ${byteLength} copied bytes, received ${bytes.length - HEADER_BYTES}`);
-    return bytes.slice(HEADER_BYTES);
-  }
-  const blockCount = byteLength === 0 ? 0 : Math.ceil(byteLength / blockSize);
-  const startsEnd = HEADER_BYTES + 4 * blockCount;
-  if (startsEnd > bytes.length)
-    throw corrupt(`blosc: expected ${blockCount} blocks, received ${bytes.length} bytes in all`);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const { byteLength, blockSize, innerFormat } = header;
+  const copied = copiedBytes(bytes, header);
+  if (copied !== undefined) return new Uint8Array(copied);
   const target = new Uint8Array(byteLength);
   const scratch = new Uint8Array(isShuffled(header) ? Math.min(blockSize, byteLength) : 0);
-  for (let block = 0; block < blockCount; block++) {
-    const begin = block * blockSize;
-    const place = target.subarray(begin, Math.min(begin + blockSize, byteLength));
-    const from = view.getUint32(HEADER_BYTES + 4 * block, true);
+  for (const { begin, end, streams, refuse } of bloscBlocks(bytes, header)) {
+    const place = target.subarray(begin, end);
     const into = scratch.length > 0 ? scratch.subarray(0, place.length) : place;
-    const isWhole = from >= startsEnd && (await fillBlock(view, bytes, from, into, header));
-    if (!isWhole) throw corrupt(`blosc: block ${block + 1} of ${blockCount} (${innerFormat}) is damaged`);
+    for (const [index, { encoded, decodedLength }] of streams.entries()) {
+      const part = into.subarray(index * decodedLength, (index + 1) * decodedLength);
+      if (encoded.length === decodedLength) {
+        part.set(encoded);
+        continue;
+      }
+      const isDecoded = DECODE_INTO[innerFormat](encoded, part);
+      // Awaiting each of a thousand short streams would take longer than decoding them.
+      if (!(typeof isDecoded === "boolean" ? isDecoded : await isDecoded)) refuse();
+    }
     if (into !== place) unshuffle(into, place, header);
   }
   return target;
-}
-
-/** Decodes the streams of a block, each behind its length; one that is as long as what it decodes to is a copy. */
-async function fillBlock(
-  view: DataView,
-  bytes: Uint8Array,
-  begin: number,
-  target: Uint8Array,
-  { flags, typeSize, blockSize, innerFormat }: BloscHeader,
-): Promise<boolean> {
-  const isSplit =
-    (flags & FLAG_NOT_SPLIT) === 0 && target.length === blockSize && isSplittable(typeSize, blockSize);
-  const count = isSplit ? typeSize : 1;
-  const length = target.length / count;
-  if (!Number.isInteger(length)) return false;
-  let from = begin;
-  for (let index = 0; index < count; index++) {
-    if (from + 4 > bytes.length) return false;
-    const end = from + 4 + view.getUint32(from, true);
-    if (end > bytes.length) return false;
-    const stream = bytes.subarray(from + 4, end);
-    const place = target.subarray(index * length, (index + 1) * length);
-    if (stream.length === length) place.set(stream);
-    else {
-      const isDecoded = DECODE_INTO[innerFormat](stream, place);
-      // Awaiting each of a thousand short streams would take longer than decoding them.
-      if (!(typeof isDecoded === "boolean" ? isDecoded : await isDecoded)) return false;
-    }
-    from = end;
-  }
-  return true;
 }
 
 function isShuffled({ flags, typeSize }: BloscHeader): boolean {
@@ -295,7 +260,7 @@ function decodeZstdStream(source: Uint8Array, target: Uint8Array): boolean {
 }
 
 async function decodeZlibStream(source: Uint8Array, target: Uint8Array): Promise<boolean> {
-  const decoded = await inflate(source, "deflate", target.length);
+  const decoded = await inflateStream(source, "deflate", target.length);
   if (decoded.length !== target.length) return false;
   target.set(decoded);
   return true;

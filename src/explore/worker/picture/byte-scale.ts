@@ -1,19 +1,6 @@
 import type { Packing } from "../../../cf/packing.js";
-import type { ShownRange } from "../../protocol.js";
+import { ABOVE, BELOW, FIRST, LAST, MISSING, type ShownRange } from "../../protocol.js";
 import type { Numbers } from "../array-reader.js";
-
-/** Bytes of a picture (see `FrameAnswer.pixels`). */
-export const MISSING = 0;
-/** Below the range. */
-export const BELOW = 1;
-/** The least value of the range. */
-export const FIRST = 2;
-/** The greatest value of the range. */
-export const LAST = 253;
-/** Above the range. */
-export const ABOVE = 254;
-/** Not read yet. */
-export const UNREAD = 255;
 
 /** Steps of the range. */
 export const STEPS = LAST - FIRST;
@@ -22,7 +9,7 @@ export const STEPS = LAST - FIRST;
 export const SLACK = 1e-6;
 
 /** Tells stored numbers that are values from missing ones. The comparisons are also false for NaN. */
-export interface MissingTest {
+interface MissingTest {
   readonly first: number;
   readonly second: number;
   readonly least: number;

@@ -106,7 +106,7 @@ function blocksOf(x: Float64Array, y: Float64Array, rows: number, columns: numbe
 }
 
 /** A map of pixels: where it begins and how large a pixel is. */
-export interface PixelMap {
+interface PixelMap {
   readonly left: number;
   readonly top: number;
   readonly right: number;
@@ -154,7 +154,7 @@ export function cellsUnderPixels(corners: GridCorners, map: PixelMap): Int32Arra
 export function cellAt(corners: GridCorners, x: number, y: number): number {
   const tiny = 1e-9;
   const map = { left: x - tiny, right: x + tiny, top: y + tiny, bottom: y - tiny, width: 1, height: 1 };
-  return cellsUnderPixels(corners, map)[0] as number;
+  return cellsUnderPixels(corners, map)[0]!;
 }
 
 /** Writes the corners of a cell, in their order round it, as x and y; false if it is not shown. */

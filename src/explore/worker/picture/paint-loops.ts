@@ -1,16 +1,7 @@
 import { type Axis, centreOf, indexAt } from "../../axis.js";
+import { ABOVE, BELOW, FIRST, MISSING } from "../../protocol.js";
 import type { Numbers } from "../array-reader.js";
-import {
-  ABOVE,
-  BELOW,
-  type ByteScale,
-  FIRST,
-  MISSING,
-  missingTest,
-  SLACK,
-  STEPS,
-  unpacked,
-} from "./byte-scale.js";
+import { type ByteScale, missingTest, SLACK, STEPS, unpacked } from "./byte-scale.js";
 
 /**
  * Loops over the pixels of one row, which take most of the time of a picture: they call nothing, and read each field once.
@@ -138,35 +129,49 @@ export function runsByChunk(
   chunkLength: number,
   stride: number,
 ): ReadonlyMap<number, ChunkRun> {
-  const lists = new Map<number, { pixels: number[]; offsets: number[]; first: number[] }>();
+  const lists = new Map<number, RunList>();
   let before = -1;
   for (let pixel = 0; pixel < from.length; pixel++) {
-    const begin = from[pixel] as number;
+    const begin = from[pixel]!;
     if (begin === -1) continue;
     const last = Math.floor((to[pixel]! - 1) / factor);
     for (let cell = Math.floor(begin / factor); cell <= last; cell++) {
       const chunk = Math.floor(cell / chunkLength);
-      let list = lists.get(chunk);
-      if (list === undefined) {
-        list = { pixels: [], offsets: [], first: [] };
-        lists.set(chunk, list);
-      }
+      const list = listOf(lists, chunk);
       list.pixels.push(pixel);
       list.offsets.push((cell - chunk * chunkLength) * stride);
       list.first.push(cell === before ? 0 : 1);
       before = cell;
     }
   }
-  const runs = new Map<number, ChunkRun>();
-  for (const [chunk, { pixels, offsets, first }] of lists) {
-    runs.set(chunk, {
-      pixels: Int32Array.from(pixels),
-      offsets: Int32Array.from(offsets),
-      isFirst: Uint8Array.from(first),
-      cells: first.reduce((sum, one) => sum + one, 0),
-    });
+  return new Map(Array.from(lists, ([chunk, list]) => [chunk, runOf(list)]));
+}
+
+/** Pixels of a run while they are collected. */
+export interface RunList {
+  readonly pixels: number[];
+  readonly offsets: number[];
+  readonly first: number[];
+}
+
+/** Returns the list of a chunk, empty at first. */
+export function listOf(lists: Map<number, RunList>, chunk: number): RunList {
+  let list = lists.get(chunk);
+  if (list === undefined) {
+    list = { pixels: [], offsets: [], first: [] };
+    lists.set(chunk, list);
   }
-  return runs;
+  return list;
+}
+
+/** Returns the run of a list. */
+export function runOf({ pixels, offsets, first }: RunList): ChunkRun {
+  return {
+    pixels: Int32Array.from(pixels),
+    offsets: Int32Array.from(offsets),
+    isFirst: Uint8Array.from(first),
+    cells: first.reduce((sum, one) => sum + one, 0),
+  };
 }
 
 /**

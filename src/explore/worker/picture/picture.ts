@@ -1,8 +1,8 @@
-import type { ShowRequest, VariableDescription } from "../../protocol.js";
+import { MISSING, type ShowRequest, UNREAD, type VariableDescription } from "../../protocol.js";
 import { costOf, isTooMuch, type Numbers, type ReadingCost, type Resolution } from "../array-reader.js";
 import type { ChunkJob } from "../chunk-queue.js";
 import type { Chunk, DatasetSession } from "../dataset-session.js";
-import { ByteScale, MISSING, UNREAD } from "./byte-scale.js";
+import { ByteScale } from "./byte-scale.js";
 import { addRow, type ChunkRun, paintRow } from "./paint-loops.js";
 
 /** A place in a picture that a chunk fills: its rows and columns of pixels. */
@@ -203,7 +203,7 @@ export function settleLevel(
   plan: (resolution: Resolution) => LevelPlan,
 ): { readonly fine: LevelPlan; readonly cost: ReadingCost; readonly coarser: readonly Resolution[] } {
   for (let index = resolutions.indexOf(chosen); ; index++) {
-    const fine = plan(resolutions[index] as Resolution);
+    const fine = plan(resolutions[index]!);
     const unread = fine.chunks.filter(({ job }) => !session.queue.has(job.key)).length;
     const cost = costOf(unread, fine.resolution.chunkShape, dataType.itemSize);
     if (!isTooMuch(cost) || isConfirmed || index === resolutions.length - 1)

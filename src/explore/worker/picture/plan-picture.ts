@@ -3,7 +3,7 @@ import type { ShowRequest, VariableDescription } from "../../protocol.js";
 import { chooseResolution, chunksFromCentre, type Resolution, resolutionsOf } from "../array-reader.js";
 import type { DatasetSession } from "../dataset-session.js";
 import type { AxisReader, CurvilinearCells, CurvilinearReader } from "../read-axis.js";
-import { runsByChunk, type ScreenTable, screenTable } from "./paint-loops.js";
+import { listOf, type RunList, runOf, runsByChunk, type ScreenTable, screenTable } from "./paint-loops.js";
 import { type LevelPlan, type PicturePlan, type PlannedChunk, placeOfPlane, settleLevel } from "./picture.js";
 
 /** Settles which chunks a picture needs whose rows and columns are cells of two axes. @throws ReadFailure */
@@ -100,7 +100,7 @@ export async function planCurvilinear(
   const fitting = resolutions.filter(
     ({ factors }) => density / Math.max(factors[x]! / known[1]!, factors[y]! / known[0]!) >= 1,
   );
-  const chosen = fitting.at(-1) ?? (resolutions[0] as Resolution);
+  const chosen = fitting.at(-1) ?? resolutions[0]!;
   const plan = (resolution: Resolution) =>
     planCurvilinearLevel(session, variable, request, resolution, found);
   const { fine, cost, coarser } = settleLevel(
@@ -157,7 +157,7 @@ function planCurvilinearLevel(
   const { columns } = grid.centres;
   const chunkColumns = Math.ceil(shape[x]! / chunkShape[x]!);
   const seen = new Uint8Array(shape[y]! * shape[x]!);
-  const lists = new Map<number, { pixels: number[]; offsets: number[]; first: number[] }>();
+  const lists = new Map<number, RunList>();
   for (let pixel = 0; pixel < cells.length; pixel++) {
     const cell = cells[pixel]!;
     if (cell === -1) continue;
@@ -165,11 +165,7 @@ function planCurvilinearLevel(
     const column = Math.floor((cell % columns) / factorX);
     const [chunkRow, chunkColumn] = [Math.floor(row / chunkShape[y]!), Math.floor(column / chunkShape[x]!)];
     const key = chunkRow * chunkColumns + chunkColumn;
-    let list = lists.get(key);
-    if (list === undefined) {
-      list = { pixels: [], offsets: [], first: [] };
-      lists.set(key, list);
-    }
+    const list = listOf(lists, key);
     list.pixels.push(pixel);
     list.offsets.push(
       (row - chunkRow * chunkShape[y]!) * strides[y]! + (column - chunkColumn * chunkShape[x]!) * strides[x]!,
@@ -178,20 +174,10 @@ function planCurvilinearLevel(
     list.first.push(seen[place] === 0 ? 1 : 0);
     seen[place] = 1;
   }
-  const chunks = Array.from(lists, ([key, { pixels, offsets, first }]): PlannedChunk & { size: number } => ({
-    size: pixels.length,
+  const chunks = Array.from(lists, ([key, list]): PlannedChunk & { size: number } => ({
+    size: list.pixels.length,
     job: session.job(resolution, coords.with(y, Math.floor(key / chunkColumns)).with(x, key % chunkColumns)),
-    place: {
-      rows: ONE_ROW,
-      columns: {
-        pixels: Int32Array.from(pixels),
-        offsets: Int32Array.from(offsets),
-        isFirst: Uint8Array.from(first),
-        cells: first.reduce((sum, one) => sum + one, 0),
-      },
-      base,
-      scale,
-    },
+    place: { rows: ONE_ROW, columns: runOf(list), base, scale },
   }));
   // Those that fill most of the picture first.
   return { resolution, chunks: chunks.sort((one, other) => other.size - one.size) };

@@ -1,13 +1,12 @@
-import { type FrameAnswer, isOnGrid, type ShowRequest } from "../../protocol.js";
+import { type FrameAnswer, isOnGrid, MISSING, type ShowRequest } from "../../protocol.js";
 import { type ChunkOwner, PRIORITY } from "../chunk-queue.js";
 import type { Chunk, DatasetSession } from "../dataset-session.js";
 import type { AxisReader } from "../read-axis.js";
-import { MISSING } from "./byte-scale.js";
 import { Picture, type PicturePlan, type PlannedChunk } from "./picture.js";
 import { planCurvilinear, planGrid } from "./plan-picture.js";
 
 /** Settles which chunks a picture needs. @throws ReadFailure */
-export function planPicture(
+export function planFrame(
   session: DatasetSession,
   axes: AxisReader,
   request: ShowRequest,

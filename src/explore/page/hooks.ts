@@ -1,0 +1,41 @@
+import type { ReadonlySignal } from "@preact/signals-core";
+import { useEffect, useState } from "preact/hooks";
+
+/** Returns the value of a signal, and renders the component again when it changes. */
+export function useValue<T>(signal: ReadonlySignal<T>): T {
+  const [, setValue] = useState<{ readonly value: T }>(() => ({ value: signal.peek() }));
+  useEffect(
+    () => signal.subscribe((value) => setValue((known) => (known.value === value ? known : { value }))),
+    [signal],
+  );
+  return signal.peek();
+}
+
+/**
+ * Calls functions when an element has another size, and when the colours of the page turn light or dark.
+ * @param onColours Default: the same as for sizes.
+ * @returns A function that ends that.
+ */
+export function watchLook(element: Element, onSize: () => void, onColours: () => void = onSize): () => void {
+  const observer = new ResizeObserver(onSize);
+  observer.observe(element);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  dark.addEventListener("change", onColours);
+  return () => {
+    observer.disconnect();
+    dark.removeEventListener("change", onColours);
+  };
+}
+
+/** Milliseconds for which the page says that something was copied. */
+const COPIED_MS = 2000;
+
+/** Returns what was copied a moment ago, and a function that notes it. */
+export function useCopied<T>(): [copied: T | undefined, note: (what: T) => void] {
+  const [copied, setCopied] = useState<{ readonly what: T } | undefined>();
+  const note = (what: T): void => {
+    setCopied({ what });
+    setTimeout(() => setCopied(undefined), COPIED_MS);
+  };
+  return [copied?.what, note];
+}
