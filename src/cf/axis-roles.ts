@@ -4,7 +4,7 @@ import type { JsonObject } from "../json/json-value.js";
 export type AxisRole = "T" | "Z" | "Y" | "X";
 
 /** Returns the attributes of a variable of the same group by name; undefined if there is none. */
-export type AttributesOf = (name: string) => JsonObject | undefined;
+type AttributesOf = (name: string) => JsonObject | undefined;
 
 /** The two axes that a picture of a variable shows, as positions in its dimensions. */
 export interface Plane {

@@ -149,7 +149,7 @@ export interface CfTimeScale {
   /** Nanoseconds of 0 since day 0 of the calendar, which is 1970-01-01 for the calendars of history. */
   readonly reference: bigint;
   readonly calendar: Calendar;
-  /** Text of the reference, as it is behind "since". */
+  /** Text of the reference, as written after "since". */
   readonly since: string;
 }
 

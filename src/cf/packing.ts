@@ -10,7 +10,7 @@ export interface Packing {
   /** A value is `stored * scale + offset`. */
   readonly scale: number;
   readonly offset: number;
-  /** Whether stored integers of a signed type are unsigned, or the reverse (attribute `_Unsigned`); undefined if the type tells. */
+  /** Whether stored integers of a signed type are unsigned, or the reverse (attribute `_Unsigned`); undefined if the attribute is absent. */
   readonly isUnsigned: boolean | undefined;
 }
 

@@ -14,7 +14,7 @@ import {
 } from "d3-scale-chromatic";
 
 /** A colour scale. */
-export interface ColourScale {
+interface ColourScale {
   /** Use of it: from low to high, away from a middle, or round a circle such as directions. */
   readonly kind: "sequential" | "diverging" | "cyclic";
   /** Returns a CSS colour, for a position from 0 to 1. */

@@ -124,6 +124,15 @@ export function findGroup(snapshot: DatasetSnapshot, groupPath: string): Group {
   return group;
 }
 
+/** Returns the overviews of a dataset. @throws ZpublishError `not-found` if its configuration asks for none. */
+export function overviewsOf({ id, overviews }: DatasetSnapshot): DatasetSnapshot {
+  if (overviews !== undefined) return overviews;
+  throw new ZpublishError(
+    "not-found",
+    `Dataset '${id}' has no overviews: its configuration does not ask for them`,
+  );
+}
+
 /**
  * Returns the path of a dataset's endpoints below the root path, with a slash at both ends: `/datasets/air/`; `/` if the server
  * publishes that dataset alone.

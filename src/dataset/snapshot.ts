@@ -6,9 +6,9 @@ import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js"
 import { stringifyJson } from "../json/stringify-json.js";
 import {
   dataTreeSteps,
-  dimensionConflictSteps,
+  dimensionConflicts,
   type GroupContent,
-  nameDimensionsSteps,
+  nameDimensions,
   type Variable,
 } from "../model/data-tree.js";
 import { createEncodingPlan, type EncodingRequest } from "../zarr/plan/create-encoding-plan.js";
@@ -112,7 +112,7 @@ export function* snapshotSteps(
   const dimNames = new Set<string>();
 
   for (const group of tree.groups) {
-    const dims = yield* nameDimensionsSteps(group.arrays);
+    const dims = yield* nameDimensions(group.arrays);
     const variables: Variable[] = [];
     for (const [index, stored] of group.arrays.entries()) {
       yield;
@@ -134,7 +134,7 @@ export function* snapshotSteps(
       }
     }
     const content = { path: group.path, attrs: group.attrs, variables };
-    warnings.push(...(yield* dimensionConflictSteps(content)));
+    warnings.push(...(yield* dimensionConflicts(content)));
     contents.push(content);
   }
   for (const problem of [

@@ -1,6 +1,7 @@
 import { fillBuffer } from "../codec/copy-strided.js";
 import { decodeSteps } from "../codec/run-steps.js";
 import { ZpublishError } from "../errors.js";
+import { runNow } from "../event-loop/cooperative-task.js";
 import { workThrough } from "../event-loop/work-through.js";
 import type { JsonObject } from "../json/json-value.js";
 import { elementCount, nameDimensions } from "../model/data-tree.js";
@@ -84,7 +85,7 @@ export async function describePart(
 ): Promise<PartDescription> {
   const arrays: PartArray[] = [];
   for (const group of tree.groups) {
-    const dims = nameDimensions(group.arrays);
+    const dims = runNow(nameDimensions(group.arrays));
     for (const [index, array] of group.arrays.entries())
       arrays.push(await describeArray(array, dims[index]!, dimension));
   }

@@ -215,7 +215,7 @@ class JsonParser {
     return this.take(close);
   }
 
-  /** Reads a key and the colon behind it. */
+  /** Reads a key and the colon after it. */
   private parseKey(): string {
     if (this.text[this.position] !== '"') this.fail("a key in double quotes");
     const key = this.parseString();
@@ -321,20 +321,10 @@ export function parseJson(text: string, writtenKeys?: Map<JsonValue, readonly Wr
 }
 
 /**
- * Parses a large document as {@link parseJson} does, in steps: one ends between any two entries of its outer levels.
- */
-export function* parseJsonSteps(text: string): CooperativeTask<JsonValue> {
-  const parser = new JsonParser(text);
-  parser.begin();
-  const value = yield* parser.parseValueSteps(0);
-  parser.end();
-  return value;
-}
-
-/**
- * Parses an object as {@link parseJsonSteps} does, but only checks its entry `left`, also an object, and reports the
- * ranges of that entry's values. If few of a hundred thousand values are needed, this saves most time and all memory.
- * @returns The object, with an empty object as its entry `left`.
+ * Parses a large document as {@link parseJson} does, in steps, which end between any two entries of its outer levels. Of the entry
+ * `left`, if it is an object, only the syntax is checked, and the ranges of its values are reported. If few of a hundred thousand
+ * values are needed, this saves most time and all memory.
+ * @returns The value, with an empty object as its entry `left`.
  */
 export function* parseJsonAround(
   text: string,

@@ -11,6 +11,13 @@ export function stringifyJson(value: JsonValue, indent = 0): string {
   return write(value, indent === 0 ? "" : " ".repeat(indent), indent === 0 ? "" : "\n");
 }
 
+/** Writes a value as JSON for a message, at most 120 characters; `undefined` reads "nothing". */
+export function describeJson(value: JsonValue | undefined): string {
+  if (value === undefined) return "nothing";
+  const text = stringifyJson(value);
+  return text.length <= 120 ? text : `${text.slice(0, 117)}...`;
+}
+
 /** Levels whose entries come in pieces of their own: the attributes of an array in a `.zmetadata`, and their entries. */
 const PIECES_DEPTH = 5;
 /** Length of a piece, in characters: short entries are joined up to about this. */

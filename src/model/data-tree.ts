@@ -1,4 +1,4 @@
-import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
+import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import type { JsonObject } from "../json/json-value.js";
 import type { DataType } from "./data-type.js";
 
@@ -71,11 +71,6 @@ export interface GroupContent {
  * Makes a data tree of its groups: finds coordinates, dimensions and children.
  * @param contents Root first, parents before children, siblings sorted, as a source lists them.
  */
-export function createDataTree(contents: readonly GroupContent[]): DataTree {
-  return runNow(dataTreeSteps(contents));
-}
-
-/** {@link createDataTree} in steps. */
 export function* dataTreeSteps(contents: readonly GroupContent[]): CooperativeTask<DataTree> {
   const childNames = new Map<string, string[]>(contents.map(({ path }) => [path, []]));
   for (const { path } of contents) {
@@ -100,12 +95,7 @@ export function* dataTreeSteps(contents: readonly GroupContent[]): CooperativeTa
 }
 
 /** Lists dimensions whose length differs between variables of a group, one sentence each. xarray cannot open such a group. */
-export function dimensionConflicts(content: GroupContent): string[] {
-  return runNow(dimensionConflictSteps(content));
-}
-
-/** {@link dimensionConflicts} in steps. */
-export function* dimensionConflictSteps(content: GroupContent): CooperativeTask<string[]> {
+export function* dimensionConflicts(content: GroupContent): CooperativeTask<string[]> {
   const seen = new Map<string, { length: number; by: string }>();
   const conflicts: string[] = [];
   for (const variable of content.variables) {
@@ -177,12 +167,7 @@ interface UnnamedArray {
  * A name does not depend on the other arrays unless it is taken: by another variable of the group, which xarray would
  * take for a coordinate, or by a dimension of the source with another length.
  */
-export function nameDimensions(arrays: readonly UnnamedArray[]): string[][] {
-  return runNow(nameDimensionsSteps(arrays));
-}
-
-/** {@link nameDimensions} in steps. */
-export function* nameDimensionsSteps(arrays: readonly UnnamedArray[]): CooperativeTask<string[][]> {
+export function* nameDimensions(arrays: readonly UnnamedArray[]): CooperativeTask<string[][]> {
   const lengthsOfSource = new Map<string, Set<number>>();
   const variableNames = new Set<string>();
   for (const array of arrays) {

@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import { isJsonArray, type JsonValue, toNumber } from "../json/json-value.js";
-import { pythonString, stringifyJson } from "../json/stringify-json.js";
+import { describeJson, pythonString } from "../json/stringify-json.js";
 
 /** numpy's kind characters; `O` is an object type, whose items have no fixed size. */
 export type DataTypeKind = "b" | "i" | "u" | "f" | "c" | "S" | "U" | "M" | "m" | "V" | "O";
@@ -108,10 +108,9 @@ function numpyItemSize(type: DataType): number {
 }
 
 function invalidField(expected: string, received: JsonValue): ZpublishError {
-  const text = stringifyJson(received);
   return new ZpublishError(
     "invalid-metadata",
-    `expected dtype to have ${expected}, received ${text.length <= 120 ? text : `${text.slice(0, 117)}...`}`,
+    `expected dtype to have ${expected}, received ${describeJson(received)}`,
   );
 }
 
@@ -176,7 +175,7 @@ export function parseDataType(dtype: JsonValue): DataType {
   if (typeof dtype !== "string") {
     throw new ZpublishError(
       "invalid-metadata",
-      `expected dtype to be a numpy type string or a list of fields, received ${shorten(stringifyJson(dtype))}`,
+      `expected dtype to be a numpy type string or a list of fields, received ${describeJson(dtype)}`,
     );
   }
   const known = knownTypes.get(dtype);
@@ -186,7 +185,7 @@ export function parseDataType(dtype: JsonValue): DataType {
   if (type === undefined) {
     throw new ZpublishError(
       "unsupported",
-      `expected dtype to be a numpy type such as "<f4", "|S5" or "<M8[ns]", received ${shorten(JSON.stringify(dtype))}`,
+      `expected dtype to be a numpy type such as "<f4", "|S5" or "<M8[ns]", received ${describeJson(dtype)}`,
     );
   }
   if (knownTypes.size >= maxKnownTypes) knownTypes.clear();
@@ -248,8 +247,4 @@ function parseTimeType(text: string): DataType | undefined {
 /** The byte order that a type string names. If it names none, it means the machine's, which is little-endian here. */
 function explicitOrder(order: string): "<" | ">" {
   return order === ">" ? ">" : "<";
-}
-
-function shorten(text: string): string {
-  return text.length <= 120 ? text : `${text.slice(0, 117)}...`;
 }

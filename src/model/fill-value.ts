@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import { isJsonArray, type JsonValue, toBigInt, toNumber } from "../json/json-value.js";
-import { pythonFloat, stringifyJson } from "../json/stringify-json.js";
+import { describeJson, pythonFloat } from "../json/stringify-json.js";
 import type { DataType } from "./data-type.js";
 
 /** Writes a half-precision float, rounded to nearest even; infinite if the number is too large. */
@@ -57,7 +57,7 @@ function binaryExponent(magnitude: number): number {
   return ((view.getUint16(0) >> 4) & 0x7ff) - 1023;
 }
 
-/** Exponent bias of the x87 format; that of a double is 1023. */
+/** Exponent bias of the x87 format. A double has 1023. */
 const extendedBias = 16383;
 
 /** Writes a number as the long double of x86-64: 80 bits with an explicit leading bit, padded to 16 bytes. */
@@ -320,9 +320,8 @@ function writeBytes(item: Uint8Array, value: JsonValue, type: DataType): void {
 }
 
 function mismatch(expected: string, received: JsonValue, type: DataType): ZpublishError {
-  const text = stringifyJson(received);
   return new ZpublishError(
     "invalid-metadata",
-    `expected fill_value of dtype ${type.numpyStr} to be ${expected}, received ${text.length <= 120 ? text : `${text.slice(0, 117)}...`}`,
+    `expected fill_value of dtype ${type.numpyStr} to be ${expected}, received ${describeJson(received)}`,
   );
 }

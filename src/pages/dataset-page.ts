@@ -1,6 +1,6 @@
 import type { DatasetSnapshot } from "../dataset/dataset.js";
 import { describeLevels } from "../dataset/overviews/overviews.js";
-import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
+import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import type { Group } from "../model/data-tree.js";
 import {
   factsSteps,
@@ -28,36 +28,6 @@ import {
 import { createPageBudget, DATASET_URL, ROOT, TOKEN_QUERY, UP } from "./page-place.js";
 import type { PreviewValues } from "./preview-service.js";
 
-/**
- * Renders the URLs of a dataset's overviews, and their levels: length of the axes, and size of the largest variable.
- * @param stores Prefixes that are served, at least one.
- */
-function renderOverviews(overviews: DatasetSnapshot, stores: readonly StorePrefix[]): Markup {
-  const [first = "zarr"] = stores;
-  const token = trustedMarkup(TOKEN_QUERY);
-  const summaries = describeLevels(overviews);
-  const coarser = formatCounted(summaries.length - 1, "coarser level");
-  return markup`<section class="usage"><h2 class="head">Overviews</h2>
-${stores.map((prefix) => {
-  const { version, document } = STORES[prefix];
-  const slashed = trustedMarkup(`${UP}overviews/${prefix}/`);
-  return markup`<pre class="copy" tabindex="0" aria-label="Zarr v${version} URL of the overviews">${trustedMarkup(`${DATASET_URL}overviews/${prefix}`)}</pre>
-<p class="links"><span class="muted">Zarr v${version} store:</span><a href="${slashed}${token}">browse</a><a href="${slashed}${document}${token}">${document}</a></p>
-`;
-})}${
-  summaries.length > 0 &&
-  markup`<p>The dataset and ${coarser}:</p>
-<ul class="list">${summaries.map(
-    ({
-      level,
-      variable,
-      byteLength,
-    }) => markup`<li><a href="${trustedMarkup(`${UP}overviews/${first}/${level}/`)}${token}">${String(level)}</a> <span class="muted">${variable.name}: ${variable.shape.map(formatCount).join(" × ")}, ${formatByteLength(byteLength)}</span></li>
-`,
-  )}</ul>`
-}</section>`;
-}
-
 /** Content of a page about a group. */
 export interface DatasetPage {
   readonly snapshot: DatasetSnapshot;
@@ -77,11 +47,6 @@ export interface DatasetPage {
 }
 
 /** Renders the page of one group of a dataset, or of its whole tree. `placePage` completes it. */
-export function renderDatasetPage(page: DatasetPage): string {
-  return runNow(datasetPageSteps(page));
-}
-
-/** {@link renderDatasetPage} as a cooperative task. */
 export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
   const { snapshot, group, nested, previews, stores, looks, serviceTitle, serviceLinks } = page;
   const isRoot = group.path === "/";
@@ -117,10 +82,40 @@ function hasContent({ variables, childNames }: Group): boolean {
   return variables.size > 0 || childNames.length > 0;
 }
 
+/**
+ * Renders the URLs of a dataset's overviews, and their levels: length of the axes, and size of the largest variable.
+ * @param stores Prefixes that are served, at least one.
+ */
+function renderOverviews(overviews: DatasetSnapshot, stores: readonly StorePrefix[]): Markup {
+  const [first = "zarr"] = stores;
+  const token = trustedMarkup(TOKEN_QUERY);
+  const summaries = describeLevels(overviews);
+  const coarser = formatCounted(summaries.length - 1, "coarser level");
+  return markup`<section class="usage"><h2 class="head">Overviews</h2>
+${stores.map((prefix) => {
+  const { version, document } = STORES[prefix];
+  const slashed = trustedMarkup(`${UP}overviews/${prefix}/`);
+  return markup`<pre class="copy" tabindex="0" aria-label="Zarr v${version} URL of the overviews">${trustedMarkup(`${DATASET_URL}overviews/${prefix}`)}</pre>
+<p class="links"><span class="muted">Zarr v${version} store:</span><a href="${slashed}${token}">browse</a><a href="${slashed}${document}${token}">${document}</a></p>
+`;
+})}${
+  summaries.length > 0 &&
+  markup`<p>The dataset and ${coarser}:</p>
+<ul class="list">${summaries.map(
+    ({
+      level,
+      variable,
+      byteLength,
+    }) => markup`<li><a href="${trustedMarkup(`${UP}overviews/${first}/${level}/`)}${token}">${String(level)}</a> <span class="muted">${variable.name}: ${variable.shape.map(formatCount).join(" × ")}, ${formatByteLength(byteLength)}</span></li>
+`,
+  )}</ul>`
+}</section>`;
+}
+
 const MAX_DESCRIPTION_CHARS = 300;
 const MAX_NAMED_VARIABLES = 20;
 
-/** Returns description and picture of a page: those of its group, or of groups below the root if that has none. */
+/** Returns description and picture of a page. If the root has no picture, a group below it may have one. */
 export function summaryOf(
   snapshot: DatasetSnapshot,
   group: Group,

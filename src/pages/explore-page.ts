@@ -6,7 +6,7 @@ import { encodePath, type Markup, markup, renderSummary, trustedMarkup } from ".
 import { ROOT, TOKEN_QUERY, UP } from "./page-place.js";
 
 /** Content of the explorer's page. */
-export interface ExplorePage {
+interface ExplorePage {
   readonly snapshot: DatasetSnapshot;
   readonly group: Group;
   /** Names of the explorer's files by their names in the source: `page.js`, `worker.js`, perhaps `page.css` and others. */

@@ -3,7 +3,7 @@ import type { DatasetPath, DatasetSnapshot, ServedArray } from "../dataset/datas
 import type { Group, Variable } from "../model/data-tree.js";
 import { encodePath, type Markup, markup, NO_MARKUP, trustedMarkup } from "./page.js";
 import { TOKEN_QUERY } from "./page-place.js";
-import { choosePicture, coordinateOf, describePicture, pictureSize } from "./pictures.js";
+import { choosePicture, coordinateArray, describePicture, pictureSize } from "./pictures.js";
 
 /** Ways to look at data that the server has, so that pages may link to them. */
 export interface Looks {
@@ -60,12 +60,12 @@ export function renderPicture(
 }
 
 /** A variable, and the group that it is in. */
-export interface PlacedArray {
+interface PlacedArray {
   readonly group: Group;
   readonly array: ServedArray;
 }
 
-/** Maximum of groups in which the picture of a dataset is looked for, and of variables that are looked at closely. */
+/** Maximum of groups that are searched for the picture of a dataset, and of variables whose pictures are tried. */
 const MAX_SEARCHED_GROUPS = 200;
 const MAX_CHOSEN = 32;
 
@@ -96,7 +96,7 @@ export function picturedArray(snapshot: DatasetSnapshot, group: Group): PlacedAr
 
 function isMap(snapshot: DatasetSnapshot, variable: Variable): boolean {
   const roles = variable.dims.map((dim) =>
-    axisRole(dim, coordinateOf(snapshot, variable, dim)?.variable.attrs),
+    axisRole(dim, coordinateArray(snapshot, variable, dim)?.variable.attrs),
   );
   return roles.includes("Y") && roles.includes("X");
 }

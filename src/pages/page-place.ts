@@ -25,7 +25,7 @@ export const SERVICE_URL = "\ufdd0";
 export const UP = "\ufdd1";
 /** Placeholder of {@link PagePlace.tokenQuery}, at the end of links that have no query otherwise. */
 export const TOKEN_QUERY = "\ufdd2";
-/** Placeholder of the same behind a link's own query: `&token=…`. */
+/** Placeholder of the token after a link's own query: `&token=…`. */
 export const AND_TOKEN = "\ufdd5";
 /** Placeholder of a form's field with the token. */
 export const TOKEN_FIELD = "\ufdd6";
@@ -61,7 +61,7 @@ export function quotesAddress(html: string): boolean {
 
 /**
  * Returns the place of a page.
- * @param datasetPath As {@link PagePlace.datasetPath}. Default: that of a page of the service.
+ * @param datasetPath As {@link PagePlace.datasetPath}. Default: `/`, for pages of the service.
  */
 export function placeOf(
   { rawPath, serviceUrl, query }: Pick<RouteRequest, "rawPath" | "serviceUrl" | "query">,
@@ -97,7 +97,7 @@ const MAX_CODES = 300;
 const MAX_GROUPS = 1_000;
 /** Links to further groups. */
 const MAX_GROUP_LINKS = 5_000;
-/** Characters of attribute values on one page, and of a single one; the rest is in the JSON documents. */
+/** Characters of attribute values on one page, and of a single one. Longer values are whole in the JSON documents. */
 const MAX_ATTRIBUTE_CHARS = 4_000_000;
 const MAX_ATTRIBUTE_VALUE_CHARS = 200_000;
 

@@ -13,171 +13,12 @@ import { formatByteLength, formatCount } from "./page.js";
 import type { PreviewService } from "./preview-service.js";
 import { isIndexCoordinate } from "./variable-row.js";
 
-/**
- * Finds the coordinate of a dimension: the variable of that name and dimension in the variable's group, or in the nearest group above
- * it (CF section 2.7). Undefined if there is none.
- */
-export function coordinateOf(
-  snapshot: DatasetSnapshot,
-  variable: Variable,
-  dim: string,
-): ServedArray | undefined {
-  const length = variable.shape[variable.dims.indexOf(dim)];
-  return findAbove(snapshot, variable, ({ variables }) => {
-    const found = variables.get(dim);
-    return found?.dims.length === 1 && found.dims[0] === dim && found.shape[0] === length ? found : undefined;
-  });
-}
-
-/** Finds the latitudes of a curvilinear grid: a coordinate over both dimensions of a plane (CF section 5.2). */
-function latitudesOf(
-  snapshot: DatasetSnapshot,
-  variable: Variable,
-  [dimY, dimX]: readonly [y: string, x: string],
-): ServedArray | undefined {
-  return findAbove(snapshot, variable, ({ coordinateNames, variables }) => {
-    for (const name of coordinateNames) {
-      const found = variables.get(name);
-      if (found === undefined || found.dims.length !== 2 || !isLatitude(found.attrs)) continue;
-      if (found.dims[0] === dimY && found.dims[1] === dimX) return found;
-    }
-    return undefined;
-  });
-}
-
-/** Looks for a variable in the group of another one, then in the groups above it. */
-function findAbove(
-  { tree, arrays }: DatasetSnapshot,
-  { path }: Variable,
-  findIn: (group: Group) => Variable | undefined,
-): ServedArray | undefined {
-  for (let end = path.lastIndexOf("/"); ; end = path.lastIndexOf("/", end - 1)) {
-    const group = tree.groups.get(`/${path.slice(0, Math.max(0, end))}`);
-    const found = group && findIn(group);
-    if (found !== undefined) return arrays.get(found.path);
-    if (end <= 0) return undefined;
-  }
-}
-
-/** Stored chunks that are read for a picture, at most. */
-const MAX_CHUNKS = 16;
-/** Bytes of them once they are decoded, at most. */
-const MAX_DECODED_BYTES = 64 * 2 ** 20;
-/** Stored chunks behind the chunks of an overview, at most, and their bytes: they are read if nothing is cached. */
-const MAX_CHUNKS_BELOW = 1_024;
-const MAX_BYTES_BELOW = 2 ** 30;
-/** Cells per axis by which the centre of an array in memory is measured: it is one chunk, which need not be decoded. */
-const MEMORY_UNIT = 256;
-
-/** A box of an array in a grid of equal ones. */
-interface PictureBox {
-  readonly boxShape: readonly number[];
-  readonly position: readonly number[];
-  readonly isCentre: boolean;
-}
-
-/** The least part of an array that can be read, and how many of these a picture may take. */
-interface ReadUnits {
-  readonly shape: readonly number[];
-  /** Units along y and x. */
-  readonly rows: number;
-  readonly columns: number;
-  readonly max: number;
-}
-
-/** Returns the bytes of the least part of an array that can be read. */
-function unitBytes(array: ServedArray, plane: Plane): number {
-  return elementCount(unitShape(array, plane)) * array.variable.dataType.itemSize;
-}
-
-/** Returns the share of a plane that a picture shows: 1 for all of it, 0 for none. @param base As for {@link boxOf}. */
-function shownShare(array: ServedArray, plane: Plane, base = array): number {
-  const box = boxOf(array, plane, base);
-  if (box === undefined) return 0;
-  const { shape } = array.variable;
-  return [plane.y, plane.x].reduce(
-    (share, axis) => share * ((box.boxShape[axis] as number) / (shape[axis] as number)),
-    1,
-  );
-}
-
-/**
- * Returns the box of a picture: the whole plane, else as many whole chunks in its centre as may be read; undefined if that is none.
- * Its `position` is 0 along other axes.
- * @param base The array that is stored, if `array` is an overview of it.
- */
-function boxOf(array: ServedArray, plane: Plane, base = array): PictureBox | undefined {
-  const { shape, rows, columns, max } = unitsOf(array, plane, base);
-  if (max === 0) return undefined;
-  const cells = array.variable.shape;
-  const boxShape = cells.map(() => 1);
-  const position = cells.map(() => 0);
-  const set = (axis: number, units: number, count: number) => {
-    const length = cells[axis] as number;
-    boxShape[axis] = units === count ? length : units * (shape[axis] as number);
-    // The box with the middle cell: it is never cut off by the edge.
-    position[axis] = Math.floor(Math.floor(length / 2) / boxShape[axis]);
-  };
-  if (rows * columns <= max) {
-    set(plane.y, rows, rows);
-    set(plane.x, columns, columns);
-    return { boxShape, position, isCentre: false };
-  }
-  let [down, right] = [1, 1];
-  for (;;) {
-    const canGrowDown = down < rows && (down + 1) * right <= max;
-    const canGrowRight = right < columns && down * (right + 1) <= max;
-    if (!canGrowDown && !canGrowRight) break;
-    const isFlat = down * (shape[plane.y] as number) < right * (shape[plane.x] as number);
-    if (canGrowDown && (isFlat || !canGrowRight)) down++;
-    else right++;
-  }
-  set(plane.y, down, rows);
-  set(plane.x, right, columns);
-  return { boxShape, position, isCentre: true };
-}
-
-/** Returns the part of an array with one axis that is shown, as {@link boxOf} does. */
-function lineBoxOf(array: ServedArray): PictureBox | undefined {
-  const { shape, rows, max } = unitsOf(array, { y: 0, x: 0 }, array);
-  if (max === 0) return undefined;
-  const length = array.variable.shape[0] as number;
-  const boxLength = rows <= max ? length : max * (shape[0] as number);
-  return {
-    boxShape: [boxLength],
-    position: [Math.floor(Math.floor(length / 2) / boxLength)],
-    isCentre: rows > max,
-  };
-}
-
-function unitsOf(array: ServedArray, plane: Plane, base: ServedArray): ReadUnits {
-  const shape = unitShape(array, plane);
-  const [rows, columns] = [countOf(array, shape, plane.y), countOf(array, shape, plane.x)];
-  const fitting = Math.floor(MAX_DECODED_BYTES / unitBytes(array, plane));
-  const isInMemory = array.stored.chunks.kind === "memory";
-  const max = isInMemory ? fitting : Math.min(MAX_CHUNKS, fitting);
-  if (array === base) return { shape, rows, columns, max };
-  const baseShape = unitShape(base, plane);
-  const below = (countOf(base, baseShape, plane.y) * countOf(base, baseShape, plane.x)) / (rows * columns);
-  const maxBelow = Math.min(MAX_CHUNKS_BELOW, MAX_BYTES_BELOW / unitBytes(base, plane));
-  return { shape, rows, columns, max: Math.min(max, Math.floor(maxBelow / below)) };
-}
-
-function countOf({ variable }: ServedArray, unitShape: readonly number[], axis: number): number {
-  return Math.ceil((variable.shape[axis] as number) / (unitShape[axis] as number));
-}
-
-function unitShape({ stored }: ServedArray, { y, x }: Plane): number[] {
-  if (stored.chunks.kind !== "memory") return stored.chunkShape.map((length) => Math.max(1, length));
-  return stored.shape.map((length, axis) => (axis === y || axis === x ? Math.min(length, MEMORY_UNIT) : 1));
-}
-
 /** Greatest width and height of a picture in pixels, unless a request says another. */
 export const DEFAULT_PICTURE_SIZE = 320;
 
 /** A picture of a variable: a plane of it, or of a coarser version. */
 export interface PictureChoice {
-  /** The snapshot that has `array`: the dataset's, or that of its overviews. */
+  /** The snapshot that has `array`: the dataset, or its overviews. */
   readonly snapshot: DatasetSnapshot;
   readonly array: ServedArray;
   /** Axes that run down and to the right; undefined if the picture is a line, of the only axis. */
@@ -212,7 +53,7 @@ export function choosePicture(
   const { variable, stored } = array;
   const { dims, shape, dataType } = variable;
   if (!"biuf".includes(dataType.kind)) return { problem: `it holds no numbers but ${dataType.numpyName}` };
-  const attributesOf = (dim: string) => coordinateOf(snapshot, variable, dim)?.variable.attrs;
+  const attributesOf = (dim: string) => coordinateArray(snapshot, variable, dim)?.variable.attrs;
   const plane = planeOf(dims, attributesOf);
   if (dims.length === 0) return { problem: "it has no dimensions" };
   if (isIndexCoordinate(variable)) return { problem: "it is the coordinate of its own dimension" };
@@ -358,8 +199,8 @@ export async function pictureFlips(
 ): Promise<PictureFlips> {
   if (plane === undefined) return { isFlippedY: false, isFlippedX: false };
   const [dimY, dimX] = [variable.dims[plane.y] as string, variable.dims[plane.x] as string];
-  const ofY = coordinateOf(snapshot, variable, dimY) ?? latitudesOf(snapshot, variable, [dimY, dimX]);
-  const ofX = coordinateOf(snapshot, variable, dimX);
+  const ofY = coordinateArray(snapshot, variable, dimY) ?? latitudesOf(snapshot, variable, [dimY, dimX]);
+  const ofX = coordinateArray(snapshot, variable, dimX);
   const [y, x] = await Promise.all([
     ofY && axisRole(dimY, ofY.variable.attrs) === "Y" ? directionOf(ofY) : 0,
     ofX && axisRole(dimX, ofX.variable.attrs) === "X" ? directionOf(ofX) : 0,
@@ -389,4 +230,163 @@ export async function readDirection(
     .filter((value) => Number.isFinite(value) && !missing.includes(value));
   const difference = ((numbers.at(-1) ?? 0) - (numbers[0] ?? 0)) * scale;
   return Math.sign(difference) as -1 | 0 | 1;
+}
+
+/**
+ * Finds the coordinate of a dimension: the variable of that name and dimension in the variable's group, or in the nearest group above
+ * it (CF section 2.7). Undefined if there is none.
+ */
+export function coordinateArray(
+  snapshot: DatasetSnapshot,
+  variable: Variable,
+  dim: string,
+): ServedArray | undefined {
+  const length = variable.shape[variable.dims.indexOf(dim)];
+  return findAbove(snapshot, variable, ({ variables }) => {
+    const found = variables.get(dim);
+    return found?.dims.length === 1 && found.dims[0] === dim && found.shape[0] === length ? found : undefined;
+  });
+}
+
+/** Finds the latitudes of a curvilinear grid: a coordinate over both dimensions of a plane (CF section 5.2). */
+function latitudesOf(
+  snapshot: DatasetSnapshot,
+  variable: Variable,
+  [dimY, dimX]: readonly [y: string, x: string],
+): ServedArray | undefined {
+  return findAbove(snapshot, variable, ({ coordinateNames, variables }) => {
+    for (const name of coordinateNames) {
+      const found = variables.get(name);
+      if (found === undefined || found.dims.length !== 2 || !isLatitude(found.attrs)) continue;
+      if (found.dims[0] === dimY && found.dims[1] === dimX) return found;
+    }
+    return undefined;
+  });
+}
+
+/** Looks for a variable in the group of another one, then in the groups above it. */
+function findAbove(
+  { tree, arrays }: DatasetSnapshot,
+  { path }: Variable,
+  findIn: (group: Group) => Variable | undefined,
+): ServedArray | undefined {
+  for (let end = path.lastIndexOf("/"); ; end = path.lastIndexOf("/", end - 1)) {
+    const group = tree.groups.get(`/${path.slice(0, Math.max(0, end))}`);
+    const found = group && findIn(group);
+    if (found !== undefined) return arrays.get(found.path);
+    if (end <= 0) return undefined;
+  }
+}
+
+/** Stored chunks that are read for a picture, at most. */
+const MAX_CHUNKS = 16;
+/** Bytes of them once they are decoded, at most. */
+const MAX_DECODED_BYTES = 64 * 2 ** 20;
+/** Maximum of stored chunks from which an overview is made, and of their bytes: they are read if nothing is cached. */
+const MAX_CHUNKS_BELOW = 1_024;
+const MAX_BYTES_BELOW = 2 ** 30;
+/** Cells per axis by which the centre of an array in memory is measured: it is one chunk, which need not be decoded. */
+const MEMORY_UNIT = 256;
+
+/** A box of an array in a grid of equal ones. */
+interface PictureBox {
+  readonly boxShape: readonly number[];
+  readonly position: readonly number[];
+  readonly isCentre: boolean;
+}
+
+/** The least part of an array that can be read, and how many of these a picture may take. */
+interface ReadUnits {
+  readonly shape: readonly number[];
+  /** Units along y and x. */
+  readonly rows: number;
+  readonly columns: number;
+  readonly max: number;
+}
+
+/** Returns the bytes of the least part of an array that can be read. */
+function unitBytes(array: ServedArray, plane: Plane): number {
+  return elementCount(unitShape(array, plane)) * array.variable.dataType.itemSize;
+}
+
+/** Returns the share of a plane that a picture shows: 1 for all of it, 0 for none. @param base As for {@link boxOf}. */
+function shownShare(array: ServedArray, plane: Plane, base = array): number {
+  const box = boxOf(array, plane, base);
+  if (box === undefined) return 0;
+  const { shape } = array.variable;
+  return [plane.y, plane.x].reduce(
+    (share, axis) => share * ((box.boxShape[axis] as number) / (shape[axis] as number)),
+    1,
+  );
+}
+
+/**
+ * Returns the box of a picture: the whole plane, else as many whole chunks in its centre as may be read; undefined if that is none.
+ * Its `position` is 0 along other axes.
+ * @param base The array that is stored, if `array` is an overview of it.
+ */
+function boxOf(array: ServedArray, plane: Plane, base = array): PictureBox | undefined {
+  const { shape, rows, columns, max } = unitsOf(array, plane, base);
+  if (max === 0) return undefined;
+  const cells = array.variable.shape;
+  const boxShape = cells.map(() => 1);
+  const position = cells.map(() => 0);
+  const set = (axis: number, units: number, count: number) => {
+    const length = cells[axis] as number;
+    boxShape[axis] = units === count ? length : units * (shape[axis] as number);
+    // The box with the middle cell: it is never cut off by the edge.
+    position[axis] = Math.floor(Math.floor(length / 2) / boxShape[axis]);
+  };
+  if (rows * columns <= max) {
+    set(plane.y, rows, rows);
+    set(plane.x, columns, columns);
+    return { boxShape, position, isCentre: false };
+  }
+  let [down, right] = [1, 1];
+  for (;;) {
+    const canGrowDown = down < rows && (down + 1) * right <= max;
+    const canGrowRight = right < columns && down * (right + 1) <= max;
+    if (!canGrowDown && !canGrowRight) break;
+    const isFlat = down * (shape[plane.y] as number) < right * (shape[plane.x] as number);
+    if (canGrowDown && (isFlat || !canGrowRight)) down++;
+    else right++;
+  }
+  set(plane.y, down, rows);
+  set(plane.x, right, columns);
+  return { boxShape, position, isCentre: true };
+}
+
+/** Returns the part of an array with one axis that is shown, as {@link boxOf} does. */
+function lineBoxOf(array: ServedArray): PictureBox | undefined {
+  const { shape, rows, max } = unitsOf(array, { y: 0, x: 0 }, array);
+  if (max === 0) return undefined;
+  const length = array.variable.shape[0] as number;
+  const boxLength = rows <= max ? length : max * (shape[0] as number);
+  return {
+    boxShape: [boxLength],
+    position: [Math.floor(Math.floor(length / 2) / boxLength)],
+    isCentre: rows > max,
+  };
+}
+
+function unitsOf(array: ServedArray, plane: Plane, base: ServedArray): ReadUnits {
+  const shape = unitShape(array, plane);
+  const [rows, columns] = [countOf(array, shape, plane.y), countOf(array, shape, plane.x)];
+  const fitting = Math.floor(MAX_DECODED_BYTES / unitBytes(array, plane));
+  const isInMemory = array.stored.chunks.kind === "memory";
+  const max = isInMemory ? fitting : Math.min(MAX_CHUNKS, fitting);
+  if (array === base) return { shape, rows, columns, max };
+  const baseShape = unitShape(base, plane);
+  const below = (countOf(base, baseShape, plane.y) * countOf(base, baseShape, plane.x)) / (rows * columns);
+  const maxBelow = Math.min(MAX_CHUNKS_BELOW, MAX_BYTES_BELOW / unitBytes(base, plane));
+  return { shape, rows, columns, max: Math.min(max, Math.floor(maxBelow / below)) };
+}
+
+function countOf({ variable }: ServedArray, unitShape: readonly number[], axis: number): number {
+  return Math.ceil((variable.shape[axis] as number) / (unitShape[axis] as number));
+}
+
+function unitShape({ stored }: ServedArray, { y, x }: Plane): number[] {
+  if (stored.chunks.kind !== "memory") return stored.chunkShape.map((length) => Math.max(1, length));
+  return stored.shape.map((length, axis) => (axis === y || axis === x ? Math.min(length, MEMORY_UNIT) : 1));
 }

@@ -6,10 +6,14 @@ import type { ServedArray } from "../dataset/dataset.js";
 import { errorFromData, ZpublishError } from "../errors.js";
 import { elementCount } from "../model/data-tree.js";
 import type { ChunkTask } from "../pool/chunk-task.js";
-import { createEncodingPlan } from "../zarr/plan/create-encoding-plan.js";
+import {
+  createEncodingPlan,
+  type EncodingRequest,
+  type PlannedArray,
+} from "../zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
-import { formatItems, formatVlenItems, isVlenFilter, readNumbers } from "./format-items.js";
+import { formatItems, formatVlenItems, isVlenFilter, readItemNumbers } from "./format-items.js";
 
 /** Values shown from the beginning and from the end. */
 const FIRST_COUNT = 6;
@@ -19,7 +23,7 @@ const LAST_COUNT = 3;
 const MAX_CHUNK_BYTES = 64 * 2 ** 20;
 /** Maximum of numbers that are read of a variable: of coordinates, few have more. */
 const MAX_NUMBERS = 262_144;
-/** Maximum length of a text; the rest is cut, because a preview is one line of a page. */
+/** Maximum length of a text. Longer texts are cut, because a preview is one line of a page. */
 const MAX_TEXT_LENGTH = 200;
 
 /** Makes a served chunk of a plan, in the pool or inline. */
@@ -61,24 +65,44 @@ async function readItems(
   const { shape, dataType } = stored;
   const rowLength = Math.min(FIRST_COUNT, shape.at(-1) ?? 1);
   const chunkShape = shape.map((_, axis) => (axis === shape.length - 1 ? Math.max(1, rowLength) : 1));
-  const { plan } = createEncodingPlan(
-    stored,
-    { chunkShape, compressor: null, filters: null },
-    { maxChunkBytes: MAX_CHUNK_BYTES },
-  );
+  const { plan } = planDecoded(stored, { chunkShape, compressor: null, filters: null });
   const { itemSize } = dataType;
   const items = new Uint8Array(wanted.length * itemSize);
-  const chunks = new Map<string, Uint8Array>();
+  await visitChunks(plan, wanted, async (chunkCoords, places) => {
+    const bytes = await readChunk(plan, chunkCoords, makeChunk);
+    for (const { index, offset } of places)
+      items.set(bytes.subarray(offset * itemSize, (offset + 1) * itemSize), index * itemSize);
+  });
+  const formatTime = cfTimeFormatter(stored.attrs);
+  const numbers = formatTime && readItemNumbers(items, dataType);
+  return numbers && formatTime ? numbers.map(formatTime) : formatItems(items, dataType);
+}
+
+function planDecoded(stored: StoredArray, asked: EncodingRequest): PlannedArray {
+  return createEncodingPlan(stored, asked, { maxChunkBytes: MAX_CHUNK_BYTES });
+}
+
+/** An item that is wanted: its index among all of these, and its position in its chunk. */
+interface WantedItem {
+  readonly index: number;
+  readonly offset: number;
+}
+
+/** Calls `visit` for each chunk that has wanted items, one after the other. */
+async function visitChunks(
+  plan: EncodingPlan,
+  wanted: readonly number[],
+  visit: (chunkCoords: readonly number[], items: readonly WantedItem[]) => Promise<void>,
+): Promise<void> {
+  const chunks = new Map<string, { readonly chunkCoords: readonly number[]; readonly items: WantedItem[] }>();
   for (const [index, position] of wanted.entries()) {
     const { chunkCoords, offset } = locate(plan, position);
     const key = chunkCoords.join(".");
-    const bytes = chunks.get(key) ?? (await readChunk(plan, chunkCoords, makeChunk));
-    chunks.set(key, bytes);
-    items.set(bytes.subarray(offset * itemSize, (offset + 1) * itemSize), index * itemSize);
+    const chunk = chunks.get(key) ?? { chunkCoords, items: [] };
+    chunks.set(key, chunk);
+    chunk.items.push({ index, offset });
   }
-  const formatTime = cfTimeFormatter(stored.attrs);
-  const numbers = formatTime && readNumbers(items, dataType);
-  return numbers && formatTime ? numbers.map(formatTime) : formatItems(items, dataType);
+  for (const { chunkCoords, items } of chunks.values()) await visit(chunkCoords, items);
 }
 
 async function readUnpacked(
@@ -87,10 +111,10 @@ async function readUnpacked(
 ): Promise<readonly number[] | undefined> {
   const [length = 0, ...others] = stored.shape;
   if (others.length > 0 || length === 0 || length > MAX_NUMBERS) return undefined;
-  if (readNumbers(new Uint8Array(), stored.dataType) === undefined) return undefined;
+  if (readItemNumbers(new Uint8Array(), stored.dataType) === undefined) return undefined;
   const plan = planOfAll(stored, length);
   if (plan === undefined) return undefined;
-  const items = readNumbers(await readChunk(plan, [0], makeChunk), stored.dataType);
+  const items = readItemNumbers(await readChunk(plan, [0], makeChunk), stored.dataType);
   const { missing, scale, offset } = packingOf(stored.attrs, stored.fill.served);
   return items?.map((item) => {
     const number = Number(item);
@@ -102,7 +126,7 @@ async function readUnpacked(
 function planOfAll(stored: StoredArray, length: number): EncodingPlan | undefined {
   const asked = { chunkShape: [length], compressor: null, filters: null };
   try {
-    return createEncodingPlan(stored, asked, { maxChunkBytes: MAX_CHUNK_BYTES }).plan;
+    return planDecoded(stored, asked).plan;
   } catch (error) {
     if (error instanceof ZpublishError && error.code === "unsupported") return undefined;
     throw error;
@@ -115,40 +139,19 @@ async function readObjects(
   wanted: readonly number[],
   makeChunk: MakeChunk,
 ): Promise<string[] | undefined> {
-  const { plan, document } = createEncodingPlan(
-    stored,
-    { compressor: null },
-    { maxChunkBytes: MAX_CHUNK_BYTES },
-  );
+  const { plan, document } = planDecoded(stored, { compressor: null });
   const id = document.filters?.[0]?.id;
   if (document.filters?.length !== 1 || !isVlenFilter(id)) return undefined;
-  const places = wanted.map((position) => locate(plan, position));
-  const texts: string[] = [];
-  const chunks = new Map<string, string[] | undefined>();
-  for (const { chunkCoords, offset } of places) {
-    const key = chunkCoords.join(".");
-    if (!chunks.has(key)) {
-      const offsets = places
-        .filter((place) => place.chunkCoords.join(".") === key)
-        .map((place) => place.offset);
-      const bytes = await readStoredObjects(plan, chunkCoords, makeChunk);
-      chunks.set(key, bytes && formatVlenItems(id, bytes, Math.max(...offsets) + 1));
-    }
-    const text = chunks.get(key)?.[offset];
-    if (text === undefined) return undefined;
-    texts.push(text);
-  }
-  return texts;
-}
-
-/** Returns undefined if the chunk is absent or cannot be made: a fill value has no bytes here. */
-async function readStoredObjects(
-  plan: EncodingPlan,
-  chunkCoords: readonly number[],
-  makeChunk: MakeChunk,
-): Promise<Uint8Array | undefined> {
-  const outcome = await makeChunk({ plan, chunkCoords });
-  return outcome.status === "encoded" ? outcome.bytes : undefined;
+  const texts: (string | undefined)[] = wanted.map(() => undefined);
+  await visitChunks(plan, wanted, async (chunkCoords, items) => {
+    const outcome = await makeChunk({ plan, chunkCoords });
+    // A fill value has no bytes here.
+    if (outcome.status !== "encoded") return;
+    const count = Math.max(...items.map(({ offset }) => offset)) + 1;
+    const found = formatVlenItems(id, outcome.bytes, count);
+    for (const { index, offset } of items) texts[index] = found?.[offset];
+  });
+  return texts.every((text) => text !== undefined) ? texts : undefined;
 }
 
 async function readChunk(

@@ -16,189 +16,6 @@ import {
 import type { PageBudget } from "./page-place.js";
 import type { PreviewValues } from "./preview-service.js";
 
-/**
- * Formats an attribute value for people: strings unquoted, numbers with all their digits, lists of numbers with commas,
- * other values as JSON.
- */
-export function formatAttribute(value: JsonValue): string {
-  const scalar = formatScalar(value);
-  if (scalar !== undefined) return scalar;
-  if (isJsonArray(value) && value.length > 0) {
-    const items = value.map((item) => (typeof item === "string" ? undefined : formatScalar(item)));
-    if (!items.includes(undefined)) return items.join(", ");
-  }
-  const compact = stringifyJson(value);
-  return compact.length <= 80 ? compact : stringifyJson(value, 2);
-}
-
-/** Formats a codec on one line: `blosc (cname lz4, clevel 5, shuffle 1)`. */
-export function formatCodec(codec: CodecSpec): string {
-  const parameters = Object.entries(codec)
-    .filter(([name]) => name !== "id")
-    .map(([name, value]) => `${name} ${formatAttribute(value)}`);
-  return parameters.length === 0 ? codec.id : `${codec.id} (${parameters.join(", ")})`;
-}
-
-/** Formats the fill value of a metadata document: `NaN`, `0`, `none`. */
-export function formatFillValue(value: JsonValue): string {
-  return value === null ? "none" : (formatScalar(value) ?? stringifyJson(value));
-}
-
-function formatScalar(value: JsonValue): string | undefined {
-  if (typeof value === "string") return value;
-  if (typeof value === "number") return Object.is(value, -0) ? "-0" : String(value);
-  if (isLosslessNumber(value)) return value.value;
-  return typeof value === "object" && value !== null ? undefined : String(value);
-}
-
-/** Characters and lines of a value that are shown before it folds. */
-const SHORT_CHARS = 300;
-const SHORT_LINES = 5;
-
-const WEB_ADDRESS = /^https?:\/\/[^\s<>"']+$/;
-
-/** Renders attributes as a description list; empty if there are none. Long values fold. */
-export function renderAttributes(attrs: JsonObject, budget: PageBudget): Markup {
-  const names = Object.keys(attrs);
-  if (names.length === 0) return NO_MARKUP;
-  return markup`<dl class="attrs">${names.map((name) => renderAttribute(name, formatAttribute(attrs[name] ?? null), budget))}</dl>`;
-}
-
-function renderAttribute(name: string, value: string, budget: PageBudget): Markup {
-  const room = Math.min(budget.attributeValueChars, budget.attributeChars);
-  budget.attributeChars -= Math.min(room, value.length + name.length);
-  const shown = value.length <= room ? value : value.slice(0, room);
-  const rest =
-    shown.length < value.length &&
-    markup` <span class="muted">(${formatCount(value.length - shown.length)} more characters: see <code>info</code>)</span>`;
-  return markup`<div><dt><bdi>${name}</bdi></dt><dd dir="auto">${renderValue(shown)}${rest}</dd></div>`;
-}
-
-function renderValue(value: string): Markup | string {
-  if (WEB_ADDRESS.test(value)) return markup`<a href="${value}" rel="noreferrer nofollow">${value}</a>`;
-  const short = startOf(value);
-  if (short === value) return value;
-  return markup`<details class="long"><summary>${short}</summary><div>${value}</div></details>`;
-}
-
-/** Returns the part of a value that is shown before the fold: its first lines. */
-function startOf(value: string): string {
-  let end = -1;
-  for (let line = 0; line < SHORT_LINES; line++) {
-    end = value.indexOf("\n", end + 1);
-    if (end === -1 || end > SHORT_CHARS) break;
-  }
-  if (end !== -1 && end <= SHORT_CHARS) return value.slice(0, end);
-  // A fold is not worth it for a little more than the limit.
-  return value.length <= SHORT_CHARS + 60 && end === -1 ? value : value.slice(0, SHORT_CHARS);
-}
-
-/** Pixels of the longest edge, and of the shortest as a share of it. */
-const LONGEST = 120;
-const SHORTEST_SHARE = 0.22;
-/** Maximum of lines drawn across an edge. More would merge. */
-const MAX_LINES = 24;
-/** Maximum length of a dimension's name; the rest is cut. */
-const MAX_NAME_CHARS = 14;
-/** Pixels by which the third axis goes right, and up, per pixel of its length. */
-const SLANT = 0.45;
-
-interface Edge {
-  readonly name: string;
-  readonly length: number;
-  readonly pixels: number;
-  /** Positions of chunk borders as shares of the edge, without its ends. */
-  readonly borders: readonly number[];
-}
-
-/**
- * Draws the last three axes of an array as a block cut into its chunks, as inline SVG. Empty for scalars and empty arrays.
- * @param dims Names of the axes.
- */
-export function renderChunkDiagram(
-  dims: readonly string[],
-  shape: readonly number[],
-  chunkShape: readonly number[],
-): Markup {
-  if (shape.length === 0 || shape.includes(0)) return NO_MARKUP;
-  const first = Math.max(0, shape.length - 3);
-  const face = Math.max(...shape.slice(-2));
-  const edges = shape
-    .slice(first)
-    .map((length, index) =>
-      edgeOf(dims[first + index] as string, length, chunkShape[first + index] as number, face),
-    );
-  const x = edges.at(-1) as Edge;
-  const y = edges.at(-2) ?? { name: "", length: 1, pixels: 26, borders: [] };
-  const z = edges.at(-3);
-  const depth = z === undefined ? 0 : z.pixels * SLANT;
-  const width = x.pixels + depth;
-  const height = y.pixels + depth;
-  const labelWidth = y.name === "" ? 0 : 7 * labelOf(y).length + 10;
-  return markup`<svg width="${Math.ceil(width + Math.max(labelWidth, 8))}" height="${Math.ceil(height + 20 + (z === undefined ? 0 : 16))}" aria-hidden="true">${trustedMarkup(
-    `<g transform="translate(1 ${z === undefined ? 1 : 17})">${block(x, y, z, depth)}</g>`,
-  )}${label(0, height + (z === undefined ? 16 : 32), x)}${
-    y.name !== "" && label(x.pixels + depth + 8, (z === undefined ? 5 : 21) + y.pixels / 2, y)
-  }${z !== undefined && label(Math.max(0, depth - 10), 11, z)}</svg>`;
-}
-
-/**
- * Computes one edge. It grows with the fourth root of its share of the face's longer edge: lengths differ by orders of
- * magnitude, and the shortest stays visible.
- */
-function edgeOf(name: string, length: number, chunkLength: number, face: number): Edge {
-  const share = Math.min(1.2, Math.max(SHORTEST_SHARE, (length / face) ** 0.25));
-  const chunks = Math.ceil(length / chunkLength);
-  const lines = Math.min(chunks - 1, MAX_LINES);
-  const borders = Array.from({ length: lines }, (_, index) =>
-    chunks - 1 > MAX_LINES ? (index + 1) / (MAX_LINES + 1) : ((index + 1) * chunkLength) / length,
-  );
-  return { name, length, pixels: Math.round(LONGEST * share), borders };
-}
-
-/** Draws the front face, and the top and right sides if there is a third axis. It writes only numbers: nothing to escape. */
-function block(x: Edge, y: Edge, z: Edge | undefined, depth: number): string {
-  const w = x.pixels;
-  const h = y.pixels;
-  let svg = `<rect class="face" x="0" y="${depth}" width="${w}" height="${h}"/>`;
-  let lines = "";
-  for (const share of x.borders) lines += `M${round(share * w)} ${depth}v${h}`;
-  for (const share of y.borders) lines += `M0 ${round(depth + share * h)}h${w}`;
-  if (z !== undefined) {
-    svg += `<path class="side" d="M0 ${depth}l${depth} ${-depth}h${w}l${-depth} ${depth}zM${w} ${depth}l${depth} ${-depth}v${h}l${-depth} ${depth}z"/>`;
-    for (const share of x.borders) lines += `M${round(share * w)} ${depth}l${depth} ${-depth}`;
-    for (const share of y.borders) lines += `M${w} ${round(depth + share * h)}l${depth} ${-depth}`;
-    for (const share of z.borders) {
-      const back = round(share * depth);
-      lines += `M${back} ${round(depth - back)}h${w}v${h}`;
-    }
-  }
-  return lines === "" ? svg : `${svg}<path class="line" d="${lines}"/>`;
-}
-
-function label(x: number, y: number, edge: Edge): Markup {
-  return markup`<text x="${round(x)}" y="${round(y)}">${labelOf(edge)}</text>`;
-}
-
-function labelOf({ name, length }: Edge): string {
-  return `${name.length > MAX_NAME_CHARS ? `${name.slice(0, MAX_NAME_CHARS - 1)}…` : name} ${length}`;
-}
-
-function round(pixels: number): number {
-  return Math.round(pixels * 10) / 10;
-}
-
-/** Returns the uncompressed bytes of a variable; undefined if items have no fixed size. */
-export function variableByteLength(variable: Variable): number | undefined {
-  const { itemSize, kind } = variable.dataType;
-  return kind === "O" ? undefined : elementCount(variable.shape) * itemSize;
-}
-
-/** Tells whether a coordinate indexes its dimension: its only dimension has its name. */
-export function isIndexCoordinate(variable: Variable): boolean {
-  return variable.dims.length === 1 && variable.dims[0] === variable.name;
-}
-
 /** Content of a row. */
 interface VariableRow {
   readonly variable: Variable;
@@ -329,8 +146,8 @@ function storageFacts(variable: Variable, array: ServedArray | undefined): [stri
   ];
   if (array === undefined) return facts;
   const { compressor, filters, fill_value, order } = array.document;
-  facts.push(["Compressor", compressor === null ? "none" : formatCodec(compressor)]);
-  if (filters !== null && filters.length > 0) facts.push(["Filters", filters.map(formatCodec).join(", ")]);
+  facts.push(["Compressor", compressor === null ? "none" : codecText(compressor)]);
+  if (filters !== null && filters.length > 0) facts.push(["Filters", filters.map(codecText).join(", ")]);
   facts.push(["Fill value", formatFillValue(fill_value)]);
   if (order === "F" && shape.length > 1) facts.push(["Order", "F (first axis fastest)"]);
   facts.push(["Served", deliveryOf(array.plan)]);
@@ -351,4 +168,187 @@ function deliveryOf({ kind, source, stored }: ServedArray["plan"]): string {
 
 function timesOf(shape: readonly number[]): string {
   return shape.map(formatCount).join(" × ");
+}
+
+/** Returns the uncompressed bytes of a variable; undefined if items have no fixed size. */
+export function variableByteLength(variable: Variable): number | undefined {
+  const { itemSize, kind } = variable.dataType;
+  return kind === "O" ? undefined : elementCount(variable.shape) * itemSize;
+}
+
+/** Tells whether a coordinate indexes its dimension: its only dimension has its name. */
+export function isIndexCoordinate(variable: Variable): boolean {
+  return variable.dims.length === 1 && variable.dims[0] === variable.name;
+}
+
+/**
+ * Formats an attribute value for people: strings unquoted, numbers with all their digits, lists of numbers with commas,
+ * other values as JSON.
+ */
+export function formatAttribute(value: JsonValue): string {
+  const scalar = formatScalar(value);
+  if (scalar !== undefined) return scalar;
+  if (isJsonArray(value) && value.length > 0) {
+    const items = value.map((item) => (typeof item === "string" ? undefined : formatScalar(item)));
+    if (!items.includes(undefined)) return items.join(", ");
+  }
+  const compact = stringifyJson(value);
+  return compact.length <= 80 ? compact : stringifyJson(value, 2);
+}
+
+/** Formats a codec on one line: `blosc (cname lz4, clevel 5, shuffle 1)`. */
+export function codecText(codec: CodecSpec): string {
+  const parameters = Object.entries(codec)
+    .filter(([name]) => name !== "id")
+    .map(([name, value]) => `${name} ${formatAttribute(value)}`);
+  return parameters.length === 0 ? codec.id : `${codec.id} (${parameters.join(", ")})`;
+}
+
+/** Formats the fill value of a metadata document: `NaN`, `0`, `none`. */
+export function formatFillValue(value: JsonValue): string {
+  return value === null ? "none" : (formatScalar(value) ?? stringifyJson(value));
+}
+
+function formatScalar(value: JsonValue): string | undefined {
+  if (typeof value === "string") return value;
+  if (typeof value === "number") return Object.is(value, -0) ? "-0" : String(value);
+  if (isLosslessNumber(value)) return value.value;
+  return typeof value === "object" && value !== null ? undefined : String(value);
+}
+
+/** Characters and lines of a value that are shown before it folds. */
+const SHORT_CHARS = 300;
+const SHORT_LINES = 5;
+
+const WEB_ADDRESS = /^https?:\/\/[^\s<>"']+$/;
+
+/** Renders attributes as a description list; empty if there are none. Long values fold. */
+export function renderAttributes(attrs: JsonObject, budget: PageBudget): Markup {
+  const names = Object.keys(attrs);
+  if (names.length === 0) return NO_MARKUP;
+  return markup`<dl class="attrs">${names.map((name) => renderAttribute(name, formatAttribute(attrs[name] ?? null), budget))}</dl>`;
+}
+
+function renderAttribute(name: string, value: string, budget: PageBudget): Markup {
+  const room = Math.min(budget.attributeValueChars, budget.attributeChars);
+  budget.attributeChars -= Math.min(room, value.length + name.length);
+  const shown = value.length <= room ? value : value.slice(0, room);
+  const rest =
+    shown.length < value.length &&
+    markup` <span class="muted">(${formatCount(value.length - shown.length)} more characters: see <code>info</code>)</span>`;
+  return markup`<div><dt><bdi>${name}</bdi></dt><dd dir="auto">${renderValue(shown)}${rest}</dd></div>`;
+}
+
+function renderValue(value: string): Markup | string {
+  if (WEB_ADDRESS.test(value)) return markup`<a href="${value}" rel="noreferrer nofollow">${value}</a>`;
+  const short = startOf(value);
+  if (short === value) return value;
+  return markup`<details class="long"><summary>${short}</summary><div>${value}</div></details>`;
+}
+
+/** Returns the part of a value that is shown before the fold: its first lines. */
+function startOf(value: string): string {
+  let end = -1;
+  for (let line = 0; line < SHORT_LINES; line++) {
+    end = value.indexOf("\n", end + 1);
+    if (end === -1 || end > SHORT_CHARS) break;
+  }
+  if (end !== -1 && end <= SHORT_CHARS) return value.slice(0, end);
+  // A fold is not worth it for a little more than the limit.
+  return value.length <= SHORT_CHARS + 60 && end === -1 ? value : value.slice(0, SHORT_CHARS);
+}
+
+/** Pixels of the longest edge, and of the shortest as a share of it. */
+const LONGEST = 120;
+const SHORTEST_SHARE = 0.22;
+/** Maximum of lines drawn across an edge. More would merge. */
+const MAX_LINES = 24;
+/** Maximum length of a dimension's name. Longer names are cut. */
+const MAX_NAME_CHARS = 14;
+/** Pixels by which the third axis goes right, and up, per pixel of its length. */
+const SLANT = 0.45;
+
+interface Edge {
+  readonly name: string;
+  readonly length: number;
+  readonly pixels: number;
+  /** Positions of chunk borders as shares of the edge, without its ends. */
+  readonly borders: readonly number[];
+}
+
+/**
+ * Draws the last three axes of an array as a block cut into its chunks, as inline SVG. Empty for scalars and empty arrays.
+ * @param dims Names of the axes.
+ */
+export function renderChunkDiagram(
+  dims: readonly string[],
+  shape: readonly number[],
+  chunkShape: readonly number[],
+): Markup {
+  if (shape.length === 0 || shape.includes(0)) return NO_MARKUP;
+  const first = Math.max(0, shape.length - 3);
+  const face = Math.max(...shape.slice(-2));
+  const edges = shape
+    .slice(first)
+    .map((length, index) =>
+      edgeOf(dims[first + index] as string, length, chunkShape[first + index] as number, face),
+    );
+  const x = edges.at(-1) as Edge;
+  const y = edges.at(-2) ?? { name: "", length: 1, pixels: 26, borders: [] };
+  const z = edges.at(-3);
+  const depth = z === undefined ? 0 : z.pixels * SLANT;
+  const width = x.pixels + depth;
+  const height = y.pixels + depth;
+  const labelWidth = y.name === "" ? 0 : 7 * labelOf(y).length + 10;
+  return markup`<svg width="${Math.ceil(width + Math.max(labelWidth, 8))}" height="${Math.ceil(height + 20 + (z === undefined ? 0 : 16))}" aria-hidden="true">${trustedMarkup(
+    `<g transform="translate(1 ${z === undefined ? 1 : 17})">${block(x, y, z, depth)}</g>`,
+  )}${label(0, height + (z === undefined ? 16 : 32), x)}${
+    y.name !== "" && label(x.pixels + depth + 8, (z === undefined ? 5 : 21) + y.pixels / 2, y)
+  }${z !== undefined && label(Math.max(0, depth - 10), 11, z)}</svg>`;
+}
+
+/**
+ * Computes one edge. It grows with the fourth root of its share of the face's longer edge: lengths differ by orders of
+ * magnitude, and the shortest stays visible.
+ */
+function edgeOf(name: string, length: number, chunkLength: number, face: number): Edge {
+  const share = Math.min(1.2, Math.max(SHORTEST_SHARE, (length / face) ** 0.25));
+  const chunks = Math.ceil(length / chunkLength);
+  const lines = Math.min(chunks - 1, MAX_LINES);
+  const borders = Array.from({ length: lines }, (_, index) =>
+    chunks - 1 > MAX_LINES ? (index + 1) / (MAX_LINES + 1) : ((index + 1) * chunkLength) / length,
+  );
+  return { name, length, pixels: Math.round(LONGEST * share), borders };
+}
+
+/** Draws the front face, and the top and right sides if there is a third axis. It writes only numbers: nothing to escape. */
+function block(x: Edge, y: Edge, z: Edge | undefined, depth: number): string {
+  const w = x.pixels;
+  const h = y.pixels;
+  let svg = `<rect class="face" x="0" y="${depth}" width="${w}" height="${h}"/>`;
+  let lines = "";
+  for (const share of x.borders) lines += `M${round(share * w)} ${depth}v${h}`;
+  for (const share of y.borders) lines += `M0 ${round(depth + share * h)}h${w}`;
+  if (z !== undefined) {
+    svg += `<path class="side" d="M0 ${depth}l${depth} ${-depth}h${w}l${-depth} ${depth}zM${w} ${depth}l${depth} ${-depth}v${h}l${-depth} ${depth}z"/>`;
+    for (const share of x.borders) lines += `M${round(share * w)} ${depth}l${depth} ${-depth}`;
+    for (const share of y.borders) lines += `M${w} ${round(depth + share * h)}l${depth} ${-depth}`;
+    for (const share of z.borders) {
+      const back = round(share * depth);
+      lines += `M${back} ${round(depth - back)}h${w}v${h}`;
+    }
+  }
+  return lines === "" ? svg : `${svg}<path class="line" d="${lines}"/>`;
+}
+
+function label(x: number, y: number, edge: Edge): Markup {
+  return markup`<text x="${round(x)}" y="${round(y)}">${labelOf(edge)}</text>`;
+}
+
+function labelOf({ name, length }: Edge): string {
+  return `${name.length > MAX_NAME_CHARS ? `${name.slice(0, MAX_NAME_CHARS - 1)}…` : name} ${length}`;
+}
+
+function round(pixels: number): number {
+  return Math.round(pixels * 10) / 10;
 }

@@ -1,7 +1,7 @@
 import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
-import { type DatasetSnapshot, findGroup } from "../dataset/dataset.js";
+import { type DatasetSnapshot, findGroup, overviewsOf } from "../dataset/dataset.js";
 import { type IdSelection, selectIds } from "../dataset/id-page.js";
-import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
+import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import { queryToken } from "../http/handle-request.js";
 import type { Document } from "../http/headers.js";
 import type { DocumentReply, RouteRequest } from "../http/reply.js";
@@ -11,12 +11,108 @@ import { stringifyJsonPieces } from "../json/stringify-json.js";
 import type { Group, Variable } from "../model/data-tree.js";
 import { packageVersion } from "../observe/versions.js";
 import { listingPieces } from "../pages/home-page.js";
-import { documentReply, largeJsonReply } from "./documents.js";
+import { documentReply, jsonReply } from "./documents.js";
 import { createPageReplies, storesOf } from "./page-replies.js";
 import { type Plugin, type PluginContext, readInteger, readQuery } from "./plugin.js";
-import { overviewsOf } from "./store-handler.js";
 
-/** JSON Schemas of the plugin's documents, for OpenAPI. */
+const JSON_TYPE = "application/json";
+const HTML_TYPE = "text/html; charset=utf-8";
+const DATASET = "/datasets/{dataset_id}";
+const GROUP = "/groups/{group_path:path}";
+const DATASET_PARAMETERS = { dataset_id: "Id of a dataset, as `/datasets` lists it" };
+const GROUP_PARAMETERS = {
+  ...DATASET_PARAMETERS,
+  group_path: "Path of a group, as `groups` lists it: `/a/b` or `a/b`; empty for the root",
+};
+
+/** The plugin that describes datasets and their groups, as JSON and as pages. */
+const datasetInfoPlugin = {
+  name: "dataset_info",
+  version: packageVersion,
+  path: "zpublish/plugins/dataset-info",
+  routes: createRoutes,
+} satisfies Plugin;
+export default datasetInfoPlugin;
+
+function createRoutes(context: PluginContext): readonly Route[] {
+  return [createDatasetList(context), ...pageRoutes(context), ...createJsonRoutes(context)];
+}
+
+type SnapshotHandler = (snapshot: DatasetSnapshot, request: RouteRequest) => ReturnType<Route["handler"]>;
+
+/** Makes a route below a dataset, which is `/datasets/{dataset_id}` and a path. */
+function datasetRoute(
+  { datasets }: PluginContext,
+  path: string,
+  operation: RouteOperation,
+  answer: SnapshotHandler,
+): Route {
+  return {
+    path: `${DATASET}${path}`,
+    priority: "page",
+    operation: { ...operation, parameters: path.startsWith(GROUP) ? GROUP_PARAMETERS : DATASET_PARAMETERS },
+    handler: (request) => answer(datasets.get(request.params.dataset_id as string), request),
+  };
+}
+
+function groupOf(snapshot: DatasetSnapshot, { params }: RouteRequest): Group {
+  return findGroup(snapshot, params.group_path as string);
+}
+
+function pageRoutes(context: PluginContext): readonly Route[] {
+  const pages = createPageReplies(context);
+  const page = (path: string, summary: string, answer: SnapshotHandler) =>
+    datasetRoute(context, path, { summary, contentType: HTML_TYPE }, answer);
+  return [
+    page("", "Redirects to the dataset's page", () => ({ kind: "redirect", to: "with-slash" })),
+    page("/", "A dataset for people: its root group", (snapshot, request) =>
+      pages.reply(snapshot, snapshot.tree.root, false, request),
+    ),
+    page("/tree", "A dataset for people: the whole tree of its groups", (snapshot, request) =>
+      pages.reply(snapshot, snapshot.tree.root, true, request),
+    ),
+    page("/overviews", "Redirects to the list of the stores of overviews", (snapshot) => {
+      overviewsOf(snapshot);
+      return { kind: "redirect", to: "with-slash" };
+    }),
+    page("/overviews/", "Stores of a dataset's coarser levels, with relative links", (snapshot) => {
+      const overviews = overviewsOf(snapshot);
+      return documentReply(context, overviews, "dataset_info overviews", "/", HTML_TYPE, () => {
+        const entries = storesOf(context).map((prefix) => `${prefix}/`);
+        return listingPieces({ title: `${context.datasetPath(overviews.id)}overviews/`, entries });
+      });
+    }),
+    page(GROUP, "One group for people", (snapshot, request) =>
+      pages.reply(snapshot, groupOf(snapshot, request), false, request),
+    ),
+  ];
+}
+
+function createJsonRoutes(context: PluginContext): readonly Route[] {
+  const common = { contentType: JSON_TYPE, ranged: true };
+  const groups = datasetRoute(
+    context,
+    "/groups",
+    { ...common, summary: "Paths of all groups, root first, parents before children", schema: NAMES },
+    (snapshot) =>
+      jsonReply(context, snapshot, "dataset_info groups", "/", () => listSteps(snapshot.tree.groups.keys())),
+  );
+  const documents = GROUP_DOCUMENTS.flatMap(({ name, summary, schema, content }): Route[] => {
+    const operation = { ...common, summary, schema };
+    const memoName = `dataset_info ${name}`;
+    const reply = (snapshot: DatasetSnapshot, group: Group) =>
+      jsonReply(context, snapshot, memoName, group.path, () => content(group));
+    return [
+      datasetRoute(context, `/${name}`, { ...operation, description: "Of the root group." }, (snapshot) =>
+        reply(snapshot, snapshot.tree.root),
+      ),
+      datasetRoute(context, `${GROUP}/${name}`, operation, (snapshot, request) =>
+        reply(snapshot, groupOf(snapshot, request)),
+      ),
+    ];
+  });
+  return [groups, ...documents];
+}
 
 const NAMES = { type: "array", items: { type: "string" } };
 const DIMENSIONS = { type: "object", additionalProperties: { type: "integer", minimum: 0 } };
@@ -32,11 +128,7 @@ const VARIABLE_DICT = {
   },
 };
 
-/** A list of names. */
-export const NAMES_SCHEMA = NAMES;
-
-/** Schema of `/dict`. */
-export const DICT_SCHEMA = {
+const DICT_SCHEMA = {
   type: "object",
   required: ["coords", "attrs", "dims", "data_vars"],
   properties: {
@@ -47,8 +139,7 @@ export const DICT_SCHEMA = {
   },
 };
 
-/** Schema of `/info`. */
-export const INFO_SCHEMA = {
+const INFO_SCHEMA = {
   type: "object",
   required: ["dimensions", "variables", "global_attributes"],
   properties: {
@@ -69,6 +160,78 @@ export const INFO_SCHEMA = {
   },
 };
 
+/** A JSON document about a group, the root included. */
+interface GroupDocument {
+  readonly name: string;
+  readonly summary: string;
+  readonly schema: Readonly<Record<string, unknown>>;
+  readonly content: (group: Group) => CooperativeTask<JsonValue>;
+}
+
+const GROUP_DOCUMENTS: readonly GroupDocument[] = [
+  {
+    name: "keys",
+    summary: "Names of the variables of a group, coordinates included",
+    schema: NAMES,
+    content: (group) => listSteps(group.variables.keys()),
+  },
+  {
+    name: "dict",
+    summary: "A group as a dictionary without data, as xarray's Dataset.to_dict(data=False)",
+    schema: DICT_SCHEMA,
+    content: groupDict,
+  },
+  {
+    name: "info",
+    summary: "Schema of a group, near NCO-JSON",
+    schema: INFO_SCHEMA,
+    content: groupSchema,
+  },
+];
+
+function* listSteps(names: Iterable<string>): CooperativeTask<JsonValue> {
+  const list: string[] = [];
+  for (const name of names) {
+    yield;
+    list.push(name);
+  }
+  return list;
+}
+
+/** Describes a group as a dictionary without data, as xarray's `Dataset.to_dict(data=False)`. */
+export function* groupDict(group: Group): CooperativeTask<JsonObject> {
+  const coords: [string, JsonObject][] = [];
+  const dataVars: [string, JsonObject][] = [];
+  for (const [name, variable] of group.variables) {
+    yield;
+    (group.coordinateNames.has(name) ? coords : dataVars).push([name, variableDict(variable)]);
+  }
+  return {
+    coords: yield* objectSteps(coords),
+    attrs: group.attrs,
+    dims: yield* objectSteps(group.dims),
+    data_vars: yield* objectSteps(dataVars),
+  };
+}
+
+function variableDict({ dims, attrs, dataType, shape }: Variable): JsonObject {
+  return { dims, attrs, dtype: dataType.numpyStr, shape };
+}
+
+/** Describes a group by a schema near NCO-JSON: dimensions, variables with types and attributes, global attributes. */
+export function* groupSchema(group: Group): CooperativeTask<JsonObject> {
+  const variables: [string, JsonObject][] = [];
+  for (const [name, { dataType, dims, attrs }] of group.variables) {
+    yield;
+    variables.push([name, { type: dataType.numpyName, dimensions: dims, attributes: attrs }]);
+  }
+  return {
+    dimensions: yield* objectSteps(group.dims),
+    variables: yield* objectSteps(variables),
+    global_attributes: group.attrs,
+  };
+}
+
 const MAX_LIMIT = 10_000;
 /** Bytes of pages that are kept while the list is the same, and their number. */
 const KEPT_PAGES = { maxBytes: 8 * 1024 * 1024, maxEntries: 1_000 };
@@ -87,7 +250,7 @@ const PARAMETERS: Readonly<Record<string, QueryParameter>> = {
 };
 
 /** Creates the route that lists datasets, whole or in pages. */
-export function createDatasetList(context: PluginContext): Route {
+function createDatasetList(context: PluginContext): Route {
   const { datasets } = context;
 
   function documentOf(asked: IdSelection, ids: readonly string[]) {
@@ -133,7 +296,7 @@ export function createDatasetList(context: PluginContext): Route {
     operation: {
       summary: "Ids of all datasets, in the order configured, then sorted",
       contentType: JSON_TYPE,
-      schema: NAMES_SCHEMA,
+      schema: NAMES,
       query: PARAMETERS,
       ranged: true,
     },
@@ -161,7 +324,7 @@ function isWhole({ prefix, after, limit }: IdSelection): boolean {
   return prefix === "" && after === undefined && limit === Number.POSITIVE_INFINITY;
 }
 
-/** Returns a function that makes the URL of the page behind an id. It needs the request no more. */
+/** Returns a function that makes the URL of the page after an id. It does not keep the request. */
 function linkOf({ serviceUrl, query }: RouteRequest): (asked: IdSelection, after: string) => string {
   const token = queryToken(query);
   return ({ prefix, limit }, after) => {
@@ -178,225 +341,4 @@ function linkOf({ serviceUrl, query }: RouteRequest): (asked: IdSelection, after
 /** Gives a page another ETag if others follow: once its content is the same without them, caches must not keep the link. */
 function withNext(document: Document): Document {
   return Object.freeze({ ...document, etag: document.etag.replace(/"$/, '+"') });
-}
-
-/** Describes a group as a dictionary without data, as xarray's `Dataset.to_dict(data=False)`. */
-export function datasetDict(group: Group): JsonObject {
-  return runNow(datasetDictSteps(group));
-}
-
-/** {@link datasetDict} as a cooperative task. */
-export function* datasetDictSteps(group: Group): CooperativeTask<JsonObject> {
-  const coords: [string, JsonObject][] = [];
-  const dataVars: [string, JsonObject][] = [];
-  for (const [name, variable] of group.variables) {
-    yield;
-    (group.coordinateNames.has(name) ? coords : dataVars).push([name, variableDict(variable)]);
-  }
-  return {
-    coords: yield* objectSteps(coords),
-    attrs: group.attrs,
-    dims: yield* objectSteps(group.dims),
-    data_vars: yield* objectSteps(dataVars),
-  };
-}
-
-function variableDict({ dims, attrs, dataType, shape }: Variable): JsonObject {
-  return { dims, attrs, dtype: dataType.numpyStr, shape };
-}
-
-/** Describes a group by a schema near NCO-JSON: dimensions, variables with types and attributes, global attributes. */
-export function datasetSchema(group: Group): JsonObject {
-  return runNow(datasetSchemaSteps(group));
-}
-
-/** {@link datasetSchema} as a cooperative task. */
-export function* datasetSchemaSteps(group: Group): CooperativeTask<JsonObject> {
-  const variables: [string, JsonObject][] = [];
-  for (const [name, { dataType, dims, attrs }] of group.variables) {
-    yield;
-    variables.push([name, { type: dataType.numpyName, dimensions: dims, attributes: attrs }]);
-  }
-  return {
-    dimensions: yield* objectSteps(group.dims),
-    variables: yield* objectSteps(variables),
-    global_attributes: group.attrs,
-  };
-}
-
-const JSON_TYPE = "application/json";
-const HTML_TYPE = "text/html; charset=utf-8";
-const DATASET = "/datasets/{dataset_id}";
-const GROUP = `${DATASET}/groups/{group_path:path}`;
-const DATASET_PARAMETERS = { dataset_id: "Id of a dataset, as `/datasets` lists it" };
-const GROUP_PARAMETERS = {
-  ...DATASET_PARAMETERS,
-  group_path: "Path of a group, as `groups` lists it: `/a/b` or `a/b`; empty for the root",
-};
-
-/** The plugin that describes datasets and their groups, as JSON and as pages. */
-const datasetInfoPlugin = {
-  name: "dataset_info",
-  version: packageVersion,
-  path: "zpublish/plugins/dataset-info",
-  routes: createRoutes,
-} satisfies Plugin;
-export default datasetInfoPlugin;
-
-/** A JSON document about a group, the root included. */
-interface GroupDocument {
-  readonly name: string;
-  readonly summary: string;
-  readonly schema: Readonly<Record<string, unknown>>;
-  readonly content: (group: Group) => CooperativeTask<JsonValue>;
-}
-
-const GROUP_DOCUMENTS: readonly GroupDocument[] = [
-  {
-    name: "keys",
-    summary: "Names of the variables of a group, coordinates included",
-    schema: NAMES_SCHEMA,
-    content: (group) => listSteps(group.variables.keys()),
-  },
-  {
-    name: "dict",
-    summary: "A group as a dictionary without data, as xarray's Dataset.to_dict(data=False)",
-    schema: DICT_SCHEMA,
-    content: datasetDictSteps,
-  },
-  {
-    name: "info",
-    summary: "Schema of a group, near NCO-JSON",
-    schema: INFO_SCHEMA,
-    content: datasetSchemaSteps,
-  },
-];
-
-function createRoutes(context: PluginContext): readonly Route[] {
-  const { datasets } = context;
-  const pages = createPageReplies(context);
-
-  function snapshotOf({ params }: RouteRequest): DatasetSnapshot {
-    return datasets.get(params.dataset_id as string);
-  }
-
-  const documentRoutes = GROUP_DOCUMENTS.flatMap(({ name, summary, schema, content }): Route[] => {
-    const operation = { summary, schema, contentType: JSON_TYPE, ranged: true };
-    const memoName = `dataset_info ${name}`;
-    const groupReply = (snapshot: DatasetSnapshot, group: Group) =>
-      largeJsonReply(context, snapshot, memoName, group.path, () => content(group));
-    return [
-      {
-        path: `${DATASET}/${name}`,
-        priority: "page",
-        operation: { ...operation, description: "Of the root group.", parameters: DATASET_PARAMETERS },
-        handler(request) {
-          const snapshot = snapshotOf(request);
-          return groupReply(snapshot, snapshot.tree.root);
-        },
-      },
-      {
-        path: `${GROUP}/${name}`,
-        priority: "page",
-        operation: { ...operation, parameters: GROUP_PARAMETERS },
-        handler(request) {
-          const snapshot = snapshotOf(request);
-          return groupReply(snapshot, findGroup(snapshot, request.params.group_path as string));
-        },
-      },
-    ];
-  });
-
-  return [
-    createDatasetList(context),
-    {
-      path: DATASET,
-      priority: "page",
-      operation: page("Redirects to the dataset's page", DATASET_PARAMETERS),
-      handler(request) {
-        snapshotOf(request);
-        return { kind: "redirect", to: "with-slash" };
-      },
-    },
-    {
-      path: `${DATASET}/`,
-      priority: "page",
-      operation: page("A dataset for people: its root group", DATASET_PARAMETERS),
-      handler(request) {
-        const snapshot = snapshotOf(request);
-        return pages.reply(snapshot, snapshot.tree.root, false, request);
-      },
-    },
-    {
-      path: `${DATASET}/tree`,
-      priority: "page",
-      operation: page("A dataset for people: the whole tree of its groups", DATASET_PARAMETERS),
-      handler(request) {
-        const snapshot = snapshotOf(request);
-        return pages.reply(snapshot, snapshot.tree.root, true, request);
-      },
-    },
-    {
-      path: `${DATASET}/groups`,
-      priority: "page",
-      operation: {
-        summary: "Paths of all groups, root first, parents before children",
-        contentType: JSON_TYPE,
-        schema: NAMES_SCHEMA,
-        parameters: DATASET_PARAMETERS,
-        ranged: true,
-      },
-      handler(request) {
-        const snapshot = snapshotOf(request);
-        return largeJsonReply(context, snapshot, "dataset_info groups", "/", () =>
-          listSteps(snapshot.tree.groups.keys()),
-        );
-      },
-    },
-    {
-      path: `${DATASET}/overviews`,
-      priority: "page",
-      operation: page("Redirects to the list of the stores of overviews", DATASET_PARAMETERS),
-      handler(request) {
-        overviewsOf(snapshotOf(request));
-        return { kind: "redirect", to: "with-slash" };
-      },
-    },
-    {
-      path: `${DATASET}/overviews/`,
-      priority: "page",
-      operation: page("Stores of a dataset's coarser levels, with relative links", DATASET_PARAMETERS),
-      handler(request) {
-        const overviews = overviewsOf(snapshotOf(request));
-        return documentReply(context, overviews, "dataset_info overviews", "/", HTML_TYPE, () => {
-          const entries = storesOf(context).map((prefix) => `${prefix}/`);
-          return listingPieces({ title: `${context.datasetPath(overviews.id)}overviews/`, entries });
-        });
-      },
-    },
-    {
-      path: GROUP,
-      priority: "page",
-      operation: page("One group for people", GROUP_PARAMETERS),
-      handler(request) {
-        const snapshot = snapshotOf(request);
-        const group = findGroup(snapshot, request.params.group_path as string);
-        return pages.reply(snapshot, group, false, request);
-      },
-    },
-    ...documentRoutes,
-  ];
-}
-
-function page(summary: string, parameters: Readonly<Record<string, string>>): RouteOperation {
-  return { summary, contentType: HTML_TYPE, parameters };
-}
-
-function* listSteps(names: Iterable<string>): CooperativeTask<JsonValue> {
-  const list: string[] = [];
-  for (const name of names) {
-    yield;
-    list.push(name);
-  }
-  return list;
 }

@@ -15,80 +15,14 @@ import { placeOf } from "../pages/page-place.js";
 import { PlacedPage } from "./page-replies.js";
 import type { Plugin, PluginContext } from "./plugin.js";
 
-/** Folder of the explorer's files, as `scripts/build-explore.ts` writes them. */
-const ASSETS = new URL("../explore/assets/", import.meta.url);
-
-const CONTENT_TYPES: Readonly<Record<string, string>> = {
-  ".css": "text/css; charset=utf-8",
-  ".js": "text/javascript; charset=utf-8",
-  ".json": "application/json",
-  ".txt": "text/plain; charset=utf-8",
-};
-
-/** Files of the explorer. */
-export interface ExploreAssets {
-  /** Names of the files by their names in the source: `page.js` → `page-0123456789ab.js`. */
-  readonly names: Readonly<Record<string, string>>;
-  /** Returns a file, which is read at its first use; undefined if there is none of that name. */
-  read(file: string): Promise<Document> | undefined;
-}
-
-/**
- * Reads the list of files.
- * @param folder Default: that of this build.
- * @throws ZpublishError `internal` if the build has none.
- */
-export async function openExploreAssets(
-  createDocument: PluginContext["createDocument"],
-  folder: URL = ASSETS,
-): Promise<ExploreAssets> {
-  let names: Readonly<Record<string, string>>;
-  try {
-    names = JSON.parse(await readFile(new URL("assets.json", folder), "utf8"));
-  } catch (error) {
-    throw new ZpublishError(
-      "internal",
-      "plugin 'explore': expected the explorer's files in this build, received none; build them with " +
-        `'npm run build:explore', or switch the plugin off with '--no-plugin explore' (${messageOf(error)})`,
-      { cause: error },
-    );
-  }
-  const files = new Set(Object.values(names));
-  const documents = new Map<string, Promise<Document>>();
-
-  async function load(file: string): Promise<Document> {
-    const read = (ending: string) => readFile(new URL(file + ending, folder));
-    const [bytes, br, gzip] = await Promise.all([read(""), read(".br"), read(".gz")]);
-    const contentType = CONTENT_TYPES[extname(file)] ?? "application/octet-stream";
-    return withEncoded(createDocument(bytes, contentType), { br, gzip });
-  }
-
-  return {
-    names,
-    read(file) {
-      if (!files.has(file)) return undefined;
-      let document = documents.get(file);
-      if (document === undefined) {
-        document = load(file);
-        documents.set(file, document);
-        // A file that could not be read once may be readable the next time.
-        document.catch(() => documents.delete(file));
-      }
-      return document;
-    },
-  };
-}
-
-/** Gives a document compressed forms that are made already, better than a server has time for. */
-function withEncoded(document: Document, encoded: Readonly<Record<ContentCoding, Uint8Array>>): Document {
-  const smaller = (coding: ContentCoding) =>
-    encoded[coding].byteLength < document.bytes.byteLength ? encoded[coding] : undefined;
-  return Object.freeze({
-    ...document,
-    encoded: async (coding: ContentCoding) => smaller(coding),
-    encodedNow: smaller,
-  });
-}
+/** The plugin of the explorer: a page that draws maps and plots of a dataset, which the browser reads as a Zarr v2 store. */
+const explorePlugin = {
+  name: "explore",
+  version: packageVersion,
+  path: "zpublish/plugins/explore",
+  routes: createRoutes,
+} satisfies Plugin;
+export default explorePlugin;
 
 const DATASET = "/datasets/{dataset_id}";
 const PARAMETERS = { dataset_id: "Id of a dataset, as `/datasets` lists it" };
@@ -114,15 +48,6 @@ const HEADERS: HeaderLines = Object.freeze([
   ],
   ["Referrer-Policy", "no-referrer"],
 ] as const);
-
-/** The plugin of the explorer: a page that draws maps and plots of a dataset, which the browser reads as a Zarr v2 store. */
-const explorePlugin = {
-  name: "explore",
-  version: packageVersion,
-  path: "zpublish/plugins/explore",
-  routes: createRoutes,
-} satisfies Plugin;
-export default explorePlugin;
 
 async function createRoutes(context: PluginContext): Promise<readonly Route[]> {
   // Without the store there is nothing that the explorer could read.
@@ -200,4 +125,79 @@ async function createRoutes(context: PluginContext): Promise<readonly Route[]> {
       },
     },
   ];
+}
+
+/** Folder of the explorer's files, as `scripts/build-explore.ts` writes them. */
+const ASSETS = new URL("../explore/assets/", import.meta.url);
+
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  ".css": "text/css; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".json": "application/json",
+  ".txt": "text/plain; charset=utf-8",
+};
+
+/** Files of the explorer. */
+interface ExploreAssets {
+  /** Names of the files by their names in the source: `page.js` → `page-0123456789ab.js`. */
+  readonly names: Readonly<Record<string, string>>;
+  /** Returns a file, which is read at its first use; undefined if there is none of that name. */
+  read(file: string): Promise<Document> | undefined;
+}
+
+/**
+ * Reads the list of files.
+ * @param folder Default: the assets of this build.
+ * @throws ZpublishError `internal` if the build has none.
+ */
+export async function openExploreAssets(
+  createDocument: PluginContext["createDocument"],
+  folder: URL = ASSETS,
+): Promise<ExploreAssets> {
+  let names: Readonly<Record<string, string>>;
+  try {
+    names = JSON.parse(await readFile(new URL("assets.json", folder), "utf8"));
+  } catch (error) {
+    throw new ZpublishError(
+      "internal",
+      "plugin 'explore': expected the explorer's files in this build, received none; build them with " +
+        `'npm run build:explore', or switch the plugin off with '--no-plugin explore' (${messageOf(error)})`,
+      { cause: error },
+    );
+  }
+  const files = new Set(Object.values(names));
+  const documents = new Map<string, Promise<Document>>();
+
+  async function load(file: string): Promise<Document> {
+    const read = (ending: string) => readFile(new URL(file + ending, folder));
+    const [bytes, br, gzip] = await Promise.all([read(""), read(".br"), read(".gz")]);
+    const contentType = CONTENT_TYPES[extname(file)] ?? "application/octet-stream";
+    return withEncoded(createDocument(bytes, contentType), { br, gzip });
+  }
+
+  return {
+    names,
+    read(file) {
+      if (!files.has(file)) return undefined;
+      let document = documents.get(file);
+      if (document === undefined) {
+        document = load(file);
+        documents.set(file, document);
+        // A file that could not be read once may be readable the next time.
+        document.catch(() => documents.delete(file));
+      }
+      return document;
+    },
+  };
+}
+
+/** Gives a document compressed forms that are made already, better than a server has time for. */
+function withEncoded(document: Document, encoded: Readonly<Record<ContentCoding, Uint8Array>>): Document {
+  const smaller = (coding: ContentCoding) =>
+    encoded[coding].byteLength < document.bytes.byteLength ? encoded[coding] : undefined;
+  return Object.freeze({
+    ...document,
+    encoded: async (coding: ContentCoding) => smaller(coding),
+    encodedNow: smaller,
+  });
 }

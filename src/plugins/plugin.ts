@@ -111,7 +111,7 @@ export interface ProvidedDataset {
   /** True if chunks are never rewritten in place. */
   readonly immutable?: boolean;
   /**
-   * Time for which an answer of a remote store is believed, in seconds; `always` asks each time, `immutable` never again. Default: the
+   * Seconds for which an answer of a remote store is used again; `always` asks each time, `immutable` never again. Default: the
    * time between refreshes.
    */
   readonly freshness?: number | "always" | "immutable";

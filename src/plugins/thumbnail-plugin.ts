@@ -3,7 +3,6 @@ import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js
 import { COLOUR_SCALES, type ColourScaleName, isColourScaleName } from "../colour/colour-scales.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
-import { memoPromise } from "../event-loop/joined.js";
 import type { BodyReply, RouteRequest } from "../http/reply.js";
 import type { QueryParameter } from "../http/router.js";
 import { normalNodePath } from "../model/data-tree.js";
@@ -17,7 +16,101 @@ import {
   planPicture,
   readDirection,
 } from "../pages/pictures.js";
+import { keepPromise } from "./documents.js";
 import { type Plugin, type PluginContext, readInteger, readQuery, wrongParameter } from "./plugin.js";
+
+/** The plugin of small pictures of variables. */
+const thumbnailPlugin = {
+  name: "thumbnail",
+  version: packageVersion,
+  path: "zpublish/plugins/thumbnail",
+  routes: (context) => [
+    {
+      path: "/datasets/{dataset_id}/thumbnail/{var:path}.png",
+      priority: "page",
+      operation: {
+        summary: "A small picture of a variable",
+        description:
+          "A slice of the two horizontal dimensions, at the middle time and the first index of other dimensions. `index.{dimension}=n` chooses another, from the end if `n` is negative. " +
+          "Missing values are transparent. At most 16 chunks of 64 MiB in all are read: of a larger slice an overview is shown, or its centre. " +
+          "A variable of one dimension is shown as a line; coordinates of their own dimension, texts and scalars have no picture.",
+        contentType: "image/png",
+        parameters: { dataset_id: "Id of the dataset", var: "Path of the variable: `t2m`, `a/b/t2m`" },
+        query: PICTURE_PARAMETERS,
+        ranged: true,
+      },
+      handler: (request) => servePicture(context, request),
+    },
+  ],
+} satisfies Plugin;
+export default thumbnailPlugin;
+
+async function servePicture(context: PluginContext, { params, query }: RouteRequest): Promise<BodyReply> {
+  const { indices, ...style } = parsePictureQuery(query);
+  const snapshot = context.datasets.get(params.dataset_id as string);
+  const path = normalNodePath(params.var ?? "");
+  const array = snapshot.arrays.get(path);
+  if (array === undefined)
+    throw new ZpublishError("not-found", `Variable '${path}' not found in dataset '${snapshot.id}'`);
+  const choice = choosePicture(snapshot, array, style.size);
+  if ("problem" in choice) {
+    const message = `Variable '${path}' of dataset '${snapshot.id}' has no picture: ${choice.problem}`;
+    throw new ZpublishError("not-found", message);
+  }
+  const { plane } = choice;
+  if (plane === undefined) assertNoScale(style, "the picture is a line");
+  else if (isCategorical(array.variable.attrs)) {
+    if (style.range !== undefined)
+      throw wrongParameter(
+        "range",
+        "not_applicable",
+        "no range, since values are categories",
+        `${style.range}`,
+      );
+    assertNoScale(style, "values are categories");
+  }
+  const shown = plane === undefined ? [0] : [plane.y, plane.x];
+  const place = placeAt(choice.position, array.variable, shown, indices);
+  const flips = await pictureFlips(snapshot, array, choice, (each) =>
+    keepPromise(context, snapshot, `direction ${each.plan.path}`, () =>
+      readDirection(each, context.previews),
+    ),
+  );
+  const picture = planOnce(context, snapshot, choice, style, () => planPicture(choice, style, flips));
+  return context.chunks.serve(choice.snapshot, picture, place.join("."), "image/png");
+}
+
+/** @throws ZpublishError `invalid-query` */
+function assertNoScale({ scale, isReversed }: PictureStyle, reason: string): void {
+  if (scale !== undefined)
+    throw wrongParameter("scale", "not_applicable", `no scale, since ${reason}`, scale);
+  if (isReversed) throw wrongParameter("reversed", "not_applicable", `no scale, since ${reason}`, "true");
+}
+
+/** Planned pictures that are kept per snapshot, some kilobytes each: one for each variable and style. */
+const MAX_PLANS = 512;
+
+/** Returns the planned picture of a style: the same object for all its requests, by which chunks are found again. */
+function planOnce(
+  context: PluginContext,
+  snapshot: DatasetSnapshot,
+  { array: { plan } }: PictureChoice,
+  style: PictureStyle,
+  make: () => ServedArray,
+): ServedArray {
+  const plans = context.memo(
+    snapshot,
+    "pictures",
+    (): BoundedMap<ServedArray> => createBoundedMap({ maxEntries: MAX_PLANS }),
+  );
+  const key = JSON.stringify([plan.path, style]);
+  let picture = plans.get(key);
+  if (picture === undefined) {
+    picture = make();
+    plans.set(key, picture);
+  }
+  return picture;
+}
 
 const MIN_SIZE = 64;
 const MAX_SIZE = 1024;
@@ -25,7 +118,7 @@ const MAX_SIZE = 1024;
 const INDEX = "index.";
 
 /** Query of a picture. */
-export interface PictureQuery extends PictureStyle {
+interface PictureQuery extends PictureStyle {
   /** Indices by dimension as they came: negative from the end. */
   readonly indices: ReadonlyMap<string, number>;
 }
@@ -33,7 +126,7 @@ export interface PictureQuery extends PictureStyle {
 const SCALE_NAMES = Object.keys(COLOUR_SCALES);
 
 /** Parameters of a picture for the API description. `index.{dim}` has as many names as there are dimensions. */
-export const PICTURE_PARAMETERS: Readonly<Record<string, QueryParameter>> = {
+const PICTURE_PARAMETERS: Readonly<Record<string, QueryParameter>> = {
   size: {
     description: "Greatest width and height in pixels",
     schema: { type: "integer", minimum: MIN_SIZE, maximum: MAX_SIZE, default: DEFAULT_PICTURE_SIZE },
@@ -133,100 +226,4 @@ function booleanOf(name: string, text: string | undefined): boolean {
   if (text === undefined || text === "false") return false;
   if (text === "true") return true;
   throw wrongParameter(name, "bool_parsing", "true or false", text);
-}
-
-/** Planned pictures that are kept per snapshot, some kilobytes each: one for each variable and style. */
-const MAX_PLANS = 512;
-
-/** The plugin of small pictures of variables. */
-const thumbnailPlugin = {
-  name: "thumbnail",
-  version: packageVersion,
-  path: "zpublish/plugins/thumbnail",
-  routes: (context) => [
-    {
-      path: "/datasets/{dataset_id}/thumbnail/{var:path}.png",
-      priority: "page",
-      operation: {
-        summary: "A small picture of a variable",
-        description:
-          "A slice of the two horizontal dimensions, at the middle time and the first index of other dimensions. `index.{dimension}=n` chooses another, from the end if `n` is negative. " +
-          "Missing values are transparent. At most 16 chunks of 64 MiB in all are read: of a larger slice an overview is shown, or its centre. " +
-          "A variable of one dimension is shown as a line; coordinates of their own dimension, texts and scalars have no picture.",
-        contentType: "image/png",
-        parameters: { dataset_id: "Id of the dataset", var: "Path of the variable: `t2m`, `a/b/t2m`" },
-        query: PICTURE_PARAMETERS,
-        ranged: true,
-      },
-      handler: (request) => servePicture(context, request),
-    },
-  ],
-} satisfies Plugin;
-export default thumbnailPlugin;
-
-async function servePicture(context: PluginContext, { params, query }: RouteRequest): Promise<BodyReply> {
-  const { indices, ...style } = parsePictureQuery(query);
-  const snapshot = context.datasets.get(params.dataset_id as string);
-  const path = normalNodePath(params.var ?? "");
-  const array = snapshot.arrays.get(path);
-  if (array === undefined)
-    throw new ZpublishError("not-found", `Variable '${path}' not found in dataset '${snapshot.id}'`);
-  const choice = choosePicture(snapshot, array, style.size);
-  if ("problem" in choice) {
-    const message = `Variable '${path}' of dataset '${snapshot.id}' has no picture: ${choice.problem}`;
-    throw new ZpublishError("not-found", message);
-  }
-  const { plane } = choice;
-  if (plane === undefined) assertNoScale(style, "the picture is a line");
-  else if (isCategorical(array.variable.attrs)) {
-    if (style.range !== undefined)
-      throw wrongParameter(
-        "range",
-        "not_applicable",
-        "no range, since values are categories",
-        `${style.range}`,
-      );
-    assertNoScale(style, "values are categories");
-  }
-  const shown = plane === undefined ? [0] : [plane.y, plane.x];
-  const place = placeAt(choice.position, array.variable, shown, indices);
-  const flips = await pictureFlips(snapshot, array, choice, (each) => directionOf(context, snapshot, each));
-  const picture = planOnce(context, snapshot, choice, style, () => planPicture(choice, style, flips));
-  return context.chunks.serve(choice.snapshot, picture, place.join("."), "image/png");
-}
-
-/** @throws ZpublishError `invalid-query` */
-function assertNoScale({ scale, isReversed }: PictureStyle, reason: string): void {
-  if (scale !== undefined)
-    throw wrongParameter("scale", "not_applicable", `no scale, since ${reason}`, scale);
-  if (isReversed) throw wrongParameter("reversed", "not_applicable", `no scale, since ${reason}`, "true");
-}
-
-/** Returns the direction of a coordinate, read once per snapshot. A failure is not kept. */
-async function directionOf(context: PluginContext, snapshot: DatasetSnapshot, coordinate: ServedArray) {
-  const { path } = coordinate.plan;
-  const memo = context.memo(snapshot, `direction ${path}`, memoPromise<-1 | 0 | 1>);
-  return memo(() => readDirection(coordinate, context.previews));
-}
-
-/** Returns the planned picture of a style: the same object for all its requests, by which chunks are found again. */
-function planOnce(
-  context: PluginContext,
-  snapshot: DatasetSnapshot,
-  { array: { plan } }: PictureChoice,
-  style: PictureStyle,
-  make: () => ServedArray,
-): ServedArray {
-  const plans = context.memo(
-    snapshot,
-    "pictures",
-    (): BoundedMap<ServedArray> => createBoundedMap({ maxEntries: MAX_PLANS }),
-  );
-  const key = JSON.stringify([plan.path, style]);
-  let picture = plans.get(key);
-  if (picture === undefined) {
-    picture = make();
-    plans.set(key, picture);
-  }
-  return picture;
 }

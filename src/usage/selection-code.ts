@@ -103,7 +103,7 @@ function gdalCode({ url, variable }: CodeSelection): GdalCode {
   return { language: "shell", code };
 }
 
-/** A raster of GDAL has two dimensions, the last ones of the array, and an index for each of the others. */
+/** A raster of GDAL has the last two dimensions of the array, and an index for each leading dimension. */
 function isRaster(rectangle: Rectangle): boolean {
   const plane = rectangle.length - 2;
   return plane >= 0 && rectangle.every((part, axis) => (typeof part === "number") === axis < plane);

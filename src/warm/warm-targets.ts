@@ -10,7 +10,7 @@ import {
 import { coordinateOf } from "../dataset/overviews/level-grids.js";
 import { ZpublishError } from "../errors.js";
 import { type DataTree, elementCount, type Group, type Variable } from "../model/data-tree.js";
-import { formatDatetime, readNumbers } from "../pages/format-items.js";
+import { formatDatetime, readItemNumbers } from "../pages/format-items.js";
 import type { ChunkTask } from "../pool/chunk-task.js";
 import { createEncodingPlan } from "../zarr/plan/create-encoding-plan.js";
 
@@ -335,7 +335,7 @@ export async function readAxis({ stored, variable }: ServedArray, makeChunk: Mak
   if (!"iufM".includes(dataType.kind)) throw unsupported();
   const { kind, timeUnit = "generic" } = dataType;
   const items = await readItems(stored, makeChunk);
-  const raw = readNumbers(items, kind === "M" ? { ...dataType, kind: "i" } : dataType);
+  const raw = readItemNumbers(items, kind === "M" ? { ...dataType, kind: "i" } : dataType);
   if (raw === undefined) throw unsupported();
   if (kind === "M")
     return {

@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, toBigInt } from "../json/json-value.js";
-import { stringifyJson } from "../json/stringify-json.js";
+import { describeJson } from "../json/stringify-json.js";
 
 /** Makes an `invalid-metadata` error that says what was expected of a document and what was received. */
 export function invalidField(
@@ -10,15 +10,8 @@ export function invalidField(
 ): ZpublishError {
   return new ZpublishError(
     "invalid-metadata",
-    `${document}: expected ${expected}, received ${describeValue(received)}`,
+    `${document}: expected ${expected}, received ${describeJson(received)}`,
   );
-}
-
-/** Writes a value as JSON for a message, at most 120 characters; `undefined` reads "nothing". */
-export function describeValue(value: JsonValue | undefined): string {
-  if (value === undefined) return "nothing";
-  const text = stringifyJson(value);
-  return text.length <= 120 ? text : `${text.slice(0, 117)}...`;
 }
 
 /**
@@ -105,7 +98,7 @@ export function parseDimensionNames(
     given.every((name) => typeof name === "string") &&
     new Set(given).size === given.length;
   if (!isValid) {
-    warnings.push(`expected ${key} to name ${rank} different dimensions, received ${describeValue(names)}`);
+    warnings.push(`expected ${key} to name ${rank} different dimensions, received ${describeJson(names)}`);
     return null;
   }
   return Object.freeze(names.map((name) => (name === "" ? null : (name as string | null))));

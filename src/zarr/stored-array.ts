@@ -24,7 +24,7 @@ export interface StoredArray {
   /** Number of codecs at the end of `codecs` that form the v2 compressor. The rest are filters. */
   readonly compressorCount: 0 | 1;
   /**
-   * Codecs of stored chunks that differ from the others, by variant: `StoredChunk.variant` 1 has the first list. Their chunks are
+   * Codecs of stored chunks that differ from the array's, by variant: `StoredChunk.variant` 1 has the first list. Their chunks are
    * decoded, and encoded as served. Default: no chunk differs.
    */
   readonly variants?: readonly (readonly CodecSpec[])[];

@@ -1,10 +1,10 @@
 import { ZpublishError } from "../errors.js";
 import { isJsonObject, type JsonObject, type JsonValue, toBigInt } from "../json/json-value.js";
+import { describeJson } from "../json/stringify-json.js";
 import { parseDataType } from "../model/data-type.js";
 import { parseFillValue } from "../model/fill-value.js";
 import type { CodecSpec } from "./codec-step.js";
 import {
-  describeValue,
   dimensionsAttribute,
   invalidField,
   parseArray,
@@ -143,7 +143,7 @@ function parseCodec(value: JsonValue | undefined, what: string): CodecSpec {
   if (Object.hasOwn(INTERNAL_RULES, value.id)) {
     throw new ZpublishError(
       "unsupported",
-      `.zarray: expected ${what} to be a codec of Zarr, received ${describeValue(value.id)}, which only files of other formats have`,
+      `.zarray: expected ${what} to be a codec of Zarr, received ${describeJson(value.id)}, which only files of other formats have`,
     );
   }
   return value as CodecSpec;

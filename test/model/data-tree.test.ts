@@ -1,15 +1,21 @@
 import fc from "fast-check";
 import t from "tap";
+import { runNow } from "../../src/event-loop/cooperative-task.js";
 import type { JsonObject } from "../../src/json/json-value.js";
 import {
-  createDataTree,
+  dataTreeSteps,
   dimensionConflicts,
-  nameDimensions,
+  type GroupContent,
+  nameDimensions as nameDimensionsSteps,
   nodeName,
   normalNodePath,
   parentPath,
   type Variable,
 } from "../../src/model/data-tree.js";
+
+const createTree = (contents: readonly GroupContent[]) => runNow(dataTreeSteps(contents));
+const nameDimensions = (arrays: Parameters<typeof nameDimensionsSteps>[0]) =>
+  runNow(nameDimensionsSteps(arrays));
 
 const FLOAT32 = {
   kind: "f",
@@ -27,7 +33,7 @@ function variable(name: string, dims: string[], shape: number[], attrs: JsonObje
 t.test(
   "coordinates are variables named like their one dimension, and those an attribute names",
   async (t) => {
-    const { root } = createDataTree([
+    const { root } = createTree([
       {
         path: "/",
         attrs: {},
@@ -52,7 +58,7 @@ t.test(
 
 t.test("groups know their children, and their names", async (t) => {
   const paths = ["/", "/a", "/a/b", "/c"];
-  const tree = createDataTree(paths.map((path) => ({ path, attrs: {}, variables: [] })));
+  const tree = createTree(paths.map((path) => ({ path, attrs: {}, variables: [] })));
   t.same([...tree.groups.keys()], paths);
   t.same(tree.root.childNames, ["a", "c"]);
   t.same(tree.groups.get("/a")?.childNames, ["b"]);
@@ -62,7 +68,7 @@ t.test("groups know their children, and their names", async (t) => {
 
 t.test("variables that disagree about a dimension are told", async (t) => {
   const content = { path: "/", attrs: {}, variables: [variable("a", ["x"], [3]), variable("b", ["x"], [4])] };
-  t.same(dimensionConflicts(content), ["group '/': dimension 'x' has length 3 in 'a' and 4 in 'b'"]);
+  t.same(runNow(dimensionConflicts(content)), ["group '/': dimension 'x' has length 3 in 'a' and 4 in 'b'"]);
 });
 
 t.test("the parent of a first-level group is the root", async (t) => {

@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import t from "tap";
 import { createSnapshot } from "../../src/dataset/snapshot.js";
+import { runNow } from "../../src/event-loop/cooperative-task.js";
 import type { Group } from "../../src/model/data-tree.js";
-import { type DatasetPage, renderDatasetPage } from "../../src/pages/dataset-page.js";
-import { renderListing } from "../../src/pages/home-page.js";
+import { type DatasetPage, datasetPageSteps } from "../../src/pages/dataset-page.js";
+import { listingPieces } from "../../src/pages/home-page.js";
 import {
   DATASET_URL,
   placeOf,
@@ -27,7 +28,7 @@ import { startServer } from "../support/servers/start-server.js";
 import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 function render(page: Partial<DatasetPage> & Pick<DatasetPage, "snapshot">): string {
-  return renderDatasetPage({
+  const steps = datasetPageSteps({
     group: page.snapshot.tree.root,
     nested: false,
     previews: new Map(),
@@ -38,6 +39,7 @@ function render(page: Partial<DatasetPage> & Pick<DatasetPage, "snapshot">): str
     serviceLinks: ["docs"],
     ...page,
   });
+  return runNow(steps);
 }
 
 function groupAt(snapshot: DatasetPage["snapshot"], path: string): Group {
@@ -345,6 +347,7 @@ t.test("the page of a dataset links to its overviews, level by level", async (t)
 });
 
 const run = promisify(execFile);
+const renderListing = (listing: Parameters<typeof listingPieces>[0]) => [...listingPieces(listing)].join("");
 const ENTRIES = [".zattrs", ".zgroup", ".zmetadata", "air/", "http_status/", 'it\'s "odd" & <so>/', "日本/"];
 
 t.test("there is one relative link per line, and no other but the parent's", async (t) => {

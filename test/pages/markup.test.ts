@@ -13,8 +13,8 @@ import {
 } from "../../src/pages/page.js";
 import { createPageBudget } from "../../src/pages/page-place.js";
 import {
+  codecText,
   formatAttribute,
-  formatCodec,
   formatFillValue,
   formatPreview,
   renderChunkDiagram,
@@ -112,8 +112,8 @@ t.test("lists of numbers have commas, all else is JSON", async (t) => {
 });
 
 t.test("a codec is its id and its parameters", async (t) => {
-  t.equal(formatCodec({ id: "zlib", level: 1 }), "zlib (level 1)");
-  t.equal(formatCodec({ id: "vlen-utf8" }), "vlen-utf8");
+  t.equal(codecText({ id: "zlib", level: 1 }), "zlib (level 1)");
+  t.equal(codecText({ id: "vlen-utf8" }), "vlen-utf8");
 });
 
 t.test("a missing fill value is none", async (t) => {

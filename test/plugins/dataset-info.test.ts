@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
+import { runNow } from "../../src/event-loop/cooperative-task.js";
 import type { DocumentReply, RouteRequest } from "../../src/http/reply.js";
 import type { Route } from "../../src/http/router.js";
 import { stringifyJson } from "../../src/json/stringify-json.js";
 import { coreRoutes } from "../../src/openapi/core-routes.js";
 import type { PreviewService } from "../../src/pages/preview-service.js";
-import datasetInfoPlugin, { datasetDict, datasetSchema } from "../../src/plugins/dataset-info-plugin.js";
+import datasetInfoPlugin, { groupDict, groupSchema } from "../../src/plugins/dataset-info-plugin.js";
 import { createPageReplies } from "../../src/plugins/page-replies.js";
 import { fakeContext } from "../support/datasets/fake-context.js";
 import { type FakeService, fakeService } from "../support/datasets/fake-service.js";
@@ -124,7 +125,7 @@ t.test(
   "a dictionary has coordinates, attributes, dimensions and data variables, types as numpy's str",
   async (t) => {
     t.equal(
-      stringifyJson(datasetDict(GROUP)),
+      stringifyJson(runNow(groupDict(GROUP))),
       '{"coords":{"lat":{"dims":["lat"],"attrs":{"units":"degrees"},"dtype":">f4","shape":[2]},' +
         '"name":{"dims":["lat"],"attrs":{},"dtype":"<U4","shape":[2]}},' +
         '"attrs":{"title":"T","count":9007199254740993,"missing":"NaN"},' +
@@ -137,7 +138,7 @@ t.test(
 
 t.test("a schema has dimensions, variables and global attributes, types as numpy's name", async (t) => {
   t.equal(
-    stringifyJson(datasetSchema(GROUP)),
+    stringifyJson(runNow(groupSchema(GROUP))),
     '{"dimensions":{"lat":2,"time":3},' +
       '"variables":{"lat":{"type":"float32","dimensions":["lat"],"attributes":{"units":"degrees"}},' +
       '"name":{"type":"str128","dimensions":["lat"],"attributes":{}},' +
@@ -149,15 +150,18 @@ t.test("a schema has dimensions, variables and global attributes, types as numpy
 
 t.test("an empty group has all keys", async (t) => {
   const { root } = fakeSnapshot("empty", {}).tree;
-  t.equal(stringifyJson(datasetDict(root)), '{"coords":{},"attrs":{},"dims":{},"data_vars":{}}');
-  t.equal(stringifyJson(datasetSchema(root)), '{"dimensions":{},"variables":{},"global_attributes":{}}');
+  t.equal(stringifyJson(runNow(groupDict(root))), '{"coords":{},"attrs":{},"dims":{},"data_vars":{}}');
+  t.equal(
+    stringifyJson(runNow(groupSchema(root))),
+    '{"dimensions":{},"variables":{},"global_attributes":{}}',
+  );
 });
 
 t.test("a variable called __proto__ is one like any other", async (t) => {
   const variables = Object.fromEntries([["__proto__", { dims: [], shape: [] }]]);
   const { root } = fakeSnapshot("x", { variables }).tree;
-  t.match(stringifyJson(datasetDict(root)), '"data_vars":{"__proto__":{"dims":[]');
-  t.match(stringifyJson(datasetSchema(root)), '"variables":{"__proto__":{"type"');
+  t.match(stringifyJson(runNow(groupDict(root))), '"data_vars":{"__proto__":{"dims":[]');
+  t.match(stringifyJson(runNow(groupSchema(root))), '"variables":{"__proto__":{"type"');
 });
 
 function request(host = "h"): RouteRequest {

@@ -7,7 +7,7 @@ import { runNow } from "../../src/event-loop/cooperative-task.js";
 import { createDataTree, type Plugin, ZpublishError } from "../../src/index.js";
 import type { JsonValue } from "../../src/json/json-value.js";
 import { stringifyJson } from "../../src/json/stringify-json.js";
-import { datasetDict, datasetSchema } from "../../src/plugins/dataset-info-plugin.js";
+import { groupDict, groupSchema } from "../../src/plugins/dataset-info-plugin.js";
 import { consolidatedMetadata } from "../../src/plugins/zarr-plugin.js";
 import { fakeSource, storedArray, storedTree } from "../support/datasets/fake-source.js";
 import { datasetOf, flatSource, nestedSource } from "../support/datasets/sample-tree.js";
@@ -229,8 +229,8 @@ t.test("documents too large for one iteration of the loop have the same bytes", 
   const { tree } = snapshot;
   const expected: Readonly<Record<string, JsonValue>> = {
     "zarr/.zmetadata": runNow(consolidatedMetadata(snapshot, tree.root, tree.root.attrs)),
-    info: datasetSchema(tree.root),
-    dict: datasetDict(tree.root),
+    info: runNow(groupSchema(tree.root)),
+    dict: runNow(groupDict(tree.root)),
     keys: [...tree.root.variables.keys()],
   };
   for (const [path, value] of Object.entries(expected)) {

@@ -132,7 +132,7 @@ export interface LevelRequest {
   /** Cells per axis that become one: 1 or 2. */
   readonly factors: readonly number[];
   readonly method: LevelMethod;
-  /** Attributes before those go that means make wrong: packing, missing values. Default: those of the level below. */
+  /** Attributes before those go that means make wrong: packing, missing values. Default: the attributes of the level below. */
   readonly attrs?: JsonObject;
   /**
    * Whether means of integers are integers, packed as they are, as OME-Zarr demands: it has one type for all levels, and no missing
@@ -168,8 +168,7 @@ export function createLevelArray(
   const { name, path, factors, method, keepsType = false } = request;
   const { stored, document, variable } = below;
   const { dataType } = stored;
-  if (dataType.kind === "O" || (method !== "nearest" && !isNumeric(dataType)))
-    throw unservable({ path }, `expected numbers to take the ${method} of, received ${dataType.numpyName}`);
+  assertCanTake(method, dataType, path);
   const packing = packingOf(stored.attrs, keepsType ? null : document.fill_value);
   const values = levelValues(stored, packing, method, keepsType);
   const shape = stored.shape.map((length, axis) => Math.ceil(length / factors[axis]!));
@@ -222,7 +221,12 @@ export function createLevelArray(
   return level;
 }
 
-/** Returns the codecs of a level: those of the array below as far as they suit other values and can be encoded. */
+function assertCanTake(method: LevelMethod, dataType: DataType, path: string): void {
+  if (dataType.kind !== "O" && (method === "nearest" || isNumeric(dataType))) return;
+  throw unservable({ path }, `expected numbers to take the ${method} of, received ${dataType.numpyName}`);
+}
+
+/** Returns the codecs of a level: codecs of the array below that suit other values and can be encoded. */
 function codecsOf({ document: { compressor, filters } }: ServedArray, itemSize: number): CodecSpec[] {
   const shuffle = filters?.find(({ id }) => id === "shuffle");
   const codecs: CodecSpec[] = shuffle === undefined ? [] : [{ id: "shuffle", elementsize: itemSize }];
@@ -254,7 +258,7 @@ export function levelCount(tree: DataTree, horizontal: ReadonlySet<string>, aske
   return Math.min(wanted, most, MAX_LEVELS);
 }
 
-/** Returns the length of an axis in a level: half of that of the level below, rounded up. */
+/** Returns the length of an axis in a level: half the length in the level below, rounded up. */
 export function lengthAt(length: number, level: number): number {
   return Math.ceil(length / 2 ** level);
 }

@@ -113,7 +113,7 @@ function lengthsOf({ variable: { dims, shape }, y, x }: Grid): readonly [number,
 /** A name of a coordinate reference system in WKT2 (ISO 19162), which WKT1 has not. */
 const WKT2 =
   /^\s*(?:(?:PROJ|GEOG|GEOD|BOUND|COMPOUND|ENG|DERIVEDPROJ)CRS|(?:PROJECTED|GEOGRAPHIC|GEODETIC)CRS)\s*\[/i;
-/** The code at the end of a WKT, which is that of the whole system. */
+/** The code at the end of a WKT, which names the whole system. */
 const CODE = /(?:^EPSG:|(?:AUTHORITY|ID)\["EPSG",\s*"?)(\d+)(?:$|"?\s*\]\s*\]\s*$)/i;
 
 /** Says the coordinate reference system by exactly one of its keys; empty if none is known. */
@@ -123,7 +123,7 @@ function projOf({ dataset }: OverviewLevels, grid: Grid): JsonObject {
     const { yCoordinate, xCoordinate } = grid;
     const isPlain =
       yCoordinate && xCoordinate && isLatitude(yCoordinate.attrs) && isLongitude(xCoordinate.attrs);
-    // Latitudes and longitudes of which nothing else is known are those of WGS 84 to every viewer.
+    // Every viewer assumes WGS 84 for latitudes and longitudes without a named system.
     return isPlain ? { "proj:code": "EPSG:4326" } : {};
   }
   const { crs_wkt, spatial_ref } = mapping.attrs;
@@ -212,7 +212,7 @@ function entryOf(levels: OverviewLevels, grid: Grid, axes: RegularAxes): JsonObj
     datasets: Array.from({ length: levels.count + 1 }, (_, level) => {
       const factorOf = (dim: string) => (dim === y || dim === x ? 2 ** level : 1);
       const scale = dims.map((dim) => widthOf(dim) * factorOf(dim));
-      // The centre of a cell of f cells is (f - 1) / 2 of them behind that of the first.
+      // The centre of a cell of f cells is (f - 1) / 2 cells after the centre of the first.
       const translation = dims.map((dim) => (widthOf(dim) * (factorOf(dim) - 1)) / 2);
       return {
         path: `${level}/${variable.path}`,

@@ -134,7 +134,7 @@ function createOverviews(
     identity: dataset.identity,
     tree: createLevelTree(levels, arrays),
     arrays,
-    /** Those of the dataset, and those of the levels that were asked for. */
+    /** Refused arrays of the dataset, and of levels that clients asked for. */
     get refused() {
       return [...refusedBefore, ...[...problems].map(([path, reason]): Refusal => ({ path, reason }))];
     },

@@ -97,65 +97,64 @@ const ENCODED_BLOSC_OPTIONS: Readonly<Record<string, OptionRule>> = {
   },
 };
 
-/**
- * Rules of codecs that files other than Zarr stores have, and that no client of Zarr knows. They are decoded only; arrays are served
- * with codecs of Zarr in their place.
- */
-export const INTERNAL_RULES: Readonly<Record<string, CodecRule>> = {
+/** The byte length after encoding is that before. */
+const SAME_LENGTH = (_codec: CodecSpec, decodedByteLength: number): number => decodedByteLength;
+const FOUR_MORE = (_codec: CodecSpec, decodedByteLength: number): number => decodedByteLength + 4;
+
+/** Lengths of codecs that only files other than Zarr stores have. Those that compress say how long a chunk becomes in the chunk itself. */
+const INTERNAL_LENGTHS: Readonly<Record<string, Pick<CodecRule, "encodedByteLength" | "encodedItemSize">>> = {
   /**
-   * Zero bytes, which decoding appends up to the length of a whole chunk. `byteLength` is that of the shorter chunk, as it is stored.
+   * Zero bytes, which decoding appends up to the length of a whole chunk. `byteLength` is the stored length of the shorter chunk.
    */
-  pad: decodedOnly("pad", ({ byteLength }: CodecSpec) => Number(byteLength)),
-  // Filters of HDF5. Those that compress say how long a chunk becomes in the chunk itself.
-  "hdf5-bits": decodedOnly("hdf5-bits", (_codec, byteLength) => byteLength),
-  "hdf5-bitshuffle": decodedOnly("hdf5-bitshuffle", ({ cname }, byteLength) =>
-    cname === null ? byteLength : null,
-  ),
-  "hdf5-filters": decodedOnly("hdf5-filters", () => null),
-  "hdf5-fletcher32": decodedOnly("hdf5-fletcher32", (_codec, byteLength) => byteLength + 4),
-  "hdf5-lz4": decodedOnly("hdf5-lz4", () => null),
-  "hdf5-shuffle": decodedOnly("hdf5-shuffle", (_codec, byteLength) => byteLength),
+  pad: { encodedByteLength: ({ byteLength }) => Number(byteLength) },
+  "hdf5-bits": { encodedByteLength: SAME_LENGTH },
+  "hdf5-bitshuffle": { encodedByteLength: ({ cname }, byteLength) => (cname === null ? byteLength : null) },
+  "hdf5-filters": {},
+  "hdf5-fletcher32": { encodedByteLength: FOUR_MORE },
+  "hdf5-lz4": {},
+  "hdf5-shuffle": { encodedByteLength: SAME_LENGTH },
   /** Strings of a fixed length, of `itemSize` bytes. With the `charset` `utf-8` they are decoded to four bytes per character. */
   "hdf5-text": {
-    ...decodedOnly("hdf5-text", ({ charset }, byteLength) =>
-      charset === "utf-8" ? byteLength / 4 : byteLength,
-    ),
+    encodedByteLength: ({ charset }, byteLength) => (charset === "utf-8" ? byteLength / 4 : byteLength),
     encodedItemSize: (codec) => Number(codec.itemSize),
   },
-  lzf: decodedOnly("lzf", () => null),
+  lzf: {},
   /**
-   * JPEG of TIFF. `width` and `components` are those of the chunk, `tables` the stream of shared tables in Base64, or empty, `isYcbcr`
+   * JPEG of TIFF. `width` and `components` describe the chunk, `tables` is the stream of shared tables in Base64, or empty, `isYcbcr`
    * whether colours are converted from YCbCr to RGB.
    */
-  jpeg: decodedOnly("jpeg", () => null),
-  /** Deflate of a TIFF strip that may go on behind its rows, up to `maxByteLength`, the length of a whole strip. */
-  "tiff-deflate": decodedOnly("tiff-deflate", () => null),
+  jpeg: {},
+  /** Deflate of a TIFF strip that may have bytes after its rows, up to `maxByteLength`, the length of a whole strip. */
+  "tiff-deflate": {},
   /** LZW of TIFF. */
-  "tiff-lzw": decodedOnly("tiff-lzw", () => null),
+  "tiff-lzw": {},
   /** PackBits of TIFF. The `packbits` of numcodecs is another codec: it packs booleans. */
-  "tiff-packbits": decodedOnly("tiff-packbits", () => null),
+  "tiff-packbits": {},
   /**
    * Differences of TIFF. `predictor` is 2 for items and 3 for bytes of floats, `itemSize` the bytes of an item, `rowItems` the items of
    * a row with all its bands, `step` the number of interleaved bands, `isBigEndian` the byte order.
    */
-  "tiff-predictor": decodedOnly("tiff-predictor", (_codec, decodedByteLength) => decodedByteLength),
+  "tiff-predictor": { encodedByteLength: SAME_LENGTH },
   /**
    * Padding within items, which decoding takes out. `itemSize` is the length of an item with padding, `pieces` are the parts of it
    * that are kept, in order: offset, length, and the length of the numbers in it if their bytes are reversed, else 1.
    */
   repack: {
-    ...decodedOnly(
-      "repack",
-      (codec, byteLength) => (byteLength / packedSize(codec)) * Number(codec.itemSize),
-    ),
+    encodedByteLength: (codec, byteLength) => (byteLength / packedSize(codec)) * Number(codec.itemSize),
     encodedItemSize: (codec) => Number(codec.itemSize),
   },
 };
 
-/** The rule of a codec whose options come from a reader of files, which has checked them. */
-function decodedOnly(id: string, encodedByteLength: CodecRule["encodedByteLength"]): CodecRule {
-  return { options: {}, isInternal: true, encodeProblem: () => `${id} is decoded only`, encodedByteLength };
-}
+/**
+ * Rules of codecs that files other than Zarr stores have, and that no client of Zarr knows. They are decoded only; arrays are served
+ * with codecs of Zarr in their place. Their options come from a reader of files, which has checked them.
+ */
+export const INTERNAL_RULES: Readonly<Record<string, CodecRule>> = Object.fromEntries(
+  Object.entries(INTERNAL_LENGTHS).map(([id, lengths]): [string, CodecRule] => [
+    id,
+    { options: {}, isInternal: true, encodeProblem: () => `${id} is decoded only`, ...lengths },
+  ]),
+);
 
 /** Returns the bytes of an item without its padding. */
 function packedSize({ pieces }: CodecSpec): number {
@@ -242,104 +241,75 @@ function fixedScaleOffsetProblem(codec: CodecSpec): string | undefined {
     : `fixedscaleoffset of ${stringifyJson(codec.dtype ?? null)} as ${stringifyJson(codec.astype ?? null)} is not decoded here`;
 }
 
-const UNKNOWN_LENGTH = (): null => null;
-const SAME_LENGTH = (_codec: CodecSpec, decodedByteLength: number): number => decodedByteLength;
-const FOUR_MORE = (_codec: CodecSpec, decodedByteLength: number): number => decodedByteLength + 4;
-
 /** numcodecs accepts any integer, and clamps it. */
 const ANY_INTEGER = integer(1, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
 const DEFLATE_LEVEL = integer(1, -1, 9);
 
+/** The rule of a compressor that an operator may ask for. @param encoded Options with which a chunk can be encoded. */
+function compressor(
+  options: Readonly<Record<string, OptionRule>>,
+  encoded: Readonly<Record<string, OptionRule>>,
+  omitted: readonly string[] = [],
+): CodecRule {
+  const problemOf = (codec: CodecSpec) => optionProblem(codec, encoded);
+  return { askedAs: "compressor", options, omitted, encodeProblem: problemOf };
+}
+
+/** The rule of a filter from items of `dtype` to items of `astype`. */
+const RETYPING: CodecRule = {
+  options: {},
+  encodedByteLength: (codec, decodedByteLength) => {
+    const { dtype, astype } = filterTypes(codec);
+    return (decodedByteLength / dtype.itemSize) * astype.itemSize;
+  },
+  encodedItemSize: (codec) => filterTypes(codec).astype.itemSize,
+};
+
+/** The rule of a filter that only drops bits, so that decoded bytes are encoded again without a change. */
+const DROPPING_BITS: CodecRule = {
+  options: {},
+  encodedByteLength: SAME_LENGTH,
+  encodedItemSize: (_codec, itemSize) => itemSize,
+};
+
+/** The rule of a checksum at the start or the end of a chunk. */
+function checksum(place: "start" | "end"): CodecRule {
+  return {
+    options: {},
+    decodeProblem: (codec) => checksumProblem(codec, place),
+    encodedByteLength: FOUR_MORE,
+  };
+}
+
 const RULES: Readonly<Record<string, CodecRule>> = {
-  blosc: {
-    askedAs: "compressor",
-    options: BLOSC_OPTIONS,
-    omitted: ["typesize"],
-    encodeProblem: (codec) => optionProblem(codec, ENCODED_BLOSC_OPTIONS),
-    encodedByteLength: UNKNOWN_LENGTH,
-  },
-  zstd: {
-    askedAs: "compressor",
-    options: { level: integer(1, -131072, 22) },
-    omitted: ["checksum"],
-    encodeProblem: (codec) => optionProblem(codec, { level: ANY_INTEGER }),
-    encodedByteLength: UNKNOWN_LENGTH,
-  },
-  gzip: {
-    askedAs: "compressor",
-    options: { level: integer(1, 0, 9) },
-    encodeProblem: (codec) => optionProblem(codec, { level: DEFLATE_LEVEL }),
-    encodedByteLength: UNKNOWN_LENGTH,
-  },
-  zlib: {
-    askedAs: "compressor",
-    options: { level: integer(1, 0, 9) },
-    encodeProblem: (codec) => optionProblem(codec, { level: DEFLATE_LEVEL }),
-    encodedByteLength: UNKNOWN_LENGTH,
-  },
-  lz4: {
-    askedAs: "compressor",
-    options: { acceleration: integer(1, 1, 2 ** 31 - 1) },
-    encodeProblem: (codec) => optionProblem(codec, { acceleration: ANY_INTEGER }),
-    encodedByteLength: UNKNOWN_LENGTH,
-  },
+  blosc: compressor(BLOSC_OPTIONS, ENCODED_BLOSC_OPTIONS, ["typesize"]),
+  zstd: compressor({ level: integer(1, -131072, 22) }, { level: ANY_INTEGER }, ["checksum"]),
+  gzip: compressor({ level: integer(1, 0, 9) }, { level: DEFLATE_LEVEL }),
+  zlib: compressor({ level: integer(1, 0, 9) }, { level: DEFLATE_LEVEL }),
+  lz4: compressor({ acceleration: integer(1, 1, 2 ** 31 - 1) }, { acceleration: ANY_INTEGER }),
   shuffle: {
     askedAs: "filter",
     options: { elementsize: integer(4, 1, 2 ** 31 - 1) },
     encodedByteLength: SAME_LENGTH,
   },
   delta: {
+    ...RETYPING,
     askedAs: "filter",
     options: { dtype: numericType(), astype: numericType() },
     decodeProblem: deltaDecodeProblem,
     encodeProblem: deltaEncodeProblem,
-    encodedByteLength: (codec, decodedByteLength) => {
-      const { dtype, astype } = filterTypes(codec);
-      return (decodedByteLength / dtype.itemSize) * astype.itemSize;
-    },
-    encodedItemSize: (codec) => filterTypes(codec).astype.itemSize,
   },
-  // Both only drop bits, so decoded bytes are encoded again without a change.
-  bitround: {
-    options: {},
-    encodedByteLength: SAME_LENGTH,
-    encodedItemSize: (_codec, itemSize) => itemSize,
-  },
-  quantize: {
-    options: {},
-    decodeProblem: quantizeProblem,
-    encodeProblem: quantizeProblem,
-    encodedByteLength: SAME_LENGTH,
-    encodedItemSize: (_codec, itemSize) => itemSize,
-  },
+  bitround: DROPPING_BITS,
+  quantize: { ...DROPPING_BITS, decodeProblem: quantizeProblem, encodeProblem: quantizeProblem },
   fixedscaleoffset: {
-    options: {},
+    ...RETYPING,
     decodeProblem: fixedScaleOffsetProblem,
     encodeProblem: () => `fixedscaleoffset rounds, so it is decoded but not encoded; ${ASK_OTHER_FILTERS}`,
-    encodedByteLength: (codec, decodedByteLength) => {
-      const { dtype, astype } = filterTypes(codec);
-      return (decodedByteLength / dtype.itemSize) * astype.itemSize;
-    },
-    encodedItemSize: (codec) => filterTypes(codec).astype.itemSize,
   },
-  crc32: {
-    options: {},
-    decodeProblem: (codec) => checksumProblem(codec, "start"),
-    encodedByteLength: FOUR_MORE,
-  },
-  adler32: {
-    options: {},
-    decodeProblem: (codec) => checksumProblem(codec, "start"),
-    encodedByteLength: FOUR_MORE,
-  },
-  crc32c: {
-    options: {},
-    decodeProblem: (codec) => checksumProblem(codec, "end"),
-    // Most clients of v2 do not know it.
-    isInternal: true,
-    encodeProblem: () => "crc32c is known to Zarr v3 only",
-    encodedByteLength: FOUR_MORE,
-  },
+  crc32: checksum("start"),
+  adler32: checksum("start"),
+  // Most clients of v2 do not know it.
+  crc32c: { ...checksum("end"), isInternal: true, encodeProblem: () => "crc32c is known to Zarr v3 only" },
   ...INTERNAL_RULES,
 };
 
@@ -395,7 +365,7 @@ export function encodeProblem(codec: CodecSpec): string | undefined {
  * @param codec A codec that can be decoded, with all options.
  */
 export function encodedByteLength(codec: CodecSpec, decodedByteLength: number): number | null {
-  return codecRule(codec.id)?.encodedByteLength(codec, decodedByteLength) ?? null;
+  return codecRule(codec.id)?.encodedByteLength?.(codec, decodedByteLength) ?? null;
 }
 
 /** Returns the item size after encoding; 1 if encoded bytes have no items. */
@@ -454,8 +424,8 @@ interface CodecRule {
   readonly decodeProblem?: (codec: CodecSpec) => string | undefined;
   /** Says why a configuration cannot be encoded; undefined if it can. Default: every one can. */
   readonly encodeProblem?: (codec: CodecSpec) => string | undefined;
-  /** Returns the byte length after encoding; null if it depends on the bytes. */
-  readonly encodedByteLength: (codec: CodecSpec, decodedByteLength: number) => number | null;
+  /** Returns the byte length after encoding; null if it depends on the bytes, as by default. */
+  readonly encodedByteLength?: (codec: CodecSpec, decodedByteLength: number) => number | null;
   /** Returns the item size on the encoded side. Default: 1, since encoded bytes have no items. */
   readonly encodedItemSize?: (codec: CodecSpec, itemSize: number) => number;
 }

@@ -24,43 +24,6 @@ import {
   type VariantSteps,
 } from "./encoding-plan.js";
 
-/**
- * Creates the steps of stored chunks whose codecs differ. What is encoded of them has to decode with the served options, not to be
- * encoded with them, as for chunks of fill values.
- * @param variants As in `StoredArray`.
- * @param servedChain Served codecs; undefined if chunks are put together again, and encoded anyway.
- * @throws ZpublishError `unsupported`, naming the array, if such a chunk cannot be decoded or encoded.
- */
-function createVariantSteps(
-  stored: StoredArray,
-  variants: readonly (readonly CodecSpec[])[],
-  storedShape: readonly number[],
-  servedChain: readonly CodecSpec[] | undefined,
-  maxChunkBytes: number,
-): VariantSteps {
-  const { dataType } = stored;
-  if (dataType.kind === "O") throw differing(stored, `items of ${dataType.numpyName} have no fixed size`);
-  const encoded = writableChain(servedChain ?? []);
-  const problems = [
-    ...variants.flat().map((codec) => decodeProblem(completeCodec(codec))),
-    ...encoded.map((codec) => encodeProblem(completeCodec(codec))),
-  ];
-  const problem = problems.find((each) => each !== undefined);
-  if (problem !== undefined) throw differing(stored, problem);
-  return Object.freeze({
-    decode: variants.map((codecs) => createSteps(stored, codecs, storedShape, maxChunkBytes).reverse()),
-    encode: createSteps(stored, encoded, storedShape, maxChunkBytes),
-  });
-}
-
-function differing(stored: StoredArray, problem: string): Error {
-  const reason =
-    stored.chunks.kind === "parts"
-      ? "some of its chunks would have to be put together from those of several parts"
-      : "some of its chunks have other codecs and would have to be decoded";
-  return unservable(stored, `${reason}, but ${problem}`);
-}
-
 /** Largest decoded chunk in memory, in bytes. */
 const DEFAULT_MAX_CHUNK_BYTES = 2 ** 30;
 /** Largest chunk that is encoded, in bytes: numcodecs.js traps somewhere above. */
@@ -133,26 +96,13 @@ export function createEncodingPlan(
   const encode = servedSteps.slice(common);
   const isPassthrough = !isRechunk && decode.length === 0 && encode.length === 0;
 
-  if (isRechunk && dataType.kind === "O") {
-    throw unservable(
-      stored,
-      `items of ${dataType.numpyName} have no fixed size, so its chunks cannot be put together again`,
-    );
-  }
-  if (isRechunk) assertFewChunks(stored, storedShape, servedShape);
-  for (const { codec } of decode) assertNoProblem(stored, decodeProblem(codec));
-  for (const { codec } of encode) assertNoProblem(stored, encodeProblem(codec));
-  const { variants = [] } = stored;
-  const variantSteps =
-    variants.length === 0
-      ? undefined
-      : createVariantSteps(stored, variants, storedShape, isRechunk ? undefined : servedChain, maxChunkBytes);
+  const work: Work = { isRechunk, storedShape, servedShape, decode, encode };
+  assertPossible(stored, work);
+  const chain = isRechunk ? undefined : servedChain;
+  const variantSteps = createVariantSteps(stored, storedShape, chain, maxChunkBytes);
   if (!isPassthrough || variantSteps !== undefined) {
-    const isViewed = stored.chunks.kind === "memory" && decode.length === 0;
-    if (!isViewed) assertByteLength(stored, "stored", storedShape, maxChunkBytes);
-    assertByteLength(stored, "served", servedShape, maxChunkBytes);
-    if (encode.length > 0 || variantSteps !== undefined)
-      assertByteLength(stored, "served", servedShape, MAX_ENCODE_BYTES);
+    assertByteLengths(stored, work, maxChunkBytes);
+    if (variantSteps !== undefined) assertByteLength(stored, "served", servedShape, MAX_ENCODE_BYTES);
   }
 
   const fields: Omit<EncodingPlan, "id" | "source"> = {
@@ -170,24 +120,97 @@ export function createEncodingPlan(
     encodeAll: stored.fill.absentIsServed ? [] : fillSteps(stored, servedChain, servedShape, maxChunkBytes),
     ...(variantSteps && { variants: variantSteps }),
   };
-  const document: ArrayDocument = {
-    chunks: servedShape,
-    compressor: codecs.compressor,
+  const id = planId(fields, options.encoderRevision, growthOf(stored.chunks, fields)?.axis);
+  return {
+    plan: Object.freeze({ ...fields, id, source: stored.chunks }),
+    document: documentOf(stored, servedShape, codecs, order),
+    replacedCname: codecs.replacedCname,
+  };
+}
+
+/**
+ * Creates the steps of stored chunks whose codecs differ; undefined if none do. What is encoded of them has to decode with the served options, not to be
+ * encoded with them, as for chunks of fill values.
+ * @param servedChain Served codecs; undefined if chunks are put together again, and encoded anyway.
+ * @throws ZpublishError `unsupported`, naming the array, if such a chunk cannot be decoded or encoded.
+ */
+function createVariantSteps(
+  stored: StoredArray,
+  storedShape: readonly number[],
+  servedChain: readonly CodecSpec[] | undefined,
+  maxChunkBytes: number,
+): VariantSteps | undefined {
+  const { dataType, variants = [] } = stored;
+  if (variants.length === 0) return undefined;
+  if (dataType.kind === "O") throw differing(stored, `items of ${dataType.numpyName} have no fixed size`);
+  const encoded = writableChain(servedChain ?? []);
+  const problems = [
+    ...variants.flat().map((codec) => decodeProblem(completeCodec(codec))),
+    ...encoded.map((codec) => encodeProblem(completeCodec(codec))),
+  ];
+  const problem = problems.find((each) => each !== undefined);
+  if (problem !== undefined) throw differing(stored, problem);
+  return Object.freeze({
+    decode: variants.map((codecs) => createSteps(stored, codecs, storedShape, maxChunkBytes).reverse()),
+    encode: createSteps(stored, encoded, storedShape, maxChunkBytes),
+  });
+}
+
+function differing(stored: StoredArray, problem: string): Error {
+  const reason =
+    stored.chunks.kind === "parts"
+      ? "some of its chunks would have to be put together from those of several parts"
+      : "some of its chunks have other codecs and would have to be decoded";
+  return unservable(stored, `${reason}, but ${problem}`);
+}
+
+/** Shapes of chunks, and the steps between stored and served ones. */
+interface Work {
+  readonly isRechunk: boolean;
+  readonly storedShape: readonly number[];
+  readonly servedShape: readonly number[];
+  readonly decode: readonly CodecStep[];
+  readonly encode: readonly CodecStep[];
+}
+
+/** Asserts that chunks can be put together again, decoded and encoded. */
+function assertPossible(stored: StoredArray, work: Work): void {
+  const { isRechunk, storedShape, servedShape, decode, encode } = work;
+  const { kind, numpyName } = stored.dataType;
+  if (isRechunk && kind === "O") {
+    const reason = `items of ${numpyName} have no fixed size, so its chunks cannot be put together again`;
+    throw unservable(stored, reason);
+  }
+  if (isRechunk) assertFewChunks(stored, storedShape, servedShape);
+  for (const { codec } of decode) assertNoProblem(stored, decodeProblem(codec));
+  for (const { codec } of encode) assertNoProblem(stored, encodeProblem(codec));
+}
+
+function assertByteLengths(stored: StoredArray, work: Work, maxChunkBytes: number): void {
+  const { storedShape, servedShape, decode, encode } = work;
+  const isViewed = stored.chunks.kind === "memory" && decode.length === 0;
+  if (!isViewed) assertByteLength(stored, "stored", storedShape, maxChunkBytes);
+  assertByteLength(stored, "served", servedShape, maxChunkBytes);
+  if (encode.length > 0) assertByteLength(stored, "served", servedShape, MAX_ENCODE_BYTES);
+}
+
+function documentOf(
+  { shape, dataType, fill }: StoredArray,
+  chunks: readonly number[],
+  { compressor, filters }: ReturnType<typeof servedCodecs>,
+  order: "C" | "F",
+): ArrayDocument {
+  return Object.freeze({
+    chunks,
+    compressor,
     dimension_separator: ".",
     dtype: dataType.zarr,
-    fill_value: stored.fill.served,
-    filters: codecs.filters.length === 0 ? null : codecs.filters,
+    fill_value: fill.served,
+    filters: filters.length === 0 ? null : filters,
     order,
     shape,
     zarr_format: 2,
-  };
-  const { chunks } = stored;
-  const id = planId(fields, options.encoderRevision, growthOf(chunks, fields)?.axis);
-  return {
-    plan: Object.freeze({ ...fields, id, source: chunks }),
-    document: Object.freeze(document),
-    replacedCname: codecs.replacedCname,
-  };
+  });
 }
 
 /** Zarr v2 has no chunks of length 0. */

@@ -22,7 +22,7 @@ export interface EncodingPlan {
   readonly kind: "passthrough" | "files" | "recompress" | "rechunk";
   /**
    * Hash of all fields below that decide the served bytes, and of the version of the codecs. The length of a joined array along its axis
-   * is not among them if the versions of its chunks say it (`growth-of.ts`).
+   * is not among them if the versions of its chunks say it ({@link growthOf}).
    */
   readonly id: string;
   readonly path: string;
@@ -45,11 +45,11 @@ export interface EncodingPlan {
   /** Steps that encode after that, in order. Empty for passthrough. */
   readonly encode: readonly CodecStep[];
   /**
-   * Steps from raw items to served bytes, for filled chunks in any kind of plan. For object types, the steps behind the
+   * Steps from raw items to served bytes, for filled chunks in any kind of plan. For object types, the steps after the
    * filter that makes bytes of their items.
    */
   readonly encodeAll: readonly CodecStep[];
-  /** Steps of stored chunks whose codecs differ from the others'. Undefined if none do. */
+  /** Steps of stored chunks whose codecs differ from the array's. Undefined if there are none. */
   readonly variants?: VariantSteps;
   /** Work on the items of a gathered chunk before they are encoded: for coarser levels and pictures. Only in a `rechunk`. */
   readonly compute?: ComputeStep;
@@ -82,7 +82,7 @@ export type ComputeStep = CoarsenStep | PictureStep | LineStep;
  */
 export type CoarsenMethod = "mean" | "nearest" | "max" | "mode";
 
-/** How an array comes to a coarser level. `bounds` is for the two bounds of each cell of an axis, which become those of the coarser cell. */
+/** How an array comes to a coarser level. `bounds` merges the two bounds of each cell of an axis into the bounds of the coarser cell. */
 export type LevelMethod = CoarsenMethod | "bounds";
 
 /** Makes a chunk of a coarser level, in C order. */
@@ -125,7 +125,7 @@ export interface PictureStep {
   readonly height: number;
   /** Range of the colours; undefined if the values of the picture decide. */
   readonly range?: readonly [low: number, high: number] | undefined;
-  /** Undefined: a sequential one, or a diverging one if the range is symmetric. */
+  /** Default: a sequential scale, or a diverging one if the range is symmetric. */
   readonly scale?: ColourScaleName | undefined;
   readonly isReversed: boolean;
   /**

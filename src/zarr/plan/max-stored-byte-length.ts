@@ -6,7 +6,7 @@ import type { EncodingPlan } from "./encoding-plan.js";
 
 /**
  * Growth of bytes that an encoder cannot make shorter. Blosc adds 16 and some per block, deflate 5 for each 16 KiB, lz4
- * one in 255: only small chunks come near twice their length. The slack covers those, and what some writers leave behind
+ * one in 255: only small chunks come near twice their length. The slack covers these, and bytes that some writers leave after
  * a compressed chunk: zeros up to a block, or another member that is empty.
  */
 const FACTOR = 2;
@@ -15,7 +15,7 @@ const SLACK_BYTES = 1024 * 1024;
 const WIDENING = 8;
 
 /** The fields of a plan that say how long its stored chunks may be. */
-export interface StoredLengths
+interface StoredLengths
   extends Pick<EncodingPlan, "kind" | "storedByteLength" | "itemSize" | "decode" | "encode"> {
   readonly stored: Pick<EncodingPlan["stored"], "chunkShape">;
   readonly variants?: Pick<NonNullable<EncodingPlan["variants"]>, "decode">;
@@ -36,7 +36,7 @@ export function maxStoredByteLength(
   return Math.max(own, ...plan.variants.decode.map(([outermost]) => longestOf(plan, outermost, raw) ?? raw));
 }
 
-/** Bounds the byte length of the chunks whose codecs are those of most. */
+/** Bounds the byte length of chunks with the array's own codecs. */
 function maxOfMost(plan: StoredLengths, passed: readonly CodecStep[]): number | undefined {
   const { kind, storedByteLength, decode, encode } = plan;
   if (storedByteLength !== null) return storedByteLength;

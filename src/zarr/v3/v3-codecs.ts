@@ -1,16 +1,17 @@
 import { isJsonArray, type JsonObject, type JsonValue, toBigInt } from "../../json/json-value.js";
+import { describeJson } from "../../json/stringify-json.js";
 import { elementCount } from "../../model/data-tree.js";
 import { parseDataType } from "../../model/data-type.js";
 import type { ShardLevel } from "../chunk-reader.js";
 import type { CodecSpec } from "../codec-step.js";
-import { describeValue, invalidField, parseArray, parseIntegers } from "../metadata-fields.js";
+import { invalidField, parseArray, parseIntegers } from "../metadata-fields.js";
 import { type Extension, parseExtension, unsupported, v3Document } from "./v3-extension.js";
 
 /** A chain of v3 codecs in the terms of v2. */
 export interface CodecChain {
   /** The codec that makes bytes of an array. */
   readonly serializer: "bytes" | "vlen-utf8" | "vlen-bytes" | "sharding_indexed";
-  /** Configuration of `sharding_indexed`; empty for the others. */
+  /** Configuration of `sharding_indexed`; empty for other serializers. */
   readonly sharding: JsonObject;
   /** Byte order that the codec `bytes` names; undefined if it names none (one-byte types). */
   readonly byteOrder: "<" | ">" | undefined;
@@ -31,7 +32,7 @@ export const ARRAY_FILTERS: ReadonlySet<string> = new Set([
   "packbits",
 ]);
 const typedFilters = new Set(["delta", "fixedscaleoffset", "quantize"]);
-/** Codecs of numcodecs that change bytes: those that v2 calls compressors, and the others. */
+/** Codecs of numcodecs that change bytes: the compressors of v2, and filters. */
 const byteCompressors = new Set(["blosc", "lz4", "zstd", "zlib", "gzip", "bz2", "lzma"]);
 const byteFilters = new Set(["shuffle", "crc32", "crc32c", "adler32", "fletcher32", "jenkins_lookup3"]);
 
@@ -250,7 +251,7 @@ function parseInnerShape({ sharding }: CodecChain, shardShape: readonly number[]
   const what = "chunk_shape of sharding_indexed";
   const chunkShape = parseIntegers(chunk_shape, v3Document, what, 1, shardShape.length);
   if (chunkShape.every((length, axis) => (shardShape[axis] as number) % length === 0)) return chunkShape;
-  throw invalidField(v3Document, `${what} to divide the shard's ${describeValue(shardShape)}`, chunk_shape);
+  throw invalidField(v3Document, `${what} to divide the shard's ${describeJson(shardShape)}`, chunk_shape);
 }
 
 function parseLevel(
@@ -264,7 +265,7 @@ function parseLevel(
   }
   const chunksPerShard = shardShape.map((length, axis) => length / (chunkShape[axis] as number));
   if (elementCount(chunksPerShard) > maxChunksPerShard) {
-    throw unsupported(`at most ${maxChunksPerShard} chunks per shard`, describeValue(chunksPerShard));
+    throw unsupported(`at most ${maxChunksPerShard} chunks per shard`, describeJson(chunksPerShard));
   }
   return Object.freeze({
     chunksPerShard: Object.freeze(chunksPerShard),
@@ -283,7 +284,7 @@ function parseIndexCodecs(
   const [bytes, checksum] = codecs;
   const isKnown =
     bytes?.name === "bytes" && codecs.length <= 2 && (checksum === undefined || checksum.name === "crc32c");
-  if (!isKnown) throw unsupported("index_codecs to be bytes, or bytes and crc32c", describeValue(value));
+  if (!isKnown) throw unsupported("index_codecs to be bytes, or bytes and crc32c", describeJson(value));
   const indexByteOrder = parseEndian(bytes);
   if (indexByteOrder === undefined)
     throw invalidField(v3Document, "bytes of index_codecs to name an endian", value);

@@ -1,7 +1,8 @@
 import { isJsonArray, isJsonObject, type JsonValue, toBigInt } from "../../json/json-value.js";
+import { describeJson } from "../../json/stringify-json.js";
 import { type DataType, parseDataType } from "../../model/data-type.js";
 import { fillItemToJson, NOT_A_TIME } from "../../model/fill-value.js";
-import { describeValue, invalidField, parseArray, withinDocument } from "../metadata-fields.js";
+import { invalidField, parseArray, withinDocument } from "../metadata-fields.js";
 import { unservable } from "../plan/encoding-plan.js";
 import { type Extension, parseExtension, unsupported, v3Document } from "./v3-extension.js";
 
@@ -115,7 +116,7 @@ function timeBrackets(type: Extension): string {
     throw invalidField(
       v3Document,
       `${type.name} to have a unit and a positive scale_factor`,
-      describeValue(type.configuration),
+      describeJson(type.configuration),
     );
   }
   // A count before `generic` has no meaning, and numpy rejects it.

@@ -5,10 +5,10 @@ import {
   type JsonValue,
   toBigInt,
 } from "../../json/json-value.js";
-import { stringifyJson } from "../../json/stringify-json.js";
+import { describeJson, stringifyJson } from "../../json/stringify-json.js";
 import { type DataType, parseDataType } from "../../model/data-type.js";
 import { decodeBase64, encodeFillItem, fillItemToJson } from "../../model/fill-value.js";
-import { describeValue, invalidField, withinDocument, withoutKey } from "../metadata-fields.js";
+import { invalidField, withinDocument, withoutKey } from "../metadata-fields.js";
 import type { StoredFill } from "../stored-array.js";
 import type { V3DataType } from "./v3-data-type.js";
 import { v3Document } from "./v3-extension.js";
@@ -21,7 +21,7 @@ const maskAttribute = "_FillValue";
  * that v2 has not: floats as `"0x7fc00000"`, raw bytes as a list of integers, structured items as an object of fields.
  * @throws ZpublishError `invalid-metadata`
  */
-export function parseV3FillItem(value: JsonValue | undefined, type: DataType): Uint8Array | null {
+function parseV3FillItem(value: JsonValue | undefined, type: DataType): Uint8Array | null {
   if (value === undefined) throw invalidField(v3Document, 'the key "fill_value"', undefined);
   if (value === null || type.kind === "O") return null;
   return withinDocument(v3Document, () => itemOf(value, type));
@@ -59,7 +59,7 @@ function floatItem(value: JsonValue, type: DataType): Uint8Array {
   if (typeof value !== "string" || !value.startsWith("0x")) return encodeFillItem(value, type);
   const digits = value.slice(2);
   if (digits.length !== type.itemSize * 2 || !/^[0-9a-fA-F]+$/.test(digits)) {
-    throw invalidField("fill_value", `${type.itemSize * 2} hexadecimal digits behind 0x`, value);
+    throw invalidField("fill_value", `${type.itemSize * 2} hexadecimal digits after 0x`, value);
   }
   const item = new Uint8Array(Buffer.from(digits, "hex"));
   return type.byteOrder === ">" ? item : item.reverse();
@@ -82,7 +82,7 @@ function rawItem(bytes: readonly JsonValue[], type: Pick<DataType, "itemSize">):
 }
 
 /** Fill value and attributes of a v3 array, as v2 serves them. */
-export interface ServedV3Fill {
+interface ServedV3Fill {
   readonly fill: StoredFill;
   readonly attrs: JsonObject;
 }
@@ -155,7 +155,7 @@ function parseMask(value: JsonValue | undefined, type: DataType, warnings: strin
     return encodeFillItem(type.kind === "f" ? maskFloat(value) : value, type);
   } catch {
     warnings.push(
-      `expected the attribute _FillValue to fit dtype ${type.numpyStr}, received ${describeValue(value)}`,
+      `expected the attribute _FillValue to fit dtype ${type.numpyStr}, received ${describeJson(value)}`,
     );
     return undefined;
   }

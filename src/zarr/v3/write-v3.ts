@@ -11,6 +11,59 @@ import type { StoredArray, StoredV3Form } from "../stored-array.js";
 import { ARRAY_FILTERS, BLOSC_SHUFFLE_NAMES, BYTE_CODECS } from "./v3-codecs.js";
 import { type V3TypeName, v3FillValue, v3TypeName } from "./v3-data-type.js";
 
+/** An array as it is served in Zarr v3. Frozen, plain data. */
+export interface V3Array {
+  /** The `zarr.json` that is served. */
+  readonly document: JsonObject;
+  /** Plan of its chunks: the plan of v2, unless stored files are served that v2 cannot describe. */
+  readonly plan: EncodingPlan;
+}
+
+/**
+ * Describes an array in Zarr v3, with the chunks that v2 serves. Files of a v3 store stay as they are, shards too, unless the
+ * operator asks for another encoding.
+ * @param dims Dimension names.
+ * @param isAsked Whether the operator asks for another encoding than the stored one.
+ * @throws ZpublishError `unsupported`, naming the array, if v3 has no name for its type or a codec.
+ */
+export function writeV3(
+  stored: StoredArray,
+  { plan, document }: PlannedArray,
+  dims: readonly string[],
+  isAsked: boolean,
+): V3Array {
+  const { v3, dataType, shape } = stored;
+  const isAsStored = v3 !== undefined && !isAsked;
+  const serializer = serializerOf(stored, document.filters?.[0]?.id);
+  const type = serializer === undefined ? v3TypeName(dataType, stored) : OBJECT_TYPES[serializer];
+  return Object.freeze({
+    document: Object.freeze({
+      zarr_format: 3,
+      node_type: "array",
+      shape,
+      data_type: v3?.dataType ?? type.dataType,
+      chunk_grid: {
+        name: "regular",
+        configuration: { chunk_shape: isAsStored ? v3.fileShape : document.chunks },
+      },
+      chunk_key_encoding: { name: "default", configuration: { separator: "/" } },
+      fill_value: v3?.fillValue ?? v3FillValue(document.fill_value, dataType),
+      codecs: isAsStored ? v3.codecs : writeCodecs(),
+      attributes: v3?.attrs ?? maskedAttributes(stored.attrs, document.fill_value, dataType),
+      dimension_names: dims,
+      storage_transformers: [],
+    }),
+    plan: isAsStored && !servesFiles(plan) ? createFilesPlan(stored, v3) : plan,
+  });
+
+  function writeCodecs(): JsonValue {
+    const filters = (document.filters ?? []).slice(serializer === undefined ? 0 : 1);
+    const codecs = document.compressor === null ? filters : [...filters, document.compressor];
+    const chain = { path: stored.path, dataType, order: document.order, rank: shape.length, codecs };
+    return v3Codecs(chain, serializer, type.endian);
+  }
+}
+
 /** A chain of codecs of a served array, in the terms of v2. */
 interface V2Chain {
   readonly path: string;
@@ -91,59 +144,6 @@ function numcodec({ id, ...configuration }: CodecSpec): JsonObject {
   return { name: `numcodecs.${id}`, configuration };
 }
 
-/** An array as it is served in Zarr v3. Frozen, plain data. */
-export interface V3Array {
-  /** The `zarr.json` that is served. */
-  readonly document: JsonObject;
-  /** Plan of its chunks: that of v2, unless stored files are served that v2 cannot describe. */
-  readonly plan: EncodingPlan;
-}
-
-/**
- * Describes an array in Zarr v3, with the chunks that v2 serves. Files of a v3 store stay as they are, shards too, unless the
- * operator asks for another encoding.
- * @param dims Dimension names.
- * @param isAsked Whether the operator asks for another encoding than the stored one.
- * @throws ZpublishError `unsupported`, naming the array, if v3 has no name for its type or a codec.
- */
-export function writeV3(
-  stored: StoredArray,
-  { plan, document }: PlannedArray,
-  dims: readonly string[],
-  isAsked: boolean,
-): V3Array {
-  const { v3, dataType, shape } = stored;
-  const isAsStored = v3 !== undefined && !isAsked;
-  const serializer = serializerOf(stored, document.filters?.[0]?.id);
-  const type = serializer === undefined ? v3TypeName(dataType, stored) : OBJECT_TYPES[serializer];
-  return Object.freeze({
-    document: Object.freeze({
-      zarr_format: 3,
-      node_type: "array",
-      shape,
-      data_type: v3?.dataType ?? type.dataType,
-      chunk_grid: {
-        name: "regular",
-        configuration: { chunk_shape: isAsStored ? v3.fileShape : document.chunks },
-      },
-      chunk_key_encoding: { name: "default", configuration: { separator: "/" } },
-      fill_value: v3?.fillValue ?? v3FillValue(document.fill_value, dataType),
-      codecs: isAsStored ? v3.codecs : writeCodecs(),
-      attributes: v3?.attrs ?? maskedAttributes(stored.attrs, document.fill_value, dataType),
-      dimension_names: dims,
-      storage_transformers: [],
-    }),
-    plan: isAsStored && !servesFiles(plan) ? createFilesPlan(stored, v3) : plan,
-  });
-
-  function writeCodecs(): JsonValue {
-    const filters = (document.filters ?? []).slice(serializer === undefined ? 0 : 1);
-    const codecs = document.compressor === null ? filters : [...filters, document.compressor];
-    const chain = { path: stored.path, dataType, order: document.order, rank: shape.length, codecs };
-    return v3Codecs(chain, serializer, type.endian);
-  }
-}
-
 /** Whether the chunks of a plan are the stored files. */
 function servesFiles({ kind, source }: EncodingPlan): boolean {
   return kind === "passthrough" && source.kind === "files";
@@ -192,7 +192,7 @@ const MASK = "_FillValue";
 
 /**
  * Returns attributes with the missing-value mark as xarray writes it in v3 (`FillValueCoder` in xarray/backends/zarr.py): the
- * `fill_value` of v2 is that mark, that of v3 is not. xarray fails to open other types that have the attribute.
+ * `fill_value` of v2 is that mark, but not `fill_value` of v3. xarray fails to open other types that have the attribute.
  * @param fillValue `fill_value` of the served `.zarray`.
  */
 function maskedAttributes(attrs: JsonObject, fillValue: JsonValue, type: DataType): JsonObject {

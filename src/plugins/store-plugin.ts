@@ -1,0 +1,408 @@
+import { type DatasetSnapshot, overviewsOf, type ServedArray } from "../dataset/dataset.js";
+import { ownerOf } from "../dataset/overviews/overviews.js";
+import { ZpublishError } from "../errors.js";
+import type { CooperativeTask } from "../event-loop/cooperative-task.js";
+import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
+import type { DocumentPieces } from "../http/create-document.js";
+import type { Reply, RouteRequest } from "../http/reply.js";
+import type { Route, RouteOperation } from "../http/router.js";
+import type { JsonObject } from "../json/json-value.js";
+import {
+  type DataTree,
+  elementCount,
+  type Group,
+  normalNodePath,
+  type Variable,
+} from "../model/data-tree.js";
+import { packageVersion } from "../observe/versions.js";
+import { listingPieces } from "../pages/home-page.js";
+import { documentReply, jsonReply } from "./documents.js";
+import { groupAttributes } from "./group-attributes.js";
+import type { Plugin, PluginContext } from "./plugin.js";
+
+/** Parameters of a request. */
+export type Params = RouteRequest["params"];
+
+/** A version of the Zarr format as a plugin serves it. */
+export interface StoreFormat {
+  /** Name of the plugin, and last segment of its stores' paths. */
+  readonly name: "zarr" | "zarr3";
+  readonly version: 2 | 3;
+  /** In the order of a listing. */
+  readonly documents: readonly StoreDocument[];
+  /** Template of a chunk's path below a store. */
+  readonly chunkPath: string;
+  readonly chunkOperation: Pick<RouteOperation, "summary" | "parameters">;
+  /** Takes the path of a request apart. */
+  chunkOf(params: Params): ChunkName;
+  /**
+   * Lists the names below the directory of an array's chunks; undefined if there is no such directory.
+   * @param indices Leading indices of chunks; empty for the directory of the array.
+   */
+  listChunks(gridShape: readonly number[], name?: ChunkName): (() => readonly string[]) | undefined;
+  /** Returns the array with the plan of this format; undefined if the format cannot describe it. Default: the same array. */
+  served?(array: ServedArray): ServedArray | undefined;
+}
+
+/** A metadata document of a store, of groups, arrays or both. */
+export interface StoreDocument {
+  /** Its name: `.zarray`. */
+  readonly name: string;
+  readonly summary: string;
+  readonly ofArray?: (array: ServedArray) => JsonObject;
+  /** The document, if it is the same for all groups, or a function that writes it. */
+  readonly ofGroup?: JsonObject | WriteGroup;
+}
+
+/**
+ * Writes the document of a group.
+ * @param attrs Attributes of the group as the store shows them.
+ */
+type WriteGroup = (snapshot: DatasetSnapshot, group: Group, attrs: JsonObject) => CooperativeTask<JsonObject>;
+
+/** A path that may name a chunk, taken apart. */
+export interface ChunkName {
+  /** The whole path, without doubled slashes. */
+  readonly path: string;
+  /** Path of the array; undefined if the path names no chunk. */
+  readonly variablePath: string | undefined;
+  /** Indices, joined by dots; `0` for the chunk of a scalar. */
+  readonly key: string;
+  /** Whether the path names the chunk of a scalar; undefined if the key does not tell. */
+  readonly isOfScalar?: boolean;
+}
+
+/** Creates the plugin that serves every dataset, its overviews, and every group of them as stores of one format. */
+export function createStorePlugin(format: StoreFormat) {
+  return {
+    name: format.name,
+    version: packageVersion,
+    path: `zpublish/plugins/${format.name}`,
+    routes(context: PluginContext): readonly Route[] {
+      const place = (name: string, snapshotOf: StorePlace["snapshotOf"]) =>
+        createRoutes(format, context, { name, path: `/datasets/{dataset_id}/${name}`, snapshotOf });
+      const ofOverviews = place(`overviews/${format.name}`, overviewsOf);
+      return [...place(format.name, (dataset) => dataset), ...ofOverviews.map(describedAsOverviews)];
+    },
+  } satisfies Plugin;
+}
+
+/** A place below a dataset at which its arrays, or coarser levels of them, are a Zarr store. */
+interface StorePlace {
+  /** Path below the dataset: `zarr`, `overviews/zarr`. */
+  readonly name: string;
+  /** Template of its URL, without a slash at its end. */
+  readonly path: string;
+  /** Returns the snapshot that is served there. @throws ZpublishError `not-found` if the dataset has none. */
+  readonly snapshotOf: (dataset: DatasetSnapshot) => DatasetSnapshot;
+}
+
+function describedAsOverviews(route: Route): Route {
+  const levels =
+    "Of the overviews: group `0` is the dataset itself, `1`, `2`, … have half, a quarter, … of its cells per axis.";
+  const { summary, description } = route.operation;
+  return {
+    ...route,
+    operation: {
+      ...route.operation,
+      summary: `${summary}, in overviews`,
+      description: description === undefined ? levels : `${description} ${levels}`,
+    },
+  };
+}
+
+const HTML_TYPE = "text/html; charset=utf-8";
+const DATASET = { dataset_id: "Id of the dataset" };
+const NODE = { ...DATASET, group_path: "Path of a group or variable; empty for the root" };
+const GROUP = { ...DATASET, group_path: "Path of the group; empty for the root" };
+const VARIABLE = { ...DATASET, var: "Path of the variable: `t2m`, `a/b/t2m`" };
+
+function createRoutes(format: StoreFormat, context: PluginContext, place: StorePlace): readonly Route[] {
+  const { datasets } = context;
+  const store = createStore(format, context, place.name);
+  const handler = (answer: StoreAnswer, mayBeNew: MayBeNew) => storeHandler(context, place, answer, mayBeNew);
+
+  return [
+    ...format.documents.flatMap((document) =>
+      documentRoutes(place, document, handler(store.documentAnswer(document), store.isUnknown)),
+    ),
+    {
+      path: place.path,
+      priority: "page",
+      operation: { summary: "Redirects to the store's listing", contentType: HTML_TYPE },
+      handler({ params }) {
+        place.snapshotOf(datasets.get(params.dataset_id as string));
+        return { kind: "redirect", to: "with-slash" };
+      },
+    },
+    ...withRoot({
+      path: `${place.path}/{group_path:path}/`,
+      priority: "page",
+      operation: {
+        summary: "Listing of a group or an array, with relative links",
+        contentType: HTML_TYPE,
+        parameters: NODE,
+      },
+      handler: handler(store.listing, store.isUnknown),
+    }),
+    {
+      path: `${place.path}/${format.chunkPath}`,
+      priority: "chunk",
+      operation: {
+        ...format.chunkOperation,
+        description: "A path that names a group or an array instead redirects to it with a slash.",
+        contentType: "application/octet-stream",
+        ranged: true,
+      },
+      handler: handler(store.chunk, (_snapshot, params) => {
+        const { variablePath, key } = format.chunkOf(params);
+        return variablePath !== undefined && CHUNK_KEY.test(key);
+      }),
+    },
+  ];
+}
+
+function documentRoutes({ path }: StorePlace, document: StoreDocument, handler: Route["handler"]): Route[] {
+  const { name, summary, ofArray, ofGroup } = document;
+  const isOfArrays = ofGroup === undefined;
+  const route: Route = {
+    path: `${path}/{${isOfArrays ? "var" : "group_path"}:path}/${name}`,
+    priority: "page",
+    operation: {
+      summary,
+      contentType: "application/json",
+      schema: { type: "object" },
+      parameters: isOfArrays ? VARIABLE : ofArray === undefined ? GROUP : NODE,
+      ranged: true,
+    },
+    handler,
+  };
+  return isOfArrays ? [route] : withRoot(route);
+}
+
+/** A chunk key that an array may have. */
+const CHUNK_KEY = /^(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*))*$/;
+
+/**
+ * Returns a route for every group and one for the root. The former matches an empty path too (`zarr//.zmetadata`), which OpenAPI
+ * cannot express.
+ */
+function withRoot(route: Route): Route[] {
+  const { path, operation } = route;
+  const ofRoot = { ...operation, description: "Of the root group.", parameters: DATASET };
+  return [{ ...route, path: path.replace(/\/\{\w+:path\}/, ""), operation: ofRoot }, route];
+}
+
+/** Answers a request from a snapshot. */
+type StoreAnswer = (snapshot: DatasetSnapshot, params: Params) => Reply | Promise<Reply>;
+
+/** Tells whether a path could exist in a newer snapshot. */
+type MayBeNew = (snapshot: DatasetSnapshot, params: Params) => boolean;
+
+/**
+ * Creates a handler that answers from the snapshot at a place. Before a 404 it refreshes the dataset: a client may know of a
+ * chunk from another instance, and takes a 404 for fill values.
+ */
+function storeHandler(
+  { datasets }: PluginContext,
+  { snapshotOf }: StorePlace,
+  answer: StoreAnswer,
+  mayBeNew: MayBeNew,
+): Route["handler"] {
+  return ({ params }) => {
+    const dataset = datasets.get(params.dataset_id as string);
+    const snapshot = snapshotOf(dataset);
+    try {
+      return answer(snapshot, params);
+    } catch (error) {
+      const isAbsent = error instanceof ZpublishError && error.code === "not-found";
+      if (!isAbsent || !mayBeNew(snapshot, params)) throw error;
+      return datasets.refreshBeforeNotFound(dataset).then((newer) => {
+        if (newer === dataset) throw error;
+        return answer(snapshotOf(newer), params);
+      });
+    }
+  };
+}
+
+/** Creates the answers of a store. @param placeName As {@link StorePlace.name}. */
+function createStore(format: StoreFormat, context: PluginContext, placeName: string) {
+  const { name, documents, chunkOf, listChunks } = format;
+  // Pool and cache start here, when routes are made: at the first request they would be too late for its chunk.
+  const { chunks } = context;
+  const served = format.served ?? ((array) => array);
+  const listingName = `${name} listing`;
+
+  function arrayAt(snapshot: DatasetSnapshot, path: string | undefined): ServedArray | undefined {
+    const array = path === undefined ? undefined : snapshot.arrays.get(path);
+    return array && served(array);
+  }
+
+  function documentAnswer({ name: documentName, ofArray, ofGroup }: StoreDocument): StoreAnswer {
+    const memoName = `${name} ${documentName}`;
+    const noun = ofArray === undefined ? "Group" : ofGroup === undefined ? "Variable" : "Group or variable";
+    return (snapshot, params) => {
+      const path = nodePathOf(params);
+      const array = ofArray && snapshot.arrays.get(path);
+      if (ofArray !== undefined && array !== undefined) {
+        const described = served(array);
+        if (described === undefined) {
+          const message = `Variable '${path}' of dataset '${snapshot.id}' is served as Zarr v2 only: ${array.v3Problem}`;
+          throw new ZpublishError("not-found", message);
+        }
+        return jsonReply(context, snapshot, memoName, path, () => completed(ofArray(described)));
+      }
+      const group = ofGroup && snapshot.tree.groups.get(`/${path}`);
+      if (ofGroup === undefined || group === undefined) throw notFound(noun, path, snapshot);
+      const reply = (content: () => CooperativeTask<JsonObject>) =>
+        jsonReply(context, snapshot, memoName, group.path, content);
+      if (typeof ofGroup !== "function") return reply(() => completed(ofGroup));
+      const answer = (attrs: JsonObject) => reply(() => ofGroup(snapshot, group, attrs));
+      const attrs = groupAttributes(context, snapshot, group, format.version);
+      return attrs instanceof Promise ? attrs.then(answer) : answer(attrs);
+    };
+  }
+
+  /** Answers a chunk, or redirects if the path names a group or an array without its slash. */
+  function chunk(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
+    const { path, variablePath, key, isOfScalar } = chunkOf(params);
+    const array = variablePath === undefined ? undefined : snapshot.arrays.get(variablePath);
+    const isKey = isOfScalar === undefined || isOfScalar === (array?.variable.shape.length === 0);
+    const asServed = array && isKey ? served(array) : undefined;
+    if (array !== undefined && asServed !== undefined)
+      return chunks.serve(ownerOf(snapshot, array), asServed, key);
+    if (snapshot.tree.groups.has(`/${path}`) || snapshot.arrays.has(path))
+      return { kind: "redirect", to: "with-slash" };
+    if (variablePath !== undefined) refuseLostChunk(snapshot, variablePath, key);
+    throw notFound("Group or variable", array === undefined ? variablePath || path : path, snapshot);
+  }
+
+  function listing(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
+    const path = nodePathOf(params);
+    const entries = entriesAt(snapshot, path, params);
+    const title = `${context.datasetPath(snapshot.id)}${placeName}/${path}`;
+    return documentReply(context, snapshot, listingName, path, HTML_TYPE, () =>
+      listingDocument(title, entries),
+    );
+  }
+
+  /** @throws ZpublishError `not-found` if there is no such node, or too many chunks to list. */
+  function entriesAt(snapshot: DatasetSnapshot, path: string, params: Params): Entries {
+    const node = arrayAt(snapshot, path);
+    const chunkName = node === undefined ? chunkOf(params) : undefined;
+    const array = node ?? arrayAt(snapshot, chunkName?.variablePath);
+    if (array !== undefined) {
+      assertListable(snapshot, array);
+      const keys = listChunks(array.plan.served.gridShape, chunkName);
+      if (keys === undefined) throw notFound("Group or variable", path, snapshot);
+      const ofArray = node === undefined ? [] : documents.filter((each) => each.ofArray !== undefined);
+      return () => completed([...ofArray.map((each) => each.name), ...keys()]);
+    }
+    const group = snapshot.tree.groups.get(`/${path}`);
+    if (group === undefined) throw notFound("Group or variable", path, snapshot);
+    const ofGroup = documents.filter((each) => each.ofGroup !== undefined);
+    return () =>
+      groupEntries(
+        ofGroup.map((each) => each.name),
+        group,
+        variablesOf(snapshot, group),
+      );
+  }
+
+  function variablesOf({ arrays }: DatasetSnapshot, { variables }: Group): Iterable<string> {
+    if (format.served === undefined) return variables.keys();
+    const isServed = ({ path }: Variable) => arrays.get(path)?.v3Problem === undefined;
+    return [...variables.values()].filter(isServed).map((variable) => variable.name);
+  }
+
+  /** Tells if a path names neither a group, an array nor a directory of chunks. Clients request documents of both to find out. */
+  function isUnknown(snapshot: DatasetSnapshot, params: Params): boolean {
+    const path = nodePathOf(params);
+    if (snapshot.arrays.has(path) || snapshot.tree.groups.has(`/${path}`)) return false;
+    return arrayAt(snapshot, chunkOf(params).variablePath) === undefined;
+  }
+
+  return { documentAnswer, chunk, listing, isUnknown };
+}
+
+/** Returns the entries of a listing, some of which take time to sort. */
+type Entries = () => CooperativeTask<readonly string[]>;
+
+/** Lists a group: documents, then child groups and arrays with a slash at the end. */
+function* groupEntries(
+  documents: readonly string[],
+  group: Group,
+  variables: Iterable<string>,
+): CooperativeTask<readonly string[]> {
+  const entries = [...documents];
+  for (const name of yield* sortCooperatively([...group.childNames, ...variables], compareCodeUnits)) {
+    yield;
+    entries.push(`${name}/`);
+  }
+  return entries;
+}
+
+function compareCodeUnits(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function* listingDocument(title: string, entries: Entries): DocumentPieces {
+  yield* listingPieces({ title, entries: yield* entries() });
+}
+
+/** Returns a task that only has its result to return. */
+export function* completed<T>(result: T): CooperativeTask<T> {
+  yield;
+  return result;
+}
+
+function nodePathOf(params: Params): string {
+  return normalNodePath(params.group_path ?? params.var ?? "");
+}
+
+/** Chunks of an array's listing at most. GDAL takes chunks that a listing leaves out for absent, so a longer one does not exist. */
+const MAX_LISTED_CHUNKS = 10_000;
+
+function assertListable({ id }: DatasetSnapshot, { plan }: ServedArray): void {
+  if (elementCount(plan.served.gridShape) <= MAX_LISTED_CHUNKS) return;
+  const message = `Variable '${plan.path}' of dataset '${id}' has too many chunks to list`;
+  throw new ZpublishError("not-found", message);
+}
+
+/** Throws for a chunk of an array that was served and is now refused: a client that knows the array would take 404 for fill values. */
+function refuseLostChunk(snapshot: DatasetSnapshot, variablePath: string, chunkKey: string): void {
+  if (!snapshot.withdrawn.has(variablePath) || !CHUNK_KEY.test(chunkKey)) return;
+  const reason = snapshot.refused.find(({ path }) => path === variablePath)?.reason;
+  throw new ZpublishError(
+    "source-unreadable",
+    `chunk '${chunkKey}' of '${variablePath}' in dataset '${snapshot.id}', which is refused: ${reason}`,
+  );
+}
+
+function notFound(noun: string, path: string, { id }: DatasetSnapshot): ZpublishError {
+  return new ZpublishError("not-found", `${noun} '${path}' not found in dataset '${id}'`);
+}
+
+/**
+ * Visits a group and everything below it, parents first.
+ * @param onGroup Gets each group with its path below the first one: empty for that one, `a/b/` for others.
+ * @param onVariable Gets each variable with its path below the first group.
+ */
+export function* visitBelow(
+  tree: DataTree,
+  group: Group,
+  onGroup: (member: Group, prefix: string) => void,
+  onVariable: (variable: Variable, path: string) => void,
+): CooperativeTask<void> {
+  const below = group.path === "/" ? "/" : `${group.path}/`;
+  for (const member of tree.groups.values()) {
+    yield;
+    if (member !== group && !member.path.startsWith(below)) continue;
+    const prefix = member === group ? "" : `${member.path.slice(below.length)}/`;
+    onGroup(member, prefix);
+    for (const variable of member.variables.values()) {
+      yield;
+      onVariable(variable, `${prefix}${variable.name}`);
+    }
+  }
+}
