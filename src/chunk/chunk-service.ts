@@ -70,8 +70,8 @@ export interface WarmedChunk {
 export interface ChunkServiceStats {
   readonly answered: Readonly<Record<ChunkOrigin, number>>;
   readonly bytes: Readonly<Record<ChunkOrigin, number>>;
-  /** Passthrough reads that wait for others. */
-  readonly waitingReads: number;
+  /** Passthrough reads, of which some wait for others. */
+  readonly reads: { readonly waiting: number };
 }
 
 /** Origin of a body: the cache (`hit`), the source as it is stored (`pass`), or the pool (`miss`). */

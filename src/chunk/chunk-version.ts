@@ -1,38 +1,22 @@
 import { createHash } from "node:crypto";
-import type { CacheKey } from "../cache/chunk-cache.js";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
-import type { BodyReply } from "../http/reply.js";
 import { elementCount } from "../model/data-tree.js";
 import { openChunkReader } from "../open/chunk-reader.js";
-import {
-  type ChunkReader,
-  parseChunkKey,
-  presentOf,
-  type ReadOptions,
-  type VersionCheck,
-  versionsOf,
-} from "../zarr/chunk-reader.js";
+import { parseChunkKey, type ReadOptions } from "../zarr/chunk-reader.js";
 import type { CodecStep } from "../zarr/codec-step.js";
 import { createSteps } from "../zarr/plan/codec-steps.js";
-import { combineVersions, storedChunksOf } from "../zarr/plan/create-encoding-plan.js";
 import { type EncodingPlan, growthOf } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
+import { type ChunkAccess, type ChunkVersion, deliveryOf, type ServedChunk } from "./delivery.js";
 
 /** Version of every chunk of an immutable dataset. */
 export const IMMUTABLE: ChunkVersion = { wasChecked: false, token: undefined };
 const ABSENT: ChunkVersion = { wasChecked: true, token: undefined };
 
-/** Stored chunks behind one served chunk that are looked up while the event loop waits. */
-const MAX_CHECKED_NOW = 8;
 /** Calls of {@link loopIteration} within one iteration after which it counts as another. */
 const MAX_CALLS = 512;
-
-/** True if nothing is stored behind a chunk. */
-export function isAbsent({ wasChecked, token }: ChunkVersion): boolean {
-  return wasChecked && token === undefined;
-}
 
 /** Checks the version of a chunk; undefined if that has to wait. */
 export function versionNow(chunk: ServedChunk): ChunkVersion | undefined {
@@ -46,7 +30,7 @@ export function versionNow(chunk: ServedChunk): ChunkVersion | undefined {
     chunk.checkedIn = iteration;
     return chunk.version;
   }
-  chunk.check = checkNow(chunk);
+  chunk.check = chunk.delivery.checkNow(chunk);
   if (chunk.check === undefined) return undefined;
   chunk.checkedIn = iteration;
   return remember(chunk, chunk.check.version);
@@ -61,7 +45,7 @@ export async function findVersion(
   chunk: ServedChunk,
   allocate: ReadOptions["allocate"],
 ): Promise<ChunkVersion> {
-  const token = await findToken(chunk, allocate);
+  const token = await chunk.delivery.findToken(chunk, allocate);
   chunk.check = undefined;
   return remember(chunk, token);
 }
@@ -73,88 +57,6 @@ function remember(chunk: ServedChunk, token: string | undefined): ChunkVersion {
     chunk.reply = undefined;
   }
   return chunk.version;
-}
-
-/**
- * Looks up the version of the stored bytes behind a chunk; undefined if nothing is stored.
- * @param allocate As in {@link findVersion}.
- * @throws ZpublishError `source-unreadable`
- */
-export async function findToken(
-  { array, access, coords }: ServedChunk,
-  allocate?: ReadOptions["allocate"],
-): Promise<string | undefined> {
-  if (array.plan.kind === "passthrough") return access.reader.version(coords, allocate);
-  if (array.plan.kind !== "rechunk") return access.reader.version(coords);
-  return combineTokens(await versionsOf(access.reader, storedChunksOf(array.plan, coords)));
-}
-
-/** Combines the versions of the stored chunks behind a chunk; undefined if all are absent. */
-export function combineTokens(tokens: readonly (string | undefined)[]): string | undefined {
-  return tokens.every((token) => token === undefined) ? undefined : combineVersions(tokens);
-}
-
-function checkNow({ array, access, coords, version }: ServedChunk): VersionCheck | undefined {
-  const wasChecked = version !== undefined;
-  if (array.plan.kind !== "rechunk") return access.reader.versionNow?.(coords, wasChecked);
-  const stored = storedChunksOf(array.plan, coords);
-  const present = presentOf(access.reader, stored);
-  if (present !== undefined) {
-    const check = access.reader.versionNow?.(present.first, wasChecked);
-    if (check === undefined) return undefined;
-    const version = combineVersions(present.are.map((isPresent) => (isPresent ? check.version : undefined)));
-    return { version, isUnchanged: () => check.isUnchanged() };
-  }
-  if (stored.length > MAX_CHECKED_NOW) return undefined;
-  const checks: VersionCheck[] = [];
-  for (const each of stored) {
-    const check = access.reader.versionNow?.(each, wasChecked);
-    if (check === undefined) return undefined;
-    checks.push(check);
-  }
-  return {
-    version: combineVersions(checks.map(({ version }) => version)),
-    isUnchanged: () => checks.every((check) => check.isUnchanged()),
-  };
-}
-
-/**
- * Refuses stored bytes of another version than the ETag names: they must not be sent under it, and not be cached.
- * @param read Version that the bytes had when they were read.
- * @throws ZpublishError `source-changed`
- */
-export function assertVersion(chunk: ServedChunk, version: ChunkVersion, read: string): void {
-  if (!version.wasChecked || read === (version.token ?? absentToken(chunk))) return;
-  throw sourceChanged(chunk, "changed");
-}
-
-/** Returns the token under which workers make a chunk that has nothing stored behind it. */
-function absentToken({ array, coords }: ServedChunk): string {
-  if (array.plan.kind !== "rechunk") return "";
-  return combineVersions(storedChunksOf(array.plan, coords).map(() => undefined));
-}
-
-/**
- * Refuses the absence of a file that was there when its version was checked. A chunk within a shard or file may be absent although
- * that is there, and a chunk that is made of such ones, so its version is looked up again.
- * @throws ZpublishError `source-changed`
- */
-export async function assertStillAbsent(chunk: ServedChunk, version: ChunkVersion): Promise<void> {
-  const { plan } = chunk.array;
-  if (version.token === undefined || plan.source.kind === "memory") return;
-  const isPart = ["shards", "ranges", "served", "parts"].includes(plan.source.kind);
-  if (isPart && (await findToken(chunk)) === version.token) return;
-  throw sourceChanged(chunk, "vanished");
-}
-
-/** Creates the error of a chunk whose version is no longer the one that was found: the next attempt checks it again. */
-function sourceChanged(chunk: ServedChunk, change: "changed" | "vanished"): ZpublishError {
-  // A source in memory may have answered in the same iteration of the event loop.
-  chunk.checkedIn = -1;
-  return new ZpublishError(
-    "source-changed",
-    `a chunk of '${chunk.array.plan.path}' ${change} while it was being read`,
-  );
 }
 
 let iteration = 0;
@@ -202,13 +104,15 @@ interface ChunkLocator {
 export function createChunkLocator(): ChunkLocator {
   const recent = createBoundedMap<ServedChunk>({ maxEntries: MAX_REMEMBERED });
   return {
-    locate(snapshot, array, chunkKey) {
+    locate(given, array, chunkKey) {
+      // Overviews hand on arrays of the dataset: their chunks are the dataset's.
+      const snapshot = array.isOfOverviews ? given : (given.levels?.dataset ?? given);
       const access = accessOf(snapshot, array);
       const name = access.tag + chunkKey;
       const known = recent.get(name);
       if (known?.snapshot === snapshot) return known;
       const coords = parseChunkKey(chunkKey, array.plan.served.gridShape);
-      if (coords === undefined) throw chunkNotFound(snapshot, array, chunkKey);
+      if (coords === undefined) throw chunkNotFound({ snapshot, array, key: chunkKey });
       const chunk = createServedChunk(snapshot, array, chunkKey, coords);
       recent.set(name, chunk);
       return chunk;
@@ -224,12 +128,14 @@ export function createServedChunk(
   chunkKey: string,
   coords: readonly number[],
 ): ServedChunk {
+  const access = accessOf(snapshot, array);
   return {
     snapshot,
     array,
-    access: accessOf(snapshot, array),
+    access,
     key: chunkKey,
     coords,
+    delivery: deliveryOf(array, access.reader, coords),
     check: undefined,
     checkedIn: -1,
     version: undefined,
@@ -238,14 +144,14 @@ export function createServedChunk(
 }
 
 /** Creates the error for a key that names no chunk of an array, or an absent one. */
-export function chunkNotFound(
-  snapshot: DatasetSnapshot,
-  { plan }: ServedArray,
-  chunkKey: string,
-): ZpublishError {
+export function chunkNotFound({
+  snapshot,
+  array,
+  key,
+}: Pick<ServedChunk, "snapshot" | "array" | "key">): ZpublishError {
   return new ZpublishError(
     "not-found",
-    `Chunk '${chunkKey}' not found in variable '${plan.path}' of dataset '${snapshot.id}'`,
+    `Chunk '${key}' not found in variable '${array.plan.path}' of dataset '${snapshot.id}'`,
   );
 }
 
@@ -290,50 +196,4 @@ function expectedByteLength({ compute, served, itemSize }: EncodingPlan): number
 /** Returns the steps of the stored codecs, which bound the length of a chunk. A plan for passthrough has no steps. */
 function storedSteps({ stored, plan }: ServedArray): CodecStep[] {
   return createSteps(stored, stored.codecs, plan.stored.chunkShape, plan.maxFilledByteLength);
-}
-
-/** One chunk of a served array: resolved at its first request, remembered for the next. */
-export interface ServedChunk {
-  readonly snapshot: DatasetSnapshot;
-  readonly array: ServedArray;
-  readonly access: ChunkAccess;
-  /** Canonical: `0.12.3`. */
-  readonly key: string;
-  readonly coords: readonly number[];
-  /** Checks without waiting if `version` still holds; undefined if that takes an asynchronous check. */
-  check: VersionCheck | undefined;
-  /** Iteration of the event loop in which `version` was checked without waiting; -1 if never. */
-  checkedIn: number;
-  /** Version of the stored bytes at the last request. */
-  version: ChunkVersion | undefined;
-  /** Reply for `version`. */
-  reply: BodyReply | undefined;
-}
-
-/** Properties that all chunks of one array share while its snapshot lives. */
-interface ChunkAccess {
-  readonly reader: ChunkReader;
-  /** First part of every ETag: the same on all instances whose encoders write the same bytes. */
-  readonly tag: string;
-  /** First part of every cache key: identifies the place of the data, too. */
-  readonly cachePrefix: string;
-  /** Estimated bytes of a chunk in memory: uncompressed, and a guess if items have no fixed size. */
-  readonly expectedByteLength: number;
-  /** Greatest length of a stored chunk that is passed through; undefined if it is not known, or not passed through. */
-  readonly maxStoredByteLength: number | undefined;
-}
-
-/** Version of the stored bytes behind a served chunk, known without reading them. */
-export interface ChunkVersion {
-  /** False if the dataset is immutable: then nothing was checked. */
-  readonly wasChecked: boolean;
-  /** Token that identifies the bytes; undefined if nothing is stored, or nothing was checked. */
-  readonly token: string | undefined;
-}
-
-/** A request for one version of a chunk. */
-export interface ChunkRequest {
-  readonly chunk: ServedChunk;
-  readonly version: ChunkVersion;
-  readonly cacheKey: CacheKey;
 }

@@ -22,7 +22,7 @@ export function createReadMemory(maxBytes: number): ReadMemory {
   function takeFree(byteLength: number): ArrayBuffer | undefined {
     // The latest first: it is in the processor's cache.
     for (let i = free.length - 1; i >= 0; i--) {
-      const buffer = free[i] as ArrayBuffer;
+      const buffer = free[i]!;
       if (buffer.byteLength < byteLength || buffer.byteLength > 2 * byteLength + PIECE_BYTES) continue;
       free.splice(i, 1);
       freeBytes -= buffer.byteLength;
@@ -46,7 +46,7 @@ export function createReadMemory(maxBytes: number): ReadMemory {
       const buffer = bytes.buffer as ArrayBuffer;
       if (buffer.byteLength > maxBytes) return;
       // The oldest go: of a size that is no longer requested, they would stay for ever.
-      while (freeBytes + buffer.byteLength > maxBytes) freeBytes -= (free.shift() as ArrayBuffer).byteLength;
+      while (freeBytes + buffer.byteLength > maxBytes) freeBytes -= free.shift()!.byteLength;
       free.push(buffer);
       freeBytes += buffer.byteLength;
     },
@@ -60,13 +60,13 @@ export function createReadMemory(maxBytes: number): ReadMemory {
  */
 interface SharedMemory {
   /** Begins a task, which gets memory until it ends. */
-  lease(): MemoryLease;
+  lease(): SharedMemoryLease;
   /** Bytes that are leased or free. */
   readonly byteLength: number;
 }
 
 /** The memory of one task. */
-export interface MemoryLease {
+export interface SharedMemoryLease {
   /** Allocates memory: not shared if none is left, or after `end`. */
   allocate(byteLength: number): Uint8Array<ArrayBuffer>;
   /** Returns the bytes in memory of this lease: themselves, or a copy of them. */
@@ -99,7 +99,7 @@ export function createSharedMemory(maxBytes: number): SharedMemory {
     else others.push(piece);
   }
 
-  function lease(): MemoryLease {
+  function lease(): SharedMemoryLease {
     const own = new Set<ArrayBufferLike>();
     let isOver = false;
 

@@ -1,9 +1,9 @@
 import { setMaxListeners } from "node:events";
-import { type CacheKey, type ChunkCache, cacheKeyOf } from "../cache/chunk-cache.js";
-import type { ChunkOutcome } from "../codec/make-chunk.js";
+import type { ChunkCache } from "../cache/chunk-cache.js";
+import { type CacheKey, cacheKeyOf } from "../cache/chunk-cache.js";
 import { createLimiter } from "../collections/limiter.js";
 import { createSingleFlight } from "../collections/single-flight.js";
-import { errorFromData, ZpublishError } from "../errors.js";
+import { ZpublishError } from "../errors.js";
 import {
   type Body,
   type BodyClient,
@@ -11,30 +11,15 @@ import {
   RepresentationHead,
   type WantedPart,
 } from "../http/reply.js";
-import type { ChunkTask } from "../pool/chunk-task.js";
+import { cachedBody, type MadeChunk, madeBody, offerToCache, putIntoCache } from "./chunk-body.js";
 import type { ChunkOrigin, ChunkService, ChunkWarmer, WarmedChunk } from "./chunk-service.js";
+import { chunkNotFound, createChunkLocator, findVersion, versionNow } from "./chunk-version.js";
 import {
-  assertStillAbsent,
-  assertVersion,
   type ChunkRequest,
   type ChunkVersion,
-  chunkNotFound,
-  createChunkLocator,
-  findVersion,
+  type DeliveryMeans,
   isAbsent,
   type ServedChunk,
-  versionNow,
-} from "./chunk-version.js";
-import {
-  cachedBody,
-  isVariant,
-  type MadeChunk,
-  madeBody,
-  offerToCache,
-  openStoredFile,
-  putIntoCache,
-  readStoredChunk,
-  readStoredChunkNow,
 } from "./delivery.js";
 import { createReadMemory } from "./memory.js";
 import { openServedReader, type ReadServed } from "./served-reader.js";
@@ -47,17 +32,12 @@ const MAX_READS_PER_STORE = 32;
 const DEFAULT_MAX_WAITING_READS = 16_384;
 /** Memory of reads that stays for the next ones: of as many chunks of 590 KB as clients usually ask for at once. */
 const MAX_FREE_READ_BYTES = 32 * 1024 * 1024;
-/** Time for which a URL can be fetched. An answer that has it may be kept for a fifth of that. */
-const REDIRECT_SECONDS = 300;
-
 const CHUNK_TYPE = "application/octet-stream";
 
 /** Sources of served chunks: the cache, and the pool. */
-export interface ChunkServiceParts {
-  readonly cache: () => ChunkCache;
-  readonly makeChunk: (task: ChunkTask, signal?: AbortSignal) => Promise<ChunkOutcome>;
-  /** Takes back the memory of a chunk that `makeChunk` made. Default: the garbage collector gets it. */
-  readonly recycle?: (bytes: Uint8Array<ArrayBuffer>) => void;
+export interface ChunkServiceParts extends Pick<DeliveryMeans, "makeChunk" | "recycle"> {
+  /** Another cache takes its place when that is open. */
+  readonly cache: { readonly current: ChunkCache };
   /** Bound of passthrough reads that wait for others. */
   readonly maxWaitingReads?: number;
 }
@@ -66,74 +46,55 @@ export interface ChunkServiceParts {
  * Creates the service that serves chunks: key → version → ETag, and when the body is opened, cache → stored bytes or worker
  * pool → cache. `forget` drops all located chunks, and so their snapshots.
  */
-export function createChunkService(
-  parts: ChunkServiceParts,
-): ChunkService & ChunkWarmer & { forget(): void } {
-  const { cache, makeChunk, recycle, maxWaitingReads = DEFAULT_MAX_WAITING_READS } = parts;
-  const locator = createChunkLocator();
-  const flights = createSingleFlight<MadeChunk>();
+export function createChunkService({
+  cache,
+  makeChunk,
+  recycle,
+  maxWaitingReads = DEFAULT_MAX_WAITING_READS,
+}: ChunkServiceParts): ChunkService & ChunkWarmer & { forget(): void } {
+  const { locate, forget } = createChunkLocator();
   const reads = createLimiter({
     maxRunning: MAX_READS,
     maxPerKey: MAX_READS_PER_STORE,
     maxWaiting: maxWaitingReads,
   });
-  const memory = createReadMemory(MAX_FREE_READ_BYTES);
+  const means: DeliveryMeans = {
+    reads,
+    memory: createReadMemory(MAX_FREE_READ_BYTES),
+    makeChunk,
+    recycle,
+  };
+  const { obtainOnce, readServed, warmOnce } = createObtaining(cache, means);
   const answered = { hit: 0, pass: 0, miss: 0 };
   const bytes = { hit: 0, pass: 0, miss: 0 };
 
-  function serve(
-    ...[snapshot, array, chunkKey, contentType = CHUNK_TYPE]: Parameters<ChunkService["serve"]>
-  ) {
-    const chunk = locator.locate(snapshot, array, chunkKey);
-    const version = versionNow(chunk);
-    return version === undefined
-      ? findVersion(chunk, memory.acquire).then((found) => represent(chunk, found, contentType))
-      : represent(chunk, version, contentType);
-  }
-
-  function represent(chunk: ServedChunk, version: ChunkVersion, contentType: string): BodyReply {
-    const { snapshot, array, access, key } = chunk;
-    if (chunk.reply !== undefined && chunk.version === version) return chunk.reply;
-    if (isAbsent(version) && array.plan.absentIsAbsent) throw chunkNotFound(snapshot, array, key);
-    const request = { chunk, version, cacheKey: cacheKeyFor(chunk, version) };
-    const fields = {
-      contentType,
-      etag:
-        version.token === undefined ? `"${access.tag}-${key}"` : `"${access.tag}-${key}-${version.token}"`,
-      cacheControl: snapshot.cacheControl,
-    };
-    const elsewhere = elsewhereOf(chunk, version);
-    const reply: BodyReply = {
-      kind: "body",
-      ...fields,
-      ...(elsewhere && { elsewhere }),
-      head: new RepresentationHead(elsewhere === undefined ? fields : { ...fields, vary: "Prefer" }),
-      open: (client, wanted) => open(request, client, wanted),
-    };
-    if (chunk.version === version) chunk.reply = reply;
-    return reply;
+  function count(origin: ChunkOrigin, body: Body): Body {
+    answered[origin]++;
+    bytes[origin] += body.byteLength;
+    return body;
   }
 
   function open(request: ChunkRequest, client: BodyClient, wanted: WantedPart): Body | Promise<Body> {
-    if (request.chunk.array.plan.kind === "files") return openFile(request, client, wanted);
+    const { delivery, access } = request.chunk;
+    if (delivery.open !== undefined) {
+      return delivery.open(request, client, wanted, means).then((body) => {
+        if (body === undefined) throw chunkNotFound(request.chunk);
+        return client.started ? body : count("pass", body);
+      });
+    }
     const began = performance.now();
-    const cached = cache().get(request.cacheKey);
+    const cached = cache.current.get(request.cacheKey);
     const lookupMs = performance.now() - began;
-    if (cached !== undefined) return count("hit", cachedBody(cache(), request.cacheKey, cached, lookupMs));
-    const room = client.reserve(request.chunk.access.expectedByteLength);
-    const stored = room === undefined ? readStoredChunkNow(request, memory) : undefined;
-    if (stored === undefined) return makeOnce(request, client, lookupMs, room);
-    offerToCache(cache(), request.cacheKey, stored);
-    return count("pass", madeBody(stored, lookupMs));
+    if (cached !== undefined)
+      return count("hit", cachedBody(cache.current, request.cacheKey, cached, lookupMs));
+    const room = client.reserve(access.expectedByteLength);
+    const made = room === undefined ? delivery.obtainNow?.(request, means) : undefined;
+    if (made === undefined) return openObtained(request, client, lookupMs, room);
+    offerToCache(cache.current, request.cacheKey, made);
+    return count("pass", madeBody(made, lookupMs));
   }
 
-  async function openFile(request: ChunkRequest, client: BodyClient, wanted: WantedPart): Promise<Body> {
-    const body = await openStoredFile(request, client, wanted, reads);
-    return client.started ? body : count("pass", body);
-  }
-
-  /** Makes a chunk once for all concurrent requests. */
-  async function makeOnce(
+  async function openObtained(
     request: ChunkRequest,
     client: BodyClient,
     lookupMs: number,
@@ -141,17 +102,79 @@ export function createChunkService(
   ): Promise<Body> {
     await room;
     if (client.signal.aborted) throw new ZpublishError("cancelled", "the client has gone");
-    const made = await flights.run(request.cacheKey.id, (signal) => make(request, signal), client.signal);
+    const made = await obtainOnce(request, client.signal);
     return count(made.origin === "PASS" ? "pass" : "miss", madeBody(made, lookupMs));
   }
 
+  return {
+    serve(snapshot, array, chunkKey, contentType = CHUNK_TYPE) {
+      const chunk = locate(snapshot, array, chunkKey);
+      const version = versionNow(chunk);
+      return version === undefined
+        ? findVersion(chunk, means.memory.acquire).then((found) => replyOf(chunk, found, contentType, open))
+        : replyOf(chunk, version, contentType, open);
+    },
+    async read(snapshot, array, chunkKey, signal) {
+      const { coords, snapshot: owner } = locate(snapshot, array, chunkKey);
+      if (signal?.aborted) throw new ZpublishError("cancelled", "the caller has gone");
+      const reader = openServedReader(owner, array, "always", readServed);
+      const allocate = (byteLength: number) => new Uint8Array(byteLength);
+      const chunk = await reader.read(coords, { allocate, signal });
+      return chunk?.bytes as Uint8Array<ArrayBuffer> | undefined;
+    },
+    async warm(snapshot, array, chunkKey, { signal, stored }) {
+      const chunk = locate(snapshot, array, chunkKey);
+      const version = versionNow(chunk) ?? (await findVersion(chunk, means.memory.acquire));
+      if (isAbsent(version) && array.plan.absentIsAbsent) return { outcome: "absent", byteLength: 0 };
+      const request = requestOf(chunk, version);
+      const cached = cache.current.byteLengthOf(request.cacheKey);
+      if (cached !== undefined) return { outcome: "cached", byteLength: isAbsent(version) ? 0 : cached };
+      const { passes } = chunk.delivery;
+      const isPassed = passes === "files" || (passes === "chunks" && !stored && !isAbsent(version));
+      return isPassed ? { outcome: "stored", byteLength: 0 } : warmOnce(request, signal);
+    },
+    openReader: (snapshot, array, freshness) => openServedReader(snapshot, array, freshness, readServed),
+    forget,
+    stats: { answered, bytes, reads },
+  };
+}
+
+/** How chunks are obtained that are not in the cache. */
+interface Obtaining {
+  /**
+   * Reads or makes a chunk, once for all who want it at the same time: clients, other chunks, and warming.
+   * @throws ZpublishError `not-found` if it is absent
+   */
+  obtainOnce(request: ChunkRequest, signal: AbortSignal | undefined): Promise<MadeChunk>;
+  readonly readServed: ReadServed;
+  /** Obtains a chunk and caches it, whatever the policy of the cache says. */
+  warmOnce(request: ChunkRequest, signal: AbortSignal): Promise<WarmedChunk>;
+}
+
+function createObtaining(cache: ChunkServiceParts["cache"], means: DeliveryMeans): Obtaining {
+  const flights = createSingleFlight<MadeChunk | undefined>();
+  /** Ids of chunks that are being warmed: `warmOnce` puts them into the cache. */
+  const warming = new Set<string>();
+
+  async function obtainOnce(request: ChunkRequest, signal: AbortSignal | undefined): Promise<MadeChunk> {
+    const { chunk, cacheKey } = request;
+    const obtain = async (shared: AbortSignal) => {
+      const made = await chunk.delivery.obtain(request, means, shared);
+      if (made !== undefined && !warming.has(cacheKey.id)) offerToCache(cache.current, cacheKey, made);
+      return made;
+    };
+    const made = await flights.run(cacheKey.id, obtain, signal);
+    if (made === undefined) throw chunkNotFound(chunk);
+    return made;
+  }
+
   const readServed: ReadServed = async (chunk, version, copy, signal) => {
-    const request = { chunk, version, cacheKey: cacheKeyFor(chunk, version) };
-    const cached = cache().get(request.cacheKey);
+    const request = requestOf(chunk, version);
+    const cached = cache.current.get(request.cacheKey);
     if (cached !== undefined) return copy(cached);
     // All chunks that are read for another one leave with it.
     if (signal !== undefined) setMaxListeners(0, signal);
-    const made = await flights.run(request.cacheKey.id, (shared) => make(request, shared), signal);
+    const made = await obtainOnce(request, signal);
     const body = madeBody(made, 0);
     try {
       return copy(made.bytes);
@@ -160,95 +183,52 @@ export function createChunkService(
     }
   };
 
-  async function make(request: ChunkRequest, signal: AbortSignal): Promise<MadeChunk> {
-    const made = await produce(request, signal);
-    offerToCache(cache(), request.cacheKey, made);
-    return made;
-  }
-
-  async function produce(request: ChunkRequest, signal: AbortSignal): Promise<MadeChunk> {
-    const stored = await readStoredChunk(request, signal, reads, memory);
-    return stored ?? (await encode(request, signal));
-  }
-
-  async function encode({ chunk, version }: ChunkRequest, signal: AbortSignal): Promise<MadeChunk> {
-    const { snapshot, array, coords, key } = chunk;
-    const outcome = await makeChunk(
-      { plan: array.plan, chunkCoords: coords, version: version.token },
-      signal,
-    );
-    if (outcome.status === "failed") throw errorFromData(outcome.error);
-    if (outcome.status === "absent") {
-      await assertStillAbsent(chunk, version);
-      throw chunkNotFound(snapshot, array, key);
+  async function warmOnce(request: ChunkRequest, signal: AbortSignal): Promise<WarmedChunk> {
+    const { id } = request.cacheKey;
+    warming.add(id);
+    try {
+      const made = await obtainOnce(request, signal);
+      const byteLength = made.bytes.length;
+      const isCached = await putIntoCache(cache.current, request.cacheKey, made);
+      return { outcome: isCached ? "made" : "refused", byteLength };
+    } finally {
+      warming.delete(id);
     }
-    assertVersion(chunk, version, outcome.version);
-    const { bytes, checksum, timings } = outcome;
-    const releaseMemory = () => recycle?.(bytes);
-    return { bytes, checksum, origin: "MISS", timings: { ...timings }, releaseMemory, readers: 0 };
   }
 
-  function count(origin: ChunkOrigin, body: Body): Body {
-    answered[origin]++;
-    bytes[origin] += body.byteLength;
-    return body;
-  }
-
-  async function read(...[snapshot, array, chunkKey, signal]: Parameters<ChunkService["read"]>) {
-    const { coords } = locator.locate(snapshot, array, chunkKey);
-    if (signal?.aborted) throw new ZpublishError("cancelled", "the caller has gone");
-    const reader = openServedReader(snapshot, array, "always", readServed);
-    const chunk = await reader.read(coords, { allocate: (byteLength) => new Uint8Array(byteLength), signal });
-    return chunk?.bytes as Uint8Array<ArrayBuffer> | undefined;
-  }
-
-  async function warm(
-    ...[snapshot, array, chunkKey, { signal, stored }]: Parameters<ChunkWarmer["warm"]>
-  ): Promise<WarmedChunk> {
-    const chunk = locator.locate(snapshot, array, chunkKey);
-    const version = versionNow(chunk) ?? (await findVersion(chunk, memory.acquire));
-    if (isAbsent(version) && array.plan.absentIsAbsent) return { outcome: "absent", byteLength: 0 };
-    const request = { chunk, version, cacheKey: cacheKeyFor(chunk, version) };
-    const cached = cache().byteLengthOf(request.cacheKey);
-    if (cached !== undefined) return { outcome: "cached", byteLength: isAbsent(version) ? 0 : cached };
-    const isPassed = array.plan.kind === "passthrough" && !isVariant(chunk) && !isAbsent(version);
-    if (array.plan.kind === "files" || (isPassed && !stored)) return { outcome: "stored", byteLength: 0 };
-    const made = await produce(request, signal);
-    const byteLength = made.bytes.length;
-    const isCached = await putIntoCache(cache(), request.cacheKey, made);
-    return { outcome: isCached ? "made" : "refused", byteLength };
-  }
-
-  return {
-    serve,
-    read,
-    warm,
-    openReader: (snapshot, array, freshness) => openServedReader(snapshot, array, freshness, readServed),
-    forget: () => locator.forget(),
-    stats: {
-      answered,
-      bytes,
-      get waitingReads() {
-        return reads.waiting;
-      },
-    },
-  };
+  return { obtainOnce, readServed, warmOnce };
 }
 
-/** Returns what finds the URL of a chunk in its own store, if clients are redirected there for chunks that are passed through. */
-function elsewhereOf({ array, access, coords }: ServedChunk, version: ChunkVersion): BodyReply["elsewhere"] {
-  const { reader } = access;
-  const { urlFor } = reader;
-  const { kind, source } = array.plan;
-  if (urlFor === undefined || source.kind !== "files" || (kind !== "passthrough" && kind !== "files"))
-    return undefined;
-  // The store has no bytes for fill values.
-  if (isAbsent(version)) return undefined;
-  return async () => {
-    if (!version.wasChecked && (await reader.version(coords)) === undefined) return undefined;
-    const url = await urlFor(coords, REDIRECT_SECONDS);
-    return url === undefined ? undefined : { url, maxAgeSeconds: REDIRECT_SECONDS / 5 };
+/** Returns the reply for a version of a chunk: headers, and a function that opens the body. @throws ZpublishError `not-found` */
+function replyOf(
+  chunk: ServedChunk,
+  version: ChunkVersion,
+  contentType: string,
+  open: (request: ChunkRequest, client: BodyClient, wanted: WantedPart) => Body | Promise<Body>,
+): BodyReply {
+  const { snapshot, array, access, key } = chunk;
+  if (chunk.reply !== undefined && chunk.version === version) return chunk.reply;
+  if (isAbsent(version) && array.plan.absentIsAbsent) throw chunkNotFound(chunk);
+  const request = requestOf(chunk, version);
+  const fields = {
+    contentType,
+    etag: version.token === undefined ? `"${access.tag}-${key}"` : `"${access.tag}-${key}-${version.token}"`,
+    cacheControl: snapshot.cacheControl,
   };
+  const elsewhere = chunk.delivery.elsewhere?.(request);
+  const reply: BodyReply = {
+    kind: "body",
+    ...fields,
+    ...(elsewhere && { elsewhere }),
+    head: new RepresentationHead(elsewhere === undefined ? fields : { ...fields, vary: "Prefer" }),
+    open: (client, wanted) => open(request, client, wanted),
+  };
+  if (chunk.version === version) chunk.reply = reply;
+  return reply;
+}
+
+function requestOf(chunk: ServedChunk, version: ChunkVersion): ChunkRequest {
+  return { chunk, version, cacheKey: cacheKeyFor(chunk, version) };
 }
 
 /**

@@ -6,15 +6,8 @@ import { ZpublishError } from "../errors.js";
 import type { Freshness } from "../stores/object-versions.js";
 import type { ChunkReader, ReadOptions, StoredChunk } from "../zarr/chunk-reader.js";
 import { storedChunksOf } from "../zarr/plan/create-encoding-plan.js";
-import {
-  type ChunkVersion,
-  combineTokens,
-  createServedChunk,
-  findToken,
-  IMMUTABLE,
-  isAbsent,
-  type ServedChunk,
-} from "./chunk-version.js";
+import { createServedChunk, IMMUTABLE } from "./chunk-version.js";
+import { type ChunkVersion, combineTokens, isAbsent, type ServedChunk } from "./delivery.js";
 
 /** Chunks whose versions are remembered, of one array. */
 const MAX_KNOWN = 16_384;
@@ -58,8 +51,8 @@ export type ReadServed = <T>(
 ) => Promise<T>;
 
 /**
- * Opens a reader of the chunks of a served array. A chunk of a high level stands for thousands of stored ones, so versions are believed
- * for some time, counted from the look at stored chunks, and until a read finds another one.
+ * Opens a reader of the chunks of a served array. Versions are cached for `freshness`, because one overview chunk depends on thousands
+ * of stored chunks; a read that finds another version ends that.
  */
 export function openServedReader(
   snapshot: DatasetSnapshot,
@@ -151,7 +144,7 @@ export function openServedReader(
 async function lookBelow(chunk: ServedChunk, signal: AbortSignal): Promise<Omit<Believed, "version">> {
   const { reader } = chunk.access;
   const beganMs = performance.now();
-  if (!isServed(reader)) return { token: await findToken(chunk), checkedAtMs: beganMs };
+  if (!isServed(reader)) return { token: await chunk.delivery.findToken(chunk), checkedAtMs: beganMs };
   const others = new AbortController();
   const end = () => others.abort();
   signal.addEventListener("abort", end, { once: true });

@@ -17,7 +17,7 @@ import {
 import { storedChunksOf } from "../zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
-import { createSharedMemory, type MemoryLease } from "./memory.js";
+import { createSharedMemory, type SharedMemoryLease } from "./memory.js";
 
 /** Chunks whose stored bytes are read at a time: many, since each waits for another machine. */
 const MAX_FEEDING = 128;
@@ -26,82 +26,48 @@ const MAX_WAITING_BYTES = 256 * 2 ** 20;
 /** The share of one store. Its chunks may hang, and those of others have to go on. */
 const SHARE = 4;
 
-/** Bounds of what is read for workers. */
-interface FeedLimits {
-  /**
-   * Runs the reading and making of a chunk when there is room for its stored bytes.
-   * @param array Name of the array; arrays take turns.
-   * @param byteLength Estimated bytes.
-   * @throws as `Limiter.run`
-   */
-  run<T>(
-    source: ChunkSource,
-    array: string,
-    byteLength: number,
-    job: () => Promise<T>,
-    signal?: AbortSignal,
-  ): Promise<T>;
-}
-
 /**
- * Creates limits without jobs. A chunk that is made of another level's chunks waits until those are made: if both needed places of one
- * limit, the waiting ones could take all. So each level has a limit of its own, half as high as the level below.
+ * Runs the reading and making of a chunk when there is room for its stored bytes.
+ * @param array Name of the array; arrays take turns.
+ * @param byteLength Estimated bytes.
+ * @throws as `Limiter.run`
  */
-function createFeedLimits(): FeedLimits {
-  const limitsOfLevels = new Map<number, LevelLimits>();
-
-  function limitsOf(level: number): LevelLimits {
-    let limits = limitsOfLevels.get(level);
-    if (limits === undefined) {
-      limits = createLevelLimits(2 ** -level);
-      limitsOfLevels.set(level, limits);
-    }
-    return limits;
-  }
-
-  return {
-    run: (source, array, byteLength, job, signal) =>
-      limitsOf(source.kind === "served" ? source.level : 0)(storeOf(source), array, byteLength, job, signal),
-  };
-}
-
-type LevelLimits = <T>(
-  store: string,
+type RunInLimits = <T>(
+  source: ChunkSource,
   array: string,
   byteLength: number,
   job: () => Promise<T>,
-  signal: AbortSignal | undefined,
+  signal?: AbortSignal,
 ) => Promise<T>;
 
-/** @param part Part of the bounds. */
-function createLevelLimits(part: number): LevelLimits {
-  const maxRunning = Math.max(SHARE, MAX_FEEDING * part);
-  const maxCost = MAX_WAITING_BYTES * part;
-  const perStore = { maxRunning: maxRunning / SHARE, maxCost: maxCost / SHARE };
-  const all = createLimiter({
-    ...{ maxRunning, maxCost },
-    maxPerKey: perStore.maxRunning,
-    maxWaiting: Number.POSITIVE_INFINITY,
-  });
-  /** By store; as many as are configured. */
-  const shares = new Map<string, Limiter>();
+/**
+ * Creates limits without jobs. A chunk that is made of another level's chunks waits until those are made: if both needed places of one
+ * limit, the waiting ones could take all. So each level has a limit of its own, half as high as the level below, and each of its stores
+ * a share of that.
+ */
+function createFeedLimits(): RunInLimits {
+  /** By level, and by level and store; as many as are configured. */
+  const limiters = new Map<string, Limiter>();
 
-  function shareOf(store: string): Limiter {
-    let share = shares.get(store);
-    if (share === undefined) {
-      share = createLimiter({
-        ...perStore,
-        maxPerKey: perStore.maxRunning,
-        maxWaiting: Number.POSITIVE_INFINITY,
-      });
-      shares.set(store, share);
+  function limiterOf(name: string, maxRunning: number, maxPerKey: number, maxCost: number): Limiter {
+    let limiter = limiters.get(name);
+    if (limiter === undefined) {
+      limiter = createLimiter({ maxRunning, maxPerKey, maxCost, maxWaiting: Number.POSITIVE_INFINITY });
+      limiters.set(name, limiter);
     }
-    return share;
+    return limiter;
   }
 
-  return (store, array, byteLength, job, signal) => {
-    const cost = Math.min(byteLength, perStore.maxCost);
-    return shareOf(store).run(array, () => all.run(store, job, signal, cost), signal, cost);
+  return (source, array, byteLength, job, signal) => {
+    const level = source.kind === "served" ? source.level : 0;
+    const store = storeOf(source);
+    const maxRunning = Math.max(SHARE, MAX_FEEDING * 2 ** -level);
+    const maxCost = MAX_WAITING_BYTES * 2 ** -level;
+    const ofStore = maxRunning / SHARE;
+    const all = limiterOf(`${level}`, maxRunning, ofStore, maxCost);
+    const share = limiterOf(`${level} ${store}`, ofStore, ofStore, maxCost / SHARE);
+    const cost = Math.min(byteLength, maxCost / SHARE);
+    return share.run(array, () => all.run(store, job, signal, cost), signal, cost);
   };
 }
 
@@ -112,7 +78,7 @@ type RecentBytes = BoundedMap<{ readonly bytes: Uint8Array; readonly version: st
 interface Reading {
   readonly recent: RecentBytes;
   /** Memory that the worker shares. */
-  readonly lease: MemoryLease;
+  readonly lease: SharedMemoryLease;
   readonly signal: AbortSignal | undefined;
   /** Names in `recent` of what was read. */
   readonly names: string[];
@@ -271,7 +237,7 @@ const MAX_JOINING = 256;
  * files workers get the places, which only the server's thread knows, and read them.
  */
 export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
-  const limits = createFeedLimits();
+  const runInLimits = createFeedLimits();
   const recent: RecentBytes = createBoundedMap({
     maxBytes: MAX_RECENT_BYTES,
     byteLengthOf: ({ bytes }) => bytes.length,
@@ -330,7 +296,7 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     const byteLength = bytesToRead(chunks);
     const read = (reading: Reading) => readPieces(plan, feed.name, chunks, reading, CONCURRENCY);
     const run = () => feedAndMake(task, feed, read, signal);
-    return byteLength === 0 ? run() : limits.run(plan.source, feed.name, byteLength, run, signal);
+    return byteLength === 0 ? run() : runInLimits(plan.source, feed.name, byteLength, run, signal);
   }
 
   return async (task, signal) => {
@@ -348,7 +314,7 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
       }
       const byteLength = feed.byteLength * storedChunksOf(plan, chunkCoords).length;
       const run = () => feedAndMake(task, feed, (reading) => readAll(task, feed, reading), signal);
-      return await limits.run(source, feed.name, byteLength, run, signal);
+      return await runInLimits(source, feed.name, byteLength, run, signal);
     } catch (error) {
       return { status: "failed", error: errorToData(error) };
     }

@@ -2,13 +2,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { DatasetConfig } from "../config/config.js";
 import { messageOf, ZpublishError } from "../errors.js";
+import { runCooperatively } from "../event-loop/cooperative-task.js";
 import { joined } from "../event-loop/joined.js";
-import { settlesWithin } from "../event-loop/settles-within.js";
+import { settlesWithin, withinTime } from "../event-loop/settles-within.js";
 import type { Log } from "../observe/log.js";
 import type { Source } from "../zarr/stored-tree.js";
 import type { DatasetSnapshot } from "./dataset.js";
-import { type OpenDataset, openDataset } from "./open-dataset.js";
-import type { OverviewOptions } from "./overviews/overviews.js";
+import { type OverviewOptions, withOverviews } from "./overviews/overviews.js";
+import { snapshotSteps } from "./snapshot.js";
 
 /** Time until a dataset is refreshed again if something in it seems half written. */
 const HELD_RETRY_MS = 1_000;
@@ -29,8 +30,8 @@ export interface DatasetHandleOptions extends OverviewOptions {
 /** A dataset with its source, which may not be read yet. */
 export interface DatasetHandle {
   readonly id: string;
-  /** Undefined until it is open. */
-  snapshot(): DatasetSnapshot | undefined;
+  /** The current state; undefined until it is open. */
+  readonly snapshot: DatasetSnapshot | undefined;
   /**
    * Checks that the dataset can be opened, and reads no more than that takes. Opens it if the source cannot tell.
    * @throws ZpublishError what `open` would throw.
@@ -82,25 +83,27 @@ export function createDatasetHandle(
       const options = { maxChunkBytes, openLevelReader };
       dataset = await openDataset(config, source, cacheControl, progress, options);
       dataset.setCacheControl(cacheControl);
+      handle.snapshot = dataset.snapshot;
     } catch (error) {
       setTimeout(() => {
         opening = undefined;
       }, FAILED_RETRY_MS).unref();
       throw error;
     }
-    const files = filesOf(dataset.snapshot());
+    const files = filesOf(dataset.snapshot);
     if (files !== undefined) log.info({ dataset: id, ...files }, "files joined");
     logFindings(dataset, log);
   }
 
   const refreshNow = joined(async (open: OpenDataset) => {
     try {
-      const before = open.snapshot();
+      const before = open.snapshot;
       const result = await open.refresh();
-      if (open.snapshot() !== before) onChange?.();
+      handle.snapshot = open.snapshot;
+      if (open.snapshot !== before) onChange?.();
       if (result === "changed") {
-        const { revision } = open.snapshot();
-        log.info({ dataset: id, revision, ...filesOf(open.snapshot()) }, "dataset refreshed");
+        const { revision } = open.snapshot;
+        log.info({ dataset: id, revision, ...filesOf(open.snapshot) }, "dataset refreshed");
         logFindings(open, log, before);
       }
       if (result === "held" && !closed) retry = setTimeout(refresh, HELD_RETRY_MS).unref();
@@ -124,18 +127,19 @@ export function createDatasetHandle(
     return opening;
   }
 
-  return {
+  const handle = {
     id,
-    snapshot: () => dataset?.snapshot(),
+    snapshot: undefined as DatasetSnapshot | undefined,
     check: () => (source.check === undefined ? open() : source.check()),
     open,
     refresh,
     isRefreshing: () => refreshNow.running !== undefined,
     hasFailed: () => logged !== undefined,
-    isOf: (other) => isSameDataset(config, other),
-    setCacheControl(value) {
+    isOf: (other: GivenDataset) => isSameDataset(config, other),
+    setCacheControl(value: string) {
       cacheControl = value;
       dataset?.setCacheControl(value);
+      handle.snapshot = dataset?.snapshot;
     },
     async close() {
       closed = true;
@@ -143,6 +147,7 @@ export function createDatasetHandle(
       await source.close();
     },
   };
+  return handle;
 }
 
 /** Compares configurations. Given sources are compared by identity, since they may hold all data. */
@@ -170,7 +175,7 @@ function filesOf({ join }: DatasetSnapshot) {
 
 /** Logs what cannot be served, and warnings; after a refresh only those that the state before had not. */
 function logFindings(dataset: OpenDataset, log: Log, before?: DatasetSnapshot): void {
-  const { refused, warnings } = dataset.snapshot();
+  const { refused, warnings } = dataset.snapshot;
   const known = new Set(before?.warnings);
   for (const { path, reason } of before?.refused ?? []) known.add(`${path}\n${reason}`);
   for (const { path, reason } of refused) {
@@ -179,6 +184,121 @@ function logFindings(dataset: OpenDataset, log: Log, before?: DatasetSnapshot): 
   for (const warning of warnings) {
     if (!known.has(warning)) log.warn({ dataset: dataset.id }, warning);
   }
+}
+
+/** Refreshes in a row that must find something unreadable before it is withdrawn; see {@link OpenDataset.refresh}. */
+const REFUSALS_BEFORE_WITHDRAWAL = 3;
+
+/**
+ * Result of a refresh. `held` means that something that was served cannot be understood. The state before is still served
+ * then, and the caller should refresh again soon.
+ */
+type RefreshResult = "unchanged" | "changed" | "held";
+
+/** A dataset whose source is open, and its current state. */
+interface OpenDataset {
+  readonly id: string;
+  /** Changes in one step, from one complete state to the next. */
+  readonly snapshot: DatasetSnapshot;
+  /**
+   * Reads the source's metadata if they changed, and makes a new snapshot of them. Returns `unchanged` if arrays,
+   * attributes, refusals and warnings are the same.
+   *
+   * Writers do not write metadata in one step: an array or group that was served and cannot be understood now is most
+   * likely half written. The state before is still served until three refreshes in a row find the same.
+   * @throws ZpublishError if the source cannot be read; the state before is still served.
+   */
+  refresh(): Promise<RefreshResult>;
+  /** Makes a snapshot that differs only in its `Cache-Control`. */
+  setCacheControl(value: string): void;
+  close(): Promise<void>;
+}
+
+/**
+ * Reads a source and makes the first snapshot of it.
+ * @param cacheControl Default of the configuration's.
+ * @param progress Called with the number of arrays read so far.
+ * @throws ZpublishError `invalid-metadata`, `source-unreadable` or `invalid-config`.
+ */
+export async function openDataset(
+  config: DatasetConfig,
+  source: Source,
+  cacheControl: string,
+  progress?: (arraysRead: number) => void,
+  options: OverviewOptions = {},
+): Promise<OpenDataset> {
+  const first = await source.readTree(progress);
+  let { fingerprint } = first;
+  let refusals = 0;
+
+  function withCacheControl(from: DatasetSnapshot, cacheControl: string): DatasetSnapshot {
+    if (from.cacheControl === cacheControl) return from;
+    return withOverviews({ ...from, cacheControl }, config.overviews, options);
+  }
+
+  const dataset = {
+    id: config.id,
+    snapshot: await runCooperatively(snapshotSteps(config, first, cacheControl, options)),
+    async refresh(): Promise<RefreshResult> {
+      const { snapshot } = dataset;
+      const current = await source.fingerprint();
+      if (current === fingerprint) return "unchanged";
+      const tree = await source.readTree();
+      const steps = snapshotSteps(config, tree, snapshot.cacheControl, {
+        before: snapshot,
+        ...options,
+      });
+      const next = await runCooperatively(steps);
+      const isHalfWritten = next.refused.some(
+        ({ path }) => snapshot.arrays.has(path) || snapshot.tree.groups.has(`/${path}`),
+      );
+      if (isHalfWritten && ++refusals < REFUSALS_BEFORE_WITHDRAWAL) return "held";
+      refusals = 0;
+      fingerprint = tree.fingerprint;
+      const changed =
+        next.revision !== snapshot.revision ||
+        next.identity !== snapshot.identity ||
+        hasOtherParts(next, snapshot) ||
+        !isDeepStrictEqual([next.refused, next.warnings], [snapshot.refused, snapshot.warnings]);
+      // Documents that were made for a snapshot stay valid with it.
+      if (!changed) return "unchanged";
+      // `setCacheControl` may have been called while the tree was read.
+      dataset.snapshot = withCacheControl(next, dataset.snapshot.cacheControl);
+      return "changed";
+    },
+    setCacheControl(value: string) {
+      dataset.snapshot = withCacheControl(dataset.snapshot, value);
+    },
+    close: () => source.close(),
+  };
+  return dataset;
+}
+
+/**
+ * Tells whether chunks of joined files lie elsewhere: a file that is replaced by one with the same metadata changes nothing that the
+ * revision is made of.
+ */
+function hasOtherParts(next: DatasetSnapshot, { arrays }: DatasetSnapshot): boolean {
+  return [...next.arrays].some(
+    ([path, { stored }]) => stored.chunks.kind === "parts" && stored !== arrays.get(path)?.stored,
+  );
+}
+
+/** Time that a request waits until a dataset is open: as long as one chunk may take. */
+const OPEN_TIMEOUT_MS = 120_000;
+
+/**
+ * Opens a dataset, within the time that a request may wait for it.
+ * @param work Gets a signal that aborts when it is too late.
+ * @throws ZpublishError `source-unreadable` if it takes too long; what `work` throws.
+ */
+export async function openInTime<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const late = new AbortController();
+  return withinTime(work(late.signal), OPEN_TIMEOUT_MS, () => {
+    late.abort();
+    const problem = `cannot be read: expected to be open after ${OPEN_TIMEOUT_MS} ms`;
+    return new ZpublishError("source-unreadable", problem);
+  });
 }
 
 /** A dataset whose source can be read again for new metadata, or a list of datasets. */

@@ -3,10 +3,9 @@ import type { DatasetConfig } from "../config/config.js";
 import { ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import type { DatasetSnapshot, Datasets } from "./dataset.js";
-import { errorOfDataset } from "./dataset-handle.js";
+import { errorOfDataset, openInTime } from "./dataset-handle.js";
 import { handleOptionsOf, type OpenOptions, openAtStart } from "./open-at-start.js";
-import { openInTime } from "./open-dataset.js";
-import { createProvidedDatasets } from "./providers/provided-datasets.js";
+import { createProvidedDatasets, type ProvidedDatasets } from "./providers/provided-datasets.js";
 import {
   createAllIds,
   listAtStart,
@@ -30,9 +29,11 @@ export interface DatasetRegistry extends Datasets {
   /**
    * Prepares a dataset for a request: opens it, or refreshes it after a time without requests. Undefined if the request
    * need not wait, or if there is no such dataset.
+   * @param staleIdentity Identity of a snapshot whose source has changed since: the index of a file that was replaced finds nothing in
+   * the new one. If it is still the current one, the dataset is refreshed.
    * @throws ZpublishError if it cannot be opened; `not-found` if it turns out that no provider has it.
    */
-  ready(id: string): Promise<void> | undefined;
+  ready(id: string, staleIdentity?: string): Promise<void> | undefined;
   /**
    * Refreshes every open dataset once; joins a refresh that is under way. Failures are logged, never thrown.
    */
@@ -59,7 +60,7 @@ export interface DatasetStats {
 }
 
 /** Options of {@link openDatasets}. */
-export interface RegistryOptions extends Omit<OpenOptions, "takeOver"> {
+interface RegistryOptions extends Omit<OpenOptions, "takeOver"> {
   readonly scheduler: RefreshScheduler;
   /** Providers of further datasets. If several have one id, the first one's counts. Default: none. */
   readonly providers?: readonly ProviderSpec[];
@@ -115,82 +116,19 @@ async function createRegistry(
   const listed = createAllIds([...slots.keys()], handles, log, () => provided.dropUnlisted());
   await listed.settled();
 
-  function notFound(id: string): ZpublishError {
-    return new ZpublishError("not-found", `Dataset '${id}' not found`);
-  }
-
-  function slotOf(id: string): Slot | undefined {
-    return slots.get(id) ?? provided.slotOf(id);
-  }
-
-  function ready(id: string): Promise<void> | undefined {
-    const slot = slotOf(id);
-    if (slot !== undefined) return readySlot(slot);
-    return provided.mayHave(id) ? readyProvided(id) : undefined;
-  }
-
-  async function readyProvided(id: string): Promise<void> {
-    const slot = await provided.open(id);
-    if (slot === undefined) throw notFound(id);
-    await readySlot(slot);
-  }
-
-  function readySlot(slot: Slot): Promise<void> | undefined {
-    scheduler.recordRequest(slot);
-    if (slot.isFresh) return undefined;
-    if (scheduler.isCurrent(slot) && slot.dataset.snapshot() !== undefined) {
-      slot.isFresh = true;
-      return undefined;
-    }
-    slot.preparing ??= prepare(slot).finally(() => {
-      slot.preparing = undefined;
-    });
-    return slot.preparing;
-  }
-
-  async function prepare(slot: Slot): Promise<void> {
-    const { dataset } = slot;
-    if (dataset.snapshot() !== undefined) await scheduler.refreshForRequest(slot);
-    else {
-      const open = () => openInTime(() => dataset.open());
-      await scheduler.during(slot, open).catch((error: unknown) => {
-        throw error instanceof ZpublishError ? errorOfDataset(dataset.id, error) : error;
-      });
-    }
-    // If that took long, the scheduler may have removed it as idle.
-    scheduler.recordRequest(slot);
-    slot.isFresh = true;
-  }
-
-  function get(id: string): DatasetSnapshot {
-    const slot = slotOf(id);
-    if (slot !== undefined) scheduler.recordRequest(slot);
-    const snapshot = slot?.dataset.snapshot();
-    if (snapshot !== undefined) return snapshot;
-    if (slot === undefined && !provided.has(id)) throw notFound(id);
-    throw new ZpublishError("internal", `expected dataset '${id}' to be open: wait for open() first`);
-  }
+  const { ready, get, refreshBeforeNotFound } = createPreparation(slots, provided, scheduler);
 
   return {
     ids: listed.ids,
     configuredCount: slots.size,
     failures: provided.failures,
-    opened: (id) => (slots.get(id) ?? provided.openSlot(id))?.dataset.snapshot(),
+    opened: (id) => (slots.get(id) ?? provided.openSlot(id))?.dataset.snapshot,
     get,
     open(id) {
       const pending = ready(id);
       return pending === undefined ? get(id) : pending.then(() => get(id));
     },
-    async refreshBeforeNotFound(snapshot) {
-      const { id, immutable } = snapshot;
-      if (immutable || !scheduler.isRefreshed) return snapshot;
-      // It may have been closed for others since the request began.
-      if (slotOf(id) === undefined) await ready(id);
-      const slot = slotOf(id);
-      if (slot === undefined) throw notFound(id);
-      await slot.throttle.refresh();
-      return slot.dataset.snapshot() ?? snapshot;
-    },
+    refreshBeforeNotFound,
     ready,
     async refresh() {
       const lists = handles.map(({ list }) => list.look());
@@ -210,7 +148,7 @@ async function createRegistry(
       handles.find(({ key }) => key.owner === owner && isDeepStrictEqual(key.config, config)),
     get stats() {
       let open = provided.slots().length;
-      for (const { dataset } of slots.values()) if (dataset.snapshot() !== undefined) open++;
+      for (const { dataset } of slots.values()) if (dataset.snapshot !== undefined) open++;
       return {
         datasets: listed.ids().length,
         open,
@@ -229,6 +167,94 @@ async function createRegistry(
       await Promise.all([...all.map((dataset) => dataset.close()), releaseProviders(handles)]);
     },
   };
+}
+
+/** Prepares datasets for requests: opens them, refreshes them, and finds their snapshots. */
+function createPreparation(
+  slots: ReadonlyMap<string, Slot>,
+  provided: ProvidedDatasets,
+  scheduler: RefreshScheduler,
+): Pick<DatasetRegistry, "ready" | "get" | "refreshBeforeNotFound"> {
+  function slotOf(id: string): Slot | undefined {
+    return slots.get(id) ?? provided.slotOf(id);
+  }
+
+  function ready(id: string, staleIdentity?: string): Promise<void> | undefined {
+    const slot = slotOf(id);
+    let pending: Promise<void> | undefined;
+    if (slot !== undefined) pending = readySlot(slot);
+    else if (provided.mayHave(id)) pending = readyProvided(id);
+    return staleIdentity === undefined ? pending : refreshStale(id, staleIdentity, pending);
+  }
+
+  async function readyProvided(id: string): Promise<void> {
+    const slot = await provided.open(id);
+    if (slot === undefined) throw notFound(id);
+    await readySlot(slot);
+  }
+
+  function readySlot(slot: Slot): Promise<void> | undefined {
+    scheduler.recordRequest(slot);
+    if (slot.isFresh) return undefined;
+    if (scheduler.isCurrent(slot) && slot.dataset.snapshot !== undefined) {
+      slot.isFresh = true;
+      return undefined;
+    }
+    slot.preparing ??= prepare(slot).finally(() => {
+      slot.preparing = undefined;
+    });
+    return slot.preparing;
+  }
+
+  async function prepare(slot: Slot): Promise<void> {
+    const { dataset } = slot;
+    if (dataset.snapshot !== undefined) await scheduler.refreshForRequest(slot);
+    else {
+      const open = () => openInTime(() => dataset.open());
+      await scheduler.during(slot, open).catch((error: unknown) => {
+        throw error instanceof ZpublishError ? errorOfDataset(dataset.id, error) : error;
+      });
+    }
+    // If that took long, the scheduler may have removed it as idle.
+    scheduler.recordRequest(slot);
+    slot.isFresh = true;
+  }
+
+  async function refreshStale(
+    id: string,
+    staleIdentity: string,
+    pending: Promise<void> | undefined,
+  ): Promise<void> {
+    await pending;
+    const snapshot = get(id);
+    if (snapshot.identity === staleIdentity) await refreshBeforeNotFound(snapshot);
+  }
+
+  function get(id: string): DatasetSnapshot {
+    const slot = slotOf(id);
+    if (slot !== undefined) scheduler.recordRequest(slot);
+    const snapshot = slot?.dataset.snapshot;
+    if (snapshot !== undefined) return snapshot;
+    if (slot === undefined && !provided.has(id)) throw notFound(id);
+    throw new ZpublishError("internal", `expected dataset '${id}' to be open: wait for open() first`);
+  }
+
+  async function refreshBeforeNotFound(snapshot: DatasetSnapshot): Promise<DatasetSnapshot> {
+    const { id, immutable } = snapshot;
+    if (immutable || !scheduler.isRefreshed) return snapshot;
+    // It may have been closed for others since the request began.
+    if (slotOf(id) === undefined) await ready(id);
+    const slot = slotOf(id);
+    if (slot === undefined) throw notFound(id);
+    await slot.throttle.refresh();
+    return slot.dataset.snapshot ?? snapshot;
+  }
+
+  return { ready, get, refreshBeforeNotFound };
+}
+
+function notFound(id: string): ZpublishError {
+  return new ZpublishError("not-found", `Dataset '${id}' not found`);
 }
 
 /** A separate function, so that the registry's closures do not retain the former one and all before it. */

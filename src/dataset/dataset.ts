@@ -32,6 +32,11 @@ export interface ServedArray {
   readonly stored: StoredArray;
   /** Hash of the path, both documents and the plan: the array's part of the dataset's revision. */
   readonly digest: string;
+  /**
+   * True if overviews make the array. Their other arrays are the dataset's own: the chunks of both have one ETag, and one entry of the
+   * cache.
+   */
+  readonly isOfOverviews?: true;
 }
 
 /** One state of a dataset. A request uses the one that it began with. Frozen. */
@@ -80,8 +85,7 @@ export interface OverviewLevels {
 }
 
 /**
- * The datasets of a server, as plugins see them. Not all need be open. Before the server calls a route's handler, it opens
- * the dataset with the id `dataset_id`, or refreshes it after a time without requests.
+ * The datasets of a server, as plugins see them. Not all need be open: that of a route is when its handler is called (`Route.dataset`).
  */
 export interface Datasets {
   /** Ids of all datasets: those configured, in order, then all others, sorted. The same array while nothing has changed; it is not to be changed. */

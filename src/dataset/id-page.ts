@@ -94,6 +94,6 @@ export function selectIds(
   const begin = after === undefined ? 0 : indexBehind(ids, configuredCount, after);
   const found = ids.slice(begin, Math.max(begin, configuredCount)).filter((id) => id.startsWith(prefix));
   let next = Math.max(begin, placeOfId(ids, prefix, configuredCount));
-  for (; found.length <= limit && ids[next]?.startsWith(prefix); next++) found.push(ids[next] as string);
+  for (; found.length <= limit && ids[next]?.startsWith(prefix); next++) found.push(ids[next]!);
   return { ids: found.slice(0, limit), hasMore: found.length > limit };
 }

@@ -71,7 +71,7 @@ export async function openAtStart(configs: readonly DatasetConfig[], options: Op
       const isRead = index < MAX_READ_AT_START || namesParts(config);
       if (isRead) await dataset.open((arrays) => progress?.({ opened, total, id, arrays }));
       else await dataset.check();
-      progress?.({ opened: ++opened, total, id, arrays: dataset.snapshot()?.arrays.size ?? 0 });
+      progress?.({ opened: ++opened, total, id, arrays: dataset.snapshot?.arrays.size ?? 0 });
     } catch (error) {
       slots[index] = undefined;
       await dataset?.close();

@@ -99,7 +99,7 @@ export function createRefreshScheduler(): RefreshScheduler {
     const begunIn = period;
     await slot.dataset.refresh();
     if (slot.dataset.hasFailed()) failedRefreshes++;
-    if (slot.dataset.snapshot() === undefined) return;
+    if (slot.dataset.snapshot === undefined) return;
     slot.refreshedIn = begunIn;
     if (requested.has(slot)) slot.isFresh = true;
   }

@@ -48,7 +48,7 @@ function chunkShapeOf(
   chunks: NonNullable<EncodingConfig["chunks"]>,
   mustFit: boolean,
 ): number[] {
-  const wholeAxis = (axis: number) => Math.max(1, shape[axis] as number);
+  const wholeAxis = (axis: number) => Math.max(1, shape[axis]!);
   if (isList(chunks)) {
     if (chunks.length !== dims.length) {
       throw new ZpublishError(
@@ -67,7 +67,7 @@ function chunkShapeOf(
   }
   return dims.map((name, axis) => {
     const length = Object.hasOwn(chunks, name) ? chunks[name] : undefined;
-    if (length === undefined) return chunkShape[axis] as number;
+    if (length === undefined) return chunkShape[axis]!;
     return length === -1 ? wholeAxis(axis) : length;
   });
 }
@@ -116,7 +116,7 @@ export function* snapshotSteps(
     const variables: Variable[] = [];
     for (const [index, stored] of group.arrays.entries()) {
       yield;
-      const dimsOfArray = dims[index] as string[];
+      const dimsOfArray = dims[index]!;
       for (const name of dimsOfArray) dimNames.add(name);
       try {
         const served = serveArray(
@@ -133,20 +133,13 @@ export function* snapshotSteps(
         refused.push({ path: stored.path, reason: error.message });
       }
     }
-    const content = { path: group.path, attrs: group.attrs, variables };
-    warnings.push(...(yield* dimensionConflicts(content)));
-    contents.push(content);
+    contents.push({ path: group.path, attrs: group.attrs, variables });
+    warnings.push(...(yield* dimensionConflicts(contents.at(-1)!)));
   }
-  for (const problem of [
-    ...unknownVariables(config, arrays, refused),
-    ...unknownDimensions(config, dimNames),
-  ]) {
-    if (before === undefined) throw new ZpublishError("invalid-config", problem);
-    warnings.push(problem);
-  }
-  warnings.push(...replacedCodecs(arrays));
-  for (const { v3Problem } of arrays.values())
-    if (v3Problem !== undefined) warnings.push(`served as Zarr v2 only: ${v3Problem}`);
+  const problems = [...unknownVariables(config, arrays, refused), ...unknownDimensions(config, dimNames)];
+  const [problem] = problems;
+  if (before === undefined && problem !== undefined) throw new ZpublishError("invalid-config", problem);
+  warnings.push(...problems, ...replacedCodecs(arrays), ...withoutV3(arrays));
 
   const snapshot: DatasetSnapshot = {
     id: config.id,
@@ -231,6 +224,13 @@ function replacedCodecs(arrays: ReadonlyMap<string, ServedArray>): string[] {
   }
   return [...paths].map(
     ([cname, of]) => `Blosc with ${cname} is decoded but not encoded: served with lz4 (${some(of)})`,
+  );
+}
+
+/** Lists arrays that Zarr v3 cannot describe, one line each. */
+function withoutV3(arrays: ReadonlyMap<string, ServedArray>): string[] {
+  return [...arrays.values()].flatMap(({ v3Problem }) =>
+    v3Problem === undefined ? [] : [`served as Zarr v2 only: ${v3Problem}`],
   );
 }
 

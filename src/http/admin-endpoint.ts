@@ -18,7 +18,7 @@ export interface AdminEndpoint {
 }
 
 /** Answer of an admin endpoint. */
-export interface AdminAnswer {
+interface AdminAnswer {
   /** Status line without the version. */
   readonly status: string;
   readonly contentType: string;

@@ -5,11 +5,24 @@ import type { Log } from "../observe/log.js";
 import { type Forwarded, forwardedOf, forwardedPrefix, serviceUrlOf } from "./access/forwarded.js";
 import { headerField, joinVary } from "./headers.js";
 import type { HttpRequest, HttpResponse } from "./listening/listener.js";
-import type { Load } from "./load.js";
+import {
+  countRequest,
+  type Load,
+  type MethodLabel,
+  type OverdueRequests,
+  type RequestCounts,
+  type RouteCounts,
+  type UnansweredRequest,
+} from "./load.js";
 import type { Body, EncodedHeaders, HeaderContext, PackedLines, RouteRequest } from "./reply.js";
-import { countRequest, type MethodLabel, type RequestCounts, type RouteCounts } from "./request-counts.js";
-import { isRequestId, RequestHead } from "./request-head.js";
-import { type FailureLog, isLogged, logRequest, type RejectionLog } from "./request-log.js";
+import {
+  type FailureLog,
+  isLogged,
+  logRequest,
+  parseTraceParent,
+  type RejectionLog,
+  type TraceParent,
+} from "./request-log.js";
 import type { Route } from "./router.js";
 import type { BodyReceiver, BodySender } from "./stream-body.js";
 
@@ -22,14 +35,13 @@ const OVER = new ZpublishError("cancelled", "the request is over");
  * One request and its answer. uWebSockets.js's response throws when it is touched after it was aborted or answered.
  * A class, so that all requests are objects of one shape.
  */
-export class Exchange implements RouteRequest, BodyReceiver, OpenRequest {
+export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
   readonly head: RequestHead;
   readonly method: "GET" | "HEAD";
   readonly res: HttpResponse;
   readonly context: ExchangeContext;
   rawPath: string;
   params: Readonly<Record<string, string>> = NO_PARAMS;
-  staleIdentity: string | undefined;
   /** Aborted or answered: the response must not be touched. */
   over = false;
   /** Part of the answer is written: there can be no other. */
@@ -55,7 +67,7 @@ export class Exchange implements RouteRequest, BodyReceiver, OpenRequest {
   /** Headers of the body that is sent, if it has any. */
   bodyHeaders: Body["headers"] | undefined;
   /** Entry among the requests whose answer is not sent yet. */
-  #place: ListEntry<OpenRequest> | undefined;
+  #place: ListEntry<UnansweredRequest> | undefined;
   #body: Body | undefined;
   /** The header `Origin`, if answers depend on it. */
   readonly origin: string | undefined;
@@ -246,6 +258,115 @@ export class Exchange implements RouteRequest, BodyReceiver, OpenRequest {
   }
 }
 
+/** Visible ASCII: valid as the value of a header and in a log line. */
+const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
+
+/** Whether an id from a balancer or client can be used: at most 128 visible ASCII characters. */
+function isRequestId(text: string): boolean {
+  return REQUEST_ID.test(text);
+}
+
+/** Longest header that is copied one by one, in characters; a longer one makes no sense. */
+const MAX_HEADER_CHARS = 1_024;
+
+/**
+ * Path, query and headers of one request. uWebSockets.js's own request may be read only until its callback returns;
+ * before that, `copy` takes what is needed later.
+ */
+class RequestHead {
+  /** The path as it came, root path included. */
+  readonly path: string;
+  /** uWebSockets.js's request, until its callback returns. */
+  #request: HttpRequest | null;
+  #copy: { readonly headers: ReadonlyMap<string, string>; readonly query: string } | null = null;
+  #traceParent = "";
+
+  constructor(request: HttpRequest) {
+    this.#request = request;
+    this.path = request.getUrl();
+  }
+
+  /** Whether uWebSockets.js's callback has not returned yet. */
+  get isAttached(): boolean {
+    return this.#request !== null;
+  }
+
+  /** Without the question mark; empty if there is none. @throws Error once the request is answered */
+  get query(): string {
+    // Undefined without a question mark, although its type says string.
+    if (this.#request !== null) return this.#request.getQuery() ?? "";
+    if (this.#copy === null) throw new Error("The query was read after the request was answered");
+    return this.#copy.query;
+  }
+
+  /** A header by lower-case name, the first of several. @throws Error once the request is answered */
+  header(name: string): string | undefined {
+    if (this.#request !== null) {
+      const value = this.#request.getHeader(name);
+      return value === "" ? undefined : value;
+    }
+    if (this.#copy === null) throw new Error(`Header '${name}' was read after the request was answered`);
+    return this.#copy.headers.get(name);
+  }
+
+  /** A header; undefined if it is missing, or too long to make sense. */
+  shortHeader(name: string): string | undefined {
+    const value = this.header(name);
+    return value === undefined || value.length > MAX_HEADER_CHARS ? undefined : value;
+  }
+
+  /** All values of a header that is a list, in their order, separated by commas. */
+  listHeader(name: string): string | undefined {
+    if (this.#request === null) return this.#copy?.headers.get(name);
+    const values: string[] = [];
+    this.#request.forEach((other, value) => {
+      if (other === name && value !== "") values.push(value);
+    });
+    return values.length === 0 ? undefined : values.join(",");
+  }
+
+  /** Number of headers of one name; 0 once uWebSockets.js's callback has returned. */
+  countHeader(name: string): number {
+    let count = 0;
+    this.#request?.forEach((other) => {
+      if (other === name) count += 1;
+    });
+    return count;
+  }
+
+  /** Position of the request in a distributed trace. */
+  get traceParent(): TraceParent | undefined {
+    const header = this.#request === null ? this.#traceParent : this.#request.getHeader("traceparent");
+    return header === "" ? undefined : parseTraceParent(header);
+  }
+
+  /**
+   * Copies headers and query for a handler that finishes after uWebSockets.js's callback.
+   * @throws ZpublishError `headers-too-long`: uWebSockets.js limits only headers that arrive in pieces.
+   */
+  copy(maxBytes: number): void {
+    if (this.#request === null) return;
+    const headers = new Map<string, string>();
+    let byteLength = 0;
+    this.#request.forEach((name, value) => {
+      byteLength += name.length + value.length;
+      if (value === "") return;
+      const known = headers.get(name);
+      if (known === undefined) headers.set(name, value);
+      else if (name === "x-forwarded-for") headers.set(name, `${known},${value}`);
+    });
+    if (byteLength > maxBytes)
+      throw new ZpublishError("headers-too-long", `Headers: expected at most ${maxBytes} bytes`);
+    this.#copy = { headers, query: this.query };
+  }
+
+  /** Lets go of uWebSockets.js's request. @param keepsTrace Whether `traceParent` is read later. */
+  detach(keepsTrace: boolean): void {
+    if (keepsTrace) this.#traceParent = this.shortHeader("traceparent") ?? "";
+    this.#request = null;
+  }
+}
+
 /** Counts of all requests of one server, whatever its app. */
 export interface RequestMetrics {
   readonly counts: RequestCounts;
@@ -260,69 +381,13 @@ export interface ExchangeContext extends HeaderContext {
   readonly sender: BodySender;
   readonly log: Log;
   /** Requests whose answer is not sent yet. */
-  readonly open: LinkedList<OpenRequest>;
+  readonly open: LinkedList<UnansweredRequest>;
   readonly scheme: "http" | "https";
   /** Prefix of all paths: empty, or begins with a slash and ends without one. */
   readonly rootPath: string;
   readonly metrics: RequestMetrics;
   /** Limit of the headers that a waiting request keeps, in bytes. */
   readonly maxHeaderBytes: number;
-}
-
-/** Longest time between two checks. */
-const LOOK_MS = 1_000;
-
-/** A request whose answer is not sent yet. */
-interface OpenRequest {
-  /** Milliseconds since process start. */
-  readonly beganMs: number;
-  /** Whether part of the answer is written. */
-  readonly started: boolean;
-}
-
-/** Ends requests whose answer does not begin in time, with 503. */
-interface OverdueRequests {
-  /** Starts the checks, if they are not running: a request waits for its answer. */
-  begin(): void;
-  /** Requests ended so far. */
-  readonly count: number;
-}
-
-/**
- * Creates the checks. All requests share one timer, which stops when none waits: a request that is answered at once costs nothing.
- * @param open Requests whose answer is not sent yet, oldest first.
- * @param end Answers a request with an error, which cancels the work for it.
- */
-export function createOverdueRequests<T extends OpenRequest>(
-  open: LinkedList<T>,
-  currentTimeoutMs: () => number,
-  end: (request: T, error: ZpublishError) => void,
-): OverdueRequests {
-  let timer: NodeJS.Timeout | undefined;
-  let count = 0;
-
-  function look(): void {
-    const timeoutMs = currentTimeoutMs();
-    const latestMs = performance.now() - timeoutMs;
-    for (const exchange of open) {
-      if (exchange.beganMs > latestMs) break;
-      if (exchange.started) continue;
-      count += 1;
-      end(exchange, new ZpublishError("timed-out", `The answer did not begin within ${timeoutMs / 1_000} s`));
-    }
-    if (open.size > 0) return;
-    clearInterval(timer);
-    timer = undefined;
-  }
-
-  return {
-    begin() {
-      timer ??= setInterval(look, Math.min(LOOK_MS, currentTimeoutMs())).unref();
-    },
-    get count() {
-      return count;
-    },
-  };
 }
 
 /**
@@ -336,7 +401,7 @@ export function writeHead(exchange: Exchange, status: string, fields: string, va
   let more = fields + access.fields;
   const varies = joinVary(vary, access.vary);
   if (varies !== "") more += headerField("Vary", varies);
-  if (context.draining) more += headerField("Connection", "close");
+  if (context.state.isDraining) more += headerField("Connection", "close");
   if (exchange.isNamed) more += headerField("X-Request-Id", exchange.id);
   exchange.begin(status);
   // uWebSockets.js writes names and values as they are, so that one call into it writes all lines.

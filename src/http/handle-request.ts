@@ -10,18 +10,12 @@ import { locationWithSlash } from "./access/forwarded.js";
 import type { Tokens } from "./access/tokens.js";
 import { type AdminEndpoints, answerAdmin } from "./admin-endpoint.js";
 import { sendError } from "./error-reply.js";
-import { type Exchange, writeHead } from "./exchange.js";
-import {
-  ALLOWED_METHODS,
-  type Cors,
-  createCors,
-  headerField,
-  isHeaderValue,
-  requestedRange,
-} from "./headers.js";
+import { Exchange, type ExchangeContext, writeHead } from "./exchange.js";
+import { ALLOWED_METHODS, type Cors, createCors, headerField, isHeaderValue } from "./headers.js";
+import type { HttpRequest, HttpResponse } from "./listening/listener.js";
+import type { RouteCounts } from "./load.js";
 import { type BodyReply, type DocumentReply, type Reply, RepresentationHead } from "./reply.js";
-import { negotiateDocument, sendRepresentation } from "./representation.js";
-import type { RouteCounts } from "./request-counts.js";
+import { negotiateDocument, requestedRange, sendRepresentation } from "./representation.js";
 import { createRouter, type Route, type RouteMatch, type Router } from "./router.js";
 
 /** Attempts at a request whose source changes while it is answered. */
@@ -39,10 +33,22 @@ interface Routing {
   readonly rootPath: string;
   /** Matches of recent paths, by path without the root path. */
   readonly matches: BoundedMap<CountedMatch>;
+  readonly datasets: RouteDatasets | undefined;
+}
+
+/** The datasets that routes are about. */
+interface RouteDatasets {
+  /**
+   * Opens or refreshes a dataset, so that a handler finds it ready. Undefined if the request need not wait, or if there is no such
+   * dataset: the handler answers for that.
+   * @param staleIdentity Identity of the snapshot from which the request was answered before its source turned out to have changed:
+   * that snapshot is refreshed.
+   */
+  ready(id: string, staleIdentity?: string): Promise<void> | undefined;
 }
 
 /**
- * Answers a GET or HEAD request: path → route → handler → reply → representation.
+ * Answers a GET or HEAD request: path → route → dataset → handler → reply → representation.
  * @throws ZpublishError what is to be answered instead
  */
 function handleRequest(exchange: Exchange, routing: Routing): void | Promise<void> {
@@ -58,7 +64,7 @@ function handleRequest(exchange: Exchange, routing: Routing): void | Promise<voi
   exchange.context.load.admit(route.priority);
   exchange.rawPath = rawPath;
   exchange.params = params;
-  return attempt(exchange, route.handler, MAX_ATTEMPTS);
+  return attempt(exchange, route, routing.datasets, MAX_ATTEMPTS);
 }
 
 /** @throws ZpublishError `not-found` if no route has such a path */
@@ -72,18 +78,29 @@ function matchPath({ context }: Exchange, rawPath: string, { router, matches }: 
   return match;
 }
 
-/** Calls the handler and sends its reply; again if the source changed before anything was sent. */
-function attempt(exchange: Exchange, handler: Route["handler"], attemptsLeft: number): void | Promise<void> {
+/**
+ * Prepares the dataset, calls the handler and sends its reply; again if the source changed before anything was sent. A dataset whose
+ * source is another one now is refreshed first.
+ */
+function attempt(
+  exchange: Exchange,
+  route: Route,
+  datasets: RouteDatasets | undefined,
+  attemptsLeft: number,
+  staleIdentity?: string,
+): void | Promise<void> {
   const again = (error: unknown): void | Promise<void> => {
     const hasChanged = error instanceof ZpublishError && error.code === "source-changed";
     if (!hasChanged || attemptsLeft <= 1 || exchange.started || exchange.over) throw error;
     const { staleIdentity } = error.details;
-    exchange.staleIdentity = typeof staleIdentity === "string" ? staleIdentity : undefined;
-    return attempt(exchange, handler, attemptsLeft - 1);
+    const identity = typeof staleIdentity === "string" ? staleIdentity : undefined;
+    return attempt(exchange, route, datasets, attemptsLeft - 1, identity);
   };
   let pending: void | Promise<void>;
   try {
-    const reply = handler(exchange);
+    const id = exchange.params[route.dataset ?? "dataset_id"];
+    const ready = id === undefined ? undefined : datasets?.ready(id, staleIdentity);
+    const reply = ready === undefined ? route.handler(exchange) : ready.then(() => route.handler(exchange));
     pending = isPromise(reply)
       ? reply.then((settled) => sendReply(exchange, settled))
       : sendReply(exchange, reply);
@@ -201,18 +218,39 @@ export function queryToken(query: string): string | undefined {
 }
 
 /** What requests are answered with. */
-export interface DispatchContext {
+interface DispatchContext {
   /** Undefined while the server starts: only admin endpoints are answered. */
   readonly routing: Routing | undefined;
   readonly admin: AdminEndpoints;
   /** A request of another method with a longer body has its connection closed instead of its body read. */
   readonly maxRequestBodyBytes: number;
-  /** Bytes of path and query; a longer one is answered 414. */
-  readonly maxUrlBytes: number;
+  /** Limits of the server, which may change. */
+  readonly limits: {
+    /** Bytes of path and query; a longer one is answered 414. */
+    readonly maxUrlBytes: number;
+  };
+}
+
+/** An app with what its requests share. */
+export interface RunningApp {
+  readonly routing: Routing;
+  readonly dispatching: DispatchContext;
+  readonly context: ExchangeContext;
+}
+
+/** Returns the function that a listener calls with each request: it is answered by the app of that moment. */
+export function answerWith(current: { readonly app: RunningApp }) {
+  return (res: HttpResponse, req: HttpRequest): void => {
+    const { context, dispatching } = current.app;
+    const method = req.getCaseSensitiveMethod();
+    const exchange = new Exchange(res, req, context, method === "HEAD" ? "HEAD" : "GET");
+    dispatch(exchange, method, dispatching);
+    exchange.detach();
+  };
 }
 
 /** Answers a request by its method, at once or later. Never throws. @param method As it came. */
-export function dispatch(exchange: Exchange, method: string, context: DispatchContext): void {
+function dispatch(exchange: Exchange, method: string, context: DispatchContext): void {
   try {
     if (hasSeveralLengths(exchange)) {
       exchange.methodLabel = "other";
@@ -236,7 +274,8 @@ export function dispatch(exchange: Exchange, method: string, context: DispatchCo
   }
 }
 
-function handleGet(exchange: Exchange, { admin, routing, maxUrlBytes }: DispatchContext): void {
+function handleGet(exchange: Exchange, { admin, routing, limits }: DispatchContext): void {
+  const { maxUrlBytes } = limits;
   const { length } = exchange.head.path;
   if (length > maxUrlBytes || length + exchange.query.length > maxUrlBytes) {
     throw new ZpublishError("url-too-long", `Path and query: expected at most ${maxUrlBytes} bytes`);
@@ -271,6 +310,8 @@ function isLongBody(exchange: Exchange, maxBytes: number): boolean {
 /** What a server publishes, and how: replaced as a whole at a reload; requests in flight keep the one they began with. */
 export interface HttpApp extends AccessOptions {
   readonly routes: readonly Route[];
+  /** The datasets that routes are about. Default: none has to be prepared. */
+  readonly datasets?: RouteDatasets;
   /** Prefix of all paths: empty (the default), or begins with a slash and ends without one. */
   readonly rootPath?: string;
   /** `*` (the default), origins separated by commas, or empty: other origins may read nothing. */
@@ -280,7 +321,7 @@ export interface HttpApp extends AccessOptions {
 }
 
 /** An app, checked and ready to answer. */
-export interface PreparedApp {
+interface PreparedApp {
   readonly routing: Routing;
   readonly cors: Cors;
   readonly cacheControl: string;
@@ -321,6 +362,7 @@ export function prepareApp(app: HttpApp): PreparedApp {
       router: createRouter(app.routes),
       rootPath,
       matches: createBoundedMap({ maxEntries: MAX_REMEMBERED_PATHS }),
+      datasets: app.datasets,
     },
     cors,
     cacheControl,

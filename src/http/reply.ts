@@ -1,12 +1,5 @@
 import type { AccessRules } from "./access/access-rules.js";
-import {
-  type ByteRange,
-  type Cors,
-  type Document,
-  type HeaderLines,
-  headerField,
-  joinVary,
-} from "./headers.js";
+import { type Cors, type Document, type HeaderLines, headerField, joinVary } from "./headers.js";
 
 /** A request as a plugin sees it. */
 export interface RouteRequest {
@@ -24,11 +17,6 @@ export interface RouteRequest {
   readonly serviceUrl: string;
   /** Aborts when the request is over: answered, or its client has gone. */
   readonly signal: AbortSignal;
-  /**
-   * Identity of the snapshot from which the request was answered before its source turned out to have changed: now it is answered
-   * again. Undefined at first.
-   */
-  readonly staleIdentity?: string | undefined;
   /**
    * Reserves memory for a body that is about to be made; resolves, or is undefined, when there is room. What was reserved
    * is free again when the answer is sent.
@@ -96,6 +84,12 @@ export interface BodyClient extends Pick<RouteRequest, "signal" | "reserve"> {
   readonly started: boolean;
 }
 
+/** Part of a body. */
+export interface ByteRange {
+  readonly start: number;
+  readonly byteLength: number;
+}
+
 /** Returns a part of a body by its length. @throws ZpublishError `range-not-satisfiable` */
 export type WantedPart = (byteLength: number) => ByteRange;
 
@@ -128,8 +122,8 @@ export interface HeaderContext {
   /** `Cache-Control` of replies without one. */
   readonly cacheControl: string;
   readonly access: AccessRules;
-  /** Whether connections end with their current answer. */
-  readonly draining: boolean;
+  /** The server's, which changes when it drains: then connections end with their current answer. */
+  readonly state: { readonly isDraining: boolean };
 }
 
 /** Several header lines packed into one `writeHeader` call: the first name, and a value that contains the rest. */
@@ -176,7 +170,7 @@ export class EncodedHeaders {
    * depend on the origin, or the connection is to end.
    */
   encoded(context: HeaderContext): Uint8Array | undefined {
-    if (context.draining || context.cors.variesByOrigin) return undefined;
+    if (context.state.isDraining || context.cors.variesByOrigin) return undefined;
     if (this.#bytes === undefined || this.#context !== context) {
       const { cors, access } = context;
       const varies = joinVary(this.vary, access.vary);

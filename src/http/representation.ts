@@ -1,22 +1,11 @@
 import { ZpublishError } from "../errors.js";
 import { rangeNotSatisfiable } from "./error-reply.js";
 import { type Exchange, writeEncodedHead, writeHead } from "./exchange.js";
-import {
-  type ByteRange,
-  type ContentCoding,
-  type Document,
-  headerField,
-  matchIfMatch,
-  matchIfNoneMatch,
-  negotiateCoding,
-  type RangeRequest,
-  requestedRange,
-  resolveRange,
-  type TagMatch,
-} from "./headers.js";
+import { type ContentCoding, type Document, headerField, negotiateCoding } from "./headers.js";
 import {
   type Body,
   type BodyReply,
+  type ByteRange,
   type DocumentReply,
   type ElsewhereUrl,
   type PackedLines,
@@ -196,6 +185,80 @@ function writeContentHead(
   const contentRange = `bytes ${part.start}-${part.start + part.byteLength - 1}/${totalBytes}`;
   const fields = head.ok.text(exchange.context) + headerField("Content-Range", contentRange);
   writeHead(exchange, "206 Partial Content", fields + (lines?.text ?? ""), head.ok.vary);
+}
+
+/** Result of comparing a list of entity tags with the current one. `any` stands for `*`, which matches anything that exists. */
+type TagMatch = "match" | "no-match" | "any";
+
+/** One tag of a list, with the comma and the space around it; RFC 9110 §8.8.3 allows nearly all characters inside. */
+const ENTITY_TAG = /[\s,]*(W\/)?("[\x21\x23-\x7e\x80-\uffff]*")[ \t]*(?=,|$)/y;
+
+/**
+ * Compares an `If-None-Match` header, weakly (RFC 9110 §13.1.2): a tag that a proxy has weakened still names the same
+ * content. Tags behind a malformed one are ignored.
+ */
+export function matchIfNoneMatch(header: string, etag: string): TagMatch {
+  // Nearly all clients send the one tag that they have.
+  return header === etag ? "match" : matchTags(header, (tag) => tag === etag);
+}
+
+/** Compares an `If-Match` header, strongly (§13.1.1): a weakened tag is no match. Any of `etags` will do. */
+export function matchIfMatch(header: string, etags: readonly string[]): TagMatch {
+  return matchTags(header, (tag, weak) => !weak && etags.includes(tag));
+}
+
+/** Whether an `If-Range` header allows a range (§13.1.5). A date never does: no answer has Last-Modified. */
+export function allowsRange(header: string, etag: string): boolean {
+  return header.trim() === etag;
+}
+
+function matchTags(header: string, matches: (tag: string, weak: boolean) => boolean): TagMatch {
+  if (header.trim() === "*") return "any";
+  ENTITY_TAG.lastIndex = 0;
+  for (let found = ENTITY_TAG.exec(header); found !== null; found = ENTITY_TAG.exec(header)) {
+    if (matches(found[2] ?? "", found[1] !== undefined)) return "match";
+  }
+  return "no-match";
+}
+
+/** What a `Range` header asks for: bytes `first` to `last` inclusive, or the last `suffix` bytes. */
+type RangeRequest = { readonly first: number; readonly last: number } | { readonly suffix: number };
+
+// Any number of digits: some clients write 2^64 - 1 for "to the end". Numbers too great to be exact are past any end.
+const SINGLE_RANGE = /^bytes[ \t]*=[ \t,]*(\d*)-(\d*)[ \t,]*$/i;
+
+/**
+ * Parses a `Range` header; undefined if it is to be ignored and the whole is sent (RFC 9110 §14.2): an unknown unit,
+ * several ranges, nonsense.
+ */
+export function parseRange(header: string): RangeRequest | undefined {
+  const match = SINGLE_RANGE.exec(header);
+  if (match === null) return undefined;
+  const [, first = "", last = ""] = match;
+  if (first === "") return last === "" ? undefined : { suffix: Number(last) };
+  const range = { first: Number(first), last: last === "" ? Number.POSITIVE_INFINITY : Number(last) };
+  return range.first > range.last ? undefined : range;
+}
+
+/** Returns the range that a request asks for of content with this ETag; undefined if the whole is to be sent. */
+export function requestedRange(
+  request: { readonly method: string; header(name: string): string | undefined },
+  etag: string,
+): RangeRequest | undefined {
+  const header = request.method === "GET" ? request.header("range") : undefined;
+  if (header === undefined) return undefined;
+  const ifRange = request.header("if-range");
+  return ifRange === undefined || allowsRange(ifRange, etag) ? parseRange(header) : undefined;
+}
+
+/** Returns the requested part of a body of `totalBytes`, clamped to its end; undefined if it is empty, which is answered 416. */
+export function resolveRange(range: RangeRequest, totalBytes: number): ByteRange | undefined {
+  if ("suffix" in range) {
+    const byteLength = Math.min(range.suffix, totalBytes);
+    return byteLength === 0 ? undefined : { start: totalBytes - byteLength, byteLength };
+  }
+  if (range.first >= totalBytes) return undefined;
+  return { start: range.first, byteLength: Math.min(range.last, totalBytes - 1) - range.first + 1 };
 }
 
 const ETAG_SUFFIXES = { identity: "", br: "-br", gzip: "-gz" } as const;

@@ -364,6 +364,11 @@ export interface Route {
   readonly path: string;
   /** Parameters of the handler that are not in the path, by name. */
   readonly given?: Readonly<Record<string, string>>;
+  /**
+   * Name of the parameter with the id of the dataset that the route is about. Before the handler is called, that dataset is opened, or
+   * refreshed after a time without requests. Default: `dataset_id`.
+   */
+  readonly dataset?: string;
   readonly handler: (request: RouteRequest) => Reply | Promise<Reply>;
   /** `page` is shed before `chunk` under load. */
   readonly priority: "page" | "chunk";

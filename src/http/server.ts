@@ -4,15 +4,9 @@ import { ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import { type AdminEndpoint, adminEndpointsBeside } from "./admin-endpoint.js";
 import { sendError } from "./error-reply.js";
-import { createOverdueRequests, Exchange, type ExchangeContext, type RequestMetrics } from "./exchange.js";
-import {
-  type DispatchContext,
-  dispatch,
-  type HttpApp,
-  type PreparedApp,
-  prepareApp,
-} from "./handle-request.js";
-import { type HttpRequest, type HttpResponse, reachableHost } from "./listening/listener.js";
+import type { Exchange, ExchangeContext, RequestMetrics } from "./exchange.js";
+import { answerWith, type HttpApp, prepareApp, type RunningApp } from "./handle-request.js";
+import { reachableHost } from "./listening/listener.js";
 import {
   type ConnectionStats,
   createListeners,
@@ -20,8 +14,15 @@ import {
   type ListenersOptions,
 } from "./listening/listeners.js";
 import { DEFAULT_MAX_HEADER_BYTES } from "./listening/uws-listener.js";
-import { createLoad, DEFAULT_LOAD_LIMITS, type Load, type LoadLimits, type LoadStats } from "./load.js";
-import { createRequestCounts } from "./request-counts.js";
+import {
+  createLoad,
+  createOverdueRequests,
+  createRequestCounts,
+  DEFAULT_LOAD_LIMITS,
+  type Load,
+  type LoadLimits,
+  type LoadStats,
+} from "./load.js";
 import { createFailureLog, createRejectionLog } from "./request-log.js";
 import { createBodySender, type SenderStats } from "./stream-body.js";
 
@@ -148,17 +149,13 @@ const DEFAULT_GRACE_MS = 5_000;
 /** For what the kernel has not taken from uWebSockets.js yet when the last answer is written. */
 const FLUSH_MS = 50;
 
-/** An app with what its requests share. */
-interface RunningApp {
-  readonly routing: PreparedApp["routing"];
-  readonly dispatching: DispatchContext;
-  readonly context: ExchangeContext;
+/** What all apps of a server share, and what their requests are answered with. */
+interface SharedParts extends Omit<ExchangeContext, "cors" | "cacheControl" | "access" | "rootPath"> {
+  readonly limits: RequestLimits;
+  readonly maxRequestBodyBytes: number;
+  /** Endpoints for operators that are answered beside the routes. */
+  readonly endpoints: readonly AdminEndpoint[];
 }
-
-/** What differs for the admin listener. */
-type AdminParts = Partial<
-  Pick<ExchangeContext, "load" | "scheme"> & { readonly endpoints: readonly AdminEndpoint[] }
->;
 
 /** Creates a server without an app. It does not listen yet, and has loaded nothing native. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
@@ -177,71 +174,37 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   };
   const listeners = createListeners(options);
   const scheme = options.tls == null ? "http" : "https";
-  const atMain = admin === null ? endpoints : [];
-  let draining = false;
-  let app = run({ routes: [] }, false);
-
-  function run(next: HttpApp, isPublished: boolean, own: AdminParts = {}): RunningApp {
-    const { routing, cors, cacheControl, access } = prepareApp(next);
-    const context: ExchangeContext = {
-      cors,
-      cacheControl,
-      load: own.load ?? load,
-      sender,
-      log,
-      open,
-      get draining() {
-        return draining;
-      },
-      scheme: own.scheme ?? scheme,
-      rootPath: routing.rootPath,
-      access,
-      metrics,
-      maxHeaderBytes: options.maxHeaderBytes ?? DEFAULT_MAX_HEADER_BYTES,
-    };
-    const dispatching: DispatchContext = {
-      routing: isPublished ? routing : undefined,
-      admin: adminEndpointsBeside(own.endpoints ?? atMain, next.routes, routing.rootPath),
-      maxRequestBodyBytes,
-      get maxUrlBytes() {
-        return limits.maxUrlBytes;
-      },
-    };
-    return { routing, dispatching, context };
-  }
-
+  const state = { isDraining: false };
+  const shared: SharedParts = {
+    ...{ load, scheme, limits, maxRequestBodyBytes, endpoints: admin === null ? endpoints : [] },
+    ...{ sender, log, open, state, metrics },
+    maxHeaderBytes: options.maxHeaderBytes ?? DEFAULT_MAX_HEADER_BYTES,
+  };
+  /** The app that answers requests of now. */
+  const current = { app: runApp({ routes: [] }, false, shared) };
   let hasListened = false;
   let closing: Promise<number> | undefined;
-
-  /** Admin requests have a load of their own: closing does not wait for them. */
-  function runAdmin(): RunningApp {
-    const own: AdminParts = { load: createLoad(DEFAULT_LOAD_LIMITS), scheme: "http", endpoints };
-    // A web page opened on the same machine must not read them.
-    return run({ routes: [], cacheControl: "no-store", corsOrigin: "" }, true, own);
-  }
 
   async function listen(host: string, port: number): Promise<HttpAddress> {
     if (hasListened || closing !== undefined) throw new Error("A server listens once");
     hasListened = true;
-    const actualPort = await listeners
-      .listen(host, port, (res, req) => onRequest(res, req, app))
-      .catch((error: unknown) => {
-        hasListened = false;
-        throw error;
-      });
+    const actualPort = await listeners.listen(host, port, answerWith(current)).catch((error: unknown) => {
+      hasListened = false;
+      throw error;
+    });
     if (closing !== undefined) {
       listeners.close();
       throw new ZpublishError("draining", "The server was closed while it began to listen");
     }
-    const { rootPath } = app.routing;
+    const { rootPath } = current.app.routing;
     return { host, port: actualPort, url: `${scheme}://${reachableHost(host)}:${actualPort}${rootPath}` };
   }
 
   async function listenAdmin(): Promise<HttpAddress | undefined> {
     if (admin === null) return undefined;
     const { host } = admin;
-    const operating = runAdmin();
-    const port = await listeners.listenAdmin(host, admin.port, (res, req) => onRequest(res, req, operating));
+    const app = runAdmin({ ...shared, endpoints });
+    const port = await listeners.listenAdmin(host, admin.port, answerWith({ app }));
     const url = `http://${reachableHost(host)}:${port}`;
     log.info({ url }, "health and metrics are answered here");
     return { host, port, url };
@@ -251,7 +214,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     // Before clients are told that their connections close: they would connect again at once, and the system resets what has connected
     // but is not accepted when a server stops listening.
     await listeners.stopAccepting();
-    draining = true;
+    state.isDraining = true;
     await drainConnections(load, () => listeners.stats.connections, graceMs);
     const cutOff = [...open].filter((exchange) => exchange.context.load === load).length;
     // An answer that has begun can only be cut off; the others are told, so that a proxy asks another server.
@@ -267,8 +230,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   return {
     use(next) {
-      const { context } = app;
-      app = run(next, true);
+      const { context } = current.app;
+      current.app = runApp(next, true, shared);
       return drainRequests(open, context);
     },
     limit: (next) => void Object.assign(limits, next),
@@ -284,12 +247,32 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   };
 }
 
-/** Answers one request, at once or later. */
-function onRequest(res: HttpResponse, req: HttpRequest, { context, dispatching }: RunningApp): void {
-  const method = req.getCaseSensitiveMethod();
-  const exchange = new Exchange(res, req, context, method === "HEAD" ? "HEAD" : "GET");
-  dispatch(exchange, method, dispatching);
-  exchange.detach();
+/**
+ * Prepares an app to answer requests.
+ * @param isPublished False before the first app: then only admin endpoints are answered.
+ * @throws ZpublishError as `prepareApp`
+ */
+function runApp(app: HttpApp, isPublished: boolean, shared: SharedParts): RunningApp {
+  const { limits, maxRequestBodyBytes, endpoints, ...common } = shared;
+  const { routing, cors, cacheControl, access } = prepareApp(app);
+  const { rootPath } = routing;
+  return {
+    routing,
+    dispatching: {
+      routing: isPublished ? routing : undefined,
+      admin: adminEndpointsBeside(endpoints, app.routes, rootPath),
+      maxRequestBodyBytes,
+      limits,
+    },
+    context: { ...common, cors, cacheControl, access, rootPath },
+  };
+}
+
+/** Prepares the admin listener. Its requests have a load of their own: closing does not wait for them. */
+function runAdmin(shared: SharedParts): RunningApp {
+  // A web page opened on the same machine must not read them.
+  const app: HttpApp = { routes: [], cacheControl: "no-store", corsOrigin: "" };
+  return runApp(app, true, { ...shared, load: createLoad(DEFAULT_LOAD_LIMITS), scheme: "http" });
 }
 
 /** The counts of all parts in one object, read when they are asked for. */

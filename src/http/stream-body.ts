@@ -98,15 +98,6 @@ export interface BodySender {
   readonly stats: SenderStats;
 }
 
-interface Sending {
-  readonly transfer: BodyTransfer;
-  body: Body;
-  /** True while the body is being opened again. */
-  reopening: boolean;
-  reopens: number;
-  readonly pace: Pace;
-}
-
 /**
  * Creates a sender.
  * @param load Counts the memory of bodies; other requests wait for it.
@@ -140,124 +131,25 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number): Body
   /** Sends the rest whenever the socket takes more. */
   function sendRest(transfer: BodyTransfer, begun: "some" | "full"): void {
     const { exchange } = transfer;
-    const sending: Sending = {
-      transfer,
-      body: transfer.body,
-      reopening: false,
-      reopens: 0,
-      pace: new Pace(exchange.res.getWriteOffset(), performance.now(), stallTimeoutMs()),
-    };
-    if (begun === "some" && (pump(sending) || exchange.over)) return;
+    const sending = new Sending(transfer, load, waiting, stallTimeoutMs());
+    if (begun === "some" && (sending.pump() || exchange.over)) return;
     waiting.add(sending);
     timer ??= setInterval(retry, RETRY_MS).unref();
     exchange.res.onWritable(() => {
-      resume(sending);
+      sending.resume();
       return true;
     });
-  }
-
-  /** Writes what the socket takes at once, nearly always all. `some`: it took `first`; `full`: less of it. */
-  function begin({ exchange, byteLength }: BodyTransfer, first: Uint8Array): "all" | "some" | "full" {
-    const length = Math.min(first.byteLength, byteLength, MAX_WRITE_BYTES);
-    const view = length === first.byteLength ? first : first.subarray(0, length);
-    // Keeps nothing of the rest, unlike end() and write().
-    const [ok, done] = exchange.res.tryEnd(view, byteLength);
-    if (done) {
-      exchange.endWhole();
-      return "all";
-    }
-    return ok ? "some" : "full";
-  }
-
-  /** Offers the rest of the body to the socket; true when all of it is sent. */
-  function pump(sending: Sending): boolean {
-    const { exchange, start, byteLength } = sending.transfer;
-    let offset = exchange.res.getWriteOffset();
-    let view = sending.body.read(start + offset);
-    for (;;) {
-      if (view === undefined || view.byteLength === 0) {
-        reopen(sending);
-        return false;
-      }
-      const length = Math.min(view.byteLength, byteLength - offset, MAX_WRITE_BYTES);
-      const [ok, done] = exchange.res.tryEnd(
-        length === view.byteLength ? view : view.subarray(0, length),
-        byteLength,
-      );
-      if (done) {
-        waiting.delete(sending);
-        exchange.endWhole();
-        return true;
-      }
-      const sent = exchange.res.getWriteOffset();
-      if (sent > offset) {
-        offset = sent;
-        sending.reopens = 0;
-      }
-      if (!ok) return false;
-      view = sending.body.read(start + offset);
-    }
-  }
-
-  function resume(sending: Sending): void {
-    const { exchange } = sending.transfer;
-    if (exchange.over || sending.reopening) return;
-    try {
-      exchange.cork(() => pump(sending));
-    } catch (error) {
-      fail(sending, error);
-    }
-  }
-
-  function reopen(sending: Sending): void {
-    const { exchange, body, start, byteLength, reopen: open } = sending.transfer;
-    sending.reopens += 1;
-    if (sending.reopens > MAX_REOPENS) {
-      fail(sending, new Error(`the body was gone ${MAX_REOPENS} times in a row`));
-      return;
-    }
-    sending.reopening = true;
-    // An async function, so that an error thrown at once is a rejection, too.
-    (async () => open(start + exchange.res.getWriteOffset()))().then(
-      (again) => {
-        sending.reopening = false;
-        exchange.own(again);
-        if (again.byteLength !== body.byteLength) {
-          fail(
-            sending,
-            new Error(`expected the same ${body.byteLength} bytes again, received ${again.byteLength}`),
-          );
-          return;
-        }
-        sending.body = again;
-        if (!exchange.over) load.setBodyBytes(exchange, again.heldByteLength ?? byteLength);
-        resume(sending);
-      },
-      (error: unknown) => fail(sending, error),
-    );
-  }
-
-  function fail(sending: Sending, error: unknown): void {
-    const { exchange } = sending.transfer;
-    waiting.delete(sending);
-    if (exchange.over) return;
-    const { context } = exchange;
-    context.log.error({ ...requestFields(exchange), err: error }, `answer broken off: ${messageOf(error)}`);
-    exchange.drop();
   }
 
   function retry(): void {
     const nowMs = performance.now();
     for (const sending of waiting) {
       const { exchange } = sending.transfer;
-      if (exchange.over) {
-        waiting.delete(sending);
-        continue;
-      }
-      resume(sending);
+      if (exchange.over) waiting.delete(sending);
+      sending.resume();
       if (exchange.over) continue;
       sending.pace.look(exchange.res.getWriteOffset(), nowMs);
-      if (!sending.reopening && sending.pace.hasStalled(nowMs)) dropClient(sending, "it has stalled");
+      if (!sending.isReopening && sending.pace.hasStalled(nowMs)) dropClient(sending, "it has stalled");
     }
     freeMemory();
     if (waiting.size === 0) stop();
@@ -292,6 +184,119 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number): Body
   }
 
   return { send, sendWhole, close: stop, stats };
+}
+
+/** Writes what the socket takes at once, nearly always all. `some`: it took `first`; `full`: less of it. */
+function begin({ exchange, byteLength }: BodyTransfer, first: Uint8Array): "all" | "some" | "full" {
+  const length = Math.min(first.byteLength, byteLength, MAX_WRITE_BYTES);
+  const view = length === first.byteLength ? first : first.subarray(0, length);
+  // Keeps nothing of the rest, unlike end() and write().
+  const [ok, done] = exchange.res.tryEnd(view, byteLength);
+  if (done) {
+    exchange.endWhole();
+    return "all";
+  }
+  return ok ? "some" : "full";
+}
+
+/** A body of which the socket did not take all at once. */
+class Sending {
+  readonly transfer: BodyTransfer;
+  readonly pace: Pace;
+  /** True while the body is being opened again. */
+  isReopening = false;
+  readonly #load: Load;
+  /** Those that wait for their sockets; this one leaves them when it ends. */
+  readonly #waiting: Set<Sending>;
+  #body: Body;
+  #reopens = 0;
+
+  constructor(transfer: BodyTransfer, load: Load, waiting: Set<Sending>, stallTimeoutMs: number) {
+    this.transfer = transfer;
+    this.#load = load;
+    this.#waiting = waiting;
+    this.#body = transfer.body;
+    this.pace = new Pace(transfer.exchange.res.getWriteOffset(), performance.now(), stallTimeoutMs);
+  }
+
+  /** Offers the rest of the body to the socket; true when all of it is sent. To be called corked. */
+  pump(): boolean {
+    const { exchange, start, byteLength } = this.transfer;
+    let offset = exchange.res.getWriteOffset();
+    let view = this.#body.read(start + offset);
+    for (;;) {
+      if (view === undefined || view.byteLength === 0) {
+        this.#reopen();
+        return false;
+      }
+      const length = Math.min(view.byteLength, byteLength - offset, MAX_WRITE_BYTES);
+      const [ok, done] = exchange.res.tryEnd(
+        length === view.byteLength ? view : view.subarray(0, length),
+        byteLength,
+      );
+      if (done) {
+        this.#waiting.delete(this);
+        exchange.endWhole();
+        return true;
+      }
+      const sent = exchange.res.getWriteOffset();
+      if (sent > offset) {
+        offset = sent;
+        this.#reopens = 0;
+      }
+      if (!ok) return false;
+      view = this.#body.read(start + offset);
+    }
+  }
+
+  /** Sends more, unless the request is over or its body is being opened again. */
+  resume(): void {
+    const { exchange } = this.transfer;
+    if (exchange.over || this.isReopening) return;
+    try {
+      exchange.cork(() => this.pump());
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #reopen(): void {
+    const { exchange, start, reopen } = this.transfer;
+    this.#reopens += 1;
+    if (this.#reopens > MAX_REOPENS) {
+      this.#fail(new Error(`the body was gone ${MAX_REOPENS} times in a row`));
+      return;
+    }
+    this.isReopening = true;
+    // An async function, so that an error thrown at once is a rejection, too.
+    (async () => reopen(start + exchange.res.getWriteOffset()))().then(
+      (again) => this.#goOn(again),
+      (error: unknown) => this.#fail(error),
+    );
+  }
+
+  #goOn(again: Body): void {
+    const { exchange, body, byteLength } = this.transfer;
+    this.isReopening = false;
+    exchange.own(again);
+    if (again.byteLength !== body.byteLength) {
+      const received = `received ${again.byteLength}`;
+      this.#fail(new Error(`expected the same ${body.byteLength} bytes again, ${received}`));
+      return;
+    }
+    this.#body = again;
+    if (!exchange.over) this.#load.setBodyBytes(exchange, again.heldByteLength ?? byteLength);
+    this.resume();
+  }
+
+  #fail(error: unknown): void {
+    const { exchange } = this.transfer;
+    this.#waiting.delete(this);
+    if (exchange.over) return;
+    const { context } = exchange;
+    context.log.error({ ...requestFields(exchange), err: error }, `answer broken off: ${messageOf(error)}`);
+    exchange.drop();
+  }
 }
 
 /** A request that receives a body: the `Exchange`. */

@@ -1,5 +1,4 @@
 import { type DatasetSnapshot, overviewsOf, type ServedArray } from "../dataset/dataset.js";
-import { ownerOf } from "../dataset/overviews/overviews.js";
 import { ZpublishError } from "../errors.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
@@ -269,8 +268,7 @@ function createStore(format: StoreFormat, context: PluginContext, placeName: str
     const array = variablePath === undefined ? undefined : snapshot.arrays.get(variablePath);
     const isKey = isOfScalar === undefined || isOfScalar === (array?.variable.shape.length === 0);
     const asServed = array && isKey ? served(array) : undefined;
-    if (array !== undefined && asServed !== undefined)
-      return chunks.serve(ownerOf(snapshot, array), asServed, key);
+    if (array !== undefined && asServed !== undefined) return chunks.serve(snapshot, asServed, key);
     if (snapshot.tree.groups.has(`/${path}`) || snapshot.arrays.has(path))
       return { kind: "redirect", to: "with-slash" };
     if (variablePath !== undefined) refuseLostChunk(snapshot, variablePath, key);

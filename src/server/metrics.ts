@@ -2,7 +2,7 @@ import type { ChunkCacheStats } from "../cache/chunk-cache.js";
 import type { ChunkServiceStats } from "../chunk/chunk-service.js";
 import type { LimitsConfig } from "../config/config.js";
 import type { ProviderStats } from "../dataset/providers/provider-handle.js";
-import { METHOD_LABELS, type RouteCounts } from "../http/request-counts.js";
+import { METHOD_LABELS, type RouteCounts } from "../http/load.js";
 import type { HttpServer } from "../http/server.js";
 import { logStats } from "../observe/log.js";
 import { counter, gauge, histogram, type MetricFamily } from "../observe/metrics.js";
@@ -268,7 +268,7 @@ function aboutChunks({ chunks, pool, http }: MetricSources): MetricFamily[] {
     gauge(
       "zpublish_chunk_reads_waiting",
       "Chunks served as they are stored that wait for others to be read; at most zpublish_pool_max_queued_tasks.",
-      served?.waitingReads ?? 0,
+      served?.reads.waiting ?? 0,
     ),
     counter(
       "zpublish_chunks_total",

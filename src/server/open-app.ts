@@ -19,7 +19,6 @@ import { createKeptIndexes } from "../formats/kept-indexes.js";
 import { readTokenFile } from "../http/access/tokens.js";
 import { type HttpApp, prepareApp } from "../http/handle-request.js";
 import { readTlsFiles } from "../http/listening/listener.js";
-import type { Reply, RouteRequest } from "../http/reply.js";
 import type { Route } from "../http/router.js";
 import { openJoin } from "../join/open-join.js";
 import type { Log } from "../observe/log.js";
@@ -248,8 +247,6 @@ function assertSingle(
 export interface App {
   readonly config: ServerConfig;
   readonly http: HttpApp;
-  /** The routes of `http`, but without waiting for a dataset to be ready. */
-  readonly routes: readonly Route[];
   readonly datasets: DatasetRegistry;
   readonly plugins: AppPlugins;
   /** Values and documents of snapshots. */
@@ -314,10 +311,10 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
     });
     closers.push(datasets.close);
     const memo = memoOf(config, plugins.plugins, former);
-    const routes = await routesOf(config, parts, { datasets, plugins: plugins.plugins, memo });
     const { access, observe } = config;
     const http: HttpApp = {
-      routes: routes.map((route) => withReadyDataset(route, datasets)),
+      routes: await routesOf(config, parts, { datasets, plugins: plugins.plugins, memo }),
+      datasets,
       rootPath: config.rootPath,
       corsOrigin: config.corsOrigin,
       cacheControl: config.cacheControl,
@@ -328,7 +325,7 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
     };
     // Finds errors before the app replaces another.
     prepareApp(http);
-    return { config, http, routes, datasets, plugins, memo, close };
+    return { config, http, datasets, plugins, memo, close };
   } catch (error) {
     await close();
     throw error;
@@ -388,33 +385,6 @@ async function routesOf(
   const [single] = config.single ? config.datasets : [];
   routes.push(...(single === undefined ? added.flat() : singleRoutes(added.flat(), single.id)));
   return routes;
-}
-
-/**
- * Wraps a route so that its handler finds the dataset of `dataset_id` open and refreshed, and is called later if that takes time.
- * The handler answers for a dataset that does not exist. A dataset whose source has changed since is refreshed before it answers
- * again: the index of a file that was replaced finds nothing in the new one.
- */
-function withReadyDataset(route: Route, datasets: DatasetRegistry): Route {
-  if (!route.path.includes("{dataset_id}") && route.given?.dataset_id === undefined) return route;
-  const { handler } = route;
-
-  async function refreshStale(request: RouteRequest, pending: Promise<void> | undefined): Promise<Reply> {
-    await pending;
-    const snapshot = datasets.get(request.params.dataset_id as string);
-    if (snapshot.identity === request.staleIdentity) await datasets.refreshBeforeNotFound(snapshot);
-    return handler(request);
-  }
-
-  return {
-    ...route,
-    handler(request) {
-      const id = request.params.dataset_id as string;
-      const pending = datasets.ready(id);
-      if (request.staleIdentity !== undefined) return refreshStale(request, pending);
-      return pending === undefined ? handler(request) : pending.then(() => handler(request));
-    },
-  };
 }
 
 /** Takes over the former memo if title, paths and plugins are the same: documents depend on nothing else but snapshots. */

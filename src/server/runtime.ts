@@ -70,6 +70,7 @@ export function createRuntime(
   /** Parts that have to start before the first request. */
   const starting: Promise<void>[] = [];
   let cache: ChunkCache | undefined;
+  const cacheOfChunks = { current: createNullCache() };
 
   const pool = once((): EncodePool => {
     const created = createPool({
@@ -92,13 +93,13 @@ export function createRuntime(
       starting.push(
         opening.then((opened) => {
           cache = opened;
+          cacheOfChunks.current = opened;
           closers.push(() => opened.close());
         }),
       );
     }
-    const none = createNullCache();
     return createChunkService({
-      cache: () => cache ?? none,
+      cache: cacheOfChunks,
       makeChunk,
       recycle: (bytes) => pool().recycle?.(bytes),
       maxWaitingReads: limits.maxQueuedChunks,
@@ -132,7 +133,7 @@ export function createRuntime(
       ...requestLimits(limits),
       isSaturated: () =>
         isSaturated(pool.made?.stats, limits.maxQueuedChunks) ||
-        (chunks.made?.stats.waitingReads ?? 0) >= limits.maxQueuedChunks,
+        (chunks.made?.stats.reads.waiting ?? 0) >= limits.maxQueuedChunks,
     },
     maxConnections: limits.maxConnections,
     maxHeaderBytes: limits.maxHeaderBytes,

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Config } from "../config/config.js";
-import { keepRestartOnlyOptions, type OptionKey } from "../config/options.js";
+import type { OptionKey } from "../config/options.js";
+import { keepRestartOnlyOptions } from "../config/options.js";
 import type { OpenProgress } from "../dataset/dataset-registry.js";
 import { createRefreshScheduler } from "../dataset/refresh-scheduler.js";
 import { ZpublishError } from "../errors.js";
@@ -8,7 +9,7 @@ import { settlesWithin } from "../event-loop/settles-within.js";
 import type { Log } from "../observe/log.js";
 import type { MetricFamily } from "../observe/metrics.js";
 import { type App, type AppParts, openApp, type ServerConfig } from "./open-app.js";
-import { createRuntime, type RuntimeParts, type SupervisorLink } from "./runtime.js";
+import { createRuntime, type Runtime, type RuntimeParts, type SupervisorLink } from "./runtime.js";
 
 /** Parts that a server gets besides its configuration. */
 export interface ServerParts {
@@ -91,20 +92,6 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
     progress: parts.progress,
   };
 
-  async function open(next: ServerConfig, former?: App): Promise<App> {
-    if (datasetLog !== log && log.isLevelEnabled("error")) datasetLog.level = "error";
-    try {
-      const opened = await openApp(next, appParts, former);
-      await runtime.started().catch(async (error: unknown) => {
-        await opened.close();
-        throw error;
-      });
-      return opened;
-    } finally {
-      datasetLog.level = log.level;
-    }
-  }
-
   function use(next: App): void {
     const former = app;
     const answered = http.use(next.http);
@@ -122,24 +109,16 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
     if (closing !== undefined) throw new ZpublishError("draining", "the server is shutting down");
     if (reload !== undefined) throw new Error("expected one reload at a time, received another");
     const { config: next, ignored } = keepRestartOnlyOptions(config, asked);
-    reload = open(next, app);
+    reload = openStarted(next, appParts, runtime, app);
     const prepared = await reload.catch((error: unknown) => {
       reload = undefined;
       throw error;
     });
-    let isSettled = false;
-    const settle = (): boolean => {
-      const wasSettled = isSettled;
-      isSettled = true;
-      if (!wasSettled) reload = undefined;
-      return !wasSettled;
-    };
-    return {
-      ignored,
+    return preparedReload(ignored, {
       use() {
         // `closeParts` closes the prepared app then.
         if (closing !== undefined) throw new ZpublishError("draining", "the server is shutting down");
-        if (!settle()) return;
+        reload = undefined;
         config = next;
         datasetLog.level = log.level;
         use(prepared);
@@ -147,9 +126,10 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
         void http.reloadTls();
       },
       async discard() {
-        if (settle()) await prepared.close();
+        reload = undefined;
+        await prepared.close();
       },
-    };
+    });
   }
 
   async function closeParts(): Promise<void> {
@@ -177,7 +157,7 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
 
   try {
     await http.listenAdmin();
-    use(await open(first));
+    use(await openStarted(first, appParts, runtime));
   } catch (error) {
     await http.close(0);
     await closeParts();
@@ -198,6 +178,47 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
     close() {
       closing ??= closeNow();
       return closing;
+    },
+  };
+}
+
+/** Opens an app, and waits for what its requests need. If another process logs what all find out about datasets, only errors are logged. */
+async function openStarted(
+  config: ServerConfig,
+  parts: AppParts,
+  runtime: Runtime,
+  former?: App,
+): Promise<App> {
+  const { log, datasetLog } = parts;
+  if (datasetLog !== log && log.isLevelEnabled("error")) datasetLog.level = "error";
+  try {
+    const opened = await openApp(config, parts, former);
+    await runtime.started().catch(async (error: unknown) => {
+      await opened.close();
+      throw error;
+    });
+    return opened;
+  } finally {
+    datasetLog.level = log.level;
+  }
+}
+
+/** Returns a prepared reload that is used or discarded once. What throws may be tried again. */
+function preparedReload(
+  ignored: PreparedReload["ignored"],
+  { use, discard }: Pick<PreparedReload, "use" | "discard">,
+): PreparedReload {
+  let isSettled = false;
+  return {
+    ignored,
+    use() {
+      if (!isSettled) use();
+      isSettled = true;
+    },
+    async discard() {
+      if (isSettled) return;
+      isSettled = true;
+      await discard();
     },
   };
 }

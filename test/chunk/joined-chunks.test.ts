@@ -244,7 +244,7 @@ function serviceOf(before?: (task: ChunkTask) => Promise<unknown>) {
   const run = createTaskRunner();
   let tasks = 0;
   const service = createChunkService({
-    cache: () => cache,
+    cache: { current: cache },
     makeChunk: createWorkerFeed(async (task) => {
       tasks++;
       await before?.(task);

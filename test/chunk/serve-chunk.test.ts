@@ -42,11 +42,13 @@ async function setup(t: Test, { config, stored, makeChunk, recycle, keeps = true
   const cache = mapCache();
   const tasks: ChunkTask[] = [];
   const service = createChunkService({
-    cache: () => ({
-      ...cache,
-      admits: () => keeps,
-      putAndWait: (key, chunk) => cache.putAndWait(key, chunk),
-    }),
+    cache: {
+      current: {
+        ...cache,
+        admits: () => keeps,
+        putAndWait: (key, chunk) => cache.putAndWait(key, chunk),
+      },
+    },
     ...(recycle === undefined ? {} : { recycle }),
     makeChunk: async (task) => {
       tasks.push(task);
@@ -510,4 +512,20 @@ t.test("a chunk that became a very long hole is refused without memory for it", 
   t.equal(said(`expected at most ${2 * ITEMS + MIB} stored bytes, received ${SPARSE_BYTES}`), 6);
   t.equal(said("'zlib'"), 3, "with the array's name");
   for (const id of known) t.equal((await get(`passed/zarr/${id}/1`, "HEAD")).status, 500, `HEAD of ${id}`);
+});
+
+t.test("a chunk that is warmed and asked for at once is made once, and cached by the warming", async (t) => {
+  const config = { encoding: { compressor: null } };
+  const makeChunk = async ({ version }: ChunkTask) => encoded("decoded", version ?? "");
+  const { serve, read, warm, tasks, cache } = await setup(t, { config, makeChunk, keeps: false });
+  const { open } = await serve("0.0");
+  const [before, warmed, after, bytes] = await Promise.all([open(), warm("0.0"), open(), read("0.0")]);
+  t.equal(tasks.length, 1);
+  t.strictSame(warmed, { outcome: "made", byteLength: 7 });
+  t.equal(cache.kept.size, 1);
+  for (const body of [before, after]) {
+    t.equal(Buffer.from(body.read(0) ?? []).toString(), "decoded");
+    body.release?.();
+  }
+  t.equal(Buffer.from(bytes ?? []).toString(), "decoded");
 });

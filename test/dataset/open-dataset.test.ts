@@ -1,9 +1,8 @@
 import { pino } from "pino";
 import t from "tap";
 import type { DatasetConfig } from "../../src/config/config.js";
-import { createDatasetHandle } from "../../src/dataset/dataset-handle.js";
+import { createDatasetHandle, openDataset } from "../../src/dataset/dataset-handle.js";
 import { type DatasetRegistry, openDatasets } from "../../src/dataset/dataset-registry.js";
-import { openDataset } from "../../src/dataset/open-dataset.js";
 import { createRefreshScheduler } from "../../src/dataset/refresh-scheduler.js";
 import { createSnapshot } from "../../src/dataset/snapshot.js";
 import type { StoredTree } from "../../src/zarr/stored-tree.js";
@@ -28,9 +27,9 @@ t.test("a configured variable that is removed is a warning, and other changes ar
     fingerprint: "2",
   });
   t.equal(await dataset.refresh(), "changed");
-  t.same([...dataset.snapshot().arrays.keys()], ["x"]);
-  t.same(dataset.snapshot().tree.root.attrs, { title: "new" });
-  t.same(dataset.snapshot().warnings, ["variables: expected the path of an array (x), received 'y'"]);
+  t.same([...dataset.snapshot.arrays.keys()], ["x"]);
+  t.same(dataset.snapshot.tree.root.attrs, { title: "new" });
+  t.same(dataset.snapshot.warnings, ["variables: expected the path of an array (x), received 'y'"]);
 });
 
 t.test("a configured variable that never existed is an error", async (t) => {
@@ -49,16 +48,16 @@ t.test(
     source.tree = storedTree([root], { fingerprint: "2", refused: [{ path: "g", reason: "half written" }] });
     t.equal(await dataset.refresh(), "held");
     t.equal(await dataset.refresh(), "held");
-    t.ok(dataset.snapshot().tree.groups.has("/g"));
+    t.ok(dataset.snapshot.tree.groups.has("/g"));
     t.equal(await dataset.refresh(), "changed");
-    t.notOk(dataset.snapshot().tree.groups.has("/g"));
+    t.notOk(dataset.snapshot.tree.groups.has("/g"));
   },
 );
 
 t.test("an array that was served and is now refused is withdrawn until it is served again", async (t) => {
   const source = fakeSource({ ...both, refused: [{ path: "never", reason: "no codec" }] });
   const dataset = await openDataset(config(), source, "");
-  t.same(dataset.snapshot().withdrawn, new Set());
+  t.same(dataset.snapshot.withdrawn, new Set());
   const broken = storedTree([{ path: "/", attrs: {}, arrays: [storedArray("x")] }], {
     refused: [
       { path: "never", reason: "no codec" },
@@ -67,13 +66,13 @@ t.test("an array that was served and is now refused is withdrawn until it is ser
   });
   source.tree = { ...broken, fingerprint: "2" };
   for (let refreshes = 0; refreshes < 3; refreshes++) await dataset.refresh();
-  t.same(dataset.snapshot().withdrawn, new Set(["y"]));
+  t.same(dataset.snapshot.withdrawn, new Set(["y"]));
   source.tree = { ...broken, fingerprint: "3" };
   await dataset.refresh();
-  t.same(dataset.snapshot().withdrawn, new Set(["y"]));
+  t.same(dataset.snapshot.withdrawn, new Set(["y"]));
   source.tree = { ...both, fingerprint: "4" };
   await dataset.refresh();
-  t.same(dataset.snapshot().withdrawn, new Set());
+  t.same(dataset.snapshot.withdrawn, new Set());
 });
 
 const tree = storedTree([
@@ -189,7 +188,7 @@ t.test("the log has a line about the files of a joined dataset, and another when
   const dataset = createDatasetHandle(config, source, { cacheControl: "no-cache", log });
   await dataset.open();
   t.match(lines, [{ level: 30, msg: "files joined", dataset: "sst", dimension: "time", files: 2, steps: 4 }]);
-  t.match(dataset.snapshot()?.join, { kind: "concat", dimension: "time" });
+  t.match(dataset.snapshot?.join, { kind: "concat", dimension: "time" });
   source.tree = joinedTree(6);
   await dataset.refresh();
   t.match(lines.slice(1), [{ msg: "dataset refreshed", dataset: "sst", files: 3, steps: 6 }]);

@@ -1,8 +1,7 @@
 import { pino } from "pino";
 import t, { type Test } from "tap";
 import { ZpublishError } from "../../src/errors.js";
-import { parseTraceParent } from "../../src/http/request-head.js";
-import { createFailureLog } from "../../src/http/request-log.js";
+import { createFailureLog, parseTraceParent } from "../../src/http/request-log.js";
 import { jsonOf, openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
 import { bodyReplyOf, routeOf, serveRoutes } from "../support/servers/serve-routes.js";
 

@@ -54,7 +54,7 @@ t.test("whatever is asked for, a client reads the array as it was written", asyn
   if (cache === undefined) throw new Error("the cache did not open");
   t.teardown(() => cache.close());
   const service = createChunkService({
-    cache: () => cache,
+    cache: { current: cache },
     makeChunk: withoutPool(),
   });
   let number = 0;
@@ -146,7 +146,7 @@ async function fetchChunk(
 async function isTheSameAgain(service: ChunkService, opened: OpenedStore): Promise<void> {
   const { document } = opened.array;
   const uncached = createChunkService({
-    cache: createNullCache,
+    cache: { current: createNullCache() },
     makeChunk: withoutPool(),
   });
   for (const coords of gridOf(document.shape, document.chunks).slice(0, 12)) {

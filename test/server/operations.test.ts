@@ -49,7 +49,7 @@ async function sources(t: Parameters<typeof serveRoutes>[0]): Promise<MetricSour
     chunks: () => ({
       answered: { hit: 5, pass: 1, miss: 2 },
       bytes: { hit: 50, pass: 10, miss: 20 },
-      waitingReads: 7,
+      reads: { waiting: 7 },
     }),
     cache: () => undefined,
     datasets: () => ({ datasets: 4, open: 3, failedRefreshes: 0, providers: [] }),

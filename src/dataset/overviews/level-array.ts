@@ -217,7 +217,8 @@ export function createLevelArray(
       return reader;
     },
   };
-  const level = createServedArray({ ...fields, chunks }, { ...planned, plan }, variable.dims, false);
+  const served = createServedArray({ ...fields, chunks }, { ...planned, plan }, variable.dims, false);
+  const level: ServedArray = Object.freeze({ ...served, isOfOverviews: true });
   return level;
 }
 

@@ -152,22 +152,13 @@ function noReader(): never {
   throw new ZpublishError("internal", "expected a server to read chunks of overviews");
 }
 
-/**
- * Returns the snapshot to which an array of a snapshot belongs: the dataset if overviews hand its array on. So the chunks of both have
- * one ETag, and one entry of the cache.
- */
-export function ownerOf(snapshot: DatasetSnapshot, array: ServedArray): DatasetSnapshot {
-  const { levels } = snapshot;
-  if (levels === undefined) return snapshot;
-  return levels.dataset.arrays.get(array.variable.path) === array ? levels.dataset : snapshot;
-}
-
 /** Returns an array with other attributes; the same one if they are its own. */
 function withAttributes(array: ServedArray, attrs: JsonObject): ServedArray {
   const { variable, describeV3 } = array;
   if (attrs === variable.attrs) return array;
   return Object.freeze({
     ...array,
+    isOfOverviews: true,
     variable: Object.freeze({ ...variable, attrs }),
     zattrs: withoutPlaces(array.zattrs),
     describeV3() {

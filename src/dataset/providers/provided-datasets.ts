@@ -7,8 +7,8 @@ import {
   type DatasetHandleOptions,
   errorOfDataset,
   type GivenDataset,
+  openInTime,
 } from "../dataset-handle.js";
-import { openInTime } from "../open-dataset.js";
 import { createSlot, type RefreshScheduler, type Slot } from "../refresh-scheduler.js";
 import type { ProviderHandle } from "./provider-handle.js";
 
@@ -24,7 +24,7 @@ const IN_USE_MS = 1_000;
 const MAX_IN_USE = 100;
 
 /** Options of {@link createProvidedDatasets}. */
-export interface ProvidedOptions {
+interface ProvidedOptions {
   /** The first one that lists an id has it. */
   readonly handles: readonly ProviderHandle[];
   readonly isConfigured: (id: string) => boolean;

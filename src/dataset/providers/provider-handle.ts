@@ -33,7 +33,7 @@ export interface ProviderSpec extends ProviderKey {
 }
 
 /** A dataset that could not be opened. */
-export interface OpenFailure {
+interface OpenFailure {
   readonly error: ZpublishError;
   /** Time from which on it is tried again. */
   readonly retryAtMs: number;
@@ -72,7 +72,7 @@ export interface ProviderStats {
 }
 
 /** Parts of the server that providers need. */
-export interface ProviderParts {
+interface ProviderParts {
   readonly scheduler: RefreshScheduler;
   readonly log: Log;
 }
@@ -177,7 +177,7 @@ export function statsOfProvider({ provider, list, slots, failures }: ProviderHan
 }
 
 /** All ids of a registry, merged again whenever a list has changed. */
-export interface AllIds {
+interface AllIds {
   /** Returns configured ids in order, then those of providers, sorted. The same array while nothing has changed. */
   ids(): readonly string[];
   /** Resolves when the ids are those of the last lists. */

@@ -1,7 +1,6 @@
 import { BlockList, isIP } from "node:net";
 import { ZpublishError } from "../../errors.js";
 import { headerField } from "../headers.js";
-import { checkRequestIdHeader } from "../request-head.js";
 import type { Tokens } from "./tokens.js";
 
 /** A set of IP addresses and networks. */
@@ -131,4 +130,16 @@ export function privateCacheControl(cacheControl: string): string {
   return directives.some((directive) => UNSHARED.test(directive))
     ? directives.join(", ")
     : ["private", ...directives].join(", ");
+}
+
+/** Headers that contain secrets; ids are written to logs and answers. */
+const SECRET = new Set(["authorization", "cookie", "proxy-authorization"]);
+
+/** Checks the name of the header of request ids. @throws ZpublishError `invalid-config` if that header contains secrets. */
+function checkRequestIdHeader(name: string): void {
+  if (!SECRET.has(name)) return;
+  throw new ZpublishError(
+    "invalid-config",
+    `Header of request ids: expected one such as 'x-request-id', received '${name}', which is never logged`,
+  );
 }

@@ -1,6 +1,5 @@
 import { isIP } from "node:net";
 import type { HttpResponse } from "../listening/listener.js";
-import type { RequestHead } from "../request-head.js";
 import type { AddressSet } from "./access-rules.js";
 
 /** The client of a request, and whether a trusted proxy passed the request on. */
@@ -17,7 +16,7 @@ const MAX_HOPS = 32;
 /** Finds the client of a request: the peer of the connection or, if that is a trusted proxy, the one in `X-Forwarded-For`. */
 export function forwardedOf(
   res: HttpResponse,
-  head: Pick<RequestHead, "listHeader">,
+  head: { listHeader(name: string): string | undefined },
   trusted: AddressSet,
 ): Forwarded {
   const peer = addressText(res.getRemoteAddress());

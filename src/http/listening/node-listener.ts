@@ -26,7 +26,7 @@ let scratch = Buffer.allocUnsafeSlow(PIECE_BYTES);
  * An answer. A socket of Node.js takes all that it is given and reads from there later, but a view of a body is valid only now. So
  * bodies are copied in pieces, and the next one is taken when the system has the last.
  */
-export class NodeResponse implements HttpResponse {
+class NodeResponse implements HttpResponse {
   /** Number of answers before it that the connection has not sent yet. */
   readonly place: number;
   hasEnded = false;

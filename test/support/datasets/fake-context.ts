@@ -56,7 +56,7 @@ export function fakeContext(parts: FakeParts): PluginContext {
       stats: {
         answered: { hit: 0, pass: 0, miss: 0 },
         bytes: { hit: 0, pass: 0, miss: 0 },
-        waitingReads: 0,
+        reads: { waiting: 0 },
       },
     },
     previews: { values: previews ?? (async () => undefined), numbers: async () => undefined },

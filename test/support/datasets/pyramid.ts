@@ -54,7 +54,7 @@ export async function openPyramid(source: Source, path: string, options: Pyramid
     made.push(`${task.plan.path} ${task.chunkCoords.join(".")}`);
     return makeChunk(task, signal);
   });
-  const service = createChunkService({ cache: () => options.cache ?? cache, makeChunk: feed });
+  const service = createChunkService({ cache: { current: options.cache ?? cache }, makeChunk: feed });
   const base = createSnapshot(
     { id: "d", location: "here", immutable: false, encoding: {}, variables: {}, ...config },
     await source.readTree(),
