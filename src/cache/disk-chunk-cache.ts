@@ -1,14 +1,14 @@
-import { createBoundedMap } from "../collections/bounded-map.js";
+import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
 import { messageOf } from "../errors.js";
 import type { Log } from "../observe/log.js";
-import type { CacheKey, ChunkCache, ChunkCacheStats } from "./chunk-cache.js";
+import type { CacheKey, ChunkCache, ChunkCacheStats, ReleasableChunk } from "./chunk-cache.js";
 import type { LmdbStore } from "./lmdb-store.js";
 import { type CachePolicy, cacheLimitsOf, createCachePolicy } from "./policy.js";
 import { createStoreWriter, type StoreWriter, withDeadline } from "./store-writer.js";
 import { isIntact, payloadOf, putNumberOf, STORED_HEADER_BYTES } from "./stored-value.js";
 
 /** Bounds of a cache, and its access to the disk. */
-export interface DiskChunkCacheOptions {
+interface DiskChunkCacheOptions {
   readonly maxBytes: number;
   /** Bound of the bytes that wait to be written. */
   readonly pendingMaxBytes: number;
@@ -20,7 +20,7 @@ export interface DiskChunkCacheOptions {
 }
 
 /** A chunk cache over a store that may come and go. */
-export interface DiskChunkCache extends ChunkCache {
+interface DiskChunkCache extends ChunkCache {
   /** Gives the cache a store. It has none at first, and every get is a miss. */
   attach(store: LmdbStore): void;
   /** Takes the store away: every get is a miss until the next `attach`. */
@@ -50,61 +50,28 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
   /** Put numbers by key of the values whose checksums were verified since the store was attached. */
   const verified = createBoundedMap<number>({ maxEntries: MAX_VERIFIED });
   const counts = { hits: 0, misses: 0, puts: 0, drops: 0, evictions: 0, errors: 0 };
+  const writing = createWriteWarnings(log);
   let attached: AttachedStore | undefined;
-  let isWriteFailing = false;
-  /** Warning that writing fails, until the log says that it works again. */
-  let warning: string | undefined;
-  let lastWarning = { text: "", at: Number.NEGATIVE_INFINITY };
 
   function fail(reason: string): void {
     counts.errors++;
     if (attached !== undefined) options.onBroken(reason);
   }
 
-  function warnOfWriting(problem: string): void {
-    isWriteFailing = true;
-    const text = `chunk cache: writing failed: ${problem}`;
-    const now = Date.now();
-    if (text === warning || (text === lastWarning.text && now - lastWarning.at < REPEAT_WARNING_MS)) return;
-    warning = text;
-    lastWarning = { text, at: now };
-    log.warn(text);
-  }
-
-  function noteWritten(): void {
-    isWriteFailing = false;
-    if (warning === undefined) return;
-    warning = undefined;
-    log.warn("chunk cache: writing works again");
-  }
-
-  /** Looks a chunk up. Its checksum is verified at the first read of each put. */
-  function find({ store, writer }: AttachedStore, key: CacheKey): Uint8Array | undefined {
-    const { bytes, id } = key;
-    const waiting = writer.pending.get(id);
-    if (waiting !== undefined) return payloadOf(waiting.stored);
-    const stored = store.read(key);
-    if (stored === undefined) return undefined;
-    const putNumber = putNumberOf(stored);
-    if (verified.get(id) !== putNumber) {
-      if (!isIntact(bytes, stored)) {
-        // The entry is not removed alone: lmdb would free as many pages as the damaged page says.
-        fail("a stored chunk is not what was written");
-        return undefined;
-      }
-      verified.set(id, putNumber);
+  /** Runs something that reads the store. @returns undefined if that fails. */
+  function attempt<T>(read: () => T): T | undefined {
+    try {
+      return read();
+    } catch (error) {
+      fail(`reading failed: ${messageOf(error)}`);
+      return undefined;
     }
-    return payloadOf(stored);
   }
 
   return {
     get(key, isAgain = false) {
-      let found: Uint8Array | undefined;
-      try {
-        found = attached && find(attached, key);
-      } catch (error) {
-        fail(`reading failed: ${messageOf(error)}`);
-      }
+      const from = attached;
+      const found = from && attempt(() => findChunk(from, key, verified));
       if (isAgain) return found;
       if (found === undefined) {
         counts.misses++;
@@ -117,28 +84,19 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
 
     admits(key, byteLength, cost) {
       if (attached === undefined || byteLength + STORED_HEADER_BYTES > limits.valueBytes) return false;
-      try {
-        return attached.policy.admits(key, cost, attached.writer.isFull);
-      } catch (error) {
-        fail(`reading failed: ${messageOf(error)}`);
-        return false;
-      }
+      const { policy, writer } = attached;
+      return attempt(() => policy.admits(key, cost, writer.isFull)) ?? false;
     },
 
     put(key, chunk) {
       if (attached !== undefined) attached.writer.put(key, chunk);
-      else if (!(chunk instanceof Uint8Array)) chunk.release();
+      else release(chunk);
     },
 
     byteLengthOf({ id, bytes }) {
-      try {
-        const waiting = attached?.writer.pending.get(id)?.stored.length;
-        const stored = waiting ?? attached?.store.entry(bytes)?.byteLength;
-        return stored && stored - STORED_HEADER_BYTES;
-      } catch (error) {
-        fail(`reading failed: ${messageOf(error)}`);
-        return undefined;
-      }
+      const waiting = attached?.writer.pending.get(id)?.stored.length;
+      const stored = waiting ?? attempt(() => attached?.store.entry(bytes)?.byteLength);
+      return stored && stored - STORED_HEADER_BYTES;
     },
 
     async putAndWait(key, chunk) {
@@ -147,7 +105,7 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
       while (to?.writer.isCrowded(length)) await to.writer.settle();
       // Another store may have taken its place meanwhile.
       if (to === undefined || to !== attached) {
-        if (!(chunk instanceof Uint8Array)) chunk.release();
+        release(chunk);
         return false;
       }
       to.writer.put(key, chunk);
@@ -163,7 +121,7 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
         maxBytes,
         entries,
         isOff: attached === undefined,
-        isWriteFailing,
+        isWriteFailing: writing.isFailing,
       };
     },
 
@@ -173,11 +131,11 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
       const { pendingMaxBytes, hasRoomFor, onBroken } = options;
       const writer = createStoreWriter(store, {
         ...{ policy, limits, pendingMaxBytes, counts, hasRoomFor, onBroken },
-        onFailedWrite: warnOfWriting,
-        onWritten: noteWritten,
+        onFailedWrite: writing.fail,
+        onWritten: writing.succeed,
       });
       attached = { store, policy, writer };
-      isWriteFailing = false;
+      writing.isFailing = false;
     },
 
     detach() {
@@ -197,16 +155,74 @@ export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkC
     },
 
     async close() {
-      try {
-        await withDeadline(
-          this.settle().then(() => this.flush()),
-          CLOSE_DEADLINE_MS,
-        );
-        await withDeadline(this.detach()?.close() ?? Promise.resolve(), CLOSE_DEADLINE_MS);
-      } catch (error) {
-        this.detach();
-        log.warn(`chunk cache: it could not be closed properly: ${messageOf(error)}`);
-      }
+      await closeInTime(this, log);
     },
   };
+}
+
+/**
+ * Finds a chunk.
+ * @param verified Put numbers by key: the checksum is verified at the first read of each put.
+ * @throws Error if a stored chunk is damaged. The entry is not removed alone: lmdb would free as many pages as the damaged page says.
+ */
+function findChunk(
+  { store, writer }: AttachedStore,
+  key: CacheKey,
+  verified: BoundedMap<number>,
+): Uint8Array | undefined {
+  const { bytes, id } = key;
+  const waiting = writer.pending.get(id);
+  if (waiting !== undefined) return payloadOf(waiting.stored);
+  const stored = store.read(key);
+  if (stored === undefined) return undefined;
+  const putNumber = putNumberOf(stored);
+  if (verified.get(id) !== putNumber) {
+    if (!isIntact(bytes, stored)) throw new Error("a stored chunk is not what was written");
+    verified.set(id, putNumber);
+  }
+  return payloadOf(stored);
+}
+
+/** Writes what waits, and closes the store. Never throws. */
+async function closeInTime(cache: DiskChunkCache, log: Log): Promise<void> {
+  try {
+    const written = cache.settle().then(() => cache.flush());
+    await withDeadline(written, CLOSE_DEADLINE_MS);
+    await withDeadline(cache.detach()?.close() ?? Promise.resolve(), CLOSE_DEADLINE_MS);
+  } catch (error) {
+    cache.detach();
+    log.warn(`chunk cache: it could not be closed properly: ${messageOf(error)}`);
+  }
+}
+
+/** Creates the log of writes that fail: it names a failure once until writing works again, and then says so. */
+function createWriteWarnings(log: Log) {
+  /** Warning that writing fails, until the log says that it works again. */
+  let warning: string | undefined;
+  let last = { text: "", at: Number.NEGATIVE_INFINITY };
+  const writing = {
+    /** Whether the last write failed. */
+    isFailing: false,
+    fail(problem: string): void {
+      writing.isFailing = true;
+      const text = `chunk cache: writing failed: ${problem}`;
+      const now = Date.now();
+      if (text === warning || (text === last.text && now - last.at < REPEAT_WARNING_MS)) return;
+      warning = text;
+      last = { text, at: now };
+      log.warn(text);
+    },
+    succeed(): void {
+      writing.isFailing = false;
+      if (warning === undefined) return;
+      warning = undefined;
+      log.warn("chunk cache: writing works again");
+    },
+  };
+  return writing;
+}
+
+/** Gives lent memory back. */
+function release(chunk: Uint8Array | ReleasableChunk): void {
+  if (!(chunk instanceof Uint8Array)) chunk.release();
 }

@@ -53,7 +53,7 @@ export interface LmdbStore extends EntryIndex {
 }
 
 /** Changes of one transaction. Buffers must not change until it settles. */
-export interface StoreBatch {
+interface StoreBatch {
   readonly puts: readonly StorePut[];
   readonly removes: readonly Uint8Array[];
   /** Entries whose score changed; those that are gone are skipped. */
@@ -255,7 +255,7 @@ async function reasonOf(error: unknown): Promise<unknown> {
 const ENTRY_RECORD_BYTES = 12;
 
 /** Packs the record of an entry. @param byteLength Length of the stored value. */
-export function packEntryRecord(score: number, byteLength: number): Buffer {
+function packEntryRecord(score: number, byteLength: number): Buffer {
   const record = Buffer.allocUnsafeSlow(ENTRY_RECORD_BYTES);
   record.writeDoubleLE(score, 0);
   record.writeUInt32LE(byteLength, 8);
@@ -263,7 +263,7 @@ export function packEntryRecord(score: number, byteLength: number): Buffer {
 }
 
 /** Creates the index of the entries in a database of records. */
-export function createEntryIndex(records: Database<Buffer, Uint8Array>): EntryIndex {
+function createEntryIndex(records: Database<Buffer, Uint8Array>): EntryIndex {
   const randomKey = Buffer.alloc(CACHE_KEY_BYTES);
 
   function collect(range: { start?: Uint8Array; limit: number }): CacheEntry[] {

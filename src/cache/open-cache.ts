@@ -12,7 +12,7 @@ import { DATA_FILE, isUnusable, type LmdbStore, LOCK_FILE, openLmdbStore } from 
 import { STORED_FORMAT } from "./stored-value.js";
 
 /** Options of {@link openChunkCache}. */
-export interface OpenChunkCacheOptions {
+interface OpenChunkCacheOptions {
   /** Made if it is absent; several processes may share it, also of different versions. */
   readonly directory: string;
   /** Bound of the cached chunks, index included. The file takes at most 1.5 times as much. */

@@ -122,7 +122,7 @@ export function addAccesses(score: number, clock: number, count: number): number
 const HALF_LIFE_IN_ACCESSES_PER_ENTRY = 6;
 
 /** Returns by how much `accesses` accesses advance the clock of a cache of `entries` entries. */
-export function clockStep(accesses: number, entries: number): number {
+function clockStep(accesses: number, entries: number): number {
   return accesses / (HALF_LIFE_IN_ACCESSES_PER_ENTRY * Math.max(entries, 64));
 }
 

@@ -27,7 +27,7 @@ export interface StoreWriter {
 }
 
 /** Options and callbacks of a {@link StoreWriter}. */
-export interface StoreWriterOptions {
+interface StoreWriterOptions {
   readonly policy: CachePolicy;
   readonly limits: CacheLimits;
   readonly pendingMaxBytes: number;
@@ -62,8 +62,8 @@ const CLOCK_STEP_MIN = 0.05;
 /** Creates the writer of a store, and advances the policy to the store's clock. */
 export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions): StoreWriter {
   const { policy, limits, counts, pendingMaxBytes } = options;
-  const pending = new Map<string, PendingPut>();
-  let pendingBytes = 0;
+  const waiting = createPendingPuts(pendingMaxBytes);
+  const { puts: pending } = waiting;
   let usage = store.usage();
   let noWritesUntil = 0;
   let isStopped = false;
@@ -73,60 +73,15 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
   function failWriting(error: unknown): void {
     if (isStopped) return;
     counts.errors++;
-    drop();
+    counts.drops += waiting.drop();
     noWritesUntil = Date.now() + BACK_OFF_MS;
     if (error instanceof DeadlineError || isUnusable(error)) options.onBroken(messageOf(error));
     else options.onFailedWrite(messageOf(error));
   }
 
-  /** Does not release lent memory: a write that hangs may still read it. */
-  function drop(): void {
-    counts.drops += pending.size;
-    pending.clear();
-    pendingBytes = 0;
-  }
-
-  /** Forgets a put that is not written, or is visible in the store. */
-  function forget(put: PendingPut): void {
-    if (!pending.delete(idOf(put.key))) return;
-    pendingBytes -= put.stored.length;
-    put.release?.();
-  }
-
-  /** Returns the front of the queue, as much as one transaction takes. */
-  function nextBatch(): { puts: PendingPut[]; byteLength: number } {
-    const puts: PendingPut[] = [];
-    let byteLength = 0;
-    for (const put of pending.values()) {
-      if (puts.length === BATCH_MAX_PUTS || byteLength >= limits.batchBytes) break;
-      if (store.has(put.key)) {
-        forget(put); // Another process was quicker.
-        continue;
-      }
-      puts.push(put);
-      byteLength += bytesOnDisk(put.stored.length, usage.pageSize);
-    }
-    return { puts, byteLength };
-  }
-
-  /** Takes victims until `incoming` more bytes fit. */
-  function chooseVictims(incoming: number): Uint8Array[] {
-    const isFileTight = usage.fileBytes + incoming > limits.fileBytesTight;
-    const limit = isFileTight ? limits.usedBytesWhenTight : limits.maxBytes;
-    const victims: Uint8Array[] = [];
-    let excess = usage.usedBytes + incoming + INDEX_PAGES_PER_BATCH * usage.pageSize - limit;
-    while (excess > 0 && victims.length < VICTIMS_PER_BATCH_MAX) {
-      const victim = policy.takeVictim();
-      if (victim === undefined) break;
-      victims.push(victim.key);
-      excess -= bytesOnDisk(victim.byteLength, usage.pageSize);
-    }
-    return victims;
-  }
-
   async function writePending(): Promise<void> {
     while (pending.size > 0) {
-      const { puts, byteLength } = nextBatch();
+      const { puts, byteLength } = nextBatch(waiting, store, limits.batchBytes, usage.pageSize);
       if (puts.length === 0) continue;
       if (!(await options.hasRoomFor(byteLength))) throw new Error("no space left on device");
       if (isStopped) return;
@@ -138,7 +93,7 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
         return;
       }
       if (usage.fileBytes > limits.fileBytesTight) store.freeStaleReaders();
-      const removes = chooseVictims(byteLength);
+      const removes = takeVictims(byteLength, usage, options);
       try {
         await writeBatch(puts, removes);
       } finally {
@@ -147,25 +102,20 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
     }
   }
 
-  async function writeBatch(puts: PendingPut[], removes: Uint8Array[]): Promise<void> {
+  async function writeBatch(puts: readonly PendingPut[], removes: Uint8Array[]): Promise<void> {
     await withDeadline(store.write({ puts, removes, scores: [], clock: undefined }), WRITE_DEADLINE_MS);
     if (isStopped) return;
     options.onWritten();
     counts.puts += puts.length;
     counts.evictions += removes.length;
-    for (const put of puts) forget(put);
+    for (const put of puts) waiting.forget(put);
     if (usage.fileBytes > limits.fileBytesFlushed) await withDeadline(store.flushed(), WRITE_DEADLINE_MS);
     if (!isStopped) usage = store.usage();
   }
 
-  function isCrowded(byteLength: number): boolean {
-    // A few may be large: a chunk larger than the bound would never be written otherwise.
-    return pending.size >= PENDING_MIN_PUTS && pendingBytes + byteLength > pendingMaxBytes;
-  }
-
   function mayPut({ id }: CacheKey, byteLength: number): boolean {
     if (byteLength + STORED_HEADER_BYTES > limits.valueBytes || pending.has(id)) return false;
-    if (Date.now() >= noWritesUntil && !isCrowded(byteLength)) return true;
+    if (Date.now() >= noWritesUntil && !waiting.isCrowded(byteLength)) return true;
     counts.drops++;
     return false;
   }
@@ -178,10 +128,9 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
       return usage;
     },
     get isFull() {
-      return usage.usedBytes + pendingBytes > limits.fullBytes;
+      return usage.usedBytes + waiting.byteLength > limits.fullBytes;
     },
-
-    isCrowded,
+    isCrowded: waiting.isCrowded,
 
     put(key, chunk) {
       const lent = chunk instanceof Uint8Array ? undefined : chunk;
@@ -193,8 +142,7 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
       const stored =
         lent === undefined ? packStoredValue(key.bytes, bytes) : packInPlace(key.bytes, bytes, lent.checksum);
       const release = lent && (() => lent.release());
-      pending.set(key.id, { key: key.bytes, stored, score: policy.scoreOf(key), release });
-      pendingBytes += stored.length;
+      waiting.add({ key: key.bytes, stored, score: policy.scoreOf(key), release }, key.id);
       void startWriting();
     },
 
@@ -218,9 +166,81 @@ export function createStoreWriter(store: LmdbStore, options: StoreWriterOptions)
 
     stop() {
       isStopped = true;
-      drop();
+      counts.drops += waiting.drop();
     },
   };
+}
+
+/** Creates a queue of puts that are not visible in the store yet. */
+function createPendingPuts(maxBytes: number) {
+  const puts = new Map<string, PendingPut>();
+  let byteLength = 0;
+  return {
+    /** By the id of their key, from the one that is written next. */
+    puts,
+    get byteLength() {
+      return byteLength;
+    },
+    /** A few may be large: a chunk larger than the bound would never be written otherwise. */
+    isCrowded: (more: number): boolean => puts.size >= PENDING_MIN_PUTS && byteLength + more > maxBytes,
+    add(put: PendingPut, id: string): void {
+      puts.set(id, put);
+      byteLength += put.stored.length;
+    },
+    /** Forgets a put that is not written, or is visible in the store. */
+    forget(put: PendingPut): void {
+      if (!puts.delete(idOf(put.key))) return;
+      byteLength -= put.stored.length;
+      put.release?.();
+    },
+    /** Does not release lent memory: a write that hangs may still read it. @returns Number of puts that were dropped. */
+    drop(): number {
+      const dropped = puts.size;
+      puts.clear();
+      byteLength = 0;
+      return dropped;
+    },
+  };
+}
+
+/** Returns the front of the queue, as much as one transaction takes. */
+function nextBatch(
+  waiting: ReturnType<typeof createPendingPuts>,
+  store: LmdbStore,
+  maxBytes: number,
+  pageSize: number,
+): { readonly puts: readonly PendingPut[]; readonly byteLength: number } {
+  const puts: PendingPut[] = [];
+  let byteLength = 0;
+  for (const put of waiting.puts.values()) {
+    if (puts.length === BATCH_MAX_PUTS || byteLength >= maxBytes) break;
+    if (store.has(put.key)) {
+      waiting.forget(put); // Another process was quicker.
+      continue;
+    }
+    puts.push(put);
+    byteLength += bytesOnDisk(put.stored.length, pageSize);
+  }
+  return { puts, byteLength };
+}
+
+/** Takes victims until `incoming` more bytes fit. */
+function takeVictims(
+  incoming: number,
+  usage: StoreUsage,
+  { policy, limits }: StoreWriterOptions,
+): Uint8Array[] {
+  const isFileTight = usage.fileBytes + incoming > limits.fileBytesTight;
+  const limit = isFileTight ? limits.usedBytesWhenTight : limits.maxBytes;
+  const victims: Uint8Array[] = [];
+  let excess = usage.usedBytes + incoming + INDEX_PAGES_PER_BATCH * usage.pageSize - limit;
+  while (excess > 0 && victims.length < VICTIMS_PER_BATCH_MAX) {
+    const victim = policy.takeVictim();
+    if (victim === undefined) break;
+    victims.push(victim.key);
+    excess -= bytesOnDisk(victim.byteLength, usage.pageSize);
+  }
+  return victims;
 }
 
 /** A write took longer than its deadline. */
