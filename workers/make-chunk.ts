@@ -1,6 +1,6 @@
 import Piscina, { move, transferableSymbol, valueSymbol } from "piscina";
 import { isNumcodecsWornOut } from "../src/codec/zstd.js";
-import type { WorkerAnswer, WorkerData, WorkerTask } from "../src/pool/chunk-task.js";
+import type { TaskAnswer, WorkerData, WorkerTask } from "../src/pool/chunk-task.js";
 import { createTaskRunner } from "../src/pool/run-chunk-task.js";
 import { setSourceTimeout } from "../src/stores/file-calls.js";
 
@@ -11,7 +11,7 @@ const run = createTaskRunner({ mayBlock: true, withChecksums });
 
 /** Runs one task for piscina. The encoded bytes are moved, not copied. */
 export default async function makeChunk({ task, into }: WorkerTask): Promise<unknown> {
-  if (isNumcodecsWornOut()) return { status: "worn-out" } satisfies WorkerAnswer;
+  if (isNumcodecsWornOut()) return { status: "worn-out" } satisfies TaskAnswer;
   const outcome = await run(task, into);
   if (outcome.status !== "encoded") return outcome;
   return move({ [transferableSymbol]: outcome.bytes.buffer, [valueSymbol]: outcome });

@@ -3,6 +3,7 @@ import { LinkedList, type ListEntry } from "./linked-list.js";
 
 /** A semaphore with fair keys: the jobs of a key run in order, keys take turns, and no key takes all places. */
 export interface Limiter {
+  readonly running: number;
   /** Jobs that wait for a place. */
   readonly waiting: number;
   /**
@@ -135,6 +136,9 @@ export function createLimiter(options: LimiterOptions): Limiter {
   }
 
   return {
+    get running() {
+      return running;
+    },
     get waiting() {
       return waiting;
     },

@@ -61,7 +61,7 @@ export interface WorkerTask {
  * The answer of a worker. `worn-out`: it has not begun the task and has to be replaced, because only the end of its thread
  * releases WebAssembly memory.
  */
-export type WorkerAnswer = ChunkOutcome | { readonly status: "worn-out" };
+export type TaskAnswer = ChunkOutcome | { readonly status: "worn-out" };
 
 /** Guess for an item without a fixed size. */
 const GUESSED_ITEM_BYTES = 64;

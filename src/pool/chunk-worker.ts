@@ -2,7 +2,7 @@ import type { Worker } from "node:worker_threads";
 import { FixedQueue, Piscina } from "piscina";
 import { messageOf, ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
-import type { WorkerAnswer, WorkerData, WorkerTask } from "./chunk-task.js";
+import type { TaskAnswer, WorkerData, WorkerTask } from "./chunk-task.js";
 
 /** One worker. Its thread starts with the first task and ends after a minute without one. */
 interface ChunkWorker {
@@ -11,7 +11,7 @@ interface ChunkWorker {
    * @param timeoutMs Time limit, counted from when the thread has started.
    * @throws WorkerDeath, and nothing else.
    */
-  run(task: WorkerTask, timeoutMs: number): Promise<WorkerAnswer>;
+  run(task: WorkerTask, timeoutMs: number): Promise<TaskAnswer>;
   /** True if its thread has started and not ended. */
   readonly isAlive: boolean;
   /**
@@ -76,7 +76,7 @@ interface Attempt {
 export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
   const { filename, workerData, heapBytes, onIdleEnd } = options;
   const queue = new FixedQueue();
-  const piscina = new Piscina<WorkerTask, WorkerAnswer>({
+  const piscina = new Piscina<WorkerTask, TaskAnswer>({
     filename,
     taskQueue: queue,
     workerData,
@@ -134,7 +134,7 @@ export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
   }
 
   /** @throws Error if the system has no thread to give. */
-  function post(task: WorkerTask): Promise<WorkerAnswer> {
+  function post(task: WorkerTask): Promise<TaskAnswer> {
     try {
       return piscina.run(task, { transferList: task.into === undefined ? [] : [task.into] });
     } catch (error) {
@@ -149,7 +149,7 @@ export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
       return isAlive;
     },
     run(task, timeoutMs) {
-      return new Promise<WorkerAnswer>((resolve, reject) => {
+      return new Promise<TaskAnswer>((resolve, reject) => {
         const settle = () => {
           clearTimeout(current.timer);
           current.timer = undefined;
@@ -197,7 +197,7 @@ function kindOf(error: unknown): DeathKind {
 }
 
 /** The workers of a pool. A task acquires one and releases or discards it; the caller bounds how many it has at a time. */
-interface WorkerSet {
+export interface WorkerSet {
   /**
    * Takes an idle worker, or creates one. While workers fail to start, it waits for the next attempt or an idle worker.
    * @param isFresh Whether the worker must not have run a task before.

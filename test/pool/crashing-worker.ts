@@ -1,8 +1,8 @@
 import { existsSync, openSync, writeFileSync } from "node:fs";
-import type { WorkerAnswer, WorkerTask } from "../../src/pool/chunk-task.js";
+import type { TaskAnswer, WorkerTask } from "../../src/pool/chunk-task.js";
 
 /** A worker that does what the first coordinate says. The array's path is that of a file, which tells whether it ran before. */
-export default async function makeChunk({ task: { plan, chunkCoords } }: WorkerTask): Promise<WorkerAnswer> {
+export default async function makeChunk({ task: { plan, chunkCoords } }: WorkerTask): Promise<TaskAnswer> {
   switch (chunkCoords[0]) {
     case 1:
       throw new TypeError("thrown in a worker");
