@@ -8,13 +8,15 @@ export interface BoundedMap<V> {
   /** Deletes a key, and returns its value. */
   delete(key: string): V | undefined;
   clear(): void;
+  /** Keys and values, which may be deleted meanwhile. */
+  entries(): Iterable<readonly [key: string, value: V]>;
   readonly size: number;
   /** Bytes of all values; 0 if these are not bounded. */
   readonly byteLength: number;
 }
 
 /** Bounds of a {@link BoundedMap}: of keys, of bytes, or of both. */
-export interface MapBounds<V> {
+interface MapBounds<V> {
   readonly maxEntries?: number;
   /** Bound of all values together. */
   readonly maxBytes?: number;
@@ -79,6 +81,9 @@ export function createBoundedMap<V>(bounds: MapBounds<V>): BoundedMap<V> {
     },
     clear() {
       for (const entry of found.values()) remove(entry);
+    },
+    *entries() {
+      for (const [key, entry] of found) yield [key, entry.value.value] as const;
     },
     get size() {
       return found.size;

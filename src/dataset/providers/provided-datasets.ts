@@ -10,14 +10,12 @@ import {
   openInTime,
 } from "../dataset-handle.js";
 import { createSlot, type RefreshScheduler, type Slot } from "../refresh-scheduler.js";
-import type { ProviderHandle } from "./provider-handle.js";
+import { MAX_FAILURES, type ProviderHandle } from "./provider-handle.js";
 
 /** Datasets that are opened at a time, of all providers and of one: others go on if those of one hang. */
 const OPEN_CONCURRENCY = { maxRunning: 16, maxPerKey: 8, maxWaiting: 10_000 };
 /** Time until a dataset that could not be opened is tried again. Requests in between get the same error. */
 const FAILED_RETRY_MS = 1_000;
-/** Failures that are remembered per provider, and named in the log. */
-const MAX_FAILURES = 1_000;
 /** Time for which a dataset stays open after a request, which may still look it up. */
 const IN_USE_MS = 1_000;
 /** Datasets beyond the limit that may be open for that reason. */
@@ -38,7 +36,7 @@ interface ProvidedOptions {
 }
 
 /** Datasets of providers: each is opened when it is first asked for, and only so many are open. */
-export interface ProvidedDatasets {
+interface ProvidedDatasets {
   /** Returns an open dataset, which counts as used; undefined if it is not open. */
   slotOf(id: string): Slot | undefined;
   /** Returns an open dataset, which does not count as used; undefined if it is not open. */
@@ -119,13 +117,7 @@ export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatase
     if (handle === undefined) return undefined;
     const known = handle.slots.get(id);
     if (known !== undefined) return known;
-    const { opening } = handle;
-    let opened = opening.get(id);
-    if (opened === undefined) {
-      opened = openOnce(handle, id).finally(() => opening.delete(id));
-      opening.set(id, opened);
-    }
-    return opened;
+    return handle.opening.run(id, () => openOnce(handle, id));
   }
 
   /** Asks providers again, since a dataset may be newer than the last list. @throws ZpublishError if none has it, and one cannot tell. */
@@ -155,7 +147,9 @@ export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatase
     slots: () => handles.flatMap(({ slots }) => [...slots.values()]),
     failures: () =>
       new Map(
-        handles.flatMap(({ failures }) => [...failures].map(([id, { error }]) => [id, error] as const)),
+        handles.flatMap(({ failures }) =>
+          [...failures.entries()].map(([id, { error }]) => [id, error] as const),
+        ),
       ),
     dropUnlisted() {
       let dropped = 0;
@@ -164,7 +158,7 @@ export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatase
           closer.drop(handle, id);
           dropped++;
         }
-        for (const id of [...handle.failures.keys()]) if (ownerOf(id) !== handle) handle.failures.delete(id);
+        for (const [id] of handle.failures.entries()) if (ownerOf(id) !== handle) handle.failures.delete(id);
       }
       if (dropped > 0) onClose();
     },
@@ -190,12 +184,7 @@ function rememberFailure(
   // Beyond the limit, each would be logged again and again, since the oldest are forgotten.
   if (before === undefined ? failures.size < MAX_FAILURES : before.error.message !== named.message)
     log.warn({ dataset: id, provider: provider.name, reason: known.message }, "dataset cannot be opened");
-  failures.delete(id);
   failures.set(id, { error: named, retryAtMs: performance.now() + FAILED_RETRY_MS });
-  for (const oldest of failures.keys()) {
-    if (failures.size <= MAX_FAILURES) break;
-    failures.delete(oldest);
-  }
   return named;
 }
 

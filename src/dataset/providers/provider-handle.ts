@@ -1,5 +1,8 @@
+import { type BoundedMap, createBoundedMap } from "../../collections/bounded-map.js";
+import { createSingleFlight, type SingleFlight } from "../../collections/single-flight.js";
 import type { ZpublishError } from "../../errors.js";
 import { createSlice, runCooperatively } from "../../event-loop/cooperative-task.js";
+import { rerunning } from "../../event-loop/joined.js";
 import { settlesWithin } from "../../event-loop/settles-within.js";
 import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import type { Log } from "../../observe/log.js";
@@ -17,6 +20,9 @@ import {
 const START_TIMEOUT_MS = 3_000;
 /** Time that closing waits for a provider. */
 const CLOSE_TIMEOUT_MS = 5_000;
+
+/** Failures that are remembered per provider, and named in the log. */
+export const MAX_FAILURES = 1_000;
 
 /** Identity of a provider: one of a former registry that has the same is taken over. */
 export interface ProviderKey {
@@ -46,9 +52,9 @@ export interface ProviderHandle {
   readonly list: ProviderList;
   /** Open datasets by id, with the prefix. */
   readonly slots: Map<string, Slot>;
-  readonly opening: Map<string, Promise<Slot | undefined>>;
-  /** Datasets that could not be opened lately, by id; the oldest failures first. */
-  readonly failures: Map<string, OpenFailure>;
+  readonly opening: SingleFlight<Slot | undefined>;
+  /** Datasets that could not be opened lately, by id. */
+  readonly failures: BoundedMap<OpenFailure>;
   /** Called when the list has changed. */
   readonly listeners: Set<() => void>;
   /** Number of registries that have the provider; it closes with the last of them. */
@@ -146,8 +152,8 @@ function createProviderHandle(
     provider,
     list,
     slots,
-    opening: new Map(),
-    failures: new Map(),
+    opening: createSingleFlight(),
+    failures: createBoundedMap({ maxEntries: MAX_FAILURES }),
     listeners,
     owners: 1,
     isClosed: () => isClosed,
@@ -196,28 +202,23 @@ export function createAllIds(
     createProblemLog(log, provider.name, "dataset left out: its id is used already"),
   );
   let ids: readonly string[] = configured;
-  let merging = Promise.resolve();
-  /** The merge that has not begun yet: lists that change before it does share it. */
-  let next: Promise<void> | undefined;
 
-  async function mergeAll(): Promise<void> {
-    next = undefined;
+  const merge = rerunning(async () => {
     const { all, clashes } = await mergeIds(configured, handles);
     ids = all;
     for (const [index, problems] of clashes.entries()) clashLogs[index]?.(problems);
-  }
+  });
 
   function onList(): void {
     onChange();
-    next ??= merging.then(mergeAll);
-    merging = next;
+    void merge();
   }
   for (const { listeners } of handles) listeners.add(onList);
-  if (handles.length > 0) merging = mergeAll();
+  if (handles.length > 0) void merge();
 
   return {
     ids: () => ids,
-    settled: () => merging,
+    settled: async () => merge.running,
     close() {
       for (const { listeners } of handles) listeners.delete(onList);
     },

@@ -2,7 +2,8 @@ import { problemOfDatasetId } from "../../config/dataset-schema.js";
 import { quoteValue } from "../../config/value-schemas.js";
 import { messageOf, ZpublishError } from "../../errors.js";
 import { createSlice, runCooperatively } from "../../event-loop/cooperative-task.js";
-import { settlesWithin } from "../../event-loop/settles-within.js";
+import { joined } from "../../event-loop/joined.js";
+import { settlesWithin, withinTime } from "../../event-loop/settles-within.js";
 import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import type { Log } from "../../observe/log.js";
 import { createRefreshThrottle } from "../dataset-handle.js";
@@ -60,7 +61,6 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
   let isClosed = false;
   let ids: readonly string[] = [];
   let lastReceived: readonly unknown[] | undefined;
-  let looking: Promise<void> | undefined;
   let soon: NodeJS.Timeout | undefined;
   let failure: string | undefined;
   let failures = 0;
@@ -80,7 +80,8 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
     return true;
   }
 
-  async function lookNow(): Promise<void> {
+  const look = joined(async (): Promise<void> => {
+    if (isClosed) return;
     const beganMs = performance.now();
     const secondsSince = () => Math.round(performance.now() - beganMs) / 1_000;
     try {
@@ -103,21 +104,13 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
     } finally {
       seconds = secondsSince();
     }
-  }
-
-  async function look(): Promise<void> {
-    if (isClosed) return;
-    looking ??= lookNow().finally(() => {
-      looking = undefined;
-    });
-    await looking;
-  }
+  });
 
   /** Asks for the list soon, and after one that is under way, which may have begun before the change. */
   function lookSoon(): void {
     if (isClosed) return;
     soon ??= setTimeout(async () => {
-      await looking;
+      await look.running;
       soon = undefined;
       await look();
     }, CHANGE_DELAY_MS).unref();
@@ -128,7 +121,7 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
     {
       name: `provider '${name}': its list`,
       refresh: look,
-      isRefreshing: () => looking !== undefined,
+      isRefreshing: () => look.running !== undefined,
       hasFailed: () => failure !== undefined,
     },
     MAX_PAUSE_MS,
@@ -170,13 +163,10 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
 
 /** Asks a provider for its list. @throws what it throws; ZpublishError `source-unreadable` if it does not answer in time */
 async function receive(provider: DatasetProvider, late: AbortController): Promise<readonly unknown[]> {
-  let received: readonly unknown[] = [];
-  const listing = Promise.resolve(provider.list(late.signal)).then((list) => {
-    received = list;
+  return withinTime(Promise.resolve(provider.list(late.signal)), LIST_TIMEOUT_MS, () => {
+    late.abort();
+    return new ZpublishError("source-unreadable", `expected a list within ${LIST_TIMEOUT_MS / 1_000} s`);
   });
-  if (await settlesWithin(listing, LIST_TIMEOUT_MS)) return received;
-  late.abort();
-  throw new ZpublishError("source-unreadable", `expected a list within ${LIST_TIMEOUT_MS / 1_000} s`);
 }
 
 /**
