@@ -1,7 +1,8 @@
 import { createRequire } from "node:module";
-import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { ZpublishError } from "../errors.js";
+import { joined } from "../event-loop/joined.js";
+import { withinTime } from "../event-loop/settles-within.js";
 import type { Credentials } from "./aws-signature.js";
 
 /** Origin of a store's credentials: plain data, without any of their values. */
@@ -79,11 +80,12 @@ export function createCredentialSource(
   const find = finderOf(spec, options.loadProviders ?? importProviders);
   let kept: Credentials | undefined;
   let renewAt = 0;
-  let search: Promise<Credentials> | undefined;
 
-  async function renew(): Promise<Credentials> {
+  const renew = joined(async (): Promise<Credentials> => {
     try {
-      const found = await withinTime(find(), timeout);
+      const found = await withinTime(find(), timeout, () =>
+        unreadable(`expected credentials within ${timeout} ms, received none`),
+      );
       const remaining = found.expiration === undefined ? undefined : found.expiration.getTime() - now();
       // Of short-lived ones half of their life is the margin.
       renewAt = remaining === undefined ? Infinity : now() + Math.max(remaining - MARGIN, remaining / 2);
@@ -93,17 +95,14 @@ export function createCredentialSource(
       if (kept?.expiration === undefined || kept.expiration.getTime() <= now()) throw error;
       renewAt = now() + PAUSE;
       return kept;
-    } finally {
-      search = undefined;
     }
-  }
+  });
 
   return async (refused) => {
     // Only the first of many requests that the store refused finds the refused ones here.
     if (refused !== undefined && refused === kept) kept = undefined;
     if (kept !== undefined && now() < renewAt) return kept;
-    search ??= renew();
-    return search;
+    return renew();
   };
 }
 
@@ -189,18 +188,6 @@ function variable(name: string): string {
     );
   }
   return value;
-}
-
-async function withinTime<T>(result: Promise<T>, timeout: number): Promise<T> {
-  const stopped = new AbortController();
-  const late = delay(timeout, undefined, { signal: stopped.signal, ref: false }).then(() => {
-    throw unreadable(`expected credentials within ${timeout} ms, received none`);
-  });
-  try {
-    return await Promise.race([result, late]);
-  } finally {
-    stopped.abort();
-  }
 }
 
 function unreadable(message: string): ZpublishError {

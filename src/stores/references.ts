@@ -1,4 +1,5 @@
 import { createBoundedMap } from "../collections/bounded-map.js";
+import { createSingleFlight } from "../collections/single-flight.js";
 import { messageOf, ZpublishError } from "../errors.js";
 import { type CooperativeTask, createSlice, runCooperatively } from "../event-loop/cooperative-task.js";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
@@ -264,11 +265,11 @@ export async function openParquetReferences(
       key: file,
       version,
       place: childPlace(container, folder),
-      async find(key, signal) {
+      async find(key) {
         const found = table.find(key);
         if (found !== undefined) return found;
         const place = placeOf(key);
-        return place && (await records.read(place.name, signal))?.(place.row);
+        return place && (await records.read(place.name))?.(place.row);
       },
       findNow(key) {
         const found = table.find(key);
@@ -313,14 +314,14 @@ function placesIn(
 /** Record files by name, of which the latest stay in memory. */
 interface Records {
   /** Undefined if there is no such file: none of its chunks exists. */
-  read(name: string, signal?: AbortSignal): Promise<ParquetRecord | undefined>;
+  read(name: string): Promise<ParquetRecord | undefined>;
   /** Undefined unless it is in memory. */
   loaded(name: string): ParquetRecord | undefined;
 }
 
 function createRecords(container: ByteStore, file: string, version: ObjectVersion): Records {
-  const records = createBoundedMap<Promise<ParquetRecord | undefined>>({ maxEntries: MAX_RECORDS });
-  const loaded = new WeakMap<Promise<ParquetRecord | undefined>, ParquetRecord>();
+  const records = createBoundedMap<ParquetRecord>({ maxEntries: MAX_RECORDS });
+  const reading = createSingleFlight<ParquetRecord | undefined>();
   const versions = new Map<string, ObjectVersion>();
 
   /** Reads a record file, always in the version in which it was read first. */
@@ -332,26 +333,14 @@ function createRecords(container: ByteStore, file: string, version: ObjectVersio
       return undefined;
     }
     versions.set(name, read.version);
-    return readParquetRecord(name, read.bytes);
+    const record = await readParquetRecord(name, read.bytes);
+    records.set(name, record);
+    return record;
   }
 
   return {
-    async read(name, signal) {
-      const known = records.get(name);
-      if (known !== undefined) return known;
-      const reading = readRecord(name);
-      records.set(name, reading);
-      reading.then(
-        (record) => void (record === undefined ? records.delete(name) : loaded.set(reading, record)),
-        () => void records.delete(name),
-      );
-      signal?.throwIfAborted();
-      return reading;
-    },
-    loaded(name) {
-      const reading = records.get(name);
-      return reading && loaded.get(reading);
-    },
+    read: async (name) => records.get(name) ?? reading.run(name, () => readRecord(name)),
+    loaded: (name) => records.get(name),
   };
 }
 
