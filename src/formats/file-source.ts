@@ -18,7 +18,7 @@ export interface FilePlace {
 }
 
 /** Options of {@link createFileSource}. */
-export interface FileSourceOptions extends FilePlace {
+interface FileSourceOptions extends FilePlace {
   /** As the operator wrote it, for messages. */
   readonly location: string;
   /** Formats that the file may have, also after it was replaced. */

@@ -18,7 +18,7 @@ import { type MakeFileChunk, openTableChunkReader } from "./table-chunk-reader.j
 import type { VersionedFile } from "./versioned-file.js";
 
 /** A file whose index was read. */
-export interface IndexedFile {
+interface IndexedFile {
   readonly file: VersionedFile;
   readonly index: FileIndex;
   /** Name of the file's store, and its key there, as in `RangeChunks`. */

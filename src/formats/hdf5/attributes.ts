@@ -142,7 +142,7 @@ async function readValues(
   reader.checkBudget();
   const budget = { items: LIMITS.items, bytes: LIMITS.bytes };
   try {
-    return await readItems(reader.heap, type, cursor.bytes, count, budget, cursor.at);
+    return await readHeapItems(reader.heap, type, cursor.bytes, count, budget, cursor.at);
   } finally {
     // What a failure has used counts, too.
     reader.spend(LIMITS.items - budget.items, LIMITS.bytes - budget.bytes);
@@ -174,7 +174,7 @@ interface Decoding {
  * @throws ZpublishError `unsupported` if the type cannot be decoded, or there is more than `budget` allows; `invalid-metadata`,
  * `source-unreadable`, `source-changed`
  */
-export async function readItems(
+export async function readHeapItems(
   heap: GlobalHeap,
   type: Hdf5Type,
   bytes: Uint8Array,

@@ -26,7 +26,7 @@ const MAX_CHUNK_BYTES = 0xffff_ffff;
  * @param path For warnings.
  * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
  */
-export async function readDataset(
+export async function datasetOfMessages(
   reader: ObjectReader,
   address: number,
   path: string,

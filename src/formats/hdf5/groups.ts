@@ -4,7 +4,7 @@ import type { FileBlocks } from "../file-format.js";
 import { readAttributes } from "./attributes.js";
 import { assertRecords, NODE_TYPE, readBTree1, readBTree2 } from "./b-trees.js";
 import { ByteCursor, Hdf5Input, invalidFile, unsupportedFile } from "./bytes.js";
-import { readDataset } from "./datasets.js";
+import { datasetOfMessages } from "./datasets.js";
 import type { Hdf5Attribute, Hdf5Dataset, Hdf5File, Hdf5Group } from "./hdf5-model.js";
 import { FractalHeap } from "./heaps.js";
 import {
@@ -156,7 +156,8 @@ class FileWalk {
       }
       const isType = !messages.some(({ type }) => type === MESSAGE.layout || type === MESSAGE.dataspace);
       if (isType && messages.some(({ type }) => type === MESSAGE.datatype)) object = { kind: "type" };
-      else object = { kind: "dataset", dataset: await readDataset(this.reader, address, path, messages) };
+      else
+        object = { kind: "dataset", dataset: await datasetOfMessages(this.reader, address, path, messages) };
     } catch (error) {
       object = { kind: "refused", reason: this.reader.reasonOf(error) };
     }

@@ -34,7 +34,7 @@ import {
   pathOf,
 } from "./netcdf.js";
 import { isHdf5 } from "./objects.js";
-import { makeTextChunk, openHeap, readTexts, type TextRecipe } from "./text.js";
+import { makeTextChunk, openHeap, readHeapTexts, type TextRecipe } from "./text.js";
 
 /** HDF5, and NetCDF-4, which is HDF5 with conventions about dimensions. */
 export const hdf5Format: FileFormat = {
@@ -171,7 +171,7 @@ async function mapArray(file: FileBlocks, variable: NetcdfVariable, problems: st
 /** Reads the text of strings that were never written. */
 async function textFill(file: FileBlocks, item: Uint8Array | null): Promise<string> {
   if (item === null) return "";
-  const [text] = await readTexts(await openHeap(file), item);
+  const [text] = await readHeapTexts(await openHeap(file), item);
   return text ?? "";
 }
 

@@ -1,3 +1,4 @@
+import { createBoundedMap } from "../../collections/bounded-map.js";
 import { assertRecords, readBTree2 } from "./b-trees.js";
 import {
   ByteCursor,
@@ -20,8 +21,10 @@ const HUGE_OBJECT_RECORDS = 1;
 
 /** A heap of links, attributes or shared messages (HDF5 File Format Specification, III.G). */
 export class FractalHeap {
-  private readonly blocks = new Map<number, Uint8Array>();
-  private keptBytes = 0;
+  private readonly blocks = createBoundedMap<Uint8Array>({
+    maxBytes: MAX_KEPT_BLOCKS,
+    byteLengthOf: ({ length }) => length,
+  });
   private hugeObjects: Map<number, { readonly address: number; readonly byteLength: number }> | undefined;
 
   private constructor(
@@ -91,25 +94,27 @@ export class FractalHeap {
   }
 
   private async directBlock(address: number, byteLength: number): Promise<Uint8Array> {
-    const kept = this.blocks.get(address);
-    if (kept !== undefined && kept.length === byteLength) return kept;
+    const kept = this.blocks.get(String(address));
+    if (kept?.length === byteLength) return kept;
     const cursor = await this.input.read(address, byteLength, "block of a fractal heap");
     cursor.signature("FHDB");
     this.checkOwner(cursor);
     cursor.skip(this.header.offsetBytes);
     if (this.header.hasBlockChecksums) this.checkBlock(cursor.bytes, cursor.at);
-    return this.keep(address, cursor.bytes);
+    this.blocks.set(String(address), cursor.bytes);
+    return cursor.bytes;
   }
 
   private async indirectBlock(address: number, rows: number): Promise<Uint8Array> {
     const { width, offsetBytes } = this.header;
     const byteLength = 17 + offsetBytes + rows * width * 8;
-    const kept = this.blocks.get(address);
-    if (kept !== undefined && kept.length === byteLength) return kept;
+    const kept = this.blocks.get(String(address));
+    if (kept?.length === byteLength) return kept;
     const structure = "indirect block of a fractal heap";
     const cursor = await this.input.readChecked(address, byteLength, "FHIB", structure);
     this.checkOwner(cursor);
-    return this.keep(address, cursor.bytes);
+    this.blocks.set(String(address), cursor.bytes);
+    return cursor.bytes;
   }
 
   private checkOwner(cursor: ByteCursor): void {
@@ -125,16 +130,6 @@ export class FractalHeap {
     copy.fill(0, at, at + 4);
     copy.set(bytes.subarray(at, at + 4), bytes.length);
     checkChecksum(copy, "block of a fractal heap");
-  }
-
-  private keep(address: number, bytes: Uint8Array): Uint8Array {
-    if (this.keptBytes + bytes.length > MAX_KEPT_BLOCKS) {
-      this.blocks.clear();
-      this.keptBytes = 0;
-    }
-    this.blocks.set(address, bytes);
-    this.keptBytes += bytes.length;
-    return bytes;
   }
 
   private async readHuge(id: ByteCursor): Promise<Uint8Array> {
@@ -253,23 +248,24 @@ const MAX_KEPT_COLLECTIONS = 4 * 1024 * 1024;
 /** The objects of a collection by index. */
 export type HeapCollection = ReadonlyMap<number, Buffer>;
 
+interface LoadedCollection {
+  readonly collection: HeapCollection;
+  /** Bytes that it occupies in the file. */
+  readonly byteLength: number;
+}
+
 /** Collections of objects that have no fixed size: strings, lists (HDF5 File Format Specification, III.E). */
 export class GlobalHeap {
-  private readonly kept = new Map<
-    number,
-    { readonly collection: HeapCollection; readonly byteLength: number }
-  >();
-  private keptBytes = 0;
+  private readonly kept = createBoundedMap<LoadedCollection>({
+    maxBytes: MAX_KEPT_COLLECTIONS,
+    byteLengthOf: ({ byteLength }) => byteLength,
+  });
 
   constructor(readonly input: Hdf5Input) {}
 
-  /**
-   * Reads a collection.
-   * @returns Its objects, and the bytes that it occupies.
-   * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
-   */
-  async load(address: number): Promise<{ readonly collection: HeapCollection; readonly byteLength: number }> {
-    const kept = this.kept.get(address);
+  /** @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed` */
+  async load(address: number): Promise<LoadedCollection> {
+    const kept = this.kept.get(String(address));
     if (kept !== undefined) return kept;
     const structure = "global heap";
     const header = await this.input.read(address, COLLECTION_HEADER_BYTES, structure);
@@ -280,12 +276,7 @@ export class GlobalHeap {
     // A copy, since a view would keep a whole block of the file in memory.
     const bytes = new Uint8Array((await this.input.read(address, byteLength, structure)).bytes);
     const loaded = { collection: parseCollection(bytes), byteLength };
-    if (this.keptBytes + byteLength > MAX_KEPT_COLLECTIONS) {
-      this.kept.clear();
-      this.keptBytes = 0;
-    }
-    this.kept.set(address, loaded);
-    this.keptBytes += byteLength;
+    this.kept.set(String(address), loaded);
     return loaded;
   }
 }

@@ -6,7 +6,7 @@ import type { CodecSpec } from "../../zarr/codec-step.js";
 import { createSteps } from "../../zarr/plan/codec-steps.js";
 import type { FileBlocks } from "../file-format.js";
 import { createFindPlace, type FileArray } from "../file-index.js";
-import { readItems } from "./attributes.js";
+import { readHeapItems } from "./attributes.js";
 import { Hdf5Input } from "./bytes.js";
 import { GlobalHeap } from "./heaps.js";
 import { readSuperblock } from "./objects.js";
@@ -59,7 +59,7 @@ export async function makeTextChunk(
   const heap = await openHeap(file);
   for (let from = 0; from < count; from += TEXTS_AT_ONCE) {
     const lot = references.subarray(from * REFERENCE_BYTES, (from + TEXTS_AT_ONCE) * REFERENCE_BYTES);
-    for (const text of await readTexts(heap, lot)) add(text);
+    for (const text of await readHeapTexts(heap, lot)) add(text);
     await heap.input.pause();
   }
   return joined(parts, byteLength);
@@ -75,9 +75,9 @@ export async function openHeap(file: FileBlocks): Promise<GlobalHeap> {
  * Reads the strings that references lead to; null references are empty strings.
  * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
  */
-export async function readTexts(heap: GlobalHeap, references: Uint8Array): Promise<string[]> {
+export async function readHeapTexts(heap: GlobalHeap, references: Uint8Array): Promise<string[]> {
   const items = Math.floor(references.length / REFERENCE_BYTES);
-  const texts = await readItems(heap, TEXT_TYPE, references, items, { items, bytes: MAX_CHUNK_BYTES });
+  const texts = await readHeapItems(heap, TEXT_TYPE, references, items, { items, bytes: MAX_CHUNK_BYTES });
   return texts.map(String);
 }
 

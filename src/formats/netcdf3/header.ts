@@ -47,7 +47,7 @@ const MAX_AXES = 1024;
 const MEMORY = { dimension: 128, attribute: 512, variable: 1024, axis: 32, character: 2, number: 16 };
 
 /** Returns the version that the first bytes of a file tell; undefined if they are no NetCDF-3. */
-export function versionOf(head: Uint8Array): Netcdf3Version | undefined {
+export function netcdf3VersionOf(head: Uint8Array): Netcdf3Version | undefined {
   const version = head[3];
   const isClassic = head[0] === 0x43 && head[1] === 0x44 && head[2] === 0x46;
   return isClassic && (version === 1 || version === 2 || version === 5) ? version : undefined;
@@ -57,9 +57,9 @@ export function versionOf(head: Uint8Array): Netcdf3Version | undefined {
  * Reads the header of a file.
  * @throws ZpublishError `invalid-metadata`, `unsupported` if the header is too long; `source-unreadable`, `source-changed`
  */
-export async function readHeader(file: FileBlocks): Promise<Netcdf3Header> {
+export async function readNetcdf3Header(file: FileBlocks): Promise<Netcdf3Header> {
   const cursor = new HeaderCursor(file);
-  const version = await cursor.item(() => versionOf(cursor.bytes(4)));
+  const version = await cursor.item(() => netcdf3VersionOf(cursor.bytes(4)));
   if (version === undefined) throw invalid("expected the file to begin with CDF and 1, 2 or 5");
   cursor.setVersion(version);
   const records = await cursor.item(() => cursor.count());

@@ -24,9 +24,9 @@ import {
   type Netcdf3Attribute,
   type Netcdf3Header,
   type Netcdf3Variable,
-  readHeader,
+  netcdf3VersionOf,
+  readNetcdf3Header,
   valuesSteps,
-  versionOf,
 } from "./header.js";
 
 /** Names of the versions, as netCDF's documentation has them. */
@@ -39,9 +39,9 @@ const FORMAT_NAMES = { 1: "NetCDF-3", 2: "NetCDF-3 (64-bit offset)", 5: "NetCDF-
 export const netcdf3Format: FileFormat = {
   id: "netcdf3",
   revision: 1,
-  recognizes: (head) => versionOf(head) !== undefined,
+  recognizes: (head) => netcdf3VersionOf(head) !== undefined,
   async readIndex(file) {
-    return runCooperatively(indexSteps(await readHeader(file), file.byteLength));
+    return runCooperatively(indexSteps(await readNetcdf3Header(file), file.byteLength));
   },
   makeChunk: (file, recipe, [chunkNumber = 0]) => gatherRecords(file, recipe as RecordsRecipe, chunkNumber),
 };

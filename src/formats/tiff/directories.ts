@@ -126,7 +126,7 @@ const READERS: Readonly<Record<number, Reader>> = {
 };
 
 /** Reads the values of a tag that is known to be short. Rationals are divided. */
-export async function readNumbers(
+async function readTagNumbers(
   file: FileBlocks,
   { type, count, offset }: TagPlace,
   isLittleEndian: boolean,
@@ -139,7 +139,7 @@ export async function readNumbers(
 }
 
 /** Reads a text, up to its first null character. It is UTF-8 as GDAL writes it, or Latin-1 if it cannot be that. */
-export async function readText(file: FileBlocks, { count, offset }: TagPlace): Promise<string> {
+async function readTagText(file: FileBlocks, { count, offset }: TagPlace): Promise<string> {
   const bytes = await file.read(offset, count);
   const end = bytes.indexOf(0);
   const text = Buffer.from(end === -1 ? bytes : bytes.subarray(0, end));
@@ -319,8 +319,8 @@ async function readDirectory(
     if (budget.values < 0) {
       throw new ZpublishError("unsupported", `tags have more than ${MAX_VALUE_BYTES} bytes`);
     }
-    if (isText) texts.set(tag, await readText(file, place));
-    else numbers.set(tag, await readNumbers(file, place, isLittleEndian));
+    if (isText) texts.set(tag, await readTagText(file, place));
+    else numbers.set(tag, await readTagNumbers(file, place, isLittleEndian));
   }
   const link = count * entryBytes;
   const next = isBig ? Number(view.getBigUint64(link, isLittleEndian)) : view.getUint32(link, isLittleEndian);

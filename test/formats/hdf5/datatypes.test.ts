@@ -1,5 +1,5 @@
 import t from "tap";
-import { readItems } from "../../../src/formats/hdf5/attributes.js";
+import { readHeapItems } from "../../../src/formats/hdf5/attributes.js";
 import { ByteCursor, Hdf5Input } from "../../../src/formats/hdf5/bytes.js";
 import { innerShapeOf, mapType, parseDatatype } from "../../../src/formats/hdf5/datatypes.js";
 import type { Hdf5Type } from "../../../src/formats/hdf5/hdf5-model.js";
@@ -234,13 +234,13 @@ function vlenItem(length: number, address = 64, index = 1): Buffer {
 
 t.test("strings of variable length come from the heap, empty ones from nowhere", async (t) => {
   const bytes = Buffer.concat([vlenItem(5), vlenItem(0), vlenItem(3), vlenItem(4, 0)]);
-  const items = await readItems(heapOf(Buffer.from("Größe")), VLEN_TEXT, bytes, 4, { ...BUDGET });
+  const items = await readHeapItems(heapOf(Buffer.from("Größe")), VLEN_TEXT, bytes, 4, { ...BUDGET });
   t.same(items, ["Grö\ufffd", "", "Gr\ufffd", ""]);
 });
 
 t.test("lists of lists are found level by level", async (t) => {
   const lists: Hdf5Type = { kind: "vlen", size: 16, base: { kind: "vlen", size: 16, base: UINT8 } };
-  const items = await readItems(heapOf(vlenItem(3)), lists, vlenItem(1), 1, { ...BUDGET });
+  const items = await readHeapItems(heapOf(vlenItem(3)), lists, vlenItem(1), 1, { ...BUDGET });
   t.same(items, [[[3, 0, 0]]]);
 });
 
@@ -248,7 +248,7 @@ t.test("an object that is not in the heap is a failure, not an empty string", as
   const heap = heapOf(Buffer.from("abc"));
   const wrong = [vlenItem(3, 64, 2), vlenItem(33), vlenItem(3, 8), vlenItem(3, 1000)];
   for (const item of wrong) {
-    await t.rejects(async () => readItems(heap, VLEN_TEXT, item, 1, { ...BUDGET }), {
+    await t.rejects(async () => readHeapItems(heap, VLEN_TEXT, item, 1, { ...BUDGET }), {
       code: "invalid-metadata",
     });
   }
@@ -257,9 +257,11 @@ t.test("an object that is not in the heap is a failure, not an empty string", as
 t.test("what one object is repeated to is bounded", async (t) => {
   const heap = heapOf(Buffer.alloc(32, "x"));
   const bytes = Buffer.concat(Array.from({ length: 40 }, () => vlenItem(32)));
-  await t.rejects(async () => readItems(heap, VLEN_TEXT, bytes, 40, { ...BUDGET }), { code: "unsupported" });
+  await t.rejects(async () => readHeapItems(heap, VLEN_TEXT, bytes, 40, { ...BUDGET }), {
+    code: "unsupported",
+  });
   const list: Hdf5Type = { kind: "vlen", size: 16, base: UINT8 };
-  await t.rejects(async () => readItems(heap, list, bytes, 4, { items: 100, bytes: 1000 }), {
+  await t.rejects(async () => readHeapItems(heap, list, bytes, 4, { items: 100, bytes: 1000 }), {
     code: "unsupported",
   });
 });
@@ -268,5 +270,5 @@ t.test("integers of some bits keep their sign", async (t) => {
   const type: Hdf5Type = { ...UINT8, size: 2, isSigned: true, precision: 12, bitOffset: 3 };
   const stored = [-1, -2048, 2047].map((value) => (value << 3) & 0x7fff);
   const bytes = Buffer.from(Uint16Array.from(stored).buffer);
-  t.same(await readItems(heapOf(Buffer.of()), type, bytes, 3, { ...BUDGET }), [-1, -2048, 2047]);
+  t.same(await readHeapItems(heapOf(Buffer.of()), type, bytes, 3, { ...BUDGET }), [-1, -2048, 2047]);
 });
