@@ -119,7 +119,7 @@ const TEXT_FILTER = "vlen-utf8";
 const LENGTH_BYTES = 4;
 
 /** Tells why the values of a coordinate are not read; undefined if they are. */
-export function coordinateProblem(array: StoredArray): string | undefined {
+function coordinateProblem(array: StoredArray): string | undefined {
   const { shape, dataType, codecs, variants = [] } = array;
   const [length = 1] = shape;
   if (length > MAX_VALUES) return `expected at most ${MAX_VALUES} values in one part, received ${length}`;
@@ -136,7 +136,7 @@ export function coordinateProblem(array: StoredArray): string | undefined {
  * Reads all items of an array of one axis at most, as `PartArray.values` has them. There must be no {@link coordinateProblem}.
  * @throws ZpublishError `corrupt-chunk`; the error of a failed read
  */
-export async function readCoordinate(array: StoredArray): Promise<Uint8Array> {
+async function readCoordinate(array: StoredArray): Promise<Uint8Array> {
   const { shape, dataType } = array;
   const [length = 1] = shape;
   const layout = storedLayoutOf(array);

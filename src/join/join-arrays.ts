@@ -54,7 +54,7 @@ export interface PartSpan extends PartSteps {
 }
 
 /** One array of the joined tree. */
-export interface JoinedColumn {
+interface JoinedColumn {
   readonly array: JoinedArray;
   /** Line for people, without the array's path; undefined if nothing was changed. */
   readonly warning?: string | undefined;

@@ -7,7 +7,7 @@ import type { Refusal } from "../zarr/stored-tree.js";
 import type { PartArray, PartDescription } from "./describe-part.js";
 import { formKey, type PartStored } from "./item-forms.js";
 import { type JoinedArray, joinColumn } from "./join-arrays.js";
-import { decodeItems, type Item, type Items, isSameItem, readItems, writeItems } from "./join-values.js";
+import { decodeItems, type Item, type Items, isSameItem, itemsOfValues, writeItems } from "./join-values.js";
 import {
   createColumns,
   createScope,
@@ -34,14 +34,14 @@ export interface JoinedTree {
 }
 
 /** A group of a {@link JoinedTree}. */
-export interface JoinedGroup {
+interface JoinedGroup {
   readonly path: string;
   readonly attrs: JsonObject;
   readonly arrays: readonly JoinedArray[];
 }
 
 /** Options of {@link joinParts}. */
-export interface JoinOptions {
+interface JoinOptions {
   /** `concat`: parts follow each other along a dimension that they have. `stack`: each is one step of a new dimension. */
   readonly kind: "concat" | "stack";
   readonly dimension: string;
@@ -230,7 +230,7 @@ function textOf({ stored, values }: PartArray, decoded: ArrayLike<Item>, index: 
   if (item === undefined) return "none";
   if (typeof item === "string") return JSON.stringify(item);
   if (cfTimeScale(stored.attrs) === undefined || values === undefined) return String(item);
-  return `${readItems(values, stored.dataType)[index]} ${String(stored.attrs.units)}`;
+  return `${itemsOfValues(values, stored.dataType)[index]} ${String(stored.attrs.units)}`;
 }
 
 /** Attributes that name arrays which belong to others, and are no data themselves (CF sections 5, 5.6, 7.1 and 7.4). */
@@ -265,7 +265,7 @@ function stackScope(
     if (value !== undefined) return isNumber ? Float64Array.of(Number(value)) : [String(value)];
     if (scalars?.every((array) => array?.values !== undefined) !== true) return undefined;
     const { stored, values } = scalars[part] as PartArray & { readonly values: Uint8Array };
-    return readItems(values, stored.dataType);
+    return itemsOfValues(values, stored.dataType);
   };
   const unordered = parts.map(({ name }, part) => {
     const keys = keysOf(part);

@@ -37,7 +37,7 @@ export interface Joining {
 }
 
 /** Options of {@link createJoinSource}. */
-export interface JoinSourceOptions {
+interface JoinSourceOptions {
   /** As the operator wrote it, for messages. */
   readonly location: string;
   /** Finds the files, and their versions. */

@@ -21,12 +21,12 @@ import {
 } from "./item-forms.js";
 
 /** A coordinate in the parts that have steps, with the joined axis in front. */
-export interface PartValues extends PartArrays {
+interface PartValues extends PartArrays {
   readonly values: readonly Uint8Array[];
 }
 
 /** A coordinate of all parts. */
-export interface JoinedValues {
+interface JoinedValues {
   readonly stored: Omit<StoredArray, "chunks">;
   readonly values: Uint8Array;
   /** True if numbers are counted from another time, or in another unit, than in some parts. */
@@ -36,7 +36,7 @@ export interface JoinedValues {
 }
 
 /** Neighbouring steps of one part. */
-export interface ValueRun {
+interface ValueRun {
   /** Index of the part's array. */
   readonly member: number;
   /** First step in the part. */
@@ -110,7 +110,9 @@ function bringTogether(arrays: PartValues, { forms, formOf, heaviest }: PartForm
   const odd = forms.find((form) => isText(form) !== isText(forms[0]!));
   if (odd !== undefined) throw formError(forms[0]!, odd);
   if (isText(forms[0]!)) {
-    const texts = arrays.values.map((values, member) => readItems(values, arrays.stored[member]!.dataType));
+    const texts = arrays.values.map((values, member) =>
+      itemsOfValues(values, arrays.stored[member]!.dataType),
+    );
     const type = widestText(texts as readonly (readonly string[])[], forms);
     const noFill = { served: null, item: null, absentIsServed: true };
     const values = texts.map((items) => writeItems(items, type));
@@ -166,7 +168,7 @@ function joinTimes(
   });
   const first = parts[0]!;
   const items = parts.map((part, member) => {
-    const own = readItems(arrays.values[member]!, arrays.stored[member]!.dataType);
+    const own = itemsOfValues(arrays.values[member]!, arrays.stored[member]!.dataType);
     if (part.scale.calendar !== first.scale.calendar) assertCalendar(part, first, own);
     return encodeTimes(own, part, first, isInteger);
   });
@@ -272,7 +274,7 @@ function fractionOf(item: Item): readonly [numerator: bigint, denominator: bigin
 }
 
 function hasAll(type: DataType, items: readonly Item[]): boolean {
-  const found = readItems(writeItems(items, type), type);
+  const found = itemsOfValues(writeItems(items, type), type);
   return items.every((item, index) => isSameItem(item, found[index]));
 }
 
@@ -300,14 +302,14 @@ const PLAIN = {
  * @param values In the type and its byte order; those of a variable-length type as vlen-utf8 writes one chunk.
  * @throws ZpublishError `invalid-metadata` if items of the type are neither numbers nor texts
  */
-export function readItems(values: Uint8Array, type: DataType): Items {
+export function itemsOfValues(values: Uint8Array, type: DataType): Items {
   const { kind, itemSize, byteOrder } = type;
   const view = new DataView(values.buffer, values.byteOffset, values.byteLength);
   if (kind === "O") return readVariable(values, view);
   const count = itemSize === 0 ? 0 : values.length / itemSize;
   if (kind === "S") return Array.from({ length: count }, (_, i) => readBytes(values, i * itemSize, itemSize));
   if (kind === "U") return Array.from({ length: count }, (_, i) => readText(view, i * itemSize, type));
-  if (kind === "M" || kind === "m") return readItems(values, parseDataType(`${byteOrder}i8`));
+  if (kind === "M" || kind === "m") return itemsOfValues(values, parseDataType(`${byteOrder}i8`));
   if (!isNumeric(type)) {
     throw new ZpublishError(
       "invalid-metadata",
@@ -326,7 +328,7 @@ export function readItems(values: Uint8Array, type: DataType): Items {
  * @param scale Undefined if items are no times, or times that are compared with those of the same units; else they become nanoseconds.
  */
 export function decodeItems(values: Uint8Array, stored: PartStored, scale: CfTimeScale | undefined): Items {
-  const items = readItems(values, stored.dataType);
+  const items = itemsOfValues(values, stored.dataType);
   const { scale: factor, offset } = packingOfStored(stored);
   if (scale === undefined && factor === 1 && offset === 0) return items;
   const decode = (item: Item) => {
@@ -337,7 +339,7 @@ export function decodeItems(values: Uint8Array, stored: PartStored, scale: CfTim
   return Array.from(items as Iterable<Item>, decode) as never;
 }
 
-/** Writes items of any number type, or texts of kind `U` and `S`. The opposite of {@link readItems}. */
+/** Writes items of any number type, or texts of kind `U` and `S`. The opposite of {@link itemsOfValues}. */
 export function writeItems(items: ArrayLike<Item>, type: DataType): Uint8Array {
   const { kind, itemSize } = type;
   const little = type.byteOrder !== ">";

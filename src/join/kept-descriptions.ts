@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
+import { rerunning } from "../event-loop/joined.js";
 import { workThrough } from "../event-loop/work-through.js";
 import { FORMATS } from "../formats/formats.js";
 import type { KeptIndexes } from "../formats/kept-indexes.js";
@@ -52,8 +53,7 @@ interface RecordedPart extends Omit<KnownPart, "description">, Pick<PartDescript
 export function createKeptDescriptions(kept: KeptIndexes | undefined, name: string): KeptDescriptions {
   /** By the hash of their content. */
   const pieces = new Map<string, Piece>();
-  let next: KeptParts | undefined;
-  let writing: Promise<void> | undefined;
+  let latest: KeptParts = { parts: [], broken: [] };
 
   function shared<T extends Piece>(piece: T): T {
     const hash = createHash("sha256")
@@ -72,18 +72,13 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
     return values === undefined ? array : { ...array, values: shared(values) };
   }
 
-  async function writeAll(): Promise<void> {
-    for (let parts = next; parts !== undefined; parts = next) {
-      next = undefined;
-      const numbers = new Map<unknown, number>();
-      const items = itemsOf(parts, numbers);
-      await (kept?.setItems(name, STAMP, items) ?? workThrough(items, 1, () => undefined));
-      // A part that was described meanwhile shares less, and nothing else.
-      for (const [hash, piece] of pieces) if (!numbers.has(identityOf(piece))) pieces.delete(hash);
-    }
-    // Not in a later microtask: parts that are given before it would not be written.
-    writing = undefined;
-  }
+  const writeLatest = rerunning(async () => {
+    const numbers = new Map<unknown, number>();
+    const items = itemsOf(latest, numbers);
+    await (kept?.setItems(name, STAMP, items) ?? workThrough(items, 1, () => undefined));
+    // A part that was described meanwhile shares less, and nothing else.
+    for (const [hash, piece] of pieces) if (!numbers.has(identityOf(piece))) pieces.delete(hash);
+  });
 
   return {
     share: ({ name, groups, arrays, refused }) => ({
@@ -96,11 +91,10 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
       return items && runCooperatively(partsOf(items as readonly RecordItem[], shared));
     },
     write(parts) {
-      next = parts;
-      writing ??= writeAll();
-      return writing;
+      latest = parts;
+      return writeLatest();
     },
-    close: async () => writing,
+    close: async () => writeLatest.running,
   };
 }
 

@@ -28,7 +28,7 @@ export interface OpenParts {
 }
 
 /** Options of {@link createOpenParts}. */
-export interface OpenPartsOptions {
+interface OpenPartsOptions {
   /** Opens a part. */
   readonly openPart: (name: string) => Promise<Source>;
   /** Identity of the dataset: errors name it, so that the dataset is read again. */

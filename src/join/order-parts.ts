@@ -5,7 +5,7 @@ import type { JsonObject } from "../json/json-value.js";
 import { comparePaths } from "../zarr/stored-tree.js";
 import type { PartArray, PartDescription } from "./describe-part.js";
 import { differingScales, formError, groupForms, type PartForm } from "./item-forms.js";
-import { decodeItems, type Item, type Items, readItems } from "./join-values.js";
+import { decodeItems, type Item, type Items, itemsOfValues } from "./join-values.js";
 
 /** The arrays of one path in all parts. */
 export interface PartColumn {
@@ -72,7 +72,7 @@ export interface PartSteps {
 }
 
 /** Parts in order. */
-export interface PartOrder {
+interface PartOrder {
   /** All parts, also those without steps. */
   readonly order: readonly number[];
   /** Runs of neighbouring steps of one part, without gaps. */
@@ -212,7 +212,7 @@ function* coordinateKeys(
 function textOf(array: PartArray | undefined, step: number): string {
   if (array?.values === undefined) return `step ${step}`;
   const { attrs, dataType } = array.stored;
-  const item = readItems(array.values, dataType)[step]!;
+  const item = itemsOfValues(array.values, dataType)[step]!;
   if (typeof item === "string") return JSON.stringify(item);
   const format = cfTimeFormatter(attrs);
   return format === undefined ? String(item) : `${item} (${format(item)})`;

@@ -13,7 +13,7 @@ const LOOKS_WITHOUT = 2;
 const BETWEEN_LOOKS_MS = 1_000;
 
 /** Describes the file of a path. @throws ZpublishError if it cannot be opened */
-export type DescribeFile = (name: string) => Promise<Omit<KnownPart, "version">>;
+type DescribeFile = (name: string) => Promise<Omit<KnownPart, "version">>;
 
 /** Parts at one time, each list sorted by name as the finder does. */
 export interface ListedParts {
@@ -30,7 +30,7 @@ export interface ListedParts {
 }
 
 /** The parts of one dataset, as files come and go. */
-export interface PartList {
+interface PartList {
   /** Looks at the files once, and returns the fingerprint that {@link list} would have. @throws as `FileFinder.look` */
   fingerprint(): Promise<string>;
   /**
@@ -68,9 +68,6 @@ export function createPartList(
   /** The last look, until parts are listed from it. */
   let looked: Looked | undefined;
 
-  const brokenParts = () =>
-    [...unread.values()].filter((file): file is BrokenPart => file.version !== undefined);
-
   async function look(): Promise<Looked> {
     const { files, problems } = await finder.look();
     const present = new Map(files.map(({ path, version = "" }) => [path, { path, version }]));
@@ -84,18 +81,14 @@ export function createPartList(
     return { present, problems };
   }
 
-  function fingerprintOf({ present, problems }: Looked): string {
-    const lines = Array.from(present.values(), (file) => `${file.path}\n${file.version}`);
+  function fingerprintAt(now: Looked): string {
     // A part that is missing for the first time is still in use.
-    const held = lost.names().filter((name) => lost.isHeld(name) && !present.has(name));
-    lines.push(...held.map((name) => `${name}\n${known.get(name)?.version}`));
-    if (held.length > 0) lines.sort();
-    lines.push(...problems.map(({ path, reason }) => `${path}: ${reason}`));
-    const text = createHash("sha256").update(lines.join("\n")).digest("hex").slice(0, 40);
+    const held = lost.names().filter((name) => lost.isHeld(name) && !now.present.has(name));
     const isPending =
       doubtful.size > 0 ||
       [...unread.values()].some(({ version }) => version === undefined) ||
-      lost.names().some((name) => present.has(name));
+      lost.names().some((name) => now.present.has(name));
+    const text = fingerprintOf(now, held, known);
     return isPending ? `${text}, to be read again` : text;
   }
 
@@ -153,7 +146,7 @@ export function createPartList(
       others: sorted.filter((part) => !isFormer(part)),
       left: sortedByName([...left, ...problems]),
       gone: [...used].filter((name) => !known.has(name) && !now.present.has(name)).sort(),
-      fingerprint: fingerprintOf(now),
+      fingerprint: fingerprintAt(now),
     };
   }
 
@@ -161,17 +154,17 @@ export function createPartList(
     async fingerprint() {
       await restore();
       looked = await look();
-      return fingerprintOf(looked);
+      return fingerprintAt(looked);
     },
     list,
     use(parts) {
       used = new Set(parts.map(({ name }) => name));
       for (const name of lost.names()) if (!used.has(name)) lost.delete(name);
-      const kept = { parts, broken: brokenParts() };
-      if (isSame(kept.parts, written.parts) && isSame(kept.broken, written.broken)) return;
-      written = kept;
+      const broken = [...unread.values()].filter((file): file is BrokenPart => file.version !== undefined);
+      if (isSame(parts, written.parts) && isSame(broken, written.broken)) return;
+      written = { parts, broken };
       // Off the way of requests: nothing waits until it is written.
-      void descriptions.write(kept);
+      void descriptions.write(written);
     },
     describeAgain: (name) => void doubtful.add(name),
   };
@@ -203,6 +196,19 @@ interface FileVersion {
 interface Looked {
   readonly present: ReadonlyMap<string, FileVersion>;
   readonly problems: readonly { readonly path: string; readonly reason: string }[];
+}
+
+/** @param held Names of parts that are in use, but not there. */
+function fingerprintOf(
+  { present, problems }: Looked,
+  held: readonly string[],
+  known: ReadonlyMap<string, KnownPart>,
+): string {
+  const lines = Array.from(present.values(), (file) => `${file.path}\n${file.version}`);
+  lines.push(...held.map((name) => `${name}\n${known.get(name)?.version}`));
+  if (held.length > 0) lines.sort();
+  lines.push(...problems.map(({ path, reason }) => `${path}: ${reason}`));
+  return createHash("sha256").update(lines.join("\n")).digest("hex").slice(0, 40);
 }
 
 function isSame<T>(one: readonly T[], other: readonly T[]): boolean {

@@ -1,7 +1,7 @@
 import type { PartArray, PartDescription } from "../../src/join/describe-part.js";
 import type { JoinedArray } from "../../src/join/join-arrays.js";
 import type { JoinedTree } from "../../src/join/join-parts.js";
-import { type Item, readItems, writeItems } from "../../src/join/join-values.js";
+import { type Item, itemsOfValues, writeItems } from "../../src/join/join-values.js";
 import type { JsonObject, JsonValue } from "../../src/json/json-value.js";
 import { parseDataType } from "../../src/model/data-type.js";
 import { parseFillValue } from "../../src/model/fill-value.js";
@@ -72,5 +72,5 @@ export function arrayOf(tree: JoinedTree, path: string): JoinedArray | undefined
 export function valuesOf(tree: JoinedTree, path: string): Item[] {
   const array = arrayOf(tree, path);
   if (array?.kind !== "values") throw new Error(`expected values of ${path}, received ${array?.kind}`);
-  return Array.from(readItems(array.values, array.stored.dataType) as Iterable<Item>);
+  return Array.from(itemsOfValues(array.values, array.stored.dataType) as Iterable<Item>);
 }
