@@ -35,7 +35,7 @@ export function startCooperatively<T>(steps: CooperativeTask<T>): T | Promise<T>
 }
 
 /** Time in an iteration of the event loop, for code that is no {@link CooperativeTask}. */
-export interface Slice {
+interface Slice {
   /** Tells if the code should wait for the next slice. */
   isOver(): boolean;
   /** Waits for the next slice. All callers share it. */

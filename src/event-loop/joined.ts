@@ -81,7 +81,7 @@ export function memoPromise<T>(): (make: () => T | Promise<T>) => T | Promise<T>
 }
 
 /** Runs jobs one after the other, in the order given; a failed job does not stop those after it. */
-export type OneAtATime = <T>(work: () => Promise<T>) => Promise<T>;
+type OneAtATime = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** Creates a queue without jobs. */
 export function createOneAtATime(): OneAtATime {

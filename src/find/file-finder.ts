@@ -26,11 +26,11 @@ export interface Findings {
    */
   readonly files: readonly FoundFile[];
   /** Folders and files that cannot be used, each with the reason: not readable, a loop of links, a name that cannot be served. */
-  readonly problems: readonly Problem[];
+  readonly problems: readonly PathProblem[];
 }
 
 /** A folder or file that cannot be used. */
-export interface Problem {
+export interface PathProblem {
   /** Relative to the root; empty for the root, or for several together. */
   readonly path: string;
   readonly reason: string;
@@ -80,7 +80,7 @@ export interface BranchContent<B> {
   readonly below: readonly B[];
   /** Files and stores, in any order. */
   readonly files: readonly FoundFile[];
-  readonly problems: readonly Problem[];
+  readonly problems: readonly PathProblem[];
 }
 
 /** The content of a branch without anything. */
@@ -117,7 +117,7 @@ function isSameFile(a: FoundFile, b: FoundFile): boolean {
   return a === b || (a.path === b.path && a.isStore === b.isStore && a.version === b.version);
 }
 
-function isSameProblem(a: Problem, b: Problem): boolean {
+function isSameProblem(a: PathProblem, b: PathProblem): boolean {
   return a.path === b.path && a.reason === b.reason;
 }
 
@@ -130,7 +130,7 @@ export function* gatherFindings<B extends Branch<B>>(
   before: Findings | undefined,
 ): CooperativeTask<Findings> {
   const files: FoundFile[] = [];
-  const problems: Problem[] = [];
+  const problems: PathProblem[] = [];
   const branches = [top];
   for (let branch = branches.pop(); branch !== undefined; branch = branches.pop()) {
     yield;
@@ -149,7 +149,7 @@ export function* gatherFindings<B extends Branch<B>>(
 /** Sorts what was found, and names a bounded number of problems. @param before As for {@link gatherFindings}. */
 export function* assembleFindings(
   files: readonly FoundFile[],
-  problems: readonly Problem[],
+  problems: readonly PathProblem[],
   before: Findings | undefined,
 ): CooperativeTask<Findings> {
   const sorted = yield* sortCooperatively(files, byPath);

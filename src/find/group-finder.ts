@@ -21,7 +21,7 @@ import {
   type Findings,
   type FoundFile,
   NO_CONTENT,
-  type Problem,
+  type PathProblem,
   type RemoteBranch,
 } from "./file-finder.js";
 import { realRoot } from "./file-state.js";
@@ -102,7 +102,7 @@ async function groupsWithArrays(
 ): Promise<Findings> {
   const slice = createSlice();
   const files: FoundFile[] = [];
-  const problems: Problem[] = [];
+  const problems: PathProblem[] = [];
   const seen = new Set<string>();
   for (const [path, documents] of nodes) {
     if (slice.isOver()) await slice.next();
@@ -161,7 +161,7 @@ function createGroupWalk(store: ByteStore, filter: PathFilter, isV3: () => boole
     const known = new Map(content.below.map((below) => [below.path, below]));
     const arrays = new Set<string>();
     const below: Group[] = [];
-    const problems: Problem[] = [];
+    const problems: PathProblem[] = [];
     await workThrough(listing.prefixes, NODES_AT_ONCE, async (name) => {
       signal?.throwIfAborted();
       const child = childPath(group, name);

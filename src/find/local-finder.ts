@@ -16,7 +16,7 @@ import {
   type FoundFile,
   gatherFindings,
   NO_CONTENT,
-  type Problem,
+  type PathProblem,
   updateBranch,
 } from "./file-finder.js";
 import {
@@ -258,7 +258,7 @@ async function listFolder(look: Look, folder: Folder, isQuick: boolean): Promise
   const directory = look.locate(folder.path);
   const below: Folder[] = [];
   const files: FoundFile[] = [];
-  const problems: Problem[] = [];
+  const problems: PathProblem[] = [];
   const links: string[] = [];
   const before = new Map(folder.listed.below.map((child) => [child.path, child]));
   const slice = createSlice();
@@ -312,8 +312,8 @@ async function followLinks(
   { calls, locate }: Look,
   links: readonly string[],
   take: (path: string, isDirectory: boolean) => void,
-): Promise<readonly Problem[]> {
-  const broken: Problem[] = [];
+): Promise<readonly PathProblem[]> {
+  const broken: PathProblem[] = [];
   await workThrough(links, LOOKS_AT_ONCE, async (path) => {
     try {
       const found = await statPath(calls, locate(path));

@@ -11,7 +11,7 @@ import {
   type FileFinderOptions,
   type FoundFile,
   NO_CONTENT,
-  type Problem,
+  type PathProblem,
   type RemoteBranch,
 } from "./file-finder.js";
 import { NO_DOCUMENT, ROOT_DOCUMENTS } from "./file-state.js";
@@ -118,7 +118,7 @@ async function readListing(
   const knownPrefixes = new Map(prefix.content.below.map((below) => [below.path, below]));
   const files: FoundFile[] = [];
   const found: Prefix[] = [];
-  const problems: Problem[] = [];
+  const problems: PathProblem[] = [];
 
   for (const [index, name] of objects.entries()) {
     if (slice.isOver()) await slice.next();

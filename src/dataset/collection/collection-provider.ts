@@ -2,7 +2,7 @@ import type { CollectionConfig } from "../../config/config.js";
 import { createSlice } from "../../event-loop/cooperative-task.js";
 import { joined } from "../../event-loop/joined.js";
 import { createFileFinder } from "../../find/collection-root.js";
-import type { Findings, FoundFile, Problem } from "../../find/file-finder.js";
+import type { Findings, FoundFile, PathProblem } from "../../find/file-finder.js";
 import { createGroupFinder } from "../../find/group-finder.js";
 import { printablePath } from "../../zarr/stored-tree.js";
 import type { DatasetProvider } from "../dataset-provider.js";
@@ -26,7 +26,7 @@ export function createCollectionProvider(config: CollectionConfig, name = config
   const closing = new AbortController();
   let findings = NOTHING;
   let ids: readonly string[] | undefined;
-  let unnamed: readonly Problem[] = [];
+  let unnamed: readonly PathProblem[] = [];
 
   const list = joined(async (asked: AbortSignal): Promise<readonly string[]> => {
     const signal = AbortSignal.any([asked, closing.signal]);
@@ -65,10 +65,10 @@ export function createCollectionProvider(config: CollectionConfig, name = config
 /** Makes the ids of all files. */
 async function nameAll(
   files: readonly FoundFile[],
-): Promise<{ readonly ids: readonly string[]; readonly problems: readonly Problem[] }> {
+): Promise<{ readonly ids: readonly string[]; readonly problems: readonly PathProblem[] }> {
   const slice = createSlice();
   const ids: string[] = [];
-  const problems: Problem[] = [];
+  const problems: PathProblem[] = [];
   let more = 0;
   let last: string | undefined;
   for (const { path } of files) {
