@@ -36,7 +36,7 @@ interface ProvidedOptions {
 }
 
 /** Datasets of providers: each is opened when it is first asked for, and only so many are open. */
-interface ProvidedDatasets {
+export interface ProvidedDatasets {
   /** Returns an open dataset, which counts as used; undefined if it is not open. */
   slotOf(id: string): Slot | undefined;
   /** Returns an open dataset, which does not count as used; undefined if it is not open. */
