@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Blosc from "numcodecs/blosc";
 import type { Browser } from "playwright-core";
-import { makeDemoData } from "../../scripts/demo-data.js";
+import { makeDemoData } from "../../scripts/demo/demo-data.js";
 import { DATA_DIRECTORY, FIELD_COMPRESSOR } from "../data/bench-data.js";
 import { FIELD_SIDE, fieldValues, tileField } from "../data/field.js";
 import {

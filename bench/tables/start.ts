@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
-import { installedNode } from "../../scripts/installed-nodes.js";
+import { installedNode } from "../../test/support/servers/installed-node.js";
 import { type BenchStore, openManyStore, openSmallStores } from "../data/bench-data.js";
 import {
   type BenchContext,
@@ -148,7 +148,7 @@ function startVariables(
   });
 }
 
-/** The program with and without V8's compile cache, under this Node.js and those of `scripts/install-nodes.sh`. */
+/** The program with and without V8's compile cache, under this Node.js and those of `scripts/install/nodes.sh`. */
 async function* coldStarts(location: string, context: BenchContext) {
   const [major = ""] = process.versions.node.split(".");
   const others = ([24, 26] as const).map((other) => ({

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { inflateSync } from "node:zlib";
-import { makeDemoData } from "../../scripts/demo-data.js";
+import { makeDemoData } from "../../scripts/demo/demo-data.js";
 import { DATA_DIRECTORY } from "../data/bench-data.js";
 import { FIELD_SIDE, fieldValues } from "../data/field.js";
 import {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { chromium, type Page } from "playwright-core";
 import { createServer } from "../../src/library/create-server.js";
-import { makeDemoData } from "../demo-data.js";
+import { makeDemoData } from "../demo/demo-data.js";
 
 /*
  * Takes the README's pictures of the demonstration, in Debian's Chromium.

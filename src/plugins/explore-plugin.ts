@@ -127,7 +127,7 @@ async function createRoutes(context: PluginContext): Promise<readonly Route[]> {
   ];
 }
 
-/** Folder of the explorer's files, as `scripts/build-explore.ts` writes them. */
+/** Folder of the explorer's files, as `scripts/explore/build-explore.ts` writes them. */
 const ASSETS = new URL("../explore/assets/", import.meta.url);
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {

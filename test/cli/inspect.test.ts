@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import t from "tap";
-import { makeDemoData } from "../../scripts/demo-data.js";
+import { makeDemoData } from "../../scripts/demo/demo-data.js";
 import {
   formatCollection,
   formatInspection,

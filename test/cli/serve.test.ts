@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
-import { makeDemoData } from "../../scripts/demo-data.js";
+import { makeDemoData } from "../../scripts/demo/demo-data.js";
 import { runProgram as runArguments } from "../../src/cli/program.js";
 import { createOpenReporter } from "../../src/cli/progress.js";
 import { flagOf, OPTION_KEYS } from "../../src/config/options.js";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import t from "tap";
-import { coastlineOf } from "../../scripts/write-coastlines.js";
+import { coastlineOf } from "../../scripts/explore/coastlines.js";
 import { colourTable } from "../../src/colour/colour-scales.js";
 import { type Axis, cellAxis, createAxis } from "../../src/explore/axis.js";
 import { shortPlace } from "../../src/explore/page/map/camera.js";

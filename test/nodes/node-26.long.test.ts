@@ -1,5 +1,5 @@
 import t from "tap";
-import { installedNode } from "../../scripts/installed-nodes.js";
+import { installedNode } from "../support/servers/installed-node.js";
 import { passUnder } from "./pass-under.js";
 
 const node = installedNode(26);

@@ -3,8 +3,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Test } from "tap";
-import { defaultDemoDirectory } from "../../scripts/demo-data.js";
-import type { InstalledNode } from "../../scripts/installed-nodes.js";
+import { defaultDemoDirectory } from "../../scripts/demo/demo-data.js";
+import type { InstalledNode } from "../support/servers/installed-node.js";
 import { runScript } from "../support/servers/run-program.js";
 import { makeDirectory } from "../support/write-store.js";
 import { passAll, socketTests } from "./run-test-files.js";
@@ -97,7 +97,10 @@ export async function readDemo(
   env: Readonly<Record<string, string>> = {},
 ): Promise<{ readonly stderr: string }> {
   const cache = ["--cache-dir", await makeDirectory(t)];
-  const run = runScript(pathOf("../../scripts/demo.js"), ["--port", "0", ...cache, ...args], { node, env });
+  const run = runScript(pathOf("../../scripts/demo/demo.js"), ["--port", "0", ...cache, ...args], {
+    node,
+    env,
+  });
   t.teardown(async () => {
     run.child.kill("SIGTERM");
     await run.ended;

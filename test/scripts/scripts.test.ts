@@ -4,7 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
 import * as zarr from "zarrita";
-import { makeDemoData } from "../../scripts/demo-data.js";
+import { makeDemoData } from "../../scripts/demo/demo-data.js";
 import { OPTION_DOCUMENT, optionTable, withOptionTable } from "../../scripts/option-table.js";
 import { OPTION_KEYS } from "../../src/config/options.js";
 import { runScript } from "../support/servers/run-program.js";

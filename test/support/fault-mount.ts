@@ -28,7 +28,7 @@ export interface FaultMount {
 export function faultMountMissing(): string | false {
   const problem = whyMissing();
   if (problem !== false && process.env.ZPUBLISH_REQUIRE_CLIENTS === "1") {
-    throw new Error(`ZPUBLISH_REQUIRE_CLIENTS=1, but ${problem}; scripts/install-clients.sh installs it`);
+    throw new Error(`ZPUBLISH_REQUIRE_CLIENTS=1, but ${problem}; scripts/install/clients.sh installs it`);
   }
   return problem === false ? false : `skipped, because ${problem}`;
 }

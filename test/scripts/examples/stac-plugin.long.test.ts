@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { netcdf3File } from "../../../bench/data/netcdf3-file.js";
-import { makeDemoData } from "../../../scripts/demo-data.js";
+import { makeDemoData } from "../../../scripts/demo/demo-data.js";
 import { installPacked } from "./install-packed.js";
 import { npxZpublish } from "./npx-zpublish.js";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Whose clients a test runs: this system's, or those of the Debian 13 root that `scripts/client-root.sh` makes. */
+/** Whose clients a test runs: this system's, or those of the Debian 13 root that `scripts/install/client-root.sh` makes. */
 export type Generation = "system" | "trixie";
 
 export const GENERATIONS: readonly Generation[] = ["system", "trixie"];

@@ -6,7 +6,7 @@ export const PYTHON = "/usr/bin/python3";
 
 /**
  * How each client is asked whether it is there: a command that really loads it, quick, and ends with 0.
- * All of them are installed by `scripts/install-clients.sh`, and servers of remote data by `scripts/install-origins.sh`.
+ * All of them are installed by `scripts/install/clients.sh`, and servers of remote data by `scripts/install/origins.sh`.
  */
 const PROBES = {
   xarray: [PYTHON, "-c", "import xarray"],
@@ -67,7 +67,7 @@ export function clientMissingIn(
     if (answer === false) continue;
     if (process.env.ZPUBLISH_REQUIRE_CLIENTS === "1") {
       throw new Error(
-        `ZPUBLISH_REQUIRE_CLIENTS=1, but ${answer}; scripts/install-clients.sh or install-origins.sh installs it`,
+        `ZPUBLISH_REQUIRE_CLIENTS=1, but ${answer}; scripts/install/clients.sh or origins.sh installs it`,
       );
     }
     return `skipped, because ${answer}`;

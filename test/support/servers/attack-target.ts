@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Test } from "tap";
-import { makeDemoData } from "../../../scripts/demo-data.js";
+import { makeDemoData } from "../../../scripts/demo/demo-data.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../write-store.js";
 import { openConnection, type RawAnswer, rawRequest, requestText } from "./raw-request.js";
 import type { Run } from "./run-program.js";

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs packages of Debian (or Ubuntu), and starts none of the services in them. Quick if all are there already.
-#   install-packages.sh CALLER PACKAGE…      CALLER begins each line that is printed
+#   packages.sh CALLER PACKAGE…      CALLER begins each line that is printed
 set -euo pipefail
 caller=$1
 packages=("${@:2}")

@@ -14,5 +14,5 @@ packages=(
   mmdebstrap
 )
 
-"$here/install-packages.sh" install-clients "${packages[@]}"
+"$here/packages.sh" install/clients "${packages[@]}"
 exec "$here/client-root.sh"

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { mesh } from "topojson-client";
 import type { GeometryCollection, Topology } from "topojson-specification";
-import { encodeCoastline } from "../src/explore/page/map/coastline.js";
+import { encodeCoastline } from "../../src/explore/page/map/coastline.js";
 
 type Point = readonly number[];
 

@@ -2,9 +2,9 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { createAir } from "./demo/air.js";
-import { createClimate } from "./demo/climate.js";
-import { writeV2Store, writeV3Store } from "./demo/write-store.js";
+import { createAir } from "./air.js";
+import { createClimate } from "./climate.js";
+import { writeV2Store, writeV3Store } from "./write-store.js";
 
 /** To be raised with every change of what is made: data of another version is made anew. */
 const VERSION = "3";

@@ -1,6 +1,6 @@
-import { EXIT_CODES, exitCodeOf, reportError } from "../src/cli/output.js";
-import { runServe } from "../src/cli/serve.js";
-import { resolveConfig } from "../src/config/resolve-config.js";
+import { EXIT_CODES, exitCodeOf, reportError } from "../../src/cli/output.js";
+import { runServe } from "../../src/cli/serve.js";
+import { resolveConfig } from "../../src/config/resolve-config.js";
 import { defaultDemoDirectory, makeDemoData } from "./demo-data.js";
 
 /** What `npm start` runs: makes the data, then serves it as `zpublish serve` would, with the same options. */

@@ -4,8 +4,8 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { build } from "esbuild";
-import { licencesOf } from "./explore-licences.js";
-import { coastlineOf } from "./write-coastlines.js";
+import { coastlineOf } from "./coastlines.js";
+import { licencesOf } from "./licences.js";
 
 // Bundles the explorer (src/explore) for browsers: files named after their content, compressed forms beside them, their list,
 // and the licences of what is in them.
@@ -13,9 +13,9 @@ import { coastlineOf } from "./write-coastlines.js";
 /** Maximum of bytes of all files together, as brotli sends them: a phone loads them in a second or two. */
 const MAX_BYTES = 250_000;
 
-const root = fileURLToPath(new URL("../../", import.meta.url));
-const source = fileURLToPath(new URL("../../src/explore/", import.meta.url));
-const target = fileURLToPath(new URL("../src/explore/assets/", import.meta.url));
+const root = fileURLToPath(new URL("../../../", import.meta.url));
+const source = fileURLToPath(new URL("../../../src/explore/", import.meta.url));
+const target = fileURLToPath(new URL("../../src/explore/assets/", import.meta.url));
 
 const assets: Record<string, string> = {};
 const contentsOf = new Map<string, Uint8Array>();

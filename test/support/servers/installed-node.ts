@@ -3,10 +3,10 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const directory = resolve(
-  process.env.ZPUBLISH_TEST_NODES ?? fileURLToPath(new URL("../../.build/nodes", import.meta.url)),
+  process.env.ZPUBLISH_TEST_NODES ?? fileURLToPath(new URL("../../../../.build/nodes", import.meta.url)),
 );
 
-/** A version of Node.js beside the present one, as `scripts/install-nodes.sh` installs it. */
+/** A version of Node.js beside the present one, as `scripts/install/nodes.sh` installs it. */
 export interface InstalledNode {
   /** Its major version. */
   readonly major: 24 | 26;
@@ -19,7 +19,7 @@ export interface InstalledNode {
 export function installedNode(major: InstalledNode["major"]): InstalledNode {
   const program = join(directory, "node_modules", `node-${major}`, "bin", "node");
   if (existsSync(program)) return { major, program, missing: false };
-  const why = `${program} is not there: scripts/install-nodes.sh installs it`;
+  const why = `${program} is not there: scripts/install/nodes.sh installs it`;
   if (process.env.ZPUBLISH_REQUIRE_CLIENTS === "1") throw new Error(`ZPUBLISH_REQUIRE_CLIENTS=1, but ${why}`);
   return { major, program, missing: `skipped, because ${why}` };
 }
