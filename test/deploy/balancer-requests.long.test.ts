@@ -1,18 +1,17 @@
 import t, { type Test } from "tap";
 import { clientMissing } from "../support/clients/require-client.js";
 import { rawRequest } from "../support/servers/raw-request.js";
-import { startHaproxy, startNginx } from "./start-balancer.js";
-import { type StandIn, startStandIns } from "./start-stand-ins.js";
+import { BALANCERS, START_BALANCER } from "./balancer.js";
+import { type StandIn, startStandIns } from "./instances.js";
 
 const CHUNK = "/datasets/a/zarr/t2m/0.0";
-const BALANCERS = { nginx: startNginx, haproxy: startHaproxy };
 
-for (const name of ["nginx", "haproxy"] as const) {
+for (const name of BALANCERS) {
   const options = { skip: clientMissing(name), timeout: 60_000 };
 
   const start = async (t: Test) => {
     const standIns = await startStandIns(t, 3);
-    const balancer = await BALANCERS[name](t, { ports: standIns.map(({ port }) => port) });
+    const balancer = await START_BALANCER[name](t, { ports: standIns.map(({ port }) => port) });
     return { balancer, standIns, arrived: () => standIns.flatMap((standIn) => standIn.arrived) };
   };
 

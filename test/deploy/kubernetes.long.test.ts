@@ -2,11 +2,7 @@ import { spawnSync } from "node:child_process";
 import t from "tap";
 import { resolveConfig } from "../../src/config/resolve-config.js";
 import { clientMissing } from "../support/clients/require-client.js";
-import { bucketRefusal } from "./bucket-refusal.js";
-import { deployPath, deployText } from "./deploy-file.js";
-import { imageEnvironment, imageUser } from "./dockerfile.js";
-import { parseYaml } from "./parse-yaml.js";
-import { strategicMerge } from "./strategic-merge.js";
+import { bucketRefusal, deployPath, deployText, imageEnvironment, imageUser, parseYaml } from "./examples.js";
 
 interface Probe {
   readonly httpGet: { readonly path: string; readonly port: string };
@@ -53,6 +49,11 @@ interface Kustomization {
   readonly configMapGenerator: readonly { readonly name: string; readonly files: readonly string[] }[];
 }
 
+/** Returns the variables of a container: those of its image, and its own. */
+function environmentOf({ env }: Container): Record<string, string> {
+  return { ...imageEnvironment(), ...Object.fromEntries(env.map(({ name, value }) => [name, value])) };
+}
+
 function read() {
   const [kustomization] = parseYaml(deployPath(`${FOLDER}kustomization.yaml`)) as [Kustomization];
   const manifests = parseYaml(
@@ -68,10 +69,7 @@ function read() {
   const [container] = pod.containers;
   const config = resolveConfig({
     argv: ["--config", deployPath(`${FOLDER}config.json`)],
-    env: {
-      ...imageEnvironment(),
-      ...Object.fromEntries(container.env.map(({ name, value }) => [name, value])),
-    },
+    env: environmentOf(container),
     cwd: "/",
   });
   return { kustomization, manifests, find, podOf, pod, container, config };
@@ -149,6 +147,48 @@ t.test("the balancer knows by name as many instances as there may be", { skip },
   t.notOk("replicas" in spec, "which the autoscaler says");
 });
 
+/** Lists of Kubernetes whose items are merged, and the field by which two are the same. */
+const MERGE_KEYS: Readonly<Record<string, string>> = {
+  containers: "name",
+  env: "name",
+  volumes: "name",
+  volumeMounts: "mountPath",
+};
+
+type Value = Readonly<Record<string, unknown>>;
+
+/** Applies a strategic merge patch as kustomize does: `null` and `$patch: delete` remove, and other lists are replaced. */
+function strategicMerge(base: Value, patch: Value): Value {
+  const merged: Record<string, unknown> = { ...base };
+  for (const [name, changed] of Object.entries(patch)) {
+    const present = merged[name];
+    const key = MERGE_KEYS[name];
+    if (changed === null) delete merged[name];
+    else if (Array.isArray(changed)) {
+      merged[name] =
+        key !== undefined && Array.isArray(present) ? mergeItems(present, changed, key) : changed;
+    } else if (isObject(changed) && isObject(present)) merged[name] = strategicMerge(present, changed);
+    else merged[name] = changed;
+  }
+  return merged;
+}
+
+/** @throws Error if an item is to be deleted that is not there: kustomize says nothing then. */
+function mergeItems(base: readonly Value[], patch: readonly Value[], key: string): Value[] {
+  const items = new Map(base.map((item) => [item[key], item]));
+  for (const change of patch) {
+    const present = items.get(change[key]);
+    if (change.$patch === "delete") {
+      if (!items.delete(change[key])) throw new Error(`expected an item ${key}: ${change[key]} to delete`);
+    } else items.set(change[key], present === undefined ? change : strategicMerge(present, change));
+  }
+  return [...items.values()];
+}
+
+function isObject(value: unknown): value is Value {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** The StatefulSet of {@link BUCKET_FOLDER}, as kustomize makes it. */
 function readOverBucket() {
   const [overlay] = parseYaml(deployPath(`${BUCKET_FOLDER}kustomization.yaml`)) as [
@@ -199,7 +239,7 @@ t.test(
     const [container] = pod.containers;
     const config = resolveConfig({
       argv: ["--config", deployPath(`${BUCKET_FOLDER}config.json`)],
-      env: imageEnvironment(),
+      env: environmentOf(container),
       cwd: "/",
     });
     t.ok(container.volumeMounts.some(({ mountPath }) => mountPath === config.cache?.directory));

@@ -4,10 +4,9 @@ import { join } from "node:path";
 import t from "tap";
 import { clientMissing } from "../support/clients/require-client.js";
 import { makeDirectory } from "../support/write-store.js";
-import { fetchBody } from "./checked-load.js";
-import { deployPath, deployText } from "./deploy-file.js";
-import { prepareSite } from "./prepare-site.js";
-import { startInstances } from "./start-instances.js";
+import { deployPath, deployText } from "./examples.js";
+import { startInstances } from "./instances.js";
+import { fetchBody, prepareSite } from "./site.js";
 
 /** Files that ask Prometheus something. */
 const ASKING = ["prometheus-alerts.yml", "grafana-dashboard.json", "kubernetes/prometheus-adapter.yaml"];
@@ -26,15 +25,17 @@ function questions(text: string): { metric: string; labels: string[] }[] {
   }));
 }
 
+const site = await prepareSite(t, { name: "noise", chunks: 4, chunkBytes: 2 ** 16 });
+const [instance] = await startInstances(t, 1, { config: { datasets: site.datasets } });
+for (let i = 0; i < 2; i++) await site.expected(instance!.port);
+const { answer, body } = await fetchBody(instance!.port, "/metrics");
+
 t.test("every metric that alerts, dashboard and autoscaler ask for is answered", async (t) => {
-  const site = await prepareSite(t, { name: "noise", chunks: 4, chunkBytes: 2 ** 16 });
-  const [instance] = await startInstances(t, 1, { config: { datasets: site.datasets } });
-  const port = instance?.port ?? 0;
-  for (let i = 0; i < 2; i++) await site.expected(port);
-  const { answer, body } = await fetchBody(port, "/metrics");
   t.equal(answer.statusCode, 200);
-  const text = body.toString();
-  const samples = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  const samples = body
+    .toString()
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"));
   // The name under which the autoscaler finds what its rule makes, and what only a server with TLS or with collections says.
   const absent = [
     "zpublish_pool_wait_seconds_average",
@@ -67,9 +68,6 @@ t.test(
       spawnSync("promtool", args, { encoding: "utf8", input });
     const checked = promtool(["check", "config", deployPath("prometheus.yml")]);
     t.equal(checked.status, 0, checked.stdout + checked.stderr);
-    const { datasets } = await prepareSite(t, { name: "noise", chunks: 1, chunkBytes: 2 ** 10 });
-    const [instance] = await startInstances(t, 1, { config: { datasets } });
-    const { body } = await fetchBody(instance?.port ?? 0, "/metrics");
     const metrics = promtool(["check", "metrics"], body.toString());
     // What prom-client itself counts in bytes and calls so is none of ours.
     const problems = metrics.stderr.split("\n").filter((line) => line.startsWith("zpublish_"));

@@ -1,9 +1,8 @@
 import t from "tap";
 import { clientMissing } from "../support/clients/require-client.js";
-import { fetchBody, holdBody, startLoad } from "./checked-load.js";
-import { prepareSite } from "./prepare-site.js";
-import { type Balancer, startHaproxy, startNginx } from "./start-balancer.js";
-import { startInstances } from "./start-instances.js";
+import { BALANCERS, START_BALANCER } from "./balancer.js";
+import { startInstances } from "./instances.js";
+import { fetchBody, holdBody, prepareSite, startLoad } from "./site.js";
 
 const CONNECTIONS = 4;
 /** Answers between two events, of each load. */
@@ -25,7 +24,7 @@ t.test(
     const { documents, plain, packed } = await small.expected(ports[0]!);
     const slow = (await large.expected(ports[0]!)).plain;
 
-    const balancers: Balancer[] = [await startNginx(t, { ports }), await startHaproxy(t, { ports })];
+    const balancers = await Promise.all(BALANCERS.map((name) => START_BALANCER[name](t, { ports })));
     const loads = balancers.map(({ port }) =>
       startLoad(t, port, [...documents, ...plain, ...packed], { connections: CONNECTIONS }),
     );
@@ -51,9 +50,9 @@ t.test(
 
     const enlarged = { ...datasets, added: small.datasets.small };
     for (const instance of instances) {
-      t.match(await instance.reload({ datasets: enlarged, nonsense: true }), "cannot be used");
+      t.equal(await instance.reload({ datasets: enlarged, nonsense: true }), "refused");
       await more();
-      t.match(await instance.reload({ datasets: enlarged }), "configuration reloaded");
+      t.equal(await instance.reload({ datasets: enlarged }), "reloaded");
       await more();
     }
     for (const { port } of balancers) {

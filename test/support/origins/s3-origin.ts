@@ -1,3 +1,5 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { IncomingMessage } from "node:http";
 import { isBuiltin, register } from "node:module";
 import { encodeKey } from "../../../src/stores/aws-signature.js";
 import type { Teardown } from "../write-store.js";
@@ -6,6 +8,8 @@ import type { Teardown } from "../write-store.js";
 export interface S3Origin {
   /** Without slash at the end; buckets come first in paths. */
   readonly endpoint: string;
+  /** Requests so far, without their queries: `GET bucket/air.zarr/.zmetadata`. */
+  readonly requests: readonly string[];
   /** Sets or replaces an object; its bucket is made if there is none. */
   put(bucket: string, key: string, bytes: Uint8Array | string): Promise<void>;
   remove(bucket: string, key: string): Promise<void>;
@@ -29,8 +33,16 @@ export async function startS3Origin(t: Teardown): Promise<S3Origin> {
   const { startFauxqs } = await import("fauxqs");
   const server = await startFauxqs({ port: 0, logger: false });
   const endpoint = `http://127.0.0.1:${server.port}`;
+  const requests: string[] = [];
+  const onRequest = (message: unknown): void => {
+    const { method, url = "", socket } = (message as { readonly request: IncomingMessage }).request;
+    if (socket.localPort !== server.port) return;
+    requests.push(`${method} ${decodeURIComponent(url.slice(1).replace(/\?.*/s, ""))}`);
+  };
+  subscribe("http.server.request.start", onRequest);
   let stopped: Promise<void> | undefined;
   function stop(): Promise<void> {
+    unsubscribe("http.server.request.start", onRequest);
     stopped ??= server.stop();
     return stopped;
   }
@@ -46,6 +58,7 @@ export async function startS3Origin(t: Teardown): Promise<S3Origin> {
   }
   return {
     endpoint,
+    requests,
     async put(bucket, key, bytes) {
       server.setup({ buckets: [bucket] });
       await send("PUT", bucket, key, bytes);

@@ -1,16 +1,15 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { cp, mkdir, readFile, symlink } from "node:fs/promises";
+import { cp, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import t, { type Test } from "tap";
 import { resolveConfig } from "../../src/config/resolve-config.js";
+import { clientMissing } from "../support/clients/require-client.js";
 import { makeDirectory } from "../support/write-store.js";
-import { deployPath, deployText } from "./deploy-file.js";
-import { imageEnvironment, imageUser, readDockerfile } from "./dockerfile.js";
-import { prepareSite } from "./prepare-site.js";
-import { startInstances } from "./start-instances.js";
-import { startStandIns } from "./start-stand-ins.js";
+import { deployPath, deployText, fillIn, imageEnvironment, imageUser, readDockerfile } from "./examples.js";
+import { startInstances, startStandIns } from "./instances.js";
+import { prepareSite } from "./site.js";
 
 const checkout = join(dirname(deployPath("Dockerfile")), "../..");
 /** What `.dockerignore` lets through. */
@@ -124,4 +123,51 @@ t.test("the health check ends with 0 where a server lives and with 1 where none 
   const [standIn] = await startStandIns(t, 1);
   if (standIn !== undefined) standIn.conduct = 503;
   t.equal(await healthCheck(t, { ZPUBLISH_PORT: String(standIn?.port) }), 1, "not well");
+});
+
+/** What may remain of 10: it needs TCP, /proc and a compiler. */
+const EXPOSURE_MAX = 1.5;
+
+const unit = deployText("zpublish.service");
+
+/** All values of a setting. */
+function settings(name: string): string[] {
+  return [...unit.matchAll(new RegExp(`^${name}=(.*)$`, "gm"))].map(([, value = ""]) => value);
+}
+
+t.test(
+  "the unit is understood by systemd, and its sandbox is tight",
+  { skip: clientMissing("systemd") },
+  async (t) => {
+    const path = join(await makeDirectory(t), "zpublish.service");
+    // Any program that is there.
+    await writeFile(path, fillIn(unit, { "/usr/bin/zpublish": process.execPath }));
+    const verified = spawnSync("systemd-analyze", ["verify", "--man=no", path], { encoding: "utf8" });
+    t.equal(verified.status, 0);
+    t.equal(verified.stdout + verified.stderr, "", "without a warning");
+    const args = ["security", "--offline=yes", "--no-pager", `--threshold=${EXPOSURE_MAX * 10}`, path];
+    const secured = spawnSync("systemd-analyze", args, { encoding: "utf8" });
+    t.equal(secured.status, 0, secured.stdout.split("\n").slice(-3).join(" "));
+    t.match(secured.stdout, /Overall exposure level for zpublish.service: [01]\.\d OK/);
+  },
+);
+
+t.test("the unit's options are options, and it waits until a server that drains has ended", async (t) => {
+  const environment = Object.fromEntries(
+    settings("Environment").flatMap((line) =>
+      line.split(" ").map((pair) => pair.split("=") as [string, string]),
+    ),
+  );
+  t.equal(environment.ZPUBLISH_CACHE_DIR, "%C/zpublish");
+  t.strictSame(settings("CacheDirectory"), ["zpublish"], "which is what systemd makes for it");
+  const { drain } = resolveConfig({
+    argv: [],
+    env: { ...environment, ZPUBLISH_CACHE_DIR: "/var/cache/zpublish" },
+    cwd: "/",
+  });
+  const stopMs = Number(settings("TimeoutStopSec")[0]) * 1_000;
+  t.ok(drain.delayMs >= 5_000, "a balancer looks each second, twice");
+  t.ok(stopMs >= drain.delayMs + drain.timeoutMs + 20_000, "closing takes up to twenty seconds");
+  t.strictSame(settings("ExecReload"), ["/bin/kill -HUP $MAINPID"]);
+  t.strictSame(settings("RestartPreventExitStatus"), ["2"], "the code of a wrong configuration");
 });

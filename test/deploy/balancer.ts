@@ -7,7 +7,7 @@ import { freePort } from "../../bench/free-port.js";
 import { rawRequest } from "../support/servers/raw-request.js";
 import { FIRST } from "../support/servers/tls-pairs.js";
 import { makeDirectory, type Teardown } from "../support/write-store.js";
-import { deployText, fillIn } from "./deploy-file.js";
+import { deployText, fillIn } from "./examples.js";
 
 /** nginx or HAProxy, run by the example in `scripts/deploy/`. */
 export interface Balancer {
@@ -60,7 +60,7 @@ async function tlsChanges(
 }
 
 /** Starts nginx with `nginx.conf` in the place where Debian's main file includes it. */
-export async function startNginx(
+async function startNginx(
   t: Teardown,
   { ports, hasTls = false, changes = {} }: BalancerOptions,
 ): Promise<Balancer> {
@@ -105,7 +105,7 @@ http { gzip on; ${temporary.join(" ")} include ${directory}/zpublish.conf; }
 }
 
 /** Starts HAProxy with `haproxy.cfg`. */
-export async function startHaproxy(
+async function startHaproxy(
   t: Teardown,
   { ports, hasTls = false, changes = {} }: BalancerOptions,
 ): Promise<Balancer> {
@@ -126,6 +126,12 @@ export async function startHaproxy(
   const running = await follow(t, "haproxy", child, { port, tlsPort });
   return withLog(running, async () => running.output());
 }
+
+/** Starts a balancer by its name. */
+export const START_BALANCER = { nginx: startNginx, haproxy: startHaproxy };
+
+/** Names of both balancers. */
+export const BALANCERS = ["nginx", "haproxy"] as const;
 
 function withLog(running: Omit<Balancer, "log" | "logged">, log: Balancer["log"]): Balancer {
   return {
