@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
 import * as zarr from "zarrita";
@@ -120,6 +120,27 @@ for (const document of documents) {
   });
 }
 
+t.test("files, folders and commands that CONTRIBUTING names exist", async (t) => {
+  const text = readFileSync(join(root, "CONTRIBUTING.md"), "utf8");
+  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+    readonly scripts: Readonly<Record<string, string>>;
+  };
+  for (const [, name = ""] of text.matchAll(/\bnpm run\s+([a-z]+(?::[a-z]+)*)/g))
+    t.ok(name in scripts, `npm run ${name}`);
+  const folders = ["src", "workers", "test", "scripts", "bench"];
+  const paths = folders.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, withFileTypes: true }).map(
+      (entry) => `/${relative(root, join(entry.parentPath, entry.name))}${entry.isDirectory() ? "/" : ""}`,
+    ),
+  );
+  const isThere = (name: string) =>
+    folders.includes(name.replace("/", "")) || paths.some((path) => path.endsWith(`/${name}`));
+  for (const [, name = ""] of text.matchAll(/`((?:[\w-]+\/)*(?:[\w-]+\/|[\w-][\w.-]*\.(?:c?ts|sh)))`/g))
+    if (!/^(?:dist|node_modules)\//.test(name)) t.ok(isThere(name), name);
+  for (const entry of readdirSync(join(root, "src"), { withFileTypes: true }))
+    if (entry.isDirectory()) t.match(text, `\`src/${entry.name}/\``, "it has a row");
+});
+
 t.test("the table has a row for every option", async (t) => {
   const lines = optionTable().split("\n");
   t.equal(lines.length, 2 + OPTION_KEYS.length + 7);
@@ -134,9 +155,7 @@ t.test("the table has a row for every option", async (t) => {
 });
 
 t.test("the document of options has the table that the program has", async (t) => {
-  let directory = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(directory, "package.json"))) directory = dirname(directory);
-  const text = readFileSync(join(directory, OPTION_DOCUMENT), "utf8");
+  const text = readFileSync(join(root, OPTION_DOCUMENT), "utf8");
   t.equal(withOptionTable(text), text, "npm run readme:options renews it");
 });
 
