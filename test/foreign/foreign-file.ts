@@ -1,10 +1,24 @@
+import { readdirSync } from "node:fs";
 import { open } from "node:fs/promises";
+import { relative, resolve, sep } from "node:path";
 
 /** A file that another project wrote. */
 export interface ForeignFile {
   /** Path below the folder of all of them. */
   readonly id: string;
   readonly path: string;
+}
+
+/** Finds all files below a folder, sorted, less those whose name or folder begins with a dot. */
+export function findFiles(directory: string): ForeignFile[] {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => {
+      const path = resolve(entry.parentPath, entry.name);
+      return { id: relative(directory, path).split(sep).join("/"), path };
+    })
+    .filter(({ id }) => !id.split("/").some((part) => part.startsWith(".")))
+    .sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 /** The library that is asked for the truth about a file: h5py, netCDF4, rasterio. */

@@ -1,6 +1,5 @@
 import t from "tap";
-import { readDemo } from "./pass-under.js";
-import { passAll, socketTests } from "./run-test-files.js";
+import { passAll, readDemo, socketTests } from "./pass-under.js";
 
 const env = { ZPUBLISH_HTTP: "node" };
 

@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { until } from "../support/servers/process-table.js";
-import { newToken, writeArray } from "../support/servers/program-stores.js";
+import { newToken, serveOne, writeArray } from "../support/servers/program-stores.js";
 import { PROGRAM, runScript } from "../support/servers/run-program.js";
 import { startSmall } from "../support/servers/start-program.js";
 import { makeDirectory } from "../support/write-store.js";
@@ -31,13 +31,7 @@ function adminUrl(said: readonly Readonly<Record<string, unknown>>[]): string {
 }
 
 t.test("metrics of all processes are answered by any, each with its number", { skip }, async (t) => {
-  const program = await startSmall(t, {
-    processes: 3,
-    async config(directory) {
-      await writeArray(join(directory, "one"), 1);
-      return { datasets: { one: "one" } };
-    },
-  });
+  const program = await serveOne(t, {}, { processes: 3 });
   for (let count = 0; count < 30; count++) {
     await fetch(`${program.url}/datasets`, { headers: { connection: "close" } });
   }
@@ -66,13 +60,7 @@ t.test("metrics of all processes are answered by any, each with its number", { s
 });
 
 t.test("a process that hangs is left out of the metrics of the others", { skip }, async (t) => {
-  const program = await startSmall(t, {
-    processes: 2,
-    async config(directory) {
-      await writeArray(join(directory, "one"), 1);
-      return { datasets: { one: "one" }, adminPort: 0 };
-    },
-  });
+  const program = await serveOne(t, { adminPort: 0 }, { processes: 2 });
   const admin = adminUrl(program.said("are answered here"));
   const [, second] = program.pids() as [number, number];
   process.kill(second, "SIGSTOP");
@@ -95,13 +83,7 @@ t.test("a process that hangs is left out of the metrics of the others", { skip }
 
 for (const processes of process.platform === "linux" ? [1, 2] : [1]) {
   t.test(`health has its own port if configured, with ${processes} processes`, async (t) => {
-    const program = await startSmall(t, {
-      processes,
-      async config(directory) {
-        await writeArray(join(directory, "one"), 1);
-        return { datasets: { one: "one" }, adminPort: 0 };
-      },
-    });
+    const program = await serveOne(t, { adminPort: 0 }, { processes });
     const said = program.said("are answered here");
     t.equal(said.length, processes);
     const admin = adminUrl(said);

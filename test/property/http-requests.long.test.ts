@@ -10,7 +10,7 @@ import {
   requestText,
 } from "../support/servers/raw-request.js";
 import { startServer } from "../support/servers/start-server.js";
-import { makeDirectory, writeFiles, zgroup } from "../support/write-store.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 import {
   type Asked,
   type AskedTag,
@@ -26,19 +26,6 @@ const PATH_RUNS = effort(2_500);
 const HEADER_RUNS = effort(1_500);
 
 t.setTimeout(240_000);
-
-function array(shape: readonly number[], chunks: readonly number[]): object {
-  return {
-    zarr_format: 2,
-    shape,
-    chunks,
-    dtype: "|u1",
-    compressor: null,
-    fill_value: 7,
-    order: "C",
-    filters: null,
-  };
-}
 
 /** Groups and arrays whose names look like something else, besides plain ones. */
 const MODEL: ModelDataset = {
@@ -81,7 +68,7 @@ async function storeFiles(): Promise<Record<string, object | Uint8Array>> {
     // Chunks of 2 or 40 per axis; the last one of each reaches beyond the array.
     const chunks = grid.map((_, axis) => (axis === 0 ? 2 : 40));
     const shape = grid.map((count, axis) => count * chunks[axis]! - 1);
-    files[`store.zarr/${path}/.zarray`] = array(shape, chunks);
+    files[`store.zarr/${path}/.zarray`] = { ...zarray, shape, chunks, fill_value: 7 };
     files[`store.zarr/${path}/.zattrs`] = { note: "n".repeat(path === "v" ? 2_000 : 10) };
     const byteLength = chunks.reduce((product, length) => product * length, 1);
     for (const key of keysIn(grid)) {

@@ -1,5 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
 import { pino } from "pino";
@@ -8,7 +7,6 @@ import { createNullCache } from "../../src/cache/chunk-cache.js";
 import { openMaintainedChunkCache } from "../../src/cache/open-cache.js";
 import type { ChunkService } from "../../src/chunk/chunk-service.js";
 import { createChunkService } from "../../src/chunk/serve-chunk.js";
-import type { ChunkOutcome } from "../../src/codec/make-chunk.js";
 import type { EncodingConfig } from "../../src/config/config.js";
 import type { DatasetSnapshot, ServedArray } from "../../src/dataset/dataset.js";
 import { createSnapshot } from "../../src/dataset/snapshot.js";
@@ -17,9 +15,19 @@ import { openSource } from "../../src/open/open-source.js";
 import type { ChunkTask } from "../../src/pool/chunk-task.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
 import { effort } from "../support/effort.js";
-import { arrayArbitrary, chainArbitrary, chunkShapeArbitrary, gridOf, writeStore } from "./random-store.js";
-import { configOf } from "./reference-codecs.js";
-import { readServed } from "./served-values.js";
+import { makeDirectory } from "../support/write-store.js";
+import {
+  type ArraySpec,
+  arrayArbitrary,
+  chainArbitrary,
+  chunkShapeArbitrary,
+  count,
+  fillOf,
+  forEachItem,
+  gridOf,
+  writeStore,
+} from "./random-store.js";
+import { configOf, decodeAs } from "./reference-codecs.js";
 
 const RUNS = effort(150);
 const MAX_BYTES = 64 * 2 ** 20;
@@ -38,13 +46,13 @@ type Case = typeof caseArbitrary extends fc.Arbitrary<infer T> ? T : never;
 t.setTimeout(240_000);
 
 /** Makes chunks in this thread. */
-function withoutPool(): (task: ChunkTask) => Promise<ChunkOutcome> {
+function withoutPool() {
   const run = createTaskRunner();
-  return (task) => run(task);
+  return (task: ChunkTask) => run(task);
 }
 
 t.test("whatever is asked for, a client reads the array as it was written", async (t) => {
-  const directory = await temporaryDirectory(t);
+  const directory = await makeDirectory(t);
   const cache = await openMaintainedChunkCache({
     directory: join(directory, "cache"),
     maxBytes: MAX_BYTES,
@@ -165,8 +173,51 @@ function same(received: Uint8Array, expected: Uint8Array, what: string): void {
   throw new Error(`${what}: ${received.length} of ${expected.length} bytes, first difference at ${first}`);
 }
 
-async function temporaryDirectory(t: { teardown(run: () => Promise<void>): void }): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), "zpublish-property-"));
-  t.teardown(() => rm(directory, { recursive: true, force: true }));
-  return directory;
+/** What a client has after reading a whole array. */
+interface ReadArray {
+  /** Items in C order. */
+  readonly values: Uint8Array;
+  /** Keys of chunks whose padding beyond the array's end is not the fill value. */
+  readonly badPadding: readonly string[];
+  /** Keys of chunks of another length than the document says. */
+  readonly badLength: readonly string[];
+}
+
+/**
+ * Reads an array chunk by chunk as a client does, knowing only the served document.
+ * @param fetchChunk Undefined: 404.
+ */
+async function readServed(
+  { document }: ServedArray,
+  spec: ArraySpec,
+  fetchChunk: (coords: readonly number[]) => Promise<Uint8Array | undefined>,
+): Promise<ReadArray> {
+  const { itemSize } = spec.type;
+  const fill = fillOf(spec);
+  const layout = { shape: document.shape, chunkShape: document.chunks, order: document.order };
+  const values = new Uint8Array(count(document.shape) * itemSize);
+  const badPadding: string[] = [];
+  const badLength: string[] = [];
+  for (const coords of gridOf(document.shape, document.chunks)) {
+    const bytes = await fetchChunk(coords);
+    const chunk = bytes && (await decodeAs(bytes, document, itemSize));
+    if (chunk !== undefined && chunk.length !== count(document.chunks) * itemSize)
+      badLength.push(coords.join("."));
+    const inside = new Set<number>();
+    forEachItem(layout, coords, (inArray, inChunk) => {
+      inside.add(inChunk);
+      const item = chunk?.subarray(inChunk * itemSize, (inChunk + 1) * itemSize) ?? fill;
+      values.set(item, inArray * itemSize);
+    });
+    if (chunk !== undefined && !isPadded(chunk, inside, fill)) badPadding.push(coords.join("."));
+  }
+  return { values, badPadding, badLength };
+}
+
+function isPadded(chunk: Uint8Array, inside: ReadonlySet<number>, fill: Uint8Array): boolean {
+  for (let item = 0; item * fill.length < chunk.length; item++) {
+    if (inside.has(item)) continue;
+    if (fill.some((byte, index) => chunk[item * fill.length + index] !== byte)) return false;
+  }
+  return true;
 }

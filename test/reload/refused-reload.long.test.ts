@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import t from "tap";
 import { until } from "../support/servers/process-table.js";
-import { newToken, writeArray } from "../support/servers/program-stores.js";
+import { newToken, serveOne, writeArray } from "../support/servers/program-stores.js";
 import { startSmall } from "../support/servers/start-program.js";
 import { writeFiles } from "../support/write-store.js";
 
@@ -68,13 +68,7 @@ for (const processes of COUNTS) {
   );
 
   t.test(`a refused reload looks for new metadata all the same, with ${processes} processes`, async (t) => {
-    const program = await startSmall(t, {
-      processes,
-      async config(directory) {
-        await writeArray(join(directory, "one"), 1);
-        return GOOD;
-      },
-    });
+    const program = await serveOne(t, {}, { processes });
     await program.write("{");
     await writeFiles(join(program.directory, "one"), { ".zattrs": { seed: 7 } });
     t.equal(await program.reload(), "refused");
@@ -89,13 +83,7 @@ for (const processes of COUNTS) {
   });
 
   t.test(`what cannot change is named, and the rest does, with ${processes} processes`, async (t) => {
-    const program = await startSmall(t, {
-      processes,
-      async config(directory) {
-        await writeArray(join(directory, "one"), 1);
-        return GOOD;
-      },
-    });
+    const program = await serveOne(t, {}, { processes });
     // Those of the command line win over the file: there they are what they were.
     await program.write({
       ...GOOD,
@@ -114,12 +102,7 @@ for (const processes of COUNTS) {
 }
 
 t.test("bounds of requests change", async (t) => {
-  const program = await startSmall(t, {
-    async config(directory) {
-      await writeArray(join(directory, "one"), 1);
-      return GOOD;
-    },
-  });
+  const program = await serveOne(t);
   const long = `${program.url}/${"x".repeat(400)}`;
   t.equal((await fetch(long)).status, 404);
   await program.write({ ...GOOD, maxUrlLength: 256 });
@@ -133,12 +116,7 @@ t.test("bounds of requests change", async (t) => {
 });
 
 t.test("the level of the log changes, too", async (t) => {
-  const program = await startSmall(t, {
-    async config(directory) {
-      await writeArray(join(directory, "one"), 1);
-      return GOOD;
-    },
-  });
+  const program = await serveOne(t);
   await program.write({ ...GOOD, logLevel: "warn" });
   program.run.child.kill("SIGHUP");
   await program.run.says("reloading the configuration");

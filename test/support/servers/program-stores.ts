@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Test } from "tap";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../write-store.js";
-import { type Program, type ProgramOptions, startProgram } from "./start-program.js";
+import { type Program, type ProgramOptions, startProgram, startSmall } from "./start-program.js";
 
 /** Chunks of the store of {@link writeNoise}: 256 KiB as stored, made in some ten milliseconds. */
 export const NOISE_CHUNKS = 24;
@@ -100,4 +100,19 @@ export async function writeGate(
 /** A token nobody else has. */
 export function newToken(): string {
   return randomBytes(16).toString("hex");
+}
+
+/** Starts the program with one worker and the dataset `one`, of {@link writeArray}. @param settings Further keys of its configuration. */
+export function serveOne(
+  t: Test,
+  settings: object = {},
+  options: Omit<ProgramOptions, "config"> = {},
+): Promise<Program> {
+  return startSmall(t, {
+    ...options,
+    async config(directory) {
+      await writeArray(join(directory, "one"), 1);
+      return { datasets: { one: "one" }, ...settings };
+    },
+  });
 }
