@@ -9,7 +9,7 @@ import { writeV2Store, writeV3Store } from "./write-store.js";
 /** To be raised with every change of what is made: data of another version is made anew. */
 const VERSION = "3";
 
-/** Where the demonstration's datasets are. */
+/** Locations of the demonstration's datasets. */
 export interface DemoData {
   /** Flat, Zarr v2. */
   readonly air: string;

@@ -32,7 +32,7 @@ function readOutlines(): Place[][] {
   );
 }
 
-/** Lets an outline go on beyond 180 degrees, where it would jump. That of Antarctica is closed along the pole, around which it goes. */
+/** Continues an outline beyond 180 degrees instead of a jump. The outline of Antarctica, around the pole, is closed along the pole. */
 function unwrap(outline: readonly Place[]): Place[] {
   let before = outline[0]?.[0] ?? 0;
   const places = outline.map(([lon = 0, lat = 0]): Place => {

@@ -73,7 +73,7 @@ export async function writeV2Store(directory: string, { groups, arrays }: DemoSt
   await writeJson(join(directory, ".zmetadata"), { metadata, zarr_consolidated_format: 1 });
 }
 
-/** Writes a Zarr v3 store: Zstandard, dimension names, and shards where asked for; not consolidated. */
+/** Writes a Zarr v3 store: Zstandard, dimension names, and shards if requested; not consolidated. */
 export async function writeV3Store(directory: string, { groups, arrays }: DemoStore): Promise<void> {
   const codec = Zstd.fromConfig({ id: "zstd", level: ZSTD_LEVEL });
   for (const [path, attributes] of Object.entries(groups)) {
@@ -148,7 +148,7 @@ function coordsOf(grid: readonly number[]): number[][] {
   );
 }
 
-/** A full chunk, padded with the fill value; undefined where there is nothing else in it. */
+/** A full chunk, padded with the fill value; undefined if it holds nothing else. */
 function chunkBytes(array: DemoArray, coords: readonly number[]): Uint8Array | undefined {
   const { values, shape, chunkShape, fillValue } = array;
   if (isTexts(values)) return encodeTexts(values);

@@ -1,6 +1,6 @@
 /**
- * Ends with 0 where zpublish answers /healthz, and with 1 where it does not, in three seconds. For a container's HEALTHCHECK:
- * the image has no curl. Asks the admin port where there is one.
+ * Ends with 0 if zpublish answers /healthz within three seconds, and with 1 if it does not. For a container's HEALTHCHECK:
+ * the image has no curl. Asks the admin port if there is one.
  */
 const { ZPUBLISH_ADMIN_PORT, ZPUBLISH_PORT } = process.env;
 // An empty variable is none, as for the program.

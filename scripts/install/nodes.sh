@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the versions of Node.js that the long tests run under beside the present one, from the npm packages that carry Node's binaries:
-# into .build/nodes, or the directory that ZPUBLISH_TEST_NODES names. Quick where they are there already.
+# into .build/nodes, or the directory that ZPUBLISH_TEST_NODES names. Quick if they are there already.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
