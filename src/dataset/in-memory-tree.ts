@@ -15,7 +15,7 @@ import { createMemorySource, type MemoryArray, type MemoryGroup } from "../open/
 import { openSource } from "../open/open-source.js";
 import { createZarritaStore, type ZarritaStoreOptions } from "../stores/zarrita-store.js";
 import { printablePath, type Refusal, type Source } from "../zarr/stored-tree.js";
-import { createObjectSource } from "../zarr-store/objects/object-source.js";
+import { createObjectSource } from "../zarr-store/zarr-source.js";
 import { createSnapshot } from "./snapshot.js";
 
 /** A reason why a value cannot be attributes. */

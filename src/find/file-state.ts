@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { type BigIntStats, type Dirent, readdir, readFile, realpath, stat } from "node:fs";
 import { isMissing, ZpublishError } from "../errors.js";
 import { codeOf, createFileCalls, type FileCalls } from "../stores/file-calls.js";
-import { recordOfStats } from "../zarr-store/file-record.js";
+import { recordOfStats } from "../zarr-store/local-documents.js";
 
 /** Documents of which a Zarr store has at least one. The first that exists changes whenever the others do, in most stores. */
 export const ROOT_DOCUMENTS: readonly string[] = ["zarr.json", ".zmetadata", ".zgroup", ".zarray"];

@@ -7,10 +7,9 @@ import { type ByteStore, schemeOf, withSlash } from "../stores/byte-store.js";
 import { createFileStore } from "../stores/file-store.js";
 import { openByteStore } from "../stores/open-byte-store.js";
 import { nameProblem } from "../zarr/stored-tree.js";
-import { listedDocuments } from "../zarr-store/consolidated-metadata.js";
-import { describesArray } from "../zarr-store/node-documents.js";
-import { readConsolidated } from "../zarr-store/objects/read-nodes.js";
-import { createStoreDocuments } from "../zarr-store/objects/store-documents.js";
+import { listedDocuments, readConsolidated } from "../zarr-store/consolidated.js";
+import { describesArray } from "../zarr-store/documents.js";
+import { createStoreDocuments } from "../zarr-store/object-hierarchy.js";
 import {
   assembleFindings,
   type BranchContent,

@@ -5,7 +5,7 @@ import { createSlice, runCooperatively } from "../event-loop/cooperative-task.js
 import { workThrough } from "../event-loop/work-through.js";
 import { codeOf, createFileCalls, type FileCalls, NoAnswerError } from "../stores/file-calls.js";
 import { nameProblem } from "../zarr/stored-tree.js";
-import { recordOfStats } from "../zarr-store/file-record.js";
+import { recordOfStats } from "../zarr-store/local-documents.js";
 import {
   type Branch,
   type BranchContent,

@@ -9,8 +9,13 @@ import type { ChunkReader, PartChunkReader, PartChunks, RangeChunks } from "../z
 import { completeCodec, encodeProblem, isInternal } from "../zarr/plan/codec-rules.js";
 import { writableChain } from "../zarr/plan/codec-steps.js";
 import type { StoredArray } from "../zarr/stored-array.js";
-import type { Source, StoredGroup, StoredJoin, StoredTree } from "../zarr/stored-tree.js";
-import { withinLocation } from "../zarr-store/read-store.js";
+import {
+  type Source,
+  type StoredGroup,
+  type StoredJoin,
+  type StoredTree,
+  withinLocation,
+} from "../zarr/stored-tree.js";
 import { describePart, type KnownPart, sortedByName } from "./describe-part.js";
 import type { JoinedArray, PartSpan } from "./join-arrays.js";
 import { type JoinedTree, joinSteps } from "./join-parts.js";

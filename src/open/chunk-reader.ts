@@ -1,6 +1,5 @@
 import type { ChunkReader, ChunkSource, MemoryChunks, VersionCheck } from "../zarr/chunk-reader.js";
-import { openFileChunkReader } from "../zarr-store/chunks/file-chunk-reader.js";
-import { openShardChunkReader } from "../zarr-store/chunks/shard-chunk-reader.js";
+import { openLocalChunkReader } from "../zarr-store/chunk-reader.js";
 
 /**
  * Opens a reader of an array's stored chunks. It does no I/O before its first call, and need not be closed.
@@ -11,9 +10,8 @@ export function openChunkReader(source: ChunkSource, mayBlock = false): ChunkRea
     case "given":
       throw new Error("expected a source that can be opened, received chunks that a task has");
     case "files":
-      return source.objects?.openReader(source) ?? openFileChunkReader(source, mayBlock);
     case "shards":
-      return source.objects?.openReader(source) ?? openShardChunkReader(source, mayBlock);
+      return source.objects?.openReader(source) ?? openLocalChunkReader(source, mayBlock);
     case "ranges":
     case "served":
     case "parts":

@@ -19,10 +19,8 @@ import {
   openReferences,
 } from "../stores/references.js";
 import { isZip, openZipStore } from "../stores/zip-store.js";
-import { nameProblem, type Source } from "../zarr/stored-tree.js";
-import { createDirectorySource } from "../zarr-store/directory-source.js";
-import { createIndexedSource } from "../zarr-store/objects/indexed-source.js";
-import { withinLocation } from "../zarr-store/read-store.js";
+import { nameProblem, type Source, withinLocation } from "../zarr/stored-tree.js";
+import { createDirectorySource, createIndexedSource } from "../zarr-store/zarr-source.js";
 import { createRemoteSource, unknownFile } from "./remote-source.js";
 
 /** Options of {@link openSource}. */

@@ -1,10 +1,9 @@
 import { messageOf, ZpublishError } from "../errors.js";
 import { HEAD_BYTES } from "../formats/file-format.js";
 import type { ByteStore, ObjectBytes } from "../stores/byte-store.js";
-import type { Source, StoredTree } from "../zarr/stored-tree.js";
-import { createObjectSource, type ObjectSourceOptions } from "../zarr-store/objects/object-source.js";
-import { createStoreDocuments } from "../zarr-store/objects/store-documents.js";
-import { withinLocation } from "../zarr-store/read-store.js";
+import { type Source, type StoredTree, withinLocation } from "../zarr/stored-tree.js";
+import { createStoreDocuments } from "../zarr-store/object-hierarchy.js";
+import { createObjectSource, type ObjectSourceOptions } from "../zarr-store/zarr-source.js";
 
 /** Bytes that are read first of what is named like a file: a block of its index. */
 const FIRST_BLOCK_BYTES = 2 ** 20;

@@ -1,10 +1,11 @@
+import { ZpublishError } from "../errors.js";
 import type { JsonObject } from "../json/json-value.js";
 import { nodeName } from "../model/data-tree.js";
 import type { StoredArray } from "./stored-array.js";
 
 /**
- * The contract of an input: it opens a location, and yields a tree of groups and arrays. Each kind has a folder (`directory/`,
- * `memory/`). A source does all input of its kind, and does not know how data is served.
+ * The contract of an input: it opens a location, and yields a tree of groups and arrays. A source does all input of its kind, and
+ * does not know how data is served.
  */
 export interface Source {
   /** The location as the operator wrote it, for messages. */
@@ -30,6 +31,19 @@ export interface Source {
   fingerprint(): Promise<string | undefined>;
   /** Ends what the source does by itself. Chunks of a tree that was read can still be read: requests in flight do. */
   close(): Promise<void>;
+}
+
+/** Runs `work`, and adds the location to the message of its error. */
+export async function withinLocation<T>(location: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof ZpublishError)) throw error;
+    throw new ZpublishError(error.code, `${location}: ${error.message}`, {
+      details: error.details,
+      cause: error,
+    });
+  }
 }
 
 /** The groups and arrays of a source: plain data, frozen. */

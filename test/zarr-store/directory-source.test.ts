@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import t from "tap";
 import { openChunkReader } from "../../src/open/chunk-reader.js";
 import type { StoredTree } from "../../src/zarr/stored-tree.js";
-import { createDirectorySource } from "../../src/zarr-store/directory-source.js";
+import { createDirectorySource } from "../../src/zarr-store/zarr-source.js";
 import { askPython } from "../support/clients/ask-python.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { makeDirectory, v3Array, v3Group, writeFiles, zarray, zgroup } from "../support/write-store.js";
@@ -231,7 +231,7 @@ t.test("a damaged root is an error, and so is a directory that is not a store", 
   await writeFiles(root, { "b.nc": "", "a.txt": "" });
   await t.rejects(read(root), invalid(/found a\.txt, b\.nc$/));
   await t.rejects(read(join(root, "a.txt")), invalid(/expected a directory, found a file/));
-  await t.rejects(read(join(root, "missing")), invalid(/missing does not exist/));
+  await t.rejects(read(join(root, "missing")), invalid(/missing: it does not exist/));
   await t.rejects(read(join(root, "a.txt/below")), invalid(/does not exist/));
   await writeFiles(root, { ".zgroup": "x" });
   await t.rejects(read(root), invalid(/: \.zgroup: invalid JSON/));

@@ -2,10 +2,7 @@ import t from "tap";
 import { ZpublishError } from "../../../src/errors.js";
 import { openChunkReader } from "../../../src/open/chunk-reader.js";
 import type { Source, StoredTree } from "../../../src/zarr/stored-tree.js";
-import {
-  createObjectSource,
-  type ObjectSourceOptions,
-} from "../../../src/zarr-store/objects/object-source.js";
+import { createObjectSource, type ObjectSourceOptions } from "../../../src/zarr-store/zarr-source.js";
 import { createMemoryStore, type MemoryStore } from "../../support/memory-store.js";
 import { v3Array, v3Group, zarray, zgroup } from "../../support/write-store.js";
 
@@ -183,7 +180,10 @@ t.test(
   "a place without a store is none, and a place that cannot be read is no place without a store",
   async (t) => {
     const store = openStore({ "readme.txt": "text" });
-    await t.rejects(open(store).readTree(), { code: "invalid-metadata", message: /^remote: no Zarr store/ });
+    await t.rejects(open(store).readTree(), {
+      code: "invalid-metadata",
+      message: /^remote: it is no Zarr store/,
+    });
     store.failWith(FAILURE);
     await t.rejects(open(store).readTree(), {
       code: "source-unreadable",

@@ -1,15 +1,11 @@
 import { isAscii } from "node:buffer";
-import { type ErrorData, errorToData, ZpublishError } from "../errors.js";
+import { type ErrorData, errorToData } from "../errors.js";
 import { runCooperatively } from "../event-loop/cooperative-task.js";
 import type { JsonValue } from "../json/json-value.js";
 import { parseJson, parseJsonAround } from "../json/parse-json.js";
-import { NoAnswerError } from "../stores/file-calls.js";
-import type { StoreFiles } from "../stores/file-store.js";
-import { ABSENT, recordOf } from "./file-record.js";
-import { readSmallFile } from "./read-small-file.js";
 
 /** Far longer than any metadata document, and within the length of a string. */
-const MAX_DOCUMENT_BYTES = 256 * 1024 * 1024;
+export const MAX_DOCUMENT_BYTES = 256 * 1024 * 1024;
 /** Longer documents are parsed in slices. */
 const MAX_CHARS_AT_ONCE = 64 * 1024;
 
@@ -26,48 +22,6 @@ export type Document = { readonly json: JsonValue } | { readonly error: ErrorDat
 
 /** The documents of one node by name, without those that do not exist. */
 export type NodeDocuments = Readonly<Partial<Record<DocumentName, Document>>>;
-
-/** The result of reading a document. */
-export interface ReadText {
-  /** Record of the file before it was read; see `recordOf`. */
-  readonly record: string;
-  /** Its text, or why it cannot be read; undefined if it does not exist. */
-  readonly found: string | ErrorData | undefined;
-}
-
-const NO_DOCUMENT: ReadText = Object.freeze({ record: ABSENT, found: undefined });
-
-/**
- * Reads the text of one metadata document.
- * @param directory Real path of a directory in the store.
- * @throws NoAnswerError, and nothing else: a missing answer tells nothing about the document.
- */
-export async function readText(files: StoreFiles, directory: string, name: string): Promise<ReadText> {
-  const path = `${directory}/${name}`;
-  const small = await readSmallFile(files.calls, directory, name);
-  if (small === ABSENT) return NO_DOCUMENT;
-  if (small !== undefined) return { record: small.record, found: textOf(small.bytes, name) };
-  const record = await recordOf(files.calls, path);
-  return record === ABSENT ? NO_DOCUMENT : { record, found: await readCarefully(files, path, name) };
-}
-
-async function readCarefully(
-  files: StoreFiles,
-  path: string,
-  name: string,
-): Promise<string | ErrorData | undefined> {
-  try {
-    const bytes = await files.read(path, async (file) => {
-      const byteLength = Number(file.stat.size);
-      if (byteLength <= MAX_DOCUMENT_BYTES) return file.readBytes(0, byteLength);
-      return invalidDocument(name, `expected at most ${MAX_DOCUMENT_BYTES} bytes, received ${byteLength}`);
-    });
-    return bytes instanceof Uint8Array ? textOf(bytes, name) : bytes;
-  } catch (error) {
-    if (error instanceof ZpublishError && error.cause instanceof NoAnswerError) throw error.cause;
-    return errorToData(error);
-  }
-}
 
 /** Decodes the text of a document, or says why that is impossible. */
 export function textOf(bytes: Uint8Array, name: string): string | ErrorData {
@@ -86,7 +40,7 @@ export function invalidDocument(name: string, problem: string): ErrorData {
 }
 
 /** Parses a document, in slices if it is long. */
-function parseDocument(text: string, name: string): Document | Promise<Document> {
+export function parseDocument(text: string, name: string): Document | Promise<Document> {
   if (text.length > MAX_CHARS_AT_ONCE) return parseLarge(text, name);
   try {
     return { json: parseJson(text) };
@@ -102,25 +56,6 @@ async function parseLarge(text: string, name: string): Promise<Document> {
   } catch (error) {
     return { error: invalidDocument(name, errorToData(error).message) };
   }
-}
-
-/** The documents of one directory. */
-export interface ReadDocuments {
-  /** In the order of {@link documentNames}. */
-  readonly records: readonly string[];
-  readonly documents: NodeDocuments;
-}
-
-/** Reads the documents in a directory, all at once. */
-export async function readNodeDocuments(files: StoreFiles, directory: string): Promise<ReadDocuments> {
-  const read = await Promise.all(documentNames.map((name) => readText(files, directory, name)));
-  const documents: Partial<Record<DocumentName, Document>> = {};
-  for (const [index, name] of documentNames.entries()) {
-    const { found } = read[index] as ReadText;
-    if (found === undefined) continue;
-    documents[name] = typeof found === "string" ? await parseDocument(found, name) : { error: found };
-  }
-  return { records: read.map(({ record }) => record), documents };
 }
 
 /** Tells whether documents make a node by themselves. Attributes alone do not. */

@@ -1,5 +1,5 @@
-import { errorToData, ZpublishError } from "../errors.js";
-import type { CooperativeTask } from "../event-loop/cooperative-task.js";
+import { type ErrorData, errorToData, ZpublishError } from "../errors.js";
+import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
 import { isJsonObject, type JsonValue } from "../json/json-value.js";
 import { parseJson, parseJsonAround, type TakeEntry } from "../json/parse-json.js";
 import { invalidField } from "../zarr/metadata-fields.js";
@@ -9,7 +9,7 @@ import {
   documentNames,
   invalidDocument,
   type NodeDocuments,
-} from "./node-documents.js";
+} from "./documents.js";
 
 /** Texts of one node's documents in `.zmetadata`. */
 export type ListedTexts = Readonly<Partial<Record<DocumentName, string>>>;
@@ -81,7 +81,7 @@ function textsOf(text: string, ranges: Readonly<NodeRanges>): ListedTexts {
 }
 
 /** Copies a text, since a slice of a string retains the whole string. */
-export function copyText(text: string): string {
+function copyText(text: string): string {
   return Buffer.from(text).toString();
 }
 
@@ -101,4 +101,55 @@ function parseListed(text: string, name: DocumentName): Document {
   } catch (error) {
     return { error: invalidDocument(name, errorToData(error).message) };
   }
+}
+
+/**
+ * Reads the nodes that consolidated metadata lists, by path without a leading slash. Undefined if there is none that can be understood.
+ * @param zarrJson Text of the root's `zarr.json`.
+ * @param zmetadata Text of `.zmetadata`, which wins.
+ */
+export async function readConsolidated(
+  zarrJson: string | undefined,
+  zmetadata: string | undefined,
+): Promise<ReadonlyMap<string, ListedTexts> | undefined> {
+  if (zmetadata === undefined) return zarrJson === undefined ? undefined : readConsolidatedV3(zarrJson);
+  const listed = await readZmetadata(zmetadata);
+  return "problem" in listed ? undefined : listed;
+}
+
+/** Reads the nodes that a `.zmetadata` lists, or says why it cannot be understood. */
+export async function readZmetadata(
+  text: string,
+): Promise<Map<string, ListedTexts> | { readonly problem: ErrorData }> {
+  try {
+    const listed = await runCooperatively(consolidatedNodes(text));
+    return new Map([...listed.paths].map((path) => [path, listed.get(path) ?? {}]));
+  } catch (error) {
+    return { problem: errorToData(error) };
+  }
+}
+
+/** Reads the consolidated metadata in a group's `zarr.json` (zarr-python 3, "inline"); undefined if it has none. */
+export async function readConsolidatedV3(text: string): Promise<Map<string, ListedTexts> | undefined> {
+  if (!text.includes('"consolidated_metadata"')) return undefined;
+  let listing: string | undefined;
+  let others = "";
+  const root = await runCooperatively(
+    parseJsonAround(text, "consolidated_metadata", (key, start, end) => {
+      if (key !== "metadata") return;
+      listing = text.slice(start, end);
+      others = `${text.slice(0, start)}{}${text.slice(end)}`;
+    }),
+  ).catch(() => undefined);
+  // The document is reported as invalid when the node is made of it.
+  if (listing === undefined || !isJsonObject(root)) return undefined;
+  // As text, since a parsed document may lose what JSON cannot say, such as NaN.
+  const nodes = new Map<string, ListedTexts>([["", { "zarr.json": others }]]);
+  const around = `{"metadata":${listing}}`;
+  await runCooperatively(
+    parseJsonAround(around, "metadata", (path, start, end) => {
+      nodes.set(path, { "zarr.json": copyText(around.slice(start, end)) });
+    }),
+  );
+  return nodes;
 }
