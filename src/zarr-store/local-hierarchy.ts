@@ -38,9 +38,12 @@ export function createLocalHierarchy(location: string): Hierarchy {
 
   /** Returns the last read, if the root is still the same, and what changed since. */
   async function earlierRead(root: string): Promise<EarlierRead | undefined> {
-    if (latest?.root !== root) return undefined;
-    changed ??= await findChanges(createFileCalls(root), latest.visited.values());
-    return { store: latest, changed };
+    const store = latest;
+    if (store?.root !== root) return undefined;
+    const known = changed;
+    // If this read fails, the next one has to look again.
+    changed = undefined;
+    return { store, changed: known ?? (await findChanges(createFileCalls(root), store.visited.values())) };
   }
 
   return {
@@ -337,16 +340,9 @@ function* listedNodes(
 /** Characters that are hashed at a time. One call for each record would take longer than hashing. */
 const BATCH_CHARS = 32 * 1024;
 
-/** Hashes that tell whether a store's metadata has changed. */
-interface StoreFingerprint {
-  /** Hash of the records of all documents and directories. */
-  readonly fingerprint: string;
-  /** Hash of the documents' records alone: a file that is added beside them changes only the directory's. */
-  readonly identity: string;
-}
-
 /**
- * Hashes the records of a store's metadata documents and directories, each from before it was read.
+ * Hashes the records of a store's metadata documents and directories, each from before it was read. The identity has the documents'
+ * records alone: a file that is added beside them changes only the directory's.
  * @param root Real path of the store; part of both hashes.
  * @param consolidated The record of `.zmetadata`.
  * @param sorted Sorted by path, since a walk visits directories in any order.
@@ -355,7 +351,7 @@ function* storeFingerprint(
   root: string,
   consolidated: string,
   sorted: readonly VisitedDirectory[],
-): CooperativeTask<StoreFingerprint> {
+): CooperativeTask<Pick<FoundNodes, "identity" | "fingerprint">> {
   const identity = createHash("sha256").update(root);
   const fingerprint = createHash("sha256").update(root);
   let documents = `\0.zmetadata\0${consolidated}`;

@@ -391,6 +391,24 @@ t.test("documents that have not changed are not read again", async (t) => {
   t.match(fourth.own?.chunks, { metadataFile: `${root}/.zmetadata` }, "it is removed, but still listed");
 });
 
+t.test("a change is found after a read that failed", async (t) => {
+  const root = await makeDirectory(t);
+  await writeFiles(root, { ".zgroup": zgroup, "v/.zarray": zarray, "v/.zattrs": { units: "K" } });
+  const source = createDirectorySource(root);
+  await source.readTree();
+  for (const [units, look] of [
+    ["degC", async () => undefined],
+    ["degree_F", source.fingerprint],
+  ] as const) {
+    await rm(join(root, ".zgroup"));
+    await look();
+    await t.rejects(source.readTree(), { code: "invalid-metadata" });
+    await writeFiles(root, { ".zgroup": zgroup, "v/.zattrs": { units } });
+    const tree = await source.readTree();
+    t.same(tree.groups[0]?.arrays[0]?.attrs, { units });
+  }
+});
+
 t.test("a node that loses its own documents is found in .zmetadata", async (t) => {
   const root = await makeDirectory(t);
   const metadata = {
