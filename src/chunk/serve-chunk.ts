@@ -1,6 +1,5 @@
 import { setMaxListeners } from "node:events";
-import type { ChunkCache } from "../cache/chunk-cache.js";
-import { type CacheKey, cacheKeyOf } from "../cache/chunk-cache.js";
+import { type CacheKey, type ChunkCache, cacheKeyOf } from "../cache/chunk-cache.js";
 import { createLimiter } from "../collections/limiter.js";
 import { createSingleFlight } from "../collections/single-flight.js";
 import { ZpublishError } from "../errors.js";

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Config } from "../config/config.js";
-import type { OptionKey } from "../config/options.js";
-import { keepRestartOnlyOptions } from "../config/options.js";
+import { keepRestartOnlyOptions, type OptionKey } from "../config/options.js";
 import type { OpenProgress } from "../dataset/dataset-registry.js";
 import { createRefreshScheduler } from "../dataset/refresh-scheduler.js";
 import { ZpublishError } from "../errors.js";

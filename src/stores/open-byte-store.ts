@@ -1,5 +1,5 @@
 import { ZpublishError } from "../errors.js";
-import { encodeKey } from "./aws-signature.js";
+import { encodeKey } from "./aws-requests.js";
 import {
   type ByteStore,
   type HeaderValue,

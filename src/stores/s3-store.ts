@@ -1,6 +1,13 @@
 import { ZpublishError } from "../errors.js";
-import { type CredentialSpec, createCredentialSource } from "./aws-credentials.js";
-import { type Credentials, encodeKey, encodeStrictly, presignUrl, signRequest } from "./aws-signature.js";
+import {
+  type CredentialSpec,
+  type Credentials,
+  createCredentialSource,
+  encodeKey,
+  encodeStrictly,
+  presignUrl,
+  signRequest,
+} from "./aws-requests.js";
 import type { ByteStore, ObjectListing, StoreSettings } from "./byte-store.js";
 import type { Answer } from "./http-exchange.js";
 import { createHttpStore } from "./http-store.js";

@@ -1,6 +1,6 @@
 import t from "tap";
 import { createFileFinder } from "../../src/find/collection-root.js";
-import { encodeKey, signRequest } from "../../src/stores/aws-signature.js";
+import { encodeKey, signRequest } from "../../src/stores/aws-requests.js";
 import { errorCodeOf } from "../../src/stores/s3-store.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { checkS3Origin, ODD_KEYS } from "../support/origins/check-s3-origin.js";

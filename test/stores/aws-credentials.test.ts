@@ -8,8 +8,7 @@ import { SignatureV4 } from "@smithy/signature-v4";
 import fc from "fast-check";
 import t, { type Test } from "tap";
 import { messageOf } from "../../src/errors.js";
-import { createCredentialSource } from "../../src/stores/aws-credentials.js";
-import { encodeKey, presignUrl, signRequest } from "../../src/stores/aws-signature.js";
+import { createCredentialSource, encodeKey, presignUrl, signRequest } from "../../src/stores/aws-requests.js";
 import { effort } from "../support/effort.js";
 import { makeDirectory } from "../support/write-store.js";
 
@@ -215,7 +214,7 @@ t.test("says so if the library is not installed", async (t) => {
     if (!specifier.startsWith("@aws-sdk/")) return next(specifier, context);
     throw Object.assign(new Error("Cannot find package in /srv/app"), { code: "ERR_MODULE_NOT_FOUND" });
   }`;
-  const tested = new URL("../../src/stores/aws-credentials.js", import.meta.url);
+  const tested = new URL("../../src/stores/aws-requests.js", import.meta.url);
   const program = `import { register } from "node:module";
     register("data:text/javascript," + encodeURIComponent(${JSON.stringify(hooks)}));
     const { createCredentialSource } = await import(${JSON.stringify(tested.href)});

@@ -5,8 +5,7 @@ import type { ByteStore, ReadObjectOptions } from "../../src/stores/byte-store.j
 import { setSourceTimeout, sourceTimeoutMs } from "../../src/stores/file-calls.js";
 import { openByteStore } from "../../src/stores/open-byte-store.js";
 import type { Fault } from "../support/origins/fault.js";
-import type { FaultyOrigin } from "../support/origins/faulty-origin.js";
-import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
+import { type FaultyOrigin, startFaultyOrigin } from "../support/origins/faulty-origin.js";
 
 const TEXT = "0123456789";
 /** Milliseconds: enough for a second attempt. */

@@ -6,8 +6,7 @@ import { setSourceTimeout } from "../../src/stores/file-calls.js";
 import { openByteStore } from "../../src/stores/open-byte-store.js";
 import { errorCodeOf, listingQuery, parseListing } from "../../src/stores/s3-store.js";
 import { effort } from "../support/effort.js";
-import type { FaultyOrigin } from "../support/origins/faulty-origin.js";
-import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
+import { type FaultyOrigin, startFaultyOrigin } from "../support/origins/faulty-origin.js";
 import type { BucketOptions } from "../support/origins/serve-bucket.js";
 
 setSourceTimeout(1_500);

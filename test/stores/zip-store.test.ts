@@ -3,8 +3,7 @@ import t from "tap";
 import { messageOf, ZpublishError } from "../../src/errors.js";
 import type { ByteStore } from "../../src/stores/byte-store.js";
 import { isZip, openZipStore } from "../../src/stores/zip-store.js";
-import type { MemoryStore } from "../support/memory-store.js";
-import { createMemoryStore } from "../support/memory-store.js";
+import { createMemoryStore, type MemoryStore } from "../support/memory-store.js";
 import { writeZip, type ZipEntry, type ZipOptions } from "../support/write-zip.js";
 
 const KEY = "a/x.zip";

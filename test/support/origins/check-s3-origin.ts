@@ -1,5 +1,5 @@
 import type { Test } from "tap";
-import { type Credentials, encodeKey, presignUrl, signRequest } from "../../../src/stores/aws-signature.js";
+import { type Credentials, encodeKey, presignUrl, signRequest } from "../../../src/stores/aws-requests.js";
 import { errorCodeOf, listingQuery, parseListing } from "../../../src/stores/s3-store.js";
 
 /** Keys whose encoding is easy to get wrong. */

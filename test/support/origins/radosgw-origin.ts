@@ -4,7 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { freePort } from "../../../bench/free-port.js";
-import { type Credentials, encodeKey, signRequest } from "../../../src/stores/aws-signature.js";
+import { type Credentials, encodeKey, signRequest } from "../../../src/stores/aws-requests.js";
 import { makeDirectory, type Teardown } from "../write-store.js";
 import { answers, startProgram } from "./run-origin.js";
 

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { IncomingMessage } from "node:http";
 import { isBuiltin, register } from "node:module";
-import { encodeKey } from "../../../src/stores/aws-signature.js";
+import { encodeKey } from "../../../src/stores/aws-requests.js";
 import type { Teardown } from "../write-store.js";
 
 /** A server of S3 with its buckets in memory. */
