@@ -1,4 +1,11 @@
-import { type DatasetSnapshot, overviewsOf, type ServedArray } from "../dataset/dataset.js";
+import {
+  type DatasetSnapshot,
+  type OverviewLevels,
+  overviewsOf,
+  type ServedArray,
+} from "../dataset/dataset.js";
+import { type Grid, listGrids, regularAxis } from "../dataset/overviews/level-grids.js";
+import { geoMetadata, omeMultiscales, type RegularAxes } from "../dataset/overviews/level-metadata.js";
 import { ZpublishError } from "../errors.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
@@ -15,15 +22,61 @@ import {
 } from "../model/data-tree.js";
 import { packageVersion } from "../observe/versions.js";
 import { listingPieces } from "../pages/home-page.js";
-import { documentReply, jsonReply } from "./documents.js";
-import { groupAttributes } from "./group-attributes.js";
+import { documentReply, jsonReply, keepPromise } from "./documents.js";
 import type { Plugin, PluginContext } from "./plugin.js";
+
+/**
+ * Returns the attributes of a group as a store shows them. The root of overviews has multiscale metadata, which need the values of
+ * coordinates; these are read at the first call.
+ * @param version Version of the Zarr format.
+ */
+function groupAttributes(
+  context: PluginContext,
+  snapshot: DatasetSnapshot,
+  group: Group,
+  version: 2 | 3,
+): JsonObject | Promise<JsonObject> {
+  const { levels } = snapshot;
+  if (levels === undefined || group.path !== "/") return group.attrs;
+  return keepPromise(context, snapshot, `overview attributes ${version}`, async () => {
+    const grids = listGrids(levels.dataset.tree, levels.horizontal);
+    const axes = await readAxes(context, levels, grids[0]);
+    return version === 2 ? attributesOfV2(levels, grids, axes) : attributesOfV3(levels, grids, axes);
+  });
+}
+
+/** Both conventions want the attribute `multiscales`, so that there is one of them. */
+function attributesOfV2(levels: OverviewLevels, grids: readonly Grid[], axes: RegularAxes): JsonObject {
+  if (levels.metadata === "geo") return geoMetadata(levels, grids[0], axes);
+  const multiscales = omeMultiscales(levels, grids, axes, "0.4");
+  return multiscales.length === 0 ? {} : { multiscales };
+}
+
+function attributesOfV3(levels: OverviewLevels, grids: readonly Grid[], axes: RegularAxes): JsonObject {
+  const multiscales = omeMultiscales(levels, grids, axes, "0.5");
+  const ome = multiscales.length === 0 ? {} : { ome: { version: "0.5", multiscales } };
+  return { ...geoMetadata(levels, grids[0], axes), ...ome };
+}
+
+async function readAxes(
+  context: PluginContext,
+  { dataset }: OverviewLevels,
+  grid: Grid | undefined,
+): Promise<RegularAxes> {
+  const read = async (coordinate: Variable | undefined) => {
+    const array = coordinate && dataset.arrays.get(coordinate.path);
+    const values = array && (await context.previews.numbers(array));
+    return values && regularAxis(values);
+  };
+  const [y, x] = await Promise.all([read(grid?.yCoordinate), read(grid?.xCoordinate)]);
+  return y && x && { y, x };
+}
 
 /** Parameters of a request. */
 export type Params = RouteRequest["params"];
 
 /** A version of the Zarr format as a plugin serves it. */
-export interface StoreFormat {
+interface StoreFormat {
   /** Name of the plugin, and last segment of its stores' paths. */
   readonly name: "zarr" | "zarr3";
   readonly version: 2 | 3;
@@ -44,7 +97,7 @@ export interface StoreFormat {
 }
 
 /** A metadata document of a store, of groups, arrays or both. */
-export interface StoreDocument {
+interface StoreDocument {
   /** Its name: `.zarray`. */
   readonly name: string;
   readonly summary: string;

@@ -76,56 +76,11 @@ const ABSENT: KnownObject = Object.freeze({ version: undefined, byteLength: unde
 
 /** Creates the state of a store's objects, none of which is known yet. */
 export function createFreshObjects(store: ByteStore, freshness: Freshness): FreshObjects {
-  /** By name of the object that has the bytes of a key. */
-  const believed = createBoundedMap<Believed>({ maxEntries: MAX_KNOWN });
-  /** By key, with the token of their version: many keys may lie in one object. */
-  const lengths = createBoundedMap<{ readonly token: string; readonly byteLength: number }>({
-    maxEntries: MAX_KNOWN,
-  });
+  const { objectOf, believed, stateOf, known, learn, forget } = createKnownVersions(store, freshness);
   const prefix = `${++created}\n`;
   const looks = createSingleFlight<KnownObject>();
   /** True once an object was too long for its bytes to be kept: then versions are learned without bytes. */
   let isLarge = false;
-  const periodMs =
-    freshness === "always"
-      ? 0
-      : freshness === "immutable"
-        ? Number.POSITIVE_INFINITY
-        : freshness.seconds * 1_000;
-
-  /** Returns the object that has the bytes of a key; undefined if the store knows that there are none. */
-  function objectOf(key: string): string | undefined {
-    return store.objectOf === undefined ? key : store.objectOf(key);
-  }
-
-  function stateOf(key: string, version: ObjectVersion | undefined): KnownObject {
-    if (version === undefined) return ABSENT;
-    const length = lengths.get(key);
-    return { version, byteLength: length?.token === version.token ? length.byteLength : undefined };
-  }
-
-  function known(key: string): KnownObject | undefined {
-    const object = objectOf(key);
-    if (object === undefined) return ABSENT;
-    const found = believed.get(object);
-    const isFresh = found !== undefined && performance.now() - found.checkedAtMs < periodMs;
-    return isFresh ? stateOf(key, found.version) : undefined;
-  }
-
-  function learn(
-    key: string,
-    checkedAtMs: number,
-    version: ObjectVersion | undefined,
-    byteLength: number | undefined,
-  ): KnownObject {
-    if (version !== undefined && byteLength !== undefined)
-      lengths.set(key, { token: version.token, byteLength });
-    const object = objectOf(key) as string;
-    // A key that is absent tells nothing about an object that has other keys, too.
-    if (version !== undefined || object === key) believed.set(object, { version, checkedAtMs });
-    return stateOf(key, version);
-  }
-
   async function stat(key: string, beganMs: number): Promise<KnownObject> {
     const found = await store.stat(key);
     return learn(key, beganMs, found?.version, found?.byteLength);
@@ -162,10 +117,6 @@ export function createFreshObjects(store: ByteStore, freshness: Freshness): Fres
       isLarge = true;
       return stat(key, beganMs);
     }
-  }
-
-  function forget(key: string): void {
-    believed.delete(objectOf(key) ?? "");
   }
 
   async function look(
@@ -228,4 +179,59 @@ function nameOf(key: string, range: ObjectRange | undefined, objectByteLength: n
   if ("offset" in range) return `${key}\n${range.offset}\n${range.byteLength}`;
   const count = Math.min(range.last, length);
   return `${key}\n${length - count}\n${count}`;
+}
+
+/** What is known of objects, and since when. @param freshness How long it is believed. */
+function createKnownVersions(store: ByteStore, freshness: Freshness) {
+  /** By name of the object that has the bytes of a key. */
+  const believed = createBoundedMap<Believed>({ maxEntries: MAX_KNOWN });
+  /** By key, with the token of their version: many keys may lie in one object. */
+  const lengths = createBoundedMap<{ readonly token: string; readonly byteLength: number }>({
+    maxEntries: MAX_KNOWN,
+  });
+  const periodMs =
+    freshness === "always"
+      ? 0
+      : freshness === "immutable"
+        ? Number.POSITIVE_INFINITY
+        : freshness.seconds * 1_000;
+
+  /** Returns the object that has the bytes of a key; undefined if the store knows that there are none. */
+  function objectOf(key: string): string | undefined {
+    return store.objectOf === undefined ? key : store.objectOf(key);
+  }
+
+  function stateOf(key: string, version: ObjectVersion | undefined): KnownObject {
+    if (version === undefined) return ABSENT;
+    const length = lengths.get(key);
+    return { version, byteLength: length?.token === version.token ? length.byteLength : undefined };
+  }
+
+  function known(key: string): KnownObject | undefined {
+    const object = objectOf(key);
+    if (object === undefined) return ABSENT;
+    const found = believed.get(object);
+    const isFresh = found !== undefined && performance.now() - found.checkedAtMs < periodMs;
+    return isFresh ? stateOf(key, found.version) : undefined;
+  }
+
+  function learn(
+    key: string,
+    checkedAtMs: number,
+    version: ObjectVersion | undefined,
+    byteLength: number | undefined,
+  ): KnownObject {
+    if (version !== undefined && byteLength !== undefined)
+      lengths.set(key, { token: version.token, byteLength });
+    const object = objectOf(key) as string;
+    // A key that is absent tells nothing about an object that has other keys, too.
+    if (version !== undefined || object === key) believed.set(object, { version, checkedAtMs });
+    return stateOf(key, version);
+  }
+
+  function forget(key: string): void {
+    believed.delete(objectOf(key) ?? "");
+  }
+
+  return { objectOf, believed, stateOf, known, learn, forget };
 }

@@ -16,7 +16,7 @@ import {
   type VersionCheck,
 } from "../zarr/chunk-reader.js";
 import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
-import { type ByteRange, createShardFinder, type ShardFile, type ShardPlace } from "./shards.js";
+import { createShardFinder, type ShardFile, type ShardPlace, type StoredRange } from "./shards.js";
 
 /** Opens a reader of chunks that are files of a local directory, or inner chunks of shards that are. */
 export function openLocalChunkReader(source: FileChunks | ShardChunks, mayBlock: boolean): ChunkReader {
@@ -72,8 +72,8 @@ interface FileAtOnce extends Pick<FileNow, "readBytes"> {
 /** Finds chunks in files: each is a file of its own, or a range of a shard. */
 interface ChunkFinder {
   placeOf(chunkCoords: readonly number[]): ShardPlace;
-  findNow(file: Omit<ShardFile, "readBytes">, place: ShardPlace): ByteRange | "unread" | undefined;
-  find(file: ShardFile, place: ShardPlace): ByteRange | undefined | Promise<ByteRange | undefined>;
+  findNow(file: Omit<ShardFile, "readBytes">, place: ShardPlace): StoredRange | "unread" | undefined;
+  find(file: ShardFile, place: ShardPlace): StoredRange | undefined | Promise<StoredRange | undefined>;
   labelOf(chunkCoords: readonly number[]): string;
   /** Place of a shard's index. */
   readonly indexRange?: ObjectRange;
@@ -105,7 +105,7 @@ function createReader(source: FileChunks | ShardChunks, files: ChunkStore): Chun
   async function useChunk<T>(
     chunkCoords: readonly number[],
     wasChecked: boolean | undefined,
-    use: (file: ShardFile, chunk: ByteRange | undefined) => Promise<{ readonly value: T | undefined }>,
+    use: (file: ShardFile, chunk: StoredRange | undefined) => Promise<{ readonly value: T | undefined }>,
   ): Promise<T | undefined> {
     const place = finder.placeOf(chunkCoords);
     const useFile = (file: ShardFile) => {
@@ -124,7 +124,7 @@ function createReader(source: FileChunks | ShardChunks, files: ChunkStore): Chun
 
   /** Says which part of a chunk is read; undefined for all of it. @throws ZpublishError `corrupt-chunk` if it is too long */
   function partOf(
-    { byteLength }: ByteRange,
+    { byteLength }: StoredRange,
     version: string,
     coords: readonly number[],
     options: ReadOptions,

@@ -4,10 +4,10 @@ import { isJsonObject, type JsonValue } from "../json/json-value.js";
 import { parseJson, parseJsonAround, type TakeEntry } from "../json/parse-json.js";
 import { invalidField } from "../zarr/metadata-fields.js";
 import {
-  type Document,
   type DocumentName,
   documentNames,
   invalidDocument,
+  type NodeDocument,
   type NodeDocuments,
 } from "./documents.js";
 
@@ -87,7 +87,7 @@ function copyText(text: string): string {
 
 /** Parses documents, of which some may be no JSON. */
 export function listedDocuments(texts: ListedTexts): NodeDocuments {
-  const documents: Partial<Record<DocumentName, Document>> = {};
+  const documents: Partial<Record<DocumentName, NodeDocument>> = {};
   for (const name of documentNames) {
     const text = texts[name];
     if (text !== undefined) documents[name] = parseListed(text, name);
@@ -95,7 +95,7 @@ export function listedDocuments(texts: ListedTexts): NodeDocuments {
   return documents;
 }
 
-function parseListed(text: string, name: DocumentName): Document {
+function parseListed(text: string, name: DocumentName): NodeDocument {
   try {
     return { json: parseJson(text) };
   } catch (error) {

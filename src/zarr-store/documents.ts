@@ -18,10 +18,10 @@ export const documentNames = [".zarray", ".zgroup", ".zattrs", "zarr.json"] as c
 export type DocumentName = (typeof documentNames)[number];
 
 /** A document that exists: its JSON, or why it cannot be understood. */
-export type Document = { readonly json: JsonValue } | { readonly error: ErrorData };
+export type NodeDocument = { readonly json: JsonValue } | { readonly error: ErrorData };
 
 /** The documents of one node by name, without those that do not exist. */
-export type NodeDocuments = Readonly<Partial<Record<DocumentName, Document>>>;
+export type NodeDocuments = Readonly<Partial<Record<DocumentName, NodeDocument>>>;
 
 /** Decodes the text of a document, or says why that is impossible. */
 export function textOf(bytes: Uint8Array, name: string): string | ErrorData {
@@ -40,7 +40,7 @@ export function invalidDocument(name: string, problem: string): ErrorData {
 }
 
 /** Parses a document, in slices if it is long. */
-export function parseDocument(text: string, name: string): Document | Promise<Document> {
+export function parseDocument(text: string, name: string): NodeDocument | Promise<NodeDocument> {
   if (text.length > MAX_CHARS_AT_ONCE) return parseLarge(text, name);
   try {
     return { json: parseJson(text) };
@@ -49,7 +49,7 @@ export function parseDocument(text: string, name: string): Document | Promise<Do
   }
 }
 
-async function parseLarge(text: string, name: string): Promise<Document> {
+async function parseLarge(text: string, name: string): Promise<NodeDocument> {
   try {
     // `consolidated_metadata` is not used, and may be most of a large document.
     return { json: await runCooperatively(parseJsonAround(text, "consolidated_metadata")) };

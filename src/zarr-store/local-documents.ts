@@ -10,11 +10,11 @@ import {
 } from "../stores/file-calls.js";
 import type { StoreFiles } from "../stores/file-store.js";
 import {
-  type Document,
   type DocumentName,
   documentNames,
   invalidDocument,
   MAX_DOCUMENT_BYTES,
+  type NodeDocument,
   type NodeDocuments,
   parseDocument,
   textOf,
@@ -60,7 +60,7 @@ interface ReadDocuments {
 /** Reads the documents in a directory, all at once. */
 export async function readLocalDocuments(files: StoreFiles, directory: string): Promise<ReadDocuments> {
   const read = await Promise.all(documentNames.map((name) => readLocalText(files, directory, name)));
-  const documents: Partial<Record<DocumentName, Document>> = {};
+  const documents: Partial<Record<DocumentName, NodeDocument>> = {};
   for (const [index, name] of documentNames.entries()) {
     const { found } = read[index] as ReadText;
     if (found === undefined) continue;

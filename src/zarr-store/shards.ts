@@ -24,7 +24,7 @@ function cachedIndex(key: string, version: string): DataView | undefined {
 }
 
 /** A range of bytes in a file. */
-export interface ByteRange {
+export interface StoredRange {
   readonly offset: number;
   readonly byteLength: number;
 }
@@ -58,12 +58,12 @@ export interface ShardFinder {
    * @returns Undefined if the chunk is absent; `"unread"` if an index has to be read.
    * @throws ZpublishError `corrupt-chunk`
    */
-  findNow(file: Omit<ShardFile, "readBytes">, place: ShardPlace): ByteRange | "unread" | undefined;
+  findNow(file: Omit<ShardFile, "readBytes">, place: ShardPlace): StoredRange | "unread" | undefined;
   /**
    * Finds a chunk, at once if all indexes are cached; undefined if it is absent.
    * @throws ZpublishError `corrupt-chunk`; what `file.readBytes` throws
    */
-  find(file: ShardFile, place: ShardPlace): ByteRange | undefined | Promise<ByteRange | undefined>;
+  find(file: ShardFile, place: ShardPlace): StoredRange | undefined | Promise<StoredRange | undefined>;
   /** Returns the name of a chunk for messages: `shard 'c/0/0': inner chunk 3`. */
   labelOf(chunkCoords: readonly number[]): string;
   /** Place of the outermost index: at the beginning or the end of the file. */
@@ -91,8 +91,8 @@ export function createShardFinder(source: ShardChunks, store = ""): ShardFinder 
     byteLength: number,
     { key, path, positions }: ShardPlace,
     indexOf: (cacheKey: string) => DataView | undefined,
-  ): ByteRange | UnreadIndex | undefined {
-    let range: ByteRange = { offset: 0, byteLength };
+  ): StoredRange | UnreadIndex | undefined {
+    let range: StoredRange = { offset: 0, byteLength };
     for (const [depth, level] of levels.entries()) {
       const shard: Shard = { ...range, level, key, label: () => labelOfLevel({ key, positions }, depth) };
       const cacheKey = depth === 0 ? store + path : `${store}${path} ${depth} ${range.offset}`;
@@ -109,13 +109,16 @@ export function createShardFinder(source: ShardChunks, store = ""): ShardFinder 
   const outermost = levels[0]!;
   const byteLength = indexByteLength(outermost);
 
-  function findNow(file: Omit<ShardFile, "readBytes">, place: ShardPlace): ByteRange | "unread" | undefined {
+  function findNow(
+    file: Omit<ShardFile, "readBytes">,
+    place: ShardPlace,
+  ): StoredRange | "unread" | undefined {
     const version = versionOfIndex(file);
     const found = follow(file.byteLength, place, (key) => cachedIndex(key, version));
     return found !== undefined && "shard" in found ? "unread" : found;
   }
 
-  async function readAndFind(file: ShardFile, place: ShardPlace): Promise<ByteRange | undefined> {
+  async function readAndFind(file: ShardFile, place: ShardPlace): Promise<StoredRange | undefined> {
     const version = versionOfIndex(file);
     // Very long indexes are not cached.
     const read = new Map<string, DataView>();
@@ -174,7 +177,7 @@ const CHECKSUM_BYTES = 4;
 const NO_CHUNK = 2n ** 64n - 1n;
 
 /** One shard: a file, or a chunk of an outer shard. */
-interface Shard extends ByteRange {
+interface Shard extends StoredRange {
   readonly level: ShardLevel;
   /** Store key of the file. */
   readonly key: string;
@@ -220,7 +223,7 @@ async function readShardIndex(
  * @param position Position of the chunk in its shard, in C order.
  * @throws ZpublishError `corrupt-chunk` if the place is outside of the shard.
  */
-function findInShard(entries: DataView, position: number, shard: Shard): ByteRange | undefined {
+function findInShard(entries: DataView, position: number, shard: Shard): StoredRange | undefined {
   const little = shard.level.indexByteOrder === "<";
   const offset = entries.getBigUint64(position * ENTRY_BYTES, little);
   const byteLength = entries.getBigUint64(position * ENTRY_BYTES + 8, little);
