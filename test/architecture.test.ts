@@ -1,5 +1,6 @@
 import { posix } from "node:path";
 import t from "tap";
+import ts from "typescript";
 import { readSources } from "./support/read-sources.js";
 
 /**
@@ -108,9 +109,30 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const EVERYWHERE = new Set(["errors", "collections", "event-loop"]);
 
 const MAX_LINES = 600;
+/** A shorter file has more than one importer, or a reason to be one. */
+const MIN_LINES = 80;
+const MAX_FILES = 15;
+const MAX_FUNCTION_LINES = 60;
+/** Of a `create…` or `open…`, whose closures share its state. */
+const MAX_FACTORY_LINES = 120;
+
+/** Short files with one importer, and why they are files. */
+const SHORT = new Map([
+  [/^src\/codec\/([a-z]+\/)*[a-z0-9-]+\.ts$/, "one file per codec, and their table"],
+  [/^src\/explore\/(main\.tsx|explore-worker\.ts)$/, "entry points of the explorer"],
+  [/^src\/(index|main)\.ts$/, "entry points of library and program"],
+  [/^src\/zpublish\.cts$/, "the program of the package"],
+  [/^src\/pages\/(docs|explore)-page\.ts$/, "one page to a file"],
+  [/^src\/plugins\/(module-version|plugin-info)\.ts$/, "one file per plugin, loaded on demand"],
+  [/^workers\/make-chunk\.ts$/, "entry point of workers"],
+]);
 
 const files = readSources(["src", "workers"], /(?<!\.d)\.c?tsx?$/);
 const imports = new Map([...files].map(([path, text]) => [path, importsOf(path, text)]));
+
+/** Declarations that a file exports by their own name. */
+const EXPORT =
+  /^export (?:declare |abstract |async )*(?:function\*?|const|let|class|interface|type|enum) (\w+)/gm;
 
 t.test("imports between folders run one way", async (t) => {
   const wrong = new Set<string>();
@@ -150,6 +172,56 @@ t.test(`no file has more than ${MAX_LINES} lines`, async (t) => {
   );
 });
 
+t.test(`a file of fewer than ${MIN_LINES} lines has more than one importer, or a reason`, async (t) => {
+  const importers = new Map<string, number>();
+  for (const targets of imports.values()) {
+    for (const target of targets) importers.set(target, (importers.get(target) ?? 0) + 1);
+  }
+  const short = [...files].filter(
+    ([path, text]) => linesOf(text) < MIN_LINES && (importers.get(path) ?? 0) <= 1 && !hasReason(SHORT, path),
+  );
+  t.same(
+    short.map(([path]) => path),
+    [],
+  );
+});
+
+t.test(`no folder has more than ${MAX_FILES} files`, async (t) => {
+  const counts = new Map<string, number>();
+  for (const path of files.keys()) {
+    const folder = posix.dirname(path);
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  }
+  t.same(
+    [...counts].filter(([, count]) => count > MAX_FILES),
+    [],
+  );
+});
+
+t.test(
+  `no function has more than ${MAX_FUNCTION_LINES} lines, or ${MAX_FACTORY_LINES} if its closures share its state`,
+  async (t) => {
+    const long = [...files].flatMap(([path, text]) =>
+      path.includes("/assembly/") ? [] : longFunctions(path, text),
+    );
+    t.same(long, []);
+  },
+);
+
+t.test("no name is exported twice", async (t) => {
+  const exporters = new Map<string, string[]>();
+  for (const [path, text] of files) {
+    if (path.includes("/assembly/")) continue;
+    for (const [, name = ""] of text.matchAll(EXPORT)) {
+      exporters.set(name, [...(exporters.get(name) ?? []), path]);
+    }
+  }
+  t.same(
+    [...exporters].filter(([, paths]) => paths.length > 1),
+    [],
+  );
+});
+
 t.test("every export has a docstring", async (t) => {
   const declaration =
     /^export (?:declare |abstract |async )*(?:function\*?|const|let|class|interface|type|enum) (\w+)/;
@@ -164,6 +236,26 @@ t.test("every export has a docstring", async (t) => {
   }
   t.same(undocumented, []);
 });
+
+/** `path: name: lines` of functions that are too long. */
+function longFunctions(path: string, text: string): string[] {
+  const kind = path.endsWith("x") ? ts.ScriptKind.TSX : ts.ScriptKind.TS;
+  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true, kind);
+  const lineOf = (position: number) => source.getLineAndCharacterOfPosition(position).line;
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isFunctionLike(node) && "body" in node && node.body !== undefined) {
+      const named = ts.isVariableDeclaration(node.parent) ? node.parent.name : node.name;
+      const name = named?.getText(source) ?? "anonymous";
+      const lines = lineOf(node.end) - lineOf(node.getStart(source)) + 1;
+      const limit = /^(?:create|open)[A-Z]/.test(name) ? MAX_FACTORY_LINES : MAX_FUNCTION_LINES;
+      if (lines > limit) found.push(`${path}: ${name}: ${lines}`);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return found;
+}
 
 /** `src/zarr/v3/parse-v3.ts` is in `zarr`, `src/errors.ts` in `errors`, `workers/make-chunk.ts` in `workers`. */
 function folderOf(path: string): string {
@@ -215,4 +307,8 @@ function reach(edges: ReadonlyMap<string, ReadonlySet<string>>, start: string): 
 
 function linesOf(text: string): number {
   return text.split("\n").length - 1;
+}
+
+function hasReason(reasons: ReadonlyMap<RegExp, string>, path: string): boolean {
+  return [...reasons.keys()].some((pattern) => pattern.test(path));
 }
