@@ -135,7 +135,8 @@ t.test("a process that dies, is stuck or needs too much memory is a failure with
     const worker = join(folder, "worker.mjs");
     writeFileSync(
       worker,
-      `       const { seed, folder } = JSON.parse(process.argv[2]);
+      `import { writeFileSync } from "node:fs";
+       const { seed, folder } = JSON.parse(process.argv[2]);
        const say = (line) => process.stdout.write(JSON.stringify(line) + "\\n");
        say({ begins: { subject: "t" + seed, seed } });
        writeFileSync(folder + "/current", Buffer.from([2, 0, 0, 0, 7, 8, 9]));
