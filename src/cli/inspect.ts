@@ -50,10 +50,8 @@ export async function inspectPieces({ groups }: StoredTree): Promise<ReadonlyMap
 
 async function piecesOfArray(array: StoredArray, { axis, openReader }: PartChunks): Promise<InspectedPieces> {
   const reader = openReader();
-  const gridShape = array.shape.map((length, index) =>
-    Math.ceil(length / (array.chunkShape[index] as number)),
-  );
-  const length = gridShape[axis] as number;
+  const gridShape = array.shape.map((length, index) => Math.ceil(length / array.chunkShape[index]!));
+  const length = gridShape[axis]!;
   // A chunk is passed through or not with all others of the same steps.
   const coordsOf = (index: number) => gridShape.map((_, each) => (each === axis ? index : 0));
   const joined: number[] = [];
@@ -262,7 +260,7 @@ function inspectArray(
 function shardShapeOf({ chunks, chunkShape }: ServedArray["stored"]): number[] | null {
   if (chunks.kind !== "shards") return null;
   return chunkShape.map((length, axis) =>
-    chunks.levels.reduce((product, level) => product * (level.chunksPerShard[axis] as number), length),
+    chunks.levels.reduce((product, level) => product * level.chunksPerShard[axis]!, length),
   );
 }
 
@@ -404,7 +402,7 @@ function columnWidths(rows: readonly (readonly string[])[]): number[] {
 
 function alignRow(row: readonly string[], widths: readonly number[]): string {
   return row
-    .map((cell, column) => cell.padEnd(widths[column] as number))
+    .map((cell, column) => cell.padEnd(widths[column]!))
     .join("  ")
     .trimEnd();
 }

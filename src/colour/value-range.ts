@@ -43,8 +43,8 @@ export function chooseRange(
 export function percentileOf(sorted: Float64Array, percent: number): number {
   const position = ((sorted.length - 1) * percent) / 100;
   const index = Math.floor(position);
-  const below = sorted[index] as number;
-  const above = sorted[Math.min(index + 1, sorted.length - 1)] as number;
+  const below = sorted[index]!;
+  const above = sorted[Math.min(index + 1, sorted.length - 1)]!;
   return below + (above - below) * (position - index);
 }
 

@@ -156,7 +156,7 @@ export function cutChunks(
   const chunkShape = shape.map(() => 1);
   let bytes = itemSize;
   for (let axis = shape.length - 1; axis >= 0; axis--) {
-    const length = shape[axis] as number;
+    const length = shape[axis]!;
     if (bytes * length > CHUNK_BYTES) {
       const most = Math.max(1, Math.floor(CHUNK_BYTES / bytes));
       // Chunks of equal length leave little padding in the last one.
@@ -172,8 +172,7 @@ export function cutChunks(
 /** Returns the bytes from one index to the next, per axis. */
 export function stridesOf(shape: readonly number[], itemSize: number): number[] {
   const strides = shape.map(() => itemSize);
-  for (let axis = shape.length - 2; axis >= 0; axis--)
-    strides[axis] = (strides[axis + 1] as number) * (shape[axis + 1] as number);
+  for (let axis = shape.length - 2; axis >= 0; axis--) strides[axis] = strides[axis + 1]! * shape[axis + 1]!;
   return strides;
 }
 
@@ -188,13 +187,13 @@ export function stridedChunks(
   itemStrides: readonly number[],
   cutAxis: number,
 ): StridedChunks {
-  const rest = cutAxis < 0 ? 0 : (shape[cutAxis] as number) % (chunkShape[cutAxis] as number);
+  const rest = cutAxis < 0 ? 0 : shape[cutAxis]! % chunkShape[cutAxis]!;
   return {
     kind: "strided",
     start: begin,
-    strides: itemStrides.map((stride, axis) => stride * (chunkShape[axis] as number)),
+    strides: itemStrides.map((stride, axis) => stride * chunkShape[axis]!),
     byteLength: chunkShape.reduce((bytes, length) => bytes * length, itemSize),
-    ...(rest > 0 && { last: { axis: cutAxis, byteLength: rest * (itemStrides[cutAxis] as number) } }),
+    ...(rest > 0 && { last: { axis: cutAxis, byteLength: rest * itemStrides[cutAxis]! } }),
   };
 }
 
@@ -214,12 +213,11 @@ function listedPlaces(gridShape: readonly number[], table: ListedChunks): FindPl
   const { numbers, offsets, byteLengths, variants } = table;
   return (chunkCoords) => {
     let number = 0;
-    for (const [axis, length] of gridShape.entries())
-      number = number * length + (chunkCoords[axis] as number);
+    for (const [axis, length] of gridShape.entries()) number = number * length + chunkCoords[axis]!;
     const entry = numbers === undefined ? number : positionOf(numbers, number);
     const offset = entry < 0 ? -1 : (offsets[entry] ?? -1);
     if (offset < 0) return undefined;
-    const byteLength = byteLengths[entry] as number;
+    const byteLength = byteLengths[entry]!;
     return { offset, byteLength, wholeByteLength: byteLength, variant: variants?.[entry] ?? 0 };
   };
 }
@@ -230,7 +228,7 @@ function positionOf(numbers: Float64Array, wanted: number): number {
   let high = numbers.length - 1;
   while (low <= high) {
     const middle = (low + high) >>> 1;
-    const found = numbers[middle] as number;
+    const found = numbers[middle]!;
     if (found === wanted) return middle;
     if (found < wanted) low = middle + 1;
     else high = middle - 1;
@@ -245,7 +243,7 @@ function stridedPlaces(gridShape: readonly number[], table: StridedChunks): Find
     last === undefined || elementCount(gridShape) === 0 ? -1 : (gridShape[last.axis] ?? 0) - 1;
   return (chunkCoords) => {
     let offset = start;
-    for (const [axis, stride] of strides.entries()) offset += stride * (chunkCoords[axis] as number);
+    for (const [axis, stride] of strides.entries()) offset += stride * chunkCoords[axis]!;
     const isLast = last !== undefined && chunkCoords[last.axis] === lastIndex;
     const inFile = isLast ? last.byteLength : byteLength;
     return { offset, byteLength: inFile, wholeByteLength: byteLength, variant: 0 };

@@ -101,7 +101,7 @@ export function* dimensionConflicts(content: GroupContent): CooperativeTask<stri
   for (const variable of content.variables) {
     yield;
     variable.dims.forEach((dim, axis) => {
-      const length = variable.shape[axis] as number;
+      const length = variable.shape[axis]!;
       const first = seen.get(dim);
       if (first === undefined) seen.set(dim, { length, by: variable.name });
       else if (first.length !== length) {
@@ -134,7 +134,7 @@ function* membersOf({
     byName.set(variable.name, variable);
     noteCoordinates(variable.attrs, named);
     variable.dims.forEach((name, axis) => {
-      if (!dims.has(name)) dims.set(name, variable.shape[axis] as number);
+      if (!dims.has(name)) dims.set(name, variable.shape[axis]!);
     });
   }
   // As xarray finds them: variables named like their one dimension, and names in a `coordinates` attribute (CF 5).
@@ -176,7 +176,7 @@ export function* nameDimensions(arrays: readonly UnnamedArray[]): CooperativeTas
     array.dimNames?.forEach((name, axis) => {
       if (name === null) return;
       const lengths = lengthsOfSource.get(name) ?? new Set();
-      lengthsOfSource.set(name, lengths.add(array.shape[axis] as number));
+      lengthsOfSource.set(name, lengths.add(array.shape[axis]!));
     });
   }
 
@@ -204,7 +204,7 @@ export function* nameDimensions(arrays: readonly UnnamedArray[]): CooperativeTas
 
 /** Chunks per axis: `ceil(shape / chunkShape)`; an axis of length 0 has none, a scalar's grid is `[]` (one chunk). */
 export function gridShapeOf(shape: readonly number[], chunkShape: readonly number[]): number[] {
-  return shape.map((length, axis) => Math.ceil(length / (chunkShape[axis] as number)));
+  return shape.map((length, axis) => Math.ceil(length / chunkShape[axis]!));
 }
 
 /** Product of all entries; 1 for a scalar. Elements of a shape, or chunks of a grid shape. */

@@ -248,7 +248,7 @@ function writeInteger(item: Uint8Array, integer: bigint, byteOrder: DataType["by
 function readInteger(item: Uint8Array, type: DataType): JsonValue {
   let unsigned = 0n;
   for (let i = 0; i < item.length; i++) {
-    unsigned = (unsigned << 8n) | BigInt(item[type.byteOrder === ">" ? i : item.length - 1 - i] as number);
+    unsigned = (unsigned << 8n) | BigInt(item[type.byteOrder === ">" ? i : item.length - 1 - i]!);
   }
   const integer = type.kind === "u" ? unsigned : BigInt.asIntN(item.length * 8, unsigned);
   const number = Number(integer);

@@ -113,7 +113,7 @@ export function histogram(
       let count = 0;
       const buckets = Array.from(counts, (own, index): MetricSample => {
         count += own;
-        const le = index < bounds.length ? (bounds[index] as number) : "+Inf";
+        const le = index < bounds.length ? bounds[index]! : "+Inf";
         return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: count };
       });
       return [
@@ -162,8 +162,8 @@ export function createHistogram(bounds: readonly number[] = DURATION_BOUNDS): Hi
     },
     observe(value) {
       let bucket = 0;
-      while (bucket < bounds.length && value > (bounds[bucket] as number)) bucket++;
-      counts[bucket] = (counts[bucket] as number) + 1;
+      while (bucket < bounds.length && value > bounds[bucket]!) bucket++;
+      counts[bucket] = counts[bucket]! + 1;
       sum += value;
     },
   };

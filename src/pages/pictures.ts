@@ -73,7 +73,7 @@ export function choosePicture(
   const position = box.position.map((index, axis) => {
     if (plane === undefined || axis === plane.y || axis === plane.x) return index;
     const isTime = axisRole(dims[axis] as string, attributesOf(dims[axis] as string)) === "T";
-    return isTime ? Math.floor((shape[axis] as number) / 2) : 0;
+    return isTime ? Math.floor(shape[axis]! / 2) : 0;
   });
   return { ...from, plane, boxShape: box.boxShape, position, isCentre: box.isCentre };
 }
@@ -85,7 +85,7 @@ export function pictureSize(
 ): { readonly width: number; readonly height: number } {
   if (plane === undefined) return { width: size, height: Math.round(size / 2) };
   const [rows, columns] = [plane.y, plane.x].map((axis) =>
-    Math.min(boxShape[axis] as number, array.variable.shape[axis] as number),
+    Math.min(boxShape[axis]!, array.variable.shape[axis]!),
   ) as [number, number];
   const scale = size / Math.max(rows, columns);
   return { width: Math.max(1, Math.round(columns * scale)), height: Math.max(1, Math.round(rows * scale)) };
@@ -98,10 +98,10 @@ export function describePicture({ array, plane, boxShape, position, isCentre }: 
   const places = dims.flatMap((dim, axis) =>
     axes.includes(axis) || shape[axis] === 1
       ? []
-      : [`${dim} ${formatCount(position[axis] as number)} of ${formatCount(shape[axis] as number)}`],
+      : [`${dim} ${formatCount(position[axis]!)} of ${formatCount(shape[axis]!)}`],
   );
-  const shown = axes.map((axis) => formatCount(boxShape[axis] as number)).join(" × ");
-  const all = axes.map((axis) => formatCount(shape[axis] as number)).join(" × ");
+  const shown = axes.map((axis) => formatCount(boxShape[axis]!)).join(" × ");
+  const all = axes.map((axis) => formatCount(shape[axis]!)).join(" × ");
   const at = places.length === 0 ? "" : ` at ${places.join(", ")}`;
   return `${name}${at}${isCentre ? `: the centre, ${shown} of ${all} cells` : ""}`;
 }
@@ -115,8 +115,7 @@ function sourceOf(snapshot: DatasetSnapshot, array: ServedArray, plane: Plane, s
   const wanted = pictureSize({ array, plane, boxShape: array.variable.shape }, size);
   const fine = few.findLast(
     ({ array: { variable } }) =>
-      (variable.shape[plane.x] as number) >= wanted.width &&
-      (variable.shape[plane.y] as number) >= wanted.height,
+      variable.shape[plane.x]! >= wanted.width && variable.shape[plane.y]! >= wanted.height,
   );
   // Centres of about the same share are made of the same stored chunks: the finest shows most.
   const widest = [whole, ...levels].reduce((best, each) =>
@@ -314,10 +313,7 @@ function shownShare(array: ServedArray, plane: Plane, base = array): number {
   const box = boxOf(array, plane, base);
   if (box === undefined) return 0;
   const { shape } = array.variable;
-  return [plane.y, plane.x].reduce(
-    (share, axis) => share * ((box.boxShape[axis] as number) / (shape[axis] as number)),
-    1,
-  );
+  return [plane.y, plane.x].reduce((share, axis) => share * (box.boxShape[axis]! / shape[axis]!), 1);
 }
 
 /**
@@ -332,8 +328,8 @@ function boxOf(array: ServedArray, plane: Plane, base = array): PictureBox | und
   const boxShape = cells.map(() => 1);
   const position = cells.map(() => 0);
   const set = (axis: number, units: number, count: number) => {
-    const length = cells[axis] as number;
-    boxShape[axis] = units === count ? length : units * (shape[axis] as number);
+    const length = cells[axis]!;
+    boxShape[axis] = units === count ? length : units * shape[axis]!;
     // The box with the middle cell: it is never cut off by the edge.
     position[axis] = Math.floor(Math.floor(length / 2) / boxShape[axis]);
   };
@@ -347,7 +343,7 @@ function boxOf(array: ServedArray, plane: Plane, base = array): PictureBox | und
     const canGrowDown = down < rows && (down + 1) * right <= max;
     const canGrowRight = right < columns && down * (right + 1) <= max;
     if (!canGrowDown && !canGrowRight) break;
-    const isFlat = down * (shape[plane.y] as number) < right * (shape[plane.x] as number);
+    const isFlat = down * shape[plane.y]! < right * shape[plane.x]!;
     if (canGrowDown && (isFlat || !canGrowRight)) down++;
     else right++;
   }
@@ -360,8 +356,8 @@ function boxOf(array: ServedArray, plane: Plane, base = array): PictureBox | und
 function lineBoxOf(array: ServedArray): PictureBox | undefined {
   const { shape, rows, max } = unitsOf(array, { y: 0, x: 0 }, array);
   if (max === 0) return undefined;
-  const length = array.variable.shape[0] as number;
-  const boxLength = rows <= max ? length : max * (shape[0] as number);
+  const length = array.variable.shape[0]!;
+  const boxLength = rows <= max ? length : max * shape[0]!;
   return {
     boxShape: [boxLength],
     position: [Math.floor(Math.floor(length / 2) / boxLength)],
@@ -383,7 +379,7 @@ function unitsOf(array: ServedArray, plane: Plane, base: ServedArray): ReadUnits
 }
 
 function countOf({ variable }: ServedArray, unitShape: readonly number[], axis: number): number {
-  return Math.ceil((variable.shape[axis] as number) / (unitShape[axis] as number));
+  return Math.ceil(variable.shape[axis]! / unitShape[axis]!);
 }
 
 function unitShape({ stored }: ServedArray, { y, x }: Plane): number[] {

@@ -56,7 +56,7 @@ function rowCells(variable: Variable, preview: PreviewValues | undefined): Marku
 /** Formats shape and chunks: `2,920 × 25 × 53 in chunks of 100 × 25 × 53`. */
 function layoutOf({ shape, chunkShape }: Variable): string {
   if (shape.length === 0) return "scalar";
-  const isWhole = shape.every((length, axis) => length <= (chunkShape[axis] as number));
+  const isWhole = shape.every((length, axis) => length <= chunkShape[axis]!);
   return isWhole ? `${timesOf(shape)} in one chunk` : `${timesOf(shape)} in chunks of ${timesOf(chunkShape)}`;
 }
 
@@ -290,9 +290,7 @@ export function renderChunkDiagram(
   const face = Math.max(...shape.slice(-2));
   const edges = shape
     .slice(first)
-    .map((length, index) =>
-      edgeOf(dims[first + index] as string, length, chunkShape[first + index] as number, face),
-    );
+    .map((length, index) => edgeOf(dims[first + index] as string, length, chunkShape[first + index]!, face));
   const x = edges.at(-1) as Edge;
   const y = edges.at(-2) ?? { name: "", length: 1, pixels: 26, borders: [] };
   const z = edges.at(-3);

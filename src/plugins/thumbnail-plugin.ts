@@ -197,7 +197,7 @@ export function placeAt(
           : `an index of ${others.join(", ")}`;
       throw wrongParameter(`index.${dim}`, "unknown_dimension", expected, dim);
     }
-    const length = shape[axis] as number;
+    const length = shape[axis]!;
     if (index < -length || index >= length)
       throw wrongParameter(`index.${dim}`, "index_error", `${-length} to ${length - 1}`, `${index}`);
     place[axis] = index < 0 ? index + length : index;

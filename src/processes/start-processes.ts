@@ -104,7 +104,7 @@ export function createRestartPolicy(now: () => number = () => performance.now())
   return {
     delayMs() {
       const time = now();
-      while (ends.length > 0 && time - (ends[0] as number) > PERIOD_MS) ends.shift();
+      while (ends.length > 0 && time - ends[0]! > PERIOD_MS) ends.shift();
       ends.push(time);
       if (ends.length > MAX_PER_PERIOD) {
         throw new Error(`a server process has ended ${ends.length} times within ${PERIOD_MS / 1000} seconds`);

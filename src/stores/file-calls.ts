@@ -477,7 +477,7 @@ function processorWaitMs(): number {
   // The second of three numbers (kernel documentation, "Scheduler Statistics").
   let nanoseconds = 0;
   for (let at = text.indexOf(SPACE) + 1; at < text.length && text[at] !== SPACE; at++)
-    nanoseconds = nanoseconds * 10 + (text[at] as number) - ZERO;
+    nanoseconds = nanoseconds * 10 + text[at]! - ZERO;
   return nanoseconds / 1e6;
 }
 

@@ -196,7 +196,7 @@ function pointText({ coordinate, length }: CodeAxis, index: number): string | un
   const value = numbers[index] ?? Number.NaN;
   const gaps = [index - 1, index + 1]
     .filter((neighbour) => neighbour >= 0 && neighbour < length)
-    .map((neighbour) => Math.abs((numbers[neighbour] as number) - value));
+    .map((neighbour) => Math.abs(numbers[neighbour]! - value));
   return shortNumber(value, gaps.length === 0 ? 0 : Math.min(...gaps) / 4, 0);
 }
 
@@ -209,7 +209,7 @@ function boundsText({ coordinate, length }: CodeAxis, [begin, end]: CellRun): st
   if ("dates" in coordinate)
     return `slice(${quoted(coordinate.dates[begin] ?? "")}, ${quoted(coordinate.dates[end - 1] ?? "")})`;
   const { numbers } = coordinate;
-  const at = (index: number) => numbers[Math.min(Math.max(index, 0), length - 1)] as number;
+  const at = (index: number) => numbers[Math.min(Math.max(index, 0), length - 1)]!;
   const rising = at(length - 1) >= at(0);
   const inner = length > 1 ? Math.abs(at(1) - at(0)) : 0;
   const gap = (index: number, outside: number) =>

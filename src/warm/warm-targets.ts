@@ -197,7 +197,7 @@ export async function selectTargets(
     // Clients read the coordinate of a dimension whole.
     const isWhole = dims.length === 1 && dims[0] === name;
     const runs = await Promise.all(
-      dims.map((dim, axis) => (isWhole ? undefined : findRuns(dim, groupPath, shape[axis] as number))),
+      dims.map((dim, axis) => (isWhole ? undefined : findRuns(dim, groupPath, shape[axis]!))),
     );
     addTarget(targets, snapshot, `${path}zarr/`, variable, runs);
   }
@@ -215,7 +215,7 @@ export async function selectTargets(
     const isWhole = fine.dims.length === 1 && fine.dims[0] === fine.name;
     const runs = await Promise.all(
       fine.dims.map(async (dim, axis) => {
-        const length = fine.shape[axis] as number;
+        const length = fine.shape[axis]!;
         const found = isWhole ? undefined : await findRuns(dim, groupPathOf(fine), length);
         return found && (horizontal.has(dim) ? coarserRuns(found, 2 ** Number(level)) : found);
       }),
@@ -230,9 +230,9 @@ export function* chunkKeys({ axes }: Pick<WarmTarget, "axes">): Generator<string
   if (axes.some((axis) => axis.length === 0)) return;
   const at = axes.map(() => 0);
   for (;;) {
-    yield axes.map((axis, index) => axis[at[index] as number]).join(".") || "0";
+    yield axes.map((axis, index) => axis[at[index]!]).join(".") || "0";
     let axis = axes.length - 1;
-    while (axis >= 0 && ++(at[axis] as number) === axes[axis]?.length) at[axis--] = 0;
+    while (axis >= 0 && ++at[axis]! === axes[axis]?.length) at[axis--] = 0;
     if (axis < 0) return;
   }
 }
@@ -252,7 +252,7 @@ function addTarget(
     const found = runs[axis];
     return found === undefined
       ? Array.from({ length }, (_, index) => index)
-      : chunksOfRuns(found, chunkShape[axis] as number);
+      : chunksOfRuns(found, chunkShape[axis]!);
   });
   const count = axes.reduce((product, axis) => product * axis.length, 1);
   const chunkBytes = elementCount(chunkShape) * (dataType.itemSize || EXPECTED_ITEM_BYTES);

@@ -98,7 +98,7 @@ export function createShardFinder(source: ShardChunks, store = ""): ShardFinder 
       const cacheKey = depth === 0 ? store + path : `${store}${path} ${depth} ${range.offset}`;
       const entries = indexOf(cacheKey);
       if (entries === undefined) return { cacheKey, shard };
-      const chunk = findInShard(entries, positions[depth] as number, shard);
+      const chunk = findInShard(entries, positions[depth]!, shard);
       if (chunk === undefined) return undefined;
       range = chunk;
     }
@@ -161,8 +161,8 @@ function placeInShard(
   const shardCoords = chunkCoords.map((coordinate, axis) => {
     let rest = coordinate;
     for (let depth = levels.length - 1; depth >= 0; depth--) {
-      const perShard = levels[depth]?.chunksPerShard[axis] as number;
-      positions[depth] = (positions[depth] as number) * perShard + (rest % perShard);
+      const perShard = levels[depth]?.chunksPerShard[axis]!;
+      positions[depth] = positions[depth]! * perShard + (rest % perShard);
       rest = Math.floor(rest / perShard);
     }
     return rest;

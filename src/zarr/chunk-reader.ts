@@ -420,7 +420,7 @@ export function parseChunkKey(text: string, gridShape: readonly number[]): numbe
     const length = position - start;
     // Sixteen digits bound the work. The grid is smaller than 2^53, so a number that was rounded is outside of it.
     if (length === 0 || length > 16 || (length > 1 && text.charCodeAt(start) === 48)) return undefined;
-    if (index >= (gridShape[axis] as number) || index > Number.MAX_SAFE_INTEGER) return undefined;
+    if (index >= gridShape[axis]! || index > Number.MAX_SAFE_INTEGER) return undefined;
     coords[axis] = index;
     if (axis < rank - 1 && text.charCodeAt(position++) !== 46) return undefined;
   }

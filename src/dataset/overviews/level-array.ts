@@ -287,7 +287,7 @@ function horizontalAxes(tree: DataTree, horizontal: ReadonlySet<string>) {
 function axesOf({ dims, shape, chunkShape }: Variable, horizontal: ReadonlySet<string>) {
   return dims.flatMap((dim, axis) =>
     horizontal.has(dim)
-      ? [{ length: shape[axis] as number, end: Math.max(1, Math.min(chunkShape[axis] as number, MAX_CELLS)) }]
+      ? [{ length: shape[axis]!, end: Math.max(1, Math.min(chunkShape[axis]!, MAX_CELLS)) }]
       : [],
   );
 }

@@ -107,7 +107,7 @@ function boxOf([height, width]: readonly [number, number], { y, x }: NonNullable
 }
 
 function lengthsOf({ variable: { dims, shape }, y, x }: Grid): readonly [number, number] {
-  return [shape[dims.indexOf(y)] as number, shape[dims.indexOf(x)] as number];
+  return [shape[dims.indexOf(y)]!, shape[dims.indexOf(x)]!];
 }
 
 /** A name of a coordinate reference system in WKT2 (ISO 19162), which WKT1 has not. */

@@ -185,7 +185,7 @@ export function* axisSteps(file: NetcdfFile): CooperativeTask<string[]> {
     yield;
     for (const { dims, shape } of group.variables) {
       dims.forEach((dimension, axis) => {
-        if (dimension?.isUnlimited) dimension.length = Math.max(dimension.length, shape[axis] as number);
+        if (dimension?.isUnlimited) dimension.length = Math.max(dimension.length, shape[axis]!);
       });
     }
   }

@@ -286,7 +286,7 @@ function gridMapping(crs: Crs): Record<string, JsonValue> {
   if (projection.cf === undefined || crs.extension !== undefined) return {};
   const lists: Record<string, number[]> = { ...projection.cfConstants };
   for (const [index, { cf }] of projection.parameters.entries()) {
-    if (cf !== undefined) lists[cf] = [...(lists[cf] ?? []), values[index] as number];
+    if (cf !== undefined) lists[cf] = [...(lists[cf] ?? []), values[index]!];
   }
   const parameters = Object.entries(lists).map(([key, list]): [string, JsonValue] => [
     key,

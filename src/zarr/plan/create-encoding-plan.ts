@@ -307,9 +307,9 @@ export function storedChunksOf(plan: EncodingPlan, chunkCoords: readonly number[
   if (plan.kind !== "rechunk") return [[...chunkCoords]];
   let coordinates: number[][] = [[]];
   plan.shape.forEach((length, axis) => {
-    const served = plan.served.chunkShape[axis] as number;
-    const stored = plan.stored.chunkShape[axis] as number;
-    const begin = (chunkCoords[axis] as number) * served;
+    const served = plan.served.chunkShape[axis]!;
+    const stored = plan.stored.chunkShape[axis]!;
+    const begin = chunkCoords[axis]! * served;
     const end = Math.min(begin + served, length);
     const next: number[][] = [];
     for (const prefix of coordinates) {

@@ -182,7 +182,7 @@ function transposed(codec: Extension, reading: Reading): readonly number[] {
   if (!isPermutation) {
     throw invalidField(v3Document, `order of transpose to be a permutation of ${rank} axes`, order);
   }
-  return Object.freeze(axes.map((axis) => axisOrder[axis] as number));
+  return Object.freeze(axes.map((axis) => axisOrder[axis]!));
 }
 
 /**
@@ -250,7 +250,7 @@ function parseInnerShape({ sharding }: CodecChain, shardShape: readonly number[]
   const { chunk_shape } = sharding;
   const what = "chunk_shape of sharding_indexed";
   const chunkShape = parseIntegers(chunk_shape, v3Document, what, 1, shardShape.length);
-  if (chunkShape.every((length, axis) => (shardShape[axis] as number) % length === 0)) return chunkShape;
+  if (chunkShape.every((length, axis) => shardShape[axis]! % length === 0)) return chunkShape;
   throw invalidField(v3Document, `${what} to divide the shard's ${describeJson(shardShape)}`, chunk_shape);
 }
 
@@ -263,7 +263,7 @@ function parseLevel(
   if (indexLocation !== "start" && indexLocation !== "end") {
     throw invalidField(v3Document, 'index_location to be "start" or "end"', indexLocation);
   }
-  const chunksPerShard = shardShape.map((length, axis) => length / (chunkShape[axis] as number));
+  const chunksPerShard = shardShape.map((length, axis) => length / chunkShape[axis]!);
   if (elementCount(chunksPerShard) > maxChunksPerShard) {
     throw unsupported(`at most ${maxChunksPerShard} chunks per shard`, describeJson(chunksPerShard));
   }
