@@ -161,7 +161,7 @@ function placeInShard(
   const shardCoords = chunkCoords.map((coordinate, axis) => {
     let rest = coordinate;
     for (let depth = levels.length - 1; depth >= 0; depth--) {
-      const perShard = levels[depth]?.chunksPerShard[axis]!;
+      const perShard = levels[depth]!.chunksPerShard[axis]!;
       positions[depth] = positions[depth]! * perShard + (rest % perShard);
       rest = Math.floor(rest / perShard);
     }
