@@ -218,7 +218,8 @@ async function assertMetadataExists(files: ChunkStore, metadataFile: string, key
     cause = error;
   }
   const message = `chunk '${key}' cannot be read: the metadata of its array ${problem}`;
-  throw new ZpublishError("source-unreadable", message, { details: { key }, cause });
+  // Where the store was, for the log: clients get no details.
+  throw new ZpublishError("source-unreadable", message, { details: { key, metadataFile }, cause });
 }
 
 function localFiles(source: ChunkFiles, mayBlock: boolean): ChunkStore {
