@@ -156,8 +156,9 @@ function goalRow(table: string, aim: Aim, result: ContestResult): [string[]] | u
 const NONE = "–";
 
 /** Three digits at least, with commas for thousands. */
-export function formatNumber(value: number | undefined): string {
-  if (value === undefined || Number.isNaN(value)) return NONE;
+export function formatNumber(value: number | null | undefined): string {
+  // Without an answer in time there is no percentile: NaN, which JSON of another process writes as null.
+  if (value === undefined || value === null || Number.isNaN(value)) return NONE;
   const size = Math.abs(value);
   if (size >= 100) return Math.round(value).toLocaleString("en-US");
   return size >= 10 ? value.toFixed(1) : value.toFixed(2);
