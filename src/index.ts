@@ -19,8 +19,15 @@ export {
   zarrStoreSource,
 } from "./dataset/in-memory-tree.js";
 export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
-export type { Document } from "./http/headers.js";
-export type { Body, BodyReply, DocumentReply, RedirectReply, Reply, RouteRequest } from "./http/reply.js";
+export type {
+  Body,
+  BodyReply,
+  Document,
+  DocumentReply,
+  RedirectReply,
+  Reply,
+  RouteRequest,
+} from "./http/reply.js";
 export type { Route, RouteOperation } from "./http/router.js";
 export type { JsonObject, JsonValue } from "./json/json-value.js";
 export { stringifyJson } from "./json/stringify-json.js";

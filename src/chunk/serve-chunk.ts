@@ -3,13 +3,8 @@ import { type CacheKey, type ChunkCache, cacheKeyOf } from "../cache/chunk-cache
 import { createLimiter } from "../collections/limiter.js";
 import { createSingleFlight } from "../collections/single-flight.js";
 import { ZpublishError } from "../errors.js";
-import {
-  type Body,
-  type BodyClient,
-  type BodyReply,
-  RepresentationHead,
-  type WantedPart,
-} from "../http/reply.js";
+import type { Body, BodyClient, BodyReply, WantedPart } from "../http/reply.js";
+import { RepresentationHead } from "../http/representation.js";
 import { cachedBody, type MadeChunk, madeBody, offerToCache, putIntoCache } from "./chunk-body.js";
 import type { ChunkOrigin, ChunkService, ChunkWarmer, WarmedChunk } from "./chunk-service.js";
 import { chunkNotFound, createChunkLocator, findVersion, versionNow } from "./chunk-version.js";

@@ -1,8 +1,7 @@
-import { promisify } from "node:util";
-import { gzip } from "node:zlib";
+import { createDocument } from "./create-document.js";
 import { sendError } from "./error-reply.js";
-import { type Exchange, writeHead } from "./exchange.js";
-import { acceptsGzip, headerField } from "./headers.js";
+import { type Exchange, withVary, writeHead } from "./exchange.js";
+import { negotiateCoding } from "./representation.js";
 import type { Route } from "./router.js";
 
 /**
@@ -30,11 +29,6 @@ interface AdminAnswer {
 /** By path. */
 export type AdminEndpoints = ReadonlyMap<string, AdminEndpoint>;
 
-/** A shorter answer fits a packet without compression. */
-const MIN_COMPRESSED_CHARS = 1_024;
-
-const gzipAsync = promisify(gzip);
-
 /** The endpoints whose path no route has: a plugin's route wins. */
 export function adminEndpointsBeside(
   endpoints: readonly AdminEndpoint[],
@@ -49,32 +43,34 @@ export function adminEndpointsBeside(
 export function answerAdmin(exchange: Exchange, endpoint: AdminEndpoint): void {
   exchange.counts = exchange.context.metrics.counts.of(endpoint.path);
   // Read now: the answer may come after uWebSockets.js took the request back.
-  const mayCompress = acceptsGzip(exchange.header("accept-encoding"));
+  const coding = negotiateCoding(exchange.header("accept-encoding"));
+  const later = async (answered: Promise<AdminAnswer>) => {
+    const answer = await answered;
+    const compressed =
+      coding === "identity"
+        ? undefined
+        : await createDocument(answer.body, answer.contentType).encoded(coding);
+    exchange.cork(() => send(exchange, answer, compressed, coding));
+  };
   try {
     const answered = endpoint.answer();
-    if (!(answered instanceof Promise)) {
-      send(exchange, answered, undefined);
-      return;
-    }
-    const later = async () => {
-      const answer = await answered;
-      const isLong = mayCompress && answer.body.length >= MIN_COMPRESSED_CHARS;
-      const compressed = isLong ? await gzipAsync(answer.body, { level: 1 }) : undefined;
-      exchange.cork(() => send(exchange, answer, compressed));
-    };
-    later().catch((error: unknown) => sendError(exchange, error));
+    if (answered instanceof Promise) later(answered).catch((error: unknown) => sendError(exchange, error));
+    else send(exchange, answered);
   } catch (error) {
     sendError(exchange, error);
   }
 }
 
-function send(exchange: Exchange, answer: AdminAnswer, compressed: Uint8Array | undefined): void {
+function send(exchange: Exchange, answer: AdminAnswer, compressed?: Uint8Array, coding = ""): void {
   const { status, contentType, body, retryAfterSeconds } = answer;
-  let fields = headerField("Content-Type", contentType) + headerField("Cache-Control", "no-store");
-  if (retryAfterSeconds !== undefined) fields += headerField("Retry-After", String(retryAfterSeconds));
-  if (compressed !== undefined) fields += headerField("Content-Encoding", "gzip");
-  writeHead(exchange, status, fields);
+  const lines: [name: string, value: string][] = [
+    ["Content-Type", contentType],
+    ["Cache-Control", "no-store"],
+  ];
+  if (retryAfterSeconds !== undefined) lines.push(["Retry-After", String(retryAfterSeconds)]);
+  if (compressed !== undefined) lines.push(["Content-Encoding", coding]);
+  writeHead(exchange, status, withVary(lines, exchange.context.access.vary));
   const bytes = compressed ?? Buffer.from(body);
-  if (exchange.method === "HEAD") exchange.endHead(bytes.byteLength);
+  if (exchange.method === "HEAD") exchange.endBodiless(bytes.byteLength);
   else exchange.endWith(bytes);
 }

@@ -2,7 +2,7 @@ import { createHash, type Hash } from "node:crypto";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
-import type { ContentCoding, Document } from "./headers.js";
+import type { ContentCoding, Document } from "./reply.js";
 
 /** A document of at most so many bytes fits a packet or two anyhow, and is never compressed. */
 const MIN_COMPRESSED_BYTES = 1024;

@@ -1,6 +1,6 @@
 import { type ErrorCode, messageOf, ZpublishError } from "../errors.js";
-import { type Exchange, writeHead } from "./exchange.js";
-import { ALLOWED_METHODS, headerField } from "./headers.js";
+import { type Exchange, withVary, writeHead } from "./exchange.js";
+import { ALLOWED_METHODS } from "./headers.js";
 import { requestFields } from "./request-log.js";
 
 /** How an error is answered. */
@@ -162,21 +162,21 @@ export function sendError(exchange: Exchange, thrown: unknown, closeConnection =
     exchange.isNamed = true;
     if (access.accessLogShare > 0) exchange.noteForLog();
   }
-  let fields = headerField("Content-Type", "application/json");
-  // Caches must revalidate: an absent chunk may be written, a failure may pass, and a 404 without this header may be stored
-  // by heuristics.
-  fields += headerField("Cache-Control", access.cacheControlOf("no-cache"));
-  if (reply.retryAfterSeconds !== undefined)
-    fields += headerField("Retry-After", String(reply.retryAfterSeconds));
-  if (error.code === "method-not-allowed") fields += headerField("Allow", ALLOWED_METHODS);
-  if (error.code === "range-not-satisfiable") {
-    fields += headerField("Content-Range", `bytes */${error.details.byteLength ?? 0}`);
-  }
-  if (error.code === "unauthorized") fields += headerField("WWW-Authenticate", challenge(error));
+  const lines: [name: string, value: string][] = [
+    ["Content-Type", "application/json"],
+    // Caches must revalidate: an absent chunk may be written, a failure may pass, and a 404 without this header may be stored
+    // by heuristics.
+    ["Cache-Control", access.cacheControlOf("no-cache")],
+  ];
+  if (reply.retryAfterSeconds !== undefined) lines.push(["Retry-After", String(reply.retryAfterSeconds)]);
+  if (error.code === "method-not-allowed") lines.push(["Allow", ALLOWED_METHODS]);
+  if (error.code === "range-not-satisfiable")
+    lines.push(["Content-Range", `bytes */${error.details.byteLength ?? 0}`]);
+  if (error.code === "unauthorized") lines.push(["WWW-Authenticate", challenge(error)]);
   const body = Buffer.from(reply.body, "utf8");
   exchange.cork(() => {
-    writeHead(exchange, reply.status, fields);
-    if (exchange.method === "HEAD") exchange.endHead(body.byteLength);
+    writeHead(exchange, reply.status, withVary(lines, access.vary));
+    if (exchange.method === "HEAD") exchange.endBodiless(body.byteLength);
     else if (closeConnection) exchange.endAndClose(body);
     else exchange.endWith(body);
   });

@@ -3,7 +3,7 @@ import type { LinkedList, ListEntry } from "../collections/linked-list.js";
 import { ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import { type Forwarded, forwardedOf, forwardedPrefix, serviceUrlOf } from "./access/forwarded.js";
-import { headerField, joinVary } from "./headers.js";
+import type { HeaderLines } from "./headers.js";
 import type { HttpRequest, HttpResponse } from "./listening/listener.js";
 import {
   countRequest,
@@ -14,7 +14,7 @@ import {
   type RouteCounts,
   type UnansweredRequest,
 } from "./load.js";
-import type { Body, EncodedHeaders, HeaderContext, PackedLines, RouteRequest } from "./reply.js";
+import type { Body, HeaderContext, RouteRequest } from "./reply.js";
 import {
   type FailureLog,
   isLogged,
@@ -198,21 +198,11 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
     this.started = true;
     this.status = status;
     if (!this.head.isAttached) this.firstByteMs = performance.now();
-    // uWebSockets.js writes 200 by itself.
-    if (status !== "200 OK") this.res.writeStatus(status);
   }
 
-  /** Ends an answer without a body that says how long the body of GET is. */
-  endHead(byteLength: number): void {
-    // Not endWithoutBody(byteLength): uWebSockets.js then waits for as many bytes to be written, and drops the
-    // connection at the next request on it. Without an argument it writes no Content-Length of its own.
-    this.res.writeHeader("Content-Length", String(byteLength));
-    this.endBodiless();
-  }
-
-  /** Ends an answer that has neither body nor Content-Length: 204, 304. */
-  endBodiless(): void {
-    this.res.endWithoutBody();
+  /** Ends an answer without a body. @param byteLength What the answer to HEAD says of the body; undefined for 204 and 304. */
+  endBodiless(byteLength?: number): void {
+    this.res.endWithoutBody(byteLength);
     this.endWhole();
   }
 
@@ -392,37 +382,28 @@ export interface ExchangeContext extends HeaderContext {
 
 /**
  * Writes status and headers of an answer.
- * @param fields Header lines, each with its line break before it.
- * @param vary Request headers that the answer depends on, besides `Origin`.
+ * @param more Lines that differ from answer to answer.
+ * @throws ZpublishError as `checkLines`; nothing is written then.
  */
-export function writeHead(exchange: Exchange, status: string, fields: string, vary = ""): void {
-  const { context, res } = exchange;
-  const { access } = context;
-  let more = fields + access.fields;
-  const varies = joinVary(vary, access.vary);
-  if (varies !== "") more += headerField("Vary", varies);
-  if (context.state.isDraining) more += headerField("Connection", "close");
-  if (exchange.isNamed) more += headerField("X-Request-Id", exchange.id);
-  exchange.begin(status);
-  // uWebSockets.js writes names and values as they are, so that one call into it writes all lines.
-  res.writeHeader("X-Content-Type-Options", `nosniff${context.cors.fields(exchange.origin)}${more}`);
-}
-
-/** Writes status and headers that are sent often. @param more Lines of this answer only. */
-export function writeEncodedHead(
+export function writeHead(
   exchange: Exchange,
   status: string,
-  fields: EncodedHeaders,
-  more?: PackedLines,
+  lines: HeaderLines,
+  more: HeaderLines = NO_LINES,
 ): void {
-  const { context, res } = exchange;
-  const encoded = fields.encoded(context);
-  if (encoded === undefined) {
-    writeHead(exchange, status, fields.text(context) + (more?.text ?? ""), fields.vary);
-    return;
-  }
+  const { context, origin = "", res } = exchange;
+  const { cors, state } = context;
+  let own = more;
+  if (state.isDraining) own = [...own, ["Connection", "close"]];
+  if (exchange.isNamed) own = [...own, ["X-Request-Id", exchange.id]];
+  res.writeHead(status, [cors.byOrigin.get(origin) ?? cors.lines, lines, own]);
   exchange.begin(status);
-  res.writeHeader("X-Content-Type-Options", encoded);
-  if (more !== undefined) res.writeHeader(more.name, more.value);
-  if (exchange.isNamed) res.writeHeader("X-Request-Id", exchange.id);
+}
+
+const NO_LINES: HeaderLines = Object.freeze([]);
+
+/** Returns lines with a `Vary` behind them, unless an answer depends on nothing. @param names Lists of request headers. */
+export function withVary(lines: HeaderLines, ...names: readonly string[]): HeaderLines {
+  const vary = names.filter((list) => list !== "").join(", ");
+  return vary === "" ? lines : [...lines, ["Vary", vary]];
 }

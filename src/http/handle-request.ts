@@ -10,12 +10,17 @@ import { locationWithSlash } from "./access/forwarded.js";
 import type { Tokens } from "./access/tokens.js";
 import { type AdminEndpoints, answerAdmin } from "./admin-endpoint.js";
 import { sendError } from "./error-reply.js";
-import { Exchange, type ExchangeContext, writeHead } from "./exchange.js";
-import { ALLOWED_METHODS, type Cors, createCors, headerField, isHeaderValue } from "./headers.js";
+import { Exchange, type ExchangeContext, withVary, writeHead } from "./exchange.js";
+import { ALLOWED_METHODS, type Cors, createCors, type HeaderLines, isHeaderValue } from "./headers.js";
 import type { HttpRequest, HttpResponse } from "./listening/listener.js";
 import type { RouteCounts } from "./load.js";
-import { type BodyReply, type DocumentReply, type Reply, RepresentationHead } from "./reply.js";
-import { negotiateDocument, requestedRange, sendRepresentation } from "./representation.js";
+import type { BodyReply, DocumentReply, Reply } from "./reply.js";
+import {
+  negotiateDocument,
+  RepresentationHead,
+  requestedRange,
+  sendRepresentation,
+} from "./representation.js";
 import { createRouter, type Route, type RouteMatch, type Router } from "./router.js";
 
 /** Attempts at a request whose source changes while it is answered. */
@@ -165,12 +170,13 @@ function sendRedirect(exchange: Exchange): void {
   const { cacheControl, access, rootPath } = context;
   // The client needs a prefix that a proxy took away, but not the host.
   const path = exchange.publicPrefix + exchange.head.path.slice(rootPath.length);
-  const fields =
-    headerField("Location", locationWithSlash(path, query)) +
-    headerField("Cache-Control", access.cacheControlOfAddress(cacheControl));
+  const lines = [
+    ["Location", locationWithSlash(path, query)],
+    ["Cache-Control", access.cacheControlOfAddress(cacheControl)],
+  ] as const;
   exchange.cork(() => {
-    writeHead(exchange, "301 Moved Permanently", fields);
-    exchange.endHead(0);
+    writeHead(exchange, "301 Moved Permanently", withVary(lines, access.vary));
+    exchange.endBodiless(0);
   });
 }
 
@@ -261,8 +267,9 @@ function dispatch(exchange: Exchange, method: string, context: DispatchContext):
       handleGet(exchange, context);
     } else if (method === "OPTIONS") {
       exchange.methodLabel = "OPTIONS";
-      const { preflight } = exchange.context.cors;
-      writeHead(exchange, "204 No Content", headerField("Allow", ALLOWED_METHODS) + preflight);
+      const { cors, access } = exchange.context;
+      const lines: HeaderLines = [["Allow", ALLOWED_METHODS], ...cors.preflight];
+      writeHead(exchange, "204 No Content", withVary(lines, access.vary));
       exchange.endBodiless();
     } else {
       exchange.methodLabel = "other";
@@ -356,7 +363,11 @@ export function prepareApp(app: HttpApp): PreparedApp {
       `Route '${path}': expected priority 'page' or 'chunk', received ${received}`,
     );
   }
-  const cors = createCors(app.corsOrigin ?? "*");
+  const cors = createCors(app.corsOrigin ?? "*", [
+    ["X-Content-Type-Options", "nosniff"],
+    // A page would otherwise send the token in its query to the sites it links to.
+    ...(app.tokens === undefined ? [] : [["Referrer-Policy", "no-referrer"] as const]),
+  ]);
   return {
     routing: {
       router: createRouter(app.routes),

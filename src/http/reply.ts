@@ -1,5 +1,6 @@
 import type { AccessRules } from "./access/access-rules.js";
-import { type Cors, type Document, type HeaderLines, headerField, joinVary } from "./headers.js";
+import type { Cors, HeaderLines } from "./headers.js";
+import type { RepresentationHead } from "./representation.js";
 
 /** A request as a plugin sees it. */
 export interface RouteRequest {
@@ -34,6 +35,24 @@ export interface RouteRequest {
  * has nothing to answer throws a ZpublishError (`not-found`, …).
  */
 export type Reply = DocumentReply | BodyReply | RedirectReply;
+
+/** Content codings of the compressed forms of a document. */
+export type ContentCoding = "br" | "gzip";
+
+/** Immutable bytes to be sent often, with their ETag and, once a client accepts them, their compressed forms. */
+export interface Document {
+  readonly contentType: string;
+  readonly bytes: Uint8Array;
+  /** Strong, quoted, computed from the content: the same on every instance. */
+  readonly etag: string;
+  /**
+   * Returns the compressed form, made at the first call and kept; undefined if compression does not pay (up to 1 KiB, or no
+   * gain). Never rejects.
+   */
+  encoded(coding: ContentCoding): Promise<Uint8Array | undefined>;
+  /** Returns the compressed form if it is made already; undefined if compression does not pay, null if it is not made yet. */
+  encodedNow(coding: ContentCoding): Uint8Array | undefined | null;
+}
 
 /** A page or metadata document, prepared before it was requested. */
 export interface DocumentReply {
@@ -124,113 +143,4 @@ export interface HeaderContext {
   readonly access: AccessRules;
   /** The server's, which changes when it drains: then connections end with their current answer. */
   readonly state: { readonly isDraining: boolean };
-}
-
-/** Several header lines packed into one `writeHeader` call: the first name, and a value that contains the rest. */
-export interface PackedLines {
-  /** All lines, each with its line break before it. */
-  readonly text: string;
-  readonly name: string;
-  readonly value: Uint8Array;
-}
-
-/** Lists of headers that are sent often: they are frozen, and so packed once. */
-const packed = new WeakMap<HeaderLines, PackedLines>();
-
-/** Packs a body's headers; undefined if there are none. @throws ZpublishError as `headerField` does. */
-export function packLines(headers: HeaderLines): PackedLines | undefined {
-  const known = packed.get(headers);
-  if (known !== undefined) return known;
-  const first = headers[0];
-  if (first === undefined) return undefined;
-  let text = "";
-  for (const [name, value] of headers) text += headerField(name, value);
-  const name = first[0];
-  const lines = { text, name, value: Buffer.from(text.slice(`\r\n${name}: `.length), "latin1") };
-  if (Object.isFrozen(headers)) packed.set(headers, lines);
-  return lines;
-}
-
-/** Header lines that are sent again and again, encoded once. uWebSockets.js would otherwise encode them for every answer. */
-export class EncodedHeaders {
-  /** Returns all lines, each with its line break before it. */
-  readonly text: (context: HeaderContext) => string;
-  /** What the answer depends on besides the origin. */
-  readonly vary: string;
-  #bytes: Uint8Array | undefined;
-  #context: HeaderContext | undefined;
-
-  constructor(text: (context: HeaderContext) => string, vary = "") {
-    this.text = text;
-    this.vary = vary;
-  }
-
-  /**
-   * The value of the header `X-Content-Type-Options`, with all other lines behind it; undefined if answers differ: they
-   * depend on the origin, or the connection is to end.
-   */
-  encoded(context: HeaderContext): Uint8Array | undefined {
-    if (context.state.isDraining || context.cors.variesByOrigin) return undefined;
-    if (this.#bytes === undefined || this.#context !== context) {
-      const { cors, access } = context;
-      const varies = joinVary(this.vary, access.vary);
-      const vary = varies === "" ? "" : headerField("Vary", varies);
-      const text = `nosniff${cors.fields(undefined)}${this.text(context)}${access.fields}${vary}`;
-      this.#bytes = Buffer.from(text, "latin1");
-      this.#context = context;
-    }
-    return this.#bytes;
-  }
-}
-
-/** Header values of one representation. */
-interface HeadFields {
-  /** Strong, with its quotes. */
-  readonly etag: string;
-  readonly contentType: string;
-  /** Default: the server's. */
-  readonly cacheControl?: string | undefined;
-  readonly contentEncoding?: string | undefined;
-  /** Request headers, besides `Origin`, that the choice of this representation depends on. */
-  readonly vary?: string;
-  /** Whether the body contains the service's address, which a proxy's headers may have named. */
-  readonly quotesAddress?: boolean | undefined;
-  readonly headers?: HeaderLines | undefined;
-}
-
-/** Header lines of one representation, put together when first sent. */
-export class RepresentationHead {
-  /** Lines of 304. */
-  readonly notModified: EncodedHeaders;
-  /** Lines of 200 and 206. */
-  readonly ok: EncodedHeaders;
-
-  constructor(fields: HeadFields) {
-    const { contentType, contentEncoding, vary = "" } = fields;
-    this.notModified = new EncodedHeaders((context) => validatorLines(fields, context), vary);
-    this.ok = new EncodedHeaders(
-      (context) =>
-        validatorLines(fields, context) +
-        headerField("Content-Type", contentType) +
-        (contentEncoding === undefined ? "" : headerField("Content-Encoding", contentEncoding)),
-      vary,
-    );
-  }
-}
-
-function validatorLines(
-  { etag, cacheControl, quotesAddress, headers = [] }: HeadFields,
-  context: HeaderContext,
-): string {
-  const { access } = context;
-  const asked = cacheControl ?? context.cacheControl;
-  return (
-    headerField("ETag", etag) +
-    headerField(
-      "Cache-Control",
-      quotesAddress ? access.cacheControlOfAddress(asked) : access.cacheControlOf(asked),
-    ) +
-    headerField("Accept-Ranges", "bytes") +
-    headers.map(([name, value]) => headerField(name, value)).join("")
-  );
 }

@@ -1,18 +1,84 @@
 import { ZpublishError } from "../errors.js";
 import { rangeNotSatisfiable } from "./error-reply.js";
-import { type Exchange, writeEncodedHead, writeHead } from "./exchange.js";
-import { type ContentCoding, type Document, headerField, negotiateCoding } from "./headers.js";
-import {
-  type Body,
-  type BodyReply,
-  type ByteRange,
-  type DocumentReply,
-  type ElsewhereUrl,
-  type PackedLines,
-  packLines,
-  RepresentationHead,
-  type RouteRequest,
+import { type Exchange, withVary, writeHead } from "./exchange.js";
+import type { HeaderLines } from "./headers.js";
+import type {
+  Body,
+  BodyReply,
+  ByteRange,
+  ContentCoding,
+  Document,
+  DocumentReply,
+  ElsewhereUrl,
+  HeaderContext,
+  RouteRequest,
 } from "./reply.js";
+
+/** Header values of one representation. */
+interface HeadFields {
+  /** Strong, with its quotes. */
+  readonly etag: string;
+  readonly contentType: string;
+  /** Default: the server's. */
+  readonly cacheControl?: string | undefined;
+  readonly contentEncoding?: string | undefined;
+  /** Request headers, besides `Origin`, that the choice of this representation depends on. */
+  readonly vary?: string;
+  /** Whether the body contains the service's address, which a proxy's headers may have named. */
+  readonly quotesAddress?: boolean | undefined;
+  readonly headers?: HeaderLines | undefined;
+}
+
+/** Header lines of one representation: the same lists for all answers of an app. */
+export class RepresentationHead {
+  readonly #fields: HeadFields;
+  #context: HeaderContext | undefined;
+  #ok: HeaderLines | undefined;
+  #notModified: HeaderLines | undefined;
+
+  constructor(fields: HeadFields) {
+    this.#fields = fields;
+  }
+
+  /** Returns the lines of 200 and 206. */
+  ok(context: HeaderContext): HeaderLines {
+    this.#useContext(context);
+    const { contentType, contentEncoding } = this.#fields;
+    this.#ok ??= this.#lines(context, [
+      ["Content-Type", contentType],
+      ...(contentEncoding === undefined ? [] : [["Content-Encoding", contentEncoding] as const]),
+    ]);
+    return this.#ok;
+  }
+
+  /** Returns the lines of 304. */
+  notModified(context: HeaderContext): HeaderLines {
+    this.#useContext(context);
+    this.#notModified ??= this.#lines(context, []);
+    return this.#notModified;
+  }
+
+  #useContext(context: HeaderContext): void {
+    if (this.#context === context) return;
+    this.#context = context;
+    this.#ok = undefined;
+    this.#notModified = undefined;
+  }
+
+  #lines({ access, cacheControl: byDefault }: HeaderContext, more: HeaderLines): HeaderLines {
+    const { etag, cacheControl = byDefault, quotesAddress, headers = [], vary = "" } = this.#fields;
+    const allowed = quotesAddress
+      ? access.cacheControlOfAddress(cacheControl)
+      : access.cacheControlOf(cacheControl);
+    return Object.freeze([
+      ["ETag", etag],
+      ["Cache-Control", allowed],
+      ["Accept-Ranges", "bytes"],
+      ...headers,
+      ...withVary(more, access.vary, vary),
+    ] as const);
+  }
+}
 
 /** What is sent: headers, and bytes that are at hand or made if the request's conditions ask for them. */
 interface Representation {
@@ -91,7 +157,7 @@ function checkConditions(exchange: Exchange, { etag, etags = [etag] }: Represent
 
 function sendNotModified(exchange: Exchange, { head }: Representation): void {
   exchange.cork(() => {
-    writeEncodedHead(exchange, "304 Not Modified", head.notModified);
+    writeHead(exchange, "304 Not Modified", head.notModified(exchange.context));
     exchange.endBodiless();
   });
 }
@@ -112,13 +178,15 @@ function sendElsewhere(
   // Those who may keep the body may keep its URL, but not for longer than it is valid.
   const [keptBy] = /\b(?:no-store|private)\b/i.exec(cacheControl) ?? ["public"];
   const asked = /no-store/i.test(keptBy) ? keptBy : `${keptBy}, max-age=${maxAgeSeconds}`;
-  const fields =
-    headerField("Location", url) +
-    headerField("Cache-Control", exchange.context.access.cacheControlOf(asked));
+  const { access } = exchange.context;
+  const lines = [
+    ["Location", url],
+    ["Cache-Control", access.cacheControlOf(asked)],
+  ] as const;
   exchange.cork(() => {
     // Not 307: GDAL follows 301 and 302 alone, and takes any other answer for fill values.
-    writeHead(exchange, "302 Found", fields, "Prefer, Range");
-    exchange.endHead(0);
+    writeHead(exchange, "302 Found", withVary(lines, access.vary, "Prefer, Range"));
+    exchange.endBodiless(0);
   });
 }
 
@@ -131,7 +199,7 @@ function sendBytes(
   const part = partOf(bytes.byteLength, range);
   exchange.cork(() => {
     writeContentHead(exchange, what, bytes.byteLength, part);
-    if (exchange.method === "HEAD") exchange.endHead(bytes.byteLength);
+    if (exchange.method === "HEAD") exchange.endBodiless(bytes.byteLength);
     else if (part === undefined) exchange.endWith(bytes);
     else exchange.endWith(bytes.subarray(part.start, part.start + part.byteLength));
   });
@@ -145,7 +213,6 @@ function sendBody(
   range: RangeRequest | undefined,
 ): void {
   exchange.bodyHeaders = body.headers;
-  const lines = packLines(body.headers);
   const { byteLength } = body;
   const part = partOf(byteLength, range);
   const sent = part ?? { start: 0, byteLength };
@@ -156,8 +223,8 @@ function sendBody(
   if (exchange.method === "GET" && (first === undefined || (first.byteLength === 0 && sent.byteLength > 0)))
     throw new ZpublishError("source-changed", "The body was evicted before it could be sent");
   exchange.cork(() => {
-    writeContentHead(exchange, what, byteLength, part, lines);
-    if (first === undefined) exchange.endHead(byteLength);
+    writeContentHead(exchange, what, byteLength, part, body.headers);
+    if (first === undefined) exchange.endBodiless(byteLength);
     else exchange.context.sender.send({ exchange, body, ...sent, reopen }, first);
   });
 }
@@ -176,15 +243,15 @@ function writeContentHead(
   { head }: Representation,
   totalBytes: number,
   part: ByteRange | undefined,
-  lines?: PackedLines,
+  more?: HeaderLines,
 ): void {
+  const lines = head.ok(exchange.context);
   if (part === undefined) {
-    writeEncodedHead(exchange, "200 OK", head.ok, lines);
+    writeHead(exchange, "200 OK", lines, more);
     return;
   }
   const contentRange = `bytes ${part.start}-${part.start + part.byteLength - 1}/${totalBytes}`;
-  const fields = head.ok.text(exchange.context) + headerField("Content-Range", contentRange);
-  writeHead(exchange, "206 Partial Content", fields + (lines?.text ?? ""), head.ok.vary);
+  writeHead(exchange, "206 Partial Content", lines, [["Content-Range", contentRange], ...(more ?? [])]);
 }
 
 /** Result of comparing a list of entity tags with the current one. `any` stands for `*`, which matches anything that exists. */
@@ -276,56 +343,101 @@ export function negotiateDocument(
   const { document } = reply;
   const coding = isRanged ? "identity" : negotiateCoding(request.header("accept-encoding"));
   if (coding === "identity") return variantOf(reply, coding, document.bytes);
+  const known = knownVariant(reply, coding);
+  if (known !== undefined) return known;
   const choose = (encoded: Uint8Array | undefined) =>
     encoded === undefined ? variantOf(reply, "identity", document.bytes) : variantOf(reply, coding, encoded);
   const encoded = document.encodedNow(coding);
   return encoded === null ? document.encoded(coding).then(choose) : choose(encoded);
 }
 
-/** Variants of each document as they were sent last: a document is rarely sent with different headers. */
-const variants = new WeakMap<
-  Document,
-  Map<Coding, Representation & Pick<DocumentReply, "cacheControl" | "quotesAddress" | "headers">>
->();
+/** A form of a document, and what its header lines were made of. */
+interface Variant extends Representation {
+  readonly madeFor: DocumentReply;
+}
 
-function variantOf(reply: DocumentReply, coding: Coding, bytes: Uint8Array): Representation {
-  const { document, cacheControl, quotesAddress, headers } = reply;
-  let ofDocument = variants.get(document);
-  if (ofDocument === undefined) {
-    ofDocument = new Map();
-    variants.set(document, ofDocument);
-  }
-  const known = ofDocument.get(coding);
-  if (
-    known !== undefined &&
-    known.cacheControl === cacheControl &&
-    known.quotesAddress === quotesAddress &&
-    known.headers === headers
-  )
-    return known;
-  const { contentType } = document;
+/** Forms of each document as they were sent last: a document is rarely sent with different headers. */
+const variants = new WeakMap<Document, Map<Coding, Variant>>();
+
+function knownVariant(reply: DocumentReply, coding: Coding): Variant | undefined {
+  const known = variants.get(reply.document)?.get(coding);
+  if (known === undefined || known.madeFor === reply) return known;
+  const { cacheControl, quotesAddress, headers } = known.madeFor;
+  const isSame =
+    cacheControl === reply.cacheControl && quotesAddress === reply.quotesAddress && headers === reply.headers;
+  return isSame ? known : undefined;
+}
+
+function variantOf(reply: DocumentReply, coding: Coding, bytes: Uint8Array): Variant {
+  const known = knownVariant(reply, coding);
+  if (known !== undefined) return known;
+  const { document, ...given } = reply;
   const etagOf = (suffix: string) =>
     suffix === "" ? document.etag : `${document.etag.slice(0, -1)}${suffix}"`;
   const etag = etagOf(ETAG_SUFFIXES[coding]);
-  const contentEncoding = coding === "identity" ? undefined : coding;
   const variant = {
     etag,
     // A client that saw the document uncompressed and asks again accepting compression means the same document.
     etags: Object.values(ETAG_SUFFIXES).map(etagOf),
     content: bytes,
     head: new RepresentationHead({
+      ...given,
       etag,
-      contentType,
-      cacheControl,
-      contentEncoding,
-      quotesAddress,
-      headers,
+      contentType: document.contentType,
+      contentEncoding: coding === "identity" ? undefined : coding,
       vary: "Accept-Encoding",
     }),
-    ...(cacheControl === undefined ? {} : { cacheControl }),
-    ...(quotesAddress === undefined ? {} : { quotesAddress }),
-    ...(headers === undefined ? {} : { headers }),
+    madeFor: reply,
   };
-  ofDocument.set(coding, variant);
+  const ofDocument = variants.get(document) ?? new Map<Coding, Variant>();
+  variants.set(document, ofDocument.set(coding, variant));
   return variant;
+}
+
+/** Results by header value: clients send few different ones. */
+const remembered = new Map<string, ContentCoding | "identity">();
+const MAX_REMEMBERED = 200;
+
+const MEMBER = /^([!#$%&'*+\-.^_`|~0-9a-z]+)(?:[ \t]*;[ \t]*q[ \t]*=[ \t]*([01](?:\.\d{0,3})?))?$/;
+
+/**
+ * Chooses the content coding of an answer by an `Accept-Encoding` header: the one with the greatest weight, brotli before gzip
+ * before none. Without the header, or if it excludes all codings (`identity;q=0`), it is `identity`: RFC 9110 §12.5.3 permits that,
+ * and it serves a client better than a 406.
+ */
+export function negotiateCoding(acceptEncoding: string | undefined): ContentCoding | "identity" {
+  if (acceptEncoding === undefined) return "identity";
+  const known = remembered.get(acceptEncoding);
+  if (known !== undefined) return known;
+  const coding = chooseCoding(parseWeights(acceptEncoding));
+  if (acceptEncoding.length <= 200) {
+    if (remembered.size >= MAX_REMEMBERED) remembered.clear();
+    remembered.set(acceptEncoding, coding);
+  }
+  return coding;
+}
+
+function gzipWeight(weights: ReadonlyMap<string, number>): number {
+  return weights.get("gzip") ?? weights.get("x-gzip") ?? weights.get("*") ?? 0;
+}
+
+function chooseCoding(weights: ReadonlyMap<string, number>): ContentCoding | "identity" {
+  const others = weights.get("*") ?? 0;
+  const br = weights.get("br") ?? others;
+  const gzip = gzipWeight(weights);
+  // Acceptable unless excluded, but preferred to named codings only if it is named too.
+  const identity = weights.get("identity") ?? 0;
+  if (br > 0 && br >= gzip && br >= identity) return "br";
+  if (gzip > 0 && gzip >= identity) return "gzip";
+  return "identity";
+}
+
+function parseWeights(header: string): Map<string, number> {
+  const weights = new Map<string, number>();
+  for (const member of header.split(",")) {
+    const match = MEMBER.exec(member.trim().toLowerCase());
+    if (match?.[1] !== undefined)
+      weights.set(match[1], match[2] === undefined ? 1 : Math.min(1, Number(match[2])));
+  }
+  return weights;
 }

@@ -3,8 +3,7 @@ import { type DatasetSnapshot, findGroup, overviewsOf } from "../dataset/dataset
 import { type IdSelection, selectIds } from "../dataset/id-page.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import { queryToken } from "../http/handle-request.js";
-import type { Document } from "../http/headers.js";
-import type { DocumentReply, RouteRequest } from "../http/reply.js";
+import type { Document, DocumentReply, RouteRequest } from "../http/reply.js";
 import type { QueryParameter, Route, RouteOperation } from "../http/router.js";
 import { type JsonObject, type JsonValue, objectSteps } from "../json/json-value.js";
 import { stringifyJsonPieces } from "../json/stringify-json.js";

@@ -1,4 +1,4 @@
-import type { Document } from "../http/headers.js";
+import type { Document } from "../http/reply.js";
 import type { JsonObject } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import { packageVersion } from "../observe/versions.js";

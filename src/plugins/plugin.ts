@@ -4,7 +4,7 @@ import type { DatasetPath, Datasets } from "../dataset/dataset.js";
 import type { CreateDataTreeOptions, GroupInput, ServableTree } from "../dataset/in-memory-tree.js";
 import { ZpublishError } from "../errors.js";
 import type { DocumentPieces } from "../http/create-document.js";
-import type { Document } from "../http/headers.js";
+import type { Document } from "../http/reply.js";
 import type { Route } from "../http/router.js";
 import type { Log } from "../observe/log.js";
 import type { PreviewService } from "../pages/preview-service.js";

@@ -6,13 +6,8 @@ import t from "tap";
 import { ZpublishError } from "../../src/errors.js";
 import { createDocument } from "../../src/http/create-document.js";
 import { createLoad, DEFAULT_LOAD_LIMITS } from "../../src/http/load.js";
-import {
-  type Body,
-  type BodyReply,
-  type DocumentReply,
-  type Reply,
-  RepresentationHead,
-} from "../../src/http/reply.js";
+import type { Body, BodyReply, DocumentReply, Reply } from "../../src/http/reply.js";
+import { RepresentationHead } from "../../src/http/representation.js";
 import { Pace } from "../../src/http/stream-body.js";
 import { effort } from "../support/effort.js";
 import { openConnection, type RawAnswer, rawRequest, requestText } from "../support/servers/raw-request.js";

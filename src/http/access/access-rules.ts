@@ -1,6 +1,5 @@
 import { BlockList, isIP } from "node:net";
 import { ZpublishError } from "../../errors.js";
-import { headerField } from "../headers.js";
 import type { Tokens } from "./tokens.js";
 
 /** A set of IP addresses and networks. */
@@ -67,8 +66,6 @@ export interface AccessRules {
   readonly accessLogShare: number;
   /** Request headers that every answer depends on, as `Vary` lists them; empty if there are none. */
   readonly vary: string;
-  /** Header lines of every answer, each with its line break before it. */
-  readonly fields: string;
   /** Returns the `Cache-Control` to send in place of this one. */
   cacheControlOf(cacheControl: string): string;
   /**
@@ -109,8 +106,6 @@ export function createAccessRules(options: AccessOptions, variesByOrigin: boolea
     requestIdHeader,
     accessLogShare: options.accessLogShare ?? 0,
     vary: vary.join(", "),
-    // A page would otherwise send the token in its query to the sites it links to.
-    fields: tokens === undefined ? "" : headerField("Referrer-Policy", "no-referrer"),
     cacheControlOf,
     cacheControlOfAddress: (cacheControl) =>
       cacheControlOf(trustedProxies.isEmpty ? cacheControl : ASK_EACH_TIME),

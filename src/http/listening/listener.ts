@@ -2,6 +2,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { messageOf, ZpublishError } from "../../errors.js";
+import type { HeaderLines } from "../headers.js";
 
 /** A request, as uWebSockets.js has it and `node-listener.ts` imitates it. Valid until the callback returns. */
 export interface HttpRequest {
@@ -18,9 +19,8 @@ export interface HttpRequest {
 
 /** An answer, as uWebSockets.js has it and `node-listener.ts` imitates it. Must not be touched once it is aborted or ended. */
 export interface HttpResponse {
-  writeStatus(status: string): unknown;
-  /** Writes a header. More lines may follow in the value, each with its line break before it. */
-  writeHeader(name: string, value: string | Uint8Array): unknown;
+  /** Writes the status line and lists of headers. @throws ZpublishError as `checkLines`; nothing is written then. */
+  writeHead(status: string, lists: readonly HeaderLines[]): void;
   /** Runs `write`, and sends what it writes in as few packets as possible. */
   cork(write: () => void): unknown;
   /** Offers bytes of a body. @returns Whether they were taken, and whether the body is complete with them. */
@@ -31,7 +31,8 @@ export interface HttpResponse {
   /** Calls the handler if the connection closes before the answer has ended. */
   onAborted(handler: () => void): unknown;
   end(bytes?: Uint8Array, closeConnection?: boolean): unknown;
-  endWithoutBody(): unknown;
+  /** @param byteLength Content-Length of an answer to HEAD. */
+  endWithoutBody(byteLength?: number): unknown;
   /** Drops the connection. */
   close(): unknown;
   /** Address of the peer: 4 or 16 bytes, or a text. */

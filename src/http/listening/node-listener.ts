@@ -3,6 +3,7 @@ import { createServer as createTlsServer, type Server as TlsServer } from "node:
 import { type AddressInfo, type ListenOptions, Server as NetServer, type Socket } from "node:net";
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { ZpublishError } from "../../errors.js";
+import { checkLines, type HeaderLines } from "../headers.js";
 import {
   type HttpRequest,
   type HttpResponse,
@@ -15,9 +16,6 @@ import {
 export const IDLE_MS = 10_000;
 /** Most bytes of a body that wait in memory for one client. */
 const PIECE_BYTES = 64 * 1024;
-
-/** Names and values of lines that were packed into bytes, which are sent again and again. */
-const unpacked = new WeakMap<Uint8Array, readonly string[]>();
 
 /** Memory for the next piece. Belongs to a connection if that could not send the piece at once. */
 let scratch = Buffer.allocUnsafeSlow(PIECE_BYTES);
@@ -49,21 +47,12 @@ class NodeResponse implements HttpResponse {
     response.on("error", () => undefined);
   }
 
-  writeStatus(status: string): void {
+  writeHead(status: string, lists: readonly HeaderLines[]): void {
+    for (const lines of lists) {
+      checkLines(lines);
+      for (const line of lines) this.#headers.push(...line);
+    }
     this.#status = status;
-  }
-
-  writeHeader(name: string, value: string | Uint8Array): void {
-    if (typeof value === "string") {
-      this.#headers.push(...unpack(name, value));
-      return;
-    }
-    let lines = unpacked.get(value);
-    if (lines === undefined) {
-      lines = unpack(name, Buffer.from(value).toString("latin1"));
-      unpacked.set(value, lines);
-    }
-    this.#headers.push(...lines);
   }
 
   cork(write: () => void): void {
@@ -120,8 +109,8 @@ class NodeResponse implements HttpResponse {
     this.#finish(Buffer.from(bytes));
   }
 
-  endWithoutBody(): void {
-    this.#writeHead(undefined);
+  endWithoutBody(byteLength?: number): void {
+    this.#writeHead(byteLength);
     this.#finish(undefined);
   }
 
@@ -157,13 +146,6 @@ class NodeResponse implements HttpResponse {
     // Without a socket it waits for the answer to a request before it. A broken one takes nothing more.
     return this.#response.socket === null || this.#socket.writableLength > 0 || this.#socket.destroyed;
   }
-}
-
-function unpack(name: string, value: string): string[] {
-  return `${name}: ${value}`.split("\r\n").flatMap((line) => {
-    const colon = line.indexOf(": ");
-    return [line.slice(0, colon), line.slice(colon + 2)];
-  });
 }
 
 const CHECK_IDLE_MS = 1_000;
@@ -226,7 +208,7 @@ export async function openNodeListener(options: ListenerOptions, maxHeaderBytes:
       options.onRequest(res, requestOf(request));
       return;
     }
-    res.writeStatus(isKnown ? "431 Request Header Fields Too Large" : REFUSED);
+    res.writeHead(isKnown ? "431 Request Header Fields Too Large" : REFUSED, []);
     res.end(undefined, true);
   }
   // Not answered with 100 first, as uWebSockets.js does.

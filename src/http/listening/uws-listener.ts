@@ -1,6 +1,7 @@
-import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
+import type { TemplatedApp, HttpResponse as UwsHttpResponse, us_listen_socket } from "uWebSockets.js";
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { messageOf, ZpublishError } from "../../errors.js";
+import { checkLines, type HeaderLines } from "../headers.js";
 import {
   type HttpResponse,
   type Listener,
@@ -10,18 +11,99 @@ import {
   type TlsFiles,
 } from "./listener.js";
 
+/** Header lines packed for one call into uWebSockets.js, which writes names and values as they are. */
+interface PackedLines {
+  readonly name: string;
+  /** Value of the first header, and all other lines. */
+  readonly value: string | Uint8Array;
+}
+
+/** Packed forms of lists that are frozen, and so never change. */
+const packed = new WeakMap<HeaderLines, PackedLines>();
+
+/** Packs lines; undefined if there are none. @throws ZpublishError as `checkLines` */
+function packLines(lines: HeaderLines): PackedLines | undefined {
+  const known = packed.get(lines);
+  if (known !== undefined) return known;
+  const [first, ...others] = lines;
+  if (first === undefined) return undefined;
+  checkLines(lines);
+  let text = first[1];
+  for (const [name, value] of others) text += `\r\n${name}: ${value}`;
+  const isConstant = Object.isFrozen(lines);
+  const packedLines = { name: first[0], value: isConstant ? Buffer.from(text, "latin1") : text };
+  if (isConstant) packed.set(lines, packedLines);
+  return packedLines;
+}
+
+/** An answer of uWebSockets.js. */
+class UwsResponse implements HttpResponse {
+  readonly #res: UwsHttpResponse;
+
+  constructor(res: UwsHttpResponse) {
+    this.#res = res;
+  }
+
+  writeHead(status: string, lists: readonly HeaderLines[]): void {
+    const res = this.#res;
+    const all = lists.map(packLines);
+    // uWebSockets.js writes 200 by itself.
+    if (status !== "200 OK") res.writeStatus(status);
+    for (const lines of all) if (lines !== undefined) res.writeHeader(lines.name, lines.value);
+  }
+
+  cork(write: () => void): void {
+    this.#res.cork(write);
+  }
+
+  tryEnd(bytes: Uint8Array, totalByteLength: number): readonly [boolean, boolean] {
+    return this.#res.tryEnd(bytes, totalByteLength);
+  }
+
+  getWriteOffset(): number {
+    return this.#res.getWriteOffset();
+  }
+
+  onWritable(handler: () => boolean): void {
+    this.#res.onWritable(handler);
+  }
+
+  onAborted(handler: () => void): void {
+    this.#res.onAborted(handler);
+  }
+
+  end(bytes?: Uint8Array, closeConnection?: boolean): void {
+    this.#res.end(bytes, closeConnection);
+  }
+
+  endWithoutBody(byteLength?: number): void {
+    // Not endWithoutBody(byteLength): uWebSockets.js then waits for as many bytes to be written, and drops the
+    // connection at the next request on it. Without an argument it writes no Content-Length of its own.
+    if (byteLength !== undefined) this.#res.writeHeader("Content-Length", String(byteLength));
+    this.#res.endWithoutBody();
+  }
+
+  close(): void {
+    this.#res.close();
+  }
+
+  getRemoteAddress(): ArrayBuffer {
+    return this.#res.getRemoteAddress();
+  }
+}
+
 /** Begins to listen with uWebSockets.js, like {@link OpenListener}. */
 export async function openUwsListener(uws: Uws, options: ListenerOptions): Promise<Listener> {
   const { host, port } = options;
   let connections = 0;
-  function note(res: HttpResponse, change: number): void {
+  function note(res: UwsHttpResponse, change: number): void {
     connections += change;
     options.onConnection(change, () => res.close());
   }
   // Its types take numbers for objects.
   const app = createApp(uws, options.tls)
     .filter(note as unknown as Parameters<TemplatedApp["filter"]>[0])
-    .any("/*", options.onRequest);
+    .any("/*", (res, req) => options.onRequest(new UwsResponse(res), req));
   // With TLS, the next certificate gets a listener on the same port.
   const sharesPort = options.sharesPort || options.tls !== null;
   const socket = listenOn(app, host, port, sharesPort ? 0 : uws.LIBUS_LISTEN_EXCLUSIVE_PORT);
