@@ -4,7 +4,6 @@ import { createLimiter } from "../collections/limiter.js";
 import { createSingleFlight } from "../collections/single-flight.js";
 import { ZpublishError } from "../errors.js";
 import type { Body, BodyClient, BodyReply, WantedPart } from "../http/reply.js";
-import { RepresentationHead } from "../http/representation.js";
 import { cachedBody, type MadeChunk, madeBody, offerToCache, putIntoCache } from "./chunk-body.js";
 import type { ChunkOrigin, ChunkService, ChunkWarmer, WarmedChunk } from "./chunk-service.js";
 import { chunkNotFound, createChunkLocator, findVersion, versionNow } from "./chunk-version.js";
@@ -204,17 +203,13 @@ function replyOf(
   if (chunk.reply !== undefined && chunk.version === version) return chunk.reply;
   if (isAbsent(version) && array.plan.absentIsAbsent) throw chunkNotFound(chunk);
   const request = requestOf(chunk, version);
-  const fields = {
-    contentType,
-    etag: version.token === undefined ? `"${access.tag}-${key}"` : `"${access.tag}-${key}-${version.token}"`,
-    cacheControl: snapshot.cacheControl,
-  };
   const elsewhere = chunk.delivery.elsewhere?.(request);
   const reply: BodyReply = {
     kind: "body",
-    ...fields,
+    contentType,
+    etag: version.token === undefined ? `"${access.tag}-${key}"` : `"${access.tag}-${key}-${version.token}"`,
+    cacheControl: snapshot.cacheControl,
     ...(elsewhere && { elsewhere }),
-    head: new RepresentationHead(elsewhere === undefined ? fields : { ...fields, vary: "Prefer" }),
     open: (client, wanted) => open(request, client, wanted),
   };
   if (chunk.version === version) chunk.reply = reply;

@@ -14,13 +14,8 @@ import { Exchange, type ExchangeContext, withVary, writeHead } from "./exchange.
 import { ALLOWED_METHODS, type Cors, createCors, type HeaderLines, isHeaderValue } from "./headers.js";
 import type { HttpRequest, HttpResponse } from "./listening/listener.js";
 import type { RouteCounts } from "./load.js";
-import type { BodyReply, DocumentReply, Reply } from "./reply.js";
-import {
-  negotiateDocument,
-  RepresentationHead,
-  requestedRange,
-  sendRepresentation,
-} from "./representation.js";
+import type { DocumentReply, Reply } from "./reply.js";
+import { negotiateDocument, requestedRange, sendBodyReply, sendRepresentation } from "./representation.js";
 import { createRouter, type Route, type RouteMatch, type Router } from "./router.js";
 
 /** Attempts at a request whose source changes while it is answered. */
@@ -142,7 +137,7 @@ function isPromise<T>(value: T | Promise<T>): value is Promise<T> {
 function sendReply(exchange: Exchange, reply: Reply): void | Promise<void> {
   switch (reply?.kind) {
     case "body":
-      return sendRepresentation(exchange, bodyRepresentation(reply));
+      return sendBodyReply(exchange, reply);
     case "document":
       return sendDocument(exchange, reply);
     case "redirect":
@@ -159,10 +154,6 @@ function sendDocument(exchange: Exchange, reply: DocumentReply): void | Promise<
   return isPromise(variant)
     ? variant.then((compressed) => sendRepresentation(exchange, compressed, range))
     : sendRepresentation(exchange, variant, range);
-}
-
-function bodyRepresentation(reply: BodyReply) {
-  return { etag: reply.etag, head: reply.head ?? new RepresentationHead(reply), content: reply };
 }
 
 function sendRedirect(exchange: Exchange): void {

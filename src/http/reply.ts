@@ -1,6 +1,5 @@
 import type { AccessRules } from "./access/access-rules.js";
 import type { Cors, HeaderLines } from "./headers.js";
-import type { RepresentationHead } from "./representation.js";
 
 /** A request as a plugin sees it. */
 export interface RouteRequest {
@@ -65,15 +64,16 @@ export interface DocumentReply {
   readonly headers?: HeaderLines;
 }
 
-/** A representation whose body costs something to make, such as a chunk: made only if the request's conditions ask for it. */
+/**
+ * A representation whose body costs something to make, such as a chunk: made only if the request's conditions ask for it. Headers of a
+ * reply that is returned again are encoded once.
+ */
 export interface BodyReply {
   readonly kind: "body";
   readonly contentType: string;
   /** Strong, with its quotes; known without making the body. */
   readonly etag: string;
   readonly cacheControl?: string;
-  /** Header lines of this reply, encoded once; for a reply that is returned more than once. */
-  readonly head?: RepresentationHead;
   /**
    * Makes the body. One that is returned at once is sent at once, so it may be a view that is valid in this turn only. One
    * that takes memory should be made after `request.reserve`.

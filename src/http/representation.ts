@@ -30,7 +30,7 @@ interface HeadFields {
 }
 
 /** Header lines of one representation: the same lists for all answers of an app. */
-export class RepresentationHead {
+class RepresentationHead {
   readonly #fields: HeadFields;
   #context: HeaderContext | undefined;
   #ok: HeaderLines | undefined;
@@ -75,7 +75,7 @@ export class RepresentationHead {
       ["Cache-Control", allowed],
       ["Accept-Ranges", "bytes"],
       ...headers,
-      ...withVary(more, access.vary, vary),
+      ...withVary(more, vary, access.vary),
     ] as const);
   }
 }
@@ -88,6 +88,19 @@ interface Representation {
   readonly head: RepresentationHead;
   /** All bytes, if they are at hand and never change, or what makes them. */
   readonly content: Uint8Array | Pick<BodyReply, "open" | "elsewhere" | "cacheControl">;
+}
+
+/** Header lines of replies that are returned again. */
+const heads = new WeakMap<BodyReply, RepresentationHead>();
+
+/** Answers a request with a body that is made if its conditions ask for it; see {@link sendRepresentation}. */
+export function sendBodyReply(exchange: Exchange, reply: BodyReply): void | Promise<void> {
+  let head = heads.get(reply);
+  if (head === undefined) {
+    head = new RepresentationHead(reply.elsewhere === undefined ? reply : { ...reply, vary: "Prefer" });
+    heads.set(reply, head);
+  }
+  return sendRepresentation(exchange, { etag: reply.etag, head, content: reply });
 }
 
 /**
@@ -185,7 +198,7 @@ function sendElsewhere(
   ] as const;
   exchange.cork(() => {
     // Not 307: GDAL follows 301 and 302 alone, and takes any other answer for fill values.
-    writeHead(exchange, "302 Found", withVary(lines, access.vary, "Prefer, Range"));
+    writeHead(exchange, "302 Found", withVary(lines, "Prefer, Range", access.vary));
     exchange.endBodiless(0);
   });
 }
