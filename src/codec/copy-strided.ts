@@ -46,9 +46,8 @@ export function copyStrided(
   const column = others.length === 0 ? undefined : fastestOfSource(others);
   const rest = others.filter((axis) => axis !== column);
   const columnAxis = column ?? { length: 1, sourceStride: 0, targetStride: 0 };
-  const copy = wordsPerItem === 1 ? copyPlane : copyWidePlane;
   forEachOffset(rest, sourceOffset, targetOffset, (sourceAt, targetAt) =>
-    copy(from, sourceAt, to, targetAt, columnAxis, inner, wordsPerItem),
+    copyPlane(from, sourceAt, to, targetAt, columnAxis, inner, wordsPerItem),
   );
 }
 
@@ -101,7 +100,10 @@ function fastestOfSource(axes: readonly StridedAxis[]): StridedAxis {
   return axes.reduce((fastest, axis) => (axis.sourceStride < fastest.sourceStride ? axis : fastest));
 }
 
-/** Copies items of one word, tile by tile: a transposition row by row would miss the cache at every item. */
+/**
+ * Copies items tile by tile: a transposition row by row would miss the cache at every item. Items of several words are copied word
+ * by word within a tile.
+ */
 function copyPlane(
   source: Words,
   sourceAt: number,
@@ -109,48 +111,23 @@ function copyPlane(
   targetAt: number,
   rows: StridedAxis,
   columns: StridedAxis,
+  words: number,
 ): void {
-  const { sourceStride, targetStride } = columns;
+  const sourceStep = columns.sourceStride * words;
+  const targetStep = columns.targetStride * words;
   for (let rowBegin = 0; rowBegin < rows.length; rowBegin += TILE) {
     const rowEnd = Math.min(rowBegin + TILE, rows.length);
     for (let columnBegin = 0; columnBegin < columns.length; columnBegin += TILE) {
       const columnEnd = Math.min(columnBegin + TILE, columns.length);
       for (let row = rowBegin; row < rowEnd; row++) {
-        let from = sourceAt + row * rows.sourceStride + columnBegin * sourceStride;
-        let to = targetAt + row * rows.targetStride + columnBegin * targetStride;
-        for (let column = columnBegin; column < columnEnd; column++) {
-          target[to] = source[from]!;
-          from += sourceStride;
-          to += targetStride;
-        }
-      }
-    }
-  }
-}
-
-/** Copies items of several words. */
-function copyWidePlane(
-  source: Words,
-  sourceAt: number,
-  target: Words,
-  targetAt: number,
-  rows: StridedAxis,
-  columns: StridedAxis,
-  wordsPerItem: number,
-): void {
-  const sourceStep = columns.sourceStride * wordsPerItem;
-  const targetStep = columns.targetStride * wordsPerItem;
-  for (let rowBegin = 0; rowBegin < rows.length; rowBegin += TILE) {
-    const rowEnd = Math.min(rowBegin + TILE, rows.length);
-    for (let columnBegin = 0; columnBegin < columns.length; columnBegin += TILE) {
-      const columnEnd = Math.min(columnBegin + TILE, columns.length);
-      for (let row = rowBegin; row < rowEnd; row++) {
-        let from = (sourceAt + row * rows.sourceStride) * wordsPerItem + columnBegin * sourceStep;
-        let to = (targetAt + row * rows.targetStride) * wordsPerItem + columnBegin * targetStep;
-        for (let column = columnBegin; column < columnEnd; column++) {
-          for (let word = 0; word < wordsPerItem; word++) target[to + word] = source[from + word]!;
-          from += sourceStep;
-          to += targetStep;
+        for (let word = 0; word < words; word++) {
+          let from = (sourceAt + row * rows.sourceStride) * words + columnBegin * sourceStep + word;
+          let to = (targetAt + row * rows.targetStride) * words + columnBegin * targetStep + word;
+          for (let column = columnBegin; column < columnEnd; column++) {
+            target[to] = source[from]!;
+            from += sourceStep;
+            to += targetStep;
+          }
         }
       }
     }

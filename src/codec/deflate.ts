@@ -13,8 +13,7 @@ type DeflateFormat = "zlib" | "gzip";
 /**
  * Deflates with `node:zlib` in one pass, with numcodecs' window (32 KiB) and memory level (8).
  *
- * The output depends on the zlib in Node and, for Chromium's, on the processor: see `encoder-revision.ts`. It depends on nothing
- * else: the header of `gzip` names neither time nor operating system.
+ * The output depends on the zlib in Node only (see `encoder-revision.ts`): the header of `gzip` names neither time nor operating system.
  * @param level 0 to 9, or -1, which is 6.
  * @returns A view of a longer buffer.
  * @throws ZpublishError `codec-failed`

@@ -41,8 +41,6 @@ const MIDDLE_BYTE_LENGTHS = [
   2 ** 20 + 17,
 ];
 const LARGE_BYTE_LENGTH = 5_000_000;
-const HUGE_BYTE_LENGTH = 64 * 2 ** 20;
-
 /** Blosc's levels from here on are the slowest ones of zstd: a few MB/s. */
 const SLOW_ZSTD_LEVEL = 8;
 const MAX_SLOW_BYTES = 2 ** 17;
@@ -109,24 +107,6 @@ export function* largeBloscCases(cnames: readonly string[]): Generator<BloscCase
     for (let count = cname === "lz4" ? 12 : 2; count > 0; count--) {
       yield drawCase(random, cname, LARGE_BYTE_LENGTH, drawn(ITEM_SIZES, random), drawn(SHUFFLES, random));
     }
-  }
-}
-
-/** Chunks of 64 MiB, with levels that get through them in a second or so. */
-export function* hugeBloscCases(cnames: readonly string[]): Generator<BloscCase> {
-  const base = { byteLength: HUGE_BYTE_LENGTH, seed: 1 };
-  for (const cname of cnames) {
-    const codec = { id: "blosc", cname, clevel: 1, shuffle: 1, blocksize: 0 };
-    yield { ...base, codec, itemSize: 4, kind: "counting" };
-    if (cname !== "lz4") continue;
-    yield { ...base, codec: { ...codec, clevel: 5 }, itemSize: 8, kind: "smooth" };
-    yield { ...base, codec: { ...codec, clevel: 5, shuffle: 2 }, itemSize: 2, kind: "noise" };
-    yield {
-      ...base,
-      codec: { ...codec, clevel: 9, shuffle: 0, blocksize: 10_007 },
-      itemSize: 1,
-      kind: "zeros",
-    };
   }
 }
 

@@ -1,14 +1,9 @@
-import { shuffleGroups, unshuffleGroups } from "./byte-shuffle-groups";
 import {
   high8,
   high16,
-  high32,
-  high64,
   LANES,
   low8,
   low16,
-  low32,
-  low64,
   storeItems8,
   storePlanes,
   transpose4,
@@ -22,7 +17,6 @@ export function shuffleBytes(source: usize, target: usize, length: usize, itemSi
   const count = length / itemSize;
   const byVector = count & ~(LANES - 1);
   if (itemSize == 2) shuffle2(source, target, count);
-  else if (itemSize == 3) shuffle3(source, target, count);
   else if (itemSize == 4) shuffle4(source, target, count);
   else if (itemSize == 8) shuffle8(source, target, count);
   else if (itemSize > 4) shuffleGroups(source, target, count, itemSize);
@@ -44,7 +38,6 @@ export function unshuffleBytes(source: usize, target: usize, length: usize, item
   const count = length / itemSize;
   const byVector = count & ~(LANES - 1);
   if (itemSize == 2) unshuffle2(source, target, count);
-  else if (itemSize == 3) unshuffle3(source, target, count);
   else if (itemSize == 4) unshuffle4(source, target, count);
   else if (itemSize == 8) unshuffle8(source, target, count);
   else if (itemSize > 4) unshuffleGroups(source, target, count, itemSize);
@@ -63,7 +56,7 @@ export function unshuffleBytes(source: usize, target: usize, length: usize, item
 
 /** Number of bytes of an item, from its first, that the vector loops move. */
 function bytesByVector(itemSize: usize): usize {
-  return itemSize > 4 ? itemSize & ~3 : itemSize > 1 ? itemSize : 0;
+  return itemSize == 2 ? 2 : itemSize & ~3;
 }
 
 function shuffle2(source: usize, target: usize, count: usize): void {
@@ -83,47 +76,6 @@ function unshuffle2(source: usize, target: usize, count: usize): void {
     const b = v128.load(high + i);
     v128.store(target + 2 * i, low8(a, b));
     v128.store(target + 2 * i, high8(a, b), 16);
-  }
-}
-
-function shuffle3(source: usize, target: usize, count: usize): void {
-  const plane1 = target + count;
-  const plane2 = plane1 + count;
-  for (let i: usize = 0; i + LANES <= count; i += LANES) {
-    const a = v128.load(source + 3 * i);
-    const b = v128.load(source + 3 * i, 16);
-    const c = v128.load(source + 3 * i, 32);
-    const items0 = transpose3(a);
-    const items4 = transpose3(v128.shuffle<u32>(a, b, 3, 4, 5, 6));
-    const items8 = transpose3(v128.shuffle<u32>(b, c, 2, 3, 4, 5));
-    const items12 = transpose3(v128.shuffle<u32>(c, c, 1, 2, 3, 0));
-    const low1 = low32(items0, items4);
-    const low2 = low32(items8, items12);
-    v128.store(target + i, low64(low1, low2));
-    v128.store(plane1 + i, high64(low1, low2));
-    v128.store(plane2 + i, low64(high32(items0, items4), high32(items8, items12)));
-  }
-}
-
-function unshuffle3(source: usize, target: usize, count: usize): void {
-  const plane1 = source + count;
-  const plane2 = plane1 + count;
-  for (let i: usize = 0; i + LANES <= count; i += LANES) {
-    const a = v128.load(source + i);
-    const b = v128.load(plane1 + i);
-    const c = v128.load(plane2 + i);
-    const abLow = low8(a, b);
-    const abHigh = high8(a, b);
-    const cLow = low8(c, c);
-    const cHigh = high8(c, c);
-    const to = target + 3 * i;
-    // Every store but the last writes four bytes that the next one writes over.
-    v128.store(to, pack3(low16(abLow, cLow)));
-    v128.store(to, pack3(high16(abLow, cLow)), 12);
-    v128.store(to, pack3(low16(abHigh, cHigh)), 24);
-    const last = pack3(high16(abHigh, cHigh));
-    v128.store_lane<u64>(to, last, 0, 36);
-    v128.store_lane<u32>(to, last, 2, 44);
   }
 }
 
@@ -191,23 +143,69 @@ function unshuffle8(source: usize, target: usize, count: usize): void {
   }
 }
 
-/** Four items of three bytes: every lane but the last becomes one byte of all of them. */
-// @ts-ignore: decorator
-@inline
-function transpose3(items: v128): v128 {
-  return i8x16.swizzle(items, i8x16(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11, 12, 13, 14, 15));
-}
-
-/** Four items of three bytes, from the beginnings of lanes, with four unused bytes behind them. */
-// @ts-ignore: decorator
-@inline
-function pack3(lanes: v128): v128 {
-  return i8x16.swizzle(lanes, i8x16(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 7, 11, 15));
-}
-
 /** Two items of eight bytes: every lane becomes one byte of both. */
 // @ts-ignore: decorator
 @inline
 function transpose8(items: v128): v128 {
   return i8x16.swizzle(items, i8x16(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
+}
+
+/** Byte shuffle of items of any size above 4, four bytes of sixteen items at a time. The last bytes are left out. */
+function shuffleGroups(source: usize, target: usize, count: usize, itemSize: usize): void {
+  for (let byte: usize = 0; byte + 4 <= itemSize; byte += 4) {
+    for (let i: usize = 0; i + LANES <= count; i += LANES) {
+      let from = source + i * itemSize + byte;
+      const a = transpose4(gather4(from, itemSize));
+      from += 4 * itemSize;
+      const b = transpose4(gather4(from, itemSize));
+      from += 4 * itemSize;
+      const c = transpose4(gather4(from, itemSize));
+      from += 4 * itemSize;
+      const d = transpose4(gather4(from, itemSize));
+      storePlanes(target + byte * count + i, count, a, b, c, d);
+    }
+  }
+}
+
+/** The opposite of {@link shuffleGroups}. */
+function unshuffleGroups(source: usize, target: usize, count: usize, itemSize: usize): void {
+  for (let byte: usize = 0; byte + 4 <= itemSize; byte += 4) {
+    for (let i: usize = 0; i + LANES <= count; i += LANES) {
+      let plane = source + byte * count + i;
+      const a = v128.load(plane);
+      const b = v128.load((plane += count));
+      const c = v128.load((plane += count));
+      const d = v128.load((plane += count));
+      const abLow = low8(a, b);
+      const abHigh = high8(a, b);
+      const cdLow = low8(c, d);
+      const cdHigh = high8(c, d);
+      let to = target + i * itemSize + byte;
+      to = scatter4(to, itemSize, low16(abLow, cdLow));
+      to = scatter4(to, itemSize, high16(abLow, cdLow));
+      to = scatter4(to, itemSize, low16(abHigh, cdHigh));
+      scatter4(to, itemSize, high16(abHigh, cdHigh));
+    }
+  }
+}
+
+/** Loads four bytes of each of four items. */
+// @ts-ignore: decorator
+@inline
+function gather4(from: usize, itemSize: usize): v128 {
+  let lanes = v128.load_zero<u32>(from);
+  lanes = v128.load_lane<u32>((from += itemSize), lanes, 1);
+  lanes = v128.load_lane<u32>((from += itemSize), lanes, 2);
+  return v128.load_lane<u32>(from + itemSize, lanes, 3);
+}
+
+/** Stores four bytes of each of four items. @returns The place of the fifth item. */
+// @ts-ignore: decorator
+@inline
+function scatter4(to: usize, itemSize: usize, lanes: v128): usize {
+  v128.store_lane<u32>(to, lanes, 0);
+  v128.store_lane<u32>((to += itemSize), lanes, 1);
+  v128.store_lane<u32>((to += itemSize), lanes, 2);
+  v128.store_lane<u32>((to += itemSize), lanes, 3);
+  return to + itemSize;
 }
