@@ -17,7 +17,6 @@ import { ChaosStore } from "./store.js";
 import { now } from "./timeline.js";
 
 const CLIENT = fileURLToPath(new URL("client.js", import.meta.url));
-const HOSTILE_CLIENT = fileURLToPath(new URL("hostile-client.js", import.meta.url));
 const CLIENTS = 2;
 const CONNECTIONS = 8;
 const PAUSE_MS = 12;
@@ -53,8 +52,6 @@ export interface ChaosReport {
   /** When every URL had been read once, and before the clients began. */
   readonly before: Holdings;
   readonly after: Holdings;
-  /** What kinds of descriptors are open at the end. */
-  readonly descriptorKinds: string;
   readonly notes: readonly string[];
   /** Whatever makes the run fail, besides what the tally has. */
   readonly failures: readonly string[];
@@ -103,7 +100,7 @@ export function isClean({ tally, failures }: ChaosReport): boolean {
 
 /** Returns the report as Markdown. */
 export function chaosText(report: ChaosReport, seed: number): string {
-  const { tally, events, before, after, descriptorKinds, notes, failures, processes, seconds } = report;
+  const { tally, events, before, after, notes, failures, processes, seconds } = report;
   const mib = (bytes: number) => formatNumber(bytes / 2 ** 20);
   const sorted = <K>(map: ReadonlyMap<K, number>) =>
     [...map].map(([key, n]) => [String(key), n] as const).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -115,7 +112,7 @@ export function chaosText(report: ChaosReport, seed: number): string {
     `- ${tally.requests.toLocaleString("en-US")} requests; **wrong bytes ${tally.wrong}**, failed without an excuse ${tally.failed}.`,
     `- Latency: ${latencyText.join(", ")}.`,
     `- Memory: ${mib(before.memoryBytes)} MiB at the start, ${mib(after.memoryBytes)} MiB at the end (bound: ${mib(MEMORY_BOUND_BYTES * processes)} more).`,
-    `- File descriptors: ${before.descriptors} at the start, ${after.descriptors} at the end (bound: ${DESCRIPTOR_BOUND * processes} more): ${descriptorKinds}.`,
+    `- File descriptors: ${before.descriptors} at the start, ${after.descriptors} at the end (bound: ${DESCRIPTOR_BOUND * processes} more).`,
     "",
     ...markdownTable(
       ["answer", "requests"],
@@ -185,13 +182,12 @@ async function runWith(
 
   for (const problem of await readAll(server.port, judge)) failures.push(problem);
   const after = await settled(server, before, options.settleMs ?? SETTLE_TIMEOUT_MS);
-  const descriptorKinds = server.descriptorKinds();
   failures.push(...leaks(before, after, processes));
   server.onUnexpectedEnd = () => {};
   const status = await server.end("SIGTERM");
   if (status !== 0) failures.push(`expected to end with 0, ended with ${status}`);
   failures.push(...uncaughtIn(server.logFile));
-  return { processes, seconds, tally, events, before, after, descriptorKinds, notes, failures };
+  return { processes, seconds, tally, events, before, after, notes, failures };
 }
 
 /** Lets clients read and events happen until the time is over. @param failures Receives what no event explains. */
@@ -287,12 +283,7 @@ async function readAll(port: number, judge?: Judge): Promise<string[]> {
   return problems;
 }
 
-interface Children {
-  stop(): Promise<void>;
-}
-
-function startClients(seed: number, port: number, onSeen: (seen: readonly Observation[]) => void): Children {
-  const hostile = fork(HOSTILE_CLIENT, [String(port), String(seed)], { stdio: "inherit" });
+function startClients(seed: number, port: number, onSeen: (seen: readonly Observation[]) => void) {
   const clients = Array.from({ length: CLIENTS }, (_, i) => {
     const order: ChaosClientOrder = {
       port,
@@ -312,8 +303,7 @@ function startClients(seed: number, port: number, onSeen: (seen: readonly Observ
     return { child, done };
   });
   return {
-    async stop() {
-      hostile.kill("SIGKILL");
+    async stop(): Promise<void> {
       for (const { child } of clients) if (child.connected) child.send("stop");
       try {
         await Promise.all(clients.map(({ done }) => done));

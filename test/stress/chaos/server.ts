@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readdirSync, readlinkSync } from "node:fs";
+import { appendFileSync, existsSync, readdirSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -145,29 +145,6 @@ export class ChaosServer {
     let descriptors = 0;
     for (const pid of processTree(this.pid!)) descriptors += readdirSync(`/proc/${pid}/fd`).length;
     return { memoryBytes: memory.otherBytes, descriptors };
-  }
-
-  /** What its open descriptors are, most of a kind first. */
-  descriptorKinds(): string {
-    const counts = new Map<string, number>();
-    for (const pid of processTree(this.pid!)) {
-      for (const fd of readdirSync(`/proc/${pid}/fd`)) {
-        const kind = kindOf(`/proc/${pid}/fd/${fd}`);
-        counts.set(kind, (counts.get(kind) ?? 0) + 1);
-      }
-    }
-    return [...counts]
-      .sort((a, b) => b[1] - a[1])
-      .map(([kind, count]) => `${count} ${kind}`)
-      .join(", ");
-  }
-}
-
-function kindOf(link: string): string {
-  try {
-    return readlinkSync(link).replace(/\[?\d+\]?/g, "");
-  } catch {
-    return "gone";
   }
 }
 

@@ -4,16 +4,15 @@ import t from "tap";
 import { createRandom } from "../../../bench/random.js";
 import { CODECS } from "../../../src/codec/codecs.js";
 import { hasJpeg } from "../../../src/codec/file-formats/jpeg.js";
-import { MUTATION_KINDS, mutations } from "../../support/codec/mutate-chunk.js";
+import { MUTATION_KINDS } from "../../support/codec/mutate-chunk.js";
 import {
-  codecFuzz,
   createDecoderTargets,
   type Decode,
   type DecoderTarget,
   decodeInLease,
   decoderSubject,
 } from "./codec-fuzz.js";
-import { type FuzzOptions, fuzzBatch, fuzzText, keepFailure, replayFailure, runFuzz } from "./fuzz.js";
+import { type FuzzOptions, fuzzBatch, fuzzText, keepFailure, runFuzz } from "./fuzz.js";
 
 const root = t.testdir({});
 const { targets } = await createDecoderTargets(join(root, "native"));
@@ -26,25 +25,6 @@ async function tryDamage(each: DecoderTarget, seed: number, decode?: Decode) {
   const batch = await subject.begin(createRandom(seed));
   return fuzzBatch(subject, batch, seed, 2 * MUTATION_KINDS.length);
 }
-
-t.test("damage is the same for the same seed, of every kind, and never done to the chunk itself", (t) => {
-  const { encoded } = target.chunks[0]!;
-  const before = new Uint8Array(encoded);
-  const take = (chunk: Uint8Array, seed: number) => {
-    const source = mutations(chunk, [before], createRandom(seed));
-    return Array.from({ length: 3 * MUTATION_KINDS.length }, () => source.next().value);
-  };
-  const some = take(encoded, 1);
-  const areSame = (others: typeof some) =>
-    others.every(({ bytes }, i) => Buffer.compare(bytes, some[i]!.bytes) === 0);
-  t.ok(areSame(take(Buffer.from(encoded), 1)), "of a Buffer, too");
-  t.notOk(areSame(take(encoded, 2)));
-  t.same([...new Set(some.map(({ kind }) => kind))], MUTATION_KINDS);
-  t.equal(Buffer.compare(encoded, before), 0);
-  t.ok(some.every(({ bytes }) => bytes.buffer !== encoded.buffer));
-  for (const chunk of [new Uint8Array(0), new Uint8Array([7])]) t.doesNotThrow(() => take(chunk, 3));
-  t.end();
-});
 
 t.test("every decoder is fed, and makes of damaged chunks the planned length or an error", async (t) => {
   const ids = new Set(targets.flatMap(({ chunks }) => chunks.map(({ step }) => step.codec.id)));
@@ -74,27 +54,6 @@ t.test("a decoder that is wrong is found out", async (t) => {
     const { failures } = await tryDamage(target, 1, decode);
     t.match(failures[0], { subject: target.name, seed: 1, problem });
   }
-});
-
-t.test("a decoder that breaks after a damaged chunk is found out by the good one", async (t) => {
-  let isBroken = false;
-  const decode: Decode = async (bytes, step) => {
-    if (isBroken) return new Uint8Array(step.maxDecodedByteLength).fill(1);
-    return decodeInLease(bytes, step).catch((error) => {
-      isBroken = true;
-      throw error;
-    });
-  };
-  const { failures } = await tryDamage(target, 1, decode);
-  t.match(failures.at(-1), { kind: "a good input afterwards", problem: /expected the bytes that were/ });
-});
-
-t.test("a failure is kept, and can be tried again", async (t) => {
-  const { encoded: bytes, decoded, step } = target.chunks[0]!;
-  const failure = { subject: "x y", seed: 1, number: 2, kind: "k", problem: "p", context: step, bytes };
-  const file = keepFailure(failure, join(root, "kept"));
-  t.equal(await replayFailure(codecFuzz, file), `${decoded.length} bytes, ${decoded.length} planned`);
-  t.equal(keepFailure(failure, join(root, "kept")), file);
 });
 
 const OPTIONS: FuzzOptions = {
