@@ -54,18 +54,12 @@ function hold(name: string): Promise<Server | "taken" | undefined> {
   });
 }
 
-/** The part of a server process that a reload needs. */
-export type ReloadableProcess = Pick<ServerProcess, "prepare" | "use" | "discard" | "hasEnded">;
-
 /**
  * Applies another configuration to all processes, or to none. A process that ends meanwhile is passed over: its replacement starts
  * with the newest configuration.
  * @throws ZpublishError The reason of the first process that refused it.
  */
-export async function reloadProcesses(
-  processes: readonly ReloadableProcess[],
-  config: Config,
-): Promise<void> {
+async function reloadProcesses(processes: readonly ServerProcess[], config: Config): Promise<void> {
   // One alone first, as at start, so that a problem is logged once.
   for (const some of [processes.slice(0, 1), processes.slice(1)]) {
     const prepared = await Promise.allSettled(some.map((one) => one.prepare(config)));
@@ -83,34 +77,24 @@ function isLeaving(reason: unknown): boolean {
   return reason instanceof ZpublishError && reason.code === "draining";
 }
 
-/** Pauses before a process that ended is started again. */
-interface RestartPolicy {
-  /**
-   * Counts an end and returns the pause before the next start: 0 at first, then longer each time.
-   * @throws Error If there were too many ends within a minute.
-   */
-  delayMs(): number;
-}
-
 const PERIOD_MS = 60_000;
 const MAX_PER_PERIOD = 10;
 
 /**
- * Creates the policy of one process. Each has its own, so that a fault that ends all of them once does not end the program.
- * @param now Milliseconds of a monotonic clock; another one only in tests.
+ * Creates a function that counts an end of one process, and returns the pause before the next start: 0 at first, then longer each time.
+ * It throws an error if there were too many ends within a minute. Each process has its own, so that a fault that ends all of them once
+ * does not end the program.
  */
-export function createRestartPolicy(now: () => number = () => performance.now()): RestartPolicy {
+function createRestartPolicy(): () => number {
   const ends: number[] = [];
-  return {
-    delayMs() {
-      const time = now();
-      while (ends.length > 0 && time - ends[0]! > PERIOD_MS) ends.shift();
-      ends.push(time);
-      if (ends.length > MAX_PER_PERIOD) {
-        throw new Error(`a server process has ended ${ends.length} times within ${PERIOD_MS / 1000} seconds`);
-      }
-      return ends.length === 1 ? 0 : retryDelayMs(ends.length - 1);
-    },
+  return () => {
+    const time = performance.now();
+    while (ends.length > 0 && time - ends[0]! > PERIOD_MS) ends.shift();
+    ends.push(time);
+    if (ends.length > MAX_PER_PERIOD) {
+      throw new Error(`a server process has ended ${ends.length} times within ${PERIOD_MS / 1000} seconds`);
+    }
+    return ends.length === 1 ? 0 : retryDelayMs(ends.length - 1);
   };
 }
 
@@ -181,13 +165,13 @@ interface PlaceParts {
  */
 async function keepServed(first: ServerProcess, parts: PlaceParts): Promise<void> {
   const { log, signal, onEnd } = parts;
-  const restarts = createRestartPolicy();
+  const restartDelayMs = createRestartPolicy();
   for (let kept: ServerProcess | undefined = first; kept !== undefined; ) {
     const reason: string = await kept.ended;
     if (signal.aborted) return;
     onEnd();
     log.error({ process: kept.number, reason }, "a server process has ended; another takes its place");
-    await pause(restarts.delayMs(), signal);
+    await pause(restartDelayMs(), signal);
     kept = await replaceUntilServed(kept.number, parts);
   }
 }

@@ -78,18 +78,6 @@ t.test("while datasets are opened SIGHUP does nothing and SIGTERM exits with 0",
   t.equal(run.stdout(), "");
 });
 
-t.test("a port that is taken is one clear line and exit code 1", async (t) => {
-  const run = runScript(INVENTED, ["with a port that is taken"]);
-  t.equal(await run.ended, 1);
-  t.equal(run.stderr(), "zpublish: Cannot listen on 127.0.0.1:9000: the port is in use by another program\n");
-});
-
-t.test("a dataset that cannot be opened is one clear line and exit code 1", async (t) => {
-  const run = runScript(INVENTED, ["with a dataset that is none"]);
-  t.equal(await run.ended, 1);
-  t.equal(run.stderr(), "zpublish: dataset 'a': expected a Zarr store, found nothing\n");
-});
-
 t.test("a bug is logged with its stack and exits with 1", async (t) => {
   const run = runScript(INVENTED, ["with a mistake of ours"]);
   t.equal(await run.ended, 1);

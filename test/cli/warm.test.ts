@@ -181,25 +181,6 @@ t.test("a terminal gets a bar with chunks, speed and time left, which is removed
   t.strictSame(logged, []);
 });
 
-t.test("the bar is no longer than a line", async (t) => {
-  for (const [columns, line] of [
-    [60, "░░░░░░░░░░░░░ 0 %  10 of 2,000 chunks  10 MiB/s  3 min left"],
-    [30, " 0 %  10 of 2,000 chunks  10 "],
-  ] as const) {
-    const { written, update } = setUpProgress(true, columns);
-    update(1_000, 10);
-    t.strictSame(written, [`\x1b[K${line}\r`]);
-    t.ok(line.length < columns);
-  }
-});
-
-t.test("the speed is that of the last seconds", async (t) => {
-  const { written, update } = setUpProgress(true);
-  for (let second = 1; second <= 40; second++)
-    update(second * 1_000, second < 20 ? 10 * second : 190 + second);
-  t.match(written.at(-1), /1 MiB\/s/);
-});
-
 t.test("elsewhere the log gets a line every few seconds", async (t) => {
   const { written, logged, reporter, update } = setUpProgress(false);
   for (let at = 0; at <= 11_000; at += 500) update(at, at / 10);

@@ -3,12 +3,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import t from "tap";
 import { resolveConfig } from "../../src/config/resolve-config.js";
-import { ZpublishError } from "../../src/errors.js";
-import {
-  type ReloadableProcess,
-  reloadProcesses,
-  startProcesses,
-} from "../../src/processes/start-processes.js";
+import { startProcesses } from "../../src/processes/start-processes.js";
 import { childrenOf, until } from "../support/servers/process-table.js";
 import { writeArray } from "../support/servers/program-stores.js";
 import { startSmall } from "../support/servers/start-program.js";
@@ -16,70 +11,6 @@ import { makeDirectory } from "../support/write-store.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
 t.setTimeout(240_000);
-
-const CONFIG = resolveConfig({ argv: ["a=b"], env: {}, cwd: "/" });
-
-/** A process that says what it is told to do. */
-function fakeProcess(name: string, said: string[], prepare: () => Promise<void> = async () => {}) {
-  let hasEnded = false;
-  const fake: ReloadableProcess & { end(): void } = {
-    async prepare() {
-      said.push(`${name} prepares`);
-      await prepare();
-      said.push(`${name} is prepared`);
-    },
-    use: async () => void said.push(`${name} uses`),
-    discard: async () => void said.push(`${name} discards`),
-    hasEnded: () => hasEnded,
-    end() {
-      hasEnded = true;
-    },
-  };
-  return fake;
-}
-
-t.test("all processes are prepared, one alone first, before any of them switches", async (t) => {
-  const said: string[] = [];
-  await reloadProcesses(
-    ["a", "b", "c"].map((name) => fakeProcess(name, said)),
-    CONFIG,
-  );
-  t.same(said.slice(0, 2), ["a prepares", "a is prepared"]);
-  t.same(said.slice(2, 6).sort(), ["b is prepared", "b prepares", "c is prepared", "c prepares"]);
-  t.same(said.slice(6).sort(), ["a uses", "b uses", "c uses"]);
-});
-
-t.test("where one refuses, all discard", async (t) => {
-  for (const refusing of [0, 2]) {
-    const said: string[] = [];
-    const refuse = () => Promise.reject(new ZpublishError("invalid-config", "no"));
-    const processes = ["a", "b", "c"].map((name, index) =>
-      fakeProcess(name, said, index === refusing ? refuse : undefined),
-    );
-    await t.rejects(reloadProcesses(processes, CONFIG), { message: "no" });
-    t.same(
-      said.filter((line) => line.endsWith("uses")),
-      [],
-    );
-    t.equal(said.filter((line) => line.endsWith("discards")).length, 3);
-  }
-});
-
-t.test("one that ends meanwhile keeps the others from nothing", async (t) => {
-  for (const ending of [0, 1]) {
-    const said: string[] = [];
-    const processes = ["a", "b"].map((name, index) => {
-      const fake = fakeProcess(name, said, async () => {
-        if (index !== ending) return;
-        fake.end();
-        throw new ZpublishError("internal", "it has ended");
-      });
-      return fake;
-    });
-    await reloadProcesses(processes, CONFIG);
-    t.ok(said.includes(`${ending === 0 ? "b" : "a"} uses`));
-  }
-});
 
 /** A plugin that says which process it is in, and fails or waits in one of them while there is a file. */
 async function writePlugin(directory: string): Promise<void> {

@@ -11,13 +11,13 @@ const FIRST_DAY = 8_401;
 export const TWO_YEARS = 365 + 366;
 
 /** Path of the file of a day below its folder: `2023/sst-20230101.nc` for 0. */
-export function dayName(day: number): string {
+function dayName(day: number): string {
   const date = new Date(Date.UTC(2000, 0, 1 + FIRST_DAY + day)).toISOString().slice(0, 10);
   return `${date.slice(0, 4)}/sst-${date.replaceAll("-", "")}.nc`;
 }
 
 /** Writes the NetCDF-3 files of days, each of one step: `v[0, y]` is `10 * (FIRST_DAY + day) + y`. */
-export async function writeDays(folder: string, first: number, count: number): Promise<void> {
+async function writeDays(folder: string, first: number, count: number): Promise<void> {
   for (let day = first; day < first + count; day++)
     await writeNetcdfPart(folder, dayName(day), { first: FIRST_DAY + day, count: 1 });
 }
@@ -27,11 +27,6 @@ export async function writeNextDay(folder: string): Promise<void> {
   await writeDays(folder, TWO_YEARS, 1);
   const now = new Date();
   await utimes(join(folder, dayName(TWO_YEARS)), now, now);
-}
-
-/** Values of one step. */
-export function valuesOfDay(day: number): number[] {
-  return [10 * (FIRST_DAY + day), 10 * (FIRST_DAY + day) + 1];
 }
 
 /** Makes a folder of the days of two years. */

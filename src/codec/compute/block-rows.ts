@@ -45,22 +45,18 @@ const LONG_CELLS = 32;
 /**
  * Visits all blocks in rows as long as possible: axes at the end that are not halved belong to the cells of the axis before them.
  * @param maxLength Cells of a row at a time, at least 2 * {@link LONG_CELLS}.
+ * @param visit Gets the index of the first cell of each row (a list that is valid until it returns), the cells of each row, the cells
+ *   from the first to the second cell of a block in a row (0 if it has one), and the index of the first item that they become.
  */
 export function forEachBlockRow(
   blocks: Blocks,
   maxLength: number,
-  /**
-   * @param starts Index of the first cell of each row; valid until `visit` returns.
-   * @param length Cells of each row.
-   * @param distance Cells from the first to the second cell of a block in a row; 0 if it has one cell of each.
-   * @param outStart Index of the first item that they become.
-   */
   visit: (starts: readonly number[], length: number, distance: number, outStart: number) => void,
 ): void {
   const { boxShape, inside, strides, outStrides, factors } = blocks;
   /** Axes before this one have rows of their own. */
   let axis = boxShape.length;
-  while (axis > 0 && factors[axis - 1] === 1 && isWhole(axis - 1)) axis--;
+  while (axis > 0 && factors[axis - 1] === 1 && inside[axis - 1] === boxShape[axis - 1]) axis--;
   // The axis before whole ones: its cells are runs of theirs.
   const run = elementCount(boxShape.slice(axis));
   const isRun = axis === 0 || run >= LONG_CELLS;
@@ -69,10 +65,6 @@ export function forEachBlockRow(
   const rowLength = isRun ? run : run * inside[rowAxis]!;
   const distance = isHalved ? run : 0;
   const piece = isHalved ? Math.floor(maxLength / (2 * run)) * 2 * run : maxLength;
-
-  function isWhole(of: number): boolean {
-    return inside[of] === boxShape[of];
-  }
 
   /** Indexes of the rows' first cells after each axis: lists that are used again for each block. */
   const starts: number[][] = Array.from({ length: rowAxis + 1 }, () => []);

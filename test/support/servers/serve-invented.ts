@@ -5,7 +5,6 @@
 import { exitCodeOf, reportError } from "../../../src/cli/output.js";
 import { type RunningServer, runServe, type StartServer } from "../../../src/cli/serve.js";
 import { resolveConfig } from "../../../src/config/resolve-config.js";
-import { ZpublishError } from "../../../src/errors.js";
 
 const keepAlive = setInterval(() => {}, 1_000);
 
@@ -44,18 +43,6 @@ const starts: Readonly<Record<string, StartServer>> = {
   "opening for ever": () => {
     process.stderr.write("opening\n");
     return new Promise(() => {});
-  },
-  "with a port that is taken": async () => {
-    throw new ZpublishError(
-      "invalid-config",
-      "Cannot listen on 127.0.0.1:9000: the port is in use by another program",
-      {
-        details: { host: "127.0.0.1", port: 9000, reason: "EADDRINUSE" },
-      },
-    );
-  },
-  "with a dataset that is none": async () => {
-    throw new ZpublishError("invalid-metadata", "dataset 'a': expected a Zarr store, found nothing");
   },
   "with a mistake of ours": async () => {
     throw new TypeError("x is not a function");
