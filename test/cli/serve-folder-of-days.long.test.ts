@@ -3,13 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import t from "tap";
 import { clientMissing, PYTHON } from "../support/clients/require-client.js";
-import {
-  makeFolderOfDays,
-  serveFolder,
-  TWO_YEARS,
-  until,
-  writeNextDay,
-} from "../support/folder-of-days.js";
+import { makeFolderOfDays, serveFolder, TWO_YEARS, until, writeNextDay } from "../support/folder-of-days.js";
 
 /** Compares the dataset with the files, waits for the next day, and compares again. */
 const SCRIPT = `
