@@ -1,16 +1,9 @@
-import { ZpublishError } from "../errors.js";
 import { parseDataType } from "../model/data-type.js";
-import type {
-  ItemConversion,
-  SwapConversion,
-  UnpackConversion,
-  WidenConversion,
-} from "../zarr/codec-step.js";
-import { type NumericType, parseNumericType } from "../zarr/plan/codec-rules.js";
+import type { ItemConversion, SwapConversion, UnpackConversion } from "../zarr/codec-step.js";
+import type { NumericType } from "../zarr/plan/codec-rules.js";
 import {
   allocateItems,
   bytesOf,
-  copyNativeBytes,
   HIGH_WORD,
   isWide,
   LOW_WORD,
@@ -85,8 +78,6 @@ export function convertPiece(
   switch (conversion.kind) {
     case "swap":
       return swap(bytes, conversion, memory);
-    case "widen":
-      return widenOfConvertPiece(bytes, conversion, memory);
     case "unpack":
       return unpack(bytes, conversion, memory);
   }
@@ -100,22 +91,6 @@ function swap(bytes: Uint8Array, { wordSize }: SwapConversion, memory: KernelMem
   else if (wordSize === 4) buffer.swap32();
   else buffer.swap64();
   return swapped;
-}
-
-function widenOfConvertPiece(
-  bytes: Uint8Array,
-  conversion: WidenConversion,
-  memory: KernelMemory,
-): Uint8Array {
-  const [from, to] = [numericType(conversion.from), numericType(conversion.to)];
-  const widened = convertItems(copyNativeBytes(bytes, from, memory), from, to, memory);
-  return swapToOrder(widened, to);
-}
-
-function numericType(text: string): NumericType {
-  const type = parseNumericType(text);
-  if (type !== undefined) return type;
-  throw new ZpublishError("codec-failed", `expected a type of integers, received ${text}`);
 }
 
 function unpack(bytes: Uint8Array, conversion: UnpackConversion, memory: KernelMemory): Uint8Array {

@@ -50,7 +50,6 @@ const stackSchema = schemaOf((value) =>
 export const joinShape = {
   concat: dimensionSchema.optional(),
   stack: stackSchema.optional(),
-  overlap: z.literal("last", { error: 'expected "last"' }).optional(),
 };
 
 /** Checked values of {@link joinShape}. */
@@ -61,13 +60,11 @@ type JoinKeys = { readonly [K in keyof typeof joinShape]?: z.output<(typeof join
  * @param problem Takes what is wrong with several keys together.
  */
 export function joinConfigOf(
-  { concat, stack, overlap }: JoinKeys,
+  { concat, stack }: JoinKeys,
   problem: (text: string) => void,
 ): Joining | undefined {
   if (concat !== undefined && stack !== undefined) problem("expected concat or stack, received both");
-  else if (overlap !== undefined && concat === undefined)
-    problem(`overlap: expected concat with it, received ${stack === undefined ? "none" : "stack"}`);
-  if (concat !== undefined) return { kind: "concat", dimension: concat, ...withoutUndefined({ overlap }) };
+  if (concat !== undefined) return { kind: "concat", dimension: concat };
   return stack && { kind: "stack", ...withoutUndefined(stack) };
 }
 

@@ -1,7 +1,5 @@
-import { messageOf, ZpublishError } from "../errors.js";
-import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
+import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
-import { workThrough } from "../event-loop/work-through.js";
 import type { StoreSettings } from "../stores/byte-store.js";
 import { printablePath } from "../zarr/stored-tree.js";
 
@@ -167,80 +165,4 @@ export function* assembleFindings(
 
 function byPath(a: { readonly path: string }, b: { readonly path: string }): number {
   return a.path < b.path ? -1 : a.path > b.path ? 1 : 0;
-}
-
-/** Branches that are looked at at a time. */
-const BRANCHES_AT_ONCE = 8;
-/**
- * Branches that a look after the first asks for at most: the root, new ones, and those that were not asked for for the longest time. A
- * bucket has no times of its prefixes, and every listing is paid for: 256 a minute are two dollars a day.
- */
-const BRANCHES_PER_LOOK = 256;
-
-/** A branch of a tree that does not tell what has changed in it. */
-export interface RemoteBranch<B> extends Branch<B> {
-  /** Number of the look that asked for it last; 0 if none did. */
-  lookedAtIn: number;
-}
-
-/**
- * Creates a walk through a tree, which returns what it found. The first walk sees all branches, each later one a bounded number of them.
- * One that is aborted is continued by the next.
- * @param lookAt Returns the content of a branch. A branch for which it throws has what it had.
- * @param isDue Tells if a branch has to be looked at again.
- * @throws ZpublishError `source-unreadable` if the root cannot be read; `invalid-config` of `lookAt`
- */
-export function createBranchWalk<B extends RemoteBranch<B>>(
-  top: B,
-  lookAt: (branch: B, signal: AbortSignal | undefined) => Promise<BranchContent<B>>,
-  isDue: (branch: B) => boolean,
-): (signal?: AbortSignal) => Promise<Findings> {
-  let findings: Findings | undefined;
-  /** True if something has changed since the findings were made, also in a look that failed. */
-  let hasChanged = true;
-  let looks = 0;
-
-  async function visit(branch: B, signal: AbortSignal | undefined): Promise<void> {
-    signal?.throwIfAborted();
-    let { content } = branch;
-    let failure: string | undefined;
-    try {
-      content = await lookAt(branch, signal);
-    } catch (error) {
-      signal?.throwIfAborted();
-      if (error instanceof ZpublishError && error.code === "invalid-config") throw error;
-      failure = `it cannot be ${branch === top ? "listed" : "read"}: ${messageOf(error)}`;
-    }
-    branch.lookedAtIn = looks;
-    if (updateBranch(branch, content, failure)) hasChanged = true;
-  }
-
-  /** Returns the branches below the root that are due, those of the oldest looks first. */
-  function* dueBranches(): CooperativeTask<readonly B[]> {
-    const due: B[] = [];
-    const all = [...top.content.below];
-    for (let branch = all.pop(); branch !== undefined; branch = all.pop()) {
-      yield;
-      for (const below of branch.content.below) all.push(below);
-      if (branch.lookedAtIn === 0 || (findings !== undefined && isDue(branch))) due.push(branch);
-    }
-    return yield* sortCooperatively(due, (a, b) => a.lookedAtIn - b.lookedAtIn);
-  }
-
-  return async (signal) => {
-    looks++;
-    await visit(top, signal);
-    if (top.failure !== undefined) throw new ZpublishError("source-unreadable", top.failure);
-    let left = findings === undefined ? Number.POSITIVE_INFINITY : BRANCHES_PER_LOOK - 1;
-    const due = await runCooperatively(dueBranches());
-    await workThrough(due.slice(0, left), BRANCHES_AT_ONCE, async (branch, add) => {
-      if (branch.lookedAtIn === looks || left-- <= 0) return;
-      await visit(branch, signal);
-      add(branch.content.below.filter(({ lookedAtIn }) => lookedAtIn === 0));
-    });
-    if (findings === undefined || hasChanged)
-      findings = await runCooperatively(gatherFindings(top, findings));
-    hasChanged = false;
-    return findings;
-  };
 }

@@ -1,5 +1,4 @@
-import { createHash } from "node:crypto";
-import { type BigIntStats, type Dirent, readdir, readFile, realpath, stat } from "node:fs";
+import { type BigIntStats, realpath, stat } from "node:fs";
 import { isMissing, ZpublishError } from "../errors.js";
 import { codeOf, createFileCalls, type FileCalls } from "../stores/file-calls.js";
 import { recordOfStats } from "../zarr-store/local-documents.js";
@@ -10,11 +9,6 @@ export const ROOT_DOCUMENTS: readonly string[] = ["zarr.json", ".zmetadata", ".z
 /** Reason of a problem. */
 export const NO_DOCUMENT =
   "it is named like a Zarr store: expected zarr.json, .zgroup, .zarray or .zmetadata in it";
-
-/** Documents of a node below the root. */
-const NODE_DOCUMENTS: readonly string[] = ["zarr.json", ".zgroup", ".zarray", ".zattrs"];
-/** Divides the version of a root from that of the nodes below it. */
-const NODES = "_nodes:";
 
 const BIG_INTEGERS = { bigint: true } as const;
 
@@ -56,53 +50,14 @@ export async function isStore(calls: FileCalls, directory: string): Promise<bool
 }
 
 /**
- * Returns the version of a Zarr store: a text that changes whenever its metadata may have changed, attributes included. Without
- * consolidated metadata, it is that of the documents of all nodes. Undefined if it has no root document.
- * @param former Version in the look before, which saves reading a document again.
+ * Returns the version of a Zarr store, which is that of its root documents and attributes. Undefined if it has no root document.
  * @throws what the file system throws, NoAnswerError
  */
-export async function storeVersion(
-  calls: FileCalls,
-  directory: string,
-  former: string | undefined,
-): Promise<string | undefined> {
+export async function storeVersion(calls: FileCalls, directory: string): Promise<string | undefined> {
   const versions = new Map<string, string>();
   for (const name of [...ROOT_DOCUMENTS, ".zattrs"]) {
     const version = await documentVersion(calls, `${directory}/${name}`);
     if (version !== undefined) versions.set(name, version);
   }
-  if (!ROOT_DOCUMENTS.some((name) => versions.has(name))) return undefined;
-  const root = [...versions.values()].join("_");
-  if (former === root) return root;
-  const isGroup = versions.has("zarr.json") || versions.has(".zgroup");
-  if (!isGroup || versions.has(".zmetadata")) return root;
-  const isRead = !versions.has("zarr.json") || former?.startsWith(root + NODES);
-  if (!isRead && (await isConsolidated(calls, `${directory}/zarr.json`))) return root;
-  const nodes = (await nodeVersions(calls, directory)).join("_");
-  return `${root}${NODES}${createHash("sha256").update(nodes).digest("hex").slice(0, 40)}`;
-}
-
-/** Tells whether a root document of Zarr v3 has the metadata of all nodes. */
-async function isConsolidated(calls: FileCalls, path: string): Promise<boolean> {
-  const text = await calls.call<string>((done) => readFile(path, "utf8", done));
-  return /"consolidated_metadata"\s*:\s*\{/.test(text);
-}
-
-/** Returns the versions of all documents of the nodes below a group, links left out. Arrays of Zarr v2 have nothing below them. */
-async function nodeVersions(calls: FileCalls, directory: string): Promise<string[]> {
-  const versions: string[] = [];
-  const entries = await calls.call<Dirent[]>((done) => readdir(directory, { withFileTypes: true }, done));
-  const names = entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])).sort();
-  for (const name of names) {
-    const path = `${directory}/${name}`;
-    let isGroup = false;
-    for (const document of NODE_DOCUMENTS) {
-      const version = await documentVersion(calls, `${path}/${document}`);
-      if (version === undefined) continue;
-      versions.push(`${path}/${document}\0${version}`);
-      isGroup ||= document === "zarr.json" || document === ".zgroup";
-    }
-    if (isGroup) versions.push(...(await nodeVersions(calls, path)));
-  }
-  return versions;
+  return ROOT_DOCUMENTS.some((name) => versions.has(name)) ? [...versions.values()].join("_") : undefined;
 }

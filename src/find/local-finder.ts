@@ -199,9 +199,8 @@ async function lookAtFolder(look: Look, folder: Folder): Promise<BranchContent<F
   const record = [recordOfStats(found), found.ctimeNs.toString(36)].join(".");
   if (record !== folder.record) {
     const ageMs = nowMs - Math.max(Number(found.mtimeMs), Number(found.ctimeMs));
-    const { hasBrokenLinks, ...listed } = await listFolder(look, folder, found.dev === look.device);
-    folder.listed = listed;
-    folder.record = ageMs > SETTLED_MS && !hasBrokenLinks ? record : undefined;
+    folder.listed = await listFolder(look, folder, found.dev === look.device);
+    folder.record = ageMs > SETTLED_MS ? record : undefined;
   }
   return look.withVersions ? addVersions(look, folder) : folder.listed;
 }
@@ -219,7 +218,7 @@ async function addVersions(
     const known = before.get(path);
     files[index] = known;
     try {
-      const version = await versionOf(calls, locate(path), file, known?.version);
+      const version = await versionOf(calls, locate(path), file);
       if (version === undefined) files[index] = undefined;
       else if (known?.version !== version) files[index] = { ...file, version };
       if (version === undefined && file.isStore) problems.push({ path, reason: NO_DOCUMENT });
@@ -236,16 +235,10 @@ async function versionOf(
   calls: FileCalls,
   path: string,
   { isStore: isStored }: FoundFile,
-  former: string | undefined,
 ): Promise<string | undefined> {
-  if (isStored) return storeVersion(calls, path, former);
+  if (isStored) return storeVersion(calls, path);
   const found = await statPath(calls, path);
   return found?.isFile() ? recordOfStats(found) : undefined;
-}
-
-interface FolderListing extends BranchContent<Folder> {
-  /** True if there is a link that leads nowhere. Its target may come without a change of the folder. */
-  readonly hasBrokenLinks: boolean;
 }
 
 /**
@@ -253,7 +246,7 @@ interface FolderListing extends BranchContent<Folder> {
  * @param isQuick Whether the folder is on the device of the root.
  * @throws what the file system throws, NoAnswerError
  */
-async function listFolder(look: Look, folder: Folder, isQuick: boolean): Promise<FolderListing> {
+async function listFolder(look: Look, folder: Folder, isQuick: boolean): Promise<BranchContent<Folder>> {
   const { calls, filter } = look;
   const directory = look.locate(folder.path);
   const below: Folder[] = [];
@@ -300,31 +293,19 @@ async function listFolder(look: Look, folder: Folder, isQuick: boolean): Promise
   folder.isStore = isAStore;
   if (isAStore) {
     const own = filter.takesStore(folder.path) ? [{ path: folder.path, isStore: true }] : [];
-    return { ...NO_CONTENT, files: own, hasBrokenLinks: false };
+    return { ...NO_CONTENT, files: own };
   }
-  const broken = await followLinks(look, links, (path, isDirectory) => take(path, isDirectory, true));
-  const hasBrokenLinks = broken.length > 0;
-  return { below: below.slice(), files: files.slice(), problems: [...problems, ...broken], hasBrokenLinks };
-}
-
-/** Finds out where links lead. @returns Those that cannot be followed. @throws NoAnswerError */
-async function followLinks(
-  { calls, locate }: Look,
-  links: readonly string[],
-  take: (path: string, isDirectory: boolean) => void,
-): Promise<readonly PathProblem[]> {
-  const broken: PathProblem[] = [];
   await workThrough(links, LOOKS_AT_ONCE, async (path) => {
     try {
-      const found = await statPath(calls, locate(path));
-      if (found === undefined) broken.push({ path, reason: "it is a link that leads nowhere" });
-      else if (found.isFile() || found.isDirectory()) take(path, found.isDirectory());
+      const found = await statPath(calls, look.locate(path));
+      if (found === undefined) problems.push({ path, reason: "it is a link that leads nowhere" });
+      else if (found.isFile() || found.isDirectory()) take(path, found.isDirectory(), true);
     } catch (error) {
       if (error instanceof NoAnswerError) throw error;
-      broken.push({ path, reason: `it is a link that cannot be followed (${codeOf(error)})` });
+      problems.push({ path, reason: `it is a link that cannot be followed (${codeOf(error)})` });
     }
   });
-  return broken;
+  return { below: below.slice(), files: files.slice(), problems };
 }
 
 function mayBeDirectory({ takesStore, entersFolder }: PathFilter, path: string): boolean {

@@ -1,24 +1,38 @@
-import { ZpublishError } from "../errors.js";
-import { createSlice } from "../event-loop/cooperative-task.js";
+import { messageOf, ZpublishError } from "../errors.js";
+import { type CooperativeTask, createSlice, runCooperatively } from "../event-loop/cooperative-task.js";
+import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
+import { workThrough } from "../event-loop/work-through.js";
 import { type ByteStore, type ObjectListing, withSlash } from "../stores/byte-store.js";
 import { openByteStore } from "../stores/open-byte-store.js";
 import { nameProblem } from "../zarr/stored-tree.js";
 import {
+  type Branch,
   type BranchContent,
   childPath,
-  createBranchWalk,
   type FileFinder,
   type FileFinderOptions,
+  type Findings,
   type FoundFile,
+  gatherFindings,
   NO_CONTENT,
   type PathProblem,
-  type RemoteBranch,
+  updateBranch,
 } from "./file-finder.js";
 import { NO_DOCUMENT, ROOT_DOCUMENTS } from "./file-state.js";
 import { createPathFilter, type PathFilter } from "./patterns.js";
 
+/** Prefixes that are looked at at a time. */
+const PREFIXES_AT_ONCE = 8;
+/**
+ * Prefixes that a look after the first asks for at most: the root, new ones, and those that were not asked for for the longest time. A
+ * bucket has no times of its prefixes, and every listing is paid for: 256 a minute are two dollars a day.
+ */
+const PREFIXES_PER_LOOK = 256;
+
 /** A prefix of a bucket: a folder, or a Zarr store. */
-interface Prefix extends RemoteBranch<Prefix> {
+interface Prefix extends Branch<Prefix> {
+  /** Number of the look that asked for it last; 0 if none did. */
+  lookedAtIn: number;
   /** True if it is a store because of its name, whether or not it has a root document. */
   readonly hasStoreName: boolean;
   isStore: boolean;
@@ -44,12 +58,65 @@ export function createObjectFinder(options: FileFinderOptions): FileFinder {
     ...{ store: openByteStore(root, stores), withVersions },
     filter: createPathFilter(include, exclude),
   };
-  const look = createBranchWalk<Prefix>(
-    createPrefix(""),
-    (prefix, signal) => lookAtPrefix(context, prefix, signal),
-    ({ isStore }) => withVersions || !isStore,
-  );
-  return { root, look, locationOf: (path) => root + path };
+  return { root, look: createWalk(context), locationOf: (path) => root + path };
+}
+
+/**
+ * Creates a walk through prefixes, which returns what it found. The first walk sees all prefixes, each later one a bounded number of them.
+ * One that is aborted is continued by the next.
+ * @throws ZpublishError `source-unreadable` if the root cannot be read; `invalid-config` if it is a store
+ */
+function createWalk(context: PrefixContext): (signal?: AbortSignal) => Promise<Findings> {
+  const top = createPrefix("");
+  let findings: Findings | undefined;
+  /** True if something has changed since the findings were made, also in a look that failed. */
+  let hasChanged = true;
+  let looks = 0;
+
+  async function visit(prefix: Prefix, signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted();
+    let { content } = prefix;
+    let failure: string | undefined;
+    try {
+      content = await lookAtPrefix(context, prefix, signal);
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof ZpublishError && error.code === "invalid-config") throw error;
+      failure = `it cannot be ${prefix === top ? "listed" : "read"}: ${messageOf(error)}`;
+    }
+    prefix.lookedAtIn = looks;
+    if (updateBranch(prefix, content, failure)) hasChanged = true;
+  }
+
+  /** Returns the prefixes below the root that are due, those of the oldest looks first. Stores are due for their versions only. */
+  function* dueBranches(): CooperativeTask<readonly Prefix[]> {
+    const due: Prefix[] = [];
+    const all = [...top.content.below];
+    for (let prefix = all.pop(); prefix !== undefined; prefix = all.pop()) {
+      yield;
+      for (const below of prefix.content.below) all.push(below);
+      const isDue = findings !== undefined && (context.withVersions || !prefix.isStore);
+      if (prefix.lookedAtIn === 0 || isDue) due.push(prefix);
+    }
+    return yield* sortCooperatively(due, (a, b) => a.lookedAtIn - b.lookedAtIn);
+  }
+
+  return async (signal) => {
+    looks++;
+    await visit(top, signal);
+    if (top.failure !== undefined) throw new ZpublishError("source-unreadable", top.failure);
+    let left = findings === undefined ? Number.POSITIVE_INFINITY : PREFIXES_PER_LOOK - 1;
+    const due = await runCooperatively(dueBranches());
+    await workThrough(due.slice(0, left), PREFIXES_AT_ONCE, async (prefix, add) => {
+      if (prefix.lookedAtIn === looks || left-- <= 0) return;
+      await visit(prefix, signal);
+      add(prefix.content.below.filter(({ lookedAtIn }) => lookedAtIn === 0));
+    });
+    if (findings === undefined || hasChanged)
+      findings = await runCooperatively(gatherFindings(top, findings));
+    hasChanged = false;
+    return findings;
+  };
 }
 
 function createPrefix(path: string): Prefix {

@@ -118,24 +118,34 @@ function* readRecord(stamps: readonly string[], record: Buffer): CooperativeTask
   }
 }
 
-/** Replaces numbers that keep their text, whose class would be lost, by maps, which no index has. */
-function toPlain(value: unknown): unknown {
+/**
+ * Replaces numbers that keep their text, whose class would be lost, by maps, which no index has. An object that is there twice is one in
+ * the copy, too, so that it is written once.
+ */
+function toPlain(value: unknown, copies = new Map<object, unknown>()): unknown {
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
-  if (isLosslessNumber(value)) return new Map([["number", value.value]]);
-  if (Array.isArray(value)) return value.map(toPlain);
-  return mapValues(value, toPlain);
+  const known = copies.get(value);
+  if (known !== undefined) return known;
+  const copy = isLosslessNumber(value)
+    ? new Map([["number", value.value]])
+    : Array.isArray(value)
+      ? value.map((each) => toPlain(each, copies))
+      : // Also of a key `__proto__`.
+        Object.fromEntries(Object.entries(value).map(([key, each]) => [key, toPlain(each, copies)]));
+  copies.set(value, copy);
+  return copy;
 }
 
-function fromPlain(value: unknown): unknown {
-  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
+/** The opposite of {@link toPlain}. Objects stay the same. */
+function fromPlain(value: unknown, seen = new Set<object>()): unknown {
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value) || seen.has(value))
+    return value;
   if (value instanceof Map) return new LosslessNumber(value.get("number"));
-  if (Array.isArray(value)) return value.map(fromPlain);
-  return mapValues(value, fromPlain);
-}
-
-function mapValues(object: object, map: (value: unknown) => unknown): object {
-  // Also of a key `__proto__`.
-  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value)]));
+  seen.add(value);
+  for (const [key, each] of Object.entries(value)) {
+    if (typeof each === "object") (value as Record<string, unknown>)[key] = fromPlain(each, seen);
+  }
+  return value;
 }
 
 /** Folder below the cache's directory. */

@@ -192,10 +192,10 @@ const OF_PACKING: ReadonlySet<string> = new Set([
 
 /**
  * Settles the type of items that are stored in several forms, as xarray decodes and concatenates them. If only the byte order differs, the
- * heaviest form stays. If packing differs, or an integer meets a float, all become floats. Integers of several widths become the widest.
+ * heaviest form stays. If packing differs, or an integer meets a float, all become floats.
  * @param forms That of the first part first. Their units are the same.
  * @param heaviest Index of the form that most steps have.
- * @throws ZpublishError `invalid-metadata`, naming two parts, if items are no numbers, or no type has all values of those that are not packed
+ * @throws ZpublishError `invalid-metadata`, naming two parts, if items are no numbers, or integers of different types
  */
 export function joinForms(forms: readonly PartForm[], heaviest: number): JoinedForm {
   const first = forms[0]!;
@@ -207,23 +207,12 @@ export function joinForms(forms: readonly PartForm[], heaviest: number): JoinedF
     return { dataType: main.stored.dataType, attrs, fill: undefined, conversions, change: undefined };
   }
   const decoded = forms.map(({ stored }) => decodedType(stored));
-  if (decoded.includes(undefined)) throw formError(first, odd);
+  const isFloat = decoded.some((type) => type === "f4" || type === "f8");
+  if (!isFloat || decoded.includes(undefined)) throw formError(first, odd);
   const attrs = Object.fromEntries(
     Object.entries(first.stored.attrs).filter(([key]) => !OF_PACKING.has(key)),
   );
-  if (decoded.every((type) => type !== "f4" && type !== "f8")) {
-    const dataType = widestOf(decoded as readonly string[]);
-    if (dataType === undefined) throw formError(first, odd);
-    const to = String(dataType.zarr);
-    const conversions = forms.map(({ stored }) => {
-      const { byteOrder, itemSize } = stored.dataType;
-      const from = `${byteOrder}${kindOf(stored)}${itemSize}`;
-      return from === to ? undefined : ({ kind: "widen", from, to } as const);
-    });
-    const fill = { served: null, item: null, absentIsServed: true };
-    return { dataType, attrs, fill, conversions, change: `served as ${dataType.numpyStr}` };
-  }
-  // Where some integers are packed, those of more than 53 bits are rounded, as xarray rounds them.
+  // If some integers are packed, those of more than 53 bits are rounded, as xarray rounds them.
   const isPacked = forms.some(
     ({ stored }, form) => stored.dataType.kind !== "f" && decoded[form]?.[0] === "f",
   );
@@ -287,16 +276,6 @@ function kindOf(stored: PartStored): string {
   const { kind } = stored.dataType;
   const { isUnsigned } = packingOfStored(stored);
   return kind === "f" || isUnsigned === undefined ? kind : isUnsigned ? "u" : "i";
-}
-
-/** Returns the narrowest type of integers that has the values of all, as numpy's `result_type`; undefined if there is none. */
-function widestOf(types: readonly string[]): DataType | undefined {
-  const sizes = (kind: string) => types.filter((type) => type[0] === kind).map((type) => Number(type[1]));
-  const signed = Math.max(0, ...sizes("i"));
-  const unsigned = Math.max(0, ...sizes("u"));
-  const size = signed === 0 ? unsigned : Math.max(signed, 2 * unsigned);
-  if (size > 8) return undefined;
-  return parseDataType(`${size === 1 ? "|" : "<"}${signed === 0 ? "u" : "i"}${size}`);
 }
 
 function swapOf(from: DataType, to: DataType): ItemConversion | undefined {

@@ -23,10 +23,7 @@ import {
 export interface JoinedTree {
   /** Indices of the parts in the order in which they lie along the joined dimension: all of them, also those without steps. */
   readonly order: readonly number[];
-  /**
-   * Runs of steps along the joined dimension, without gaps. A part has no run if it has no steps, or if later parts have all of them.
-   * It has several runs if later parts have steps in its middle.
-   */
+  /** The steps of each part that has some, along the joined dimension, without gaps. */
   readonly steps: readonly PartSteps[];
   readonly groups: readonly JoinedGroup[];
   readonly refused: readonly Refusal[];
@@ -45,8 +42,6 @@ interface JoinOptions {
   /** `concat`: parts follow each other along a dimension that they have. `stack`: each is one step of a new dimension. */
   readonly kind: "concat" | "stack";
   readonly dimension: string;
-  /** Serves steps that come twice from the part that is last in order: by first value, then by name. Default: they are refused. */
-  readonly overlap?: "last";
   /** Coordinate of the new dimension of a stack, one value per part. Default: it has none. */
   readonly coordinate?: readonly (string | number)[];
 }
@@ -75,13 +70,13 @@ export function* joinSteps(
 ): CooperativeTask<JoinedTree> {
   if (parts.length === 0)
     throw new ZpublishError("invalid-metadata", "expected files to join, received none");
-  const { dimension, overlap } = options;
+  const { dimension } = options;
   const names = parts.map(({ name }) => name);
   const found = yield* createColumns(parts);
   const { table, scope } =
     options.kind === "stack"
       ? stackParts(found, parts, options)
-      : { table: found, scope: yield* createScope(found, parts, dimension, overlap) };
+      : { table: found, scope: yield* createScope(found, parts, dimension) };
   yield* compareParts(table, names, dimension, scope.present);
   const refused: Refusal[] = [];
   const warnings: string[] = [];

@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { isDeepStrictEqual } from "node:util";
 import { messageOf, ZpublishError } from "../errors.js";
 import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
 import { createOneAtATime } from "../event-loop/joined.js";
@@ -32,8 +31,6 @@ export interface Joining {
   /** `concat` along a dimension that they have; `stack` along a new one, with one step per file. */
   readonly kind: "concat" | "stack";
   readonly dimension: string;
-  /** `last`: of steps that come twice, those of the file that is last in order are served. Default: they are refused. */
-  readonly overlap?: "last";
   /**
    * Regular expression with one group, matched against the path of each file: its text is the coordinate in a stack, a number if all are.
    * Default: there is none, unless the files have a scalar of the dimension's name.
@@ -52,8 +49,6 @@ interface JoinSourceOptions {
   readonly join: Joining;
   /** Opens a file. */
   readonly openPart: (location: string) => Promise<Source>;
-  /** As for `createPartList`. */
-  readonly betweenLooksMs?: number;
   /** Keeps descriptions of files between runs. Default: files are read again. */
   readonly kept?: KeptIndexes | undefined;
 }
@@ -63,7 +58,6 @@ interface JoinSourceOptions {
  *
  * All files have to fit when they are first read: what cannot be one dataset is refused. A file that cannot be opened is left out with a
  * warning; so is a file that comes later and does not fit. Descriptions that are kept tell which files were one dataset before a restart.
- * A file that is gone, or can no longer be opened, counts for one more look.
  */
 export function createJoinSource(options: JoinSourceOptions): Source {
   const { location, finder, join, openPart } = options;
@@ -79,8 +73,7 @@ export function createJoinSource(options: JoinSourceOptions): Source {
     onChanged: (name) => list.describeAgain(name),
   });
   const descriptions = createKeptDescriptions(options.kept, identity);
-  const list = createPartList(finder, describe, descriptions, options.betweenLooksMs);
-  const arrays = createStoredJoins(identity, open);
+  const list = createPartList(finder, describe, descriptions);
   const oneAtATime = createOneAtATime();
   let latest: { readonly listed: ListedParts; readonly tree: StoredTree } | undefined;
 
@@ -97,12 +90,11 @@ export function createJoinSource(options: JoinSourceOptions): Source {
   }
 
   function joinOf(parts: readonly KnownPart[]) {
-    const { kind, dimension, overlap } = join;
     return joinSteps(
       parts.map(({ description }) => description),
       {
-        ...{ kind, dimension },
-        ...(overlap && { overlap }),
+        kind: join.kind,
+        dimension: join.dimension,
         ...(pattern && { coordinate: numbersOrTexts(parts.map(({ name }) => coordinateOf(name, pattern))) }),
       },
     );
@@ -125,7 +117,7 @@ export function createJoinSource(options: JoinSourceOptions): Source {
     const { parts, tree: joined } = fitting;
     list.use(parts);
     const tree: StoredTree = Object.freeze({
-      groups: arrays.groupsOf(joined, parts),
+      groups: groupsOf(joined, parts, identity, open),
       refused: Object.freeze(joined.refused),
       warnings: Object.freeze([
         ...joined.warnings,
@@ -258,52 +250,18 @@ function joinedPathsOf({ groups }: JoinedTree): ReadonlySet<string> {
   return new Set(groups.flatMap(({ arrays }) => arrays.map(({ stored }) => stored.path)));
 }
 
-/** An array of the last tree, and what it was made of. */
-interface MadeArray {
-  readonly from: unknown;
-  readonly array: StoredArray;
-}
-
-/** Makes the arrays of joined trees. Those that have not changed since the last call are the same objects. */
-interface StoredJoins {
-  /** @param parts In the order of the descriptions that were joined. */
-  groupsOf(tree: JoinedTree, parts: readonly KnownPart[]): readonly StoredGroup[];
-}
-
 /**
- * Creates what makes the arrays of a joined dataset.
+ * Makes the groups and arrays of a joined tree.
+ * @param parts In the order of the descriptions that were joined.
  * @param store Name of the dataset, as in `PartChunks`.
  */
-function createStoredJoins(store: string, open: OpenParts): StoredJoins {
-  let made = new Map<string, MadeArray>();
-
-  function arrayOf(joined: JoinedArray, parts: readonly KnownPart[]): MadeArray {
-    const before = made.get(joined.stored.path);
-    const [from, make] = recipeOf(joined, parts);
-    return before !== undefined && isDeepStrictEqual(before.from, from) ? before : { from, array: make() };
-  }
-
-  /** Returns what an array is made of, without what grows, and what makes it. */
-  function recipeOf(joined: JoinedArray, parts: readonly KnownPart[]): readonly [unknown, () => StoredArray] {
-    const { stored, kind } = joined;
-    if (kind === "values") {
-      const chunks = keptChunks(store, stored.path, joined.values);
-      return [{ ...stored, version: chunks.version }, () => Object.freeze({ ...stored, chunks })];
-    }
-    if (kind === "part") {
-      const { name, identity } = parts[joined.part]!;
-      const span = { part: joined.part, start: 0, length: 1, from: 0, path: stored.path, isPassed: true };
-      return [{ ...stored, name, identity }, () => partedArray(stored, -1, [span], parts)];
-    }
-    return [Symbol("grows"), () => partedArray(stored, joined.axis, joined.spans, parts)];
-  }
-
-  function partedArray(
-    stored: JoinedArray["stored"],
-    axis: number,
-    spans: readonly PartSpan[],
-    parts: readonly KnownPart[],
-  ): StoredArray {
+function groupsOf(
+  tree: JoinedTree,
+  parts: readonly KnownPart[],
+  store: string,
+  open: OpenParts,
+): readonly StoredGroup[] {
+  function partedArray(stored: JoinedArray["stored"], axis: number, spans: readonly PartSpan[]): StoredArray {
     let reader: PartChunkReader | undefined;
     const openReader = (): PartChunkReader => {
       reader ??= createPartChunkReader({ store, stored, axis, spans, parts }, open);
@@ -316,21 +274,20 @@ function createStoredJoins(store: string, open: OpenParts): StoredJoins {
     return Object.freeze({ ...rest, chunks, ...(hasPieces && { variants: [[]] }) });
   }
 
-  return {
-    groupsOf(tree, parts) {
-      const now = new Map<string, MadeArray>();
-      const groups = tree.groups.map(({ path, attrs, arrays }) => {
-        const stored = arrays.map((joined) => {
-          const array = arrayOf(joined, parts);
-          now.set(joined.stored.path, array);
-          return array.array;
-        });
-        return Object.freeze({ path, attrs, arrays: Object.freeze(stored) });
-      });
-      made = now;
-      return Object.freeze(groups);
-    },
-  };
+  function arrayOf(joined: JoinedArray): StoredArray {
+    const { stored, kind } = joined;
+    if (kind === "values")
+      return Object.freeze({ ...stored, chunks: keptChunks(store, stored.path, joined.values) });
+    if (kind === "joined") return partedArray(stored, joined.axis, joined.spans);
+    const span = { part: joined.part, start: 0, length: 1, from: 0, path: stored.path, isPassed: true };
+    return partedArray(stored, -1, [span]);
+  }
+
+  return Object.freeze(
+    tree.groups.map(({ path, attrs, arrays }) =>
+      Object.freeze({ path, attrs, arrays: Object.freeze(arrays.map(arrayOf)) }),
+    ),
+  );
 }
 
 /** Tells whether chunks of an array can be put together and encoded. */

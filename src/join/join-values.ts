@@ -44,6 +44,8 @@ interface ValueRun {
   readonly length: number;
 }
 
+const NANOSECONDS_PER_DAY = 86_400_000_000_000n;
+
 /**
  * Bytes of a served chunk. It does not depend on the length of the coordinate: clients with older metadata can read the chunks of a
  * dataset that has grown.
@@ -62,7 +64,7 @@ export function joinValues(
 ): JoinedValues {
   const grouped = groupForms(arrays);
   const scales = differingScales(grouped.forms);
-  const joined = scales === undefined ? bringTogether(arrays, grouped) : joinTimes(arrays, grouped, scales);
+  const joined = scales === undefined ? bringTogether(arrays, grouped) : joinNumbers(arrays, grouped, scales);
   const { dataType, attrs, fill, change } = joined;
   const first = arrays.stored[0]!;
   const others = first.shape.slice(1);
@@ -118,6 +120,8 @@ function bringTogether(arrays: PartValues, { forms, formOf, heaviest }: PartForm
     const values = texts.map((items) => writeItems(items, type));
     return { dataType: type, attrs, fill: noFill, values, change: undefined };
   }
+  if (forms.every(({ stored }) => isPlainInteger(stored)))
+    return joinNumbers(arrays, { forms, formOf, heaviest }, undefined);
   const joined = joinForms(forms, heaviest);
   return {
     ...{ dataType: joined.dataType, attrs: joined.attrs, change: joined.change },
@@ -127,6 +131,12 @@ function bringTogether(arrays: PartValues, { forms, formOf, heaviest }: PartForm
       return conversion === undefined ? values : convertPiece(values, conversion, OWN_MEMORY);
     }),
   };
+}
+
+function isPlainInteger(stored: PartStored): boolean {
+  const { scale, offset, missing, isUnsigned } = packingOfStored(stored);
+  const isPlain = scale === 1 && offset === 0 && missing.length === 0 && isUnsigned === undefined;
+  return isPlain && ["i", "u"].includes(stored.dataType.kind);
 }
 
 /** Returns the type that has the texts of all parts. */
@@ -141,141 +151,76 @@ function widestText(texts: readonly (readonly string[])[], forms: readonly PartF
   return parseDataType(`<U${width}`);
 }
 
-/** Times of one part. */
-interface PartTimes {
-  readonly name: string;
-  readonly units: string;
-  readonly scale: CfTimeScale;
-  /** Stored numbers that mean that there is no time. */
-  readonly missing: readonly number[];
-}
-
 /**
- * Brings times to the units of the first part, exactly. Integers stay integers, and become 64 bits wide if need be.
- * @throws ZpublishError `invalid-metadata` if a time is no exact number in these units, or a calendar differs
+ * Counts times in the units of the first part, or brings integers to one type. Integers stay integers, and become 64 bits wide if need be.
+ * @param scales Number line of each form. Undefined if numbers stay as they are.
+ * @throws ZpublishError `invalid-metadata`, naming two parts, if a time is no exact number in these units
  */
-function joinTimes(
-  arrays: PartValues,
+function joinNumbers(
+  { stored, values, names }: PartValues,
   { forms, formOf }: PartForms,
-  scales: readonly CfTimeScale[],
+  scales: readonly CfTimeScale[] | undefined,
 ): Together {
-  const { dataType: type, attrs, fill } = arrays.stored[0]!;
+  const { dataType: type, attrs, fill } = stored[0]!;
+  const { units } = attrs;
   const isInteger = type.kind !== "f";
-  const parts = arrays.stored.map((stored, member): PartTimes => {
-    const { missing } = packingOfStored(stored);
-    const scale = scales[formOf[member]!]!;
-    return { name: arrays.names[member]!, units: String(stored.attrs.units), scale, missing };
-  });
-  const first = parts[0]!;
-  const items = parts.map((part, member) => {
-    const own = itemsOfValues(arrays.values[member]!, arrays.stored[member]!.dataType);
-    if (part.scale.calendar !== first.scale.calendar) assertCalendar(part, first, own);
-    return encodeTimes(own, part, first, isInteger);
-  });
+  const marks = packingOfStored(stored[0]!).missing;
+
+  function itemsOf(member: number): Items | Item[] {
+    const { dataType, attrs: own } = stored[member]!;
+    const items = itemsOfValues(values[member]!, dataType);
+    const form = formOf[member]!;
+    const [from, to] = [scales?.[form], scales?.[0]];
+    if (from === undefined || to === undefined || form === 0) return items;
+    const { missing } = packingOfStored(stored[member]!);
+    return Array.from(items as Iterable<number | bigint>, (item) => {
+      const isMissing = Number.isNaN(item) || missing.includes(Number(item));
+      const value = isMissing ? (isInteger ? marks[0] : Number.NaN) : encodeTime(item, from, to, isInteger);
+      if (value !== undefined && (isMissing || !marks.includes(Number(value)))) return value;
+      throw new ZpublishError(
+        "invalid-metadata",
+        `expected times that are exact ${isInteger ? "integers" : "floats"} in '${units}', as in ${names[0]}, received ${item} in '${own.units}' in ${names[member]}`,
+      );
+    });
+  }
+
+  const items = stored.map((_, member) => itemsOf(member));
   const wide = parseDataType(`${type.byteOrder === ">" ? ">" : "<"}${isInteger ? "i8" : "f8"}`);
   const dataType = [type, wide].find((each) => items.every((own) => hasAll(each, own)));
   if (dataType === undefined)
-    throw new ZpublishError("invalid-metadata", "expected times within integers of 64 bits");
-  const { units } = first;
-  const odd = forms.find(({ stored }) => stored.attrs.units !== units);
-  const count = parts.filter((part) => part.units !== units).length;
+    throw new ZpublishError("invalid-metadata", "expected numbers within integers of 64 bits");
+  const odd = scales && forms.find((form) => form.stored.attrs.units !== units);
+  const count = stored.filter((each) => each.attrs.units !== units).length;
   const { json, item } = parseFillValue(fill.served, dataType);
   return {
     ...{ dataType, attrs, fill: { served: json, item, absentIsServed: true } },
     values: items.map((own) => writeItems(own, dataType)),
     change:
       odd &&
-      `times of ${count} of ${parts.length} files are converted to '${units}', the first of ${odd.name}, which has '${odd.stored.attrs.units}'`,
+      `times of ${count} of ${stored.length} files are converted to '${units}', the first of ${odd.name}, which has '${odd.stored.attrs.units}'`,
   };
 }
 
-/** Calendars that differ before the reform of 1582 are the same for later times. */
-function assertCalendar(part: PartTimes, first: PartTimes, items: Items): void {
-  const times = Array.from(items as Iterable<number>)
-    .filter((item) => Number.isFinite(Number(item)))
-    .map((item) => Number(cfTimeOf(item, part.scale) / 86_400_000_000_000n));
-  const leastDays = times.reduce((least, days) => Math.min(least, days), Number.POSITIVE_INFINITY);
-  if (isSameCalendar(part.scale.calendar, first.scale.calendar, leastDays)) return;
-  throw new ZpublishError(
-    "invalid-metadata",
-    `expected one calendar in ${part.name} and ${first.name} (${first.units}), received two that differ before 1582-10-15`,
-  );
-}
-
-/** Encodes times as numbers in the units of the first part. */
-function encodeTimes(items: Items, part: PartTimes, first: PartTimes, isInteger: boolean): Item[] {
-  const { unit } = first.scale;
-  const shift = part.scale.reference - first.scale.reference;
-  const isAligned = part.scale.unit % unit === 0n && shift % unit === 0n;
-  const factor = isAligned ? Number(part.scale.unit / unit) : Number.NaN;
-  const offset = isAligned ? Number(shift / unit) : Number.NaN;
-  return Array.from(items as Iterable<Item>, (item) => {
-    const number = Number(item);
-    if (Number.isNaN(number) || part.missing.includes(number)) {
-      if (!isInteger) return Number.NaN;
-      if (first.missing[0] !== undefined) return first.missing[0];
-      throw new ZpublishError(
-        "invalid-metadata",
-        `expected a time at each step of ${part.name}, since ${first.name} has no mark of missing ones; received a missing one`,
-      );
-    }
-    const quick = number * factor + offset;
-    const isSafe = Number.isSafeInteger(number) && Number.isSafeInteger(quick);
-    const value = isSafe ? quick : encodeExactly(item, part.scale.unit, shift, unit, isInteger);
-    if (value === undefined) throw inexactError(item, part, first, isInteger);
-    if (!first.missing.includes(Number(value))) return value;
-    throw new ZpublishError(
-      "invalid-metadata",
-      `expected times in '${first.units}', as in ${first.name}; one of ${part.name} would be ${value}, its mark of missing values`,
-    );
-  });
-}
-
-function inexactError(item: Item, part: PartTimes, first: PartTimes, isInteger: boolean): ZpublishError {
-  return new ZpublishError(
-    "invalid-metadata",
-    `expected times that are exact ${isInteger ? "integers" : "floats"} in '${first.units}', as in ${first.name}, received ${item} in '${part.units}' in ${part.name}`,
-  );
-}
-
-/** Returns `(item * itemUnit + shift) / unit`; undefined if that is no integer, or no float of 64 bits. */
-function encodeExactly(
-  item: Item,
-  itemUnit: bigint,
-  shift: bigint,
-  unit: bigint,
+/** Returns the number of a time in other units; undefined if it is no integer, or no float to the nanosecond, or another date. */
+function encodeTime(
+  item: number | bigint,
+  from: CfTimeScale,
+  to: CfTimeScale,
   isInteger: boolean,
-): Item | undefined {
-  if (typeof item !== "bigint" && !Number.isFinite(Number(item))) return undefined;
-  const [numerator, denominator] = fractionOf(item);
-  const dividend = numerator * itemUnit + shift * denominator;
-  const divisor = denominator * unit;
-  const whole = dividend / divisor;
-  const rest = dividend % divisor;
-  if (isInteger) {
-    if (rest !== 0n) return undefined;
-    return Number.isSafeInteger(Number(whole)) ? Number(whole) : whole;
-  }
-  const quotient = Number(whole) + Number(rest) / Number(divisor);
-  const [above, below] = fractionOf(quotient);
-  return above * divisor === dividend * below ? quotient : undefined;
+): number | bigint | undefined {
+  if (!Number.isFinite(Number(item))) return undefined;
+  const time = cfTimeOf(item, from);
+  if (!isSameCalendar(from.calendar, to.calendar, Number(time / NANOSECONDS_PER_DAY))) return undefined;
+  const whole = (time - to.reference) / to.unit;
+  const rest = (time - to.reference) % to.unit;
+  if (rest === 0n) return Number.isSafeInteger(Number(whole)) ? Number(whole) : whole;
+  const value = Number(whole) + Number(rest) / Number(to.unit);
+  return !isInteger && cfTimeOf(value, to) === time ? value : undefined;
 }
 
-/** Returns a finite number as an exact fraction. */
-function fractionOf(item: Item): readonly [numerator: bigint, denominator: bigint] {
-  if (typeof item === "bigint") return [item, 1n];
-  let number = Number(item);
-  let denominator = 1n;
-  while (!Number.isInteger(number)) {
-    number *= 2;
-    denominator *= 2n;
-  }
-  return [BigInt(number), denominator];
-}
-
-function hasAll(type: DataType, items: readonly Item[]): boolean {
+function hasAll(type: DataType, items: ArrayLike<Item>): boolean {
   const found = itemsOfValues(writeItems(items, type), type);
-  return items.every((item, index) => isSameItem(item, found[index]));
+  return found.every((item, index) => isSameItem(item, items[index]));
 }
 
 /** Items of a small array: numbers, integers and times of 64 bits as bigint, or texts. */

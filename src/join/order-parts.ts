@@ -59,7 +59,7 @@ export function* createColumns(parts: readonly PartDescription[]): CooperativeTa
   };
 }
 
-/** Neighbouring steps of one part along the joined dimension. */
+/** The steps of one part along the joined dimension. */
 export interface PartSteps {
   /** Index of the part in the list of descriptions. */
   readonly part: number;
@@ -67,20 +67,16 @@ export interface PartSteps {
   readonly start: number;
   /** Number of steps of the joined dataset. */
   readonly length: number;
-  /** First step of the part that is used: above 0 if another part has the steps before, or they come twice. */
+  /** First step of the part that is used. */
   readonly from: number;
 }
 
-/** Parts in order. */
-interface PartOrder {
-  /** All parts, also those without steps. */
-  readonly order: readonly number[];
-  /** Runs of neighbouring steps of one part, without gaps. */
-  readonly steps: readonly PartSteps[];
-}
-
 /** The joined dimension. */
-export interface JoinScope extends PartOrder {
+export interface JoinScope {
+  /** All parts in order, also those without steps. */
+  readonly order: readonly number[];
+  /** The steps of each part that has some, without gaps. */
+  readonly steps: readonly PartSteps[];
   /** Steps of each part along the dimension. */
   readonly lengths: readonly number[];
   /** Parts with steps, in order of their first one. If no part has any, all. */
@@ -104,7 +100,6 @@ export function* createScope(
   table: PartColumns,
   parts: readonly PartDescription[],
   dimension: string,
-  overlap?: "last",
 ): CooperativeTask<JoinScope> {
   const all = [...table.columns.values()].filter(({ arrays }) =>
     arrays.some((array) => array?.dims.includes(dimension)),
@@ -125,7 +120,7 @@ export function* createScope(
     }),
   );
   yield;
-  return scopeOfOrder(orderParts(unordered, dimension, overlap), lengths, parts, coordinate?.path);
+  return scopeOfOrder(orderParts(unordered, dimension), lengths, parts, coordinate?.path);
 }
 
 /** Returns the length of the dimension in each part. */
@@ -156,16 +151,22 @@ function lengthsOf(
 
 /** Completes the scope of parts that are in order. */
 export function scopeOfOrder(
-  { order, steps }: PartOrder,
+  order: readonly number[],
   lengths: readonly number[],
   parts: readonly PartDescription[],
   coordinate: string | undefined,
 ): JoinScope {
-  const sums = new Map<number, number>(steps.length === 0 ? order.map((part) => [part, 0]) : []);
-  for (const { part, length } of steps) sums.set(part, (sums.get(part) ?? 0) + length);
-  const present = [...sums.keys()];
+  let start = 0;
+  const withSteps = order.filter((part) => lengths[part] !== 0);
+  const steps = withSteps.map((part): PartSteps => {
+    const length = lengths[part]!;
+    start += length;
+    return { part, start: start - length, length, from: 0 };
+  });
+  const present = withSteps.length === 0 ? order : withSteps;
   return {
-    ...{ order, steps, lengths, present, coordinate, weights: [...sums.values()] },
+    ...{ order, steps, lengths, present, coordinate },
+    weights: present.map((part) => lengths[part]!),
     names: present.map((part) => parts[part]!.name),
     memberOf: new Map(present.map((part, member) => [part, member])),
   };
@@ -239,11 +240,9 @@ function compareNames(a: string, b: string): number {
 
 /**
  * Orders parts by the first value of their coordinate, ascending or descending as their values are; by name if they have no coordinate.
- * @param overlap If `last`, each value is that of the last part that has it, in order of first values, then of names. Then parts may
- * overlap in any way, and no value of any part gets lost.
- * @throws ZpublishError `invalid-metadata`, naming two parts and their values
+ * @throws ZpublishError `invalid-metadata`, naming two parts and their values, if values overlap or are in no order
  */
-export function orderParts(parts: readonly UnorderedPart[], dimension: string, overlap?: "last"): PartOrder {
+export function orderParts(parts: readonly UnorderedPart[], dimension: string): number[] {
   const empty = parts.filter(({ length }) => length === 0);
   const full = parts.filter(({ length }) => length > 0);
   const sign = isDescending(full, dimension) ? -1 : 1;
@@ -251,24 +250,15 @@ export function orderParts(parts: readonly UnorderedPart[], dimension: string, o
     a === undefined || b === undefined ? 0 : sign * compare(a, b);
   full.sort((a, b) => byKey(a.keys?.[0], b.keys?.[0]) || compareNames(a.name, b.name));
   empty.sort((a, b) => compareNames(a.name, b.name));
-  const order = [...full, ...empty].map(({ part }) => part);
   const second = full.findIndex((part, index) => {
     const before = full[index - 1]?.keys?.at(-1);
     return before !== undefined && part.keys !== undefined && byKey(before, part.keys[0]) >= 0;
   });
-  if (second < 0) {
-    let start = 0;
-    const steps = full.map(({ part, length }) => {
-      start += length;
-      return { part, start: start - length, length, from: 0 };
-    });
-    return { order, steps };
-  }
-  if (overlap === "last") return { order, steps: lastSteps(full, byKey) };
+  if (second < 0) return [...full, ...empty].map(({ part }) => part);
   const range = ({ name, textOf, length }: UnorderedPart) =>
     `${textOf(0)}${length === 1 ? "" : ` to ${textOf(length - 1)}`} in ${name}`;
   throw invalid(
-    `expected files whose values of '${dimension}' do not overlap, received ${range(full[second - 1]!)} and ${range(full[second]!)} ("overlap": "last" serves those of the latter)`,
+    `expected files whose values of '${dimension}' do not overlap, received ${range(full[second - 1]!)} and ${range(full[second]!)}`,
   );
 }
 
@@ -301,30 +291,6 @@ function isDescending(parts: readonly UnorderedPart[], dimension: string): boole
 
 function verbOf(sign: number): string {
   return sign < 0 ? "descend" : "ascend";
-}
-
-/** Takes each value from the last part that has it. */
-function lastSteps(
-  parts: readonly UnorderedPart[],
-  byKey: (a: Item | undefined, b: Item | undefined) => number,
-): PartSteps[] {
-  const all = parts.flatMap(({ part, keys }, rank) =>
-    Array.from(keys as Iterable<Item>, (key, from) => ({ part, rank, key, from })),
-  );
-  all.sort((a, b) => byKey(a.key, b.key) || b.rank - a.rank || a.from - b.from);
-  const runs: { part: number; start: number; length: number; from: number }[] = [];
-  let total = 0;
-  let last: (typeof all)[number] | undefined;
-  for (const step of all) {
-    if (last !== undefined && last.rank !== step.rank && byKey(last.key, step.key) === 0) continue;
-    last = step;
-    const { part, from } = step;
-    const run = runs.at(-1);
-    if (run?.part === part && run.from + run.length === from) run.length++;
-    else runs.push({ part, start: total, length: 1, from });
-    total++;
-  }
-  return runs;
 }
 
 function compare(a: Item, b: Item): number {

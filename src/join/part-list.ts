@@ -7,10 +7,6 @@ import type { KeptDescriptions } from "./kept-descriptions.js";
 
 /** Parts that are described at a time. */
 const CONCURRENCY = 8;
-/** Looks in a row without a part after which it no longer counts: it may just be replaced. */
-const LOOKS_WITHOUT = 2;
-/** Time between such looks. Requests that are answered with 404 cause looks, too. */
-const BETWEEN_LOOKS_MS = 1_000;
 
 /** Describes the file of a path. @throws ZpublishError if it cannot be opened */
 type DescribeFile = (name: string) => Promise<Omit<KnownPart, "version">>;
@@ -45,15 +41,11 @@ interface PartList {
   describeAgain(name: string): void;
 }
 
-/**
- * Creates the list of a dataset's parts. Nothing is read before its first call.
- * @param betweenLooksMs Time between looks without a part that count as two. Default: a second.
- */
+/** Creates the list of a dataset's parts. Nothing is read before its first call. */
 export function createPartList(
   finder: FileFinder,
   describe: DescribeFile,
   descriptions: KeptDescriptions,
-  betweenLooksMs = BETWEEN_LOOKS_MS,
 ): PartList {
   /** All parts that were described, in use or not. */
   let known = new Map<string, KnownPart>();
@@ -62,7 +54,6 @@ export function createPartList(
   const unread = new Map<string, Omit<BrokenPart, "version"> & { readonly version?: string }>();
   /** Parts in use that have changed, although the finder saw no change. */
   const doubtful = new Set<string>();
-  const lost = createLostParts(betweenLooksMs);
   let isRestored = false;
   let written: KeptParts = { parts: [], broken: [] };
   /** The last look, until parts are listed from it. */
@@ -71,24 +62,12 @@ export function createPartList(
   async function look(): Promise<Looked> {
     const { files, problems } = await finder.look();
     const present = new Map(files.map(({ path, version = "" }) => [path, { path, version }]));
-    for (const name of used) {
-      const file = present.get(name);
-      const failure = unread.get(name);
-      const isUnread = failure !== undefined && [undefined, file?.version].includes(failure.version);
-      if (file !== undefined && !isUnread) lost.delete(name);
-      else lost.miss(name);
-    }
     return { present, problems };
   }
 
   function fingerprintAt(now: Looked): string {
-    // A part that is missing for the first time is still in use.
-    const held = lost.names().filter((name) => lost.isHeld(name) && !now.present.has(name));
-    const isPending =
-      doubtful.size > 0 ||
-      [...unread.values()].some(({ version }) => version === undefined) ||
-      lost.names().some((name) => now.present.has(name));
-    const text = fingerprintOf(now, held, known);
+    const isPending = doubtful.size > 0 || [...unread.values()].some(({ version }) => version === undefined);
+    const text = fingerprintOf(now);
     return isPending ? `${text}, to be read again` : text;
   }
 
@@ -104,13 +83,11 @@ export function createPartList(
       const part = { name, version, identity, description: descriptions.share(description) };
       known.set(name, part);
       unread.delete(name);
-      lost.delete(name);
       onPart(part);
     } catch (error) {
       if (!(error instanceof ZpublishError)) throw error;
       unread.set(name, { name, reason: messageOf(error), ...(isDamage(error) && { version }) });
-      if (used.has(name)) lost.miss(name);
-      else known.delete(name);
+      known.delete(name);
     }
   }
 
@@ -132,11 +109,8 @@ export function createPartList(
     const before = new Map(known);
     const todo = [...now.present.values()].filter((file) => !isKnown(file));
     await workThrough(todo, CONCURRENCY, (file) => describeFile(file, onPart));
-    for (const name of known.keys()) {
-      const isHeld = used.has(name) && lost.isHeld(name);
-      if (!isHeld && (!now.present.has(name) || lost.has(name))) known.delete(name);
-    }
-    for (const name of unread.keys()) if (!now.present.has(name)) unread.delete(name);
+    for (const files of [known, unread])
+      for (const name of files.keys()) if (!now.present.has(name)) files.delete(name);
     const sorted = sortedByName(known.values());
     const isFormer = (part: KnownPart) => used.has(part.name) && before.get(part.name) === part;
     const problems = now.problems.map(({ path, reason }) => ({ name: path, reason }));
@@ -159,7 +133,6 @@ export function createPartList(
     list,
     use(parts) {
       used = new Set(parts.map(({ name }) => name));
-      for (const name of lost.names()) if (!used.has(name)) lost.delete(name);
       const broken = [...unread.values()].filter((file): file is BrokenPart => file.version !== undefined);
       if (isSame(parts, written.parts) && isSame(broken, written.broken)) return;
       written = { parts, broken };
@@ -167,23 +140,6 @@ export function createPartList(
       void descriptions.write(written);
     },
     describeAgain: (name) => void doubtful.add(name),
-  };
-}
-
-/** Counts looks in a row that could not find or read a part in use; those that follow within a moment count as one. */
-function createLostParts(betweenLooksMs: number) {
-  const lost = new Map<string, { readonly looks: number; readonly atMs: number }>();
-  return {
-    miss(name: string): void {
-      const { looks = 0, atMs = Number.NEGATIVE_INFINITY } = lost.get(name) ?? {};
-      const nowMs = performance.now();
-      if (nowMs - atMs >= betweenLooksMs) lost.set(name, { looks: looks + 1, atMs: nowMs });
-    },
-    /** Tells whether a part still counts as there. */
-    isHeld: (name: string): boolean => (lost.get(name)?.looks ?? 0) < LOOKS_WITHOUT,
-    has: (name: string): boolean => lost.has(name),
-    delete: (name: string): boolean => lost.delete(name),
-    names: (): string[] => [...lost.keys()],
   };
 }
 
@@ -198,15 +154,8 @@ interface Looked {
   readonly problems: readonly { readonly path: string; readonly reason: string }[];
 }
 
-/** @param held Names of parts that are in use, but not there. */
-function fingerprintOf(
-  { present, problems }: Looked,
-  held: readonly string[],
-  known: ReadonlyMap<string, KnownPart>,
-): string {
+function fingerprintOf({ present, problems }: Looked): string {
   const lines = Array.from(present.values(), (file) => `${file.path}\n${file.version}`);
-  lines.push(...held.map((name) => `${name}\n${known.get(name)?.version}`));
-  if (held.length > 0) lines.sort();
   lines.push(...problems.map(({ path, reason }) => `${path}: ${reason}`));
   return createHash("sha256").update(lines.join("\n")).digest("hex").slice(0, 40);
 }

@@ -57,13 +57,10 @@ export interface DatasetOptions
    * of each file is the step's coordinate.
    */
   readonly stack?: string | { readonly dimension: string; readonly coordinate?: string };
-  /** `last`: of steps that come twice, those of the last file are served. Default: they are refused. */
-  readonly overlap?: "last";
 }
 
 /** A folder or prefix below which datasets come and go, and what holds for all of them. */
-export interface CollectionOptions
-  extends Omit<DatasetOptions, "source" | "variables" | "concat" | "stack" | "overlap"> {
+export interface CollectionOptions extends Omit<DatasetOptions, "source" | "variables" | "concat" | "stack"> {
   /** A folder, or `s3://bucket/prefix/`. */
   readonly root: string;
   /** Patterns of paths below the root. Default: files and stores of all known formats. */

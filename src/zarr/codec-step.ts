@@ -30,22 +30,13 @@ export const DEFAULT_COMPRESSOR: CodecSpec = Object.freeze({
 });
 
 /** Change of one part's items to those of a joined array. Plain data. */
-export type ItemConversion = SwapConversion | WidenConversion | UnpackConversion;
+export type ItemConversion = SwapConversion | UnpackConversion;
 
 /** Items of the same type in the other byte order. */
 export interface SwapConversion {
   readonly kind: "swap";
   /** Bytes of an item, 2, 4 or 8; half of that is swapped for complex numbers. */
   readonly wordSize: number;
-}
-
-/** Integers that become integers of a type that has all their values. */
-export interface WidenConversion {
-  readonly kind: "widen";
-  /** Stored type as Zarr v2 writes it: `>i2`. */
-  readonly from: string;
-  /** `<i4`, say: little-endian. */
-  readonly to: string;
 }
 
 /**

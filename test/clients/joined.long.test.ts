@@ -21,7 +21,7 @@ type Cases = Readonly<Record<string, Case>>;
 const REFUSED: Readonly<Record<string, readonly string[]>> = { bounds: ["rare"] };
 
 /** Cases that are served in other chunks as well, and in what chunks. */
-const RECHUNKED = ["bounds", "integers", "months", "packed", "runs", "stores", "updates", "wide"];
+const RECHUNKED = ["bounds", "integers", "months", "packed", "runs", "stores", "wide"];
 const ENCODING = {
   encoding: { compressor: { id: "zstd", level: 1 } },
   variables: { t2m: { chunks: { time: 11, lat: 3 } } },
@@ -88,13 +88,6 @@ t.test(
     const server = await serveDatasets(t, { directory, datasets });
     t.teardown(() => server.stop());
     await compare(t, written, server, served);
-
-    await t.test("and refused, with the names of two files, if xarray refuses them", async (t) => {
-      const overlapping = { updates: { location: join(directory, "files", "updates", "*"), concat: "time" } };
-      await t.rejects(serveDatasets(t, { directory, datasets: overlapping }), {
-        message: /expected files whose values of 'time' do not overlap.* in 0\.nc .* in 1\.nc/,
-      });
-    });
 
     await t.test("in a bucket, too", { skip: clientMissing("radosgw") }, async (t) => {
       const origin = await startRadosgw(t);

@@ -322,35 +322,6 @@ t.test("items of every type are unpacked, in both byte orders", async (t) => {
   }
 });
 
-t.test("integers are widened with every digit, in both byte orders", async (t) => {
-  const items = [
-    ["i1", [-128, -1, 0, 127]],
-    ["u1", [0, 1, 128, 255]],
-    ["i2", [-32_768, -1, 0, 32_767]],
-    ["u2", [0, 1, 32_768, 65_535]],
-    ["i4", [-(2 ** 31), -1, 0, 2 ** 31 - 1]],
-    ["u4", [0, 1, 2 ** 31, 2 ** 32 - 1]],
-  ] as const;
-  for (const [type, values] of items) {
-    const size = Number(type[1]);
-    for (const order of ["<", ">"]) {
-      const bytes = new Uint8Array(1 + values.length * size).subarray(1);
-      for (const [index, value] of values.entries()) {
-        const place = bytes.subarray(index * size, (index + 1) * size);
-        const bits = BigInt.asUintN(8 * size, BigInt(value));
-        for (let byte = 0; byte < size; byte++) place[byte] = Number((bits >> BigInt(8 * byte)) & 255n);
-        if (order === ">") place.reverse();
-      }
-      const widenTo = (to: string) =>
-        convertPiece(bytes, { kind: "widen", from: order + type, to }, OWN_MEMORY).buffer as ArrayBuffer;
-      t.same([...new BigInt64Array(widenTo("<i8"))], values.map(BigInt), `${order}${type}`);
-      if (size < 4) t.same([...new Int32Array(widenTo("<i4"))], [...values]);
-      if (type === "u1" || type === "u2") t.same([...new Uint32Array(widenTo("<u4"))], [...values]);
-      if (type === "i4") t.same([...new Int32Array(widenTo("<i4"))], [...values], "in the other byte order");
-    }
-  }
-});
-
 t.test("each step is rounded to the type of the joined array", async (t) => {
   const bytes = new Uint8Array(Int16Array.of(1, 2, 12_345, -32_768).buffer);
   const [scale, offset] = [0.1, 273.15];
@@ -369,24 +340,4 @@ t.test("a negative zero stays one without an offset, and rows of any length are 
   t.equal(found.length, 5000);
   t.ok(found.every((value, index) => value === -index));
   t.same(unpack(new Uint8Array(), {}), []);
-});
-
-t.test("integers become wider ones, from both byte orders and any place in memory", async (t) => {
-  const values = [0, 1, 127, -1, -128];
-  const widen = (from: string, to: string, bytes: Uint8Array) => {
-    const found = convertPiece(bytes, { kind: "widen", from, to }, OWN_MEMORY);
-    const view = new DataView(found.buffer, found.byteOffset, found.length);
-    const isWide = to.endsWith("8");
-    return Array.from({ length: found.length / Number(to[2]) }, (_, i) =>
-      isWide ? Number(view.getBigInt64(i * 8, true)) : view.getInt32(i * 4, true),
-    );
-  };
-  const bytes = Int8Array.from(values);
-  const big = new Uint8Array([9, ...values.flatMap((value) => [value < 0 ? 255 : 0, value & 255])]);
-  for (const to of ["<i4", "<i8"]) {
-    t.same(widen("|i1", to, new Uint8Array(bytes.buffer)), values);
-    t.same(widen(">i2", to, big.subarray(1)), values);
-    t.same(widen("|u1", to, Uint8Array.of(255, 128)), [255, 128]);
-  }
-  t.same([...big.subarray(0, 3)], [9, 0, 0], "what was given stays");
 });

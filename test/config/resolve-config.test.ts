@@ -553,7 +553,7 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
   [
     '{"datasets": {"a": {"location": "x", "chunk": 1}}}',
     [
-      'datasets.a: unknown key "chunk"; expected one of location, cacheControl, immutable, freshness, references, encoding, overviews, variables, concat, stack, overlap',
+      'datasets.a: unknown key "chunk"; expected one of location, cacheControl, immutable, freshness, references, encoding, overviews, variables, concat, stack',
     ],
   ],
   [

@@ -99,7 +99,7 @@ t.test("the file says how files are joined", async (t) => {
   const cwd = t.testdir({
     "config.json": JSON.stringify({
       datasets: {
-        a: { location: "data/sst-*.nc", concat: "time", overlap: "last" },
+        a: { location: "data/sst-*.nc", concat: "time" },
         b: { location: "data/run", stack: "run" },
         c: { location: "data/run-*.nc", stack: { dimension: "run", coordinate: "run-(\\d+)" } },
       },
@@ -109,7 +109,7 @@ t.test("the file says how files are joined", async (t) => {
   t.strictSame(
     datasets.map(({ location, join }) => [location, join]),
     [
-      [join(cwd, "data/sst-*.nc"), { kind: "concat", dimension: "time", overlap: "last" }],
+      [join(cwd, "data/sst-*.nc"), { kind: "concat", dimension: "time" }],
       [join(cwd, "data/run"), { kind: "stack", dimension: "run" }],
       [join(cwd, "data/run-*.nc"), { kind: "stack", dimension: "run", coordinate: "run-(\\d+)" }],
     ],
@@ -236,18 +236,6 @@ const BAD_FILES: readonly (readonly [object, string])[] = [
   [
     { datasets: { a: { location: "x", concat: "t", stack: "r" } } },
     "datasets.a: expected concat or stack, received both",
-  ],
-  [
-    { datasets: { a: { location: "x", overlap: "last" } } },
-    "datasets.a: overlap: expected concat with it, received none",
-  ],
-  [
-    { datasets: { a: { location: "x", stack: "r", overlap: "last" } } },
-    "datasets.a: overlap: expected concat with it, received stack",
-  ],
-  [
-    { datasets: { a: { location: "x", concat: "t", overlap: "first" } } },
-    'datasets.a.overlap: expected "last", received "first"',
   ],
   [
     { datasets: { a: { location: "x", concat: 3 } } },

@@ -73,35 +73,8 @@ t.test("values that overlap are refused, naming both files", async (t) => {
   t.equal(
     errorOf(() => joinParts([day("a.nc", [0, 1, 2]), day("b.nc", [2, 3])], BY_TIME)),
     "expected files whose values of 'time' do not overlap, received 0 (2001-01-01T00:00:00) to 2 (2001-01-03T00:00:00) in a.nc " +
-      'and 2 (2001-01-03T00:00:00) to 3 (2001-01-04T00:00:00) in b.nc ("overlap": "last" serves those of the latter)',
+      "and 2 (2001-01-03T00:00:00) to 3 (2001-01-04T00:00:00) in b.nc",
   );
-  const last = joinParts([day("a.nc", [0, 1, 2]), day("b.nc", [2, 3])], { ...BY_TIME, overlap: "last" });
-  t.same(last.steps, [
-    { part: 0, start: 0, length: 2, from: 0 },
-    { part: 1, start: 2, length: 2, from: 0 },
-  ]);
-  t.same(valuesOf(last, "time"), [0, 1, 2, 3]);
-});
-
-t.test("a file that comes twice is served once, and one inside of another replaces its steps", async (t) => {
-  const twice = joinParts([day("b.nc", [0, 1]), day("a.nc", [0, 1])], { ...BY_TIME, overlap: "last" });
-  t.same(twice.steps, [{ part: 0, start: 0, length: 2, from: 0 }]);
-  t.same(twice.order, [1, 0]);
-  const inside = joinParts([day("a.nc", [0, 1, 2, 3, 4]), day("b.nc", [2, 3])], {
-    ...BY_TIME,
-    overlap: "last",
-  });
-  t.same(inside.steps, [
-    { part: 0, start: 0, length: 2, from: 0 },
-    { part: 1, start: 2, length: 2, from: 0 },
-    { part: 0, start: 4, length: 1, from: 4 },
-  ]);
-  const sst = arrayOf(inside, "sst");
-  t.same(sst?.kind === "joined" && sst.spans.map(({ from, path }) => [from, path]), [
-    [0, "sst"],
-    [0, "sst"],
-    [4, "sst"],
-  ]);
 });
 
 t.test("files without steps give none, and are compared with none", async (t) => {
@@ -270,39 +243,7 @@ function randomParts(): { parts: UnorderedPart[]; values: number[][]; isDescendi
   return { parts, values, isDescending };
 }
 
-t.test("each value is that of the last part that has it, whatever overlaps", async (t) => {
-  const collator = new Intl.Collator("en", { numeric: true });
-  for (let round = 0; round < effort(5000); round++) {
-    const { parts, values, isDescending } = randomParts();
-    const sign = isDescending ? -1 : 1;
-    const { order, steps } = orderParts(parts, "time", "last");
-    const ranked = parts
-      .filter(({ length }) => length > 0)
-      .sort((a, b) => {
-        const [first, second] = [values[a.part]?.[0] ?? 0, values[b.part]?.[0] ?? 0];
-        return sign * (first - second) || collator.compare(a.name, b.name);
-      });
-    const owners = new Map<number, number>();
-    for (const { part } of ranked) for (const value of values[part] ?? []) owners.set(value, part);
-    const expected = [...owners].sort(([a], [b]) => sign * (a - b));
-    const received = steps.flatMap(({ part, from, length }) =>
-      Array.from({ length }, (_, step) => [values[part]?.[from + step], part]),
-    );
-    t.same(received, expected);
-    t.same(
-      order.slice(0, ranked.length),
-      ranked.map(({ part }) => part),
-    );
-    t.equal(order.length, parts.length);
-    let start = 0;
-    for (const step of steps) {
-      if (step.start !== start) t.equal(step.start, start);
-      start += step.length;
-    }
-  }
-});
-
-t.test("parts that overlap are refused unless asked for, and others are not", async (t) => {
+t.test("parts that overlap are refused, and others are not", async (t) => {
   for (let round = 0; round < effort(2000); round++) {
     const { parts, values, isDescending } = randomParts();
     const sign = isDescending ? -1 : 1;
@@ -312,7 +253,7 @@ t.test("parts that overlap are refused unless asked for, and others are not", as
     const isOrdered = all.every(
       (value, index) => index === 0 || sign * (value - (all[index - 1] as number)) > 0,
     );
-    if (isOrdered) t.equal(orderParts(parts, "time").steps.length, full.length);
+    if (isOrdered) t.equal(orderParts(parts, "time").length, parts.length);
     else t.throws(() => orderParts(parts, "time"), { code: "invalid-metadata" });
   }
 });

@@ -93,14 +93,15 @@ t.test("floats stay floats if each time is exactly one", async (t) => {
     () =>
       joinParts(
         [
-          part("a.nc", "days since 2001-01-01", [1 / 3], "<f8"),
-          part("b.nc", "days since 2001-01-02", [1 / 3], "<f8"),
+          part("a.nc", "days since 2001-01-01", [0], "<f8"),
+          part("b.nc", "nanoseconds since 2201-01-02", [1], "<f8"),
         ],
         BY_TIME,
       ),
     {
       code: "invalid-metadata",
-      message: `'time': expected times that are exact floats in 'days since 2001-01-01', as in a.nc, received ${1 / 3} in 'days since 2001-01-02' in b.nc`,
+      message:
+        /'time': expected times that are exact floats in 'days since 2001-01-01', as in a.nc, received/,
     },
   );
 });
@@ -142,8 +143,8 @@ t.test("a mark of missing times keeps its meaning", async (t) => {
     };
   const joined = others([1, -1], { _FillValue: -1 }, { _FillValue: -999 })();
   t.same(valuesOf(joined, "seen"), [0, 1, 366, -999]);
-  t.match(others([1, -1], { _FillValue: -1 }, {})().refused[0]?.reason, /received a missing one/);
-  t.match(others([1, 2], {}, { _FillValue: 366 })().refused[0]?.reason, /would be 366, its mark/);
+  t.match(others([1, -1], { _FillValue: -1 }, {})().refused[0]?.reason, /as in a.nc, received -1 in/);
+  t.match(others([1, 2], {}, { _FillValue: 366 })().refused[0]?.reason, /as in a.nc, received 1 in/);
 });
 
 t.test("bounds of converted times are refused", async (t) => {
@@ -269,19 +270,27 @@ t.test("the type of unpacked items is xarray's", async (t) => {
   t.equal(typeOf({ dtype: "<i8" }, { dtype: "<u8" }), undefined);
 });
 
-t.test("integers become the widest, and byte order that of most steps", async (t) => {
-  const wide = join({ dtype: ">i2" }, { dtype: "<i4" });
-  t.same(conversionsOf(wide), [{ kind: "widen", from: ">i2", to: "<i4" }, undefined]);
-  const unsigned = join({ dtype: "|i1", attrs: { _Unsigned: "true" } }, { dtype: "<u2" });
-  t.same(conversionsOf(unsigned), [{ kind: "widen", from: "|u1", to: "<u2" }, undefined]);
-  const mixed = join({ dtype: "|u1" }, { dtype: "|i1" });
-  t.equal(arrayOf(mixed, "v")?.stored.dataType.zarr, "<i2");
-  const swapped = join({ dtype: ">f4", length: 3 }, { dtype: "<f4" });
-  t.equal(arrayOf(swapped, "v")?.stored.dataType.zarr, "<f4");
-  t.same(conversionsOf(swapped), [{ kind: "swap", wordSize: 4 }, undefined]);
-  t.same(passedOf(swapped), [false, true]);
-  t.same(swapped.warnings, []);
-});
+t.test(
+  "integers of several types are refused unless they are coordinates, and byte order is that of most steps",
+  async (t) => {
+    t.match(join({ dtype: ">i2" }, { dtype: "<i4" }).refused, [
+      { path: "v", reason: "expected type >i2 in 1.nc, as in 0.nc, received int32" },
+    ]);
+    const times = joinParts(
+      [
+        part("a.nc", "days since 2001-01-01", [0], "<i4"),
+        part("b.nc", "days since 2001-01-01", [2n ** 40n], "<i8"),
+      ],
+      BY_TIME,
+    );
+    t.same(valuesOf(times, "time"), [0n, 2n ** 40n]);
+    const swapped = join({ dtype: ">f4", length: 3 }, { dtype: "<f4" });
+    t.equal(arrayOf(swapped, "v")?.stored.dataType.zarr, "<f4");
+    t.same(conversionsOf(swapped), [{ kind: "swap", wordSize: 4 }, undefined]);
+    t.same(passedOf(swapped), [false, true]);
+    t.same(swapped.warnings, []);
+  },
+);
 
 t.test("a fill value that marks nothing new changes no type", async (t) => {
   const tree = join({ dtype: "<f4", length: 2 }, { dtype: "<f4", fill: "NaN" });

@@ -379,7 +379,9 @@ t.test("groups of a hierarchy, and prefixes of a bucket, are collections", async
   const root = await makeDirectory(t);
   await writeFiles(root, { ".zgroup": zgroup });
   await writeStore(root, "g/h");
-  await writeFiles(root, { "g/.zgroup": zgroup });
+  await writeFiles(root, {
+    ".zmetadata": { metadata: { ".zgroup": zgroup, "g/h/v/.zarray": STORE["v/.zarray"] } },
+  });
   const { endpoint, put } = await startS3Origin(t);
   for (const [key, value] of Object.entries(STORE))
     await put("data", `in/deep/s.zarr/${key}`, typeof value === "string" ? value : JSON.stringify(value));

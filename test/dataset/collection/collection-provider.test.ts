@@ -68,19 +68,13 @@ t.test("names with ~ are problems, however many there are", async (t) => {
 
 t.test("groups with arrays are datasets, the root as well", async (t) => {
   const root = await makeDirectory(t);
-  await writeFiles(root, {
-    ".zgroup": zgroup,
-    "a/.zgroup": zgroup,
-    "a/b/.zgroup": zgroup,
-    "a/b/x/.zarray": zarray,
-    "root/.zgroup": zgroup,
-    "root/x/.zarray": zarray,
-  });
+  const metadata = { ".zgroup": zgroup, "a/b/x/.zarray": zarray, "root/x/.zarray": zarray };
+  await writeFiles(root, { ".zmetadata": { metadata } });
   const provider = createCollectionProvider(config(root, { groups: true }));
   t.same([...(await list(provider))].sort(), ["a~b", "root"]);
   t.match(await provider.open("a~b"), { location: join(root, "a/b") });
   t.match(await provider.open("root"), { location: join(root, "root") });
-  await writeFiles(root, { "x/.zarray": zarray });
+  await writeFiles(root, { ".zmetadata": { metadata: { ...metadata, "x/.zarray": zarray } } });
   t.same([...(await list(provider))].sort(), ["a~b", "root"]);
   t.match(await provider.open("root"), { location: `${root}/` });
   t.same(provider.problems?.(), [{ name: "root", reason: "the root has the id root, since it has arrays" }]);
