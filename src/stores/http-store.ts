@@ -11,7 +11,6 @@ import {
   resolveObjectRange,
   sliceOf,
 } from "./byte-store.js";
-import { allocateOwn } from "./file-calls.js";
 import {
   type Answer,
   type AnswerHead,
@@ -43,8 +42,6 @@ const MAX_PER_STORE = 32;
 const MAX_RUNNING = 192;
 /** Longest object that is read at once. */
 const MAX_OBJECT_BYTES = 2 ** 31 - 1;
-/** Requests for one range of a server that answers with fewer bytes than it is asked for. */
-const MAX_PARTS = 1_024;
 
 /** Requests of the whole process. */
 const limiter = createLimiter({
@@ -163,15 +160,15 @@ function createTransport(rules: HttpStoreRules): Transport {
   };
 }
 
-/** Sends one request. @returns The bytes asked for, or the first of them. Memory is allocated for all. */
-async function fetchPart(
+/** Reads an object, or a part of it, with one request. */
+async function fetchObject(
   rules: HttpStoreRules,
   { send, refusalOf }: Transport,
   key: string,
-  options: ReadObjectOptions & { readonly allocate: (byteLength: number) => Uint8Array<ArrayBuffer> },
+  options: ReadObjectOptions,
   known?: ObjectVersion,
 ): Promise<ObjectBytes | "unchanged" | undefined> {
-  const { range, version, allocate, maxByteLength = MAX_OBJECT_BYTES } = options;
+  const { range, version, maxByteLength = MAX_OBJECT_BYTES } = options;
   const url = rules.urlOf(key);
   const request: ObjectRequest = { ...options, method: "GET", key, url, ...(known && { known }) };
   let objectByteLength: number | undefined;
@@ -190,11 +187,7 @@ async function fetchPart(
       maxByteLength: Infinity,
     });
     assertStoredLength(wanted, maxByteLength, token, () => `'${key}'`);
-    const allocateAll = (received: number) => {
-      const memory = allocate(wanted);
-      return received === wanted ? memory : memory.subarray(0, received);
-    };
-    return { ...unannounced(key, options), byteLength, kept, allocate: allocateAll };
+    return { ...unannounced(key, options), byteLength, kept, allocate: options.allocate };
   });
   if (answer.status === 200 || answer.status === 206) {
     const { bytes } = answer;
@@ -213,37 +206,10 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
   const { location, identity } = rules;
   const transport = createTransport(rules);
 
-  /** Reads an object or a part of it: with one request, unless the server answers with fewer bytes. */
-  async function fetchObject(
-    key: string,
-    options: ReadObjectOptions,
-    known?: ObjectVersion,
-  ): Promise<ObjectBytes | "unchanged" | undefined> {
-    const { range, allocate = allocateOwn, signal } = options;
+  async function fetch(key: string, options: ReadObjectOptions, known?: ObjectVersion) {
+    const { range } = options;
     if (range !== undefined && "offset" in range && range.byteLength === 0) return readNothing(key, options);
-    let memory: Uint8Array<ArrayBuffer> | undefined;
-    function allocateOnce(byteLength: number): Uint8Array<ArrayBuffer> {
-      if (memory?.length !== byteLength) memory = allocate(byteLength);
-      return memory;
-    }
-    const first = await fetchPart(rules, transport, key, { ...options, allocate: allocateOnce }, known);
-    if (first === undefined || first === "unchanged" || range === undefined || memory === undefined)
-      return first;
-    const { version, objectByteLength } = first;
-    const offset = "last" in range ? objectByteLength - memory.length : range.offset;
-    for (let filled = first.bytes.length, parts = 1; filled < memory.length; parts++) {
-      if (parts === MAX_PARTS)
-        throw unreadableObject(
-          key,
-          `expected ${memory.length} bytes, received ${filled} in ${parts} answers`,
-        );
-      const rest = memory.subarray(filled);
-      const asked = { range: { offset: offset + filled, byteLength: rest.length }, version, signal };
-      const part = await fetchPart(rules, transport, key, { ...asked, allocate: () => rest });
-      if (part === undefined || part === "unchanged") throw changed(key);
-      filled += part.bytes.length;
-    }
-    return { ...first, bytes: memory };
+    return fetchObject(rules, transport, key, options, known);
   }
 
   /** Reads no bytes, which no Range header can ask for, of an object that has to exist. */
@@ -268,10 +234,10 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
     }
     // The server does not tell lengths, does not know HEAD, or does not say what is wrong.
     const range = { offset: 0, byteLength: 1 };
-    const first = await fetchObject(key, { range, signal }).catch((error: unknown) => {
+    const first = await fetch(key, { range, signal }).catch((error: unknown) => {
       // An empty object has no first byte.
       if (!(error instanceof ZpublishError) || error.code !== "corrupt-chunk") throw error;
-      return fetchObject(key, { maxByteLength: 0, signal });
+      return fetch(key, { maxByteLength: 0, signal });
     });
     if (first === undefined || first === "unchanged") return undefined;
     return { version: first.version, byteLength: first.objectByteLength };
@@ -283,9 +249,9 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
     urlOf: rules.urlOf,
     stat,
     async read(key, options = {}) {
-      return (await fetchObject(key, options)) as ObjectBytes | undefined;
+      return (await fetch(key, options)) as ObjectBytes | undefined;
     },
-    readIfChanged: (key, known, options = {}) => fetchObject(key, options, known),
+    readIfChanged: (key, known, options = {}) => fetch(key, options, known),
     async readText(url, label, signal) {
       const plan = (head: AnswerHead) => ({
         ...answeredBytes(head, undefined, label),

@@ -1,5 +1,4 @@
 import { corrupt } from "../codec/codec.js";
-import { decodeSnappyBlock } from "../codec/plain/block-decoders.js";
 import { zstd } from "../codec/zstd.js";
 import { createSlice } from "../event-loop/cooperative-task.js";
 
@@ -23,7 +22,6 @@ const BYTE_ARRAY = 6;
 
 const DATA_PAGE = 0;
 const DICTIONARY_PAGE = 2;
-const DATA_PAGE_V2 = 3;
 
 const PLAIN = 0;
 const PLAIN_DICTIONARY = 2;
@@ -106,51 +104,31 @@ async function readChunk(bytes: Uint8Array, chunk: ColumnChunk, values: ParquetV
     if (type === DICTIONARY_PAGE) {
       const content = await decompressPage(chunk.codec, page, byteLength);
       dictionary = readPlain(content, chunk.type, numberOf(structOf(header, 7), 1));
-    } else if (type === DATA_PAGE || type === DATA_PAGE_V2) {
-      const isV2 = type === DATA_PAGE_V2;
-      const fields = structOf(header, isV2 ? 8 : 5);
+    } else if (type === DATA_PAGE) {
+      const fields = structOf(header, 5);
       const count = numberOf(fields, 1);
       if (count < 0 || count > until - values.length) throw new Error("expected fewer values in a page");
-      const read = isV2
-        ? await splitV2(chunk, fields, page, byteLength, count)
-        : splitV1(chunk, await decompressPage(chunk.codec, page, byteLength), count);
+      const read = splitPage(chunk, await decompressPage(chunk.codec, page, byteLength), count);
       const present = read.levels === undefined ? count : read.levels.reduce((sum, level) => sum + level, 0);
-      const encoding = numberOf(fields, isV2 ? 4 : 2);
-      const found = readValues(read.content, chunk.type, encoding, present, dictionary);
+      const found = readValues(read.content, chunk.type, numberOf(fields, 2), present, dictionary);
       let next = 0;
       for (let row = 0; row < count; row++) values.push(read.levels?.[row] === 0 ? undefined : found[next++]);
-    }
+    } else throw new Error(`expected data pages of version 1, received a page of type ${type}`);
   }
 }
 
-/** A page: levels (1: present, 0: null), unless all values are present, and the values behind them. */
+/** A page: levels (1: present, 0: null), unless all values are present, and the values after them. */
 interface SplitPage {
   readonly levels: Uint32Array | undefined;
   readonly content: Uint8Array;
 }
 
-function splitV1({ isOptional }: ColumnChunk, content: Uint8Array, count: number): SplitPage {
+function splitPage({ isOptional }: ColumnChunk, content: Uint8Array, count: number): SplitPage {
   if (!isOptional) return { levels: undefined, content };
   if (content.length < 4) throw new Error("expected levels in a page");
   const end = 4 + new DataView(content.buffer, content.byteOffset).getUint32(0, true);
   if (end > content.length) throw new Error("expected shorter levels in a page");
   return { levels: readHybrid(content.subarray(4, end), 1, count), content: content.subarray(end) };
-}
-
-/** Splits a page of version 2: its levels are not compressed. */
-async function splitV2(
-  { codec, isOptional }: ColumnChunk,
-  fields: ThriftStruct,
-  page: Uint8Array,
-  byteLength: number,
-  count: number,
-): Promise<SplitPage> {
-  const end = numberOf(fields, 5);
-  if (end < 0 || end > page.length || numberOf(fields, 6) !== 0)
-    throw new Error("expected shorter levels in a page");
-  const levels = isOptional ? readHybrid(page.subarray(0, end), 1, count) : undefined;
-  const isPlain = fields.get(7) === false;
-  return { levels, content: await decompressPage(isPlain ? 0 : codec, page.subarray(end), byteLength - end) };
 }
 
 function readValues(
@@ -221,12 +199,9 @@ function textOf(value: ThriftValue | undefined): string | undefined {
 }
 
 const UNCOMPRESSED = 0;
-const SNAPPY = 1;
 const ZSTD = 6;
 
 const MAX_PAGE_BYTES = 256 * 2 ** 20;
-/** A copy of Snappy makes 64 bytes of three. */
-const MAX_SNAPPY_RATIO = 32;
 
 /**
  * Decompresses a page of a Parquet file.
@@ -246,25 +221,14 @@ async function decompressPage(codec: number, bytes: Uint8Array, byteLength: numb
 
 async function decode(codec: number, bytes: Uint8Array, byteLength: number): Promise<Uint8Array> {
   if (codec === UNCOMPRESSED) return bytes;
-  if (codec === SNAPPY) return decodeSnappy(bytes, byteLength);
   if (codec !== ZSTD)
-    throw corrupt(`expected a page without compression, of zstd or of snappy, received codec ${codec}`);
+    throw corrupt(`expected a page without compression or of zstd, received codec ${codec}`);
   return zstd.decode(bytes, {
     codec: { id: "zstd" },
     decodedByteLength: byteLength,
     maxDecodedByteLength: byteLength,
     itemSize: 1,
   });
-}
-
-function decodeSnappy(bytes: Uint8Array, byteLength: number): Uint8Array {
-  if (byteLength > (bytes.length + 1) * MAX_SNAPPY_RATIO) {
-    throw corrupt(`snappy: ${bytes.length} bytes cannot decode to ${byteLength}`);
-  }
-  const decoded = new Uint8Array(byteLength);
-  if (!decodeSnappyBlock(bytes, decoded))
-    throw corrupt(`snappy: expected ${byteLength} bytes, received others`);
-  return decoded;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { createBoundedMap } from "../collections/bounded-map.js";
 import { createSingleFlight } from "../collections/single-flight.js";
 import { messageOf, ZpublishError } from "../errors.js";
-import { type CooperativeTask, createSlice, runCooperatively } from "../event-loop/cooperative-task.js";
+import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
 import { parseJson, parseJsonAround } from "../json/parse-json.js";
 import { parseChunkKey } from "../zarr/chunk-reader.js";
@@ -126,7 +126,7 @@ function* parseReferences(text: string): CooperativeTask<ParsedReferences> {
   const { gen } = document;
   if (gen !== undefined && !(isJsonArray(gen) && gen.length === 0))
     throw unsupported("expected each reference under 'refs', received a rule for them under 'gen'");
-  const expand = expandIn(yield* templatesOf(document));
+  const expand = expandIn(templatesOf(document));
   for (const url of withTemplates) {
     expand(url);
     yield;
@@ -140,28 +140,19 @@ function assertObject(document: JsonValue): void {
 
 /** Characters of a URL with its templates filled in. */
 const MAX_FILLED = 16_384;
-/** Characters of templates that name others, once they are filled in. */
-const MAX_COMPOSED = 2 ** 20;
 
-/** Reads the templates, of which each may name others that name none. */
-function* templatesOf(document: JsonObject): CooperativeTask<ReadonlyMap<string, string>> {
+/** Reads the templates, which name no others. */
+function templatesOf(document: JsonObject): ReadonlyMap<string, string> {
   const templates = document.templates ?? {};
   if (!isJsonObject(templates)) throw invalid("expected 'templates' to be an object");
-  const plain = new Map<string, string>();
-  const composed = new Map<string, string>();
+  const found = new Map<string, string>();
   for (const [name, value] of Object.entries(templates)) {
     if (typeof value !== "string") throw invalid(`expected the template '${name}' to be a text`);
-    (value.includes("{{") ? composed : plain).set(name, value);
+    if (/\{[{%#]/.test(value))
+      throw unsupported(`expected templates that name no others, received '${value.slice(0, 200)}'`);
+    found.set(name, value);
   }
-  let length = 0;
-  for (const [name, value] of composed) {
-    const filled = fillIn(value, plain);
-    length += filled.length;
-    if (length > MAX_COMPOSED) throw unsupported(`expected templates of at most ${MAX_COMPOSED} characters`);
-    composed.set(name, filled);
-    yield;
-  }
-  return new Map([...plain, ...composed]);
+  return found;
 }
 
 /**
@@ -184,7 +175,7 @@ function fillIn(text: string, templates: ReadonlyMap<string, string>): string {
     if (name === undefined && (index % 2 === 1 || part.includes("{{")))
       throw refused("templates of the form {{name}}, without arguments and arithmetic");
     const value = name === undefined ? part : templates.get(name);
-    if (value === undefined) throw refused(`'${name}' among the templates that name no others`);
+    if (value === undefined) throw refused(`'${name}' among the templates`);
     filled += value;
     if (filled.length > MAX_FILLED) throw refused(`at most ${MAX_FILLED} characters once it is filled in`);
   }
@@ -269,7 +260,7 @@ export async function openParquetReferences(
         const found = table.find(key);
         if (found !== undefined) return found;
         const place = placeOf(key);
-        return place && (await records.read(place.name))?.(place.row);
+        return place && (await records.read(place.name))?.[place.row];
       },
       findNow(key) {
         const found = table.find(key);
@@ -277,7 +268,7 @@ export async function openParquetReferences(
         const place = placeOf(key);
         if (place === undefined) return undefined;
         const record = records.loaded(place.name);
-        return record === undefined ? "unknown" : record(place.row);
+        return record === undefined ? "unknown" : record[place.row];
       },
       list: (prefix) => table.keys.list(prefix),
     },
@@ -401,8 +392,8 @@ export function isParquetMetadata(text: string): boolean {
   return /"record_size"\s*:\s*\d/.test(text);
 }
 
-/** References by row. */
-type ParquetRecord = (row: number) => Reference | undefined;
+/** References by row; undefined for rows without any. */
+type ParquetRecord = readonly (Reference | undefined)[];
 
 const COLUMNS = ["path", "offset", "size", "raw"] as const;
 
@@ -414,22 +405,12 @@ const COLUMNS = ["path", "offset", "size", "raw"] as const;
  */
 export async function readParquetRecord(name: string, bytes: Uint8Array): Promise<ParquetRecord> {
   try {
-    return await readRows(bytes);
+    const { path, offset, size, raw } = await readColumns(bytes, COLUMNS);
+    const rows = Array.from({ length: Math.max(path.length, raw.length) }).keys();
+    return Array.from(rows, (row) => referenceOf(row, path[row], offset[row], size[row], raw[row]));
   } catch (error) {
     throw new ZpublishError("invalid-metadata", `'${name}': ${messageOf(error)}`, { cause: error });
   }
-}
-
-async function readRows(bytes: Uint8Array): Promise<ParquetRecord> {
-  const { path, offset, size, raw } = await readColumns(bytes, COLUMNS);
-  const table = createReferenceTable();
-  const slice = createSlice();
-  for (let row = 0; row < Math.max(path.length, raw.length); row++) {
-    if (slice.isOver()) await slice.next();
-    const reference = referenceOf(row, path[row], offset[row], size[row], raw[row]);
-    if (reference !== undefined) table.set(String(row), reference);
-  }
-  return (row) => table.find(String(row));
 }
 
 function referenceOf(
@@ -441,7 +422,7 @@ function referenceOf(
 ): Reference | undefined {
   const url = path instanceof Uint8Array ? Buffer.from(path).toString() : "";
   // Some writers have no null for bytes.
-  if (raw instanceof Uint8Array && (raw.length > 0 || url === "")) return { inline: raw };
+  if (raw instanceof Uint8Array && (raw.length > 0 || url === "")) return { inline: raw.slice() };
   if (url === "") return undefined;
   if (offset === 0 && size === 0) return { url, part: undefined };
   const [from, byteLength] = [Number(offset), Number(size)];
@@ -456,7 +437,7 @@ const INLINE = -1;
 const WHOLE = -1;
 const MIN_CAPACITY = 1024;
 
-/** References by key: 20 bytes for each, besides its key; every URL is kept once. */
+/** References by key; every URL is kept once. */
 interface ReferenceTable {
   readonly keys: KeyIndex;
   /** Sets a reference; the last one of a key counts. */
@@ -466,7 +447,7 @@ interface ReferenceTable {
 
 /** Creates an empty table. */
 function createReferenceTable(): ReferenceTable {
-  const keys = createKeyIndex(MIN_CAPACITY);
+  const keys = createKeyIndex();
   const urls = createKeyIndex();
   let urlNumbers = new Int32Array(MIN_CAPACITY);
   let offsets = new Float64Array(MIN_CAPACITY);
@@ -493,10 +474,10 @@ function createReferenceTable(): ReferenceTable {
   return {
     keys,
     set(key, reference) {
-      const number = keys.add(Buffer.from(key));
+      const number = keys.add(key);
       if (number >= urlNumbers.length) grow();
       const isInline = "inline" in reference;
-      urlNumbers[number] = isInline ? INLINE : urls.add(Buffer.from(reference.url));
+      urlNumbers[number] = isInline ? INLINE : urls.add(reference.url);
       offsets[number] = isInline ? keep(reference.inline) : (reference.part?.offset ?? 0);
       byteLengths[number] = isInline ? reference.inline.length : (reference.part?.byteLength ?? WHOLE);
     },

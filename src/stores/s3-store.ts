@@ -206,34 +206,34 @@ export function listingQuery(prefix: string, continuationToken?: string): string
  * @throws ZpublishError `source-unreadable` if it is anything else: the page of a proxy is no empty listing.
  */
 export function parseListing(xml: string, withVersions = false): ListingPage {
-  const root = parseXml(xml);
-  if (root?.name !== "ListBucketResult") {
-    throw unreadable(
-      root === undefined ? "text that is no whole XML document" : `<${root.name.slice(0, 40)}>`,
-    );
-  }
-  const isEncoded = optionalText(root, "EncodingType") === "url";
-  const name = (text: string) => (isEncoded ? decodeName(text) : text);
-  const entries = childrenOf(root, "Contents");
-  const objects = entries.map((entry) => name(textOf(entry, "Key")));
-  const prefixes = childrenOf(root, "CommonPrefixes").map((entry) => name(textOf(entry, "Prefix")));
-  const page = { objects, prefixes, ...(withVersions ? { versions: entries.map(versionOf) } : {}) };
-  const isTruncated = textOf(root, "IsTruncated");
-  if (isTruncated === "true") return { ...page, continuationToken: textOf(root, "NextContinuationToken") };
-  if (isTruncated !== "false") throw unreadable(`IsTruncated ${JSON.stringify(isTruncated.slice(0, 20))}`);
-  return page;
+  const text = xml.trim();
+  const isWhole =
+    /^(?:<\?[^<>]*>\s*)?<ListBucketResult[\s>]/.test(text) && text.endsWith("</ListBucketResult>");
+  if (!isWhole) throw unreadable("text that is no such document, or not whole");
+  const entries = contentsOf(text, "Contents");
+  const prefixEntries = contentsOf(text, "CommonPrefixes");
+  const isEncoded = optionalText(text, "EncodingType") === "url";
+  const nameOf = (name: string) => (isEncoded ? decodeName(name) : name);
+  const isTruncated = textOf(text, "IsTruncated");
+  if (isTruncated !== "true" && isTruncated !== "false")
+    throw unreadable(`IsTruncated ${JSON.stringify(isTruncated.slice(0, 20))}`);
+  return {
+    objects: entries.map((entry) => nameOf(textOf(entry, "Key"))),
+    prefixes: prefixEntries.map((entry) => nameOf(textOf(entry, "Prefix"))),
+    ...(withVersions && { versions: entries.map(versionOf) }),
+    ...(isTruncated === "true" && { continuationToken: textOf(text, "NextContinuationToken") }),
+  };
 }
 
 /** Joined, since a part of the answer's text would retain all of it. */
-function versionOf(entry: XmlElement): string {
+function versionOf(entry: string): string {
   const state = optionalText(entry, "ETag")?.replaceAll('"', "") ?? optionalText(entry, "LastModified");
   return [state, optionalText(entry, "Size")].join(".");
 }
 
 /** Returns the code in the body of an S3 error, such as `NoSuchKey`; undefined if the body is none. */
 export function errorCodeOf(xml: string): string | undefined {
-  const root = parseXml(xml);
-  const code = root?.name === "Error" ? childrenOf(root, "Code")[0]?.text : undefined;
+  const code = /<Error[\s>]/.test(xml) ? contentsOf(xml, "Code")[0] : undefined;
   // It gets into messages.
   return code !== undefined && /^[\w.]{1,100}$/.test(code) ? code : undefined;
 }
@@ -247,21 +247,40 @@ function decodeName(text: string): string {
   }
 }
 
-function childrenOf(element: XmlElement, name: string): readonly XmlElement[] {
-  return element.children.filter((child) => child.name === name);
-}
-
-function textOf(element: XmlElement, name: string): string {
-  const text = optionalText(element, name);
-  if (text === undefined || text === "") throw unreadable(`<${element.name}> without ${name}`);
+function textOf(xml: string, name: string): string {
+  const text = optionalText(xml, name);
+  if (text === undefined || text === "") throw unreadable(`a part without ${name}`);
   return text;
 }
 
-/** Returns undefined if there is no such child. @throws ZpublishError `source-unreadable` if there is more than one */
-function optionalText(element: XmlElement, name: string): string | undefined {
-  const [child, second] = childrenOf(element, name);
-  if (second !== undefined) throw unreadable(`<${element.name}> with more than one ${name}`);
-  return child?.text;
+/** Returns the text of the only element of a name; undefined if there is none. @throws ZpublishError `source-unreadable` */
+function optionalText(xml: string, name: string): string | undefined {
+  const [text, second] = contentsOf(xml, name);
+  if (second !== undefined) throw unreadable(`more than one ${name}`);
+  return text === undefined ? undefined : resolveReferences(text);
+}
+
+/** Returns what stands in each element of a name. S3's elements have no attributes, and none has another of its own name in it. */
+function contentsOf(xml: string, name: string): string[] {
+  const [, ...parts] = xml.split(`<${name}>`);
+  return parts.map((part) => {
+    const end = part.indexOf(`</${name}>`);
+    if (end < 0) throw unreadable(`<${name}> without its end`);
+    return part.slice(0, end);
+  });
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
+
+/** Resolves the references of XML in a text. @throws ZpublishError `source-unreadable` for markup, and unknown references */
+function resolveReferences(text: string): string {
+  if (text.includes("<")) throw unreadable("markup in a text");
+  return text.replace(/&(?:#x([0-9a-f]{1,6})|#([0-9]{1,7})|([a-z]+));|&/gi, (all, hex, decimal, name) => {
+    const code = Number.parseInt(hex ?? decimal, hex === undefined ? 10 : 16);
+    const character = name === undefined ? code <= 0x10ffff && String.fromCodePoint(code) : ENTITIES[name];
+    if (character) return character;
+    throw unreadable(`the reference ${JSON.stringify(all)}`);
+  });
 }
 
 function unreadable(received: string): ZpublishError {
@@ -269,77 +288,4 @@ function unreadable(received: string): ZpublishError {
     "source-unreadable",
     `expected a listing of S3 (ListBucketResult), received ${received}`,
   );
-}
-
-/** An element of an XML document. */
-interface XmlElement {
-  /** Name without the prefix of a namespace. */
-  readonly name: string;
-  readonly children: readonly XmlElement[];
-  /** Text directly in the element, with references resolved. */
-  readonly text: string;
-}
-
-/** One token: CDATA; a comment or instruction; a tag as slash, name, attributes and slash; text. */
-const TOKEN =
-  /<!\[CDATA\[([\s\S]*?)\]\]>|(<!--[\s\S]*?-->|<\?[\s\S]*?\?>)|<(\/?)([^\s<>/!?="']+)((?:\s+[^\s<>/="']+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*(\/?)>|([^<]+)/y;
-
-const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
-
-/**
- * Parses a whole XML document as S3 sends it: attributes are skipped, and document types are not known.
- * @returns The root; undefined if the text is no such document, or ends too early.
- */
-function parseXml(text: string): XmlElement | undefined {
-  const document: OpenElement = { name: "", children: [], text: "" };
-  const open = [document];
-  TOKEN.lastIndex = text.startsWith("\ufeff") ? 1 : 0;
-  while (TOKEN.lastIndex < text.length) {
-    const [token, data, , closes, qualifiedName, attributes, isEmpty, characters] = TOKEN.exec(text) ?? [];
-    const current = open.at(-1) as OpenElement;
-    if (token === undefined) return undefined;
-    if (data !== undefined) {
-      current.text += data;
-    } else if (characters !== undefined) {
-      const resolved = resolveReferences(characters);
-      if (resolved === undefined) return undefined;
-      current.text += resolved;
-    } else if (qualifiedName !== undefined) {
-      const name = qualifiedName.slice(qualifiedName.indexOf(":") + 1);
-      if (closes === "/") {
-        if (current === document || current.name !== name || attributes !== "" || isEmpty === "/") {
-          return undefined;
-        }
-        open.pop();
-      } else {
-        const element: OpenElement = { name, children: [], text: "" };
-        current.children.push(element);
-        if (isEmpty !== "/") open.push(element);
-      }
-    }
-  }
-  const isWhole = open.length === 1 && document.children.length === 1 && document.text.trim() === "";
-  return isWhole ? document.children[0] : undefined;
-}
-
-interface OpenElement extends XmlElement {
-  readonly children: OpenElement[];
-  text: string;
-}
-
-/** Returns undefined if a reference is unknown. */
-function resolveReferences(text: string): string | undefined {
-  if (!text.includes("&")) return text;
-  let isKnown = true;
-  const resolved = text.replace(
-    /&(?:#x([0-9a-f]{1,6})|#([0-9]{1,7})|([a-z]+));|&/gi,
-    (_, hex?: string, decimal?: string, name?: string) => {
-      const code = Number.parseInt(hex ?? decimal ?? "", hex === undefined ? 10 : 16);
-      const character =
-        name === undefined ? (code <= 0x10ffff ? String.fromCodePoint(code) : undefined) : ENTITIES[name];
-      isKnown &&= character !== undefined;
-      return character ?? "";
-    },
-  );
-  return isKnown ? resolved : undefined;
 }

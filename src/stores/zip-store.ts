@@ -106,7 +106,7 @@ async function openArchive(container: ByteStore, key: string): Promise<Archive> 
       ? tail.bytes.subarray(from, from + byteLength)
       : await readArchive({ container, key, version }, offset, byteLength);
   const entries = await runCooperatively(readDirectory(key, bytes, place));
-  return { container, key, version, objectByteLength, entries, extraSlack: 0 };
+  return { container, key, version, objectByteLength, entries };
 }
 
 /** Returns the folder `….zarr/` if it holds all entries; else an empty string. */
@@ -229,8 +229,6 @@ const MAX_16 = 0xffff;
 const STEP_ENTRIES = 128;
 const MAX_WARNINGS = 20;
 const SLASH = 0x2f;
-const BACKSLASH = 0x5c;
-const DOT = 0x2e;
 const RESOURCE_FORKS = Buffer.from("__MACOSX/");
 
 /** Method of an entry that is encrypted, whatever it is compressed with. */
@@ -296,7 +294,7 @@ function* readDirectory(
       const received = `${wide.storedByteLength} bytes from ${header}`;
       throw invalid(key, `expected '${shown}' before byte ${directoryOffset}, received ${received}`);
     }
-    const number = read.index.add(name);
+    const number = read.index.add(Buffer.from(name).toString());
     read.places[number] = -1 - header;
     read.storedByteLengths[number] = wide.storedByteLength;
     read.byteLengths[number] = wide.byteLength;
@@ -314,24 +312,14 @@ function* readDirectory(
 /** Returns why an entry is not read; undefined if it is. Names are UTF-8, whether their flag says so or not. */
 function entryNameProblem(name: Uint8Array): string | undefined {
   if (!isUtf8(name)) return "it is no valid UTF-8";
-  if (name[0] === SLASH) return "it begins with a slash";
-  let segment = 0;
-  for (let at = 0; at <= name.length; at++) {
-    const byte = name[at];
-    if (byte === BACKSLASH) return "it has a backslash";
-    if (byte === 0) return "it has a null character";
-    if (byte !== SLASH && at < name.length) continue;
-    const byteLength = at - segment;
-    if (byteLength === 0) return "it has an empty part";
-    if (byteLength <= 2 && name[segment] === DOT && name[at - 1] === DOT) return "it has a part of dots";
-    segment = at + 1;
-  }
-  return undefined;
+  const text = Buffer.from(name).toString();
+  if (/[\\\0]/.test(text)) return "it has a backslash or a null character";
+  return /(?:^|\/)\.{0,2}(?:\/|$)/.test(text) ? "it has a part that is empty or of dots" : undefined;
 }
 
 function createEntries(capacity: number): ZipEntries & { warnings: string[] } {
   return {
-    index: createKeyIndex(capacity),
+    index: createKeyIndex(),
     places: new Float64Array(capacity),
     storedByteLengths: new Float64Array(capacity),
     byteLengths: new Float64Array(capacity),
@@ -494,8 +482,7 @@ const HEADER_BYTES = 30;
 /** Ranges up to here are read together with the header; before others, the header is read alone. */
 const MAX_JOINT_BYTES = 64 * 1024;
 /** Many writers put more into the local header than into the directory: times, or lengths of 64 bits. */
-const MIN_EXTRA_SLACK = 32;
-const MAX_EXTRA_SLACK = 4 * 1024;
+const EXTRA_SLACK = 128;
 
 /** An archive whose entries are read. */
 interface Archive {
@@ -505,8 +492,6 @@ interface Archive {
   readonly version: ObjectVersion;
   readonly objectByteLength: number;
   readonly entries: ZipEntries;
-  /** Bytes by which extra fields of local headers were longer than those in the directory, at most. */
-  extraSlack: number;
 }
 
 /**
@@ -525,7 +510,7 @@ async function readData(
   let place = entries.places[number]!;
   if (place < 0) {
     const header = -1 - place;
-    const slack = entries.extraByteLengths[number]! + Math.max(MIN_EXTRA_SLACK, archive.extraSlack);
+    const slack = entries.extraByteLengths[number]! + EXTRA_SLACK;
     const nameByteLength = Buffer.byteLength(entries.index.keyOf(number));
     const guess = HEADER_BYTES + nameByteLength + slack;
     const isJoint = offset === 0 || offset + byteLength <= MAX_JOINT_BYTES;
@@ -576,17 +561,14 @@ function dataOffset(
   if (read.length < HEADER_BYTES || view.getUint32(0, true) !== HEADER_SIGNATURE)
     throw corrupt(name, "expected its header in the place that the directory says, found something else");
   const nameEnd = HEADER_BYTES + view.getUint16(26, true);
-  const extraByteLength = view.getUint16(28, true);
   const found = Buffer.from(read.subarray(HEADER_BYTES, nameEnd)).toString();
   const isNamed = found === entries.index.keyOf(number);
   if (!isNamed || view.getUint16(8, true) !== entries.methods[number])
     throw corrupt(name, "expected the header of the same entry, found that of another");
-  const start = nameEnd + extraByteLength;
+  const start = nameEnd + view.getUint16(28, true);
   const end = header + start + storedByteLength;
   if (end > objectByteLength)
     throw corrupt(name, `expected its end at byte ${objectByteLength} at most, received ${end}`);
-  const slack = extraByteLength - entries.extraByteLengths[number]!;
-  archive.extraSlack = Math.min(Math.max(archive.extraSlack, slack), MAX_EXTRA_SLACK);
   return start;
 }
 

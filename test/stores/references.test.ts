@@ -160,7 +160,7 @@ t.test("has the version of the object in which the bytes lie", async (t) => {
 t.test("fills in templates", async (t) => {
   const { store } = await open({
     version: 1,
-    templates: { u: "bucket", data: "{{u}}/data.bin" },
+    templates: { u: "bucket", data: "bucket/data.bin" },
     gen: [],
     refs: {
       key0: "{{u}}",
@@ -194,11 +194,12 @@ t.test("refuses what is not {{name}}, by name, when the file is opened", async (
   ]) {
     const document = { version: 1, templates: { u: "x" }, refs: { key: [url, 0, 1] } };
     await refused(document, /^references: expected templates of the form \{\{name\}\}.*, received '/);
-    await refused({ version: 1, templates: { u: "x", f: url }, refs: {} }, /the form \{\{name\}\}/);
   }
-  const templates = { u: "x", one: "{{u}}", two: "{{one}}" };
-  await refused({ version: 1, templates, refs: {} }, /expected 'one' among .*, received '\{\{one\}\}'/);
-  await refused({ version: 1, templates: { f: "{{c}}" }, refs: {} }, /expected 'c' among the templates/);
+  const templates = { u: "x", one: "{{u}}" };
+  await refused(
+    { version: 1, templates, refs: {} },
+    /expected templates that name no others, received '\{\{u\}\}'/,
+  );
   const none = { version: 1, templates: { u: "x" }, refs: { key: ["{{none}}"] } };
   await refused(none, /expected 'none' among the templates/);
 });
@@ -218,26 +219,12 @@ t.test("refuses generated references at once, even those that are none", async (
 });
 
 t.test("what templates make has at most 16,384 characters", async (t) => {
-  const open1 = (u: string, url: string) =>
-    open({ version: 1, templates: { u, twice: "{{u}}{{u}}" }, refs: { key: [url] } });
+  const open1 = (u: string, url: string) => open({ version: 1, templates: { u }, refs: { key: [url] } });
   const half = "x".repeat(8_192);
-  await t.resolves(open1(half, "{{twice}}"));
-  await t.rejects(open1(half, "{{twice}}/"), code("unsupported", /expected at most 16384 characters once/));
-  await t.rejects(open1(`${half}x`, "a"), code("unsupported", /expected at most 16384 characters once/));
+  await t.resolves(open1(half, "{{u}}{{u}}"));
+  await t.rejects(open1(half, "{{u}}{{u}}/"), code("unsupported", /expected at most 16384 characters once/));
   await t.rejects(open1("x", "{{u}}".repeat(10_000)), code("unsupported", /expected at most 16384 char/));
-  const openMany = (count: number) => {
-    const composed = Array.from({ length: count }, (_, number) => [`t${number}`, "{{u}}{{u}}"]);
-    return open({ version: 1, templates: { u: half, ...Object.fromEntries(composed) }, refs: {} });
-  };
-  await t.resolves(openMany(64));
-  await t.rejects(openMany(65), code("unsupported", /expected templates of at most 1048576 characters/));
   await t.rejects(open1("x", "{{".repeat(8_000)), code("unsupported", /the form/));
-  // Each calls the one before twice: 2^24 texts.
-  const templates: Record<string, string> = { f0: "{{c}}{{c}}" };
-  for (let depth = 1; depth <= 24; depth++)
-    templates[`f${depth}`] = `{{f${depth - 1}(c=c)}}{{f${depth - 1}(c=c)}}`;
-  const refs = { key: ["{{f24(c='x')}}"] };
-  await t.rejects(open({ version: 1, templates, refs }), code("unsupported", /references: expected/));
 });
 
 t.test("refuses documents that are no references", async (t) => {
@@ -352,7 +339,7 @@ t.test("tells references by their first bytes", async (t) => {
 
 /** Written by `write_parquet_references.py`. */
 const FIXTURES = join(PACKAGE_ROOT, "test/fixtures/parquet-references");
-const WRITERS = ["fastparquet", "snappy", "zstd-pages", "plain"];
+const WRITERS = ["fastparquet", "plain"];
 
 async function openParquet(writer: string) {
   const folder = join(FIXTURES, writer);
@@ -419,6 +406,16 @@ t.test("reads what fsspec and pyarrow write", async (t) => {
   }
 });
 
+t.test("refuses other pages and compressions by name", async (t) => {
+  for (const [writer, message] of [
+    ["snappy", /expected a page without compression or of zstd, received codec 1/],
+    ["zstd-pages", /expected data pages of version 1, received a page of type 3/],
+  ] as const) {
+    const { store } = await openParquet(writer);
+    await t.rejects(store.read("t/0"), code("invalid-metadata", message));
+  }
+});
+
 t.test("an array without records has no chunks, as long as the references are there", async (t) => {
   const { store, container } = await openParquet("fastparquet");
   t.equal(await textOf(store, "empty/0"), undefined);
@@ -472,7 +469,7 @@ t.test("a damaged byte ends in an error or in other references, never in a crash
       const damaged = Uint8Array.from(whole);
       damaged[at]! ^= 0xff;
       try {
-        (await readParquetRecord("refs.0.parq", damaged))(0);
+        await readParquetRecord("refs.0.parq", damaged);
       } catch (error) {
         refused++;
         if (!(error instanceof ZpublishError && error.code === "invalid-metadata"))

@@ -192,11 +192,12 @@ t.test("reads an answer of AWS, and decodes its keys", async (t) => {
 
 t.test("reads an empty listing, and one whose keys are not percent-encoded", async (t) => {
   t.strictSame(parseListing(EMPTY), { objects: [], prefixes: [] });
-  const plain = `\ufeff<!-- by hand --><s3:ListBucketResult xmlns:s3='x'>
-    <s3:Contents ><s3:Key>a+b%20&amp;&lt;&#233;&#x1F30D;</s3:Key></s3:Contents>
-    <s3:CommonPrefixes><s3:Prefix><![CDATA[<c>/]]></s3:Prefix></s3:CommonPrefixes>
-    <s3:IsTruncated>false</s3:IsTruncated>
-  </s3:ListBucketResult>
+  const plain = `\ufeff<?xml version="1.0"?>
+    <ListBucketResult>
+    <Contents><Key>a+b%20&amp;&lt;&#233;&#x1F30D;</Key></Contents>
+    <CommonPrefixes><Prefix>&lt;c>/</Prefix></CommonPrefixes>
+    <IsTruncated>false</IsTruncated>
+  </ListBucketResult>
 `;
   t.strictSame(parseListing(plain), { objects: ["a+b%20&<é🌍"], prefixes: ["<c>/"] });
 });
@@ -217,28 +218,24 @@ t.test("reads back any keys", async (t) => {
 });
 
 t.test("takes nothing else for a listing", async (t) => {
+  const noListing = "text that is no such document, or not whole";
   const others = {
-    "": "text that is no whole XML document",
-    " ": "text that is no whole XML document",
-    "<html><body>Sign in</body></html>": "<html>",
-    "<!DOCTYPE html><html><br></html>": "text that is no whole XML document",
-    '{"objects": []}': "text that is no whole XML document",
-    "<Error><Code>NoSuchBucket</Code></Error>": "<Error>",
-    "<ListAllMyBucketsResult/>": "<ListAllMyBucketsResult>",
-    "<ListBucketResult/>": "<ListBucketResult> without IsTruncated",
-    [EMPTY + EMPTY.slice(21)]: "text that is no whole XML document",
-    [`${EMPTY}x`]: "text that is no whole XML document",
+    "": noListing,
+    "<html><body>Sign in</body></html>": noListing,
+    '{"objects": []}': noListing,
+    "<Error><Code>NoSuchBucket</Code></Error>": noListing,
+    "<ListBucketResult/>": noListing,
+    "<ListBucketResult></ListBucketResult>": "without IsTruncated",
+    [EMPTY + EMPTY.slice(21)]: "more than one IsTruncated",
+    [`${EMPTY}x`]: noListing,
     [EMPTY.replace("false", "maybe")]: 'IsTruncated "maybe"',
-    [EMPTY.replace("false", "true")]: "<ListBucketResult> without NextContinuationToken",
-    [EMPTY.replace("<Prefix/>", "<Contents/>")]: "<Contents> without Key",
-    [EMPTY.replace("<Prefix/>", "<Contents><Key/></Contents>")]: "<Contents> without Key",
-    [EMPTY.replace("<Prefix/>", "<CommonPrefixes/>")]: "<CommonPrefixes> without Prefix",
+    [EMPTY.replace("false", "true")]: "without NextContinuationToken",
+    [EMPTY.replace("<Prefix/>", "<Contents><Key/></Contents>")]: "without Key",
+    [EMPTY.replace("<Prefix/>", "<Contents><Key>a</Contents>")]: "<Key> without its end",
+    [EMPTY.replace("<Prefix/>", "<Contents><Key>a<b/></Key></Contents>")]: "markup",
+    [EMPTY.replace("<Prefix/>", "<Contents><Key>&nbsp;</Key></Contents>")]: 'the reference "&nbsp;"',
+    [EMPTY.replace("<Prefix/>", "<Contents><Key>&#x110000;</Key></Contents>")]: "the reference",
     [EMPTY.replace("<Prefix/>", "<IsTruncated>true</IsTruncated>")]: "more than one IsTruncated",
-    [EMPTY.replace("<Prefix/>", "&nbsp;")]: "text that is no whole XML document",
-    [EMPTY.replace("<Prefix/>", "&#x110000;")]: "text that is no whole XML document",
-    [EMPTY.replace("<Prefix/>", "</Prefix>")]: "text that is no whole XML document",
-    [EMPTY.replace("<Prefix/>", "<Prefix>")]: "text that is no whole XML document",
-    [EMPTY.replace("<Prefix/>", "<!DOCTYPE a [<!ENTITY b 'c'>]>")]: "text that is no whole XML document",
     [AWS.replace("%2B", "%2-")]: 'no percent-encoded UTF-8: "air+1.zarr/a%2-b+c%C3%A9"',
     [AWS.replace("%2B", "%ff")]: "no percent-encoded UTF-8",
   };
@@ -262,21 +259,10 @@ t.test("takes no listing that is cut short for a whole one", async (t) => {
 
 t.test("reads text that is meant to be slow in time that grows with its length alone", async (t) => {
   const length = 300_000;
-  const texts = [
-    "<a ".repeat(length),
-    `<a ${" ".repeat(length)}`,
-    `<a ${"b=''".repeat(length)}`,
-    "<a>".repeat(length),
-  ];
+  const texts = ["<Contents>", "<Contents><Key>", "<?xml ", "&", " "].map((part) => part.repeat(length));
   const start = performance.now();
-  for (const text of [
-    ...texts,
-    "<![CDATA[".repeat(length),
-    "&".repeat(length),
-    `<a>${"&#".repeat(length)}`,
-  ]) {
-    t.throws(() => parseListing(text), unreadable);
-  }
+  for (const text of texts)
+    t.throws(() => parseListing(`<ListBucketResult>${text}</ListBucketResult>`), unreadable);
   t.ok(performance.now() - start < 5000);
 });
 
@@ -292,7 +278,6 @@ t.test("finds the code of an S3 error, and none elsewhere", async (t) => {
   t.equal(errorCodeOf(error), "NoSuchKey");
   const others = [
     "",
-    error.slice(0, -1),
     "<html><Code>NoSuchKey</Code></html>",
     "<Error/>",
     "<Error><Code>No such\nkey</Code></Error>",

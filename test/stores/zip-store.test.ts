@@ -67,7 +67,7 @@ t.test("reads ranges in place if an entry is stored", async (t) => {
   const middle = await store.read("t/c/0/0", { range: { offset: 70_000, byteLength: 10 } });
   t.same(Buffer.from(middle!.bytes), long.subarray(70_000, 70_010));
   t.equal(middle?.objectByteLength, 100_000);
-  t.match(container.takeRequests(), [/\+\d{2}$/, /\+10$/], "the header is read alone at the first time");
+  t.match(container.takeRequests(), [/\+\d{3}$/, /\+10$/], "the header is read alone at the first time");
   const last = await store.read("t/c/0/0", { range: { last: 16 } });
   t.same(Buffer.from(last!.bytes), long.subarray(-16));
   t.match(container.takeRequests(), [/\+16$/]);
@@ -157,12 +157,6 @@ t.test("reads archives of unusual writers", async (t) => {
       localExtra: new Uint8Array(500),
       directoryExtra: new Uint8Array(9),
     },
-    {
-      name: "extra2",
-      content: "as long",
-      localExtra: new Uint8Array(500),
-      directoryExtra: new Uint8Array(9),
-    },
     { name: "wide", content: "ZIP64", isZip64: true },
     { name: "old", content: "the last one counts" },
     { name: Buffer.from("été"), content: "UTF-8 without flag", flags: 0 },
@@ -186,12 +180,10 @@ t.test("reads archives of unusual writers", async (t) => {
     container.takeRequests();
     t.equal(await textOf(store, "extra"), "long extra fields", name);
     t.equal(container.takeRequests().length, 2, `${name}: the rest is read`);
-    t.equal(await textOf(store, "extra2"), "as long", name);
-    t.equal(container.takeRequests().length, 1, `${name}: the next guess is better`);
     t.equal(await textOf(store, "été"), "UTF-8 without flag", name);
     t.equal(await textOf(store, "né"), "UTF-8", name);
     t.equal(await textOf(store, "ascii"), "without flag", name);
-    t.equal((await store.list!("")).objects.length, 7, name);
+    t.equal((await store.list!("")).objects.length, 6, name);
   }
   const many = await open(
     Array.from({ length: 65_537 }, (_, index) => ({ name: `c/${index}`, content: "" })),
@@ -224,7 +216,7 @@ t.test("leaves out names that lead elsewhere, and says so", async (t) => {
   t.same(await store.list!(""), { objects: ["..."], prefixes: [] });
   t.equal(store.warnings.length, 10);
   t.match(store.warnings.at(-1), /^'.*' in 'a\/x.zip' is left out: it is no valid UTF-8$/);
-  t.match(store.warnings[0], "'../a' in 'a/x.zip' is left out: it has a part of dots");
+  t.match(store.warnings[0], "'../a' in 'a/x.zip' is left out: it has a part that is empty or of dots");
   const many = await open(Array.from({ length: 100 }, (_, index) => ({ name: `/${index}`, content: "" })));
   t.equal(many.store.warnings.length, 21);
   t.equal(many.store.warnings.at(-1), "and 80 more entries in 'a/x.zip'");
