@@ -4,7 +4,7 @@ import { Command, Option } from "commander";
 import type { Config } from "../config/config.js";
 import type { OptionKey } from "../config/options.js";
 import { addServeArguments } from "../config/serve-command.js";
-import { configError, formatByteSize } from "../config/value-schemas.js";
+import { configError } from "../config/value-schemas.js";
 import { datasetPathOf } from "../dataset/dataset.js";
 import type { DatasetRegistry } from "../dataset/dataset-registry.js";
 import { createRefreshScheduler } from "../dataset/refresh-scheduler.js";
@@ -166,7 +166,6 @@ export async function runWarm(given: Config, request: WarmRequest): Promise<numb
       signal: stopping.signal,
       hasEvicted: () => (runtime.cacheStats()?.evictions ?? 0) > 0,
       onProgress: reporter.update,
-      onTooMuch: (bytes) => reportTooMuch(bytes, config, reporter.clear),
     });
     await Promise.race([warming, stopping.aborted]);
     const result = (await settlesWithin(warming, END_WITHIN_MS)) ? await warming : undefined;
@@ -219,14 +218,6 @@ async function open(config: Config, runtime: Runtime, log: Log, signal: AbortSig
   } finally {
     progress.clear();
   }
-}
-
-function reportTooMuch(bytes: number, { cache }: Config, clear: () => void): void {
-  clear();
-  reportError(
-    `what is to be warmed takes about ${formatByteSize(bytes)}, and the cache holds ${formatByteSize(cache?.maxBytes ?? 0)}: ` +
-      "it ends when that is full. Choose less, or a larger --cache-size here and for the server",
-  );
 }
 
 function exitCodeOfResult(result: WarmResult, signalCode: () => number): number {

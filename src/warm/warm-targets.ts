@@ -151,8 +151,6 @@ export interface WarmTarget {
   readonly count: number;
   /** Decoded bytes of one chunk. */
   readonly chunkBytes: number;
-  /** Whether chunks are made of those of another level, which are warmed, too. One of a high level takes thousands. */
-  readonly isOfLevel: boolean;
 }
 
 /** Selection of variables, and of parts of their dimensions. */
@@ -256,9 +254,7 @@ function addTarget(
   });
   const count = axes.reduce((product, axis) => product * axis.length, 1);
   const chunkBytes = elementCount(chunkShape) * (dataType.itemSize || EXPECTED_ITEM_BYTES);
-  const isOfLevel = array.plan.source.kind === "served";
-  if (count > 0)
-    targets.push({ snapshot, array, path: `${prefix}${path}/`, axes, count, chunkBytes, isOfLevel });
+  if (count > 0) targets.push({ snapshot, array, path: `${prefix}${path}/`, axes, count, chunkBytes });
 }
 
 /** Finds the variables that are selected, and the coordinates of their groups and of the groups above. */

@@ -19,7 +19,7 @@ function target(name: string, grid: readonly number[], chunkBytes = 1_000): Warm
   const count = grid.reduce((product, length) => product * length, 1);
   return {
     ...({ snapshot: {}, array: { name } } as unknown as Pick<WarmTarget, "snapshot" | "array">),
-    ...{ path: `/datasets/d/zarr/${name}/`, axes, count, chunkBytes, isOfLevel: name.startsWith("2/") },
+    ...{ path: `/datasets/d/zarr/${name}/`, axes, count, chunkBytes },
   };
 }
 
@@ -43,7 +43,6 @@ function optionsOf(warm: Warm, more: Partial<WarmOptions> = {}) {
     stored: false,
     signal: controller.signal,
     hasEvicted: () => false,
-    onTooMuch: () => {},
     onProgress: () => {},
     ...more,
   };
@@ -98,47 +97,11 @@ t.test("of several instances, one warms what is its own by the path with the roo
   t.equal(paths[0], "/data/datasets/d/zarr/a/0.0");
 });
 
-t.test(
-  "more than the cache holds is said before the rest begins, and it ends when the cache is full",
-  async (t) => {
-    const said: [number, number][] = [];
-    const { asked, options } = optionsOf(() => made(9_000), {
-      cacheBytes: 2 ** 20,
-      onTooMuch: (bytes) => said.push([bytes, asked.length]),
-    });
-    const result = await warmChunks([target("a", [1_000], 20_000)], options);
-    t.equal(said.length, 1);
-    t.strictSame(said[0], [12_288 * 1_000, 3], "estimated by three chunks, in whole pages");
-    t.equal(result.stopped, "cache-full");
-    t.ok(result.made > 70 && result.made <= 82, `${result.made} of 12 KiB fit into 1 MiB`);
-    t.equal(new Set(asked).size, asked.length, "the chunks of the estimate are not warmed again");
-  },
-);
-
-t.test("the estimate makes no chunk of a higher level, which would take all below it", async (t) => {
-  const said: number[] = [];
-  const { asked, options } = optionsOf(() => made(9_000), {
-    cacheBytes: 2 ** 20,
-    onTooMuch(bytes) {
-      said.push(bytes);
-      t.strictSame(asked, ["a/0", "a/499", "a/999"]);
-    },
-  });
-  await warmChunks([target("a", [1_000], 20_000), target("2/a", [250], 20_000)], options);
-  t.strictSame(said, [12_288 * 1_250]);
-});
-
-t.test("nothing is said if the encoded chunks fit, or if all are absent", async (t) => {
-  for (const [outcome, byteLength] of [["made", 10] as const, ["absent", 0] as const]) {
-    const { options } = optionsOf(() => ({ outcome, byteLength }), {
-      cacheBytes: 2 ** 20,
-      onTooMuch: () => t.fail("too much"),
-    });
-    t.match(await warmChunks([target("a", [1_000], 20_000)], options), {
-      [outcome]: 1_000,
-      stopped: undefined,
-    });
-  }
+t.test("it ends when the cache is full", async (t) => {
+  const { options } = optionsOf(() => made(9_000), { cacheBytes: 2 ** 20 });
+  const result = await warmChunks([target("a", [1_000], 20_000)], options);
+  t.equal(result.stopped, "cache-full");
+  t.ok(result.made > 70 && result.made <= 82, `${result.made} of 12 KiB fit into 1 MiB`);
 });
 
 t.test("it ends if the cache takes no more, but not for a chunk that is too large for it", async (t) => {
