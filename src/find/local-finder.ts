@@ -291,10 +291,8 @@ async function listFolder(look: Look, folder: Folder, isQuick: boolean): Promise
     await readFolder(calls, directory, isQuick && calls.isLocal, takeLot);
   else isAStore = await isStore(calls, directory);
   folder.isStore = isAStore;
-  if (isAStore) {
-    const own = filter.takesStore(folder.path) ? [{ path: folder.path, isStore: true }] : [];
-    return { ...NO_CONTENT, files: own };
-  }
+  const itself = filter.takesStore(folder.path) ? [{ path: folder.path, isStore: true }] : [];
+  if (isAStore) return { ...NO_CONTENT, files: itself };
   await workThrough(links, LOOKS_AT_ONCE, async (path) => {
     try {
       const found = await statPath(calls, look.locate(path));

@@ -101,7 +101,10 @@ t.test("it ends when the cache is full", async (t) => {
   const { options } = optionsOf(() => made(9_000), { cacheBytes: 2 ** 20 });
   const result = await warmChunks([target("a", [1_000], 20_000)], options);
   t.equal(result.stopped, "cache-full");
-  t.ok(result.made > 70 && result.made <= 82, `${result.made} of 12 KiB fit into 1 MiB`);
+  t.ok(
+    result.made > 70 && result.made <= 82 + 128,
+    `${result.made}: 82 of 12 KiB fit into 1 MiB, 128 are made at once`,
+  );
 });
 
 t.test("it ends if the cache takes no more, but not for a chunk that is too large for it", async (t) => {
